@@ -1,0 +1,34 @@
+import { ConfigError } from '@tollbase/server/config-file'
+import { DatabaseSetupError } from '@tollbase/server/database/errors'
+import { Command, CommanderError } from 'commander'
+import { auditCommand } from './audit.ts'
+import { demoCommand } from './demo.ts'
+import { rebuildCommand } from './rebuild.ts'
+import { serveCommand } from './serve.ts'
+import { verifyCommand } from './verify.ts'
+
+/** Runs one command of `tollbase`; the exit code. */
+export async function main(args: readonly string[]): Promise<number> {
+  let code = 0
+  const finish = (value: number) => {
+    code = value
+  }
+  const program = new Command('tollbase')
+    .description('Store data on a chain of your own, charge for it over HTTP 402, prove every answer.')
+    .version('0.1.0')
+    .exitOverride()
+    .showHelpAfterError('(tollbase --help lists the commands)')
+    .showSuggestionAfterError()
+  for (const add of [serveCommand, demoCommand, verifyCommand, auditCommand, rebuildCommand]) add(program, finish)
+  try {
+    await program.parseAsync([...args], { from: 'user' })
+    return code
+  } catch (error) {
+    if (error instanceof CommanderError) return error.exitCode
+    if (error instanceof ConfigError || error instanceof DatabaseSetupError) {
+      console.error(`tollbase: ${error.message}`)
+      return 2
+    }
+    throw error
+  }
+}

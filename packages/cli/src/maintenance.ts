@@ -1,0 +1,50 @@
+import type { Flags } from '@tollbase/server/config'
+import type { Command } from 'commander'
+import { progressLine } from './progress.ts'
+
+export type MaintenanceFlags = Flags & { readonly json?: boolean }
+
+/** What audit and rebuild report. */
+type Report = {
+  readonly equal: boolean
+  readonly difference?: Readonly<Record<string, unknown>>
+  readonly chains: readonly { readonly chain: string; readonly blocks: number; readonly entries: number }[]
+}
+
+export function maintenanceOptions(command: Command): Command {
+  return command
+    .option('--data-dir <folder>', 'where data is kept (TOLLBASE_DATA_DIR, ./tollbase-data)')
+    .option('--database-url <url>', 'a PostgreSQL server instead of our own (DATABASE_URL)')
+    .option('--config <file>', 'configuration file (tollbase.config.json)')
+    .option('--json', 'print the result as JSON')
+}
+
+/** Runs a maintenance command and prints what it found. Exit code 0 equal, 1 different, 2 could not run. */
+export async function maintenance(
+  flags: MaintenanceFlags,
+  run: (progress: (text: string, part: number) => void) => Promise<Report>,
+): Promise<number> {
+  const line = progressLine(flags.json !== true)
+  try {
+    const report = await run(line.update)
+    line.end()
+    if (flags.json === true) console.log(JSON.stringify(report))
+    else print(report)
+    return report.equal ? 0 : 1
+  } catch (error) {
+    line.end()
+    const message = error instanceof Error ? error.message : String(error)
+    if (flags.json === true) console.log(JSON.stringify({ error: message }))
+    else console.error(`tollbase: ${message}`)
+    return 2
+  }
+}
+
+function print(report: Report): void {
+  for (const { chain, blocks, entries } of report.chains) {
+    console.log(`${chain}: ${blocks} blocks, ${entries} entries`)
+  }
+  if (report.equal) return console.log('equal')
+  console.log('DIFFERENT; the first difference:')
+  for (const [name, value] of Object.entries(report.difference ?? {})) console.log(`  ${name}: ${String(value)}`)
+}

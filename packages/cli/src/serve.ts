@@ -1,0 +1,29 @@
+import { type Flags, readConfig } from '@tollbase/server/config'
+import { serve } from '@tollbase/server/main'
+import type { Command } from 'commander'
+
+/** `tollbase serve`, and `tollbase dev`, which is the same with a devnet. */
+export function serveCommand(program: Command, finish: (code: number) => void): void {
+  const run = async (flags: Flags) => {
+    const output = { line: (text: string) => console.log(text), error: (text: string) => console.error(text) }
+    finish(await serve(readConfig(flags, process.env), output))
+  }
+  withServeOptions(program.command('serve'))
+    .description('start the service')
+    .option('--devnet', 'with a local EVM chain, a test dollar and a faucet')
+    .action(run)
+  withServeOptions(program.command('dev'))
+    .description('start the service with a local EVM chain, a test dollar and a faucet (serve --devnet)')
+    .action((flags: Flags) => run({ ...flags, devnet: true }))
+}
+
+function withServeOptions(command: Command): Command {
+  return command
+    .option('--host <host>', 'address to listen on (TOLLBASE_HOST, 127.0.0.1)')
+    .option('--port <port>', 'port to listen on, 0 for any (TOLLBASE_PORT, 9092)')
+    .option('--data-dir <folder>', 'where data is kept (TOLLBASE_DATA_DIR, ./tollbase-data)')
+    .option('--database-url <url>', 'a PostgreSQL server instead of our own (DATABASE_URL)')
+    .option('--operator-key <key>', 'the operator\'s key (TOLLBASE_OPERATOR_KEY; made at the first start)')
+    .option('--public-url <url>', 'where buyers reach the service')
+    .option('--config <file>', 'configuration file (tollbase.config.json)')
+}

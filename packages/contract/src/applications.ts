@@ -1,0 +1,122 @@
+import { Type } from 'typebox'
+import { limits } from './limits.ts'
+import { contract } from './route.ts'
+import { Address, AppId, AppParams, Description, HexHash, Nullable, open, Time } from './schemas.ts'
+
+const PublicApplication = {
+  app_id: AppId,
+  name: Type.String(),
+  description: Nullable(Type.String()),
+  created_at: Time,
+  status: Type.Union([Type.Literal('active'), Type.Literal('archived')]),
+}
+
+export const Application = Type.Object(
+  {
+    ...PublicApplication,
+    owner_address: Type.Optional(Nullable(Type.String())),
+    collections: Type.Optional(Type.Integer()),
+    views: Type.Optional(Type.Integer()),
+    queries: Type.Optional(Type.Integer()),
+    encryption: Type.Optional(Type.Object({}, open)),
+    payout: Type.Optional(Type.Object({}, open)),
+  },
+  { $id: 'Application' },
+)
+
+const DisplayName = Type.String({ minLength: 1, maxLength: limits.nameCharsMax })
+
+export const applications = contract({
+  createApplication: {
+    method: 'POST',
+    path: '/api/apps',
+    area: 'Applications',
+    summary: 'Create an application and its first key',
+    description: 'Asked by the operator, or signed by a wallet, which becomes the owner. The key is shown this once.',
+    access: 'owner',
+    status: 201,
+    body: Type.Object(
+      {
+        name: DisplayName,
+        app_id: Type.Optional(AppId),
+        owner_address: Type.Optional(Address),
+        description: Type.Optional(Description),
+      },
+      { additionalProperties: false },
+    ),
+    reply: Type.Object({
+      app_id: AppId,
+      name: Type.String(),
+      owner_address: Nullable(Type.String()),
+      created_at: Time,
+      app_key: Type.String(),
+      key_hash: HexHash,
+    }),
+    errors: ['APPLICATION_EXISTS'],
+  },
+  listApplications: {
+    method: 'GET',
+    path: '/api/apps',
+    area: 'Applications',
+    summary: 'List applications: all for the operator, their own for an owner',
+    access: 'owner',
+    reply: Type.Object({ applications: Type.Array(Application) }),
+  },
+  getApplication: {
+    method: 'GET',
+    path: '/api/apps/:app',
+    aliases: ['/api/applications/:app'],
+    area: 'Applications',
+    summary: 'Get application details; with a key of the application also its owner and counts',
+    access: 'public',
+    params: AppParams,
+    reply: Application,
+    errors: ['APPLICATION_NOT_FOUND'],
+  },
+  updateApplication: {
+    method: 'PATCH',
+    path: '/api/apps/:app',
+    area: 'Applications',
+    summary: 'Change name, description or owner',
+    access: 'Admin',
+    params: AppParams,
+    body: Type.Object(
+      {
+        name: Type.Optional(DisplayName),
+        description: Type.Optional(Nullable(Description)),
+        owner_address: Type.Optional(Address),
+      },
+      { additionalProperties: false },
+    ),
+    reply: Application,
+    errors: ['APPLICATION_NOT_FOUND'],
+  },
+  archiveApplication: {
+    method: 'DELETE',
+    path: '/api/apps/:app',
+    area: 'Applications',
+    summary: 'Archive an application: it answers 404 from then on, its chain stays',
+    access: 'Admin',
+    params: AppParams,
+    reply: Type.Object({ success: Type.Boolean(), message: Type.String() }),
+    errors: ['APPLICATION_NOT_FOUND'],
+  },
+  getApplicationStats: {
+    method: 'GET',
+    path: '/api/apps/:app/stats',
+    area: 'Applications',
+    summary: 'Totals of an application',
+    access: 'Read',
+    params: AppParams,
+    reply: Type.Object({
+      total_collections: Type.Integer(),
+      total_indexes: Type.Integer(),
+      total_documents: Type.Integer(),
+      storage_size: Type.Integer({ description: 'bytes' }),
+      index_size: Type.Integer({ description: 'bytes' }),
+      active_connections: Type.Integer(),
+    }),
+    errors: ['APPLICATION_NOT_FOUND'],
+  },
+})
+

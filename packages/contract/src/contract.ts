@@ -1,0 +1,34 @@
+import { applications } from './applications.ts'
+import { chain } from './chain.ts'
+import { collections } from './collections.ts'
+import { health } from './health.ts'
+import { indexes } from './indexes.ts'
+import { keys } from './keys.ts'
+import { devnet, payments, payout, wallets } from './payments.ts'
+import { pricing } from './pricing.ts'
+import { query } from './query.ts'
+import { storage, tasks } from './storage.ts'
+
+/** Version of the interface description (openapi.json `info.version`); the program has its own. */
+export const interfaceVersion = '4.0.0'
+
+/** Every endpoint of the service, by operationId. */
+export const tollbase = {
+  ...health,
+  ...applications,
+  ...keys,
+  ...collections,
+  ...storage,
+  ...query,
+  ...tasks,
+  ...indexes,
+  ...pricing,
+  ...payments,
+  ...wallets,
+  ...payout,
+  ...chain,
+  ...devnet,
+}
+
+export type Tollbase = typeof tollbase
+export type OperationId = keyof Tollbase

@@ -1,0 +1,46 @@
+/**
+ * The closed catalogue of everything a caller can be told went wrong.
+ * A row is code -> HTTP status and the sentence that says what to do; docs/errors.md is made from it.
+ */
+export const errors = {
+  VALIDATION_FAILED: { status: 400, text: 'The request is not valid.' },
+  PAYMENT_MALFORMED: { status: 400, text: 'The payment header cannot be read.' },
+  CREDENTIALS_CONFLICT: { status: 400, text: 'The request carries two different keys; send one.' },
+  NO_CHAIN_ENTRY: { status: 404, text: 'There is no entry at this height and sequence.' },
+  UNAUTHORIZED: { status: 401, text: 'A valid key of this application is needed.' },
+  PAYMENT_REQUIRED: { status: 402, text: 'Payment is required.' },
+  PAYMENT_INVALID: { status: 402, text: 'The payment was refused.' },
+  FORBIDDEN: { status: 403, text: 'The key lacks the permission for this.' },
+  FIELD_NOT_OFFERED: { status: 403, text: 'The owner does not offer this field for this use.' },
+  ROUTE_NOT_FOUND: { status: 404, text: 'There is no such endpoint; GET /docs lists them.' },
+  APPLICATION_NOT_FOUND: { status: 404, text: 'There is no such application.' },
+  COLLECTION_NOT_FOUND: { status: 404, text: 'There is no such collection.' },
+  INDEX_NOT_FOUND: { status: 404, text: 'There is no such index.' },
+  RECORD_NOT_FOUND: { status: 404, text: 'There is no such record.' },
+  KEY_NOT_FOUND: { status: 404, text: 'There is no such key.' },
+  TASK_NOT_FOUND: { status: 404, text: 'There is no such task.' },
+  PAYMENT_NOT_FOUND: { status: 404, text: 'There is no such payment.' },
+  RECEIPT_NOT_FOUND: { status: 404, text: 'There is no such receipt.' },
+  BLOCK_NOT_FOUND: { status: 404, text: 'There is no such block.' },
+  METHOD_NOT_ALLOWED: { status: 405, text: 'The endpoint does not know this method.' },
+  CONFLICT: { status: 409, text: 'The request conflicts with what is there.' },
+  APPLICATION_EXISTS: { status: 409, text: 'An application of this id already exists.' },
+  COLLECTION_EXISTS: { status: 409, text: 'A collection of this name already exists.' },
+  RECORD_EXISTS: { status: 409, text: 'A record of this key already exists.' },
+  LAST_ADMIN_KEY: { status: 409, text: 'The last Admin key cannot be revoked with a key; ask the operator or sign as the owner.' },
+  PAYMENT_ALREADY_USED: { status: 409, text: 'This payment was made for another request.' },
+  PAYMENT_REPLY_GONE: { status: 410, text: 'The answer that this payment bought is no longer kept; the receipt is.' },
+  PAYLOAD_TOO_LARGE: { status: 413, text: 'The request body is too large.' },
+  RESULT_TOO_LARGE: { status: 413, text: 'The answer would be too large; give a limit.' },
+  UNSUPPORTED_MEDIA_TYPE: { status: 415, text: 'The body must be JSON.' },
+  SCHEMA_VIOLATION: { status: 422, text: 'A record breaks the schema of its collection.' },
+  RATE_LIMITED: { status: 429, text: 'Too many requests; wait and try again.' },
+  INTERNAL: { status: 500, text: 'Something went wrong on our side.' },
+  NOT_IMPLEMENTED: { status: 501, text: 'This area is not built yet.' },
+  UNAVAILABLE: { status: 503, text: 'The service cannot do this now; try again shortly.' },
+  PAYMENT_NETWORK_UNREACHABLE: { status: 503, text: 'The payment network cannot be reached; nothing was charged.' },
+  PAYMENT_PENDING: { status: 503, text: 'The payment is being settled; repeat the same request with the same payment.' },
+  QUERY_TIMEOUT: { status: 503, text: 'The query took too long; narrow it or add an index.' },
+} as const satisfies Record<string, { readonly status: number; readonly text: string }>
+
+export type ErrorCode = keyof typeof errors

@@ -1,0 +1,118 @@
+import { Type } from 'typebox'
+import { limits } from './limits.ts'
+import { contract } from './route.ts'
+import { AppId, AppParams, appParamsWith, AtomicInput, HexHash, Nullable, OneOf, open, Time } from './schemas.ts'
+
+export const permissions = ['Read', 'Write', 'Admin', 'Pay'] as const
+export type Permission = (typeof permissions)[number]
+
+const Permissions = Type.Array(OneOf(permissions), {
+  minItems: 1,
+  maxItems: permissions.length,
+  uniqueItems: true,
+})
+
+const PayLimits = Type.Object(
+  {
+    max_payment_per_tx: Type.Optional(Nullable(AtomicInput)),
+    spend_allowance: Type.Optional(Nullable(AtomicInput)),
+    daily_allowance: Type.Optional(Nullable(AtomicInput)),
+    expires_at: Type.Optional(Nullable(Time)),
+    allowed_target_apps: Type.Optional(Nullable(Type.Array(AppId, { maxItems: 1000 }))),
+  },
+  { additionalProperties: false, $id: 'PayLimits' },
+)
+
+const NewKey = Type.Object(
+  {
+    name: Type.Optional(Type.String({ minLength: 1, maxLength: limits.nameCharsMax })),
+    permissions: Type.Optional(Permissions),
+    expires_at: Type.Optional(Nullable(Time)),
+    pay_limits: Type.Optional(Nullable(PayLimits)),
+  },
+  { additionalProperties: false },
+)
+
+const keyFields = {
+  key_hash: HexHash,
+  prefix: Type.String({ description: 'the first 8 characters of the key' }),
+  name: Type.String(),
+  permissions: Type.Array(Type.String()),
+  pay_limits: Nullable(Type.Object({}, open)),
+  created_at: Time,
+  expires_at: Nullable(Time),
+}
+
+const CreatedKey = Type.Object({ key: Type.String({ description: 'shown this once' }), ...keyFields }, { $id: 'CreatedKey' })
+
+const KeyParams = appParamsWith({ key_hash: HexHash })
+
+export const keys = contract({
+  listKeys: {
+    method: 'GET',
+    path: '/api/apps/:app/keys',
+    area: 'API Keys',
+    summary: "List an application's keys, without their text",
+    access: 'Admin',
+    params: AppParams,
+    reply: Type.Object({
+      keys: Type.Array(
+        Type.Object({ ...keyFields, status: Type.String(), revoked_at: Nullable(Time), last_used_at: Nullable(Time) }),
+      ),
+    }),
+    errors: ['APPLICATION_NOT_FOUND'],
+  },
+  createKey: {
+    method: 'POST',
+    path: '/api/apps/:app/keys',
+    area: 'API Keys',
+    summary: 'Create a key',
+    access: 'Admin',
+    status: 201,
+    params: AppParams,
+    body: NewKey,
+    bodyOptional: true,
+    reply: CreatedKey,
+    errors: ['APPLICATION_NOT_FOUND', 'CONFLICT'],
+  },
+  regenerateKey: {
+    method: 'POST',
+    path: '/api/apps/:app/regenerate-key',
+    area: 'API Keys',
+    summary: 'Replace the key of a name (`default` when none is given); the old one is dead at once',
+    access: 'Admin',
+    status: 201,
+    params: AppParams,
+    body: NewKey,
+    bodyOptional: true,
+    reply: Type.Object({ key: Type.String(), ...keyFields, replaced_key_hash: Nullable(HexHash) }),
+    errors: ['APPLICATION_NOT_FOUND'],
+  },
+  rotateKey: {
+    method: 'POST',
+    path: '/api/apps/:app/keys/:key_hash/rotate',
+    area: 'API Keys',
+    summary: 'Make a successor of a key; the old one stays valid for the overlap',
+    access: 'Admin',
+    params: KeyParams,
+    body: Type.Object(
+      { overlap_seconds: Type.Optional(Type.Integer({ minimum: 0, maximum: limits.keyOverlapSecondsMax })) },
+      { additionalProperties: false },
+    ),
+    bodyOptional: true,
+    reply: Type.Object({ key: Type.String(), key_hash: HexHash, old_key_hash: HexHash, old_valid_until: Time }),
+    errors: ['APPLICATION_NOT_FOUND', 'KEY_NOT_FOUND', 'CONFLICT'],
+  },
+  revokeKey: {
+    method: 'POST',
+    path: '/api/apps/:app/keys/:key_hash/revoke',
+    area: 'API Keys',
+    summary: 'Revoke a key; repeated, the same answer again',
+    access: 'Admin',
+    params: KeyParams,
+    body: Type.Unknown(),
+    bodyOptional: true,
+    reply: Type.Object({ success: Type.Boolean(), key_hash: HexHash, revoked_at: Time }),
+    errors: ['APPLICATION_NOT_FOUND', 'KEY_NOT_FOUND', 'LAST_ADMIN_KEY'],
+  },
+})

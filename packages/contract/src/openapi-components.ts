@@ -1,0 +1,105 @@
+/** The parts of the OpenAPI document that no single route states: keys, payment headers and their replies. */
+
+const header = (name: string, description: string) =>
+  ({ type: 'apiKey', in: 'header', name, description }) as const
+
+/** One key, any carrier; `security` of an operation lists which it takes. */
+export const securitySchemes = {
+  app_key: header('X-App-Key', 'A key of the application.'),
+  x_api_key: header('X-API-Key', 'The same key, as some clients send it.'),
+  bearer: { type: 'http', scheme: 'bearer', description: 'The same key as a bearer token.' },
+  api_key: {
+    type: 'apiKey',
+    in: 'query',
+    name: 'api_key',
+    description: 'The same key as a query parameter; it is masked in logs.',
+  },
+  operator: { type: 'http', scheme: 'bearer', description: 'The key of the operator.' },
+  wallet_address: header('X-Wallet-Address', 'The address that signs the request.'),
+  wallet_timestamp: header('X-Timestamp', 'Unix seconds; valid for five minutes.'),
+  wallet_signature: header(
+    'X-Signature',
+    'EIP-191 signature, 0x hex, over `tollbase\\n<METHOD>\\n<path with query>\\n<timestamp>\\n<sha256 hex of the body>`; each signature once.',
+  ),
+} as const
+
+/** How a payment is sent with the request (x402 v1 and v2). */
+export const paymentParameters = {
+  PaymentV1: {
+    name: 'X-PAYMENT',
+    in: 'header',
+    required: false,
+    description:
+      'Payment proof, x402 version 1: base64 of JSON. Needed when the call costs more than 0.',
+    schema: { type: 'string' },
+  },
+  PaymentV2: {
+    name: 'PAYMENT-SIGNATURE',
+    in: 'header',
+    required: false,
+    description:
+      'Payment proof, x402 version 2: base64 of JSON. Needed when the call costs more than 0.',
+    schema: { type: 'string' },
+  },
+} as const
+
+export const headers = {
+  PaymentRequired: {
+    description: 'The payment requirements, x402 version 2: base64 of JSON.',
+    schema: { type: 'string' },
+  },
+  PaymentResponseV1: {
+    description: 'The settlement, x402 version 1: base64 of JSON; only on a paid reply.',
+    schema: { type: 'string' },
+  },
+  PaymentResponseV2: {
+    description: 'The settlement, x402 version 2: base64 of JSON; only on a paid reply.',
+    schema: { type: 'string' },
+  },
+  ReceiptId: {
+    description: 'The id of the receipt; only on a paid reply.',
+    schema: { type: 'string' },
+  },
+  RetryAfter: {
+    description: 'Seconds to wait before the next try.',
+    schema: { type: 'integer', minimum: 1 },
+  },
+} as const
+
+/** Body of a 402, which x402 version 1 clients read; version 2 clients read the PAYMENT-REQUIRED header. */
+export const paymentSchemas = {
+  PaymentRequired: {
+    type: 'object',
+    description: 'x402 payment requirements: pay one of `accepts` and repeat the request.',
+    required: ['x402Version', 'error', 'accepts'],
+    properties: {
+      x402Version: { type: 'integer', const: 1 },
+      error: { type: 'string' },
+      accepts: { type: 'array', items: { $ref: '#/components/schemas/PaymentRequirement' } },
+    },
+  },
+  PaymentRequirement: {
+    type: 'object',
+    description: 'One way to pay.',
+    required: ['scheme', 'network', 'maxAmountRequired', 'resource', 'payTo', 'asset'],
+    properties: {
+      scheme: { type: 'string', examples: ['exact'] },
+      network: { type: 'string', examples: ['base-sepolia'] },
+      maxAmountRequired: {
+        type: 'string',
+        description: 'atomic units, decimal string: the most that is charged',
+      },
+      resource: { type: 'string', format: 'uri', description: 'what the payment buys' },
+      description: { type: 'string' },
+      mimeType: { type: 'string' },
+      payTo: { type: 'string' },
+      maxTimeoutSeconds: { type: 'integer' },
+      asset: { type: 'string', description: 'address of the token' },
+      extra: {
+        type: 'object',
+        additionalProperties: true,
+        description: 'the quote, its expiry, and the signing domain of the token',
+      },
+    },
+  },
+} as const

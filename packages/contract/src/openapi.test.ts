@@ -1,0 +1,129 @@
+import { Type } from 'typebox'
+import { describe, expect, test } from 'vitest'
+import { errors } from './errors.ts'
+import { errorCodesOf, openapi } from './openapi.ts'
+import { contract, type Route } from './route.ts'
+
+const Item = Type.Object({ id: Type.String(), note: Type.Optional(Type.String()) }, { $id: 'Item' })
+
+const shop = contract({
+  readItem: {
+    method: 'GET',
+    path: '/shops/:shop/items/:item',
+    aliases: ['/items/:shop/:item'],
+    area: 'Data Query',
+    summary: 'Read an item',
+    access: 'by-policy',
+    paid: true,
+    params: Type.Object({ shop: Type.String({ description: 'which shop' }), item: Type.String() }),
+    query: Type.Object({ depth: Type.Optional(Type.Integer()), at: Type.String() }),
+    reply: Type.Object({ item: Item, others: Type.Array(Item) }),
+    errors: ['RECORD_NOT_FOUND'],
+  },
+  addItem: {
+    method: 'POST',
+    path: '/shops/:shop/items/:item',
+    area: 'Data Storage',
+    summary: 'Add an item',
+    access: 'Write',
+    status: 201,
+    params: Type.Object({ shop: Type.String(), item: Type.String() }),
+    body: Item,
+    bodyOptional: true,
+    reply: Item,
+  },
+})
+
+const document = openapi(shop, { version: '4.0.0' })
+const path = document.paths['/shops/{shop}/items/{item}']
+const readItem = path?.get
+const addItem = path?.post
+
+describe('openapi', () => {
+  test('both methods of a path stand under one templated path', () => {
+    expect(Object.keys(document.paths)).toEqual(['/shops/{shop}/items/{item}'])
+    expect(readItem?.operationId).toBe('readItem')
+    expect(readItem?.['x-aliases']).toEqual(['/items/{shop}/{item}'])
+    expect(document.tags).toEqual([{ name: 'Data Storage' }, { name: 'Data Query' }])
+  })
+
+  test('a schema with an $id is stated once and referred to, in arrays and bodies too', () => {
+    const reference = { $ref: '#/components/schemas/Item' }
+    expect(document.components.schemas.Item).toEqual({
+      type: 'object',
+      required: ['id'],
+      properties: { id: { type: 'string' }, note: { type: 'string' } },
+    })
+    expect(readItem?.responses['200']?.content['application/json']?.schema).toMatchObject({
+      properties: { item: reference, others: { type: 'array', items: reference } },
+    })
+    expect(addItem?.requestBody).toEqual({
+      required: false,
+      content: { 'application/json': { schema: reference } },
+    })
+  })
+
+  test('parameters say where they stand, whether they are required, and what they mean', () => {
+    expect(readItem?.parameters).toEqual([
+      {
+        name: 'shop',
+        in: 'path',
+        required: true,
+        description: 'which shop',
+        schema: { type: 'string' },
+      },
+      { name: 'item', in: 'path', required: true, schema: { type: 'string' } },
+      { name: 'depth', in: 'query', required: false, schema: { type: 'integer' } },
+      { name: 'at', in: 'query', required: true, schema: { type: 'string' } },
+      { $ref: '#/components/parameters/PaymentV1' },
+      { $ref: '#/components/parameters/PaymentV2' },
+    ])
+  })
+
+  test('a paid route documents its 402 with the x402 body and header', () => {
+    const refusal = readItem?.responses['402']
+    expect(refusal?.content['application/json']?.schema).toEqual({
+      $ref: '#/components/schemas/PaymentRequired',
+    })
+    expect(Object.keys(refusal?.headers ?? {})).toEqual(['PAYMENT-REQUIRED'])
+    expect(addItem?.responses['402']).toBeUndefined()
+  })
+
+  test('every code stands under its status, with the sentence of the catalogue', () => {
+    for (const route of Object.values<Route>(shop)) {
+      const responses = path?.[route.method.toLowerCase()]?.responses ?? {}
+      for (const code of errorCodesOf(route)) {
+        const response = responses[String(errors[code].status)]
+        expect(response?.['x-error-codes']).toContain(code)
+        expect(response?.description).toContain(errors[code].text)
+      }
+    }
+    expect(errorCodesOf(shop.readItem)).toContain('RECORD_NOT_FOUND')
+    expect(errorCodesOf(shop.addItem)).toContain('PAYLOAD_TOO_LARGE')
+  })
+
+  test('access decides the security schemes: a free choice only where a policy decides', () => {
+    expect(readItem?.security[0]).toEqual({})
+    expect(addItem?.security).toContainEqual({ app_key: [] })
+    expect(addItem?.security).not.toContainEqual({})
+  })
+
+  test('two different schemas of one $id are refused, and so is a parameter without a schema', () => {
+    const twice: Route = { ...shop.readItem, reply: Type.Object({}, { $id: 'Item' }) }
+    expect(() => openapi({ a: shop.addItem, b: twice }, { version: '1' })).toThrow('called Item')
+    const nameless: Route = { ...shop.addItem, path: '/shops/:who' }
+    expect(() => openapi({ nameless }, { version: '1' })).toThrow('no schema for :who')
+  })
+
+  test('data inside a schema is left alone, even where it looks like a schema', () => {
+    const reply = Type.Object({ $id: Type.String() }, { default: { $id: 'left' } })
+    const one = openapi({ one: { ...shop.readItem, reply } }, { version: '1' })
+    const operation = one.paths['/shops/{shop}/items/{item}']?.get
+    expect(operation?.responses['200']?.content['application/json']?.schema).toEqual({
+      type: 'object',
+      required: ['$id'],
+      properties: { $id: { type: 'string' } },
+      default: { $id: 'left' },
+    })
+  })
+})

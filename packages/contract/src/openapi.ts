@@ -1,0 +1,285 @@
+import { type ErrorCode, errors } from './errors.ts'
+import {
+  headers,
+  paymentParameters,
+  paymentSchemas,
+  securitySchemes,
+} from './openapi-components.ts'
+import { type Access, areas, type Contract, type Route } from './route.ts'
+import { ErrorBody } from './schemas.ts'
+
+/** A JSON Schema (2020-12) as plain data. */
+export type Schema = { readonly [keyword: string]: unknown }
+
+export type Parameter = {
+  readonly name: string
+  readonly in: 'path' | 'query' | 'header'
+  readonly required: boolean
+  readonly description?: string
+  readonly schema: Schema
+}
+
+type Reference = { readonly $ref: string }
+type Content = { readonly [mediaType: string]: { readonly schema: Schema } }
+
+export type Response = {
+  readonly description: string
+  readonly headers?: { readonly [name: string]: Reference }
+  readonly content: Content
+  /** The codes of the catalogue that this status stands for here. */
+  readonly 'x-error-codes'?: readonly ErrorCode[]
+}
+
+export type Operation = {
+  readonly operationId: string
+  readonly tags: readonly string[]
+  readonly summary: string
+  readonly description?: string
+  readonly security: readonly { readonly [scheme: string]: readonly string[] }[]
+  readonly parameters?: readonly (Parameter | Reference)[]
+  readonly requestBody?: { readonly required: boolean; readonly content: Content }
+  readonly responses: { readonly [status: string]: Response }
+  readonly 'x-access': Access
+  readonly 'x-paid': boolean
+  readonly 'x-aliases'?: readonly string[]
+}
+
+export type OpenApi = {
+  readonly openapi: '3.1.0'
+  readonly info: { readonly title: string; readonly version: string; readonly description: string }
+  readonly servers: readonly { readonly url: string }[]
+  readonly tags: readonly { readonly name: string }[]
+  readonly paths: { readonly [path: string]: { readonly [method: string]: Operation } }
+  readonly components: {
+    readonly schemas: { readonly [name: string]: Schema }
+    readonly securitySchemes: typeof securitySchemes
+    readonly parameters: typeof paymentParameters
+    readonly headers: typeof headers
+  }
+}
+
+/**
+ * The OpenAPI 3.1 document of a contract, as plain JSON. Canonical paths only; aliases are named in
+ * `x-aliases`. A schema with an `$id` becomes a component. Throws where two schemas share an `$id`,
+ * or a path names a parameter without a schema.
+ */
+export function openapi(contract: Contract, options: { readonly version: string }): OpenApi {
+  const schemas = new Map<string, Schema>(Object.entries(paymentSchemas))
+  plain(ErrorBody, schemas)
+  const paths: Record<string, Record<string, Operation>> = {}
+  for (const [operationId, route] of Object.entries(contract)) {
+    const path = templateOf(route.path)
+    const methods = paths[path] ?? {}
+    methods[route.method.toLowerCase()] = operationOf(operationId, route, schemas)
+    paths[path] = methods
+  }
+  const used = new Set(Object.values(contract).map((route) => route.area))
+  return {
+    openapi: '3.1.0',
+    info: {
+      title: 'Tollbase',
+      version: options.version,
+      description:
+        'Store application data on a chain of your own, charge for it over HTTP 402, and prove every answer. Every path below `/api/apps/` is served below `/apps/` too.',
+    },
+    servers: [{ url: '/' }],
+    tags: areas.filter((area) => used.has(area)).map((name) => ({ name })),
+    paths,
+    components: {
+      schemas: Object.fromEntries([...schemas].sort(([a], [b]) => (a < b ? -1 : 1))),
+      securitySchemes,
+      parameters: paymentParameters,
+      headers,
+    },
+  }
+}
+
+/**
+ * All codes that a route can answer with, in the order of the catalogue:
+ * its own, and those that its shape implies (a body can be too large, a payment malformed).
+ */
+export function errorCodesOf(route: Route): readonly ErrorCode[] {
+  const codes = new Set<ErrorCode>([...commonCodes, ...(route.errors ?? [])])
+  if (route.body) for (const code of bodyCodes) codes.add(code)
+  if (route.access !== 'public') codes.add('FORBIDDEN')
+  if (route.paid) for (const code of paymentCodes) codes.add(code)
+  const catalogue = Object.keys(errors) as ErrorCode[]
+  return catalogue.filter((code) => codes.has(code))
+}
+
+const commonCodes = [
+  'VALIDATION_FAILED',
+  'CREDENTIALS_CONFLICT',
+  'UNAUTHORIZED',
+  'RATE_LIMITED',
+  'INTERNAL',
+] as const
+const bodyCodes = ['PAYLOAD_TOO_LARGE'] as const
+const paymentCodes = [
+  'PAYMENT_MALFORMED',
+  'PAYMENT_REQUIRED',
+  'PAYMENT_INVALID',
+  'PAYMENT_ALREADY_USED',
+  'PAYMENT_REPLY_GONE',
+  'PAYMENT_PENDING',
+  'PAYMENT_NETWORK_UNREACHABLE',
+] as const
+
+type Schemas = Map<string, Schema>
+
+function operationOf(operationId: string, route: Route, schemas: Schemas): Operation {
+  const parameters = parametersOf(route, schemas)
+  return {
+    operationId,
+    tags: [route.area],
+    summary: route.summary,
+    ...(route.description !== undefined && { description: route.description }),
+    security: securityOf(route.access),
+    ...(parameters.length > 0 && { parameters }),
+    ...(route.body && {
+      requestBody: {
+        required: route.bodyOptional !== true,
+        content: { 'application/json': { schema: plain(route.body, schemas) } },
+      },
+    }),
+    responses: {
+      [String(route.status ?? 200)]: successOf(route, schemas),
+      ...refusalsOf(route),
+    },
+    'x-access': route.access,
+    'x-paid': route.paid ?? false,
+    ...(route.aliases && { 'x-aliases': route.aliases.map(templateOf) }),
+  }
+}
+
+function parametersOf(route: Route, schemas: Schemas): (Parameter | Reference)[] {
+  const named = [...route.path.matchAll(/:(\w+)/g)].map(([, name = '']) => name)
+  const properties = route.params?.properties ?? {}
+  const missing = named.find((name) => properties[name] === undefined)
+  if (missing !== undefined) throw new Error(`${route.path}: no schema for :${missing}`)
+  return [
+    ...named.map((name) =>
+      parameterOf({ name, in: 'path', required: true }, plain(properties[name] ?? {}, schemas)),
+    ),
+    ...Object.entries(route.query?.properties ?? {}).map(([name, schema]) => {
+      const required = route.query?.required?.includes(name) ?? false
+      return parameterOf({ name, in: 'query', required }, plain(schema, schemas))
+    }),
+    ...(route.paid === true
+      ? Object.keys(paymentParameters).map((name) => ({ $ref: `#/components/parameters/${name}` }))
+      : []),
+  ]
+}
+
+/** A description belongs to the parameter, where readers look for it. */
+function parameterOf(
+  place: { name: string; in: 'path' | 'query'; required: boolean },
+  { description, ...schema }: Schema,
+): Parameter {
+  return { ...place, ...(typeof description === 'string' && { description }), schema }
+}
+
+function securityOf(access: Access): Operation['security'] {
+  const keys = [{ app_key: [] }, { x_api_key: [] }, { bearer: [] }, { api_key: [] }]
+  const wallet = { wallet_address: [], wallet_timestamp: [], wallet_signature: [] }
+  switch (access) {
+    case 'public':
+      return []
+    case 'by-policy':
+      return [{}, ...keys]
+    case 'Read':
+    case 'Write':
+    case 'Admin':
+      return [...keys, { operator: [] }]
+    case 'operator':
+      return [{ operator: [] }]
+    case 'owner':
+      return [{ operator: [] }, wallet]
+  }
+}
+
+function successOf(route: Route, schemas: Schemas): Response {
+  const descriptions = { 200: 'Done.', 201: 'Created.', 202: 'Accepted; durable from now on.' }
+  return {
+    description: descriptions[route.status ?? 200],
+    ...(route.paid === true && {
+      headers: {
+        'X-PAYMENT-RESPONSE': { $ref: '#/components/headers/PaymentResponseV1' },
+        'PAYMENT-RESPONSE': { $ref: '#/components/headers/PaymentResponseV2' },
+        'X-Receipt-Id': { $ref: '#/components/headers/ReceiptId' },
+      },
+    }),
+    content: { [route.replyType ?? 'application/json']: { schema: plain(route.reply, schemas) } },
+  }
+}
+
+function refusalsOf(route: Route): Record<string, Response> {
+  const byStatus = new Map<number, ErrorCode[]>()
+  for (const code of errorCodesOf(route)) {
+    const { status } = errors[code]
+    byStatus.set(status, [...(byStatus.get(status) ?? []), code])
+  }
+  const statuses = [...byStatus].sort(([a], [b]) => a - b)
+  return Object.fromEntries(
+    statuses.map(([status, codes]) => [String(status), refusalOf(status, codes)]),
+  )
+}
+
+function refusalOf(status: number, codes: readonly ErrorCode[]): Response {
+  const retry = status === 429 || status === 503
+  return {
+    description: codes.map((code) => `\`${code}\`: ${errors[code].text}`).join('\n\n'),
+    ...(status === 402 && {
+      headers: { 'PAYMENT-REQUIRED': { $ref: '#/components/headers/PaymentRequired' } },
+    }),
+    ...(retry && { headers: { 'Retry-After': { $ref: '#/components/headers/RetryAfter' } } }),
+    content: {
+      'application/json': {
+        schema: { $ref: `#/components/schemas/${status === 402 ? 'PaymentRequired' : 'Error'}` },
+      },
+    },
+    'x-error-codes': codes,
+  }
+}
+
+/** The schema as JSON, with every schema that bears an `$id` moved to the components. */
+function plain(schema: object, schemas: Schemas): Schema {
+  const { $id, ...rest } = JSON.parse(JSON.stringify(schema)) as Schema
+  const converted = keywords(rest, schemas)
+  if (typeof $id !== 'string') return converted
+  const known = schemas.get($id)
+  if (known && JSON.stringify(known) !== JSON.stringify(converted)) {
+    throw new Error(`two schemas are called ${$id}`)
+  }
+  schemas.set($id, converted)
+  return { $ref: `#/components/schemas/${$id}` }
+}
+
+/** Keywords whose values are schemas are walked; all others (`const`, `enum`, `default`) are data. */
+function keywords(schema: Schema, schemas: Schemas): Schema {
+  return Object.fromEntries(
+    Object.entries(schema).map(([keyword, value]) => {
+      if (schemaMaps.has(keyword) && isObject(value)) {
+        const named = Object.entries(value).map(([name, one]) => [name, walk(one, schemas)])
+        return [keyword, Object.fromEntries(named)]
+      }
+      return [keyword, schemaKeywords.has(keyword) ? walk(value, schemas) : value]
+    }),
+  )
+}
+
+const schemaMaps = new Set(['properties', 'patternProperties'])
+const schemaKeywords = new Set(['items', 'anyOf', 'oneOf', 'allOf', 'not', 'additionalProperties'])
+
+function walk(value: unknown, schemas: Schemas): unknown {
+  if (Array.isArray(value)) return value.map((one) => walk(one, schemas))
+  return isObject(value) ? plain(value, schemas) : value
+}
+
+function isObject(value: unknown): value is Readonly<Record<string, unknown>> {
+  return typeof value === 'object' && value !== null && !Array.isArray(value)
+}
+
+function templateOf(path: string): string {
+  return path.replace(/:(\w+)/g, '{$1}')
+}

@@ -1,0 +1,167 @@
+import { Type } from 'typebox'
+import { contract } from './route.ts'
+import { Address, AppParams, AtomicInput, Nullable, open, PageQuery, Time } from './schemas.ts'
+
+const Facilitate = Type.Object(
+  { x402Version: Type.Integer(), paymentPayload: Type.Object({}, open), paymentRequirements: Type.Object({}, open) },
+  open,
+)
+
+const Wallet = Type.Object(
+  { available: Type.String(), pending: Type.String(), currency: Type.String(), decimals: Type.Integer() },
+  { $id: 'Wallet', description: 'Balances in atomic units' },
+)
+
+const Entries = Type.Object({
+  entries: Type.Array(
+    Type.Object({
+      id: Type.String(),
+      time: Time,
+      kind: Type.String(),
+      amount: Type.String({ description: 'signed, atomic units' }),
+      balance_after: Type.String(),
+      reference: Type.String(),
+      height: Type.Integer(),
+      sequence: Type.Integer(),
+    }),
+  ),
+  next_cursor: Nullable(Type.String()),
+})
+
+const AddressParams = Type.Object({ address: Address })
+const IdParams = Type.Object({ id: Type.String({ maxLength: 200 }) })
+
+export const payments = contract({
+  getSupportedPayments: {
+    method: 'GET',
+    path: '/api/payments/supported',
+    area: 'Payment verification and settlement',
+    summary: 'The payment kinds that are accepted (x402 facilitator form)',
+    access: 'public',
+    reply: Type.Object({ kinds: Type.Array(Type.Object({}, open)), extensions: Type.Array(Type.String()), signers: Type.Object({}, open) }),
+  },
+  verifyPayment: {
+    method: 'POST',
+    path: '/api/payments/verify',
+    area: 'Payment verification and settlement',
+    summary: 'Whether a payment would be accepted for requirements of this service; nothing is charged',
+    access: 'public',
+    body: Facilitate,
+    reply: Type.Object({ isValid: Type.Boolean(), invalidReason: Type.Optional(Type.String()), payer: Type.Optional(Type.String()) }),
+    errors: ['PAYMENT_MALFORMED', 'PAYMENT_NETWORK_UNREACHABLE'],
+  },
+  settlePayment: {
+    method: 'POST',
+    path: '/api/payments/settle',
+    area: 'Payment verification and settlement',
+    summary: "Settle a payment to this service: the amount is deposited to the payer's balance",
+    access: 'public',
+    body: Facilitate,
+    reply: Type.Object({ success: Type.Boolean(), transaction: Type.String(), network: Type.String(), payer: Type.Optional(Type.String()), errorReason: Type.Optional(Type.String()) }, open),
+    errors: ['PAYMENT_MALFORMED', 'PAYMENT_PENDING', 'PAYMENT_ALREADY_USED', 'PAYMENT_NETWORK_UNREACHABLE'],
+  },
+  getPayment: {
+    method: 'GET',
+    path: '/api/payments/:id',
+    area: 'Payment verification and settlement',
+    summary: 'The state of a payment',
+    access: 'public',
+    params: IdParams,
+    reply: Type.Object({ payment_id: Type.String(), state: Type.String() }, open),
+    errors: ['PAYMENT_NOT_FOUND'],
+  },
+  getReceipt: {
+    method: 'GET',
+    path: '/api/receipts/:id',
+    area: 'Payment verification and settlement',
+    summary: 'A receipt, verifiable offline',
+    access: 'public',
+    params: IdParams,
+    reply: Type.Object({}, open),
+    errors: ['RECEIPT_NOT_FOUND'],
+  },
+})
+
+export const wallets = contract({
+  getWallet: {
+    method: 'GET',
+    path: '/api/wallets/:address',
+    area: 'Wallet',
+    summary: "A payer's balance",
+    access: 'public',
+    params: AddressParams,
+    reply: Wallet,
+  },
+  listWalletEntries: {
+    method: 'GET',
+    path: '/api/wallets/:address/entries',
+    area: 'Wallet',
+    summary: "The movements on a payer's balance, newest first (signed by the address, or the operator)",
+    access: 'owner',
+    params: AddressParams,
+    query: PageQuery,
+    reply: Entries,
+  },
+  getApplicationWallet: {
+    method: 'GET',
+    path: '/api/apps/:app/wallet',
+    area: 'Wallet',
+    summary: "An application's balance",
+    access: 'Admin',
+    params: AppParams,
+    reply: Wallet,
+    errors: ['APPLICATION_NOT_FOUND'],
+  },
+  listApplicationWalletEntries: {
+    method: 'GET',
+    path: '/api/apps/:app/wallet/entries',
+    area: 'Wallet',
+    summary: "The movements on an application's balance, newest first",
+    access: 'Admin',
+    params: AppParams,
+    query: PageQuery,
+    reply: Entries,
+    errors: ['APPLICATION_NOT_FOUND'],
+  },
+})
+
+export const payout = contract({
+  getPayoutInfo: {
+    method: 'POST',
+    path: '/api/apps/:app/payout/info',
+    area: 'Payout',
+    summary: 'Payout settings and the available balance',
+    access: 'Admin',
+    params: AppParams,
+    body: Type.Unknown(),
+    bodyOptional: true,
+    reply: Type.Object({
+      auto_payout_enabled: Type.Boolean(),
+      locked_balance: Type.String(),
+      min_payout: Type.String(),
+      payout_threshold: Nullable(Type.String()),
+      payout_destination: Nullable(Type.String()),
+      available_balance: Type.String(),
+      pending_balance: Type.String(),
+      lifetime_earned: Type.String(),
+      lifetime_paid: Type.String(),
+      currency: Type.String(),
+      decimals: Type.Integer(),
+    }),
+    errors: ['APPLICATION_NOT_FOUND'],
+  },
+})
+
+/** Served only with --devnet. */
+export const devnet = contract({
+  requestFaucet: {
+    method: 'POST',
+    path: '/devnet/faucet',
+    area: 'Wallet',
+    summary: 'Test dollars of the local devnet (only with --devnet)',
+    access: 'public',
+    body: Type.Object({ address: Address, amount: Type.Optional(AtomicInput) }, { additionalProperties: false }),
+    reply: Type.Object({ tx_hash: Type.String(), balance: Type.String() }),
+    errors: ['ROUTE_NOT_FOUND', 'PAYMENT_NETWORK_UNREACHABLE'],
+  },
+})

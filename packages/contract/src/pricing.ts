@@ -1,0 +1,75 @@
+import { Type } from 'typebox'
+import { limits } from './limits.ts'
+import { contract } from './route.ts'
+import { AppParams, AtomicInput, Name, OneOf, open } from './schemas.ts'
+
+export const Rule = Type.Object(
+  {
+    target: Type.Union([
+      Type.Object({ collection: Name }, { additionalProperties: false }),
+      Type.Object({ view: Name }, { additionalProperties: false }),
+      Type.Object({ query: Name }, { additionalProperties: false }),
+      Type.Object({ api_collection: Name }, { additionalProperties: false }),
+    ]),
+    operation: Type.Union([Type.Literal('read'), Type.Literal('write')]),
+    model: OneOf(['per_access', 'per_row', 'per_kb', 'per_record', 'field_value']),
+    amount: Type.Optional(AtomicInput),
+    field: Type.Optional(Type.String({ maxLength: limits.fieldPathCharsMax })),
+  },
+  { $id: 'PriceRule', additionalProperties: false },
+)
+
+export const Split = Type.Object(
+  {
+    app_owner_percentage: Type.Number({ minimum: 0, maximum: 100 }),
+    platform_percentage: Type.Number({ minimum: 0, maximum: 100 }),
+  },
+  { $id: 'Split' },
+)
+
+const Rules = Type.Object({ rules: Type.Array(Rule), split: Split })
+
+export const pricing = contract({
+  getPricing: {
+    method: 'GET',
+    path: '/api/apps/:app/pricing',
+    area: 'Pricing',
+    summary: 'The prices of an application',
+    access: 'public',
+    params: AppParams,
+    reply: Rules,
+    errors: ['APPLICATION_NOT_FOUND'],
+  },
+  setPricing: {
+    method: 'PUT',
+    path: '/api/apps/:app/pricing',
+    area: 'Pricing',
+    summary: 'Set the prices of an application',
+    access: 'Admin',
+    params: AppParams,
+    body: Type.Object({ rules: Type.Array(Rule, { maxItems: 1000 }) }, open),
+    reply: Rules,
+    errors: ['APPLICATION_NOT_FOUND', 'COLLECTION_NOT_FOUND'],
+  },
+  quotePrice: {
+    method: 'POST',
+    path: '/api/pricing/quote',
+    area: 'Pricing',
+    summary: 'What a read or write of a given size would cost at most',
+    access: 'public',
+    body: Type.Object(
+      {
+        app_id: Type.String(),
+        operation_type: Type.Union([Type.Literal('read'), Type.Literal('write')]),
+        size_kb: Type.Number({ minimum: 0, maximum: 1_000_000 }),
+        collection: Type.String(),
+        monthly_volume_kb: Type.Optional(Type.Number({ minimum: 0 })),
+        rows: Type.Optional(Type.Integer({ minimum: 0, maximum: limits.rowsMax })),
+        data: Type.Optional(Type.Unknown()),
+      },
+      open,
+    ),
+    reply: Type.Object({ type: Type.String(), total_cost: Type.Number(), total_cost_atomic: Type.String(), currency: Type.String() }, open),
+    errors: ['APPLICATION_NOT_FOUND', 'COLLECTION_NOT_FOUND'],
+  },
+})

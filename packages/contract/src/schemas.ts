@@ -1,0 +1,68 @@
+import { type TProperties, type TSchema, Type } from 'typebox'
+import { limits } from './limits.ts'
+
+/** Schemas that several areas share. Those with an `$id` become components of openapi.json. */
+
+export const open = { additionalProperties: true } as const
+
+export const Nullable = <T extends TSchema>(schema: T) => Type.Union([schema, Type.Null()])
+
+/** One of these words. */
+export const OneOf = <const T extends readonly string[]>(words: T) =>
+  Type.Unsafe<T[number]>(Type.Union(words.map((word) => Type.Literal(word))))
+
+export const AppId = Type.String({
+  pattern: '^[a-z][a-z0-9_-]{2,62}$',
+  description: '3-63 of a-z 0-9 _ -, starting with a letter',
+})
+
+export const Name = Type.String({
+  pattern: '^[A-Za-z0-9_-]{1,63}$',
+  description: '1-63 of a-z A-Z 0-9 _ -',
+})
+
+export const Address = Type.String({ pattern: '^0x[0-9a-fA-F]{40}$', description: 'EVM address' })
+
+/** Atomic units as a decimal string: never a float. */
+export const Atomic = Type.String({
+  pattern: '^(0|[1-9][0-9]{0,15})$',
+  description: 'atomic units (millionths of a dollar at 6 decimals), decimal string',
+})
+
+/** What callers may send for an amount: a decimal string, or an integer that a double holds exactly. */
+export const AtomicInput = Type.Union([
+  Atomic,
+  Type.Integer({ minimum: 0, maximum: Number.MAX_SAFE_INTEGER }),
+])
+
+export const Time = Type.String({ format: 'date-time', description: 'RFC 3339, UTC, milliseconds' })
+export const HexHash = Type.String({ pattern: '^[0-9a-f]{64}$' })
+
+export const AsOf = Type.Object(
+  { block_height: Type.Integer(), sequence: Type.Integer() },
+  { $id: 'AsOf', description: "The position in the application's chain that the answer was read at" },
+)
+
+export const ErrorBody = Type.Object(
+  {
+    error: Type.String(),
+    code: Type.String(),
+    details: Type.Optional(Type.Object({}, open)),
+    request_id: Type.String(),
+  },
+  { $id: 'Error' },
+)
+
+export const AppParams = Type.Object({ app: AppId })
+export const CollectionParams = Type.Object({ app: AppId, collection: Type.String({ minLength: 1, maxLength: 128 }) })
+
+export const appParamsWith = <P extends TProperties>(more: P) => Type.Object({ app: AppId, ...more })
+
+export const Success = Type.Object({ success: Type.Boolean(), message: Type.String() })
+
+export const PageQuery = Type.Object({
+  limit: Type.Optional(Type.Integer({ minimum: 1, maximum: 1000 })),
+  cursor: Type.Optional(Type.String({ maxLength: 200 })),
+})
+
+export const Description = Type.String({ maxLength: limits.descriptionCharsMax })

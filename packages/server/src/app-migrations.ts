@@ -1,0 +1,28 @@
+import { leaseTables } from './chain/tables.ts'
+import type { Migration } from './database/migrations.ts'
+import { usedSignatureTables } from './domains/access/wallet-signature.ts'
+import { keyUseTables } from './domains/keys/key-use.ts'
+import { paymentTables } from './domains/payments/claim-store.ts'
+import { secretTables } from './domains/service/secrets.ts'
+import { networkTables } from './domains/payments/network-pin.ts'
+import { journalTables } from './x402/journal.ts'
+
+/**
+ * The operational state, by name: what is not an entry of a chain and what rebuild never touches.
+ * Forward only; a change is a new number, never an edit.
+ */
+export const migrations: readonly Migration[] = [
+  {
+    id: 1,
+    name: 'operational state',
+    statements: () => [
+      ...leaseTables(),
+      ...journalTables(),
+      ...paymentTables(),
+      ...usedSignatureTables(),
+      ...keyUseTables(),
+      ...secretTables(),
+      ...networkTables(),
+    ],
+  },
+]

@@ -1,0 +1,39 @@
+import { type ErrorCode, errors } from '@tollbase/contract/errors'
+
+export type FaultOptions = {
+  /** Replaces the catalogue's sentence; it leaves the service, so it may name only what the caller sent. */
+  readonly message?: string
+  /** Leaves the service beside the message. */
+  readonly details?: Readonly<Record<string, unknown>>
+  /** For the log only. */
+  readonly internal?: string
+  readonly cause?: unknown
+  readonly retryAfterSeconds?: number
+}
+
+/** What a caller can cause or must be told. Anything else thrown is a bug and answers INTERNAL. */
+export class Fault extends Error {
+  readonly code: ErrorCode
+  readonly status: number
+  readonly details: Readonly<Record<string, unknown>> | undefined
+  readonly internal: string | undefined
+  readonly retryAfterSeconds: number | undefined
+
+  constructor(code: ErrorCode, options: FaultOptions = {}) {
+    super(options.message ?? errors[code].text, options.cause === undefined ? undefined : { cause: options.cause })
+    this.name = 'Fault'
+    this.code = code
+    this.status = errors[code].status
+    this.details = options.details
+    this.internal = options.internal
+    this.retryAfterSeconds = options.retryAfterSeconds
+  }
+}
+
+/** A 400 that names the field by JSON pointer (RFC 6901). */
+export function invalid(pointer: string, problem: string): Fault {
+  return new Fault('VALIDATION_FAILED', {
+    message: `${pointer === '' ? 'The body' : pointer} ${problem}`,
+    details: { field: pointer, problem },
+  })
+}

@@ -1,0 +1,25 @@
+import { randomBytes } from 'node:crypto'
+
+/**
+ * All that is not deterministic: time, ids and timers come only from here,
+ * so that a simulation can replay a run from its seed.
+ */
+export type World = {
+  /** Milliseconds since 1970. */
+  readonly now: () => number
+  readonly randomBytes: (count: number) => Buffer
+  readonly sleep: (ms: number) => Promise<void>
+  /** Calls back every so often until the returned function is called. Never keeps the process alive. */
+  readonly every: (ms: number, call: () => void) => () => void
+}
+
+export const realWorld: World = {
+  now: () => Date.now(),
+  randomBytes: (count) => randomBytes(count),
+  sleep: (ms) => new Promise((resolve) => setTimeout(resolve, ms)),
+  every: (ms, call) => {
+    const timer = setInterval(call, ms)
+    timer.unref()
+    return () => clearInterval(timer)
+  },
+}

@@ -1,0 +1,189 @@
+import { present } from '../base/assert.ts'
+import type { Database, Queryable } from '../database/database.ts'
+import { type SqlStatement, sql } from '../database/sql.ts'
+import type { FullTile, TileCoordinate } from './merkle.ts'
+
+/** A block as its row holds it; nothing of it is checked here. */
+export type BlockRow = {
+  readonly height: number
+  readonly header: Buffer
+  readonly signature: Buffer
+  readonly firstLeaf: number
+  readonly entryCount: number
+  readonly groupStarts: readonly number[]
+  readonly body: Buffer
+  readonly leafHashes: Buffer
+}
+
+/** How far the appliers are: the last applied entry, and the next leaf to apply. Height 0 is before the first block. */
+export type Watermark = {
+  readonly height: number
+  readonly sequence: number
+  readonly leaf: number
+}
+
+export type BlockRange = {
+  readonly from: number
+  /** Inclusive. */
+  readonly to: number
+  readonly blocksMax: number
+  /** Of bodies; a single larger block is read nevertheless. */
+  readonly bytesMax: number
+}
+
+type RawBlock = {
+  height: bigint
+  header: Buffer
+  signature: Buffer
+  first_leaf: bigint
+  entry_count: number
+  group_starts: number[]
+  body: Buffer
+  leaf_hashes: Buffer
+}
+
+/** The SQL of one chain's tables. */
+export class BlockStore {
+  readonly #database: Database
+  readonly #block: SqlStatement
+  readonly #tile: SqlStatement
+  readonly #watermark: SqlStatement
+
+  constructor(database: Database, schema: string) {
+    this.#database = database
+    this.#block = sql.id(schema, 'block')
+    this.#tile = sql.id(schema, 'tile')
+    this.#watermark = sql.id(schema, 'watermark')
+  }
+
+  /** One statement, one round trip, as long as no tile became full. */
+  async insert(block: BlockRow, tiles: readonly FullTile[]): Promise<void> {
+    const insertBlock = sql`INSERT INTO ${this.#block}
+      (height, header, signature, first_leaf, entry_count, group_starts, body, leaf_hashes) VALUES
+      (${block.height}, ${block.header}, ${block.signature}, ${block.firstLeaf}, ${block.entryCount},
+       ${block.groupStarts}, ${block.body}, ${block.leafHashes})`
+    if (tiles.length === 0) {
+      await this.#database.execute(insertBlock)
+      return
+    }
+    const rows = tiles.map(({ level, index, hashes }) => sql`(${level}, ${index}, ${hashes})`)
+    const insertTiles = sql`INSERT INTO ${this.#tile} (level, index, hashes) VALUES ${sql.join(rows)}`
+    await this.#database.transaction(async (tx) => {
+      await tx.execute(insertBlock)
+      await tx.execute(insertTiles)
+    })
+  }
+
+  async last(): Promise<BlockRow | undefined> {
+    const [row] = await this.#blocks(sql`ORDER BY height DESC LIMIT 1`)
+    return row
+  }
+
+  async block(height: number): Promise<BlockRow | undefined> {
+    const [row] = await this.#blocks(sql`WHERE height = ${height}`)
+    return row
+  }
+
+  /** The first blocks of the range, in height order; none where there are none. */
+  async blocks({ from, to, blocksMax, bytesMax }: BlockRange): Promise<BlockRow[]> {
+    const sizes = await this.#database.query<{ height: bigint; bytes: number }>(
+      sql`SELECT height, octet_length(body) AS bytes FROM ${this.#block}
+        WHERE height >= ${from} AND height <= ${to} ORDER BY height LIMIT ${blocksMax}`,
+    )
+    let bytes = 0
+    let end = from - 1
+    for (const size of sizes) {
+      bytes += size.bytes
+      if (end >= from && bytes > bytesMax) break
+      end = Number(size.height)
+    }
+    return end < from
+      ? []
+      : this.#blocks(sql`WHERE height >= ${from} AND height <= ${end} ORDER BY height`)
+  }
+
+  /** The hashes of all leaves from this one on. */
+  async leafHashesFrom(leaf: number): Promise<Buffer> {
+    const rows = await this.#database.query<{ first_leaf: bigint; leaf_hashes: Buffer }>(
+      sql`SELECT first_leaf, leaf_hashes FROM ${this.#block}
+        WHERE first_leaf >= (SELECT coalesce(max(first_leaf), 0) FROM ${this.#block} WHERE first_leaf <= ${leaf})
+        ORDER BY first_leaf`,
+    )
+    const skipped = (leaf - Number(rows[0]?.first_leaf ?? leaf)) * 32
+    return Buffer.concat(rows.map((row) => row.leaf_hashes)).subarray(skipped)
+  }
+
+  /** The block that holds the leaf, if the chain is that long. */
+  async blockOfLeaf(
+    leaf: number,
+  ): Promise<{ readonly height: number; readonly firstLeaf: number } | undefined> {
+    const [row] = await this.#database.query<{ height: bigint; first_leaf: bigint }>(
+      sql`SELECT height, first_leaf FROM ${this.#block}
+        WHERE first_leaf <= ${leaf} ORDER BY first_leaf DESC LIMIT 1`,
+    )
+    return row === undefined
+      ? undefined
+      : { height: Number(row.height), firstLeaf: Number(row.first_leaf) }
+  }
+
+  /** The full tiles of a level from index `from` up to and without `to`. */
+  tiles(level: number, from: number, to: number): Promise<FullTile[]> {
+    return this.#tiles(
+      sql`WHERE level = ${level} AND index >= ${from} AND index < ${to} ORDER BY index`,
+    )
+  }
+
+  tilesAt(places: readonly TileCoordinate[]): Promise<FullTile[]> {
+    const pairs = places.map(({ level, index }) => sql`(${level}::int4, ${index}::int8)`)
+    return this.#tiles(sql`WHERE (level, index) IN (${sql.join(pairs)})`)
+  }
+
+  /** The highest tile index of each level that has tiles. */
+  async highestTiles(): Promise<TileCoordinate[]> {
+    const rows = await this.#database.query<{ level: number; index: bigint }>(
+      sql`SELECT level, max(index) AS index FROM ${this.#tile} GROUP BY level ORDER BY level`,
+    )
+    return rows.map(({ level, index }) => ({ level, index: Number(index) }))
+  }
+
+  async watermark(): Promise<Watermark> {
+    const [row] = await this.#database.query<{ height: bigint; sequence: number; leaf: bigint }>(
+      sql`SELECT height, sequence, leaf FROM ${this.#watermark} WHERE id = 1`,
+    )
+    const { height, sequence, leaf } = present(row, 'the watermark')
+    return { height: Number(height), sequence, leaf: Number(leaf) }
+  }
+
+  /** Moves the watermark within the applier's transaction; false where it is not at `from` (another lane moved it). */
+  async advance(tx: Queryable, from: Watermark, to: Watermark): Promise<boolean> {
+    const changed = await tx.execute(
+      sql`UPDATE ${this.#watermark} SET height = ${to.height}, sequence = ${to.sequence}, leaf = ${to.leaf}
+        WHERE id = 1 AND height = ${from.height}`,
+    )
+    return changed === 1
+  }
+
+  async #blocks(condition: SqlStatement): Promise<BlockRow[]> {
+    const rows = await this.#database.query<RawBlock>(
+      sql`SELECT height, header, signature, first_leaf, entry_count, group_starts, body, leaf_hashes
+        FROM ${this.#block} ${condition}`,
+    )
+    return rows.map((row) => ({
+      height: Number(row.height),
+      header: row.header,
+      signature: row.signature,
+      firstLeaf: Number(row.first_leaf),
+      entryCount: row.entry_count,
+      groupStarts: row.group_starts,
+      body: row.body,
+      leafHashes: row.leaf_hashes,
+    }))
+  }
+
+  async #tiles(condition: SqlStatement): Promise<FullTile[]> {
+    const rows = await this.#database.query<{ level: number; index: bigint; hashes: Buffer }>(
+      sql`SELECT level, index, hashes FROM ${this.#tile} ${condition}`,
+    )
+    return rows.map(({ level, index, hashes }) => ({ level, index: Number(index), hashes }))
+  }
+}

@@ -1,0 +1,58 @@
+import { type BlockHeader, decodeBlockBody, parseBlockHeader } from '@tollbase/verify/block'
+import { decodeEntry, type Entry } from '@tollbase/verify/entry'
+import { present } from '../base/assert.ts'
+import type { BlockRow } from './block-store.ts'
+import { hashBytes, sha256 } from './merkle.ts'
+
+/** A block as it was read: its header is well formed, and body and position are those that the header states. */
+export type Block = {
+  readonly height: number
+  /** Milliseconds since 1970. */
+  readonly time: number
+  /** SHA-256 of the header. */
+  readonly hash: Buffer
+  readonly header: BlockHeader
+  /** What was hashed and signed, see @tollbase/verify/block. */
+  readonly headerText: string
+  /** Ed25519 over the header. */
+  readonly signature: Buffer
+  readonly firstLeaf: number
+  /** Sequences at which the groups start; a group is what one append call brought. */
+  readonly groupStarts: readonly number[]
+  readonly entries: readonly Entry[]
+  /** The leaf's bytes, as they were hashed. */
+  readonly entryBytes: (sequence: number) => Buffer
+  readonly leafHash: (sequence: number) => Buffer
+}
+
+/** Throws where the row is damaged; the audit tells more. */
+export function openBlock(row: BlockRow): Block {
+  const { height, signature, firstLeaf, groupStarts, leafHashes } = row
+  const headerText = row.header.toString()
+  const header = parseBlockHeader(headerText)
+  const matches =
+    header.height === height &&
+    header.treeSize === firstLeaf + row.entryCount &&
+    header.entryCount === row.entryCount &&
+    leafHashes.length === row.entryCount * hashBytes &&
+    sha256(row.body).equals(header.bodyHash)
+  if (!matches)
+    throw new Error(`block ${height} is damaged: its row does not match its header; run the audit`)
+  const views = decodeBlockBody(row.body)
+  return {
+    height,
+    time: header.time,
+    hash: sha256(row.header),
+    header,
+    headerText,
+    signature,
+    firstLeaf,
+    groupStarts,
+    entries: views.map(decodeEntry),
+    entryBytes: (sequence) => {
+      const view = present(views[sequence], `entry ${sequence} of block ${height}`)
+      return Buffer.from(view.buffer, view.byteOffset, view.byteLength)
+    },
+    leafHash: (sequence) => leafHashes.subarray(sequence * hashBytes, (sequence + 1) * hashBytes),
+  }
+}

@@ -1,0 +1,214 @@
+import { limits } from '@tollbase/contract/limits'
+import { verifyCheckpoint } from '@tollbase/verify/checkpoint'
+import { verifyRecordProof } from '@tollbase/verify/proof'
+import { verifyConsistency } from '@tollbase/verify/tree'
+import fc from 'fast-check'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { present } from '../base/assert.ts'
+import { realWorld } from '../base/world.ts'
+import { type TestDatabase, testEngines, withTestDatabase } from '../database/testing.ts'
+import { auditChain } from './audit.ts'
+import type { Chain } from './chain.ts'
+import type { Appended } from './committer.ts'
+import { createTestChain, entriesWith } from './testing.ts'
+
+describe.each(testEngines())('a chain on %s', (engine) => {
+  let test_: TestDatabase
+  beforeAll(async () => {
+    test_ = await withTestDatabase(engine)
+  })
+  afterAll(() => test_.drop())
+
+  const groups = fc.array(fc.integer({ min: 1, max: 300 }), { minLength: 1, maxLength: 12 })
+
+  test('groups stay whole and in order, are applied in order, and every entry is provable', async () => {
+    await fc.assert(
+      fc.asyncProperty(groups, fc.nat(), async (sizes, place) => {
+        const { options, open, applied } = await createTestChain(test_.database)
+        const chain = await open()
+        const bodies = sizes.map((size, group) =>
+          Array.from({ length: size }, (_, index) => `{"g":${group},"i":${index}}`),
+        )
+        const before = { size: chain.head().size, note: chain.checkpoint() }
+        const appended = await Promise.all(
+          bodies.map((group) => chain.append(entriesWith(...group))),
+        )
+        expectConsecutive(appended, sizes)
+        await chain.whenApplied(chain.head().height)
+        expect(await applied()).toEqual(bodies.flat())
+        expect(chain.lag()).toBe(0)
+
+        const leaf = place % chain.head().size
+        const { height, sequence } = await chain.locate(leaf)
+        const proof = {
+          type: 'tollbase/record-proof@v1',
+          app: options.schema,
+          ...(await chain.prove(height, sequence)),
+        } as const
+        const checks = verifyRecordProof(proof, { trustedKey: options.signer.vkey })
+        expect(checks.filter((each) => !each.ok)).toEqual([])
+        expect(await chain.readEntry(height, sequence)).toMatchObject({
+          leafIndex: leaf,
+          body: bodies.flat()[leaf],
+        })
+        await expectConsistent(chain, before)
+        await chain.close()
+        expect(
+          await auditChain(test_.database, options.schema, {
+            origin: options.origin,
+            vkey: options.signer.vkey,
+          }),
+        ).toMatchObject({ ok: true, entries: bodies.flat().length, blocks: chain.head().height })
+      }),
+      { numRuns: 6 },
+    )
+  })
+
+  test('a chain that is opened again goes on as if it had never been closed', async () => {
+    const { open, applied } = await createTestChain(test_.database)
+    let expected: string[] = []
+    for (let round = 0; round < 4; round++) {
+      const chain = await open()
+      const bodies = Array.from({ length: 170 }, (_, index) => `${round}/${index}`)
+      const before = { size: chain.head().size, note: chain.checkpoint() }
+      await chain.append(entriesWith(...bodies))
+      expected = [...expected, ...bodies]
+      await expectConsistent(chain, before)
+      await chain.close()
+      expect(await applied()).toEqual(expected)
+    }
+  })
+
+  test('block times rise strictly even where the clock stands still or goes back', async () => {
+    const { open } = await createTestChain(test_.database)
+    let now = 1_000_000
+    const chain = await open({ world: { ...realWorld, now: () => now } })
+    const times: number[] = []
+    for (const next of [1_000_000, 1_000_000, 999_000, 1_000_500]) {
+      now = next
+      times.push((await chain.append(entriesWith('x'))).time)
+    }
+    expect(times).toEqual([1_000_000, 1_000_001, 1_000_002, 1_000_500])
+    await chain.close()
+  })
+
+  test('concurrent appends share blocks', async () => {
+    const { open } = await createTestChain(test_.database)
+    const chain = await open()
+    const appended = await Promise.all(
+      Array.from({ length: 64 }, (_, index) => chain.append(entriesWith(String(index)))),
+    )
+    expect(new Set(appended.map((each) => each.height)).size).toBeLessThanOrEqual(3)
+    const block = present(await chain.readBlock(1), 'block 1')
+    expect(block.groupStarts).toEqual(block.entries.map((_, index) => index))
+    const seen: number[] = []
+    for await (const each of chain.blocksFrom(1)) seen.push(each.height)
+    expect(seen).toEqual(Array.from({ length: chain.head().height }, (_, index) => index + 1))
+    await chain.close()
+  })
+
+  test('what cannot be appended is refused and leaves no trace', async () => {
+    const { open } = await createTestChain(test_.database)
+    const chain = await open()
+    const refuse = () => {
+      throw new Error('not enough')
+    }
+    await expect(chain.append(entriesWith('a'), { check: refuse })).rejects.toThrow('not enough')
+    const many = Array.from({ length: limits.blockEntriesMax + 1 }, () => 'x')
+    await expect(chain.append(entriesWith(...many))).rejects.toMatchObject({
+      code: 'PAYLOAD_TOO_LARGE',
+    })
+    await expect(chain.append(entriesWith('x'.repeat(limits.blockBytesMax)))).rejects.toMatchObject(
+      { code: 'PAYLOAD_TOO_LARGE' },
+    )
+    await expect(chain.append(entriesWith('\ud800'))).rejects.toThrow('well-formed')
+    expect(chain.head()).toMatchObject({ height: 0, size: 0 })
+    expect(await chain.append(entriesWith(...many.slice(1)))).toMatchObject({
+      height: 1,
+      count: limits.blockEntriesMax,
+    })
+
+    await expect(chain.prove(1, limits.blockEntriesMax)).rejects.toMatchObject({
+      code: 'NO_CHAIN_ENTRY',
+    })
+    await expect(chain.locate(limits.blockEntriesMax)).rejects.toMatchObject({
+      code: 'NO_CHAIN_ENTRY',
+    })
+    await expect(chain.inclusion(0, limits.blockEntriesMax + 1)).rejects.toMatchObject({
+      code: 'VALIDATION_FAILED',
+    })
+    expect(await chain.readBlock(2)).toBeUndefined()
+    await chain.close()
+    await expect(chain.append(entriesWith('a'))).rejects.toMatchObject({ code: 'UNAVAILABLE' })
+    await expect(chain.whenApplied(2)).rejects.toThrow('closed')
+  })
+
+  test('a thousand entries cost little', async () => {
+    const { open } = await createTestChain(test_.database)
+    const chain = await open()
+    const body = JSON.stringify({ text: 'x'.repeat(430) })
+    const entries = Array.from({ length: 1000 }, (_, index) => ({
+      header: { type: 'record', collection: 'c1', key: `k${index}` },
+      body,
+    }))
+    const rounds = 20
+    for (let round = 0; round < 5; round++) await chain.append(entries)
+    await chain.whenApplied(chain.head().height)
+    const cpu = process.cpuUsage()
+    const started = performance.now()
+    for (let round = 0; round < rounds; round++) await chain.append(entries)
+    const wallMs = (performance.now() - started) / rounds
+    await chain.whenApplied(chain.head().height)
+    const { user, system } = process.cpuUsage(cpu)
+    const cpuMs = (user + system) / 1000 / rounds
+    process.stdout.write(
+      `${engine}: 1000 entries of 450 bytes: ${wallMs.toFixed(1)} ms to commit, ${cpuMs.toFixed(1)} ms of CPU with applying\n`,
+    )
+
+    const single = performance.now()
+    let done = 0
+    await Promise.all(
+      Array.from({ length: 64 }, async () => {
+        for (let index = 0; index < 30; index++, done++) await chain.append(entries.slice(0, 1))
+      }),
+    )
+    process.stdout.write(
+      `${engine}: 64 appenders of one entry: ${Math.round(done / ((performance.now() - single) / 1000))}/s\n`,
+    )
+    await chain.close()
+    expect(cpuMs).toBeLessThan(200)
+  })
+})
+
+function expectConsecutive(appended: readonly Appended[], sizes: readonly number[]): void {
+  let leaf = 0
+  appended.forEach((each, index) => {
+    const previous = appended[index - 1]
+    expect(each.leafIndex).toBe(leaf)
+    expect(each.count).toBe(sizes[index])
+    const sameBlock = previous !== undefined && previous.height === each.height
+    expect(each.sequence).toBe(sameBlock ? previous.sequence + previous.count : 0)
+    if (!sameBlock) expect(each.height).toBe((previous?.height ?? 0) + 1)
+    leaf += each.count
+  })
+}
+
+async function expectConsistent(
+  chain: Chain,
+  before: { size: number; note: string },
+): Promise<void> {
+  const { from, to, hashes } = await chain.consistency(before.size)
+  const older = verifyCheckpoint(before.note, chain.vkey)
+  const newer = verifyCheckpoint(chain.checkpoint(), chain.vkey)
+  if (!older.ok || !newer.ok) throw new Error('a checkpoint is not valid')
+  const proof = hashes.map((hash) => Buffer.from(hash, 'base64'))
+  expect(
+    verifyConsistency({
+      from,
+      to,
+      fromRoot: older.checkpoint.root,
+      toRoot: newer.checkpoint.root,
+      proof,
+    }),
+  ).toBe(true)
+}

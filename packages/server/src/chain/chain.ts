@@ -1,0 +1,360 @@
+import { limits } from '@tollbase/contract/limits'
+import { formatCheckpoint } from '@tollbase/verify/checkpoint'
+import { decodeEntry, type Entry } from '@tollbase/verify/entry'
+import { type Consistency, formatHashes, type Inclusion } from '@tollbase/verify/inclusion'
+import type { RecordProof } from '@tollbase/verify/proof'
+import { Fault, invalid } from '../base/fault.ts'
+import type { World } from '../base/world.ts'
+import type { Database } from '../database/database.ts'
+import { type Applier, appliedBlock } from './applier.ts'
+import { type Block, openBlock } from './block.ts'
+import { BlockStore } from './block-store.ts'
+import { type Appended, type BuiltBlock, Committer } from './committer.ts'
+import { encodeGroup } from './entries.ts'
+import { Lane } from './lane.ts'
+import { acquireLease, type Lease } from './lease.ts'
+import { type ChainLog, noLog } from './log.ts'
+import { planConsistency, planInclusion } from './proofs.ts'
+import { restoreChain } from './restore.ts'
+import type { Signer } from './signing.ts'
+import { TileReader } from './tile-reader.ts'
+
+export type ChainOptions = {
+  readonly database: Database
+  /** Has the chain's tables (see tables.ts). */
+  readonly schema: string
+  /** `<service>/<app>`, in every header and checkpoint. */
+  readonly origin: string
+  readonly signer: Signer
+  readonly world: World
+  /** Names this process among all that share the database. */
+  readonly holder: string
+  readonly applier: Applier
+  /**
+   * Reads the applier's tables into memory. Runs once the chain is ours and before anything is applied: read any
+   * earlier, the tables could still be moved by the holder before.
+   */
+  readonly prepare?: () => Promise<void>
+  readonly log?: ChainLog
+  /** How long this process may be silent before another one takes the chain. */
+  readonly leaseTtlMs?: number
+}
+
+export type AppendOptions = {
+  /** Runs in the same turn in which the entries take their place in the queue; what it throws refuses them. */
+  readonly check?: () => void
+}
+
+export type ChainHead = {
+  readonly height: number
+  /** Leaves of the tree. */
+  readonly size: number
+  /** Base64. */
+  readonly root: string
+  /** Of the last block's header, in hex; zeros before the first block. */
+  readonly hash: string
+  /** Of the last block, milliseconds since 1970. */
+  readonly time: number
+}
+
+/** What a RecordProof needs beside its type and application. */
+export type EntryProof = Omit<RecordProof, 'type' | 'app'>
+
+const leaseTtlMsDefault = 10_000
+/** Of entries that wait for their block. */
+const queuedBytesMax = 64 * 1024 * 1024
+/** How long closing waits for the appliers. */
+const drainMs = 10_000
+const pageBlocksMax = 64
+const pageBytesMax = 8 * 1024 * 1024
+
+/**
+ * Opens a chain for writing: takes its lease (UNAVAILABLE names the other holder where there is one), checks its
+ * last block and tree, and applies what was committed and not applied yet.
+ */
+export async function openChain(options: ChainOptions): Promise<Chain> {
+  const { database, schema: chain, holder, world } = options
+  const log = options.log ?? noLog
+  const ttlMs = options.leaseTtlMs ?? leaseTtlMsDefault
+  const lease = await acquireLease({ database, chain, holder, world, log, ttlMs })
+  try {
+    const store = new BlockStore(database, chain)
+    const { head, tree } = await restoreChain(store, options.origin, options.signer.publicKey)
+    const watermark = await store.watermark()
+    if (watermark.height > head.height)
+      throw new Error(`the chain ${chain} ends below its watermark; run the audit`)
+    // After the watermark: should it move while this reads, the lane's first step fails instead of going wrong.
+    await options.prepare?.()
+    const lane = new Lane({
+      database,
+      store,
+      applier: options.applier,
+      world,
+      log,
+      chain,
+      watermark,
+    })
+    const opened = new Chain({ ...options, log, store, lease, lane, head, tree })
+    lane.applyUpTo(head.height)
+    // A chain whose applier fails opens nevertheless: it can be read and proven, and shows the failure.
+    await lane.whenApplied(head.height).catch(() => undefined)
+    return opened
+  } catch (error) {
+    // The first error is the one that explains; a lease that is not released expires by itself.
+    await lease.release().catch(() => undefined)
+    throw error
+  }
+}
+
+type ChainParts = Omit<ChainOptions, 'log'> & {
+  readonly log: ChainLog
+  readonly store: BlockStore
+  readonly lease: Lease
+  readonly lane: Lane
+} & Awaited<ReturnType<typeof restoreChain>>
+
+/** One application's log, held by this process; made by `openChain`. */
+export class Chain {
+  readonly origin: string
+  readonly #parts: ChainParts
+  readonly #committer: Committer
+  readonly #tiles: TileReader
+  #failure: Error | undefined
+  #closing: Promise<void> | undefined
+  #checkpoint: { readonly size: number; readonly note: string } | undefined
+
+  constructor(parts: ChainParts) {
+    const { store, signer, world, origin, lease, head, tree } = parts
+    this.#parts = parts
+    this.origin = origin
+    this.#tiles = new TileReader(store, tree)
+    this.#committer = new Committer({
+      store,
+      signer,
+      world,
+      origin,
+      epoch: lease.epoch,
+      head,
+      tree,
+      ensureLease: () => lease.ensure(),
+      onTiles: (tiles) => this.#tiles.hold(tiles),
+      onCommitted: (block) => this.#committed(block),
+      onFailure: (error) => this.#fail(error),
+    })
+    lease.keep((error) => {
+      this.#committer.fail(error)
+      this.#fail(error)
+    })
+  }
+
+  /** Why the chain stopped for good; it must be closed and opened anew. */
+  get failure(): Error | undefined {
+    return this.#failure ?? this.#parts.lane.failure
+  }
+
+  /** Verifier key of headers and checkpoints. */
+  get vkey(): string {
+    return this.#parts.signer.vkey
+  }
+
+  /**
+   * Appends the entries as one group, in their order, to one block; resolves once that block is durable. Faults:
+   * PAYLOAD_TOO_LARGE, UNAVAILABLE (too far behind, lost to another server, closed). After an UNAVAILABLE that came
+   * out of a commit the entries may be on the chain nevertheless.
+   */
+  async append(entries: readonly Entry[], options: AppendOptions = {}): Promise<Appended> {
+    this.#admit(entries.length)
+    const group = encodeGroup(entries)
+    options.check?.()
+    return this.#committer.enqueue(group)
+  }
+
+  /** Resolves when the block of this height is applied; rejects where the lane stops before. */
+  whenApplied(height: number): Promise<void> {
+    return this.#parts.lane.whenApplied(height)
+  }
+
+  /** The last applied entry; height 0 before the first one. */
+  watermark(): { readonly height: number; readonly sequence: number } {
+    const { height, sequence } = this.#parts.lane.watermark
+    return { height, sequence }
+  }
+
+  /** Entries that are queued or committed and not applied yet. */
+  lag(): number {
+    return (
+      this.#committer.head.size - this.#parts.lane.watermark.leaf + this.#committer.queuedEntries
+    )
+  }
+
+  head(): ChainHead {
+    const { height, size, root, hash, time } = this.#committer.head
+    return { height, size, root: root.toString('base64'), hash: hash.toString('hex'), time }
+  }
+
+  /** The signed note of the committed tree. */
+  checkpoint(): string {
+    const { size, root } = this.#committer.head
+    if (this.#checkpoint?.size !== size) {
+      const { origin, signer } = this.#parts
+      this.#checkpoint = { size, note: signer.signNote(formatCheckpoint({ origin, size, root })) }
+    }
+    return this.#checkpoint.note
+  }
+
+  /** That the leaf is in the tree of this size (the committed one when not given). */
+  async inclusion(leafIndex: number, size: number = this.#committer.head.size): Promise<Inclusion> {
+    this.#mustBeCommitted(size)
+    if (leafIndex >= size) throw new Fault('NO_CHAIN_ENTRY')
+    return {
+      index: leafIndex,
+      size,
+      hashes: formatHashes(await this.#tiles.hashes(planInclusion(leafIndex, size))),
+    }
+  }
+
+  /** That the tree of size `to` begins with the tree of size `from`. */
+  async consistency(from: number, to: number = this.#committer.head.size): Promise<Consistency> {
+    this.#mustBeCommitted(to)
+    if (from > to) throw invalid('/from', 'must not be larger than the size it is compared with')
+    return { from, to, hashes: formatHashes(await this.#tiles.hashes(planConsistency(from, to))) }
+  }
+
+  /** The committed block, or undefined where there is none of this height. */
+  async readBlock(height: number): Promise<Block | undefined> {
+    const row =
+      height > this.#committer.head.height ? undefined : await this.#parts.store.block(height)
+    return row === undefined ? undefined : openBlock(row)
+  }
+
+  /** The leaf's bytes as they were hashed. Faults NO_CHAIN_ENTRY. */
+  async readEntry(
+    height: number,
+    sequence: number,
+  ): Promise<Entry & { readonly bytes: Buffer; readonly leafIndex: number }> {
+    const block = await this.#blockOf(height, sequence)
+    const bytes = block.entryBytes(sequence)
+    return { ...decodeEntry(bytes), bytes, leafIndex: block.firstLeaf + sequence }
+  }
+
+  /** Everything that proves an entry against the committed tree. Faults NO_CHAIN_ENTRY. */
+  async prove(height: number, sequence: number): Promise<EntryProof> {
+    const block = await this.#blockOf(height, sequence)
+    const leafIndex = block.firstLeaf + sequence
+    // Note and proof are for the same size: nothing is awaited between taking them.
+    const checkpoint = this.checkpoint()
+    const inclusion = await this.inclusion(leafIndex)
+    return {
+      height,
+      sequence,
+      leaf_index: leafIndex,
+      entry: block.entryBytes(sequence).toString('base64'),
+      inclusion,
+      checkpoint,
+      block: { header: block.headerText, signature: block.signature.toString('base64') },
+      key: this.vkey,
+    }
+  }
+
+  /** Where a leaf stands. Faults NO_CHAIN_ENTRY. */
+  async locate(leafIndex: number): Promise<{ readonly height: number; readonly sequence: number }> {
+    const committed = leafIndex >= 0 && leafIndex < this.#committer.head.size
+    const block = committed ? await this.#parts.store.blockOfLeaf(leafIndex) : undefined
+    if (block === undefined) throw new Fault('NO_CHAIN_ENTRY')
+    return { height: block.height, sequence: leafIndex - block.firstLeaf }
+  }
+
+  /** The committed blocks from this height on, in height order, read page by page until the head is reached. */
+  async *blocksFrom(height: number): AsyncGenerator<Block, void, undefined> {
+    let from = height
+    while (from <= this.#committer.head.height) {
+      const to = this.#committer.head.height
+      const rows = await this.#parts.store.blocks({
+        from,
+        to,
+        blocksMax: pageBlocksMax,
+        bytesMax: pageBytesMax,
+      })
+      if (rows[0]?.height !== from) throw new Error(`block ${from} is missing; run the audit`)
+      for (const row of rows) yield openBlock(row)
+      from += rows.length
+    }
+  }
+
+  /** Refuses new entries, commits and applies what waits (for a bounded time), and lets the next holder in. */
+  close(): Promise<void> {
+    this.#closing ??= this.#close()
+    return this.#closing
+  }
+
+  async #close(): Promise<void> {
+    await this.#committer.drained()
+    this.#committer.fail(closed())
+    await this.#parts.lane.stop(drainMs)
+    try {
+      await this.#parts.lease.release()
+    } catch (error) {
+      // It expires by itself.
+      this.#parts.log.warn(
+        { origin: this.origin, error: String(error) },
+        'a chain lease was not released',
+      )
+    }
+  }
+
+  #admit(count: number): void {
+    if (this.#closing !== undefined) throw closed()
+    const { failure } = this
+    if (failure !== undefined) {
+      const internal = `the chain has stopped: ${failure.message}`
+      throw new Fault('UNAVAILABLE', { internal, cause: failure, retryAfterSeconds: 1 })
+    }
+    if (
+      this.lag() + count > limits.applierLagEntriesMax ||
+      this.#committer.queuedBytes > queuedBytesMax
+    ) {
+      throw new Fault('UNAVAILABLE', {
+        message: 'This application takes in more than it can apply; wait and try again.',
+        retryAfterSeconds: 1,
+      })
+    }
+  }
+
+  #committed(block: BuiltBlock): void {
+    this.#tiles.release(block.tiles)
+    const { height, body, head } = block
+    this.#parts.lane.push({
+      height,
+      bytes: body.length,
+      open: () => appliedBlock({ ...block, time: head.time }),
+    })
+  }
+
+  /** Another producer may be at work, so nothing more is applied here; what is left, the next opening applies. */
+  #fail(error: unknown): void {
+    if (this.#failure !== undefined) return
+    this.#failure = error instanceof Error ? error : new Error(String(error))
+    void this.#parts.lane.stop(0)
+    this.#parts.log.error({ origin: this.origin, error: String(error) }, 'the chain stopped')
+  }
+
+  #mustBeCommitted(size: number): void {
+    const committed = this.#committer.head.size
+    if (size > committed)
+      throw invalid('/size', `must not be larger than the tree, which has ${committed} entries`)
+  }
+
+  async #blockOf(height: number, sequence: number): Promise<Block> {
+    const block = await this.readBlock(height)
+    if (block === undefined || sequence < 0 || sequence >= block.entries.length)
+      throw new Fault('NO_CHAIN_ENTRY')
+    return block
+  }
+}
+
+function closed(): Fault {
+  return new Fault('UNAVAILABLE', {
+    message: 'This application is being closed on this server.',
+    retryAfterSeconds: 1,
+  })
+}

@@ -1,0 +1,278 @@
+import { limits } from '@tollbase/contract/limits'
+import { formatBlockHeader, groupStartsBytes } from '@tollbase/verify/block'
+import type { Entry } from '@tollbase/verify/entry'
+import { Fault } from '../base/fault.ts'
+import type { World } from '../base/world.ts'
+import { CommitUnknownError, isTransient, isUniqueViolation } from '../database/errors.ts'
+import type { BlockRow, BlockStore } from './block-store.ts'
+import type { Group } from './entries.ts'
+import { type CompletedTile, type MerkleTree, sha256 } from './merkle.ts'
+import type { Signer } from './signing.ts'
+
+/** The last committed block, or what stands for it before the first one. */
+export type Head = {
+  readonly height: number
+  /** SHA-256 of its header. */
+  readonly hash: Buffer
+  /** Milliseconds since 1970. */
+  readonly time: number
+  /** Leaves of the tree. */
+  readonly size: number
+  readonly root: Buffer
+}
+
+/** Where a group came to stand. */
+export type Appended = {
+  readonly height: number
+  /** Of the group's first entry, within the block. */
+  readonly sequence: number
+  readonly count: number
+  /** Of the block, milliseconds since 1970. */
+  readonly time: number
+  /** Of the group's first entry. */
+  readonly leafIndex: number
+}
+
+export type BuiltBlock = BlockRow & {
+  readonly head: Head
+  readonly entries: readonly Entry[]
+  readonly tiles: readonly CompletedTile[]
+}
+
+export type CommitterOptions = {
+  readonly store: BlockStore
+  readonly signer: Signer
+  readonly world: World
+  readonly origin: string
+  readonly epoch: number
+  readonly head: Head
+  /** At the size of `head`; belongs to the committer from now on. */
+  readonly tree: MerkleTree
+  /** Throws where the chain is not ours any more. */
+  readonly ensureLease: () => Promise<void>
+  /** Called with the tiles that a block makes full, before its commit begins. */
+  readonly onTiles: (tiles: readonly CompletedTile[]) => void
+  readonly onCommitted: (block: BuiltBlock) => void
+  readonly onFailure: (error: unknown) => void
+}
+
+type Pending = {
+  readonly group: Group
+  readonly resolve: (appended: Appended) => void
+  readonly reject: (error: unknown) => void
+}
+
+/** Attempts for one block; with the pauses between them about 20 seconds. */
+const attemptsMax = 14
+const pauseMinMs = 20
+const pauseMaxMs = 2_000
+
+/**
+ * Group commit: one block is on its way at a time, and what arrives meanwhile goes into the next. A block that
+ * was built is committed exactly as it is or the committer fails for good, so the tree never has to go back;
+ * opening the chain again finds out what the database has.
+ */
+export class Committer {
+  readonly #options: CommitterOptions
+  readonly #tree: MerkleTree
+  #head: Head
+  #queue: Pending[] = []
+  #queuedEntries = 0
+  #queuedBytes = 0
+  #working: Promise<void> | undefined
+  #failure: Fault | undefined
+
+  constructor(options: CommitterOptions) {
+    this.#options = options
+    this.#tree = options.tree
+    this.#head = options.head
+  }
+
+  get head(): Head {
+    return this.#head
+  }
+
+  /** Entries that are waiting or on their way. */
+  get queuedEntries(): number {
+    return this.#queuedEntries
+  }
+
+  get queuedBytes(): number {
+    return this.#queuedBytes
+  }
+
+  /** Resolves once the group's block is durable. */
+  enqueue(group: Group): Promise<Appended> {
+    if (this.#failure !== undefined) return Promise.reject(this.#failure)
+    this.#queuedEntries += group.entries.length
+    this.#queuedBytes += group.body.length
+    const appended = new Promise<Appended>((resolve, reject) =>
+      this.#queue.push({ group, resolve, reject }),
+    )
+    this.#working ??= this.#work()
+    return appended
+  }
+
+  /** Refuses everything that waits, and all that comes. */
+  fail(failure: Fault): void {
+    this.#failure ??= failure
+    const waiting = this.#queue
+    this.#queue = []
+    this.#settle(waiting, (pending) => pending.reject(failure))
+  }
+
+  /** Resolves when nothing is waiting. */
+  async drained(): Promise<void> {
+    while (this.#working !== undefined) await this.#working
+  }
+
+  async #work(): Promise<void> {
+    // Appends of the same turn of the event loop share the first block.
+    await Promise.resolve()
+    while (this.#queue.length > 0) {
+      const batch = this.#takeBatch()
+      try {
+        const block = this.#build(batch)
+        await this.#commit(block)
+        this.#committed(block, batch)
+      } catch (error) {
+        const failure = asFault(error)
+        this.#settle(batch, (pending) => pending.reject(failure))
+        this.fail(failure)
+        this.#options.onFailure(error)
+      }
+    }
+    this.#working = undefined
+  }
+
+  /** As many whole groups as one block takes. */
+  #takeBatch(): Pending[] {
+    let entries = 0
+    let bytes = 0
+    let count = 0
+    for (const { group } of this.#queue) {
+      entries += group.entries.length
+      bytes += group.body.length
+      if (count > 0 && (entries > limits.blockEntriesMax || bytes > limits.blockBytesMax)) break
+      count += 1
+    }
+    return this.#queue.splice(0, count)
+  }
+
+  #build(batch: readonly Pending[]): BuiltBlock {
+    const { world, signer, origin, epoch } = this.#options
+    const groups = batch.map(({ group }) => group)
+    const body = joined(groups.map((group) => group.body))
+    const leafHashes = joined(groups.map((group) => group.leafHashes))
+    const entries =
+      groups.length === 1 ? (groups[0]?.entries ?? []) : groups.flatMap((group) => group.entries)
+    const groupStarts = startsOf(groups)
+    this.#tree.append(leafHashes)
+    const tiles = this.#tree.takeFullTiles()
+    if (tiles.length > 0) this.#options.onTiles(tiles)
+
+    const previous = this.#head
+    const height = previous.height + 1
+    const time = Math.max(world.now(), previous.time + 1)
+    const root = this.#tree.root()
+    const size = this.#tree.size
+    const text = formatBlockHeader({
+      origin,
+      height,
+      previousHash: previous.hash,
+      time,
+      treeSize: size,
+      root,
+      bodyHash: sha256(body),
+      groupsHash: sha256(groupStartsBytes(groupStarts)),
+      entryCount: entries.length,
+      epoch,
+    })
+    const header = Buffer.from(text)
+    const head = { height, hash: sha256(header), time, size, root }
+    const row = {
+      height,
+      header,
+      signature: signer.sign(header),
+      firstLeaf: previous.size,
+      entryCount: entries.length,
+    }
+    return { ...row, groupStarts, body, leafHashes, head, entries, tiles }
+  }
+
+  /**
+   * Inserts the block until it is there. A lost connection leaves open whether it is, and then the same bytes are
+   * sent again: the primary key refuses them where they are there already, or where another producer was first.
+   */
+  async #commit(block: BuiltBlock): Promise<void> {
+    const { store, world, ensureLease } = this.#options
+    for (let attempt = 1; ; attempt++) {
+      try {
+        await ensureLease()
+        await store.insert(block, block.tiles)
+        return
+      } catch (error) {
+        if (isUniqueViolation(error)) return await this.#judgeConflict(block, error)
+        const retriable = isTransient(error) || error instanceof CommitUnknownError
+        if (!retriable || attempt === attemptsMax) throw error
+        await world.sleep(Math.min(pauseMinMs * 2 ** (attempt - 1), pauseMaxMs))
+      }
+    }
+  }
+
+  async #judgeConflict(block: BuiltBlock, error: unknown): Promise<void> {
+    const stored = await this.#options.store.block(block.height)
+    if (stored === undefined) throw error
+    if (stored.header.equals(block.header) && stored.signature.equals(block.signature)) return
+    throw new Fault('UNAVAILABLE', {
+      message: 'Another server has taken over this application.',
+      internal: `block ${block.height} was produced by another holder of the chain`,
+      retryAfterSeconds: 1,
+      cause: error,
+    })
+  }
+
+  #committed(block: BuiltBlock, batch: readonly Pending[]): void {
+    this.#head = block.head
+    this.#options.onCommitted(block)
+    const { height, firstLeaf } = block
+    let sequence = 0
+    this.#settle(batch, ({ group, resolve }) => {
+      const count = group.entries.length
+      resolve({ height, sequence, count, time: block.head.time, leafIndex: firstLeaf + sequence })
+      sequence += count
+    })
+  }
+
+  #settle(batch: readonly Pending[], settle: (pending: Pending) => void): void {
+    for (const pending of batch) {
+      this.#queuedEntries -= pending.group.entries.length
+      this.#queuedBytes -= pending.group.body.length
+      settle(pending)
+    }
+  }
+}
+
+function joined(parts: readonly Buffer[]): Buffer {
+  const [only] = parts
+  return parts.length === 1 && only !== undefined ? only : Buffer.concat(parts)
+}
+
+function startsOf(groups: readonly Group[]): number[] {
+  let next = 0
+  return groups.map((group) => {
+    const start = next
+    next += group.entries.length
+    return start
+  })
+}
+
+/** Whoever waits for a block of a chain that failed may try again: it is opened anew. */
+function asFault(error: unknown): Fault {
+  if (error instanceof Fault) return error
+  return new Fault('UNAVAILABLE', {
+    cause: error,
+    internal: `a block was not committed: ${String(error)}`,
+    retryAfterSeconds: 1,
+  })
+}

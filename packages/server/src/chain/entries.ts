@@ -1,0 +1,57 @@
+import { hash } from 'node:crypto'
+import { limits } from '@tollbase/contract/limits'
+import { type Entry, entryText } from '@tollbase/verify/entry'
+import { assert } from '../base/assert.ts'
+import { Fault } from '../base/fault.ts'
+import { hashBytes } from './merkle.ts'
+
+/** What one append call brings: entries that stay together in one block, in their order. */
+export type Group = {
+  readonly entries: readonly Entry[]
+  /** Each entry's length (32 bits, big endian) and bytes: the group's part of the block's body. */
+  readonly body: Buffer
+  /** 32 bytes for each entry. */
+  readonly leafHashes: Buffer
+}
+
+/** Bytes of the length before each entry of a body. */
+const lengthBytes = 4
+
+/** Encodes and hashes once; what the block holds are these bytes. Faults PAYLOAD_TOO_LARGE where no block could. */
+export function encodeGroup(entries: readonly Entry[]): Group {
+  assert(entries.length > 0, 'a group has entries')
+  if (entries.length > limits.blockEntriesMax)
+    throw tooLarge(`more than ${limits.blockEntriesMax} entries`)
+  const texts = entries.map(({ header, body }) => entryText(header, body))
+  const lengths = texts.map(encodedLength)
+  const total = lengths.reduce((sum, length) => sum + lengthBytes + length, 0)
+  if (total > limits.blockBytesMax) throw tooLarge(`more than ${limits.blockBytesMax} bytes`)
+
+  const body = Buffer.allocUnsafe(total)
+  const leafHashes = Buffer.allocUnsafe(entries.length * hashBytes)
+  let at = 0
+  texts.forEach((text, index) => {
+    const start = at + lengthBytes
+    const end = start + body.write(text, start)
+    // The byte before the entry is RFC 6962's leaf prefix for as long as the entry is hashed, which saves a copy.
+    body[start - 1] = 0
+    hash('sha256', body.subarray(start - 1, end), 'buffer').copy(leafHashes, index * hashBytes)
+    body.writeUInt32BE(end - start, at)
+    at = end
+  })
+  assert(at === total, 'the entries fill their group')
+  return { entries, body, leafHashes }
+}
+
+function encodedLength(text: string): number {
+  const length = Buffer.byteLength(text)
+  // Half of a surrogate pair would be stored as another character, and a replay would see other text than we apply.
+  assert(length === text.length || !/\p{Surrogate}/u.test(text), 'an entry is well-formed Unicode')
+  return length
+}
+
+function tooLarge(problem: string): Fault {
+  return new Fault('PAYLOAD_TOO_LARGE', {
+    message: `This needs ${problem} in one block; send it in parts.`,
+  })
+}

@@ -1,0 +1,169 @@
+import { limits } from '@tollbase/contract/limits'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { sql } from '../database/sql.ts'
+import { type TestDatabase, withTestDatabase } from '../database/testing.ts'
+import type { Applier } from './applier.ts'
+import { createTestChain, entriesWith } from './testing.ts'
+
+let shared: TestDatabase
+beforeAll(async () => {
+  shared = await withTestDatabase()
+})
+afterAll(() => shared.drop())
+
+describe('applying', () => {
+  test('what was committed and not applied is applied when the chain is opened again, exactly once', async () => {
+    const { open, options, applied } = await createTestChain(shared.database)
+    const bodies = Array.from({ length: 90 }, (_, index) => `body ${index}`)
+    const broken = onBody('body 40', options.applier, 'P0001')
+    const chain = await open({ applier: broken })
+    for (const body of bodies.slice(0, 40)) await chain.append(entriesWith(body))
+    const rest = bodies.slice(40).map((body) => chain.append(entriesWith(body)))
+    await Promise.all(rest)
+    const bad = await chain.locate(40)
+    await expect(chain.whenApplied(bad.height)).rejects.toThrow(
+      `block ${bad.height} cannot be applied`,
+    )
+    expect(chain.failure?.message).toMatch(`block ${bad.height} cannot be applied`)
+    expect(chain.watermark().height).toBe(bad.height - 1)
+    await expect(chain.append(entriesWith('more'))).rejects.toMatchObject({ code: 'UNAVAILABLE' })
+    expect(chain.head().size).toBe(90)
+    await chain.close()
+    expect(await applied()).toEqual(bodies.slice(0, 40))
+
+    const again = await open()
+    expect(again.watermark()).toEqual(
+      again.head().height === 0
+        ? {}
+        : { height: again.head().height, sequence: expect.any(Number) },
+    )
+    expect(await applied()).toEqual(bodies)
+    await again.append(entriesWith('more'))
+    await again.close()
+    expect(await applied()).toEqual([...bodies, 'more'])
+  })
+
+  test('memory is read from the tables after the lease was taken and before anything is applied', async () => {
+    const { open, options, applied } = await createTestChain(shared.database)
+    const chain = await open({ applier: onBody('b', options.applier, 'P0001') })
+    await chain.append(entriesWith('a'))
+    await chain.append(entriesWith('b'))
+    await chain.close()
+    let seen: string[] = []
+    let holder: unknown
+    const prepare = async () => {
+      seen = await applied()
+      const leases = await shared.database.query(
+        sql`SELECT holder FROM operations.chain_lease WHERE chain = ${options.schema}`,
+      )
+      holder = leases[0]?.holder
+    }
+    const again = await open({ holder: 'second', prepare })
+    expect({ seen, holder }).toEqual({ seen: ['a'], holder: 'second' })
+    expect(await applied()).toEqual(['a', 'b'])
+    await again.close()
+  })
+
+  test('a chain whose applier fails from the start opens for reading and says why', async () => {
+    const { open, options } = await createTestChain(shared.database)
+    const chain = await open({ applier: onBody('bad', options.applier, 'P0001') })
+    await chain.append(entriesWith('bad'))
+    await chain.close()
+    const again = await open({ applier: onBody('bad', options.applier, 'P0001') })
+    expect(again.failure?.message).toMatch('block 1 cannot be applied')
+    expect(await again.readEntry(1, 0)).toMatchObject({ body: 'bad' })
+    await again.close()
+  })
+
+  test('a conflict that passes is tried again, and memory changes only after the commit', async () => {
+    const { open, options, applied } = await createTestChain(shared.database)
+    let conflicts = 3
+    const committed: number[] = []
+    const applier: Applier = {
+      apply: async (tx, blocks) => {
+        await options.applier.apply(tx, blocks)
+        if (conflicts > 0) {
+          conflicts -= 1
+          await fail(tx.execute.bind(tx), '40001')
+        }
+        return () => committed.push(...blocks.map((block) => block.height))
+      },
+    }
+    const chain = await open({ applier })
+    const { height } = await chain.append(entriesWith('a'))
+    await chain.whenApplied(height)
+    expect(committed).toEqual([1])
+    expect(await applied()).toEqual(['a'])
+    await chain.close()
+  })
+
+  test('blocks that do not fit in memory are read from the log, in order', async () => {
+    const { open, options, applied } = await createTestChain(shared.database)
+    const gate = held(options.applier)
+    const chain = await open({ applier: gate.applier })
+    const bodies = ['a', 'b', 'c', 'd', 'e', 'f', 'g'].map((name) => name.repeat(7_000_000))
+    for (const body of bodies) await chain.append(entriesWith(body))
+    expect(chain.lag()).toBe(7)
+    gate.release()
+    await chain.whenApplied(7)
+    expect((await applied()).map((body) => `${body[0]}${body.length}`)).toEqual(
+      bodies.map((body) => `${body[0]}${body.length}`),
+    )
+    await chain.close()
+  })
+
+  test('writes are asked to wait once appliers are too far behind, and not before', async () => {
+    const { open, options } = await createTestChain(shared.database)
+    const gate = held({ apply: async () => undefined })
+    const chain = await open({ applier: gate.applier })
+    const entries = entriesWith(...Array.from({ length: limits.blockEntriesMax }, () => ''))
+    for (let size = 0; size < limits.applierLagEntriesMax; size += entries.length)
+      await chain.append(entries)
+    expect(chain.lag()).toBe(limits.applierLagEntriesMax)
+    await expect(chain.append(entriesWith('x'))).rejects.toMatchObject({
+      code: 'UNAVAILABLE',
+      retryAfterSeconds: 1,
+    })
+    gate.release()
+    await chain.whenApplied(chain.head().height)
+    await chain.append(entriesWith('x'))
+    await chain.close()
+    expect(options.schema).toBe(chain.origin.split('/')[1])
+  })
+})
+
+/** Fails with the SQLSTATE, raised by the database, where a block has this body. */
+function onBody(body: string, applier: Applier, state: string): Applier {
+  return {
+    apply: async (tx, blocks) => {
+      const done = await applier.apply(tx, blocks)
+      const meets = blocks.some((block) => block.entries.some((entry) => entry.body === body))
+      if (meets) await fail(tx.execute.bind(tx), state)
+      return done
+    },
+  }
+}
+
+async function fail(
+  execute: (statement: ReturnType<typeof sql>) => Promise<number>,
+  state: string,
+): Promise<void> {
+  await execute(
+    sql`DO ${sql.literal(`BEGIN RAISE EXCEPTION 'refused' USING ERRCODE = '${state}'; END`)}`,
+  )
+}
+
+/** Applies nothing until it is released. */
+function held(applier: Applier) {
+  let release: () => void = () => undefined
+  const released = new Promise<void>((resolve) => {
+    release = resolve
+  })
+  const waiting: Applier = {
+    apply: async (tx, blocks) => {
+      await released
+      return applier.apply(tx, blocks)
+    },
+  }
+  return { applier: waiting, release }
+}

@@ -1,0 +1,121 @@
+import { Fault } from '../base/fault.ts'
+import type { World } from '../base/world.ts'
+import type { Database } from '../database/database.ts'
+import { sql } from '../database/sql.ts'
+import type { ChainLog } from './log.ts'
+
+export type LeaseOptions = {
+  readonly database: Database
+  /** The chain's schema. */
+  readonly chain: string
+  /** Names this process among all that share the database. */
+  readonly holder: string
+  readonly world: World
+  readonly log: ChainLog
+  /** How long a lease outlives its last renewal. */
+  readonly ttlMs: number
+}
+
+const retryMs = 200
+
+/**
+ * Takes the lease, waiting at most its time to live for another holder's to expire; then UNAVAILABLE names that
+ * holder. The lease keeps producers apart in the normal case; what makes a mistake harmless is the block's primary key.
+ */
+export async function acquireLease(options: LeaseOptions): Promise<Lease> {
+  const { world, ttlMs } = options
+  const deadline = world.now() + ttlMs + retryMs
+  for (;;) {
+    const lease = await take(options)
+    if (lease !== undefined) return lease
+    if (world.now() >= deadline) throw await heldByAnother(options)
+    await world.sleep(retryMs)
+  }
+}
+
+export class Lease {
+  /** Rises with each acquisition of the chain. */
+  readonly epoch: number
+  readonly #options: LeaseOptions
+  #expiresAt: number
+  #stopRenewing: () => void = () => undefined
+
+  constructor(options: LeaseOptions, epoch: number, expiresAt: number) {
+    this.#options = options
+    this.epoch = epoch
+    this.#expiresAt = expiresAt
+  }
+
+  /** Renews in the background until `release`; calls back once where another holder took the chain. */
+  keep(onLost: (error: Fault) => void): void {
+    const renew = async () => {
+      try {
+        await this.#renew()
+      } catch (error) {
+        if (error instanceof Fault) {
+          this.#stopRenewing()
+          onLost(error)
+        } else {
+          this.#options.log.warn(
+            { error: String(error), chain: this.#options.chain },
+            'a chain lease was not renewed',
+          )
+        }
+      }
+    }
+    this.#stopRenewing = this.#options.world.every(this.#options.ttlMs / 3, () => void renew())
+  }
+
+  /** Throws where the chain is not, or no longer surely, ours: nothing may be produced then. */
+  async ensure(): Promise<void> {
+    const { world, ttlMs } = this.#options
+    if (this.#expiresAt - world.now() < ttlMs / 3) await this.#renew()
+  }
+
+  /** Lets the next holder in at once. */
+  async release(): Promise<void> {
+    this.#stopRenewing()
+    const { database, chain, holder } = this.#options
+    await database.execute(
+      sql`UPDATE operations.chain_lease SET expires_at_ms = 0
+        WHERE chain = ${chain} AND holder = ${holder} AND epoch = ${this.epoch}`,
+    )
+  }
+
+  async #renew(): Promise<void> {
+    const { database, chain, holder, world, ttlMs } = this.#options
+    const expiresAt = world.now() + ttlMs
+    const changed = await database.execute(
+      sql`UPDATE operations.chain_lease SET expires_at_ms = ${expiresAt}
+        WHERE chain = ${chain} AND holder = ${holder} AND epoch = ${this.epoch}`,
+    )
+    if (changed !== 1) throw await heldByAnother(this.#options)
+    this.#expiresAt = expiresAt
+  }
+}
+
+async function take(options: LeaseOptions): Promise<Lease | undefined> {
+  const { database, chain, holder, world, ttlMs } = options
+  const now = world.now()
+  const [row] = await database.query<{ epoch: bigint }>(
+    sql`INSERT INTO operations.chain_lease AS lease (chain, holder, epoch, expires_at_ms)
+      VALUES (${chain}, ${holder}, 1, ${now + ttlMs})
+      ON CONFLICT (chain) DO UPDATE
+        SET holder = excluded.holder, epoch = lease.epoch + 1, expires_at_ms = excluded.expires_at_ms
+        WHERE lease.holder = excluded.holder OR lease.expires_at_ms <= ${now}
+      RETURNING epoch`,
+  )
+  return row === undefined ? undefined : new Lease(options, Number(row.epoch), now + ttlMs)
+}
+
+async function heldByAnother({ database, chain, ttlMs }: LeaseOptions): Promise<Fault> {
+  const [row] = await database.query<{ holder: string }>(
+    sql`SELECT holder FROM operations.chain_lease WHERE chain = ${chain}`,
+  )
+  const holder = row?.holder ?? 'nobody'
+  return new Fault('UNAVAILABLE', {
+    message: `The chain ${chain} is held by ${holder}.`,
+    details: { chain, holder },
+    retryAfterSeconds: Math.ceil(ttlMs / 1000),
+  })
+}

@@ -1,0 +1,99 @@
+import { assert, present } from '../base/assert.ts'
+import { nodeHash, nodePlace, type Tile, type TileCoordinate } from './merkle.ts'
+
+/** The perfect subtree number `index` of 2^height leaves. */
+type Subtree = { readonly height: number; readonly index: number }
+/** Subtrees from left to right whose join is one hash of a proof. */
+type Range = readonly Subtree[]
+
+/** A proof before its hashes are read: one range for each hash, in the proof's order. */
+export type ProofPlan = readonly Range[]
+
+/** PATH(index, D[size]) of RFC 6962 section 2.1.1. */
+export function planInclusion(index: number, size: number): ProofPlan {
+  assert(index >= 0 && index < size, 'a proof is for a leaf of the tree')
+  const plan: Range[] = []
+  let low = 0
+  let high = size
+  while (high - low > 1) {
+    const split = low + splitOf(high - low)
+    if (index < split) {
+      plan.push(range(split, high))
+      high = split
+    } else {
+      plan.push(range(low, split))
+      low = split
+    }
+  }
+  return plan.reverse()
+}
+
+/** PROOF(from, D[to]) of RFC 6962 section 2.1.2; empty for from = 0 and from = to. */
+export function planConsistency(from: number, to: number): ProofPlan {
+  assert(from >= 0 && from <= to, 'a consistency proof goes from a smaller tree to a larger one')
+  if (from === 0 || from === to) return []
+  const plan: Range[] = []
+  let low = 0
+  let high = to
+  // As long as the path goes left, the old tree's own root is known to the verifier and not part of the proof.
+  while (high !== from) {
+    const split = low + splitOf(high - low)
+    if (from <= split) {
+      plan.push(range(split, high))
+      high = split
+    } else {
+      plan.push(range(low, split))
+      low = split
+    }
+  }
+  if (low > 0) plan.push(range(low, high))
+  return plan.reverse()
+}
+
+/** The tiles that the plan reads, each once. */
+export function tilesOf(plan: ProofPlan): TileCoordinate[] {
+  const tiles = new Map<string, TileCoordinate>()
+  for (const { height, index } of plan.flat()) {
+    const { level, tile } = nodePlace(height, index)
+    tiles.set(tileKey({ level, index: tile }), { level, index: tile })
+  }
+  return [...tiles.values()]
+}
+
+/** The proof's hashes; `tiles` has every tile of `tilesOf`, by `tileKey`. */
+export function resolvePlan(plan: ProofPlan, tiles: ReadonlyMap<string, Tile>): Buffer[] {
+  return plan.map((subtrees) =>
+    subtrees
+      .map(({ height, index }): Buffer => {
+        const { level, row, tile, place } = nodePlace(height, index)
+        return Buffer.from(
+          present(tiles.get(tileKey({ level, index: tile })), 'a tile of the plan').get(row, place),
+        )
+      })
+      .reduceRight((right, left) => nodeHash(left, right)),
+  )
+}
+
+export function tileKey({ level, index }: TileCoordinate): string {
+  return `${level}/${index}`
+}
+
+/** The leaves from low to high, as perfect subtrees that get smaller to the right. */
+function range(low: number, high: number): Range {
+  const subtrees: Subtree[] = []
+  let at = low
+  while (at < high) {
+    let height = 0
+    while (2 ** (height + 1) <= high - at) height += 1
+    subtrees.push({ height, index: at / 2 ** height })
+    at += 2 ** height
+  }
+  return subtrees
+}
+
+/** The largest power of two smaller than n. */
+function splitOf(n: number): number {
+  let split = 1
+  while (split * 2 < n) split *= 2
+  return split
+}

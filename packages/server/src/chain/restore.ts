@@ -1,0 +1,63 @@
+import { noBlockHash, verifyBlockSignature } from '@tollbase/verify/block'
+import { emptyRoot } from '@tollbase/verify/tree'
+import { type Block, openBlock } from './block.ts'
+import type { BlockStore } from './block-store.ts'
+import type { Head } from './committer.ts'
+import { MerkleTree, Tile, tileWidth } from './merkle.ts'
+
+/** What every chain begins from. */
+export const genesis: Head = {
+  height: 0,
+  hash: Buffer.from(noBlockHash),
+  time: 0,
+  size: 0,
+  root: Buffer.from(emptyRoot),
+}
+
+/**
+ * Head and tree as the database has them. Throws where the last header is not ours or the tree has another root
+ * than it says: a chain that is damaged there must not grow.
+ */
+export async function restoreChain(
+  store: BlockStore,
+  origin: string,
+  publicKey: Uint8Array,
+): Promise<{ readonly head: Head; readonly tree: MerkleTree }> {
+  const row = await store.last()
+  if (row === undefined) return { head: genesis, tree: new MerkleTree() }
+  const last = openBlock(row)
+  const problem = problemOf(last, origin, publicKey)
+  if (problem !== undefined) throw new Error(`the chain ${origin} cannot be opened: ${problem}`)
+  const { treeSize: size, root, time } = last.header
+  const tree = await restoreTree(store, size)
+  if (!tree.root().equals(root)) {
+    throw new Error(
+      `the chain ${origin} cannot be opened: its tree is not that of block ${last.height}; run the audit`,
+    )
+  }
+  return { head: { height: last.height, hash: last.hash, time, size, root: tree.root() }, tree }
+}
+
+function problemOf(last: Block, origin: string, publicKey: Uint8Array): string | undefined {
+  if (last.header.origin !== origin) return `block ${last.height} belongs to ${last.header.origin}`
+  if (!verifyBlockSignature(last.headerText, last.signature, publicKey)) {
+    return `block ${last.height} is not signed with this server's key`
+  }
+  return undefined
+}
+
+/** From the full tiles that have no full parent, largest first, and the leaves after the last of them. */
+async function restoreTree(store: BlockStore, size: number): Promise<MerkleTree> {
+  const tree = new MerkleTree()
+  let level = 0
+  while (size >= tileWidth ** (level + 2)) level += 1
+  for (; level >= 0; level--) {
+    const leaves = tileWidth ** (level + 1)
+    for (const tile of await store.tiles(level, tree.size / leaves, Math.floor(size / leaves))) {
+      tree.appendTile(level, Tile.load(tile.hashes))
+    }
+  }
+  if (tree.size < size) tree.append(await store.leafHashesFrom(tree.size))
+  tree.takeFullTiles()
+  return tree
+}

@@ -1,0 +1,98 @@
+import {
+  createPrivateKey,
+  createPublicKey,
+  generateKeyPairSync,
+  type KeyObject,
+  randomUUID,
+  sign,
+} from 'node:crypto'
+import { link, mkdir, open, readFile, unlink } from 'node:fs/promises'
+import { dirname } from 'node:path'
+import { formatVerifierKey, keyId, noteText } from '@tollbase/verify/checkpoint'
+import { assert } from '../base/assert.ts'
+
+/** Signs blocks, checkpoints and receipts; the private key stays inside. */
+export type Signer = {
+  /** The key's name in signed notes. */
+  readonly name: string
+  /** Raw Ed25519 key, 32 bytes. */
+  readonly publicKey: Buffer
+  /** C2SP verifier key, to be published. */
+  readonly vkey: string
+  /** Ed25519 over the bytes, 64 bytes. */
+  readonly sign: (bytes: Uint8Array) => Buffer
+  /** The signed note of a checkpoint's text (see @tollbase/verify/checkpoint). */
+  readonly signNote: (text: string) => string
+}
+
+/**
+ * The service's key from its PKCS8 PEM file (mode 0600), which is made where there is none. Two processes that
+ * start at once end up with the same key.
+ */
+export async function loadSigner(path: string, name: string): Promise<Signer> {
+  const pem = (await readKey(path)) ?? (await createKey(path))
+  return signerOf(createPrivateKey(pem), name)
+}
+
+export function signerOf(privateKey: KeyObject, name: string): Signer {
+  assert(privateKey.asymmetricKeyType === 'ed25519', 'the signing key is an Ed25519 key')
+  const { x } = createPublicKey(privateKey).export({ format: 'jwk' })
+  assert(x !== undefined, 'an Ed25519 key has a public part')
+  const publicKey = Buffer.from(x, 'base64url')
+  const id = keyId(name, publicKey)
+  return {
+    name,
+    publicKey,
+    vkey: formatVerifierKey(name, publicKey),
+    sign: (bytes) => sign(null, bytes, privateKey),
+    signNote: (text) =>
+      noteText(text, [{ name, keyId: id, signature: sign(null, Buffer.from(text), privateKey) }]),
+  }
+}
+
+async function readKey(path: string): Promise<string | undefined> {
+  try {
+    return await readFile(path, 'utf8')
+  } catch (error) {
+    if (isCode(error, 'ENOENT')) return undefined
+    throw error
+  }
+}
+
+/** Written and synced under another name and then linked, so that the path never shows half a key or changes it. */
+async function createKey(path: string): Promise<string> {
+  const { privateKey } = generateKeyPairSync('ed25519')
+  const pem = String(privateKey.export({ format: 'pem', type: 'pkcs8' }))
+  await mkdir(dirname(path), { recursive: true })
+  const draft = `${path}.${randomUUID()}`
+  const file = await open(draft, 'wx', 0o600)
+  try {
+    await file.writeFile(pem)
+    await file.sync()
+  } finally {
+    await file.close()
+  }
+  try {
+    await link(draft, path)
+    await syncFolder(dirname(path))
+    return pem
+  } catch (error) {
+    if (!isCode(error, 'EEXIST')) throw error
+    return await readFile(path, 'utf8')
+  } finally {
+    await unlink(draft)
+  }
+}
+
+async function syncFolder(path: string): Promise<void> {
+  const folder = await open(path)
+  try {
+    await folder.sync()
+  } finally {
+    await folder.close()
+  }
+}
+
+function isCode(error: unknown, code: string): boolean {
+  return error instanceof Error && 'code' in error && error.code === code
+}

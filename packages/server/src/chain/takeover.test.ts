@@ -1,0 +1,171 @@
+import { setTimeout as wait } from 'node:timers/promises'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { realWorld } from '../base/world.ts'
+import type { Database } from '../database/database.ts'
+import { CommitUnknownError } from '../database/errors.ts'
+import { sql } from '../database/sql.ts'
+import { type TestDatabase, withTestDatabase } from '../database/testing.ts'
+import { auditChain } from './audit.ts'
+import { createTestChain, entriesWith, type TestChain } from './testing.ts'
+
+let shared: TestDatabase
+beforeAll(async () => {
+  shared = await withTestDatabase()
+})
+afterAll(() => shared.drop())
+
+describe('one producer at a time', () => {
+  test('a second opener waits for the lease and is then told who holds the chain', async () => {
+    const { open, schema } = await createTestChain(shared.database)
+    const first = await open()
+    await expect(open({ holder: 'second' })).rejects.toMatchObject({
+      code: 'UNAVAILABLE',
+      message: `The chain ${schema} is held by first.`,
+      details: { chain: schema, holder: 'first' },
+    })
+    await first.append(entriesWith('still here'))
+    await first.close()
+    const second = await open({ holder: 'second' })
+    expect(second.head().height).toBe(1)
+    await second.close()
+  })
+
+  test('a holder that fell silent is succeeded, and may not append any more', async () => {
+    const { open, options, applied } = await createTestChain(shared.database)
+    const silent = { ...realWorld, every: () => () => undefined }
+    const first = await open({ world: silent })
+    await first.append(entriesWith('a'))
+    const second = await open({ holder: 'second' })
+    await expect(first.append(entriesWith('b'))).rejects.toMatchObject({
+      code: 'UNAVAILABLE',
+      details: { holder: 'second' },
+    })
+    expect(first.failure).toBeDefined()
+    await second.append(entriesWith('c'))
+    await second.whenApplied(second.head().height)
+    await first.close()
+    await second.close()
+    expect(await applied()).toEqual(['a', 'c'])
+    expect(await audit(options)).toMatchObject({ ok: true, blocks: 2 })
+  })
+
+  test('the primary key fences a producer that still believes in its lease', async () => {
+    const { open, options, schema } = await createTestChain(shared.database)
+    const first = await open({ leaseTtlMs: 60_000 })
+    await first.append(entriesWith('a'))
+    await first.whenApplied(1)
+    await shared.database.execute(
+      sql`UPDATE operations.chain_lease SET expires_at_ms = 0 WHERE chain = ${schema}`,
+    )
+    const second = await open({ holder: 'second' })
+    await second.append(entriesWith('b'))
+    const lost = await Promise.allSettled([
+      first.append(entriesWith('x')),
+      first.append(entriesWith('y')),
+    ])
+    expect(lost.map((each) => each.status)).toEqual(['rejected', 'rejected'])
+    await expect(first.append(entriesWith('z'))).rejects.toMatchObject({ code: 'UNAVAILABLE' })
+    await second.append(entriesWith('c'))
+    await Promise.all([first.close(), second.close()])
+    expect(await audit(options)).toMatchObject({ ok: true, blocks: 3, entries: 3 })
+  })
+})
+
+describe('a connection lost during the commit', () => {
+  test.each(['before', 'after'] as const)(
+    '%s the block was written: it is there once, and acknowledged',
+    async (moment) => {
+      const { open, options } = await createTestChain(shared.database)
+      const faulty = losing(shared.database, moment, 'INSERT INTO')
+      const chain = await open({ database: faulty.database })
+      await chain.append(entriesWith('first'))
+      faulty.arm(2)
+      const appended = await Promise.all([
+        chain.append(entriesWith('a')),
+        chain.append(entriesWith('b')),
+      ])
+      expect(appended.map((each) => each.leafIndex)).toEqual([1, 2])
+      await chain.append(entriesWith('last'))
+      await chain.close()
+      expect(faulty.lost()).toBe(2)
+      expect(await audit(options)).toMatchObject({ ok: true, blocks: 3, entries: 4 })
+    },
+  )
+
+  test('that never comes back ends the chain with UNAVAILABLE, and opening it again goes on', async () => {
+    const { open, options, applied } = await createTestChain(shared.database)
+    const hasty = { ...realWorld, sleep: () => wait(1) }
+    const faulty = losing(shared.database, 'before', 'INSERT INTO')
+    const chain = await open({ database: faulty.database, world: hasty })
+    faulty.arm(1_000)
+    await expect(chain.append(entriesWith('lost'))).rejects.toMatchObject({
+      code: 'UNAVAILABLE',
+      retryAfterSeconds: 1,
+    })
+    await expect(chain.append(entriesWith('lost'))).rejects.toMatchObject({ code: 'UNAVAILABLE' })
+    expect(chain.head().size).toBe(0)
+    await chain.close()
+    const again = await open()
+    await again.append(entriesWith('kept'))
+    await again.close()
+    expect(await applied()).toEqual(['kept'])
+    expect(await audit(options)).toMatchObject({ ok: true, blocks: 1 })
+  })
+
+  test('of an applier, after it took place: it is not applied twice', async () => {
+    const { open, applied } = await createTestChain(shared.database)
+    const faulty = losing(shared.database, 'after', 'transaction')
+    const chain = await open({ database: faulty.database })
+    faulty.arm(1)
+    await chain.append(entriesWith('a', 'b'))
+    await chain.whenApplied(1)
+    await chain.append(entriesWith('c'))
+    await chain.whenApplied(2)
+    expect(faulty.lost()).toBe(1)
+    expect(await applied()).toEqual(['a', 'b', 'c'])
+    await chain.close()
+  })
+})
+
+/** The database over a connection that breaks the armed number of times, before or after the work was done. */
+function losing(
+  database: Database,
+  moment: 'before' | 'after',
+  kind: 'INSERT INTO' | 'transaction',
+) {
+  let armed = 0
+  let lost = 0
+  const lose = async <T>(work: () => Promise<T>): Promise<T> => {
+    if (armed === 0) return work()
+    armed -= 1
+    lost += 1
+    if (moment === 'after') await work().catch(() => undefined)
+    if (kind === 'transaction') throw new CommitUnknownError('lost')
+    throw Object.assign(new Error('read ECONNRESET'), { code: 'ECONNRESET', syscall: 'read' })
+  }
+  const faulty: Database = {
+    ...database,
+    execute: (statement) =>
+      kind === 'INSERT INTO' && statement.text.startsWith(kind)
+        ? lose(() => database.execute(statement))
+        : database.execute(statement),
+    transaction: (work, options) =>
+      kind === 'transaction'
+        ? lose(() => database.transaction(work, options))
+        : database.transaction(work, options),
+  }
+  return {
+    database: faulty,
+    arm: (times: number) => {
+      armed = times
+    },
+    lost: () => lost,
+  }
+}
+
+function audit(options: TestChain['options']) {
+  return auditChain(shared.database, options.schema, {
+    origin: options.origin,
+    vkey: options.signer.vkey,
+  })
+}

@@ -1,0 +1,62 @@
+import type { BlockStore } from './block-store.ts'
+import { type CompletedTile, type MerkleTree, Tile, type TileCoordinate } from './merkle.ts'
+import { type ProofPlan, resolvePlan, tileKey, tilesOf } from './proofs.ts'
+
+/** 16 KiB each. */
+const cachedTilesMax = 32
+
+/** Finds a proof's tiles: at the tree's edge, among those being committed, among those read last, in the database. */
+export class TileReader {
+  readonly #store: BlockStore
+  readonly #tree: MerkleTree
+  readonly #uncommitted = new Map<string, Tile>()
+  readonly #cached = new Map<string, Tile>()
+
+  constructor(store: BlockStore, tree: MerkleTree) {
+    this.#store = store
+    this.#tree = tree
+  }
+
+  /** Keeps tiles that left the tree's edge and are not in the database yet. */
+  hold(tiles: readonly CompletedTile[]): void {
+    for (const each of tiles) this.#uncommitted.set(tileKey(each), each.tile)
+  }
+
+  /** The tiles are in the database. */
+  release(tiles: readonly CompletedTile[]): void {
+    for (const each of tiles) {
+      this.#uncommitted.delete(tileKey(each))
+      this.#cache(tileKey(each), each.tile)
+    }
+  }
+
+  /** The hashes of a proof over committed leaves. */
+  async hashes(plan: ProofPlan): Promise<Buffer[]> {
+    const tiles = new Map<string, Tile>()
+    const missing: TileCoordinate[] = []
+    for (const place of tilesOf(plan)) {
+      const key = tileKey(place)
+      const tile = this.#tree.partial(place) ?? this.#uncommitted.get(key) ?? this.#cached.get(key)
+      if (tile === undefined) missing.push(place)
+      else tiles.set(key, tile)
+    }
+    if (missing.length > 0) {
+      for (const stored of await this.#store.tilesAt(missing)) {
+        const tile = Tile.load(stored.hashes)
+        tiles.set(tileKey(stored), tile)
+        this.#cache(tileKey(stored), tile)
+      }
+    }
+    return resolvePlan(plan, tiles)
+  }
+
+  #cache(key: string, tile: Tile): void {
+    this.#cached.delete(key)
+    this.#cached.set(key, tile)
+    if (this.#cached.size <= cachedTilesMax) return
+    for (const oldest of this.#cached.keys()) {
+      this.#cached.delete(oldest)
+      return
+    }
+  }
+}

@@ -1,0 +1,362 @@
+import { limits } from '@tollbase/contract/limits'
+import { Pool, type PoolClient, type PoolConfig, type QueryConfig } from 'pg'
+import { assert } from '../base/assert.ts'
+import { realWorld, type World } from '../base/world.ts'
+import { checkServer } from './check-server.ts'
+import { CommitUnknownError, endsSession, isStalePlan } from './errors.ts'
+import type { DatabaseLog } from './log.ts'
+import { preparedNames } from './prepared.ts'
+import { type SqlStatement, sql } from './sql.ts'
+import { typeParsers } from './types.ts'
+
+export type Row = Record<string, unknown>
+
+export type Queryable = {
+  /**
+   * The rows of one statement. int8 arrives as bigint, bytea as Buffer; numeric, JSON and timestamps as text.
+   * `name` prepares the statement under this name; without it repeated texts are named by themselves.
+   */
+  readonly query: <R extends Row = Row>(
+    statement: SqlStatement,
+    options?: { readonly name?: string },
+  ) => Promise<R[]>
+  /** The number of rows that the statement changed. */
+  readonly execute: (statement: SqlStatement) => Promise<number>
+}
+
+export type TransactionOptions = {
+  /** All statements see one snapshot; writes may then fail with a transient conflict. */
+  readonly isolation?: 'repeatable read'
+  /** For each statement of this transaction, instead of the pool's; 0 is no limit. */
+  readonly statementTimeoutMs?: number
+}
+
+export type Database = Queryable & {
+  /**
+   * Runs `work` and commits; rolls back and rethrows where it throws. Statements of one transaction run one
+   * after the other. A connection lost during COMMIT is a CommitUnknownError.
+   */
+  readonly transaction: <T>(
+    work: (tx: Queryable) => Promise<T>,
+    options?: TransactionOptions,
+  ) => Promise<T>
+  /** Major version of the server, 15 or newer. */
+  readonly major: number
+  /** Calls back with every SQL text sent, until the returned function is called. */
+  readonly observe: (listener: (text: string) => void) => () => void
+  readonly stats: () => { readonly total: number; readonly idle: number; readonly waiting: number }
+  /** Lets running statements end (for a bounded time), then closes every connection. */
+  readonly close: () => Promise<void>
+}
+
+/** `host` is the folder of the server's socket, or a host name. */
+export type DatabaseConnection =
+  | {
+      readonly host: string
+      readonly port?: number
+      readonly user: string
+      readonly database: string
+    }
+  | { readonly url: string }
+
+export type DatabaseOptions = {
+  readonly connection: DatabaseConnection
+  readonly poolSize?: number
+  /** Longest run of one statement, 0 is no limit. */
+  readonly statementTimeoutMs?: number
+  readonly log?: DatabaseLog
+  readonly world?: World
+}
+
+const postgresPort = 5432
+const poolSizeDefault = 10
+const connectTimeoutMs = 10_000
+const closeTimeoutMs = 10_000
+/** A client holding an open transaction and doing nothing keeps locks and dead rows. */
+const idleTransactionTimeoutMs = 60_000
+/** How much longer than the server's own time-out we wait for its answer, for a peer that went silent. */
+const answerGraceMs = 30_000
+const namedTextsMax = 256
+/** Plans that a connection may hold (some for texts no longer hot) before it is replaced. */
+const plansPerConnectionMax = 512
+
+/** Connects, checks that the server and database fit (DatabaseSetupError says what does not), and gives the pool. */
+export async function openDatabase(options: DatabaseOptions): Promise<Database> {
+  const statementTimeoutMs = options.statementTimeoutMs ?? limits.statementTimeoutMs
+  const sessions = new Sessions(options, statementTimeoutMs)
+  try {
+    const major = await sessions.use((session) => checkServer(session))
+    return database(sessions, major)
+  } catch (error) {
+    await sessions.close()
+    throw error
+  }
+}
+
+function database(sessions: Sessions, major: number): Database {
+  return {
+    query: (statement, options) => sessions.use((session) => session.query(statement, options)),
+    execute: (statement) => sessions.use((session) => session.execute(statement)),
+    transaction: (work, options) =>
+      sessions.use((session) => session.transaction(work, options ?? {})),
+    major,
+    observe: (listener) => sessions.observe(listener),
+    stats: () => sessions.stats(),
+    close: () => sessions.close(),
+  }
+}
+
+/** The pool: hands out sessions, keeps broken ones from coming back, knows the prepared names. */
+class Sessions {
+  readonly names = preparedNames(namedTextsMax)
+  readonly statementTimeoutMs: number
+  readonly #pool: Pool
+  readonly #world: World
+  readonly #clients = new Set<PoolClient>()
+  readonly #plans = new WeakMap<PoolClient, Set<string>>()
+  readonly #listeners = new Set<(text: string) => void>()
+  #closing: Promise<void> | undefined
+
+  constructor(options: DatabaseOptions, statementTimeoutMs: number) {
+    this.statementTimeoutMs = statementTimeoutMs
+    this.#world = options.world ?? realWorld
+    this.#pool = new Pool(poolConfig(options, statementTimeoutMs))
+    this.#pool.on('connect', (client) => {
+      this.#clients.add(client)
+      // pg listens only while a client is idle; without this a server killed during a statement ends our process.
+      client.on('error', () => undefined)
+    })
+    this.#pool.on('remove', (client) => this.#clients.delete(client))
+    this.#pool.on('error', (error) => {
+      options.log?.warn({ error: error.message }, 'a database connection was lost')
+    })
+  }
+
+  async use<T>(work: (session: Session) => Promise<T>): Promise<T> {
+    const client = await this.#pool.connect()
+    const plans = this.#plans.get(client) ?? new Set<string>()
+    this.#plans.set(client, plans)
+    const session = new Session(client, plans, this)
+    try {
+      return await work(session)
+    } finally {
+      client.release(session.broken || plans.size > plansPerConnectionMax)
+    }
+  }
+
+  announce(text: string): void {
+    for (const listener of this.#listeners) listener(text)
+  }
+
+  observe(listener: (text: string) => void): () => void {
+    this.#listeners.add(listener)
+    return () => this.#listeners.delete(listener)
+  }
+
+  stats() {
+    return {
+      total: this.#pool.totalCount,
+      idle: this.#pool.idleCount,
+      waiting: this.#pool.waitingCount,
+    }
+  }
+
+  close(): Promise<void> {
+    this.#closing ??= this.#close()
+    return this.#closing
+  }
+
+  async #close(): Promise<void> {
+    const stopCutting = this.#world.every(closeTimeoutMs, () => {
+      for (const client of this.#clients) client.connection.stream.destroy()
+    })
+    await this.#pool.end()
+    stopCutting()
+  }
+}
+
+/** One connection while it is checked out. */
+class Session {
+  /** True once the connection must not be used again. */
+  broken = false
+  readonly #client: PoolClient
+  readonly #plans: Set<string>
+  readonly #sessions: Sessions
+
+  constructor(client: PoolClient, plans: Set<string>, sessions: Sessions) {
+    this.#client = client
+    this.#plans = plans
+    this.#sessions = sessions
+  }
+
+  async query<R extends Row>(
+    statement: SqlStatement,
+    options: { readonly name?: string } = {},
+  ): Promise<R[]> {
+    const send = () => this.send(statement, this.#sessions.statementTimeoutMs, options.name)
+    try {
+      // pg gives rows untyped; the caller states the shape that its SELECT list has.
+      return (await send()).rows as R[]
+    } catch (error) {
+      // The statement was refused before it ran, and its new name makes the next one plan anew.
+      if (isStalePlan(error) && options.name === undefined) return (await send()).rows as R[]
+      throw error
+    }
+  }
+
+  async execute(statement: SqlStatement): Promise<number> {
+    return (await this.send(statement, this.#sessions.statementTimeoutMs)).rowCount ?? 0
+  }
+
+  async transaction<T>(
+    work: (tx: Queryable) => Promise<T>,
+    options: TransactionOptions,
+  ): Promise<T> {
+    const timeoutMs = options.statementTimeoutMs ?? this.#sessions.statementTimeoutMs
+    const tx = new Transaction((statement, name) => this.send(statement, timeoutMs, name))
+    await this.send(
+      options.isolation === undefined ? sql`BEGIN` : sql`BEGIN ISOLATION LEVEL REPEATABLE READ`,
+      timeoutMs,
+    )
+    try {
+      if (options.statementTimeoutMs !== undefined) {
+        await this.send(
+          sql`SELECT set_config('statement_timeout', ${String(timeoutMs)}, true)`,
+          timeoutMs,
+        )
+      }
+      const result = await work(tx)
+      await tx.end()
+      await this.#commit(timeoutMs)
+      return result
+    } catch (error) {
+      await tx.end()
+      await this.#rollback(timeoutMs)
+      throw error
+    }
+  }
+
+  /** Sends one statement: the extended protocol refuses text that holds several. */
+  async send(statement: SqlStatement, timeoutMs: number, givenName?: string): Promise<Result> {
+    const { text, values } = statement
+    const name = givenName ?? this.#sessions.names.nameOf(text)
+    if (name !== undefined) this.#plans.add(name)
+    this.#sessions.announce(text)
+    const config: QueryConfig<unknown[]> & { queryMode: 'extended'; query_timeout?: number } = {
+      text,
+      values: [...values],
+      queryMode: 'extended',
+      ...(timeoutMs === 0 ? {} : { query_timeout: timeoutMs + answerGraceMs }),
+      ...(name === undefined ? {} : { name }),
+    }
+    try {
+      return await this.#client.query<Row>(config)
+    } catch (error) {
+      if (endsSession(error)) this.broken = true
+      if (isStalePlan(error)) this.#sessions.names.forget(text)
+      throw error
+    }
+  }
+
+  async #commit(timeoutMs: number): Promise<void> {
+    let command: string
+    try {
+      command = (await this.send(sql`COMMIT`, timeoutMs)).command
+    } catch (error) {
+      if (!endsSession(error)) throw error
+      throw new CommitUnknownError('the connection was lost during COMMIT', { cause: error })
+    }
+    // PostgreSQL answers COMMIT with ROLLBACK, and no error, where an earlier failure was swallowed.
+    assert(command === 'COMMIT', 'a transaction went on after one of its statements had failed')
+  }
+
+  async #rollback(timeoutMs: number): Promise<void> {
+    if (this.broken) return
+    try {
+      await this.send(sql`ROLLBACK`, timeoutMs)
+    } catch {
+      // The first error is the one that explains; the connection is not used again.
+      this.broken = true
+    }
+  }
+}
+
+type Result = { readonly rows: Row[]; readonly rowCount: number | null; readonly command: string }
+type Send = (statement: SqlStatement, name?: string) => Promise<Result>
+
+/** What `work` of a transaction holds; refuses use after the end, which would run outside of the transaction. */
+class Transaction implements Queryable {
+  readonly #send: Send
+  #tail: Promise<unknown> = Promise.resolve()
+  #open = true
+
+  constructor(send: Send) {
+    this.#send = send
+  }
+
+  async query<R extends Row>(
+    statement: SqlStatement,
+    options: { readonly name?: string } = {},
+  ): Promise<R[]> {
+    return (await this.#next(() => this.#send(statement, options.name))).rows as R[]
+  }
+
+  async execute(statement: SqlStatement): Promise<number> {
+    return (await this.#next(() => this.#send(statement))).rowCount ?? 0
+  }
+
+  /** Waits for statements that `work` started and did not await. */
+  async end(): Promise<void> {
+    this.#open = false
+    await this.#tail.catch(() => undefined)
+  }
+
+  #next<T>(send: () => Promise<T>): Promise<T> {
+    assert(this.#open, 'a transaction was used after its end')
+    const result = this.#tail.catch(() => undefined).then(send)
+    this.#tail = result
+    return result
+  }
+}
+
+function poolConfig(
+  { connection, poolSize }: DatabaseOptions,
+  statementTimeoutMs: number,
+): PoolConfig {
+  return {
+    ...target(connection),
+    max: poolSize ?? poolSizeDefault,
+    connectionTimeoutMillis: connectTimeoutMs,
+    keepAlive: true,
+    application_name: 'tollbase',
+    types: typeParsers,
+    onConnect: async (client) => {
+      await client.query(sessionSettings(statementTimeoutMs))
+    },
+  }
+}
+
+/** States port and encryption, which pg would otherwise take from the environment (PGPORT, PGSSLMODE). */
+function target(connection: DatabaseConnection): PoolConfig {
+  if ('url' in connection) return { connectionString: connection.url }
+  const isSocket = connection.host.startsWith('/')
+  return { port: postgresPort, ...connection, ...(isSocket ? { ssl: false } : {}) }
+}
+
+/** Settings that change results or safety are ours, whatever the server's defaults are. */
+function sessionSettings(statementTimeoutMs: number): string {
+  const settings = {
+    TimeZone: 'UTC',
+    DateStyle: 'ISO, YMD',
+    standard_conforming_strings: 'on',
+    extra_float_digits: '1',
+    // Names are always written with their schema.
+    search_path: 'pg_catalog',
+    jit: 'off',
+    statement_timeout: String(statementTimeoutMs),
+    idle_in_transaction_session_timeout: String(idleTransactionTimeoutMs),
+  }
+  return `SELECT ${Object.entries(settings)
+    .map(([name, value]) => `pg_catalog.set_config('${name}', '${value}', false)`)
+    .join(', ')}`
+}

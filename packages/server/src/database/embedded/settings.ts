@@ -1,0 +1,50 @@
+import type { Command } from './as-user.ts'
+import type { PostgresBinaries } from './binaries.ts'
+import { socketPort } from './socket-folder.ts'
+
+export type ServerSettings = {
+  readonly sharedBuffersMb?: number
+  readonly maxConnections?: number
+  /** For tests: nothing is synced to the disk, and the data folder is removed once this process is gone. */
+  readonly temporary?: boolean
+}
+
+export type ServerPlaces = {
+  readonly binaries: PostgresBinaries
+  readonly clusterFolder: string
+  readonly socketFolder: string
+}
+
+const sharedBuffersMbDefault = 128
+const maxConnectionsDefault = 100
+
+/** The command line of the server; every setting we rely on is stated, so the cluster's own file does not matter. */
+export function serverCommand(places: ServerPlaces, settings: ServerSettings): Command {
+  const durable = settings.temporary === true ? 'off' : 'on'
+  const values: Readonly<Record<string, string | number>> = {
+    // Only the socket: no port, no password, and its folder is closed to others.
+    listen_addresses: '',
+    unix_socket_directories: `"${places.socketFolder.replaceAll('"', '""')}"`,
+    unix_socket_permissions: '0700',
+    port: socketPort,
+    max_connections: settings.maxConnections ?? maxConnectionsDefault,
+    shared_buffers: `${settings.sharedBuffersMb ?? sharedBuffersMbDefault}MB`,
+    fsync: durable,
+    synchronous_commit: durable,
+    full_page_writes: durable,
+    wal_compression: 'off',
+    jit: 'off',
+    timezone: 'UTC',
+    log_timezone: 'UTC',
+    log_destination: 'stderr',
+    logging_collector: 'off',
+    // The server's own events and what ends a session; failed statements are told to who sent them,
+    // and their texts and values have no place in a log.
+    log_min_messages: 'log',
+    log_min_error_statement: 'panic',
+    log_checkpoints: 'off',
+    log_line_prefix: '%m [%p] ',
+  }
+  const flags = Object.entries(values).flatMap(([name, value]) => ['-c', `${name}=${value}`])
+  return [`${places.binaries.folder}/postgres`, '-D', places.clusterFolder, ...flags]
+}

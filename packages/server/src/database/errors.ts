@@ -1,0 +1,80 @@
+import { DatabaseError } from 'pg'
+
+/** What the operator must change before the database can be used; the message says what and how. */
+export class DatabaseSetupError extends Error {
+  override readonly name = 'DatabaseSetupError'
+}
+
+/**
+ * The connection was lost while COMMIT was on its way: the transaction may have happened or not.
+ * Only reading the database again tells; a blind retry could do the work twice, so it is not transient.
+ */
+export class CommitUnknownError extends Error {
+  override readonly name = 'CommitUnknownError'
+}
+
+/** SQLSTATEs (PostgreSQL manual, appendix A) after which the same transaction may succeed when tried again. */
+const transientStates = new Set([
+  '40001', // serialization_failure
+  '40P01', // deadlock_detected
+  '55P03', // lock_not_available
+  '57P01', // admin_shutdown
+  '57P02', // crash_shutdown
+  '57P03', // cannot_connect_now
+  '53300', // too_many_connections
+])
+const fullStates = new Set([
+  '25006', // read_only_sql_transaction
+  '53100', // disk_full
+  '58030', // io_error
+])
+const socketCodes = new Set(['ECONNREFUSED', 'ECONNRESET', 'EPIPE', 'ETIMEDOUT', 'ENOENT'])
+/** Texts of pg for a lost or refused connection, which carry no code. */
+const connectionTexts =
+  /^(Connection terminated|Client has encountered a connection error|Client was closed|timeout exceeded when trying to connect|Query read timeout)/
+
+/**
+ * True where trying again can help: conflicts, a restarting server, a lost connection. A transaction that failed so
+ * did nothing; a single write outside of one, whose connection was lost, may have happened, so it must be idempotent.
+ */
+export function isTransient(error: unknown): boolean {
+  if (error instanceof DatabaseError) {
+    const state = error.code ?? ''
+    return transientStates.has(state) || state.startsWith('08') || isStalePlan(error)
+  }
+  return isConnectionLost(error)
+}
+
+export function isUniqueViolation(error: unknown): boolean {
+  return error instanceof DatabaseError && error.code === '23505'
+}
+
+/** The database cannot take writes: it is read only, its disk is full or failing. */
+export function isReadOnlyOrFull(error: unknown): boolean {
+  return error instanceof DatabaseError && fullStates.has(error.code ?? '')
+}
+
+/** A prepared statement whose result columns changed under it (a table was altered); preparing anew helps. */
+export function isStalePlan(error: unknown): boolean {
+  return (
+    error instanceof DatabaseError &&
+    error.code === '0A000' &&
+    error.routine === 'RevalidateCachedQuery'
+  )
+}
+
+/** The session is gone, so its connection must not go back to the pool. */
+export function endsSession(error: unknown): boolean {
+  return (
+    !(error instanceof DatabaseError) || error.severity === 'FATAL' || error.severity === 'PANIC'
+  )
+}
+
+function isConnectionLost(error: unknown): boolean {
+  if (!(error instanceof Error) || error instanceof CommitUnknownError) return false
+  // ENOENT and other system codes count only where a socket gave them, not a file.
+  const { code, syscall } = error as NodeJS.ErrnoException
+  if (code !== undefined && socketCodes.has(code))
+    return ['connect', 'read', 'write'].includes(syscall ?? '')
+  return connectionTexts.test(error.message)
+}

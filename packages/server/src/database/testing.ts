@@ -1,0 +1,114 @@
+import { existsSync, mkdtempSync, readdirSync, rmSync, statSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { realWorld } from '../base/world.ts'
+import { type Database, type DatabaseOptions, openDatabase } from './database.ts'
+import { findBundled } from './embedded/binaries.ts'
+import { isLocked } from './embedded/lock.ts'
+import { type EmbeddedPostgres, startEmbeddedPostgres } from './embedded/server.ts'
+import type { DatabaseLog } from './log.ts'
+import { sql } from './sql.ts'
+
+/** The bundled PostgreSQL, and the oldest supported one where the system has it. */
+export type TestEngine = 'embedded' | 'debian15'
+
+export type TestDatabase = {
+  readonly database: Database
+  readonly connection: {
+    readonly host: string
+    readonly port: number
+    readonly user: string
+    readonly database: string
+  }
+  /** Closes the pool and removes the database. */
+  readonly drop: () => Promise<void>
+}
+
+export const silentLog: DatabaseLog = {
+  info: () => undefined,
+  warn: () => undefined,
+  error: () => undefined,
+}
+
+const debian15Folder = '/usr/lib/postgresql/15/bin'
+const folderPrefix = 'tollbase-test-'
+/** A folder younger than this may belong to a process that has not locked it yet. */
+const sweepAgeMs = 60_000
+
+const servers = new Map<TestEngine, Promise<EmbeddedPostgres>>()
+let databases = 0
+
+/** The engines found here, for describe.each. */
+export function testEngines(): readonly TestEngine[] {
+  const found: TestEngine[] = []
+  if (findBundled() !== undefined) found.push('embedded')
+  if (existsSync(join(debian15Folder, 'postgres'))) found.push('debian15')
+  return found
+}
+
+/** A new, empty database on a real server that all tests of this process share. */
+export async function withTestDatabase(
+  engine: TestEngine = testEngines()[0] ?? 'embedded',
+  options: Omit<DatabaseOptions, 'connection'> = {},
+): Promise<TestDatabase> {
+  const server = await testServer(engine)
+  databases += 1
+  const name = `test_${process.pid}_${databases}`
+  await onServer(server, (admin) =>
+    admin.execute(sql`CREATE DATABASE ${sql.id(name)} TEMPLATE template0`),
+  )
+  const connection = { ...server.connection, database: name }
+  const database = await openDatabase({ poolSize: 5, ...options, connection })
+  return {
+    database,
+    connection,
+    drop: async () => {
+      await database.close()
+      await onServer(server, (admin) =>
+        admin.execute(sql`DROP DATABASE ${sql.id(name)} WITH (FORCE)`),
+      )
+    },
+  }
+}
+
+async function onServer<T>(
+  server: EmbeddedPostgres,
+  work: (admin: Database) => Promise<T>,
+): Promise<T> {
+  const admin = await openDatabase({ connection: server.connection, poolSize: 1 })
+  try {
+    return await work(admin)
+  } finally {
+    await admin.close()
+  }
+}
+
+function testServer(engine: TestEngine): Promise<EmbeddedPostgres> {
+  const running = servers.get(engine) ?? startTestServer(engine)
+  servers.set(engine, running)
+  return running
+}
+
+async function startTestServer(engine: TestEngine): Promise<EmbeddedPostgres> {
+  sweep()
+  const dataDir = mkdtempSync(join(tmpdir(), folderPrefix))
+  return startEmbeddedPostgres({
+    dataDir,
+    world: realWorld,
+    log: silentLog,
+    temporary: true,
+    sharedBuffersMb: 32,
+    ...(engine === 'debian15' ? { binaries: debian15Folder } : {}),
+  })
+}
+
+/** Removes what earlier test processes left whose guardian was killed too. */
+function sweep(): void {
+  for (const name of readdirSync(tmpdir())) {
+    const folder = join(tmpdir(), name)
+    if (!name.startsWith(folderPrefix) || isLocked(folder)) continue
+    const age =
+      realWorld.now() - (statSync(folder, { throwIfNoEntry: false })?.mtimeMs ?? realWorld.now())
+    if (age > sweepAgeMs) rmSync(folder, { recursive: true, force: true })
+  }
+}

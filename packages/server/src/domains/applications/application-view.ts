@@ -1,0 +1,25 @@
+import { isInsider } from '../access/access.ts'
+import type { Call } from '../call.ts'
+import type { ApplicationRecord } from './applications.ts'
+
+/** What the caller may see of an application: the public fields, and more with one of its keys. */
+export async function applicationView(call: Call, record: ApplicationRecord) {
+  const shown = {
+    app_id: record.app_id,
+    name: record.name,
+    description: record.description,
+    created_at: record.created_at,
+    status: record.status,
+  }
+  if (!isInsider(call.caller, record) || record.status === 'archived') return shown
+  const { data } = await call.service.tenancy.tenant(record.app_id)
+  return {
+    ...shown,
+    owner_address: record.owner_address,
+    collections: data.catalog.collections.size,
+    views: 0,
+    queries: 0,
+    encryption: { private_app: false, encrypted_collections: [] },
+    payout: { auto_payout_enabled: false },
+  }
+}

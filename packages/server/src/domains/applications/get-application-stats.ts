@@ -1,0 +1,15 @@
+import type { Operation } from '../operation.ts'
+import { readStats } from '../collections/collection-store.ts'
+
+export const getApplicationStats: Operation<'getApplicationStats'> = async ({ service }, { params }) => {
+  const tenant = await service.tenancy.tenant(params.app)
+  const stats = [...(await readStats(service.database, tenant.schema)).values()]
+  return {
+    total_collections: tenant.data.catalog.collections.size,
+    total_indexes: tenant.data.catalog.indexes.size,
+    total_documents: stats.reduce((sum, one) => sum + one.documents, 0),
+    storage_size: stats.reduce((sum, one) => sum + one.bytes, 0),
+    index_size: 0,
+    active_connections: service.database.stats().total - service.database.stats().idle,
+  }
+}

@@ -1,0 +1,23 @@
+import type { Logger } from 'pino'
+import type { World } from '../base/world.ts'
+import type { Database } from '../database/database.ts'
+import type { RequestFacts } from '../http/request.ts'
+import type { Caller } from './access/access.ts'
+import type { Payments } from './payments/payments.ts'
+import type { ServiceInfo } from './service/service.ts'
+import type { Tenancy } from './tenancy/tenancy.ts'
+
+/** What every operation works with. Made once, in app.ts. */
+export type Service = {
+  readonly world: World
+  readonly log: Logger
+  readonly database: Database
+  readonly tenancy: Tenancy
+  readonly payments: Payments
+  readonly info: ServiceInfo
+  /** 16 bytes; tickets are encrypted with them. */
+  readonly ticketKey: Buffer
+}
+
+/** One request on its way through an operation. */
+export type Call = { readonly service: Service; readonly caller: Caller; readonly facts: RequestFacts }

@@ -1,0 +1,22 @@
+import { Fault } from '../../base/fault.ts'
+import type { Operation } from '../operation.ts'
+
+export const getBlock: Operation<'getBlock'> = async ({ service }, { params }) => {
+  const { chain } = await service.tenancy.chain(params.app)
+  const block = await chain.readBlock(params.height)
+  if (block === undefined) throw new Fault('BLOCK_NOT_FOUND', { message: `There is no block ${params.height}; the newest is ${chain.head().height}` })
+  const { header } = block
+  return {
+    height: block.height,
+    hash: block.hash.toString('hex'),
+    previous_hash: Buffer.from(header.previousHash).toString('hex'),
+    time: new Date(block.time).toISOString(),
+    tree_size: header.treeSize,
+    root: Buffer.from(header.root).toString('base64'),
+    body_hash: Buffer.from(header.bodyHash).toString('hex'),
+    entry_count: block.entries.length,
+    header: block.headerText,
+    signature: block.signature.toString('base64'),
+    leaf_hashes: block.entries.map((_, at) => block.leafHash(at).toString('hex')),
+  }
+}

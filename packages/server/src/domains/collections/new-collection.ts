@@ -1,0 +1,73 @@
+import { limits } from '@tollbase/contract/limits'
+import { Fault } from '../../base/fault.ts'
+import { isRecord } from '../../base/is-record.ts'
+import type { Service } from '../call.ts'
+import { define, type Definition } from '../tenancy/define.ts'
+import type { CollectionDefinition, CollectionState, IndexDefinition } from '../tenancy/definitions.ts'
+import type { Tenant } from '../tenancy/tenancy.ts'
+import { present } from '../../base/assert.ts'
+
+export type CollectionWish = Partial<
+  Pick<CollectionDefinition, 'namespace' | 'primary_column' | 'sort_column' | 'collection_type' | 'access_policy' | 'schema_definition'>
+> & { readonly name: string }
+
+/** Creates a collection; the caller holds the gate of definitions. */
+export async function createInGate(service: Service, tenant: Tenant, wish: CollectionWish): Promise<CollectionState> {
+  const { catalog } = tenant.data
+  if (catalog.byName.has(wish.name)) {
+    throw new Fault('COLLECTION_EXISTS', { message: `There is a collection ${wish.name} already` })
+  }
+  if (catalog.collections.size >= limits.collectionsPerApplicationMax) {
+    throw new Fault('CONFLICT', { message: `An application has at most ${limits.collectionsPerApplicationMax} collections` })
+  }
+  const now = new Date(service.world.now()).toISOString()
+  const collection: CollectionDefinition = {
+    id: `col_${service.world.randomBytes(12).toString('hex')}`,
+    number: catalog.nextNumber,
+    name: wish.name,
+    namespace: wish.namespace ?? `${tenant.application.app_id}_${wish.name}`,
+    primary_column: wish.primary_column ?? 'id',
+    sort_column: wish.sort_column ?? null,
+    collection_type: wish.collection_type ?? 'document',
+    access_policy: wish.access_policy ?? null,
+    schema_definition: wish.schema_definition ?? null,
+    created_at: now,
+    updated_at: now,
+  }
+  await define(tenant, [
+    { kind: 'collection', id: collection.id, body: collection },
+    ...indexesOfSchema(service, collection),
+  ])
+  return present(tenant.data.catalog.byId.get(collection.id), 'the new collection')
+}
+
+/** The collection of this name, made with defaults if it is not there yet. */
+export async function collectionForWriting(service: Service, tenant: Tenant, name: string): Promise<CollectionState> {
+  const found = tenant.data.catalog.byName.get(name)
+  if (found !== undefined) return found
+  return tenant.definitions.run(
+    async () => tenant.data.catalog.byName.get(name) ?? createInGate(service, tenant, { name }),
+  )
+}
+
+/** Fields that the schema marks `index` or `unique` get an index; the primary column has one. */
+function indexesOfSchema(service: Service, collection: CollectionDefinition): Definition[] {
+  const definition = collection.schema_definition
+  const fields = isRecord(definition) && isRecord(definition.fields) ? definition.fields : {}
+  const wanted = Object.entries(fields).filter(
+    ([name, field]) => isRecord(field) && (field.index === true || field.unique === true) && name !== collection.primary_column,
+  )
+  return wanted.map(([name, field], at) => {
+    const index: IndexDefinition = {
+      id: `idx_${service.world.randomBytes(12).toString('hex')}`,
+      number: collection.number + 1 + at,
+      name: `${collection.name}_${name}_idx`,
+      collection: collection.id,
+      fields: [name],
+      index_type: isRecord(field) && typeof field.type === 'string' ? field.type : 'btree',
+      unique: isRecord(field) && field.unique === true,
+      created_at: collection.created_at,
+    }
+    return { kind: 'index', id: index.id, body: index }
+  })
+}

@@ -1,0 +1,39 @@
+import { HttpReply } from '../../http/reply.ts'
+import type { Operation } from '../operation.ts'
+import { isFree, readPriceOf } from '../pricing/price.ts'
+import { noStats, readSample, readStats } from './collection-store.ts'
+import { describableCollection } from './visibility.ts'
+
+const rowsDefault = 3
+
+export const previewCollection: Operation<'previewCollection'> = async (call, { params }) => {
+  const { service } = call
+  const tenant = await service.tenancy.tenant(params.app)
+  const collection = describableCollection(call, tenant, params.collection)
+  const price = readPriceOf(tenant.data.catalog, collection)
+  // What has a price is sampled only as far as its owner says.
+  const { rows, fields } = collection.policy.preview ?? { rows: isFree(price) ? rowsDefault : 0, fields: undefined }
+  const sample = rows === 0 ? [] : await readSample(service.database, tenant.schema, { table: collection.table, rows })
+  const stats = (await readStats(service.database, tenant.schema)).get(collection.id) ?? noStats
+  const head = JSON.stringify({
+    collection: collection.name,
+    schema: collection.schema_definition,
+    row_count_band: bandOf(stats.documents),
+    updated_at: collection.updated_at,
+    price: { per_access: String(price.perAccess), per_row: String(price.perRow), per_kb: String(price.perKb) },
+  })
+  const shown = fields === undefined ? sample : sample.map((text) => onlyFields(text, fields))
+  return new HttpReply(`${head.slice(0, -1)},"sample":[${shown.join(',')}]}`)
+}
+
+/** An order of magnitude: enough to judge a purchase, too coarse to watch single inserts. */
+function bandOf(count: number): string {
+  if (count === 0) return '0'
+  const low = 10 ** Math.floor(Math.log10(count))
+  return `${low}-${low * 10 - 1}`
+}
+
+function onlyFields(text: string, fields: readonly string[]): string {
+  const record: Record<string, unknown> = JSON.parse(text)
+  return JSON.stringify(Object.fromEntries(fields.filter((name) => name in record).map((name) => [name, record[name]])))
+}

@@ -1,0 +1,48 @@
+import { Fault } from '../../base/fault.ts'
+import { isInsider, mayRead } from '../access/access.ts'
+import type { Call } from '../call.ts'
+import { findCollection } from '../tenancy/catalog.ts'
+import type { CollectionState } from '../tenancy/definitions.ts'
+import type { Tenant } from '../tenancy/tenancy.ts'
+
+/** The collection, or 404. */
+export function collectionOf(tenant: Tenant, nameOrId: string): CollectionState {
+  const collection = findCollection(tenant.data.catalog, nameOrId)
+  if (collection === undefined) throw noSuchCollection(tenant, nameOrId)
+  return collection
+}
+
+/** The collection if the caller may know its description: everybody of the public ones, insiders of all. */
+export function describableCollection(call: Call, tenant: Tenant, nameOrId: string): CollectionState {
+  const collection = collectionOf(tenant, nameOrId)
+  if (isInsider(call.caller, tenant.application) || collection.policy.read === 'public') return collection
+  if (collection.policy.read === 'key') throw keyNeeded(tenant)
+  throw noSuchCollection(tenant, nameOrId)
+}
+
+/** The collection if the caller may read its records, free or by paying. `free` says that the caller pays nothing. */
+export function readableCollection(
+  call: Call,
+  tenant: Tenant,
+  nameOrId: string,
+): { collection: CollectionState; free: boolean } {
+  const collection = collectionOf(tenant, nameOrId)
+  const own = mayRead(call.caller, tenant.application)
+  if (own || collection.policy.read === 'public') return { collection, free: own }
+  const ownKey = call.caller.kind === 'key' && call.caller.key.app_id === tenant.application.app_id
+  if (ownKey) throw new Fault('FORBIDDEN', { message: 'The key lacks the permission Read' })
+  if (collection.policy.read === 'key') throw keyNeeded(tenant)
+  throw noSuchCollection(tenant, nameOrId)
+}
+
+function keyNeeded(tenant: Tenant): Fault {
+  return new Fault('UNAUTHORIZED', { message: `A key of ${tenant.application.app_id} is needed (X-App-Key)` })
+}
+
+/** What may not be known answers as what is not there. */
+function noSuchCollection(tenant: Tenant, name: string): Fault {
+  return new Fault('COLLECTION_NOT_FOUND', {
+    message: `There is no collection ${name} in ${tenant.application.app_id}`,
+    details: { app: tenant.application.app_id, collection: name },
+  })
+}

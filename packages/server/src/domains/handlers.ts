@@ -1,0 +1,127 @@
+import type { Tollbase } from '@tollbase/contract/contract'
+import type { Handlers } from '../http/implement.ts'
+import { archiveApplication } from './applications/archive-application.ts'
+import { createApplication } from './applications/create-application.ts'
+import { getApplicationStats } from './applications/get-application-stats.ts'
+import { getApplication } from './applications/get-application.ts'
+import { listApplications } from './applications/list-applications.ts'
+import { updateApplication } from './applications/update-application.ts'
+import type { Call } from './call.ts'
+import { getBlock } from './chains/get-block.ts'
+import { getCheckpoint } from './chains/get-checkpoint.ts'
+import { getConsistencyProof } from './chains/get-consistency-proof.ts'
+import { getEntryProof } from './chains/get-entry-proof.ts'
+import { createCollection } from './collections/create-collection.ts'
+import { deleteCollection } from './collections/delete-collection.ts'
+import { getCollectionStats } from './collections/get-collection-stats.ts'
+import { getCollection } from './collections/get-collection.ts'
+import { listCollections } from './collections/list-collections.ts'
+import { previewCollection } from './collections/preview-collection.ts'
+import { updateCollection } from './collections/update-collection.ts'
+import { validateRecord } from './collections/validate-record.ts'
+import { createCollectionIndex } from './indexes/create-collection-index.ts'
+import { createIndex } from './indexes/create-index.ts'
+import { deleteCollectionIndex } from './indexes/delete-collection-index.ts'
+import { deleteIndex } from './indexes/delete-index.ts'
+import { getIndex } from './indexes/get-index.ts'
+import { listCollectionIndexes } from './indexes/list-collection-indexes.ts'
+import { listIndexes } from './indexes/list-indexes.ts'
+import { createKey } from './keys/create-key.ts'
+import { listKeys } from './keys/list-keys.ts'
+import { regenerateKey } from './keys/regenerate-key.ts'
+import { revokeKey } from './keys/revoke-key.ts'
+import { rotateKey } from './keys/rotate-key.ts'
+import { listRecords } from './listing/list-records.ts'
+import { getPayment } from './payments/get-payment.ts'
+import { getReceipt } from './payments/get-receipt.ts'
+import { getSupportedPayments } from './payments/get-supported-payments.ts'
+import { requestFaucet } from './payments/request-faucet.ts'
+import { settlePayment } from './payments/settle-payment.ts'
+import { verifyPayment } from './payments/verify-payment.ts'
+import { getPricing } from './pricing/get-pricing.ts'
+import { quotePrice } from './pricing/quote-price.ts'
+import { setPricing } from './pricing/set-pricing.ts'
+import { getRecordHistory } from './records/get-record-history.ts'
+import { getRecordProof } from './records/get-record-proof.ts'
+import { getRecord } from './records/get-record.ts'
+import { storeRecords } from './records/store-records.ts'
+import { getApplicationHealth } from './service/get-application-health.ts'
+import { getDocs } from './service/get-docs.ts'
+import { getMetrics } from './service/get-metrics.ts'
+import { getOpenapi } from './service/get-openapi.ts'
+import { getReady } from './service/get-ready.ts'
+import { getRoot } from './service/get-root.ts'
+import { getWellKnown } from './service/get-well-known.ts'
+import { postInfo } from './service/post-info.ts'
+import { getTask } from './tasks/get-task.ts'
+import { listTasks } from './tasks/list-tasks.ts'
+import { getApplicationWallet } from './wallets/get-application-wallet.ts'
+import { getPayoutInfo } from './wallets/get-payout-info.ts'
+import { getWallet } from './wallets/get-wallet.ts'
+import { listApplicationWalletEntries } from './wallets/list-application-wallet-entries.ts'
+import { listWalletEntries } from './wallets/list-wallet-entries.ts'
+
+/** Every operation of the contract; a missing one does not compile. */
+export const handlers: Handlers<Tollbase, Call> = {
+  archiveApplication,
+  createApplication,
+  createCollection,
+  createCollectionIndex,
+  createIndex,
+  createKey,
+  deleteCollection,
+  deleteCollectionIndex,
+  deleteIndex,
+  getApplication,
+  getApplicationHealth,
+  getApplicationStats,
+  getApplicationWallet,
+  getBlock,
+  getCheckpoint,
+  getCollection,
+  getCollectionStats,
+  getConsistencyProof,
+  getDocs,
+  getEntryProof,
+  getIndex,
+  getMetrics,
+  getOpenapi,
+  getPayment,
+  getPayoutInfo,
+  getPricing,
+  getReady,
+  getReceipt,
+  getRecord,
+  getRecordHistory,
+  getRecordProof,
+  getRoot,
+  getSupportedPayments,
+  getTask,
+  getWallet,
+  getWellKnown,
+  listApplicationWalletEntries,
+  listApplications,
+  listCollectionIndexes,
+  listCollections,
+  listIndexes,
+  listKeys,
+  listRecords,
+  listTasks,
+  listWalletEntries,
+  postInfo,
+  previewCollection,
+  quotePrice,
+  regenerateKey,
+  requestFaucet,
+  revokeKey,
+  rotateKey,
+  setPricing,
+  settlePayment,
+  storeRecords,
+  updateApplication,
+  updateCollection,
+  validateRecord,
+  verifyPayment,
+  getHealth: getRoot,
+  postHealth: getRoot,
+}

@@ -1,0 +1,19 @@
+import type { Operation } from '../operation.ts'
+import { define } from '../tenancy/define.ts'
+import type { CollectionState } from '../tenancy/definitions.ts'
+import type { Tenant } from '../tenancy/tenancy.ts'
+import { findIndex } from './find-index.ts'
+
+export const deleteIndex: Operation<'deleteIndex'> = async ({ service }, { params }) => {
+  const tenant = await service.tenancy.tenant(params.app)
+  return deleteNamed(tenant, params.id, () => [...tenant.data.catalog.byName.values()])
+}
+
+/** Deletes the index of this name among the collections, as they are once the gate is passed. */
+export function deleteNamed(tenant: Tenant, name: string, among: () => readonly CollectionState[]) {
+  return tenant.definitions.run(async () => {
+    const { index } = findIndex(among(), name)
+    await define(tenant, [{ kind: 'index', id: index.id, body: undefined }])
+    return { success: true, message: `Index ${index.name} is deleted` }
+  })
+}

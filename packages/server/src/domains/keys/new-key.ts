@@ -1,0 +1,52 @@
+import type { Permission } from '@tollbase/contract/keys'
+import type { Service } from '../call.ts'
+import { hashOfKey, type KeyRecord, newKeyText } from './keys.ts'
+
+export type KeyWish = {
+  readonly appId: string
+  readonly name: string
+  readonly permissions: readonly Permission[]
+  readonly payLimits: Readonly<Record<string, unknown>> | null
+  readonly expiresAt: string | null
+}
+
+/** Makes a key's text, shown once, and the record that is kept of it. */
+export function newKey(service: Service, wish: KeyWish): { text: string; record: KeyRecord } {
+  const text = newKeyText(service.world.randomBytes)
+  return {
+    text,
+    record: {
+      key_hash: hashOfKey(text),
+      app_id: wish.appId,
+      prefix: text.slice(0, 8),
+      name: wish.name,
+      permissions: wish.permissions,
+      pay_limits: wish.payLimits,
+      created_at: new Date(service.world.now()).toISOString(),
+      expires_at: wish.expiresAt,
+      revoked_at: null,
+    },
+  }
+}
+
+/** What callers see of a key. */
+export function keyView(record: KeyRecord) {
+  return {
+    key_hash: record.key_hash,
+    prefix: record.prefix,
+    name: record.name,
+    permissions: [...record.permissions],
+    pay_limits: record.pay_limits === null ? null : { ...record.pay_limits },
+    created_at: record.created_at,
+    expires_at: record.expires_at,
+  }
+}
+
+/** Writes the newest state of keys, as one group, and waits until it is in force. */
+export async function writeKeys(service: Service, records: readonly KeyRecord[]): Promise<void> {
+  const { chain } = service.tenancy.system
+  const { height } = await chain.append(
+    records.map((record) => ({ header: { type: 'key', app: record.app_id }, body: JSON.stringify(record) })),
+  )
+  await chain.whenApplied(height)
+}

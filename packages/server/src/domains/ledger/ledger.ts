@@ -1,0 +1,199 @@
+import type { AppliedEntry } from '../../chain/applier.ts'
+import { assert } from '../../base/assert.ts'
+import type { Queryable } from '../../database/database.ts'
+import { type SqlStatement, sql } from '../../database/sql.ts'
+import type { Projection } from '../tenancy/projection.ts'
+
+/**
+ * Double entry: each `ledger` entry of the system chain carries postings that sum to zero.
+ * Accounts: `wallet:<address>` of payers, `app:<app_id>`, `platform`, and `outside:<network>`,
+ * which is what came in from there, so it is never positive.
+ */
+export type Posting = { readonly account: string; readonly amount: string }
+
+export type LedgerBody = {
+  readonly kind: 'deposit' | 'sale'
+  readonly payment_id: string
+  /** Names the settled payment for ever: network, asset, payer and nonce. */
+  readonly identity: string
+  readonly postings: readonly Posting[]
+  readonly [field: string]: unknown
+}
+
+export type Balance = { readonly balance: bigint; readonly earned: bigint }
+
+/** The ledger's tables: movements, balances, and which payments were settled and which sales made. */
+export class Ledger implements Projection {
+  readonly types = ['ledger'] as const
+
+  tables(schema: string): SqlStatement[] {
+    return [
+      sql`CREATE TABLE ${sql.id(schema, 'account')} (
+        account text NOT NULL, balance numeric NOT NULL, earned numeric NOT NULL,
+        CONSTRAINT account_pkey PRIMARY KEY (account))`,
+      sql`CREATE TABLE ${sql.id(schema, 'posting')} (
+        leaf int8 NOT NULL, line int4 NOT NULL, account text NOT NULL, amount numeric NOT NULL,
+        balance_after numeric NOT NULL, kind text NOT NULL, reference text NOT NULL,
+        time_ms int8 NOT NULL, height int8 NOT NULL, sequence int4 NOT NULL,
+        CONSTRAINT posting_pkey PRIMARY KEY (leaf, line))`,
+      sql`CREATE INDEX posting_account ON ${sql.id(schema, 'posting')} (account, leaf, line)`,
+      sql`CREATE TABLE ${sql.id(schema, 'settled_payment')} (
+        identity text NOT NULL, payment_id text NOT NULL, transaction text NOT NULL, leaf int8 NOT NULL,
+        CONSTRAINT settled_payment_pkey PRIMARY KEY (identity))`,
+      sql`CREATE TABLE ${sql.id(schema, 'sale')} (
+        payment_id text NOT NULL, leaf int8 NOT NULL, height int8 NOT NULL, sequence int4 NOT NULL, body text NOT NULL,
+        CONSTRAINT sale_pkey PRIMARY KEY (payment_id))`,
+    ]
+  }
+
+  tableNames(): string[] {
+    return ['account', 'posting', 'settled_payment', 'sale']
+  }
+
+  async load(): Promise<void> {}
+
+  async apply(tx: Queryable, schema: string, entries: readonly AppliedEntry[]): Promise<() => void> {
+    const bodies = entries.map((entry): LedgerBody => JSON.parse(entry.body))
+    const balances = await readBalances(tx, { schema, bodies })
+    const lines = entries.flatMap((entry, at) => post(entry, bodies[at], balances))
+    await writePostings(tx, { schema, lines })
+    await writeBalances(tx, { schema, balances })
+    await writePayments(tx, { schema, entries, bodies })
+    return () => undefined
+  }
+
+  /** Null where an account never moved. */
+  async balance(database: Queryable, schema: string, account: string): Promise<Balance> {
+    const [row] = await database.query<{ balance: string; earned: string }>(
+      sql`SELECT balance, earned FROM ${sql.id(schema, 'account')} WHERE account = ${account}`,
+    )
+    return { balance: BigInt(row?.balance ?? 0), earned: BigInt(row?.earned ?? 0) }
+  }
+
+  /** Movements on an account, newest first, older than the cursor (leaf and line). */
+  async movements(
+    database: Queryable,
+    schema: string,
+    page: { account: string; before: { leaf: bigint; line: number } | undefined; limit: number },
+  ): Promise<Movement[]> {
+    const before = page.before ?? { leaf: 2n ** 62n, line: 0 }
+    return database.query<Movement>(sql`
+      SELECT leaf, line, amount, balance_after, kind, reference, time_ms, height, sequence
+      FROM ${sql.id(schema, 'posting')}
+      WHERE account = ${page.account} AND (leaf, line) < (${before.leaf}::int8, ${before.line}::int4)
+      ORDER BY leaf DESC, line DESC LIMIT ${page.limit}`)
+  }
+
+  /** The sale that a payment bought, with the place of its entry. */
+  async sale(database: Queryable, schema: string, paymentId: string): Promise<Sale | undefined> {
+    const [row] = await database.query<Sale>(
+      sql`SELECT leaf, height, sequence, body FROM ${sql.id(schema, 'sale')} WHERE payment_id = ${paymentId}`,
+    )
+    return row
+  }
+
+  async isSettled(database: Queryable, schema: string, identity: string): Promise<boolean> {
+    const rows = await database.query(
+      sql`SELECT payment_id FROM ${sql.id(schema, 'settled_payment')} WHERE identity = ${identity}`,
+    )
+    return rows.length > 0
+  }
+}
+
+export type Movement = {
+  readonly leaf: bigint
+  readonly line: number
+  readonly amount: string
+  readonly balance_after: string
+  readonly kind: string
+  readonly reference: string
+  readonly time_ms: bigint
+  readonly height: bigint
+  readonly sequence: number
+}
+
+export type Sale = { readonly leaf: bigint; readonly height: bigint; readonly sequence: number; readonly body: string }
+
+type Line = Omit<Movement, 'amount' | 'balance_after' | 'leaf' | 'time_ms' | 'height'> & {
+  readonly account: string
+  readonly amount: bigint
+  readonly balanceAfter: bigint
+  readonly leaf: number
+  readonly time_ms: number
+  readonly height: number
+}
+
+type Balances = Map<string, { balance: bigint; earned: bigint }>
+
+function post(entry: AppliedEntry, body: LedgerBody | undefined, balances: Balances): Line[] {
+  assert(body !== undefined, 'a ledger entry has a body')
+  const sum = body.postings.reduce((total, { amount }) => total + BigInt(amount), 0n)
+  assert(sum === 0n, `postings of entry ${entry.height}.${entry.sequence} sum to zero`)
+  return body.postings.map((posting, line) => {
+    const amount = BigInt(posting.amount)
+    const before = balances.get(posting.account) ?? { balance: 0n, earned: 0n }
+    const earned = body.kind === 'sale' && posting.account.startsWith('app:') && amount > 0n ? amount : 0n
+    const after = { balance: before.balance + amount, earned: before.earned + earned }
+    balances.set(posting.account, after)
+    return {
+      leaf: entry.leafIndex, line, account: posting.account, amount, balanceAfter: after.balance,
+      kind: body.kind, reference: body.payment_id, time_ms: entry.time, height: entry.height, sequence: entry.sequence,
+    }
+  })
+}
+
+async function readBalances(tx: Queryable, read: { schema: string; bodies: readonly LedgerBody[] }): Promise<Balances> {
+  const accounts = [...new Set(read.bodies.flatMap((body) => body.postings.map(({ account }) => account)))]
+  const rows = await tx.query<{ account: string; balance: string; earned: string }>(
+    sql`SELECT account, balance, earned FROM ${sql.id(read.schema, 'account')} WHERE account = ANY(${accounts}::text[])`,
+  )
+  return new Map(rows.map((row) => [row.account, { balance: BigInt(row.balance), earned: BigInt(row.earned) }]))
+}
+
+async function writePostings(tx: Queryable, write: { schema: string; lines: readonly Line[] }): Promise<void> {
+  const { lines } = write
+  await tx.execute(sql`
+    INSERT INTO ${sql.id(write.schema, 'posting')}
+      (leaf, line, account, amount, balance_after, kind, reference, time_ms, height, sequence)
+    SELECT * FROM unnest(
+      ${lines.map((one) => one.leaf)}::int8[], ${lines.map((one) => one.line)}::int4[],
+      ${lines.map((one) => one.account)}::text[], ${lines.map((one) => String(one.amount))}::numeric[],
+      ${lines.map((one) => String(one.balanceAfter))}::numeric[], ${lines.map((one) => one.kind)}::text[],
+      ${lines.map((one) => one.reference)}::text[], ${lines.map((one) => one.time_ms)}::int8[],
+      ${lines.map((one) => one.height)}::int8[], ${lines.map((one) => one.sequence)}::int4[])`)
+}
+
+async function writeBalances(tx: Queryable, write: { schema: string; balances: Balances }): Promise<void> {
+  const rows = [...write.balances]
+  await tx.execute(sql`
+    INSERT INTO ${sql.id(write.schema, 'account')} (account, balance, earned)
+    SELECT account, balance, earned FROM unnest(
+      ${rows.map(([account]) => account)}::text[],
+      ${rows.map(([, one]) => String(one.balance))}::numeric[],
+      ${rows.map(([, one]) => String(one.earned))}::numeric[]) AS fresh (account, balance, earned)
+    ON CONFLICT (account) DO UPDATE SET balance = excluded.balance, earned = excluded.earned`)
+}
+
+async function writePayments(
+  tx: Queryable,
+  write: { schema: string; entries: readonly AppliedEntry[]; bodies: readonly LedgerBody[] },
+): Promise<void> {
+  const rows = write.bodies.map((body, at) => ({ body, entry: write.entries[at] }))
+  const deposits = rows.filter(({ body }) => body.kind === 'deposit')
+  if (deposits.length > 0) {
+    await tx.execute(sql`
+      INSERT INTO ${sql.id(write.schema, 'settled_payment')} (identity, payment_id, transaction, leaf)
+      SELECT * FROM unnest(
+        ${deposits.map(({ body }) => body.identity)}::text[], ${deposits.map(({ body }) => body.payment_id)}::text[],
+        ${deposits.map(({ body }) => String(body.transaction))}::text[],
+        ${deposits.map(({ entry }) => entry?.leafIndex ?? 0)}::int8[])`)
+  }
+  const sales = rows.filter(({ body }) => body.kind === 'sale')
+  if (sales.length === 0) return
+  await tx.execute(sql`
+    INSERT INTO ${sql.id(write.schema, 'sale')} (payment_id, leaf, height, sequence, body)
+    SELECT * FROM unnest(
+      ${sales.map(({ body }) => body.payment_id)}::text[], ${sales.map(({ entry }) => entry?.leafIndex ?? 0)}::int8[],
+      ${sales.map(({ entry }) => entry?.height ?? 0)}::int8[], ${sales.map(({ entry }) => entry?.sequence ?? 0)}::int4[],
+      ${sales.map(({ entry }) => entry?.body ?? '')}::text[])`)
+}

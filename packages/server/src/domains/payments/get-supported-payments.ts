@@ -1,0 +1,13 @@
+import type { Operation } from '../operation.ts'
+
+export const getSupportedPayments: Operation<'getSupportedPayments'> = async ({ service }) => {
+  const networks = service.payments.ports.ways.map(({ network }) => network)
+  return {
+    kinds: networks.flatMap((network) => [
+      { x402Version: 2, scheme: 'exact', network: network.id },
+      { x402Version: 1, scheme: 'exact', network: network.v1Name },
+    ]),
+    extensions: [],
+    signers: Object.fromEntries(networks.map((network) => [network.id, [network.payTo]])),
+  }
+}

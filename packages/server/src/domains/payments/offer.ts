@@ -1,0 +1,27 @@
+import type { Catalog } from '../tenancy/catalog.ts'
+import type { Tenant } from '../tenancy/tenancy.ts'
+
+/** What a sale delivers, and what it truly costs. */
+export type Delivery = {
+  readonly status: number
+  readonly body: Buffer
+  /** Atomic units; at most the cap. */
+  readonly charge: bigint
+  readonly rows: number
+  readonly asOf: { readonly block_height: number; readonly sequence: number } | null
+}
+
+/** Something for sale: its price as a function of the request alone, and how to deliver it. */
+export type Offer = {
+  readonly tenant: Tenant
+  readonly operation: string
+  readonly description: string
+  /** What the request costs at most under a catalog's prices; undefined where it cannot be bought under them. */
+  readonly capUnder: (catalog: Catalog) => bigint | undefined
+  /** Parts of the price by name. */
+  readonly breakdown: Readonly<Record<string, number>>
+  /** Does the work under the prices of a catalog; throws a Fault where it cannot, and then nothing is charged. */
+  readonly deliver: (catalog: Catalog, paymentId: string) => Promise<Delivery>
+  /** For writes: what an earlier try of the same payment wrote after this height, if it did. */
+  readonly recover?: (catalog: Catalog, paymentId: string, afterHeight: number) => Promise<Delivery | undefined>
+}

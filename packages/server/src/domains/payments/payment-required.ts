@@ -1,0 +1,26 @@
+import { HttpReply } from '../../http/reply.ts'
+import { buildPaymentRequired, type Requirement } from '../../x402/protocol.ts'
+
+/** Nothing about money may be cached: a shared cache would sell twice or hand a quote to another. */
+export const uncacheable = {
+  'cache-control': 'no-store',
+  vary: 'X-PAYMENT, PAYMENT-SIGNATURE, X-App-Key, Authorization',
+}
+
+/** 402 in both versions of x402 at once. */
+export function paymentRequired(asked: {
+  url: string
+  description: string
+  error: string
+  requirements: readonly Requirement[]
+}): HttpReply {
+  const required = buildPaymentRequired({
+    resource: { url: asked.url, description: asked.description, mimeType: 'application/json' },
+    requirements: asked.requirements,
+    error: asked.error,
+  })
+  return new HttpReply(JSON.stringify(required.body), {
+    status: 402,
+    headers: { ...uncacheable, 'payment-required': required.header },
+  })
+}

@@ -1,0 +1,28 @@
+import type { Payment } from '../../x402/protocol.ts'
+
+/** A payment as its claim keeps it. */
+export function paymentText(payment: Payment): string {
+  return JSON.stringify(payment, (_, value: unknown) => (typeof value === 'bigint' ? String(value) : value))
+}
+
+type Stored = Omit<Payment, 'payload' | 'accepted'> & {
+  readonly payload: Record<'from' | 'to' | 'value' | 'validAfter' | 'validBefore' | 'nonce' | 'signature', string>
+}
+
+/** The payment that `paymentText` wrote. What it said it accepts was checked then and is not needed again. */
+export function storedPayment(text: string): Payment {
+  const { payload, version, network, scheme, receiptForm, quoteId }: Stored = JSON.parse(text)
+  return {
+    version,
+    network,
+    scheme,
+    receiptForm,
+    ...(quoteId !== undefined && { quoteId }),
+    payload: {
+      ...payload,
+      value: BigInt(payload.value),
+      validAfter: BigInt(payload.validAfter),
+      validBefore: BigInt(payload.validBefore),
+    },
+  }
+}

@@ -1,0 +1,109 @@
+import { present } from '../../base/assert.ts'
+import { Fault } from '../../base/fault.ts'
+import { type HttpReply, jsonReply } from '../../http/reply.ts'
+import { requirePermission } from '../access/access.ts'
+import type { Call } from '../call.ts'
+import { collectionForWriting } from '../collections/new-collection.ts'
+import type { Operation } from '../operation.ts'
+import { isFree, writePriceOf } from '../pricing/price.ts'
+import { sellWrite } from '../payments/sell-write.ts'
+import { parseRoot } from '../tenancy/root.ts'
+import type { Tenant } from '../tenancy/tenancy.ts'
+import { sealTicket } from '../tasks/tickets.ts'
+import { admitNew } from './admit-new.ts'
+import { type Prepared, prepareRecords } from './prepare-records.ts'
+import { storedRecords } from './stored-records.ts'
+
+type Store = {
+  tenant: Tenant
+  collection: string
+  records: readonly Prepared[]
+  strict: boolean
+  wait: boolean
+}
+
+export const storeRecords: Operation<'storeRecords'> = async (call, { body, query }) => {
+  const { app, name } = parseRoot(body.root)
+  requirePermission(call.caller, 'Write', { appId: app, tenancy: call.service.tenancy })
+  const tenant = await call.service.tenancy.tenant(app)
+  const { catalog } = tenant.data
+  const known = catalog.byName.get(name)
+  if (known?.collection_type === 'api' || known?.collection_type === 'blob') {
+    throw new Fault('CONFLICT', { message: `Records cannot be stored in ${name}, which is of type ${known.collection_type}` })
+  }
+  const shape = known ?? { primary_column: 'id', schema_definition: null }
+  const records = prepareRecords({ text: call.facts.bodyText, data: body.data }, shape, call.service.world)
+  const store = { tenant, collection: name, records, strict: body.strict === true, wait: query.wait === true }
+  if (isFree(writePriceOf(catalog, known))) return append(call, store)
+  return sellWrite(call, {
+    tenant,
+    collection: name,
+    size: { rows: records.length, bytes: call.facts.bodyBytes.length },
+    run: (paymentId) => append(call, store, paymentId),
+    recover: (paymentId, afterHeight) => findPaid(call, store, { paymentId, afterHeight }),
+  })
+}
+
+/** Appends the records as one group: a block holds all of them or none. A paid group carries its payment's id. */
+async function append(call: Call, store: Store, paymentId?: string): Promise<HttpReply> {
+  const { service } = call
+  const { tenant, records } = store
+  const collection = await collectionForWriting(service, tenant, store.collection)
+  const onlyNew = store.strict || collection.collection_type === 'event'
+  const keys = records.map((record) => record.key)
+  const release = onlyNew ? await admitNew(service, tenant, { collection, keys }) : () => undefined
+  const entries = records.map(({ key, deleted, body }, at) => ({
+    header: {
+      type: 'record',
+      collection: collection.id,
+      key,
+      ...(deleted && { deleted }),
+      ...(at === 0 && paymentId !== undefined && { payment: paymentId }),
+    },
+    body,
+  }))
+  try {
+    const check = () => refuseDeleted(tenant, collection.id, store.collection)
+    const { height, sequence } = await tenant.chain.append(entries, { check })
+    tenant.chain.whenApplied(height).then(release, release)
+    return await answer(call, store, { height, sequence })
+  } catch (error) {
+    release()
+    throw error
+  }
+}
+
+async function answer(call: Call, store: Store, at: { height: number; sequence: number }): Promise<HttpReply> {
+  const { tenant, records } = store
+  const ticket_id = sealTicket(call.service.ticketKey, {
+    application: tenant.application.number, ...at, count: records.length,
+  })
+  const count = `${records.length} ${records.length === 1 ? 'record' : 'records'}`
+  if (!store.wait) return jsonReply({ ticket_id, status: 'queued', message: `${count} committed in block ${at.height}` })
+  await tenant.chain.whenApplied(at.height)
+  const block = present(await tenant.chain.readBlock(at.height), 'the block just written')
+  const results = storedRecords(tenant, { block, sequence: at.sequence, count: records.length })
+  return jsonReply({ ticket_id, status: 'Completed', message: `${count} stored`, results }, { status: 200 })
+}
+
+/** What an earlier try of this payment wrote, from the blocks after the height that the application had then. */
+async function findPaid(
+  call: Call,
+  store: Store,
+  try_: { paymentId: string; afterHeight: number },
+): Promise<HttpReply | undefined> {
+  const { chain } = store.tenant
+  for await (const block of chain.blocksFrom(try_.afterHeight + 1)) {
+    const sequence = block.entries.findIndex(({ header }) => header.payment === try_.paymentId)
+    if (sequence >= 0) return answer(call, store, { height: block.height, sequence })
+  }
+  return undefined
+}
+
+/** Between the lookup and the place in the log the collection may have been deleted. */
+function refuseDeleted(tenant: Tenant, id: string, name: string): void {
+  if (!tenant.data.catalog.byId.has(id)) {
+    throw new Fault('COLLECTION_NOT_FOUND', { message: `The collection ${name} was deleted meanwhile` })
+  }
+}
+

@@ -1,0 +1,21 @@
+import type { Operation } from '../operation.ts'
+
+export const getWellKnown: Operation<'getWellKnown'> = async ({ service }) => {
+  const { system } = service.tenancy
+  const isDevnet = service.info.faucet !== undefined
+  return {
+    receipt_public_key: system.signer.vkey,
+    networks: service.payments.ports.ways.map(({ network }) => ({
+      network: network.id,
+      v1_network: network.v1Name,
+      chain_id: network.chainId,
+      asset: network.asset.address,
+      asset_name: network.asset.name,
+      decimals: network.asset.decimals,
+      pay_to: network.payTo,
+      // Only a devnet's node is for everybody to use; others are the operator's own.
+      ...(isDevnet && network.rpcUrl !== undefined && { rpc_url: network.rpcUrl }),
+    })),
+    checkpoint: system.chain.checkpoint(),
+  }
+}

@@ -1,0 +1,16 @@
+/** What the service knows of itself, for health, info and discovery. */
+export type ServiceInfo = {
+  readonly version: string
+  readonly startedAtMs: number
+  /** Ready until an applier falls behind, a payment network is irrelevant to it, or the service drains. */
+  readonly draining: () => boolean
+  /** ISO time of a key's last use in this process, or null. */
+  readonly keyLastUsed: (keyHash: string) => string | null
+  /** The interface as text, made once. */
+  readonly openapiJson: string
+  readonly docsHtml: () => string
+  readonly metrics: () => Promise<string>
+
+  /** Gives test dollars; only with --devnet. */
+  readonly faucet: ((address: string, amount: bigint) => Promise<{ tx_hash: string; balance: string }>) | undefined
+}

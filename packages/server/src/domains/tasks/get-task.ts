@@ -1,0 +1,20 @@
+import { Fault } from '../../base/fault.ts'
+import type { Operation } from '../operation.ts'
+import { storeTask } from './store-task.ts'
+import { openTicket } from './tickets.ts'
+
+export const getTask: Operation<'getTask'> = async ({ service }, { params }) => {
+  const unknown = new Fault('TASK_NOT_FOUND', { message: `There is no task ${params.id}` })
+  const ticket = openTicket(service.ticketKey, params.id)
+  const application = ticket && service.tenancy.system.applications.byNumber(ticket.application)
+  if (ticket === undefined || application?.status !== 'active') throw unknown
+  const tenant = await service.tenancy.tenant(application.app_id)
+  const block = await tenant.chain.readBlock(ticket.height)
+  if (block === undefined || !isGroup(block.groupStarts, block.entries.length, ticket)) throw unknown
+  return storeTask(tenant, { id: params.id, block, sequence: ticket.sequence, count: ticket.count })
+}
+
+function isGroup(starts: readonly number[], entryCount: number, ticket: { sequence: number; count: number }): boolean {
+  const at = starts.indexOf(ticket.sequence)
+  return at >= 0 && (starts[at + 1] ?? entryCount) - ticket.sequence === ticket.count
+}

@@ -1,0 +1,42 @@
+import { createCipheriv, createDecipheriv } from 'node:crypto'
+
+/** What a ticket of a store stands for: a group of entries of an application's chain. */
+export type Ticket = {
+  /** The application's number. */
+  readonly application: number
+  readonly height: number
+  /** Sequence of the group's first entry. */
+  readonly sequence: number
+  readonly count: number
+}
+
+const form = /^task_([0-9a-f]{32})$/
+
+/**
+ * A ticket is its position in the log, encrypted: one AES-128 block under a key of this service. So a store
+ * needs no row for its task, the task's state is read from the log itself, and a ticket cannot be guessed.
+ * Layout: application u32, height u48, sequence u24, count u24, big endian.
+ */
+export function sealTicket(key: Buffer, ticket: Ticket): string {
+  const block = Buffer.alloc(16)
+  block.writeUInt32BE(ticket.application, 0)
+  block.writeUIntBE(ticket.height, 4, 6)
+  block.writeUIntBE(ticket.sequence, 10, 3)
+  block.writeUIntBE(ticket.count, 13, 3)
+  const cipher = createCipheriv('aes-128-ecb', key, null).setAutoPadding(false)
+  return `task_${Buffer.concat([cipher.update(block), cipher.final()]).toString('hex')}`
+}
+
+/** What an id decrypts to; whether it names a real group is for the log to say. */
+export function openTicket(key: Buffer, id: string): Ticket | undefined {
+  const hex = form.exec(id)?.[1]
+  if (hex === undefined) return undefined
+  const decipher = createDecipheriv('aes-128-ecb', key, null).setAutoPadding(false)
+  const block = Buffer.concat([decipher.update(Buffer.from(hex, 'hex')), decipher.final()])
+  return {
+    application: block.readUInt32BE(0),
+    height: block.readUIntBE(4, 6),
+    sequence: block.readUIntBE(10, 3),
+    count: block.readUIntBE(13, 3),
+  }
+}

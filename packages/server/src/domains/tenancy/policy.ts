@@ -1,0 +1,66 @@
+import { AccessPolicy as PolicySchema } from '@tollbase/contract/collections'
+import type { Static } from 'typebox'
+import { Compile } from 'typebox/compile'
+
+/** Atomic units; zero where nothing is asked. */
+export type Price = { readonly perAccess: bigint; readonly perRow: bigint; readonly perKb: bigint }
+
+/** An access policy with its defaults filled in. */
+export type AccessPolicy = {
+  readonly read: 'public' | 'key' | 'private'
+  readonly price: Price
+  readonly preview: { readonly rows: number; readonly fields: readonly string[] | undefined } | undefined
+  /** Fields that others may select, filter and sort by; undefined means all. */
+  readonly offered: {
+    readonly select: readonly string[] | undefined
+    readonly filter: readonly string[] | undefined
+    readonly sort: readonly string[] | undefined
+  }
+  readonly deriveAllowed: boolean
+  readonly emptyAnswerFree: boolean
+  /** The stored shape is not understood, so the data is treated as private. */
+  readonly unknownShape: boolean
+}
+
+export const free: Price = { perAccess: 0n, perRow: 0n, perKb: 0n }
+
+const schema = Compile(PolicySchema)
+
+/** What a stored access_policy means: null and the three words are accepted, an unknown shape is private. */
+export function readPolicy(sent: unknown): AccessPolicy {
+  if (sent === null || sent === undefined) return policyOf({})
+  if (sent === 'public' || sent === 'key' || sent === 'private') return policyOf({ read: sent })
+  if (schema.Check(sent)) return policyOf(sent)
+  return { ...policyOf({ read: 'private' }), unknownShape: true }
+}
+
+function policyOf(policy: Static<typeof PolicySchema>): AccessPolicy {
+  const price = readPrice(policy.price ?? {})
+  return {
+    read: policy.read ?? 'public',
+    price,
+    preview: policy.preview ? { rows: policy.preview.rows, fields: policy.preview.fields } : undefined,
+    offered: {
+      select: policy.offered?.select,
+      filter: policy.offered?.filter,
+      sort: policy.offered?.sort,
+    },
+    deriveAllowed: policy.derive !== undefined && policy.derive !== 'deny',
+    emptyAnswerFree: policy.empty_answer === 'free',
+    unknownShape: false,
+  }
+}
+
+type SentPrice = {
+  readonly per_access?: string | number | null
+  readonly per_row?: string | number | null
+  readonly per_kb?: string | number | null
+}
+
+export function readPrice(price: SentPrice): Price {
+  return {
+    perAccess: BigInt(price.per_access ?? 0),
+    perRow: BigInt(price.per_row ?? 0),
+    perKb: BigInt(price.per_kb ?? 0),
+  }
+}

@@ -1,0 +1,206 @@
+import type { Logger } from 'pino'
+import { assert } from '../../base/assert.ts'
+import { Fault } from '../../base/fault.ts'
+import { Gate } from '../../base/gate.ts'
+import type { World } from '../../base/world.ts'
+import { type Chain, openChain } from '../../chain/chain.ts'
+import type { Signer } from '../../chain/signing.ts'
+import { chainTables } from '../../chain/tables.ts'
+import type { Database } from '../../database/database.ts'
+import { sql } from '../../database/sql.ts'
+import { Applications, type ApplicationRecord } from '../applications/applications.ts'
+import { Keys } from '../keys/keys.ts'
+import { Ledger } from '../ledger/ledger.ts'
+import { DataProjection } from './data-projection.ts'
+import { PriceHistory } from './price-history.ts'
+import { applierOf, type Projection } from './projection.ts'
+
+/** One application at work: its chain, and what its entries say so far. */
+export type Tenant = {
+  readonly application: ApplicationRecord
+  readonly schema: string
+  readonly chain: Chain
+  readonly data: DataProjection
+  readonly prices: PriceHistory
+  /** Definitions change one at a time, each seen by the next. */
+  readonly definitions: Gate
+  /** Keys of records on their way into the tables, for writes that refuse existing ones. */
+  readonly arriving: Map<string, number>
+}
+
+export type SystemChain = {
+  readonly schema: 'system'
+  readonly chain: Chain
+  readonly applications: Applications
+  readonly keys: Keys
+  readonly ledger: Ledger
+  /** Signs receipts, as it signs the system chain. */
+  readonly signer: Signer
+  /** Applications and keys change one at a time. */
+  readonly definitions: Gate
+}
+
+export type TenancyOptions = {
+  readonly database: Database
+  readonly world: World
+  readonly log: Logger
+  readonly signerOf: (origin: string) => Promise<Signer>
+  /** First part of every chain's origin. */
+  readonly serviceName: string
+  /** Names this process in leases. */
+  readonly holder: string
+}
+
+const headsIntervalMs = 5_000
+
+/** Opens the service's own chain, and the chains of applications when they are first asked for. */
+export async function openTenancy(options: TenancyOptions): Promise<Tenancy> {
+  const applications = new Applications()
+  const keys = new Keys()
+  const ledger = new Ledger()
+  const chain = await openOne(options, { app: 'system', schema: 'system', projections: [applications, keys, ledger] })
+  const signer = await options.signerOf(originOf(options.serviceName, 'system'))
+  return new Tenancy(options, { schema: 'system', chain, applications, keys, ledger, signer, definitions: new Gate() })
+}
+
+export class Tenancy {
+  readonly system: SystemChain
+  readonly #options: TenancyOptions
+  readonly #tenants = new Map<number, Promise<Tenant>>()
+  readonly #open = new Map<number, Tenant>()
+  readonly #announced = new Map<string, number>()
+  readonly #stopHeads: () => void
+
+  constructor(options: TenancyOptions, system: SystemChain) {
+    this.#options = options
+    this.system = system
+    this.#stopHeads = options.world.every(headsIntervalMs, () => {
+      this.announceHeads().catch((error) => options.log.warn({ error }, 'heads could not be announced'))
+    })
+  }
+
+  /** The application's record, or 404 where there is none or it is archived. */
+  application(appId: string): ApplicationRecord {
+    const record = this.system.applications.get(appId)
+    if (record === undefined || record.status === 'archived') {
+      throw new Fault('APPLICATION_NOT_FOUND', { message: `There is no application ${appId}` })
+    }
+    return record
+  }
+
+  /** The application at work; the first call opens its chain. */
+  async tenant(appId: string): Promise<Tenant> {
+    const record = this.application(appId)
+    const open = this.#open.get(record.number)
+    if (open !== undefined) {
+      if (open.chain.failure === undefined) return open
+      await this.#forget(record.number, open)
+    }
+    const opening = this.#tenants.get(record.number) ?? this.#openTenant(record)
+    this.#tenants.set(record.number, opening)
+    try {
+      const tenant = await opening
+      this.#open.set(record.number, tenant)
+      return tenant
+    } catch (error) {
+      this.#tenants.delete(record.number)
+      throw error
+    }
+  }
+
+  /** The tenants that are open now. */
+  tenants(): Tenant[] {
+    return [...this.#open.values()]
+  }
+
+  /** The chain of an application, or the service's own under `system`. */
+  async chain(appId: string): Promise<{ chain: Chain; schema: string }> {
+    return appId === 'system' ? this.system : this.tenant(appId)
+  }
+
+  /** Writes the heads of chains that grew into the system chain, so that one root covers all of them. */
+  async announceHeads(): Promise<void> {
+    const grown = this.tenants().flatMap(({ application, chain }) => {
+      const { size, root, height } = chain.head()
+      return this.#announced.get(application.app_id) === size ? [] : [{ app: application.app_id, height, size, root }]
+    })
+    if (grown.length === 0) return
+    await this.system.chain.append([{ header: { type: 'heads' }, body: JSON.stringify(grown) }])
+    for (const { app, size } of grown) this.#announced.set(app, size)
+  }
+
+  async close(): Promise<void> {
+    this.#stopHeads()
+    await this.announceHeads().catch(() => undefined)
+    await Promise.allSettled(this.tenants().map(({ chain }) => chain.close()))
+    await this.system.chain.close()
+  }
+
+  /** A chain that stopped for good is closed; the next caller opens it anew from what is committed. */
+  async #forget(number: number, tenant: Tenant): Promise<void> {
+    if (this.#open.get(number) === tenant) {
+      this.#open.delete(number)
+      this.#tenants.delete(number)
+    }
+    await tenant.chain.close()
+  }
+
+  async #openTenant(application: ApplicationRecord): Promise<Tenant> {
+    const schema = schemaOf(application.number)
+    const prices = new PriceHistory()
+    const data = new DataProjection((before, after) => prices.changed(before, after, this.#options.world.now()))
+    const chain = await openOne(this.#options, { app: application.app_id, schema, projections: [data] })
+    const applications = this.system.applications
+    return {
+      get application() {
+        const now = applications.get(application.app_id)
+        assert(now !== undefined, 'applications are never removed')
+        return now
+      },
+      schema, chain, data, prices, definitions: new Gate(), arriving: new Map(),
+    }
+  }
+}
+
+/** The database schema of an application. */
+export function schemaOf(number: number): string {
+  return `app_${number}`
+}
+
+/** The name of a chain in checkpoints and block headers. */
+export function originOf(serviceName: string, app: string): string {
+  return `${serviceName}/${app}`
+}
+
+async function openOne(
+  options: TenancyOptions,
+  chain: { app: string; schema: string; projections: readonly Projection[] },
+): Promise<Chain> {
+  const { database, world, log, holder } = options
+  const { schema, projections } = chain
+  await createSchema(database, schema, projections)
+  const origin = originOf(options.serviceName, chain.app)
+  return openChain({
+    database, schema, origin, world, holder, log,
+    signer: await options.signerOf(origin),
+    applier: applierOf(schema, projections),
+    prepare: async () => {
+      for (const projection of projections) await projection.load(database, schema)
+    },
+  })
+}
+
+/** Makes a chain's schema whole, or leaves it alone where it is there. */
+async function createSchema(database: Database, schema: string, projections: readonly Projection[]): Promise<void> {
+  const found = await database.query(
+    sql`SELECT schema_name FROM information_schema.schemata WHERE schema_name = ${schema}`,
+  )
+  if (found.length > 0) return
+  await database.transaction(async (tx) => {
+    // A no-op on plain PostgreSQL; on Citus it makes the schema a shard that can be moved.
+    await tx.execute(sql`SET LOCAL citus.enable_schema_based_sharding = on`)
+    await tx.execute(sql`CREATE SCHEMA ${sql.id(schema)}`)
+    for (const statement of chainTables(schema)) await tx.execute(statement)
+    for (const statement of projections.flatMap((one) => one.tables(schema))) await tx.execute(statement)
+  })
+}

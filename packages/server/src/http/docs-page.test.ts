@@ -1,0 +1,88 @@
+import { interfaceVersion, tollbase } from '@tollbase/contract/contract'
+import { openapi } from '@tollbase/contract/openapi'
+import { contract } from '@tollbase/contract/route'
+import { Type } from 'typebox'
+import { describe, expect, test } from 'vitest'
+import { docsPage } from './docs-page.ts'
+import { exampleOf, fieldRows } from './docs-schema.ts'
+
+const baseUrl = 'http://127.0.0.1:9092'
+
+describe('docsPage', () => {
+  test('shows every operation, and every code it can answer with', () => {
+    const document = openapi(tollbase, { version: interfaceVersion })
+    const page = docsPage(document, { baseUrl })
+    for (const operation of Object.values(document.paths).flatMap((path) => Object.values(path))) {
+      expect(page).toContain(`id="${operation.operationId}"`)
+    }
+    expect(page).toContain('PAYMENT_NETWORK_UNREACHABLE')
+  })
+
+  test('names no address to load anything from, and forbids it by its own policy', () => {
+    const page = docsPage(openapi(tollbase, { version: interfaceVersion }), { baseUrl })
+    expect(page).toContain('default-src &#39;none&#39;')
+    expect(page).not.toMatch(/\s(src|srcset|action)=|url\(|@import|style="|\son\w+="/)
+    expect(page.match(/<link/g)).toBeNull()
+  })
+
+  test('escapes all text of the contract, so that none becomes markup', () => {
+    const evil = `<img src=x onerror="alert('1')">`
+    const one = contract({
+      readEvil: {
+        method: 'POST',
+        path: '/evil/:name',
+        area: 'Data Query',
+        summary: evil,
+        description: `\`${evil}\` ${evil}`,
+        access: 'public',
+        params: Type.Object({ name: Type.String({ description: evil }) }),
+        body: Type.Object({ [evil]: Type.Literal(evil) }),
+        reply: Type.Object({ said: Type.String({ pattern: evil, description: evil }) }),
+      },
+    })
+    const page = docsPage(openapi(one, { version: evil }), { baseUrl: evil })
+    expect(page).not.toContain('<img')
+    expect(page).toContain('&lt;img src=x onerror=&quot;alert(&#39;1&#39;)&quot;&gt;')
+  })
+
+  test('an example can be pasted: filled path, quoted body, the key as a shell variable', () => {
+    const page = docsPage(openapi(tollbase, { version: interfaceVersion }), { baseUrl })
+    expect(page).toContain(
+      `curl -X POST &#39;${baseUrl}/api/apps/weather/collections&#39; \\\n  -H &quot;X-App-Key: $APP_KEY&quot;`,
+    )
+  })
+})
+
+describe('schema tables', () => {
+  const components = { Point: { type: 'object', properties: { x: { type: 'number' } } } }
+  const point = { $ref: '#/components/schemas/Point' }
+
+  test('fields of fields follow their parent with their whole path', () => {
+    const schema = {
+      type: 'object',
+      required: ['list'],
+      properties: {
+        list: { type: 'array', items: point },
+        at: { anyOf: [point, { type: 'null' }] },
+      },
+    }
+    const rows = fieldRows(schema, components).map(({ path, type, required }) => [
+      path,
+      type,
+      required,
+    ])
+    expect(rows).toEqual([
+      ['list', 'Point[]', true],
+      ['list[].x', 'number', false],
+      ['at', 'Point | null', false],
+      ['at.x', 'number', false],
+    ])
+  })
+
+  test('a schema that contains itself ends', () => {
+    const node = { $ref: '#/components/schemas/Node' }
+    const Node = { type: 'object', required: ['next'], properties: { next: node } }
+    expect(fieldRows(node, { Node }).length).toBeLessThan(10)
+    expect(() => JSON.stringify(exampleOf('node', node, { Node }))).not.toThrow()
+  })
+})

@@ -1,0 +1,246 @@
+import { createHash } from 'node:crypto'
+import type { OpenApi, Operation, Parameter, Response } from '@tollbase/contract/openapi'
+import { exampleOf, type FieldRow, fieldRows } from './docs-schema.ts'
+import { docsScript, docsStyle } from './docs-style.ts'
+import { type Html, html } from './html.ts'
+
+type Endpoint = { readonly method: string; readonly path: string; readonly operation: Operation }
+type Context = { readonly document: OpenApi; readonly baseUrl: string }
+
+/**
+ * The interface as one page to read. It asks the network for nothing and says so by its own
+ * content security policy; without JavaScript only the filter is missing.
+ */
+export function docsPage(document: OpenApi, options: { readonly baseUrl: string }): string {
+  const context = { document, baseUrl: options.baseUrl }
+  const groups = document.tags.map(({ name }) => ({ name, endpoints: endpointsOf(document, name) }))
+  const policy = `default-src 'none'; style-src '${hashOf(docsStyle)}'; script-src '${hashOf(docsScript)}'; base-uri 'none'; form-action 'none'`
+  return html`<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta http-equiv="Content-Security-Policy" content="${policy}">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<title>${document.info.title} ${document.info.version}: interface</title>
+<style>${{ markup: docsStyle }}</style>
+</head>
+<body>
+<div class="layout">
+<nav>
+<h1>${document.info.title}<small>interface ${document.info.version}</small></h1>
+<input id="filter" type="search" placeholder="Filter: method, path, word, error code" aria-label="Filter the endpoints" hidden>
+<div class="list">${groups.map(navigation)}</div>
+</nav>
+<main>
+${introduction(context)}
+${groups.map((group) => area(group, context))}
+</main>
+</div>
+<script>${{ markup: docsScript }}</script>
+</body>
+</html>
+`.markup
+}
+
+type Group = { readonly name: string; readonly endpoints: readonly Endpoint[] }
+
+function navigation(group: Group): Html {
+  return html`<div data-group><h2>${group.name}</h2><ul>${group.endpoints.map(
+    (endpoint) => html`
+<li data-words="${wordsOf(endpoint)}"><a href="#${endpoint.operation.operationId}" title="${endpoint.path}">${method(endpoint)}${shortPath(endpoint.path)}</a></li>`,
+  )}</ul></div>`
+}
+
+function introduction({ document, baseUrl }: Context): Html {
+  return html`<header class="intro">
+<h2>${document.info.title} interface</h2>
+<p>${withCode(document.info.description)} The same as data: <a href="/openapi.json">openapi.json</a>.</p>
+</header>
+<div class="guide">
+<section><h3>Keys</h3><p>Send a key of the application in <code>X-App-Key</code>, <code>X-API-Key</code>, <code>Authorization: Bearer</code> or <code>?api_key=</code>. Two different keys in one request are refused.</p></section>
+<section><h3>Payment</h3><p>A call that costs something answers <strong>402</strong> with the price (x402). Pay, and repeat the same request with <code>PAYMENT-SIGNATURE</code> or <code>X-PAYMENT</code>; a retry with the same payment costs nothing.</p></section>
+<section><h3>Errors</h3><p>Every refusal but 402 is <code>{error, code, details?, request_id}</code>. Programs read <code>code</code>; <code>request_id</code> names the request in the log.</p></section>
+<section><h3>Base address</h3><p><code>${baseUrl}</code></p><p>Bodies are JSON. Money is a decimal string of atomic units.</p></section>
+</div>`
+}
+
+function area(group: Group, context: Context): Html {
+  return html`
+<section class="area" data-group><h2>${group.name}</h2>${group.endpoints.map((one) => endpointCard(one, context))}</section>`
+}
+
+/** The anchor stands inside the body: following a link to it opens the card, without a script. */
+function endpointCard(endpoint: Endpoint, context: Context): Html {
+  const { operation } = endpoint
+  const aliases = operation['x-aliases'] ?? []
+  return html`
+<details data-words="${wordsOf(endpoint)}">
+<summary>${method(endpoint)}${pathText(endpoint.path)}<span class="tags">${operation['x-paid'] && html`<span class="tag paid">can cost</span>`}<span class="tag">${accessTags[operation['x-access']]}</span></span><span class="says">${operation.summary}</span></summary>
+<div class="body" id="${operation.operationId}">
+${operation.description !== undefined && html`<p>${withCode(operation.description)}</p>`}
+<p>${accessTexts[operation['x-access']]}${operation['x-paid'] && ' Without a payment, a call that costs something answers 402 and names the price.'}</p>
+${aliases.length > 0 && html`<p>Also at ${aliases.map((alias, i) => html`${i > 0 && ', '}<code>${alias}</code>`)}.</p>`}
+${parameterTable(operation, context)}
+${operation.requestBody && schemaTable(operation.requestBody.required ? 'Request body' : 'Request body (optional)', operation.requestBody.content, context)}
+${replies(operation, context)}
+${refusals(operation)}
+<h3>Example</h3><pre><code>${curlOf(endpoint, context)}</code></pre>
+</div>
+</details>`
+}
+
+const accessTags: Readonly<Record<Operation['x-access'], string>> = {
+  public: 'anyone',
+  Read: 'Read key',
+  Write: 'Write key',
+  Admin: 'Admin key',
+  operator: 'operator',
+  owner: 'owner',
+  'by-policy': 'by policy',
+}
+
+const accessTexts: Readonly<Record<Operation['x-access'], string>> = {
+  public: 'Anyone may call this.',
+  Read: 'Needs a key of the application with Read permission.',
+  Write: 'Needs a key of the application with Write permission.',
+  Admin: 'Needs a key of the application with Admin permission.',
+  operator: "Needs the operator's key.",
+  owner: "Needs the operator's key, or a request signed by a wallet.",
+  'by-policy':
+    'What is addressed decides who may call this: its owner makes it public, or asks for a key.',
+}
+
+function parameterTable(operation: Operation, { document }: Context): Html | undefined {
+  const parameters = parametersOf(operation, document)
+  if (parameters.length === 0) return undefined
+  const rows = parameters.map((parameter) => {
+    const [row] = fieldRows(parameter.schema, document.components.schemas)
+    return html`<tr><td>${parameter.name}${parameter.required && required}</td><td>${parameter.in}</td><td class="type">${row?.type}</td><td>${withCode(parameter.description ?? '')}${bounds(row)}</td></tr>`
+  })
+  return html`<h3>Parameters</h3><div class="scroll"><table><thead><tr><th>Name</th><th>In</th><th>Type</th><th>Meaning</th></tr></thead><tbody>${rows}</tbody></table></div>`
+}
+
+const required = html` <span class="must" title="required">*</span>`
+
+function bounds(row: FieldRow | undefined): Html | false {
+  return row !== undefined && row.bounds !== '' && html`<span class="bounds">${row.bounds}</span>`
+}
+
+function schemaTable(title: string, content: Response['content'], { document }: Context): Html {
+  const [mediaType = '', media] = Object.entries(content)[0] ?? []
+  const rows = fieldRows(media?.schema ?? {}, document.components.schemas)
+  const heading = html`<h3>${title} <code>${mediaType}</code></h3>`
+  return html`${heading}<div class="scroll"><table><thead><tr><th>Field</th><th>Type</th><th>Meaning</th></tr></thead><tbody>${rows.map(fieldRow)}</tbody></table></div>`
+}
+
+function fieldRow(row: FieldRow): Html {
+  const cut = Math.max(row.path.lastIndexOf('.') + 1, 0)
+  const name = html`<span class="parent">${row.path.slice(0, cut)}</span>${row.path.slice(cut) || 'whole body'}`
+  return html`<tr><td><span class="d${Math.min(row.depth, 5)}">${name}${row.path !== '' && row.required && required}</span></td><td class="type">${row.type}</td><td>${withCode(row.description)}${bounds(row)}</td></tr>`
+}
+
+function replies(operation: Operation, context: Context): readonly Html[] {
+  return Object.entries(operation.responses)
+    .filter(([status]) => status.startsWith('2'))
+    .map(([status, response]) => schemaTable(`Reply ${status}`, response.content, context))
+}
+
+function refusals(operation: Operation): Html {
+  const rows = Object.entries(operation.responses).flatMap(([status, response]) => {
+    const texts = response.description.split('\n\n')
+    return (response['x-error-codes'] ?? []).map(
+      (code, i) =>
+        html`<tr><td class="status">${status}</td><td class="type">${code}</td><td>${texts[i]?.replace(`\`${code}\`: `, '')}</td></tr>`,
+    )
+  })
+  return html`<h3>Errors</h3><div class="scroll"><table><tbody>${rows}</tbody></table></div>`
+}
+
+/** A request that can be pasted into a shell; keys are shell variables. */
+function curlOf({ method, path, operation }: Endpoint, { document, baseUrl }: Context): string {
+  const { schemas } = document.components
+  const values = parametersOf(operation, document).map((one) => ({
+    ...one,
+    value: String(exampleOf(one.name, one.schema, schemas)),
+  }))
+  const filled = values
+    .filter((one) => one.in === 'path')
+    .reduce((url, one) => url.replace(`{${one.name}}`, encodeURIComponent(one.value)), path)
+  const query = values
+    .filter((one) => one.in === 'query' && one.required)
+    .map((one) => `${one.name}=${encodeURIComponent(one.value)}`)
+  const parts = [
+    `curl ${method === 'GET' ? '' : `-X ${method} `}${shellQuoted(`${baseUrl}${filled}${query.length > 0 ? `?${query.join('&')}` : ''}`)}`,
+    ...(credentials[operation['x-access']] ?? []),
+  ]
+  const schema = operation.requestBody?.content['application/json']?.schema
+  if (schema && operation.requestBody?.required) {
+    const body = JSON.stringify(exampleOf('body', schema, schemas), null, 2)
+    parts.push(`-H 'content-type: application/json'`, `-d ${shellQuoted(body)}`)
+  }
+  return parts.join(' \\\n  ')
+}
+
+const credentials: Partial<Readonly<Record<Operation['x-access'], readonly string[]>>> = {
+  Read: ['-H "X-App-Key: $APP_KEY"'],
+  Write: ['-H "X-App-Key: $APP_KEY"'],
+  Admin: ['-H "X-App-Key: $APP_KEY"'],
+  operator: ['-H "Authorization: Bearer $OPERATOR_KEY"'],
+  owner: ['-H "Authorization: Bearer $OPERATOR_KEY"'],
+}
+
+function shellQuoted(text: string): string {
+  return `'${text.replaceAll("'", "'\\''")}'`
+}
+
+function parametersOf(operation: Operation, document: OpenApi): readonly Parameter[] {
+  const shared: Readonly<Record<string, Parameter>> = document.components.parameters
+  return (operation.parameters ?? []).flatMap((parameter) => {
+    if (!('$ref' in parameter)) return [parameter]
+    const found = shared[parameter.$ref.slice(parameter.$ref.lastIndexOf('/') + 1)]
+    return found ? [found] : []
+  })
+}
+
+function endpointsOf(document: OpenApi, tag: string): readonly Endpoint[] {
+  return Object.entries(document.paths)
+    .flatMap(([path, methods]) =>
+      Object.entries(methods).map(([name, operation]) => ({
+        method: name.toUpperCase(),
+        path,
+        operation,
+      })),
+    )
+    .filter(({ operation }) => operation.tags.includes(tag))
+}
+
+function method(endpoint: Endpoint): Html {
+  return html`<span class="method ${endpoint.method.toLowerCase()}">${endpoint.method}</span>`
+}
+
+function pathText(path: string): Html {
+  const parts = path.split(/(\{\w+\})/)
+  return html`<span class="path">${parts.map((part) => (part.startsWith('{') ? html`<span class="param">${part}</span>` : part))}</span>`
+}
+
+/** In the narrow list the part that all paths of an application share says nothing. */
+function shortPath(path: string): string {
+  return path.replace(/^\/api\/apps\/\{app\}(?=\/)/, '…')
+}
+
+function wordsOf({ method: name, path, operation }: Endpoint): string {
+  const codes = Object.values(operation.responses).flatMap((one) => one['x-error-codes'] ?? [])
+  const words = [name, path, operation.operationId, operation.summary, ...operation.tags, ...codes]
+  return [...words, operation['x-paid'] ? 'paid' : 'free'].join(' ').toLowerCase()
+}
+
+/** Text whose `marked` parts are code. */
+function withCode(text: string): readonly Html[] {
+  return text
+    .split('`')
+    .map((part, i) => (i % 2 === 1 ? html`<code>${part}</code>` : html`${part}`))
+}
+
+function hashOf(text: string): string {
+  return `sha256-${createHash('sha256').update(text).digest('base64')}`
+}

@@ -1,0 +1,125 @@
+import type { Contract, Input, Reply, Route } from '@tollbase/contract/route'
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
+import { type Check, checkOf, readTexts } from './validate.ts'
+import { parseJsonBytes } from '../base/json-text.ts'
+import { Fault } from '../base/fault.ts'
+import { HttpReply } from './reply.ts'
+import type { RequestFacts } from './request.ts'
+
+/** One handler for every route of the contract: a missing one does not compile. */
+export type Handlers<C extends Contract, Call> = {
+  readonly [K in keyof C]: (call: Call, input: Input<C[K]>) => Promise<Reply<C[K]> | HttpReply>
+}
+
+/** Judges who calls, before the body is; throws 401, 403 or 404. */
+export type Enter<Call> = (operationId: string, route: Route, facts: RequestFacts) => Promise<Call>
+
+type AnyHandler<Call> = (call: Call, input: unknown) => Promise<unknown>
+
+/** Makes a server route of each route of the contract and of its aliases. */
+export function implement<C extends Contract, Call>(
+  fastify: FastifyInstance,
+  contract: C,
+  options: { handlers: Handlers<C, Call>; enter: Enter<Call> },
+): void {
+  for (const [operationId, route] of Object.entries(contract)) {
+    const handler = options.handlers[operationId] as AnyHandler<Call>
+    const run = runnerOf(operationId, route, { handler, enter: options.enter })
+    for (const url of pathsOf(route)) {
+      fastify.route({ method: route.method, url, config: { operationId, route }, handler: run })
+    }
+  }
+}
+
+/** Every `/api/apps/` path is served under `/apps/` alike. */
+export function pathsOf(route: Route): string[] {
+  const paths = [route.path, ...(route.aliases ?? [])]
+  return paths.flatMap((path) =>
+    path.startsWith('/api/apps') ? [path, path.slice('/api'.length)] : [path],
+  )
+}
+
+function runnerOf<Call>(
+  operationId: string,
+  route: Route,
+  options: { handler: AnyHandler<Call>; enter: Enter<Call> },
+) {
+  const checks = {
+    params: route.params && checkOf(route.params),
+    query: route.query && checkOf(route.query),
+    body: route.body && checkOf(route.body),
+  }
+  return async (request: FastifyRequest, reply: FastifyReply) => {
+    const facts = factsOf(request, route)
+    const call = await options.enter(operationId, route, facts)
+    const input = inputOf(route, facts, checks)
+    return send(route, reply, await options.handler(call, input))
+  }
+}
+
+function inputOf(
+  route: Route,
+  facts: RequestFacts,
+  checks: { params: Check | undefined; query: Check | undefined; body: Check | undefined },
+) {
+  const params = route.params ? readTexts(route.params, facts.params) : {}
+  const query = route.query ? readTexts(route.query, facts.query) : {}
+  checks.params?.(params, '/params')
+  checks.query?.(query, '/query')
+  // The public PHP client posts `[]` where it means an empty object.
+  const absent = facts.body === undefined || facts.body === null || (Array.isArray(facts.body) && facts.body.length === 0)
+  const body = route.bodyOptional === true && absent ? {} : facts.body
+  if (route.body && body === undefined) throw new Fault('VALIDATION_FAILED', { message: 'A JSON body is needed' })
+  checks.body?.(body, '')
+  return { params, query, body }
+}
+
+const noBody = Buffer.alloc(0)
+
+function factsOf(request: FastifyRequest, route: Route): RequestFacts {
+  const bodyBytes = Buffer.isBuffer(request.body) ? request.body : noBody
+  const parsed = route.body ? parseJsonBytes(bodyBytes) : { text: '', value: undefined }
+  const params = request.params as Record<string, string>
+  const mark = request.raw.url?.indexOf('?') ?? -1
+  return {
+    requestId: request.id,
+    method: request.method,
+    path: route.path.replace(/:(\w+)/g, (_, name: string) => params[name] ?? ''),
+    url: request.originalUrl,
+    queryText: mark < 0 ? '' : withoutKey(request.raw.url?.slice(mark + 1) ?? ''),
+    headers: request.headers,
+    params,
+    query: request.query as Record<string, string | string[]>,
+    bodyBytes,
+    bodyText: parsed.text,
+    body: parsed.value,
+    remoteAddress: request.ip,
+    connected: () => !request.raw.destroyed,
+  }
+}
+
+function withoutKey(query: string): string {
+  return query
+    .split('&')
+    .filter((part) => !part.startsWith('api_key='))
+    .join('&')
+}
+
+function send(route: Route, reply: FastifyReply, answer: unknown): FastifyReply {
+  if (answer instanceof HttpReply) {
+    reply.code(answer.status ?? route.status ?? 200)
+    reply.header('content-type', answer.contentType)
+    for (const [name, value] of Object.entries(answer.headers)) reply.header(name, value)
+    return reply.send(answer.text)
+  }
+  reply.code(route.status ?? 200)
+  reply.header('content-type', 'application/json; charset=utf-8')
+  return reply.send(JSON.stringify(answer))
+}
+
+declare module 'fastify' {
+  interface FastifyContextConfig {
+    operationId?: string
+    route?: Route
+  }
+}

@@ -1,0 +1,35 @@
+import type { IncomingHttpHeaders } from 'node:http'
+import { type Fault, invalid } from '../base/fault.ts'
+
+/** One HTTP request as operations see it: the transport's facts, parsed but not judged. */
+export type RequestFacts = {
+  readonly requestId: string
+  readonly method: string
+  /** The canonical path of the endpoint, with parameters filled in: aliases look alike. */
+  readonly path: string
+  /** The path with query as the client sent it, for signatures and receipts. */
+  readonly url: string
+  /** The query string as sent, without `?` and without a key in it. */
+  readonly queryText: string
+  readonly headers: IncomingHttpHeaders
+  readonly params: Readonly<Record<string, string>>
+  readonly query: Readonly<Record<string, string | string[]>>
+  readonly bodyBytes: Buffer
+  readonly bodyText: string
+  readonly body: unknown
+  readonly remoteAddress: string
+  /** False once the client has gone away. */
+  readonly connected: () => boolean
+}
+
+/** The one value of a header; two of them are refused, because readers would differ on which counts. */
+export function oneHeader(facts: RequestFacts, name: string): string | undefined {
+  const value = facts.headers[name]
+  if (value === undefined || value === '') return undefined
+  if (Array.isArray(value)) throw doubled(name)
+  return value
+}
+
+function doubled(name: string): Fault {
+  return invalid('', `came with the header ${name} more than once`)
+}

@@ -1,0 +1,52 @@
+import type { TObject, TSchema } from 'typebox'
+import { Compile } from 'typebox/compile'
+import { invalid } from '../base/fault.ts'
+
+export type Check = (value: unknown, pointer: string) => void
+
+/** A check made once per schema; it throws a 400 that names the first field that is wrong. */
+export function checkOf(schema: TSchema): Check {
+  const compiled = Compile(schema)
+  return (value, pointer) => {
+    if (compiled.Check(value)) return
+    const [first] = compiled.Errors(value)
+    if (first === undefined) throw invalid(pointer, 'is not valid')
+    throw invalid(pointer + first.instancePath, describe(first))
+  }
+}
+
+function describe(error: { keyword: string; message: string; params: object }): string {
+  if (error.keyword === 'required' && 'requiredProperties' in error.params) {
+    return `lacks ${String(error.params.requiredProperties)}`
+  }
+  if (error.keyword === 'additionalProperties' && 'additionalProperties' in error.params) {
+    return `has an unknown field: ${String(error.params.additionalProperties)}`
+  }
+  return error.message
+}
+
+/**
+ * Query and path parameters arrive as text: gives those whose schema says so their number or
+ * boolean, and refuses a repeated one. Unknown parameters pass (keys and cache busters travel there).
+ */
+export function readTexts(
+  schema: TObject,
+  texts: Readonly<Record<string, string | string[]>>,
+): Record<string, unknown> {
+  const values: Record<string, unknown> = {}
+  for (const [name, property] of Object.entries(schema.properties)) {
+    const text = texts[name]
+    if (text === undefined) continue
+    if (Array.isArray(text)) throw invalid(`/query/${name}`, 'is given more than once')
+    values[name] = readText(property, text)
+  }
+  return values
+}
+
+function readText(schema: TSchema, text: string): unknown {
+  const type = 'type' in schema ? schema.type : undefined
+  if ((type === 'integer' || type === 'number') && /^-?\d{1,16}(\.\d{1,16})?$/.test(text)) return Number(text)
+  if (type === 'boolean' && text === 'true') return true
+  if (type === 'boolean' && text === 'false') return false
+  return text
+}

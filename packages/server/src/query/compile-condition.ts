@@ -1,0 +1,225 @@
+import { addressPattern, localBlocks } from './address.ts'
+import type { Bound, Condition, FieldCondition, FieldPath, Scalar } from './condition.ts'
+import {
+  keyCharsMax,
+  keyExpression,
+  keyOrder,
+  textExpression,
+  valueExpression,
+} from './index-key.ts'
+import type { Parameters } from './sql-text.ts'
+
+type Scope = { readonly record: string; readonly parameters: Parameters }
+/** A field in the three forms of index-key.ts, in brackets. */
+type Field = Scope & { readonly key: string; readonly value: string; readonly text: string }
+
+/**
+ * An SQL expression that is true for exactly the records that satisfy the condition (false or NULL for others).
+ * No record makes it fail: every cast stands behind a CASE that has seen that the value can be cast.
+ * `record` is the SQL of the record's jsonb.
+ */
+export function compileCondition(condition: Condition, scope: Scope): string {
+  return compile(condition, scope, true)
+}
+
+/** NOT is pushed down to the fields, where unknown (a missing field) can be told from false. */
+function compile(condition: Condition, scope: Scope, wanted: boolean): string {
+  switch (condition.kind) {
+    case 'always':
+      return wanted ? 'TRUE' : 'FALSE'
+    case 'never':
+      return wanted ? 'FALSE' : 'TRUE'
+    case 'not':
+      return compile(condition.condition, scope, !wanted)
+    case 'all':
+    case 'any': {
+      const word = (condition.kind === 'all') === wanted ? ' AND ' : ' OR '
+      return `(${condition.conditions.map((each) => compile(each, scope, wanted)).join(word)})`
+    }
+    default:
+      return compileField(condition, scope, wanted)
+  }
+}
+
+function compileField(condition: FieldCondition, scope: Scope, wanted: boolean): string {
+  const field = fieldOf(condition.path, scope)
+  if (condition.kind === 'null') return `${field.key} IS ${wanted ? '' : 'NOT '}NULL`
+  if (condition.kind === 'exists') return `${field.value} IS ${wanted ? 'NOT ' : ''}NULL`
+  const test = compileTest(condition, field)
+  return wanted ? test : `(${test}) IS NOT TRUE`
+}
+
+type ValueCondition = Exclude<FieldCondition, { readonly kind: 'null' | 'exists' }>
+
+function compileTest(condition: ValueCondition, field: Field): string {
+  switch (condition.kind) {
+    case 'one-of':
+      return oneOf(condition.values, field)
+    case 'range':
+      return range(condition, field)
+    case 'starts':
+      return condition.ignoreCase
+        ? startsIgnoringCase(condition.text, field)
+        : starts(condition.text, field)
+    case 'ends':
+      return ends(condition, field)
+    case 'includes':
+      return condition.ignoreCase
+        ? includesIgnoringCase(condition.value, field)
+        : includes(condition.value, field)
+    case 'matches':
+      return whenString(field, `${field.text} ~ ${field.parameters.add(condition.pattern, 'text')}`)
+    case 'in-block':
+      return whenAddress(
+        field,
+        `${field.text}::inet <<= ${field.parameters.add(condition.block, 'inet')}`,
+      )
+    case 'address': {
+      const isLocal = `${field.text}::inet <<= ANY ('{${localBlocks.join(',')}}'::inet[])`
+      return whenAddress(field, condition.local ? isLocal : `NOT ${isLocal}`)
+    }
+  }
+}
+
+/** A value of a key as long as a key can be is looked at twice: the key alone could be of a longer one. */
+function oneOf(values: readonly Scalar[], field: Field): string {
+  const { add } = field.parameters
+  const keys = [...new Set(values.map((value) => JSON.stringify(keyOf(value))))]
+  const [only] = keys
+  const byKey =
+    only !== undefined && keys.length === 1
+      ? `${field.key} = ${add(only, 'jsonb')}`
+      : `${field.key} = ANY (${add(keys, 'jsonb[]')})`
+  if (!values.some(isLong)) return byKey
+  const exact = [...new Set(values.map((value) => JSON.stringify(value)))]
+  return `(${byKey} AND ${field.value} = ANY (${add(exact, 'jsonb[]')}))`
+}
+
+function range(condition: { readonly from?: Bound; readonly to?: Bound }, field: Field): string {
+  const limits = typeLimits(condition.from ?? condition.to)
+  const lower =
+    condition.from === undefined
+      ? [`${field.key} >= ${limits.least}`]
+      : above(condition.from, field)
+  const upper =
+    condition.to === undefined ? [`${field.key} ${limits.below}`] : below(condition.to, field)
+  return `(${[...lower, ...upper].join(' AND ')})`
+}
+
+/** Both ends of a JSON type: without them a range would run on into the types that sort beside it. */
+function typeLimits(bound: Bound | undefined): { readonly least: string; readonly below: string } {
+  switch (typeof bound?.value) {
+    case 'string':
+      return { least: keyOrder.stringLeast, below: `< ${keyOrder.numberLeast}` }
+    case 'number':
+      return { least: keyOrder.numberLeast, below: `< ${keyOrder.booleanLeast}` }
+    default:
+      return { least: keyOrder.booleanLeast, below: `<= ${keyOrder.booleanMost}` }
+  }
+}
+
+function above(bound: Bound, field: Field): readonly string[] {
+  const sign = bound.inclusive ? '>=' : '>'
+  const key = field.parameters.add(JSON.stringify(keyOf(bound.value)), 'jsonb')
+  if (!isLong(bound.value)) return [`${field.key} ${sign} ${key}`]
+  const exact = field.parameters.add(JSON.stringify(bound.value), 'jsonb')
+  return [`${field.key} >= ${key}`, `${field.value} ${sign} ${exact}`]
+}
+
+function below(bound: Bound, field: Field): readonly string[] {
+  const sign = bound.inclusive ? '<=' : '<'
+  const key = field.parameters.add(JSON.stringify(keyOf(bound.value)), 'jsonb')
+  if (!isLong(bound.value)) return [`${field.key} ${sign} ${key}`]
+  const exact = field.parameters.add(JSON.stringify(bound.value), 'jsonb')
+  return [`${field.key} <= ${key}`, `${field.value} ${sign} ${exact}`]
+}
+
+/** A range of keys, so that an index serves it. */
+function starts(text: string, field: Field): string {
+  const { add } = field.parameters
+  if (isLong(text)) {
+    const key = `${field.key} = ${add(JSON.stringify(keyOf(text)), 'jsonb')}`
+    return `(${key} AND ${whenString(field, `starts_with(${field.text}, ${add(text, 'text')})`)})`
+  }
+  const next = successor(text)
+  const upper = next === undefined ? keyOrder.numberLeast : add(JSON.stringify(next), 'jsonb')
+  return `(${field.key} >= ${add(JSON.stringify(text), 'jsonb')} AND ${field.key} < ${upper})`
+}
+
+function startsIgnoringCase(text: string, field: Field): string {
+  return whenString(
+    field,
+    `starts_with(lower(${field.text}), lower(${field.parameters.add(text, 'text')}))`,
+  )
+}
+
+function ends(
+  condition: { readonly text: string; readonly ignoreCase: boolean },
+  field: Field,
+): string {
+  const fold = (text: string) => (condition.ignoreCase ? `lower(${text})` : text)
+  const wanted = fold(field.parameters.add(condition.text, 'text'))
+  return whenString(field, `right(${fold(field.text)}, length(${wanted})) = ${wanted}`)
+}
+
+function includes(value: Scalar, field: Field): string {
+  const { add } = field.parameters
+  const isElement = `WHEN 'array' THEN ${field.value} @> ${add(JSON.stringify(value), 'jsonb')}`
+  const isInside =
+    typeof value === 'string'
+      ? `WHEN 'string' THEN strpos(${field.text}, ${add(value, 'text')}) > 0 `
+      : ''
+  return `CASE jsonb_typeof${field.value} ${isInside}${isElement} ELSE FALSE END`
+}
+
+function includesIgnoringCase(value: Scalar, field: Field): string {
+  const wanted = `lower(${field.parameters.add(value, 'text')})`
+  return `CASE jsonb_typeof${field.value}
+ WHEN 'string' THEN strpos(lower(${field.text}), ${wanted}) > 0
+ WHEN 'array' THEN EXISTS (SELECT 1 FROM jsonb_array_elements(${field.value}) AS element(value)
+  WHERE jsonb_typeof(element.value) = 'string' AND lower(element.value #>> '{}') = ${wanted})
+ ELSE FALSE END`
+}
+
+function whenString(field: Field, test: string): string {
+  return `CASE WHEN jsonb_typeof${field.value} = 'string' THEN ${test} ELSE FALSE END`
+}
+
+/** The cast inside `test` is safe: all that the pattern lets through are addresses. */
+function whenAddress(field: Field, test: string): string {
+  const pattern = field.parameters.add(addressPattern, 'text')
+  return whenString(field, `CASE WHEN ${field.text} ~ ${pattern} THEN ${test} ELSE FALSE END`)
+}
+
+function fieldOf(path: FieldPath, scope: Scope): Field {
+  return {
+    ...scope,
+    key: `(${keyExpression(path, scope.record)})`,
+    value: `(${valueExpression(path, scope.record)})`,
+    text: `(${textExpression(path, scope.record)})`,
+  }
+}
+
+/** Whether a longer string could have the same key. Code units, of which there are never fewer than characters. */
+function isLong(value: Scalar): boolean {
+  return typeof value === 'string' && value.length >= keyCharsMax
+}
+
+/** What `keyExpression` makes of the value. */
+function keyOf(value: Scalar): Scalar {
+  return typeof value === 'string' && isLong(value)
+    ? [...value].slice(0, keyCharsMax).join('')
+    : value
+}
+
+/** The least string above all that start with `text`, by code points; undefined if there is none. */
+function successor(text: string): string | undefined {
+  const characters = [...text]
+  for (let last = characters.pop(); last !== undefined; last = characters.pop()) {
+    const code = last.codePointAt(0) ?? 0
+    // Surrogates are no characters, so U+E000 comes after U+D7FF.
+    if (code < 0x10ffff)
+      return characters.join('') + String.fromCodePoint(code === 0xd7ff ? 0xe000 : code + 1)
+  }
+  return undefined
+}

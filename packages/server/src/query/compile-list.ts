@@ -1,0 +1,168 @@
+import { compileCondition } from './compile-condition.ts'
+import { compileSelection } from './compile-selection.ts'
+import { all, type Condition, type FieldPath, type Scalar } from './condition.ts'
+import { keyExpression, tieExpression, valueExpression } from './index-key.ts'
+import type { ListQuery, Sort } from './list-query.ts'
+import { type CompiledStatement, type Parameters, parameters, quoteName } from './sql-text.ts'
+
+export type CompileListOptions = {
+  readonly schema: string
+  readonly table: string
+  /** The most rows, and bytes of their joined texts, that one answer may have. */
+  readonly caps: { readonly rows: number; readonly bytes: number }
+  /** Whether all matches are to be counted. */
+  readonly total: boolean
+  /** The field whose text (of a safe integer: its digits) is the column `key`; it is looked up there as well. */
+  readonly primaryColumn?: string
+}
+
+/** The one row that a compiled list gives. */
+export type ListRow = {
+  /** Position of the application's chain that the answer was read at. */
+  readonly height: bigint
+  readonly sequence: number
+  /** JSON texts of the page's records, joined by commas; null if a cap was passed. */
+  readonly records: string | null
+  /** Rows of the page; with `over`, how many were read. */
+  readonly count: number
+  /** Matches before limit and offset; null if not asked for, or if a cap was passed without a limit. */
+  readonly total: bigint | null
+  /** Bytes of `records`, or what they would be. */
+  readonly bytes: bigint
+  readonly over: boolean
+}
+
+/** Up to so many rows are joined without a running sum: their sizes cannot add up to a danger. */
+const plainRowsMax = 100
+
+/**
+ * One statement, so one snapshot, that reads a page of a collection and the position it was read at.
+ * Its text depends on the shape of the query (fields, operators, types of operands, which options are there),
+ * not on values. Rows are ordered by the sort field, then by leaf, so pages never overlap.
+ */
+export function compileList(query: ListQuery, options: CompileListOptions): CompiledStatement {
+  const values = parameters()
+  const matches = compileMatches(query, options, values)
+  const rowsMax = options.caps.rows + 1
+  const rows = values.add(Math.min(query.limit ?? rowsMax, rowsMax), 'int8')
+  const offset = query.offset === 0 ? undefined : values.add(query.offset, 'int8')
+  const limited = limitedRows(query, { matches, rows, offset })
+  const isPlain = query.limit !== undefined && query.limit <= plainRowsMax
+  const caps = {
+    rows: values.add(options.caps.rows, 'int8'),
+    bytes: values.add(options.caps.bytes, 'int8'),
+  }
+  const page = isPlain
+    ? plainPage(limited, query)
+    : boundedPage(limited, { query, bytes: caps.bytes })
+  const text = `SELECT watermark.height, watermark.sequence,
+ CASE WHEN page.count > ${caps.rows} OR page.bytes > ${caps.bytes} THEN NULL ELSE coalesce(page.records, '') END AS records,
+ page.count, ${options.total ? totalCount(matches, { rows, offset }) : 'NULL::int8'} AS total,
+ page.bytes, page.count > ${caps.rows} OR page.bytes > ${caps.bytes} AS over
+FROM ${quoteName(options.schema, 'watermark')} AS watermark
+CROSS JOIN (${page}) AS page
+WHERE watermark.id = 1`
+  return { text, values: values.values }
+}
+
+/** FROM and WHERE of the rows that match. */
+function compileMatches(query: ListQuery, options: CompileListOptions, values: Parameters): string {
+  const live = query.history ? [] : ['record.superseded_by IS NULL', 'NOT record.deleted']
+  const conjuncts = query.where.kind === 'all' ? query.where.conditions : [query.where]
+  const primary = conjuncts.find((each) => isOfKey(each, options.primaryColumn))
+  const rest = all(conjuncts.filter((each) => each !== primary))
+  const conditions = [
+    ...live,
+    ...(primary?.kind === 'one-of' ? [keyCondition(primary, values)] : []),
+    ...(rest.kind === 'always'
+      ? []
+      : [compileCondition(rest, { record: 'record.data', parameters: values })]),
+  ]
+  const where = conditions.length === 0 ? '' : ` WHERE ${conditions.join('\n  AND ')}`
+  return `FROM ${quoteName(options.schema, options.table)} AS record${where}`
+}
+
+/**
+ * Whether a condition is an equality with the primary key that the column `key` answers. A number that is not
+ * a safe integer has several spellings, of which the column holds one.
+ */
+function isOfKey(condition: Condition, primaryColumn: string | undefined): boolean {
+  if (condition.kind !== 'one-of' || condition.path.join('.') !== primaryColumn) return false
+  return condition.values.every((value) => typeof value === 'string' || Number.isSafeInteger(value))
+}
+
+/** The field decides (the keys of 5 and "5" are alike); its value, not its key, as a record is found already. */
+function keyCondition(
+  condition: { readonly path: FieldPath; readonly values: readonly Scalar[] },
+  values: Parameters,
+): string {
+  const field = `(${valueExpression(condition.path, 'record.data')})`
+  const [only] = condition.values
+  if (only !== undefined && condition.values.length === 1) {
+    const key = values.add(String(only), 'text')
+    return `record.key = ${key} AND ${field} = ${values.add(JSON.stringify(only), 'jsonb')}`
+  }
+  const keys = values.add(condition.values.map(String), 'text[]')
+  const exact = values.add(
+    condition.values.map((value) => JSON.stringify(value)),
+    'jsonb[]',
+  )
+  return `record.key = ANY (${keys}) AND ${field} = ANY (${exact})`
+}
+
+type Window = { readonly rows: string; readonly offset: string | undefined }
+
+function limitedRows(
+  query: ListQuery,
+  { matches, rows, offset }: Window & { readonly matches: string },
+): string {
+  const keys =
+    query.sort === undefined
+      ? ''
+      : `, ${keyExpression(query.sort.path, 'record.data')} AS sort_key, ${tieExpression(query.sort.path, 'record.data')} AS sort_tie`
+  return `SELECT record.leaf, record.body${keys}
+ ${matches}
+ ORDER BY ${order(query.sort)} LIMIT ${rows}${offset === undefined ? '' : ` OFFSET ${offset}`}`
+}
+
+/** Strings, numbers, false, true, objects and arrays, then null and missing; descending is the reverse. */
+function order(sort: Sort | undefined, row?: string): string {
+  const column = (name: string) => (row === undefined ? name : `${row}.${name}`)
+  if (sort === undefined) return row === undefined ? 'record.leaf' : column('leaf')
+  const direction = sort.descending ? ' DESC' : ''
+  return `${column('sort_key')}${direction}, ${column('sort_tie')}${direction}, ${column('leaf')}`
+}
+
+function renderedBody(query: ListQuery, row: string): string {
+  return query.select === undefined ? `${row}.body` : compileSelection(query.select, `${row}.body`)
+}
+
+function plainPage(limited: string, query: ListQuery): string {
+  return `SELECT count(*)::int4 AS count, ${joinedBytes('sum(octet_length(item.json))')} AS bytes,
+ string_agg(item.json, ',' ORDER BY ${order(query.sort, 'item')}) AS records
+FROM (SELECT page_row.*, ${renderedBody(query, 'page_row')} AS json FROM (${limited}) AS page_row) AS item`
+}
+
+/** Joins only what fits, by a running sum, so that a page too large is noticed before it is built. */
+function boundedPage(
+  limited: string,
+  { query, bytes }: { readonly query: ListQuery; readonly bytes: string },
+): string {
+  return `SELECT count(*)::int4 AS count, coalesce(max(item.running), 0) AS bytes,
+ string_agg(item.json, ',' ORDER BY item.position) FILTER (WHERE item.running <= ${bytes}) AS records
+FROM (SELECT page_row.json, row_number() OVER so_far AS position,
+  sum(octet_length(page_row.json) + 1) OVER so_far - 1 AS running
+ FROM (SELECT limited.*, ${renderedBody(query, 'limited')} AS json FROM (${limited}) AS limited) AS page_row
+ WINDOW so_far AS (ORDER BY ${order(query.sort, 'page_row')} ROWS UNBOUNDED PRECEDING)) AS item`
+}
+
+/** Bytes with the commas between. */
+function joinedBytes(sum: string): string {
+  return `(coalesce(${sum}, 0) + greatest(count(*) - 1, 0))::int8`
+}
+
+/** A page that ends before its limit tells the total; only otherwise is everything counted. */
+function totalCount(matches: string, { rows, offset = '0' }: Window): string {
+  return `CASE WHEN page.count < ${rows} AND (page.count > 0 OR ${offset} = 0) THEN ${offset} + page.count
+  ELSE (SELECT count(*) ${matches}) END`
+}

@@ -1,0 +1,47 @@
+import type { Selection } from './select.ts'
+import { quoteText } from './sql-text.ts'
+
+/**
+ * An SQL expression for the JSON text of the selected part of a record. `body` is the SQL of the record's
+ * text: values and the order of fields are those that were sent, to the digit, which jsonb would not keep.
+ */
+export function compileSelection(selection: Selection, body: string): string {
+  return render(selection, `${body}::json`, 1)
+}
+
+type Part = { readonly name: string; readonly inner: Selection; readonly isObject: string }
+
+/**
+ * A nested selection applies to an object. Where the value is none, `keep` has nothing to keep of it and leaves
+ * the field out, `drop` has nothing to drop and gives the value.
+ */
+function render(selection: Selection, json: string, depth: number): string {
+  const row = `field${depth}`
+  const parts = [...selection.fields].flatMap(([name, inner]): readonly Part[] => {
+    const isObject = `${row}.key = ${quoteText(name)} AND json_typeof(${row}.value) = 'object'`
+    return inner === 'whole' ? [] : [{ name, inner, isObject }]
+  })
+  const cases = parts.map(({ isObject, inner }) => {
+    return ` WHEN ${isObject} THEN ${render(inner, `${row}.value`, depth + 1)}`
+  })
+  const value =
+    cases.length === 0 ? `${row}.value::text` : `CASE${cases.join('')} ELSE ${row}.value::text END`
+  const member = `to_json(${row}.key)::text || ':' || ${value}`
+  return `(SELECT '{' || coalesce(string_agg(${member}, ',' ORDER BY ${row}.position), '') || '}'
+ FROM json_each(${json}) WITH ORDINALITY AS ${row}(key, value, position)
+ WHERE ${keptFields(selection, row, parts)})`
+}
+
+function keptFields(selection: Selection, row: string, parts: readonly Part[]): string {
+  const whole = [...selection.fields].flatMap(([name, inner]) =>
+    inner === 'whole' ? [quoteText(name)] : [],
+  )
+  if (selection.mode === 'drop')
+    return whole.length === 0 ? 'TRUE' : `${row}.key NOT IN (${whole.join(', ')})`
+  return [
+    ...(whole.length === 0 ? [] : [`${row}.key IN (${whole.join(', ')})`]),
+    ...parts.map(({ name, inner, isObject }) => {
+      return inner.mode === 'keep' ? `(${isObject})` : `${row}.key = ${quoteText(name)}`
+    }),
+  ].join(' OR ')
+}

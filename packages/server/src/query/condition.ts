@@ -1,0 +1,106 @@
+/** Names of nested fields from the record's root: ['address', 'city']. */
+export type FieldPath = readonly [string, ...string[]]
+
+export type Scalar = string | number | boolean
+
+/** One end of a range. */
+export type Bound = { readonly value: Scalar; readonly inclusive: boolean }
+
+/**
+ * What a record must satisfy. Nodes are frozen and say what is meant, not how a client spelled it: several
+ * operators become one kind. Every condition is true or false of a record, never unknown.
+ */
+export type Condition =
+  | { readonly kind: 'always' }
+  | { readonly kind: 'never' }
+  | { readonly kind: 'all'; readonly conditions: readonly Condition[] }
+  | { readonly kind: 'any'; readonly conditions: readonly Condition[] }
+  | { readonly kind: 'not'; readonly condition: Condition }
+  | FieldCondition
+
+/** A condition on the value of one field. */
+export type FieldCondition = { readonly path: FieldPath } & FieldTest
+
+export type FieldTest =
+  /** The value is one of these, of the same JSON type. At least one. */
+  | { readonly kind: 'one-of'; readonly values: readonly Scalar[] }
+  /** The field is missing or JSON null. */
+  | { readonly kind: 'null' }
+  /** The field is there, be it null. */
+  | { readonly kind: 'exists' }
+  /** Between bounds of one JSON type; at least one is given. */
+  | { readonly kind: 'range'; readonly from?: Bound; readonly to?: Bound }
+  /** A string that starts or ends with the text. */
+  | { readonly kind: 'starts' | 'ends'; readonly text: string; readonly ignoreCase: boolean }
+  /** A string with the text inside, or an array with the value as an element. */
+  | { readonly kind: 'includes'; readonly value: Scalar; readonly ignoreCase: boolean }
+  /** A string that the regular expression matches; the pattern is already PostgreSQL's. */
+  | { readonly kind: 'matches'; readonly pattern: string }
+  /** A string that is an IP address inside the block. */
+  | { readonly kind: 'in-block'; readonly block: string }
+  /** A string that is an IP address of a private (or, if not `local`, a public) network. */
+  | { readonly kind: 'address'; readonly local: boolean }
+
+export const always: Condition = Object.freeze({ kind: 'always' })
+export const never: Condition = Object.freeze({ kind: 'never' })
+
+/** True when all are; `always` of none. */
+export function all(conditions: readonly Condition[]): Condition {
+  const kept = conditions.flatMap((each) => {
+    if (each.kind === 'always') return []
+    return each.kind === 'all' ? each.conditions : [each]
+  })
+  if (kept.some((each) => each.kind === 'never')) return never
+  const [first, second] = kept
+  if (first === undefined) return always
+  return second === undefined
+    ? first
+    : Object.freeze({ kind: 'all', conditions: Object.freeze(kept) })
+}
+
+/** True when one is; `never` of none. */
+export function any(conditions: readonly Condition[]): Condition {
+  const kept = conditions.flatMap((each) => {
+    if (each.kind === 'never') return []
+    return each.kind === 'any' ? each.conditions : [each]
+  })
+  if (kept.some((each) => each.kind === 'always')) return always
+  const [first, second] = kept
+  if (first === undefined) return never
+  return second === undefined
+    ? first
+    : Object.freeze({ kind: 'any', conditions: Object.freeze(kept) })
+}
+
+export function not(condition: Condition): Condition {
+  if (condition.kind === 'always') return never
+  if (condition.kind === 'never') return always
+  return condition.kind === 'not' ? condition.condition : Object.freeze({ kind: 'not', condition })
+}
+
+export function field(path: FieldPath, test: FieldTest): Condition {
+  return Object.freeze({ path, ...test })
+}
+
+/** The dotted names of the fields that the condition looks at, each once. */
+export function conditionPaths(condition: Condition): readonly string[] {
+  const paths = new Set<string>()
+  const visit = (each: Condition): void => {
+    switch (each.kind) {
+      case 'always':
+      case 'never':
+        return
+      case 'all':
+      case 'any':
+        each.conditions.forEach(visit)
+        return
+      case 'not':
+        visit(each.condition)
+        return
+      default:
+        paths.add(each.path.join('.'))
+    }
+  }
+  visit(condition)
+  return [...paths]
+}

@@ -1,0 +1,93 @@
+import { assert } from '../base/assert.ts'
+import type { FieldPath } from './condition.ts'
+import { type CompiledStatement, quoteName, quoteText } from './sql-text.ts'
+
+/** Strings are cut to so many characters (at most 512 bytes) in a key. */
+export const keyCharsMax = 128
+/** Fields of one index: four of the longest keys fit into a B-tree entry (2,704 bytes). */
+export const indexPathsMax = 4
+
+/** Keys of numbers lie between these: no double does not. As jsonb they part strings, numbers and booleans. */
+const numberLeast = `'-1e400'`
+const numberMost = `'1e400'`
+const decimalsMax = 400
+
+/** Constants of the key's order: null (SQL) last, strings, numbers, booleans, then objects and arrays alike. */
+export const keyOrder = {
+  stringLeast: `'""'::jsonb`,
+  numberLeast: `${numberLeast}::jsonb`,
+  booleanLeast: `'false'::jsonb`,
+  booleanMost: `'true'::jsonb`,
+} as const
+
+/** The field's value as jsonb; NULL where it is missing. Only objects are gone into, never arrays. */
+export function valueExpression(path: FieldPath, record = 'data'): string {
+  return [record, ...path.map(quoteText)].join(' -> ')
+}
+
+/** The field's value as text; only meaningful for a string. */
+export function textExpression(path: FieldPath, record = 'data'): string {
+  const names = path.map(quoteText)
+  const last = names.pop()
+  assert(last !== undefined, 'a path has a name')
+  return `${[record, ...names].join(' -> ')} ->> ${last}`
+}
+
+/**
+ * The ONE expression by which a field is indexed, compared and sorted: jsonb that is NULL for null and missing,
+ * short for whatever was stored (an insert never fails on it), IMMUTABLE, and in the order of the value.
+ *
+ * It is the value itself for booleans, for strings of less than `keyCharsMax` characters and for all doubles. A
+ * longer string becomes its first characters. A number beyond a double's range or digits moves to where it stays
+ * on its side of every double: cut to 400 decimals, one more digit standing for what was cut. So a comparison with
+ * a boolean, a double or a short string is exact by the key alone; one with a long string needs a second look.
+ */
+export function keyExpression(path: FieldPath, record = 'data'): string {
+  const value = `(${valueExpression(path, record)})`
+  const text = `(${textExpression(path, record)})`
+  const number = `${value}::numeric`
+  const cut = `(trunc(${number}, ${decimalsMax}) + sign(${number}) * '1e-${decimalsMax + 1}'::numeric)`
+  return `CASE jsonb_typeof${value}
+ WHEN 'string' THEN CASE WHEN length(${text}) <= ${keyCharsMax} THEN ${value}
+  ELSE jsonb_object(ARRAY['', left(${text}, ${keyCharsMax})]) -> '' END
+ WHEN 'number' THEN least(greatest(
+  CASE WHEN min_scale(${number}) <= ${decimalsMax} THEN ${value} ELSE ${cut}::text::jsonb END,
+  ${numberLeast}::jsonb), ${numberMost}::jsonb)
+ WHEN 'boolean' THEN ${value}
+ WHEN 'object' THEN '{}'::jsonb
+ WHEN 'array' THEN '{}'::jsonb
+END`
+}
+
+/** Two values of equal keys may still differ (long strings); this orders them, and is NULL for the rest. */
+export function tieExpression(path: FieldPath, record = 'data'): string {
+  const value = `(${valueExpression(path, record)})`
+  return `CASE WHEN jsonb_typeof${value} IN ('string', 'number') THEN ${value} END`
+}
+
+export type IndexDefinition = {
+  readonly schema: string
+  readonly table: string
+  readonly name: string
+  /** One to `indexPathsMax`; a hash index has one. */
+  readonly paths: readonly FieldPath[]
+  /** `btree` serves equality, lists, ranges, prefixes and sorting; `hash` equality and lists only, in less space. */
+  readonly kind: 'btree' | 'hash'
+}
+
+/**
+ * DDL of an index over the live rows of a collection. A B-tree ends with the leaf, so that the rows of one value
+ * come in the order of storing and a page of them costs a page.
+ */
+export function createIndexStatement(index: IndexDefinition): CompiledStatement {
+  const most = index.kind === 'hash' ? 1 : indexPathsMax
+  assert(
+    index.paths.length >= 1 && index.paths.length <= most,
+    `a ${index.kind} index has 1 to ${most} fields`,
+  )
+  const keys = index.paths.map((path) => `(${keyExpression(path)})`)
+  const columns = index.kind === 'hash' ? keys : [...keys, 'leaf']
+  const text = `CREATE INDEX ${quoteName(index.name)} ON ${quoteName(index.schema, index.table)}
+ USING ${index.kind} (${columns.join(', ')}) WHERE superseded_by IS NULL`
+  return { text, values: [] }
+}

@@ -1,0 +1,95 @@
+import { limits } from '@tollbase/contract/limits'
+import { invalid } from '../base/fault.ts'
+import { type Condition, conditionPaths, type FieldPath } from './condition.ts'
+import { parseFieldPath } from './field-path.ts'
+import { parseFind } from './find.ts'
+import { parseSelect, type Selection, selectedPaths } from './select.ts'
+
+/** What POST /list sends, as far as the query goes; nothing of it is trusted. */
+export type ListRequest = {
+  readonly find?: unknown
+  readonly select?: unknown
+  readonly limit?: unknown
+  readonly offset?: unknown
+  readonly sortBy?: unknown
+  readonly orderBy?: unknown
+  readonly sortDirection?: unknown
+  readonly include_history?: unknown
+}
+
+export type Sort = { readonly path: FieldPath; readonly descending: boolean }
+
+/** A checked list query; frozen. */
+export type ListQuery = {
+  readonly where: Condition
+  /** Undefined gives whole records. */
+  readonly select: Selection | undefined
+  /** Undefined is the order of storing. */
+  readonly sort: Sort | undefined
+  /** Undefined is no limit but the caps. */
+  readonly limit: number | undefined
+  readonly offset: number
+  /** Every version of a record, deleted ones too, instead of the latest. */
+  readonly history: boolean
+}
+
+/** The query that a request states, or a 400 that names the place; 501 for what is not built. */
+export function parseList(request: ListRequest): ListQuery {
+  return Object.freeze({
+    where: parseFind(request.find),
+    select: parseSelect(request.select),
+    sort: parseSort(request),
+    limit: parseCount(request.limit, '/limit', limits.rowsMax),
+    offset: parseCount(request.offset, '/offset', limits.offsetMax) ?? 0,
+    history: parseHistory(request.include_history),
+  })
+}
+
+/** The dotted names of the fields that a query filters by, sorts by and gives (`all`: the whole record). */
+export function usedFields(query: ListQuery): {
+  readonly filter: readonly string[]
+  readonly sort: readonly string[]
+  readonly select: readonly string[] | 'all'
+} {
+  return {
+    filter: conditionPaths(query.where),
+    sort: query.sort === undefined ? [] : [query.sort.path.join('.')],
+    select: selectedPaths(query.select),
+  }
+}
+
+function parseSort(request: ListRequest): Sort | undefined {
+  const sortBy = request.sortBy ?? undefined
+  const orderBy = request.orderBy ?? undefined
+  if (sortBy !== undefined && orderBy !== undefined && sortBy !== orderBy) {
+    throw invalid('/orderBy', 'is another name of sortBy; send one')
+  }
+  const descending = parseDescending(request.sortDirection)
+  const name = sortBy ?? orderBy
+  if (name === undefined) return undefined
+  const pointer = sortBy === undefined ? '/orderBy' : '/sortBy'
+  if (typeof name !== 'string') throw invalid(pointer, 'must be the name of a field')
+  return Object.freeze({ path: parseFieldPath(name, pointer), descending })
+}
+
+function parseDescending(direction: unknown): boolean {
+  if (direction === undefined || direction === null) return false
+  const name = typeof direction === 'string' ? direction.toLowerCase() : undefined
+  if (name === 'ascending' || name === 'asc') return false
+  if (name === 'descending' || name === 'desc') return true
+  throw invalid('/sortDirection', 'must be ascending or descending (asc, desc)')
+}
+
+function parseCount(value: unknown, pointer: string, most: number): number | undefined {
+  if (value === undefined || value === null) return undefined
+  if (typeof value !== 'number' || !Number.isInteger(value) || value < 0 || value > most) {
+    throw invalid(pointer, `must be a whole number from 0 to ${most}`)
+  }
+  return value
+}
+
+function parseHistory(value: unknown): boolean {
+  if (value === undefined || value === null) return false
+  if (typeof value !== 'boolean') throw invalid('/include_history', 'must be true or false')
+  return value
+}

@@ -1,0 +1,285 @@
+import { limits } from '@tollbase/contract/limits'
+import { invalid } from '../base/fault.ts'
+
+/** PostgreSQL's bound of {m,n} (DUPMAX). */
+const repetitionsMax = 255
+/** Characters when {m,n} are written out: the time to prepare a pattern grows with the cube (0.2 s here). */
+const expandedSizeMax = 600
+/** Each ^, $ and \b multiplies what PostgreSQL prepares; a few dozen are "too complex" for it. */
+const assertionsMax = 8
+
+/** Text of a part, its size when repetitions are written out, whether it can match without end, its ^ $ \b. */
+type Piece = {
+  readonly text: string
+  readonly size: number
+  readonly endless: boolean
+  readonly assertions: number
+}
+type Reader = {
+  readonly source: readonly string[]
+  at: number
+  readonly refuse: (problem: string) => Error
+}
+
+/**
+ * A regular expression of the common subset (alternatives, groups, classes, quantifiers, anchors, \d \w \s \b,
+ * a leading (?i)) as one that PostgreSQL's `~` takes without an error and matches in linear time.
+ * Backreferences, look-around and quantifiers without end inside each other are refused. `\d \w \s` are ASCII.
+ */
+export function translatePattern(pattern: string, pointer: string): string {
+  if (pattern.length > limits.regexCharsMax) {
+    throw invalid(pointer, `is a pattern of more than ${limits.regexCharsMax} characters`)
+  }
+  const ignoreCase = pattern.startsWith('(?i)')
+  const source = [...(ignoreCase ? pattern.slice(4) : pattern)]
+  const reader: Reader = {
+    source,
+    at: 0,
+    refuse: (problem) => invalid(pointer, `is not a pattern that can be used: ${problem}`),
+  }
+  const whole = alternatives(reader)
+  if (reader.at < source.length) throw reader.refuse('a ) closes nothing')
+  if (whole.assertions > assertionsMax)
+    throw reader.refuse(`it has more than ${assertionsMax} of ^, $ and \\b`)
+  if (whole.size > expandedSizeMax) throw reader.refuse('its repetitions make it too large')
+  // The director ***: says that an ordinary expression follows, whatever regex_flavor or first characters say.
+  return `***:${ignoreCase ? '(?i)' : ''}${whole.text}`
+}
+
+function alternatives(reader: Reader): Piece {
+  const branches = [branch(reader)]
+  while (peek(reader) === '|') {
+    reader.at += 1
+    branches.push(branch(reader))
+  }
+  return concatenate(branches, '|')
+}
+
+function branch(reader: Reader): Piece {
+  const pieces: Piece[] = []
+  for (
+    let next = peek(reader);
+    next !== undefined && next !== '|' && next !== ')';
+    next = peek(reader)
+  ) {
+    pieces.push(quantified(reader))
+  }
+  return concatenate(pieces, '')
+}
+
+function concatenate(pieces: readonly Piece[], separator: string): Piece {
+  return {
+    text: pieces.map((piece) => piece.text).join(separator),
+    size: pieces.reduce((sum, piece) => sum + piece.size, 1),
+    endless: pieces.some((piece) => piece.endless),
+    assertions: pieces.reduce((sum, piece) => sum + piece.assertions, 0),
+  }
+}
+
+function quantified(reader: Reader): Piece {
+  const atom = readAtom(reader)
+  const quantifier = readQuantifier(reader)
+  if (quantifier === undefined) return atom
+  if (atom.size === 0) throw reader.refuse('a quantifier follows ^, $ or \\b')
+  if (atom.assertions > 0) throw reader.refuse('a quantifier applies to a group with ^, $ or \\b')
+  const endless = quantifier.most === undefined
+  if (endless && atom.endless) throw reader.refuse('quantifiers without end are nested')
+  if (['*', '+', '?', '{'].includes(peek(reader) ?? ''))
+    throw reader.refuse('a quantifier follows a quantifier')
+  return {
+    text: atom.text + quantifier.text,
+    size: atom.size * Math.max(quantifier.most ?? quantifier.least + 1, 1),
+    endless: endless || atom.endless,
+    assertions: 0,
+  }
+}
+
+function readAtom(reader: Reader): Piece {
+  const character = take(reader)
+  switch (character) {
+    case '(':
+      return readGroup(reader)
+    case '[':
+      return readClass(reader)
+    case '\\':
+      return readEscape(reader)
+    case '^':
+    case '$':
+      return { text: character, size: 0, endless: false, assertions: 1 }
+    case '.':
+      return one('.')
+    case '*':
+    case '+':
+    case '?':
+    case '{':
+      throw reader.refuse(
+        `there is nothing to repeat before ${character}; for the character itself write \\${character}`,
+      )
+    default:
+      return one(literal(character))
+  }
+}
+
+function readGroup(reader: Reader): Piece {
+  if (peek(reader) === '?') {
+    if (reader.source[reader.at + 1] !== ':')
+      throw reader.refuse('(?…) other than (?:…) is not supported')
+    reader.at += 2
+  }
+  const inner = alternatives(reader)
+  if (peek(reader) !== ')') throw reader.refuse('a ( is not closed')
+  reader.at += 1
+  return { ...inner, text: `(?:${inner.text})`, size: inner.size + 1 }
+}
+
+/** ASCII meanings, so that the same rows match under every locale and in every program. */
+const classEscapes: Readonly<Record<string, string>> = {
+  d: '0-9',
+  w: 'A-Za-z0-9_',
+  s: ' \\u0009-\\u000d',
+}
+const characterEscapes: Readonly<Record<string, string>> = {
+  t: '\t',
+  n: '\n',
+  r: '\r',
+  f: '\f',
+  v: '\v',
+}
+
+function readEscape(reader: Reader): Piece {
+  const character = take(reader)
+  if (/[1-9]/.test(character)) throw reader.refuse('backreferences are not supported')
+  if (character === 'b' || character === 'B') {
+    return { text: character === 'b' ? '\\y' : '\\Y', size: 0, endless: false, assertions: 1 }
+  }
+  const positive = classEscapes[character]
+  if (positive !== undefined) return one(`[${positive}]`)
+  const negative = classEscapes[character.toLowerCase()]
+  if (negative !== undefined) return one(`[^${negative}]`)
+  return one(literal(escapedCharacter(reader, character)))
+}
+
+function readClass(reader: Reader): Piece {
+  let text = '['
+  if (peek(reader) === '^') {
+    reader.at += 1
+    text = '[^'
+  }
+  if (peek(reader) === ']') throw reader.refuse('a class [] is empty')
+  while (peek(reader) !== ']') text += classMember(reader)
+  reader.at += 1
+  return one(`${text}]`)
+}
+
+function classMember(reader: Reader): string {
+  const from = take(reader)
+  if (from === '[' && [':', '.', '='].includes(peek(reader) ?? '')) {
+    throw reader.refuse('[:name:] is not supported; for the character [ write \\[')
+  }
+  const named = from === '\\' ? classEscapes[peek(reader) ?? ''] : undefined
+  if (named !== undefined) {
+    reader.at += 1
+    if (peek(reader) === '-' && reader.source[reader.at + 1] !== ']') {
+      throw reader.refuse('a range cannot begin with a class; for the character - write \\-')
+    }
+    return named
+  }
+  const first = from === '\\' ? escapedCharacter(reader, take(reader)) : from
+  if (peek(reader) !== '-' || reader.source[reader.at + 1] === ']') return literal(first)
+  reader.at += 1
+  const to = take(reader)
+  const last = to === '\\' ? escapedCharacter(reader, take(reader)) : to
+  if (codePoint(first) > codePoint(last))
+    throw reader.refuse(`the range ${first}-${last} is reversed`)
+  return `${literal(first)}-${literal(last)}`
+}
+
+function escapedCharacter(reader: Reader, character: string): string {
+  const known = characterEscapes[character]
+  if (known !== undefined) return known
+  const digits = { u: 4, x: 2 }[character]
+  if (digits !== undefined) return characterOfCode(reader, digits)
+  if (/[0-9A-Za-z]/.test(character)) throw reader.refuse(`\\${character} is not supported here`)
+  return character
+}
+
+/** The character of \uHHHH or \xHH. */
+function characterOfCode(reader: Reader, digits: number): string {
+  const code = Array.from({ length: digits }, () => take(reader)).join('')
+  const character = /^[0-9A-Fa-f]+$/.test(code)
+    ? String.fromCharCode(Number.parseInt(code, 16))
+    : ''
+  if (!/^[^\0\p{Surrogate}]$/u.test(character)) {
+    throw reader.refuse(`\\u and \\x need ${digits} hexadecimal digits of a character`)
+  }
+  return character
+}
+
+type Quantifier = {
+  readonly text: string
+  readonly least: number
+  readonly most: number | undefined
+}
+
+function readQuantifier(reader: Reader): Quantifier | undefined {
+  const simple = simpleQuantifiers[peek(reader) ?? '']
+  if (simple !== undefined) {
+    reader.at += 1
+    skipLazy(reader)
+    return simple
+  }
+  if (peek(reader) !== '{') return undefined
+  const close = reader.source.indexOf('}', reader.at)
+  const inside = close < 0 ? '' : reader.source.slice(reader.at + 1, close).join('')
+  const match = /^([0-9]{1,3})(?:(,)([0-9]{1,3})?)?$/.exec(inside)
+  if (match === null)
+    throw reader.refuse('{ must begin {n}, {n,} or {n,m}; for the character itself write \\{')
+  const least = Number(match[1])
+  const most =
+    match[2] === undefined ? least : match[3] === undefined ? undefined : Number(match[3])
+  if (Math.max(least, most ?? 0) > repetitionsMax || (most !== undefined && most < least)) {
+    throw reader.refuse(`{${inside}} must rise and be at most ${repetitionsMax}`)
+  }
+  reader.at = close + 1
+  skipLazy(reader)
+  return { text: `{${inside}}`, least, most }
+}
+
+const simpleQuantifiers: Readonly<Record<string, Quantifier>> = {
+  '*': { text: '*', least: 0, most: undefined },
+  '+': { text: '+', least: 1, most: undefined },
+  '?': { text: '?', least: 0, most: 1 },
+}
+
+/** Whether a quantifier is lazy changes how much it matches, never whether it does. */
+function skipLazy(reader: Reader): void {
+  if (peek(reader) === '?') reader.at += 1
+}
+
+function one(text: string): Piece {
+  return { text, size: 1, endless: false, assertions: 0 }
+}
+
+/** Letters, digits and blanks as they are; all else by code point, which means itself everywhere in a pattern. */
+function literal(character: string): string {
+  if (/^[0-9A-Za-z ]$/.test(character)) return character
+  const code = codePoint(character)
+  return code <= 0xffff
+    ? `\\u${code.toString(16).padStart(4, '0')}`
+    : `\\U${code.toString(16).padStart(8, '0')}`
+}
+
+function codePoint(character: string): number {
+  return character.codePointAt(0) ?? 0
+}
+
+function peek(reader: Reader): string | undefined {
+  return reader.source[reader.at]
+}
+
+function take(reader: Reader): string {
+  const character = reader.source[reader.at]
+  if (character === undefined) throw reader.refuse('it ends too early')
+  reader.at += 1
+  return character
+}

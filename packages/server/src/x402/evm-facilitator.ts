@@ -1,0 +1,156 @@
+import type { World } from '../base/world.ts'
+import { balanceOf, type Evidence, isUsed, paidBy, statedByToken } from './authorization.ts'
+import { type Receipt, simulate } from './chain.ts'
+import {
+  checkTerms,
+  type Due,
+  type Facilitator,
+  nowSeconds,
+  type Settlement,
+  type Verification,
+} from './facilitator.ts'
+import { bytesOf } from './hex.ts'
+import type { Journaled } from './journal.ts'
+import type { Payment, Requirement } from './protocol.ts'
+import { Receipts } from './receipts.ts'
+import type { Rpc } from './rpc.ts'
+import type { JournaledSender, PaymentLog } from './sender.ts'
+import { recoverSigner, transferDigest } from './signature.ts'
+import { transferCall, transferGas } from './token.ts'
+
+export type EvmFacilitatorOptions = {
+  readonly rpc: Rpc
+  /** Pays the gas; started. */
+  readonly sender: JournaledSender
+  readonly world: World
+  readonly log: PaymentLog
+  /** Blocks that must hold or follow a settlement; 1 is its own. */
+  readonly confirmations?: number
+  readonly pollMs?: number
+  /** How long settle waits for the block before it answers pending. */
+  readonly settleTimeoutMs?: number
+}
+
+const pollMsDefault = 200
+const settleTimeoutMsDefault = 30_000
+
+/** Checks and executes payments on the chain itself, with the service's own gas key. */
+export function evmFacilitator(options: EvmFacilitatorOptions): Facilitator {
+  const { rpc, world } = options
+  const receipts = new Receipts({
+    rpc,
+    world,
+    pollMs: options.pollMs ?? pollMsDefault,
+    confirmations: options.confirmations ?? 1,
+  })
+  const parts = { ...options, receipts, confirm: (hash: string) => receipts.wait(hash, 0) }
+  return {
+    verify: (payment, requirement) => verify(parts, payment, requirement),
+    settle: (id, payment, requirement) => settle(parts, id, { payment, requirement }),
+    lookup: (id, payment, requirement) => lookup(parts, id, { payment, requirement }),
+  }
+}
+
+type Parts = EvmFacilitatorOptions & Evidence & { readonly receipts: Receipts }
+
+async function verify(
+  parts: Parts,
+  payment: Payment,
+  requirement: Requirement,
+): Promise<Verification> {
+  const terms = checkTerms(payment, requirement, nowSeconds(parts.world))
+  if (!terms.ok) return terms
+  const { payload } = payment
+  const { network } = requirement
+  if (
+    recoverSigner(transferDigest(network, payload), bytesOf(payload.signature)) !== payload.from
+  ) {
+    return { ok: false, reason: 'invalid_signature', field: 'payload.signature' }
+  }
+  const { rpc, sender } = parts
+  const [simulation] = await Promise.all([
+    simulate(rpc, { from: sender.address, to: network.asset.address, data: transferCall(payload) }),
+    sender.requireFunds(transferGas),
+  ])
+  return simulation.ok ? { ok: true } : explain(parts, { payment, requirement }, simulation.reason)
+}
+
+/** Tokens word their refusals differently; what the state says is the same for all. */
+async function explain(parts: Parts, due: Due, detail: string): Promise<Verification> {
+  const { payload } = due.payment
+  const { network } = due.requirement
+  const [used, balance] = await Promise.all([
+    isUsed(parts.rpc, network, payload),
+    balanceOf(parts.rpc, network, payload.from),
+  ])
+  if (used) return { ok: false, reason: 'authorization_used', field: 'payload.authorization.nonce' }
+  if (balance < payload.value) return { ok: false, reason: 'insufficient_balance', detail }
+  return { ok: false, reason: 'simulation_failed', detail }
+}
+
+async function settle(parts: Parts, id: string, due: Due): Promise<Settlement> {
+  const { sender, receipts, log } = parts
+  const { payment, requirement } = due
+  let journaled: Journaled
+  try {
+    journaled = await sender.send({
+      id,
+      to: requirement.network.asset.address,
+      data: transferCall(payment.payload),
+      gas: transferGas,
+    })
+  } catch (error) {
+    // The journal may have it, and it may go out later.
+    log.warn({ id, error }, 'a settlement was not sent')
+    return { state: 'pending', reason: 'not_sent' }
+  }
+  const timeoutMs = parts.settleTimeoutMs ?? settleTimeoutMsDefault
+  const receipt = isDead(journaled) ? undefined : await receipts.wait(journaled.hash, timeoutMs)
+  return conclude(parts, due, { journaled, receipt })
+}
+
+async function lookup(parts: Parts, id: string, due: Due): Promise<Settlement> {
+  const journaled = await parts.sender.find(id)
+  const receipt =
+    journaled === undefined || isDead(journaled)
+      ? undefined
+      : await parts.receipts.wait(journaled.hash, 0)
+  return conclude(parts, due, { journaled, receipt })
+}
+
+type Attempt = {
+  readonly journaled: Journaled | undefined
+  /** Of the journaled transaction, confirmed. */
+  readonly receipt: Receipt | undefined
+}
+
+/** The one table of outcomes, for fresh settlements and reconciled ones. */
+async function conclude(parts: Parts, due: Due, attempt: Attempt): Promise<Settlement> {
+  const { journaled, receipt } = attempt
+  if (journaled !== undefined && receipt !== undefined) {
+    const state = receipt.succeeded ? 'mined' : 'reverted'
+    parts.sender.note({ id: journaled.id, state, blockNumber: receipt.blockNumber })
+    // A token that does not revert on a used nonce succeeds without paying; somebody else may have paid.
+    const settlement = receipt.succeeded ? paidBy(receipt, due) : undefined
+    if (settlement?.state === 'settled') return settlement
+  }
+  const transaction = journaled === undefined ? {} : { transaction: journaled.hash }
+  let stated: Settlement | undefined
+  try {
+    stated = await statedByToken(parts, due)
+  } catch (error) {
+    parts.log.warn({ error }, 'the payment network did not tell what became of a payment')
+    return { state: 'pending', ...transaction, reason: 'network_unreachable' }
+  }
+  if (stated !== undefined) return stated
+  if (journaled === undefined) return { state: 'failed', reason: 'not_sent', final: false }
+  if (receipt === undefined && !isDead(journaled)) {
+    return { state: 'pending', ...transaction, reason: 'not_confirmed' }
+  }
+  return { state: 'failed', reason: 'transaction_reverted', final: false }
+}
+
+/** True once the journaled transaction can bring nothing more. */
+function isDead(journaled: Journaled): boolean {
+  return journaled.state === 'reverted' || journaled.state === 'replaced'
+}

@@ -1,0 +1,103 @@
+import type { World } from '../base/world.ts'
+import type { ExactPayment, Payment, Requirement } from './protocol.ts'
+
+export type Verification =
+  | { readonly ok: true }
+  | {
+      readonly ok: false
+      readonly reason: RefusalReason
+      /** The field of the payment that does not fit. */
+      readonly field?: string
+      /** For the payer: what was expected, or what the token answered. */
+      readonly detail?: string
+    }
+
+export type RefusalReason =
+  | 'mismatch'
+  | 'not_yet_valid'
+  | 'expired'
+  | 'invalid_signature'
+  | 'insufficient_balance'
+  /**
+   * The authorization was used or canceled. It may still be this payment, handed in by a third
+   * party: ask `lookup` before refusing.
+   */
+  | 'authorization_used'
+  | 'simulation_failed'
+  | 'refused_by_facilitator'
+
+export type Settlement =
+  | { readonly state: 'settled'; readonly transaction: string; readonly blockNumber?: bigint }
+  | {
+      readonly state: 'failed'
+      readonly reason: string
+      /** True where this authorization can never move money to us any more. */
+      readonly final: boolean
+    }
+  /** Money may have moved or may still move: neither deliver nor ask for another payment. */
+  | { readonly state: 'pending'; readonly transaction?: string; readonly reason: string }
+
+/**
+ * Who checks and executes payments. No network trouble is ever an answer about a payment: verify
+ * throws PAYMENT_NETWORK_UNREACHABLE, settle and lookup say pending.
+ */
+export type Facilitator = {
+  readonly verify: (payment: Payment, requirement: Requirement) => Promise<Verification>
+  /** Idempotent by id: the same id is the same transaction, however often and after whatever crash. */
+  readonly settle: (id: string, payment: Payment, requirement: Requirement) => Promise<Settlement>
+  /** What became of a payment that was handed to `settle` under this id, or never was; sends nothing new. */
+  readonly lookup: (id: string, payment: Payment, requirement: Requirement) => Promise<Settlement>
+}
+
+/** A payment and what it is for. */
+export type Due = { readonly payment: Payment; readonly requirement: Requirement }
+
+/** The settlement ends so long before validBefore that a block can still take it. */
+const settleMarginSeconds = 6n
+
+/** How far a block's time may lie behind the wall clock. */
+const clockMarginSeconds = 60n
+
+export function nowSeconds(world: World): bigint {
+  return BigInt(Math.floor(world.now() / 1000))
+}
+
+/** True once no block can execute the authorization any more. */
+export function isExpired(world: World, payment: ExactPayment): boolean {
+  return nowSeconds(world) > payment.validBefore + clockMarginSeconds
+}
+
+/** Everything that can be checked without asking anyone but the clock, in the order cheap to dear. */
+export function checkTerms(
+  payment: Payment,
+  requirement: Requirement,
+  nowSeconds: bigint,
+): Verification {
+  const { payload, accepted } = payment
+  const { network, amount } = requirement
+  const terms: readonly (readonly [field: string, given: unknown, expected: unknown])[] = [
+    ['network', payment.network, network.id],
+    ['accepted.amount', accepted?.amount ?? amount, amount],
+    ['accepted.asset', accepted?.asset ?? network.asset.address, network.asset.address],
+    ['accepted.payTo', accepted?.payTo ?? network.payTo, network.payTo],
+    ['payload.authorization.to', payload.to, network.payTo],
+    ['payload.authorization.value', payload.value, amount],
+  ]
+  for (const [field, given, expected] of terms) {
+    if (given !== expected) {
+      return { ok: false, reason: 'mismatch', field, detail: `must be ${expected}` }
+    }
+  }
+  if (payload.from === network.payTo) {
+    // It would be booked as a deposit, though nothing came in.
+    const detail = 'must not be the payee'
+    return { ok: false, reason: 'mismatch', field: 'payload.authorization.from', detail }
+  }
+  if (payload.validAfter > nowSeconds) {
+    return { ok: false, reason: 'not_yet_valid', field: 'payload.authorization.validAfter' }
+  }
+  if (payload.validBefore < nowSeconds + settleMarginSeconds) {
+    return { ok: false, reason: 'expired', field: 'payload.authorization.validBefore' }
+  }
+  return { ok: true }
+}

@@ -1,0 +1,106 @@
+import { type Agent, type IncomingMessage, request as requestHttp } from 'node:http'
+import { request as requestHttps } from 'node:https'
+import type { World } from '../base/world.ts'
+
+/** The peer did not give a usable answer: not there, too slow, too large, another status, no JSON. */
+export class TransportError extends Error {
+  override readonly name = 'TransportError'
+  /** True where the request cannot have reached the peer. */
+  readonly unsent: boolean
+
+  constructor(
+    problem: string,
+    options: { readonly unsent?: boolean; readonly cause?: unknown } = {},
+  ) {
+    super(problem, { cause: options.cause })
+    this.unsent = options.unsent ?? false
+  }
+}
+
+export type JsonCall = {
+  readonly url: URL
+  readonly agent: Agent
+  readonly body: unknown
+  readonly world: World
+  readonly deadlineMs: number
+  readonly responseBytesMax: number
+  readonly headers?: Readonly<Record<string, string>>
+  /** Send once more where a kept connection turns out to be closed; for calls that may come twice. */
+  readonly repeatable?: boolean
+}
+
+/** Posts JSON and gives the parsed answer with its status; redirects are not followed. */
+export async function postJson(call: JsonCall): Promise<{ status: number; value: unknown }> {
+  const body = Buffer.from(JSON.stringify(call.body))
+  let { status, text } = await post(call, body).catch((error: unknown) => {
+    if (!(error instanceof StaleConnection)) throw error
+    if (call.repeatable !== true) throw new TransportError(error.message, { cause: error })
+    return post(call, body)
+  })
+  // Some gateways put a byte order mark before JSON.
+  if (text.startsWith('\ufeff')) text = text.slice(1)
+  try {
+    return { status, value: JSON.parse(text) }
+  } catch (error) {
+    throw new TransportError(`status ${status} without JSON`, { cause: error })
+  }
+}
+
+class StaleConnection extends TransportError {}
+
+const refused = new Set(['ECONNREFUSED', 'ENOTFOUND', 'EAI_AGAIN', 'EHOSTUNREACH', 'ENETUNREACH'])
+
+function post(call: JsonCall, body: Buffer): Promise<{ status: number; text: string }> {
+  return new Promise((resolve, reject) => {
+    const send = call.url.protocol === 'https:' ? requestHttps : requestHttp
+    const request = send(call.url, {
+      method: 'POST',
+      agent: call.agent,
+      headers: {
+        'content-type': 'application/json',
+        accept: 'application/json',
+        'content-length': body.length,
+        ...call.headers,
+      },
+    })
+    const stop = call.world.every(call.deadlineMs, () => {
+      request.destroy(new TransportError(`no answer within ${call.deadlineMs} ms`))
+    })
+    const fail = (error: NodeJS.ErrnoException) => {
+      stop()
+      if (error instanceof TransportError) return reject(error)
+      const stale = request.reusedSocket && error.code === 'ECONNRESET'
+      const unsent = refused.has(error.code ?? '')
+      reject(
+        new (stale ? StaleConnection : TransportError)(error.message, { unsent, cause: error }),
+      )
+    }
+    request.on('error', fail)
+    request.on('response', (response) => {
+      collect(response, call.responseBytesMax, (error, text) => {
+        stop()
+        if (error === undefined) resolve({ status: response.statusCode ?? 0, text })
+        else fail(error)
+      })
+    })
+    request.end(body)
+  })
+}
+
+function collect(
+  response: IncomingMessage,
+  bytesMax: number,
+  done: (error: NodeJS.ErrnoException | undefined, text: string) => void,
+): void {
+  const chunks: Buffer[] = []
+  let bytes = 0
+  response.on('data', (chunk: Buffer) => {
+    bytes += chunk.length
+    chunks.push(chunk)
+    if (bytes > bytesMax) {
+      response.destroy(new TransportError(`an answer of more than ${bytesMax} bytes`))
+    }
+  })
+  response.on('error', (error) => done(error, ''))
+  response.on('end', () => done(undefined, Buffer.concat(chunks).toString('utf8')))
+}

@@ -1,0 +1,169 @@
+import type { World } from '../base/world.ts'
+import type { Database } from '../database/database.ts'
+import { type SqlStatement, sql } from '../database/sql.ts'
+
+/**
+ * signed: may be on its way; mined and reverted: in a block; replaced: its nonce was taken by a
+ * transaction that this journal does not know, so it can never be mined.
+ */
+export type JournalState = 'signed' | 'mined' | 'reverted' | 'replaced'
+
+/** A transaction exactly as it was or will be broadcast. */
+export type Journaled = {
+  readonly id: string
+  readonly nonce: bigint
+  readonly raw: Buffer
+  readonly hash: string
+  readonly state: JournalState
+  readonly blockNumber: bigint | null
+  readonly createdAtMs: bigint
+}
+
+export type Mark = {
+  readonly id: string
+  readonly state: JournalState
+  readonly blockNumber: bigint | null
+}
+
+const journalTable = sql.id('operations', 'transaction_journal')
+const leaseTable = sql.id('operations', 'signer_lease')
+const columns = sql`id, nonce, raw, hash, state, block_number AS "blockNumber",
+  created_at_ms AS "createdAtMs"`
+
+/** The tables; the schema `operations` is there already. */
+export function journalTables(): SqlStatement[] {
+  return [
+    sql`CREATE TABLE IF NOT EXISTS ${journalTable} (
+      id text PRIMARY KEY,
+      network text NOT NULL,
+      signer text NOT NULL,
+      nonce int8 NOT NULL,
+      raw bytea NOT NULL,
+      hash text NOT NULL,
+      state text NOT NULL CHECK (state IN ('signed', 'mined', 'reverted', 'replaced')),
+      block_number int8,
+      created_at_ms int8 NOT NULL,
+      UNIQUE (network, signer, nonce))`,
+    sql`CREATE INDEX IF NOT EXISTS transaction_journal_undecided
+      ON ${journalTable} (network, signer, nonce) WHERE state = 'signed'`,
+    sql`CREATE TABLE IF NOT EXISTS ${leaseTable} (
+      network text NOT NULL,
+      signer text NOT NULL,
+      holder text NOT NULL,
+      expires_at_ms int8 NOT NULL,
+      PRIMARY KEY (network, signer))`,
+  ]
+}
+
+/** Whose journal: one key on one network. `holder` names the process that may write. */
+export type Owner = { readonly network: string; readonly signer: string; readonly holder: string }
+
+/** The rows of one owner. Every write needs the lease. */
+export class Journal {
+  readonly #database: Database
+  readonly #world: World
+  readonly #owner: Owner
+
+  constructor(options: {
+    readonly database: Database
+    readonly world: World
+    readonly owner: Owner
+  }) {
+    this.#database = options.database
+    this.#world = options.world
+    this.#owner = options.owner
+  }
+
+  /**
+   * Takes or prolongs the lease; undefined when it is ours now, otherwise who holds it.
+   * `over`: a holder that is known to be dead, whose lease need not run out.
+   */
+  async lease(durationMs: number, over = ''): Promise<string | undefined> {
+    const { network, signer, holder } = this.#owner
+    const now = this.#world.now()
+    const taken = await this.#database.execute(sql`
+      INSERT INTO ${leaseTable} AS l (network, signer, holder, expires_at_ms)
+      VALUES (${network}, ${signer}, ${holder}, ${now + durationMs})
+      ON CONFLICT (network, signer) DO UPDATE
+        SET holder = excluded.holder, expires_at_ms = excluded.expires_at_ms
+        WHERE l.holder IN (excluded.holder, ${over}) OR l.expires_at_ms <= ${now}`)
+    if (taken === 1) return undefined
+    const [row] = await this.#database.query<{ holder: string }>(sql`
+      SELECT holder FROM ${leaseTable} WHERE network = ${network} AND signer = ${signer}`)
+    return row?.holder ?? 'nobody'
+  }
+
+  async release(): Promise<void> {
+    const { network, signer, holder } = this.#owner
+    await this.#database.execute(sql`
+      DELETE FROM ${leaseTable}
+      WHERE network = ${network} AND signer = ${signer} AND holder = ${holder}`)
+  }
+
+  /** One past the highest nonce that was ever signed; 0 before the first. */
+  async nextNonce(): Promise<bigint> {
+    const { network, signer } = this.#owner
+    const [row] = await this.#database.query<{ next: bigint }>(sql`
+      SELECT coalesce(max(nonce) + 1, 0)::int8 AS next FROM ${journalTable}
+      WHERE network = ${network} AND signer = ${signer}`)
+    return row?.next ?? 0n
+  }
+
+  async find(ids: readonly string[]): Promise<Journaled[]> {
+    const { network, signer } = this.#owner
+    return this.#database.query<Journaled>(sql`
+      SELECT ${columns} FROM ${journalTable}
+      WHERE id = ANY(${ids}::text[]) AND network = ${network} AND signer = ${signer}`)
+  }
+
+  /**
+   * Signed and not yet seen in a block, or seen in one that the chain has forgotten (its nonces
+   * from `minedCount` on are free), lowest nonce first.
+   */
+  async undecided(minedCount: bigint, createdMsMax: number): Promise<Journaled[]> {
+    const { network, signer } = this.#owner
+    return this.#database.query<Journaled>(sql`
+      SELECT ${columns} FROM ${journalTable}
+      WHERE network = ${network} AND signer = ${signer}
+        AND (state = 'signed' OR nonce >= ${minedCount}) AND state <> 'replaced'
+        AND created_at_ms <= ${createdMsMax}
+      ORDER BY nonce LIMIT 500`)
+  }
+
+  /**
+   * Durable when it returns true; false when another process has taken the lease, and nothing is
+   * written. The lease's row stays locked until the rows are committed.
+   */
+  async insert(rows: readonly Omit<Journaled, 'state' | 'blockNumber'>[]): Promise<boolean> {
+    const { network, signer, holder } = this.#owner
+    const written = await this.#database.execute(sql`
+      WITH lease AS (
+        SELECT network, signer FROM ${leaseTable}
+        WHERE network = ${network} AND signer = ${signer} AND holder = ${holder}
+          AND expires_at_ms > ${this.#world.now()}
+        FOR SHARE)
+      INSERT INTO ${journalTable}
+        (id, network, signer, nonce, raw, hash, state, block_number, created_at_ms)
+      SELECT r.id, lease.network, lease.signer, r.nonce, r.raw, r.hash, 'signed', NULL, r.created_at_ms
+      FROM lease, unnest(
+        ${rows.map((row) => row.id)}::text[],
+        ${rows.map((row) => row.nonce)}::int8[],
+        ${rows.map((row) => row.raw)}::bytea[],
+        ${rows.map((row) => row.hash)}::text[],
+        ${rows.map((row) => row.createdAtMs)}::int8[]
+      ) AS r (id, nonce, raw, hash, created_at_ms)`)
+    return written === rows.length
+  }
+
+  /** Notes what became of transactions; a lost note is made again from the chain. */
+  async mark(marks: readonly Mark[]): Promise<void> {
+    await this.#database.execute(sql`
+      UPDATE ${journalTable} AS j SET state = m.state, block_number = m.block_number
+      FROM unnest(
+        ${marks.map((mark) => mark.id)}::text[],
+        ${marks.map((mark) => mark.state)}::text[],
+        ${marks.map((mark) => mark.blockNumber)}::int8[]
+      ) AS m (id, state, block_number)
+      WHERE j.id = m.id`)
+  }
+}

@@ -1,0 +1,203 @@
+import { limits } from '@tollbase/contract/limits'
+import { Fault } from '../base/fault.ts'
+import { networkIdOf } from './networks.ts'
+import type { Accepted, ExactPayment, Payment } from './protocol.ts'
+import { OtherNumber, parseStrictJson, type StrictJson, StrictJsonError } from './strict-json.ts'
+
+export type PaymentHeaders = {
+  /** X-PAYMENT (version 1). */
+  readonly xPayment?: string | undefined
+  /** PAYMENT-SIGNATURE (version 2). */
+  readonly paymentSignature?: string | undefined
+}
+
+type Fields = { readonly [key: string]: StrictJson }
+
+const quoteIdCharsMax = 200
+const uint256Max = 2n ** 256n - 1n
+const decimal = /^(?:0|[1-9]\d{0,77})$/
+const utf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })
+
+/**
+ * The payment that a request carries; undefined where it carries none. Whatever two readers could
+ * understand differently is a PAYMENT_MALFORMED that names the field, so nothing is half accepted.
+ */
+export function decodePayment(headers: PaymentHeaders): Payment | undefined {
+  const { xPayment, paymentSignature } = headers
+  if (xPayment !== undefined && paymentSignature !== undefined) {
+    throw malformed('PAYMENT-SIGNATURE', 'came together with X-PAYMENT; send one of them')
+  }
+  if (paymentSignature !== undefined) {
+    return readPayment(parseHeader('PAYMENT-SIGNATURE', paymentSignature), 2)
+  }
+  if (xPayment !== undefined) return readPayment(parseHeader('X-PAYMENT', xPayment), 1)
+  return undefined
+}
+
+/** The same for a payment that came as JSON in a body; `version` is the one stated beside it. */
+export function readPayment(value: unknown, version: 1 | 2): Payment {
+  // Every field is checked below; what is read from untyped JSON is never trusted by its type.
+  const fields = objectOf(value as StrictJson, 'payment')
+  if (fields.x402Version !== version)
+    throw malformed('x402Version', `must be the number ${version}`)
+  return version === 1 ? readVersion1(fields) : readVersion2(fields)
+}
+
+function readVersion1(fields: Fields): Payment {
+  requireExact(fields.scheme, 'scheme')
+  const name = textOf(fields.network, 'network')
+  const network = networkIdOf(name)
+  if (network === undefined) throw malformed('network', 'is not a network of x402 version 1')
+  const quoteId = fields.quoteId === undefined ? undefined : quoteIdOf(fields.quoteId, 'quoteId')
+  return {
+    version: 1,
+    network,
+    scheme: 'exact',
+    ...(quoteId === undefined || quoteId === '' ? {} : { quoteId }),
+    payload: readExact(fields.payload),
+    receiptForm: quoteId === undefined ? 'base64' : 'json',
+  }
+}
+
+function readVersion2(fields: Fields): Payment {
+  const given = objectOf(fields.accepted, 'accepted')
+  const accepted: Accepted = {
+    scheme: requireExact(given.scheme, 'accepted.scheme'),
+    network: textOf(given.network, 'accepted.network'),
+    amount: uintOf(given.amount, 'accepted.amount'),
+    asset: hexOf(given.asset, 20, 'accepted.asset'),
+    payTo: hexOf(given.payTo, 20, 'accepted.payTo'),
+  }
+  if (!/^eip155:[1-9]\d{0,15}$/.test(accepted.network)) {
+    throw malformed('accepted.network', 'must be CAIP-2, such as eip155:8453')
+  }
+  const extra = given.extra === undefined ? undefined : objectOf(given.extra, 'accepted.extra')
+  const quoteId =
+    extra?.quoteId === undefined ? '' : quoteIdOf(extra.quoteId, 'accepted.extra.quoteId')
+  return {
+    version: 2,
+    network: accepted.network,
+    scheme: 'exact',
+    ...(quoteId === '' ? {} : { quoteId }),
+    accepted,
+    payload: readExact(fields.payload),
+    receiptForm: 'base64',
+  }
+}
+
+function readExact(value: StrictJson | undefined): ExactPayment {
+  const payload = objectOf(value, 'payload')
+  onlyKeys(payload, ['signature', 'authorization'], 'payload')
+  const given = objectOf(payload.authorization, 'payload.authorization')
+  const at = (name: string) => `payload.authorization.${name}`
+  onlyKeys(
+    given,
+    ['from', 'to', 'value', 'validAfter', 'validBefore', 'nonce'],
+    'payload.authorization',
+  )
+  return {
+    from: hexOf(given.from, 20, at('from')),
+    to: hexOf(given.to, 20, at('to')),
+    value: uintOf(given.value, at('value')),
+    validAfter: uintOf(given.validAfter, at('validAfter')),
+    validBefore: uintOf(given.validBefore, at('validBefore')),
+    nonce: hexOf(given.nonce, 32, at('nonce')),
+    signature: signatureOf(payload.signature),
+  }
+}
+
+/** Some wallets write the recovery bit as 0 or 1; the token's ecrecover takes 27 or 28 only. */
+function signatureOf(value: StrictJson | undefined): string {
+  const signature = hexOf(value, 65, 'payload.signature')
+  const v = signature.slice(-2)
+  if (v === '1b' || v === '1c') return signature
+  if (v === '00' || v === '01') return `${signature.slice(0, -2)}${v === '00' ? '1b' : '1c'}`
+  throw malformed('payload.signature', 'must end in v = 27 or 28')
+}
+
+function parseHeader(header: string, value: string): StrictJson {
+  if (Buffer.byteLength(value) > limits.paymentHeaderBytesMax) {
+    throw malformed(header, `is longer than ${limits.paymentHeaderBytesMax} bytes`)
+  }
+  const bytes = Buffer.from(value, 'base64')
+  // Node's decoder skips what it does not know (and takes base64url), so only the way back proves it.
+  if (value === '' || bytes.toString('base64') !== value) {
+    throw malformed(header, 'must be one base64 text (standard alphabet, padded)')
+  }
+  let text: string
+  try {
+    text = utf8.decode(bytes)
+  } catch {
+    throw malformed(header, 'must be base64 of UTF-8 text')
+  }
+  try {
+    return parseStrictJson(text)
+  } catch (error) {
+    if (error instanceof StrictJsonError) throw malformed(header, error.message)
+    throw error
+  }
+}
+
+function objectOf(value: StrictJson | undefined, field: string): Fields {
+  if (value === undefined) throw malformed(field, 'is missing')
+  if (!isObject(value)) throw malformed(field, 'must be an object')
+  return value
+}
+
+function isObject(value: StrictJson): value is Fields {
+  if (typeof value !== 'object' || value === null) return false
+  return !Array.isArray(value) && !(value instanceof OtherNumber)
+}
+
+function onlyKeys(fields: Fields, known: readonly string[], field: string): void {
+  for (const key of Object.keys(fields)) {
+    if (!known.includes(key)) throw malformed(`${field}.${key}`, 'is not a field of this scheme')
+  }
+}
+
+function textOf(value: StrictJson | undefined, field: string): string {
+  if (value === undefined) throw malformed(field, 'is missing')
+  if (typeof value !== 'string') throw malformed(field, 'must be a string')
+  return value
+}
+
+function requireExact(value: StrictJson | undefined, field: string): 'exact' {
+  if (textOf(value, field) !== 'exact') throw malformed(field, 'must be "exact"')
+  return 'exact'
+}
+
+function quoteIdOf(value: StrictJson, field: string): string {
+  const text = textOf(value, field)
+  if (text.length > quoteIdCharsMax) {
+    throw malformed(field, `is longer than ${quoteIdCharsMax} characters`)
+  }
+  return text
+}
+
+/** A decimal string, or a JSON integer, which the public SDK sends for times. */
+function uintOf(value: StrictJson | undefined, field: string): bigint {
+  if (value === undefined) throw malformed(field, 'is missing')
+  const text =
+    typeof value === 'number' && Number.isSafeInteger(value) && value >= 0 ? String(value) : value
+  if (typeof text !== 'string' || !decimal.test(text)) {
+    throw malformed(field, 'must be a whole number from 0, as decimal digits without leading zeros')
+  }
+  const number = BigInt(text)
+  if (number > uint256Max) throw malformed(field, 'must have 256 bits at most')
+  return number
+}
+
+function hexOf(value: StrictJson | undefined, bytes: number, field: string): string {
+  const text = textOf(value, field)
+  if (text.length !== 2 + 2 * bytes || !/^0x[0-9a-fA-F]+$/.test(text)) {
+    throw malformed(field, `must be 0x and ${2 * bytes} hexadecimal digits`)
+  }
+  return text.toLowerCase()
+}
+
+function malformed(field: string, problem: string): Fault {
+  return new Fault('PAYMENT_MALFORMED', {
+    message: `${field} ${problem}`,
+    details: { field, problem },
+  })
+}

@@ -1,0 +1,151 @@
+import { Agent } from 'node:http'
+import { Agent as SecureAgent } from 'node:https'
+import { Fault } from '../base/fault.ts'
+import type { World } from '../base/world.ts'
+import { postJson, TransportError } from './http-json.ts'
+
+/** The chain's node answered, with an error of JSON-RPC. */
+export class RpcError extends Error {
+  override readonly name = 'RpcError'
+  readonly code: number
+  /** Revert data as hexadecimal text, where the node gave it. */
+  readonly data: string | undefined
+
+  constructor(error: { readonly code: number; readonly message: string; readonly data?: string }) {
+    super(error.message)
+    this.code = error.code
+    this.data = error.data
+  }
+
+  /** The code that was called refused: an answer of the chain, unlike every other error of a node. */
+  get reverted(): boolean {
+    return this.code === 3 || /\brevert(ed)?\b/i.test(this.message)
+  }
+}
+
+export type Rpc = {
+  /** The result; RpcError where the node answers with an error; PAYMENT_NETWORK_UNREACHABLE otherwise. */
+  readonly call: (method: string, params: readonly unknown[]) => Promise<unknown>
+  /** Ends kept connections; calls under way still end by themselves. */
+  readonly close: () => void
+}
+
+export type RpcOptions = {
+  readonly url: string
+  readonly world: World
+  readonly deadlineMs?: number
+  readonly responseBytesMax?: number
+}
+
+const deadlineMsDefault = 10_000
+const responseBytesMaxDefault = 8 * 1024 * 1024
+const batchCallsMax = 100
+const socketsMax = 16
+
+type Call = {
+  readonly method: string
+  readonly params: readonly unknown[]
+  readonly resolve: (result: unknown) => void
+  readonly reject: (error: unknown) => void
+}
+
+/**
+ * A JSON-RPC client. Calls of one turn of the event loop travel as one batch: a server under load
+ * then pays for one HTTP request, not for each of a hundred payments.
+ */
+export function openRpc(options: RpcOptions): Rpc {
+  const url = new URL(options.url)
+  const secure = url.protocol === 'https:'
+  const agent = new (secure ? SecureAgent : Agent)({ keepAlive: true, maxSockets: socketsMax })
+  let waiting: Call[] = []
+
+  const flush = () => {
+    const calls = waiting
+    waiting = []
+    for (let at = 0; at < calls.length; at += batchCallsMax) {
+      void send(calls.slice(at, at + batchCallsMax))
+    }
+  }
+  const send = async (calls: readonly Call[]): Promise<void> => {
+    try {
+      const { status, value } = await postJson({
+        url,
+        agent,
+        body: calls.map(({ method, params }, id) => ({ jsonrpc: '2.0', id, method, params })),
+        world: options.world,
+        deadlineMs: options.deadlineMs ?? deadlineMsDefault,
+        responseBytesMax: options.responseBytesMax ?? responseBytesMaxDefault,
+        // Reading twice is harmless and the same signed bytes count once.
+        repeatable: true,
+      })
+      deliver(calls, answersById(value, status))
+    } catch (error) {
+      const fault = unreachable(error)
+      for (const call of calls) call.reject(fault)
+    }
+  }
+  return {
+    call: (method, params) =>
+      new Promise((resolve, reject) => {
+        if (waiting.length === 0) setImmediate(flush)
+        waiting.push({ method, params, resolve, reject })
+      }),
+    close: () => agent.destroy(),
+  }
+}
+
+/** What leaves the service is that the network cannot be reached; the log says what happened. */
+export function unreachable(error: unknown): Fault {
+  if (error instanceof Fault) return error
+  return new Fault('PAYMENT_NETWORK_UNREACHABLE', {
+    internal: error instanceof Error ? error.message : String(error),
+    cause: error,
+    retryAfterSeconds: 5,
+  })
+}
+
+function deliver(calls: readonly Call[], answers: ReadonlyMap<unknown, Answer>): void {
+  calls.forEach((call, id) => {
+    const answer = answers.get(id)
+    if (answer === undefined) {
+      call.reject(unreachable(new TransportError(`no answer to ${call.method}`)))
+    } else if (answer.error !== undefined) {
+      call.reject(new RpcError(answer.error))
+    } else {
+      call.resolve(answer.result)
+    }
+  })
+}
+
+type Answer = {
+  readonly result: unknown
+  readonly error?: { readonly code: number; readonly message: string; readonly data?: string }
+}
+
+function answersById(value: unknown, status: number): Map<unknown, Answer> {
+  if (!Array.isArray(value)) {
+    throw new TransportError(`status ${status}, not a batch of answers: ${excerpt(value)}`)
+  }
+  return new Map(value.filter(isRecord).map((each) => [each.id, answerOf(each)]))
+}
+
+function answerOf(each: Readonly<Record<string, unknown>>): Answer {
+  if (!isRecord(each.error)) return { result: each.result }
+  const { code, message, data } = each.error
+  return {
+    result: undefined,
+    error: {
+      code: typeof code === 'number' ? code : 0,
+      message: typeof message === 'string' ? message : 'an error without a message',
+      ...(typeof data === 'string' ? { data } : {}),
+    },
+  }
+}
+
+export function isRecord(value: unknown): value is Readonly<Record<string, unknown>> {
+  return typeof value === 'object' && value !== null && !Array.isArray(value)
+}
+
+function excerpt(value: unknown): string {
+  return JSON.stringify(value)?.slice(0, 200) ?? 'nothing'
+}

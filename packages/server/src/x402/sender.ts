@@ -1,0 +1,315 @@
+import { hostname } from 'node:os'
+import { assert } from '../base/assert.ts'
+import { Fault } from '../base/fault.ts'
+import type { World } from '../base/world.ts'
+import type { Database } from '../database/database.ts'
+import { type Fees, feesOf, nativeBalance, receiptOf, transactionCount } from './chain.ts'
+import { hexFrom } from './hex.ts'
+import { Journal, type Journaled, type Mark } from './journal.ts'
+import type { PaymentNetwork } from './networks.ts'
+import { type Rpc, RpcError } from './rpc.ts'
+import { addressOfKey } from './signature.ts'
+import { signTransaction } from './transaction.ts'
+
+/** The part of a pino logger that payments use. */
+export type PaymentLog = {
+  readonly info: (fields: object, text: string) => void
+  readonly warn: (fields: object, text: string) => void
+}
+
+export type Outgoing = {
+  readonly id: string
+  readonly to: string
+  readonly data: string
+  /** Gas limit: fixed by the caller, so that a call that reverts is mined too and leaves no gap. */
+  readonly gas: bigint
+}
+
+export type SenderOptions = {
+  readonly database: Database
+  readonly rpc: Rpc
+  readonly world: World
+  readonly network: PaymentNetwork
+  /** 32 bytes. */
+  readonly key: Uint8Array
+  readonly log: PaymentLog
+  readonly leaseMs?: number
+}
+
+const leaseMsDefault = 6_000
+const batchMax = 200
+/** Fees and gas funds are asked for at most this often. */
+const feesForMs = 5_000
+/** Base fees grow by 12.5 % a block at most: this headroom lasts for a dozen full blocks. */
+const baseFeeHeadroom = 4n
+const rebroadcastEveryMs = 10_000
+const markEveryMs = 250
+/** Gas funds for fewer transactions than this are reported as too low. */
+const fundedTransactionsMin = 5n
+
+type Waiting = {
+  readonly outgoing: Outgoing
+  readonly resolve: (journaled: Journaled) => void
+  readonly reject: (error: unknown) => void
+}
+
+/**
+ * Sends transactions of one key: nonce, signature and bytes are in the journal, durably, before
+ * anything leaves, so a crash at any point ends with the same bytes mined once. Transactions that
+ * arrive together share one commit. One process at a time owns a key, by a lease.
+ */
+export class JournaledSender {
+  readonly address: string
+  readonly #options: SenderOptions
+  readonly #journal: Journal
+  readonly #holder: string
+  readonly #timers: (() => void)[] = []
+  #queue: Waiting[] = []
+  #marks: Mark[] = []
+  #pump: Promise<void> | undefined
+  /** Undefined until it is read (again) from journal and chain. */
+  #nonce: bigint | undefined
+  #fees: Promise<Fees & { readonly balance: bigint }> | undefined
+  #feesAtMs = 0
+  #stopped = false
+
+  constructor(options: SenderOptions) {
+    const { database, world, network } = options
+    this.#options = options
+    this.address = addressOfKey(options.key)
+    this.#holder = `${hostname()}/${process.pid}/${hexFrom(world.randomBytes(8))}`
+    this.#journal = new Journal({
+      database,
+      world,
+      owner: { network: network.id, signer: this.address, holder: this.#holder },
+    })
+  }
+
+  /** Waits for the lease, then broadcasts again what an earlier run left undecided. */
+  async start(): Promise<void> {
+    const { world } = this.#options
+    const leaseMs = this.#options.leaseMs ?? leaseMsDefault
+    const deadline = world.now() + 2 * leaseMs
+    let dead = ''
+    for (;;) {
+      const other = await this.#journal.lease(leaseMs, dead)
+      if (other === undefined) break
+      if (world.now() > deadline) {
+        throw new Fault('UNAVAILABLE', { internal: `${this.address} is in use by ${other}` })
+      }
+      dead = isDead(other) ? other : ''
+      if (dead === '') await world.sleep(leaseMs / 10)
+    }
+    this.#every(leaseMs / 4, () => this.#renew(leaseMs))
+    this.#every(markEveryMs, () => this.#flushMarks())
+    this.#every(rebroadcastEveryMs, () => this.resume(rebroadcastEveryMs))
+    await this.resume(0)
+  }
+
+  /**
+   * Journals and broadcasts. An id that is journaled already is only broadcast again, byte by byte
+   * the same. When it throws, the transaction may be in the journal or not: ask `find`.
+   */
+  send(outgoing: Outgoing): Promise<Journaled> {
+    if (this.#stopped) return Promise.reject(new Fault('UNAVAILABLE'))
+    return new Promise((resolve, reject) => {
+      this.#queue.push({ outgoing, resolve, reject })
+      this.#pump ??= this.#pumpAll().finally(() => {
+        this.#pump = undefined
+      })
+    })
+  }
+
+  async find(id: string): Promise<Journaled | undefined> {
+    return (await this.#journal.find([id]))[0]
+  }
+
+  /** Remembers what the chain said about a transaction; written soon, together with others. */
+  note(mark: Mark): void {
+    this.#marks.push(mark)
+  }
+
+  /** UNAVAILABLE while the key cannot pay the gas of a few transactions. */
+  async requireFunds(gas: bigint): Promise<void> {
+    const fees = await this.#currentFees()
+    if (fees.balance < fundedTransactionsMin * gas * maxFee(fees)) {
+      throw new Fault('UNAVAILABLE', { internal: `${this.address} has too little for gas` })
+    }
+  }
+
+  /**
+   * Decides or broadcasts again what was signed so long ago and is not known to be in a block, or
+   * was in a block that the chain has forgotten: the gap would hold back everything after it.
+   */
+  async resume(olderThanMs: number): Promise<void> {
+    const { rpc, world, log } = this.#options
+    // In this order: a nonce seen used whose transaction has no receipt later was used by another one.
+    const mined = await transactionCount(rpc, this.address)
+    const rows = await this.#journal.undecided(mined, world.now() - olderThanMs)
+    const receipts = await Promise.all(rows.map((row) => receiptOf(rpc, row.hash)))
+    const open: Journaled[] = []
+    rows.forEach((row, index) => {
+      const receipt = receipts[index]
+      if (receipt !== undefined) {
+        const state = receipt.succeeded ? 'mined' : 'reverted'
+        this.note({ id: row.id, state, blockNumber: receipt.blockNumber })
+      } else if (row.nonce < mined) {
+        this.note({ id: row.id, state: 'replaced', blockNumber: null })
+        log.warn({ id: row.id, hash: row.hash }, 'a foreign transaction took the nonce')
+      } else {
+        open.push(row)
+      }
+    })
+    await this.#flushMarks()
+    await Promise.all(open.map((row) => this.#broadcast(row)))
+  }
+
+  /** Ends timers and gives the key free; transactions under way stay in the journal. */
+  async stop(): Promise<void> {
+    this.#stopped = true
+    for (const stop of this.#timers.splice(0)) stop()
+    await this.#pump
+    await this.#flushMarks()
+    await this.#journal.release()
+  }
+
+  async #pumpAll(): Promise<void> {
+    while (this.#queue.length > 0) {
+      const batch = this.#queue.splice(0, batchMax)
+      try {
+        const journaled = await this.#journalBatch(batch.map((waiting) => waiting.outgoing))
+        // The next batch is signed while this one is on its way; the chain sorts by nonce.
+        for (const { outgoing, resolve, reject } of batch) {
+          const row = journaled.get(outgoing.id)
+          assert(row !== undefined, 'every transaction of a batch is journaled')
+          this.#broadcastOnce(row).then(() => resolve(row), reject)
+        }
+      } catch (error) {
+        // The rows may or may not be there; the next batch reads which nonce is free.
+        this.#nonce = undefined
+        for (const { reject } of batch) reject(error)
+      }
+    }
+  }
+
+  async #journalBatch(batch: readonly Outgoing[]): Promise<Map<string, Journaled>> {
+    const ids = [...new Set(batch.map((outgoing) => outgoing.id))]
+    const known = new Map((await this.#journal.find(ids)).map((row) => [row.id, row]))
+    const fresh = new Map(
+      batch.filter(({ id }) => !known.has(id)).map((outgoing) => [outgoing.id, outgoing]),
+    )
+    if (fresh.size === 0) return known
+    const fees = await this.#currentFees()
+    this.#nonce ??= await this.#freeNonce()
+    const first = this.#nonce
+    const rows = [...fresh.values()].map((outgoing, index) =>
+      this.#sign(outgoing, first + BigInt(index), fees),
+    )
+    if (!(await this.#journal.insert(rows))) {
+      throw new Fault('UNAVAILABLE', { internal: `the lease of ${this.address} was lost` })
+    }
+    this.#nonce = first + BigInt(rows.length)
+    for (const row of rows) known.set(row.id, row)
+    return known
+  }
+
+  #sign(outgoing: Outgoing, nonce: bigint, fees: Fees): Journaled {
+    const { id, to, data, gas } = outgoing
+    const { network, key, world } = this.#options
+    const { raw, hash } = signTransaction(
+      {
+        chainId: network.chainId,
+        nonce,
+        maxPriorityFeePerGas: fees.priorityFee,
+        maxFeePerGas: maxFee(fees),
+        gas,
+        to,
+        data,
+      },
+      key,
+    )
+    const createdAtMs = BigInt(world.now())
+    return { id, nonce, raw, hash, state: 'signed', blockNumber: null, createdAtMs }
+  }
+
+  #broadcastOnce(row: Journaled): Promise<void> {
+    return row.state === 'signed' ? this.#broadcast(row) : Promise.resolve()
+  }
+
+  /** Never throws: what did not arrive stays journaled and is sent again later. */
+  async #broadcast(row: Journaled): Promise<void> {
+    try {
+      await this.#options.rpc.call('eth_sendRawTransaction', [hexFrom(row.raw)])
+    } catch (error) {
+      if (error instanceof RpcError && /already|nonce too low/i.test(error.message)) return
+      this.#options.log.warn({ id: row.id, hash: row.hash, error }, 'a transaction was not taken')
+    }
+  }
+
+  /** Transactions from elsewhere with this key would be counted by the chain only. */
+  async #freeNonce(): Promise<bigint> {
+    const [journaled, mined] = await Promise.all([
+      this.#journal.nextNonce(),
+      transactionCount(this.#options.rpc, this.address),
+    ])
+    if (mined > journaled) return mined
+    return journaled
+  }
+
+  #currentFees(): Promise<Fees & { readonly balance: bigint }> {
+    const now = this.#options.world.now()
+    if (this.#fees === undefined || now - this.#feesAtMs > feesForMs) {
+      const { rpc } = this.#options
+      this.#feesAtMs = now
+      const asked = Promise.all([feesOf(rpc), nativeBalance(rpc, this.address)]).then(
+        ([fees, balance]) => ({ ...fees, balance }),
+      )
+      this.#fees = asked
+      asked.catch(() => {
+        if (this.#fees === asked) this.#fees = undefined
+      })
+    }
+    return this.#fees
+  }
+
+  async #renew(leaseMs: number): Promise<void> {
+    const other = await this.#journal.lease(leaseMs)
+    if (other !== undefined) this.#options.log.warn({ other }, 'another process uses this key')
+  }
+
+  async #flushMarks(): Promise<void> {
+    const marks = this.#marks.splice(0)
+    if (marks.length > 0) await this.#journal.mark(marks)
+  }
+
+  #every(ms: number, work: () => Promise<void>): void {
+    const { world, log } = this.#options
+    let running = false
+    const stop = world.every(ms, () => {
+      if (running) return
+      running = true
+      work()
+        .catch((error: unknown) => log.warn({ error }, 'upkeep of the transaction sender failed'))
+        .finally(() => {
+          running = false
+        })
+    })
+    this.#timers.push(stop)
+  }
+}
+
+function maxFee(fees: Fees): bigint {
+  return baseFeeHeadroom * fees.baseFee + fees.priorityFee
+}
+
+/** True where the holder's process ran on this host and is gone, as after a crash. */
+function isDead(holder: string): boolean {
+  const [host, pid] = holder.split('/')
+  if (host !== hostname() || Number(pid) === process.pid) return false
+  try {
+    process.kill(Number(pid), 0)
+    return false
+  } catch (error) {
+    return error instanceof Error && 'code' in error && error.code === 'ESRCH'
+  }
+}

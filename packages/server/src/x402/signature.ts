@@ -1,0 +1,88 @@
+import { assert } from '../base/assert.ts'
+import { type Curve, curve } from './curve.ts'
+import { bytesOf, hexFrom, hexWord, keccak, numberWord } from './hex.ts'
+import type { PaymentNetwork } from './networks.ts'
+import type { ExactPayment } from './protocol.ts'
+
+/** Half of the group's order: of the two signatures s and n - s only the lower counts (EIP-2). */
+const sMax = bytesOf('0x7fffffffffffffffffffffffffffffff5d576e7357a4501ddfe92f46681b20a0')
+
+const domainType = hashText(
+  'EIP712Domain(string name,string version,uint256 chainId,address verifyingContract)',
+)
+const transferType = hashText(
+  'TransferWithAuthorization(address from,address to,uint256 value,uint256 validAfter,uint256 validBefore,bytes32 nonce)',
+)
+
+type Authorization = Omit<ExactPayment, 'signature'>
+
+const separators = new WeakMap<PaymentNetwork, string>()
+
+/** What the payer signs: the EIP-712 digest of an EIP-3009 TransferWithAuthorization of the network's asset. */
+export function transferDigest(network: PaymentNetwork, payment: Authorization): Uint8Array {
+  const struct = hashWords(transferType, [
+    hexWord(payment.from),
+    hexWord(payment.to),
+    numberWord(payment.value),
+    numberWord(payment.validAfter),
+    numberWord(payment.validBefore),
+    hexWord(payment.nonce),
+  ])
+  return keccak(Buffer.from(`1901${domainSeparator(network)}${struct}`, 'hex'))
+}
+
+/**
+ * The lower-case address that signed the digest; undefined where the signature is none that the
+ * token accepts: 65 bytes, v 27 or 28, r and s in range, s low.
+ */
+export function recoverSigner(
+  digest: Uint8Array,
+  signature: Uint8Array,
+  by: Curve = curve,
+): string | undefined {
+  const v = signature[64]
+  if (signature.length !== 65 || (v !== 27 && v !== 28)) return undefined
+  // Byte order of equal lengths is the order of the numbers; r and s of zero or past n do not recover.
+  if (Buffer.compare(signature.subarray(32, 64), sMax) > 0) return undefined
+  const key = by.recover(digest, signature.subarray(0, 64), v === 27 ? 0 : 1)
+  return key === undefined ? undefined : addressOf(key)
+}
+
+/** r, s, v as 65 bytes of hexadecimal text, as recoverSigner reads them. */
+export function signDigest(digest: Uint8Array, key: Uint8Array): string {
+  const { compact, recovery } = curve.sign(digest, key)
+  return `${hexFrom(compact)}${recovery === 0 ? '1b' : '1c'}`
+}
+
+/** The address of a private key. */
+export function addressOfKey(key: Uint8Array): string {
+  const publicKey = curve.publicKey(key)
+  assert(publicKey !== undefined, 'a private key is a number from 1 to the order of the curve')
+  return addressOf(publicKey)
+}
+
+function addressOf(publicKey: Uint8Array): string {
+  return hexFrom(keccak(publicKey).subarray(12))
+}
+
+function domainSeparator(network: PaymentNetwork): string {
+  const known = separators.get(network)
+  if (known !== undefined) return known
+  const { asset, chainId } = network
+  const separator = hashWords(domainType, [
+    hashText(asset.name),
+    hashText(asset.version),
+    numberWord(chainId),
+    hexWord(asset.address),
+  ])
+  separators.set(network, separator)
+  return separator
+}
+
+function hashText(text: string): string {
+  return Buffer.from(keccak(Buffer.from(text))).toString('hex')
+}
+
+function hashWords(type: string, words: readonly string[]): string {
+  return Buffer.from(keccak(Buffer.from(type + words.join(''), 'hex'))).toString('hex')
+}

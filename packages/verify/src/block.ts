@@ -1,0 +1,143 @@
+import { sha256 } from '@noble/hashes/sha2.js'
+import { base64, FormatError, fromBase64, fromHex, hex, utf8 } from './bytes.ts'
+import { verifySignature } from './checkpoint.ts'
+import { parseCount } from './fields.ts'
+import { hashBytes } from './tree.ts'
+
+export type BlockHeader = {
+  /** `<service>/<app>`, as in the chain's checkpoints. */
+  readonly origin: string
+  /** From 1, without gaps. */
+  readonly height: number
+  /** Hash of the header below; 32 zero bytes at height 1. */
+  readonly previousHash: Uint8Array
+  /** Milliseconds since 1970, strictly rising along the chain. */
+  readonly time: number
+  /** Leaves of the tree with this block's entries. */
+  readonly treeSize: number
+  /** Root of the tree with this block's entries. */
+  readonly root: Uint8Array
+  /** SHA-256 of the body, see `encodeBlockBody`. */
+  readonly bodyHash: Uint8Array
+  /** SHA-256 of the group starts, see `groupStartsBytes`. */
+  readonly groupsHash: Uint8Array
+  readonly entryCount: number
+  /** Of the lease under which the block was made; never falls. */
+  readonly epoch: number
+}
+
+const version = 'tollbase-block-v1'
+const lengthBytes = 4
+
+/** The previous hash of the first block. */
+export const noBlockHash: Uint8Array = new Uint8Array(hashBytes)
+
+/**
+ * The header's text, one value a line; hashed and signed as UTF-8:
+ * version, origin, height, previous hash (hex), time (ISO 8601, milliseconds, UTC), tree size, root (base64),
+ * body hash (hex), groups hash (hex), entry count, epoch.
+ */
+export function formatBlockHeader(header: BlockHeader): string {
+  const lines = [
+    version,
+    header.origin,
+    header.height,
+    hex(header.previousHash),
+    isoTime(header.time),
+    header.treeSize,
+    base64(header.root),
+    hex(header.bodyHash),
+    hex(header.groupsHash),
+    header.entryCount,
+    header.epoch,
+  ]
+  return `${lines.join('\n')}\n`
+}
+
+/** Throws a FormatError for every text that `formatBlockHeader` does not write. */
+export function parseBlockHeader(text: string): BlockHeader {
+  const lines = text.split('\n')
+  if (lines[0] !== version) throw new FormatError(`a block header begins with ${version}`)
+  const line = (index: number) => lines[index] ?? ''
+  const header = {
+    origin: line(1),
+    height: parseCount(line(2), 'height'),
+    previousHash: fromHex(line(3), hashBytes),
+    time: parseTime(line(4)),
+    treeSize: parseCount(line(5), 'tree size'),
+    root: fromBase64(line(6)),
+    bodyHash: fromHex(line(7), hashBytes),
+    groupsHash: fromHex(line(8), hashBytes),
+    entryCount: parseCount(line(9), 'entry count'),
+    epoch: parseCount(line(10), 'epoch'),
+  }
+  const exact =
+    header.root.length === hashBytes && header.height > 0 && formatBlockHeader(header) === text
+  if (!exact) throw new FormatError('the block header is not in its standard form')
+  return header
+}
+
+/** SHA-256 of the header's UTF-8 text. */
+export function blockHash(headerText: string): Uint8Array {
+  return sha256(utf8(headerText))
+}
+
+/** Whether the signature over the header is by this Ed25519 key. */
+export function verifyBlockSignature(
+  headerText: string,
+  signature: Uint8Array,
+  publicKey: Uint8Array,
+): boolean {
+  return verifySignature(signature, utf8(headerText), publicKey)
+}
+
+/** The body: for each entry its length (32 bits, big endian) and its bytes. */
+export function encodeBlockBody(entries: readonly Uint8Array[]): Uint8Array {
+  const body = new Uint8Array(entries.reduce((sum, entry) => sum + lengthBytes + entry.length, 0))
+  const view = new DataView(body.buffer)
+  let at = 0
+  for (const entry of entries) {
+    view.setUint32(at, entry.length)
+    body.set(entry, at + lengthBytes)
+    at += lengthBytes + entry.length
+  }
+  return body
+}
+
+/** The entries of a body, as views of it; throws a FormatError. */
+export function decodeBlockBody(body: Uint8Array): Uint8Array[] {
+  const view = new DataView(body.buffer, body.byteOffset, body.byteLength)
+  const entries: Uint8Array[] = []
+  let at = 0
+  while (at < body.length) {
+    const start = at + lengthBytes
+    const end = start > body.length ? Number.POSITIVE_INFINITY : start + view.getUint32(at)
+    if (end > body.length)
+      throw new FormatError(`the block's body ends inside entry ${entries.length}`)
+    entries.push(body.subarray(start, end))
+    at = end
+  }
+  return entries
+}
+
+/**
+ * The sequences at which the groups of a block start (a group is what one call appended), each as 32 bits,
+ * big endian; the header holds their hash, so the grouping is as fixed as the entries.
+ */
+export function groupStartsBytes(groupStarts: readonly number[]): Uint8Array {
+  const view = new DataView(new ArrayBuffer(groupStarts.length * lengthBytes))
+  groupStarts.forEach((start, index) => {
+    view.setUint32(index * lengthBytes, start)
+  })
+  return new Uint8Array(view.buffer)
+}
+
+function isoTime(time: number): string {
+  return new Date(time).toISOString()
+}
+
+function parseTime(text: string): number {
+  const time = Date.parse(text)
+  if (Number.isNaN(time)) throw new FormatError("the block's time must be ISO 8601")
+  return time
+}

@@ -1,0 +1,43 @@
+import { FormatError, fromUtf8, utf8 } from './bytes.ts'
+import { isFields, parseJson } from './fields.ts'
+
+export type Json =
+  | string
+  | number
+  | boolean
+  | null
+  | readonly Json[]
+  | { readonly [name: string]: Json }
+
+/** What an entry is about; `type` is its first member. No member may be undefined. */
+export type EntryHeader = { readonly type: string; readonly [name: string]: Json }
+
+export type Entry = { readonly header: EntryHeader; readonly body: string }
+
+/**
+ * An entry as text: one line of JSON (the header, as JSON.stringify writes it), a line feed, and the body
+ * exactly as it was sent (possibly empty). Its UTF-8 bytes are what the tree's leaf is made over.
+ */
+export function entryText(header: EntryHeader, body: string): string {
+  return `${JSON.stringify(header)}\n${body}`
+}
+
+/** The leaf input: `entryText` as UTF-8. */
+export function encodeEntry(header: EntryHeader, body: string): Uint8Array {
+  return utf8(entryText(header, body))
+}
+
+/** Throws a FormatError where the bytes are not an entry. */
+export function decodeEntry(bytes: Uint8Array): Entry {
+  const text = fromUtf8(bytes)
+  const lineEnd = text.indexOf('\n')
+  if (lineEnd < 0) throw new FormatError('an entry has a header line')
+  const header = parseJson(text.slice(0, lineEnd), "the entry's header")
+  if (!isHeader(header))
+    throw new FormatError("an entry's header is an object whose first member is a string `type`")
+  return { header, body: text.slice(lineEnd + 1) }
+}
+
+function isHeader(value: unknown): value is EntryHeader {
+  return isFields(value) && Object.keys(value)[0] === 'type' && typeof value.type === 'string'
+}

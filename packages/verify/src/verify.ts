@@ -1,0 +1,43 @@
+import { FormatError } from './bytes.ts'
+import type { Check } from './check.ts'
+import { type Fields, fieldOf, isFields, parseJson } from './fields.ts'
+import { readRecordProof, recordProofType, verifyRecordProof } from './proof.ts'
+import { type ReceiptOptions, receiptType, verifyReceipt } from './receipt.ts'
+
+export type Verdict = {
+  /** The document's own `type`. */
+  readonly type: string
+  /** Whether every check is ok. */
+  readonly ok: boolean
+  readonly checks: readonly Check[]
+}
+
+/**
+ * Verifies a proof or a receipt, whichever the text is. A document of the right type and the wrong form fails
+ * its check `format`; a text that is no document of ours throws a FormatError that says so.
+ */
+export function verifyDocument(text: string, options: ReceiptOptions = {}): Verdict {
+  const document = parseJson(text, 'the document')
+  const type = isFields(document) ? fieldOf(document, 'type') : undefined
+  if (!isFields(document) || typeof type !== 'string') {
+    throw new FormatError('the document is not a JSON object with a `type`')
+  }
+  const checks = checksOf(type, document, options)
+  return { type, ok: checks.every((each) => each.ok), checks }
+}
+
+function checksOf(type: string, document: Fields, options: ReceiptOptions): Check[] {
+  if (type !== recordProofType && type !== receiptType) {
+    throw new FormatError(
+      `documents of type "${type}" are not known here; known are ${recordProofType} and ${receiptType}`,
+    )
+  }
+  try {
+    return type === receiptType
+      ? verifyReceipt(document, options)
+      : verifyRecordProof(readRecordProof(document), options)
+  } catch (error) {
+    if (error instanceof FormatError) return [{ name: 'format', ok: false, detail: error.message }]
+    throw error
+  }
+}

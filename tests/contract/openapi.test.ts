@@ -1,0 +1,43 @@
+import { readFileSync } from 'node:fs'
+import { Validator } from '@seriousme/openapi-schema-validator'
+import { interfaceVersion, tollbase } from '@tollbase/contract/contract'
+import { openapi } from '@tollbase/contract/openapi'
+import { describe, expect, test } from 'vitest'
+
+const document = openapi(tollbase, { version: interfaceVersion })
+
+describe('the interface description', () => {
+  test('is a valid OpenAPI 3.1 document', async () => {
+    const result = await new Validator().validate(structuredClone(document))
+    expect(result.errors).toBeUndefined()
+    expect(result.valid).toBe(true)
+  })
+
+  test('holds every operation of the contract exactly once', () => {
+    const described = Object.values(document.paths).flatMap((path) =>
+      Object.values(path).map((operation) => operation.operationId),
+    )
+    expect(described.toSorted()).toEqual(Object.keys(tollbase).toSorted())
+  })
+
+  test('refers only to components that are there', () => {
+    const text = JSON.stringify(document)
+    const references = new Set(
+      [...text.matchAll(/"#\/components\/(\w+)\/(\w+)"/g)].map((m) => m[0]),
+    )
+    expect(references.size).toBeGreaterThan(5)
+    for (const reference of references) {
+      const [, , kind = '', name = ''] = reference.slice(1, -1).split('/')
+      const group: Readonly<Record<string, unknown>> =
+        kind in document.components
+          ? document.components[kind as keyof typeof document.components]
+          : {}
+      expect(group[name], reference).toBeDefined()
+    }
+  })
+
+  test('docs/openapi.json is this description; `npm run openapi` writes it anew', () => {
+    const file = new URL('../../docs/openapi.json', import.meta.url)
+    expect(JSON.parse(readFileSync(file, 'utf8'))).toEqual(JSON.parse(JSON.stringify(document)))
+  })
+})

@@ -1,0 +1,239 @@
+import { readFileSync } from 'node:fs'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { buildSmallHouse, type SmallHouse, type Tool } from './small-house.ts'
+
+/** A house in which every checker is content. */
+const sound = {
+  'rooms.js': roomsWithDomains('{ shop: [] }'),
+  'packages/contract/src/unit.ts': "export const unit = 'dollar'\n",
+  'packages/verify/src/same.ts': 'export const same = (a: string, b: string): boolean => a === b\n',
+  'packages/server/src/base/price.ts': `import { unit } from '@tollbase/contract/unit'
+
+export const price = (amount: bigint): string => \`\${amount} \${unit}\`
+`,
+  'packages/server/src/domains/shop/shelf.ts': "export const shelf = ['bread']\n",
+  'packages/server/src/domains/shop/shop.ts': `import { price } from '../../base/price.ts'
+import { shelf } from './shelf.ts'
+
+export const offer = (): string => \`\${shelf.join()}: \${price(1n)}\`
+`,
+  'packages/server/src/main.ts': `import { same } from '@tollbase/verify/same'
+import { offer } from './domains/shop/shop.ts'
+
+export const main = (): boolean => same(offer(), offer())
+`,
+  'packages/server/src/main.test.ts': `import { expect, test } from 'vitest'
+import { main } from './main.ts'
+
+test('the offer is stable', () => expect(main()).toBe(true))
+`,
+}
+
+type Plant = { readonly says: string; readonly path: string; readonly text: string }
+
+const server = 'packages/server/src'
+
+const plants: Readonly<Record<Tool, readonly Plant[]>> = {
+  lint: [
+    {
+      says: 'lint/suspicious/noExplicitAny',
+      path: `${server}/base/a.ts`,
+      text: 'export const a = (b: any) => b\n',
+    },
+    {
+      says: 'lint/style/noNonNullAssertion',
+      path: `${server}/base/a.ts`,
+      text: 'export const a = (b: string | null) => b!.length\n',
+    },
+    {
+      says: 'lint/style/noEnum',
+      path: `${server}/base/a.ts`,
+      text: 'export enum A {\n  B = 1,\n}\n',
+    },
+    { says: 'lint/style/noDefaultExport', path: `${server}/base/a.ts`, text: 'export default 1\n' },
+    {
+      says: 'lint/style/useConsistentTypeDefinitions',
+      path: `${server}/base/a.ts`,
+      text: 'export interface A {\n  b: string\n}\n',
+    },
+    {
+      says: 'lint/style/noProcessEnv',
+      path: `${server}/base/a.ts`,
+      text: "import process from 'node:process'\n\nexport const a = process.env.A\n",
+    },
+    {
+      says: 'lint/style/noRestrictedGlobals',
+      path: `${server}/base/a.ts`,
+      text: 'export const a = setTimeout\n',
+    },
+    {
+      says: 'Time comes from the world',
+      path: `${server}/base/a.ts`,
+      text: 'export const a = new Date()\n',
+    },
+    {
+      says: 'Time comes from the world',
+      path: 'packages/verify/src/a.ts',
+      text: 'export const a = Date.now()\n',
+    },
+    {
+      says: 'Randomness comes from the world',
+      path: `${server}/base/a.ts`,
+      text: 'export const a = Math.random()\n',
+    },
+    {
+      says: 'lint/correctness/noNodejsModules',
+      path: 'packages/verify/src/a.ts',
+      text: "import { readFileSync } from 'node:fs'\n\nexport const a = readFileSync\n",
+    },
+    {
+      says: 'lint/performance/noBarrelFile',
+      path: `${server}/base/a.ts`,
+      text: "export { price } from './price.ts'\n",
+    },
+    {
+      says: 'lint/complexity/useMaxParams',
+      path: `${server}/base/a.ts`,
+      text: 'export const a = (b: 1, c: 1, d: 1, e: 1) => [b, c, d, e]\n',
+    },
+    {
+      says: 'lint/complexity/noExcessiveLinesPerFunction',
+      path: `${server}/base/a.ts`,
+      text: `export function a(b: string[]) {\n${"  b.push('')\n".repeat(70)}  return b\n}\n`,
+    },
+    {
+      says: 'lint/style/noExcessiveLinesPerFile',
+      path: `${server}/base/a.ts`,
+      text: `${'// a line\n'.repeat(401)}export const a = 1\n`,
+    },
+    {
+      says: 'lint/style/useFilenamingConvention',
+      path: `${server}/base/badName.ts`,
+      text: 'export const a = 1\n',
+    },
+    {
+      says: 'lint/nursery/noFloatingPromises',
+      path: `${server}/base/a.ts`,
+      text: "const late = async () => 'b'\n\nexport function a() {\n  late()\n}\n",
+    },
+    {
+      says: 'lint/suspicious/noFocusedTests',
+      path: `${server}/base/a.test.ts`,
+      text: "import { test } from 'vitest'\n\ntest.only('a', () => {})\n",
+    },
+    {
+      says: 'lint/suspicious/noSkippedTests',
+      path: `${server}/base/a.test.ts`,
+      text: "import { test } from 'vitest'\n\ntest.skip('a', () => {})\n",
+    },
+    { says: 'format', path: `${server}/base/a.ts`, text: 'export const a = "b";\n' },
+  ],
+  types: [
+    { says: 'TS2322', path: `${server}/base/a.ts`, text: "export const a: number = 'b'\n" },
+    {
+      says: 'TS2532',
+      path: `${server}/base/a.ts`,
+      text: 'export const a = (b: string[]) => b[0].length\n',
+    },
+    {
+      says: 'TS2375',
+      path: `${server}/base/a.ts`,
+      text: 'export const a: { b?: string } = { b: undefined as string | undefined }\n',
+    },
+    { says: 'TS1294', path: `${server}/base/a.ts`, text: 'export enum A {\n  B = 1,\n}\n' },
+  ],
+  rooms: [
+    {
+      says: 'contract-imports',
+      path: 'packages/contract/src/a.ts',
+      text: "import { same } from '@tollbase/verify/same'\n\nexport const a = same\n",
+    },
+    {
+      says: 'base-imports',
+      path: `${server}/base/a.ts`,
+      text: "import type { main } from '../main.ts'\n\nexport type A = typeof main\n",
+    },
+    {
+      says: 'shop-front-door',
+      path: `${server}/app.ts`,
+      text: "import { shelf } from './domains/shop/shelf.ts'\n\nexport const a = shelf\n",
+    },
+    {
+      says: 'bank-domain-edges',
+      path: `${server}/domains/bank/bank.ts`,
+      text: "import { offer } from '../shop/shop.ts'\n\nexport const a = offer\n",
+    },
+    {
+      says: 'no-cycles',
+      path: `${server}/domains/shop/shelf.ts`,
+      text: "import { offer } from './shop.ts'\n\nexport const shelf = [String(offer)]\n",
+    },
+    {
+      says: 'no-unresolved',
+      path: `${server}/base/a.ts`,
+      text: "import { a } from './nowhere.ts'\n\nexport const b = a\n",
+    },
+    { says: 'no-test-imports', path: `${server}/app.ts`, text: "import './main.test.ts'\n" },
+    { says: 'no-room', path: `${server}/attic/a.ts`, text: 'export const a = 1\n' },
+    {
+      says: 'not-read',
+      path: 'scripts/check-rooms.mjs',
+      text: repositoryFile('scripts/check-rooms.mjs').replace(
+        'cruise(roots,',
+        "cruise(['scripts'],",
+      ),
+    },
+    { says: 'domain-unknown', path: 'rooms.js', text: roomsWithDomains('{ nobody: [] }') },
+    { says: 'domain-cycle', path: 'rooms.js', text: roomsWithDomains("{ shop: ['shop'] }") },
+  ],
+  dead: [
+    { says: 'Unused exports', path: `${server}/base/a.ts`, text: 'export const unusedByAll = 1\n' },
+    {
+      says: 'Unlisted dependencies',
+      path: `${server}/base/a.test.ts`,
+      text: "import 'left-pad'\n",
+    },
+    {
+      says: 'Unresolved imports',
+      path: `${server}/base/a.test.ts`,
+      text: "import './nowhere.ts'\n",
+    },
+  ],
+}
+
+describe.each(Object.keys(plants) as Tool[])('%s', (tool) => {
+  let house: SmallHouse
+  beforeAll(() => {
+    house = buildSmallHouse()
+    house.write(sound)
+  })
+  afterAll(() => house.end())
+
+  test('passes a sound house', async () => {
+    const { passed, output } = await house.run(tool)
+    expect(passed, output).toBe(true)
+  })
+
+  test.each(plants[tool])('fails by name: $says', async ({ says, path, text }) => {
+    const restore = house.plant(path, text)
+    const outcome = await house.run(tool)
+    restore()
+    expect(outcome.output).toContain(says)
+    expect(outcome.passed).toBe(false)
+  })
+
+  test('passes again when nothing is wrong', async () => {
+    const { passed, output } = await house.run(tool)
+    expect(passed, output).toBe(true)
+  })
+})
+
+function repositoryFile(path: string): string {
+  return readFileSync(new URL(`../../${path}`, import.meta.url), 'utf8')
+}
+
+/** The repository's table of rooms, with a table of domains that fits the small house. */
+function roomsWithDomains(domains: string): string {
+  const rooms = repositoryFile('rooms.js').replace('export const domains', 'const otherDomains')
+  return `${rooms}\nexport const domains = ${domains}\n`
+}
