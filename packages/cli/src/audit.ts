@@ -1,13 +1,17 @@
 import { audit } from '@tollbase/server/app-audit'
 import { readConfig } from '@tollbase/server/config'
 import type { Command } from 'commander'
-import { maintenance, maintenanceOptions, type MaintenanceFlags } from './maintenance.ts'
+import { type MaintenanceFlags, maintenance, maintenanceOptions } from './maintenance.ts'
 
 /** `tollbase audit`: exit 0 equal, 1 different, 2 could not run. */
 export function auditCommand(program: Command, finish: (code: number) => void): void {
   maintenanceOptions(program.command('audit'))
-    .description('recompute every hash, root, table, balance and receipt from the entries, and compare')
+    .description(
+      'recompute every hash, root, table, balance and receipt from the entries, and compare',
+    )
     .action(async (flags: MaintenanceFlags) =>
-      finish(await maintenance(flags, (progress) => audit(readConfig(flags, process.env), progress))),
+      finish(
+        await maintenance(flags, (progress) => audit(readConfig(flags, process.env), progress)),
+      ),
     )
 }

@@ -14,12 +14,15 @@ export async function main(args: readonly string[]): Promise<number> {
     code = value
   }
   const program = new Command('tollbase')
-    .description('Store data on a chain of your own, charge for it over HTTP 402, prove every answer.')
+    .description(
+      'Store data on a chain of your own, charge for it over HTTP 402, prove every answer.',
+    )
     .version('0.1.0')
     .exitOverride()
     .showHelpAfterError('(tollbase --help lists the commands)')
     .showSuggestionAfterError()
-  for (const add of [serveCommand, demoCommand, verifyCommand, auditCommand, rebuildCommand]) add(program, finish)
+  for (const add of [serveCommand, demoCommand, verifyCommand, auditCommand, rebuildCommand])
+    add(program, finish)
   try {
     await program.parseAsync([...args], { from: 'user' })
     return code

@@ -8,7 +8,11 @@ export type MaintenanceFlags = Flags & { readonly json?: boolean }
 type Report = {
   readonly equal: boolean
   readonly difference?: Readonly<Record<string, unknown>>
-  readonly chains: readonly { readonly chain: string; readonly blocks: number; readonly entries: number }[]
+  readonly chains: readonly {
+    readonly chain: string
+    readonly blocks: number
+    readonly entries: number
+  }[]
 }
 
 export function maintenanceOptions(command: Command): Command {
@@ -44,7 +48,11 @@ function print(report: Report): void {
   for (const { chain, blocks, entries } of report.chains) {
     console.log(`${chain}: ${blocks} blocks, ${entries} entries`)
   }
-  if (report.equal) return console.log('equal')
+  if (report.equal) {
+    console.log('equal')
+    return
+  }
   console.log('DIFFERENT; the first difference:')
-  for (const [name, value] of Object.entries(report.difference ?? {})) console.log(`  ${name}: ${String(value)}`)
+  for (const [name, value] of Object.entries(report.difference ?? {}))
+    console.log(`  ${name}: ${String(value)}`)
 }

@@ -1,13 +1,15 @@
 import { rebuild } from '@tollbase/server/app-rebuild'
 import { readConfig } from '@tollbase/server/config'
 import type { Command } from 'commander'
-import { maintenance, maintenanceOptions, type MaintenanceFlags } from './maintenance.ts'
+import { type MaintenanceFlags, maintenance, maintenanceOptions } from './maintenance.ts'
 
 /** `tollbase rebuild`: makes every projected table anew from the entries. */
 export function rebuildCommand(program: Command, finish: (code: number) => void): void {
   maintenanceOptions(program.command('rebuild'))
     .description('make every table anew from the entries of the chains (with the service stopped)')
     .action(async (flags: MaintenanceFlags) =>
-      finish(await maintenance(flags, (progress) => rebuild(readConfig(flags, process.env), progress))),
+      finish(
+        await maintenance(flags, (progress) => rebuild(readConfig(flags, process.env), progress)),
+      ),
     )
 }

@@ -5,7 +5,10 @@ import type { Command } from 'commander'
 /** `tollbase serve`, and `tollbase dev`, which is the same with a devnet. */
 export function serveCommand(program: Command, finish: (code: number) => void): void {
   const run = async (flags: Flags) => {
-    const output = { line: (text: string) => console.log(text), error: (text: string) => console.error(text) }
+    const output = {
+      line: (text: string) => console.log(text),
+      error: (text: string) => console.error(text),
+    }
     finish(await serve(readConfig(flags, process.env), output))
   }
   withServeOptions(program.command('serve'))
@@ -13,7 +16,9 @@ export function serveCommand(program: Command, finish: (code: number) => void): 
     .option('--devnet', 'with a local EVM chain, a test dollar and a faucet')
     .action(run)
   withServeOptions(program.command('dev'))
-    .description('start the service with a local EVM chain, a test dollar and a faucet (serve --devnet)')
+    .description(
+      'start the service with a local EVM chain, a test dollar and a faucet (serve --devnet)',
+    )
     .action((flags: Flags) => run({ ...flags, devnet: true }))
 }
 
@@ -23,7 +28,10 @@ function withServeOptions(command: Command): Command {
     .option('--port <port>', 'port to listen on, 0 for any (TOLLBASE_PORT, 9092)')
     .option('--data-dir <folder>', 'where data is kept (TOLLBASE_DATA_DIR, ./tollbase-data)')
     .option('--database-url <url>', 'a PostgreSQL server instead of our own (DATABASE_URL)')
-    .option('--operator-key <key>', 'the operator\'s key (TOLLBASE_OPERATOR_KEY; made at the first start)')
+    .option(
+      '--operator-key <key>',
+      "the operator's key (TOLLBASE_OPERATOR_KEY; made at the first start)",
+    )
     .option('--public-url <url>', 'where buyers reach the service')
     .option('--config <file>', 'configuration file (tollbase.config.json)')
 }

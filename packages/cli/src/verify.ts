@@ -11,8 +11,14 @@ export function verifyCommand(program: Command, finish: (code: number) => void):
     .command('verify')
     .description('check a receipt or a proof offline')
     .argument('<file>', 'JSON file: a receipt, a record proof or a checkpoint')
-    .option('--key <vkey>', "the service's public key, from a place you trust (GET /.well-known/tollbase)")
-    .option('--reply <file>', 'the answer that was bought, byte for byte, to compare with the receipt')
+    .option(
+      '--key <vkey>',
+      "the service's public key, from a place you trust (GET /.well-known/tollbase)",
+    )
+    .option(
+      '--reply <file>',
+      'the answer that was bought, byte for byte, to compare with the receipt',
+    )
     .option('--json', 'print the result as JSON')
     .action(async (file: string, options: Options) => finish(await verify(file, options)))
 }
@@ -24,7 +30,8 @@ async function verify(file: string, options: Options): Promise<number> {
     const result = verifyDocument(text, { trustedKey: options.key, reply })
     if (options.json === true) console.log(JSON.stringify(result, null, 2))
     else {
-      for (const check of result.checks) console.log(`${check.ok ? '✓' : '✗'} ${check.name}: ${check.detail}`)
+      for (const check of result.checks)
+        console.log(`${check.ok ? '✓' : '✗'} ${check.name}: ${check.detail}`)
       console.log(result.ok ? `${file}: valid` : `${file}: NOT valid`)
     }
     return result.ok ? 0 : 1

@@ -32,7 +32,8 @@ export const applications = contract({
     path: '/api/apps',
     area: 'Applications',
     summary: 'Create an application and its first key',
-    description: 'Asked by the operator, or signed by a wallet, which becomes the owner. The key is shown this once.',
+    description:
+      'Asked by the operator, or signed by a wallet, which becomes the owner. The key is shown this once.',
     access: 'owner',
     status: 201,
     body: Type.Object(
@@ -119,4 +120,3 @@ export const applications = contract({
     errors: ['APPLICATION_NOT_FOUND'],
   },
 })
-

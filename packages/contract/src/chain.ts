@@ -14,7 +14,14 @@ export const chain = contract({
     summary: "The newest signed checkpoint of an application's chain (C2SP form)",
     access: 'public',
     params: ChainParams,
-    reply: Type.Object({ origin: Type.String(), size: Type.Integer(), root: Type.String(), height: Type.Integer(), checkpoint: Type.String(), key: Type.String() }),
+    reply: Type.Object({
+      origin: Type.String(),
+      size: Type.Integer(),
+      root: Type.String(),
+      height: Type.Integer(),
+      checkpoint: Type.String(),
+      key: Type.String(),
+    }),
     errors: ['APPLICATION_NOT_FOUND'],
   },
   getBlock: {
@@ -47,7 +54,14 @@ export const chain = contract({
     access: 'public',
     params: ChainParams,
     query: Type.Object({ height: Whole, sequence: Whole }),
-    reply: Type.Object({ height: Type.Integer(), sequence: Type.Integer(), leaf_index: Type.Integer(), leaf_hash: Type.String(), inclusion: Type.Object({}, open), checkpoint: Type.String() }),
+    reply: Type.Object({
+      height: Type.Integer(),
+      sequence: Type.Integer(),
+      leaf_index: Type.Integer(),
+      leaf_hash: Type.String(),
+      inclusion: Type.Object({}, open),
+      checkpoint: Type.String(),
+    }),
     errors: ['APPLICATION_NOT_FOUND', 'NO_CHAIN_ENTRY'],
   },
   getConsistencyProof: {
@@ -58,7 +72,11 @@ export const chain = contract({
     access: 'public',
     params: ChainParams,
     query: Type.Object({ from: Whole, to: Whole }),
-    reply: Type.Object({ from: Type.Integer(), to: Type.Integer(), hashes: Type.Array(Type.String()) }),
+    reply: Type.Object({
+      from: Type.Integer(),
+      to: Type.Integer(),
+      hashes: Type.Array(Type.String()),
+    }),
     errors: ['APPLICATION_NOT_FOUND'],
   },
 })

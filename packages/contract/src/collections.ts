@@ -1,7 +1,18 @@
 import { Type } from 'typebox'
 import { limits } from './limits.ts'
 import { contract } from './route.ts'
-import { AppParams, Atomic, AtomicInput, CollectionParams, Name, Nullable, OneOf, open, Success, Time } from './schemas.ts'
+import {
+  AppParams,
+  Atomic,
+  AtomicInput,
+  CollectionParams,
+  Name,
+  Nullable,
+  OneOf,
+  open,
+  Success,
+  Time,
+} from './schemas.ts'
 
 export const Price = Type.Object(
   {
@@ -9,31 +20,49 @@ export const Price = Type.Object(
     per_row: Type.Optional(Nullable(AtomicInput)),
     per_kb: Type.Optional(Nullable(AtomicInput)),
   },
-  { $id: 'Price', additionalProperties: false, description: 'Atomic units per access, per row returned, per 1,024 bytes returned' },
+  {
+    $id: 'Price',
+    additionalProperties: false,
+    description: 'Atomic units per access, per row returned, per 1,024 bytes returned',
+  },
 )
 
-const FieldList = Type.Array(Type.String({ minLength: 1, maxLength: limits.fieldPathCharsMax }), { maxItems: 500 })
+const FieldList = Type.Array(Type.String({ minLength: 1, maxLength: limits.fieldPathCharsMax }), {
+  maxItems: 500,
+})
 
 /** The shape that is understood; anything else is stored as sent, enforced as private and answered with `_warning`. */
 export const AccessPolicy = Type.Object(
   {
-    read: Type.Optional(Type.Union([Type.Literal('public'), Type.Literal('key'), Type.Literal('private')])),
+    read: Type.Optional(
+      Type.Union([Type.Literal('public'), Type.Literal('key'), Type.Literal('private')]),
+    ),
     price: Type.Optional(Nullable(Price)),
     preview: Type.Optional(
       Nullable(
         Type.Object(
-          { rows: Type.Integer({ minimum: 0, maximum: limits.previewRowsMax }), fields: Type.Optional(FieldList) },
+          {
+            rows: Type.Integer({ minimum: 0, maximum: limits.previewRowsMax }),
+            fields: Type.Optional(FieldList),
+          },
           { additionalProperties: false },
         ),
       ),
     ),
     derive: Type.Optional(
-      Type.Union([Type.Literal('deny'), Type.Object({ per_access: AtomicInput }, { additionalProperties: false })]),
+      Type.Union([
+        Type.Literal('deny'),
+        Type.Object({ per_access: AtomicInput }, { additionalProperties: false }),
+      ]),
     ),
     offered: Type.Optional(
       Nullable(
         Type.Object(
-          { select: Type.Optional(FieldList), filter: Type.Optional(FieldList), sort: Type.Optional(FieldList) },
+          {
+            select: Type.Optional(FieldList),
+            filter: Type.Optional(FieldList),
+            sort: Type.Optional(FieldList),
+          },
           { additionalProperties: false },
         ),
       ),
@@ -133,7 +162,10 @@ export const collections = contract({
     summary: 'Delete a collection; its entries stay in the chain',
     access: 'Admin',
     params: CollectionParams,
-    body: Type.Object({ force: Type.Optional(Type.Boolean()), cascade: Type.Optional(Type.Boolean()) }, open),
+    body: Type.Object(
+      { force: Type.Optional(Type.Boolean()), cascade: Type.Optional(Type.Boolean()) },
+      open,
+    ),
     bodyOptional: true,
     reply: Success,
     errors: ['COLLECTION_NOT_FOUND'],

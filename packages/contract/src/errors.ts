@@ -27,9 +27,15 @@ export const errors = {
   APPLICATION_EXISTS: { status: 409, text: 'An application of this id already exists.' },
   COLLECTION_EXISTS: { status: 409, text: 'A collection of this name already exists.' },
   RECORD_EXISTS: { status: 409, text: 'A record of this key already exists.' },
-  LAST_ADMIN_KEY: { status: 409, text: 'The last Admin key cannot be revoked with a key; ask the operator or sign as the owner.' },
+  LAST_ADMIN_KEY: {
+    status: 409,
+    text: 'The last Admin key cannot be revoked with a key; ask the operator or sign as the owner.',
+  },
   PAYMENT_ALREADY_USED: { status: 409, text: 'This payment was made for another request.' },
-  PAYMENT_REPLY_GONE: { status: 410, text: 'The answer that this payment bought is no longer kept; the receipt is.' },
+  PAYMENT_REPLY_GONE: {
+    status: 410,
+    text: 'The answer that this payment bought is no longer kept; the receipt is.',
+  },
   PAYLOAD_TOO_LARGE: { status: 413, text: 'The request body is too large.' },
   RESULT_TOO_LARGE: { status: 413, text: 'The answer would be too large; give a limit.' },
   UNSUPPORTED_MEDIA_TYPE: { status: 415, text: 'The body must be JSON.' },
@@ -38,8 +44,14 @@ export const errors = {
   INTERNAL: { status: 500, text: 'Something went wrong on our side.' },
   NOT_IMPLEMENTED: { status: 501, text: 'This area is not built yet.' },
   UNAVAILABLE: { status: 503, text: 'The service cannot do this now; try again shortly.' },
-  PAYMENT_NETWORK_UNREACHABLE: { status: 503, text: 'The payment network cannot be reached; nothing was charged.' },
-  PAYMENT_PENDING: { status: 503, text: 'The payment is being settled; repeat the same request with the same payment.' },
+  PAYMENT_NETWORK_UNREACHABLE: {
+    status: 503,
+    text: 'The payment network cannot be reached; nothing was charged.',
+  },
+  PAYMENT_PENDING: {
+    status: 503,
+    text: 'The payment is being settled; repeat the same request with the same payment.',
+  },
   QUERY_TIMEOUT: { status: 503, text: 'The query took too long; narrow it or add an index.' },
 } as const satisfies Record<string, { readonly status: number; readonly text: string }>
 

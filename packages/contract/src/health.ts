@@ -5,8 +5,22 @@ import { AppParams, open } from './schemas.ts'
 const Status = Type.Object({ status: Type.String(), version: Type.String() })
 
 export const health = contract({
-  getRoot: { method: 'GET', path: '/', area: 'Health', summary: 'Say that the service is there', access: 'public', reply: Status },
-  getHealth: { method: 'GET', path: '/health', area: 'Health', summary: 'Liveness', access: 'public', reply: Status },
+  getRoot: {
+    method: 'GET',
+    path: '/',
+    area: 'Health',
+    summary: 'Say that the service is there',
+    access: 'public',
+    reply: Status,
+  },
+  getHealth: {
+    method: 'GET',
+    path: '/health',
+    area: 'Health',
+    summary: 'Liveness',
+    access: 'public',
+    reply: Status,
+  },
   postHealth: {
     method: 'POST',
     path: '/health',
@@ -34,7 +48,10 @@ export const health = contract({
     access: 'public',
     body: Type.Unknown(),
     bodyOptional: true,
-    reply: Type.Object({ name: Type.String(), version: Type.String(), interface_version: Type.String() }, open),
+    reply: Type.Object(
+      { name: Type.String(), version: Type.String(), interface_version: Type.String() },
+      open,
+    ),
   },
   getApplicationHealth: {
     method: 'GET',
@@ -43,7 +60,11 @@ export const health = contract({
     summary: 'Whether an application answers, and what it can do',
     access: 'public',
     params: AppParams,
-    reply: Type.Object({ status: Type.String(), version: Type.String(), features: Type.Array(Type.String()) }),
+    reply: Type.Object({
+      status: Type.String(),
+      version: Type.String(),
+      features: Type.Array(Type.String()),
+    }),
     errors: ['APPLICATION_NOT_FOUND'],
   },
   getMetrics: {
@@ -76,7 +97,8 @@ export const health = contract({
     method: 'GET',
     path: '/.well-known/tollbase',
     area: 'Health',
-    summary: 'The key that signs receipts and checkpoints, the payment networks, and the newest checkpoint',
+    summary:
+      'The key that signs receipts and checkpoints, the payment networks, and the newest checkpoint',
     access: 'public',
     reply: Type.Object({
       receipt_public_key: Type.String({ description: 'C2SP verifier key (ed25519)' }),

@@ -1,7 +1,17 @@
 import { Type } from 'typebox'
 import { limits } from './limits.ts'
 import { contract } from './route.ts'
-import { AppId, AppParams, appParamsWith, AtomicInput, HexHash, Nullable, OneOf, open, Time } from './schemas.ts'
+import {
+  AppId,
+  AppParams,
+  AtomicInput,
+  appParamsWith,
+  HexHash,
+  Nullable,
+  OneOf,
+  open,
+  Time,
+} from './schemas.ts'
 
 export const permissions = ['Read', 'Write', 'Admin', 'Pay'] as const
 export type Permission = (typeof permissions)[number]
@@ -43,7 +53,10 @@ const keyFields = {
   expires_at: Nullable(Time),
 }
 
-const CreatedKey = Type.Object({ key: Type.String({ description: 'shown this once' }), ...keyFields }, { $id: 'CreatedKey' })
+const CreatedKey = Type.Object(
+  { key: Type.String({ description: 'shown this once' }), ...keyFields },
+  { $id: 'CreatedKey' },
+)
 
 const KeyParams = appParamsWith({ key_hash: HexHash })
 
@@ -57,7 +70,12 @@ export const keys = contract({
     params: AppParams,
     reply: Type.Object({
       keys: Type.Array(
-        Type.Object({ ...keyFields, status: Type.String(), revoked_at: Nullable(Time), last_used_at: Nullable(Time) }),
+        Type.Object({
+          ...keyFields,
+          status: Type.String(),
+          revoked_at: Nullable(Time),
+          last_used_at: Nullable(Time),
+        }),
       ),
     }),
     errors: ['APPLICATION_NOT_FOUND'],
@@ -79,7 +97,8 @@ export const keys = contract({
     method: 'POST',
     path: '/api/apps/:app/regenerate-key',
     area: 'API Keys',
-    summary: 'Replace the key of a name (`default` when none is given); the old one is dead at once',
+    summary:
+      'Replace the key of a name (`default` when none is given); the old one is dead at once',
     access: 'Admin',
     status: 201,
     params: AppParams,
@@ -96,11 +115,20 @@ export const keys = contract({
     access: 'Admin',
     params: KeyParams,
     body: Type.Object(
-      { overlap_seconds: Type.Optional(Type.Integer({ minimum: 0, maximum: limits.keyOverlapSecondsMax })) },
+      {
+        overlap_seconds: Type.Optional(
+          Type.Integer({ minimum: 0, maximum: limits.keyOverlapSecondsMax }),
+        ),
+      },
       { additionalProperties: false },
     ),
     bodyOptional: true,
-    reply: Type.Object({ key: Type.String(), key_hash: HexHash, old_key_hash: HexHash, old_valid_until: Time }),
+    reply: Type.Object({
+      key: Type.String(),
+      key_hash: HexHash,
+      old_key_hash: HexHash,
+      old_valid_until: Time,
+    }),
     errors: ['APPLICATION_NOT_FOUND', 'KEY_NOT_FOUND', 'CONFLICT'],
   },
   revokeKey: {

@@ -3,12 +3,21 @@ import { contract } from './route.ts'
 import { Address, AppParams, AtomicInput, Nullable, open, PageQuery, Time } from './schemas.ts'
 
 const Facilitate = Type.Object(
-  { x402Version: Type.Integer(), paymentPayload: Type.Object({}, open), paymentRequirements: Type.Object({}, open) },
+  {
+    x402Version: Type.Integer(),
+    paymentPayload: Type.Object({}, open),
+    paymentRequirements: Type.Object({}, open),
+  },
   open,
 )
 
 const Wallet = Type.Object(
-  { available: Type.String(), pending: Type.String(), currency: Type.String(), decimals: Type.Integer() },
+  {
+    available: Type.String(),
+    pending: Type.String(),
+    currency: Type.String(),
+    decimals: Type.Integer(),
+  },
   { $id: 'Wallet', description: 'Balances in atomic units' },
 )
 
@@ -38,16 +47,25 @@ export const payments = contract({
     area: 'Payment verification and settlement',
     summary: 'The payment kinds that are accepted (x402 facilitator form)',
     access: 'public',
-    reply: Type.Object({ kinds: Type.Array(Type.Object({}, open)), extensions: Type.Array(Type.String()), signers: Type.Object({}, open) }),
+    reply: Type.Object({
+      kinds: Type.Array(Type.Object({}, open)),
+      extensions: Type.Array(Type.String()),
+      signers: Type.Object({}, open),
+    }),
   },
   verifyPayment: {
     method: 'POST',
     path: '/api/payments/verify',
     area: 'Payment verification and settlement',
-    summary: 'Whether a payment would be accepted for requirements of this service; nothing is charged',
+    summary:
+      'Whether a payment would be accepted for requirements of this service; nothing is charged',
     access: 'public',
     body: Facilitate,
-    reply: Type.Object({ isValid: Type.Boolean(), invalidReason: Type.Optional(Type.String()), payer: Type.Optional(Type.String()) }),
+    reply: Type.Object({
+      isValid: Type.Boolean(),
+      invalidReason: Type.Optional(Type.String()),
+      payer: Type.Optional(Type.String()),
+    }),
     errors: ['PAYMENT_MALFORMED', 'PAYMENT_NETWORK_UNREACHABLE'],
   },
   settlePayment: {
@@ -57,8 +75,22 @@ export const payments = contract({
     summary: "Settle a payment to this service: the amount is deposited to the payer's balance",
     access: 'public',
     body: Facilitate,
-    reply: Type.Object({ success: Type.Boolean(), transaction: Type.String(), network: Type.String(), payer: Type.Optional(Type.String()), errorReason: Type.Optional(Type.String()) }, open),
-    errors: ['PAYMENT_MALFORMED', 'PAYMENT_PENDING', 'PAYMENT_ALREADY_USED', 'PAYMENT_NETWORK_UNREACHABLE'],
+    reply: Type.Object(
+      {
+        success: Type.Boolean(),
+        transaction: Type.String(),
+        network: Type.String(),
+        payer: Type.Optional(Type.String()),
+        errorReason: Type.Optional(Type.String()),
+      },
+      open,
+    ),
+    errors: [
+      'PAYMENT_MALFORMED',
+      'PAYMENT_PENDING',
+      'PAYMENT_ALREADY_USED',
+      'PAYMENT_NETWORK_UNREACHABLE',
+    ],
   },
   getPayment: {
     method: 'GET',
@@ -96,7 +128,8 @@ export const wallets = contract({
     method: 'GET',
     path: '/api/wallets/:address/entries',
     area: 'Wallet',
-    summary: "The movements on a payer's balance, newest first (signed by the address, or the operator)",
+    summary:
+      "The movements on a payer's balance, newest first (signed by the address, or the operator)",
     access: 'owner',
     params: AddressParams,
     query: PageQuery,
@@ -160,7 +193,10 @@ export const devnet = contract({
     area: 'Wallet',
     summary: 'Test dollars of the local devnet (only with --devnet)',
     access: 'public',
-    body: Type.Object({ address: Address, amount: Type.Optional(AtomicInput) }, { additionalProperties: false }),
+    body: Type.Object(
+      { address: Address, amount: Type.Optional(AtomicInput) },
+      { additionalProperties: false },
+    ),
     reply: Type.Object({ tx_hash: Type.String(), balance: Type.String() }),
     errors: ['ROUTE_NOT_FOUND', 'PAYMENT_NETWORK_UNREACHABLE'],
   },

@@ -69,7 +69,15 @@ export const pricing = contract({
       },
       open,
     ),
-    reply: Type.Object({ type: Type.String(), total_cost: Type.Number(), total_cost_atomic: Type.String(), currency: Type.String() }, open),
+    reply: Type.Object(
+      {
+        type: Type.String(),
+        total_cost: Type.Number(),
+        total_cost_atomic: Type.String(),
+        currency: Type.String(),
+      },
+      open,
+    ),
     errors: ['APPLICATION_NOT_FOUND', 'COLLECTION_NOT_FOUND'],
   },
 })

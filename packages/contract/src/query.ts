@@ -24,7 +24,11 @@ export const query = contract({
         sortDirection: Type.Optional(Nullable(Type.String())),
         include_history: Type.Optional(Nullable(Type.Boolean())),
         max_kb: Type.Optional(
-          Type.Integer({ minimum: 1, maximum: limits.paidResultBytesMax / 1024, description: 'bounds the answer, and the quote, of a read that is sold by the KB' }),
+          Type.Integer({
+            minimum: 1,
+            maximum: limits.paidResultBytesMax / 1024,
+            description: 'bounds the answer, and the quote, of a read that is sold by the KB',
+          }),
         ),
       },
       open,
@@ -37,6 +41,16 @@ export const query = contract({
       as_of: AsOf,
       truncated: Type.Optional(Type.Boolean()),
     }),
-    errors: ['APPLICATION_NOT_FOUND', 'COLLECTION_NOT_FOUND', 'PAYMENT_REQUIRED', 'FIELD_NOT_OFFERED', 'RESULT_TOO_LARGE', 'QUERY_TIMEOUT', 'PAYMENT_ALREADY_USED', 'PAYMENT_PENDING', 'NOT_IMPLEMENTED'],
+    errors: [
+      'APPLICATION_NOT_FOUND',
+      'COLLECTION_NOT_FOUND',
+      'PAYMENT_REQUIRED',
+      'FIELD_NOT_OFFERED',
+      'RESULT_TOO_LARGE',
+      'QUERY_TIMEOUT',
+      'PAYMENT_ALREADY_USED',
+      'PAYMENT_PENDING',
+      'NOT_IMPLEMENTED',
+    ],
   },
 })

@@ -40,7 +40,10 @@ export const HexHash = Type.String({ pattern: '^[0-9a-f]{64}$' })
 
 export const AsOf = Type.Object(
   { block_height: Type.Integer(), sequence: Type.Integer() },
-  { $id: 'AsOf', description: "The position in the application's chain that the answer was read at" },
+  {
+    $id: 'AsOf',
+    description: "The position in the application's chain that the answer was read at",
+  },
 )
 
 export const ErrorBody = Type.Object(
@@ -54,9 +57,13 @@ export const ErrorBody = Type.Object(
 )
 
 export const AppParams = Type.Object({ app: AppId })
-export const CollectionParams = Type.Object({ app: AppId, collection: Type.String({ minLength: 1, maxLength: 128 }) })
+export const CollectionParams = Type.Object({
+  app: AppId,
+  collection: Type.String({ minLength: 1, maxLength: 128 }),
+})
 
-export const appParamsWith = <P extends TProperties>(more: P) => Type.Object({ app: AppId, ...more })
+export const appParamsWith = <P extends TProperties>(more: P) =>
+  Type.Object({ app: AppId, ...more })
 
 export const Success = Type.Object({ success: Type.Boolean(), message: Type.String() })
 

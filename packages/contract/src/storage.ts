@@ -1,7 +1,7 @@
 import { Type } from 'typebox'
 import { limits } from './limits.ts'
 import { contract } from './route.ts'
-import { AppParams, appParamsWith, AsOf, Nullable, open, Time } from './schemas.ts'
+import { AppParams, AsOf, appParamsWith, Nullable, open, Time } from './schemas.ts'
 
 const RecordParams = appParamsWith({
   collection: Type.String({ minLength: 1, maxLength: 128 }),
@@ -11,7 +11,9 @@ const RecordParams = appParamsWith({
 const StoredRecord = Type.Object(
   {
     id: Type.String(),
-    celestia_height: Type.Integer({ description: "the block's height on the application's own chain" }),
+    celestia_height: Type.Integer({
+      description: "the block's height on the application's own chain",
+    }),
     block_height: Type.Integer(),
     sequence: Type.Integer(),
     blob_id: Type.String(),
@@ -24,7 +26,10 @@ const StoredRecord = Type.Object(
 export const Task = Type.Object(
   {
     ticket_id: Type.String(),
-    status: Type.Union([Type.String(), Type.Object({ Failed: Type.Object({ error: Type.String() }) })]),
+    status: Type.Union([
+      Type.String(),
+      Type.Object({ Failed: Type.Object({ error: Type.String() }) }),
+    ]),
     operation_type: Type.String(),
     created_at: Time,
     updated_at: Time,
@@ -32,7 +37,9 @@ export const Task = Type.Object(
     transaction_hash: Nullable(Type.String()),
     block_height: Nullable(Type.Integer()),
     progress_log: Type.Array(Type.String()),
-    result: Type.Optional(Type.Object({ results: Type.Array(StoredRecord), celestia_height: Type.Integer() })),
+    result: Type.Optional(
+      Type.Object({ results: Type.Array(StoredRecord), celestia_height: Type.Integer() }),
+    ),
   },
   { $id: 'Task' },
 )
@@ -53,7 +60,9 @@ export const storage = contract({
       {
         root: Type.String({ description: 'app::collection' }),
         data: Type.Array(Type.Unknown(), { minItems: 1, maxItems: limits.recordsPerStoreMax }),
-        strict: Type.Optional(Type.Boolean({ description: 'refuse a record whose key exists (409)' })),
+        strict: Type.Optional(
+          Type.Boolean({ description: 'refuse a record whose key exists (409)' }),
+        ),
       },
       open,
     ),
@@ -63,7 +72,14 @@ export const storage = contract({
       message: Type.String(),
       results: Type.Optional(Type.Array(StoredRecord)),
     }),
-    errors: ['APPLICATION_NOT_FOUND', 'PAYMENT_REQUIRED', 'RECORD_EXISTS', 'SCHEMA_VIOLATION', 'PAYLOAD_TOO_LARGE', 'UNAVAILABLE'],
+    errors: [
+      'APPLICATION_NOT_FOUND',
+      'PAYMENT_REQUIRED',
+      'RECORD_EXISTS',
+      'SCHEMA_VIOLATION',
+      'PAYLOAD_TOO_LARGE',
+      'UNAVAILABLE',
+    ],
   },
   getRecord: {
     method: 'GET',
@@ -73,7 +89,12 @@ export const storage = contract({
     access: 'by-policy',
     paid: true,
     params: RecordParams,
-    reply: Type.Object({ record: Type.Unknown(), block_height: Type.Integer(), sequence: Type.Integer(), as_of: AsOf }),
+    reply: Type.Object({
+      record: Type.Unknown(),
+      block_height: Type.Integer(),
+      sequence: Type.Integer(),
+      as_of: AsOf,
+    }),
     errors: ['COLLECTION_NOT_FOUND', 'RECORD_NOT_FOUND', 'PAYMENT_REQUIRED'],
   },
   getRecordHistory: {
@@ -85,7 +106,12 @@ export const storage = contract({
     params: RecordParams,
     reply: Type.Object({
       versions: Type.Array(
-        Type.Object({ record: Type.Unknown(), block_height: Type.Integer(), sequence: Type.Integer(), deleted: Type.Boolean() }),
+        Type.Object({
+          record: Type.Unknown(),
+          block_height: Type.Integer(),
+          sequence: Type.Integer(),
+          deleted: Type.Boolean(),
+        }),
       ),
       as_of: AsOf,
     }),

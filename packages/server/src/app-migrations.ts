@@ -3,8 +3,8 @@ import type { Migration } from './database/migrations.ts'
 import { usedSignatureTables } from './domains/access/wallet-signature.ts'
 import { keyUseTables } from './domains/keys/key-use.ts'
 import { paymentTables } from './domains/payments/claim-store.ts'
-import { secretTables } from './domains/service/secrets.ts'
 import { networkTables } from './domains/payments/network-pin.ts'
+import { secretTables } from './domains/service/secrets.ts'
 import { journalTables } from './x402/journal.ts'
 
 /**

@@ -6,7 +6,7 @@ import { ConfigError } from './config-file.ts'
 import type { Database } from './database/database.ts'
 import type { Devnet } from './devnet/devnet.ts'
 import { pinNetwork } from './domains/payments/network-pin.ts'
-import type { Way } from './domains/payments/payments.ts'
+import type { Way } from './domains/payments/purchase.ts'
 import { checkChain, genesisHashOf } from './x402/chain.ts'
 import { evmFacilitator } from './x402/evm-facilitator.ts'
 import { bytesOf } from './x402/hex.ts'
@@ -19,8 +19,14 @@ type Parts = { readonly database: Database; readonly world: World; readonly log:
 export type Ways = { readonly ways: readonly Way[]; readonly close: () => Promise<void> }
 
 /** The networks on which the service takes payments: those of the configuration, or the devnet's alone. */
-export async function openWays(config: Config, devnet: Devnet | undefined, parts: Parts): Promise<Ways> {
-  const opened = devnet ? [await devnetWay(devnet, parts)] : await Promise.all(config.networks.map((one, at) => configuredWay(one, at, parts)))
+export async function openWays(
+  config: Config,
+  devnet: Devnet | undefined,
+  parts: Parts,
+): Promise<Ways> {
+  const opened = devnet
+    ? [await devnetWay(devnet, parts)]
+    : await Promise.all(config.networks.map((one, at) => configuredWay(one, at, parts)))
   return {
     ways: opened.map(({ way }) => way),
     close: async () => {
@@ -32,23 +38,29 @@ export async function openWays(config: Config, devnet: Devnet | undefined, parts
 type Opened = { readonly way: Way; readonly close: () => Promise<void> }
 
 async function devnetWay(devnet: Devnet, parts: Parts): Promise<Opened> {
-  const network = paymentNetwork({
-    chainId: devnet.chainId,
-    payTo: devnet.payTo,
-    rpcUrl: devnet.rpcUrl,
-    genesisHash: await pinNetwork(parts.database, `eip155:${devnet.chainId}`, devnet.genesisHash),
-  })
+  const { id } = devnet.network
+  const genesisHash = await pinNetwork(parts.database, id, devnet.genesisHash)
+  const network = { ...devnet.network, genesisHash }
   const rpc = openRpc({ url: devnet.rpcUrl, world: parts.world })
   // Another chain of the same id is other money: balances earned on it would not be there.
   await checkChain(rpc, network)
-  return ownWay({ network, rpc, key: devnet.signerKey, pollMs: 10 }, parts)
+  return ownWay({ network, rpc, key: devnet.keys.gas, pollMs: 10 }, parts)
 }
 
-async function configuredWay(settings: Config['networks'][number], at: number, parts: Parts): Promise<Opened> {
+async function configuredWay(
+  settings: Config['networks'][number],
+  at: number,
+  parts: Parts,
+): Promise<Opened> {
   const where = `networks[${at}]`
-  const id = settings.network.startsWith('eip155:') ? settings.network : networkIdOf(settings.network)
+  const id = settings.network.startsWith('eip155:')
+    ? settings.network
+    : networkIdOf(settings.network)
   const chainId = Number(id?.slice('eip155:'.length))
-  if (!Number.isSafeInteger(chainId) || chainId <= 0) throw new ConfigError(`${where}.network: ${settings.network} is not known; use a CAIP-2 id such as eip155:8453`)
+  if (!Number.isSafeInteger(chainId) || chainId <= 0)
+    throw new ConfigError(
+      `${where}.network: ${settings.network} is not known; use a CAIP-2 id such as eip155:8453`,
+    )
   const { asset, rpc_url: rpcUrl, facilitator_url: facilitatorUrl } = settings
   const bare = paymentNetwork({
     chainId,
@@ -60,13 +72,23 @@ async function configuredWay(settings: Config['networks'][number], at: number, p
   const rpc = rpcUrl === undefined ? undefined : openRpc({ url: rpcUrl, world: parts.world })
   const network = rpc ? await pinned(bare, rpc, parts) : bare
   if (facilitatorUrl !== undefined) {
-    const facilitator = remoteFacilitator({ url: facilitatorUrl, world: parts.world, log: parts.log, ...(rpc && { rpc }) })
+    const facilitator = remoteFacilitator({
+      url: facilitatorUrl,
+      world: parts.world,
+      log: parts.log,
+      ...(rpc && { rpc }),
+    })
     return { way: { network, facilitator }, close: async () => rpc?.close() }
   }
-  if (rpc === undefined) throw new ConfigError(`${where}: give rpc_url and signer_key_file, or facilitator_url`)
-  if (settings.signer_key_file === undefined) throw new ConfigError(`${where}.signer_key_file is needed to settle with our own key`)
+  if (rpc === undefined)
+    throw new ConfigError(`${where}: give rpc_url and signer_key_file, or facilitator_url`)
+  if (settings.signer_key_file === undefined)
+    throw new ConfigError(`${where}.signer_key_file is needed to settle with our own key`)
   const confirmations = settings.confirmations ?? 1
-  return ownWay({ network, rpc, key: readKey(settings.signer_key_file, where), pollMs: 500, confirmations }, parts)
+  return ownWay(
+    { network, rpc, key: readKey(settings.signer_key_file, where), pollMs: 500, confirmations },
+    parts,
+  )
 }
 
 /** The network with its genesis pinned; one that cannot be reached now is checked by settlement later. */
@@ -77,20 +99,36 @@ async function pinned(network: PaymentNetwork, rpc: Rpc, parts: Parts): Promise<
     await checkChain(rpc, whole)
     return whole
   } catch (error) {
-    parts.log.warn({ network: network.id, error: String(error) }, 'a payment network cannot be reached; settlements on it will answer 503')
+    parts.log.warn(
+      { network: network.id, error: String(error) },
+      'a payment network cannot be reached; settlements on it will answer 503',
+    )
     return network
   }
 }
 
 async function ownWay(
-  own: { network: PaymentNetwork; rpc: Rpc; key: Uint8Array; pollMs: number; confirmations?: number },
+  own: {
+    network: PaymentNetwork
+    rpc: Rpc
+    key: Uint8Array
+    pollMs: number
+    confirmations?: number
+  },
   parts: Parts,
 ): Promise<Opened> {
   const { network, rpc, key, pollMs } = own
   const sender = new JournaledSender({ ...parts, rpc, network, key })
   await sender.start()
   const confirmations = own.confirmations ?? 1
-  const facilitator = evmFacilitator({ rpc, sender, world: parts.world, log: parts.log, pollMs, confirmations })
+  const facilitator = evmFacilitator({
+    rpc,
+    sender,
+    world: parts.world,
+    log: parts.log,
+    pollMs,
+    confirmations,
+  })
   const close = async () => {
     await sender.stop()
     rpc.close()
@@ -105,6 +143,7 @@ function readKey(path: string, where: string): Uint8Array {
   } catch (error) {
     throw new ConfigError(`${where}.signer_key_file cannot be read: ${String(error)}`)
   }
-  if (!/^0x[0-9a-fA-F]{64}$/.test(text)) throw new ConfigError(`${where}.signer_key_file must hold one key as 0x and 64 hex digits`)
+  if (!/^0x[0-9a-fA-F]{64}$/.test(text))
+    throw new ConfigError(`${where}.signer_key_file must hold one key as 0x and 64 hex digits`)
   return bytesOf(text)
 }

@@ -4,9 +4,9 @@ import { interfaceVersion, tollbase } from '@tollbase/contract/contract'
 import { openapi } from '@tollbase/contract/openapi'
 import type { FastifyInstance } from 'fastify'
 import pino, { type Logger } from 'pino'
-import { operatorKey } from './app-operator-key.ts'
 import { createMetrics } from './app-metrics.ts'
 import { migrations } from './app-migrations.ts'
+import { operatorKey } from './app-operator-key.ts'
 import { openWays } from './app-payments.ts'
 import type { World } from './base/world.ts'
 import { loadSigner } from './chain/signing.ts'
@@ -84,7 +84,9 @@ async function start(
     world,
     log,
     signerOf: (origin) => loadSigner(join(config.dataDir, 'signing-key.pem'), origin),
-    serviceName: config.serviceName ?? `tollbase-${(await ensureSecret(database, world, { name: 'service-name', bytes: 4 })).toString('hex')}`,
+    serviceName:
+      config.serviceName ??
+      `tollbase-${(await ensureSecret(database, world, { name: 'service-name', bytes: 4 })).toString('hex')}`,
     holder: `${hostname()}/${process.pid}/${world.randomBytes(4).toString('hex')}`,
   })
   closers.push(() => tenancy.close())
@@ -143,7 +145,8 @@ async function openStorage(
   closers: (() => Promise<unknown>)[],
 ): Promise<Database> {
   const { config, world } = options
-  const connection = config.databaseUrl === undefined ? await embedded() : { url: config.databaseUrl }
+  const connection =
+    config.databaseUrl === undefined ? await embedded() : { url: config.databaseUrl }
   const database = await openDatabase({ connection, log, world })
   closers.push(() => database.close())
   await runMigrations(database, migrations, { now: world.now() })
@@ -161,7 +164,10 @@ async function openStorage(
 }
 
 /** Who calls, and whether they may: before the body is judged. */
-function entrance(service: Service, keys: { operatorKey: string; onKey: (hash: string) => void }): Enter<Call> {
+function entrance(
+  service: Service,
+  keys: { operatorKey: string; onKey: (hash: string) => void },
+): Enter<Call> {
   const { tenancy, database, world } = service
   const ports = { tenancy, database, world, operatorKey: keys.operatorKey }
   return async (_operationId, route, facts) => {

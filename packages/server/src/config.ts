@@ -35,11 +35,14 @@ const configFileDefault = 'tollbase.config.json'
 export function readConfig(flags: Flags, environment: Environment): Config {
   const file = readFile(flags.config)
   const port = flags.port ?? environment.TOLLBASE_PORT ?? String(file.port ?? 9092)
-  if (!/^\d{1,5}$/.test(port) || Number(port) > 65_535) throw new ConfigError(`--port must be 0 to 65535, not ${port}`)
+  if (!/^\d{1,5}$/.test(port) || Number(port) > 65_535)
+    throw new ConfigError(`--port must be 0 to 65535, not ${port}`)
   return {
     host: flags.host ?? environment.TOLLBASE_HOST ?? file.host ?? '127.0.0.1',
     port: Number(port),
-    dataDir: resolve(flags.dataDir ?? environment.TOLLBASE_DATA_DIR ?? file.data_dir ?? './tollbase-data'),
+    dataDir: resolve(
+      flags.dataDir ?? environment.TOLLBASE_DATA_DIR ?? file.data_dir ?? './tollbase-data',
+    ),
     databaseUrl: flags.databaseUrl ?? environment.DATABASE_URL ?? file.database_url,
     operatorKey: readOperatorKey(flags.operatorKey ?? environment.TOLLBASE_OPERATOR_KEY),
     publicUrl: (flags.publicUrl ?? file.public_url)?.replace(/\/+$/, ''),
@@ -57,12 +60,15 @@ function readFile(path: string | undefined): ConfigFile {
   try {
     text = readFileSync(chosen, 'utf8')
   } catch (error) {
-    throw new ConfigError(`--config ${chosen} cannot be read: ${error instanceof Error ? error.message : String(error)}`)
+    throw new ConfigError(
+      `--config ${chosen} cannot be read: ${error instanceof Error ? error.message : String(error)}`,
+    )
   }
   return parseConfigFile(text, chosen)
 }
 
 function readOperatorKey(key: string | undefined): string | undefined {
-  if (key !== undefined && key.length < 16) throw new ConfigError('the operator key must have at least 16 characters')
+  if (key !== undefined && key.length < 16)
+    throw new ConfigError('the operator key must have at least 16 characters')
   return key
 }

@@ -4,12 +4,19 @@ import type { World } from './base/world.ts'
 import { realWorld } from './base/world.ts'
 import type { Config } from './config.ts'
 
-export type Output = { readonly line: (text: string) => void; readonly error: (text: string) => void }
+export type Output = {
+  readonly line: (text: string) => void
+  readonly error: (text: string) => void
+}
 
 const drainMs = 20_000
 
 /** Runs the service until it is told to end; the exit code. The ready line is the only one on stdout that programs read. */
-export async function serve(config: Config, output: Output, world: World = realWorld): Promise<number> {
+export async function serve(
+  config: Config,
+  output: Output,
+  world: World = realWorld,
+): Promise<number> {
   const log = pino({ level: 'info', base: null }, pino.destination({ dest: 2, sync: true }))
   const end = ending()
   const running = await startService({ config, world, log, onFatal: end.fatal })
@@ -28,10 +35,14 @@ function announce(running: RunningService, config: Config, output: Output): void
   const { key, isNew, path } = running.operatorKey
   if (isNew) output.line(`operator key (kept in ${path}, shown this once): ${key}`)
   if (running.devnet !== undefined) {
-    output.line(`devnet: chain ${running.devnet.chainId} at ${running.devnet.rpcUrl}, test dollars from POST ${running.url}/devnet/faucet`)
+    output.line(
+      `devnet: chain ${running.devnet.chainId} at ${running.devnet.rpcUrl}, test dollars from POST ${running.url}/devnet/faucet`,
+    )
   }
   if (config.networks.length === 0 && running.devnet === undefined) {
-    output.line('no payment network is configured: nothing can be sold until tollbase.config.json names one (or use `tollbase dev`)')
+    output.line(
+      'no payment network is configured: nothing can be sold until tollbase.config.json names one (or use `tollbase dev`)',
+    )
   }
   output.line(`docs: ${running.url}/docs`)
   output.line(`tollbase listening on ${running.url}`)

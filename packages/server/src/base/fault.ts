@@ -20,7 +20,10 @@ export class Fault extends Error {
   readonly retryAfterSeconds: number | undefined
 
   constructor(code: ErrorCode, options: FaultOptions = {}) {
-    super(options.message ?? errors[code].text, options.cause === undefined ? undefined : { cause: options.cause })
+    super(
+      options.message ?? errors[code].text,
+      options.cause === undefined ? undefined : { cause: options.cause },
+    )
     this.name = 'Fault'
     this.code = code
     this.status = errors[code].status

@@ -130,7 +130,8 @@ class Scanner {
       return raw
     }
     const said: string = JSON.parse(this.text.slice(start, this.at))
-    if (said.includes('\u0000')) throw this.refusal('contains the character U+0000, which cannot be stored')
+    if (said.includes('\u0000'))
+      throw this.refusal('contains the character U+0000, which cannot be stored')
     if (!said.isWellFormed()) throw this.refusal('contains half of a surrogate pair')
     return said
   }
@@ -163,7 +164,8 @@ class Scanner {
   }
 
   private checkDepth(depth: number): void {
-    if (depth > limits.jsonDepthMax) throw this.refusal(`is nested deeper than ${limits.jsonDepthMax}`)
+    if (depth > limits.jsonDepthMax)
+      throw this.refusal(`is nested deeper than ${limits.jsonDepthMax}`)
   }
 
   private skipSpace(): void {

@@ -20,4 +20,8 @@ export type Service = {
 }
 
 /** One request on its way through an operation. */
-export type Call = { readonly service: Service; readonly caller: Caller; readonly facts: RequestFacts }
+export type Call = {
+  readonly service: Service
+  readonly caller: Caller
+  readonly facts: RequestFacts
+}

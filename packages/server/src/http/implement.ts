@@ -1,10 +1,10 @@
 import type { Contract, Input, Reply, Route } from '@tollbase/contract/route'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
-import { type Check, checkOf, readTexts } from './validate.ts'
-import { parseJsonBytes } from '../base/json-text.ts'
 import { Fault } from '../base/fault.ts'
+import { parseJsonBytes } from '../base/json-text.ts'
 import { HttpReply } from './reply.ts'
 import type { RequestFacts } from './request.ts'
+import { type Check, checkOf, readTexts } from './validate.ts'
 
 /** One handler for every route of the contract: a missing one does not compile. */
 export type Handlers<C extends Contract, Call> = {
@@ -67,9 +67,13 @@ function inputOf(
   checks.params?.(params, '/params')
   checks.query?.(query, '/query')
   // The public PHP client posts `[]` where it means an empty object.
-  const absent = facts.body === undefined || facts.body === null || (Array.isArray(facts.body) && facts.body.length === 0)
+  const absent =
+    facts.body === undefined ||
+    facts.body === null ||
+    (Array.isArray(facts.body) && facts.body.length === 0)
   const body = route.bodyOptional === true && absent ? {} : facts.body
-  if (route.body && body === undefined) throw new Fault('VALIDATION_FAILED', { message: 'A JSON body is needed' })
+  if (route.body && body === undefined)
+    throw new Fault('VALIDATION_FAILED', { message: 'A JSON body is needed' })
   checks.body?.(body, '')
   return { params, query, body }
 }

@@ -1,5 +1,10 @@
 import { limits } from '@tollbase/contract/limits'
-import Fastify, { type FastifyError, type FastifyInstance, type FastifyReply, type FastifyRequest } from 'fastify'
+import Fastify, {
+  type FastifyError,
+  type FastifyInstance,
+  type FastifyReply,
+  type FastifyRequest,
+} from 'fastify'
 import type { Logger } from 'pino'
 import { Fault } from '../base/fault.ts'
 import type { World } from '../base/world.ts'
@@ -17,7 +22,11 @@ export function createServer(options: HttpOptions): FastifyInstance {
   const fastify = Fastify({
     logger: false,
     bodyLimit: limits.bodyBytesMax,
-    routerOptions: { ignoreTrailingSlash: true, ignoreDuplicateSlashes: true, maxParamLength: 1024 },
+    routerOptions: {
+      ignoreTrailingSlash: true,
+      ignoreDuplicateSlashes: true,
+      maxParamLength: 1024,
+    },
     requestTimeout: 30_000,
     keepAliveTimeout: 65_000,
     genReqId: () => options.world.randomBytes(12).toString('hex'),
@@ -25,16 +34,25 @@ export function createServer(options: HttpOptions): FastifyInstance {
     exposeHeadRoutes: false,
   })
   fastify.removeAllContentTypeParsers()
-  fastify.addContentTypeParser('*', { parseAs: 'buffer' }, (_request, body, done) => done(null, body))
+  fastify.addContentTypeParser('*', { parseAs: 'buffer' }, (_request, body, done) =>
+    done(null, body),
+  )
   allowAnyOrigin(fastify)
   fastify.addHook('onRequest', async (request, reply) => {
     reply.header('x-request-id', request.id)
     reply.header('x-content-type-options', 'nosniff')
   })
   fastify.addHook('onResponse', async (request, reply) => options.onFinish(request, reply))
-  fastify.setErrorHandler((error, request, reply) => answerError(error, { request, reply, log: options.log }))
+  fastify.setErrorHandler((error, request, reply) =>
+    answerError(error, { request, reply, log: options.log }),
+  )
   fastify.setNotFoundHandler((request, reply) =>
-    answerError(new Fault('ROUTE_NOT_FOUND', { message: `There is no ${request.method} ${pathOf(request)}; GET /docs lists the endpoints` }), { request, reply, log: options.log }),
+    answerError(
+      new Fault('ROUTE_NOT_FOUND', {
+        message: `There is no ${request.method} ${pathOf(request)}; GET /docs lists the endpoints`,
+      }),
+      { request, reply, log: options.log },
+    ),
   )
   return fastify
 }
@@ -46,11 +64,18 @@ function answerError(
   const fault = error instanceof Fault ? error : faultOf(error)
   if (fault.status >= 500) {
     to.log.error(
-      { requestId: to.request.id, operation: to.request.routeOptions.config.operationId, code: fault.code, internal: fault.internal, error: fault.cause },
+      {
+        requestId: to.request.id,
+        operation: to.request.routeOptions.config.operationId,
+        code: fault.code,
+        internal: fault.internal,
+        error: fault.cause,
+      },
       'request failed',
     )
   }
-  if (fault.retryAfterSeconds !== undefined) to.reply.header('retry-after', String(fault.retryAfterSeconds))
+  if (fault.retryAfterSeconds !== undefined)
+    to.reply.header('retry-after', String(fault.retryAfterSeconds))
   else if (fault.status === 503 || fault.status === 429) to.reply.header('retry-after', '1')
   to.reply.code(fault.status).header('content-type', 'application/json; charset=utf-8')
   if (to.request.routeOptions.config.route?.paid) to.reply.header('cache-control', 'no-store')
@@ -68,12 +93,17 @@ function answerError(
 function faultOf(error: unknown): Fault {
   const { code, statusCode } = error as Partial<FastifyError>
   if (code === 'FST_ERR_CTP_BODY_TOO_LARGE') {
-    return new Fault('PAYLOAD_TOO_LARGE', { message: `The request body is larger than ${limits.bodyBytesMax} bytes` })
+    return new Fault('PAYLOAD_TOO_LARGE', {
+      message: `The request body is larger than ${limits.bodyBytesMax} bytes`,
+    })
   }
   if (statusCode !== undefined && statusCode >= 400 && statusCode < 500) {
     return new Fault('VALIDATION_FAILED', { message: 'The request cannot be read', cause: error })
   }
-  return new Fault('INTERNAL', { cause: error, internal: error instanceof Error ? error.stack ?? error.message : String(error) })
+  return new Fault('INTERNAL', {
+    cause: error,
+    internal: error instanceof Error ? (error.stack ?? error.message) : String(error),
+  })
 }
 
 function pathOf(request: FastifyRequest): string {

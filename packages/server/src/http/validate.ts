@@ -45,7 +45,8 @@ export function readTexts(
 
 function readText(schema: TSchema, text: string): unknown {
   const type = 'type' in schema ? schema.type : undefined
-  if ((type === 'integer' || type === 'number') && /^-?\d{1,16}(\.\d{1,16})?$/.test(text)) return Number(text)
+  if ((type === 'integer' || type === 'number') && /^-?\d{1,16}(\.\d{1,16})?$/.test(text))
+    return Number(text)
   if (type === 'boolean' && text === 'true') return true
   if (type === 'boolean' && text === 'false') return false
   return text

@@ -25,7 +25,7 @@ export type ListRow = {
   readonly records: string | null
   /** Rows of the page; with `over`, how many were read. */
   readonly count: number
-  /** Matches before limit and offset; null if not asked for, or if a cap was passed without a limit. */
+  /** Matches before limit and offset; null if not asked for. */
   readonly total: bigint | null
   /** Bytes of `records`, or what they would be. */
   readonly bytes: bigint

@@ -7,7 +7,7 @@ export const keyCharsMax = 128
 /** Fields of one index: four of the longest keys fit into a B-tree entry (2,704 bytes). */
 export const indexPathsMax = 4
 
-/** Keys of numbers lie between these: no double does not. As jsonb they part strings, numbers and booleans. */
+/** Keys of numbers lie between these, as all doubles do. As jsonb they part strings, numbers and booleans. */
 const numberLeast = `'-1e400'`
 const numberMost = `'1e400'`
 const decimalsMax = 400
@@ -37,7 +37,7 @@ export function textExpression(path: FieldPath, record = 'data'): string {
  * The ONE expression by which a field is indexed, compared and sorted: jsonb that is NULL for null and missing,
  * short for whatever was stored (an insert never fails on it), IMMUTABLE, and in the order of the value.
  *
- * It is the value itself for booleans, for strings of less than `keyCharsMax` characters and for all doubles. A
+ * It is the value itself for booleans, for strings of up to `keyCharsMax` characters and for all doubles. A
  * longer string becomes its first characters. A number beyond a double's range or digits moves to where it stays
  * on its side of every double: cut to 400 decimals, one more digit standing for what was cut. So a comparison with
  * a boolean, a double or a short string is exact by the key alone; one with a long string needs a second look.

@@ -37,6 +37,11 @@ export function genesisHashOf(rpc: Rpc): Promise<string> {
   return read(rpc, 'eth_getBlockByNumber', ['0x0', false]).then((block) => hash(record(block).hash))
 }
 
+/** Hash of block 0, the only thing that tells two chains of one id apart. */
+export async function genesisOf(rpc: Rpc): Promise<string> {
+  return hash(record(await read(rpc, 'eth_getBlockByNumber', ['0x0', false])).hash)
+}
+
 /** The data that a call of a contract returns, or the reason for which it reverts. */
 export async function simulate(
   rpc: Rpc,

@@ -5,7 +5,7 @@ import { Fault } from '../../base/fault.ts'
 import type { World } from '../../base/world.ts'
 import type { Database } from '../../database/database.ts'
 import type { RequestFacts } from '../../http/request.ts'
-import { hashOfKey, type KeyRecord } from '../keys/keys.ts'
+import { hashOfKey, type KeyRecord } from '../tenancy/keys.ts'
 import type { Tenancy } from '../tenancy/tenancy.ts'
 import { keyOf, signedBy } from './credentials.ts'
 import { verifyWallet } from './wallet-signature.ts'
@@ -30,26 +30,39 @@ export async function identify(facts: RequestFacts, ports: AccessPorts): Promise
   if (text !== undefined) {
     if (equalInConstantTime(text, ports.operatorKey)) return { kind: 'operator' }
     const key = ports.tenancy.system.keys.find(text, ports.world.now())
-    if (key === undefined) throw new Fault('UNAUTHORIZED', { message: 'The key is not known, expired or revoked' })
+    if (key === undefined)
+      throw new Fault('UNAUTHORIZED', { message: 'The key is not known, expired or revoked' })
     return { kind: 'key', key }
   }
   const signed = signedBy(facts)
   if (signed === undefined) return { kind: 'anonymous' }
-  return { kind: 'wallet', address: await verifyWallet(facts, signed, { database: ports.database, nowMs: ports.world.now() }) }
+  return {
+    kind: 'wallet',
+    address: await verifyWallet(facts, signed, {
+      database: ports.database,
+      nowMs: ports.world.now(),
+    }),
+  }
 }
 
 /** 401, 403 or 404 unless the caller may use this route on what it addresses. */
-export function authorize(route: Route, caller: Caller, target: { appId: string | undefined; tenancy: Tenancy }): void {
+export function authorize(
+  route: Route,
+  caller: Caller,
+  target: { appId: string | undefined; tenancy: Tenancy },
+): void {
   if (route.access === 'public' || route.access === 'by-policy') return
   if (route.access === 'operator') {
     if (caller.kind !== 'operator') throw refused(caller, 'the operator')
     return
   }
   if (route.access === 'owner') {
-    if (caller.kind !== 'operator' && caller.kind !== 'wallet') throw refused(caller, 'the operator, or a wallet signature,')
+    if (caller.kind !== 'operator' && caller.kind !== 'wallet')
+      throw refused(caller, 'the operator, or a wallet signature,')
     return
   }
-  if (target.appId !== undefined) requirePermission(caller, route.access, { appId: target.appId, tenancy: target.tenancy })
+  if (target.appId !== undefined)
+    requirePermission(caller, route.access, { appId: target.appId, tenancy: target.tenancy })
 }
 
 /** The caller must hold a permission on the application. Admin includes Write and Read. */
@@ -75,13 +88,20 @@ export function requirePermission(
 }
 
 /** Whether the caller holds the permission on the application, without judging. The operator reads no private data. */
-export function mayRead(caller: Caller, application: { app_id: string; owner_address: string | null }): boolean {
-  if (caller.kind === 'key') return caller.key.app_id === application.app_id && holds(caller.key, 'Read')
+export function mayRead(
+  caller: Caller,
+  application: { app_id: string; owner_address: string | null },
+): boolean {
+  if (caller.kind === 'key')
+    return caller.key.app_id === application.app_id && holds(caller.key, 'Read')
   return caller.kind === 'wallet' && application.owner_address === caller.address
 }
 
 /** Whether the caller belongs to the application: one of its keys, its owner, or the operator. */
-export function isInsider(caller: Caller, application: { app_id: string; owner_address: string | null }): boolean {
+export function isInsider(
+  caller: Caller,
+  application: { app_id: string; owner_address: string | null },
+): boolean {
   if (caller.kind === 'operator') return true
   if (caller.kind === 'key') return caller.key.app_id === application.app_id
   return caller.kind === 'wallet' && application.owner_address === caller.address
@@ -93,7 +113,9 @@ function holds(key: KeyRecord, permission: Permission): boolean {
 }
 
 function refused(caller: Caller, who: string): Fault {
-  return new Fault(caller.kind === 'anonymous' ? 'UNAUTHORIZED' : 'FORBIDDEN', { message: `Only ${who} may do this` })
+  return new Fault(caller.kind === 'anonymous' ? 'UNAUTHORIZED' : 'FORBIDDEN', {
+    message: `Only ${who} may do this`,
+  })
 }
 
 function equalInConstantTime(a: string, b: string): boolean {

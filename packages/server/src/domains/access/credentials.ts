@@ -27,7 +27,11 @@ function bearerOf(facts: RequestFacts): string | undefined {
   return match?.[1]
 }
 
-export type SignedBy = { readonly address: string; readonly timestamp: string; readonly signature: string }
+export type SignedBy = {
+  readonly address: string
+  readonly timestamp: string
+  readonly signature: string
+}
 
 /** The headers of an owner's signature, if all of them are there. */
 export function signedBy(facts: RequestFacts): SignedBy | undefined {

@@ -17,7 +17,12 @@ export function usedSignatureTables(): SqlStatement[] {
 }
 
 /** The text that a wallet signs (EIP-191) for one request. */
-export function signedText(request: { method: string; url: string; timestamp: string; body: Buffer }): string {
+export function signedText(request: {
+  method: string
+  url: string
+  timestamp: string
+  body: Buffer
+}): string {
   const bodyHash = createHash('sha256').update(request.body).digest('hex')
   return `tollbase\n${request.method}\n${request.url}\n${request.timestamp}\n${bodyHash}`
 }
@@ -35,22 +40,39 @@ export async function verifyWallet(
       message: `X-Timestamp must be unix seconds within ${limits.signedRequestWindowSeconds} seconds of now`,
     })
   }
-  const text = signedText({ method: facts.method, url: facts.url, timestamp: signed.timestamp, body: facts.bodyBytes })
+  const text = signedText({
+    method: facts.method,
+    url: facts.url,
+    timestamp: signed.timestamp,
+    body: facts.bodyBytes,
+  })
   const bytes = Buffer.from(text)
-  const digest = keccak_256(Buffer.concat([Buffer.from(`\x19Ethereum Signed Message:\n${bytes.length}`), bytes]))
-  const signature = /^0x[0-9a-fA-F]{130}$/.test(signed.signature) ? Buffer.from(signed.signature.slice(2), 'hex') : undefined
+  const digest = keccak_256(
+    Buffer.concat([Buffer.from(`\x19Ethereum Signed Message:\n${bytes.length}`), bytes]),
+  )
+  const signature = /^0x[0-9a-fA-F]{130}$/.test(signed.signature)
+    ? Buffer.from(signed.signature.slice(2), 'hex')
+    : undefined
   const signer = signature && recoverSigner(digest, signature)
-  if (signer !== signed.address) throw new Fault('UNAUTHORIZED', { message: 'X-Signature was not made by X-Wallet-Address over this request' })
+  if (signer !== signed.address)
+    throw new Fault('UNAUTHORIZED', {
+      message: 'X-Signature was not made by X-Wallet-Address over this request',
+    })
   await useOnce(digest, signer, use)
   return signer
 }
 
-async function useOnce(digest: Uint8Array, signer: string, use: { database: Database; nowMs: number }): Promise<void> {
+async function useOnce(
+  digest: Uint8Array,
+  signer: string,
+  use: { database: Database; nowMs: number },
+): Promise<void> {
   const forgotten = use.nowMs - 2 * limits.signedRequestWindowSeconds * 1000
   await use.database.execute(sql`DELETE FROM ${table} WHERE used_at_ms < ${forgotten}`)
   const id = `${signer}:${Buffer.from(digest).toString('hex')}`
   const inserted = await use.database.execute(sql`
     INSERT INTO ${table} (id, used_at_ms) VALUES (${id}, ${use.nowMs})
     ON CONFLICT (id) DO NOTHING`)
-  if (inserted === 0) throw new Fault('UNAUTHORIZED', { message: 'This signature was used before; sign again' })
+  if (inserted === 0)
+    throw new Fault('UNAUTHORIZED', { message: 'This signature was used before; sign again' })
 }

@@ -1,6 +1,6 @@
 import { isInsider } from '../access/access.ts'
 import type { Call } from '../call.ts'
-import type { ApplicationRecord } from './applications.ts'
+import type { ApplicationRecord } from '../tenancy/applications.ts'
 
 /** What the caller may see of an application: the public fields, and more with one of its keys. */
 export async function applicationView(call: Call, record: ApplicationRecord) {

@@ -1,14 +1,21 @@
 import { Fault, invalid } from '../../base/fault.ts'
-import type { Operation } from '../operation.ts'
 import { newKey } from '../keys/new-key.ts'
-import type { ApplicationRecord } from './applications.ts'
+import type { Operation } from '../operation.ts'
+import type { ApplicationRecord } from '../tenancy/applications.ts'
 
-export const createApplication: Operation<'createApplication'> = async ({ service, caller }, { body }) => {
+export const createApplication: Operation<'createApplication'> = async (
+  { service, caller },
+  { body },
+) => {
   const { tenancy, world } = service
   const { applications, chain, definitions } = tenancy.system
   const appId = body.app_id ?? `app_${world.randomBytes(8).toString('hex')}`
-  if (appId === 'system') throw new Fault('APPLICATION_EXISTS', { message: 'The id system is taken by the service itself' })
-  const owner = caller.kind === 'wallet' ? caller.address : (body.owner_address?.toLowerCase() ?? null)
+  if (appId === 'system')
+    throw new Fault('APPLICATION_EXISTS', {
+      message: 'The id system is taken by the service itself',
+    })
+  const owner =
+    caller.kind === 'wallet' ? caller.address : (body.owner_address?.toLowerCase() ?? null)
   if (body.owner_address !== undefined && owner !== body.owner_address.toLowerCase()) {
     throw invalid('/owner_address', 'must be the address that signed the request')
   }
@@ -26,7 +33,11 @@ export const createApplication: Operation<'createApplication'> = async ({ servic
       status: 'active',
     }
     const key = newKey(service, {
-      appId, name: 'default', permissions: ['Read', 'Write', 'Admin'], payLimits: null, expiresAt: null,
+      appId,
+      name: 'default',
+      permissions: ['Read', 'Write', 'Admin'],
+      payLimits: null,
+      expiresAt: null,
     })
     const { height } = await chain.append([
       { header: { type: 'application', app: appId }, body: JSON.stringify(record) },
@@ -35,8 +46,12 @@ export const createApplication: Operation<'createApplication'> = async ({ servic
     await chain.whenApplied(height)
     await tenancy.tenant(appId)
     return {
-      app_id: appId, name: record.name, owner_address: owner, created_at: record.created_at,
-      app_key: key.text, key_hash: key.record.key_hash,
+      app_id: appId,
+      name: record.name,
+      owner_address: owner,
+      created_at: record.created_at,
+      app_key: key.text,
+      key_hash: key.record.key_hash,
     }
   })
 }

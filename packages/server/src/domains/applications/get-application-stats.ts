@@ -1,7 +1,10 @@
-import type { Operation } from '../operation.ts'
 import { readStats } from '../collections/collection-store.ts'
+import type { Operation } from '../operation.ts'
 
-export const getApplicationStats: Operation<'getApplicationStats'> = async ({ service }, { params }) => {
+export const getApplicationStats: Operation<'getApplicationStats'> = async (
+  { service },
+  { params },
+) => {
   const tenant = await service.tenancy.tenant(params.app)
   const stats = [...(await readStats(service.database, tenant.schema)).values()]
   return {

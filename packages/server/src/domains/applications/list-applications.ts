@@ -4,6 +4,10 @@ import { applicationView } from './application-view.ts'
 export const listApplications: Operation<'listApplications'> = async (call) => {
   const { caller, service } = call
   const all = service.tenancy.system.applications.all()
-  const own = all.filter((one) => caller.kind === 'operator' || (caller.kind === 'wallet' && one.owner_address === caller.address))
+  const own = all.filter(
+    (one) =>
+      caller.kind === 'operator' ||
+      (caller.kind === 'wallet' && one.owner_address === caller.address),
+  )
   return { applications: await Promise.all(own.map((record) => applicationView(call, record))) }
 }

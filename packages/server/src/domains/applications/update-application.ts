@@ -1,7 +1,7 @@
 import type { Call } from '../call.ts'
 import type { Operation } from '../operation.ts'
+import type { ApplicationRecord } from '../tenancy/applications.ts'
 import { applicationView } from './application-view.ts'
-import type { ApplicationRecord } from './applications.ts'
 
 export const updateApplication: Operation<'updateApplication'> = async (call, { params, body }) => {
   const record = await changeApplication(call, params.app, {

@@ -4,7 +4,10 @@ import type { Operation } from '../operation.ts'
 export const getBlock: Operation<'getBlock'> = async ({ service }, { params }) => {
   const { chain } = await service.tenancy.chain(params.app)
   const block = await chain.readBlock(params.height)
-  if (block === undefined) throw new Fault('BLOCK_NOT_FOUND', { message: `There is no block ${params.height}; the newest is ${chain.head().height}` })
+  if (block === undefined)
+    throw new Fault('BLOCK_NOT_FOUND', {
+      message: `There is no block ${params.height}; the newest is ${chain.head().height}`,
+    })
   const { header } = block
   return {
     height: block.height,

@@ -1,19 +1,33 @@
 import type { Queryable } from '../../database/database.ts'
 import { sql } from '../../database/sql.ts'
 
-export type CollectionStats = { readonly documents: number; readonly bytes: number; readonly versions: number }
+export type CollectionStats = {
+  readonly documents: number
+  readonly bytes: number
+  readonly versions: number
+}
 
 export const noStats: CollectionStats = { documents: 0, bytes: 0, versions: 0 }
 
 /** Counts and bytes of live records by collection id. */
-export async function readStats(database: Queryable, schema: string): Promise<ReadonlyMap<string, CollectionStats>> {
-  const rows = await database.query<{ collection: string; documents: bigint; bytes: bigint; versions: bigint }>(
-    sql`SELECT collection, documents, bytes, versions FROM ${sql.id(schema, 'collection_stats')}`,
-  )
+export async function readStats(
+  database: Queryable,
+  schema: string,
+): Promise<ReadonlyMap<string, CollectionStats>> {
+  const rows = await database.query<{
+    collection: string
+    documents: bigint
+    bytes: bigint
+    versions: bigint
+  }>(sql`SELECT collection, documents, bytes, versions FROM ${sql.id(schema, 'collection_stats')}`)
   return new Map(
     rows.map((row) => [
       row.collection,
-      { documents: Number(row.documents), bytes: Number(row.bytes), versions: Number(row.versions) },
+      {
+        documents: Number(row.documents),
+        bytes: Number(row.bytes),
+        versions: Number(row.versions),
+      },
     ]),
   )
 }

@@ -1,7 +1,8 @@
 import type { CollectionState, IndexDefinition } from '../tenancy/definitions.ts'
 import { type CollectionStats, noStats } from './collection-store.ts'
 
-const unknownPolicy = 'access_policy has a shape that is not understood; the collection is treated as private'
+const unknownPolicy =
+  'access_policy has a shape that is not understood; the collection is treated as private'
 
 /** A collection as callers see it. */
 export function collectionView(collection: CollectionState, stats: CollectionStats = noStats) {

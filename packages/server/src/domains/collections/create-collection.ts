@@ -4,7 +4,10 @@ import { createInGate } from './new-collection.ts'
 import { checkDefinition } from './record-schema.ts'
 import { given } from './settings.ts'
 
-export const createCollection: Operation<'createCollection'> = async ({ service }, { params, body }) => {
+export const createCollection: Operation<'createCollection'> = async (
+  { service },
+  { params, body },
+) => {
   checkDefinition(body.schema_definition)
   const tenant = await service.tenancy.tenant(params.app)
   const collection = await tenant.definitions.run(() =>

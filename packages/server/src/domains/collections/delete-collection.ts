@@ -7,6 +7,9 @@ export const deleteCollection: Operation<'deleteCollection'> = async ({ service 
   return tenant.definitions.run(async () => {
     const collection = collectionOf(tenant, params.collection)
     await define(tenant, [{ kind: 'collection', id: collection.id, body: undefined }])
-    return { success: true, message: `Collection ${collection.name} is deleted; its entries stay in the chain` }
+    return {
+      success: true,
+      message: `Collection ${collection.name} is deleted; its entries stay in the chain`,
+    }
   })
 }

@@ -3,7 +3,10 @@ import { noStats, readStats } from './collection-store.ts'
 import { collectionView } from './collection-view.ts'
 import { collectionOf } from './visibility.ts'
 
-export const getCollectionStats: Operation<'getCollectionStats'> = async ({ service }, { params }) => {
+export const getCollectionStats: Operation<'getCollectionStats'> = async (
+  { service },
+  { params },
+) => {
   const tenant = await service.tenancy.tenant(params.app)
   const collection = collectionOf(tenant, params.collection)
   const stats = (await readStats(service.database, tenant.schema)).get(collection.id) ?? noStats

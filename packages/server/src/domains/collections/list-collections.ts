@@ -3,7 +3,10 @@ import type { Operation } from '../operation.ts'
 import { readStats } from './collection-store.ts'
 import { collectionView } from './collection-view.ts'
 
-export const listCollections: Operation<'listCollections'> = async ({ service, caller }, { params }) => {
+export const listCollections: Operation<'listCollections'> = async (
+  { service, caller },
+  { params },
+) => {
   const tenant = await service.tenancy.tenant(params.app)
   const insider = isInsider(caller, tenant.application)
   const stats = insider ? await readStats(service.database, tenant.schema) : new Map()

@@ -1,24 +1,42 @@
 import { limits } from '@tollbase/contract/limits'
+import { present } from '../../base/assert.ts'
 import { Fault } from '../../base/fault.ts'
 import { isRecord } from '../../base/is-record.ts'
 import type { Service } from '../call.ts'
-import { define, type Definition } from '../tenancy/define.ts'
-import type { CollectionDefinition, CollectionState, IndexDefinition } from '../tenancy/definitions.ts'
+import { type Definition, define } from '../tenancy/define.ts'
+import type {
+  CollectionDefinition,
+  CollectionState,
+  IndexDefinition,
+} from '../tenancy/definitions.ts'
 import type { Tenant } from '../tenancy/tenancy.ts'
-import { present } from '../../base/assert.ts'
 
 export type CollectionWish = Partial<
-  Pick<CollectionDefinition, 'namespace' | 'primary_column' | 'sort_column' | 'collection_type' | 'access_policy' | 'schema_definition'>
+  Pick<
+    CollectionDefinition,
+    | 'namespace'
+    | 'primary_column'
+    | 'sort_column'
+    | 'collection_type'
+    | 'access_policy'
+    | 'schema_definition'
+  >
 > & { readonly name: string }
 
 /** Creates a collection; the caller holds the gate of definitions. */
-export async function createInGate(service: Service, tenant: Tenant, wish: CollectionWish): Promise<CollectionState> {
+export async function createInGate(
+  service: Service,
+  tenant: Tenant,
+  wish: CollectionWish,
+): Promise<CollectionState> {
   const { catalog } = tenant.data
   if (catalog.byName.has(wish.name)) {
     throw new Fault('COLLECTION_EXISTS', { message: `There is a collection ${wish.name} already` })
   }
   if (catalog.collections.size >= limits.collectionsPerApplicationMax) {
-    throw new Fault('CONFLICT', { message: `An application has at most ${limits.collectionsPerApplicationMax} collections` })
+    throw new Fault('CONFLICT', {
+      message: `An application has at most ${limits.collectionsPerApplicationMax} collections`,
+    })
   }
   const now = new Date(service.world.now()).toISOString()
   const collection: CollectionDefinition = {
@@ -42,7 +60,11 @@ export async function createInGate(service: Service, tenant: Tenant, wish: Colle
 }
 
 /** The collection of this name, made with defaults if it is not there yet. */
-export async function collectionForWriting(service: Service, tenant: Tenant, name: string): Promise<CollectionState> {
+export async function collectionForWriting(
+  service: Service,
+  tenant: Tenant,
+  name: string,
+): Promise<CollectionState> {
   const found = tenant.data.catalog.byName.get(name)
   if (found !== undefined) return found
   return tenant.definitions.run(
@@ -55,7 +77,10 @@ function indexesOfSchema(service: Service, collection: CollectionDefinition): De
   const definition = collection.schema_definition
   const fields = isRecord(definition) && isRecord(definition.fields) ? definition.fields : {}
   const wanted = Object.entries(fields).filter(
-    ([name, field]) => isRecord(field) && (field.index === true || field.unique === true) && name !== collection.primary_column,
+    ([name, field]) =>
+      isRecord(field) &&
+      (field.index === true || field.unique === true) &&
+      name !== collection.primary_column,
   )
   return wanted.map(([name, field], at) => {
     const index: IndexDefinition = {

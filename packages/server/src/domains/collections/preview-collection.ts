@@ -1,6 +1,6 @@
 import { HttpReply } from '../../http/reply.ts'
 import type { Operation } from '../operation.ts'
-import { isFree, readPriceOf } from '../pricing/price.ts'
+import { isFree, readPriceOf } from '../tenancy/price.ts'
 import { noStats, readSample, readStats } from './collection-store.ts'
 import { describableCollection } from './visibility.ts'
 
@@ -12,15 +12,25 @@ export const previewCollection: Operation<'previewCollection'> = async (call, { 
   const collection = describableCollection(call, tenant, params.collection)
   const price = readPriceOf(tenant.data.catalog, collection)
   // What has a price is sampled only as far as its owner says.
-  const { rows, fields } = collection.policy.preview ?? { rows: isFree(price) ? rowsDefault : 0, fields: undefined }
-  const sample = rows === 0 ? [] : await readSample(service.database, tenant.schema, { table: collection.table, rows })
+  const { rows, fields } = collection.policy.preview ?? {
+    rows: isFree(price) ? rowsDefault : 0,
+    fields: undefined,
+  }
+  const sample =
+    rows === 0
+      ? []
+      : await readSample(service.database, tenant.schema, { table: collection.table, rows })
   const stats = (await readStats(service.database, tenant.schema)).get(collection.id) ?? noStats
   const head = JSON.stringify({
     collection: collection.name,
     schema: collection.schema_definition,
     row_count_band: bandOf(stats.documents),
     updated_at: collection.updated_at,
-    price: { per_access: String(price.perAccess), per_row: String(price.perRow), per_kb: String(price.perKb) },
+    price: {
+      per_access: String(price.perAccess),
+      per_row: String(price.perRow),
+      per_kb: String(price.perKb),
+    },
   })
   const shown = fields === undefined ? sample : sample.map((text) => onlyFields(text, fields))
   return new HttpReply(`${head.slice(0, -1)},"sample":[${shown.join(',')}]}`)
@@ -35,5 +45,7 @@ function bandOf(count: number): string {
 
 function onlyFields(text: string, fields: readonly string[]): string {
   const record: Record<string, unknown> = JSON.parse(text)
-  return JSON.stringify(Object.fromEntries(fields.filter((name) => name in record).map((name) => [name, record[name]])))
+  return JSON.stringify(
+    Object.fromEntries(fields.filter((name) => name in record).map((name) => [name, record[name]])),
+  )
 }

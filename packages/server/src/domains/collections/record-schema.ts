@@ -1,7 +1,7 @@
 import { Check, Errors } from 'typebox/schema'
-import { translatePattern } from '../../query/pattern.ts'
 import { invalid } from '../../base/fault.ts'
 import { isRecord } from '../../base/is-record.ts'
+import { translatePattern } from '../../query/pattern.ts'
 
 /** What breaks a collection's schema, by JSON pointer within the record. */
 export type Problem = { readonly pointer: string; readonly problem: string }
@@ -16,10 +16,24 @@ type Field = {
   readonly type?: string
   readonly required?: boolean
   readonly default?: unknown
-  readonly validation?: { readonly min?: number; readonly max?: number; readonly pattern?: string; readonly enum?: readonly unknown[] }
+  readonly validation?: {
+    readonly min?: number
+    readonly max?: number
+    readonly pattern?: string
+    readonly enum?: readonly unknown[]
+  }
 }
 
-const fieldTypes = ['string', 'number', 'integer', 'boolean', 'date', 'object', 'array', 'any'] as const
+const fieldTypes = [
+  'string',
+  'number',
+  'integer',
+  'boolean',
+  'date',
+  'object',
+  'array',
+  'any',
+] as const
 
 /** Reads a schema_definition: the `{fields}` form of the public clients, a JSON Schema, or none. */
 export function readSchema(definition: unknown): RecordSchema {
@@ -32,7 +46,11 @@ export function readSchema(definition: unknown): RecordSchema {
       ...required.filter((name) => record[name] === undefined).map((name) => lacks(name)),
       ...fields.flatMap(([name, field]) => problemOf(name, field, record[name])),
     ],
-    defaults: Object.fromEntries(fields.flatMap(([name, field]) => (field.default === undefined ? [] : [[name, field.default]]))),
+    defaults: Object.fromEntries(
+      fields.flatMap(([name, field]) =>
+        field.default === undefined ? [] : [[name, field.default]],
+      ),
+    ),
   }
 }
 
@@ -66,19 +84,39 @@ function jsonSchema(schema: Record<string, unknown>): RecordSchema {
 }
 
 function problemOf(name: string, field: Field, value: unknown): Problem[] {
-  if (value === undefined) return field.required === true && field.default === undefined ? [lacks(name)] : []
-  if (value === null) return field.required === true ? [{ pointer: `/${name}`, problem: 'must not be null' }] : []
-  if (!hasType(field.type, value)) return [{ pointer: `/${name}`, problem: `must be of type ${field.type}` }]
+  if (value === undefined)
+    return field.required === true && field.default === undefined ? [lacks(name)] : []
+  if (value === null)
+    return field.required === true ? [{ pointer: `/${name}`, problem: 'must not be null' }] : []
+  if (!hasType(field.type, value))
+    return [{ pointer: `/${name}`, problem: `must be of type ${field.type}` }]
   const rule = field.validation ?? {}
-  const size = typeof value === 'number' ? value : typeof value === 'string' || Array.isArray(value) ? value.length : undefined
+  const size =
+    typeof value === 'number'
+      ? value
+      : typeof value === 'string' || Array.isArray(value)
+        ? value.length
+        : undefined
   const problems: string[] = []
-  if (rule.min !== undefined && size !== undefined && size < rule.min) problems.push(`must be at least ${rule.min}`)
-  if (rule.max !== undefined && size !== undefined && size > rule.max) problems.push(`must be at most ${rule.max}`)
-  if (rule.pattern !== undefined && typeof value === 'string' && !new RegExp(rule.pattern, 'u').test(value)) {
+  if (rule.min !== undefined && size !== undefined && size < rule.min)
+    problems.push(`must be at least ${rule.min}`)
+  if (rule.max !== undefined && size !== undefined && size > rule.max)
+    problems.push(`must be at most ${rule.max}`)
+  if (
+    rule.pattern !== undefined &&
+    typeof value === 'string' &&
+    !expressionOf(rule.pattern).test(value)
+  ) {
     problems.push(`must match ${rule.pattern}`)
   }
-  if (rule.enum !== undefined && !rule.enum.includes(value)) problems.push(`must be one of ${JSON.stringify(rule.enum)}`)
+  if (rule.enum !== undefined && !rule.enum.includes(value))
+    problems.push(`must be one of ${JSON.stringify(rule.enum)}`)
   return problems.map((problem) => ({ pointer: `/${name}`, problem }))
+}
+
+/** The leading (?i) of our pattern syntax is a flag in JavaScript. */
+function expressionOf(pattern: string): RegExp {
+  return pattern.startsWith('(?i)') ? new RegExp(pattern.slice(4), 'iu') : new RegExp(pattern, 'u')
 }
 
 function hasType(type: string | undefined, value: unknown): boolean {
@@ -86,7 +124,11 @@ function hasType(type: string | undefined, value: unknown): boolean {
   if (type === 'array') return Array.isArray(value)
   if (type === 'object') return isRecord(value)
   if (type === 'integer') return Number.isInteger(value)
-  if (type === 'date') return (typeof value === 'string' || typeof value === 'number') && !Number.isNaN(new Date(value).getTime())
+  if (type === 'date')
+    return (
+      (typeof value === 'string' || typeof value === 'number') &&
+      !Number.isNaN(new Date(value).getTime())
+    )
   return typeof value === type
 }
 

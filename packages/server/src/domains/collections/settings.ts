@@ -2,14 +2,30 @@ import type { CollectionDefinition } from '../tenancy/definitions.ts'
 
 type Settings = Pick<
   CollectionDefinition,
-  'namespace' | 'primary_column' | 'sort_column' | 'collection_type' | 'access_policy' | 'schema_definition'
+  | 'namespace'
+  | 'primary_column'
+  | 'sort_column'
+  | 'collection_type'
+  | 'access_policy'
+  | 'schema_definition'
 >
 
-const names = ['namespace', 'primary_column', 'sort_column', 'collection_type', 'access_policy', 'schema_definition'] as const
+const names = [
+  'namespace',
+  'primary_column',
+  'sort_column',
+  'collection_type',
+  'access_policy',
+  'schema_definition',
+] as const
 
 /** The settings that the body gives a value; null counts as not given, as the public clients send it. */
-export function given(body: { readonly [K in keyof Settings]?: Settings[K] | null | undefined }): Partial<Settings> {
+export function given(
+  body: { readonly [K in keyof Settings]?: Settings[K] | null | undefined },
+): Partial<Settings> {
   return Object.fromEntries(
-    names.flatMap((name) => (body[name] === undefined || body[name] === null ? [] : [[name, body[name]]])),
+    names.flatMap((name) =>
+      body[name] === undefined || body[name] === null ? [] : [[name, body[name]]],
+    ),
   )
 }

@@ -13,9 +13,14 @@ export function collectionOf(tenant: Tenant, nameOrId: string): CollectionState 
 }
 
 /** The collection if the caller may know its description: everybody of the public ones, insiders of all. */
-export function describableCollection(call: Call, tenant: Tenant, nameOrId: string): CollectionState {
+export function describableCollection(
+  call: Call,
+  tenant: Tenant,
+  nameOrId: string,
+): CollectionState {
   const collection = collectionOf(tenant, nameOrId)
-  if (isInsider(call.caller, tenant.application) || collection.policy.read === 'public') return collection
+  if (isInsider(call.caller, tenant.application) || collection.policy.read === 'public')
+    return collection
   if (collection.policy.read === 'key') throw keyNeeded(tenant)
   throw noSuchCollection(tenant, nameOrId)
 }
@@ -36,7 +41,9 @@ export function readableCollection(
 }
 
 function keyNeeded(tenant: Tenant): Fault {
-  return new Fault('UNAUTHORIZED', { message: `A key of ${tenant.application.app_id} is needed (X-App-Key)` })
+  return new Fault('UNAUTHORIZED', {
+    message: `A key of ${tenant.application.app_id} is needed (X-App-Key)`,
+  })
 }
 
 /** What may not be known answers as what is not there. */

@@ -2,5 +2,12 @@ import type { Operation } from '../operation.ts'
 import { createIndexOn } from './create-index.ts'
 import { readIndexWish } from './index-wish.ts'
 
-export const createCollectionIndex: Operation<'createCollectionIndex'> = async ({ service }, { params, body }) =>
-  createIndexOn(service, { app: params.app, collection: params.collection, wish: readIndexWish({ ...body }) })
+export const createCollectionIndex: Operation<'createCollectionIndex'> = async (
+  { service },
+  { params, body },
+) =>
+  createIndexOn(service, {
+    app: params.app,
+    collection: params.collection,
+    wish: readIndexWish({ ...body }),
+  })

@@ -7,7 +7,7 @@ import { indexView } from '../collections/collection-view.ts'
 import { createInGate } from '../collections/new-collection.ts'
 import type { Operation } from '../operation.ts'
 import { findCollection } from '../tenancy/catalog.ts'
-import { define, type Definition } from '../tenancy/define.ts'
+import { type Definition, define } from '../tenancy/define.ts'
 import type { CollectionState, IndexDefinition } from '../tenancy/definitions.ts'
 import type { Tenant } from '../tenancy/tenancy.ts'
 import { type IndexWish, readIndexWish } from './index-wish.ts'
@@ -15,12 +15,16 @@ import { type IndexWish, readIndexWish } from './index-wish.ts'
 export const createIndex: Operation<'createIndex'> = async ({ service }, { params, body }) => {
   const sent: Readonly<Record<string, unknown>> = { ...body }
   const name = sent.collection ?? sent.collection_name
-  if (typeof name !== 'string' || !/^[A-Za-z0-9_-]{1,63}$/.test(name)) throw invalid('/collection', 'must be the name of a collection')
+  if (typeof name !== 'string' || !/^[A-Za-z0-9_-]{1,63}$/.test(name))
+    throw invalid('/collection', 'must be the name of a collection')
   return createIndexOn(service, { app: params.app, collection: name, wish: readIndexWish(sent) })
 }
 
 /** Creates an index, or changes the one on the same fields; makes the collection if it is missing. */
-export async function createIndexOn(service: Service, request: { app: string; collection: string; wish: IndexWish }) {
+export async function createIndexOn(
+  service: Service,
+  request: { app: string; collection: string; wish: IndexWish },
+) {
   const { wish } = request
   const tenant = await service.tenancy.tenant(request.app)
   return tenant.definitions.run(async () => {
@@ -29,10 +33,16 @@ export async function createIndexOn(service: Service, request: { app: string; co
       (await createInGate(service, tenant, { name: request.collection }))
     const same = collection.indexes.find((one) => one.fields.join() === wish.fields.join())
     if (same === undefined && collection.indexes.length >= limits.indexesPerCollectionMax) {
-      throw new Fault('CONFLICT', { message: `A collection has at most ${limits.indexesPerCollectionMax} indexes` })
+      throw new Fault('CONFLICT', {
+        message: `A collection has at most ${limits.indexesPerCollectionMax} indexes`,
+      })
     }
     const index = indexOf(service, { tenant, collection, wish, same })
-    const isNew = same === undefined || same.unique !== index.unique || same.index_type !== index.index_type || same.name !== index.name
+    const isNew =
+      same === undefined ||
+      same.unique !== index.unique ||
+      same.index_type !== index.index_type ||
+      same.name !== index.name
     const changes = [
       ...(isNew ? [{ kind: 'index', id: index.id, body: index } satisfies Definition] : []),
       ...priceChange(tenant, collection, wish),
@@ -48,7 +58,12 @@ export async function createIndexOn(service: Service, request: { app: string; co
 
 function indexOf(
   service: Service,
-  made: { tenant: Tenant; collection: CollectionState; wish: IndexWish; same: IndexDefinition | undefined },
+  made: {
+    tenant: Tenant
+    collection: CollectionState
+    wish: IndexWish
+    same: IndexDefinition | undefined
+  },
 ): IndexDefinition {
   const { tenant, collection, wish, same } = made
   return {
@@ -67,9 +82,19 @@ function indexOf(
 function priceChange(tenant: Tenant, collection: CollectionState, wish: IndexWish): Definition[] {
   if (wish.readPrice === undefined) return []
   const { policy, access_policy: sent } = collection
-  if (policy.unknownShape) throw new Fault('CONFLICT', { message: 'The collection has an access_policy that is not understood; set it before its price' })
+  if (policy.unknownShape)
+    throw new Fault('CONFLICT', {
+      message:
+        'The collection has an access_policy that is not understood; set it before its price',
+    })
   const before = isRecord(sent) ? sent : { read: policy.read }
   const price = { ...(isRecord(before.price) ? before.price : {}), ...wish.readPrice }
   const definition = present(tenant.data.catalog.collections.get(collection.id), 'the collection')
-  return [{ kind: 'collection', id: collection.id, body: { ...definition, access_policy: { ...before, price } } }]
+  return [
+    {
+      kind: 'collection',
+      id: collection.id,
+      body: { ...definition, access_policy: { ...before, price } },
+    },
+  ]
 }

@@ -2,7 +2,10 @@ import { collectionOf } from '../collections/visibility.ts'
 import type { Operation } from '../operation.ts'
 import { deleteNamed } from './delete-index.ts'
 
-export const deleteCollectionIndex: Operation<'deleteCollectionIndex'> = async ({ service }, { params }) => {
+export const deleteCollectionIndex: Operation<'deleteCollectionIndex'> = async (
+  { service },
+  { params },
+) => {
   const tenant = await service.tenancy.tenant(params.app)
   return deleteNamed(tenant, params.name, () => [collectionOf(tenant, params.collection)])
 }

@@ -1,14 +1,19 @@
 import { limits } from '@tollbase/contract/limits'
 import { Fault } from '../../base/fault.ts'
 import type { Operation } from '../operation.ts'
-import { payLimitsOf } from './pay-limits.ts'
 import { keyView, newKey, writeKeys } from './new-key.ts'
+import { payLimitsOf } from './pay-limits.ts'
 
 export const createKey: Operation<'createKey'> = async ({ service }, { params, body }) => {
   const { definitions, keys } = service.tenancy.system
   return definitions.run(async () => {
-    if (keys.ofApp(params.app).filter((one) => keys.isAlive(one, service.world.now())).length >= limits.keysPerApplicationMax) {
-      throw new Fault('CONFLICT', { message: `An application has at most ${limits.keysPerApplicationMax} live keys; revoke one first` })
+    if (
+      keys.ofApp(params.app).filter((one) => keys.isAlive(one, service.world.now())).length >=
+      limits.keysPerApplicationMax
+    ) {
+      throw new Fault('CONFLICT', {
+        message: `An application has at most ${limits.keysPerApplicationMax} live keys; revoke one first`,
+      })
     }
     const { text, record } = newKey(service, {
       appId: params.app,

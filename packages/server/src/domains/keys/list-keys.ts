@@ -7,7 +7,11 @@ export const listKeys: Operation<'listKeys'> = async ({ service }, { params }) =
   return {
     keys: keys.ofApp(params.app).map((record) => ({
       ...keyView(record),
-      status: keys.isAlive(record, now) ? 'active' : record.revoked_at === null ? 'expired' : 'revoked',
+      status: keys.isAlive(record, now)
+        ? 'active'
+        : record.revoked_at === null
+          ? 'expired'
+          : 'revoked',
       revoked_at: record.revoked_at,
       last_used_at: service.info.keyLastUsed(record.key_hash),
     })),

@@ -1,6 +1,6 @@
 import type { Permission } from '@tollbase/contract/keys'
 import type { Service } from '../call.ts'
-import { hashOfKey, type KeyRecord, newKeyText } from './keys.ts'
+import { hashOfKey, type KeyRecord, newKeyText } from '../tenancy/keys.ts'
 
 export type KeyWish = {
   readonly appId: string
@@ -46,7 +46,10 @@ export function keyView(record: KeyRecord) {
 export async function writeKeys(service: Service, records: readonly KeyRecord[]): Promise<void> {
   const { chain } = service.tenancy.system
   const { height } = await chain.append(
-    records.map((record) => ({ header: { type: 'key', app: record.app_id }, body: JSON.stringify(record) })),
+    records.map((record) => ({
+      header: { type: 'key', app: record.app_id },
+      body: JSON.stringify(record),
+    })),
   )
   await chain.whenApplied(height)
 }

@@ -2,6 +2,9 @@
 export function payLimitsOf(sent: object | null): Record<string, unknown> | null {
   if (sent === null) return null
   return Object.fromEntries(
-    Object.entries(sent).map(([name, value]) => [name, typeof value === 'number' ? String(value) : value]),
+    Object.entries(sent).map(([name, value]) => [
+      name,
+      typeof value === 'number' ? String(value) : value,
+    ]),
   )
 }

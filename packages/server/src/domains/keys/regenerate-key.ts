@@ -1,6 +1,6 @@
 import type { Operation } from '../operation.ts'
-import { payLimitsOf } from './pay-limits.ts'
 import { keyView, newKey, writeKeys } from './new-key.ts'
+import { payLimitsOf } from './pay-limits.ts'
 
 export const regenerateKey: Operation<'regenerateKey'> = async ({ service }, { params, body }) => {
   const { definitions, keys } = service.tenancy.system
@@ -13,7 +13,8 @@ export const regenerateKey: Operation<'regenerateKey'> = async ({ service }, { p
       appId: params.app,
       name,
       permissions: body.permissions ?? last?.permissions ?? ['Read', 'Write', 'Admin'],
-      payLimits: body.pay_limits === undefined ? (last?.pay_limits ?? null) : payLimitsOf(body.pay_limits),
+      payLimits:
+        body.pay_limits === undefined ? (last?.pay_limits ?? null) : payLimitsOf(body.pay_limits),
       expiresAt: body.expires_at === undefined ? (last?.expires_at ?? null) : body.expires_at,
     })
     const revoked = old.map((one) => ({ ...one, revoked_at: new Date(now).toISOString() }))

@@ -1,7 +1,7 @@
 import { Fault } from '../../base/fault.ts'
 import type { Call } from '../call.ts'
 import type { Operation } from '../operation.ts'
-import type { KeyRecord } from './keys.ts'
+import type { KeyRecord } from '../tenancy/keys.ts'
 import { writeKeys } from './new-key.ts'
 
 export const revokeKey: Operation<'revokeKey'> = async (call, { params }) => {
@@ -9,7 +9,8 @@ export const revokeKey: Operation<'revokeKey'> = async (call, { params }) => {
   return definitions.run(async () => {
     const key = keys.get(params.app, params.key_hash)
     if (key === undefined) throw new Fault('KEY_NOT_FOUND')
-    if (key.revoked_at !== null) return { success: true, key_hash: key.key_hash, revoked_at: key.revoked_at }
+    if (key.revoked_at !== null)
+      return { success: true, key_hash: key.key_hash, revoked_at: key.revoked_at }
     refuseLastAdmin(call, key)
     const revokedAt = new Date(call.service.world.now()).toISOString()
     const revive = keys.kill(key.key_hash)
@@ -29,8 +30,13 @@ function refuseLastAdmin(call: Call, key: KeyRecord): void {
   const { keys } = call.service.tenancy.system
   const now = call.service.world.now()
   if (!key.permissions.includes('Admin') || !keys.isAlive(key, now)) return
-  const others = keys.ofApp(key.app_id).filter(
-    (one) => one.key_hash !== key.key_hash && one.permissions.includes('Admin') && keys.isAlive(one, now),
-  )
+  const others = keys
+    .ofApp(key.app_id)
+    .filter(
+      (one) =>
+        one.key_hash !== key.key_hash &&
+        one.permissions.includes('Admin') &&
+        keys.isAlive(one, now),
+    )
   if (others.length === 0) throw new Fault('LAST_ADMIN_KEY')
 }

@@ -8,13 +8,25 @@ export const rotateKey: Operation<'rotateKey'> = async ({ service }, { params, b
     const old = keys.get(params.app, params.key_hash)
     if (old === undefined) throw new Fault('KEY_NOT_FOUND')
     const now = service.world.now()
-    if (!keys.isAlive(old, now)) throw new Fault('CONFLICT', { message: 'A revoked or expired key cannot be rotated' })
+    if (!keys.isAlive(old, now))
+      throw new Fault('CONFLICT', { message: 'A revoked or expired key cannot be rotated' })
     const until = now + (body.overlap_seconds ?? 0) * 1000
-    const validUntil = new Date(Math.min(until, old.expires_at === null ? until : Date.parse(old.expires_at))).toISOString()
+    const validUntil = new Date(
+      Math.min(until, old.expires_at === null ? until : Date.parse(old.expires_at)),
+    ).toISOString()
     const { text, record } = newKey(service, {
-      appId: old.app_id, name: old.name, permissions: old.permissions, payLimits: old.pay_limits, expiresAt: old.expires_at,
+      appId: old.app_id,
+      name: old.name,
+      permissions: old.permissions,
+      payLimits: old.pay_limits,
+      expiresAt: old.expires_at,
     })
     await writeKeys(service, [{ ...old, expires_at: validUntil }, record])
-    return { key: text, key_hash: record.key_hash, old_key_hash: old.key_hash, old_valid_until: validUntil }
+    return {
+      key: text,
+      key_hash: record.key_hash,
+      old_key_hash: old.key_hash,
+      old_valid_until: validUntil,
+    }
   })
 }

@@ -1,8 +1,8 @@
-import type { AppliedEntry } from '../../chain/applier.ts'
 import { assert } from '../../base/assert.ts'
+import type { AppliedEntry } from '../../chain/applier.ts'
 import type { Queryable } from '../../database/database.ts'
 import { type SqlStatement, sql } from '../../database/sql.ts'
-import type { Projection } from '../tenancy/projection.ts'
+import type { Projection } from '../projection.ts'
 
 /**
  * Double entry: each `ledger` entry of the system chain carries postings that sum to zero.
@@ -52,7 +52,11 @@ export class Ledger implements Projection {
 
   async load(): Promise<void> {}
 
-  async apply(tx: Queryable, schema: string, entries: readonly AppliedEntry[]): Promise<() => void> {
+  async apply(
+    tx: Queryable,
+    schema: string,
+    entries: readonly AppliedEntry[],
+  ): Promise<() => void> {
     const bodies = entries.map((entry): LedgerBody => JSON.parse(entry.body))
     const balances = await readBalances(tx, { schema, bodies })
     const lines = entries.flatMap((entry, at) => post(entry, bodies[at], balances))
@@ -112,7 +116,12 @@ export type Movement = {
   readonly sequence: number
 }
 
-export type Sale = { readonly leaf: bigint; readonly height: bigint; readonly sequence: number; readonly body: string }
+export type Sale = {
+  readonly leaf: bigint
+  readonly height: bigint
+  readonly sequence: number
+  readonly body: string
+}
 
 type Line = Omit<Movement, 'amount' | 'balance_after' | 'leaf' | 'time_ms' | 'height'> & {
   readonly account: string
@@ -132,25 +141,44 @@ function post(entry: AppliedEntry, body: LedgerBody | undefined, balances: Balan
   return body.postings.map((posting, line) => {
     const amount = BigInt(posting.amount)
     const before = balances.get(posting.account) ?? { balance: 0n, earned: 0n }
-    const earned = body.kind === 'sale' && posting.account.startsWith('app:') && amount > 0n ? amount : 0n
+    const earned =
+      body.kind === 'sale' && posting.account.startsWith('app:') && amount > 0n ? amount : 0n
     const after = { balance: before.balance + amount, earned: before.earned + earned }
     balances.set(posting.account, after)
     return {
-      leaf: entry.leafIndex, line, account: posting.account, amount, balanceAfter: after.balance,
-      kind: body.kind, reference: body.payment_id, time_ms: entry.time, height: entry.height, sequence: entry.sequence,
+      leaf: entry.leafIndex,
+      line,
+      account: posting.account,
+      amount,
+      balanceAfter: after.balance,
+      kind: body.kind,
+      reference: body.payment_id,
+      time_ms: entry.time,
+      height: entry.height,
+      sequence: entry.sequence,
     }
   })
 }
 
-async function readBalances(tx: Queryable, read: { schema: string; bodies: readonly LedgerBody[] }): Promise<Balances> {
-  const accounts = [...new Set(read.bodies.flatMap((body) => body.postings.map(({ account }) => account)))]
+async function readBalances(
+  tx: Queryable,
+  read: { schema: string; bodies: readonly LedgerBody[] },
+): Promise<Balances> {
+  const accounts = [
+    ...new Set(read.bodies.flatMap((body) => body.postings.map(({ account }) => account))),
+  ]
   const rows = await tx.query<{ account: string; balance: string; earned: string }>(
     sql`SELECT account, balance, earned FROM ${sql.id(read.schema, 'account')} WHERE account = ANY(${accounts}::text[])`,
   )
-  return new Map(rows.map((row) => [row.account, { balance: BigInt(row.balance), earned: BigInt(row.earned) }]))
+  return new Map(
+    rows.map((row) => [row.account, { balance: BigInt(row.balance), earned: BigInt(row.earned) }]),
+  )
 }
 
-async function writePostings(tx: Queryable, write: { schema: string; lines: readonly Line[] }): Promise<void> {
+async function writePostings(
+  tx: Queryable,
+  write: { schema: string; lines: readonly Line[] },
+): Promise<void> {
   const { lines } = write
   await tx.execute(sql`
     INSERT INTO ${sql.id(write.schema, 'posting')}
@@ -163,7 +191,10 @@ async function writePostings(tx: Queryable, write: { schema: string; lines: read
       ${lines.map((one) => one.height)}::int8[], ${lines.map((one) => one.sequence)}::int4[])`)
 }
 
-async function writeBalances(tx: Queryable, write: { schema: string; balances: Balances }): Promise<void> {
+async function writeBalances(
+  tx: Queryable,
+  write: { schema: string; balances: Balances },
+): Promise<void> {
   const rows = [...write.balances]
   await tx.execute(sql`
     INSERT INTO ${sql.id(write.schema, 'account')} (account, balance, earned)

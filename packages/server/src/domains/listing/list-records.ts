@@ -1,16 +1,16 @@
 import { limits } from '@tollbase/contract/limits'
 import { Fault, invalid } from '../../base/fault.ts'
+import { sql } from '../../database/sql.ts'
 import { HttpReply } from '../../http/reply.ts'
 import { compileList, type ListRow } from '../../query/compile-list.ts'
 import { type ListQuery, parseList, usedFields } from '../../query/list-query.ts'
-import { sql } from '../../database/sql.ts'
 import type { Call } from '../call.ts'
 import { readableCollection } from '../collections/visibility.ts'
 import type { Operation } from '../operation.ts'
-import { costOf, isFree, readPriceOf } from '../pricing/price.ts'
 import type { Catalog } from '../tenancy/catalog.ts'
 import type { CollectionState } from '../tenancy/definitions.ts'
 import type { Price } from '../tenancy/policy.ts'
+import { costOf, isFree, readPriceOf } from '../tenancy/price.ts'
 import { parseRoot } from '../tenancy/root.ts'
 import type { Tenant } from '../tenancy/tenancy.ts'
 import { refuseUnoffered } from './offered.ts'
@@ -26,7 +26,13 @@ export const listRecords: Operation<'listRecords'> = async (call, { body }) => {
   const price = readPriceOf(tenant.data.catalog, collection)
   if (!free) refuseUnoffered(collection, usedFields(query), query.history)
   if (free || isFree(price)) {
-    const page = await run(call, { tenant, collection, query, total: true, bytesMax: limits.resultBytesMax })
+    const page = await run(call, {
+      tenant,
+      collection,
+      query,
+      total: true,
+      bytesMax: limits.resultBytesMax,
+    })
     if (page.records === null) throw tooLarge(page)
     return new HttpReply(replyText(page, query, page.total ?? page.count))
   }
@@ -36,13 +42,22 @@ export const listRecords: Operation<'listRecords'> = async (call, { body }) => {
 type Read = { tenant: Tenant; collection: CollectionState; query: ListQuery }
 
 /** Sells a page. The price is a function of the request: its limit, and what it says of bytes. */
-function sell(call: Call, sale: Read & { price: Price; maxKb: number | undefined }): Promise<HttpReply> {
+function sell(
+  call: Call,
+  sale: Read & { price: Price; maxKb: number | undefined },
+): Promise<HttpReply> {
   const { tenant, collection, query, price } = sale
-  const priceUnder = (catalog: Catalog) => readPriceOf(catalog, catalog.byId.get(collection.id) ?? collection)
+  const priceUnder = (catalog: Catalog) =>
+    readPriceOf(catalog, catalog.byId.get(collection.id) ?? collection)
   if (price.perRow > 0n && query.limit === undefined) {
     throw invalid('/limit', 'is needed, because every row of this collection has a price')
   }
-  const bytesMax = Math.min(price.perKb > 0n || sale.maxKb !== undefined ? (sale.maxKb ?? maxKbDefault) * 1024 : Number.POSITIVE_INFINITY, limits.paidResultBytesMax)
+  const bytesMax = Math.min(
+    price.perKb > 0n || sale.maxKb !== undefined
+      ? (sale.maxKb ?? maxKbDefault) * 1024
+      : Number.POSITIVE_INFINITY,
+    limits.paidResultBytesMax,
+  )
   const most = { rows: query.limit ?? 0, bytes: bytesMax }
   return call.service.payments.sell(call.facts, {
     tenant,
@@ -61,9 +76,13 @@ function sell(call: Call, sale: Read & { price: Price; maxKb: number | undefined
       const text = Buffer.from(replyText(page, query, total))
       const isEmpty = page.count === 0
       const size = { rows: page.count, bytes: isEmpty ? 0 : Number(page.bytes) }
-      const charge = isEmpty && collection.policy.emptyAnswerFree ? 0n : costOf(priceUnder(catalog), size)
+      const charge =
+        isEmpty && collection.policy.emptyAnswerFree ? 0n : costOf(priceUnder(catalog), size)
       return {
-        status: 200, body: text, charge, rows: page.count,
+        status: 200,
+        body: text,
+        charge,
+        rows: page.count,
         asOf: { block_height: Number(page.height), sequence: page.sequence },
       }
     },
@@ -81,14 +100,19 @@ async function largestThatFits(call: Call, read: Read, bytesMax: number): Promis
     if (page.records !== null) return { ...page, records: page.records, truncated }
     const limit = Math.floor(Math.min(query.limit ?? page.count, page.count) / 2)
     if (limit === 0) {
-      throw new Fault('RESULT_TOO_LARGE', { message: `The first record alone is larger than the ${Math.floor(bytesMax / 1024)} KB that were bought; ask with a larger max_kb` })
+      throw new Fault('RESULT_TOO_LARGE', {
+        message: `The first record alone is larger than the ${Math.floor(bytesMax / 1024)} KB that were bought; ask with a larger max_kb`,
+      })
     }
     query = { ...query, limit }
     truncated = true
   }
 }
 
-async function run(call: Call, read: Read & { total: boolean; bytesMax: number }): Promise<ListRow> {
+async function run(
+  call: Call,
+  read: Read & { total: boolean; bytesMax: number },
+): Promise<ListRow> {
   const statement = compileList(read.query, {
     schema: read.tenant.schema,
     table: read.collection.table,
@@ -97,7 +121,9 @@ async function run(call: Call, read: Read & { total: boolean; bytesMax: number }
     primaryColumn: read.collection.primary_column,
   })
   try {
-    const [row] = await call.service.database.query<ListRow>(sql.compiled(statement.text, statement.values))
+    const [row] = await call.service.database.query<ListRow>(
+      sql.compiled(statement.text, statement.values),
+    )
     if (row === undefined) throw new Error('the watermark is missing')
     return row
   } catch (error) {
@@ -110,7 +136,11 @@ function timedOut(error: unknown): boolean {
   return error instanceof Error && 'code' in error && error.code === '57014'
 }
 
-function replyText(page: Omit<ListRow, 'records'> & { records: string | null; truncated?: boolean }, query: ListQuery, total: bigint | number): string {
+function replyText(
+  page: Omit<ListRow, 'records'> & { records: string | null; truncated?: boolean },
+  query: ListQuery,
+  total: bigint | number,
+): string {
   const limit = query.limit ?? page.count
   const number = query.limit ? Math.floor(query.offset / query.limit) + 1 : 1
   const cut = page.truncated === true ? ',"truncated":true' : ''

@@ -82,14 +82,20 @@ export async function insertClaim(database: Queryable, claim: Claim): Promise<bo
   return inserted === 1
 }
 
-export async function findClaim(database: Queryable, by: { identity: string } | { id: string }): Promise<Claim | undefined> {
+export async function findClaim(
+  database: Queryable,
+  by: { identity: string } | { id: string },
+): Promise<Claim | undefined> {
   const where = 'identity' in by ? sql`identity = ${by.identity}` : sql`id = ${by.id}`
   const [row] = await database.query<ClaimRow>(sql`SELECT ${columns} FROM ${claims} WHERE ${where}`)
   return row && claimOf(row)
 }
 
 /** Claims whose settlement is not known and that are older than a moment ago. */
-export async function openClaims(database: Queryable, bounds: { olderThanMs: number; limit: number }): Promise<Claim[]> {
+export async function openClaims(
+  database: Queryable,
+  bounds: { olderThanMs: number; limit: number },
+): Promise<Claim[]> {
   const rows = await database.query<ClaimRow>(sql`
     SELECT ${columns} FROM ${claims} WHERE state = 'claimed' AND created_at_ms < ${bounds.olderThanMs}
     ORDER BY created_at_ms LIMIT ${bounds.limit}`)
@@ -108,13 +114,25 @@ export async function setClaim(
 }
 
 /** Notes how far the application's chain was before a paid write, so that a retry can find what was written. */
-export async function setWriteAfter(database: Queryable, id: string, height: number): Promise<void> {
-  await database.execute(sql`UPDATE ${claims} SET write_after = ${height} WHERE id = ${id} AND write_after IS NULL`)
+export async function setWriteAfter(
+  database: Queryable,
+  id: string,
+  height: number,
+): Promise<void> {
+  await database.execute(
+    sql`UPDATE ${claims} SET write_after = ${height} WHERE id = ${id} AND write_after IS NULL`,
+  )
 }
 
 /** Whether another payment claims to have been settled by this transaction. */
-export async function transactionTaken(database: Queryable, id: string, transaction: string): Promise<boolean> {
-  const rows = await database.query(sql`SELECT id FROM ${claims} WHERE settled_by = ${transaction} AND id <> ${id} LIMIT 1`)
+export async function transactionTaken(
+  database: Queryable,
+  id: string,
+  transaction: string,
+): Promise<boolean> {
+  const rows = await database.query(
+    sql`SELECT id FROM ${claims} WHERE settled_by = ${transaction} AND id <> ${id} LIMIT 1`,
+  )
   return rows.length > 0
 }
 
@@ -133,7 +151,10 @@ export async function keepReply(
     UPDATE ${claims} SET state = 'settled', settled_by = ${reply.settledBy} WHERE id = ${reply.paymentId}`)
 }
 
-export async function findReply(database: Queryable, paymentId: string): Promise<KeptReply | undefined> {
+export async function findReply(
+  database: Queryable,
+  paymentId: string,
+): Promise<KeptReply | undefined> {
   const [row] = await database.query<KeptReply>(
     sql`SELECT status, body, sale FROM ${replies} WHERE payment_id = ${paymentId}`,
   )
@@ -141,7 +162,10 @@ export async function findReply(database: Queryable, paymentId: string): Promise
 }
 
 /** Drops kept replies of delivered payments that are past their time, or the oldest beyond the bound in bytes. */
-export async function dropReplies(database: Queryable, bounds: { nowMs: number; bytesMax: number }): Promise<void> {
+export async function dropReplies(
+  database: Queryable,
+  bounds: { nowMs: number; bytesMax: number },
+): Promise<void> {
   await database.execute(sql`
     DELETE FROM ${replies} WHERE payment_id IN (
       SELECT kept.payment_id FROM (
@@ -152,5 +176,7 @@ export async function dropReplies(database: Queryable, bounds: { nowMs: number; 
 }
 
 export async function markDelivered(database: Queryable, ids: readonly string[]): Promise<void> {
-  await database.execute(sql`UPDATE ${claims} SET state = 'delivered' WHERE id = ANY(${ids}::text[])`)
+  await database.execute(
+    sql`UPDATE ${claims} SET state = 'delivered' WHERE id = ANY(${ids}::text[])`,
+  )
 }

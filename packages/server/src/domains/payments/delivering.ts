@@ -4,11 +4,18 @@ import type { ReceiptFacts } from '@tollbase/verify/receipt'
 import { assert } from '../../base/assert.ts'
 import { Fault } from '../../base/fault.ts'
 import {
-  type Claim, dropReplies, findReply, keepReply, type KeptReply, markDelivered, setClaim, setWriteAfter,
+  type Claim,
+  dropReplies,
+  findReply,
+  type KeptReply,
+  keepReply,
+  markDelivered,
+  setClaim,
+  setWriteAfter,
 } from './claim-store.ts'
 import { depositEntry, saleEntry } from './entries.ts'
 import type { Delivery } from './offer.ts'
-import type { PaymentPorts, Purchase } from './payments.ts'
+import type { PaymentPorts, Purchase } from './purchase.ts'
 
 type Sold = { paymentId: string; status: number; body: Buffer; transaction: string }
 
@@ -24,12 +31,18 @@ export class Delivering {
     this.#ports = ports
     ports.world.every(markIntervalMs, () => void this.#mark())
     ports.world.every(tidyIntervalMs, () => {
-      dropReplies(ports.database, { nowMs: ports.world.now(), bytesMax: limits.keptRepliesBytesMax }).catch(() => undefined)
+      dropReplies(ports.database, {
+        nowMs: ports.world.now(),
+        bytesMax: limits.keptRepliesBytesMax,
+      }).catch(() => undefined)
     })
   }
 
   /** The first delivery after settlement: deposit and sale are booked in one block. */
-  async first(purchase: Purchase, settled: { claim: Claim; transaction: string; isFresh: boolean }): Promise<Sold> {
+  async first(
+    purchase: Purchase,
+    settled: { claim: Claim; transaction: string; isFresh: boolean },
+  ): Promise<Sold> {
     const { claim, transaction } = settled
     let delivery: Delivery
     try {
@@ -52,9 +65,15 @@ export class Delivering {
     await chain.whenApplied(chain.head().height)
     const kept = await findReply(database, claim.id)
     const isSold = (await ledger.sale(database, schema, claim.id)) !== undefined
-    if (kept === undefined && isSold) throw new Fault('PAYMENT_REPLY_GONE', { details: { payment_id: claim.id } })
+    if (kept === undefined && isSold)
+      throw new Fault('PAYMENT_REPLY_GONE', { details: { payment_id: claim.id } })
     if (kept !== undefined) {
-      if (!isSold) await this.#book(claim, { transaction, sale: kept.sale, isDeposited: await this.#isDeposited(claim) })
+      if (!isSold)
+        await this.#book(claim, {
+          transaction,
+          sale: kept.sale,
+          isDeposited: await this.#isDeposited(claim),
+        })
       return { paymentId: claim.id, status: kept.status, body: kept.body, transaction }
     }
     const delivery = await this.#deliver(purchase, claim).catch((error: unknown) => {
@@ -98,12 +117,20 @@ export class Delivering {
     const entry = saleEntry({ identity: claim.identity, facts, split: this.#ports.split })
     const kept: KeptReply = { status: delivery.status, body: delivery.body, sale: entry.body }
     const expiresAtMs = this.#ports.world.now() + limits.keptReplySeconds * 1000
-    await keepReply(this.#ports.database, { ...kept, paymentId: claim.id, settledBy: transaction, expiresAtMs })
+    await keepReply(this.#ports.database, {
+      ...kept,
+      paymentId: claim.id,
+      settledBy: transaction,
+      expiresAtMs,
+    })
     await this.#book(claim, { transaction, sale: entry.body, isDeposited: sale.isDeposited })
     return { paymentId: claim.id, status: delivery.status, body: delivery.body, transaction }
   }
 
-  async #book(claim: Claim, booked: { transaction: string; sale: string; isDeposited: boolean }): Promise<void> {
+  async #book(
+    claim: Claim,
+    booked: { transaction: string; sale: string; isDeposited: boolean },
+  ): Promise<void> {
     const sale = { header: { type: 'ledger' }, body: booked.sale }
     const entries = booked.isDeposited ? [sale] : [this.#deposit(claim, booked.transaction), sale]
     await this.#ports.tenancy.system.chain.append(entries)
@@ -112,7 +139,15 @@ export class Delivering {
 
   #deposit(claim: Claim, transaction: string) {
     const [network = '', asset = '', payer = ''] = claim.identity.split('/')
-    return depositEntry({ paymentId: claim.id, identity: claim.identity, payer, amount: claim.amount, network, asset, transaction })
+    return depositEntry({
+      paymentId: claim.id,
+      identity: claim.identity,
+      payer,
+      amount: claim.amount,
+      network,
+      asset,
+      transaction,
+    })
   }
 
   /** The state `delivered` only saves work: the ledger says the same, so it may be written late and together. */
@@ -130,7 +165,10 @@ function factsOf(
 ): ReceiptFacts {
   const { claim, delivery } = sale
   const { network } = purchase.requirement
-  assert(delivery.charge >= 0n && delivery.charge <= claim.amount, 'a charge is at most what was quoted')
+  assert(
+    delivery.charge >= 0n && delivery.charge <= claim.amount,
+    'a charge is at most what was quoted',
+  )
   return {
     payment_id: claim.id,
     request_hash: claim.request_hash,

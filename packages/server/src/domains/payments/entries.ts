@@ -28,7 +28,10 @@ export function depositEntry(deposit: {
     network,
     asset,
     transaction,
-    postings: lines([[`outside:${network}`, -amount], [wallet(payer), amount]]),
+    postings: lines([
+      [`outside:${network}`, -amount],
+      [wallet(payer), amount],
+    ]),
   }
   return { header: { type: 'ledger' }, body: JSON.stringify(body) }
 }
@@ -52,5 +55,7 @@ export function saleEntry(sale: { identity: string; facts: ReceiptFacts; split: 
 }
 
 function lines(amounts: readonly (readonly [string, bigint])[]): Posting[] {
-  return amounts.filter(([, amount]) => amount !== 0n).map(([account, amount]) => ({ account, amount: String(amount) }))
+  return amounts
+    .filter(([, amount]) => amount !== 0n)
+    .map(([account, amount]) => ({ account, amount: String(amount) }))
 }

@@ -6,7 +6,8 @@ import { receiptIdOf } from './receipt-id.ts'
 export const getPayment: Operation<'getPayment'> = async ({ service }, { params }) => {
   const { ledger, schema } = service.tenancy.system
   const claim = await findClaim(service.database, { id: params.id })
-  if (claim === undefined) throw new Fault('PAYMENT_NOT_FOUND', { message: `There is no payment ${params.id}` })
+  if (claim === undefined)
+    throw new Fault('PAYMENT_NOT_FOUND', { message: `There is no payment ${params.id}` })
   const sale = await ledger.sale(service.database, schema, claim.id)
   const state = sale ? 'delivered' : claim.state === 'claimed' ? 'pending' : claim.state
   const [network, asset, payer] = claim.identity.split('/')

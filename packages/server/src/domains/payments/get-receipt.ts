@@ -6,6 +6,7 @@ import { paymentIdOf } from './receipt-id.ts'
 export const getReceipt: Operation<'getReceipt'> = async ({ service }, { params }) => {
   const paymentId = paymentIdOf(params.id)
   const receipt = paymentId && (await receiptOf(service, paymentId))
-  if (!receipt) throw new Fault('RECEIPT_NOT_FOUND', { message: `There is no receipt ${params.id}` })
+  if (!receipt)
+    throw new Fault('RECEIPT_NOT_FOUND', { message: `There is no receipt ${params.id}` })
   return receipt
 }

@@ -14,9 +14,15 @@ export function networkTables(): SqlStatement[] {
  * The genesis hash that a network had when this database first took money on it, which is noted at the
  * first start. A network of the same id with another genesis (a devnet, a fork) is another money.
  */
-export async function pinNetwork(database: Database, network: string, genesisHash: string): Promise<string> {
+export async function pinNetwork(
+  database: Database,
+  network: string,
+  genesisHash: string,
+): Promise<string> {
   await database.execute(sql`
     INSERT INTO ${table} (network, genesis_hash) VALUES (${network}, ${genesisHash}) ON CONFLICT (network) DO NOTHING`)
-  const [row] = await database.query<{ genesis_hash: string }>(sql`SELECT genesis_hash FROM ${table} WHERE network = ${network}`)
+  const [row] = await database.query<{ genesis_hash: string }>(
+    sql`SELECT genesis_hash FROM ${table} WHERE network = ${network}`,
+  )
   return row?.genesis_hash ?? genesisHash
 }

@@ -23,5 +23,9 @@ export type Offer = {
   /** Does the work under the prices of a catalog; throws a Fault where it cannot, and then nothing is charged. */
   readonly deliver: (catalog: Catalog, paymentId: string) => Promise<Delivery>
   /** For writes: what an earlier try of the same payment wrote after this height, if it did. */
-  readonly recover?: (catalog: Catalog, paymentId: string, afterHeight: number) => Promise<Delivery | undefined>
+  readonly recover?: (
+    catalog: Catalog,
+    paymentId: string,
+    afterHeight: number,
+  ) => Promise<Delivery | undefined>
 }

@@ -1,7 +1,7 @@
 import { HttpReply } from '../../http/reply.ts'
 import { encodeSettlement } from '../../x402/protocol.ts'
 import { uncacheable } from './payment-required.ts'
-import type { Purchase } from './payments.ts'
+import type { Purchase } from './purchase.ts'
 import { receiptIdOf } from './receipt-id.ts'
 
 /** What was bought, with the settlement in the form that the client's version of x402 reads. */

@@ -1,52 +1,26 @@
 import { requestHash } from '@tollbase/verify/receipt'
 import { Fault } from '../../base/fault.ts'
-import type { World } from '../../base/world.ts'
-import type { Database } from '../../database/database.ts'
 import type { HttpReply } from '../../http/reply.ts'
 import { oneHeader, type RequestFacts } from '../../http/request.ts'
-import type { Facilitator } from '../../x402/facilitator.ts'
 import type { PaymentNetwork } from '../../x402/networks.ts'
 import { decodePayment } from '../../x402/payment-header.ts'
-import type { Payment, Requirement } from '../../x402/protocol.ts'
-import type { Catalog } from '../tenancy/catalog.ts'
-import type { Tenancy } from '../tenancy/tenancy.ts'
+import type { Payment } from '../../x402/protocol.ts'
 import { type Claim, findClaim, insertClaim, setClaim, transactionTaken } from './claim-store.ts'
 import { Delivering } from './delivering.ts'
-import type { Split } from './entries.ts'
 import type { Offer } from './offer.ts'
 import { Once } from './once.ts'
 import { paidReply } from './paid-reply.ts'
+import type { Paid, PaymentPorts, Purchase, Way } from './purchase.ts'
 import { askForPayment, requirementOf, termsOfClaim, termsOfPayment } from './quoting.ts'
 import { paymentText, storedPayment } from './stored-payment.ts'
 
-/** One network that is accepted, and who settles on it. */
-export type Way = { readonly network: PaymentNetwork; readonly facilitator: Facilitator }
-
-export type PaymentPorts = {
-  readonly database: Database
-  readonly tenancy: Tenancy
-  readonly world: World
-  /** 32 bytes that sign quotes. */
-  readonly quoteSecret: Buffer
-  readonly ways: readonly Way[]
-  /** Where buyers reach this service, without a trailing slash. */
-  readonly publicUrl: () => string
-  readonly split: Split
-}
-
-type Paid = {
-  readonly payment: Payment
-  readonly requirement: Requirement
-  readonly facilitator: Facilitator
-  readonly identity: string
-  readonly requestHash: string
-}
-
-/** A payment on its way: what was paid, by which way, for which request, under which prices. */
-export type Purchase = Paid & { readonly offer: Offer; readonly catalog: Catalog }
-
 type Settled =
-  | { readonly ok: true; readonly transaction: string; readonly claim: Claim; readonly isFresh: boolean }
+  | {
+      readonly ok: true
+      readonly transaction: string
+      readonly claim: Claim
+      readonly isFresh: boolean
+    }
   | { readonly ok: false; readonly reason: string }
 
 /** What a mere deposit is for, in place of a request's hash. */
@@ -69,7 +43,12 @@ export class Payments {
 
   /** Sells: answers 402 without a payment, and what was bought with a good one. */
   async sell(facts: RequestFacts, offer: Offer): Promise<HttpReply> {
-    const hash = requestHash({ method: facts.method, path: facts.path, query: facts.queryText, body: facts.bodyBytes })
+    const hash = requestHash({
+      method: facts.method,
+      path: facts.path,
+      query: facts.queryText,
+      body: facts.bodyBytes,
+    })
     const ask = (error: string) => askForPayment(this.ports, { facts, offer, hash, error })
     const payment = paymentOf(facts)
     if (payment === undefined) return ask('Payment is required')
@@ -83,14 +62,32 @@ export class Payments {
   }
 
   /** Settles a payment for nothing but the payer's balance; repeated, it answers the same. */
-  async deposit(payment: Payment, way: Way): Promise<{ paymentId: string; transaction: string } | string> {
+  async deposit(
+    payment: Payment,
+    way: Way,
+  ): Promise<{ paymentId: string; transaction: string } | string> {
     const identity = identityOf(way.network, payment)
-    const requirement = requirementOf(way.network, { amount: payment.payload.value, quoteId: '', expiresAt: 0 })
-    const paid: Paid = { payment, requirement, facilitator: way.facilitator, identity, requestHash: depositPurpose }
+    const requirement = requirementOf(way.network, {
+      amount: payment.payload.value,
+      quoteId: '',
+      expiresAt: 0,
+    })
+    const paid: Paid = {
+      payment,
+      requirement,
+      facilitator: way.facilitator,
+      identity,
+      requestHash: depositPurpose,
+    }
     return this.#once.run(identity, depositPurpose, async () => {
       const found = await this.#findClaim(paid)
-      if (found?.state === 'settled') return { paymentId: found.id, transaction: found.settled_by ?? '' }
-      const settled = await this.#settle(paid, { app: 'system', operation: 'deposit', ruleVersion: 0 })
+      if (found?.state === 'settled')
+        return { paymentId: found.id, transaction: found.settled_by ?? '' }
+      const settled = await this.#settle(paid, {
+        app: 'system',
+        operation: 'deposit',
+        ruleVersion: 0,
+      })
       if (!settled.ok) return settled.reason
       await this.#delivering.bookDeposit(settled.claim, settled.transaction)
       return { paymentId: settled.claim.id, transaction: settled.transaction }
@@ -107,9 +104,14 @@ export class Payments {
       const payment = storedPayment(claim.payment)
       const way = this.ports.ways.find(({ network }) => network.id === payment.network)
       if (way === undefined) return
-      const requirement = requirementOf(way.network, { amount: claim.amount, quoteId: claim.quote_id ?? '', expiresAt: 0 })
+      const requirement = requirementOf(way.network, {
+        amount: claim.amount,
+        quoteId: claim.quote_id ?? '',
+        expiresAt: 0,
+      })
       const outcome = await way.facilitator.lookup(claim.id, payment, requirement)
-      if (outcome.state === 'settled') await this.#delivering.bookDeposit(claim, outcome.transaction)
+      if (outcome.state === 'settled')
+        await this.#delivering.bookDeposit(claim, outcome.transaction)
       if (outcome.state === 'failed' && outcome.final) {
         await setClaim(this.ports.database, claim.id, { state: 'failed', reason: outcome.reason })
       }
@@ -150,7 +152,8 @@ export class Payments {
   /** The payment's claim; 409 where it was made for something else. */
   async #findClaim(paid: Pick<Paid, 'identity' | 'requestHash'>): Promise<Claim | undefined> {
     const found = await findClaim(this.ports.database, { identity: paid.identity })
-    if (found !== undefined && found.request_hash !== paid.requestHash) throw new Fault('PAYMENT_ALREADY_USED')
+    if (found !== undefined && found.request_hash !== paid.requestHash)
+      throw new Fault('PAYMENT_ALREADY_USED')
     return found
   }
 
@@ -169,7 +172,8 @@ export class Payments {
       }
     }
     const claim = found ?? this.#newClaim(paid, purpose)
-    if (found === undefined && !(await insertClaim(database, claim))) throw new Fault('PAYMENT_ALREADY_USED')
+    if (found === undefined && !(await insertClaim(database, claim)))
+      throw new Fault('PAYMENT_ALREADY_USED')
     if (found?.state === 'failed') await setClaim(database, claim.id, { state: 'claimed' })
     const outcome = await paid.facilitator.settle(claim.id, paid.payment, paid.requirement)
     if (outcome.state === 'pending') {
@@ -184,7 +188,10 @@ export class Payments {
       return { ok: false, reason: `The payment was not settled: ${outcome.reason}` }
     }
     if (await transactionTaken(database, claim.id, outcome.transaction)) {
-      await setClaim(database, claim.id, { state: 'failed', reason: 'its transaction settled another payment' })
+      await setClaim(database, claim.id, {
+        state: 'failed',
+        reason: 'its transaction settled another payment',
+      })
       throw new Fault('PAYMENT_ALREADY_USED')
     }
     return { ok: true, transaction: outcome.transaction, claim, isFresh: found === undefined }

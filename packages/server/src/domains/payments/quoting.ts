@@ -9,7 +9,7 @@ import type { Catalog } from '../tenancy/catalog.ts'
 import type { Claim } from './claim-store.ts'
 import type { Offer } from './offer.ts'
 import { paymentRequired } from './payment-required.ts'
-import type { PaymentPorts } from './payments.ts'
+import type { PaymentPorts } from './purchase.ts'
 
 /** What a quote promises: an amount, and the prices behind it. */
 export type Terms = {
@@ -31,7 +31,9 @@ export function askForPayment(
     requirementOf(network, newQuote(ports, offer, { catalog, network, hash }), offer.breakdown),
   )
   if (requirements.length === 0) {
-    throw new Fault('PAYMENT_NETWORK_UNREACHABLE', { message: 'This has a price, but no payment network is configured' })
+    throw new Fault('PAYMENT_NETWORK_UNREACHABLE', {
+      message: 'This has a price, but no payment network is configured',
+    })
   }
   const url = `${ports.publicUrl()}${facts.path}`
   return paymentRequired({ url, description: offer.description, error, requirements })
@@ -46,16 +48,23 @@ export function termsOfPayment(
   const { payment, network, hash } = paid
   const catalogs = honoured(ports, offer)
   if (payment.quoteId !== undefined && payment.quoteId !== '') {
-    const scope = { requestHash: hash, network: network.id, asset: network.asset.address, payTo: network.payTo }
+    const scope = {
+      requestHash: hash,
+      network: network.id,
+      asset: network.asset.address,
+      payTo: network.payTo,
+    }
     const quote = readQuote(ports.quoteSecret, payment.quoteId, scope)
     if (quote === undefined) return 'The quote is not one for this request'
     if (quote.expiresAt * 1000 < ports.world.now()) return 'The quote has expired'
-    const catalog = catalogs.find(({ version }) => version === quote.ruleVersion) ?? offer.tenant.data.catalog
+    const catalog =
+      catalogs.find(({ version }) => version === quote.ruleVersion) ?? offer.tenant.data.catalog
     return { amount: quote.amount, catalog, quoteId: payment.quoteId, expiresAt: quote.expiresAt }
   }
   // Clients of version 1 do not echo the quote: their amount must be one that was asked within a quote's life.
   const catalog = catalogs.find((one) => offer.capUnder(one) === payment.payload.value)
-  if (catalog === undefined) return `The amount must be ${offer.capUnder(offer.tenant.data.catalog) ?? 0n}`
+  if (catalog === undefined)
+    return `The amount must be ${offer.capUnder(offer.tenant.data.catalog) ?? 0n}`
   return newQuote(ports, offer, { catalog, network, hash })
 }
 

@@ -1,4 +1,10 @@
-import { type Receipt, receiptMessage, receiptType, type ReceiptFacts, type UnsignedReceipt } from '@tollbase/verify/receipt'
+import {
+  type Receipt,
+  type ReceiptFacts,
+  receiptMessage,
+  receiptType,
+  type UnsignedReceipt,
+} from '@tollbase/verify/receipt'
 import type { Service } from '../call.ts'
 import { receiptIdOf } from './receipt-id.ts'
 
@@ -8,7 +14,12 @@ export async function receiptOf(service: Service, paymentId: string): Promise<Re
   await system.chain.whenApplied(system.chain.head().height)
   const sale = await system.ledger.sale(service.database, system.schema, paymentId)
   if (sale === undefined) return undefined
-  const { identity: _identity, kind: _kind, postings: _postings, ...facts }: ReceiptFacts & Record<string, unknown> = JSON.parse(sale.body)
+  const {
+    identity: _identity,
+    kind: _kind,
+    postings: _postings,
+    ...facts
+  }: ReceiptFacts & Record<string, unknown> = JSON.parse(sale.body)
   const proof = await system.chain.prove(Number(sale.height), sale.sequence)
   const unsigned: UnsignedReceipt = {
     type: receiptType,

@@ -6,7 +6,8 @@ const amountMax = 1_000_000_000n
 
 export const requestFaucet: Operation<'requestFaucet'> = async ({ service }, { body }) => {
   const { faucet } = service.info
-  if (faucet === undefined) throw new Fault('ROUTE_NOT_FOUND', { message: 'The faucet is there only with --devnet' })
+  if (faucet === undefined)
+    throw new Fault('ROUTE_NOT_FOUND', { message: 'The faucet is there only with --devnet' })
   const amount = body.amount === undefined ? amountDefault : BigInt(body.amount)
   if (amount <= 0n || amount > amountMax) throw invalid('/amount', `must be 1 to ${amountMax}`)
   return faucet(body.address, amount)

@@ -1,6 +1,6 @@
 import type { HttpReply } from '../../http/reply.ts'
 import type { Call } from '../call.ts'
-import { costOf, writePriceOf } from '../pricing/price.ts'
+import { costOf, writePriceOf } from '../tenancy/price.ts'
 import type { Tenant } from '../tenancy/tenancy.ts'
 import type { Delivery } from './offer.ts'
 
@@ -37,7 +37,8 @@ export function sellWrite(call: Call, write: PaidWrite): Promise<HttpReply> {
       per_record: Number(price.perRow) * size.rows,
       per_kb: Number(costOf({ perAccess: 0n, perRow: 0n, perKb: price.perKb }, size)),
     },
-    deliver: async (catalog, paymentId) => delivered(await write.run(paymentId), costUnder(catalog)),
+    deliver: async (catalog, paymentId) =>
+      delivered(await write.run(paymentId), costUnder(catalog)),
     recover: async (catalog, paymentId, afterHeight) => {
       const reply = await write.recover(paymentId, afterHeight)
       return reply && delivered(reply, costUnder(catalog))

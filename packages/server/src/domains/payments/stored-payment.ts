@@ -2,11 +2,16 @@ import type { Payment } from '../../x402/protocol.ts'
 
 /** A payment as its claim keeps it. */
 export function paymentText(payment: Payment): string {
-  return JSON.stringify(payment, (_, value: unknown) => (typeof value === 'bigint' ? String(value) : value))
+  return JSON.stringify(payment, (_, value: unknown) =>
+    typeof value === 'bigint' ? String(value) : value,
+  )
 }
 
 type Stored = Omit<Payment, 'payload' | 'accepted'> & {
-  readonly payload: Record<'from' | 'to' | 'value' | 'validAfter' | 'validBefore' | 'nonce' | 'signature', string>
+  readonly payload: Record<
+    'from' | 'to' | 'value' | 'validAfter' | 'validBefore' | 'nonce' | 'signature',
+    string
+  >
 }
 
 /** The payment that `paymentText` wrote. What it said it accepts was checked then and is not needed again. */

@@ -1,13 +1,14 @@
+import { isInsider } from '../access/access.ts'
+import type { Service } from '../call.ts'
 import type { Operation } from '../operation.ts'
 import type { PriceRule } from '../tenancy/definitions.ts'
-import type { Service } from '../call.ts'
-import { isInsider } from '../access/access.ts'
 
 export const getPricing: Operation<'getPricing'> = async ({ service, caller }, { params }) => {
   const tenant = await service.tenancy.tenant(params.app)
   const { catalog } = tenant.data
   const all = isInsider(caller, tenant.application)
-  const known = (rule: PriceRule) => all || catalog.byName.get(rule.target.collection ?? '')?.policy.read === 'public'
+  const known = (rule: PriceRule) =>
+    all || catalog.byName.get(rule.target.collection ?? '')?.policy.read === 'public'
   return pricingView(service, catalog.pricing.rules.filter(known))
 }
 

@@ -1,6 +1,6 @@
 import { collectionOf } from '../collections/visibility.ts'
 import type { Operation } from '../operation.ts'
-import { costOf, readPriceOf, writePriceOf } from './price.ts'
+import { costOf, readPriceOf, writePriceOf } from '../tenancy/price.ts'
 
 const decimals = 6
 
@@ -13,7 +13,8 @@ export const quotePrice: Operation<'quotePrice'> = async ({ service }, { body })
   const isRead = body.operation_type === 'read'
   const known = catalog.byName.get(body.collection)
   const collection = isRead ? collectionOf(tenant, body.collection) : known
-  const price = isRead && collection ? readPriceOf(catalog, collection) : writePriceOf(catalog, collection)
+  const price =
+    isRead && collection ? readPriceOf(catalog, collection) : writePriceOf(catalog, collection)
   const rows = body.rows ?? (Array.isArray(body.data) ? body.data.length : 1)
   const total = costOf(price, { rows, bytes: Math.ceil(body.size_kb * 1024) })
   return {
@@ -32,7 +33,11 @@ export const quotePrice: Operation<'quotePrice'> = async ({ service }, { body })
     total_cost_atomic: String(total),
     indexed_fields_count: known?.indexes.length ?? 0,
     rows,
-    price: { per_access: String(price.perAccess), per_row: String(price.perRow), per_kb: String(price.perKb) },
+    price: {
+      per_access: String(price.perAccess),
+      per_row: String(price.perRow),
+      per_kb: String(price.perKb),
+    },
     request: { ...body },
     monthly_volume_kb: body.monthly_volume_kb ?? 0,
     currency: 'USDC',

@@ -25,7 +25,11 @@ export async function admitNew(
       tenant.arriving.set(name, 1)
       taken.push(name)
     }
-    const [found] = await existingKeys(service.database, { schema: tenant.schema, table: collection.table, keys })
+    const [found] = await existingKeys(service.database, {
+      schema: tenant.schema,
+      table: collection.table,
+      keys,
+    })
     if (found !== undefined) throw exists(found)
     return release
   } catch (error) {
@@ -35,5 +39,8 @@ export async function admitNew(
 }
 
 function exists(key: string): Fault {
-  return new Fault('RECORD_EXISTS', { message: `There is a record ${key} already`, details: { key } })
+  return new Fault('RECORD_EXISTS', {
+    message: `There is a record ${key} already`,
+    details: { key },
+  })
 }

@@ -8,11 +8,20 @@ export const getRecordHistory: Operation<'getRecordHistory'> = async ({ service 
   const tenant = await service.tenancy.tenant(params.app)
   const collection = collectionOf(tenant, params.collection)
   const { height, sequence } = tenant.chain.watermark()
-  const versions = await readHistory(service.database, { schema: tenant.schema, table: collection.table, key: params.key })
-  if (versions.length === 0) throw new Fault('RECORD_NOT_FOUND', { message: `There is no record ${params.key} in ${collection.name}` })
+  const versions = await readHistory(service.database, {
+    schema: tenant.schema,
+    table: collection.table,
+    key: params.key,
+  })
+  if (versions.length === 0)
+    throw new Fault('RECORD_NOT_FOUND', {
+      message: `There is no record ${params.key} in ${collection.name}`,
+    })
   const texts = versions.map(
     (version) =>
       `{"record":${version.body},"block_height":${version.height},"sequence":${version.sequence},"deleted":${version.deleted}}`,
   )
-  return new HttpReply(`{"versions":[${texts.join(',')}],"as_of":${JSON.stringify({ block_height: height, sequence })}}`)
+  return new HttpReply(
+    `{"versions":[${texts.join(',')}],"as_of":${JSON.stringify({ block_height: height, sequence })}}`,
+  )
 }

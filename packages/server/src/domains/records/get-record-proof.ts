@@ -1,14 +1,21 @@
+import { recordProofType } from '@tollbase/verify/proof'
 import { Fault } from '../../base/fault.ts'
 import { collectionOf } from '../collections/visibility.ts'
-import { recordProofType } from '@tollbase/verify/proof'
 import type { Operation } from '../operation.ts'
 import { readRecord } from './record-store.ts'
 
 export const getRecordProof: Operation<'getRecordProof'> = async ({ service }, { params }) => {
   const tenant = await service.tenancy.tenant(params.app)
   const collection = collectionOf(tenant, params.collection)
-  const { version } = await readRecord(service.database, { schema: tenant.schema, table: collection.table, key: params.key })
-  if (version === undefined) throw new Fault('RECORD_NOT_FOUND', { message: `There is no record ${params.key} in ${collection.name}` })
+  const { version } = await readRecord(service.database, {
+    schema: tenant.schema,
+    table: collection.table,
+    key: params.key,
+  })
+  if (version === undefined)
+    throw new Fault('RECORD_NOT_FOUND', {
+      message: `There is no record ${params.key} in ${collection.name}`,
+    })
   const proof = await tenant.chain.prove(Number(version.height), version.sequence)
   return { type: recordProofType, app: params.app, ...proof }
 }

@@ -1,11 +1,11 @@
-import { HttpReply } from '../../http/reply.ts'
 import { Fault } from '../../base/fault.ts'
+import { HttpReply } from '../../http/reply.ts'
+import type { Service } from '../call.ts'
 import { collectionOf, readableCollection } from '../collections/visibility.ts'
 import type { Operation } from '../operation.ts'
-import { costOf, isFree, readPriceOf } from '../pricing/price.ts'
-import { asOfReply } from '../tenancy/watermark-reply.ts'
+import { asOfReply } from '../tenancy/as-of.ts'
+import { costOf, isFree, readPriceOf } from '../tenancy/price.ts'
 import type { Tenant } from '../tenancy/tenancy.ts'
-import type { Service } from '../call.ts'
 import { readRecord } from './record-store.ts'
 
 /** A priced record by the KB is quoted, and delivered, up to this size. */
@@ -18,10 +18,14 @@ export const getRecord: Operation<'getRecord'> = async (call, { params }) => {
   const place = { collection: collection.id, key: params.key }
   if (free || isFree(readPriceOf(tenant.data.catalog, collection))) {
     const found = await read(service, tenant, place)
-    if (!found.exists) throw new Fault('RECORD_NOT_FOUND', { message: `There is no record ${params.key} in ${collection.name}` })
+    if (!found.exists)
+      throw new Fault('RECORD_NOT_FOUND', {
+        message: `There is no record ${params.key} in ${collection.name}`,
+      })
     return new HttpReply(found.text)
   }
-  const priceUnder = (catalog: typeof tenant.data.catalog) => readPriceOf(catalog, catalog.byId.get(collection.id) ?? collection)
+  const priceUnder = (catalog: typeof tenant.data.catalog) =>
+    readPriceOf(catalog, catalog.byId.get(collection.id) ?? collection)
   return service.payments.sell(call.facts, {
     tenant,
     operation: 'getRecord',
@@ -31,10 +35,23 @@ export const getRecord: Operation<'getRecord'> = async (call, { params }) => {
     deliver: async (catalog) => {
       const found = await read(service, tenant, place)
       // That there is no such record is an answer too, and costs what an empty answer costs: existence is not free.
-      const size = { rows: found.exists ? 1 : 0, bytes: found.exists ? Buffer.byteLength(found.text) : 0 }
-      if (size.bytes > pricedBytesMax) throw new Fault('RESULT_TOO_LARGE', { message: 'The record is too large to be sold singly; use /list with max_kb' })
-      const charge = !found.exists && collection.policy.emptyAnswerFree ? 0n : costOf(priceUnder(catalog), size)
-      return { status: 200, body: Buffer.from(found.text), charge, rows: size.rows, asOf: found.asOf }
+      const size = {
+        rows: found.exists ? 1 : 0,
+        bytes: found.exists ? Buffer.byteLength(found.text) : 0,
+      }
+      if (size.bytes > pricedBytesMax)
+        throw new Fault('RESULT_TOO_LARGE', {
+          message: 'The record is too large to be sold singly; use /list with max_kb',
+        })
+      const charge =
+        !found.exists && collection.policy.emptyAnswerFree ? 0n : costOf(priceUnder(catalog), size)
+      return {
+        status: 200,
+        body: Buffer.from(found.text),
+        charge,
+        rows: size.rows,
+        asOf: found.asOf,
+      }
     },
   })
 }
@@ -42,11 +59,15 @@ export const getRecord: Operation<'getRecord'> = async (call, { params }) => {
 async function read(service: Service, tenant: Tenant, place: { collection: string; key: string }) {
   const collection = collectionOf(tenant, place.collection)
   const { asOf: row, version } = await readRecord(service.database, {
-    schema: tenant.schema, table: collection.table, key: place.key,
+    schema: tenant.schema,
+    table: collection.table,
+    key: place.key,
   })
   const asOf = asOfReply(row.as_of_height, row.as_of_sequence)
   const exists = version !== undefined && !version.deleted
-  const where = exists ? `"block_height":${version.height},"sequence":${version.sequence}` : `"block_height":0,"sequence":0`
+  const where = exists
+    ? `"block_height":${version.height},"sequence":${version.sequence}`
+    : `"block_height":0,"sequence":0`
   const text = `{"record":${exists ? version.body : 'null'},${where},"as_of":${JSON.stringify(asOf)}}`
   return { exists, text, asOf }
 }

@@ -31,13 +31,23 @@ export function prepareRecords(
       })
     }
     const given = record[shape.primary_column]
-    const key = given === undefined || given === null ? newUlid(world) : keyOf(given, `/data/${at}/${shape.primary_column}`)
+    const key =
+      given === undefined || given === null
+        ? newUlid(world)
+        : keyOf(given, `/data/${at}/${shape.primary_column}`)
     const missing = Object.entries(schema.defaults).filter(([name]) => record[name] === undefined)
     if (given === undefined || given === null) missing.unshift([shape.primary_column, key])
-    if (given === null) throw invalid(`/data/${at}/${shape.primary_column}`, 'must not be null; leave it out to have it made')
+    if (given === null)
+      throw invalid(
+        `/data/${at}/${shape.primary_column}`,
+        'must not be null; leave it out to have it made',
+      )
     const body = appended(text, missing)
     if (Buffer.byteLength(body) > limits.recordBytesMax) {
-      throw new Fault('PAYLOAD_TOO_LARGE', { message: `Record ${at} is larger than ${limits.recordBytesMax} bytes`, details: { record: at } })
+      throw new Fault('PAYLOAD_TOO_LARGE', {
+        message: `Record ${at} is larger than ${limits.recordBytesMax} bytes`,
+        details: { record: at },
+      })
     }
     return { key, deleted: record.deleted === true, body }
   })
@@ -45,9 +55,14 @@ export function prepareRecords(
 
 /** A record's identity as text: a string is itself, a number its shortest form. */
 function keyOf(value: unknown, pointer: string): string {
+  if (typeof value === 'number' && !Number.isSafeInteger(value)) {
+    throw invalid(pointer, 'must be a whole number that a double holds exactly, or a string')
+  }
   const key = typeof value === 'number' ? String(value) : value
-  if (typeof key !== 'string' || key === '') throw invalid(pointer, 'must be a string that is not empty, or a number')
-  if (key.length > limits.recordKeyCharsMax) throw invalid(pointer, `is longer than ${limits.recordKeyCharsMax} characters`)
+  if (typeof key !== 'string' || key === '')
+    throw invalid(pointer, 'must be a string that is not empty, or a number')
+  if (key.length > limits.recordKeyCharsMax)
+    throw invalid(pointer, `is longer than ${limits.recordKeyCharsMax} characters`)
   for (let at = 0; at < key.length; at++) {
     if (key.charCodeAt(at) < 0x20) throw invalid(pointer, 'must not contain control characters')
   }
@@ -58,6 +73,8 @@ function keyOf(value: unknown, pointer: string): string {
 function appended(text: string, fields: readonly (readonly [string, unknown])[]): string {
   if (fields.length === 0) return text
   const open = text.slice(0, text.lastIndexOf('}')).trimEnd()
-  const added = fields.map(([name, value]) => `${JSON.stringify(name)}:${JSON.stringify(value)}`).join(',')
+  const added = fields
+    .map(([name, value]) => `${JSON.stringify(name)}:${JSON.stringify(value)}`)
+    .join(',')
   return `${open}${open === '{' ? '' : ','}${added}}`
 }

@@ -14,7 +14,10 @@ type Place = { readonly schema: string; readonly table: string; readonly key: st
 export type AsOfRow = { readonly as_of_height: bigint; readonly as_of_sequence: number }
 
 /** The newest version of a record, with the watermark of the same snapshot. */
-export async function readRecord(database: Queryable, place: Place): Promise<{ asOf: AsOfRow; version: Version | undefined }> {
+export async function readRecord(
+  database: Queryable,
+  place: Place,
+): Promise<{ asOf: AsOfRow; version: Version | undefined }> {
   const [row] = await database.query<AsOfRow & Partial<Version> & { leaf: bigint | null }>(sql`
     SELECT mark.height AS as_of_height, mark.sequence AS as_of_sequence,
       live.leaf, live.height, live.sequence, live.deleted, live.body
@@ -23,7 +26,12 @@ export async function readRecord(database: Queryable, place: Place): Promise<{ a
     ORDER BY live.leaf DESC LIMIT 1`)
   if (row === undefined) throw new Error('the watermark is missing')
   const { leaf, height, sequence, deleted, body } = row
-  const found = leaf !== null && height !== undefined && sequence !== undefined && deleted !== undefined && body !== undefined
+  const found =
+    leaf !== null &&
+    height !== undefined &&
+    sequence !== undefined &&
+    deleted !== undefined &&
+    body !== undefined
   return { asOf: row, version: found ? { leaf, height, sequence, deleted, body } : undefined }
 }
 

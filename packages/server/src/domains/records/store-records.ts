@@ -5,14 +5,14 @@ import { requirePermission } from '../access/access.ts'
 import type { Call } from '../call.ts'
 import { collectionForWriting } from '../collections/new-collection.ts'
 import type { Operation } from '../operation.ts'
-import { isFree, writePriceOf } from '../pricing/price.ts'
 import { sellWrite } from '../payments/sell-write.ts'
+import { isFree, writePriceOf } from '../tenancy/price.ts'
 import { parseRoot } from '../tenancy/root.ts'
 import type { Tenant } from '../tenancy/tenancy.ts'
-import { sealTicket } from '../tasks/tickets.ts'
 import { admitNew } from './admit-new.ts'
 import { type Prepared, prepareRecords } from './prepare-records.ts'
 import { storedRecords } from './stored-records.ts'
+import { sealTicket } from './tickets.ts'
 
 type Store = {
   tenant: Tenant
@@ -29,11 +29,23 @@ export const storeRecords: Operation<'storeRecords'> = async (call, { body, quer
   const { catalog } = tenant.data
   const known = catalog.byName.get(name)
   if (known?.collection_type === 'api' || known?.collection_type === 'blob') {
-    throw new Fault('CONFLICT', { message: `Records cannot be stored in ${name}, which is of type ${known.collection_type}` })
+    throw new Fault('CONFLICT', {
+      message: `Records cannot be stored in ${name}, which is of type ${known.collection_type}`,
+    })
   }
   const shape = known ?? { primary_column: 'id', schema_definition: null }
-  const records = prepareRecords({ text: call.facts.bodyText, data: body.data }, shape, call.service.world)
-  const store = { tenant, collection: name, records, strict: body.strict === true, wait: query.wait === true }
+  const records = prepareRecords(
+    { text: call.facts.bodyText, data: body.data },
+    shape,
+    call.service.world,
+  )
+  const store = {
+    tenant,
+    collection: name,
+    records,
+    strict: body.strict === true,
+    wait: query.wait === true,
+  }
   if (isFree(writePriceOf(catalog, known))) return append(call, store)
   return sellWrite(call, {
     tenant,
@@ -73,17 +85,31 @@ async function append(call: Call, store: Store, paymentId?: string): Promise<Htt
   }
 }
 
-async function answer(call: Call, store: Store, at: { height: number; sequence: number }): Promise<HttpReply> {
+async function answer(
+  call: Call,
+  store: Store,
+  at: { height: number; sequence: number },
+): Promise<HttpReply> {
   const { tenant, records } = store
   const ticket_id = sealTicket(call.service.ticketKey, {
-    application: tenant.application.number, ...at, count: records.length,
+    application: tenant.application.number,
+    ...at,
+    count: records.length,
   })
   const count = `${records.length} ${records.length === 1 ? 'record' : 'records'}`
-  if (!store.wait) return jsonReply({ ticket_id, status: 'queued', message: `${count} committed in block ${at.height}` })
+  if (!store.wait)
+    return jsonReply({
+      ticket_id,
+      status: 'queued',
+      message: `${count} committed in block ${at.height}`,
+    })
   await tenant.chain.whenApplied(at.height)
   const block = present(await tenant.chain.readBlock(at.height), 'the block just written')
   const results = storedRecords(tenant, { block, sequence: at.sequence, count: records.length })
-  return jsonReply({ ticket_id, status: 'Completed', message: `${count} stored`, results }, { status: 200 })
+  return jsonReply(
+    { ticket_id, status: 'Completed', message: `${count} stored`, results },
+    { status: 200 },
+  )
 }
 
 /** What an earlier try of this payment wrote, from the blocks after the height that the application had then. */
@@ -103,7 +129,8 @@ async function findPaid(
 /** Between the lookup and the place in the log the collection may have been deleted. */
 function refuseDeleted(tenant: Tenant, id: string, name: string): void {
   if (!tenant.data.catalog.byId.has(id)) {
-    throw new Fault('COLLECTION_NOT_FOUND', { message: `The collection ${name} was deleted meanwhile` })
+    throw new Fault('COLLECTION_NOT_FOUND', {
+      message: `The collection ${name} was deleted meanwhile`,
+    })
   }
 }
-

@@ -2,7 +2,10 @@ import type { Block } from '../../chain/block.ts'
 import type { Tenant } from '../tenancy/tenancy.ts'
 
 /** What the public clients want to know of stored records, from their block. */
-export function storedRecords(tenant: Tenant, group: { block: Block; sequence: number; count: number }) {
+export function storedRecords(
+  tenant: Tenant,
+  group: { block: Block; sequence: number; count: number },
+) {
   const { block, sequence, count } = group
   return block.entries.slice(sequence, sequence + count).map((entry, at) => {
     const leafHash = block.leafHash(sequence + at).toString('hex')

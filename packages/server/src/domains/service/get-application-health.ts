@@ -1,7 +1,10 @@
 import { areas } from '@tollbase/contract/route'
 import type { Operation } from '../operation.ts'
 
-export const getApplicationHealth: Operation<'getApplicationHealth'> = async ({ service }, { params }) => {
+export const getApplicationHealth: Operation<'getApplicationHealth'> = async (
+  { service },
+  { params },
+) => {
   const { chain } = await service.tenancy.tenant(params.app)
   return {
     status: chain.failure === undefined ? 'ok' : 'degraded',

@@ -8,5 +8,7 @@ export const getMetrics: Operation<'getMetrics'> = async ({ service, caller, fac
   if (caller.kind !== 'operator' && !loopback.includes(facts.remoteAddress)) {
     throw new Fault('UNAUTHORIZED', { message: 'Metrics are for the operator, or for loopback' })
   }
-  return new HttpReply(await service.info.metrics(), { contentType: 'text/plain; version=0.0.4; charset=utf-8' })
+  return new HttpReply(await service.info.metrics(), {
+    contentType: 'text/plain; version=0.0.4; charset=utf-8',
+  })
 }

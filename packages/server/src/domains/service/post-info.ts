@@ -1,5 +1,5 @@
-import { areas } from '@tollbase/contract/route'
 import { interfaceVersion } from '@tollbase/contract/contract'
+import { areas } from '@tollbase/contract/route'
 import type { Operation } from '../operation.ts'
 
 export const postInfo: Operation<'postInfo'> = async ({ service }) => ({

@@ -1,5 +1,5 @@
-import type { World } from '../../base/world.ts'
 import { present } from '../../base/assert.ts'
+import type { World } from '../../base/world.ts'
 import type { Database } from '../../database/database.ts'
 import { type SqlStatement, sql } from '../../database/sql.ts'
 
@@ -19,6 +19,8 @@ export async function ensureSecret(
 ): Promise<Buffer> {
   await database.execute(sql`
     INSERT INTO ${table} (name, value) VALUES (${secret.name}, ${world.randomBytes(secret.bytes)}) ON CONFLICT (name) DO NOTHING`)
-  const [row] = await database.query<{ value: Buffer }>(sql`SELECT value FROM ${table} WHERE name = ${secret.name}`)
+  const [row] = await database.query<{ value: Buffer }>(
+    sql`SELECT value FROM ${table} WHERE name = ${secret.name}`,
+  )
   return present(row, `the secret ${secret.name}`).value
 }

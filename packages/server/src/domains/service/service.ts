@@ -12,5 +12,7 @@ export type ServiceInfo = {
   readonly metrics: () => Promise<string>
 
   /** Gives test dollars; only with --devnet. */
-  readonly faucet: ((address: string, amount: bigint) => Promise<{ tx_hash: string; balance: string }>) | undefined
+  readonly faucet:
+    | ((address: string, amount: bigint) => Promise<{ tx_hash: string; balance: string }>)
+    | undefined
 }

@@ -1,7 +1,7 @@
 import { Fault } from '../../base/fault.ts'
 import type { Operation } from '../operation.ts'
+import { openTicket } from '../records/tickets.ts'
 import { storeTask } from './store-task.ts'
-import { openTicket } from './tickets.ts'
 
 export const getTask: Operation<'getTask'> = async ({ service }, { params }) => {
   const unknown = new Fault('TASK_NOT_FOUND', { message: `There is no task ${params.id}` })
@@ -10,11 +10,16 @@ export const getTask: Operation<'getTask'> = async ({ service }, { params }) => 
   if (ticket === undefined || application?.status !== 'active') throw unknown
   const tenant = await service.tenancy.tenant(application.app_id)
   const block = await tenant.chain.readBlock(ticket.height)
-  if (block === undefined || !isGroup(block.groupStarts, block.entries.length, ticket)) throw unknown
+  if (block === undefined || !isGroup(block.groupStarts, block.entries.length, ticket))
+    throw unknown
   return storeTask(tenant, { id: params.id, block, sequence: ticket.sequence, count: ticket.count })
 }
 
-function isGroup(starts: readonly number[], entryCount: number, ticket: { sequence: number; count: number }): boolean {
+function isGroup(
+  starts: readonly number[],
+  entryCount: number,
+  ticket: { sequence: number; count: number },
+): boolean {
   const at = starts.indexOf(ticket.sequence)
   return at >= 0 && (starts[at + 1] ?? entryCount) - ticket.sequence === ticket.count
 }

@@ -1,6 +1,6 @@
 import type { Operation } from '../operation.ts'
+import { sealTicket } from '../records/tickets.ts'
 import { storeTask } from './store-task.ts'
-import { sealTicket } from './tickets.ts'
 
 const limitDefault = 50
 
@@ -15,7 +15,9 @@ export const listTasks: Operation<'listTasks'> = async ({ service }, { params, q
       if (block.entries[sequence]?.header.type !== 'record' || tasks.length >= limit) continue
       const count = (block.groupStarts[at + 1] ?? block.entries.length) - sequence
       const ticket = { application: tenant.application.number, height, sequence, count }
-      tasks.push(storeTask(tenant, { id: sealTicket(service.ticketKey, ticket), block, sequence, count }))
+      tasks.push(
+        storeTask(tenant, { id: sealTicket(service.ticketKey, ticket), block, sequence, count }),
+      )
     }
   }
   return { tasks, total_tasks: tasks.length }

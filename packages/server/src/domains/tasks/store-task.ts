@@ -1,11 +1,14 @@
-import type { Static } from 'typebox'
 import type { Task } from '@tollbase/contract/storage'
+import type { Static } from 'typebox'
 import type { Block } from '../../chain/block.ts'
 import { storedRecords } from '../records/stored-records.ts'
 import type { Tenant } from '../tenancy/tenancy.ts'
 
 /** The task of a store, as the log and the watermark tell it. */
-export function storeTask(tenant: Tenant, group: { id: string; block: Block; sequence: number; count: number }): Static<typeof Task> {
+export function storeTask(
+  tenant: Tenant,
+  group: { id: string; block: Block; sequence: number; count: number },
+): Static<typeof Task> {
   const { id, block } = group
   const time = new Date(block.time).toISOString()
   const projected = tenant.chain.watermark().height >= block.height

@@ -3,9 +3,9 @@ import type { Queryable } from '../../database/database.ts'
 import { type SqlStatement, sql } from '../../database/sql.ts'
 import { parseFieldPath } from '../../query/field-path.ts'
 import { createIndexStatement } from '../../query/index-key.ts'
+import type { Projection } from '../projection.ts'
 import { type Catalog, emptyCatalog, withLookups } from './catalog.ts'
 import type { CollectionDefinition, IndexDefinition, PricingDefinition } from './definitions.ts'
-import type { Projection } from './projection.ts'
 import { collectionTables, projectRecords } from './record-projection.ts'
 
 /** The tables of one application's data: its definitions, and a table per collection. */
@@ -44,11 +44,20 @@ export class DataProjection implements Projection {
       sql`SELECT kind, id, body, leaf FROM ${sql.id(schema, 'definition')} ORDER BY kind, id`,
     )
     let catalog = emptyCatalog
-    for (const row of rows) catalog = withDefinition(catalog, row.kind, { id: row.id, body: row.body, leaf: Number(row.leaf) })
+    for (const row of rows)
+      catalog = withDefinition(catalog, row.kind, {
+        id: row.id,
+        body: row.body,
+        leaf: Number(row.leaf),
+      })
     this.#catalog = withLookups(catalog)
   }
 
-  async apply(tx: Queryable, schema: string, entries: readonly AppliedEntry[]): Promise<() => void> {
+  async apply(
+    tx: Queryable,
+    schema: string,
+    entries: readonly AppliedEntry[],
+  ): Promise<() => void> {
     let catalog = this.#catalog
     let records: AppliedEntry[] = []
     const flush = async () => {
@@ -84,13 +93,17 @@ async function applyDefinition(
   await dropWhatIsReplaced(tx, { schema, catalog, kind, id, deleted: entry.body === '' })
   if (entry.body === '') {
     await tx.execute(sql`DELETE FROM ${table} WHERE kind = ${kind} AND id = ${id}`)
-    return withLookups(withDefinition(catalog, kind, { id, body: undefined, leaf: entry.leafIndex }))
+    return withLookups(
+      withDefinition(catalog, kind, { id, body: undefined, leaf: entry.leafIndex }),
+    )
   }
   await tx.execute(
     sql`INSERT INTO ${table} (kind, id, body, leaf) VALUES (${kind}, ${id}, ${entry.body}, ${entry.leafIndex})
         ON CONFLICT (kind, id) DO UPDATE SET body = excluded.body, leaf = excluded.leaf`,
   )
-  const next = withLookups(withDefinition(catalog, kind, { id, body: entry.body, leaf: entry.leafIndex }))
+  const next = withLookups(
+    withDefinition(catalog, kind, { id, body: entry.body, leaf: entry.leafIndex }),
+  )
   await makeWhatIsNew(tx, { schema, before: catalog, after: next, kind, id })
   return next
 }
@@ -102,10 +115,13 @@ async function dropWhatIsReplaced(
   const { schema, catalog, kind, id } = change
   const index = kind === 'index' ? catalog.indexes.get(id) : undefined
   if (index !== undefined) await tx.execute(sql`DROP INDEX ${sql.id(schema, `i_${index.number}`)}`)
-  const collection = kind === 'collection' && change.deleted ? catalog.collections.get(id) : undefined
+  const collection =
+    kind === 'collection' && change.deleted ? catalog.collections.get(id) : undefined
   if (collection !== undefined) {
     await tx.execute(sql`DROP TABLE ${sql.id(schema, `c_${collection.number}`)}`)
-    await tx.execute(sql`DELETE FROM ${sql.id(schema, 'collection_stats')} WHERE collection = ${id}`)
+    await tx.execute(
+      sql`DELETE FROM ${sql.id(schema, 'collection_stats')} WHERE collection = ${id}`,
+    )
   }
 }
 
@@ -145,23 +161,39 @@ function withDefinition(
   if (kind === 'collection') {
     const next = parsed as CollectionDefinition | undefined
     const indexes = next ? catalog.indexes : withoutIndexesOf(catalog, id)
-    return { ...catalog, collections: replaced(catalog.collections, id, next), indexes, nextNumber: numberAfter(catalog, next) }
+    return {
+      ...catalog,
+      collections: replaced(catalog.collections, id, next),
+      indexes,
+      nextNumber: numberAfter(catalog, next),
+    }
   }
   if (kind === 'index') {
     const next = parsed as IndexDefinition | undefined
-    return { ...catalog, indexes: replaced(catalog.indexes, id, next), nextNumber: numberAfter(catalog, next) }
+    return {
+      ...catalog,
+      indexes: replaced(catalog.indexes, id, next),
+      nextNumber: numberAfter(catalog, next),
+    }
   }
   return { ...catalog, pricing: (parsed as PricingDefinition | undefined) ?? { rules: [] } }
 }
 
-function replaced<T>(map: ReadonlyMap<string, T>, id: string, value: T | undefined): ReadonlyMap<string, T> {
+function replaced<T>(
+  map: ReadonlyMap<string, T>,
+  id: string,
+  value: T | undefined,
+): ReadonlyMap<string, T> {
   const next = new Map(map)
   if (value === undefined) next.delete(id)
   else next.set(id, value)
   return next
 }
 
-function withoutIndexesOf(catalog: Catalog, collection: string): ReadonlyMap<string, IndexDefinition> {
+function withoutIndexesOf(
+  catalog: Catalog,
+  collection: string,
+): ReadonlyMap<string, IndexDefinition> {
   return new Map([...catalog.indexes].filter(([, index]) => index.collection !== collection))
 }
 

@@ -1,7 +1,11 @@
 import type { DefinitionKind } from './definitions.ts'
 import type { Tenant } from './tenancy.ts'
 
-export type Definition = { readonly kind: DefinitionKind; readonly id: string; readonly body: object | undefined }
+export type Definition = {
+  readonly kind: DefinitionKind
+  readonly id: string
+  readonly body: object | undefined
+}
 
 /** Writes definitions (or their removal, without a body) as one group of entries and waits until they are in force. */
 export async function define(tenant: Tenant, definitions: readonly Definition[]): Promise<void> {

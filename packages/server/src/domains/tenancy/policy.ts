@@ -9,7 +9,9 @@ export type Price = { readonly perAccess: bigint; readonly perRow: bigint; reado
 export type AccessPolicy = {
   readonly read: 'public' | 'key' | 'private'
   readonly price: Price
-  readonly preview: { readonly rows: number; readonly fields: readonly string[] | undefined } | undefined
+  readonly preview:
+    | { readonly rows: number; readonly fields: readonly string[] | undefined }
+    | undefined
   /** Fields that others may select, filter and sort by; undefined means all. */
   readonly offered: {
     readonly select: readonly string[] | undefined
@@ -39,7 +41,9 @@ function policyOf(policy: Static<typeof PolicySchema>): AccessPolicy {
   return {
     read: policy.read ?? 'public',
     price,
-    preview: policy.preview ? { rows: policy.preview.rows, fields: policy.preview.fields } : undefined,
+    preview: policy.preview
+      ? { rows: policy.preview.rows, fields: policy.preview.fields }
+      : undefined,
     offered: {
       select: policy.offered?.select,
       filter: policy.offered?.filter,

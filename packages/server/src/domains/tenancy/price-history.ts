@@ -16,7 +16,9 @@ export class PriceHistory {
 
   /** The catalogs whose prices may still be paid, newest first. */
   honoured(nowMs: number): Catalog[] {
-    return this.#live(nowMs).map(({ catalog }) => catalog).reverse()
+    return this.#live(nowMs)
+      .map(({ catalog }) => catalog)
+      .reverse()
   }
 
   #live(nowMs: number) {

@@ -1,8 +1,8 @@
 import type { AppliedEntry } from '../../chain/applier.ts'
 import type { Queryable } from '../../database/database.ts'
 import { type SqlStatement, sql } from '../../database/sql.ts'
-import { keyExpression, valueExpression } from '../../query/index-key.ts'
 import { parseFieldPath } from '../../query/field-path.ts'
+import { keyExpression, valueExpression } from '../../query/index-key.ts'
 import type { Catalog } from './catalog.ts'
 import type { CollectionDefinition, CollectionState } from './definitions.ts'
 
@@ -50,7 +50,10 @@ async function projectCollection(tx: Queryable, batch: Batch): Promise<void> {
   const keys = batch.entries.map((entry) => String(entry.header.key))
   if (unique.length > 0) {
     await insertVersions(tx, { batch, keys, next: batch.entries.map(() => null) })
-    const replaced = await supersedeByFields(tx, { batch, fields: unique.map((index) => index.fields) })
+    const replaced = await supersedeByFields(tx, {
+      batch,
+      fields: unique.map((index) => index.fields),
+    })
     return countChanges(tx, { batch, next: [], replaced })
   }
   const next = nextOfSameKey(keys, batch.entries)
@@ -85,7 +88,10 @@ function tableOf(batch: Batch): SqlStatement {
 type Replaced = { documents: bigint; bytes: bigint }
 
 /** Marks live versions of older blocks that this batch replaces. */
-async function supersedeByKey(tx: Queryable, change: { batch: Batch; keys: readonly string[] }): Promise<Replaced> {
+async function supersedeByKey(
+  tx: Queryable,
+  change: { batch: Batch; keys: readonly string[] },
+): Promise<Replaced> {
   const firstLeaf = new Map<string, number>()
   for (const [at, key] of change.keys.entries()) {
     if (!firstLeaf.has(key)) firstLeaf.set(key, change.batch.entries[at]?.leafIndex ?? 0)
@@ -104,7 +110,10 @@ async function supersedeByKey(tx: Queryable, change: { batch: Batch; keys: reado
 }
 
 /** For each entry the leaf of the next one in this batch with the same key, or null. */
-function nextOfSameKey(keys: readonly string[], entries: readonly AppliedEntry[]): (number | null)[] {
+function nextOfSameKey(
+  keys: readonly string[],
+  entries: readonly AppliedEntry[],
+): (number | null)[] {
   const later = new Map<string, number>()
   const next: (number | null)[] = new Array(keys.length).fill(null)
   for (let at = keys.length - 1; at >= 0; at--) {
@@ -128,7 +137,9 @@ async function supersedeByFields(
   const first = change.batch.entries[0]?.leafIndex ?? 0
   const sameFields = change.fields.map((fields) => sql.join(fields.map(sameValue), ' AND '))
   const candidates = [sql`old.key = fresh.key`, ...sameFields].map(
-    (same) => sql`SELECT old.leaf, fresh.leaf AS by FROM ${table} AS fresh JOIN ${table} AS old ON ${same}
+    (
+      same,
+    ) => sql`SELECT old.leaf, fresh.leaf AS by FROM ${table} AS fresh JOIN ${table} AS old ON ${same}
       WHERE fresh.leaf >= ${first} AND old.leaf < fresh.leaf
         AND old.superseded_by IS NULL AND fresh.superseded_by IS NULL`,
   )

@@ -8,12 +8,12 @@ import type { Signer } from '../../chain/signing.ts'
 import { chainTables } from '../../chain/tables.ts'
 import type { Database } from '../../database/database.ts'
 import { sql } from '../../database/sql.ts'
-import { Applications, type ApplicationRecord } from '../applications/applications.ts'
-import { Keys } from '../keys/keys.ts'
 import { Ledger } from '../ledger/ledger.ts'
+import { applierOf, type Projection } from '../projection.ts'
+import { type ApplicationRecord, Applications } from './applications.ts'
 import { DataProjection } from './data-projection.ts'
+import { Keys } from './keys.ts'
 import { PriceHistory } from './price-history.ts'
-import { applierOf, type Projection } from './projection.ts'
 
 /** One application at work: its chain, and what its entries say so far. */
 export type Tenant = {
@@ -58,9 +58,21 @@ export async function openTenancy(options: TenancyOptions): Promise<Tenancy> {
   const applications = new Applications()
   const keys = new Keys()
   const ledger = new Ledger()
-  const chain = await openOne(options, { app: 'system', schema: 'system', projections: [applications, keys, ledger] })
+  const chain = await openOne(options, {
+    app: 'system',
+    schema: 'system',
+    projections: [applications, keys, ledger],
+  })
   const signer = await options.signerOf(originOf(options.serviceName, 'system'))
-  return new Tenancy(options, { schema: 'system', chain, applications, keys, ledger, signer, definitions: new Gate() })
+  return new Tenancy(options, {
+    schema: 'system',
+    chain,
+    applications,
+    keys,
+    ledger,
+    signer,
+    definitions: new Gate(),
+  })
 }
 
 export class Tenancy {
@@ -75,7 +87,9 @@ export class Tenancy {
     this.#options = options
     this.system = system
     this.#stopHeads = options.world.every(headsIntervalMs, () => {
-      this.announceHeads().catch((error) => options.log.warn({ error }, 'heads could not be announced'))
+      this.announceHeads().catch((error) =>
+        options.log.warn({ error }, 'heads could not be announced'),
+      )
     })
   }
 
@@ -122,7 +136,9 @@ export class Tenancy {
   async announceHeads(): Promise<void> {
     const grown = this.tenants().flatMap(({ application, chain }) => {
       const { size, root, height } = chain.head()
-      return this.#announced.get(application.app_id) === size ? [] : [{ app: application.app_id, height, size, root }]
+      return this.#announced.get(application.app_id) === size
+        ? []
+        : [{ app: application.app_id, height, size, root }]
     })
     if (grown.length === 0) return
     await this.system.chain.append([{ header: { type: 'heads' }, body: JSON.stringify(grown) }])
@@ -148,8 +164,14 @@ export class Tenancy {
   async #openTenant(application: ApplicationRecord): Promise<Tenant> {
     const schema = schemaOf(application.number)
     const prices = new PriceHistory()
-    const data = new DataProjection((before, after) => prices.changed(before, after, this.#options.world.now()))
-    const chain = await openOne(this.#options, { app: application.app_id, schema, projections: [data] })
+    const data = new DataProjection((before, after) =>
+      prices.changed(before, after, this.#options.world.now()),
+    )
+    const chain = await openOne(this.#options, {
+      app: application.app_id,
+      schema,
+      projections: [data],
+    })
     const applications = this.system.applications
     return {
       get application() {
@@ -157,7 +179,12 @@ export class Tenancy {
         assert(now !== undefined, 'applications are never removed')
         return now
       },
-      schema, chain, data, prices, definitions: new Gate(), arriving: new Map(),
+      schema,
+      chain,
+      data,
+      prices,
+      definitions: new Gate(),
+      arriving: new Map(),
     }
   }
 }
@@ -181,7 +208,12 @@ async function openOne(
   await createSchema(database, schema, projections)
   const origin = originOf(options.serviceName, chain.app)
   return openChain({
-    database, schema, origin, world, holder, log,
+    database,
+    schema,
+    origin,
+    world,
+    holder,
+    log,
     signer: await options.signerOf(origin),
     applier: applierOf(schema, projections),
     prepare: async () => {
@@ -191,7 +223,11 @@ async function openOne(
 }
 
 /** Makes a chain's schema whole, or leaves it alone where it is there. */
-async function createSchema(database: Database, schema: string, projections: readonly Projection[]): Promise<void> {
+async function createSchema(
+  database: Database,
+  schema: string,
+  projections: readonly Projection[],
+): Promise<void> {
   const found = await database.query(
     sql`SELECT schema_name FROM information_schema.schemata WHERE schema_name = ${schema}`,
   )
@@ -201,6 +237,7 @@ async function createSchema(database: Database, schema: string, projections: rea
     await tx.execute(sql`SET LOCAL citus.enable_schema_based_sharding = on`)
     await tx.execute(sql`CREATE SCHEMA ${sql.id(schema)}`)
     for (const statement of chainTables(schema)) await tx.execute(statement)
-    for (const statement of projections.flatMap((one) => one.tables(schema))) await tx.execute(statement)
+    for (const statement of projections.flatMap((one) => one.tables(schema)))
+      await tx.execute(statement)
   })
 }

@@ -14,10 +14,18 @@ export async function walletView(service: Service, account: string) {
 const cursorForm = /^(\d{1,18})\.(\d{1,9})$/
 
 /** A page of movements on an account, newest first. */
-export async function entriesView(service: Service, account: string, page: { limit?: number; cursor?: string }) {
+export async function entriesView(
+  service: Service,
+  account: string,
+  page: { limit?: number; cursor?: string },
+) {
   const [, leaf, line] = cursorForm.exec(page.cursor ?? '') ?? []
-  if (page.cursor !== undefined && (leaf === undefined || line === undefined)) throw invalid('/query/cursor', 'is not one of this list')
-  const before = leaf === undefined || line === undefined ? undefined : { leaf: BigInt(leaf), line: Number(line) }
+  if (page.cursor !== undefined && (leaf === undefined || line === undefined))
+    throw invalid('/query/cursor', 'is not one of this list')
+  const before =
+    leaf === undefined || line === undefined
+      ? undefined
+      : { leaf: BigInt(leaf), line: Number(line) }
   const limit = page.limit ?? 100
   const { chain, ledger, schema } = service.tenancy.system
   await chain.whenApplied(chain.head().height)

@@ -1,6 +1,6 @@
-import type { Catalog } from '../tenancy/catalog.ts'
-import type { CollectionState } from '../tenancy/definitions.ts'
-import { free, type Price } from '../tenancy/policy.ts'
+import type { Catalog } from './catalog.ts'
+import type { CollectionState } from './definitions.ts'
+import { free, type Price } from './policy.ts'
 
 /** What a read of a collection costs others: its access policy's price, overruled model by model by the application's rules. */
 export function readPriceOf(catalog: Catalog, collection: CollectionState): Price {
@@ -44,7 +44,10 @@ function rulesFor(catalog: Catalog, collection: CollectionState, operation: 'rea
   )
 }
 
-function amountOf(rules: readonly { model: string; amount: string }[], model: string): bigint | undefined {
+function amountOf(
+  rules: readonly { model: string; amount: string }[],
+  model: string,
+): bigint | undefined {
   const rule = rules.find((one) => one.model === model)
   return rule === undefined ? undefined : BigInt(rule.amount)
 }

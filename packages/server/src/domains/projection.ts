@@ -1,6 +1,6 @@
-import type { AppliedBlock, AppliedEntry } from '../../chain/applier.ts'
-import type { Queryable } from '../../database/database.ts'
-import type { SqlStatement } from '../../database/sql.ts'
+import type { AppliedBlock, AppliedEntry } from '../chain/applier.ts'
+import type { Queryable } from '../database/database.ts'
+import type { SqlStatement } from '../database/sql.ts'
 
 /**
  * Turns entries of some types into tables of one schema, and into the memory that serves requests.
@@ -15,12 +15,18 @@ export type Projection = {
   /** Reads the tables into memory when a chain is opened. */
   readonly load: (database: Queryable, schema: string) => Promise<void>
   /** Applies a run of entries; the returned function changes the memory once the transaction has committed. */
-  readonly apply: (tx: Queryable, schema: string, entries: readonly AppliedEntry[]) => Promise<() => void>
+  readonly apply: (
+    tx: Queryable,
+    schema: string,
+    entries: readonly AppliedEntry[],
+  ) => Promise<() => void>
 }
 
 /** An applier for a chain: entries go, in order and in runs as long as possible, to the projection of their type. */
 export function applierOf(schema: string, projections: readonly Projection[]) {
-  const byType = new Map(projections.flatMap((one) => one.types.map((type) => [type, one] as const)))
+  const byType = new Map(
+    projections.flatMap((one) => one.types.map((type) => [type, one] as const)),
+  )
   return {
     apply: async (tx: Queryable, blocks: readonly AppliedBlock[]): Promise<() => void> => {
       const done: (() => void)[] = []

@@ -1,7 +1,7 @@
 import type { AppliedEntry } from '../../chain/applier.ts'
 import type { Queryable } from '../../database/database.ts'
 import { type SqlStatement, sql } from '../../database/sql.ts'
-import type { Projection } from '../tenancy/projection.ts'
+import type { Projection } from '../projection.ts'
 
 export type ApplicationRecord = {
   readonly app_id: string
@@ -48,11 +48,17 @@ export class Applications implements Projection {
   }
 
   async load(database: Queryable, schema: string): Promise<void> {
-    const rows = await database.query<{ body: string }>(sql`SELECT body FROM ${sql.id(schema, 'application')}`)
+    const rows = await database.query<{ body: string }>(
+      sql`SELECT body FROM ${sql.id(schema, 'application')}`,
+    )
     for (const row of rows) this.#set(row.body)
   }
 
-  async apply(tx: Queryable, schema: string, entries: readonly AppliedEntry[]): Promise<() => void> {
+  async apply(
+    tx: Queryable,
+    schema: string,
+    entries: readonly AppliedEntry[],
+  ): Promise<() => void> {
     for (const entry of entries) {
       await tx.execute(sql`
         INSERT INTO ${sql.id(schema, 'application')} (app_id, body) VALUES (${String(entry.header.app)}, ${entry.body})

@@ -3,7 +3,7 @@ import type { Permission } from '@tollbase/contract/keys'
 import type { AppliedEntry } from '../../chain/applier.ts'
 import type { Queryable } from '../../database/database.ts'
 import { type SqlStatement, sql } from '../../database/sql.ts'
-import type { Projection } from '../tenancy/projection.ts'
+import type { Projection } from '../projection.ts'
 
 export type KeyRecord = {
   readonly key_hash: string
@@ -66,11 +66,17 @@ export class Keys implements Projection {
   }
 
   async load(database: Queryable, schema: string): Promise<void> {
-    const rows = await database.query<{ body: string }>(sql`SELECT body FROM ${sql.id(schema, 'api_key')}`)
+    const rows = await database.query<{ body: string }>(
+      sql`SELECT body FROM ${sql.id(schema, 'api_key')}`,
+    )
     for (const row of rows) this.#set(row.body)
   }
 
-  async apply(tx: Queryable, schema: string, entries: readonly AppliedEntry[]): Promise<() => void> {
+  async apply(
+    tx: Queryable,
+    schema: string,
+    entries: readonly AppliedEntry[],
+  ): Promise<() => void> {
     for (const entry of entries) {
       const record: KeyRecord = JSON.parse(entry.body)
       await tx.execute(sql`

@@ -1,0 +1,254 @@
+import { existsSync, mkdirSync } from 'node:fs'
+import { join } from 'node:path'
+import { Gate } from '../base/gate.ts'
+import type { World } from '../base/world.ts'
+import { balanceOf } from '../x402/authorization.ts'
+import { genesisOf } from '../x402/chain.ts'
+import { hexFrom, hexWord, isHash, keccak, numberWord, quantity, selector } from '../x402/hex.ts'
+import { type PaymentNetwork, paymentNetwork } from '../x402/networks.ts'
+import { Receipts } from '../x402/receipts.ts'
+import { isRecord, openRpc, type Rpc } from '../x402/rpc.ts'
+import type { PaymentLog } from '../x402/sender.ts'
+import { addressOfKey } from '../x402/signature.ts'
+import { freePort, type ProcessId, processOf, spawnAnvil, stopProcess } from './anvil.ts'
+import { multicall3, testDollar } from './contracts.ts'
+import { readIfThere, writeWhole } from './files.ts'
+import { type DevnetKeys, devnetKeys } from './keys.ts'
+import { startMiner } from './miner.ts'
+import { startStateKeeper } from './state-keeper.ts'
+
+export type Devnet = {
+  readonly rpcUrl: string
+  readonly chainId: number
+  readonly genesisHash: string
+  /** Address of the test dollar: that of USDC on Base Sepolia, which stock clients pay with by default. */
+  readonly token: string
+  /** All of the above as the network that the service takes payments on. */
+  readonly network: PaymentNetwork
+  readonly keys: DevnetKeys
+  readonly pid: number
+  /** Makes test dollars; `amount` in atomic units, above 0. */
+  readonly faucet: (
+    address: string,
+    amount: bigint,
+  ) => Promise<{ readonly tx_hash: string; readonly balance: string }>
+  /** Ends the chain; its state is kept. */
+  readonly stop: () => Promise<void>
+  /** Ends what this process does for the chain and leaves it running, for the next start to find. */
+  readonly detach: () => Promise<void>
+}
+
+export type DevnetOptions = {
+  /** The chain lives in its folder `devnet`. */
+  readonly dataDir: string
+  readonly world: World
+  readonly log: PaymentLog
+  /** Otherwise the port of the last run where it is free, or any free one. */
+  readonly port?: number
+}
+
+/** The id of Base Sepolia, because version 1 clients know only networks of their own table. */
+const chainId = 84532
+const multicallAddress = '0xca11bde05977b3631167028862be2a173976ca11'
+/** TestDollar.MINTER: nobody has its key, the devnet may act for it. */
+const minter = hexFrom(keccak(Buffer.from('tollbase devnet faucet')).subarray(12))
+const mintSelector = selector('mint(address,uint256)')
+const nativeFunds = 10n ** 24n
+const launchesMax = 3
+const readyTimeoutMs = 60_000
+const faucetTimeoutMs = 10_000
+
+/** Starts the local chain of a data folder, or takes over the one that a crashed run left running. */
+export async function startDevnet(options: DevnetOptions): Promise<Devnet> {
+  const { dataDir, world, log } = options
+  const folder = join(dataDir, 'devnet')
+  mkdirSync(folder, { recursive: true, mode: 0o700 })
+  const keys = devnetKeys(folder, world)
+  const genesisTime = genesisTimeOf(folder, world)
+  const running =
+    (await adopt(folder, options)) ?? (await launch(folder, { ...options, genesisTime }))
+  const { rpc, rpcUrl, genesisHash, id } = running
+  const network = paymentNetwork({
+    chainId,
+    payTo: addressOfKey(keys.treasury),
+    rpcUrl,
+    genesisHash,
+  })
+  await prepare(rpc, network, keys)
+  // The chain's clock, which began at the time of block 0.
+  await rpc.call('anvil_setTime', [Math.floor(world.now() / 1000)])
+  const keeper = startStateKeeper({ rpcUrl, file: stateFile(folder), world, log })
+  await keeper.save()
+  writeJson(join(folder, 'chain.json'), { genesisTime, genesisHash })
+  const stopMiner = startMiner({ rpc, world, log })
+  const detach = async () => {
+    await stopMiner()
+    await keeper.stop()
+    rpc.close()
+  }
+  return {
+    rpcUrl,
+    chainId,
+    genesisHash,
+    token: network.asset.address,
+    network,
+    keys,
+    pid: id.pid,
+    faucet: faucet(rpc, network, world),
+    stop: async () => {
+      await keeper.save().catch((error: unknown) => log.warn({ error }, 'the devnet was not saved'))
+      await detach()
+      await stopProcess(id, world)
+    },
+    detach,
+  }
+}
+
+type Running = {
+  readonly id: ProcessId
+  readonly rpc: Rpc
+  readonly rpcUrl: string
+  readonly genesisHash: string
+}
+
+/** The process that an earlier run started, where it is that process and that chain still. */
+async function adopt(folder: string, { world, log }: DevnetOptions): Promise<Running | undefined> {
+  const known = readJson(join(folder, 'anvil.json'))
+  const { pid, started, port, genesisHash } = known
+  if (typeof pid !== 'number' || typeof port !== 'number') return undefined
+  const id = processOf(pid)
+  if (id === undefined || id.started !== started) return undefined
+  const rpcUrl = `http://127.0.0.1:${port}`
+  const rpc = openRpc({ url: rpcUrl, world })
+  const genesis = await genesisOf(rpc).catch(() => undefined)
+  if (genesis !== undefined && genesis === genesisHash) {
+    log.info({ pid, rpcUrl }, 'took over the running devnet')
+    return { id, rpc, rpcUrl, genesisHash: genesis }
+  }
+  // It is the process of this folder, but of no use any more.
+  rpc.close()
+  await stopProcess(id, world)
+  return undefined
+}
+
+type Launch = DevnetOptions & { readonly genesisTime: number }
+
+async function launch(folder: string, options: Launch): Promise<Running> {
+  const { world, log } = options
+  const last = readJson(join(folder, 'anvil.json')).port
+  const { genesisHash: expected } = readJson(join(folder, 'chain.json'))
+  let wanted = options.port ?? (typeof last === 'number' ? last : undefined)
+  for (let attempt = 1; attempt <= launchesMax; attempt++) {
+    const port = await freePort(wanted)
+    const rpcUrl = `http://127.0.0.1:${port}`
+    const rpc = openRpc({ url: rpcUrl, world })
+    const id = await launchOn(rpc, port, { ...options, folder })
+    if (id !== undefined) {
+      const genesisHash = await genesisOf(rpc)
+      if (expected !== undefined && expected !== genesisHash) {
+        await stopProcess(id, world)
+        throw new Error(`the chain in ${folder} does not begin with ${String(expected)}`)
+      }
+      writeJson(join(folder, 'anvil.json'), { ...id, port, genesisHash })
+      log.info({ pid: id.pid, rpcUrl }, 'started the devnet')
+      return { id, rpc, rpcUrl, genesisHash }
+    }
+    rpc.close()
+    // Another program can take the port between the look and the start.
+    wanted = undefined
+  }
+  throw new Error(`the devnet does not start with its state ${stateFile(folder)}`)
+}
+
+/** Undefined where the process ends before it answers. */
+async function launchOn(
+  rpc: Rpc,
+  port: number,
+  options: Launch & { readonly folder: string },
+): Promise<ProcessId | undefined> {
+  const { folder, genesisTime, world } = options
+  const file = stateFile(folder)
+  const { child, pid } = spawnAnvil({
+    folder,
+    stateFile: existsSync(file) ? file : undefined,
+    chainId,
+    genesisTime,
+    port,
+  })
+  let ended = pid === undefined
+  const end = () => {
+    ended = true
+  }
+  child.on('error', end)
+  child.on('exit', end)
+  const deadline = world.now() + readyTimeoutMs
+  while (!ended && world.now() < deadline) {
+    const answer = await rpc.call('eth_chainId', []).catch(() => undefined)
+    if (answer === quantity(chainId)) break
+    await world.sleep(10)
+  }
+  const id = pid === undefined || ended ? undefined : processOf(pid)
+  if (id === undefined || world.now() < deadline) return id
+  await stopProcess(id, world)
+  return undefined
+}
+
+/**
+ * When block 0 was made, in seconds since 1970: chosen at random at the first start, so that no two
+ * devnets have one genesis, and the same ever after.
+ */
+function genesisTimeOf(folder: string, world: World): number {
+  const file = join(folder, 'chain.json')
+  const { genesisTime, genesisHash } = readJson(file)
+  if (typeof genesisTime === 'number') {
+    if (genesisHash !== undefined && !existsSync(stateFile(folder))) {
+      throw new Error(`the state of the devnet is gone: ${stateFile(folder)}`)
+    }
+    return genesisTime
+  }
+  const chosen = Math.floor(world.now() / 1000) - (world.randomBytes(4).readUInt32BE() % 2 ** 29)
+  writeJson(file, { genesisTime: chosen })
+  return chosen
+}
+
+/** Puts contracts and gas money in place; harmless where they are already. */
+async function prepare(rpc: Rpc, network: PaymentNetwork, keys: DevnetKeys): Promise<void> {
+  const funded = [addressOfKey(keys.gas), addressOfKey(keys.treasury), minter]
+  await Promise.all([
+    rpc.call('anvil_setCode', [network.asset.address, testDollar.code]),
+    rpc.call('anvil_setCode', [multicallAddress, multicall3.code]),
+    ...funded.map((address) => rpc.call('anvil_setBalance', [address, quantity(nativeFunds)])),
+    rpc.call('anvil_impersonateAccount', [minter]),
+    rpc.call('evm_setAutomine', [false]),
+  ])
+}
+
+function faucet(rpc: Rpc, network: PaymentNetwork, world: World): Devnet['faucet'] {
+  // The chain counts the minter's nonces; two transactions at once could be given the same.
+  const gate = new Gate()
+  const receipts = new Receipts({ rpc, world, pollMs: 5, confirmations: 1 })
+  return async (address, amount) => {
+    const holder = address.toLowerCase()
+    const data = `${mintSelector}${hexWord(holder)}${numberWord(amount)}`
+    const call = { from: minter, to: network.asset.address, data, gas: quantity(200_000) }
+    const hash = await gate.run(() => rpc.call('eth_sendTransaction', [call]))
+    if (typeof hash !== 'string' || !isHash(hash)) throw new Error('the devnet gave no hash')
+    const receipt = await receipts.wait(hash, faucetTimeoutMs)
+    if (receipt?.succeeded !== true) throw new Error(`the faucet's transaction ${hash} failed`)
+    return { tx_hash: hash, balance: (await balanceOf(rpc, network, holder)).toString() }
+  }
+}
+
+function stateFile(folder: string): string {
+  return join(folder, 'state.json')
+}
+
+function readJson(file: string): Readonly<Record<string, unknown>> {
+  const text = readIfThere(file)
+  const value: unknown = text === undefined ? {} : JSON.parse(text)
+  return isRecord(value) ? value : {}
+}
+
+function writeJson(file: string, value: object): void {
+  writeWhole(file, `${JSON.stringify(value, undefined, 2)}\n`)
+}

@@ -1,0 +1,51 @@
+import type { World } from '../base/world.ts'
+import { isRecord, type Rpc } from '../x402/rpc.ts'
+import type { PaymentLog } from '../x402/sender.ts'
+
+/** Pauses between two looks at the pool: while transactions come, and when none came for a while. */
+const busyPauseMs = 2
+const idlePauseMs = 25
+const busyForMs = 2_000
+/** After trouble, or where what waits cannot be mined (its fee is too low). */
+const troublePauseMs = 500
+
+/**
+ * Mines what has gathered, all of it in one block. Each block costs time that grows with the
+ * chain's storage, so a block for each transaction, which anvil makes by itself, would slow down
+ * to some hundred payments a second after a few thousand.
+ */
+export function startMiner(options: {
+  readonly rpc: Rpc
+  readonly world: World
+  readonly log: PaymentLog
+}): () => Promise<void> {
+  const { world, log } = options
+  let stopped = false
+  let busyUntil = 0
+  const loop = async () => {
+    while (!stopped) {
+      let pauseMs = troublePauseMs
+      try {
+        const mined = await mineWaiting(options.rpc)
+        if (mined !== 'nothing waits') busyUntil = world.now() + busyForMs
+        if (mined !== 'nothing fits') pauseMs = world.now() < busyUntil ? busyPauseMs : idlePauseMs
+      } catch (error) {
+        if (!stopped) log.warn({ error }, 'the devnet does not answer')
+      }
+      await world.sleep(pauseMs)
+    }
+  }
+  const ended = loop()
+  return () => {
+    stopped = true
+    return ended
+  }
+}
+
+async function mineWaiting(rpc: Rpc): Promise<'mined' | 'nothing waits' | 'nothing fits'> {
+  const status = await rpc.call('txpool_status', [])
+  if (!isRecord(status) || Number(status.pending) === 0) return 'nothing waits'
+  await rpc.call('evm_mine', [])
+  const count = await rpc.call('eth_getBlockTransactionCountByNumber', ['latest'])
+  return Number(count) > 0 ? 'mined' : 'nothing fits'
+}
