@@ -2,8 +2,30 @@
 // them out, and `npm ci` then calls the lock out of sync. Run it after each `npm install` that changes the lock.
 import { readFileSync, writeFileSync } from 'node:fs'
 
-const systems = ['android', 'darwin', 'freebsd', 'linux', 'win32', 'openharmony', 'netbsd', 'openbsd', 'sunos', 'aix']
-const processors = ['arm64', 'x64', 'ia32', 'arm', 'ppc64', 's390x', 'riscv64', 'loong64', 'mips64el', 'wasm32']
+const systems = [
+  'android',
+  'darwin',
+  'freebsd',
+  'linux',
+  'win32',
+  'openharmony',
+  'netbsd',
+  'openbsd',
+  'sunos',
+  'aix',
+]
+const processors = [
+  'arm64',
+  'x64',
+  'ia32',
+  'arm',
+  'ppc64',
+  's390x',
+  'riscv64',
+  'loong64',
+  'mips64el',
+  'wasm32',
+]
 const otherNames = { windows: 'win32', amd64: 'x64', aarch64: 'arm64', armv7: 'arm', gnu: 'glibc' }
 
 const file = process.argv[2] ?? 'package-lock.json'
@@ -29,7 +51,10 @@ function isLocked(path, name) {
 }
 
 function lockEntry(name, version, dev) {
-  const words = name.replace(/^@[^/]+\//, '').split(/[-_.]/).map((word) => otherNames[word] ?? word)
+  const words = name
+    .replace(/^@[^/]+\//, '')
+    .split(/[-_.]/)
+    .map((word) => otherNames[word] ?? word)
   const find = (known) => known.find((one) => words.includes(one))
   const os = find(systems)
   const cpu = find(processors)

@@ -111,14 +111,12 @@ const commonCodes = [
   'VALIDATION_FAILED',
   'CREDENTIALS_CONFLICT',
   'UNAUTHORIZED',
-  'RATE_LIMITED',
   'INTERNAL',
 ] as const
 const bodyCodes = ['PAYLOAD_TOO_LARGE'] as const
 const paymentCodes = [
   'PAYMENT_MALFORMED',
   'PAYMENT_REQUIRED',
-  'PAYMENT_INVALID',
   'PAYMENT_ALREADY_USED',
   'PAYMENT_REPLY_GONE',
   'PAYMENT_PENDING',

@@ -31,7 +31,7 @@ export type Route = {
   readonly reply: TSchema
   /** Content type when the reply is not JSON. */
   readonly replyType?: string
-  /** Error codes beyond the common ones (VALIDATION_FAILED, UNAUTHORIZED, FORBIDDEN, RATE_LIMITED, INTERNAL). */
+  /** Error codes beyond the common ones (VALIDATION_FAILED, UNAUTHORIZED, FORBIDDEN, INTERNAL). */
   readonly errors?: readonly ErrorCode[]
 }
 

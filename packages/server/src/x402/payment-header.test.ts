@@ -1,0 +1,265 @@
+import { limits } from '@tollbase/contract/limits'
+import fc from 'fast-check'
+import { describe, expect, test } from 'vitest'
+import { Fault } from '../base/fault.ts'
+import { hexFrom } from './hex.ts'
+import { decodePayment } from './payment-header.ts'
+
+const authorization = {
+  from: `0x${'A1'.repeat(20)}`,
+  to: `0x${'b2'.repeat(20)}`,
+  value: '1070',
+  validAfter: '0',
+  validBefore: '1800000000',
+  nonce: `0x${'Cd'.repeat(32)}`,
+}
+const signature = `0x${'1F'.repeat(64)}1b`
+const payload = { signature, authorization }
+const v1 = { x402Version: 1, scheme: 'exact', network: 'base-sepolia', payload }
+const accepted = {
+  scheme: 'exact',
+  network: 'eip155:84532',
+  amount: '1070',
+  asset: `0x${'E5'.repeat(20)}`,
+  payTo: `0x${'b2'.repeat(20)}`,
+  maxTimeoutSeconds: 60,
+  extra: { name: 'USDC', version: '2', quoteId: 'q1.a.b', costBreakdown: { rows: 0.5 } },
+}
+const v2 = { x402Version: 2, resource: { url: 'http://x/' }, accepted, payload, extensions: {} }
+
+const base64 = (text: string | Uint8Array) => Buffer.from(text).toString('base64')
+const first = (value: unknown) => decodePayment({ xPayment: base64(JSON.stringify(value)) })
+const second = (value: unknown) =>
+  decodePayment({ paymentSignature: base64(JSON.stringify(value)) })
+const withField = (change: object) =>
+  first({ ...v1, payload: { signature, authorization: { ...authorization, ...change } } })
+
+const expected = {
+  from: `0x${'a1'.repeat(20)}`,
+  to: `0x${'b2'.repeat(20)}`,
+  value: 1070n,
+  validAfter: 0n,
+  validBefore: 1800000000n,
+  nonce: `0x${'cd'.repeat(32)}`,
+  signature: `0x${'1f'.repeat(64)}1b`,
+}
+
+describe('what is read', () => {
+  test('nothing, where no header came', () => {
+    expect(decodePayment({})).toBeUndefined()
+  })
+
+  test('version 1 of a stock client', () => {
+    expect(first(v1)).toEqual({
+      version: 1,
+      network: 'eip155:84532',
+      scheme: 'exact',
+      payload: expected,
+      receiptForm: 'base64',
+    })
+  })
+
+  test('version 1 of the public SDK: numbers for times, a quote id, receipts as JSON', () => {
+    const times = { validAfter: 0, validBefore: 1800000000 }
+    const sent = { ...v1, payload: { signature, authorization: { ...authorization, ...times } } }
+    expect(first({ ...sent, quoteId: 'q1.x' })).toMatchObject({
+      quoteId: 'q1.x',
+      payload: expected,
+      receiptForm: 'json',
+    })
+    expect(first({ ...sent, quoteId: '' })?.quoteId).toBeUndefined()
+  })
+
+  test('version 2, fractions in what is only echoed included', () => {
+    expect(second(v2)).toEqual({
+      version: 2,
+      network: 'eip155:84532',
+      scheme: 'exact',
+      quoteId: 'q1.a.b',
+      accepted: {
+        scheme: 'exact',
+        network: 'eip155:84532',
+        amount: 1070n,
+        asset: `0x${'e5'.repeat(20)}`,
+        payTo: `0x${'b2'.repeat(20)}`,
+      },
+      payload: expected,
+      receiptForm: 'base64',
+    })
+  })
+
+  test('a recovery bit of 0 or 1 becomes 27 or 28, which tokens take', () => {
+    const read = (v: string) =>
+      first({ ...v1, payload: { authorization, signature: `0x${'1f'.repeat(64)}${v}` } })
+    expect(read('00')?.payload.signature).toMatch(/1b$/)
+    expect(read('01')?.payload.signature).toMatch(/1c$/)
+  })
+
+  test('every payment comes back as it was written', () => {
+    const uint = fc.bigInt({ min: 0n, max: 2n ** 256n - 1n })
+    const hex = (bytes: number) =>
+      fc.uint8Array({ minLength: bytes, maxLength: bytes }).map(hexFrom)
+    const payments = fc.record({
+      from: hex(20),
+      to: hex(20),
+      value: uint,
+      validAfter: uint,
+      validBefore: uint,
+      nonce: hex(32),
+      signature: hex(64).map((compact) => `${compact}1c`),
+    })
+    fc.assert(
+      fc.property(payments, fc.boolean(), ({ signature: signed, ...fields }, old) => {
+        const written = Object.fromEntries(
+          Object.entries(fields).map(([key, value]) => [key, value.toString()]),
+        )
+        const sent = { signature: signed, authorization: written }
+        const read = old ? first({ ...v1, payload: sent }) : second({ ...v2, payload: sent })
+        expect(read?.payload).toEqual({ ...fields, signature: signed })
+      }),
+    )
+  })
+})
+
+describe('what is refused, with the field named', () => {
+  test('both headers at once', () => {
+    const header = base64(JSON.stringify(v1))
+    expectMalformed(() => decodePayment({ xPayment: header, paymentSignature: header }), /together/)
+  })
+
+  test('two headers of one name, which Node joins with a comma', () => {
+    const header = base64(JSON.stringify(v1))
+    expectMalformed(() => decodePayment({ xPayment: `${header}, ${header}` }), /base64/)
+  })
+
+  test.each([
+    ['no text', ''],
+    ['plain JSON', JSON.stringify(v1)],
+    ['base64url', Buffer.from(JSON.stringify({ ...v1, pad: '???>>>' })).toString('base64url')],
+    ['missing padding', base64('{"a":1}').replace(/=+$/, '')],
+    ['white space around', ` ${base64('{}')}`],
+    ['unused bits set', 'e32='.replace('2', '3')],
+    ['no UTF-8', base64(Buffer.from([0x22, 0xff, 0x22]))],
+    ['a byte order mark', base64(`\ufeff${JSON.stringify(v1)}`)],
+    ['no object', base64('[]')],
+    ['null', base64('null')],
+    ['a number', base64('1.5')],
+    ['cut JSON', base64(JSON.stringify(v1).slice(0, -1))],
+    ['a key twice', base64(JSON.stringify(v1).replace('{', '{"scheme":"exact",'))],
+    ['__proto__', base64(JSON.stringify(v1).replace('{', '{"__proto__":{},'))],
+  ])('%s', (_name, header) => {
+    expectMalformed(() => decodePayment({ xPayment: header }), /./)
+    expectMalformed(() => decodePayment({ paymentSignature: header }), /./)
+  })
+
+  test('a header of one byte more than the limit; the limit itself is read', () => {
+    const sized = (bytes: number) => {
+      const bare = JSON.stringify({ ...v1, pad: '' })
+      return base64(JSON.stringify({ ...v1, pad: 'x'.repeat((bytes / 4) * 3 - bare.length) }))
+    }
+    expect(sized(limits.paymentHeaderBytesMax)).toHaveLength(limits.paymentHeaderBytesMax)
+    expect(decodePayment({ xPayment: sized(limits.paymentHeaderBytesMax) })).toBeDefined()
+    expectMalformed(
+      () => decodePayment({ xPayment: `${sized(limits.paymentHeaderBytesMax)}A` }),
+      /longer than 16384 bytes/,
+    )
+    expectMalformed(() => decodePayment({ xPayment: 'A'.repeat(1_000_000) }), /longer/)
+  })
+
+  test.each([
+    ['value', { value: '1.5' }],
+    ['value', { value: '1e3' }],
+    ['value', { value: '01' }],
+    ['value', { value: '-1' }],
+    ['value', { value: '+1' }],
+    ['value', { value: '' }],
+    ['value', { value: '0x10' }],
+    ['value', { value: ' 1' }],
+    ['value', { value: 1.5 }],
+    ['value', { value: -1 }],
+    ['value', { value: 2 ** 53 }],
+    ['value', { value: null }],
+    ['value', { value: ['1'] }],
+    ['value', { value: (2n ** 256n).toString() }],
+    ['value', { value: '9'.repeat(10_000) }],
+    ['validAfter', { validAfter: undefined }],
+    ['validBefore', { validBefore: true }],
+    ['from', { from: `0x${'a1'.repeat(19)}` }],
+    ['to', { to: `${'a1'.repeat(20)}` }],
+    ['to', { to: `0x${'a1'.repeat(19)}zz` }],
+    ['nonce', { nonce: `0x${'cd'.repeat(33)}` }],
+    ['memo', { memo: 'x' }],
+  ])('a wrong %s: %j', (field, change) => {
+    expectMalformed(() => withField(change), new RegExp(`^payload.authorization.${field} `))
+  })
+
+  test.each(['1.0', '1e3', '1E3', '-0', '007', '9007199254740993'])(
+    'the number %s where an integer belongs',
+    (digits) => {
+      const text = JSON.stringify(v1).replace('"validAfter":"0"', `"validAfter":${digits}`)
+      expectMalformed(() => decodePayment({ xPayment: base64(text) }), /validAfter|JSON/)
+    },
+  )
+
+  test.each([
+    ['x402Version', { ...v1, x402Version: 2 }],
+    ['x402Version', { ...v1, x402Version: '1' }],
+    ['scheme', { ...v1, scheme: 'upto' }],
+    ['network', { ...v1, network: 'mocha-4' }],
+    ['network', { ...v1, network: 'constructor' }],
+    ['quoteId', { ...v1, quoteId: 5 }],
+    ['quoteId', { ...v1, quoteId: 'x'.repeat(201) }],
+    ['payload', { ...v1, payload: undefined }],
+    ['payload.authorization', { ...v1, payload: { signature } }],
+    ['payload.txHash', { ...v1, payload: { ...payload, txHash: '0x' } }],
+    ['payload.signature', { ...v1, payload: { authorization, signature: `${signature}00` } }],
+    ['payload.signature', { ...v1, payload: { authorization, signature: signature.slice(0, -2) } }],
+    ['payload.signature', { ...v1, payload: { authorization, signature: `0x${'11'.repeat(65)}` } }],
+  ])('version 1 with a wrong %s', (field, value) => {
+    expectMalformed(() => first(value), new RegExp(`^${field} `))
+  })
+
+  test.each([
+    ['accepted', { ...v2, accepted: undefined }],
+    ['accepted.scheme', { ...v2, accepted: { ...accepted, scheme: 'upto' } }],
+    ['accepted.network', { ...v2, accepted: { ...accepted, network: 'base-sepolia' } }],
+    ['accepted.network', { ...v2, accepted: { ...accepted, network: 'eip155:084532' } }],
+    ['accepted.amount', { ...v2, accepted: { ...accepted, amount: '1070.0' } }],
+    ['accepted.extra', { ...v2, accepted: { ...accepted, extra: [] } }],
+    ['accepted.extra.quoteId', { ...v2, accepted: { ...accepted, extra: { quoteId: {} } } }],
+  ])('version 2 with a wrong %s', (field, value) => {
+    expectMalformed(() => second(value), new RegExp(`^${field} `))
+  })
+
+  test('any bytes whatever end as a payment or as PAYMENT_MALFORMED', () => {
+    const text = JSON.stringify(v2)
+    fc.assert(
+      fc.property(
+        fc.nat(text.length - 1),
+        fc.string({ maxLength: 3, unit: 'binary' }),
+        fc.nat(5),
+        (at, put, cut) => {
+          const changed = base64(text.slice(0, at) + put + text.slice(at + cut))
+          try {
+            decodePayment({ paymentSignature: changed })
+          } catch (error) {
+            expect(error).toMatchObject({ code: 'PAYMENT_MALFORMED' })
+          }
+        },
+      ),
+      { numRuns: 1000 },
+    )
+  })
+})
+
+function expectMalformed(run: () => unknown, message: RegExp): void {
+  try {
+    run()
+  } catch (error) {
+    expect(error).toBeInstanceOf(Fault)
+    expect(error).toMatchObject({ code: 'PAYMENT_MALFORMED', status: 400 })
+    expect(String((error as Fault).message)).toMatch(message)
+    return
+  }
+  expect.unreachable('the payment was read')
+}

@@ -1,0 +1,72 @@
+import fc from 'fast-check'
+import { expect, test } from 'vitest'
+import { OtherNumber, parseStrictJson, StrictJsonError } from './strict-json.ts'
+
+test('reads every JSON value as JSON.parse does', () => {
+  fc.assert(
+    fc.property(fc.jsonValue({ maxDepth: 5 }), fc.constantFrom(0, 1, '\t'), (value, indent) => {
+      const text = JSON.stringify(value, undefined, indent)
+      if (/__proto__|constructor|prototype/.test(text)) return
+      expect(plain(parseStrictJson(text))).toEqual(plain(JSON.parse(text)))
+    }),
+  )
+})
+
+test('accepts no text that JSON.parse refuses', () => {
+  const pieces = fc.constantFrom('{', '}', '[', ']', ',', ':', '"', 'a', '\\', '0', '1', '-', '.')
+  const words = fc.constantFrom('e', 'true', 'null', ' ', '\n', '\u0001', '"k"', '\\u00', '\ufeff')
+  const texts = fc.array(fc.oneof(pieces, words), { maxLength: 12 }).map((all) => all.join(''))
+  fc.assert(
+    fc.property(texts, (text) => {
+      const strict = outcome(() => parseStrictJson(text))
+      const loose = outcome(() => JSON.parse(text))
+      if (!loose) expect(strict).toBe(false)
+      // The other way round it differs only by what is refused on purpose.
+      if (loose && !strict) expect(() => parseStrictJson(text)).toThrow(/twice|deeper/)
+    }),
+    { numRuns: 3000 },
+  )
+})
+
+test.each([
+  ['{"a":1,"a":1}', /"a" twice/],
+  ['{"a":1,"\\u0061":2}', /"a" twice/],
+  ['{"__proto__":{}}', /__proto__/],
+  ['{"a":{"constructor":1}}', /constructor/],
+  ['"\\ud800"', /surrogate/],
+  ['[01]', /not valid JSON/],
+  ['\ufeff{}', /not valid JSON/],
+  ['{} {}', /not valid JSON/],
+  ['{"a":1,}', /not valid JSON/],
+  ['', /not valid JSON/],
+  [`${'['.repeat(50)}${']'.repeat(50)}`, /nested deeper/],
+  [`"${'a'.repeat(16_000)}`, /not valid JSON/],
+])('refuses %s', (text, problem) => {
+  expect(() => parseStrictJson(text)).toThrow(StrictJsonError)
+  expect(() => parseStrictJson(text)).toThrow(problem)
+})
+
+test.each(['1.0', '1e3', '-0', '9007199254740993', '1E400'])(
+  'keeps %s as its digits, so that no field takes it for an integer',
+  (text) => {
+    expect(parseStrictJson(text)).toEqual(new OtherNumber(text))
+  },
+)
+
+/** Numbers of both readers made alike, prototypes and minus zero aside. */
+function plain(value: unknown): unknown {
+  if (value instanceof OtherNumber) return Number(value.text) + 0
+  if (typeof value === 'number') return value + 0
+  if (Array.isArray(value)) return value.map(plain)
+  if (typeof value !== 'object' || value === null) return value
+  return Object.fromEntries(Object.entries(value).map(([key, each]) => [key, plain(each)]))
+}
+
+function outcome(run: () => unknown): boolean {
+  try {
+    run()
+    return true
+  } catch {
+    return false
+  }
+}

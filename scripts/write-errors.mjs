@@ -1,0 +1,6 @@
+// Writes docs/errors.md from the error catalogue. Run with: tsx --conditions=source scripts/write-errors.mjs
+import { writeFileSync } from 'node:fs'
+import { errorsPage } from '@tollbase/contract/errors-page'
+
+writeFileSync(new URL('../docs/errors.md', import.meta.url), errorsPage())
+console.log('docs/errors.md written')

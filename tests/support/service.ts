@@ -1,0 +1,178 @@
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { type RunningService, startService } from '../../packages/server/src/app.ts'
+import type { Config } from '../../packages/server/src/config.ts'
+import type { Database } from '../../packages/server/src/database/database.ts'
+import { type TestEngine, withTestDatabase } from '../../packages/server/src/database/testing.ts'
+import { checkReply } from './contract-replies.ts'
+import { type TestWorld, testWorld } from './test-world.ts'
+
+export { testEngines } from '../../packages/server/src/database/testing.ts'
+
+export type TestOptions = {
+  /** Which PostgreSQL; the bundled one when not given. */
+  readonly engine?: TestEngine
+  readonly devnet?: boolean
+  /** Replaces parts of the configuration. */
+  readonly config?: Partial<Config>
+}
+
+/** What a test looks into of JSON that it does not know yet. */
+// biome-ignore lint/suspicious/noExplicitAny: replies are judged by expectations, and their shape by the contract.
+export type Json = any
+
+export type TestReply = {
+  readonly status: number
+  /** Parsed JSON; undefined when the reply is something else. */
+  readonly body: Json
+  readonly text: string
+  readonly headers: Headers
+}
+
+export type RequestOptions = {
+  /** Sent as JSON. */
+  readonly body?: unknown
+  /** Sent as it is, instead of `body`. */
+  readonly raw?: string | Uint8Array
+  readonly headers?: Readonly<Record<string, string>>
+}
+
+export type TestApp = {
+  readonly appId: string
+  readonly key: string
+  readonly keyHash: string
+  /** Headers of a request with the first key: Read, Write and Admin. */
+  readonly headers: Readonly<Record<string, string>>
+}
+
+export type TestService = {
+  readonly url: string
+  readonly operatorKey: string
+  readonly operator: Readonly<Record<string, string>>
+  readonly world: TestWorld
+  readonly config: Config
+  readonly running: RunningService
+  /** A pool of its own on the same database, for tests that look at or damage tables. */
+  readonly database: Database
+  readonly createApp: (id?: string) => Promise<TestApp>
+  /** One HTTP request; a reply of 2xx that differs from the contract's schema fails the test. */
+  readonly request: (
+    method: string,
+    path: string,
+    options?: RequestOptions,
+  ) => Promise<TestReply>
+  /** Stops the service, keeping folder and database, and starts another one on them. */
+  readonly restart: () => Promise<void>
+  readonly close: () => Promise<void>
+}
+
+let applications = 0
+
+/** The real service in this process: a free port, an empty database, a temporary folder. */
+export async function startTestService(options: TestOptions = {}): Promise<TestService> {
+  const store = await withTestDatabase(options.engine, { poolSize: 2 })
+  const dataDir = mkdtempSync(join(tmpdir(), 'tollbase-end-to-end-'))
+  const world = testWorld()
+  const config: Config = {
+    host: '127.0.0.1',
+    port: 0,
+    dataDir,
+    databaseUrl: urlOf(store.connection),
+    operatorKey: undefined,
+    publicUrl: undefined,
+    serviceName: undefined,
+    platformBasisPoints: 2000n,
+    devnet: options.devnet ?? false,
+    networks: [],
+    ...options.config,
+  }
+  const clean = async () => {
+    await store.drop()
+    rmSync(dataDir, { recursive: true, force: true })
+  }
+  let running: RunningService
+  try {
+    running = await startService({ config, world })
+  } catch (error) {
+    await clean()
+    throw error
+  }
+  const operator = { authorization: `Bearer ${running.operatorKey.key}` }
+  const request = (method: string, path: string, with_: RequestOptions = {}) =>
+    send(running.url, { method, path, ...with_ })
+  return {
+    get url() {
+      return running.url
+    },
+    operatorKey: running.operatorKey.key,
+    operator,
+    world,
+    config,
+    get running() {
+      return running
+    },
+    database: store.database,
+    createApp: async (id) => {
+      applications += 1
+      const appId = id ?? `app-${applications}`
+      const { status, body } = await request('POST', '/api/apps', {
+        body: { name: `Application ${appId}`, app_id: appId },
+        headers: operator,
+      })
+      if (status !== 201) throw new Error(`application ${appId}: ${status} ${JSON.stringify(body)}`)
+      return {
+        appId,
+        key: body.app_key,
+        keyHash: body.key_hash,
+        headers: { 'x-app-key': body.app_key },
+      }
+    },
+    request,
+    restart: async () => {
+      await running.close()
+      running = await startService({ config, world })
+    },
+    close: async () => {
+      await running.close()
+      await clean()
+    },
+  }
+}
+
+/** One request to a service at `url`, checked against the contract where it succeeds. */
+export async function send(
+  url: string,
+  { method, path, body, raw, headers }: { method: string; path: string } & RequestOptions,
+): Promise<TestReply> {
+  const sent = raw ?? (body === undefined ? undefined : JSON.stringify(body))
+  const answer = await fetch(url + path, {
+    method,
+    headers: {
+      ...(sent === undefined ? {} : { 'content-type': 'application/json' }),
+      ...headers,
+    },
+    ...(sent === undefined ? {} : { body: sent }),
+  })
+  const text = await answer.text()
+  const isJson = answer.headers.get('content-type')?.startsWith('application/json') ?? false
+  const reply = {
+    status: answer.status,
+    body: isJson ? JSON.parse(text) : undefined,
+    text,
+    headers: answer.headers,
+  }
+  checkReply({ method, path }, reply)
+  return reply
+}
+
+/** The socket's folder travels as a parameter: a URL has no place for it in its host. */
+function urlOf(connection: {
+  readonly host: string
+  readonly port: number
+  readonly user: string
+  readonly database: string
+}): string {
+  const { host, port, user, database } = connection
+  return `postgresql://${encodeURIComponent(user)}@/${database}?host=${encodeURIComponent(host)}&port=${port}`
+}
