@@ -22,7 +22,7 @@ import { KeyUse } from './domains/keys/key-use.ts'
 import { Payments } from './domains/payments/payments.ts'
 import { startReconciler } from './domains/payments/reconciler.ts'
 import { ensureSecret } from './domains/service/secrets.ts'
-import { openTenancy } from './domains/tenancy/tenancy.ts'
+import { openTenancy, type Tenancy } from './domains/tenancy/tenancy.ts'
 import { docsPage } from './http/docs-page.ts'
 import { type Enter, implement } from './http/implement.ts'
 import { createServer } from './http/server.ts'
@@ -90,6 +90,7 @@ async function start(
     holder: `${hostname()}/${process.pid}/${world.randomBytes(4).toString('hex')}`,
   })
   closers.push(() => tenancy.close())
+  watchSystemChain(options, tenancy, closers)
   const { ways, close: closeWays } = await openWays(config, devnet, { database, world, log })
   closers.push(closeWays)
   let url = ''
@@ -136,6 +137,20 @@ async function start(
     await closeAll()
   }
   return { url, operatorKey: operator, devnet, service, close }
+}
+
+/** Without the service's own chain nothing can be sold or defined; a new start reads what is committed. */
+function watchSystemChain(
+  options: StartOptions,
+  tenancy: Tenancy,
+  closers: (() => Promise<unknown>)[],
+): void {
+  const stop = options.world.every(1_000, () => {
+    const { failure } = tenancy.system.chain
+    if (failure !== undefined)
+      options.onFatal?.(`the service's own chain stopped: ${failure.message}`)
+  })
+  closers.push(async () => stop())
 }
 
 /** PostgreSQL: the server of the URL, or our own child process. */

@@ -66,12 +66,10 @@ function inputOf(
   const query = route.query ? readTexts(route.query, facts.query) : {}
   checks.params?.(params, '/params')
   checks.query?.(query, '/query')
+  const sent = route.body ? facts.json().value : undefined
   // The public PHP client posts `[]` where it means an empty object.
-  const absent =
-    facts.body === undefined ||
-    facts.body === null ||
-    (Array.isArray(facts.body) && facts.body.length === 0)
-  const body = route.bodyOptional === true && absent ? {} : facts.body
+  const absent = sent === undefined || sent === null || (Array.isArray(sent) && sent.length === 0)
+  const body = route.bodyOptional === true && absent ? {} : sent
   if (route.body && body === undefined)
     throw new Fault('VALIDATION_FAILED', { message: 'A JSON body is needed' })
   checks.body?.(body, '')
@@ -82,7 +80,7 @@ const noBody = Buffer.alloc(0)
 
 function factsOf(request: FastifyRequest, route: Route): RequestFacts {
   const bodyBytes = Buffer.isBuffer(request.body) ? request.body : noBody
-  const parsed = route.body ? parseJsonBytes(bodyBytes) : { text: '', value: undefined }
+  let parsed: ReturnType<RequestFacts['json']> | undefined
   const params = request.params as Record<string, string>
   const mark = request.raw.url?.indexOf('?') ?? -1
   return {
@@ -95,10 +93,11 @@ function factsOf(request: FastifyRequest, route: Route): RequestFacts {
     params,
     query: request.query as Record<string, string | string[]>,
     bodyBytes,
-    bodyText: parsed.text,
-    body: parsed.value,
+    json: () => {
+      parsed ??= parseJsonBytes(bodyBytes)
+      return parsed
+    },
     remoteAddress: request.ip,
-    connected: () => !request.raw.destroyed,
   }
 }
 

@@ -15,11 +15,9 @@ export type RequestFacts = {
   readonly params: Readonly<Record<string, string>>
   readonly query: Readonly<Record<string, string | string[]>>
   readonly bodyBytes: Buffer
-  readonly bodyText: string
-  readonly body: unknown
+  /** The body as JSON, read once; throws a 400. Who calls is judged before this. */
+  readonly json: () => { readonly text: string; readonly value: unknown }
   readonly remoteAddress: string
-  /** False once the client has gone away. */
-  readonly connected: () => boolean
 }
 
 /** The one value of a header; two of them are refused, because readers would differ on which counts. */

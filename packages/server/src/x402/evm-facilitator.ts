@@ -142,6 +142,10 @@ async function conclude(parts: Parts, due: Due, attempt: Attempt): Promise<Settl
     parts.log.warn({ error }, 'the payment network did not tell what became of a payment')
     return { state: 'pending', ...transaction, reason: 'network_unreachable' }
   }
+  const unseen = stated?.state === 'pending' && stated.reason === 'use_not_found'
+  if (receipt?.succeeded === true && (stated === undefined || unseen)) {
+    return { state: 'failed', reason: 'no_transfer', final: true }
+  }
   if (stated !== undefined) return stated
   if (journaled === undefined) return { state: 'failed', reason: 'not_sent', final: false }
   if (receipt === undefined && !isDead(journaled)) {

@@ -138,7 +138,7 @@ describe('what is refused, with the field named', () => {
     ['base64url', Buffer.from(JSON.stringify({ ...v1, pad: '???>>>' })).toString('base64url')],
     ['missing padding', base64('{"a":1}').replace(/=+$/, '')],
     ['white space around', ` ${base64('{}')}`],
-    ['unused bits set', 'e32='.replace('2', '3')],
+    ['unused bits set', 'e33='],
     ['no UTF-8', base64(Buffer.from([0x22, 0xff, 0x22]))],
     ['a byte order mark', base64(`\ufeff${JSON.stringify(v1)}`)],
     ['no object', base64('[]')],

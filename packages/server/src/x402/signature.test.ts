@@ -104,19 +104,19 @@ describe.each(curves)('recoverSigner on the %s curve', (_, curve) => {
   })
 
   test.each([
-    ['r of zero', word(0n), word(5n), '1b'],
-    ['s of zero', word(5n), word(0n), '1b'],
-    ['r of the order', word(n), word(5n), '1b'],
-    ['r past the order', word(2n ** 256n - 1n), word(5n), '1b'],
-    ['s just above half of the order', word(1n), word(n / 2n + 1n), '1b'],
-    ['s of the order', word(1n), word(n), '1b'],
-    ['v of 0', word(1n), word(1n), '00'],
-    ['v of 1', word(1n), word(1n), '01'],
-    ['v of 26', word(1n), word(1n), '1a'],
-    ['v of 29', word(1n), word(1n), '1d'],
-    ['v of 255', word(1n), word(1n), 'ff'],
-  ])('refuses %s', (_name, r, s, v) => {
-    expect(recoverSigner(Buffer.alloc(32, 7), bytesOf(`0x${r}${s}${v}`), curve)).toBeUndefined()
+    ['r of zero', `${word(0n)}${word(5n)}1b`],
+    ['s of zero', `${word(5n)}${word(0n)}1b`],
+    ['r of the order', `${word(n)}${word(5n)}1b`],
+    ['r past the order', `${word(2n ** 256n - 1n)}${word(5n)}1b`],
+    ['s just above half of the order', `${word(1n)}${word(n / 2n + 1n)}1b`],
+    ['s of the order', `${word(1n)}${word(n)}1b`],
+    ['v of 0', `${word(1n)}${word(1n)}00`],
+    ['v of 1', `${word(1n)}${word(1n)}01`],
+    ['v of 26', `${word(1n)}${word(1n)}1a`],
+    ['v of 29', `${word(1n)}${word(1n)}1d`],
+    ['v of 255', `${word(1n)}${word(1n)}ff`],
+  ])('refuses %s', (_name, signature) => {
+    expect(recoverSigner(Buffer.alloc(32, 7), bytesOf(`0x${signature}`), curve)).toBeUndefined()
   })
 
   test('accepts s of half of the order, the last low one', () => {

@@ -1,4 +1,5 @@
 import { HttpReply } from '../../http/reply.ts'
+import { mayRead } from '../access/access.ts'
 import type { Operation } from '../operation.ts'
 import { isFree, readPriceOf } from '../tenancy/price.ts'
 import { noStats, readSample, readStats } from './collection-store.ts'
@@ -16,8 +17,9 @@ export const previewCollection: Operation<'previewCollection'> = async (call, { 
     rows: isFree(price) ? rowsDefault : 0,
     fields: undefined,
   }
+  const mayShow = collection.policy.read === 'public' || mayRead(call.caller, tenant.application)
   const sample =
-    rows === 0
+    rows === 0 || !mayShow
       ? []
       : await readSample(service.database, tenant.schema, { table: collection.table, rows })
   const stats = (await readStats(service.database, tenant.schema)).get(collection.id) ?? noStats
@@ -32,7 +34,8 @@ export const previewCollection: Operation<'previewCollection'> = async (call, { 
       per_kb: String(price.perKb),
     },
   })
-  const shown = fields === undefined ? sample : sample.map((text) => onlyFields(text, fields))
+  const named = fields ?? collection.policy.offered.select
+  const shown = named === undefined ? sample : sample.map((text) => onlyFields(text, named))
   return new HttpReply(`${head.slice(0, -1)},"sample":[${shown.join(',')}]}`)
 }
 

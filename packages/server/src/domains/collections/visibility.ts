@@ -40,6 +40,13 @@ export function readableCollection(
   throw noSuchCollection(tenant, nameOrId)
 }
 
+/** What the operator, who may do all else that Admin may, must not see: records that are not public. */
+export function refuseOperator(call: Call, collection: CollectionState): void {
+  if (call.caller.kind === 'operator' && collection.policy.read !== 'public') {
+    throw new Fault('FORBIDDEN', { message: 'The operator does not read private data' })
+  }
+}
+
 function keyNeeded(tenant: Tenant): Fault {
   return new Fault('UNAUTHORIZED', {
     message: `A key of ${tenant.application.app_id} is needed (X-App-Key)`,

@@ -1,12 +1,14 @@
 import { Fault } from '../../base/fault.ts'
 import { HttpReply } from '../../http/reply.ts'
-import { collectionOf } from '../collections/visibility.ts'
+import { collectionOf, refuseOperator } from '../collections/visibility.ts'
 import type { Operation } from '../operation.ts'
 import { readHistory } from './record-store.ts'
 
-export const getRecordHistory: Operation<'getRecordHistory'> = async ({ service }, { params }) => {
+export const getRecordHistory: Operation<'getRecordHistory'> = async (call, { params }) => {
+  const { service } = call
   const tenant = await service.tenancy.tenant(params.app)
   const collection = collectionOf(tenant, params.collection)
+  refuseOperator(call, collection)
   const { height, sequence } = tenant.chain.watermark()
   const versions = await readHistory(service.database, {
     schema: tenant.schema,

@@ -35,7 +35,7 @@ export const storeRecords: Operation<'storeRecords'> = async (call, { body, quer
   }
   const shape = known ?? { primary_column: 'id', schema_definition: null }
   const records = prepareRecords(
-    { text: call.facts.bodyText, data: body.data },
+    { text: call.facts.json().text, data: body.data },
     shape,
     call.service.world,
   )

@@ -1,0 +1,127 @@
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { realWorld } from '@tollbase/server/base/world'
+import { type Database, openDatabase } from '@tollbase/server/database/database'
+import { startEmbeddedPostgres } from '@tollbase/server/database/embedded/server'
+import { sql } from '@tollbase/server/database/sql'
+import { collectionTables } from '@tollbase/server/domains/tenancy/record-projection'
+import { createIndexStatement } from '@tollbase/server/query/index-key'
+import { indexedFields } from './documents.ts'
+import { httpRequest, once } from './load.ts'
+import { type Child, startChild } from './process.ts'
+import type { BareConfig } from './peers/bare-server.ts'
+
+/** One PostgreSQL server, as the service starts it by default, with a database for each side. */
+export type Place = {
+  readonly dataDir: string
+  readonly connection: BareConfig['connection']
+  /** On our service's own database. */
+  readonly database: Database
+  readonly databaseUrl: string
+  readonly close: () => Promise<void>
+}
+
+export const operatorKey = 'the-operator-of-the-benchmark'
+export const app = 'bench'
+
+const log = { info: () => undefined, warn: () => undefined, error: () => undefined }
+
+export async function openPlace(): Promise<Place> {
+  const dataDir = mkdtempSync(join(tmpdir(), 'tollbase-bench-'))
+  const server = await startEmbeddedPostgres({ dataDir, world: realWorld, log })
+  const { connection } = server
+  const database = await openDatabase({ connection })
+  return {
+    dataDir,
+    connection,
+    database,
+    databaseUrl: `postgres://${connection.user}@${encodeURIComponent(connection.host)}:${connection.port}/${connection.database}`,
+    close: async () => {
+      await database.close()
+      await server.stop()
+      rmSync(dataDir, { recursive: true, force: true })
+    },
+  }
+}
+
+const root = join(import.meta.dirname, '..')
+
+/** Our service as users run it: the built program, in a process of its own. */
+export function startOurs(place: Place, extra: readonly string[] = []): Promise<Child> {
+  return startChild([
+    ...extra,
+    join(root, 'bin/tollbase.js'),
+    'serve',
+    ...['--port', '0', '--operator-key', operatorKey],
+    ...['--data-dir', join(place.dataDir, 'service'), '--database-url', place.databaseUrl],
+  ])
+}
+
+/** A program of peers/, in a process of its own. */
+export function startPeer(name: string, config: object): Promise<Child> {
+  const file = join(import.meta.dirname, 'peers', `${name}.ts`)
+  return startChild(['--conditions=source', '--import', 'tsx', file, JSON.stringify(config)])
+}
+
+/** A JSON request that must succeed. */
+export async function call(
+  port: number,
+  path: string,
+  request: { readonly body: object; readonly key?: string },
+): Promise<Record<string, unknown>> {
+  const headers = request.key === undefined ? {} : { 'x-app-key': request.key }
+  const reply = await once(port, httpRequest(path, JSON.stringify(request.body), headers))
+  const text = reply.body.toString()
+  if (reply.status >= 300) throw new Error(`POST ${path}: ${reply.status} ${text}`)
+  return JSON.parse(text)
+}
+
+/** A new application; gives its key. */
+export async function createApplication(port: number): Promise<string> {
+  const body = { name: 'Benchmark', app_id: app }
+  const reply = await call(port, '/api/apps', { body, key: operatorKey })
+  return String(reply.app_key)
+}
+
+/** A collection with the two indexes. */
+export async function createCollection(
+  port: number,
+  collection: { readonly key: string; readonly name: string; readonly policy?: object },
+): Promise<void> {
+  const { key, name, policy } = collection
+  const path = `/api/apps/${app}/collections`
+  await call(port, path, { key, body: { name, ...(policy && { access_policy: policy }) } })
+  for (const field_name of indexedFields)
+    await call(port, `${path}/${name}/indexes`, { key, body: { field_name } })
+}
+
+/** The same table with the same indexes for the bare server, in the schema `bare` of the same database. */
+export async function createBareTable(database: Database, number: number): Promise<void> {
+  const name = `c_${number}`
+  await database.execute(sql`CREATE SCHEMA IF NOT EXISTS bare`)
+  const definition = {
+    id: name,
+    number,
+    name,
+    namespace: name,
+    primary_column: 'id',
+    sort_column: null,
+    collection_type: 'document',
+    access_policy: null,
+    schema_definition: null,
+    created_at: '',
+    updated_at: '',
+  } as const
+  for (const statement of collectionTables('bare', definition)) await database.execute(statement)
+  for (const field of indexedFields) {
+    const index = createIndexStatement({
+      schema: 'bare',
+      table: name,
+      name: `${name}_${field}`,
+      paths: [[field]],
+      kind: 'btree',
+    })
+    await database.execute(sql.compiled(index.text, index.values))
+  }
+}

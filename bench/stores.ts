@@ -1,0 +1,164 @@
+import { item, storeBody } from './documents.ts'
+import { drive, httpRequest, type LoadResult } from './load.ts'
+import {
+  app,
+  call,
+  createApplication,
+  createBareTable,
+  createCollection,
+  openPlace,
+  startOurs,
+  startPeer,
+} from './place.ts'
+import type { Benchmark, Row } from './report.ts'
+import { interleave } from './rounds.ts'
+
+const batchSize = 1000
+const collectionsMax = 64
+const poolSizes = [2, 4, 8, 16, 32]
+
+type Case = {
+  readonly name: string
+  readonly target: number
+  readonly connections: number
+  readonly collections: number
+  readonly requests: number
+  readonly records: number
+  /** Our path; `?wait=true` answers once the tables show the records. */
+  readonly path: string
+  readonly status: number
+}
+
+const cases: readonly Case[] = [
+  {
+    name: 'store, batches of 1000, until projected, 1 connection',
+    target: 0.5,
+    connections: 1,
+    collections: 1,
+    requests: 12,
+    records: batchSize,
+    path: '/store?wait=true',
+    status: 200,
+  },
+  {
+    name: 'store, batches of 1000, until projected, 4 connections',
+    target: 0.5,
+    connections: 4,
+    collections: 1,
+    requests: 24,
+    records: batchSize,
+    path: '/store?wait=true',
+    status: 200,
+  },
+  ...[1, collectionsMax].map((collections) => ({
+    name: `store, single records, 64 connections, ${collections} ${collections === 1 ? 'collection' : 'collections'}`,
+    target: collections === 1 ? 1.2 : 1,
+    connections: 64,
+    collections,
+    requests: 6400,
+    records: 1,
+    path: '/store',
+    status: 202,
+  })),
+]
+
+/** What a durable write costs with proofs, versions and a projection, against a plain INSERT of the same documents. */
+export const stores: Benchmark = {
+  name: 'stores',
+  run: async ({ rounds }) => {
+    const place = await openPlace()
+    const ours = await startOurs(place)
+    const rows: Row[] = []
+    try {
+      const key = await createApplication(ours.port)
+      for (let number = 1; number <= collectionsMax; number++) {
+        await createCollection(ours.port, { key, name: `c_${number}` })
+        await createBareTable(place.database, number)
+      }
+      for (const one of cases) rows.push(await runCase(one, { place, port: ours.port, key, rounds }))
+    } finally {
+      await ours.stop()
+      await place.close()
+    }
+    return rows
+  },
+}
+
+type Bench = {
+  readonly place: Awaited<ReturnType<typeof openPlace>>
+  readonly port: number
+  readonly key: string
+  readonly rounds: number
+}
+
+let stored = 0
+
+async function runCase(one: Case, bench: Bench): Promise<Row> {
+  const { place, port, key, rounds } = bench
+  const { connection } = place
+  const ours = async () => {
+    const requests = requestsOf(one, { path: one.path, headers: { 'x-app-key': key } })
+    const startedAt = performance.now()
+    noFailure(await drive({ port, connections: one.connections, requests, status: one.status }))
+    // The clock runs until the tables show every record, also where the answers came before.
+    for (let number = 1; one.status === 202 && number <= one.collections; number++)
+      await call(port, '/store?wait=true', { key, body: { root: `${app}::c_${number}`, data: [item(stored++, 1e6)] } })
+    return (one.requests * one.records * 1000) / (performance.now() - startedAt)
+  }
+  const peerWith = async (poolSize: number) => {
+    const server = await startPeer('bare-server', { connection, poolSize })
+    const run = async () => {
+      const requests = requestsOf(one, { path: '/store', headers: {} })
+      const load = { port: server.port, connections: one.connections, requests, status: 200 }
+      return noFailure(await drive(load)).perSecond * one.records
+    }
+    return { run, stop: server.stop }
+  }
+  const poolSize = await bestPool(peerWith)
+  const peer = await peerWith(poolSize)
+  try {
+    await ours()
+    await peer.run()
+    const comparison = await interleave({ rounds, ours, peer: peer.run })
+    return {
+      ...one,
+      unit: 'records/s',
+      comparison,
+      note: `bare server's pool: ${poolSize} connections, the best of ${poolSizes.join(', ')}`,
+    }
+  } finally {
+    await peer.stop()
+  }
+}
+
+/** The pool size with which the peer is fastest. */
+async function bestPool(
+  peerWith: (poolSize: number) => Promise<{ run: () => Promise<number>; stop: () => Promise<void> }>,
+): Promise<number> {
+  let best = { poolSize: 1, perSecond: 0 }
+  for (const poolSize of poolSizes) {
+    const peer = await peerWith(poolSize)
+    await peer.run()
+    const perSecond = await peer.run()
+    await peer.stop()
+    if (perSecond > best.perSecond) best = { poolSize, perSecond }
+  }
+  return best.poolSize
+}
+
+function requestsOf(
+  one: Case,
+  to: { readonly path: string; readonly headers: Readonly<Record<string, string>> },
+): Buffer[] {
+  return Array.from({ length: one.requests }, (_, at) => {
+    const items = Array.from({ length: one.records }, () => item(stored++, 1e6))
+    const root = `${app}::c_${1 + (at % one.collections)}`
+    return httpRequest(to.path, storeBody(root, items), to.headers)
+  })
+}
+
+export function noFailure(result: LoadResult): LoadResult {
+  if (result.failures > 0)
+    throw new Error(`${result.failures} of ${result.requests} failed: ${result.firstFailure}`)
+  return result
+}

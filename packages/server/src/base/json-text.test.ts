@@ -1,0 +1,70 @@
+import fc from 'fast-check'
+import { describe, expect, test } from 'vitest'
+import { Fault } from './fault.ts'
+import { itemTexts, parseJsonBytes } from './json-text.ts'
+
+const refusal = (work: () => unknown): Fault => {
+  try {
+    work()
+  } catch (error) {
+    if (error instanceof Fault) return error
+    throw error
+  }
+  throw new Error('nothing was refused')
+}
+
+describe('the texts of records', () => {
+  test('are exactly what was sent: digits, order, spelling and blanks', () => {
+    const records = ['{"b" : 1.50, "a":12345678901234567890}', '{ "x":"\\u00e9\\n" }', '{}']
+    expect(itemTexts(`{"root":"a::b", "data" : [ ${records.join(' ,\n')} ]}`, 'data')).toEqual(
+      records,
+    )
+  })
+
+  test('are found wherever the member stands, and only at the top level', () => {
+    expect(itemTexts('{"x":{"data":[1]},"data":[{"data":[2]}],"y":[[]]}', 'data')).toEqual([
+      '{"data":[2]}',
+    ])
+  })
+
+  test('survive any JSON: each is the text of its value', () => {
+    const spaces = fc.constantFrom('', ' ', '\n', '\t ')
+    fc.assert(
+      fc.property(fc.array(fc.jsonValue(), { maxLength: 5 }), spaces, (values, space) => {
+        const texts = values.map((value) =>
+          JSON.stringify(value, undefined, space === ' ' ? 1 : undefined),
+        )
+        const body = `{${space}"data"${space}:${space}[${space}${texts.join(`${space},${space}`)}${space}]${space}}`
+        expect(itemTexts(body, 'data')).toEqual(texts)
+      }),
+    )
+  })
+
+  test.each([
+    ['a key twice', '{"data":[{"a":1},{"b":{"c":1,"c":2}}]}', '/data/1'],
+    ['a key twice in two spellings', '{"data":[{"a":1,"\\u0061":2}]}', '/data/0'],
+    ['U+0000', '{"data":[{"a":"x\\u0000"}]}', '/data/0'],
+    ['half of a surrogate pair', '{"data":[{"a":"\\ud800"}]}', '/data/0'],
+    ['a number past a double', '{"data":[{"a":1e400}]}', '/data/0'],
+    ['a number of too many digits', `{"data":[{"a":${'9'.repeat(401)}}]}`, '/data/0'],
+    ['nesting past the limit', `{"data":[${'['.repeat(70)}${']'.repeat(70)}]}`, '/data/0'],
+  ])('are refused with %s, naming the record', (_, text, pointer) => {
+    const fault = refusal(() => itemTexts(text, 'data'))
+    expect(fault.code).toBe('VALIDATION_FAILED')
+    expect(fault.details?.field).toBe(pointer)
+  })
+})
+
+describe('a body', () => {
+  test.each([
+    ['bytes that are not UTF-8', Buffer.from([0x7b, 0xff, 0x7d])],
+    ['text that is not JSON', Buffer.from('{"a":')],
+    ['a byte order mark', Buffer.from('\ufeff{}')],
+  ])('with %s is refused with 400', (_, bytes) => {
+    expect(refusal(() => parseJsonBytes(bytes)).status).toBe(400)
+  })
+
+  test('that is empty is no value', () => {
+    expect(parseJsonBytes(Buffer.alloc(0)).value).toBeUndefined()
+  })
+})

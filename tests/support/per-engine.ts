@@ -1,0 +1,25 @@
+import { afterAll, beforeAll, describe } from 'vitest'
+import { startTestService, type TestService, testEngines } from './service.ts'
+
+/** The same tests on every PostgreSQL that is found here, each with a service of its own. */
+export function perEngine(name: string, tests: (service: () => TestService) => void): void {
+  describe.each(testEngines())(`${name} (%s)`, (engine) => {
+    withService(tests, { engine })
+  })
+}
+
+/** One service for all tests of the block. */
+export function withService(
+  tests: (service: () => TestService) => void,
+  options: Parameters<typeof startTestService>[0] = {},
+): void {
+  let service: TestService | undefined
+  beforeAll(async () => {
+    service = await startTestService(options)
+  })
+  afterAll(() => service?.close())
+  tests(() => {
+    if (service === undefined) throw new Error('the service did not start')
+    return service
+  })
+}

@@ -1,0 +1,30 @@
+import { createHash } from 'node:crypto'
+import { generatePrivateKey, privateKeyToAccount } from 'viem/accounts'
+
+export type SignedRequest = {
+  readonly method: string
+  /** With the query. */
+  readonly path: string
+  readonly body?: string
+  /** Unix seconds. */
+  readonly timestamp: number
+}
+
+/** A wallet that signs requests as api.md states it: written from the description, not from the server's code. */
+export function testWallet() {
+  const account = privateKeyToAccount(generatePrivateKey())
+  return {
+    address: account.address.toLowerCase(),
+    sign: async (request: SignedRequest): Promise<Readonly<Record<string, string>>> => {
+      const hash = createHash('sha256')
+        .update(request.body ?? '')
+        .digest('hex')
+      const message = `tollbase\n${request.method}\n${request.path}\n${request.timestamp}\n${hash}`
+      return {
+        'x-wallet-address': account.address,
+        'x-timestamp': String(request.timestamp),
+        'x-signature': await account.signMessage({ message }),
+      }
+    },
+  }
+}
