@@ -73,6 +73,13 @@ export async function drive(load: Load): Promise<LoadResult> {
   }
 }
 
+/** For loads of which every request must succeed. */
+export function noFailure(result: LoadResult): LoadResult {
+  if (result.failures > 0)
+    throw new Error(`${result.failures} of ${result.requests} failed: ${result.firstFailure}`)
+  return result
+}
+
 export type Reply = {
   readonly status: number
   readonly headers: string

@@ -10,7 +10,7 @@ import { createIndexStatement } from '@tollbase/server/query/index-key'
 import { indexedFields } from './documents.ts'
 import { httpRequest, once } from './load.ts'
 import { type Child, startChild } from './process.ts'
-import type { BareConfig } from './peers/bare-server.ts'
+import type { BareConfig } from './peers/bare-config.ts'
 
 /** One PostgreSQL server, as the service starts it by default, with a database for each side. */
 export type Place = {
@@ -97,12 +97,11 @@ export async function createCollection(
 }
 
 /** The same table with the same indexes for the bare server, in the schema `bare` of the same database. */
-export async function createBareTable(database: Database, number: number): Promise<void> {
-  const name = `c_${number}`
+export async function createBareTable(database: Database, name: string): Promise<void> {
   await database.execute(sql`CREATE SCHEMA IF NOT EXISTS bare`)
   const definition = {
     id: name,
-    number,
+    number: Number(name.slice('c_'.length)),
     name,
     namespace: name,
     primary_column: 'id',

@@ -16,9 +16,17 @@ export type Row = {
   readonly note: string
 }
 
+export type RunOptions = {
+  readonly rounds: number
+  /** Options of node for our service, as for a profile. */
+  readonly nodeOptions: readonly string[]
+  /** Only the lines whose name holds this text. */
+  readonly only: string
+}
+
 export type Benchmark = {
   readonly name: string
-  readonly run: (options: { readonly rounds: number }) => Promise<readonly Row[]>
+  readonly run: (options: RunOptions) => Promise<readonly Row[]>
 }
 
 /** A table row: what, ours, peer, ratio (lowest, median, highest), target. */

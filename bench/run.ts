@@ -1,13 +1,19 @@
 import { writeFileSync } from 'node:fs'
 import { parseArgs } from 'node:util'
 import { type Benchmark, conditions, type Row, rowText, tableHead } from './report.ts'
+import { reads } from './reads.ts'
 import { stores } from './stores.ts'
 
-const benchmarks: readonly Benchmark[] = [stores]
+const benchmarks: readonly Benchmark[] = [reads, stores]
 
 const { values, positionals } = parseArgs({
   allowPositionals: true,
-  options: { rounds: { type: 'string', default: '5' }, write: { type: 'boolean', default: false } },
+  options: {
+    rounds: { type: 'string', default: '5' },
+    only: { type: 'string', default: '' },
+    profile: { type: 'string' },
+    write: { type: 'boolean', default: false },
+  },
 })
 const unknown = positionals.find((name) => benchmarks.every((one) => one.name !== name))
 if (unknown !== undefined) {
@@ -16,11 +22,16 @@ if (unknown !== undefined) {
 }
 
 const chosen = benchmarks.filter(({ name }) => positionals.length === 0 || positionals.includes(name))
-const rounds = Number(values.rounds)
+const options = {
+  rounds: Number(values.rounds),
+  only: values.only,
+  nodeOptions:
+    values.profile === undefined ? [] : ['--cpu-prof', `--cpu-prof-dir=${values.profile}`],
+}
 const rows: Row[] = []
 console.log(tableHead)
 for (const benchmark of chosen) {
-  for (const row of await benchmark.run({ rounds })) {
+  for (const row of await benchmark.run(options)) {
     console.log(rowText(row))
     rows.push(row)
   }

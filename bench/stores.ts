@@ -1,5 +1,6 @@
+import { sql } from '@tollbase/server/database/sql'
 import { item, storeBody } from './documents.ts'
-import { drive, httpRequest, type LoadResult } from './load.ts'
+import { drive, httpRequest, noFailure } from './load.ts'
 import {
   app,
   call,
@@ -10,6 +11,7 @@ import {
   startOurs,
   startPeer,
 } from './place.ts'
+import { bestPool } from './pools.ts'
 import type { Benchmark, Row } from './report.ts'
 import { interleave } from './rounds.ts'
 
@@ -65,17 +67,14 @@ const cases: readonly Case[] = [
 /** What a durable write costs with proofs, versions and a projection, against a plain INSERT of the same documents. */
 export const stores: Benchmark = {
   name: 'stores',
-  run: async ({ rounds }) => {
+  run: async ({ rounds, nodeOptions, only }) => {
     const place = await openPlace()
-    const ours = await startOurs(place)
+    const ours = await startOurs(place, nodeOptions)
     const rows: Row[] = []
     try {
       const key = await createApplication(ours.port)
-      for (let number = 1; number <= collectionsMax; number++) {
-        await createCollection(ours.port, { key, name: `c_${number}` })
-        await createBareTable(place.database, number)
-      }
-      for (const one of cases) rows.push(await runCase(one, { place, port: ours.port, key, rounds }))
+      for (const one of cases.filter(({ name }) => name.includes(only)))
+        rows.push(await runCase(one, { place, port: ours.port, key, rounds }))
     } finally {
       await ours.stop()
       await place.close()
@@ -92,29 +91,37 @@ type Bench = {
 }
 
 let stored = 0
+let tables = 0
 
 async function runCase(one: Case, bench: Bench): Promise<Row> {
   const { place, port, key, rounds } = bench
   const { connection } = place
+  const names = Array.from({ length: one.collections }, () => `c_${++tables}`)
+  for (const name of names) {
+    await createCollection(port, { key, name })
+    await createBareTable(place.database, name)
+  }
   const ours = async () => {
-    const requests = requestsOf(one, { path: one.path, headers: { 'x-app-key': key } })
+    const requests = requestsOf(one, { names, path: one.path, headers: { 'x-app-key': key } })
     const startedAt = performance.now()
     noFailure(await drive({ port, connections: one.connections, requests, status: one.status }))
     // The clock runs until the tables show every record, also where the answers came before.
-    for (let number = 1; one.status === 202 && number <= one.collections; number++)
-      await call(port, '/store?wait=true', { key, body: { root: `${app}::c_${number}`, data: [item(stored++, 1e6)] } })
+    if (one.status === 202)
+      await call(port, '/store?wait=true', { key, body: { root: `${app}::${names[0]}`, data: [item(stored++, 1e6)] } })
     return (one.requests * one.records * 1000) / (performance.now() - startedAt)
   }
   const peerWith = async (poolSize: number) => {
     const server = await startPeer('bare-server', { connection, poolSize })
     const run = async () => {
-      const requests = requestsOf(one, { path: '/store', headers: {} })
+      const requests = requestsOf(one, { names, path: '/store', headers: {} })
       const load = { port: server.port, connections: one.connections, requests, status: 200 }
       return noFailure(await drive(load)).perSecond * one.records
     }
     return { run, stop: server.stop }
   }
-  const poolSize = await bestPool(peerWith)
+  const poolSize = await bestPool(poolSizes, peerWith)
+  // Both sides begin with empty tables and grow alike.
+  for (const name of names) await place.database.execute(sql`TRUNCATE ${sql.id('bare', name)}`)
   const peer = await peerWith(poolSize)
   try {
     await ours()
@@ -131,34 +138,13 @@ async function runCase(one: Case, bench: Bench): Promise<Row> {
   }
 }
 
-/** The pool size with which the peer is fastest. */
-async function bestPool(
-  peerWith: (poolSize: number) => Promise<{ run: () => Promise<number>; stop: () => Promise<void> }>,
-): Promise<number> {
-  let best = { poolSize: 1, perSecond: 0 }
-  for (const poolSize of poolSizes) {
-    const peer = await peerWith(poolSize)
-    await peer.run()
-    const perSecond = await peer.run()
-    await peer.stop()
-    if (perSecond > best.perSecond) best = { poolSize, perSecond }
-  }
-  return best.poolSize
-}
-
 function requestsOf(
   one: Case,
-  to: { readonly path: string; readonly headers: Readonly<Record<string, string>> },
+  to: { readonly names: readonly string[]; readonly path: string; readonly headers: Readonly<Record<string, string>> },
 ): Buffer[] {
   return Array.from({ length: one.requests }, (_, at) => {
     const items = Array.from({ length: one.records }, () => item(stored++, 1e6))
-    const root = `${app}::c_${1 + (at % one.collections)}`
+    const root = `${app}::${to.names[at % to.names.length]}`
     return httpRequest(to.path, storeBody(root, items), to.headers)
   })
-}
-
-export function noFailure(result: LoadResult): LoadResult {
-  if (result.failures > 0)
-    throw new Error(`${result.failures} of ${result.requests} failed: ${result.firstFailure}`)
-  return result
 }

@@ -1,28 +1,15 @@
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
 import { Pool } from 'pg'
+import { type BareConfig, valuePlace } from './bare-config.ts'
 
 /**
  * The fastest plain server for the same work: node:http, a pool of pg, prepared statements, nothing else. No
  * validation, no keys, no proofs, no versions: what is left is what any server in this language must pay.
  */
-export type BareConfig = {
-  readonly connection: {
-    readonly host: string
-    readonly port: number
-    readonly user: string
-    readonly database: string
-  }
-  readonly poolSize: number
-  /** The statement of /list; in `values` the text `valuePlace` stands for the request's value, as text or as JSON. */
-  readonly list?: { readonly text: string; readonly values: readonly unknown[] }
-}
-
-export const valuePlace = 'the value of the request'
-
 const config: BareConfig = JSON.parse(process.argv[2] ?? '{}')
 const pool = new Pool({ ...config.connection, max: config.poolSize })
-/** Stands for the log position that our server gives each record; the column is the primary key. */
-let leaves = 0
+/** Stands for the log position that our server gives each record; grows over restarts as well. */
+let leaves = Date.now() * 1000
 
 const server = createServer((request, response) => {
   const chunks: Buffer[] = []

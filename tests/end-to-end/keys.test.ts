@@ -1,5 +1,6 @@
 import { createHash } from 'node:crypto'
 import { describe, expect, test } from 'vitest'
+import { sql } from '../../packages/server/src/database/sql.ts'
 import { withService } from '../support/per-engine.ts'
 import type { TestApp } from '../support/service.ts'
 
@@ -12,11 +13,8 @@ describe('API keys', () =>
     const list = async (app: TestApp) =>
       (await service().request('GET', `/api/apps/${app.appId}/keys`, { headers: app.headers })).body
         .keys
-    const post = (
-      path: string,
-      headers: Readonly<Record<string, string>>,
-      body?: object,
-    ) => service().request('POST', path, { body, headers })
+    const post = (path: string, headers: Readonly<Record<string, string>>, body?: object) =>
+      service().request('POST', path, { body, headers })
     /** 200 while the key lives: any key of the application may read its stats with Read. */
     const use = async (app: TestApp, key: string) =>
       (
@@ -45,10 +43,7 @@ describe('API keys', () =>
         expect.objectContaining({ key_hash: body.key_hash, name: 'agent', status: 'active' }),
       )
       expect(JSON.stringify(listed)).not.toContain(body.key)
-      const rows = await service().database.query({
-        text: 'SELECT body FROM system.api_key',
-        values: [],
-      } as never)
+      const rows = await service().database.query(sql`SELECT body FROM system.api_key`)
       expect(JSON.stringify(rows)).not.toContain(body.key)
     })
 
@@ -82,7 +77,9 @@ describe('API keys', () =>
       expect(await use(app, key)).toBe(200)
       service().world.advance(61 * seconds)
       expect(await use(app, key)).toBe(401)
-      expect((await list(app)).find((one: { key_hash: string }) => one.key_hash === key_hash)).toMatchObject({
+      expect(
+        (await list(app)).find((one: { key_hash: string }) => one.key_hash === key_hash),
+      ).toMatchObject({
         status: 'expired',
         revoked_at: null,
       })

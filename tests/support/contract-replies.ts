@@ -40,7 +40,10 @@ export function checkReply(
 }
 
 function find(method: string, path: string): Checked | undefined {
-  const plain = path.replace(/[?#].*$/, '').replace(/\/{2,}/g, '/').replace(/(.)\/$/, '$1')
+  const plain = path
+    .replace(/[?#].*$/, '')
+    .replace(/\/{2,}/g, '/')
+    .replace(/(.)\/$/, '$1')
   return checked
     .filter(({ pattern, route }) => route.method === method && pattern.test(plain))
     .sort((a, b) => parameters(a.route) - parameters(b.route))[0]

@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, describe } from 'vitest'
-import { startTestService, type TestService, testEngines } from './service.ts'
+import { testEngines } from '../../packages/server/src/database/testing.ts'
+import { startTestService, type TestService } from './service.ts'
 
 /** The same tests on every PostgreSQL that is found here, each with a service of its own. */
 export function perEngine(name: string, tests: (service: () => TestService) => void): void {

@@ -2,13 +2,11 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { type RunningService, startService } from '../../packages/server/src/app.ts'
-import type { Config } from '../../packages/server/src/config.ts'
+import { type Config, readConfig } from '../../packages/server/src/config.ts'
 import type { Database } from '../../packages/server/src/database/database.ts'
 import { type TestEngine, withTestDatabase } from '../../packages/server/src/database/testing.ts'
 import { checkReply } from './contract-replies.ts'
 import { type TestWorld, testWorld } from './test-world.ts'
-
-export { testEngines } from '../../packages/server/src/database/testing.ts'
 
 export type TestOptions = {
   /** Which PostgreSQL; the bundled one when not given. */
@@ -57,11 +55,7 @@ export type TestService = {
   readonly database: Database
   readonly createApp: (id?: string) => Promise<TestApp>
   /** One HTTP request; a reply of 2xx that differs from the contract's schema fails the test. */
-  readonly request: (
-    method: string,
-    path: string,
-    options?: RequestOptions,
-  ) => Promise<TestReply>
+  readonly request: (method: string, path: string, options?: RequestOptions) => Promise<TestReply>
   /** Stops the service, keeping folder and database, and starts another one on them. */
   readonly restart: () => Promise<void>
   readonly close: () => Promise<void>
@@ -74,19 +68,14 @@ export async function startTestService(options: TestOptions = {}): Promise<TestS
   const store = await withTestDatabase(options.engine, { poolSize: 2 })
   const dataDir = mkdtempSync(join(tmpdir(), 'tollbase-end-to-end-'))
   const world = testWorld()
-  const config: Config = {
-    host: '127.0.0.1',
-    port: 0,
+  const flags = {
+    port: '0',
     dataDir,
     databaseUrl: urlOf(store.connection),
-    operatorKey: undefined,
-    publicUrl: undefined,
-    serviceName: undefined,
-    platformBasisPoints: 2000n,
     devnet: options.devnet ?? false,
-    networks: [],
-    ...options.config,
+    logLevel: 'error',
   }
+  const config: Config = { ...readConfig(flags, {}), ...options.config }
   const clean = async () => {
     await store.drop()
     rmSync(dataDir, { recursive: true, force: true })
@@ -158,7 +147,7 @@ export async function send(
   const isJson = answer.headers.get('content-type')?.startsWith('application/json') ?? false
   const reply = {
     status: answer.status,
-    body: isJson ? JSON.parse(text) : undefined,
+    body: isJson && text !== '' ? JSON.parse(text) : undefined,
     text,
     headers: answer.headers,
   }

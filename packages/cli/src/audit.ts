@@ -1,5 +1,4 @@
 import { audit } from '@tollbase/server/app-audit'
-import { readConfig } from '@tollbase/server/config'
 import type { Command } from 'commander'
 import { type MaintenanceFlags, maintenance, maintenanceOptions } from './maintenance.ts'
 
@@ -9,9 +8,5 @@ export function auditCommand(program: Command, finish: (code: number) => void): 
     .description(
       'recompute every hash, root, table, balance and receipt from the entries, and compare',
     )
-    .action(async (flags: MaintenanceFlags) =>
-      finish(
-        await maintenance(flags, (progress) => audit(readConfig(flags, process.env), progress)),
-      ),
-    )
+    .action(async (flags: MaintenanceFlags) => finish(await maintenance(flags, audit)))
 }

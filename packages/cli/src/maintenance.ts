@@ -1,4 +1,7 @@
-import type { Flags } from '@tollbase/server/config'
+import { existsSync } from 'node:fs'
+import { join } from 'node:path'
+import { type Config, type Flags, readConfig } from '@tollbase/server/config'
+import { ConfigError } from '@tollbase/server/config-file'
 import type { Command } from 'commander'
 import { progressLine } from './progress.ts'
 
@@ -26,11 +29,13 @@ export function maintenanceOptions(command: Command): Command {
 /** Runs a maintenance command and prints what it found. Exit code 0 equal, 1 different, 2 could not run. */
 export async function maintenance(
   flags: MaintenanceFlags,
-  run: (progress: (text: string, part: number) => void) => Promise<Report>,
+  run: (config: Config, progress: (text: string, part: number) => void) => Promise<Report>,
 ): Promise<number> {
   const line = progressLine(flags.json !== true)
   try {
-    const report = await run(line.update)
+    const config = readConfig(flags, process.env)
+    refuseEmptyFolder(config)
+    const report = await run(config, line.update)
     line.end()
     if (flags.json === true) console.log(JSON.stringify(report))
     else print(report)
@@ -42,6 +47,12 @@ export async function maintenance(
     else console.error(`tollbase: ${message}`)
     return 2
   }
+}
+
+/** A mistyped folder must not become a new, empty and perfectly equal service. */
+function refuseEmptyFolder({ dataDir, databaseUrl }: Config): void {
+  if (databaseUrl === undefined && !existsSync(join(dataDir, 'postgres')))
+    throw new ConfigError(`--data-dir ${dataDir}: there is no service's data in this folder`)
 }
 
 function print(report: Report): void {

@@ -1,5 +1,7 @@
 const width = 24
-const intervalMs = 100
+const drawIntervalMs = 100
+/** Where nobody watches a bar, a line now and then says that the work goes on. */
+const lineIntervalMs = 2_000
 
 export type ProgressLine = {
   /** `part` is 0 to 1. */
@@ -7,20 +9,35 @@ export type ProgressLine = {
   readonly end: () => void
 }
 
-/** A bar on stderr that is drawn over itself; nothing where stderr is no terminal. */
+/** A bar on stderr that is drawn over itself; where stderr is no terminal, a plain line every few seconds. */
 export function progressLine(wanted = true): ProgressLine {
-  const shown = wanted && process.stderr.isTTY === true
+  if (!wanted) return { update: () => undefined, end: () => undefined }
+  return process.stderr.isTTY === true ? bar() : plainLines()
+}
+
+function bar(): ProgressLine {
   let drawnAt = 0
   return {
     update: (text, part) => {
       const now = Date.now()
-      if (!shown || (now - drawnAt < intervalMs && part < 1)) return
+      if (now - drawnAt < drawIntervalMs && part < 1) return
       drawnAt = now
       const filled = Math.round(Math.min(Math.max(part, 0), 1) * width)
       process.stderr.write(`\r\x1b[2K${'█'.repeat(filled)}${'░'.repeat(width - filled)} ${text}`)
     },
-    end: () => {
-      if (shown) process.stderr.write('\r\x1b[2K')
+    end: () => process.stderr.write('\r\x1b[2K'),
+  }
+}
+
+function plainLines(): ProgressLine {
+  let writtenAt = Date.now()
+  return {
+    update: (text, part) => {
+      const now = Date.now()
+      if (now - writtenAt < lineIntervalMs) return
+      writtenAt = now
+      process.stderr.write(`${Math.floor(Math.min(Math.max(part, 0), 1) * 100)} % ${text}\n`)
     },
+    end: () => undefined,
   }
 }

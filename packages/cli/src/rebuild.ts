@@ -1,5 +1,4 @@
 import { rebuild } from '@tollbase/server/app-rebuild'
-import { readConfig } from '@tollbase/server/config'
 import type { Command } from 'commander'
 import { type MaintenanceFlags, maintenance, maintenanceOptions } from './maintenance.ts'
 
@@ -7,9 +6,5 @@ import { type MaintenanceFlags, maintenance, maintenanceOptions } from './mainte
 export function rebuildCommand(program: Command, finish: (code: number) => void): void {
   maintenanceOptions(program.command('rebuild'))
     .description('make every table anew from the entries of the chains (with the service stopped)')
-    .action(async (flags: MaintenanceFlags) =>
-      finish(
-        await maintenance(flags, (progress) => rebuild(readConfig(flags, process.env), progress)),
-      ),
-    )
+    .action(async (flags: MaintenanceFlags) => finish(await maintenance(flags, rebuild)))
 }

@@ -2,6 +2,8 @@ import { type Flags, readConfig } from '@tollbase/server/config'
 import { serve } from '@tollbase/server/main'
 import type { Command } from 'commander'
 
+const exitGraceMs = 2_000
+
 /** `tollbase serve`, and `tollbase dev`, which is the same with a devnet. */
 export function serveCommand(program: Command, finish: (code: number) => void): void {
   const run = async (flags: Flags) => {
@@ -9,7 +11,13 @@ export function serveCommand(program: Command, finish: (code: number) => void): 
       line: (text: string) => console.log(text),
       error: (text: string) => console.error(text),
     }
-    finish(await serve(readConfig(flags, process.env), output))
+    const config = readConfig(flags, process.env)
+    try {
+      finish(await serve(config, output))
+    } finally {
+      // Whatever does not let go, after a late drain or half a start, must not keep the process.
+      setTimeout(() => process.exit(), exitGraceMs).unref()
+    }
   }
   withServeOptions(program.command('serve'))
     .description('start the service')
@@ -33,5 +41,9 @@ function withServeOptions(command: Command): Command {
       "the operator's key (TOLLBASE_OPERATOR_KEY; made at the first start)",
     )
     .option('--public-url <url>', 'where buyers reach the service')
+    .option(
+      '--log-level <level>',
+      'fatal, error, warn, info, debug, trace or silent (TOLLBASE_LOG_LEVEL, info)',
+    )
     .option('--config <file>', 'configuration file (tollbase.config.json)')
 }

@@ -1,16 +1,17 @@
 import { readFile } from 'node:fs/promises'
 import { FormatError } from '@tollbase/verify/bytes'
-import { verifyDocument } from '@tollbase/verify/verify'
+import { parseVerifierKey } from '@tollbase/verify/checkpoint'
+import { type Verdict, verifyDocument } from '@tollbase/verify/verify'
 import type { Command } from 'commander'
 
 type Options = { readonly key?: string; readonly reply?: string; readonly json?: boolean }
 
-/** `tollbase verify <file>`: a receipt or a proof, checked without any network. */
+/** `tollbase verify <file>`: exit 0 valid, 1 not valid, 2 could not be checked. No network is used. */
 export function verifyCommand(program: Command, finish: (code: number) => void): void {
   program
     .command('verify')
-    .description('check a receipt or a proof offline')
-    .argument('<file>', 'JSON file: a receipt, a record proof or a checkpoint')
+    .description('check a receipt or a record proof offline')
+    .argument('<file>', 'JSON file: a receipt or a record proof, as the service gave it')
     .option(
       '--key <vkey>',
       "the service's public key, from a place you trust (GET /.well-known/tollbase)",
@@ -23,22 +24,64 @@ export function verifyCommand(program: Command, finish: (code: number) => void):
     .action(async (file: string, options: Options) => finish(await verify(file, options)))
 }
 
+/** Why a file or an option cannot be used at all. */
+class Unusable extends Error {
+  override readonly name = 'Unusable'
+}
+
 async function verify(file: string, options: Options): Promise<number> {
   try {
-    const text = await readFile(file, 'utf8')
-    const reply = options.reply === undefined ? undefined : await readFile(options.reply)
-    const result = verifyDocument(text, { trustedKey: options.key, reply })
-    if (options.json === true) console.log(JSON.stringify(result, null, 2))
-    else {
-      for (const check of result.checks)
-        console.log(`${check.ok ? '✓' : '✗'} ${check.name}: ${check.detail}`)
-      console.log(result.ok ? `${file}: valid` : `${file}: NOT valid`)
-    }
-    return result.ok ? 0 : 1
+    if (options.key !== undefined) checkKeyOption(options.key)
+    const text = (await contentOf(file)).toString()
+    const reply = options.reply === undefined ? undefined : await contentOf(options.reply)
+    const verdict = verdictOf(file, text, { trustedKey: options.key, reply })
+    if (options.json === true) console.log(JSON.stringify(verdict, null, 2))
+    else print(file, verdict)
+    return verdict.ok ? 0 : 1
   } catch (error) {
-    const known = error instanceof FormatError || (error instanceof Error && 'code' in error)
-    if (!known) throw error
-    console.error(`tollbase: ${file}: ${error.message}`)
+    if (!(error instanceof Unusable)) throw error
+    if (options.json === true) console.log(JSON.stringify({ error: error.message }))
+    else console.error(`tollbase: ${error.message}`)
     return 2
   }
+}
+
+function checkKeyOption(key: string): void {
+  try {
+    parseVerifierKey(key)
+  } catch (error) {
+    if (!(error instanceof FormatError)) throw error
+    throw new Unusable(`--key: ${error.message}`)
+  }
+}
+
+async function contentOf(file: string): Promise<Buffer> {
+  try {
+    return await readFile(file)
+  } catch (error) {
+    const { code, message }: NodeJS.ErrnoException =
+      error instanceof Error ? error : new Error(String(error))
+    if (code === 'ENOENT') throw new Unusable(`${file}: there is no such file`)
+    if (code === 'EISDIR') throw new Unusable(`${file} is a folder, not a file`)
+    throw new Unusable(`${file} cannot be read: ${message}`)
+  }
+}
+
+function verdictOf(
+  file: string,
+  text: string,
+  options: { trustedKey: string | undefined; reply: Buffer | undefined },
+): Verdict {
+  try {
+    return verifyDocument(text, options)
+  } catch (error) {
+    if (!(error instanceof FormatError)) throw error
+    throw new Unusable(`${file}: ${error.message}`)
+  }
+}
+
+function print(file: string, verdict: Verdict): void {
+  for (const { name, ok, detail } of verdict.checks)
+    console.log(`${ok ? '✓' : '✗'} ${name}: ${detail}`)
+  console.log(verdict.ok ? `${file}: valid` : `${file}: NOT valid`)
 }

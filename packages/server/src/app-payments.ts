@@ -44,7 +44,7 @@ async function devnetWay(devnet: Devnet, parts: Parts): Promise<Opened> {
   const rpc = openRpc({ url: devnet.rpcUrl, world: parts.world })
   // Another chain of the same id is other money: balances earned on it would not be there.
   await checkChain(rpc, network)
-  return ownWay({ network, rpc, key: devnet.keys.gas, pollMs: 10 }, parts)
+  return ownWay({ network, rpc, key: devnet.keys.gas, pollMs: 4 }, parts)
 }
 
 async function configuredWay(

@@ -1,17 +1,49 @@
 import { type Static, Type } from 'typebox'
 import { Check, Errors } from 'typebox/value'
+import { isRecord } from './base/is-record.ts'
+
+export const logLevels = ['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent'] as const
+export type LogLevel = (typeof logLevels)[number]
 
 const Address = Type.String({ pattern: '^0x[0-9a-fA-F]{40}$' })
 
-/** tollbase.config.json; its JSON Schema is published as docs/tollbase.config.schema.json. */
+/** tollbase.config.json. */
 export const ConfigFile = Type.Object(
   {
     $schema: Type.Optional(Type.String()),
-    host: Type.Optional(Type.String()),
-    port: Type.Optional(Type.Integer({ minimum: 0, maximum: 65535 })),
-    data_dir: Type.Optional(Type.String({ minLength: 1 })),
-    database_url: Type.Optional(Type.String({ minLength: 1 })),
-    public_url: Type.Optional(Type.String({ pattern: '^https?://[^/]+(/.*)?$' })),
+    host: Type.Optional(
+      Type.String({ description: 'address to listen on; 127.0.0.1 when not given' }),
+    ),
+    port: Type.Optional(
+      Type.Integer({
+        minimum: 0,
+        maximum: 65535,
+        description: 'port to listen on, 0 for any free one; 9092 when not given',
+      }),
+    ),
+    data_dir: Type.Optional(
+      Type.String({
+        minLength: 1,
+        description: 'folder of keys and of our own database; ./tollbase-data when not given',
+      }),
+    ),
+    database_url: Type.Optional(
+      Type.String({
+        minLength: 1,
+        description: 'a PostgreSQL server, instead of our own as a child process',
+      }),
+    ),
+    public_url: Type.Optional(
+      Type.String({
+        pattern: '^https?://[^/]+(/.*)?$',
+        description: 'where buyers reach the service; stands in every 402',
+      }),
+    ),
+    log_level: Type.Optional(
+      Type.Enum(logLevels, {
+        description: 'least level that is written to stderr; info when not given',
+      }),
+    ),
     service_name: Type.Optional(
       Type.String({
         pattern: '^[a-z0-9][a-z0-9.-]{0,99}$',
@@ -75,6 +107,17 @@ export const ConfigFile = Type.Object(
 
 export type ConfigFile = Static<typeof ConfigFile>
 
+/** The JSON Schema of the file, for editors; published as docs/tollbase.config.schema.json. */
+export function configFileSchema() {
+  return {
+    $schema: 'https://json-schema.org/draft/2020-12/schema',
+    title: 'tollbase.config.json',
+    description:
+      'Configuration of a Tollbase service. A command line option wins over its environment variable, which wins over this file.',
+    ...ConfigFile,
+  }
+}
+
 /** A mistake in the configuration: refused at start, naming the field. */
 export class ConfigError extends Error {
   constructor(message: string) {
@@ -83,6 +126,7 @@ export class ConfigError extends Error {
   }
 }
 
+/** Reads the text of a configuration file; `path` names it in what a ConfigError says. */
 export function parseConfigFile(text: string, path: string): ConfigFile {
   let value: unknown
   try {
@@ -93,16 +137,44 @@ export function parseConfigFile(text: string, path: string): ConfigFile {
     )
   }
   if (Check(ConfigFile, value)) return value
-  const [first] = Errors(ConfigFile, value)
-  throw new ConfigError(
-    `${path}: ${first?.instancePath || 'the file'} ${first?.message ?? 'is not valid'}${unknownField(first)}`,
-  )
+  throw new ConfigError(`${path}: ${problemOf(Errors(ConfigFile, value))}`)
 }
 
-function unknownField(error: { params: object } | undefined): string {
-  const names =
-    error !== undefined && 'additionalProperties' in error.params
-      ? error.params.additionalProperties
-      : undefined
-  return names === undefined ? '' : `: ${String(names)}`
+type Problem = { readonly instancePath: string; readonly message: string; readonly params: object }
+
+/** The first mistake. An unknown field goes before one that is missing, because it is often its misspelling. */
+function problemOf(problems: readonly Problem[]): string {
+  for (const { instancePath, params } of problems) {
+    const [unknown] =
+      'additionalProperties' in params && Array.isArray(params.additionalProperties)
+        ? params.additionalProperties
+        : []
+    if (typeof unknown !== 'string') continue
+    const known = fieldsAt(instancePath.split('/').slice(1))
+    return `there is no field ${nameOf(`${instancePath}/${unknown}`)}; known are ${known.join(', ')}`
+  }
+  const [first] = problems
+  const name = nameOf(first?.instancePath ?? '')
+  if (first !== undefined && 'allowedValues' in first.params)
+    return `${name} must be one of ${String(first.params.allowedValues).replaceAll(',', ', ')}`
+  return `${name} ${first?.message ?? 'is not valid'}`
+}
+
+/** A JSON pointer as people write it: networks[0].pay_to. */
+function nameOf(pointer: string): string {
+  const name = pointer.replace(/\/(\d+)(?=\/|$)/g, '[$1]').replaceAll('/', '.')
+  return name === '' ? 'the file' : name.replace(/^\./, '')
+}
+
+/** Names of the fields that the object at this place may have. */
+function fieldsAt(path: readonly string[]): string[] {
+  let schema: object = ConfigFile
+  for (const part of path) {
+    const properties: Readonly<Record<string, unknown>> =
+      'properties' in schema && isRecord(schema.properties) ? schema.properties : {}
+    const next = 'items' in schema ? schema.items : properties[part]
+    if (!isRecord(next)) return []
+    schema = next
+  }
+  return 'properties' in schema && isRecord(schema.properties) ? Object.keys(schema.properties) : []
 }

@@ -1,6 +1,12 @@
 import { existsSync, readFileSync } from 'node:fs'
 import { resolve } from 'node:path'
-import { ConfigError, type ConfigFile, parseConfigFile } from './config-file.ts'
+import {
+  ConfigError,
+  type ConfigFile,
+  type LogLevel,
+  logLevels,
+  parseConfigFile,
+} from './config-file.ts'
 
 /** What the command line may say; each wins over its environment variable, which wins over the file. */
 export type Flags = {
@@ -12,6 +18,7 @@ export type Flags = {
   readonly publicUrl?: string
   readonly config?: string
   readonly devnet?: boolean
+  readonly logLevel?: string
 }
 
 export type Config = {
@@ -24,6 +31,7 @@ export type Config = {
   readonly serviceName: string | undefined
   readonly platformBasisPoints: bigint
   readonly devnet: boolean
+  readonly logLevel: LogLevel
   readonly networks: NonNullable<ConfigFile['networks']>
 }
 
@@ -49,6 +57,7 @@ export function readConfig(flags: Flags, environment: Environment): Config {
     serviceName: file.service_name,
     platformBasisPoints: BigInt(Math.round((file.platform_percentage ?? 20) * 100)),
     devnet: flags.devnet ?? false,
+    logLevel: readLogLevel(flags.logLevel ?? environment.TOLLBASE_LOG_LEVEL ?? file.log_level),
     networks: file.networks ?? [],
   }
 }
@@ -71,4 +80,11 @@ function readOperatorKey(key: string | undefined): string | undefined {
   if (key !== undefined && key.length < 16)
     throw new ConfigError('the operator key must have at least 16 characters')
   return key
+}
+
+function readLogLevel(level: string | undefined): LogLevel {
+  const known = logLevels.find((one) => one === (level ?? 'info'))
+  if (known === undefined)
+    throw new ConfigError(`--log-level must be one of ${logLevels.join(', ')}, not ${level}`)
+  return known
 }

@@ -1,8 +1,10 @@
-import pino from 'pino'
+import pino, { type Logger } from 'pino'
 import { type RunningService, startService } from './app.ts'
 import type { World } from './base/world.ts'
 import { realWorld } from './base/world.ts'
 import type { Config } from './config.ts'
+import { ConfigError } from './config-file.ts'
+import { startProblem } from './main-problem.ts'
 
 export type Output = {
   readonly line: (text: string) => void
@@ -11,24 +13,48 @@ export type Output = {
 
 const drainMs = 20_000
 
-/** Runs the service until it is told to end; the exit code. The ready line is the only one on stdout that programs read. */
+/**
+ * Runs the service until it is told to end; the exit code. The ready line is the only one on stdout that programs
+ * read. Throws a ConfigError where what it was told cannot be had: the port, the data folder, the database.
+ */
 export async function serve(
   config: Config,
   output: Output,
   world: World = realWorld,
 ): Promise<number> {
-  const log = pino({ level: 'info', base: null }, pino.destination({ dest: 2, sync: true }))
+  const log = pino(
+    { level: config.logLevel, base: null },
+    pino.destination({ dest: 2, sync: true }),
+  )
   const end = ending()
-  const running = await startService({ config, world, log, onFatal: end.fatal })
+  const running = await startService({ config, world, log, onFatal: end.fatal }).catch(
+    (error: unknown) => {
+      const problem = startProblem(error, config)
+      throw problem === undefined ? error : new ConfigError(problem)
+    },
+  )
   announce(running, config, output)
   const code = await end.promise
   log.info({ code }, 'draining')
-  const closed = running.close().then(() => code)
-  const late = world.sleep(drainMs).then(() => {
-    log.error({}, 'did not drain in time')
-    return 1
+  return closeInTime(running, { world, log, code })
+}
+
+/** Not by world.sleep, which would keep a process alive that has long drained. */
+function closeInTime(
+  running: RunningService,
+  { world, log, code }: { world: World; log: Logger; code: number },
+): Promise<number> {
+  return new Promise((resolve, reject) => {
+    const stop = world.every(drainMs, () => {
+      stop()
+      log.error({}, 'did not drain in time')
+      resolve(1)
+    })
+    running
+      .close()
+      .then(() => resolve(code), reject)
+      .finally(stop)
   })
-  return Promise.race([closed, late])
 }
 
 function announce(running: RunningService, config: Config, output: Output): void {

@@ -73,8 +73,8 @@ function join(list: readonly SqlStatement[], separator = ', '): SqlStatement {
 }
 
 /**
- * SQL that the project's own query compiler made, with its own $1..$n. It may be spliced into a larger
- * statement only before every other value, because its numbers stay as they are.
+ * SQL that the project's own query compiler made, with its own $1..$n. Where it has values it may be spliced into
+ * a larger statement only before every other value, because its numbers stay as they are.
  */
 function compiled(text: string, values: readonly unknown[]): SqlStatement {
   return statement([{ kind: 'compiled', text, values }])
@@ -110,7 +110,10 @@ function render(parts: readonly Part[]): { text: string; values: readonly unknow
     } else if (part.kind === 'value') {
       text += `$${values.push(part.value)}`
     } else {
-      assert(values.length === 0, 'a compiled statement must come before other values')
+      assert(
+        part.values.length === 0 || values.length === 0,
+        'a compiled statement with values must come before other values',
+      )
       text += part.text
       values.push(...part.values)
     }

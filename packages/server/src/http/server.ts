@@ -32,6 +32,11 @@ export function createServer(options: HttpOptions): FastifyInstance {
     genReqId: () => options.world.randomBytes(12).toString('hex'),
     forceCloseConnections: 'idle',
     exposeHeadRoutes: false,
+    // A URL that cannot be decoded never reaches the hooks and handlers below.
+    frameworkErrors: (error, request, reply) => {
+      reply.header('x-request-id', request.id)
+      answerError(error, { request, reply, log: options.log })
+    },
   })
   fastify.removeAllContentTypeParsers()
   fastify.addContentTypeParser('*', { parseAs: 'buffer' }, (_request, body, done) =>
@@ -66,7 +71,7 @@ function answerError(
     to.log.error(
       {
         requestId: to.request.id,
-        operation: to.request.routeOptions.config.operationId,
+        operation: to.request.routeOptions.config?.operationId,
         code: fault.code,
         internal: fault.internal,
         error: fault.cause,
@@ -78,7 +83,7 @@ function answerError(
     to.reply.header('retry-after', String(fault.retryAfterSeconds))
   else if (fault.status === 503 || fault.status === 429) to.reply.header('retry-after', '1')
   to.reply.code(fault.status).header('content-type', 'application/json; charset=utf-8')
-  if (to.request.routeOptions.config.route?.paid) to.reply.header('cache-control', 'no-store')
+  if (to.request.routeOptions.config?.route?.paid) to.reply.header('cache-control', 'no-store')
   return to.reply.send(
     JSON.stringify({
       error: fault.message,

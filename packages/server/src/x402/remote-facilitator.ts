@@ -72,10 +72,12 @@ async function verify(remote: Remote, due: Due): Promise<Verification> {
   } catch (error) {
     throw unreachable(error)
   }
-  if (answer.isValid === true && fits(answer.payer, payload.from)) return { ok: true }
+  if (typeof answer.isValid !== 'boolean' || !fits(answer.payer, payload.from)) {
+    throw unreachable(new TransportError('the facilitator gave no verdict on this payment'))
+  }
+  if (answer.isValid) return { ok: true }
   const detail = reasonOf(answer.invalidReason)
-  // Facilitators word this differently; whether it was this payment is for lookup to find out.
-  const used = /nonce|used/i.test(detail) && (await usedOnChain(remote, due))
+  const used = namesUsedNonce(detail) && (await usedOnChain(remote, due))
   return { ok: false, reason: used ? 'authorization_used' : 'refused_by_facilitator', detail }
 }
 
@@ -124,7 +126,7 @@ async function judge(
   if (answer.success !== false) return { state: 'pending', ...named, reason: 'facilitator_unclear' }
   const reason = reasonOf(answer.errorReason)
   // A named transaction, or a nonce that is used, may be this very payment.
-  if (isHash(transaction) || /pending|nonce|used/i.test(reason)) {
+  if (isHash(transaction) || /pending/i.test(reason) || namesUsedNonce(reason)) {
     const known = await stated(remote, due).catch(() => undefined)
     return known ?? { state: 'pending', ...named, reason }
   }
@@ -205,6 +207,11 @@ function fits(given: unknown, expected: string): boolean {
   return typeof given === 'string' && given.toLowerCase() === expected
 }
 
+/** Facilitators word this differently; whether it was used for this payment is for lookup to find out. */
+function namesUsedNonce(reason: string): boolean {
+  return /nonce|already|(^|[^a-z])used/i.test(reason)
+}
+
 function reasonOf(given: unknown): string {
-  return typeof given === 'string' && given !== '' ? given.slice(0, reasonCharsMax) : 'refused'
+  return typeof given === 'string' && given !== '' ? given.slice(0, reasonCharsMax) : 'no_reason'
 }

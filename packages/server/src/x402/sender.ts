@@ -103,7 +103,10 @@ export class JournaledSender {
     this.#every(leaseMs / 4, () => this.#renew(leaseMs))
     this.#every(markEveryMs, () => this.#flushMarks())
     this.#every(rebroadcastEveryMs, () => this.resume(rebroadcastEveryMs))
-    await this.resume(0)
+    // A chain that is away must not keep the service from starting; the timer tries again.
+    await this.resume(0).catch((error: unknown) => {
+      this.#options.log.warn({ error }, 'undecided transactions wait for the payment network')
+    })
   }
 
   /**
@@ -114,9 +117,7 @@ export class JournaledSender {
     if (this.#stopped) return Promise.reject(new Fault('UNAVAILABLE'))
     return new Promise((resolve, reject) => {
       this.#queue.push({ outgoing, resolve, reject })
-      this.#pump ??= this.#pumpAll().finally(() => {
-        this.#pump = undefined
-      })
+      this.#pump ??= this.#pumpAll()
     })
   }
 
@@ -190,6 +191,8 @@ export class JournaledSender {
         for (const { reject } of batch) reject(error)
       }
     }
+    // In the same step as the last look at the queue, so that nobody waits for a pump that has ended.
+    this.#pump = undefined
   }
 
   async #journalBatch(batch: readonly Outgoing[]): Promise<Map<string, Journaled>> {

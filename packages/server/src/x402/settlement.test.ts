@@ -79,9 +79,10 @@ function requirementOf(amount: bigint, over: Partial<Requirement> = {}): Require
   return { network, amount, quoteId: 'q1.test', expiresAt, maxTimeoutSeconds: 60, ...over }
 }
 
-type Change = { [K in keyof Payment['payload']]?: Payment['payload'][K] }
+type Change = Partial<Payment['payload']> & { on?: PaymentNetwork }
 
-function signedPayment(key: Buffer, amount: bigint, change: Change = {}, on = network): Payment {
+function signedPayment(key: Buffer, amount: bigint, options: Change = {}): Payment {
+  const { on = network, ...change } = options
   const now = BigInt(Math.floor(world.now() / 1000))
   const fields = {
     from: addressOfKey(key),
@@ -218,7 +219,7 @@ describe('verify refuses', () => {
         'payload.signature',
       ],
       [
-        signedPayment(key, 500n, {}, { ...network, chainId: 8453 }),
+        signedPayment(key, 500n, { on: { ...network, chainId: 8453 } }),
         'invalid_signature',
         'payload.signature',
       ],
@@ -302,7 +303,7 @@ describe('a payment moves money once', () => {
     // Returns the word 1 to every call and logs nothing.
     await rpc.call('anvil_setCode', [asset.address, '0x600160005260206000f3'])
     const liar = { ...network, asset }
-    const payment = signedPayment(await newPayer(0n), 5n, {}, liar)
+    const payment = signedPayment(await newPayer(0n), 5n, { on: liar })
     const requirement = requirementOf(5n, { network: liar })
     const failed = { state: 'failed', reason: 'no_transfer', final: true }
     const id = settlementId()

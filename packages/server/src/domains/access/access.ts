@@ -61,8 +61,11 @@ export function authorize(
       throw refused(caller, 'the operator, or a wallet signature,')
     return
   }
-  if (target.appId !== undefined)
-    requirePermission(caller, route.access, { appId: target.appId, tenancy: target.tenancy })
+  const { appId, tenancy } = target
+  if (appId !== undefined) requirePermission(caller, route.access, { appId, tenancy })
+  // The body names the application; without a credential nobody may do this on any.
+  else if (caller.kind === 'anonymous')
+    throw new Fault('UNAUTHORIZED', { message: 'A key of the application is needed (X-App-Key)' })
 }
 
 /** The caller must hold a permission on the application. Admin includes Write and Read. */

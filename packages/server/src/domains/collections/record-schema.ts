@@ -1,5 +1,5 @@
-import { Check, Errors } from 'typebox/schema'
-import { invalid } from '../../base/fault.ts'
+import { Check, Compile, Errors } from 'typebox/schema'
+import { Fault, invalid } from '../../base/fault.ts'
 import { isRecord } from '../../base/is-record.ts'
 import { translatePattern } from '../../query/pattern.ts'
 
@@ -58,8 +58,12 @@ export function readSchema(definition: unknown): RecordSchema {
 export function checkDefinition(definition: unknown): void {
   if (definition === null || definition === undefined) return
   if (!isRecord(definition)) throw invalid('/schema_definition', 'must be an object')
-  if (!isRecord(definition.fields)) return
-  for (const [name, field] of Object.entries(definition.fields)) {
+  if (isRecord(definition.fields)) checkFields(definition.fields)
+  else checkJsonSchema(definition)
+}
+
+function checkFields(fields: Readonly<Record<string, unknown>>): void {
+  for (const [name, field] of Object.entries(fields)) {
     const at = `/schema_definition/fields/${name}`
     if (!isRecord(field)) throw invalid(at, 'must be an object')
     if (field.type !== undefined && !fieldTypes.some((one) => one === field.type)) {
@@ -71,15 +75,52 @@ export function checkDefinition(definition: unknown): void {
   }
 }
 
+/** Its patterns are those of queries, which end in bounded time; what is wrong beside them shows in one use. */
+function checkJsonSchema(schema: Record<string, unknown>): void {
+  checkPatterns(schema, '/schema_definition')
+  try {
+    Compile(schema).Check({})
+  } catch (error) {
+    throw new Fault('VALIDATION_FAILED', {
+      message: '/schema_definition cannot be used as a JSON Schema',
+      details: { field: '/schema_definition', problem: 'cannot be used as a JSON Schema' },
+      cause: error,
+    })
+  }
+}
+
+/** Keywords whose values are data, not schemas. */
+const dataKeywords = ['const', 'enum', 'default', 'examples']
+
+function checkPatterns(part: unknown, pointer: string): void {
+  if (Array.isArray(part))
+    for (const [at, item] of part.entries()) checkPatterns(item, `${pointer}/${at}`)
+  if (!isRecord(part)) return
+  if (typeof part.pattern === 'string') translatePattern(part.pattern, `${pointer}/pattern`)
+  if (isRecord(part.patternProperties)) {
+    for (const pattern of Object.keys(part.patternProperties))
+      translatePattern(pattern, `${pointer}/patternProperties`)
+  }
+  for (const [name, inner] of Object.entries(part)) {
+    if (!dataKeywords.includes(name)) checkPatterns(inner, `${pointer}/${name}`)
+  }
+}
+
 function jsonSchema(schema: Record<string, unknown>): RecordSchema {
   if (Object.keys(schema).length === 0) return { problems: () => [], defaults: {} }
-  return {
-    problems: (record) => {
-      if (Check(schema, record)) return []
-      const [, errors] = Errors(schema, record)
-      return errors.map((error) => ({ pointer: error.instancePath, problem: error.message }))
-    },
-    defaults: {},
+  return { problems: (record) => jsonSchemaProblems(schema, record), defaults: {} }
+}
+
+function jsonSchemaProblems(schema: Record<string, unknown>, record: unknown): Problem[] {
+  try {
+    if (Check(schema, record)) return []
+    const [, errors] = Errors(schema, record)
+    return errors.map((error) => ({ pointer: error.instancePath, problem: error.message }))
+  } catch (error) {
+    // A schema that refers to itself without end.
+    if (error instanceof RangeError)
+      return [{ pointer: '', problem: 'cannot be judged by the schema' }]
+    throw error
   }
 }
 

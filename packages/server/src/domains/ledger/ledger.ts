@@ -22,7 +22,13 @@ export type LedgerBody = {
 
 export type Balance = { readonly balance: bigint; readonly earned: bigint }
 
-/** The ledger's tables: movements, balances, and which payments were settled and which sales made. */
+/**
+ * The ledger's tables: movements, balances, and which payments were settled and which sales made.
+ *
+ * An entry counts once, whatever is appended: of deposits of one settled payment the first, of sales the first of a
+ * payment that was deposited. All others change nothing. So an append of unknown outcome may be repeated, and neither
+ * charges twice nor stops the lane; being a function of the entries alone, audit and rebuild agree.
+ */
 export class Ledger implements Projection {
   readonly types = ['ledger'] as const
 
@@ -57,16 +63,19 @@ export class Ledger implements Projection {
     schema: string,
     entries: readonly AppliedEntry[],
   ): Promise<() => void> {
-    const bodies = entries.map((entry): LedgerBody => JSON.parse(entry.body))
-    const balances = await readBalances(tx, { schema, bodies })
-    const lines = entries.flatMap((entry, at) => post(entry, bodies[at], balances))
+    const read = entries.map((entry): Booking => ({ entry, body: JSON.parse(entry.body) }))
+    const bookings = await countingOf(tx, schema, read)
+    if (bookings.length === 0) return () => undefined
+    const balances = await readBalances(tx, { schema, bookings })
+    const lines = bookings.flatMap((booking) => post(booking, balances))
     await writePostings(tx, { schema, lines })
     await writeBalances(tx, { schema, balances })
-    await writePayments(tx, { schema, entries, bodies })
+    await writeDeposits(tx, { schema, bookings: bookings.filter(isDeposit) })
+    await writeSales(tx, { schema, bookings: bookings.filter(isSale) })
     return () => undefined
   }
 
-  /** Null where an account never moved. */
+  /** Zero where an account never moved. */
   async balance(database: Queryable, schema: string, account: string): Promise<Balance> {
     const [row] = await database.query<{ balance: string; earned: string }>(
       sql`SELECT balance, earned FROM ${sql.id(schema, 'account')} WHERE account = ${account}`,
@@ -96,11 +105,16 @@ export class Ledger implements Projection {
     return row
   }
 
-  async isSettled(database: Queryable, schema: string, identity: string): Promise<boolean> {
-    const rows = await database.query(
-      sql`SELECT payment_id FROM ${sql.id(schema, 'settled_payment')} WHERE identity = ${identity}`,
+  /** The deposit of a settled payment. */
+  async deposit(
+    database: Queryable,
+    schema: string,
+    identity: string,
+  ): Promise<Deposit | undefined> {
+    const [row] = await database.query<Deposit>(
+      sql`SELECT payment_id, transaction FROM ${sql.id(schema, 'settled_payment')} WHERE identity = ${identity}`,
     )
-    return rows.length > 0
+    return row
   }
 }
 
@@ -123,6 +137,10 @@ export type Sale = {
   readonly body: string
 }
 
+export type Deposit = { readonly payment_id: string; readonly transaction: string }
+
+type Booking = { readonly entry: AppliedEntry; readonly body: LedgerBody }
+
 type Line = Omit<Movement, 'amount' | 'balance_after' | 'leaf' | 'time_ms' | 'height'> & {
   readonly account: string
   readonly amount: bigint
@@ -134,8 +152,43 @@ type Line = Omit<Movement, 'amount' | 'balance_after' | 'leaf' | 'time_ms' | 'he
 
 type Balances = Map<string, { balance: bigint; earned: bigint }>
 
-function post(entry: AppliedEntry, body: LedgerBody | undefined, balances: Balances): Line[] {
-  assert(body !== undefined, 'a ledger entry has a body')
+function isDeposit({ body }: Booking): boolean {
+  return body.kind === 'deposit'
+}
+
+function isSale({ body }: Booking): boolean {
+  return body.kind === 'sale'
+}
+
+/** The bookings that count, in their order. */
+async function countingOf(
+  tx: Queryable,
+  schema: string,
+  bookings: readonly Booking[],
+): Promise<Booking[]> {
+  const identities = [...new Set(bookings.map(({ body }) => body.identity))]
+  const deposits = await tx.query<{ identity: string; payment_id: string }>(sql`
+    SELECT identity, payment_id FROM ${sql.id(schema, 'settled_payment')} WHERE identity = ANY(${identities}::text[])`)
+  const payments = [...new Set(bookings.filter(isSale).map(({ body }) => body.payment_id))]
+  const sales = await tx.query<{ payment_id: string }>(
+    sql`SELECT payment_id FROM ${sql.id(schema, 'sale')} WHERE payment_id = ANY(${payments}::text[])`,
+  )
+  const deposited = new Map(deposits.map((row) => [row.identity, row.payment_id]))
+  const sold = new Set(sales.map((row) => row.payment_id))
+  return bookings.filter((booking) => {
+    const { identity, payment_id } = booking.body
+    if (isDeposit(booking)) {
+      if (deposited.has(identity)) return false
+      deposited.set(identity, payment_id)
+      return true
+    }
+    if (deposited.get(identity) !== payment_id || sold.has(payment_id)) return false
+    sold.add(payment_id)
+    return true
+  })
+}
+
+function post({ entry, body }: Booking, balances: Balances): Line[] {
   const sum = body.postings.reduce((total, { amount }) => total + BigInt(amount), 0n)
   assert(sum === 0n, `postings of entry ${entry.height}.${entry.sequence} sum to zero`)
   return body.postings.map((posting, line) => {
@@ -162,10 +215,10 @@ function post(entry: AppliedEntry, body: LedgerBody | undefined, balances: Balan
 
 async function readBalances(
   tx: Queryable,
-  read: { schema: string; bodies: readonly LedgerBody[] },
+  read: { schema: string; bookings: readonly Booking[] },
 ): Promise<Balances> {
   const accounts = [
-    ...new Set(read.bodies.flatMap((body) => body.postings.map(({ account }) => account))),
+    ...new Set(read.bookings.flatMap(({ body }) => body.postings.map(({ account }) => account))),
   ]
   const rows = await tx.query<{ account: string; balance: string; earned: string }>(
     sql`SELECT account, balance, earned FROM ${sql.id(read.schema, 'account')} WHERE account = ANY(${accounts}::text[])`,
@@ -205,26 +258,30 @@ async function writeBalances(
     ON CONFLICT (account) DO UPDATE SET balance = excluded.balance, earned = excluded.earned`)
 }
 
-async function writePayments(
+async function writeDeposits(
   tx: Queryable,
-  write: { schema: string; entries: readonly AppliedEntry[]; bodies: readonly LedgerBody[] },
+  { schema, bookings }: { schema: string; bookings: readonly Booking[] },
 ): Promise<void> {
-  const rows = write.bodies.map((body, at) => ({ body, entry: write.entries[at] }))
-  const deposits = rows.filter(({ body }) => body.kind === 'deposit')
-  if (deposits.length > 0) {
-    await tx.execute(sql`
-      INSERT INTO ${sql.id(write.schema, 'settled_payment')} (identity, payment_id, transaction, leaf)
-      SELECT * FROM unnest(
-        ${deposits.map(({ body }) => body.identity)}::text[], ${deposits.map(({ body }) => body.payment_id)}::text[],
-        ${deposits.map(({ body }) => String(body.transaction))}::text[],
-        ${deposits.map(({ entry }) => entry?.leafIndex ?? 0)}::int8[])`)
-  }
-  const sales = rows.filter(({ body }) => body.kind === 'sale')
-  if (sales.length === 0) return
+  if (bookings.length === 0) return
+  const bodies = bookings.map(({ body }) => body)
   await tx.execute(sql`
-    INSERT INTO ${sql.id(write.schema, 'sale')} (payment_id, leaf, height, sequence, body)
+    INSERT INTO ${sql.id(schema, 'settled_payment')} (identity, payment_id, transaction, leaf)
     SELECT * FROM unnest(
-      ${sales.map(({ body }) => body.payment_id)}::text[], ${sales.map(({ entry }) => entry?.leafIndex ?? 0)}::int8[],
-      ${sales.map(({ entry }) => entry?.height ?? 0)}::int8[], ${sales.map(({ entry }) => entry?.sequence ?? 0)}::int4[],
-      ${sales.map(({ entry }) => entry?.body ?? '')}::text[])`)
+      ${bodies.map((body) => body.identity)}::text[], ${bodies.map((body) => body.payment_id)}::text[],
+      ${bodies.map((body) => String(body.transaction))}::text[],
+      ${bookings.map(({ entry }) => entry.leafIndex)}::int8[])`)
+}
+
+async function writeSales(
+  tx: Queryable,
+  { schema, bookings }: { schema: string; bookings: readonly Booking[] },
+): Promise<void> {
+  if (bookings.length === 0) return
+  const entries = bookings.map(({ entry }) => entry)
+  await tx.execute(sql`
+    INSERT INTO ${sql.id(schema, 'sale')} (payment_id, leaf, height, sequence, body)
+    SELECT * FROM unnest(
+      ${bookings.map(({ body }) => body.payment_id)}::text[], ${entries.map((entry) => entry.leafIndex)}::int8[],
+      ${entries.map((entry) => entry.height)}::int8[], ${entries.map((entry) => entry.sequence)}::int4[],
+      ${entries.map((entry) => entry.body)}::text[])`)
 }

@@ -52,25 +52,29 @@ function sell(
   if (price.perRow > 0n && query.limit === undefined) {
     throw invalid('/limit', 'is needed, because every row of this collection has a price')
   }
-  const bytesMax = Math.min(
-    price.perKb > 0n || sale.maxKb !== undefined
-      ? (sale.maxKb ?? maxKbDefault) * 1024
-      : Number.POSITIVE_INFINITY,
-    limits.paidResultBytesMax,
-  )
-  const most = { rows: query.limit ?? 0, bytes: bytesMax }
+  // What is not priced by the KB is bounded by the service alone; it may have been when the quote was made.
+  const mostUnder = ({ perKb }: Price) => {
+    const isByKb = perKb > 0n || sale.maxKb !== undefined
+    const bytes = isByKb ? (sale.maxKb ?? maxKbDefault) * 1024 : limits.paidResultBytesMax
+    return { rows: query.limit ?? 0, bytes }
+  }
+  const most = mostUnder(price)
   return call.service.payments.sell(call.facts, {
     tenant,
     operation: 'list',
     description: `Records of ${tenant.application.app_id}::${collection.name}`,
-    capUnder: (catalog) => costOf(priceUnder(catalog), most),
+    capUnder: (catalog) => {
+      const then = priceUnder(catalog)
+      if (then.perRow > 0n && query.limit === undefined) return undefined
+      return costOf(then, mostUnder(then))
+    },
     breakdown: {
       per_access: Number(price.perAccess),
       per_row: Number(price.perRow) * most.rows,
       per_kb: Number(costOf({ perAccess: 0n, perRow: 0n, perKb: price.perKb }, most)),
     },
     deliver: async (catalog) => {
-      const page = await largestThatFits(call, sale, bytesMax)
+      const page = await largestThatFits(call, sale, mostUnder(priceUnder(catalog)).bytes)
       // A count of matches is an aggregate, which is not what was sold: the total tells only what was delivered.
       const total = query.offset + page.count
       const text = Buffer.from(replyText(page, query, total))

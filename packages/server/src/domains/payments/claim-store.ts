@@ -1,10 +1,11 @@
 import type { Database, Queryable } from '../../database/database.ts'
+import { isUniqueViolation } from '../../database/errors.ts'
 import { type SqlStatement, sql } from '../../database/sql.ts'
 
 /**
  * A claim binds one payment to one request before any money moves. States:
- * claimed (settlement not known), settled (money arrived, nothing charged yet or charge on its way),
- * delivered (charged and answered), failed (can never move money to us, or did not when tried).
+ * claimed (open: the settlement is not known, or not booked), settled (booked as the payer's balance),
+ * delivered (charged and answered), failed (did not move money to us when tried).
  */
 export type ClaimState = 'claimed' | 'settled' | 'delivered' | 'failed'
 
@@ -21,11 +22,12 @@ export type Claim = {
   readonly rule_version: number
   /** Unix seconds after which the payment can no longer be settled. */
   readonly valid_before: bigint
-  /** The payment as it was read, for reconciliation. */
+  /** The payment as it was read: a retry must be the same, and reconciliation needs it. */
   readonly payment: string
   readonly state: ClaimState
+  /** Why it failed. */
   readonly reason: string | null
-  /** The settling transaction. */
+  /** The settling transaction, once money is known to have arrived. */
   readonly settled_by: string | null
   /** Height of the application's chain before a paid write was first tried. */
   readonly write_after: bigint | null
@@ -40,10 +42,13 @@ export function paymentTables(): SqlStatement[] {
     sql`CREATE TABLE ${claims} (
       identity text NOT NULL, id text NOT NULL, request_hash text NOT NULL, app text NOT NULL, operation text NOT NULL,
       amount numeric NOT NULL, quote_id text, rule_version int8 NOT NULL, valid_before numeric NOT NULL,
-      payment text NOT NULL, state text NOT NULL, reason text, settled_by text, write_after int8,
+      payment text NOT NULL, state text NOT NULL, reason text, is_final bool NOT NULL DEFAULT false,
+      settled_by text, told_transaction text, write_after int8,
       created_at_ms int8 NOT NULL, CONSTRAINT claim_pkey PRIMARY KEY (identity))`,
     sql`CREATE UNIQUE INDEX claim_id ON ${claims} (id)`,
-    sql`CREATE INDEX claim_open ON ${claims} (created_at_ms) WHERE state = 'claimed'`,
+    sql`CREATE UNIQUE INDEX claim_told ON ${claims} (told_transaction)`,
+    sql`CREATE INDEX claim_open ON ${claims} (created_at_ms, id) WHERE state = 'claimed'`,
+    sql`CREATE INDEX claim_failed ON ${claims} (valid_before, id) WHERE state = 'failed' AND NOT is_final`,
     sql`CREATE TABLE ${replies} (
       payment_id text NOT NULL, status int4 NOT NULL, body bytea NOT NULL, sale text NOT NULL, expires_at_ms int8 NOT NULL,
       CONSTRAINT kept_reply_pkey PRIMARY KEY (payment_id))`,
@@ -91,26 +96,89 @@ export async function findClaim(
   return row && claimOf(row)
 }
 
-/** Claims whose settlement is not known and that are older than a moment ago. */
+/** A place in a list of claims by `at`, which is the time or validity they are listed by. */
+export type ClaimCursor = { readonly at: bigint; readonly id: string }
+
+/** Claims that are open and older than a moment ago, oldest first, after the cursor. */
 export async function openClaims(
   database: Queryable,
-  bounds: { olderThanMs: number; limit: number },
+  page: { olderThanMs: number; after: ClaimCursor; limit: number },
 ): Promise<Claim[]> {
   const rows = await database.query<ClaimRow>(sql`
-    SELECT ${columns} FROM ${claims} WHERE state = 'claimed' AND created_at_ms < ${bounds.olderThanMs}
-    ORDER BY created_at_ms LIMIT ${bounds.limit}`)
+    SELECT ${columns} FROM ${claims}
+    WHERE state = 'claimed' AND created_at_ms < ${page.olderThanMs}::int8
+      AND (created_at_ms, id) > (${page.after.at}::int8, ${page.after.id}::text)
+    ORDER BY created_at_ms, id LIMIT ${page.limit}`)
   return rows.map(claimOf)
 }
 
-export async function setClaim(
+/**
+ * Failed claims whose payment could still be executed by others when it failed, and cannot any more: what became
+ * of them is certain now. `beforeSeconds` is a time on the payments' own clock.
+ */
+export async function expiredFailures(
+  database: Queryable,
+  page: { beforeSeconds: number; after: ClaimCursor; limit: number },
+): Promise<Claim[]> {
+  const rows = await database.query<ClaimRow>(sql`
+    SELECT ${columns} FROM ${claims}
+    WHERE state = 'failed' AND NOT is_final AND valid_before < ${page.beforeSeconds}::numeric
+      AND (valid_before, id) > (${String(page.after.at)}::numeric, ${page.after.id}::text)
+    ORDER BY valid_before, id LIMIT ${page.limit}`)
+  return rows.map(claimOf)
+}
+
+/** The payment's money is booked as the payer's balance. */
+export async function setSettled(
   database: Queryable,
   id: string,
-  change: { state: ClaimState; reason?: string; settledBy?: string },
+  transaction: string,
 ): Promise<void> {
   await database.execute(sql`
-    UPDATE ${claims} SET state = ${change.state}, reason = ${change.reason ?? null},
-      settled_by = coalesce(${change.settledBy ?? null}, settled_by)
-    WHERE id = ${id}`)
+    UPDATE ${claims} SET state = 'settled', reason = NULL, settled_by = ${transaction}
+    WHERE id = ${id} AND state <> 'delivered'`)
+}
+
+/** `isFinal` says that this payment can never move money to us any more. */
+export async function setFailed(
+  database: Queryable,
+  id: string,
+  failure: { reason: string; isFinal: boolean },
+): Promise<void> {
+  await database.execute(sql`
+    UPDATE ${claims} SET state = 'failed', reason = ${failure.reason}, is_final = ${failure.isFinal}
+    WHERE id = ${id} AND settled_by IS NULL`)
+}
+
+/** Opens a failed claim for another try, under the terms of now. */
+export async function reopen(
+  database: Queryable,
+  claim: Pick<Claim, 'id' | 'quote_id' | 'rule_version'>,
+): Promise<void> {
+  await database.execute(sql`
+    UPDATE ${claims} SET state = 'claimed', reason = NULL, quote_id = ${claim.quote_id},
+      rule_version = ${claim.rule_version}::int8
+    WHERE id = ${claim.id} AND state = 'failed'`)
+}
+
+/**
+ * Takes a transaction that a facilitator only told of as the one that settled this payment. False where it was told
+ * of for another payment: without a look at the chain, one transaction can stand for one payment only.
+ */
+export async function takeTransaction(
+  database: Queryable,
+  id: string,
+  transaction: string,
+): Promise<boolean> {
+  try {
+    await database.execute(
+      sql`UPDATE ${claims} SET told_transaction = ${transaction} WHERE id = ${id}`,
+    )
+    return true
+  } catch (error) {
+    if (isUniqueViolation(error)) return false
+    throw error
+  }
 }
 
 /** Notes how far the application's chain was before a paid write, so that a retry can find what was written. */
@@ -124,31 +192,26 @@ export async function setWriteAfter(
   )
 }
 
-/** Whether another payment claims to have been settled by this transaction. */
-export async function transactionTaken(
-  database: Queryable,
-  id: string,
-  transaction: string,
-): Promise<boolean> {
-  const rows = await database.query(
-    sql`SELECT id FROM ${claims} WHERE settled_by = ${transaction} AND id <> ${id} LIMIT 1`,
-  )
-  return rows.length > 0
-}
-
+/** `sale` is the body of the ledger entry that charges for it. */
 export type KeptReply = { readonly status: number; readonly body: Buffer; readonly sale: string }
 
-/** Keeps what was bought before it is charged, so that no crash can charge without an answer. */
+/**
+ * Keeps what was bought before it is charged, so that no crash can charge without an answer. Returns what is kept:
+ * the first answer, where there is one already.
+ */
 export async function keepReply(
   database: Database,
   reply: KeptReply & { paymentId: string; settledBy: string; expiresAtMs: number },
-): Promise<void> {
-  await database.query(sql`
+): Promise<KeptReply> {
+  const [row] = await database.query<{ fresh: number }>(sql`
     WITH kept AS (
       INSERT INTO ${replies} (payment_id, status, body, sale, expires_at_ms)
       VALUES (${reply.paymentId}, ${reply.status}, ${reply.body}, ${reply.sale}, ${reply.expiresAtMs})
-      ON CONFLICT (payment_id) DO NOTHING)
-    UPDATE ${claims} SET state = 'settled', settled_by = ${reply.settledBy} WHERE id = ${reply.paymentId}`)
+      ON CONFLICT (payment_id) DO NOTHING RETURNING payment_id),
+    noted AS (UPDATE ${claims} SET settled_by = ${reply.settledBy} WHERE id = ${reply.paymentId})
+    SELECT count(*)::int4 AS fresh FROM kept`)
+  if (row?.fresh === 1) return reply
+  return (await findReply(database, reply.paymentId)) ?? reply
 }
 
 export async function findReply(
@@ -161,7 +224,7 @@ export async function findReply(
   return row
 }
 
-/** Drops kept replies of delivered payments that are past their time, or the oldest beyond the bound in bytes. */
+/** Drops kept replies that are past their time, and of delivered payments the oldest beyond the bound in bytes. */
 export async function dropReplies(
   database: Queryable,
   bounds: { nowMs: number; bytesMax: number },
@@ -171,8 +234,8 @@ export async function dropReplies(
       SELECT kept.payment_id FROM (
         SELECT payment_id, expires_at_ms, sum(octet_length(body)) OVER (ORDER BY expires_at_ms DESC, payment_id) AS total
         FROM ${replies}) AS kept
-      JOIN ${claims} AS claim ON claim.id = kept.payment_id AND claim.state = 'delivered'
-      WHERE kept.expires_at_ms < ${bounds.nowMs} OR kept.total > ${bounds.bytesMax})`)
+      JOIN ${claims} AS claim ON claim.id = kept.payment_id
+      WHERE kept.expires_at_ms < ${bounds.nowMs} OR (kept.total > ${bounds.bytesMax} AND claim.state = 'delivered'))`)
 }
 
 export async function markDelivered(database: Queryable, ids: readonly string[]): Promise<void> {

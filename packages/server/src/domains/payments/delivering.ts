@@ -1,23 +1,29 @@
 import { createHash } from 'node:crypto'
 import { limits } from '@tollbase/contract/limits'
 import type { ReceiptFacts } from '@tollbase/verify/receipt'
-import { assert } from '../../base/assert.ts'
 import { Fault } from '../../base/fault.ts'
+import { afterPayment } from './after-payment.ts'
 import {
   type Claim,
   dropReplies,
   findReply,
-  type KeptReply,
   keepReply,
   markDelivered,
-  setClaim,
+  setSettled,
   setWriteAfter,
 } from './claim-store.ts'
 import { depositEntry, saleEntry } from './entries.ts'
 import type { Delivery } from './offer.ts'
+import type { Sold } from './paid-reply.ts'
 import type { PaymentPorts, Purchase } from './purchase.ts'
 
-type Sold = { paymentId: string; status: number; body: Buffer; transaction: string }
+/** A claim whose money has arrived. */
+export type Settled = {
+  readonly claim: Claim
+  readonly transaction: string
+  /** The claim was made by this very request, so nothing can have been kept or booked for it. */
+  readonly isFresh: boolean
+}
 
 const tidyIntervalMs = 60_000
 const markIntervalMs = 100
@@ -29,74 +35,91 @@ export class Delivering {
 
   constructor(ports: PaymentPorts) {
     this.#ports = ports
-    ports.world.every(markIntervalMs, () => void this.#mark())
-    ports.world.every(tidyIntervalMs, () => {
-      dropReplies(ports.database, {
-        nowMs: ports.world.now(),
-        bytesMax: limits.keptRepliesBytesMax,
-      }).catch(() => undefined)
-    })
   }
 
-  /** The first delivery after settlement: deposit and sale are booked in one block. */
-  async first(
-    purchase: Purchase,
-    settled: { claim: Claim; transaction: string; isFresh: boolean },
-  ): Promise<Sold> {
-    const { claim, transaction } = settled
+  /** Gives what the payment bought: the kept answer where there is one, otherwise made now, kept, then charged. */
+  async deliver(purchase: Purchase, settled: Settled): Promise<Sold> {
+    const payment = { payment_id: settled.claim.id }
+    const earlier = settled.isFresh ? undefined : await this.#earlier(settled)
+    if (earlier !== undefined) return earlier
     let delivery: Delivery
     try {
-      delivery = await this.#deliver(purchase, claim)
+      delivery = await this.#make(purchase, settled.claim)
     } catch (error) {
-      await this.bookDeposit(claim, transaction)
-      throw error instanceof Fault ? withPayment(error, claim.id) : error
+      // Should this fail too, the claim stays open, and reconciliation books it.
+      await this.bookDeposit(settled).catch(() => undefined)
+      throw afterPayment(error, { ...payment, charged: '0' })
     }
-    // A fresh claim cannot have been booked; one that a crash left behind may have been.
-    const isDeposited = settled.isFresh ? false : await this.#isDeposited(claim)
-    return this.#charge(purchase, { claim, transaction, delivery, isDeposited })
-  }
-
-  /** Carries on with a payment that was settled before: gives the kept answer, or makes it now. */
-  async resume(purchase: Purchase, claim: Claim): Promise<Sold> {
-    const { database, tenancy } = this.#ports
-    const { chain, ledger, schema } = tenancy.system
-    const transaction = claim.settled_by
-    assert(transaction !== null, 'a settled payment has a transaction')
-    await chain.whenApplied(chain.head().height)
-    const kept = await findReply(database, claim.id)
-    const isSold = (await ledger.sale(database, schema, claim.id)) !== undefined
-    if (kept === undefined && isSold)
-      throw new Fault('PAYMENT_REPLY_GONE', { details: { payment_id: claim.id } })
-    if (kept !== undefined) {
-      if (!isSold)
-        await this.#book(claim, {
-          transaction,
-          sale: kept.sale,
-          isDeposited: await this.#isDeposited(claim),
-        })
-      return { paymentId: claim.id, status: kept.status, body: kept.body, transaction }
+    try {
+      return await this.#charge(purchase, settled, delivery)
+    } catch (error) {
+      throw afterPayment(error, payment)
     }
-    const delivery = await this.#deliver(purchase, claim).catch((error: unknown) => {
-      throw error instanceof Fault ? withPayment(error, claim.id) : error
-    })
-    const isDeposited = await this.#isDeposited(claim)
-    return this.#charge(purchase, { claim, transaction, delivery, isDeposited })
   }
 
   /** Books the payment as the payer's balance, unless it was booked before. */
-  async bookDeposit(claim: Claim, transaction: string): Promise<void> {
-    const { chain } = this.#ports.tenancy.system
-    if (!(await this.#isDeposited(claim))) await chain.append([this.#deposit(claim, transaction)])
-    await setClaim(this.#ports.database, claim.id, { state: 'settled', settledBy: transaction })
+  async bookDeposit({ claim, transaction, isFresh }: Settled): Promise<void> {
+    const { database, tenancy } = this.#ports
+    if (isFresh || !(await this.#isDeposited(claim)))
+      await tenancy.system.chain.append([depositOf(claim, transaction)])
+    await setSettled(database, claim.id, transaction)
+  }
+
+  /** Brings an open claim up to what the ledger says; false where the ledger does not know the payment. */
+  async settleByLedger(claim: Claim): Promise<boolean> {
+    const { database } = this.#ports
+    const { chain, ledger, schema } = this.#ports.tenancy.system
+    await chain.whenApplied(chain.head().height)
+    const deposit = await ledger.deposit(database, schema, claim.identity)
+    if (deposit === undefined) return false
+    await setSettled(database, claim.id, deposit.transaction)
+    if ((await ledger.sale(database, schema, claim.id)) !== undefined)
+      await markDelivered(database, [claim.id])
+    return true
+  }
+
+  /** Starts what is done now and then; the returned function ends it. */
+  startUpkeep(): () => Promise<void> {
+    const { world, database } = this.#ports
+    const stopMarks = world.every(markIntervalMs, () => void this.#mark())
+    const stopTidying = world.every(tidyIntervalMs, () => {
+      const bounds = { nowMs: world.now(), bytesMax: limits.keptRepliesBytesMax }
+      dropReplies(database, bounds).catch(() => undefined)
+    })
+    return async () => {
+      stopMarks()
+      stopTidying()
+      await this.#mark()
+    }
+  }
+
+  /** The answer that was kept, charged by now if it was not; 410 where it was charged and is not kept any more. */
+  async #earlier(settled: Settled): Promise<Sold | undefined> {
+    const { claim, transaction } = settled
+    const { database, tenancy } = this.#ports
+    const { chain, ledger, schema } = tenancy.system
+    await chain.whenApplied(chain.head().height)
+    const kept = await findReply(database, claim.id)
+    const isSold = (await ledger.sale(database, schema, claim.id)) !== undefined
+    if (kept === undefined) {
+      if (isSold) throw new Fault('PAYMENT_REPLY_GONE', { details: { payment_id: claim.id } })
+      return undefined
+    }
+    if (!isSold) {
+      await this.#book(settled, kept.sale).catch((error: unknown) => {
+        throw afterPayment(error, { payment_id: claim.id })
+      })
+    }
+    return { paymentId: claim.id, status: kept.status, body: kept.body, transaction }
   }
 
   async #isDeposited(claim: Claim): Promise<boolean> {
     const { chain, ledger, schema } = this.#ports.tenancy.system
     await chain.whenApplied(chain.head().height)
-    return ledger.isSettled(this.#ports.database, schema, claim.identity)
+    return (await ledger.deposit(this.#ports.database, schema, claim.identity)) !== undefined
   }
 
-  async #deliver(purchase: Purchase, claim: Claim): Promise<Delivery> {
+  async #make(purchase: Purchase, claim: Claim): Promise<Delivery> {
     const { offer, catalog } = purchase
     if (offer.recover === undefined) return offer.deliver(catalog, claim.id)
     if (claim.write_after !== null) {
@@ -108,46 +131,30 @@ export class Delivering {
     return offer.deliver(catalog, claim.id)
   }
 
-  async #charge(
-    purchase: Purchase,
-    sale: { claim: Claim; transaction: string; delivery: Delivery; isDeposited: boolean },
-  ): Promise<Sold> {
-    const { claim, transaction, delivery } = sale
-    const facts = factsOf(purchase, { ...sale, nowMs: this.#ports.world.now() })
-    const entry = saleEntry({ identity: claim.identity, facts, split: this.#ports.split })
-    const kept: KeptReply = { status: delivery.status, body: delivery.body, sale: entry.body }
-    const expiresAtMs = this.#ports.world.now() + limits.keptReplySeconds * 1000
-    await keepReply(this.#ports.database, {
-      ...kept,
+  async #charge(purchase: Purchase, settled: Settled, delivery: Delivery): Promise<Sold> {
+    const { claim, transaction } = settled
+    const { world, split, database } = this.#ports
+    const facts = factsOf(purchase, settled, { ...delivery, nowMs: world.now() })
+    const entry = saleEntry({ identity: claim.identity, facts, split })
+    const kept = await keepReply(database, {
+      status: delivery.status,
+      body: delivery.body,
+      sale: entry.body,
       paymentId: claim.id,
       settledBy: transaction,
-      expiresAtMs,
+      expiresAtMs: world.now() + limits.keptReplySeconds * 1000,
     })
-    await this.#book(claim, { transaction, sale: entry.body, isDeposited: sale.isDeposited })
-    return { paymentId: claim.id, status: delivery.status, body: delivery.body, transaction }
+    await this.#book(settled, kept.sale)
+    return { paymentId: claim.id, status: kept.status, body: kept.body, transaction }
   }
 
-  async #book(
-    claim: Claim,
-    booked: { transaction: string; sale: string; isDeposited: boolean },
-  ): Promise<void> {
-    const sale = { header: { type: 'ledger' }, body: booked.sale }
-    const entries = booked.isDeposited ? [sale] : [this.#deposit(claim, booked.transaction), sale]
+  /** Deposit and sale in one group, so one block. The ledger takes each once, should the outcome be in doubt. */
+  async #book({ claim, transaction, isFresh }: Settled, body: string): Promise<void> {
+    const sale = { header: { type: 'ledger' }, body }
+    const isDeposited = isFresh ? false : await this.#isDeposited(claim)
+    const entries = isDeposited ? [sale] : [depositOf(claim, transaction), sale]
     await this.#ports.tenancy.system.chain.append(entries)
     this.#delivered.push(claim.id)
-  }
-
-  #deposit(claim: Claim, transaction: string) {
-    const [network = '', asset = '', payer = ''] = claim.identity.split('/')
-    return depositEntry({
-      paymentId: claim.id,
-      identity: claim.identity,
-      payer,
-      amount: claim.amount,
-      network,
-      asset,
-      transaction,
-    })
   }
 
   /** The state `delivered` only saves work: the ledger says the same, so it may be written late and together. */
@@ -155,46 +162,49 @@ export class Delivering {
     if (this.#delivered.length === 0) return
     const ids = this.#delivered
     this.#delivered = []
+    // What is not marked stays open, and reconciliation finds it in the ledger.
     await markDelivered(this.#ports.database, ids).catch(() => undefined)
   }
 }
 
+function depositOf(claim: Claim, transaction: string) {
+  const [network = '', asset = '', payer = ''] = claim.identity.split('/')
+  return depositEntry({
+    paymentId: claim.id,
+    identity: claim.identity,
+    payer,
+    amount: claim.amount,
+    network,
+    asset,
+    transaction,
+  })
+}
+
 function factsOf(
   purchase: Purchase,
-  sale: { claim: Claim; transaction: string; delivery: Delivery; nowMs: number },
+  { claim, transaction }: Settled,
+  delivery: Delivery & { nowMs: number },
 ): ReceiptFacts {
-  const { claim, delivery } = sale
   const { network } = purchase.requirement
-  assert(
-    delivery.charge >= 0n && delivery.charge <= claim.amount,
-    'a charge is at most what was quoted',
-  )
+  // The prices of the quote may be forgotten by now (a restart), but not what was promised.
+  const charge = delivery.charge < claim.amount ? delivery.charge : claim.amount
   return {
     payment_id: claim.id,
     request_hash: claim.request_hash,
     quote_id: claim.quote_id,
     payer: purchase.payment.payload.from,
     payee: `app:${claim.app}`,
-    amount: String(delivery.charge),
+    amount: String(charge),
     deposited: String(claim.amount),
-    change: String(claim.amount - delivery.charge),
+    change: String(claim.amount - charge),
     asset: network.asset.address,
     network: network.id,
-    transaction: sale.transaction,
+    transaction,
     app: claim.app,
     operation: claim.operation,
     as_of: delivery.asOf,
     row_count: delivery.rows,
     result_hash: createHash('sha256').update(delivery.body).digest('hex'),
-    delivered_at: new Date(sale.nowMs).toISOString(),
+    delivered_at: new Date(delivery.nowMs).toISOString(),
   }
-}
-
-/** Errors after settlement cost nothing: the money is the payer's balance, and the caller learns where. */
-function withPayment(fault: Fault, paymentId: string): Fault {
-  return new Fault(fault.code, {
-    message: fault.message,
-    details: { ...fault.details, payment_id: paymentId, charged: '0' },
-    ...(fault.internal !== undefined && { internal: fault.internal }),
-  })
 }

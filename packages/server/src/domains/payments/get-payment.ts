@@ -1,19 +1,19 @@
 import { Fault } from '../../base/fault.ts'
 import type { Operation } from '../operation.ts'
-import { findClaim } from './claim-store.ts'
+import { type Claim, findClaim } from './claim-store.ts'
 import { receiptIdOf } from './receipt-id.ts'
 
 export const getPayment: Operation<'getPayment'> = async ({ service }, { params }) => {
-  const { ledger, schema } = service.tenancy.system
+  const { chain, ledger, schema } = service.tenancy.system
   const claim = await findClaim(service.database, { id: params.id })
   if (claim === undefined)
     throw new Fault('PAYMENT_NOT_FOUND', { message: `There is no payment ${params.id}` })
+  await chain.whenApplied(chain.head().height)
   const sale = await ledger.sale(service.database, schema, claim.id)
-  const state = sale ? 'delivered' : claim.state === 'claimed' ? 'pending' : claim.state
   const [network, asset, payer] = claim.identity.split('/')
   return {
     payment_id: claim.id,
-    state,
+    state: sale ? 'delivered' : stateOf(claim),
     app: claim.app,
     operation: claim.operation,
     network,
@@ -25,4 +25,10 @@ export const getPayment: Operation<'getPayment'> = async ({ service }, { params 
     receipt_id: sale ? receiptIdOf(claim.id) : null,
     created_at: new Date(Number(claim.created_at_ms)).toISOString(),
   }
+}
+
+/** An open claim whose money has arrived is settled, for all that the payer can see. */
+function stateOf({ state, settled_by }: Claim): string {
+  if (state !== 'claimed') return state
+  return settled_by === null ? 'pending' : 'settled'
 }

@@ -5,7 +5,7 @@ import type { Tenant } from '../tenancy/tenancy.ts'
 export type Delivery = {
   readonly status: number
   readonly body: Buffer
-  /** Atomic units; at most the cap. */
+  /** Atomic units; what exceeds the quote is not charged. */
   readonly charge: bigint
   readonly rows: number
   readonly asOf: { readonly block_height: number; readonly sequence: number } | null
@@ -20,8 +20,11 @@ export type Offer = {
   readonly capUnder: (catalog: Catalog) => bigint | undefined
   /** Parts of the price by name. */
   readonly breakdown: Readonly<Record<string, number>>
-  /** Does the work under the prices of a catalog; throws a Fault where it cannot, and then nothing is charged. */
-  readonly deliver: (catalog: Catalog, paymentId: string) => Promise<Delivery>
+  /**
+   * Does the work under the prices of a catalog; throws a Fault where it cannot, and then nothing is charged.
+   * There is no payment where the cap is nothing.
+   */
+  readonly deliver: (catalog: Catalog, paymentId: string | undefined) => Promise<Delivery>
   /** For writes: what an earlier try of the same payment wrote after this height, if it did. */
   readonly recover?: (
     catalog: Catalog,

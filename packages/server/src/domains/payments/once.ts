@@ -1,5 +1,8 @@
 import { Fault } from '../../base/fault.ts'
 
+/** Upkeep of a payment that nobody asked for: whoever comes with the payment meanwhile waits for it to end. */
+export const upkeep = 'upkeep'
+
 /**
  * Work on one payment at a time in this process: whoever comes with the same payment for the same purpose
  * shares the outcome; for another purpose it is refused.
@@ -12,11 +15,13 @@ export class Once {
   }
 
   async run<T>(identity: string, purpose: string, work: () => Promise<T>): Promise<T> {
-    const busy = this.#busy.get(identity)
-    if (busy !== undefined) {
-      if (busy.purpose !== purpose) throw new Fault('PAYMENT_ALREADY_USED')
+    for (;;) {
+      const busy = this.#busy.get(identity)
+      if (busy === undefined) break
       // The purpose names the kind of work and its request, so what is awaited is a T.
-      return busy.outcome as Promise<T>
+      if (busy.purpose === purpose) return busy.outcome as Promise<T>
+      if (busy.purpose !== upkeep) throw new Fault('PAYMENT_ALREADY_USED')
+      await busy.outcome.catch(() => undefined)
     }
     const outcome = work()
     this.#busy.set(identity, { purpose, outcome })

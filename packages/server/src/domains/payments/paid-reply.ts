@@ -1,20 +1,26 @@
 import { HttpReply } from '../../http/reply.ts'
-import { encodeSettlement } from '../../x402/protocol.ts'
+import type { PaymentNetwork } from '../../x402/networks.ts'
+import { encodeSettlement, type Payment } from '../../x402/protocol.ts'
+import type { Delivery } from './offer.ts'
 import { uncacheable } from './payment-required.ts'
-import type { Purchase } from './purchase.ts'
 import { receiptIdOf } from './receipt-id.ts'
 
+/** What a payment bought, exactly as it was delivered first. */
+export type Sold = {
+  readonly paymentId: string
+  readonly status: number
+  readonly body: Buffer
+  readonly transaction: string
+}
+
 /** What was bought, with the settlement in the form that the client's version of x402 reads. */
-export function paidReply(
-  purchase: Purchase,
-  sold: { paymentId: string; status: number; body: Buffer; transaction: string },
-): HttpReply {
-  const notice = encodeSettlement(purchase.payment, {
+export function paidReply(payment: Payment, network: PaymentNetwork, sold: Sold): HttpReply {
+  const notice = encodeSettlement(payment, {
     success: true,
     transaction: sold.transaction,
-    network: purchase.requirement.network,
-    payer: purchase.payment.payload.from,
-    amount: purchase.requirement.amount,
+    network,
+    payer: payment.payload.from,
+    amount: payment.payload.value,
   })
   return new HttpReply(sold.body, {
     status: sold.status,
@@ -25,4 +31,9 @@ export function paidReply(
       'x-payment-id': sold.paymentId,
     },
   })
+}
+
+/** What a request of a priced kind gets that costs nothing. */
+export function freeReply({ status, body }: Delivery): HttpReply {
+  return new HttpReply(body, { status, headers: uncacheable })
 }

@@ -1,29 +1,75 @@
 import type { Logger } from 'pino'
-import { openClaims } from './claim-store.ts'
+import { type Claim, type ClaimCursor, expiredFailures, openClaims } from './claim-store.ts'
 import type { Payments } from './payments.ts'
 
 const intervalMs = 5_000
 /** A claim this young is most likely in the hands of its request. */
 const ageMs = 10_000
-const batch = 100
+/** How long after its end a payment's fate is certain: blocks may lag behind the clock. */
+const certainAfterSeconds = 120
+const pageSize = 100
 
-/** Settles, at start and while running, what requests left open: crashed, timed out, or given up by the client. */
-export function startReconciler(payments: Payments, log: Logger): () => void {
+type List = (after: ClaimCursor) => Promise<{ claims: Claim[]; next: ClaimCursor | undefined }>
+
+/**
+ * Settles, at start and while running, what requests left open: crashed, timed out, or given up by the client; and
+ * looks once more at failed payments when nobody can execute them any more. The returned function ends it.
+ */
+export function startReconciler(payments: Payments, log: Logger): () => Promise<void> {
   const { database, world } = payments.ports
-  let running = false
-  const round = async (olderThanMs: number) => {
-    if (running) return
-    running = true
-    try {
-      for (const claim of await openClaims(database, { olderThanMs, limit: batch })) {
-        await payments.reconcile(claim)
+  let running: Promise<void> | undefined
+  let stopped = false
+
+  const walk = async (list: List) => {
+    let after: ClaimCursor | undefined = { at: -1n, id: '' }
+    while (after !== undefined && !stopped) {
+      const { claims, next } = await list(after)
+      for (const claim of claims) {
+        if (stopped) return
+        await payments.reconcile(claim).catch((error: unknown) => {
+          const fields = { payment: claim.id, error: String(error) }
+          log.warn(fields, 'a payment could not be reconciled; trying again')
+        })
       }
-    } catch (error) {
-      log.warn({ error: String(error) }, 'payments could not be reconciled; trying again')
-    } finally {
-      running = false
+      after = next
     }
   }
-  void round(world.now())
-  return world.every(intervalMs, () => void round(world.now() - ageMs))
+  const round = async (olderThanMs: number) => {
+    const beforeSeconds = Math.floor(world.now() / 1000) - certainAfterSeconds
+    await walk(async (after) => {
+      const claims = await openClaims(database, { olderThanMs, after, limit: pageSize })
+      return { claims, next: cursorAfter(claims, ({ created_at_ms }) => created_at_ms) }
+    })
+    await walk(async (after) => {
+      const claims = await expiredFailures(database, { beforeSeconds, after, limit: pageSize })
+      return { claims, next: cursorAfter(claims, ({ valid_before }) => valid_before) }
+    })
+  }
+  const start = (olderThanMs: number) => {
+    running ??= round(olderThanMs)
+      .catch((error: unknown) => {
+        log.warn({ error: String(error) }, 'payments could not be reconciled; trying again')
+      })
+      .finally(() => {
+        running = undefined
+      })
+  }
+
+  start(world.now())
+  const stopRounds = world.every(intervalMs, () => start(world.now() - ageMs))
+  const stopUpkeep = payments.startUpkeep()
+  return async () => {
+    stopped = true
+    stopRounds()
+    await running
+    await stopUpkeep()
+  }
+}
+
+function cursorAfter(
+  claims: readonly Claim[],
+  at: (claim: Claim) => bigint,
+): ClaimCursor | undefined {
+  const last = claims.length === pageSize ? claims.at(-1) : undefined
+  return last && { at: at(last), id: last.id }
 }

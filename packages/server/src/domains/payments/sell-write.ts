@@ -8,8 +8,8 @@ export type PaidWrite = {
   readonly tenant: Tenant
   readonly collection: string
   readonly size: { readonly rows: number; readonly bytes: number }
-  /** Writes under this payment's id and answers. */
-  readonly run: (paymentId: string) => Promise<HttpReply>
+  /** Writes, under the payment's id where there is one, and answers. */
+  readonly run: (paymentId: string | undefined) => Promise<HttpReply>
   /** The answer of an earlier try, if it wrote after this height. */
   readonly recover: (paymentId: string, afterHeight: number) => Promise<HttpReply | undefined>
 }

@@ -31,3 +31,12 @@ export function storedPayment(text: string): Payment {
     },
   }
 }
+
+/**
+ * What two payments must share to be one: every signed field, the signature, and the quote. All but the quote can be
+ * read from the chain by anybody once it is settled, so the quote is what keeps others from asking for the answer.
+ */
+export function proofOf({ payload, quoteId }: Payment): string {
+  const { from, to, value, validAfter, validBefore, nonce, signature } = payload
+  return [from, to, value, validAfter, validBefore, nonce, signature, quoteId ?? ''].join(' ')
+}

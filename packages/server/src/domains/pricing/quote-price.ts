@@ -1,4 +1,5 @@
-import { collectionOf } from '../collections/visibility.ts'
+import { isInsider } from '../access/access.ts'
+import { describableCollection } from '../collections/visibility.ts'
 import type { Operation } from '../operation.ts'
 import { costOf, readPriceOf, writePriceOf } from '../tenancy/price.ts'
 
@@ -7,12 +8,16 @@ const decimals = 6
 /** Whole tokens, for reading; the exact amounts stand beside them. */
 const whole = (atomic: bigint) => Number(atomic) / 10 ** decimals
 
-export const quotePrice: Operation<'quotePrice'> = async ({ service }, { body }) => {
+export const quotePrice: Operation<'quotePrice'> = async (call, { body }) => {
+  const { service, caller } = call
   const tenant = await service.tenancy.tenant(body.app_id)
   const { catalog } = tenant.data
   const isRead = body.operation_type === 'read'
-  const known = catalog.byName.get(body.collection)
-  const collection = isRead ? collectionOf(tenant, body.collection) : known
+  const named = catalog.byName.get(body.collection)
+  // A write makes a collection that is missing; one that the caller may not know of looks the same.
+  const known =
+    named?.policy.read === 'public' || isInsider(caller, tenant.application) ? named : undefined
+  const collection = isRead ? describableCollection(call, tenant, body.collection) : known
   const price =
     isRead && collection ? readPriceOf(catalog, collection) : writePriceOf(catalog, collection)
   const rows = body.rows ?? (Array.isArray(body.data) ? body.data.length : 1)

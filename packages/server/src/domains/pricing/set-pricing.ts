@@ -33,7 +33,9 @@ export const setPricing: Operation<'setPricing'> = async ({ service }, { params,
     })
     const seen = new Set<string>()
     for (const [at, rule] of rules.entries()) {
-      const name = `${rule.target.collection} ${rule.operation} ${rule.model}`
+      // A row and a record are one thing under two names.
+      const model = rule.model === 'per_record' ? 'per_row' : rule.model
+      const name = `${rule.target.collection} ${rule.operation} ${model}`
       if (seen.has(name))
         throw invalid(`/rules/${at}`, `says again what another rule says: ${name}`)
       seen.add(name)

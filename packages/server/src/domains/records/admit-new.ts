@@ -1,41 +1,42 @@
 import { Fault } from '../../base/fault.ts'
 import type { Service } from '../call.ts'
+import type { Reservation } from '../tenancy/arrivals.ts'
 import type { CollectionState } from '../tenancy/definitions.ts'
 import type { Tenant } from '../tenancy/tenancy.ts'
 import { existingKeys } from './record-store.ts'
 
 /**
- * Refuses records whose key exists (409). The keys are reserved before the table is asked and stay so until
- * their block is projected, so two writers of one new key cannot both pass. Returns what gives them up.
+ * Refuses records whose key exists (409). The keys are held before the table is asked, and the table is asked when
+ * it shows every write that came before; so of two writers of one new key only one passes, and none follows a
+ * record that was acknowledged. The keys are to be released once their block is projected.
  */
 export async function admitNew(
   service: Service,
   tenant: Tenant,
   write: { collection: CollectionState; keys: readonly string[] },
-): Promise<() => void> {
+): Promise<{ release: () => void; check: () => void }> {
   const { collection, keys } = write
-  const taken: string[] = []
-  const release = () => {
-    for (const name of taken) tenant.arriving.delete(name)
-  }
+  const held = tenant.arrivals.hold(collection.id, keys)
+  if (typeof held === 'string') throw exists(held)
   try {
-    for (const key of keys) {
-      const name = `${collection.id}\u0000${key}`
-      if (tenant.arriving.has(name)) throw exists(key)
-      tenant.arriving.set(name, 1)
-      taken.push(name)
-    }
+    await tenant.chain.whenApplied(await tenant.arrivals.height(collection.id))
     const [found] = await existingKeys(service.database, {
       schema: tenant.schema,
       table: collection.table,
       keys,
     })
     if (found !== undefined) throw exists(found)
-    return release
+    return { release: held.release, check: () => refuseOvertaken(held) }
   } catch (error) {
-    release()
+    held.release()
     throw error
   }
+}
+
+/** For the moment in which the records get their place in the log. */
+function refuseOvertaken(held: Reservation): void {
+  const key = held.overtaken()
+  if (key !== undefined) throw exists(key)
 }
 
 function exists(key: string): Fault {

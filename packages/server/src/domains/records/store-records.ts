@@ -1,11 +1,14 @@
+import type { Entry } from '@tollbase/verify/entry'
 import { present } from '../../base/assert.ts'
 import { Fault } from '../../base/fault.ts'
+import type { Appended } from '../../chain/committer.ts'
 import { type HttpReply, jsonReply } from '../../http/reply.ts'
 import { requirePermission } from '../access/access.ts'
-import type { Call } from '../call.ts'
+import type { Call, Service } from '../call.ts'
 import { collectionForWriting } from '../collections/new-collection.ts'
 import type { Operation } from '../operation.ts'
 import { sellWrite } from '../payments/sell-write.ts'
+import type { CollectionState } from '../tenancy/definitions.ts'
 import { isFree, writePriceOf } from '../tenancy/price.ts'
 import { parseRoot } from '../tenancy/root.ts'
 import type { Tenant } from '../tenancy/tenancy.ts'
@@ -58,12 +61,8 @@ export const storeRecords: Operation<'storeRecords'> = async (call, { body, quer
 
 /** Appends the records as one group: a block holds all of them or none. A paid group carries its payment's id. */
 async function append(call: Call, store: Store, paymentId?: string): Promise<HttpReply> {
-  const { service } = call
   const { tenant, records } = store
-  const collection = await collectionForWriting(service, tenant, store.collection)
-  const onlyNew = store.strict || collection.collection_type === 'event'
-  const keys = records.map((record) => record.key)
-  const release = onlyNew ? await admitNew(service, tenant, { collection, keys }) : () => undefined
+  const collection = await collectionForWriting(call.service, tenant, store.collection)
   const entries = records.map(({ key, deleted, body }, at) => ({
     header: {
       type: 'record',
@@ -74,13 +73,35 @@ async function append(call: Call, store: Store, paymentId?: string): Promise<Htt
     },
     body,
   }))
+  const onlyNew = store.strict || collection.collection_type === 'event'
+  const write = { collection, keys: records.map((record) => record.key), entries }
+  const at = onlyNew ? await appendNew(call.service, tenant, write) : await appendAny(tenant, write)
+  return answer(call, store, at)
+}
+
+type Write = { collection: CollectionState; keys: readonly string[]; entries: readonly Entry[] }
+
+function appendAny(tenant: Tenant, { collection, keys, entries }: Write): Promise<Appended> {
+  const check = () => {
+    refuseDeleted(tenant, collection)
+    tenant.arrivals.pass(collection.id, keys)
+  }
+  return tenant.arrivals.follow(collection.id, tenant.chain.append(entries, { check }))
+}
+
+async function appendNew(service: Service, tenant: Tenant, write: Write): Promise<Appended> {
+  const { collection, entries } = write
+  const admitted = await admitNew(service, tenant, write)
+  const check = () => {
+    refuseDeleted(tenant, collection)
+    admitted.check()
+  }
   try {
-    const check = () => refuseDeleted(tenant, collection.id, store.collection)
-    const { height, sequence } = await tenant.chain.append(entries, { check })
-    tenant.chain.whenApplied(height).then(release, release)
-    return await answer(call, store, { height, sequence })
+    const at = await tenant.chain.append(entries, { check })
+    tenant.chain.whenApplied(at.height).then(admitted.release, admitted.release)
+    return at
   } catch (error) {
-    release()
+    admitted.release()
     throw error
   }
 }
@@ -127,7 +148,7 @@ async function findPaid(
 }
 
 /** Between the lookup and the place in the log the collection may have been deleted. */
-function refuseDeleted(tenant: Tenant, id: string, name: string): void {
+function refuseDeleted(tenant: Tenant, { id, name }: CollectionState): void {
   if (!tenant.data.catalog.byId.has(id)) {
     throw new Fault('COLLECTION_NOT_FOUND', {
       message: `The collection ${name} was deleted meanwhile`,

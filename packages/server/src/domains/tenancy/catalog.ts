@@ -30,8 +30,9 @@ export const emptyCatalog: Catalog = withLookups({
 })
 
 export function withLookups(definitions: Definitions): Catalog {
-  const indexes = [...definitions.indexes.values()]
-  const states = [...definitions.collections.values()].map((collection) => ({
+  // By number, which is the order of creation, however the definitions came into memory.
+  const indexes = [...definitions.indexes.values()].sort(byNumber)
+  const states = [...definitions.collections.values()].sort(byNumber).map((collection) => ({
     ...collection,
     table: `c_${collection.number}`,
     policy: readPolicy(collection.access_policy),
@@ -47,4 +48,8 @@ export function withLookups(definitions: Definitions): Catalog {
 /** A collection by name or by collection_id. */
 export function findCollection(catalog: Catalog, nameOrId: string): CollectionState | undefined {
   return catalog.byName.get(nameOrId) ?? catalog.byId.get(nameOrId)
+}
+
+function byNumber(a: { readonly number: number }, b: { readonly number: number }): number {
+  return a.number - b.number
 }

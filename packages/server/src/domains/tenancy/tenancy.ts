@@ -11,6 +11,7 @@ import { sql } from '../../database/sql.ts'
 import { Ledger } from '../ledger/ledger.ts'
 import { applierOf, type Projection } from '../projection.ts'
 import { type ApplicationRecord, Applications } from './applications.ts'
+import { Arrivals } from './arrivals.ts'
 import { DataProjection } from './data-projection.ts'
 import { Keys } from './keys.ts'
 import { PriceHistory } from './price-history.ts'
@@ -24,8 +25,8 @@ export type Tenant = {
   readonly prices: PriceHistory
   /** Definitions change one at a time, each seen by the next. */
   readonly definitions: Gate
-  /** Keys of records on their way into the tables, for writes that refuse existing ones. */
-  readonly arriving: Map<string, number>
+  /** Records on their way into the tables, for writes that refuse existing keys. */
+  readonly arrivals: Arrivals
 }
 
 export type SystemChain = {
@@ -184,7 +185,7 @@ export class Tenancy {
       data,
       prices,
       definitions: new Gate(),
-      arriving: new Map(),
+      arrivals: new Arrivals(),
     }
   }
 }

@@ -29,8 +29,13 @@ export async function entriesView(
   const limit = page.limit ?? 100
   const { chain, ledger, schema } = service.tenancy.system
   await chain.whenApplied(chain.head().height)
-  const rows = await ledger.movements(service.database, schema, { account, before, limit })
-  const last = rows.length === limit ? rows.at(-1) : undefined
+  const found = await ledger.movements(service.database, schema, {
+    account,
+    before,
+    limit: limit + 1,
+  })
+  const rows = found.slice(0, limit)
+  const last = found.length > limit ? rows.at(-1) : undefined
   return {
     entries: rows.map((row) => ({
       id: `${row.leaf}.${row.line}`,

@@ -1,0 +1,185 @@
+import { realWorld } from '@tollbase/server/base/world'
+import { startService } from '@tollbase/server/app'
+import { readConfig } from '@tollbase/server/config'
+import { sql } from '@tollbase/server/database/sql'
+import { compileList } from '@tollbase/server/query/compile-list'
+import { parseList } from '@tollbase/server/query/list-query'
+import { limits } from '@tollbase/contract/limits'
+import { join } from 'node:path'
+import { cityOf, item } from './documents.ts'
+import { drive, httpRequest, noFailure, once } from './load.ts'
+import { bestPool } from './pools.ts'
+import { valuePlace } from './peers/bare-config.ts'
+import {
+  app,
+  call,
+  createApplication,
+  createCollection,
+  openPlace,
+  operatorKey,
+  type Place,
+  startOurs,
+  startPeer,
+} from './place.ts'
+import type { Benchmark, Row } from './report.ts'
+import { interleave } from './rounds.ts'
+
+export const recordsTotal = 100_000
+export const collection = 'items'
+const batchSize = 1000
+const connections = 16
+const requestsPerRound = 12_000
+const poolSizes = [4, 8, 16]
+
+type Read = {
+  readonly name: string
+  readonly field: 'city' | 'id'
+  readonly limit: number
+  readonly valueOf: (at: number) => string
+}
+
+const cases: readonly Read[] = [
+  {
+    name: 'read by /list: the 10 records of one indexed value',
+    field: 'city',
+    limit: 20,
+    valueOf: (at) => cityOf(at, recordsTotal),
+  },
+  {
+    name: 'read by /list: one record by its key',
+    field: 'id',
+    limit: 1,
+    valueOf: (at) => item(at, recordsTotal).id,
+  },
+]
+
+/** What a read costs beside its SQL: the same statement on the same table, sent by a bare server. */
+export const reads: Benchmark = {
+  name: 'reads',
+  run: async ({ rounds, nodeOptions, only }) => {
+    const place = await openPlace()
+    try {
+      const texts = await fill(place)
+      const ours = await startOurs(place, nodeOptions)
+      try {
+        const rows: Row[] = []
+        for (const one of cases.filter(({ name }) => name.includes(only)))
+          rows.push(await runCase(one, { place, port: ours.port, rounds, texts }))
+        return rows
+      } finally {
+        await ours.stop()
+      }
+    } finally {
+      await place.close()
+    }
+  },
+}
+
+/** Stores the records, and gives the SQL texts that the service sends for the reads. */
+async function fill(place: Place): Promise<readonly string[]> {
+  const flags = { port: '0', dataDir: join(place.dataDir, 'service'), operatorKey }
+  const config = readConfig({ ...flags, databaseUrl: place.databaseUrl }, {})
+  const running = await startService({ config, world: realWorld })
+  try {
+    const port = Number(new URL(running.url).port)
+    await storeItems(port, { total: recordsTotal })
+    const texts: string[] = []
+    running.service.database.observe((text) => texts.push(text))
+    for (const one of cases) await call(port, '/list', { body: requestOf(one, 0) })
+    await place.database.execute(sql`VACUUM ANALYZE`)
+    await place.database.execute(sql`CHECKPOINT`)
+    return texts
+  } finally {
+    await running.close()
+  }
+}
+
+/** Fills the collection by the public interface; gives the application's key. */
+export async function storeItems(
+  port: number,
+  { total, policy }: { readonly total: number; readonly policy?: object },
+): Promise<string> {
+  const key = await createApplication(port)
+  await createCollection(port, { key, name: collection, ...(policy && { policy }) })
+  for (let at = 0; at < total; at += batchSize) {
+    const data = Array.from({ length: Math.min(batchSize, total - at) }, (_, n) => item(at + n, total))
+    await call(port, '/store?wait=true', { key, body: { root: `${app}::${collection}`, data } })
+  }
+  return key
+}
+
+function requestOf(one: Read, at: number): object {
+  return {
+    root: `${app}::${collection}`,
+    find: { [one.field]: { is: one.valueOf(at) } },
+    limit: one.limit,
+  }
+}
+
+async function runCase(
+  one: Read,
+  bench: {
+    readonly place: Place
+    readonly port: number
+    readonly rounds: number
+    readonly texts: readonly string[]
+  },
+): Promise<Row> {
+  const { place, port, rounds } = bench
+  const list = statementOf(one, bench.texts)
+  // Every record is asked for about as often, in no order that caches would like.
+  const requests = Array.from({ length: requestsPerRound }, (_, at) =>
+    httpRequest('/list', JSON.stringify(requestOf(one, (at * 7919) % recordsTotal))),
+  )
+  const load = { connections, requests, status: 200 }
+  const peerWith = async (poolSize: number) => {
+    const server = await startPeer('bare-server', { connection: place.connection, poolSize, list })
+    const run = async () => noFailure(await drive({ ...load, port: server.port })).perSecond
+    return { port: server.port, run, stop: server.stop }
+  }
+  const poolSize = await bestPool(poolSizes, peerWith)
+  const peer = await peerWith(poolSize)
+  try {
+    await mustAnswerAlike(requests[0] ?? Buffer.alloc(0), { ours: port, peer: peer.port })
+    const ours = async () => noFailure(await drive({ ...load, port })).perSecond
+    await ours()
+    await peer.run()
+    return {
+      name: `${one.name}, 100,000 records, ${connections} connections`,
+      unit: 'requests/s',
+      target: 0.6,
+      comparison: await interleave({ rounds, ours, peer: peer.run }),
+      note: `bare server's pool: ${poolSize} connections, the best of ${poolSizes.join(', ')}`,
+    }
+  } finally {
+    await peer.stop()
+  }
+}
+
+/** The statement that was seen on its way to the database, with the places of the request's value. */
+function statementOf(one: Read, texts: readonly string[]) {
+  const { text, values } = compileList(
+    parseList({ find: { [one.field]: { is: valuePlace } }, limit: one.limit }),
+    {
+      schema: 'app_1',
+      table: 'c_1',
+      caps: { rows: limits.rowsMax, bytes: limits.resultBytesMax },
+      total: true,
+      primaryColumn: 'id',
+    },
+  )
+  if (!texts.includes(text)) throw new Error(`the service sends another statement than\n${text}`)
+  return { text, values }
+}
+
+async function mustAnswerAlike(
+  request: Buffer,
+  ports: { readonly ours: number; readonly peer: number },
+): Promise<void> {
+  const [ours, peer] = await Promise.all([
+    once(ports.ours, request),
+    once(ports.peer, request),
+  ]).then((replies) => replies.map((reply) => JSON.parse(reply.body.toString())))
+  if (ours.records.length === 0 || JSON.stringify(ours.records) !== JSON.stringify(peer.records))
+    throw new Error('the two sides answer differently')
+}

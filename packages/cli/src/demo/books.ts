@@ -1,0 +1,77 @@
+import { audit } from '@tollbase/server/app-audit'
+import { progressLine } from '../progress.ts'
+import type { Bought, Buyer } from './buyer.ts'
+import { balancesOf, type Market } from './market.ts'
+import { count, dollars, seconds } from './screen.ts'
+import type { Shop } from './seller.ts'
+
+/** Step 10: every atomic unit that the faucet made is somewhere, and where it should be. */
+export async function balanceBooks(
+  market: Market,
+  parties: { buyer: Buyer; shop: Shop },
+  purchases: readonly Bought[],
+): Promise<void> {
+  const { screen, api } = market
+  const { buyer, shop } = parties
+  screen.step('The books are balanced')
+  const atBuyer = await balancesOf(market, buyer.account.address)
+  const atTreasury = await market.onChain(market.treasury)
+  const wallet = await api.call('getApplicationWallet', { params: { app: shop.app } }, shop.key)
+  const seller = BigInt(wallet.available)
+  const platform = await market.inLedger('platform')
+  screen.table(
+    ['', 'on the chain', 'in the ledger', 'what it is'],
+    [
+      ['buyer', dollars(atBuyer.onChain), dollars(atBuyer.here), 'change'],
+      ['seller', '', dollars(seller), '80 % of each charge'],
+      ['platform', '', dollars(platform), '20 % of each charge, rounded down'],
+      ['service', dollars(atTreasury), '', 'what the payments brought in'],
+      ['all', dollars(atBuyer.onChain + atTreasury), dollars(atBuyer.here + seller + platform), ''],
+    ],
+  )
+  const charges = purchases.map(({ receipt }) => BigInt(receipt.amount))
+  const charged = sum(charges)
+  // A fifth of each charge, rounded down to the atomic unit; the rest is the seller's.
+  const shared = sum(charges.map((charge) => charge / 5n))
+  screen.check(
+    atBuyer.onChain + atTreasury === buyer.faucet,
+    `on the chain: buyer and service have the ${dollars(buyer.faucet)} that the faucet made`,
+  )
+  screen.check(
+    atTreasury === sum(purchases.map(({ exchange }) => exchange.asked)),
+    'the service has the three payments, and the replayed one only once',
+  )
+  screen.check(
+    atBuyer.here + seller + platform === atTreasury,
+    'the ledger shares out exactly what is on the chain',
+  )
+  screen.check(
+    platform === shared && seller === charged - shared,
+    `charges of ${dollars(charged)}: seller ${dollars(seller)} + platform ${dollars(platform)}, nothing lost by rounding`,
+  )
+}
+
+/** Step 11: the stopped service's data, recomputed from the log. */
+export async function auditAll(market: Market): Promise<void> {
+  const { screen } = market
+  screen.step('The service stops, and everything is recomputed from its log')
+  await market.running.close()
+  const startedAt = Date.now()
+  const bar = progressLine()
+  const report = await audit(market.config, bar.update).finally(bar.end)
+  screen.table(
+    ['chain', 'blocks', 'entries'],
+    report.chains.map(({ chain, blocks, entries }) => [chain, blocks, entries]),
+  )
+  const entries = report.chains.reduce((total, chain) => total + chain.entries, 0)
+  screen.check(
+    report.equal,
+    report.equal
+      ? `equal: hashes, signatures, trees, tables and balances of ${count(entries)} entries, in ${seconds(startedAt)}`
+      : `the audit finds no difference; it found ${JSON.stringify(report.difference)}`,
+  )
+}
+
+function sum(amounts: readonly bigint[]): bigint {
+  return amounts.reduce((total, amount) => total + amount, 0n)
+}

@@ -1,0 +1,127 @@
+import { type RunningService, startService } from '@tollbase/server/app'
+import { realWorld } from '@tollbase/server/base/world'
+import type { Config } from '@tollbase/server/config'
+import { sql } from '@tollbase/server/database/sql'
+import { createPublicClient, erc20Abi, getAddress, type Hex, http } from 'viem'
+import { type Api, openApi } from './api.ts'
+import { dollars, type Screen, seconds } from './screen.ts'
+
+/** Everything that the steps share: the service, its interface, its money. */
+export type Market = {
+  readonly screen: Screen
+  readonly api: Api
+  readonly config: Config
+  readonly running: RunningService
+  /** The key that signs receipts and the service's own checkpoints. */
+  readonly vkey: string
+  /** Where payments go on the chain. */
+  readonly treasury: string
+  /** Test dollars of an address on the chain, in atomic units. */
+  readonly onChain: (address: string) => Promise<bigint>
+  /** Balance of an account of the service's ledger, in atomic units. */
+  readonly inLedger: (account: string) => Promise<bigint>
+}
+
+/** Step 1: the whole service, with a data folder of its own. */
+export async function openMarket(
+  screen: Screen,
+  folder: { path: string; isKept: boolean },
+): Promise<Market> {
+  screen.step('Start the service')
+  const startedAt = Date.now()
+  const config = configOf(folder.path)
+  const running = await startService({ config, world: realWorld })
+  try {
+    return await describe({ screen, config, running, folder, startedAt })
+  } catch (error) {
+    await running.close()
+    throw error
+  }
+}
+
+async function describe(start: {
+  screen: Screen
+  config: Config
+  running: RunningService
+  folder: { path: string; isKept: boolean }
+  startedAt: number
+}): Promise<Market> {
+  const { screen, config, running, folder } = start
+  const { service, devnet } = running
+  const took = seconds(start.startedAt)
+  const api = openApi(running.url)
+  const [version] = await service.database.query<{ server_version: string }>(
+    sql`SHOW server_version`,
+  )
+  const published = await api.call('getWellKnown', {})
+  screen.check(
+    (await api.call('getReady', {})).ready,
+    `ready after ${took}, listening on ${api.url}`,
+  )
+  screen.facts([
+    ['database', `PostgreSQL ${version?.server_version ?? ''}, a child process of this one`],
+    ['chain', `a local EVM chain (id ${devnet?.chainId}) with a test dollar and a faucet`],
+    ['data folder', `${folder.path} (${folder.isKept ? 'kept' : 'removed at the end'})`],
+    ['signing key', published.receipt_public_key],
+  ])
+  screen.note('The buyer notes the signing key: every receipt must be signed with it.')
+  const { system } = service.tenancy
+  return {
+    screen,
+    api,
+    config,
+    running,
+    vkey: published.receipt_public_key,
+    treasury: devnet?.network.payTo ?? '',
+    onChain: balanceReader(devnet?.rpcUrl ?? '', devnet?.token ?? ''),
+    inLedger: async (account) => {
+      await system.chain.whenApplied(system.chain.head().height)
+      return (await system.ledger.balance(service.database, system.schema, account)).balance
+    },
+  }
+}
+
+/** Balances before and after something, on the chain and in the ledger. */
+export async function balancesOf(
+  market: Market,
+  buyer: string,
+): Promise<{ onChain: bigint; here: bigint }> {
+  const address = buyer.toLowerCase()
+  const { available } = await market.api.call('getWallet', { params: { address } })
+  return { onChain: await market.onChain(address), here: BigInt(available) }
+}
+
+export function moved(before: bigint, after: bigint): string {
+  return before === after
+    ? `${dollars(after)} (unchanged)`
+    : `${dollars(before)} → ${dollars(after)}`
+}
+
+function configOf(dataDir: string): Config {
+  return {
+    host: '127.0.0.1',
+    port: 0,
+    dataDir,
+    databaseUrl: undefined,
+    operatorKey: undefined,
+    publicUrl: undefined,
+    serviceName: undefined,
+    platformBasisPoints: 2000n,
+    devnet: true,
+    logLevel: 'error',
+    networks: [],
+  }
+}
+
+/** Asks the chain itself, past the service. */
+function balanceReader(rpcUrl: string, token: string): Market['onChain'] {
+  const chain = createPublicClient({ transport: http(rpcUrl) })
+  const address: Hex = getAddress(token)
+  return (holder) =>
+    chain.readContract({
+      address,
+      abi: erc20Abi,
+      functionName: 'balanceOf',
+      args: [getAddress(holder)],
+    })
+}

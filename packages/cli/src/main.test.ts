@@ -1,0 +1,85 @@
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterAll, afterEach, describe, expect, test, vi } from 'vitest'
+import { main } from './main.ts'
+
+const folder = mkdtempSync(join(tmpdir(), 'tollbase-cli-'))
+
+afterAll(() => rmSync(folder, { recursive: true, force: true }))
+afterEach(() => vi.restoreAllMocks())
+
+/** Exit code and what went to stderr. */
+async function run(...args: string[]): Promise<{ code: number; said: string }> {
+  let said = ''
+  const note = (text: unknown) => {
+    said += `${String(text)}\n`
+    return true
+  }
+  vi.spyOn(process.stderr, 'write').mockImplementation(note)
+  vi.spyOn(console, 'error').mockImplementation(note)
+  return { code: await main(args), said }
+}
+
+function configFile(content: string): string {
+  const path = join(folder, 'config.json')
+  writeFileSync(path, content)
+  return path
+}
+
+describe('a mistake on the command line', () => {
+  test('in an option is answered with the one that was meant', async () => {
+    const { code, said } = await run('serve', '--prot', '1')
+    expect(code).toBe(1)
+    expect(said).toContain("unknown option '--prot'")
+    expect(said).toContain('Did you mean --port?')
+  })
+
+  test('in a command is answered with the one that was meant', async () => {
+    const { code, said } = await run('sreve')
+    expect(code).toBe(1)
+    expect(said).toContain('Did you mean serve?')
+  })
+
+  test.each([
+    [['--port', 'abc'], '--port must be 0 to 65535, not abc'],
+    [['--port', '65536'], '--port must be 0 to 65535, not 65536'],
+    [['--log-level', 'loud'], '--log-level must be one of fatal, error'],
+    [['--operator-key', 'short'], 'the operator key must have at least 16 characters'],
+    [['--config', join(folder, 'missing.json')], 'missing.json cannot be read'],
+  ])('in a value names it: serve %j', async (flags, expected) => {
+    const { code, said } = await run('serve', ...flags)
+    expect(code).toBe(2)
+    expect(said).toContain(expected)
+    expect(said).not.toContain('    at ')
+  })
+
+  test('in the number of rows of the demo says what it may be', async () => {
+    const { code, said } = await run('demo', '--rows', '5')
+    expect(code).toBe(1)
+    expect(said).toContain('whole number from 1000')
+  })
+})
+
+describe('a mistake in the configuration file is refused at start and named', () => {
+  test.each([
+    ['{"prot": 1}', 'there is no field prot; known are $schema, host, port'],
+    ['{"port": "x"}', 'port must be integer'],
+    ['{"log_level": "loud"}', 'log_level must be one of fatal, error, warn'],
+    ['{"networks": [{"network": "base", "pay_two": "0x1"}]}', 'no field networks[0].pay_two'],
+    ['{"networks": [{"network": "base", "pay_to": "0x1"}]}', 'networks[0].pay_to must match'],
+    ['[]', 'the file must be object'],
+    ['{', 'is not valid JSON'],
+  ])('%s', async (content, expected) => {
+    const { code, said } = await run('serve', '--config', configFile(content))
+    expect(code).toBe(2)
+    expect(said).toContain(expected)
+    expect(said).toContain('config.json')
+  })
+})
+
+test.each(['audit', 'rebuild'])('%s does not make a service where there is none', async (name) => {
+  const { code, said } = await run(name, '--data-dir', join(folder, 'nothing'))
+  expect(code).toBe(2)
+  expect(said).toContain("there is no service's data in this folder")
+})

@@ -1,0 +1,94 @@
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { afterEach, describe, expect, test } from 'vitest'
+import { realWorld as world } from '../base/world.ts'
+import { openRpc, type Rpc, RpcError } from './rpc.ts'
+
+type Answer = (body: string, response: ServerResponse, request: IncomingMessage) => void
+
+const open: { server: Server; rpc: Rpc }[] = []
+
+afterEach(() => {
+  for (const { server, rpc } of open.splice(0)) {
+    rpc.close()
+    server.closeAllConnections()
+    server.close()
+  }
+})
+
+async function nodeThat(answer: Answer): Promise<Rpc> {
+  const server = createServer((request, response) => {
+    let body = ''
+    request.on('data', (chunk) => {
+      body += chunk
+    })
+    request.on('end', () => answer(body, response, request))
+  })
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+  const { port } = server.address() as AddressInfo
+  const url = `http://127.0.0.1:${port}`
+  const rpc = openRpc({ url, world, deadlineMs: 300, responseBytesMax: 10_000 })
+  open.push({ server, rpc })
+  return rpc
+}
+
+const unreachable = { code: 'PAYMENT_NETWORK_UNREACHABLE', status: 503 }
+
+test('calls of one turn travel as one batch and find their answers in any order', async () => {
+  let requests = 0
+  const rpc = await nodeThat((body, response) => {
+    requests++
+    const calls: { id: number; params: unknown[] }[] = JSON.parse(body)
+    const answers = calls.map(({ id, params }) => ({ jsonrpc: '2.0', id, result: params[0] }))
+    response.end(JSON.stringify(answers.reverse()))
+  })
+  const results = await Promise.all([1, 2, 3, 4].map((each) => rpc.call('echo', [each])))
+  expect(results).toEqual([1, 2, 3, 4])
+  expect(requests).toBe(1)
+})
+
+test('an error of the node is told apart from a revert and from a silent node', async () => {
+  const rpc = await nodeThat((_, response) => {
+    const errors = [
+      { code: 3, message: 'execution reverted: no', data: '0x08c379a0' },
+      { code: -32005, message: 'limit exceeded' },
+    ]
+    response.end(JSON.stringify(errors.map((error, id) => ({ id, error }))))
+  })
+  const [revert, other, missing] = await Promise.allSettled([1, 2, 3].map(() => rpc.call('x', [])))
+  expect(revert).toMatchObject({ reason: { reverted: true, data: '0x08c379a0' } })
+  expect(other).toMatchObject({ reason: { reverted: false, code: -32005 } })
+  expect((other as PromiseRejectedResult).reason).toBeInstanceOf(RpcError)
+  expect(missing).toMatchObject({ reason: unreachable })
+})
+
+describe('a node counts as unreachable when it', () => {
+  test.each<[string, Answer]>([
+    ['says nothing until the deadline', () => undefined],
+    ['starts to answer and stops', (_, response) => void response.write('[{')],
+    ['answers without JSON', (_, response) => void response.end('<html>')],
+    ['answers with something else', (_, response) => void response.end('{"error":1}')],
+    ['answers too much', (_, response) => void response.end(JSON.stringify(['x'.repeat(20_000)]))],
+    ['closes the connection', (_, response) => void response.destroy()],
+    [
+      'sends elsewhere',
+      (_, response) => void response.writeHead(307, { location: 'http://127.0.0.1:1/' }).end(),
+    ],
+  ])('%s', async (_name, answer) => {
+    const rpc = await nodeThat(answer)
+    await expect(rpc.call('eth_chainId', [])).rejects.toMatchObject(unreachable)
+  })
+})
+
+test('a kept connection that the node has closed is replaced without an error', async () => {
+  const rpc = await nodeThat((body, response, request) => {
+    const [{ id }] = JSON.parse(body)
+    response.end(JSON.stringify([{ id, result: 'ok' }]), () => {
+      setTimeout(() => request.socket.resetAndDestroy(), 5)
+    })
+  })
+  for (let round = 0; round < 20; round++) {
+    expect(await rpc.call('x', [])).toBe('ok')
+    await world.sleep(round % 8)
+  }
+})

@@ -1,0 +1,8 @@
+// Writes docs/tollbase.config.schema.json from ConfigFile. Run with: tsx --conditions=source scripts/write-config-schema.mjs
+import { writeFileSync } from 'node:fs'
+import { configFileSchema } from '@tollbase/server/config-file'
+
+const target = new URL('../docs/tollbase.config.schema.json', import.meta.url)
+const schema = configFileSchema()
+writeFileSync(target, `${JSON.stringify(schema, null, 2)}\n`)
+console.log(`${Object.keys(schema.properties).length} fields written to docs/tollbase.config.schema.json`)

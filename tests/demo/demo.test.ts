@@ -1,0 +1,57 @@
+import { execFile } from 'node:child_process'
+import { existsSync, mkdtempSync, readdirSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { promisify } from 'node:util'
+import { afterAll, describe, expect, test } from 'vitest'
+
+const run = promisify(execFile)
+const repository = new URL('../..', import.meta.url)
+/** The demo makes its data folder in here. */
+const folder = mkdtempSync(join(tmpdir(), 'tollbase-demo-test-'))
+const options = { cwd: repository, env: { ...process.env, TMPDIR: folder }, timeout: 60_000 }
+
+afterAll(() => rmSync(folder, { recursive: true, force: true }))
+
+function tollbase(...args: string[]) {
+  const node = ['--import', 'tsx', '--conditions=source', 'bin/tollbase.js', ...args]
+  return run(process.execPath, node, options)
+}
+
+describe('tollbase demo', () => {
+  test('plays all its steps within a minute, and everything holds', async () => {
+    const { stdout } = await tollbase('demo', '--rows', '3000', '--keep')
+    expect(stdout).toMatch(/\n11\/11 .*\n[^]*✓ equal: /)
+    expect(stdout).toContain('All 11 steps held')
+    expect(stdout).not.toContain('\x1b')
+    expect(stdout).not.toContain('✗ Step')
+  })
+
+  test('leaves receipts and a proof that `tollbase verify` accepts, and for nothing else', async () => {
+    const [kept = ''] = readdirSync(folder).filter((name) => name.startsWith('tollbase-demo-'))
+    const file = (name: string) => join(folder, kept, name)
+    const receipt = await tollbase(
+      'verify',
+      file('receipt-1.json'),
+      '--reply',
+      file('reply-1.json'),
+    )
+    expect(receipt.stdout).toContain('receipt-1.json: valid')
+    const proof = await tollbase('verify', file('record-proof.json'))
+    expect(proof.stdout).toContain('record-proof.json: valid')
+    const another = tollbase('verify', file('receipt-1.json'), '--reply', file('reply-2.json'))
+    await expect(another).rejects.toMatchObject({
+      code: 1,
+      stdout: expect.stringContaining('✗ reply: the receipt is for another reply'),
+    })
+    rmSync(join(folder, kept), { recursive: true, force: true })
+  })
+
+  test('that is interrupted stops what it started and leaves nothing behind', async () => {
+    const playing = tollbase('demo')
+    playing.child.stdout?.once('data', () => setTimeout(() => playing.child.kill('SIGINT'), 3000))
+    await expect(playing).rejects.toMatchObject({ code: 130 })
+    const left = readdirSync(folder).filter((name) => name.startsWith('tollbase-demo-'))
+    expect(left.filter((name) => existsSync(join(folder, name)))).toEqual([])
+  })
+})

@@ -1,0 +1,155 @@
+import { randomBytes } from 'node:crypto'
+import { type Hex, hashTypedData } from 'viem'
+import { generatePrivateKey, type PrivateKeyAccount, privateKeyToAccount } from 'viem/accounts'
+import { expect } from 'vitest'
+import type { Json, TestReply, TestService } from '../support/service.ts'
+
+/** One request, as its bytes: what a payment is bound to. */
+export type Asked = {
+  readonly method: string
+  readonly path: string
+  readonly raw?: string
+  readonly headers?: Readonly<Record<string, string>>
+}
+
+export type Authorization = {
+  readonly from: string
+  readonly to: string
+  readonly value: string
+  readonly validAfter: string | number
+  readonly validBefore: string | number
+  readonly nonce: string
+}
+
+/** Changes what a payment says; the signature is over what it says then. */
+export type Forged = {
+  readonly authorization?: Partial<Authorization>
+  readonly accepted?: Readonly<Record<string, unknown>>
+  readonly domain?: { readonly chainId?: number; readonly verifyingContract?: Hex }
+}
+
+export type PaymentHeader = Readonly<Record<string, string>>
+
+/** A payer that signs by hand, written from the protocol's description. */
+export type Buyer = {
+  readonly account: PrivateKeyAccount
+  readonly address: string
+  readonly payV2: (required: TestReply, forged?: Forged) => Promise<PaymentHeader>
+  readonly payV1: (required: TestReply, forged?: Forged) => Promise<PaymentHeader>
+  /** Asks, pays version 2, and asks again. */
+  readonly buy: (service: TestService, asked: Asked) => Promise<TestReply>
+}
+
+export function list(body: object): Asked {
+  return { method: 'POST', path: '/list', raw: JSON.stringify(body) }
+}
+
+export function ask(service: TestService, asked: Asked, headers: PaymentHeader = {}) {
+  const { method, path, raw } = asked
+  const all = { ...asked.headers, ...headers }
+  return service.request(method, path, { headers: all, ...(raw !== undefined && { raw }) })
+}
+
+/** The 402 of a request. */
+export async function quote(service: TestService, asked: Asked): Promise<TestReply> {
+  const required = await ask(service, asked)
+  expect(required.status, required.text).toBe(402)
+  return required
+}
+
+/** The first way to pay, as version 2 states it. */
+export function entryOf(required: TestReply): Json {
+  const header = required.headers.get('payment-required') ?? ''
+  return JSON.parse(Buffer.from(header, 'base64').toString()).accepts[0]
+}
+
+/** A payer with test dollars on the service's devnet. */
+export async function fundedBuyer(service: TestService, amount = 100_000_000n): Promise<Buyer> {
+  const buyer = newBuyer()
+  if (amount > 0n) {
+    const body = { address: buyer.address, amount: String(amount) }
+    const { status } = await service.request('POST', '/devnet/faucet', { body })
+    expect(status).toBe(200)
+  }
+  return buyer
+}
+
+export function newBuyer(): Buyer {
+  const account = privateKeyToAccount(generatePrivateKey())
+  const payV2: Buyer['payV2'] = async (required, forged = {}) => {
+    const entry = entryOf(required)
+    const payload = await sign(account, { entry, chainId: entry.extra.chainId, forged })
+    const accepted = { ...entry, ...forged.accepted }
+    return { 'payment-signature': base64({ x402Version: 2, accepted, payload }) }
+  }
+  const payV1: Buyer['payV1'] = async (required, forged = {}) => {
+    const [entry] = required.body.accepts
+    const payload = await sign(account, { entry, chainId: entry.extra.chainId, forged })
+    const { network, scheme } = { ...entry, ...forged.accepted }
+    return { 'x-payment': base64({ x402Version: 1, scheme, network, payload }) }
+  }
+  return {
+    account,
+    address: account.address.toLowerCase(),
+    payV2,
+    payV1,
+    buy: async (service, asked) => ask(service, asked, await payV2(await quote(service, asked))),
+  }
+}
+
+export async function balanceOf(service: TestService, address: string): Promise<bigint> {
+  const { body } = await service.request('GET', `/api/wallets/${address}`)
+  return BigInt(body.available)
+}
+
+const types = {
+  TransferWithAuthorization: [
+    { name: 'from', type: 'address' },
+    { name: 'to', type: 'address' },
+    { name: 'value', type: 'uint256' },
+    { name: 'validAfter', type: 'uint256' },
+    { name: 'validBefore', type: 'uint256' },
+    { name: 'nonce', type: 'bytes32' },
+  ],
+} as const
+
+async function sign(
+  account: PrivateKeyAccount,
+  { entry, chainId, forged }: { entry: Json; chainId: number; forged: Forged },
+) {
+  const now = Math.floor(Date.now() / 1000)
+  const authorization: Authorization = {
+    from: account.address,
+    to: entry.payTo,
+    value: entry.amount ?? entry.maxAmountRequired,
+    validAfter: '0',
+    validBefore: String(now + 300),
+    nonce: `0x${randomBytes(32).toString('hex')}`,
+    ...forged.authorization,
+  }
+  const hash = hashTypedData({
+    domain: {
+      name: entry.extra.name,
+      version: entry.extra.version,
+      chainId,
+      verifyingContract: entry.asset,
+      ...forged.domain,
+    },
+    types,
+    primaryType: 'TransferWithAuthorization',
+    message: {
+      from: authorization.from as Hex,
+      to: authorization.to as Hex,
+      value: BigInt(authorization.value),
+      validAfter: BigInt(authorization.validAfter),
+      validBefore: BigInt(authorization.validBefore),
+      nonce: authorization.nonce as Hex,
+    },
+  })
+  const signature = await account.sign({ hash })
+  return { signature, authorization }
+}
+
+function base64(value: object): string {
+  return Buffer.from(JSON.stringify(value)).toString('base64')
+}

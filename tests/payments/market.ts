@@ -1,0 +1,103 @@
+import { createPublicClient, type Hex, http, parseAbi } from 'viem'
+import { expect } from 'vitest'
+import { sql } from '../../packages/server/src/database/sql.ts'
+import type { Json, TestApp, TestService } from '../support/service.ts'
+
+export type Market = TestApp & {
+  readonly root: string
+  readonly collection: string
+}
+
+/** An application with a collection `cities` at a price, and some records in it. */
+export async function openMarket(
+  service: TestService,
+  options: { price?: object; records?: readonly object[]; policy?: object } = {},
+): Promise<Market> {
+  const app = await service.createApp()
+  const collection = 'cities'
+  const created = await service.request('POST', `/api/apps/${app.appId}/collections`, {
+    headers: app.headers,
+    body: {
+      name: collection,
+      access_policy: {
+        read: 'public',
+        ...(options.price && { price: options.price }),
+        ...options.policy,
+      },
+    },
+  })
+  expect(created.status, created.text).toBe(201)
+  const market = { ...app, collection, root: `${app.appId}::${collection}` }
+  const records = options.records ?? cities
+  if (records.length > 0) await store(service, market, records)
+  return market
+}
+
+export const cities = ['Wien', 'Graz', 'Linz', 'Salzburg', 'Innsbruck'].map((name, at) => ({
+  id: `c${at}`,
+  name,
+  population: 100_000 + at,
+}))
+
+export async function store(service: TestService, market: Market, data: readonly object[]) {
+  const reply = await service.request('POST', '/store?wait=true', {
+    headers: market.headers,
+    body: { root: market.root, data },
+  })
+  expect(reply.status, reply.text).toBe(200)
+  return reply
+}
+
+export async function setPrices(service: TestService, market: Market, rules: readonly object[]) {
+  const reply = await service.request('PUT', `/api/apps/${market.appId}/pricing`, {
+    headers: market.headers,
+    body: { rules: rules.map((rule) => ({ target: { collection: market.collection }, ...rule })) },
+  })
+  expect(reply.status, reply.text).toBe(200)
+}
+
+/** What an account of the application has, in atomic units. */
+export async function earnings(service: TestService, market: TestApp): Promise<bigint> {
+  const { body } = await service.request('GET', `/api/apps/${market.appId}/wallet`, {
+    headers: market.headers,
+  })
+  return BigInt(body.available)
+}
+
+/** Every account of the ledger, straight from its table. */
+export async function accounts(service: TestService): Promise<Map<string, bigint>> {
+  const { chain } = service.running.service.tenancy.system
+  await chain.whenApplied(chain.head().height)
+  const rows = await service.database.query<{ account: string; balance: string }>(
+    sql`SELECT account, balance FROM system.account`,
+  )
+  return new Map(rows.map(({ account, balance }) => [account, BigInt(balance)]))
+}
+
+/** What an address has on the chain itself. */
+export async function onChain(service: TestService, address: string): Promise<bigint> {
+  const { devnet } = service.running
+  if (devnet === undefined) throw new Error('this needs the devnet')
+  const client = createPublicClient({ transport: http(devnet.rpcUrl) })
+  return client.readContract({
+    address: devnet.token as Hex,
+    abi: parseAbi(['function balanceOf(address) view returns (uint256)']),
+    functionName: 'balanceOf',
+    args: [address as Hex],
+  })
+}
+
+/** Nothing was lost or made: all accounts sum to zero, and nobody who pays is in debt. */
+export async function expectBalanced(service: TestService): Promise<void> {
+  const all = await accounts(service)
+  expect([...all.values()].reduce((sum, one) => sum + one, 0n)).toBe(0n)
+  const debtors = [...all].filter(([name, one]) => !name.startsWith('outside:') && one < 0n)
+  expect(debtors).toEqual([])
+}
+
+export async function receiptOf(service: TestService, reply: { headers: Headers }): Promise<Json> {
+  const id = reply.headers.get('x-receipt-id')
+  const { status, body } = await service.request('GET', `/api/receipts/${id}`)
+  expect(status).toBe(200)
+  return body
+}
