@@ -53,6 +53,7 @@ export const domains = {
       'price',
       'root',
       'as-of',
+      'arrivals',
       'data-projection',
     ],
   },

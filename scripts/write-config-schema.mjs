@@ -5,4 +5,6 @@ import { configFileSchema } from '@tollbase/server/config-file'
 const target = new URL('../docs/tollbase.config.schema.json', import.meta.url)
 const schema = configFileSchema()
 writeFileSync(target, `${JSON.stringify(schema, null, 2)}\n`)
-console.log(`${Object.keys(schema.properties).length} fields written to docs/tollbase.config.schema.json`)
+console.log(
+  `${Object.keys(schema.properties).length} fields written to docs/tollbase.config.schema.json`,
+)

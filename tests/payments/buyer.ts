@@ -4,6 +4,9 @@ import { generatePrivateKey, type PrivateKeyAccount, privateKeyToAccount } from 
 import { expect } from 'vitest'
 import type { Json, TestReply, TestService } from '../support/service.ts'
 
+/** A service as its clients see it. */
+export type Api = Pick<TestService, 'request'>
+
 /** One request, as its bytes: what a payment is bound to. */
 export type Asked = {
   readonly method: string
@@ -37,21 +40,21 @@ export type Buyer = {
   readonly payV2: (required: TestReply, forged?: Forged) => Promise<PaymentHeader>
   readonly payV1: (required: TestReply, forged?: Forged) => Promise<PaymentHeader>
   /** Asks, pays version 2, and asks again. */
-  readonly buy: (service: TestService, asked: Asked) => Promise<TestReply>
+  readonly buy: (service: Api, asked: Asked) => Promise<TestReply>
 }
 
 export function list(body: object): Asked {
   return { method: 'POST', path: '/list', raw: JSON.stringify(body) }
 }
 
-export function ask(service: TestService, asked: Asked, headers: PaymentHeader = {}) {
+export function ask(service: Api, asked: Asked, headers: PaymentHeader = {}) {
   const { method, path, raw } = asked
   const all = { ...asked.headers, ...headers }
   return service.request(method, path, { headers: all, ...(raw !== undefined && { raw }) })
 }
 
 /** The 402 of a request. */
-export async function quote(service: TestService, asked: Asked): Promise<TestReply> {
+export async function quote(service: Api, asked: Asked): Promise<TestReply> {
   const required = await ask(service, asked)
   expect(required.status, required.text).toBe(402)
   return required
@@ -64,7 +67,7 @@ export function entryOf(required: TestReply): Json {
 }
 
 /** A payer with test dollars on the service's devnet. */
-export async function fundedBuyer(service: TestService, amount = 100_000_000n): Promise<Buyer> {
+export async function fundedBuyer(service: Api, amount = 100_000_000n): Promise<Buyer> {
   const buyer = newBuyer()
   if (amount > 0n) {
     const body = { address: buyer.address, amount: String(amount) }
@@ -97,7 +100,7 @@ export function newBuyer(): Buyer {
   }
 }
 
-export async function balanceOf(service: TestService, address: string): Promise<bigint> {
+export async function balanceOf(service: Api, address: string): Promise<bigint> {
   const { body } = await service.request('GET', `/api/wallets/${address}`)
   return BigInt(body.available)
 }

@@ -2,6 +2,7 @@ import { createPublicClient, type Hex, http, parseAbi } from 'viem'
 import { expect } from 'vitest'
 import { sql } from '../../packages/server/src/database/sql.ts'
 import type { Json, TestApp, TestService } from '../support/service.ts'
+import type { Api } from './buyer.ts'
 
 export type Market = TestApp & {
   readonly root: string
@@ -10,7 +11,7 @@ export type Market = TestApp & {
 
 /** An application with a collection `cities` at a price, and some records in it. */
 export async function openMarket(
-  service: TestService,
+  service: Pick<TestService, 'request' | 'createApp'>,
   options: { price?: object; records?: readonly object[]; policy?: object } = {},
 ): Promise<Market> {
   const app = await service.createApp()
@@ -39,7 +40,7 @@ export const cities = ['Wien', 'Graz', 'Linz', 'Salzburg', 'Innsbruck'].map((nam
   population: 100_000 + at,
 }))
 
-export async function store(service: TestService, market: Market, data: readonly object[]) {
+export async function store(service: Api, market: Market, data: readonly object[]) {
   const reply = await service.request('POST', '/store?wait=true', {
     headers: market.headers,
     body: { root: market.root, data },
@@ -48,7 +49,7 @@ export async function store(service: TestService, market: Market, data: readonly
   return reply
 }
 
-export async function setPrices(service: TestService, market: Market, rules: readonly object[]) {
+export async function setPrices(service: Api, market: Market, rules: readonly object[]) {
   const reply = await service.request('PUT', `/api/apps/${market.appId}/pricing`, {
     headers: market.headers,
     body: { rules: rules.map((rule) => ({ target: { collection: market.collection }, ...rule })) },
@@ -57,7 +58,7 @@ export async function setPrices(service: TestService, market: Market, rules: rea
 }
 
 /** What an account of the application has, in atomic units. */
-export async function earnings(service: TestService, market: TestApp): Promise<bigint> {
+export async function earnings(service: Api, market: TestApp): Promise<bigint> {
   const { body } = await service.request('GET', `/api/apps/${market.appId}/wallet`, {
     headers: market.headers,
   })
@@ -95,7 +96,7 @@ export async function expectBalanced(service: TestService): Promise<void> {
   expect(debtors).toEqual([])
 }
 
-export async function receiptOf(service: TestService, reply: { headers: Headers }): Promise<Json> {
+export async function receiptOf(service: Api, reply: { headers: Headers }): Promise<Json> {
   const id = reply.headers.get('x-receipt-id')
   const { status, body } = await service.request('GET', `/api/receipts/${id}`)
   expect(status).toBe(200)

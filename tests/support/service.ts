@@ -58,6 +58,8 @@ export type TestService = {
   readonly request: (method: string, path: string, options?: RequestOptions) => Promise<TestReply>
   /** Stops the service, keeping folder and database, and starts another one on them. */
   readonly restart: () => Promise<void>
+  /** Stops the service, does the work on what it left (tables, data folder), and starts another one. */
+  readonly whileStopped: <T>(work: (config: Config) => Promise<T>) => Promise<T>
   readonly close: () => Promise<void>
 }
 
@@ -90,6 +92,14 @@ export async function startTestService(options: TestOptions = {}): Promise<TestS
   const operator = { authorization: `Bearer ${running.operatorKey.key}` }
   const request = (method: string, path: string, with_: RequestOptions = {}) =>
     send(running.url, { method, path, ...with_ })
+  const whileStopped = async <T>(work: (config: Config) => Promise<T>): Promise<T> => {
+    await running.close()
+    try {
+      return await work(config)
+    } finally {
+      running = await startService({ config, world })
+    }
+  }
   return {
     get url() {
       return running.url
@@ -118,10 +128,8 @@ export async function startTestService(options: TestOptions = {}): Promise<TestS
       }
     },
     request,
-    restart: async () => {
-      await running.close()
-      running = await startService({ config, world })
-    },
+    restart: () => whileStopped(async () => undefined),
+    whileStopped,
     close: async () => {
       await running.close()
       await clean()

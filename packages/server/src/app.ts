@@ -71,10 +71,11 @@ async function start(
   const { config, world } = options
   const log = options.log ?? pino({ level: 'silent' })
   const operator = operatorKey(config.dataDir, config.operatorKey, world)
-  const [database, devnet] = await Promise.all([
-    openStorage(options, log, closers),
-    config.devnet ? startDevnet({ dataDir: config.dataDir, world, log }) : undefined,
-  ])
+  // Storage first: its lock keeps a second service on the folder away from the first one's devnet.
+  const database = await openStorage(options, log, closers)
+  const devnet = config.devnet
+    ? await startDevnet({ dataDir: config.dataDir, world, log })
+    : undefined
   if (devnet !== undefined) closers.push(() => devnet.stop())
   const keyUse = new KeyUse(database, world)
   await keyUse.load()

@@ -5,6 +5,7 @@ import { StepFailure } from './screen.ts'
 type Operations = typeof tollbase
 export type Api = {
   readonly url: string
+  readonly stop: AbortSignal
   /** Calls an operation of the contract; throws a StepFailure that tells the service's refusal. */
   readonly call: <K extends keyof Operations>(
     operation: K,
@@ -20,7 +21,7 @@ export type Api = {
 }
 
 /** The service's interface over HTTP, as the contract describes it. */
-export function openApi(url: string): Api {
+export function openApi(url: string, stop: AbortSignal): Api {
   const text: Api['text'] = async (operation, input, key) => {
     const route: Route = tollbase[operation]
     const { params = {}, query = {}, body }: Parts = input ?? {}
@@ -32,6 +33,7 @@ export function openApi(url: string): Api {
     )
     const reply = await fetch(`${url}${path}${search.size > 0 ? `?${search}` : ''}`, {
       method: route.method,
+      signal: stop,
       headers: {
         'content-type': 'application/json',
         ...(key !== undefined && { 'x-app-key': key }),
@@ -45,6 +47,7 @@ export function openApi(url: string): Api {
   }
   return {
     url,
+    stop,
     text,
     call: async (operation, input, key) => JSON.parse(await text(operation, input, key)),
   }

@@ -55,7 +55,7 @@ export async function balanceBooks(
 export async function auditAll(market: Market): Promise<void> {
   const { screen } = market
   screen.step('The service stops, and everything is recomputed from its log')
-  await market.running.close()
+  await market.close()
   const startedAt = Date.now()
   const bar = progressLine()
   const report = await audit(market.config, bar.update).finally(bar.end)

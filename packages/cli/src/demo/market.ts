@@ -12,6 +12,8 @@ export type Market = {
   readonly api: Api
   readonly config: Config
   readonly running: RunningService
+  /** Stops the service; again, it does nothing. */
+  readonly close: () => Promise<void>
   /** The key that signs receipts and the service's own checkpoints. */
   readonly vkey: string
   /** Where payments go on the chain. */
@@ -22,11 +24,15 @@ export type Market = {
   readonly inLedger: (account: string) => Promise<bigint>
 }
 
+type Folder = {
+  readonly path: string
+  readonly isKept: boolean
+  /** After it, no request is begun or awaited. */
+  readonly stop: AbortSignal
+}
+
 /** Step 1: the whole service, with a data folder of its own. */
-export async function openMarket(
-  screen: Screen,
-  folder: { path: string; isKept: boolean },
-): Promise<Market> {
+export async function openMarket(screen: Screen, folder: Folder): Promise<Market> {
   screen.step('Start the service')
   const startedAt = Date.now()
   const config = configOf(folder.path)
@@ -43,13 +49,13 @@ async function describe(start: {
   screen: Screen
   config: Config
   running: RunningService
-  folder: { path: string; isKept: boolean }
+  folder: Folder
   startedAt: number
 }): Promise<Market> {
   const { screen, config, running, folder } = start
   const { service, devnet } = running
   const took = seconds(start.startedAt)
-  const api = openApi(running.url)
+  const api = openApi(running.url, folder.stop)
   const [version] = await service.database.query<{ server_version: string }>(
     sql`SHOW server_version`,
   )
@@ -66,11 +72,16 @@ async function describe(start: {
   ])
   screen.note('The buyer notes the signing key: every receipt must be signed with it.')
   const { system } = service.tenancy
+  let closing: Promise<void> | undefined
   return {
     screen,
     api,
     config,
     running,
+    close: () => {
+      closing ??= running.close()
+      return closing
+    },
     vkey: published.receipt_public_key,
     treasury: devnet?.network.payTo ?? '',
     onChain: balanceReader(devnet?.rpcUrl ?? '', devnet?.token ?? ''),

@@ -1,3 +1,4 @@
+import type { Network } from '@x402/core/types'
 import { ExactEvmScheme } from '@x402/evm/exact/client'
 import { ExactEvmSchemeV1 } from '@x402/evm/exact/v1/client'
 import { wrapFetchWithPaymentFromConfig } from '@x402/fetch'
@@ -19,7 +20,7 @@ export type Version = 1 | 2
 /** Sends a JSON request by the public x402 client, which pays by itself when it is asked to. */
 export async function payAndFetch(
   url: string,
-  request: { body: object; account: PrivateKeyAccount; version: Version },
+  request: { body: object; account: PrivateKeyAccount; version: Version; stop: AbortSignal },
 ): Promise<Exchange> {
   const seen: Seen = { payment: undefined, asked: 0n }
   const text = JSON.stringify(request.body)
@@ -28,7 +29,7 @@ export async function payAndFetch(
     schemes: [schemeOf(request.account, request.version)],
   })
   const headers = { 'content-type': 'application/json' }
-  const reply = await pay(url, { method: 'POST', headers, body: text })
+  const reply = await pay(url, { method: 'POST', headers, body: text, signal: request.stop })
   return {
     body: new TextEncoder().encode(text),
     payment: seen.payment,
@@ -43,7 +44,7 @@ type Seen = { payment: Exchange['payment']; asked: bigint }
 function schemeOf(account: PrivateKeyAccount, version: Version) {
   if (version === 2) return { network: 'eip155:*' as const, client: new ExactEvmScheme(account) }
   // Version 1 calls networks by bare names, which the type does not foresee.
-  const network = 'base-sepolia' as `${string}:${string}`
+  const network = 'base-sepolia' as Network
   return { network, client: new ExactEvmSchemeV1(account), x402Version: 1 }
 }
 

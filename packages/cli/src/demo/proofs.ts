@@ -57,8 +57,9 @@ export async function proveRecord(market: Market, shop: Shop, bought: Bought): P
   const { body } = decodeEntry(fromBase64(proof.entry))
   screen.check(
     JSON.stringify(record) === JSON.stringify(JSON.parse(body)),
-    `the entry is the record that was bought: ${body}`,
+    'the entry is the record that was bought, to the last digit',
   )
+  screen.note(`  ${body}`)
   const altered = text.replace(/("leaf_index":)(\d+)/, (_, name: string, at: string) => {
     return `${name}${Number(at) + 1}`
   })

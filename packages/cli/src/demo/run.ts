@@ -24,14 +24,14 @@ export async function runDemo(options: DemoOptions): Promise<number> {
   const screen = openScreen(steps)
   const folder = mkdtempSync(join(tmpdir(), 'tollbase-demo-'))
   const startedAt = Date.now()
-  const interruption = interrupted()
-  const open: Open = {}
+  const stop = new AbortController()
   screen.title(
     'Tollbase demo: data is stored, priced, sold over HTTP 402, proven and accounted for',
   )
-  const play = playAll(screen, { ...options, folder, open })
+  const play = playAll(screen, { ...options, folder, stop: stop.signal })
   try {
-    const code = await Promise.race([play.then(() => 0), interruption])
+    const code = await Promise.race([play, interrupted()])
+    if (code !== 0) screen.note('interrupted; ending what was started')
     if (code === 0) screen.title(`\nAll ${steps} steps held, in ${seconds(startedAt)}.`)
     if (code === 0 && options.keep) tellWhatIsKept(screen, folder)
     return code
@@ -39,26 +39,36 @@ export async function runDemo(options: DemoOptions): Promise<number> {
     screen.failed(reasonOf(error))
     return 1
   } finally {
-    // After an interruption the play runs on until it finds the service closed.
-    const market = await open.market?.catch(() => undefined)
-    await market?.running.close().catch(() => undefined)
+    // Those who ask end before the one who answers, so that nobody waits for the other.
+    stop.abort()
     await play.catch(() => undefined)
     if (options.keep) screen.say(`data folder: ${folder}`)
     else rmSync(folder, { recursive: true, force: true })
   }
 }
 
-/** What is there to be closed, from the moment that it is being started. */
-type Open = { market?: Promise<Market> }
-
+/** All steps; the service is closed when it returns, and when it throws. */
 async function playAll(
   screen: Screen,
-  play: DemoOptions & { folder: string; open: Open },
-): Promise<void> {
-  const { folder, open } = play
-  open.market = openMarket(screen, { path: folder, isKept: play.keep })
-  const market = await open.market
-  const shop = await stockShop(market, play.rows)
+  play: DemoOptions & { folder: string; stop: AbortSignal },
+): Promise<0> {
+  const { folder, stop } = play
+  const market = await openMarket(screen, { path: folder, isKept: play.keep, stop })
+  try {
+    const { purchases, proof } = await playMarket(market, play.rows)
+    await auditAll(market)
+    if (play.keep) {
+      for (const [name, content] of documentsOf(purchases, proof))
+        writeFileSync(join(folder, name), content)
+    }
+    return 0
+  } finally {
+    await market.close()
+  }
+}
+
+async function playMarket(market: Market, rows: number | undefined) {
+  const shop = await stockShop(market, rows)
   await priceShop(market, shop)
   await previewShop(market)
   const buyer = await meetPaywall(market)
@@ -69,18 +79,14 @@ async function playAll(
   verifyReceipts(market, purchases)
   const proof = await proveRecord(market, shop, first)
   await balanceBooks(market, { buyer, shop }, purchases)
-  await auditAll(market)
-  if (play.keep) {
-    for (const [name, content] of documentsOf(purchases, proof))
-      writeFileSync(join(folder, name), content)
-  }
+  return { purchases, proof }
 }
 
 function tellWhatIsKept(screen: Screen, folder: string): void {
   screen.say('Try next:')
-  screen.say(`  tollbase verify ${folder}/receipt-1.json --reply ${folder}/reply-1.json`)
-  screen.say(`  tollbase verify ${folder}/record-proof.json`)
-  screen.say(`  tollbase dev --data-dir ${folder}`)
+  screen.say(`  npx tollbase verify ${folder}/receipt-1.json --reply ${folder}/reply-1.json`)
+  screen.say(`  npx tollbase verify ${folder}/record-proof.json`)
+  screen.say(`  npx tollbase dev --data-dir ${folder}`)
 }
 
 function reasonOf(error: unknown): string {

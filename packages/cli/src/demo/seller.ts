@@ -84,9 +84,7 @@ export async function priceShop(market: Market, shop: Shop): Promise<void> {
     ['collection', 'per access', 'per row', 'per KB'],
     Object.entries(tariffs).map(([name, { perAccess, perRow, perKb }]) => [
       name,
-      dollars(perAccess),
-      dollars(perRow),
-      dollars(perKb),
+      ...[perAccess, perRow, perKb].map((amount) => (amount === 0n ? '' : dollars(amount))),
     ]),
   )
   screen.say(

@@ -42,12 +42,14 @@ export type Database = Queryable & {
   ) => Promise<T>
   /** Major version of the server, 15 or newer. */
   readonly major: number
-  /** Calls back with every SQL text sent, until the returned function is called. */
-  readonly observe: (listener: (text: string) => void) => () => void
+  /** Calls back with every SQL text sent, and what stands for its connection, until the returned function is called. */
+  readonly observe: (listener: Observer) => () => void
   readonly stats: () => { readonly total: number; readonly idle: number; readonly waiting: number }
   /** Lets running statements end (for a bounded time), then closes every connection. */
   readonly close: () => Promise<void>
 }
+
+export type Observer = (text: string, connection: object) => void
 
 /** `host` is the folder of the server's socket, or a host name. */
 export type DatabaseConnection =
@@ -114,7 +116,7 @@ class Sessions {
   readonly #world: World
   readonly #clients = new Set<PoolClient>()
   readonly #plans = new WeakMap<PoolClient, Set<string>>()
-  readonly #listeners = new Set<(text: string) => void>()
+  readonly #listeners = new Set<Observer>()
   #closing: Promise<void> | undefined
 
   constructor(options: DatabaseOptions, statementTimeoutMs: number) {
@@ -144,11 +146,11 @@ class Sessions {
     }
   }
 
-  announce(text: string): void {
-    for (const listener of this.#listeners) listener(text)
+  announce(text: string, connection: object): void {
+    for (const listener of this.#listeners) listener(text, connection)
   }
 
-  observe(listener: (text: string) => void): () => void {
+  observe(listener: Observer): () => void {
     this.#listeners.add(listener)
     return () => this.#listeners.delete(listener)
   }
@@ -241,7 +243,7 @@ class Session {
     const { text, values } = statement
     const name = givenName ?? this.#sessions.names.nameOf(text)
     if (name !== undefined) this.#plans.add(name)
-    this.#sessions.announce(text)
+    this.#sessions.announce(text, this.#client)
     const config: QueryConfig<unknown[]> & { queryMode: 'extended'; query_timeout?: number } = {
       text,
       values: [...values],

@@ -47,6 +47,14 @@ export function createServer(options: HttpOptions): FastifyInstance {
     reply.header('x-request-id', request.id)
     reply.header('x-content-type-options', 'nosniff')
   })
+  let closing = false
+  fastify.addHook('preClose', async () => {
+    closing = true
+  })
+  fastify.addHook('onSend', async (_request, reply) => {
+    // A connection that is kept alive now would keep the server from ending until it times out.
+    if (closing) reply.header('connection', 'close')
+  })
   fastify.addHook('onResponse', async (request, reply) => options.onFinish(request, reply))
   fastify.setErrorHandler((error, request, reply) =>
     answerError(error, { request, reply, log: options.log }),

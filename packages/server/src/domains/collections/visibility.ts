@@ -47,6 +47,36 @@ export function refuseOperator(call: Call, collection: CollectionState): void {
   }
 }
 
+/** The fields that a request uses, and for what. */
+export type UsedFields = {
+  readonly filter: readonly string[]
+  readonly sort: readonly string[]
+  readonly select: readonly string[] | 'all'
+}
+
+/** Others may use a field only for what its owner offers: a filter on a hidden field would tell its value. */
+export function refuseUnoffered(
+  collection: CollectionState,
+  used: UsedFields,
+  history: boolean,
+): void {
+  const { offered } = collection.policy
+  if (history)
+    throw new Fault('FORBIDDEN', {
+      message: 'History is for keys of the application that may Read',
+    })
+  refuse('filter', used.filter, offered.filter)
+  refuse('sort', used.sort, offered.sort)
+  if (offered.select === undefined) return
+  if (used.select === 'all') {
+    throw new Fault('FIELD_NOT_OFFERED', {
+      message: `Name the fields to select; offered are ${offered.select.join(', ')}`,
+      details: { offered: offered.select },
+    })
+  }
+  refuse('select', used.select, offered.select)
+}
+
 function keyNeeded(tenant: Tenant): Fault {
   return new Fault('UNAUTHORIZED', {
     message: `A key of ${tenant.application.app_id} is needed (X-App-Key)`,
@@ -58,5 +88,21 @@ function noSuchCollection(tenant: Tenant, name: string): Fault {
   return new Fault('COLLECTION_NOT_FOUND', {
     message: `There is no collection ${name} in ${tenant.application.app_id}`,
     details: { app: tenant.application.app_id, collection: name },
+  })
+}
+
+function refuse(
+  use: string,
+  names: readonly string[],
+  offered: readonly string[] | undefined,
+): void {
+  if (offered === undefined) return
+  const hidden = names.find(
+    (name) => !offered.some((one) => name === one || name.startsWith(`${one}.`)),
+  )
+  if (hidden === undefined) return
+  throw new Fault('FIELD_NOT_OFFERED', {
+    message: `${hidden} is not offered to ${use} by; offered are ${offered.join(', ') || 'none'}`,
+    details: { field: hidden, use, offered },
   })
 }

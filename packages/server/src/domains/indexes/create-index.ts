@@ -1,4 +1,6 @@
 import { limits } from '@tollbase/contract/limits'
+import { Name } from '@tollbase/contract/schemas'
+import { Compile } from 'typebox/compile'
 import { present } from '../../base/assert.ts'
 import { Fault, invalid } from '../../base/fault.ts'
 import { isRecord } from '../../base/is-record.ts'
@@ -12,11 +14,12 @@ import type { CollectionState, IndexDefinition } from '../tenancy/definitions.ts
 import type { Tenant } from '../tenancy/tenancy.ts'
 import { type IndexWish, readIndexWish } from './index-wish.ts'
 
+const collectionName = Compile(Name)
+
 export const createIndex: Operation<'createIndex'> = async ({ service }, { params, body }) => {
   const sent: Readonly<Record<string, unknown>> = { ...body }
   const name = sent.collection ?? sent.collection_name
-  if (typeof name !== 'string' || !/^[A-Za-z0-9_-]{1,63}$/.test(name))
-    throw invalid('/collection', 'must be the name of a collection')
+  if (typeof name !== 'string') throw invalid('/collection', 'must be the name of a collection')
   return createIndexOn(service, { app: params.app, collection: name, wish: readIndexWish(sent) })
 }
 
@@ -30,11 +33,16 @@ export async function createIndexOn(
   return tenant.definitions.run(async () => {
     const collection =
       findCollection(tenant.data.catalog, request.collection) ??
-      (await createInGate(service, tenant, { name: request.collection }))
+      (await createInGate(service, tenant, { name: newName(request.collection) }))
     const same = collection.indexes.find((one) => one.fields.join() === wish.fields.join())
     if (same === undefined && collection.indexes.length >= limits.indexesPerCollectionMax) {
       throw new Fault('CONFLICT', {
         message: `A collection has at most ${limits.indexesPerCollectionMax} indexes`,
+      })
+    }
+    if (collection.indexes.some((one) => one !== same && one.name === wish.name)) {
+      throw new Fault('CONFLICT', {
+        message: `An index ${wish.name} on other fields already exists in ${collection.name}`,
       })
     }
     const index = indexOf(service, { tenant, collection, wish, same })
@@ -54,6 +62,12 @@ export async function createIndexOn(
       ...(wish.warning !== undefined && { _warning: wish.warning }),
     }
   })
+}
+
+/** The name for a collection that is made on the way. */
+function newName(name: string): string {
+  if (!collectionName.Check(name)) throw invalid('/collection', 'must be the name of a collection')
+  return name
 }
 
 function indexOf(

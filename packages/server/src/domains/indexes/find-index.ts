@@ -19,9 +19,9 @@ export function findIndex(
 }
 
 function derivedNames(collection: CollectionState, index: IndexDefinition): string[] {
-  const field = index.fields.join('_')
-  const dotted = index.fields.join('.')
-  return [field, dotted].flatMap((one) => [
+  const fields = index.fields.join('_')
+  const spellings = new Set([fields, index.fields.join('.'), fields.replaceAll('.', '_')])
+  return [...spellings].flatMap((one) => [
     `${collection.name}_${one}_index`,
     `${collection.name}_${one}_idx`,
   ])

@@ -5,7 +5,7 @@ import { HttpReply } from '../../http/reply.ts'
 import { compileList, type ListRow } from '../../query/compile-list.ts'
 import { type ListQuery, parseList, usedFields } from '../../query/list-query.ts'
 import type { Call } from '../call.ts'
-import { readableCollection } from '../collections/visibility.ts'
+import { readableCollection, refuseUnoffered } from '../collections/visibility.ts'
 import type { Operation } from '../operation.ts'
 import type { Catalog } from '../tenancy/catalog.ts'
 import type { CollectionState } from '../tenancy/definitions.ts'
@@ -13,7 +13,6 @@ import type { Price } from '../tenancy/policy.ts'
 import { costOf, isFree, readPriceOf } from '../tenancy/price.ts'
 import { parseRoot } from '../tenancy/root.ts'
 import type { Tenant } from '../tenancy/tenancy.ts'
-import { refuseUnoffered } from './offered.ts'
 
 /** What a read by the KB buys at most when the request does not say. */
 const maxKbDefault = 64

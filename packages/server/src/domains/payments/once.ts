@@ -1,11 +1,6 @@
-import { Fault } from '../../base/fault.ts'
-
-/** Upkeep of a payment that nobody asked for: whoever comes with the payment meanwhile waits for it to end. */
-export const upkeep = 'upkeep'
-
 /**
  * Work on one payment at a time in this process: whoever comes with the same payment for the same purpose
- * shares the outcome; for another purpose it is refused.
+ * shares the outcome; whoever comes for another purpose waits, and finds what the first one left.
  */
 export class Once {
   readonly #busy = new Map<string, { purpose: string; outcome: Promise<unknown> }>()
@@ -20,7 +15,6 @@ export class Once {
       if (busy === undefined) break
       // The purpose names the kind of work and its request, so what is awaited is a T.
       if (busy.purpose === purpose) return busy.outcome as Promise<T>
-      if (busy.purpose !== upkeep) throw new Fault('PAYMENT_ALREADY_USED')
       await busy.outcome.catch(() => undefined)
     }
     const outcome = work()

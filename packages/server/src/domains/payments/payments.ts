@@ -16,7 +16,7 @@ import {
 } from './claim-store.ts'
 import { Delivering, type Settled } from './delivering.ts'
 import type { Delivery, Offer } from './offer.ts'
-import { Once, upkeep } from './once.ts'
+import { Once } from './once.ts'
 import { freeReply, paidReply, type Sold } from './paid-reply.ts'
 import type { Paid, PaymentPorts, Purchase, Way } from './purchase.ts'
 import { askForPayment, capNow, requirementOf, termsOfClaim, termsOfPayment } from './quoting.ts'
@@ -97,7 +97,7 @@ export class Payments {
    */
   async reconcile({ id, identity }: Claim): Promise<void> {
     if (this.#once.has(identity)) return
-    await this.#once.run(identity, upkeep, async () => {
+    await this.#once.run(identity, 'reconcile', async () => {
       // Its request may have finished since it was listed.
       const claim = await findClaim(this.ports.database, { id })
       if (claim === undefined || claim.state === 'settled' || claim.state === 'delivered') return

@@ -1,7 +1,7 @@
 import { Fault } from '../../base/fault.ts'
 import { HttpReply } from '../../http/reply.ts'
 import type { Service } from '../call.ts'
-import { collectionOf, readableCollection } from '../collections/visibility.ts'
+import { collectionOf, readableCollection, refuseUnoffered } from '../collections/visibility.ts'
 import type { Operation } from '../operation.ts'
 import { asOfReply } from '../tenancy/as-of.ts'
 import { costOf, isFree, readPriceOf } from '../tenancy/price.ts'
@@ -15,6 +15,8 @@ export const getRecord: Operation<'getRecord'> = async (call, { params }) => {
   const { service } = call
   const tenant = await service.tenancy.tenant(params.app)
   const { collection, free } = readableCollection(call, tenant, params.collection)
+  const used = { filter: [collection.primary_column], sort: [], select: 'all' } as const
+  if (!free) refuseUnoffered(collection, used, false)
   const place = { collection: collection.id, key: params.key }
   if (free || isFree(readPriceOf(tenant.data.catalog, collection))) {
     const found = await read(service, tenant, place)

@@ -1,7 +1,11 @@
 import { Fault } from '../../base/fault.ts'
+import type { Service } from '../call.ts'
 import type { Operation } from '../operation.ts'
 import { openTicket } from '../records/tickets.ts'
+import type { Tenant } from '../tenancy/tenancy.ts'
 import { storeTask } from './store-task.ts'
+
+const patienceMs = 300
 
 export const getTask: Operation<'getTask'> = async ({ service }, { params }) => {
   const unknown = new Fault('TASK_NOT_FOUND', { message: `There is no task ${params.id}` })
@@ -12,7 +16,15 @@ export const getTask: Operation<'getTask'> = async ({ service }, { params }) => 
   const block = await tenant.chain.readBlock(ticket.height)
   if (block === undefined || !isGroup(block.groupStarts, block.entries.length, ticket))
     throw unknown
+  await shortly(service, tenant, ticket.height)
   return storeTask(tenant, { id: params.id, block, sequence: ticket.sequence, count: ticket.count })
+}
+
+/** The tables follow the log within milliseconds; the public clients ask again only after two seconds. */
+async function shortly({ world }: Service, { chain }: Tenant, height: number): Promise<void> {
+  if (chain.watermark().height >= height) return
+  const projected = chain.whenApplied(height).catch(() => undefined)
+  await Promise.race([projected, world.sleep(patienceMs)])
 }
 
 function isGroup(

@@ -1,0 +1,29 @@
+import { expect, test } from 'vitest'
+import { dollars, openScreen, StepFailure, tableLines } from './screen.ts'
+
+test.each([
+  [0n, '$0.000000'],
+  [1n, '$0.000001'],
+  [100_000_000n, '$100.000000'],
+  [-2_050n, '-$0.002050'],
+])('an amount is shown to its last atomic unit: %s', (atomic, shown) => {
+  expect(dollars(atomic)).toBe(shown)
+})
+
+test('a table stands in columns: numbers and money to the right, text to the left, cut where too long', () => {
+  const rows = [
+    ['Ōtsu', 298_164, '$0.10', ''],
+    ['x'.repeat(40), 35, '$12.00', 'last'],
+  ]
+  expect(tableLines(['name', 'people', 'price', 'note'], rows)).toEqual([
+    `${'name'.padEnd(30)}   people   price  note`,
+    `${'Ōtsu'.padEnd(30)}  298,164   $0.10`,
+    `${'x'.repeat(29)}…       35  $12.00  last`,
+  ])
+})
+
+test('what does not hold ends the demo and says what it was', () => {
+  const screen = openScreen(1)
+  expect(() => screen.check(false, 'two is three')).toThrow(StepFailure)
+  expect(() => screen.check(false, 'two is three')).toThrow('this did not hold: two is three')
+})

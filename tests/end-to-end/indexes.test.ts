@@ -1,0 +1,267 @@
+import { expect, test } from 'vitest'
+import { idsOf, newData } from '../support/data.ts'
+import { perEngine } from '../support/per-engine.ts'
+
+perEngine('indexes', (service) => {
+  test.each([
+    [
+      'the SDK`s createCollection',
+      { name: 'c_f_idx', field_name: 'f', index_type: 'string', store_values: true },
+    ],
+    ['the SDK`s low level', { field: 'f', type: 'number' }],
+    [
+      'the database manager',
+      {
+        name: 'n',
+        field_name: 'f',
+        index_type: 'btree',
+        fields: ['f'],
+        options: { unique: true, background: true },
+      },
+    ],
+    [
+      'scripts in capitals',
+      {
+        name: 'n',
+        field_name: 'f',
+        index_type: 'Hash',
+        unique: false,
+        sparse: true,
+        description: 'd',
+        sort_enabled: true,
+      },
+    ],
+    [
+      'the static class',
+      {
+        app_id: 'x',
+        collection_name: 'c',
+        field_name: 'f',
+        index_config: { index_type: 'Secondary', store_values: true, compression: 'None' },
+      },
+    ],
+    [
+      'PHP, with null prices',
+      { name: 'n', field_name: 'f', index_type: 'date', read_price_config: null },
+    ],
+  ])(
+    'the dialect of %s is understood, and the answer is in the words of all',
+    async (_who, body) => {
+      const app = await newData(service())
+      const { status, body: index } = await app.call('POST', '/indexes', {
+        collection: 'c',
+        ...body,
+      })
+      expect(status).toBe(200)
+      expect(index).toMatchObject({
+        collection: 'c',
+        field: 'f',
+        field_name: 'f',
+        fields: ['f'],
+        status: 'active',
+        updated: false,
+      })
+      expect(index.type).toBe(index.index_type)
+      const listed = (await app.call('GET', '/collections/c/indexes')).body.indexes
+      expect(listed).toMatchObject([{ id: index.id, name: index.name, field_name: 'f' }])
+      expect((await app.call('GET', '/indexes')).body).toEqual(listed)
+      expect((await app.call('GET', `/collections/c/indexes/${index.name}`)).body).toEqual(
+        listed[0],
+      )
+    },
+  )
+
+  test('an index on a collection`s own path', async () => {
+    const app = await newData(service())
+    const made = await app.call('POST', '/collections/c/indexes', {
+      field_name: 'email',
+      index_config: { index_type: 'Primary' },
+    })
+    expect(made.body).toMatchObject({ collection: 'c', unique_constraint: true })
+  })
+
+  test('the same field again is the same index, changed: updated is true', async () => {
+    const app = await newData(service())
+    const body = { collection: 'c', field_name: 'f', index_type: 'string' }
+    const first = await app.call('POST', '/indexes', body)
+    const same = await app.call('POST', '/indexes', body)
+    expect(same.body).toEqual({ ...first.body, updated: true })
+    const unique = await app.call('POST', '/indexes', { ...body, unique_constraint: true })
+    expect(unique.body).toMatchObject({ id: first.body.id, unique_constraint: true, updated: true })
+    await app.store('c', [{ id: '1', f: 'x' }])
+    await app.store('c', [{ id: '2', f: 'x' }])
+    expect(idsOf(await app.list('c'))).toEqual(['2'])
+    expect((await app.call('GET', '/indexes')).body).toHaveLength(1)
+  })
+
+  test('twenty wishes for one index at once make one', async () => {
+    const app = await newData(service())
+    const body = { collection: 'c', field_name: 'f', index_type: 'string' }
+    const replies = await Promise.all(
+      Array.from({ length: 20 }, () => app.call('POST', '/indexes', body)),
+    )
+    expect(new Set(replies.map((reply) => reply.body.id)).size).toBe(1)
+    expect(replies.filter((reply) => reply.body.updated === false)).toHaveLength(1)
+  })
+
+  test.each([['c_f_idx'], ['c_f_index']])(
+    'it is deleted by %s, whatever it was named',
+    async (id) => {
+      const app = await newData(service())
+      await app.call('POST', '/indexes', { collection: 'c', field_name: 'f', name: 'my-name' })
+      expect((await app.call('DELETE', `/indexes/${id}`)).body.success).toBe(true)
+      expect((await app.call('DELETE', `/indexes/${id}`)).body.code).toBe('INDEX_NOT_FOUND')
+      expect((await app.call('GET', '/indexes')).body).toEqual([])
+    },
+  )
+
+  test.each(['c_a.b_index', 'c_a_b_index', 'c_a.b_idx'])(
+    'an index on a dotted field is deleted by %s',
+    async (id) => {
+      const app = await newData(service())
+      await app.call('POST', '/indexes', { collection: 'c', field_name: 'a.b' })
+      await app.store('c', [
+        { id: '1', a: { b: 7 } },
+        { id: '2', a: { b: 8 } },
+      ])
+      expect(idsOf(await app.list('c', { find: { a: { b: 7 } } }))).toEqual(['1'])
+      expect((await app.call('DELETE', `/indexes/${id}`)).status).toBe(200)
+      expect(idsOf(await app.list('c', { find: { a: { b: 7 } } }))).toEqual(['1'])
+    },
+  )
+
+  test('it is deleted by its id, and by name on its collection; others` are not touched', async () => {
+    const app = await newData(service())
+    const one = await app.call('POST', '/indexes', { collection: 'c', field_name: 'f' })
+    await app.call('POST', '/indexes', { collection: 'd', field_name: 'f' })
+    expect((await app.call('DELETE', `/collections/d/indexes/${one.body.name}`)).status).toBe(404)
+    expect((await app.call('DELETE', `/indexes/${one.body.id}`)).status).toBe(200)
+    expect((await app.call('DELETE', '/collections/d/indexes/d_f_idx')).status).toBe(200)
+  })
+
+  test('a composite index keeps the order of its fields', async () => {
+    const app = await newData(service())
+    const { body } = await app.call('POST', '/indexes', {
+      collection: 'c',
+      fields: ['a', 'b'],
+      index_type: 'composite',
+    })
+    expect(body.fields).toEqual(['a', 'b'])
+    const other = await app.call('POST', '/indexes', {
+      collection: 'c',
+      fields: ['b', 'a'],
+      index_type: 'composite',
+    })
+    expect(other.body.updated).toBe(false)
+  })
+
+  test('a full-text wish is met by a plain index, and says so; a price index is not built', async () => {
+    const app = await newData(service())
+    const text = await app.call('POST', '/indexes', {
+      collection: 'c',
+      field_name: 'f',
+      index_type: 'FullText',
+    })
+    expect(text.body._warning).toEqual(expect.any(String))
+    expect(
+      await app.call('POST', '/indexes', { collection: 'c', field_name: 'p', index_type: 'Price' }),
+    ).toMatchObject({ status: 501, body: { code: 'NOT_IMPLEMENTED' } })
+  })
+
+  test.each([
+    ['no field', {}],
+    ['an odd type', { field_name: 'f', index_type: 'quantum' }],
+    ['a type that is no text', { field_name: 'f', index_type: 7 }],
+    ['a field that is no text', { field_name: 7 }],
+    ['an empty field', { field_name: '' }],
+    ['too many fields', { fields: ['a', 'b', 'c', 'd', 'e'] }],
+    ['a field name that is too long', { field_name: 'x'.repeat(1000) }],
+    [
+      'a price of a wrong form',
+      { field_name: 'f', read_price_config: { price_per_access: '1.5' } },
+    ],
+    ['no collection', { collection: undefined, field_name: 'f' }],
+    ['an odd collection', { collection: 'a b', field_name: 'f' }],
+  ])('%s is refused, and makes nothing', async (_what, body) => {
+    const app = await newData(service())
+    const reply = await app.call('POST', '/indexes', { collection: 'c', ...body })
+    expect(reply.status, reply.text).toBe(400)
+    expect((await app.call('GET', '/collections')).body).toEqual([])
+  })
+
+  test('an odd collection in the address is refused, and makes nothing', async () => {
+    const app = await newData(service())
+    const reply = await app.call('POST', '/collections/a%20b/indexes', { field_name: 'f' })
+    expect(reply.status, reply.text).toBe(400)
+    expect((await app.call('GET', '/collections')).body).toEqual([])
+  })
+
+  test('two indexes of one collection cannot have one name', async () => {
+    const app = await newData(service())
+    await app.call('POST', '/indexes', { collection: 'c', field_name: 'f', name: 'same' })
+    const again = await app.call('POST', '/indexes', {
+      collection: 'c',
+      field_name: 'g',
+      name: 'same',
+    })
+    expect(again).toMatchObject({ status: 409, body: { code: 'CONFLICT' } })
+  })
+
+  test('a collection has so many indexes and not more', async () => {
+    const app = await newData(service())
+    for (let at = 0; at < 32; at++)
+      expect(
+        (await app.call('POST', '/indexes', { collection: 'c', field_name: `f${at}` })).status,
+      ).toBe(200)
+    expect(
+      (await app.call('POST', '/indexes', { collection: 'c', field_name: 'more' })).status,
+    ).toBe(409)
+  })
+
+  test('an index on records that are there already, of every kind of value, does not stop the application', async () => {
+    const app = await newData(service())
+    const values = [
+      null,
+      true,
+      1,
+      1.5,
+      -1e300,
+      '',
+      'x'.repeat(5000),
+      '🦀'.repeat(2000),
+      [1],
+      { a: 1 },
+    ]
+    await app.store('c', [...values.map((f, at) => ({ id: `${at}`, f })), { id: 'none' }])
+    await app.storeText('c', `{"id":"digits","f":${'9'.repeat(300)}.${'9'.repeat(90)}}`)
+    for (const index_type of ['btree', 'hash'])
+      expect(
+        (await app.call('POST', '/indexes', { collection: 'c', field_name: 'f', index_type }))
+          .status,
+      ).toBe(200)
+    await app.store('c', [{ id: 'after', f: 'y'.repeat(100_000) }])
+    expect((await app.list('c')).body.total).toBe(values.length + 3)
+    expect(idsOf(await app.list('c', { find: { f: 'x'.repeat(5000) } }))).toEqual(['6'])
+  })
+
+  test('a price that comes with an index makes reads cost, for others', async () => {
+    const app = await newData(service())
+    await app.call('POST', '/indexes', {
+      collection: 'c',
+      field_name: 'f',
+      index_type: 'string',
+      read_price_config: {
+        pricing_model: 'per_access',
+        price_per_access_tia: 0.001,
+        price_per_kb_tia: null,
+      },
+    })
+    await app.store('c', [{ id: 'a' }])
+    const described = await app.call('GET', '/collections/c')
+    expect(described.body.access_policy.price).toEqual({ per_access: '1000' })
+    expect((await app.list('c')).status).toBe(200)
+    const sold = await app.listOpenly('c')
+    expect(sold.status, 'sold, or not sellable here; never free').not.toBe(200)
+    expect(sold.body).not.toHaveProperty('records')
+  })
+})

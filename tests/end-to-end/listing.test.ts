@@ -1,0 +1,309 @@
+import { limits } from '@tollbase/contract/limits'
+import { expect, test } from 'vitest'
+import { type Data, idsOf, newData } from '../support/data.ts'
+import { perEngine } from '../support/per-engine.ts'
+import type { TestService } from '../support/service.ts'
+
+perEngine('listing', (service) => {
+  test('no query gives every record, whole and in the order of storing', async () => {
+    const app = await cities(service())
+    const { body } = await app.list('cities')
+    expect(body.records).toEqual(people)
+    expect(body).toMatchObject({ total: people.length, page: 1 })
+  })
+
+  test.each([
+    [{ name: { is: 'Graz' } }, ['b']],
+    [{ name: 'Graz' }, ['b']],
+    [{ name: { isNot: 'Graz' } }, ['a', 'c', 'd']],
+    [{ name: { in: ['Graz', 'Linz'] } }, ['b', 'c']],
+    [{ name: { notIn: ['Graz', 'Linz'] } }, ['a', 'd']],
+    [{ mayor: { isNull: true } }, ['b', 'c', 'd']],
+    [{ mayor: { isNull: false } }, ['a']],
+    [{ mayor: { exists: true } }, ['a', 'b']],
+    [{ name: { startsWith: 'L' } }, ['c']],
+    [{ name: { endsWith: 'burg' } }, ['d']],
+    [{ name: { includes: 'al' } }, ['d']],
+    [{ name: { startsWithCaseInsensitive: 'wI' } }, ['a']],
+    [{ name: { endsWithCaseInsensitive: 'BURG' } }, ['d']],
+    [{ name: { includesCaseInsensitive: 'RA' } }, ['b']],
+    [{ name: { regExpMatches: '^[GL]' } }, ['b', 'c']],
+    [{ people: { greaterThan: 290 } }, ['a', 'b']],
+    [{ people: { greaterThanOrEqual: 291.5 } }, ['a', 'b']],
+    [{ people: { lessThan: 200 } }, ['d']],
+    [{ people: { lessThanOrEqual: 206 } }, ['c', 'd']],
+    [{ people: { betweenOp: { from: 155, to: 206 } } }, ['c', 'd']],
+    [{ tags: { includes: 'capital' } }, ['a']],
+    [{ at: { country: { is: 'AT' } } }, ['a', 'b', 'c']],
+    [{ 'at.country': { is: 'DE' } }, ['d']],
+    [{ ip: { CIDR: '10.0.0.0/8' } }, ['a']],
+    [{ ip: { isLocalIp: true } }, ['a']],
+    [{ ip: { isExternalIp: true } }, ['b']],
+    [{ name: { b64: Buffer.from('Linz').toString('base64') } }, ['c']],
+    [{ and: [{ people: { gt: 100 } }, { people: { lt: 200 } }] }, ['d']],
+    [{ or: [{ name: 'Graz' }, { name: 'Linz' }] }, ['b', 'c']],
+    [{ not: [{ name: 'Graz' }] }, ['a', 'c', 'd']],
+    [{ name: 'Graz', people: { gt: 1000 } }, []],
+    [{}, ['a', 'b', 'c', 'd']],
+  ])('find %j', async (find, expected) => {
+    const app = await shared(service())
+    expect(idsOf(await app.list('cities', { find }))).toEqual(expected)
+  })
+
+  test.each([
+    [{ people: { eq: 206 } }, ['c']],
+    [{ people: { ne: 206 } }, ['a', 'b', 'd']],
+    [{ people: { gt: 206 } }, ['a', 'b']],
+    [{ people: { gte: 206 } }, ['a', 'b', 'c']],
+    [{ people: { lt: 206 } }, ['d']],
+    [{ people: { lte: 206 } }, ['c', 'd']],
+    [{ people: { between: [155, 206] } }, ['c', 'd']],
+    [{ name: { contains: 'in' } }, ['c']],
+    [{ mayor: { isNotNull: true } }, ['a']],
+  ])('find %j, in the second vocabulary', async (find, expected) => {
+    const app = await shared(service())
+    expect(idsOf(await app.list('cities', { find }))).toEqual(expected)
+  })
+
+  test.each([
+    [{ name: { country: 'x' } }, '/find/name/country'],
+    [{ name: { in: 'x' } }, '/find/name/in'],
+    [{ and: 7 }, '/find/and'],
+    [{ people: { betweenOp: { from: 1 } } }, '/find/people/betweenOp'],
+    [{ name: { regExpMatches: '(' } }, '/find/name/regExpMatches'],
+    [{ name: { regExpMatches: '(a+)+$' } }, '/find/name/regExpMatches'],
+    [7, '/find'],
+  ])('find %j is refused, naming the place', async (find, field) => {
+    const app = await shared(service())
+    const { status, body } = await app.list('cities', { find })
+    expect(status, JSON.stringify(body)).toBe(400)
+    expect(body.details.field).toBe(field)
+  })
+
+  test.each(['inCountry', 'inDataset'])(
+    '%s, which needs a data set, says that it has none',
+    async (operator) => {
+      const app = await shared(service())
+      expect(await app.list('cities', { find: { ip: { [operator]: 'AT' } } })).toMatchObject({
+        status: 501,
+        body: { code: 'NOT_IMPLEMENTED' },
+      })
+    },
+  )
+
+  test.each([
+    [{ name: true }, { name: 'Wien' }],
+    [{ at: { country: true } }, { at: { country: 'AT' } }],
+    [
+      { 'at.country': true, id: true },
+      { id: 'a', at: { country: 'AT' } },
+    ],
+    [{ absent: true }, {}],
+    [
+      { tags: false, at: false, ip: false, mayor: false, people: false },
+      { id: 'a', name: 'Wien' },
+    ],
+  ])('select %j', async (select, expected) => {
+    const app = await shared(service())
+    const { body } = await app.list('cities', { select, limit: 1 })
+    expect(body.records).toEqual([expected])
+  })
+
+  test('the empty selections of the clients mean everything', async () => {
+    const app = await shared(service())
+    for (const select of [{}, [], null])
+      expect((await app.list('cities', { select, limit: 1 })).body.records).toEqual([people[0]])
+    expect((await app.list('cities', { select: { a: 1 } })).status).toBe(400)
+  })
+
+  test.each([
+    [{ sortBy: 'people' }, ['d', 'c', 'b', 'a']],
+    [{ sortBy: 'people', sortDirection: 'descending' }, ['a', 'b', 'c', 'd']],
+    [{ sortBy: 'name', sortDirection: 'DESC' }, ['a', 'd', 'c', 'b']],
+    [{ orderBy: 'name', sortDirection: 'ascending' }, ['b', 'c', 'd', 'a']],
+    [{ sortBy: 'name', limit: 2 }, ['b', 'c']],
+    [{ sortBy: 'name', limit: 2, offset: 2 }, ['d', 'a']],
+    [{ limit: 1, offset: 3 }, ['d']],
+    [{ limit: 0 }, []],
+    [{ offset: 4 }, []],
+    [
+      { limit: null, offset: null, sortBy: null, sortDirection: null, find: null },
+      ['a', 'b', 'c', 'd'],
+    ],
+  ])('%j', async (query, expected) => {
+    const app = await shared(service())
+    const reply = await app.list('cities', query)
+    expect(idsOf(reply)).toEqual(expected)
+    expect(reply.body.total, 'the total counts all matches').toBe(4)
+  })
+
+  test.each([
+    [{ limit: -1 }],
+    [{ limit: 1.5 }],
+    [{ limit: '1' }],
+    [{ limit: limits.rowsMax + 1 }],
+    [{ offset: limits.offsetMax + 1 }],
+    [{ sortBy: 7 }],
+    [{ sortDirection: 'up', sortBy: 'a' }],
+    [{ include_history: 'yes' }],
+  ])('%j is refused', async (query) => {
+    const app = await shared(service())
+    expect((await app.list('cities', query)).status).toBe(400)
+  })
+
+  test('a page tells its number, its limit and what it was read at', async () => {
+    const app = await newData(service())
+    const stored = await app.store('notes', [{ id: 'a' }, { id: 'b' }, { id: 'c' }])
+    const { body } = await app.list('notes', { limit: 2, offset: 2 })
+    const last = stored.body.results[2]
+    expect(body).toMatchObject({
+      page: 2,
+      limit: 2,
+      total: 3,
+      as_of: { block_height: last.block_height, sequence: last.sequence },
+    })
+  })
+
+  test('an empty answer is an answer', async () => {
+    const app = await newData(service())
+    await app.create({ name: 'empty' })
+    expect((await app.listOpenly('empty')).body).toMatchObject({ records: [], total: 0, page: 1 })
+  })
+
+  test('pages never show a record twice or lose one, whatever the order', async () => {
+    const app = await newData(service())
+    const data = Array.from({ length: 57 }, (_, at) => ({ id: `r${at}`, group: at % 3 }))
+    await app.store('notes', data)
+    for (const sortBy of [undefined, 'group', 'absent']) {
+      const seen: string[] = []
+      for (let offset = 0; offset < data.length; offset += 10)
+        seen.push(
+          ...idsOf(await app.list('notes', { limit: 10, offset, ...(sortBy && { sortBy }) })),
+        )
+      expect(new Set(seen).size).toBe(data.length)
+    }
+  })
+
+  test('history is for the application`s own readers', async () => {
+    const app = await newData(service())
+    await app.store('notes', [{ id: 'a', v: 1 }])
+    await app.store('notes', [{ id: 'a', v: 2 }])
+    const own = await app.list('notes', { include_history: true })
+    expect(own.body.records).toEqual([
+      { id: 'a', v: 1 },
+      { id: 'a', v: 2 },
+    ])
+    const open = await app.listOpenly('notes', { include_history: true })
+    expect(open).toMatchObject({ status: 403, body: { code: 'FORBIDDEN' } })
+  })
+
+  test('others may use a field only for what its owner offers; the owner uses all', async () => {
+    const app = await newData(service())
+    const offered = { select: ['id', 'name', 'at'], filter: ['name', 'at.country'], sort: ['name'] }
+    await app.create({ name: 'cities', access_policy: { offered } })
+    await app.store('cities', people)
+    const select = { id: true }
+    const allowed = { find: { name: { gt: 'L' }, 'at.country': 'AT' }, sortBy: 'name', select }
+    expect((await app.listOpenly('cities', allowed)).status).toBe(200)
+    expect((await app.listOpenly('cities', { select: { 'at.country': true } })).status).toBe(200)
+    const refused: [object, string][] = [
+      [{}, 'select'],
+      [{ select: { people: true } }, 'select'],
+      [{ select: { people: false } }, 'select'],
+      [{ select, find: { people: 1 } }, 'filter'],
+      [{ select, find: { or: [{ name: 'x' }, { not: [{ people: { gt: 1 } }] }] } }, 'filter'],
+      [{ select, find: { at: { is: 1 } } }, 'filter'],
+      [{ select, sortBy: 'people' }, 'sort'],
+    ]
+    for (const [query, use] of refused) {
+      const { status, body } = await app.listOpenly('cities', query)
+      expect(status, JSON.stringify(query)).toBe(403)
+      expect(body.code).toBe('FIELD_NOT_OFFERED')
+      expect(body.error.toLowerCase()).toContain(use)
+      expect((await app.list('cities', query)).status).toBe(200)
+    }
+  })
+
+  test('a record by its key is held to the offered fields too', async () => {
+    const app = await newData(service())
+    const offered = { select: ['id', 'name'] }
+    await app.create({ name: 'cities', access_policy: { offered } })
+    await app.store('cities', people)
+    const path = `/api/apps/${app.appId}/collections/cities/records/a`
+    expect(await service().request('GET', path)).toMatchObject({
+      status: 403,
+      body: { code: 'FIELD_NOT_OFFERED' },
+    })
+    expect((await app.record('cities', 'a')).status).toBe(200)
+    const preview = await service().request(
+      'GET',
+      `/api/apps/${app.appId}/collections/cities/preview`,
+    )
+    expect(preview.text).not.toContain('mayor')
+  })
+
+  test('an answer past the size cap is refused with what to do, and a limit helps', async () => {
+    const app = await newData(service())
+    const pad = 'x'.repeat(Math.floor(limits.recordBytesMax * 0.99))
+    const records = Math.ceil(limits.resultBytesMax / limits.recordBytesMax) + 2
+    for (let at = 0; at < records; at += 4)
+      await app.queue(
+        'large',
+        Array.from({ length: 4 }, (_, more) => ({ id: `${at + more}`, pad })),
+      )
+    await expect
+      .poll(async () => (await app.list('large', { limit: 0 })).body.total)
+      .toBeGreaterThanOrEqual(records)
+    expect(await app.list('large')).toMatchObject({
+      status: 413,
+      body: { code: 'RESULT_TOO_LARGE', error: expect.stringContaining('limit') },
+    })
+    expect((await app.list('large', { limit: 2 })).body.records).toHaveLength(2)
+  })
+
+  test('the answer does not depend on whether there is an index', async () => {
+    const app = await cities(service())
+    const queries = [
+      { find: { name: { startsWith: 'L' } } },
+      { find: { people: { gt: 200 } }, sortBy: 'people' },
+      { find: { 'at.country': 'AT' }, sortBy: 'name', sortDirection: 'desc' },
+      { sortBy: 'mayor' },
+    ]
+    const ask = async () =>
+      Promise.all(queries.map(async (query) => idsOf(await app.list('cities', query))))
+    const before = await ask()
+    for (const field of ['name', 'people', 'at.country', 'mayor'])
+      await app.call('POST', '/indexes', { collection: 'cities', field_name: field })
+    expect(await ask()).toEqual(before)
+  })
+})
+
+const people = [
+  {
+    id: 'a',
+    name: 'Wien',
+    people: 1982,
+    at: { country: 'AT', river: 'Donau' },
+    tags: ['capital', 'old'],
+    mayor: 'L',
+    ip: '10.1.2.3',
+  },
+  { id: 'b', name: 'Graz', people: 291.5, at: { country: 'AT' }, mayor: null, ip: '8.8.8.8' },
+  { id: 'c', name: 'Linz', people: 206, at: { country: 'AT' } },
+  { id: 'd', name: 'Salzburg', people: 155, at: { country: 'DE' }, tags: [] },
+]
+
+async function cities(service: TestService): Promise<Data> {
+  const app = await newData(service)
+  await app.store('cities', people)
+  return app
+}
+
+const made = new Map<TestService, Promise<Data>>()
+
+/** One application for the tests that only read. */
+function shared(service: TestService): Promise<Data> {
+  const found = made.get(service) ?? cities(service)
+  made.set(service, found)
+  return found
+}

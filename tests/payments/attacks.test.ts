@@ -1,0 +1,471 @@
+import { expect, test } from 'vitest'
+import { withService } from '../support/per-engine.ts'
+import type { TestReply, TestService } from '../support/service.ts'
+import {
+  type Asked,
+  ask,
+  balanceOf,
+  type Forged,
+  fundedBuyer,
+  list,
+  type PaymentHeader,
+  quote,
+} from './buyer.ts'
+import {
+  earnings,
+  expectBalanced,
+  type Market,
+  onChain,
+  openMarket,
+  receiptOf,
+  setPrices,
+  store,
+} from './market.ts'
+
+const minute = 60_000
+const price = { per_row: '100' }
+const other = `0x${'11'.repeat(20)}` as const
+
+withService(
+  (service) => {
+    /** A market, a buyer with money, a request, and a good payment for it in version 2. */
+    async function scene(policy: { price?: object; records?: readonly object[] } = { price }) {
+      const market = await openMarket(service(), policy)
+      const buyer = await fundedBuyer(service())
+      const asked = list({ root: market.root, limit: 3 })
+      const header = await buyer.payV2(await quote(service(), asked))
+      return { market, buyer, asked, header }
+    }
+
+    test('the same payment for the same request is charged once and answered with the same bytes', async () => {
+      const { market, buyer, asked, header } = await scene()
+      const first = await ask(service(), asked, header)
+      expect(first.status, first.text).toBe(200)
+      await store(service(), market, [{ id: 'c0', name: 'changed since' }])
+      const again = await ask(service(), asked, header)
+      expect(again.status).toBe(200)
+      expect(again.text).toBe(first.text)
+      expect(again.headers.get('x-receipt-id')).toBe(first.headers.get('x-receipt-id'))
+      expect(await onChain(service(), buyer.address)).toBe(99_999_700n)
+      expect(await earnings(service(), market)).toBe(240n)
+    })
+
+    test('one payment used a hundred times at once buys one answer, for all who ask the same', async () => {
+      const { market, buyer, asked, header } = await scene()
+      const replies = await Promise.all(
+        Array.from({ length: 100 }, () => ask(service(), asked, header)),
+      )
+      expect(replies.map(({ status }) => status)).toEqual(replies.map(() => 200))
+      expect(new Set(replies.map(({ text }) => text)).size).toBe(1)
+      expect(await onChain(service(), buyer.address)).toBe(99_999_700n)
+      expect(await earnings(service(), market)).toBe(240n)
+      await expectBalanced(service())
+    })
+
+    test('of a hundred different requests with one payment at once, one is served', async () => {
+      const { market, asked, header, buyer } = await scene()
+      const replies = await Promise.all(
+        Array.from({ length: 100 }, (_, at) =>
+          ask(
+            service(),
+            at === 50 ? asked : list({ root: market.root, limit: 3, offset: at }),
+            header,
+          ),
+        ),
+      )
+      const statuses = replies.map(({ status }) => status)
+      expect(statuses[50]).toBe(200)
+      expect(statuses.filter((status) => status === 200)).toHaveLength(1)
+      expect(await onChain(service(), buyer.address)).toBe(99_999_700n)
+    })
+
+    test('a payment without a quote that fits many requests at once still buys one', async () => {
+      const { market, buyer } = await scene()
+      const requests = Array.from({ length: 50 }, (_, at) =>
+        list({ root: market.root, limit: 3, offset: at % 3, nonce: at }),
+      )
+      const header = await buyer.payV1(
+        await quote(service(), list({ root: market.root, limit: 3 })),
+      )
+      const replies = await Promise.all(requests.map((one) => ask(service(), one, header)))
+      expect(replies.filter(({ status }) => status === 200)).toHaveLength(1)
+      for (const { status, body } of replies.filter((one) => one.status !== 200)) {
+        expect(status).toBe(409)
+        expect(body.code).toBe('PAYMENT_ALREADY_USED')
+      }
+      expect(await onChain(service(), buyer.address)).toBe(99_999_700n)
+      expect(await earnings(service(), market)).toBe(240n)
+    })
+
+    test.each<[string, (market: Market, second: Market) => Asked]>([
+      ['another limit', (market) => list({ root: market.root, limit: 2 })],
+      ['another filter', ({ root }) => list({ root, limit: 3, find: { name: 'Graz' } })],
+      ['another application', (_, second) => list({ root: second.root, limit: 3 })],
+      [
+        'another verb and endpoint',
+        ({ appId, collection }) => ({
+          method: 'GET',
+          path: `/api/apps/${appId}/collections/${collection}/records/c0`,
+        }),
+      ],
+      ['another query string', ({ root }) => ({ ...list({ root, limit: 3 }), path: '/list?x=1' })],
+      [
+        'one more space',
+        ({ root }) => ({ ...list({ root }), raw: `{"root":"${root}", "limit":3}` }),
+      ],
+    ])('a payment re-aimed at %s is refused and not consumed', async (_, aim) => {
+      const { market, buyer, asked, header } = await scene()
+      const second = await openMarket(service(), { price })
+      const refused = await ask(service(), aim(market, second), header)
+      expect(refused.status, refused.text).toBe(402)
+      expect(refused.body.error).toMatch(/quote/)
+      expect(await onChain(service(), buyer.address)).toBe(100_000_000n)
+      const meant = await ask(service(), asked, header)
+      expect(meant.status, meant.text).toBe(200)
+      const reused = await ask(service(), aim(market, second), header)
+      expect(reused.status).toBe(409)
+      expect(reused.body.code).toBe('PAYMENT_ALREADY_USED')
+      expect(await onChain(service(), buyer.address)).toBe(99_999_700n)
+    })
+
+    test.each<[string, Forged, RegExp]>([
+      ['too low', { authorization: { value: '299' } }, /authorization\.value must be 300/],
+      ['too high', { authorization: { value: '301' } }, /authorization\.value must be 300/],
+      ['said too low', { accepted: { amount: '299' } }, /accepted\.amount must be 300/],
+      ['in another asset', { accepted: { asset: other } }, /accepted\.asset must be 0x/],
+      ['to another payee', { authorization: { to: other } }, /authorization\.to must be 0x/],
+      ['said to another payee', { accepted: { payTo: other } }, /accepted\.payTo must be 0x/],
+      ['on another network', { accepted: { network: 'eip155:8453' } }, /network.*not accepted/],
+      ['signed for another chain', { domain: { chainId: 8453 } }, /invalid_signature.*signature/],
+      ['signed for another token', { domain: { verifyingContract: other } }, /invalid_signature/],
+      ['expired', { authorization: { validBefore: '1700000000' } }, /expired.*validBefore/],
+      ['not valid yet', { authorization: { validAfter: '4000000000' } }, /not_yet.*validAfter/],
+      ['by somebody else', { authorization: { from: other } }, /invalid_signature/],
+    ])(
+      'a payment %s is refused, naming what is wrong, and nothing moves',
+      async (_, forged, says) => {
+        const { buyer, asked } = await scene()
+        const required = await quote(service(), asked)
+        const reply = await ask(service(), asked, await buyer.payV2(required, forged))
+        expect(reply.status, reply.text).toBe(402)
+        expect(reply.body.error).toMatch(says)
+        expect(reply.body.records).toBeUndefined()
+        expect(await onChain(service(), buyer.address)).toBe(100_000_000n)
+      },
+    )
+
+    test('a buyer without money gets neither data nor a debt', async () => {
+      const { asked } = await scene()
+      const poor = await fundedBuyer(service(), 0n)
+      const reply = await poor.buy(service(), asked)
+      expect(reply.status).toBe(402)
+      expect(reply.body.error).toMatch(/insufficient_balance/)
+      expect(await balanceOf(service(), poor.address)).toBe(0n)
+    })
+
+    test('an expired quote buys nothing, and the payment stays unused', async () => {
+      const { buyer, asked } = await scene()
+      const required = await quote(service(), asked)
+      const validBefore = String(Math.floor(Date.now() / 1000) + 100_000)
+      const header = await buyer.payV2(required, { authorization: { validBefore } })
+      service().world.advance(5 * minute + 2_000)
+      try {
+        const reply = await ask(service(), asked, header)
+        expect(reply.status).toBe(402)
+        expect(reply.body.error).toMatch(/quote.*expired/)
+        expect(await onChain(service(), buyer.address)).toBe(100_000_000n)
+      } finally {
+        service().world.advance(-(5 * minute + 2_000))
+      }
+    })
+
+    test.each([
+      { change: 'rises', to: '100000' },
+      { change: 'falls', to: '1' },
+    ])('when the price $change after the quote, the quote holds for its life', async ({ to }) => {
+      for (const version of ['payV2', 'payV1'] as const) {
+        const { market, buyer, asked } = await scene()
+        const required = await quote(service(), asked)
+        const header = await buyer[version](required)
+        await setPrices(service(), market, [{ operation: 'read', model: 'per_row', amount: to }])
+        const reply = await ask(service(), asked, header)
+        expect(reply.status, reply.text).toBe(200)
+        expect(await receiptOf(service(), reply)).toMatchObject({ amount: '300', change: '0' })
+      }
+    })
+
+    test('five minutes after a change of price the old amount buys nothing', async () => {
+      const { market, buyer, asked } = await scene()
+      const validBefore = String(Math.floor(Date.now() / 1000) + 100_000)
+      const forged = { authorization: { validBefore } }
+      const header = await buyer.payV1(await quote(service(), asked), forged)
+      const dearer = { operation: 'read', model: 'per_row', amount: '200' }
+      await setPrices(service(), market, [dearer])
+      service().world.advance(5 * minute + 2_000)
+      try {
+        const reply = await ask(service(), asked, header)
+        expect(reply.status).toBe(402)
+        expect(reply.body.error).toMatch(/value\) must be 600/)
+      } finally {
+        service().world.advance(-(5 * minute + 2_000))
+      }
+    })
+
+    test('an amount that nobody was asked for buys nothing, though earlier prices would add up to it', async () => {
+      const { market, buyer } = await scene({ price: { per_access: '1', per_row: '10' } })
+      await setPrices(service(), market, [
+        { operation: 'read', model: 'per_row', amount: '0' },
+        { operation: 'read', model: 'per_access', amount: '500' },
+      ])
+      // Without a limit nothing could be bought by the row; 1 was never a price of it.
+      const asked = list({ root: market.root })
+      const required = await quote(service(), asked)
+      const header = await buyer.payV1(required, { authorization: { value: '1' } })
+      const reply = await ask(service(), asked, header)
+      expect(reply.status).toBe(402)
+      expect(reply.body.error).toMatch(/must be 500/)
+    })
+
+    test('a quote outlives a restart that forgets the prices behind it, and is never exceeded', async () => {
+      const { market, buyer, asked, header } = await scene({ price: { per_row: '2' } })
+      await setPrices(service(), market, [{ operation: 'read', model: 'per_row', amount: '900' }])
+      await service().restart()
+      const reply = await ask(service(), asked, header)
+      expect(reply.status, reply.text).toBe(200)
+      expect(await receiptOf(service(), reply)).toMatchObject({ amount: '6', deposited: '6' })
+      expect(await balanceOf(service(), buyer.address)).toBe(0n)
+    })
+
+    test('a request that is wrong, unknown or forbidden is never asked to pay', async () => {
+      const { market, header } = await scene()
+      const wrong = list({ root: market.root, limit: -3 })
+      expect((await ask(service(), wrong, header)).status).toBe(400)
+      expect((await ask(service(), wrong)).status).toBe(400)
+      const nowhere = list({ root: `${market.appId}::nowhere`, limit: 3 })
+      expect((await ask(service(), nowhere, header)).status).toBe(404)
+      const key = { ...list({ root: market.root, limit: 3 }), headers: { 'x-app-key': 'app_x' } }
+      expect((await ask(service(), key, header)).status).toBe(401)
+    })
+
+    test('a collection deleted after the quote costs nothing', async () => {
+      const { market, buyer, asked, header } = await scene()
+      const path = `/api/apps/${market.appId}/collections/${market.collection}`
+      await service().request('DELETE', path, { headers: market.headers })
+      expect((await ask(service(), asked, header)).status).toBe(404)
+      expect(await onChain(service(), buyer.address)).toBe(100_000_000n)
+    })
+
+    test('a delivery that fails after the payment is not charged, and its money is the payer’s balance', async () => {
+      const market = await openMarket(service(), {
+        price: { per_access: '5', per_kb: '10' },
+        records: [{ id: 'x', text: 'y'.repeat(3000) }],
+      })
+      const buyer = await fundedBuyer(service())
+      const asked = list({ root: market.root, max_kb: 1 })
+      const header = await buyer.payV2(await quote(service(), asked))
+      const failed = await ask(service(), asked, header)
+      expect(failed.status).toBe(413)
+      expect(failed.body.details).toMatchObject({ charged: '0' })
+      expect(await balanceOf(service(), buyer.address)).toBe(15n)
+      const state = await service().request(
+        'GET',
+        `/api/payments/${failed.body.details.payment_id}`,
+      )
+      expect(state.body.state).toBe('settled')
+      // What was in the way is gone: the same payment still buys the answer.
+      await store(service(), market, [{ id: 'x', text: 'short' }])
+      const later = await ask(service(), asked, header)
+      expect(later.status, later.text).toBe(200)
+      expect(await balanceOf(service(), buyer.address)).toBeLessThan(15n)
+      await expectBalanced(service())
+    })
+
+    test('a client that hangs up while paying gets the same answer when it comes back', async () => {
+      const { market, buyer, asked, header } = await scene()
+      const gone = new AbortController()
+      const lost = fetch(`${service().url}${asked.path}`, {
+        method: 'POST',
+        headers: { 'content-type': 'application/json', ...header },
+        body: asked.raw ?? '',
+        signal: gone.signal,
+      }).catch(() => undefined)
+      setTimeout(() => gone.abort(), 15)
+      await lost
+      const reply = await ask(service(), asked, header)
+      expect(reply.status, reply.text).toBe(200)
+      expect((await ask(service(), asked, header)).text).toBe(reply.text)
+      expect(await onChain(service(), buyer.address)).toBe(99_999_700n)
+      expect(await earnings(service(), market)).toBe(240n)
+    })
+
+    test('who reads a settled payment off the chain cannot ask for the answer it bought', async () => {
+      const { asked, header, buyer } = await scene()
+      expect((await ask(service(), asked, header)).status).toBe(200)
+      const stolen = JSON.parse(Buffer.from(header['payment-signature'] ?? '', 'base64').toString())
+      // All but the quote is public; a quote of the thief's own is another one.
+      const own = await quote(service(), asked)
+      const entry = JSON.parse(
+        Buffer.from(own.headers.get('payment-required') ?? '', 'base64').toString(),
+      ).accepts[0]
+      const replay = { ...stolen, accepted: entry }
+      const forged = {
+        'payment-signature': Buffer.from(JSON.stringify(replay)).toString('base64'),
+      }
+      const reply = await ask(service(), asked, forged)
+      expect(reply.status).toBe(409)
+      expect(reply.body.records).toBeUndefined()
+      expect(buyer.address).toBeDefined()
+    })
+
+    test.each([
+      ['nothing', '0'],
+      ['less than its gas', '999'],
+    ])('a deposit of %s is not taken', async (_, value) => {
+      const { buyer, asked } = await scene()
+      const required = await quote(service(), asked)
+      const header = await buyer.payV2(required, { authorization: { value } })
+      const { status, body } = await settle(service(), header)
+      expect(status).toBe(200)
+      expect(body.success).toBe(false)
+      expect(await onChain(service(), buyer.address)).toBe(100_000_000n)
+    })
+
+    test('a deposit is credited once, however often and however many at once it is sent', async () => {
+      const { buyer, asked } = await scene()
+      const required = await quote(service(), asked)
+      const forged = { authorization: { value: '5000' }, accepted: { amount: '5000' } }
+      const header = await buyer.payV2(required, forged)
+      const replies = await Promise.all(Array.from({ length: 20 }, () => settle(service(), header)))
+      for (const { body } of replies) expect(body.success).toBe(true)
+      expect((await settle(service(), header)).body.payment_id).toBe(replies[0]?.body.payment_id)
+      expect(await balanceOf(service(), buyer.address)).toBe(5000n)
+      const reused = await ask(service(), asked, header)
+      expect(reused.status).toBe(409)
+      await expectBalanced(service())
+    })
+
+    test('the amount and the form of a 402 are the same whatever the data', async () => {
+      const policy = { price: { per_access: '3', per_row: '5', per_kb: '2' } }
+      const full = await openMarket(service(), policy)
+      const empty = await openMarket(service(), { ...policy, records: [] })
+      const requests = (market: Market): Asked[] => [
+        list({ root: market.root, limit: 4 }),
+        list({ root: market.root, limit: 4, find: { name: 'Wien' }, sortBy: 'name' }),
+        list({ root: market.root, limit: 4, offset: 1000 }),
+        record(market, 'c0'),
+        record(market, 'c9'),
+      ]
+      const shown = async (market: Market) => {
+        const replies = await Promise.all(requests(market).map((one) => quote(service(), one)))
+        return replies.map(shapeOf)
+      }
+      expect(await shown(full)).toEqual(await shown(empty))
+      const [there, missing] = (await shown(full)).slice(3)
+      expect(there).toEqual(missing)
+    })
+
+    test('a paid reply tells of the data no more than what was delivered', async () => {
+      const { asked, header } = await scene()
+      const reply = await ask(service(), asked, header)
+      expect(reply.body.records).toHaveLength(3)
+      expect(reply.body.total).toBe(3)
+    })
+
+    test('nothing that has a price reaches outsiders by another way', async () => {
+      const secret = 'only-for-money'
+      const market = await openMarket(service(), {
+        price: { per_access: '1' },
+        records: [{ id: 'k1', name: secret }],
+      })
+      const prefix = `/api/apps/${market.appId}`
+      const collection = `${prefix}/collections/${market.collection}`
+      const stranger = await service().createApp()
+      const ways = [
+        `${collection}`,
+        `${collection}?include_stats=true`,
+        `${collection}/preview`,
+        `${collection}/stats`,
+        `${collection}/records/k1`,
+        `${collection}/records/k1/history`,
+        `${collection}/records/k1/proof`,
+        `${collection}/indexes`,
+        `${prefix}/collections`,
+        `${prefix}/indexes`,
+        `${prefix}/tasks`,
+        `${prefix}/stats`,
+        `${prefix}/pricing`,
+        prefix,
+        `${prefix}/chain/checkpoint`,
+        ...[1, 2, 3].map((height) => `${prefix}/chain/blocks/${height}`),
+        ...[1, 2, 3].map((height) => `${prefix}/chain/proof?height=${height}&sequence=0`),
+        '/api/apps/system/chain/blocks/1',
+      ]
+      const outside = [{}, stranger.headers]
+      for (const headers of outside) {
+        for (const path of ways) {
+          const reply = await service().request('GET', path, { headers })
+          expect(reply.text, path).not.toContain(secret)
+          expect(reply.text, path).not.toContain(
+            Buffer.from(secret).toString('base64').slice(0, 16),
+          )
+          const bare = path.replace('/api/apps', '/apps')
+          expect((await service().request('GET', bare, { headers })).text).not.toContain(secret)
+        }
+        const history = list({ root: market.root, include_history: true, limit: 1 })
+        const reply = await ask(service(), { ...history, headers })
+        expect([402, 403]).toContain(reply.status)
+      }
+      for (const headers of outside) {
+        for (const part of ['stats', 'records/k1/history', 'records/k1/proof']) {
+          const { status } = await service().request('GET', `${collection}/${part}`, { headers })
+          expect(status, part).toBe(401)
+        }
+      }
+    })
+
+    test('a quote tells nobody of a collection that they may not know of', async () => {
+      const market = await openMarket(service(), { policy: { read: 'private' }, price })
+      const body = (collection: string, operation_type: string) => ({
+        app_id: market.appId,
+        operation_type,
+        collection,
+        size_kb: 1,
+      })
+      const asks = async (collection: string, operation: string, headers = {}) => {
+        const sent = { body: body(collection, operation), headers }
+        const reply = await service().request('POST', '/api/pricing/quote', sent)
+        return reply
+      }
+      expect((await asks(market.collection, 'read')).status).toBe(404)
+      expect((await asks('nowhere', 'read')).status).toBe(404)
+      const { request: _, ...hidden } = (await asks(market.collection, 'write')).body
+      const { request: __, ...none } = (await asks('nowhere', 'write')).body
+      expect(hidden).toEqual(none)
+      expect((await asks(market.collection, 'read', market.headers)).status).toBe(200)
+    })
+  },
+  { devnet: true },
+)
+
+function record({ appId, collection }: Market, key: string): Asked {
+  return { method: 'GET', path: `/api/apps/${appId}/collections/${collection}/records/${key}` }
+}
+
+function settle(service: TestService, header: PaymentHeader): Promise<TestReply> {
+  const text = Buffer.from(header['payment-signature'] ?? '', 'base64').toString()
+  const paymentPayload = JSON.parse(text)
+  return service.request('POST', '/api/payments/settle', {
+    body: { x402Version: 2, paymentPayload, paymentRequirements: paymentPayload.accepted },
+  })
+}
+
+/** A 402 without what is new in every one: the application's name, the quote and its time. */
+function shapeOf(reply: TestReply) {
+  const text = JSON.stringify(reply.body)
+    .replace(/app-\d+/g, 'app')
+    .replace(/records\/c\d/g, 'records/key')
+    .replace(/"quoteId":"[^"]*"/g, '"quoteId":"q"')
+    .replace(/"expiresAt":\d+/g, '"expiresAt":0')
+  const names = [...reply.headers.keys()].sort()
+  return { text, names, status: reply.status }
+}

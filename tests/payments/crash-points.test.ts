@@ -1,0 +1,156 @@
+import { describe, expect, test } from 'vitest'
+import { openClaims } from '../../packages/server/src/domains/payments/claim-store.ts'
+import { Payments } from '../../packages/server/src/domains/payments/payments.ts'
+import type { PaymentPorts } from '../../packages/server/src/domains/payments/purchase.ts'
+import { withService } from '../support/per-engine.ts'
+import type { Json, TestReply, TestService } from '../support/service.ts'
+import {
+  type Asked,
+  ask,
+  type Buyer,
+  balanceOf,
+  fundedBuyer,
+  list,
+  type PaymentHeader,
+  quote,
+} from './buyer.ts'
+import { type Death, dyingPayments, replacePayments } from './dying.ts'
+import { earnings, expectBalanced, type Market, onChain, openMarket, setPrices } from './market.ts'
+
+type Scene = {
+  readonly market: Market
+  readonly buyer: Buyer
+  readonly asked: Asked
+  readonly header: PaymentHeader
+}
+
+/** More steps than any purchase has; the test fails where that is not so. */
+const stepsMax = 40
+const kinds = ['a paid read', 'a paid write', 'a deposit'] as const
+type Kind = (typeof kinds)[number]
+
+withService(
+  (service) => {
+    describe.each(kinds)('%s', (kind) => {
+      test.each(['before', 'after'] as const)(
+        'survives a death %s each of its steps: the retry delivers, charges once, and writes once',
+        async (when) => {
+          const ports = service().running.service.payments.ports
+          const seen = new Set<string>()
+          for (let step = 0; ; step++) {
+            expect(step).toBeLessThan(stepsMax)
+            const scene = await sceneOf(kind, service())
+            const died = await buyDying(scene, { step, when })
+            for (const name of died.steps) seen.add(name)
+            if (died.steps.length <= step) break
+            expect(died.reply.status, `step ${step}: ${died.steps.join(', ')}`).toBeGreaterThan(399)
+            await recover(scene, { step, ports })
+            await expectOnce(kind, service(), scene)
+          }
+          const always = ['verify', 'settle', 'append', 'INSERT claim']
+          expect([...seen]).toEqual(expect.arrayContaining(always))
+        },
+      )
+    })
+
+    test('an append whose outcome was never known is not booked twice, nor does it stop the ledger', async () => {
+      const { running } = service()
+      const ports = running.service.payments.ports
+      const scene = await sceneOf('a paid read', service())
+      const { system } = ports.tenancy
+      const lost = { ...system.chain.head() }
+      const twice = await buyDying(scene, { step: stepsMax, when: 'before' })
+      expect(twice.reply.status).toBe(200)
+      // The same group once more, as after a commit that was thought to have failed.
+      await system.chain.whenApplied(system.chain.head().height)
+      const block = await system.chain.readBlock(lost.height + 1)
+      const group = block?.entries.filter(({ header }) => header.type === 'ledger') ?? []
+      expect(group).toHaveLength(2)
+      await system.chain.append(group.map(({ header, body }) => ({ header, body })))
+      await system.chain.append([{ header: { type: 'ledger' }, body: group[0]?.body ?? '' }])
+      await expectOnce('a paid read', service(), scene)
+      expect(system.chain.failure).toBeUndefined()
+      replacePayments(service(), new Payments(ports))
+      expect((await ask(service(), scene.asked, scene.header)).text).toBe(twice.reply.text)
+    })
+
+    async function buyDying(
+      scene: Scene,
+      death: Death,
+    ): Promise<{ reply: TestReply; steps: readonly string[] }> {
+      const { ports } = service().running.service.payments
+      const dying = dyingPayments(ports, death)
+      replacePayments(service(), dying.payments)
+      try {
+        const reply = await send(service(), scene)
+        return { reply, steps: dying.steps() }
+      } finally {
+        replacePayments(service(), new Payments(ports))
+      }
+    }
+
+    /** What a new process does: at every other death it reconciles first; then the client tries again. */
+    async function recover(scene: Scene, { step, ports }: { step: number; ports: PaymentPorts }) {
+      const fresh = new Payments(ports)
+      replacePayments(service(), fresh)
+      if (step % 2 === 1) {
+        const claims = await openClaims(ports.database, {
+          olderThanMs: Date.now() + 60_000,
+          after,
+          limit: 100,
+        })
+        for (const claim of claims) await fresh.reconcile(claim)
+      }
+      const retries = await Promise.all([1, 2, 3].map(() => send(service(), scene)))
+      for (const reply of retries) {
+        expect(reply.status, `after step ${step}: ${reply.text}`).toBeLessThan(300)
+        expect(reply.text).toBe(retries[0]?.text)
+      }
+    }
+  },
+  { devnet: true },
+)
+
+const after = { at: -1n, id: '' }
+
+async function sceneOf(kind: Kind, service: TestService): Promise<Scene> {
+  const buyer = await fundedBuyer(service)
+  if (kind !== 'a paid write') {
+    const market = await openMarket(service, { price: { per_row: '1000' } })
+    const asked = list({ root: market.root, limit: 3 })
+    const header = await buyer.payV2(await quote(service, asked))
+    return { market, buyer, asked: kind === 'a deposit' ? depositOf(header) : asked, header }
+  }
+  const market = await openMarket(service, { records: [] })
+  await setPrices(service, market, [{ operation: 'write', model: 'per_record', amount: '1000' }])
+  // Without keys: a second write would be seen as further records.
+  const body = JSON.stringify({ root: market.root, data: [{ n: 1 }, { n: 2 }, { n: 3 }] })
+  const asked = { method: 'POST', path: '/store', raw: body, headers: market.headers }
+  const header = await buyer.payV2(await quote(service, asked))
+  return { market, buyer, asked, header }
+}
+
+function depositOf(header: PaymentHeader): Asked {
+  const text = Buffer.from(header['payment-signature'] ?? '', 'base64').toString()
+  const paymentPayload = JSON.parse(text)
+  const body = { x402Version: 2, paymentPayload, paymentRequirements: paymentPayload.accepted }
+  return { method: 'POST', path: '/api/payments/settle', raw: JSON.stringify(body) }
+}
+
+function send(service: TestService, { asked, header }: Scene): Promise<TestReply> {
+  return ask(service, asked, asked.path === '/api/payments/settle' ? {} : header)
+}
+
+async function expectOnce(kind: Kind, service: TestService, scene: Scene): Promise<void> {
+  const { market, buyer } = scene
+  expect(await onChain(service, buyer.address)).toBe(100_000_000n - 3000n)
+  expect(await balanceOf(service, buyer.address)).toBe(kind === 'a deposit' ? 3000n : 0n)
+  expect(await earnings(service, market)).toBe(kind === 'a deposit' ? 0n : 2400n)
+  await expectBalanced(service)
+  if (kind !== 'a paid write') return
+  const { body } = await service.request('POST', '/list', {
+    headers: market.headers,
+    body: { root: market.root },
+  })
+  expect(body.records.map(({ n }: Json) => n)).toEqual([1, 2, 3])
+}

@@ -1,0 +1,246 @@
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { type Devnet, startDevnet } from '../../packages/server/src/devnet/devnet.ts'
+import { type Json, startTestService, type TestService } from '../support/service.ts'
+import { testWorld } from '../support/test-world.ts'
+import { ask, type Buyer, balanceOf, list, newBuyer, quote } from './buyer.ts'
+import { earnings, expectBalanced, openMarket } from './market.ts'
+import {
+  agrees,
+  answer,
+  type Behaviour,
+  executor,
+  type Remote,
+  says,
+  startRemote,
+} from './remote.ts'
+
+const folder = mkdtempSync(join(tmpdir(), 'tollbase-facilitator-'))
+const log = { info: () => undefined, warn: () => undefined }
+const hashOf = (digit: string) => `0x${digit.repeat(64)}`
+let devnet: Devnet
+let execute: (payment: Json) => Promise<string>
+
+beforeAll(async () => {
+  devnet = await startDevnet({ dataDir: folder, world: testWorld(), log })
+  execute = executor(devnet)
+})
+
+afterAll(async () => {
+  await devnet?.stop()
+  rmSync(folder, { recursive: true, force: true })
+})
+
+type Scene = { service: () => TestService; remote: () => Remote; scene: typeof scene }
+
+/** A service that settles by a facilitator elsewhere, with or without a node of the chain to check it by. */
+function withRemote(tests: (scene: Scene) => void, options: { node: boolean }): void {
+  let service: TestService | undefined
+  let remote: Remote | undefined
+  beforeAll(async () => {
+    remote = await startRemote()
+    const network = {
+      network: 'base-sepolia',
+      pay_to: devnet.network.payTo,
+      facilitator_url: remote.url,
+      ...(options.node && { rpc_url: devnet.rpcUrl }),
+    }
+    service = await startTestService({ config: { networks: [network] } })
+  })
+  afterAll(async () => {
+    await service?.close()
+    await remote?.close()
+  })
+  const present = <T>(value: T | undefined): T => {
+    if (value === undefined) throw new Error('the service did not start')
+    return value
+  }
+  tests({ service: () => present(service), remote: () => present(remote), scene })
+}
+
+async function scene(service: TestService) {
+  const market = await openMarket(service, { price: { per_row: '100' } })
+  const buyer = newBuyer()
+  await devnet.faucet(buyer.address, 1_000_000n)
+  const asked = list({ root: market.root, limit: 3 })
+  const header = await buyer.payV2(await quote(service, asked))
+  return { market, buyer, asked, header }
+}
+
+async function expectNothingBought(service: TestService, buyer: Buyer): Promise<void> {
+  expect(await balanceOf(service, buyer.address)).toBe(0n)
+  await expectBalanced(service)
+}
+
+/** Waits for the service's own reconciliation, which comes every few seconds. */
+async function settledByItself(service: TestService, paymentId: string): Promise<void> {
+  for (let tries = 0; tries < 200; tries++) {
+    const { body } = await service.request('GET', `/api/payments/${paymentId}`)
+    if (body.state === 'settled') return
+    await new Promise((resolve) => setTimeout(resolve, 50))
+  }
+  throw new Error(`payment ${paymentId} was not reconciled`)
+}
+
+const unclear: readonly (readonly [string, Behaviour])[] = [
+  ['answers 500', says({ error: 'sorry' }, 500)],
+  ['answers 503', says({ success: true, transaction: hashOf('a') }, 503)],
+  ['hangs up', (_, reply) => void reply.destroy()],
+  ['answers garbage', (_, reply) => answer(reply, 'not JSON at all')],
+  ['answers a list', (_, reply) => answer(reply, '[1]')],
+  ['answers 10 MB', (_, reply) => answer(reply, `{"success":true,"x":"${'y'.repeat(1e7)}"}`)],
+  ['answers an empty object', says({})],
+  [
+    'names another payer',
+    says({ success: true, transaction: hashOf('b'), payer: hashOf('1').slice(0, 42) }),
+  ],
+  ['names another network', says({ success: true, transaction: hashOf('b'), network: 'eip155:1' })],
+  ['names no transaction', says({ success: true, transaction: '' })],
+  ['says it is pending', says({ success: false, errorReason: 'settlement_pending' })],
+]
+
+describe('a facilitator elsewhere, checked by a node of the chain', () => {
+  withRemote(
+    ({ service, remote, scene }) => {
+      test('an honest one settles, and the buyer gets the answer', async () => {
+        remote().settle = async (payment, reply) => {
+          answer(reply, { success: true, transaction: await execute(payment) })
+        }
+        const { market, asked, header } = await scene(service())
+        const reply = await ask(service(), asked, header)
+        expect(reply.status, reply.text).toBe(200)
+        expect(await earnings(service(), market)).toBe(240n)
+      })
+
+      test.each(unclear)(
+        'one that %s gives no data and asks for no second payment: the payment is pending',
+        async (_, behaviour) => {
+          const { buyer, asked, header } = await scene(service())
+          remote().settle = behaviour
+          for (let tries = 0; tries < 2; tries++) {
+            const reply = await ask(service(), asked, header)
+            expect(reply.status, reply.text).toBe(503)
+            expect(reply.body.code).toBe('PAYMENT_PENDING')
+            expect(Number(reply.headers.get('retry-after'))).toBeGreaterThan(0)
+            expect(reply.headers.get('cache-control')).toBe('no-store')
+            const { payment_id } = reply.body.details
+            const payment = await service().request('GET', `/api/payments/${payment_id}`)
+            expect(payment.body).toMatchObject({ state: 'pending', transaction: null })
+          }
+          await expectNothingBought(service(), buyer)
+        },
+      )
+
+      test('one that lies about a settlement is not believed, though its transaction exists', async () => {
+        const first = await scene(service())
+        let real = ''
+        remote().settle = async (payment, reply) => {
+          real = await execute(payment)
+          answer(reply, { success: true, transaction: real })
+        }
+        expect((await ask(service(), first.asked, first.header)).status).toBe(200)
+        const second = await scene(service())
+        remote().settle = says({ success: true, transaction: real })
+        expect((await ask(service(), second.asked, second.header)).status).toBe(503)
+        await expectNothingBought(service(), second.buyer)
+      })
+
+      test('one that refuses leaves no data and no charge, and a later good try is served', async () => {
+        const { market, buyer, asked, header } = await scene(service())
+        remote().settle = says({ success: false, errorReason: 'insufficient_funds' })
+        const refused = await ask(service(), asked, header)
+        expect(refused.status).toBe(402)
+        expect(refused.body.error).toMatch(/insufficient_funds/)
+        await expectNothingBought(service(), buyer)
+        remote().settle = async (payment, reply) => {
+          answer(reply, { success: true, transaction: await execute(payment) })
+        }
+        expect((await ask(service(), asked, header)).status).toBe(200)
+        expect(await earnings(service(), market)).toBe(240n)
+      })
+
+      test('one that cannot be reached for a check costs nothing and claims nothing', async () => {
+        const { asked, header } = await scene(service())
+        remote().verify = says({ error: 'down' }, 502)
+        try {
+          const reply = await ask(service(), asked, header)
+          expect(reply.status).toBe(503)
+          expect(reply.body.code).toBe('PAYMENT_NETWORK_UNREACHABLE')
+        } finally {
+          remote().verify = agrees
+        }
+      })
+
+      test('money that arrived while the facilitator was silent is found by itself, and buys once', async () => {
+        const { market, buyer, asked, header } = await scene(service())
+        remote().settle = async (payment, reply) => {
+          await execute(payment)
+          reply.destroy()
+        }
+        const chain = service().running.service.tenancy.system.chain
+        const lost = await ask(service(), asked, header)
+        expect(lost.status === 503 || lost.status === 200).toBe(true)
+        remote().settle = says({ error: 'down' }, 500)
+        if (lost.status === 503) {
+          expect(lost.body.code).toBe('PAYMENT_PENDING')
+          service().world.advance(11_000)
+          await settledByItself(service(), lost.body.details.payment_id)
+          expect(await balanceOf(service(), buyer.address)).toBe(300n)
+        }
+        const replies = await Promise.all([1, 2, 3].map(() => ask(service(), asked, header)))
+        for (const reply of replies) expect(reply.status, reply.text).toBe(200)
+        expect(await balanceOf(service(), buyer.address)).toBe(0n)
+        expect(await earnings(service(), market)).toBe(240n)
+        expect(chain.failure).toBeUndefined()
+        await expectBalanced(service())
+      })
+    },
+    { node: true },
+  )
+})
+
+describe('a facilitator elsewhere, and nothing to check it by', () => {
+  withRemote(
+    ({ service, remote, scene }) => {
+      test('one transaction settles one payment, however many at once claim it', async () => {
+        remote().settle = says({ success: true, transaction: hashOf('c') })
+        const scenes = await Promise.all([1, 2, 3, 4].map(() => scene(service())))
+        const replies = await Promise.all(
+          scenes.map(({ asked, header }) => ask(service(), asked, header)),
+        )
+        expect(replies.filter(({ status }) => status === 200)).toHaveLength(1)
+        for (const reply of replies.filter(({ status }) => status !== 200)) {
+          expect(reply.status).toBe(409)
+          expect(reply.body.records).toBeUndefined()
+        }
+        await expectBalanced(service())
+      })
+
+      test.each(unclear)('one that %s leaves the payment pending', async (_, behaviour) => {
+        const { buyer, asked, header } = await scene(service())
+        remote().settle = behaviour
+        const reply = await ask(service(), asked, header)
+        expect(reply.status, reply.text).toBe(503)
+        expect(reply.body.code).toBe('PAYMENT_PENDING')
+        await expectNothingBought(service(), buyer)
+      })
+
+      test('a pending payment is asked for again until the facilitator knows, and then buys', async () => {
+        const { market, buyer, asked, header } = await scene(service())
+        remote().settle = (_, reply) => void reply.destroy()
+        const lost = await ask(service(), asked, header)
+        expect(lost.body.code).toBe('PAYMENT_PENDING')
+        remote().settle = ({ payload }, reply) =>
+          answer(reply, { success: true, transaction: payload.authorization.nonce })
+        service().world.advance(11_000)
+        await settledByItself(service(), lost.body.details.payment_id)
+        expect(await balanceOf(service(), buyer.address)).toBe(300n)
+        expect((await ask(service(), asked, header)).status).toBe(200)
+        expect(await earnings(service(), market)).toBe(240n)
+      })
+    },
+    { node: false },
+  )
+})
