@@ -53,7 +53,7 @@ export async function drive(load: Load): Promise<LoadResult> {
         times.push(performance.now() - sentAt)
         if (reply.status === load.status) continue
         failures += 1
-        firstFailure ??= `${reply.status} ${reply.body.toString('utf8', 0, 500)}`
+        firstFailure ??= `${reply.headers}${reply.body.toString('utf8', 0, 500)}`
       }
     }),
   )

@@ -14,7 +14,8 @@ import type { BareConfig } from './peers/bare-config.ts'
 
 /** One PostgreSQL server, as the service starts it by default, with a database for each side. */
 export type Place = {
-  readonly dataDir: string
+  /** Data folder of our service. */
+  readonly serviceDir: string
   readonly connection: BareConfig['connection']
   /** On our service's own database. */
   readonly database: Database
@@ -33,7 +34,7 @@ export async function openPlace(): Promise<Place> {
   const { connection } = server
   const database = await openDatabase({ connection })
   return {
-    dataDir,
+    serviceDir: join(dataDir, 'service'),
     connection,
     database,
     databaseUrl: `postgres://${connection.user}@${encodeURIComponent(connection.host)}:${connection.port}/${connection.database}`,
@@ -47,21 +48,34 @@ export async function openPlace(): Promise<Place> {
 
 const root = join(import.meta.dirname, '..')
 
-/** Our service as users run it: the built program, in a process of its own. */
-export function startOurs(place: Place, extra: readonly string[] = []): Promise<Child> {
+/** Our service as users run it: the built program, in a process of its own, on the database of the place. */
+export function startOurs(
+  place: Place,
+  options: { readonly nodeOptions: readonly string[]; readonly command?: 'serve' | 'dev' },
+): Promise<Child> {
   return startChild([
-    ...extra,
+    ...options.nodeOptions,
     join(root, 'bin/tollbase.js'),
-    'serve',
+    options.command ?? 'serve',
     ...['--port', '0', '--operator-key', operatorKey],
-    ...['--data-dir', join(place.dataDir, 'service'), '--database-url', place.databaseUrl],
+    ...['--data-dir', place.serviceDir, '--database-url', place.databaseUrl],
   ])
 }
 
+/** `tollbase dev`: with a database and a devnet of its own. */
+export function startDev(dataDir: string): Promise<Child> {
+  const options = ['--port', '0', '--operator-key', operatorKey, '--data-dir', dataDir]
+  return startChild([join(root, 'bin/tollbase.js'), 'dev', ...options])
+}
+
 /** A program of peers/, in a process of its own. */
-export function startPeer(name: string, config: object): Promise<Child> {
+export function startPeer(
+  name: string,
+  config: object,
+  nodeOptions: readonly string[] = [],
+): Promise<Child> {
   const file = join(import.meta.dirname, 'peers', `${name}.ts`)
-  return startChild(['--conditions=source', '--import', 'tsx', file, JSON.stringify(config)])
+  return startChild([...nodeOptions, '--conditions=source', '--import', 'tsx', file, JSON.stringify(config)])
 }
 
 /** A JSON request that must succeed. */

@@ -5,7 +5,6 @@ import { sql } from '@tollbase/server/database/sql'
 import { compileList } from '@tollbase/server/query/compile-list'
 import { parseList } from '@tollbase/server/query/list-query'
 import { limits } from '@tollbase/contract/limits'
-import { join } from 'node:path'
 import { cityOf, item } from './documents.ts'
 import { drive, httpRequest, noFailure, once } from './load.ts'
 import { bestPool } from './pools.ts'
@@ -60,11 +59,11 @@ export const reads: Benchmark = {
     const place = await openPlace()
     try {
       const texts = await fill(place)
-      const ours = await startOurs(place, nodeOptions)
+      const ours = await startOurs(place, { nodeOptions })
       try {
         const rows: Row[] = []
         for (const one of cases.filter(({ name }) => name.includes(only)))
-          rows.push(await runCase(one, { place, port: ours.port, rounds, texts }))
+          rows.push(await runCase(one, { place, port: ours.port, rounds, texts, nodeOptions }))
         return rows
       } finally {
         await ours.stop()
@@ -77,7 +76,7 @@ export const reads: Benchmark = {
 
 /** Stores the records, and gives the SQL texts that the service sends for the reads. */
 async function fill(place: Place): Promise<readonly string[]> {
-  const flags = { port: '0', dataDir: join(place.dataDir, 'service'), operatorKey }
+  const flags = { port: '0', dataDir: place.serviceDir, operatorKey }
   const config = readConfig({ ...flags, databaseUrl: place.databaseUrl }, {})
   const running = await startService({ config, world: realWorld })
   try {
@@ -123,17 +122,20 @@ async function runCase(
     readonly port: number
     readonly rounds: number
     readonly texts: readonly string[]
+    readonly nodeOptions: readonly string[]
   },
 ): Promise<Row> {
   const { place, port, rounds } = bench
-  const list = statementOf(one, bench.texts)
+  const list = listStatement({ ...one, total: true })
+  if (!bench.texts.includes(list.text))
+    throw new Error(`the service sends another statement than\n${list.text}`)
   // Every record is asked for about as often, in no order that caches would like.
   const requests = Array.from({ length: requestsPerRound }, (_, at) =>
     httpRequest('/list', JSON.stringify(requestOf(one, (at * 7919) % recordsTotal))),
   )
   const load = { connections, requests, status: 200 }
   const peerWith = async (poolSize: number) => {
-    const server = await startPeer('bare-server', { connection: place.connection, poolSize, list })
+    const server = await startPeer('bare-server', { connection: place.connection, poolSize, list }, bench.nodeOptions)
     const run = async () => noFailure(await drive({ ...load, port: server.port })).perSecond
     return { port: server.port, run, stop: server.stop }
   }
@@ -156,20 +158,22 @@ async function runCase(
   }
 }
 
-/** The statement that was seen on its way to the database, with the places of the request's value. */
-function statementOf(one: Read, texts: readonly string[]) {
-  const { text, values } = compileList(
-    parseList({ find: { [one.field]: { is: valuePlace } }, limit: one.limit }),
+/** The statement of a read, with the places of the request's value. */
+export function listStatement(read: {
+  readonly field: string
+  readonly limit: number
+  readonly total: boolean
+}) {
+  return compileList(
+    parseList({ find: { [read.field]: { is: valuePlace } }, limit: read.limit }),
     {
       schema: 'app_1',
       table: 'c_1',
       caps: { rows: limits.rowsMax, bytes: limits.resultBytesMax },
-      total: true,
+      total: read.total,
       primaryColumn: 'id',
     },
   )
-  if (!texts.includes(text)) throw new Error(`the service sends another statement than\n${text}`)
-  return { text, values }
 }
 
 async function mustAnswerAlike(

@@ -1,10 +1,13 @@
 import { writeFileSync } from 'node:fs'
 import { parseArgs } from 'node:util'
 import { type Benchmark, conditions, type Row, rowText, tableHead } from './report.ts'
+import { coldStart } from './cold-start.ts'
+import { paidReads } from './paid-reads.ts'
 import { reads } from './reads.ts'
+import { signatures } from './signatures.ts'
 import { stores } from './stores.ts'
 
-const benchmarks: readonly Benchmark[] = [reads, stores]
+const benchmarks: readonly Benchmark[] = [reads, stores, paidReads, signatures, coldStart]
 
 const { values, positionals } = parseArgs({
   allowPositionals: true,

@@ -69,7 +69,7 @@ export const stores: Benchmark = {
   name: 'stores',
   run: async ({ rounds, nodeOptions, only }) => {
     const place = await openPlace()
-    const ours = await startOurs(place, nodeOptions)
+    const ours = await startOurs(place, { nodeOptions })
     const rows: Row[] = []
     try {
       const key = await createApplication(ours.port)

@@ -12,3 +12,15 @@ export type BareConfig = {
 }
 
 export const valuePlace = 'the value of the request'
+
+/** The statement's values for one request. */
+export function listValuesOf(config: BareConfig, request: unknown): unknown[] {
+  const { find } = request as { find: Record<string, { is: unknown }> }
+  let value: unknown
+  for (const field in find) value = find[field]?.is
+  const asJson = JSON.stringify(valuePlace)
+  return (config.list?.values ?? []).map((one) => {
+    if (one === valuePlace) return value
+    return one === asJson ? JSON.stringify(value) : one
+  })
+}

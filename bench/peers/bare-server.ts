@@ -1,6 +1,6 @@
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
 import { Pool } from 'pg'
-import { type BareConfig, valuePlace } from './bare-config.ts'
+import { type BareConfig, listValuesOf } from './bare-config.ts'
 
 /**
  * The fastest plain server for the same work: node:http, a pool of pg, prepared statements, nothing else. No
@@ -29,6 +29,9 @@ server.listen(0, '127.0.0.1', () => {
   )
 })
 
+// An end by a signal would leave no profile behind.
+process.once('SIGTERM', () => process.exit(0))
+
 function send(response: ServerResponse, status: number, text: string): void {
   response.writeHead(status, {
     'content-type': 'application/json; charset=utf-8',
@@ -43,17 +46,11 @@ function answer(request: IncomingMessage, body: string): Promise<string> {
   return json.data.length === 1 ? storeOne(json) : storeMany(json)
 }
 
-const listValues = config.list?.values ?? []
-
-async function list(request: { find: Record<string, { is: unknown }> }): Promise<string> {
-  let value: unknown
-  for (const field in request.find) value = request.find[field]?.is
+async function list(request: unknown): Promise<string> {
   const { rows } = await pool.query({
     name: 'list',
     text: config.list?.text ?? '',
-    values: listValues.map((one) =>
-      one === valuePlace ? value : one === JSON.stringify(valuePlace) ? JSON.stringify(value) : one,
-    ),
+    values: listValuesOf(config, request),
   })
   const [page] = rows
   return `{"records":[${page.records}],"total":${page.total},"as_of":{"block_height":${page.height},"sequence":${page.sequence}}}`

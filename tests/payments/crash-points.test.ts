@@ -1,5 +1,7 @@
+import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { openClaims } from '../../packages/server/src/domains/payments/claim-store.ts'
+import { audit } from '../../packages/server/src/app-audit.ts'
+import { dropReplies, openClaims } from '../../packages/server/src/domains/payments/claim-store.ts'
 import { Payments } from '../../packages/server/src/domains/payments/payments.ts'
 import type { PaymentPorts } from '../../packages/server/src/domains/payments/purchase.ts'
 import { withService } from '../support/per-engine.ts'
@@ -15,7 +17,15 @@ import {
   quote,
 } from './buyer.ts'
 import { type Death, dyingPayments, replacePayments } from './dying.ts'
-import { earnings, expectBalanced, type Market, onChain, openMarket, setPrices } from './market.ts'
+import {
+  earnings,
+  expectBalanced,
+  type Market,
+  onChain,
+  openMarket,
+  receiptOf,
+  setPrices,
+} from './market.ts'
 
 type Scene = {
   readonly market: Market
@@ -53,13 +63,33 @@ withService(
       )
     })
 
+    test.each(kinds)('%s survives several deaths in a row, each at any step', async (kind) => {
+      const deaths = fc.array(
+        fc.record({
+          step: fc.integer({ min: 0, max: 14 }),
+          when: fc.constantFrom('before' as const, 'after' as const),
+        }),
+        { minLength: 2, maxLength: 4 },
+      )
+      await fc.assert(
+        fc.asyncProperty(deaths, fc.nat(1), async (given, step) => {
+          const { ports } = service().running.service.payments
+          const scene = await sceneOf(kind, service())
+          for (const death of given) await buyDying(scene, death)
+          await recover(scene, { step, ports })
+          await expectOnce(kind, service(), scene)
+        }),
+        { numRuns: 12 },
+      )
+    })
+
     test('an append whose outcome was never known is not booked twice, nor does it stop the ledger', async () => {
       const { running } = service()
       const ports = running.service.payments.ports
       const scene = await sceneOf('a paid read', service())
       const { system } = ports.tenancy
       const lost = { ...system.chain.head() }
-      const twice = await buyDying(scene, { step: stepsMax, when: 'before' })
+      const twice = await buyDying(scene, never)
       expect(twice.reply.status).toBe(200)
       // The same group once more, as after a commit that was thought to have failed.
       await system.chain.whenApplied(system.chain.head().height)
@@ -72,6 +102,37 @@ withService(
       expect(system.chain.failure).toBeUndefined()
       replacePayments(service(), new Payments(ports))
       expect((await ask(service(), scene.asked, scene.header)).text).toBe(twice.reply.text)
+    })
+
+    test('an answer that was charged and is kept no longer is never sold again: 410, and the receipt stays', async () => {
+      const { ports } = service().running.service.payments
+      const scene = await sceneOf('a paid read', service())
+      const sold = await send(service(), scene)
+      expect(sold.status).toBe(200)
+      await dropReplies(ports.database, { nowMs: Date.now() + 25 * 3_600_000, bytesMax: 0 })
+      const gone = await send(service(), scene)
+      expect(gone.status).toBe(410)
+      expect(gone.body.code).toBe('PAYMENT_REPLY_GONE')
+      await receiptOf(service(), sold)
+      await expectOnce('a paid read', service(), scene)
+    })
+
+    test('an answer that was kept and not charged may be forgotten: the retry makes it anew', async () => {
+      const { ports } = service().running.service.payments
+      const scene = await sceneOf('a paid read', service())
+      const whole = await buyDying(await sceneOf('a paid read', service()), never)
+      const append = whole.steps.indexOf('append')
+      const died = await buyDying(scene, { step: append, when: 'before' })
+      expect(died.reply.status).toBeGreaterThan(399)
+      await dropReplies(ports.database, { nowMs: Date.now() + 25 * 3_600_000, bytesMax: 0 })
+      expect((await send(service(), scene)).status).toBe(200)
+      await expectOnce('a paid read', service(), scene)
+    })
+
+    test('after all of this the audit finds every table as the entries make it', async () => {
+      const report = await audit(service().config, () => undefined)
+      expect(report.difference).toBeUndefined()
+      expect(report.equal).toBe(true)
     })
 
     async function buyDying(
@@ -112,6 +173,7 @@ withService(
 )
 
 const after = { at: -1n, id: '' }
+const never: Death = { step: stepsMax, when: 'before' }
 
 async function sceneOf(kind: Kind, service: TestService): Promise<Scene> {
   const buyer = await fundedBuyer(service)

@@ -18,7 +18,7 @@ import {
 } from './buyer.ts'
 import { earnings, type Market, openMarket, setPrices } from './market.ts'
 
-const kills = 3
+const kills = 2
 const buyers = 6
 const operatorKey = 'operator-key-of-the-kill-test'
 const dataDir = mkdtempSync(join(tmpdir(), 'tollbase-kill-'))

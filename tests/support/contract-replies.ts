@@ -17,11 +17,6 @@ const checked: readonly Checked[] = routes.flatMap(([, route]) => {
   }))
 })
 
-/** The route that a request reaches; fixed words win over parameters, as in the server. */
-export function routeOf(method: string, path: string): Route | undefined {
-  return find(method, path)?.route
-}
-
 /** Throws where a successful reply is not what the contract promises. */
 export function checkReply(
   request: { method: string; path: string },
@@ -39,6 +34,7 @@ export function checkReply(
   }
 }
 
+/** The route that a request reaches; fixed words win over parameters, as in the server. */
 function find(method: string, path: string): Checked | undefined {
   const plain = path
     .replace(/[?#].*$/, '')

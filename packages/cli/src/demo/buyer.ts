@@ -51,7 +51,7 @@ const wishes: readonly [Wish, Wish, Wish] = [
     },
   },
   {
-    words: 'places called San … or Santa … with 200,000 people or more, at most 50',
+    words: 'places whose name begins with San, with 200,000 people or more, at most 50',
     client: '@x402/fetch speaking x402 version 1',
     version: 1,
     tariff: tariffs.cities,

@@ -33,9 +33,10 @@ const allowed = [
 
 /** Credentials travel in headers that a page must set itself, so any origin may ask. */
 export function allowAnyOrigin(fastify: FastifyInstance): void {
-  fastify.addHook('onRequest', async (_request, reply) => {
+  fastify.addHook('onRequest', (_request, reply, done) => {
     reply.header('access-control-allow-origin', '*')
     reply.header('access-control-expose-headers', exposed)
+    done()
   })
   fastify.options('/*', async (_request, reply) => {
     reply.header('access-control-allow-methods', 'GET, POST, PUT, PATCH, DELETE, OPTIONS')

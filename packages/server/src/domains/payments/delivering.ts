@@ -187,7 +187,7 @@ function factsOf(
 ): ReceiptFacts {
   const { network } = purchase.requirement
   // The prices of the quote may be forgotten by now (a restart), but not what was promised.
-  const charge = delivery.charge < claim.amount ? delivery.charge : claim.amount
+  const charge = atMost(delivery.charge, claim.amount)
   return {
     payment_id: claim.id,
     request_hash: claim.request_hash,
@@ -207,4 +207,9 @@ function factsOf(
     result_hash: createHash('sha256').update(delivery.body).digest('hex'),
     delivered_at: new Date(delivery.nowMs).toISOString(),
   }
+}
+
+function atMost(amount: bigint, limit: bigint): bigint {
+  if (amount > limit) return limit
+  return amount
 }
