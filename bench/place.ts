@@ -9,8 +9,8 @@ import { collectionTables } from '@tollbase/server/domains/tenancy/record-projec
 import { createIndexStatement } from '@tollbase/server/query/index-key'
 import { indexedFields } from './documents.ts'
 import { httpRequest, once } from './load.ts'
-import { type Child, startChild } from './process.ts'
 import type { BareConfig } from './peers/bare-config.ts'
+import { type Child, startChild } from './process.ts'
 
 /** One PostgreSQL server, as the service starts it by default, with a database for each side. */
 export type Place = {
@@ -75,7 +75,14 @@ export function startPeer(
   nodeOptions: readonly string[] = [],
 ): Promise<Child> {
   const file = join(import.meta.dirname, 'peers', `${name}.ts`)
-  return startChild([...nodeOptions, '--conditions=source', '--import', 'tsx', file, JSON.stringify(config)])
+  return startChild([
+    ...nodeOptions,
+    '--conditions=source',
+    '--import',
+    'tsx',
+    file,
+    JSON.stringify(config),
+  ])
 }
 
 /** A JSON request that must succeed. */

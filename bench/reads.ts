@@ -1,13 +1,12 @@
-import { realWorld } from '@tollbase/server/base/world'
+import { limits } from '@tollbase/contract/limits'
 import { startService } from '@tollbase/server/app'
+import { realWorld } from '@tollbase/server/base/world'
 import { readConfig } from '@tollbase/server/config'
 import { sql } from '@tollbase/server/database/sql'
 import { compileList } from '@tollbase/server/query/compile-list'
 import { parseList } from '@tollbase/server/query/list-query'
-import { limits } from '@tollbase/contract/limits'
 import { cityOf, item } from './documents.ts'
 import { drive, httpRequest, noFailure, once } from './load.ts'
-import { bestPool } from './pools.ts'
 import { valuePlace } from './peers/bare-config.ts'
 import {
   app,
@@ -20,6 +19,7 @@ import {
   startOurs,
   startPeer,
 } from './place.ts'
+import { bestPool } from './pools.ts'
 import type { Benchmark, Row } from './report.ts'
 import { interleave } from './rounds.ts'
 
@@ -101,7 +101,9 @@ export async function storeItems(
   const key = await createApplication(port)
   await createCollection(port, { key, name: collection, ...(policy && { policy }) })
   for (let at = 0; at < total; at += batchSize) {
-    const data = Array.from({ length: Math.min(batchSize, total - at) }, (_, n) => item(at + n, total))
+    const data = Array.from({ length: Math.min(batchSize, total - at) }, (_, n) =>
+      item(at + n, total),
+    )
     await call(port, '/store?wait=true', { key, body: { root: `${app}::${collection}`, data } })
   }
   return key
@@ -135,7 +137,11 @@ async function runCase(
   )
   const load = { connections, requests, status: 200 }
   const peerWith = async (poolSize: number) => {
-    const server = await startPeer('bare-server', { connection: place.connection, poolSize, list }, bench.nodeOptions)
+    const server = await startPeer(
+      'bare-server',
+      { connection: place.connection, poolSize, list },
+      bench.nodeOptions,
+    )
     const run = async () => noFailure(await drive({ ...load, port: server.port })).perSecond
     return { port: server.port, run, stop: server.stop }
   }
@@ -164,16 +170,13 @@ export function listStatement(read: {
   readonly limit: number
   readonly total: boolean
 }) {
-  return compileList(
-    parseList({ find: { [read.field]: { is: valuePlace } }, limit: read.limit }),
-    {
-      schema: 'app_1',
-      table: 'c_1',
-      caps: { rows: limits.rowsMax, bytes: limits.resultBytesMax },
-      total: read.total,
-      primaryColumn: 'id',
-    },
-  )
+  return compileList(parseList({ find: { [read.field]: { is: valuePlace } }, limit: read.limit }), {
+    schema: 'app_1',
+    table: 'c_1',
+    caps: { rows: limits.rowsMax, bytes: limits.resultBytesMax },
+    total: read.total,
+    primaryColumn: 'id',
+  })
 }
 
 async function mustAnswerAlike(

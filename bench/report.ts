@@ -34,7 +34,8 @@ export function rowText(row: Row): string {
   const { comparison, target } = row
   if (comparison === undefined) return `| ${row.name} | ${row.value ?? ''} | | | | ${row.note} |`
   const { ratio, ours, peer } = comparison
-  const goal = target === undefined ? '' : `>= ${target}x: ${ratio.median >= target ? 'met' : 'missed'}`
+  const goal =
+    target === undefined ? '' : `>= ${target}x: ${ratio.median >= target ? 'met' : 'missed'}`
   return `| ${row.name} | ${amount(ours)} ${row.unit} | ${amount(peer)} ${row.unit} | ${ratio.min.toFixed(2)} / **${ratio.median.toFixed(2)}** / ${ratio.max.toFixed(2)} | ${goal} | ${row.note} |`
 }
 

@@ -1,9 +1,9 @@
 import { writeFileSync } from 'node:fs'
 import { parseArgs } from 'node:util'
-import { type Benchmark, conditions, type Row, rowText, tableHead } from './report.ts'
 import { coldStart } from './cold-start.ts'
 import { paidReads } from './paid-reads.ts'
 import { reads } from './reads.ts'
+import { type Benchmark, conditions, type Row, rowText, tableHead } from './report.ts'
 import { signatures } from './signatures.ts'
 import { stores } from './stores.ts'
 
@@ -20,11 +20,15 @@ const { values, positionals } = parseArgs({
 })
 const unknown = positionals.find((name) => benchmarks.every((one) => one.name !== name))
 if (unknown !== undefined) {
-  console.error(`no benchmark ${unknown}; there are ${benchmarks.map(({ name }) => name).join(', ')}`)
+  console.error(
+    `no benchmark ${unknown}; there are ${benchmarks.map(({ name }) => name).join(', ')}`,
+  )
   process.exit(2)
 }
 
-const chosen = benchmarks.filter(({ name }) => positionals.length === 0 || positionals.includes(name))
+const chosen = benchmarks.filter(
+  ({ name }) => positionals.length === 0 || positionals.includes(name),
+)
 const options = {
   rounds: Number(values.rounds),
   only: values.only,

@@ -1,7 +1,12 @@
 import { randomBytes } from 'node:crypto'
 import { bytesOf, hexFrom } from '@tollbase/server/x402/hex'
 import { paymentNetwork } from '@tollbase/server/x402/networks'
-import { addressOfKey, recoverSigner, signDigest, transferDigest } from '@tollbase/server/x402/signature'
+import {
+  addressOfKey,
+  recoverSigner,
+  signDigest,
+  transferDigest,
+} from '@tollbase/server/x402/signature'
 import { getAddress, recoverTypedDataAddress } from 'viem'
 import type { Benchmark } from './report.ts'
 import { interleave } from './rounds.ts'

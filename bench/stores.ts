@@ -107,7 +107,10 @@ async function runCase(one: Case, bench: Bench): Promise<Row> {
     noFailure(await drive({ port, connections: one.connections, requests, status: one.status }))
     // The clock runs until the tables show every record, also where the answers came before.
     if (one.status === 202)
-      await call(port, '/store?wait=true', { key, body: { root: `${app}::${names[0]}`, data: [item(stored++, 1e6)] } })
+      await call(port, '/store?wait=true', {
+        key,
+        body: { root: `${app}::${names[0]}`, data: [item(stored++, 1e6)] },
+      })
     return (one.requests * one.records * 1000) / (performance.now() - startedAt)
   }
   const peerWith = async (poolSize: number) => {
@@ -140,7 +143,11 @@ async function runCase(one: Case, bench: Bench): Promise<Row> {
 
 function requestsOf(
   one: Case,
-  to: { readonly names: readonly string[]; readonly path: string; readonly headers: Readonly<Record<string, string>> },
+  to: {
+    readonly names: readonly string[]
+    readonly path: string
+    readonly headers: Readonly<Record<string, string>>
+  },
 ): Buffer[] {
   return Array.from({ length: one.requests }, (_, at) => {
     const items = Array.from({ length: one.records }, () => item(stored++, 1e6))

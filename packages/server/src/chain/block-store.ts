@@ -56,22 +56,20 @@ export class BlockStore {
     this.#watermark = sql.id(schema, 'watermark')
   }
 
-  /** One statement, one round trip, as long as no tile became full. */
+  /** One statement, so one transaction and one round trip. */
   async insert(block: BlockRow, tiles: readonly FullTile[]): Promise<void> {
     const insertBlock = sql`INSERT INTO ${this.#block}
       (height, header, signature, first_leaf, entry_count, group_starts, body, leaf_hashes) VALUES
       (${block.height}, ${block.header}, ${block.signature}, ${block.firstLeaf}, ${block.entryCount},
        ${block.groupStarts}, ${block.body}, ${block.leafHashes})`
-    if (tiles.length === 0) {
-      await this.#database.execute(insertBlock)
-      return
-    }
     const rows = tiles.map(({ level, index, hashes }) => sql`(${level}, ${index}, ${hashes})`)
-    const insertTiles = sql`INSERT INTO ${this.#tile} (level, index, hashes) VALUES ${sql.join(rows)}`
-    await this.#database.transaction(async (tx) => {
-      await tx.execute(insertBlock)
-      await tx.execute(insertTiles)
-    })
+    await this.#database.execute(
+      tiles.length === 0
+        ? insertBlock
+        : sql`WITH tiles AS (
+            INSERT INTO ${this.#tile} (level, index, hashes) VALUES ${sql.join(rows)})
+          ${insertBlock}`,
+    )
   }
 
   async last(): Promise<BlockRow | undefined> {

@@ -31,6 +31,8 @@ export type Appended = {
   readonly time: number
   /** Of the group's first entry. */
   readonly leafIndex: number
+  /** 32 bytes for each entry of the group. */
+  readonly leafHashes: Buffer
 }
 
 export type BuiltBlock = BlockRow & {
@@ -239,7 +241,9 @@ export class Committer {
     let sequence = 0
     this.#settle(batch, ({ group, resolve }) => {
       const count = group.entries.length
-      resolve({ height, sequence, count, time: block.head.time, leafIndex: firstLeaf + sequence })
+      const leafIndex = firstLeaf + sequence
+      const { leafHashes } = group
+      resolve({ height, sequence, count, time: block.head.time, leafIndex, leafHashes })
       sequence += count
     })
   }

@@ -1,7 +1,7 @@
 import type { Entry } from '@tollbase/verify/entry'
-import { present } from '../../base/assert.ts'
 import { Fault } from '../../base/fault.ts'
 import type { Appended } from '../../chain/committer.ts'
+import { hashBytes } from '../../chain/merkle.ts'
 import { type HttpReply, jsonReply } from '../../http/reply.ts'
 import { requirePermission } from '../access/access.ts'
 import type { Call, Service } from '../call.ts'
@@ -14,7 +14,7 @@ import { parseRoot } from '../tenancy/root.ts'
 import type { Tenant } from '../tenancy/tenancy.ts'
 import { admitNew } from './admit-new.ts'
 import { type Prepared, prepareRecords } from './prepare-records.ts'
-import { storedRecords } from './stored-records.ts'
+import { groupOf, type StoredGroup, storedRecords } from './stored-records.ts'
 import { sealTicket } from './tickets.ts'
 
 type Store = {
@@ -76,7 +76,9 @@ async function append(call: Call, store: Store, paymentId?: string): Promise<Htt
   const onlyNew = store.strict || collection.collection_type === 'event'
   const write = { collection, keys: records.map((record) => record.key), entries }
   const at = onlyNew ? await appendNew(call.service, tenant, write) : await appendAny(tenant, write)
-  return answer(call, store, at)
+  const { height, sequence, leafHashes } = at
+  const leafHash = (n: number) => leafHashes.subarray(n * hashBytes, (n + 1) * hashBytes)
+  return answer(call, store, { height, sequence, entries, leafHash })
 }
 
 type Write = { collection: CollectionState; keys: readonly string[]; entries: readonly Entry[] }
@@ -106,15 +108,13 @@ async function appendNew(service: Service, tenant: Tenant, write: Write): Promis
   }
 }
 
-async function answer(
-  call: Call,
-  store: Store,
-  at: { height: number; sequence: number },
-): Promise<HttpReply> {
+async function answer(call: Call, store: Store, group: StoredGroup): Promise<HttpReply> {
   const { tenant, records } = store
+  const { height, sequence } = group
   const ticket_id = sealTicket(call.service.ticketKey, {
     application: tenant.application.number,
-    ...at,
+    height,
+    sequence,
     count: records.length,
   })
   const count = `${records.length} ${records.length === 1 ? 'record' : 'records'}`
@@ -122,11 +122,10 @@ async function answer(
     return jsonReply({
       ticket_id,
       status: 'queued',
-      message: `${count} committed in block ${at.height}`,
+      message: `${count} committed in block ${height}`,
     })
-  await tenant.chain.whenApplied(at.height)
-  const block = present(await tenant.chain.readBlock(at.height), 'the block just written')
-  const results = storedRecords(tenant, { block, sequence: at.sequence, count: records.length })
+  await tenant.chain.whenApplied(height)
+  const results = storedRecords(tenant, group)
   return jsonReply(
     { ticket_id, status: 'Completed', message: `${count} stored`, results },
     { status: 200 },
@@ -142,7 +141,7 @@ async function findPaid(
   const { chain } = store.tenant
   for await (const block of chain.blocksFrom(try_.afterHeight + 1)) {
     const sequence = block.entries.findIndex(({ header }) => header.payment === try_.paymentId)
-    if (sequence >= 0) return answer(call, store, { height: block.height, sequence })
+    if (sequence >= 0) return answer(call, store, groupOf(block, sequence, store.records.length))
   }
   return undefined
 }

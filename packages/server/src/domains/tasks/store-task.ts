@@ -1,7 +1,7 @@
 import type { Task } from '@tollbase/contract/storage'
 import type { Static } from 'typebox'
 import type { Block } from '../../chain/block.ts'
-import { storedRecords } from '../records/stored-records.ts'
+import { groupOf, storedRecords } from '../records/stored-records.ts'
 import type { Tenant } from '../tenancy/tenancy.ts'
 
 /** The task of a store, as the log and the watermark tell it. */
@@ -24,7 +24,7 @@ export function storeTask(
     progress_log: [`${group.count} records committed in block ${block.height}`],
   }
   if (!projected) return base
-  const results = storedRecords(tenant, group)
+  const results = storedRecords(tenant, groupOf(block, group.sequence, group.count))
   return {
     ...base,
     transaction_hash: results[0]?.tx_hash ?? null,
