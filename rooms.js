@@ -54,6 +54,7 @@ export const domains = {
       'root',
       'as-of',
       'arrivals',
+      'record-projection',
       'data-projection',
     ],
   },

@@ -124,9 +124,9 @@ perEngine('indexes', (service) => {
         { id: '1', a: { b: 7 } },
         { id: '2', a: { b: 8 } },
       ])
-      expect(idsOf(await app.list('c', { find: { a: { b: 7 } } }))).toEqual(['1'])
+      expect(idsOf(await app.list('c', { find: { a: { b: { is: 7 } } } }))).toEqual(['1'])
       expect((await app.call('DELETE', `/indexes/${id}`)).status).toBe(200)
-      expect(idsOf(await app.list('c', { find: { a: { b: 7 } } }))).toEqual(['1'])
+      expect(idsOf(await app.list('c', { find: { a: { b: { is: 7 } } } }))).toEqual(['1'])
     },
   )
 

@@ -168,14 +168,13 @@ async function auditHeads(
     }
     from += rows.length
   }
-  for (const place of places) {
-    const head = newest.get(place.app)
-    if (head === undefined) continue
-    const row = await new BlockStore(database, place.schema).block(head.height)
+  for (const head of newest.values()) {
+    const place = places.find(({ app }) => app === head.app)
+    const row = place && (await new BlockStore(database, place.schema).block(head.height))
     const root = row && Buffer.from(openBlock(row).header.root).toString('base64')
     if (root !== head.root) {
       return {
-        what: `head of ${place.app} at height ${head.height}, as the system chain announced it`,
+        what: `head of ${head.app} at height ${head.height}, as the system chain announced it`,
         expected: head.root,
         found: root ?? 'no such block',
       }

@@ -73,10 +73,11 @@ async function chainPlaces(config: Config, database: Database): Promise<ChainPla
   const vkeyOf = async (origin: string) =>
     (await loadSigner(join(config.dataDir, 'signing-key.pem'), origin)).vkey
   const applications = new Applications()
-  const found = await database.query(
-    sql`SELECT schema_name FROM information_schema.schemata WHERE schema_name = 'system'`,
+  const rows = await database.query<{ schema_name: string }>(
+    sql`SELECT schema_name FROM information_schema.schemata`,
   )
-  if (found.length === 0) return []
+  const schemas = new Set(rows.map((row) => row.schema_name))
+  if (!schemas.has('system')) return []
   await applications.load(database, 'system')
   const systemOrigin = originOf(serviceName, 'system')
   const system: ChainPlace = {
@@ -86,7 +87,9 @@ async function chainPlaces(config: Config, database: Database): Promise<ChainPla
     vkey: await vkeyOf(systemOrigin),
     projections: () => [new Applications(), new Keys(), new Ledger()],
   }
-  const others = applications.all().map(async ({ app_id: app, number }): Promise<ChainPlace> => {
+  // A crash right after an application's entry leaves it without a schema until it is first used.
+  const used = applications.all().filter(({ number }) => schemas.has(schemaOf(number)))
+  const others = used.map(async ({ app_id: app, number }): Promise<ChainPlace> => {
     const origin = originOf(serviceName, app)
     return {
       app,

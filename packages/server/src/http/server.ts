@@ -52,10 +52,9 @@ export function createServer(options: HttpOptions): FastifyInstance {
   fastify.addHook('preClose', async () => {
     closing = true
   })
-  fastify.addHook('onSend', (_request, reply, _payload, done) => {
+  fastify.addHook('onSend', async (_request, reply) => {
     // A connection that is kept alive now would keep the server from ending until it times out.
     if (closing) reply.header('connection', 'close')
-    done()
   })
   fastify.addHook('onResponse', (request, reply, done) => {
     options.onFinish(request, reply)

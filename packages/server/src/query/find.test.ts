@@ -38,7 +38,7 @@ describe('find', () => {
   it.each([
     ['a dotted key', { 'a.b': { is: 5 } }],
     ['a nested object', { a: { b: { is: 5 } } }],
-    ['a bare value', { a: { b: 5 } }],
+    ['a bare value', { 'a.b': 5 }],
     ['the other vocabulary', { a: { b: { eq: 5 } } }],
     ['a list of one', { a: { b: { in: [5] } } }],
     ['a double negation', { not: [{ 'a.b': { isNot: 5 } }] }],

@@ -108,12 +108,10 @@ function checkKeys(value: Readonly<Record<string, unknown>>, context: Context): 
     if (operators.has(key)) continue
     const isForeign = hasOperators || key.startsWith('$')
     if (!isForeign && isRecord(value[key])) continue
-    const candidate = nearest(key, operators.keys())
-    // A typing error must not become a nested field that no record has.
-    if (isForeign || candidate.distance <= (key.length < 5 ? 0 : 2)) {
-      const hint = `did you mean ${candidate.word}? A nested field of this name is written with a dot, as one key`
-      throw invalid(member(context.pointer, key), `is not an operator; ${hint}`)
-    }
+    // A typing error must not become a nested field that no record has, and an empty answer that costs money.
+    const { word } = nearest(key, operators.keys())
+    const hint = `did you mean ${word}? A nested field of this name is written with a dot, as one key`
+    throw invalid(member(context.pointer, key), `is not an operator; ${hint}`)
   }
 }
 

@@ -1,5 +1,8 @@
+import { limits } from '@tollbase/contract/limits'
 import type { Queryable } from '../../database/database.ts'
 import { sql } from '../../database/sql.ts'
+import { compileList, type ListRow } from '../../query/compile-list.ts'
+import { parseList } from '../../query/list-query.ts'
 
 export type CollectionStats = {
   readonly documents: number
@@ -32,14 +35,22 @@ export async function readStats(
   )
 }
 
-/** The first live records of a collection: the same ones at every call, so a sample cannot be walked to the whole. */
+/**
+ * The first live records of a collection as JSON texts joined by commas: the same ones at every call, so a sample
+ * cannot be walked to the whole.
+ */
 export async function readSample(
   database: Queryable,
   schema: string,
-  sample: { table: string; rows: number },
-): Promise<string[]> {
-  const rows = await database.query<{ body: string }>(sql`
-    SELECT body FROM ${sql.id(schema, sample.table)}
-    WHERE superseded_by IS NULL AND NOT deleted ORDER BY leaf LIMIT ${sample.rows}`)
-  return rows.map((row) => row.body)
+  sample: { table: string; rows: number; fields: readonly string[] | undefined },
+): Promise<string> {
+  const select = Object.fromEntries((sample.fields ?? []).map((field) => [field, true]))
+  const { text, values } = compileList(parseList({ select, limit: sample.rows }), {
+    schema,
+    table: sample.table,
+    caps: { rows: limits.previewRowsMax, bytes: limits.resultBytesMax },
+    total: false,
+  })
+  const [row] = await database.query<ListRow>(sql.compiled(text, values))
+  return row?.records ?? ''
 }

@@ -54,7 +54,7 @@ export async function createInGate(
   }
   await define(tenant, [
     { kind: 'collection', id: collection.id, body: collection },
-    ...indexesOfSchema(service, collection),
+    ...indexesOfSchema(service, collection, catalog.nextNumber + 1),
   ])
   return present(tenant.data.catalog.byId.get(collection.id), 'the new collection')
 }
@@ -72,26 +72,34 @@ export async function collectionForWriting(
   )
 }
 
-/** Fields that the schema marks `index` or `unique` get an index; the primary column has one. */
-function indexesOfSchema(service: Service, collection: CollectionDefinition): Definition[] {
+/**
+ * Fields that the schema marks `index` or `unique` get an index unless they have one, as the primary column has.
+ * `firstNumber` is the first that no definition of the application has.
+ */
+export function indexesOfSchema(
+  service: Service,
+  collection: CollectionDefinition & { readonly indexes?: readonly IndexDefinition[] },
+  firstNumber: number,
+): Definition[] {
   const definition = collection.schema_definition
   const fields = isRecord(definition) && isRecord(definition.fields) ? definition.fields : {}
   const wanted = Object.entries(fields).filter(
     ([name, field]) =>
       isRecord(field) &&
       (field.index === true || field.unique === true) &&
-      name !== collection.primary_column,
+      name !== collection.primary_column &&
+      !collection.indexes?.some((index) => index.fields.join() === name),
   )
   return wanted.map(([name, field], at) => {
     const index: IndexDefinition = {
       id: `idx_${service.world.randomBytes(12).toString('hex')}`,
-      number: collection.number + 1 + at,
+      number: firstNumber + at,
       name: `${collection.name}_${name}_idx`,
       collection: collection.id,
       fields: [name],
       index_type: isRecord(field) && typeof field.type === 'string' ? field.type : 'btree',
       unique: isRecord(field) && field.unique === true,
-      created_at: collection.created_at,
+      created_at: collection.updated_at,
     }
     return { kind: 'index', id: index.id, body: index }
   })

@@ -3,6 +3,7 @@ import { invalid } from '../../base/fault.ts'
 import type { Operation } from '../operation.ts'
 import { define } from '../tenancy/define.ts'
 import { collectionView } from './collection-view.ts'
+import { indexesOfSchema } from './new-collection.ts'
 import { checkDefinition } from './record-schema.ts'
 import { given } from './settings.ts'
 import { collectionOf } from './visibility.ts'
@@ -30,7 +31,11 @@ export const updateCollection: Operation<'updateCollection'> = async (
       ...given(body),
       updated_at: new Date(service.world.now()).toISOString(),
     }
-    await define(tenant, [{ kind: 'collection', id, body: after }])
+    const { indexes } = collectionOf(tenant, id)
+    await define(tenant, [
+      { kind: 'collection', id, body: after },
+      ...indexesOfSchema(service, { ...after, indexes }, tenant.data.catalog.nextNumber),
+    ])
     return collectionView(collectionOf(tenant, id))
   })
 }

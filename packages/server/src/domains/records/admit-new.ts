@@ -2,21 +2,27 @@ import { Fault } from '../../base/fault.ts'
 import type { Service } from '../call.ts'
 import type { Reservation } from '../tenancy/arrivals.ts'
 import type { CollectionState } from '../tenancy/definitions.ts'
+import { keysOfSameValues } from '../tenancy/record-projection.ts'
 import type { Tenant } from '../tenancy/tenancy.ts'
 import { existingKeys } from './record-store.ts'
 
 /**
- * Refuses records whose key exists (409). The keys are held before the table is asked, and the table is asked when
+ * Refuses records whose key, or value of a unique field, exists (409). Both are held as names before the table is asked, and the table is asked when
  * it shows every write that came before; so of two writers of one new key only one passes, and none follows a
  * record that was acknowledged. The keys are to be released once their block is projected.
  */
 export async function admitNew(
   service: Service,
   tenant: Tenant,
-  write: { collection: CollectionState; keys: readonly string[] },
+  write: {
+    collection: CollectionState
+    names: readonly string[]
+    keys: readonly string[]
+    bodies: readonly string[]
+  },
 ): Promise<{ release: () => void; check: () => void }> {
-  const { collection, keys } = write
-  const held = tenant.arrivals.hold(collection.id, keys)
+  const { collection, keys, bodies } = write
+  const held = tenant.arrivals.hold(collection.id, write.names)
   if (typeof held === 'string') throw exists(held)
   try {
     await tenant.chain.whenApplied(await tenant.arrivals.height(collection.id))
@@ -26,6 +32,11 @@ export async function admitNew(
       keys,
     })
     if (found !== undefined) throw exists(found)
+    for (const { fields } of collection.indexes.filter(({ unique }) => unique)) {
+      const place = { schema: tenant.schema, table: collection.table }
+      const [same] = await keysOfSameValues(service.database, { ...place, fields, bodies })
+      if (same !== undefined) throw sameField(fields, same)
+    }
     return { release: held.release, check: () => refuseOvertaken(held) }
   } catch (error) {
     held.release()
@@ -37,6 +48,13 @@ export async function admitNew(
 function refuseOvertaken(held: Reservation): void {
   const key = held.overtaken()
   if (key !== undefined) throw exists(key)
+}
+
+function sameField(fields: readonly string[], key: string): Fault {
+  return new Fault('RECORD_EXISTS', {
+    message: `The record ${key} has the same ${fields.join(', ')} already`,
+    details: { key, fields },
+  })
 }
 
 function exists(key: string): Fault {

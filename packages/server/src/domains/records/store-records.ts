@@ -1,5 +1,6 @@
 import type { Entry } from '@tollbase/verify/entry'
 import { Fault } from '../../base/fault.ts'
+import { isRecord } from '../../base/is-record.ts'
 import type { Appended } from '../../chain/committer.ts'
 import { hashBytes } from '../../chain/merkle.ts'
 import { type HttpReply, jsonReply } from '../../http/reply.ts'
@@ -74,26 +75,56 @@ async function append(call: Call, store: Store, paymentId?: string): Promise<Htt
     body,
   }))
   const onlyNew = store.strict || collection.collection_type === 'event'
-  const write = { collection, keys: records.map((record) => record.key), entries }
+  const write = {
+    collection,
+    entries,
+    keys: records.map((record) => record.key),
+    bodies: records.map((record) => record.body),
+    names: () => records.flatMap((record) => namesOf(record, collection)),
+  }
   const at = onlyNew ? await appendNew(call.service, tenant, write) : await appendAny(tenant, write)
   const { height, sequence, leafHashes } = at
   const leafHash = (n: number) => leafHashes.subarray(n * hashBytes, (n + 1) * hashBytes)
   return answer(call, store, { height, sequence, entries, leafHash })
 }
 
-type Write = { collection: CollectionState; keys: readonly string[]; entries: readonly Entry[] }
+type Write = {
+  collection: CollectionState
+  entries: readonly Entry[]
+  keys: readonly string[]
+  bodies: readonly string[]
+  /** What must be new where only new records are wanted. */
+  names: () => readonly string[]
+}
 
-function appendAny(tenant: Tenant, { collection, keys, entries }: Write): Promise<Appended> {
+/** A record's key, and its values of unique fields, as names that only one record can have. */
+function namesOf(record: Prepared, collection: CollectionState): string[] {
+  const unique = collection.indexes.filter((index) => index.unique)
+  if (unique.length === 0) return [record.key]
+  const data: unknown = JSON.parse(record.body)
+  const values = unique.flatMap(({ fields }) => {
+    const found = fields.map((field) => field.split('.').reduce(member, data))
+    const missing = found.some((value) => value === undefined || value === null)
+    return missing ? [] : [`\u0001${JSON.stringify([fields, found])}`]
+  })
+  return [record.key, ...values]
+}
+
+function member(value: unknown, name: string): unknown {
+  return isRecord(value) && Object.hasOwn(value, name) ? value[name] : undefined
+}
+
+function appendAny(tenant: Tenant, { collection, names, entries }: Write): Promise<Appended> {
   const check = () => {
     refuseDeleted(tenant, collection)
-    tenant.arrivals.pass(collection.id, keys)
+    tenant.arrivals.pass(collection.id, names)
   }
   return tenant.arrivals.follow(collection.id, tenant.chain.append(entries, { check }))
 }
 
 async function appendNew(service: Service, tenant: Tenant, write: Write): Promise<Appended> {
   const { collection, entries } = write
-  const admitted = await admitNew(service, tenant, write)
+  const admitted = await admitNew(service, tenant, { ...write, names: write.names() })
   const check = () => {
     refuseDeleted(tenant, collection)
     admitted.check()

@@ -35,9 +35,9 @@ export class Arrivals {
   }
 
   /** A write that takes any key gets its place in the log now. */
-  pass(collection: string, keys: readonly string[]): void {
+  pass(collection: string, names: () => readonly string[]): void {
     if (this.#held.size === 0) return
-    for (const key of keys) {
+    for (const key of names()) {
       const name = nameOf(collection, key)
       if (this.#held.has(name)) this.#held.set(name, true)
     }

@@ -6,7 +6,7 @@ import { createIndexStatement } from '../../query/index-key.ts'
 import type { Projection } from '../projection.ts'
 import { type Catalog, emptyCatalog, withLookups } from './catalog.ts'
 import type { CollectionDefinition, IndexDefinition, PricingDefinition } from './definitions.ts'
-import { collectionTables, projectRecords } from './record-projection.ts'
+import { collectionTables, projectRecords, supersedeAll } from './record-projection.ts'
 
 /** The tables of one application's data: its definitions, and a table per collection. */
 export class DataProjection implements Projection {
@@ -82,6 +82,9 @@ export class DataProjection implements Projection {
   }
 }
 
+/** A row that keeps the catalog's version from falling when the newest definition is gone. */
+const lastDeletion = 'last deletion'
+
 async function applyDefinition(
   tx: Queryable,
   change: { schema: string; catalog: Catalog; entry: AppliedEntry },
@@ -93,6 +96,9 @@ async function applyDefinition(
   await dropWhatIsReplaced(tx, { schema, catalog, kind, id, deleted: entry.body === '' })
   if (entry.body === '') {
     await tx.execute(sql`DELETE FROM ${table} WHERE kind = ${kind} AND id = ${id}`)
+    await tx.execute(sql`
+      INSERT INTO ${table} (kind, id, body, leaf) VALUES (${lastDeletion}, '', 'null', ${entry.leafIndex})
+      ON CONFLICT (kind, id) DO UPDATE SET leaf = excluded.leaf`)
     return withLookups(
       withDefinition(catalog, kind, { id, body: undefined, leaf: entry.leafIndex }),
     )
@@ -135,18 +141,19 @@ async function makeWhatIsNew(
     for (const statement of collectionTables(schema, collection)) await tx.execute(statement)
   }
   const index = kind === 'index' ? after.indexes.get(id) : undefined
-  const table = index && after.byId.get(index.collection)?.table
-  if (index === undefined || table === undefined) return
+  const indexed = index && after.byId.get(index.collection)
+  if (index === undefined || indexed === undefined) return
   const paths = index.fields.map((field) => parseFieldPath(field, ''))
   const isHash = index.index_type.toLowerCase() === 'hash' && paths.length === 1
   const { text, values } = createIndexStatement({
     schema,
-    table,
+    table: indexed.table,
     name: `i_${index.number}`,
     paths,
     kind: isHash ? 'hash' : 'btree',
   })
   await tx.execute(sql.compiled(text, values))
+  if (index.unique) await supersedeAll(tx, { schema, collection: indexed, fields: index.fields })
 }
 
 /** The catalog with one definition set, or removed where there is no body. Lookups are made by the caller. */
@@ -157,6 +164,7 @@ function withDefinition(
 ): Catalog {
   const { id, body, leaf } = definition
   const catalog = { ...before, version: Math.max(before.version, leaf + 1) }
+  if (kind === lastDeletion) return catalog
   const parsed: unknown = body === undefined ? undefined : JSON.parse(body)
   if (kind === 'collection') {
     const next = parsed as CollectionDefinition | undefined

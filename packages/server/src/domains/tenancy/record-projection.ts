@@ -137,13 +137,34 @@ async function supersedeByFields(
   tx: Queryable,
   change: { batch: Batch; fields: readonly (readonly string[])[] },
 ): Promise<Replaced> {
-  const table = tableOf(change.batch)
   const first = change.batch.entries[0]?.leafIndex ?? 0
-  const sameFields = change.fields.map((fields) => sql.join(fields.map(sameValue), ' AND '))
-  const candidates = [sql`old.key = fresh.key`, ...sameFields].map(
-    (
-      same,
-    ) => sql`SELECT old.leaf, fresh.leaf AS by FROM ${table} AS fresh JOIN ${table} AS old ON ${same}
+  const same = [sql`old.key = fresh.key`, ...change.fields.map(sameValues)]
+  return supersede(tx, { table: tableOf(change.batch), first, same })
+}
+
+/** What a field that becomes unique means for the records that are there: the newest of each value stays live. */
+export async function supersedeAll(
+  tx: Queryable,
+  change: { schema: string; collection: CollectionState; fields: readonly string[] },
+): Promise<void> {
+  const { schema, collection } = change
+  const table = sql.id(schema, collection.table)
+  const replaced = await supersede(tx, { table, first: 0, same: [sameValues(change.fields)] })
+  await tx.execute(sql`
+    UPDATE ${sql.id(schema, 'collection_stats')}
+    SET documents = documents - ${replaced.documents}, bytes = bytes - ${replaced.bytes}
+    WHERE collection = ${collection.id}`)
+}
+
+/** Marks live rows with the first row from `first` on that is the same by one of the conditions. */
+async function supersede(
+  tx: Queryable,
+  change: { table: SqlStatement; first: number; same: readonly SqlStatement[] },
+): Promise<Replaced> {
+  const { table, first } = change
+  const candidates = change.same.map(
+    (same) => sql`SELECT old.leaf, fresh.leaf AS by
+      FROM ${table} AS fresh JOIN ${table} AS old ON ${same}
       WHERE fresh.leaf >= ${first} AND old.leaf < fresh.leaf
         AND old.superseded_by IS NULL AND fresh.superseded_by IS NULL`,
   )
@@ -155,6 +176,23 @@ async function supersedeByFields(
       RETURNING old.deleted, octet_length(old.body) AS bytes)
     SELECT count(*) AS documents, coalesce(sum(bytes), 0)::int8 AS bytes FROM replaced WHERE NOT deleted`)
   return row ?? { documents: 0n, bytes: 0n }
+}
+
+/** Keys of those live records that have a value of an index's fields in common with one of the texts. */
+export async function keysOfSameValues(
+  database: Queryable,
+  find: { schema: string; table: string; fields: readonly string[]; bodies: readonly string[] },
+): Promise<string[]> {
+  const rows = await database.query<{ key: string }>(sql`
+    WITH fresh AS MATERIALIZED (
+      SELECT body::jsonb AS data FROM string_to_table(${find.bodies.join(separator)}, ${separator}) AS body)
+    SELECT old.key FROM fresh JOIN ${sql.id(find.schema, find.table)} AS old ON ${sameValues(find.fields)}
+    WHERE old.superseded_by IS NULL LIMIT 1`)
+  return rows.map((row) => row.key)
+}
+
+function sameValues(fields: readonly string[]): SqlStatement {
+  return sql.join(fields.map(sameValue), ' AND ')
 }
 
 /** Equal and neither null nor missing; the key finds it by index, the value decides. */
