@@ -229,6 +229,45 @@ perEngine('storing', (service) => {
     expect((await app.store('notes', [{ id: 'b' }], { strict: true })).status).toBe(200)
   })
 
+  test('strict refuses a value of a unique field that is there, also of fifty writers at once', async () => {
+    const app = await newData(service())
+    await app.call('POST', '/indexes', {
+      collection: 'users',
+      field_name: 'mail',
+      unique_constraint: true,
+    })
+    await app.store('users', [{ id: 'a', mail: 'x@y' }, { id: 'n' }, { id: 'm', mail: null }])
+    const refused = await app.store('users', [{ id: 'b', mail: 'x@y' }], { strict: true })
+    expect(refused).toMatchObject({
+      status: 409,
+      body: { details: { key: 'a', fields: ['mail'] } },
+    })
+    const replies = await Promise.all(
+      Array.from({ length: 50 }, (_, id) =>
+        app.queue('users', [{ id: `w${id}`, mail: 'new@y' }], { strict: true }),
+      ),
+    )
+    expect(replies.filter(({ status }) => status === 202)).toHaveLength(1)
+    expect((await app.store('users', [{ id: 'o' }, { id: 'p' }], { strict: true })).status).toBe(
+      200,
+    )
+  })
+
+  test('a field that is made unique later leaves the newest record of each value live', async () => {
+    const app = await newData(service())
+    await app.store('users', [
+      { id: 'a', mail: 'x@y' },
+      { id: 'b', mail: 'x@y' },
+      { id: 'c' },
+      { id: 'd', mail: 'x@y' },
+      { id: 'e' },
+    ])
+    await app.call('POST', '/indexes', { collection: 'users', field_name: 'mail', unique: true })
+    expect(idsOf(await app.list('users'))).toEqual(['c', 'd', 'e'])
+    const { body } = await app.call('GET', '/collections/users/stats')
+    expect(body.document_count).toBe(3)
+  })
+
   test('of fifty strict writers of one key exactly one wins', async () => {
     const app = await newData(service())
     const replies = await Promise.all(
