@@ -42,15 +42,31 @@ export function rowText(row: Row): string {
 export const tableHead = `| what | ours | peer | ours / peer: min / **median** / max | target | conditions |
 | --- | --- | --- | --- | --- | --- |`
 
-/** The machine and the versions, read from where they are true. */
-export function conditions(): readonly string[] {
+/** The file results.md of a whole run. */
+export function resultsDocument(rows: readonly Row[], rounds: number): string {
+  return `# Benchmark results
+
+Written by \`npm run bench\` on ${new Date().toISOString().slice(0, 10)}; ${machine()}.
+
+${tableHead}
+${rows.map(rowText).join('\n')}
+
+## Conditions
+
+- Both sides of a line run in one go, in turns (${rounds} rounds, A B, B A, ...), after a warm-up; a side's number is the median of its rounds, the ratio the median of the rounds' ratios.
+- Our service is the built program (\`bin/tollbase.js\`), the peer a process of its own, the load generator a third; all of them and PostgreSQL share the cores.
+- One embedded PostgreSQL 18 with the service's default settings (128 MB of shared buffers, fsync and synchronous commit on) serves both sides: reads from the same table, stores into tables of the same definition and indexes (primary key, record key, two fields).
+- Documents have about 450 bytes of JSON. Closed loop: every connection waits for its reply. Any reply of another status than the expected one fails the run.
+- bare server: node:http, a pool of pg, named prepared statements; no validation, keys, versions or proofs. For reads it sends the very SQL text that our server was seen to send; for stores a batch is one INSERT that the database takes apart, a single record one INSERT, each its own transaction.
+- stores of single records are counted when the tables show all of them, although our answer comes when the block is durable.
+- paid reads: Express ${versionOf('express')}, @x402/express ${versionOf('@x402/express')} with the facilitator of @x402/evm ${versionOf('@x402/evm')} in its process, viem ${versionOf('viem')}'s nonce manager, pg ${versionOf('pg')}, on the same devnet, table and statement. Our service's process makes the chain's blocks for both sides.
+`
+}
+
+function machine(): string {
   const [cpu] = cpus()
-  return [
-    `${cpus().length} cores (${cpu?.model.trim()}), ${Math.round(totalmem() / 2 ** 30)} GB, ${kernel()}, Node ${process.version}`,
-    ...['pg', 'fastify', 'express', '@x402/express', '@x402/evm', 'viem'].map(
-      (name) => `${name} ${versionOf(name)}`,
-    ),
-  ]
+  const memory = Math.round(totalmem() / 2 ** 30)
+  return `${cpus().length} cores (${cpu?.model.trim()}), ${memory} GB, ${kernel()}, Node ${process.version}, fastify ${versionOf('fastify')}, pg ${versionOf('pg')}`
 }
 
 function kernel(): string {

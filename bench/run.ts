@@ -3,9 +3,12 @@ import { parseArgs } from 'node:util'
 import { coldStart } from './cold-start.ts'
 import { paidReads } from './paid-reads.ts'
 import { reads } from './reads.ts'
-import { type Benchmark, conditions, type Row, rowText, tableHead } from './report.ts'
+import { type Benchmark, type Row, resultsDocument, rowText, tableHead } from './report.ts'
 import { signatures } from './signatures.ts'
 import { stores } from './stores.ts'
+
+// npm run bench [-- name ...] [--rounds 5] [--only text] [--profile folder]
+// A run of all of them with nothing left out writes results.md.
 
 const benchmarks: readonly Benchmark[] = [reads, stores, paidReads, signatures, coldStart]
 
@@ -15,36 +18,31 @@ const { values, positionals } = parseArgs({
     rounds: { type: 'string', default: '5' },
     only: { type: 'string', default: '' },
     profile: { type: 'string' },
-    write: { type: 'boolean', default: false },
   },
 })
+const { only, profile } = values
 const unknown = positionals.find((name) => benchmarks.every((one) => one.name !== name))
 if (unknown !== undefined) {
-  console.error(
-    `no benchmark ${unknown}; there are ${benchmarks.map(({ name }) => name).join(', ')}`,
-  )
+  const names = benchmarks.map(({ name }) => name).join(', ')
+  console.error(`no benchmark ${unknown}; there are ${names}`)
   process.exit(2)
 }
 
-const chosen = benchmarks.filter(
-  ({ name }) => positionals.length === 0 || positionals.includes(name),
-)
 const options = {
   rounds: Number(values.rounds),
-  only: values.only,
-  nodeOptions:
-    values.profile === undefined ? [] : ['--cpu-prof', `--cpu-prof-dir=${values.profile}`],
+  only,
+  nodeOptions: profile === undefined ? [] : ['--cpu-prof', `--cpu-prof-dir=${profile}`],
 }
+const isWhole = positionals.length === 0 && only === '' && profile === undefined
 const rows: Row[] = []
 console.log(tableHead)
-for (const benchmark of chosen) {
+for (const benchmark of benchmarks) {
+  if (positionals.length > 0 && !positionals.includes(benchmark.name)) continue
   for (const row of await benchmark.run(options)) {
     console.log(rowText(row))
     rows.push(row)
   }
 }
-if (values.write) writeFileSync(new URL('results.md', import.meta.url), document(rows))
-
-function document(all: readonly Row[]): string {
-  return ''
+if (isWhole) {
+  writeFileSync(new URL('results.md', import.meta.url), resultsDocument(rows, options.rounds))
 }

@@ -87,21 +87,24 @@ const server = app.listen(0, '127.0.0.1', () => {
 })
 
 /**
- * Asks the chain once, because this process alone uses the key. Asked each time, as by default, the chain's count
- * is now and then off by one while a block is made, and payments fail or hang.
+ * Asks the chain once and counts on from there, because this process alone uses the key. Asked each time, as by
+ * default, the chain's count is now and then off by one while a block is made, and payments fail or hang.
  */
 function countedOnce(): NonceManagerSource {
   const { get } = jsonRpc()
-  let count: number | Promise<number> | undefined
+  let asked: number | Promise<number> | undefined
+  let next = 0
   return {
     get: async (parameters) => {
-      count ??= get(parameters)
-      const first = await count
-      // The manager notes what it gave out some turns later; an answer before that would give it out again.
+      asked ??= get(parameters)
+      next = Math.max(next, await asked)
+      // The manager tells what it gave out some turns later; an answer before that would give it out again.
       await setImmediate()
-      return first
+      return next
     },
-    set: () => undefined,
+    set: (_parameters, nonce) => {
+      next = Math.max(next, nonce + 1)
+    },
   }
 }
 

@@ -22,5 +22,6 @@ declare module 'express' {
     readonly listen: (port: number, host: string, ready: () => void) => Server
   }
   const express: { (): Application; readonly json: () => Handler }
+  // biome-ignore lint/style/noDefaultExport: that is how the package exports it
   export default express
 }

@@ -22,6 +22,7 @@ import { KeyUse } from './domains/keys/key-use.ts'
 import { Payments } from './domains/payments/payments.ts'
 import { startReconciler } from './domains/payments/reconciler.ts'
 import { ensureSecret } from './domains/service/secrets.ts'
+import { hashOfKey } from './domains/tenancy/keys.ts'
 import { openTenancy, type Tenancy } from './domains/tenancy/tenancy.ts'
 import { docsPage } from './http/docs-page.ts'
 import { type Enter, implement } from './http/implement.ts'
@@ -185,7 +186,8 @@ function entrance(
   keys: { operatorKey: string; onKey: (hash: string) => void },
 ): Enter<Call> {
   const { tenancy, database, world } = service
-  const ports = { tenancy, database, world, operatorKey: keys.operatorKey }
+  const operatorKeyHash = hashOfKey(keys.operatorKey)
+  const ports = { tenancy, database, world, operatorKeyHash }
   return async (_operationId, route, facts) => {
     const caller = await identify(facts, ports)
     if (caller.kind === 'key') keys.onKey(caller.key.key_hash)

@@ -1,4 +1,4 @@
-import { createHash } from 'node:crypto'
+import { hash } from 'node:crypto'
 import type { Permission } from '@tollbase/contract/keys'
 import type { AppliedEntry } from '../../chain/applier.ts'
 import type { Queryable } from '../../database/database.ts'
@@ -27,9 +27,9 @@ export class Keys implements Projection {
   /** Dead before their entry is committed, so that no request slips in between. */
   readonly #dying = new Set<string>()
 
-  /** The key of this text if it is alive at this time. */
-  find(text: string, nowMs: number): KeyRecord | undefined {
-    const key = this.#byHash.get(hashOfKey(text))
+  /** The key of this hash if it is alive at this time. */
+  find(keyHash: string, nowMs: number): KeyRecord | undefined {
+    const key = this.#byHash.get(keyHash)
     return key !== undefined && this.isAlive(key, nowMs) ? key : undefined
   }
 
@@ -101,7 +101,7 @@ export class Keys implements Projection {
 
 /** Lower-case hex SHA-256 of the key's text: all that is stored of it, with the prefix. */
 export function hashOfKey(text: string): string {
-  return createHash('sha256').update(text).digest('hex')
+  return hash('sha256', text)
 }
 
 const alphabet = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz'

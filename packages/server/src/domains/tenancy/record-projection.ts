@@ -36,96 +36,104 @@ export async function projectRecords(
     if (list === undefined) byCollection.set(id, [entry])
     else list.push(entry)
   }
+  const changes: Change[] = []
   for (const [id, entries] of byCollection) {
     const collection = run.catalog.byId.get(id)
     if (collection === undefined) continue
-    await projectCollection(tx, { schema: run.schema, collection, entries })
+    changes.push(await projectCollection(tx, { schema: run.schema, collection, entries }))
   }
+  await countChanges(tx, run.schema, changes)
 }
 
 type Batch = { schema: string; collection: CollectionState; entries: readonly AppliedEntry[] }
 
-async function projectCollection(tx: Queryable, batch: Batch): Promise<void> {
-  const unique = batch.collection.indexes.filter((index) => index.unique)
-  const keys = batch.entries.map((entry) => String(entry.header.key))
-  if (unique.length > 0) {
-    await insertVersions(tx, { batch, keys, next: batch.entries.map(() => null) })
-    const replaced = await supersedeByFields(tx, {
-      batch,
-      fields: unique.map((index) => index.fields),
-    })
-    return countChanges(tx, { batch, next: [], replaced })
-  }
-  const next = nextOfSameKey(keys, batch.entries)
-  const replaced = await supersedeByKey(tx, { batch, keys })
-  await insertVersions(tx, { batch, keys, next })
-  return countChanges(tx, { batch, next, replaced })
-}
+/** By how much what is live in a collection, and all that was stored in it, changed. */
+type Change = { collection: string; documents: bigint; bytes: bigint; versions: number }
 
-async function insertVersions(
-  tx: Queryable,
-  insert: { batch: Batch; keys: readonly string[]; next: readonly (number | null)[] },
-): Promise<void> {
-  const { entries } = insert.batch
-  await tx.execute(sql`
-    INSERT INTO ${tableOf(insert.batch)} (leaf, height, sequence, key, deleted, superseded_by, data, body)
-    SELECT leaf, height, sequence, key, deleted, superseded_by, body::jsonb, body
-    FROM ROWS FROM (
-      unnest(${entries.map((entry) => entry.leafIndex)}::int8[]),
-      unnest(${entries.map((entry) => entry.height)}::int8[]),
-      unnest(${entries.map((entry) => entry.sequence)}::int4[]),
-      unnest(${entries.map((entry) => entry.header.deleted === true)}::bool[]),
-      unnest(${insert.next}::int8[]),
-      string_to_table(${insert.keys.join(separator)}, ${separator}),
-      string_to_table(${entries.map((entry) => entry.body).join(separator)}, ${separator})
-    ) AS fresh (leaf, height, sequence, deleted, superseded_by, key, body)`)
+async function projectCollection(tx: Queryable, batch: Batch): Promise<Change> {
+  const unique = batch.collection.indexes.filter((index) => index.unique)
+  if (unique.length === 0) {
+    const next = nextOfSameKey(batch.entries)
+    return changeOf(batch, next, await replaceVersions(tx, batch, next))
+  }
+  const next = batch.entries.map(() => null)
+  await tx.execute(sql`WITH ${freshRows(batch, next)} ${insertFresh(batch)}`)
+  const fields = unique.map((index) => index.fields)
+  return changeOf(batch, next, await supersedeByFields(tx, { batch, fields }))
 }
 
 function tableOf(batch: Batch): SqlStatement {
   return sql.id(batch.schema, batch.collection.table)
 }
 
+/** A common table `fresh` of the batch's versions. */
+function freshRows({ entries }: Batch, next: readonly (number | null)[]): SqlStatement {
+  return sql`fresh AS MATERIALIZED (
+    SELECT leaf, height, sequence, deleted, superseded_by, key, body FROM ROWS FROM (
+      unnest(${arrayText(entries.map((entry) => entry.leafIndex))}::int8[]),
+      unnest(${arrayText(entries.map((entry) => entry.height))}::int8[]),
+      unnest(${arrayText(entries.map((entry) => entry.sequence))}::int4[]),
+      unnest(${arrayText(entries.map((entry) => entry.header.deleted === true))}::bool[]),
+      unnest(${arrayText(next)}::int8[]),
+      string_to_table(${entries.map(keyOf).join(separator)}, ${separator}),
+      string_to_table(${entries.map((entry) => entry.body).join(separator)}, ${separator})
+    ) AS fresh (leaf, height, sequence, deleted, superseded_by, key, body))`
+}
+
+function insertFresh(batch: Batch): SqlStatement {
+  return sql`
+    INSERT INTO ${tableOf(batch)} (leaf, height, sequence, key, deleted, superseded_by, data, body)
+    SELECT leaf, height, sequence, key, deleted, superseded_by, body::jsonb, body FROM fresh`
+}
+
+function keyOf(entry: AppliedEntry): string {
+  return String(entry.header.key)
+}
+
+/** As pg writes an array too, but it quotes and escapes each element. */
+function arrayText(list: readonly (number | boolean | null)[]): string {
+  return `{${list.map((each) => each ?? 'NULL').join(',')}}`
+}
+
 type Replaced = { documents: bigint; bytes: bigint }
 
-/** Marks live versions of older blocks that this batch replaces. */
-async function supersedeByKey(
+/**
+ * Adds the batch's versions and marks the live ones of older blocks that they replace, in one statement, whose two
+ * halves do not see what the other one does.
+ */
+async function replaceVersions(
   tx: Queryable,
-  change: { batch: Batch; keys: readonly string[] },
+  batch: Batch,
+  next: readonly (number | null)[],
 ): Promise<Replaced> {
-  const firstLeaf = new Map<string, number>()
-  for (const [at, key] of change.keys.entries()) {
-    if (!firstLeaf.has(key)) firstLeaf.set(key, change.batch.entries[at]?.leafIndex ?? 0)
-  }
-  const list = [...firstLeaf.keys()].join(separator)
+  const keys = [...new Set(batch.entries.map(keyOf))].join(separator)
   // The second condition on the key says nothing new, but with it the plan, made when the table was small and kept
   // while it grows, goes by the index and not through the whole table.
   const [row] = await tx.query<Replaced>(sql`
-    WITH fresh AS MATERIALIZED (
-      SELECT key, leaf FROM ROWS FROM (
-        string_to_table(${list}, ${separator}),
-        unnest(${[...firstLeaf.values()]}::int8[])) AS fresh (key, leaf)),
+    WITH ${freshRows(batch, next)},
+    stored AS (${insertFresh(batch)}),
+    first AS MATERIALIZED (SELECT key, min(leaf) AS leaf FROM fresh GROUP BY key),
     replaced AS (
-      UPDATE ${tableOf(change.batch)} AS old SET superseded_by = fresh.leaf FROM fresh
-      WHERE old.key = fresh.key AND old.superseded_by IS NULL
-        AND old.key = ANY (string_to_array(${list}, ${separator}))
+      UPDATE ${tableOf(batch)} AS old SET superseded_by = first.leaf FROM first
+      WHERE old.key = first.key AND old.superseded_by IS NULL
+        AND old.key = ANY (string_to_array(${keys}, ${separator}))
       RETURNING old.deleted, octet_length(old.body) AS bytes)
     SELECT count(*) AS documents, coalesce(sum(bytes), 0)::int8 AS bytes FROM replaced WHERE NOT deleted`)
   return row ?? { documents: 0n, bytes: 0n }
 }
 
 /** For each entry the leaf of the next one in this batch with the same key, or null. */
-function nextOfSameKey(
-  keys: readonly string[],
-  entries: readonly AppliedEntry[],
-): (number | null)[] {
+function nextOfSameKey(entries: readonly AppliedEntry[]): (number | null)[] {
   const later = new Map<string, number>()
-  const next: (number | null)[] = new Array(keys.length).fill(null)
-  for (let at = keys.length - 1; at >= 0; at--) {
-    const key = keys[at] ?? ''
-    next[at] = later.get(key) ?? null
-    later.set(key, entries[at]?.leafIndex ?? 0)
-  }
-  return next
+  return entries
+    .toReversed()
+    .map((entry) => {
+      const key = keyOf(entry)
+      const next = later.get(key) ?? null
+      later.set(key, entry.leafIndex)
+      return next
+    })
+    .toReversed()
 }
 
 /**
@@ -204,22 +212,31 @@ function sameValue(field: string): SqlStatement {
     AND ${of('old.data', valueExpression)} = ${of('fresh.data', valueExpression)}`
 }
 
-async function countChanges(
-  tx: Queryable,
-  change: { batch: Batch; next: readonly (number | null)[]; replaced: Replaced },
-): Promise<void> {
-  let documents = -change.replaced.documents
-  let bytes = -change.replaced.bytes
-  for (const [at, entry] of change.batch.entries.entries()) {
-    if ((change.next[at] ?? null) !== null || entry.header.deleted === true) continue
+function changeOf(batch: Batch, next: readonly (number | null)[], replaced: Replaced): Change {
+  let documents = -replaced.documents
+  let bytes = -replaced.bytes
+  for (const [at, entry] of batch.entries.entries()) {
+    if ((next[at] ?? null) !== null || entry.header.deleted === true) continue
     documents += 1n
     bytes += BigInt(Buffer.byteLength(entry.body))
   }
-  const versions = change.batch.entries.length
-  const table = sql.id(change.batch.schema, 'collection_stats')
+  return { collection: batch.collection.id, documents, bytes, versions: batch.entries.length }
+}
+
+async function countChanges(
+  tx: Queryable,
+  schema: string,
+  changes: readonly Change[],
+): Promise<void> {
+  if (changes.length === 0) return
   await tx.execute(sql`
-    INSERT INTO ${table} AS stats (collection, documents, bytes, versions)
-    VALUES (${change.batch.collection.id}, ${documents}, ${bytes}, ${versions})
+    INSERT INTO ${sql.id(schema, 'collection_stats')} AS stats (collection, documents, bytes, versions)
+    SELECT collection, documents, bytes, versions FROM unnest(
+      ${changes.map((change) => change.collection)}::text[],
+      ${changes.map((change) => change.documents)}::int8[],
+      ${changes.map((change) => change.bytes)}::int8[],
+      ${changes.map((change) => change.versions)}::int8[]
+    ) AS fresh (collection, documents, bytes, versions)
     ON CONFLICT (collection) DO UPDATE SET
       documents = stats.documents + excluded.documents,
       bytes = stats.bytes + excluded.bytes,
