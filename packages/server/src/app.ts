@@ -73,7 +73,7 @@ async function start(
   const log = options.log ?? pino({ level: 'silent' })
   const operator = operatorKey(config.dataDir, config.operatorKey, world)
   // Storage first: its lock keeps a second service on the folder away from the first one's devnet.
-  const database = await openStorage(options, log, closers)
+  const { database, onCrash } = await openStorage(options, log, closers)
   const devnet = config.devnet
     ? await startDevnet({ dataDir: config.dataDir, world, log })
     : undefined
@@ -92,6 +92,7 @@ async function start(
     holder: `${hostname()}/${process.pid}/${world.randomBytes(4).toString('hex')}`,
   })
   closers.push(() => tenancy.close())
+  onCrash(() => tenancy.reopenAll())
   watchSystemChain(options, tenancy, closers)
   const { ways, close: closeWays } = await openWays(config, devnet, { database, world, log })
   closers.push(closeWays)
@@ -160,14 +161,15 @@ async function openStorage(
   options: StartOptions,
   log: Logger,
   closers: (() => Promise<unknown>)[],
-): Promise<Database> {
+): Promise<{ database: Database; onCrash: (listener: () => void) => void }> {
   const { config, world } = options
+  const listeners: (() => void)[] = []
   const connection =
     config.databaseUrl === undefined ? await embedded() : { url: config.databaseUrl }
   const database = await openDatabase({ connection, log, world })
   closers.push(() => database.close())
   await runMigrations(database, migrations, { now: world.now() })
-  return database
+  return { database, onCrash: (listener) => listeners.push(listener) }
 
   async function embedded() {
     const server = await startEmbeddedPostgres({ dataDir: config.dataDir, world, log })
@@ -175,6 +177,7 @@ async function openStorage(
     server.onExit(({ reason, restarting }) => {
       log.error({ reason, restarting }, 'the database server ended')
       if (!restarting) options.onFatal?.(`the database server ended and stays down: ${reason}`)
+      for (const listener of listeners) listener()
     })
     return server.connection
   }

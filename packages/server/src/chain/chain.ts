@@ -38,6 +38,11 @@ export type ChainOptions = {
   readonly log?: ChainLog
   /** How long this process may be silent before another one takes the chain. */
   readonly leaseTtlMs?: number
+  /**
+   * Whether the tables may be committed before the disk has them. The log has them: after a crash of the database
+   * the lane finds its watermark behind and stops, and the chain opened anew applies again what was lost.
+   */
+  readonly relaxedTables?: boolean
 }
 
 export type AppendOptions = {
@@ -85,7 +90,9 @@ export async function openChain(options: ChainOptions): Promise<Chain> {
       throw new Error(`the chain ${chain} ends below its watermark; run the audit`)
     // After the watermark: should it move while this reads, the lane's first step fails instead of going wrong.
     await options.prepare?.()
+    const relaxed = options.relaxedTables === true
     const lane = new Lane({
+      relaxed,
       database,
       store,
       applier: options.applier,

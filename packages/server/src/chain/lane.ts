@@ -7,6 +7,8 @@ import type { BlockStore, Watermark } from './block-store.ts'
 import type { ChainLog } from './log.ts'
 
 export type LaneOptions = {
+  /** See ChainOptions.relaxedTables. */
+  readonly relaxed: boolean
   readonly database: Database
   readonly store: BlockStore
   readonly applier: Applier
@@ -189,7 +191,7 @@ export class Lane {
           advanced = await store.advance(tx, this.#watermark, attempt.to)
           if (advanced) attempt.after = await applier.apply(tx, blocks)
         },
-        { statementTimeoutMs },
+        { statementTimeoutMs, relaxed: this.#options.relaxed },
       )
     } catch (error) {
       if (error instanceof CommitUnknownError) this.#doubt = attempt

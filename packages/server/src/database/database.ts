@@ -29,6 +29,11 @@ export type TransactionOptions = {
   readonly isolation?: 'repeatable read'
   /** For each statement of this transaction, instead of the pool's; 0 is no limit. */
   readonly statementTimeoutMs?: number
+  /**
+   * The commit is answered before the disk has it: a crash may lose the transaction as a whole, together with
+   * every later relaxed one, but never tears it. For what can be made anew from what was durable before.
+   */
+  readonly relaxed?: boolean
 }
 
 export type Database = Queryable & {
@@ -221,9 +226,11 @@ class Session {
       timeoutMs,
     )
     try {
-      if (options.statementTimeoutMs !== undefined) {
+      if (options.statementTimeoutMs !== undefined || options.relaxed === true) {
+        const commit = options.relaxed === true ? 'off' : null
         await this.send(
-          sql`SELECT set_config('statement_timeout', ${String(timeoutMs)}, true)`,
+          sql`SELECT set_config('statement_timeout', ${String(timeoutMs)}, true),
+            set_config('synchronous_commit', coalesce(${commit}, current_setting('synchronous_commit')), true)`,
           timeoutMs,
         )
       }

@@ -176,6 +176,8 @@ async function supersede(
       WHERE fresh.leaf >= ${first} AND old.leaf < fresh.leaf
         AND old.superseded_by IS NULL AND fresh.superseded_by IS NULL`,
   )
+  // A plan made while the table was small, and kept, would go through the whole table once it is large.
+  await tx.query(sql`SELECT set_config('plan_cache_mode', 'force_custom_plan', true)`)
   const [row] = await tx.query<Replaced>(sql`
     WITH candidate AS MATERIALIZED (${sql.join(candidates, ' UNION ALL ')}),
     earliest AS MATERIALIZED (SELECT leaf, min(by) AS by FROM candidate GROUP BY leaf),
@@ -183,6 +185,7 @@ async function supersede(
       UPDATE ${table} AS old SET superseded_by = earliest.by FROM earliest WHERE old.leaf = earliest.leaf
       RETURNING old.deleted, octet_length(old.body) AS bytes)
     SELECT count(*) AS documents, coalesce(sum(bytes), 0)::int8 AS bytes FROM replaced WHERE NOT deleted`)
+  await tx.query(sql`SELECT set_config('plan_cache_mode', 'auto', true)`)
   return row ?? { documents: 0n, bytes: 0n }
 }
 

@@ -81,6 +81,7 @@ export class Tenancy {
   readonly #options: TenancyOptions
   readonly #tenants = new Map<number, Promise<Tenant>>()
   readonly #open = new Map<number, Tenant>()
+  readonly #closing = new Map<number, Promise<void>>()
   readonly #announced = new Map<string, number>()
   readonly #stopHeads: () => void
 
@@ -111,6 +112,7 @@ export class Tenancy {
       if (open.chain.failure === undefined) return open
       await this.#forget(record.number, open)
     }
+    await this.#closing.get(record.number)?.catch(() => undefined)
     const opening = this.#tenants.get(record.number) ?? this.#openTenant(record)
     this.#tenants.set(record.number, opening)
     try {
@@ -120,6 +122,18 @@ export class Tenancy {
     } catch (error) {
       this.#tenants.delete(record.number)
       throw error
+    }
+  }
+
+  /**
+   * For when the database came back from a crash: tables may have lost what was committed relaxedly, so each
+   * application is closed, and opened anew from its log by whoever asks for it next.
+   */
+  reopenAll(): void {
+    for (const [number, tenant] of [...this.#open]) {
+      this.#forget(number, tenant).catch((error: unknown) => {
+        this.#options.log.warn({ error }, 'an application was not closed cleanly')
+      })
     }
   }
 
@@ -154,12 +168,14 @@ export class Tenancy {
   }
 
   /** A chain that stopped for good is closed; the next caller opens it anew from what is committed. */
-  async #forget(number: number, tenant: Tenant): Promise<void> {
-    if (this.#open.get(number) === tenant) {
-      this.#open.delete(number)
-      this.#tenants.delete(number)
-    }
-    await tenant.chain.close()
+  #forget(number: number, tenant: Tenant): Promise<void> {
+    const under = this.#closing.get(number)
+    if (under !== undefined || this.#open.get(number) !== tenant) return under ?? Promise.resolve()
+    this.#open.delete(number)
+    this.#tenants.delete(number)
+    const closing = tenant.chain.close().finally(() => this.#closing.delete(number))
+    this.#closing.set(number, closing)
+    return closing
   }
 
   async #openTenant(application: ApplicationRecord): Promise<Tenant> {
@@ -172,6 +188,7 @@ export class Tenancy {
       app: application.app_id,
       schema,
       projections: [data],
+      relaxedTables: true,
     })
     const applications = this.system.applications
     return {
@@ -202,13 +219,19 @@ export function originOf(serviceName: string, app: string): string {
 
 async function openOne(
   options: TenancyOptions,
-  chain: { app: string; schema: string; projections: readonly Projection[] },
+  chain: {
+    app: string
+    schema: string
+    projections: readonly Projection[]
+    relaxedTables?: boolean
+  },
 ): Promise<Chain> {
   const { database, world, log, holder } = options
   const { schema, projections } = chain
   await createSchema(database, schema, projections)
   const origin = originOf(options.serviceName, chain.app)
   return openChain({
+    relaxedTables: chain.relaxedTables === true,
     database,
     schema,
     origin,
