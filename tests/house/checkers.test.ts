@@ -234,6 +234,6 @@ function repositoryFile(path: string): string {
 
 /** The repository's table of rooms, with a table of domains that fits the small house. */
 function roomsWithDomains(domains: string): string {
-  const rooms = repositoryFile('rooms.js').replace('export const domains', 'export const otherDomains')
-  return `${rooms}\nexport const domains = ${domains}\n`
+  const [rooms] = repositoryFile('rooms.js').split('export const domains')
+  return `${rooms}export const domains = ${domains}\n`
 }
