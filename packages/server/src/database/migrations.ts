@@ -16,8 +16,8 @@ export type Migration = {
 /** Long enough for another process to finish its migrations, or for one of them to rewrite a table. */
 const stepTimeoutMs = 10 * 60_000
 const createAttemptsMax = 20
-/** What CREATE .. IF NOT EXISTS answers when two do it at once: duplicate key, schema, table; concurrent update. */
-const creationRaces = new Set(['23505', '42P06', '42P07', 'XX000'])
+/** What CREATE .. IF NOT EXISTS answers when two do it at once: duplicate key, schema, table, row type; concurrent update. */
+const creationRaces = new Set(['23505', '42P06', '42P07', '42710', 'XX000'])
 
 /**
  * Brings the database to the newest migration, each in a transaction of its own. Several processes may do so
