@@ -1,6 +1,8 @@
 import { defineConfig } from 'vitest/config'
+import { plantedMutants } from './tests/simulation/mutant-plugin.ts'
 
 export default defineConfig({
+  plugins: [plantedMutants()],
   resolve: { conditions: ['source'] },
   ssr: { resolve: { conditions: ['source'] } },
   test: {

@@ -48,6 +48,9 @@ export async function openPlace(): Promise<Place> {
 
 const root = join(import.meta.dirname, '..')
 
+/** The load comes from one address, asks more than any client, and is not logged by the peers either. */
+export const configFile = join(import.meta.dirname, 'tollbase.config.json')
+
 /** Our service as users run it: the built program, in a process of its own, on the database of the place. */
 export function startOurs(
   place: Place,
@@ -57,7 +60,7 @@ export function startOurs(
     ...options.nodeOptions,
     join(root, 'bin/tollbase.js'),
     options.command ?? 'serve',
-    ...['--port', '0', '--operator-key', operatorKey],
+    ...['--config', configFile, '--port', '0', '--operator-key', operatorKey],
     ...['--data-dir', place.serviceDir, '--database-url', place.databaseUrl],
   ])
 }
@@ -65,7 +68,7 @@ export function startOurs(
 /** `tollbase dev`: with a database and a devnet of its own. */
 export function startDev(dataDir: string): Promise<Child> {
   const options = ['--port', '0', '--operator-key', operatorKey, '--data-dir', dataDir]
-  return startChild([join(root, 'bin/tollbase.js'), 'dev', ...options])
+  return startChild([join(root, 'bin/tollbase.js'), 'dev', '--config', configFile, ...options])
 }
 
 /** A program of peers/, in a process of its own. */

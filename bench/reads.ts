@@ -11,6 +11,7 @@ import { valuePlace } from './peers/bare-config.ts'
 import {
   app,
   call,
+  configFile,
   createApplication,
   createCollection,
   openPlace,
@@ -76,7 +77,7 @@ export const reads: Benchmark = {
 
 /** Stores the records, and gives the SQL texts that the service sends for the reads. */
 async function fill(place: Place): Promise<readonly string[]> {
-  const flags = { port: '0', dataDir: place.serviceDir, operatorKey }
+  const flags = { config: configFile, port: '0', dataDir: place.serviceDir, operatorKey }
   const config = readConfig({ ...flags, databaseUrl: place.databaseUrl }, {})
   const running = await startService({ config, world: realWorld })
   try {

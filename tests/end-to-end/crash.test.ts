@@ -9,6 +9,7 @@ import { rebuild } from '../../packages/server/src/app-rebuild.ts'
 import { readConfig } from '../../packages/server/src/config.ts'
 import { type Program, startProgram } from '../support/program.ts'
 import { type Json, send } from '../support/service.ts'
+import { postmaster } from '../support/strike.ts'
 
 const quiet = () => undefined
 
@@ -157,9 +158,3 @@ describe('the program', () => {
     await expect(audit(readConfig({ dataDir }, {}), quiet)).rejects.toThrow(String(program.pid))
   })
 })
-
-/** The database's first process, from the file it keeps. */
-function postmaster(dataDir: string): number {
-  const text = readFileSync(join(dataDir, 'postgres', 'postmaster.pid'), 'utf8')
-  return Number(text.split('\n')[0])
-}

@@ -155,19 +155,6 @@ perEngine('indexes', (service) => {
     expect(other.body.updated).toBe(false)
   })
 
-  test('a full-text wish is met by a plain index, and says so; a price index is not built', async () => {
-    const app = await newData(service())
-    const text = await app.call('POST', '/indexes', {
-      collection: 'c',
-      field_name: 'f',
-      index_type: 'FullText',
-    })
-    expect(text.body._warning).toEqual(expect.any(String))
-    expect(
-      await app.call('POST', '/indexes', { collection: 'c', field_name: 'p', index_type: 'Price' }),
-    ).toMatchObject({ status: 501, body: { code: 'NOT_IMPLEMENTED' } })
-  })
-
   test.each([
     ['no field', {}],
     ['an odd type', { field_name: 'f', index_type: 'quantum' }],

@@ -109,9 +109,9 @@ describe('the service itself', () =>
 
     test.each([
       ['GET', '/api/nowhere'],
-      ['DELETE', '/api/apps/abc/collections'],
-      ['PUT', '/store'],
-      ['HEAD', '/store'],
+      ['DELETE', '/api/apps/abc/nowhere'],
+      ['PUT', '/storage'],
+      ['HEAD', '/stores'],
     ])('%s %s is not there, and the answer says where to look', async (method, path) => {
       const { status, body } = await service().request(method, path)
       expect(status).toBe(404)

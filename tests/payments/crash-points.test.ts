@@ -26,24 +26,25 @@ import {
   receiptOf,
   setPrices,
 } from './market.ts'
+import { fundedPayer, pay } from './payer.ts'
 
 type Scene = {
   readonly market: Market
-  readonly buyer: Buyer
+  readonly buyer: Pick<Buyer, 'address'>
   readonly asked: Asked
   readonly header: PaymentHeader
 }
 
 /** More steps than any purchase has; the test fails where that is not so. */
 const stepsMax = 40
-const kinds = ['a paid read', 'a paid write', 'a deposit'] as const
+const kinds = ['a paid read', 'a read paid by a transfer', 'a paid write', 'a deposit'] as const
 type Kind = (typeof kinds)[number]
 
 withService(
   (service) => {
     describe.each(kinds)('%s', (kind) => {
       test.each(['before', 'after'] as const)(
-        'survives a death %s each of its steps: the retry delivers, charges once, and writes once',
+        'P7: survives a death %s each of its steps: the retry delivers, charges once, and writes once',
         async (when) => {
           const ports = service().running.service.payments.ports
           const seen = new Set<string>()
@@ -63,7 +64,7 @@ withService(
       )
     })
 
-    test.each(kinds)('%s survives several deaths in a row, each at any step', async (kind) => {
+    test.each(kinds)('P7: %s survives several deaths in a row, each at any step', async (kind) => {
       const deaths = fc.array(
         fc.record({
           step: fc.integer({ min: 0, max: 14 }),
@@ -176,6 +177,12 @@ const after = { at: -1n, id: '' }
 const never: Death = { step: stepsMax, when: 'before' }
 
 async function sceneOf(kind: Kind, service: TestService): Promise<Scene> {
+  if (kind === 'a read paid by a transfer') {
+    const market = await openMarket(service, { price: { per_row: '1000' } })
+    const payer = await fundedPayer(service)
+    const asked = list({ root: market.root, limit: 3 })
+    return { market, buyer: payer, asked, header: await pay(service, payer, asked) }
+  }
   const buyer = await fundedBuyer(service)
   if (kind !== 'a paid write') {
     const market = await openMarket(service, { price: { per_row: '1000' } })

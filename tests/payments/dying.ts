@@ -46,13 +46,19 @@ export function dyingPayments(ports: PaymentPorts, death: Death | undefined): Dy
     execute: (statement) => step(nameOf(statement.text), () => ports.database.execute(statement)),
   }
   const ways = ports.ways.map(
-    ({ network, facilitator }): Way => ({
+    ({ network, facilitator, native }): Way => ({
       network,
       facilitator: {
         verify: (...given) => step('verify', () => facilitator.verify(...given)),
         settle: (...given) => step('settle', () => facilitator.settle(...given)),
         lookup: (...given) => step('lookup', () => facilitator.lookup(...given)),
       },
+      ...(native && {
+        native: {
+          find: (...given) => step('verify', () => native.find(...given)),
+          settle: (...given) => step('settle', () => native.settle(...given)),
+        },
+      }),
     }),
   )
   // Payments use nothing else of them.

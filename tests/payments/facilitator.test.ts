@@ -1,16 +1,19 @@
-import { mkdtempSync, rmSync } from 'node:fs'
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import type { ServerResponse } from 'node:http'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { type Devnet, startDevnet } from '../../packages/server/src/devnet/devnet.ts'
+import { openRpc } from '../../packages/server/src/x402/rpc.ts'
 import { type Json, startTestService, type TestService } from '../support/service.ts'
 import { testWorld } from '../support/test-world.ts'
 import { ask, type Buyer, balanceOf, list, newBuyer, quote } from './buyer.ts'
-import { earnings, expectBalanced, openMarket } from './market.ts'
+import { earnings, expectBalanced, openMarket, tokensOf } from './market.ts'
 import {
   agrees,
   answer,
   type Behaviour,
+  bait,
   executor,
   type Remote,
   says,
@@ -98,6 +101,13 @@ const unclear: readonly (readonly [string, Behaviour])[] = [
   ],
   ['names another network', says({ success: true, transaction: hashOf('b'), network: 'eip155:1' })],
   ['names no transaction', says({ success: true, transaction: '' })],
+  ...[302, 307].map(
+    (status) =>
+      [
+        `redirects by ${status}`,
+        (_: Json, reply: ServerResponse) => void reply.writeHead(status, { location: bait }).end(),
+      ] as const,
+  ),
   ['says it is pending', says({ success: false, errorReason: 'settlement_pending' })],
 ]
 
@@ -115,7 +125,7 @@ describe('a facilitator elsewhere, checked by a node of the chain', () => {
       })
 
       test.each(unclear)(
-        'one that %s gives no data and asks for no second payment: the payment is pending',
+        'P6, P13: one that %s gives no data and asks for no second payment: the payment is pending',
         async (_, behaviour) => {
           const { buyer, asked, header } = await scene(service())
           remote().settle = behaviour
@@ -133,7 +143,7 @@ describe('a facilitator elsewhere, checked by a node of the chain', () => {
         },
       )
 
-      test('one that lies about a settlement is not believed, though its transaction exists', async () => {
+      test('P13: one that lies about a settlement is not believed, though its transaction exists', async () => {
         const first = await scene(service())
         let real = ''
         remote().settle = async (payment, reply) => {
@@ -147,7 +157,7 @@ describe('a facilitator elsewhere, checked by a node of the chain', () => {
         await expectNothingBought(service(), second.buyer)
       })
 
-      test('one that refuses leaves no data and no charge, and a later good try is served', async () => {
+      test('P6: one that refuses leaves no data and no charge, and a later good try is served', async () => {
         const { market, buyer, asked, header } = await scene(service())
         remote().settle = says({ success: false, errorReason: 'insufficient_funds' })
         const refused = await ask(service(), asked, header)
@@ -161,7 +171,7 @@ describe('a facilitator elsewhere, checked by a node of the chain', () => {
         expect(await earnings(service(), market)).toBe(240n)
       })
 
-      test('one that cannot be reached for a check costs nothing and claims nothing', async () => {
+      test('P6: one that cannot be reached for a check costs nothing and claims nothing', async () => {
         const { asked, header } = await scene(service())
         remote().verify = says({ error: 'down' }, 502)
         try {
@@ -173,7 +183,7 @@ describe('a facilitator elsewhere, checked by a node of the chain', () => {
         }
       })
 
-      test('money that arrived while the facilitator was silent is found by itself, and buys once', async () => {
+      test('P6: money that arrived while the facilitator was silent is found by itself, and buys once', async () => {
         const { market, buyer, asked, header } = await scene(service())
         remote().settle = async (payment, reply) => {
           await execute(payment)
@@ -204,7 +214,7 @@ describe('a facilitator elsewhere, checked by a node of the chain', () => {
 describe('a facilitator elsewhere, and nothing to check it by', () => {
   withRemote(
     ({ service, remote, scene }) => {
-      test('one transaction settles one payment, however many at once claim it', async () => {
+      test('P13: one transaction settles one payment, however many at once claim it', async () => {
         remote().settle = says({ success: true, transaction: hashOf('c') })
         const scenes = await Promise.all([1, 2, 3, 4].map(() => scene(service())))
         const replies = await Promise.all(
@@ -218,16 +228,19 @@ describe('a facilitator elsewhere, and nothing to check it by', () => {
         await expectBalanced(service())
       })
 
-      test.each(unclear)('one that %s leaves the payment pending', async (_, behaviour) => {
-        const { buyer, asked, header } = await scene(service())
-        remote().settle = behaviour
-        const reply = await ask(service(), asked, header)
-        expect(reply.status, reply.text).toBe(503)
-        expect(reply.body.code).toBe('PAYMENT_PENDING')
-        await expectNothingBought(service(), buyer)
-      })
+      test.each(unclear)(
+        'P6, P13: one that %s leaves the payment pending',
+        async (_, behaviour) => {
+          const { buyer, asked, header } = await scene(service())
+          remote().settle = behaviour
+          const reply = await ask(service(), asked, header)
+          expect(reply.status, reply.text).toBe(503)
+          expect(reply.body.code).toBe('PAYMENT_PENDING')
+          await expectNothingBought(service(), buyer)
+        },
+      )
 
-      test('a pending payment is asked for again until the facilitator knows, and then buys', async () => {
+      test('P6: a pending payment is asked for again until the facilitator knows, and then buys', async () => {
         const { market, buyer, asked, header } = await scene(service())
         remote().settle = (_, reply) => void reply.destroy()
         const lost = await ask(service(), asked, header)
@@ -243,4 +256,38 @@ describe('a facilitator elsewhere, and nothing to check it by', () => {
     },
     { node: false },
   )
+})
+
+test('P12: with two confirmations nothing is delivered before the second block', async () => {
+  const signer = join(folder, 'signer')
+  writeFileSync(signer, `0x${Buffer.from(devnet.keys.gas).toString('hex')}`)
+  const network = {
+    network: 'base-sepolia',
+    pay_to: devnet.network.payTo,
+    rpc_url: devnet.rpcUrl,
+    signer_key_file: signer,
+    confirmations: 2,
+  }
+  const service = await startTestService({ config: { networks: [network] } })
+  const rpc = openRpc({ url: devnet.rpcUrl, world: testWorld() })
+  try {
+    const { market, buyer, asked, header } = await scene(service)
+    let answered = false
+    const bought = ask(service, asked, header).finally(() => {
+      answered = true
+    })
+    const left = () => tokensOf(devnet, buyer.address)
+    await expect.poll(left, { timeout: 20_000 }).toBe(1_000_000n - 300n)
+    // Two of the service's looks at the chain.
+    await new Promise((resolve) => setTimeout(resolve, 1_100))
+    expect(answered).toBe(false)
+    expect(await earnings(service, market)).toBe(0n)
+    await rpc.call('evm_mine', [])
+    const reply = await bought
+    expect(reply.status, reply.text).toBe(200)
+    expect(await earnings(service, market)).toBe(240n)
+  } finally {
+    rpc.close()
+    await service.close()
+  }
 })

@@ -79,6 +79,13 @@ export async function accounts(service: TestService): Promise<Map<string, bigint
 export async function onChain(service: TestService, address: string): Promise<bigint> {
   const { devnet } = service.running
   if (devnet === undefined) throw new Error('this needs the devnet')
+  return tokensOf(devnet, address)
+}
+
+export function tokensOf(
+  devnet: { readonly rpcUrl: string; readonly token: string },
+  address: string,
+): Promise<bigint> {
   const client = createPublicClient({ transport: http(devnet.rpcUrl) })
   return client.readContract({
     address: devnet.token as Hex,

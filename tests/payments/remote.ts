@@ -24,6 +24,10 @@ export type Remote = {
   readonly close: () => Promise<void>
 }
 
+/** Where a redirection leads: to a success that nobody may believe. */
+export const bait = '/bait'
+const baitHash = `0x${'ba'.repeat(32)}`
+
 /** A real facilitator over HTTP that behaves as a test says. */
 export async function startRemote(): Promise<Remote> {
   let settles = 0
@@ -33,6 +37,7 @@ export async function startRemote(): Promise<Remote> {
       text += chunk
     })
     request.on('end', () => {
+      if (request.url === bait) return answer(reply, { success: true, transaction: baitHash })
       const { paymentPayload } = JSON.parse(text)
       const isSettle = request.url?.endsWith('/settle') ?? false
       if (isSettle) settles += 1

@@ -23,7 +23,7 @@ export function checkReply(
   reply: { status: number; body: unknown; text: string },
 ): void {
   if (reply.status >= 300) return
-  const found = find(request.method, request.path)
+  const found = routeOf(request.method, request.path)
   if (found === undefined || found.route.replyType !== undefined) return
   try {
     found.check(reply.body, '')
@@ -35,7 +35,7 @@ export function checkReply(
 }
 
 /** The route that a request reaches; fixed words win over parameters, as in the server. */
-function find(method: string, path: string): Checked | undefined {
+export function routeOf(method: string, path: string): Checked | undefined {
   const plain = path
     .replace(/[?#].*$/, '')
     .replace(/\/{2,}/g, '/')

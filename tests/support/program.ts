@@ -2,6 +2,10 @@ import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { createRequire } from 'node:module'
 import { fileURLToPath } from 'node:url'
+import type { Strike, Told } from './strike.ts'
+
+/** As the program has them, and `--wait`: it loads, and starts when told to `go`. */
+export type Flag = '--devnet' | `--config=${string}` | '--wait'
 
 export type Program = {
   readonly pid: number
@@ -13,22 +17,38 @@ export type Program = {
   readonly end: (signal: NodeJS.Signals) => Promise<number | null>
   /** Waits for the end; the exit code. */
   readonly ended: Promise<number | null>
+  /** Lets a program go that waits. */
+  readonly go: () => void
+  /** Tells it where to be struck (see strike.ts); resolves once it knows. */
+  readonly arm: (strike: Strike) => Promise<void>
+  /** Resolves once it was struck, whether it lives on or not. */
+  readonly struck: () => Promise<void>
 }
 
 /** The real program as a process of its own, on a data folder. */
-export function startProgram(dataDir: string): Program {
+export function startProgram(dataDir: string, flags: readonly Flag[] = []): Program {
   const loader = createRequire(import.meta.url).resolve('tsx')
   const file = fileURLToPath(new URL('serve.ts', import.meta.url))
   const child = spawn(
     process.execPath,
-    ['--conditions=source', '--import', loader, file, dataDir],
-    { stdio: ['ignore', 'pipe', 'pipe'] },
+    ['--conditions=source', '--import', loader, file, dataDir, ...flags],
+    { stdio: ['ignore', 'pipe', 'pipe', 'ipc'] },
   )
   let output = ''
+  let struck: Promise<unknown> = Promise.resolve()
+  const told = (what: Told) =>
+    new Promise<void>((resolve) => {
+      const listen = (message: unknown) => {
+        if (message !== what) return
+        child.off('message', listen)
+        resolve()
+      }
+      child.on('message', listen)
+    })
   const ended = once(child, 'close').then(() => child.exitCode)
   const url = new Promise<string>((resolve, reject) => {
     for (const stream of [child.stdout, child.stderr]) {
-      stream.setEncoding('utf8').on('data', (text: string) => {
+      stream?.setEncoding('utf8').on('data', (text: string) => {
         output += text
         const ready = /^tollbase listening on (\S+)$/m.exec(output)?.[1]
         if (ready !== undefined) resolve(ready)
@@ -46,6 +66,18 @@ export function startProgram(dataDir: string): Program {
     end: (signal) => {
       child.kill(signal)
       return ended
+    },
+    go: () => {
+      child.send('go')
+    },
+    arm: async (strike) => {
+      struck = Promise.race([told('struck'), ended])
+      const armed = told('armed')
+      child.send(strike)
+      await armed
+    },
+    struck: async () => {
+      await struck
     },
   }
 }

@@ -1,12 +1,26 @@
+import { once } from 'node:events'
 import { readConfig } from '../../packages/server/src/config.ts'
 import { serve } from '../../packages/server/src/main.ts'
+import { strikingWorld } from './strike.ts'
 
-/** The program for tests that kill it: `serve.ts <data folder>` on any free port. */
-const dataDir = process.argv[2] ?? ''
-const config = readConfig({ port: '0', dataDir, logLevel: 'error' }, {})
+/** The program for tests that kill it: `serve.ts <data folder> [--devnet] [--config=<file>] [--wait]` on a free port. */
+// It does not outlive who started it, however that ended.
+process.once('disconnect', () => process.kill(process.pid, 'SIGKILL'))
+const [dataDir = '', ...flags] = process.argv.slice(2)
+const devnet = flags.includes('--devnet')
+const file = flags.find((flag) => flag.startsWith('--config='))?.slice('--config='.length)
 try {
-  process.exitCode = await serve(config, { line: console.log, error: console.error })
+  // A restart is quicker where the next program has loaded already.
+  if (flags.includes('--wait')) await once(process, 'message')
+  const told = file === undefined ? {} : { config: file }
+  const read = readConfig({ port: '0', dataDir, logLevel: 'error', devnet, ...told }, {})
+  // A test asks more than any client; those that are about the limits say so in their file.
+  const config = file === undefined ? { ...read, rateLimits: {} } : read
+  const output = { line: console.log, error: console.error }
+  process.exitCode = await serve(config, output, strikingWorld(dataDir))
 } catch (error) {
   console.error(error instanceof Error ? error.message : String(error))
   process.exitCode = 1
 }
+// As the command line does: what does not let go must not keep the process.
+setTimeout(() => process.exit(), 2_000).unref()

@@ -1,7 +1,11 @@
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { type RunningService, startService } from '../../packages/server/src/app.ts'
+import {
+  type RunningService,
+  type StartOptions,
+  startService,
+} from '../../packages/server/src/app.ts'
 import { type Config, readConfig } from '../../packages/server/src/config.ts'
 import type { Database } from '../../packages/server/src/database/database.ts'
 import { type TestEngine, withTestDatabase } from '../../packages/server/src/database/testing.ts'
@@ -12,8 +16,12 @@ export type TestOptions = {
   /** Which PostgreSQL; the bundled one when not given. */
   readonly engine?: TestEngine
   readonly devnet?: boolean
-  /** Replaces parts of the configuration. */
+  /** Replaces parts of the configuration; without rate limits where it says nothing of them. */
   readonly config?: Partial<Config>
+  /** Silent when not given. */
+  readonly log?: NonNullable<StartOptions['log']>
+  /** Runs on the empty database, before the service comes to it. */
+  readonly prepare?: (database: Database) => Promise<void>
 }
 
 /** What a test looks into of JSON that it does not know yet. */
@@ -77,14 +85,17 @@ export async function startTestService(options: TestOptions = {}): Promise<TestS
     devnet: options.devnet ?? false,
     logLevel: 'error',
   }
-  const config: Config = { ...readConfig(flags, {}), ...options.config }
+  // Tests that are about the limits ask for them.
+  const unlimited = { rateLimits: {}, accessLog: false, drainMs: 2_000 }
+  const config: Config = { ...readConfig(flags, {}), ...unlimited, ...options.config }
   const clean = async () => {
     await store.drop()
     rmSync(dataDir, { recursive: true, force: true })
   }
   let running: RunningService
   try {
-    running = await startService({ config, world })
+    await options.prepare?.(store.database)
+    running = await startService({ config, world, ...(options.log && { log: options.log }) })
   } catch (error) {
     await clean()
     throw error
@@ -97,7 +108,7 @@ export async function startTestService(options: TestOptions = {}): Promise<TestS
     try {
       return await work(config)
     } finally {
-      running = await startService({ config, world })
+      running = await startService({ config, world, ...(options.log && { log: options.log }) })
     }
   }
   return {

@@ -11,8 +11,7 @@ export type SignedRequest = {
 }
 
 /** A wallet that signs requests as api.md states it: written from the description, not from the server's code. */
-export function testWallet() {
-  const account = privateKeyToAccount(generatePrivateKey())
+export function testWallet(account = privateKeyToAccount(generatePrivateKey())) {
   return {
     address: account.address.toLowerCase(),
     sign: async (request: SignedRequest): Promise<Readonly<Record<string, string>>> => {

@@ -1,5 +1,6 @@
 import { Type } from 'typebox'
 import { limits } from './limits.ts'
+import { Relation } from './relations.ts'
 import { contract } from './route.ts'
 import {
   AppParams,
@@ -74,6 +75,25 @@ export const AccessPolicy = Type.Object(
 
 export const collectionTypes = ['document', 'event', 'blob', 'api'] as const
 
+const shardTypes = ['discrete', 'time_range', 'hash_distributed'] as const
+const granularities = ['minute', 'hour', 'day', 'week', 'month'] as const
+
+export const Sharding = Type.Object(
+  {
+    keys: Type.Array(
+      Type.Object({
+        field: Type.String(),
+        type: OneOf(shardTypes),
+        granularity: Type.Optional(OneOf(granularities)),
+        num_buckets: Type.Optional(Type.Integer()),
+      }),
+    ),
+    enforce_in_queries: Type.Boolean(),
+    max_shard_size: Nullable(Type.Integer({ description: 'bytes; kept as sent' })),
+  },
+  { $id: 'Sharding' },
+)
+
 export const Collection = Type.Object(
   {
     collection_id: Type.String(),
@@ -85,6 +105,8 @@ export const Collection = Type.Object(
     access_policy: Type.Unknown(),
     schema_definition: Type.Unknown(),
     indexes: Type.Array(Type.Unknown()),
+    relations: Type.Array(Relation),
+    sharding: Nullable(Sharding),
     created_at: Time,
     updated_at: Time,
     metadata: Type.Object({
@@ -213,5 +235,74 @@ export const collections = contract({
       price: Type.Optional(Type.Object({ per_access: Atomic, per_row: Atomic, per_kb: Atomic })),
     }),
     errors: ['COLLECTION_NOT_FOUND'],
+  },
+  setSharding: {
+    method: 'PATCH',
+    path: '/api/apps/:app/collections/:collection/sharding',
+    area: 'Collections',
+    summary: 'Say by which fields a collection is divided',
+    description:
+      'Each key field gets an index that leads with it, which is what the division is made of (no tables are split). With `enforce_in_queries`, a /list that states no key is refused: an equality or a list of values, or, for a key that is not hashed, a range or a prefix. No keys: the collection is divided no more.',
+    access: 'Admin',
+    params: CollectionParams,
+    body: Type.Object(
+      {
+        keys: Type.Array(
+          Type.Object(
+            {
+              field: Column,
+              type: OneOf([...shardTypes, 'hashed', 'time_series']),
+              granularity: Type.Optional(Nullable(OneOf(granularities))),
+              num_buckets: Type.Optional(
+                Nullable(Type.Integer({ minimum: 1, maximum: limits.shardBucketsMax })),
+              ),
+            },
+            open,
+          ),
+          { maxItems: limits.shardKeysMax },
+        ),
+        enforce_in_queries: Type.Optional(Nullable(Type.Boolean())),
+        max_shard_size: Type.Optional(
+          Nullable(Type.Integer({ minimum: 1, maximum: Number.MAX_SAFE_INTEGER })),
+        ),
+      },
+      open,
+    ),
+    reply: Collection,
+    errors: ['COLLECTION_NOT_FOUND', 'CONFLICT'],
+  },
+  migrateCollection: {
+    method: 'POST',
+    path: '/api/apps/:app/collections/:collection/migrate',
+    area: 'Collections',
+    summary: 'Put another schema in force, with all records that are there',
+    description:
+      'Records that lack a field with a default get it, as new versions; nothing else of them is changed. Then the schema is in force, in the block of the last of them. A record that breaks the new schema stops the migration: the old schema stays, and `errors` names the records. The reply waits 10 seconds for the end; GET /task/{task_id} tells how far a longer one is. One that was interrupted by a restart is repeated by the same call. With `dryRun`, nothing is written.',
+    access: 'Admin',
+    params: CollectionParams,
+    body: Type.Object(
+      {
+        schema: Type.Object({}, open),
+        dryRun: Type.Optional(Nullable(Type.Boolean())),
+        batchSize: Type.Optional(
+          Nullable(Type.Integer({ minimum: 1, maximum: limits.migrationBatchMax })),
+        ),
+      },
+      open,
+    ),
+    reply: Type.Object({
+      success: Type.Boolean({ description: 'false where records break the new schema' }),
+      status: OneOf(['dry run', 'running', 'completed', 'failed']),
+      migrated: Type.Integer({ description: 'records that got defaults, or would get them' }),
+      checked: Type.Integer(),
+      failed: Type.Integer({ description: 'records that break the new schema' }),
+      errors: Type.Optional(
+        Type.Array(Type.String(), {
+          description: `of the first ${limits.migrationErrorsMax}: key, place and problem`,
+        }),
+      ),
+      task_id: Type.Optional(Type.String()),
+    }),
+    errors: ['COLLECTION_NOT_FOUND', 'CONFLICT', 'UNAVAILABLE'],
   },
 })

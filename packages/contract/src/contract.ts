@@ -1,4 +1,5 @@
 import { applications } from './applications.ts'
+import { batch } from './batch.ts'
 import { chain } from './chain.ts'
 import { collections } from './collections.ts'
 import { health } from './health.ts'
@@ -7,6 +8,7 @@ import { keys } from './keys.ts'
 import { devnet, payments, payout, wallets } from './payments.ts'
 import { pricing } from './pricing.ts'
 import { query } from './query.ts'
+import { relations } from './relations.ts'
 import { storage, tasks } from './storage.ts'
 
 /** Version of the interface description (openapi.json `info.version`); the program has its own. */
@@ -19,9 +21,11 @@ export const tollbase = {
   ...keys,
   ...collections,
   ...storage,
+  ...batch,
   ...query,
   ...tasks,
   ...indexes,
+  ...relations,
   ...pricing,
   ...payments,
   ...wallets,

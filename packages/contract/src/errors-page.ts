@@ -10,7 +10,7 @@ export function errorsPage(): string {
   return [
     '# Errors',
     '',
-    'Every refusal is JSON: `{error, code, details?, request_id}`; a 402 is an x402 answer instead. `error` is for people and may name what you sent, `code` is for programs and never changes its meaning, `details.field` is a JSON pointer where one field is at fault, and `request_id` is what to quote to the operator. A 503 carries `Retry-After`.',
+    'Every refusal is JSON: `{error, code, details?, request_id}`; a 402 is an x402 answer instead. `error` is for people and may name what you sent, `code` is for programs and never changes its meaning, `details.field` is a JSON pointer where one field is at fault, and `request_id` is what to quote to the operator. A 429 and a 503 carry `Retry-After`.',
     '',
     'The order in which a request is judged: 401, 403 and 404, then 400, then 402. A request that would be refused with 400 is refused before anyone is asked to pay.',
     '',

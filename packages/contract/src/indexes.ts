@@ -1,6 +1,34 @@
 import { Type } from 'typebox'
 import { contract } from './route.ts'
-import { AppParams, appParamsWith, CollectionParams, open, Success, Time } from './schemas.ts'
+import {
+  AppParams,
+  appParamsWith,
+  CollectionParams,
+  OneOf,
+  open,
+  Success,
+  Time,
+} from './schemas.ts'
+
+const IndexState = OneOf(['building', 'active', 'failed'])
+
+const PriceConfig = Type.Object(
+  {
+    app_owner_percentage: Type.Number(),
+    platform_percentage: Type.Number(),
+    app_owner_address: Type.String({ description: "empty: the application's own balance" }),
+  },
+  {
+    description: 'Fractions of what writes owe by the field. The platform keeps its own at least.',
+  },
+)
+
+const IndexStatistics = Type.Object({
+  size: Type.Integer({ description: 'bytes' }),
+  usage_count: Type.Integer({ description: 'scans since the database counts' }),
+  tuples_read: Type.Integer({ description: 'entries of the index that scans went through' }),
+  last_used: Type.Optional(Time),
+})
 
 export const Index = Type.Object(
   {
@@ -13,7 +41,13 @@ export const Index = Type.Object(
     index_type: Type.String(),
     type: Type.String(),
     unique_constraint: Type.Boolean(),
-    status: Type.String(),
+    sparse: Type.Boolean({ description: 'only records that have a value in the first field' }),
+    where: Type.Optional(
+      Type.Unknown({ description: 'which records a partial index has, as in `find`' }),
+    ),
+    price_config: Type.Optional(PriceConfig),
+    status: IndexState,
+    statistics: Type.Optional(IndexStatistics),
     created_at: Time,
     updated: Type.Optional(Type.Boolean()),
     _warning: Type.Optional(Type.String()),
@@ -93,7 +127,7 @@ export const indexes = contract({
     access: 'Admin',
     params: IndexParams,
     reply: Success,
-    errors: ['COLLECTION_NOT_FOUND', 'INDEX_NOT_FOUND'],
+    errors: ['COLLECTION_NOT_FOUND', 'INDEX_NOT_FOUND', 'CONFLICT'],
   },
   deleteIndex: {
     method: 'DELETE',
@@ -103,6 +137,97 @@ export const indexes = contract({
     access: 'Admin',
     params: appParamsWith({ id: Type.String({ minLength: 1, maxLength: 400 }) }),
     reply: Success,
-    errors: ['APPLICATION_NOT_FOUND', 'INDEX_NOT_FOUND'],
+    errors: ['APPLICATION_NOT_FOUND', 'INDEX_NOT_FOUND', 'CONFLICT'],
+  },
+  getIndexStatus: {
+    method: 'GET',
+    path: '/api/apps/:app/collections/:collection/indexes/:name/status',
+    area: 'Indexes',
+    summary: 'How far the building of an index is',
+    description:
+      'An index of a collection with many records is built beside the writes; until it is active, reads do without it. `progress` goes from 0 to 1, and `rows_done` is an estimate by it.',
+    access: 'Read',
+    params: IndexParams,
+    reply: Type.Object({
+      status: IndexState,
+      building: Type.Boolean(),
+      progress: Type.Number({ minimum: 0, maximum: 1 }),
+      rows_done: Type.Integer(),
+      rows_total: Type.Integer(),
+      error: Type.Optional(Type.String()),
+      created_at: Time,
+    }),
+    errors: ['COLLECTION_NOT_FOUND', 'INDEX_NOT_FOUND'],
+  },
+  getIndexStatistics: {
+    method: 'GET',
+    path: '/api/apps/:app/collections/:collection/indexes/:name/statistics',
+    area: 'Indexes',
+    summary: 'What an index has served, and its size',
+    access: 'Read',
+    params: IndexParams,
+    reply: IndexStatistics,
+    errors: ['COLLECTION_NOT_FOUND', 'INDEX_NOT_FOUND'],
+  },
+  rebuildIndex: {
+    method: 'POST',
+    path: '/api/apps/:app/collections/:collection/indexes/:name/rebuild',
+    area: 'Indexes',
+    summary: 'Make an index anew, beside reads and writes',
+    description:
+      'Waits for the end, a few seconds at most, unless `background` is true. How far it is tells its status.',
+    access: 'Admin',
+    params: IndexParams,
+    body: Type.Object({ background: Type.Optional(Type.Boolean()) }, open),
+    bodyOptional: true,
+    reply: Type.Object({ success: Type.Boolean(), message: Type.String(), status: IndexState }),
+    errors: ['COLLECTION_NOT_FOUND', 'INDEX_NOT_FOUND', 'UNAVAILABLE'],
+  },
+  explainQuery: {
+    method: 'POST',
+    path: '/api/apps/:app/collections/:collection/explain',
+    area: 'Collections',
+    summary: 'How a query would be answered, without running it',
+    description:
+      '`query` is what POST /list takes, without its root. Costs are those of PostgreSQL; the time is what such queries took lately, or else an estimate by the cost.',
+    access: 'Read',
+    params: CollectionParams,
+    body: Type.Object({ query: Type.Object({}, open) }, open),
+    reply: Type.Object({
+      query: Type.Unknown(),
+      indexes_used: Type.Array(Type.String()),
+      estimated_cost: Type.Number(),
+      execution_time_estimate: Type.Number({ description: 'milliseconds' }),
+      optimization_hints: Type.Array(Type.String()),
+    }),
+    errors: ['COLLECTION_NOT_FOUND', 'NOT_IMPLEMENTED'],
+  },
+  optimizeCollection: {
+    method: 'GET',
+    path: '/api/apps/:app/collections/:collection/optimize',
+    area: 'Collections',
+    summary: 'Which indexes are missing or unused, judged by the queries of late',
+    description:
+      'From queries observed since the service started: the fields that they filter and sort by, never the values.',
+    access: 'Read',
+    params: CollectionParams,
+    reply: Type.Object({
+      missing_indexes: Type.Array(
+        Type.String({ description: 'fields of an index, joined by commas' }),
+      ),
+      unused_indexes: Type.Array(Type.String({ description: 'name of an index' })),
+      slow_queries: Type.Array(
+        Type.Object({
+          filter: Type.Array(Type.String()),
+          sort: Type.Optional(Type.String()),
+          count: Type.Integer(),
+          average_ms: Type.Number(),
+          longest_ms: Type.Number(),
+          average_rows: Type.Number(),
+        }),
+      ),
+      recommendations: Type.Array(Type.String()),
+    }),
+    errors: ['COLLECTION_NOT_FOUND'],
   },
 })

@@ -2,38 +2,104 @@
 export const limits = {
   /** Largest JSON request body in bytes (the public clients check the same 5 MiB). */
   bodyBytesMax: 5 * 1024 * 1024,
+  /** Address and headers of a request together; a payment header of the largest size fits. */
+  headerBytesMax: 32 * 1024,
+  /** How long a request may take to arrive, headers and body together. */
+  requestTimeoutMs: 30_000,
   /** Largest single record in bytes of UTF-8. */
   recordBytesMax: 1024 * 1024,
   recordsPerStoreMax: 10_000,
+  batchOperationsMax: 1_000,
+  /** Records that the conditions of one operation of a batch may match. */
+  batchMatchesMax: 1_000,
+  /** Nesting of a record within its request, and of conditions. */
   jsonDepthMax: 64,
+  /** Nesting of a whole request body, whatever it is. */
+  bodyDepthMax: 128,
   /** Characters of a primary key. */
   recordKeyCharsMax: 512,
   collectionsPerApplicationMax: 2_000,
   indexesPerCollectionMax: 32,
+  relationsPerApplicationMax: 2_000,
+  shardKeysMax: 4,
+  shardBucketsMax: 65_536,
+  /** Records that a migration reads at once, and problems that it reports. */
+  migrationBatchMax: 5_000,
+  migrationErrorsMax: 100,
   fieldPathCharsMax: 256,
   fieldPathDepthMax: 16,
   /** Conditions of one find, nested ones counted. */
   conditionsMax: 256,
   inListMax: 10_000,
+  /** Fields named in one select, nested ones counted. */
+  selectedFieldsMax: 500,
   regexCharsMax: 512,
+  /** Steps of matching that a schema's patterns may take for the records of one call; about two seconds. */
+  patternStepsMax: 20_000_000,
+  /** Characters of the words that a text is searched for; none may have more than PostgreSQL takes in a word. */
+  searchCharsMax: 500,
+  /** Of a text so many characters are searched for words. */
+  searchedCharsMax: 65_536,
+  /** Values that the condition of a partial index compares with. */
+  partialIndexValuesMax: 32,
+  /** Joins of one find, nested ones counted, and how deep they nest. */
+  joinsMax: 16,
+  joinDepthMax: 4,
+  /** Records that the joins of one answer may fetch in all. */
+  joinedRowsMax: 200_000,
+  groupFieldsMax: 16,
+  aggregatesMax: 64,
+  /** One SQL statement: characters, nesting of expressions and sub-queries, collections, columns of a row, values. */
+  sqlCharsMax: 65_536,
+  sqlDepthMax: 64,
+  /** Characters of the statement that is made of it. */
+  sqlCompiledCharsMax: 1024 * 1024,
+  sqlSourcesMax: 16,
+  sqlColumnsMax: 256,
+  sqlParametersMax: 1_000,
   offsetMax: 1_000_000,
   /** Rows and bytes of one answer; past them the caller is told to page. */
   rowsMax: 200_000,
   resultBytesMax: 64 * 1024 * 1024,
+  /**
+   * Answers that their readers have not taken yet: bytes of all together; how long each may take, beside the time
+   * that its bytes need at the lowest rate.
+   */
+  outgoing: {
+    bytesMax: 512 * 1024 * 1024,
+    patienceMs: 30_000,
+    bytesPerSecondMin: 64 * 1024,
+  },
   /** Largest answer that can be sold in one call: it is spooled, hashed and kept for a retry. */
   paidResultBytesMax: 8 * 1024 * 1024,
   statementTimeoutMs: 15_000,
+  /** Indexes that one process builds at once, and how long one may take. */
+  indexBuildsMax: 2,
+  indexBuildMs: 6 * 3600 * 1000,
+  /** Attempts at an index before it counts as failed. */
+  indexAttemptsMax: 6,
   /** Entries and bytes of one block. */
   blockEntriesMax: 10_000,
   blockBytesMax: 8 * 1024 * 1024,
   /** Entries appended but not yet projected, per application, before writes are asked to wait. */
   applierLagEntriesMax: 200_000,
+  /** GET /ready says no where a chain's tables are further behind its log than this. */
+  readyLagEntriesMax: 100_000,
+  readyLagMsMax: 30_000,
+  /** A database that takes longer than this to say a word is not ready. */
+  readyWaitMs: 2_000,
+  /** Buckets of one rate limit in memory; past them the one unused the longest is forgotten. */
+  rateLimitBucketsMax: 20_000,
   keysPerApplicationMax: 100,
   signedRequestWindowSeconds: 300,
   keyOverlapSecondsMax: 30 * 24 * 3600,
   quoteLifetimeSeconds: 300,
+  /** How long after a transfer its hash is taken as a payment. */
+  nativeProofSeconds: 24 * 3600,
   paymentHeaderBytesMax: 16 * 1024,
   keptReplySeconds: 24 * 3600,
+  /** Below so many free bytes on the disk of our own database nothing new is taken in; what is under way has this room. */
+  storageFreeBytesMin: 64 * 1024 * 1024,
   /** Bytes of all kept replies together; the oldest go first. */
   keptRepliesBytesMax: 1024 * 1024 * 1024,
   previewRowsMax: 20,

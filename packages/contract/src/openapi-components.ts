@@ -64,6 +64,15 @@ export const headers = {
     description: 'Seconds to wait before the next try.',
     schema: { type: 'integer', minimum: 1 },
   },
+  RateLimit: {
+    description:
+      'What is left of each quota (r) and seconds until it is whole again (t), as draft-ietf-httpapi-ratelimit-headers-10 writes it; on every answer that a quota applied to.',
+    schema: { type: 'string' },
+  },
+  RateLimitPolicy: {
+    description: 'Each quota that applied (q) and its window in seconds (w).',
+    schema: { type: 'string' },
+  },
 } as const
 
 /** Body of a 402, which x402 version 1 clients read; version 2 clients read the PAYMENT-REQUIRED header. */

@@ -101,7 +101,9 @@ export function openapi(contract: Contract, options: { readonly version: string 
 export function errorCodesOf(route: Route): readonly ErrorCode[] {
   const codes = new Set<ErrorCode>([...commonCodes, ...(route.errors ?? [])])
   if (route.body) for (const code of bodyCodes) codes.add(code)
+  if (route.method !== 'GET') for (const code of storageCodes) codes.add(code)
   if (route.access !== 'public') codes.add('FORBIDDEN')
+  if (route.path.includes('/:app')) codes.add('APPLICATION_NOT_FOUND')
   if (route.paid) for (const code of paymentCodes) codes.add(code)
   const catalogue = Object.keys(errors) as ErrorCode[]
   return catalogue.filter((code) => codes.has(code))
@@ -111,9 +113,11 @@ const commonCodes = [
   'VALIDATION_FAILED',
   'CREDENTIALS_CONFLICT',
   'UNAUTHORIZED',
+  'RATE_LIMITED',
   'INTERNAL',
 ] as const
 const bodyCodes = ['PAYLOAD_TOO_LARGE'] as const
+const storageCodes = ['STORAGE_FULL', 'STORAGE_READ_ONLY'] as const
 const paymentCodes = [
   'PAYMENT_MALFORMED',
   'PAYMENT_REQUIRED',
@@ -187,6 +191,7 @@ function securityOf(access: Access): Operation['security'] {
       return [{}, ...keys]
     case 'Read':
     case 'Write':
+    case 'Read or Write':
     case 'Admin':
       return [...keys, { operator: [] }]
     case 'operator':
@@ -230,7 +235,15 @@ function refusalOf(status: number, codes: readonly ErrorCode[]): Response {
     ...(status === 402 && {
       headers: { 'PAYMENT-REQUIRED': { $ref: '#/components/headers/PaymentRequired' } },
     }),
-    ...(retry && { headers: { 'Retry-After': { $ref: '#/components/headers/RetryAfter' } } }),
+    ...(retry && {
+      headers: {
+        'Retry-After': { $ref: '#/components/headers/RetryAfter' },
+        ...(status === 429 && {
+          RateLimit: { $ref: '#/components/headers/RateLimit' },
+          'RateLimit-Policy': { $ref: '#/components/headers/RateLimitPolicy' },
+        }),
+      },
+    }),
     content: {
       'application/json': {
         schema: { $ref: `#/components/schemas/${status === 402 ? 'PaymentRequired' : 'Error'}` },

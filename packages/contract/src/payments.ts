@@ -73,6 +73,8 @@ export const payments = contract({
     path: '/api/payments/settle',
     area: 'Payment verification and settlement',
     summary: "Settle a payment to this service: the amount is deposited to the payer's balance",
+    description:
+      'A transfer that was made to the address of a quote (payload.txHash with its quoteId) becomes the balance of its sender, where nothing can be bought by it any more.',
     access: 'public',
     body: Facilitate,
     reply: Type.Object(

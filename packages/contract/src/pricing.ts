@@ -49,7 +49,7 @@ export const pricing = contract({
     params: AppParams,
     body: Type.Object({ rules: Type.Array(Rule, { maxItems: 1000 }) }, open),
     reply: Rules,
-    errors: ['APPLICATION_NOT_FOUND', 'COLLECTION_NOT_FOUND'],
+    errors: ['APPLICATION_NOT_FOUND', 'COLLECTION_NOT_FOUND', 'NOT_IMPLEMENTED'],
   },
   quotePrice: {
     method: 'POST',

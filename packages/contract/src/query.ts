@@ -27,7 +27,8 @@ export const query = contract({
           Type.Integer({
             minimum: 1,
             maximum: limits.paidResultBytesMax / 1024,
-            description: 'bounds the answer, and the quote, of a read that is sold by the KB',
+            description:
+              'bounds the answer, and the quote, of a read that is sold by the KB. Where not even the first record fits, the answer is RESULT_TOO_LARGE, nothing is charged, and what was paid is on the balance of the payer',
           }),
         ),
       },

@@ -2,11 +2,12 @@ import type { Static, TObject, TSchema } from 'typebox'
 import type { ErrorCode } from './errors.ts'
 
 /**
- * Who may call. `public`: anyone. A permission: a key of the addressed application that has it.
+ * Who may call. `public`: anyone. A permission: a key of the addressed application that has it, or one of the two.
  * `operator`: the operator's key. `owner`: the operator, or a wallet's signature.
  * `by-policy`: decided by what the request addresses (a collection's access policy).
  */
-export type Access = 'public' | 'Read' | 'Write' | 'Admin' | 'operator' | 'owner' | 'by-policy'
+export type Access = 'public' | Permitted | 'operator' | 'owner' | 'by-policy'
+export type Permitted = 'Read' | 'Write' | 'Read or Write' | 'Admin'
 
 /** Everything a caller may know about one endpoint; no server code. */
 export type Route = {
@@ -41,9 +42,11 @@ export const areas = [
   'API Keys',
   'Collections',
   'Data Storage',
+  'Batch',
   'Data Query',
   'Tasks',
   'Indexes',
+  'Relations',
   'Pricing',
   'Payment verification and settlement',
   'Wallet',

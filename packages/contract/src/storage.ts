@@ -8,7 +8,7 @@ const RecordParams = appParamsWith({
   key: Type.String({ minLength: 1, maxLength: limits.recordKeyCharsMax }),
 })
 
-const StoredRecord = Type.Object(
+export const StoredRecord = Type.Object(
   {
     id: Type.String(),
     celestia_height: Type.Integer({
@@ -51,7 +51,7 @@ export const storage = contract({
     area: 'Data Storage',
     summary: 'Store records, all or none',
     description:
-      'Answered after the block is committed (202, with a ticket) or, with `?wait=true`, after the tables show it (200, with the results). A record whose primary key is known becomes its newest version.',
+      'Answered after the block is committed (202, with a ticket) or, with `?wait=true`, after the tables show it (200, with the results). A record whose primary key is known becomes its newest version. A transfer that was made may be proved in the body, as older clients do: `payment_tx_hash` with `quote_id` or, sent by the owner of the application, without.',
     access: 'Write',
     paid: true,
     status: 202,
@@ -74,7 +74,9 @@ export const storage = contract({
     }),
     errors: [
       'APPLICATION_NOT_FOUND',
+      'COLLECTION_NOT_FOUND',
       'PAYMENT_REQUIRED',
+      'CONFLICT',
       'RECORD_EXISTS',
       'SCHEMA_VIOLATION',
       'PAYLOAD_TOO_LARGE',
@@ -95,7 +97,13 @@ export const storage = contract({
       sequence: Type.Integer(),
       as_of: AsOf,
     }),
-    errors: ['COLLECTION_NOT_FOUND', 'RECORD_NOT_FOUND', 'PAYMENT_REQUIRED'],
+    errors: [
+      'COLLECTION_NOT_FOUND',
+      'RECORD_NOT_FOUND',
+      'PAYMENT_REQUIRED',
+      'FIELD_NOT_OFFERED',
+      'RESULT_TOO_LARGE',
+    ],
   },
   getRecordHistory: {
     method: 'GET',
@@ -146,7 +154,7 @@ export const tasks = contract({
     path: '/api/apps/:app/tasks',
     area: 'Tasks',
     summary: "An application's newest tasks",
-    access: 'Read',
+    access: 'Read or Write',
     params: AppParams,
     query: Type.Object({ limit: Type.Optional(Type.Integer({ minimum: 1, maximum: 1000 })) }),
     reply: Type.Object({ tasks: Type.Array(Task), total_tasks: Type.Integer() }),

@@ -21,25 +21,32 @@ type Difference = Readonly<Record<string, unknown>>
  * the heads of all chains that the system chain announced. Reports the first difference.
  */
 export async function audit(config: Config, progress: Progress): Promise<MaintenanceReport> {
-  return withStorage(config, async (database, places) => {
-    const chains: { chain: string; blocks: number; entries: number }[] = []
-    for (const place of places) {
-      const log = await auditChain(database, place.schema, {
-        origin: place.origin,
-        vkey: place.vkey,
-        onProgress: ({ height, of }) =>
-          progress(`${place.app}: block ${height} of ${of}`, height / of),
-      })
-      if (!log.ok)
-        return { equal: false, difference: { chain: place.app, ...log.difference }, chains }
-      chains.push({ chain: place.app, blocks: log.blocks, entries: log.entries })
-      const difference = await auditTables(database, place, progress)
-      if (difference !== undefined)
-        return { equal: false, difference: { chain: place.app, ...difference }, chains }
-    }
-    const difference = (await auditLedger(database, places)) ?? (await auditHeads(database, places))
-    return { equal: difference === undefined, ...(difference && { difference }), chains }
-  })
+  return withStorage(config, (database, places) => auditStorage(database, places, progress))
+}
+
+/** The same on storage that is open already and that nobody else writes to. */
+export async function auditStorage(
+  database: Database,
+  places: readonly ChainPlace[],
+  progress: Progress,
+): Promise<MaintenanceReport> {
+  const chains: { chain: string; blocks: number; entries: number }[] = []
+  for (const place of places) {
+    const log = await auditChain(database, place.schema, {
+      origin: place.origin,
+      vkey: place.vkey,
+      onProgress: ({ height, of }) =>
+        progress(`${place.app}: block ${height} of ${of}`, height / of),
+    })
+    if (!log.ok)
+      return { equal: false, difference: { chain: place.app, ...log.difference }, chains }
+    chains.push({ chain: place.app, blocks: log.blocks, entries: log.entries })
+    const difference = await auditTables(database, place, progress)
+    if (difference !== undefined)
+      return { equal: false, difference: { chain: place.app, ...difference }, chains }
+  }
+  const difference = (await auditLedger(database, places)) ?? (await auditHeads(database, places))
+  return { equal: difference === undefined, ...(difference && { difference }), chains }
 }
 
 async function auditTables(
@@ -164,7 +171,8 @@ async function auditHeads(
     for (const { header, body } of rows.flatMap((row) => openBlock(row).entries)) {
       if (header.type !== 'heads') continue
       const heads: { app: string; height: number; size: number; root: string }[] = JSON.parse(body)
-      for (const head of heads) newest.set(head.app, head)
+      // Of a chain without entries there is nothing to compare.
+      for (const head of heads) if (head.size > 0) newest.set(head.app, head)
     }
     from += rows.length
   }

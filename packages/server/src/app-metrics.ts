@@ -1,54 +1,69 @@
 import type { FastifyReply, FastifyRequest } from 'fastify'
-import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client'
-import type { Database } from './database/database.ts'
-import type { Tenancy } from './domains/tenancy/tenancy.ts'
+import { Counter, collectDefaultMetrics, Histogram, Registry } from 'prom-client'
+import { elapsedMs, statusOf } from './app-access-log.ts'
+import { type ObservedParts, observeParts } from './app-metrics-parts.ts'
+
+export type Metrics = ReturnType<typeof createMetrics>
 
 /** The service's metrics, in a registry of its own, so that two services in one process do not mix. */
 export function createMetrics() {
   const registry = new Registry()
+  const registers = [registry]
   collectDefaultMetrics({ register: registry })
   const requests = new Counter({
     name: 'tollbase_requests_total',
     help: 'Requests by operation and status',
     labelNames: ['operation', 'status'],
-    registers: [registry],
+    registers,
   })
   const seconds = new Histogram({
     name: 'tollbase_request_seconds',
     help: 'Time from the request to its answer',
     labelNames: ['operation'],
     buckets: [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 10],
-    registers: [registry],
+    registers,
   })
+  const refused = new Counter({
+    name: 'tollbase_rate_limited_total',
+    help: 'Requests answered 429, by the limit that they met',
+    labelNames: ['limit'],
+    registers,
+  })
+  const blocks = new Counter({
+    name: 'tollbase_blocks_total',
+    help: 'Blocks committed by this process, of all chains',
+    registers,
+  })
+  const entries = new Counter({
+    name: 'tollbase_entries_total',
+    help: 'Entries committed by this process, of all chains',
+    registers,
+  })
+  const payments = new Counter({
+    name: 'tollbase_payments_total',
+    help: 'Payments that came into a state: claimed, settled (a deposit only), delivered, failed',
+    labelNames: ['state'],
+    registers,
+  })
+  let read: () => Promise<void> = async () => undefined
   return {
     observe: (request: FastifyRequest, reply: FastifyReply) => {
       const operation = request.routeOptions.config.operationId ?? 'none'
-      requests.inc({ operation, status: String(reply.statusCode) })
-      seconds.observe({ operation }, reply.elapsedTime / 1000)
+      requests.inc({ operation, status: String(statusOf(reply)) })
+      seconds.observe({ operation }, elapsedMs(reply) / 1000)
     },
-    watch: (tenancy: Tenancy, database: Database) => {
-      new Gauge({
-        name: 'tollbase_applier_lag_entries',
-        help: 'Entries committed and not yet in the tables, of the chain that is furthest behind',
-        registers: [registry],
-        collect() {
-          const chains = [tenancy.system.chain, ...tenancy.tenants().map(({ chain }) => chain)]
-          this.set(Math.max(...chains.map((chain) => chain.lag())))
-        },
-      })
-      new Gauge({
-        name: 'tollbase_database_connections',
-        help: 'Connections of the pool by state',
-        labelNames: ['state'],
-        registers: [registry],
-        collect() {
-          const { total, idle, waiting } = database.stats()
-          this.set({ state: 'busy' }, total - idle)
-          this.set({ state: 'idle' }, idle)
-          this.set({ state: 'waiting' }, waiting)
-        },
-      })
+    refused: (limit: string) => refused.inc({ limit }),
+    block: (block: { readonly entries: number }) => {
+      blocks.inc()
+      entries.inc(block.entries)
     },
-    text: () => registry.metrics(),
+    payment: (state: string) => payments.inc({ state }),
+    watch: (parts: ObservedParts) => {
+      read = observeParts(registry, parts)
+    },
+    text: async () => {
+      await read()
+      return registry.metrics()
+    },
   }
 }

@@ -1,4 +1,5 @@
 import { readFileSync } from 'node:fs'
+import { limits } from '@tollbase/contract/limits'
 import type { Logger } from 'pino'
 import type { World } from './base/world.ts'
 import type { Config } from './config.ts'
@@ -10,13 +11,26 @@ import type { Way } from './domains/payments/purchase.ts'
 import { checkChain, genesisHashOf } from './x402/chain.ts'
 import { evmFacilitator } from './x402/evm-facilitator.ts'
 import { bytesOf } from './x402/hex.ts'
+import { nativeTransfers } from './x402/native-transfer.ts'
 import { networkIdOf, type PaymentNetwork, paymentNetwork } from './x402/networks.ts'
 import { remoteFacilitator } from './x402/remote-facilitator.ts'
 import { openRpc, type Rpc } from './x402/rpc.ts'
 import { JournaledSender } from './x402/sender.ts'
 
 type Parts = { readonly database: Database; readonly world: World; readonly log: Logger }
-export type Ways = { readonly ways: readonly Way[]; readonly close: () => Promise<void> }
+/** A key of ours that pays gas. */
+export type GasKey = {
+  readonly network: string
+  readonly address: string
+  /** In the smallest unit of the chain's own coin. */
+  readonly balance: () => Promise<bigint>
+}
+
+export type Ways = {
+  readonly ways: readonly Way[]
+  readonly gasKeys: readonly GasKey[]
+  readonly close: () => Promise<void>
+}
 
 /** The networks on which the service takes payments: those of the configuration, or the devnet's alone. */
 export async function openWays(
@@ -29,13 +43,18 @@ export async function openWays(
     : await Promise.all(config.networks.map((one, at) => configuredWay(one, at, parts)))
   return {
     ways: opened.map(({ way }) => way),
+    gasKeys: opened.flatMap(({ gasKey }) => gasKey ?? []),
     close: async () => {
       await Promise.all(opened.map((one) => one.close()))
     },
   }
 }
 
-type Opened = { readonly way: Way; readonly close: () => Promise<void> }
+type Opened = {
+  readonly way: Way
+  readonly gasKey?: GasKey
+  readonly close: () => Promise<void>
+}
 
 async function devnetWay(devnet: Devnet, parts: Parts): Promise<Opened> {
   const { id } = devnet.network
@@ -44,7 +63,8 @@ async function devnetWay(devnet: Devnet, parts: Parts): Promise<Opened> {
   const rpc = openRpc({ url: devnet.rpcUrl, world: parts.world })
   // Another chain of the same id is other money: balances earned on it would not be there.
   await checkChain(rpc, network)
-  return ownWay({ network, rpc, key: devnet.keys.gas, pollMs: 4 }, parts)
+  const opened = await ownWay({ network, rpc, key: devnet.keys.gas, pollMs: 4 }, parts)
+  return withNative(opened, { rpc, confirmations: 1, pollMs: 20 }, parts)
 }
 
 async function configuredWay(
@@ -71,6 +91,12 @@ async function configuredWay(
   })
   const rpc = rpcUrl === undefined ? undefined : openRpc({ url: rpcUrl, world: parts.world })
   const network = rpc ? await pinned(bare, rpc, parts) : bare
+  const confirmations = settings.confirmations ?? 1
+  const finish = (opened: Opened): Opened => {
+    if (settings.native_transfers !== true) return opened
+    if (rpc === undefined) throw new ConfigError(`${where}.native_transfers needs rpc_url`)
+    return withNative(opened, { rpc, confirmations, pollMs: 1_000 }, parts)
+  }
   if (facilitatorUrl !== undefined) {
     const facilitator = remoteFacilitator({
       url: facilitatorUrl,
@@ -78,17 +104,33 @@ async function configuredWay(
       log: parts.log,
       ...(rpc && { rpc }),
     })
-    return { way: { network, facilitator }, close: async () => rpc?.close() }
+    return finish({ way: { network, facilitator }, close: async () => rpc?.close() })
   }
   if (rpc === undefined)
     throw new ConfigError(`${where}: give rpc_url and signer_key_file, or facilitator_url`)
   if (settings.signer_key_file === undefined)
     throw new ConfigError(`${where}.signer_key_file is needed to settle with our own key`)
-  const confirmations = settings.confirmations ?? 1
-  return ownWay(
-    { network, rpc, key: readKey(settings.signer_key_file, where), pollMs: 500, confirmations },
-    parts,
-  )
+  const key = readKey(settings.signer_key_file, where)
+  return finish(await ownWay({ network, rpc, key, pollMs: 500, confirmations }, parts))
+}
+
+/** The way, with transfers that payers make themselves: read from a node that must serve the network's own chain. */
+function withNative(
+  opened: Opened,
+  by: { rpc: Rpc; confirmations: number; pollMs: number },
+  parts: Parts,
+): Opened {
+  const { network } = opened.way
+  let isChecked = network.genesisHash !== undefined
+  const checked = async () => {
+    if (isChecked) return
+    const genesisHash = await pinNetwork(parts.database, network.id, await genesisHashOf(by.rpc))
+    await checkChain(by.rpc, { ...network, genesisHash })
+    isChecked = true
+  }
+  const returnSeconds = BigInt(limits.nativeProofSeconds)
+  const native = nativeTransfers({ ...parts, ...by, network, returnSeconds, checked })
+  return { ...opened, way: { ...opened.way, native } }
 }
 
 /** The network with its genesis pinned; one that cannot be reached now is checked by settlement later. */
@@ -133,7 +175,12 @@ async function ownWay(
     await sender.stop()
     rpc.close()
   }
-  return { way: { network, facilitator }, close }
+  const gasKey = {
+    network: network.id,
+    address: sender.address,
+    balance: () => sender.balance(),
+  }
+  return { way: { network, facilitator }, gasKey, close }
 }
 
 function readKey(path: string, where: string): Uint8Array {

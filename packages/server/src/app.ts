@@ -1,32 +1,44 @@
-import { hostname } from 'node:os'
 import { join } from 'node:path'
 import { interfaceVersion, tollbase } from '@tollbase/contract/contract'
+import { limits } from '@tollbase/contract/limits'
 import { openapi } from '@tollbase/contract/openapi'
+import { unbuilt } from '@tollbase/contract/unbuilt'
 import type { FastifyInstance } from 'fastify'
 import pino, { type Logger } from 'pino'
-import { createMetrics } from './app-metrics.ts'
+import { accessLog } from './app-access-log.ts'
+import { entrance } from './app-entrance.ts'
+import { createMetrics, type Metrics } from './app-metrics.ts'
 import { migrations } from './app-migrations.ts'
 import { operatorKey } from './app-operator-key.ts'
 import { openWays } from './app-payments.ts'
+import { holderName } from './base/holder.ts'
 import type { World } from './base/world.ts'
 import { loadSigner } from './chain/signing.ts'
 import type { Config } from './config.ts'
 import { type Database, openDatabase } from './database/database.ts'
+import { watchFreeSpace } from './database/embedded/free-space.ts'
 import { startEmbeddedPostgres } from './database/embedded/server.ts'
+import { databaseFault } from './database/errors.ts'
 import { runMigrations } from './database/migrations.ts'
 import { type Devnet, startDevnet } from './devnet/devnet.ts'
-import { authorize, identify } from './domains/access/access.ts'
-import type { Call, Service } from './domains/call.ts'
+import type { Service } from './domains/call.ts'
+import { deletedMeanwhile } from './domains/collections/visibility.ts'
 import { handlers } from './domains/handlers.ts'
+import { IndexBuilder } from './domains/indexes/index-builder.ts'
+import { QueryStatistics } from './domains/indexes/query-statistics.ts'
 import { KeyUse } from './domains/keys/key-use.ts'
+import { keptAnswer } from './domains/payments/kept-answer.ts'
 import { Payments } from './domains/payments/payments.ts'
 import { startReconciler } from './domains/payments/reconciler.ts'
+import { startSweeper } from './domains/payments/sweeper.ts'
 import { ensureSecret } from './domains/service/secrets.ts'
-import { hashOfKey } from './domains/tenancy/keys.ts'
 import { openTenancy, type Tenancy } from './domains/tenancy/tenancy.ts'
 import { docsPage } from './http/docs-page.ts'
-import { type Enter, implement } from './http/implement.ts'
+import { implement } from './http/implement.ts'
+import { limitRequests } from './http/limit-requests.ts'
+import { RateLimits } from './http/rate-limits.ts'
 import { createServer } from './http/server.ts'
+import { refuseUnbuilt } from './http/unbuilt.ts'
 
 export const programVersion = '0.1.0'
 
@@ -71,9 +83,10 @@ async function start(
 ): Promise<RunningService> {
   const { config, world } = options
   const log = options.log ?? pino({ level: 'silent' })
+  const metrics = createMetrics()
   const operator = operatorKey(config.dataDir, config.operatorKey, world)
   // Storage first: its lock keeps a second service on the folder away from the first one's devnet.
-  const { database, onCrash } = await openStorage(options, log, closers)
+  const { database, onCrash, needRoom } = await openStorage(options, log, closers)
   const devnet = config.devnet
     ? await startDevnet({ dataDir: config.dataDir, world, log })
     : undefined
@@ -81,6 +94,7 @@ async function start(
   const keyUse = new KeyUse(database, world)
   await keyUse.load()
   closers.push(() => keyUse.close())
+  const indexes = new IndexBuilder({ database, world, log })
   const tenancy = await openTenancy({
     database,
     world,
@@ -89,13 +103,17 @@ async function start(
     serviceName:
       config.serviceName ??
       `tollbase-${(await ensureSecret(database, world, { name: 'service-name', bytes: 4 })).toString('hex')}`,
-    holder: `${hostname()}/${process.pid}/${world.randomBytes(4).toString('hex')}`,
+    holder: holderName(world),
+    admit: needRoom,
+    onDefinitions: (tables) => indexes.notice(tables),
+    onBlock: metrics.block,
   })
   closers.push(() => tenancy.close())
+  closers.push(() => indexes.close())
   onCrash(() => tenancy.reopenAll())
   watchSystemChain(options, tenancy, closers)
-  const { ways, close: closeWays } = await openWays(config, devnet, { database, world, log })
-  closers.push(closeWays)
+  const { ways, gasKeys, close } = await openWays(config, devnet, { database, world, log })
+  closers.push(close)
   let url = ''
   const payments = new Payments({
     database,
@@ -103,13 +121,16 @@ async function start(
     world,
     ways,
     quoteSecret: await ensureSecret(database, world, { name: 'quotes', bytes: 32 }),
+    depositSecret: await ensureSecret(database, world, { name: 'deposit-addresses', bytes: 32 }),
     publicUrl: () => config.publicUrl ?? url,
+    admit: needRoom,
     split: { platformBasisPoints: config.platformBasisPoints },
+    onState: metrics.payment,
   })
   const stopReconciler = startReconciler(payments, log)
   closers.push(async () => stopReconciler())
-  const metrics = createMetrics()
-  metrics.watch(tenancy, database)
+  closers.push(startSweeper(payments.ports, log))
+  metrics.watch({ world, database, tenancy, payments, gasKeys })
   const api = openapi(tollbase, { version: interfaceVersion })
   let draining = false
   const service: Service = {
@@ -118,6 +139,8 @@ async function start(
     database,
     tenancy,
     payments,
+    indexes,
+    queries: new QueryStatistics(),
     ticketKey: await ensureSecret(database, world, { name: 'tickets', bytes: 16 }),
     info: {
       version: programVersion,
@@ -130,16 +153,44 @@ async function start(
       faucet: devnet && ((address, amount) => devnet.faucet(address, amount)),
     },
   }
-  const fastify = createServer({ world, log, onFinish: metrics.observe })
-  const enter = entrance(service, { operatorKey: operator.key, onKey: (hash) => keyUse.note(hash) })
-  implement(fastify, tollbase, { handlers, enter })
+  const fastify = openDoor(service, { config, metrics, keyUse, operatorKey: operator.key })
   closers.push(() => fastify.close())
   url = await listen(fastify, config)
-  const close = async () => {
+  const end = async () => {
     draining = true
     await closeAll()
   }
-  return { url, operatorKey: operator, devnet, service, close }
+  return { url, operatorKey: operator, devnet, service, close: end }
+}
+
+/** The HTTP server with every endpoint, behind rate limits and with a line in the log for each request. */
+function openDoor(
+  service: Service,
+  parts: { config: Config; metrics: Metrics; keyUse: KeyUse; operatorKey: string },
+): FastifyInstance {
+  const { world, log } = service
+  const { config, metrics, keyUse, operatorKey } = parts
+  const noteRequest = config.accessLog ? accessLog(log) : () => undefined
+  const fastify = createServer({
+    world,
+    log,
+    trustProxy: config.trustProxy,
+    finishMs: config.drainMs,
+    explain: (error) => databaseFault(error) ?? deletedMeanwhile(error),
+    onFinish: (request, reply) => {
+      metrics.observe(request, reply)
+      noteRequest(request, reply)
+    },
+  })
+  const door = entrance(service, {
+    operatorKey,
+    onKey: (hash) => keyUse.note(hash),
+    rates: new RateLimits({ world, settings: config.rateLimits, onRefused: metrics.refused }),
+  })
+  limitRequests(fastify, door.admit)
+  implement(fastify, tollbase, { handlers, enter: door.enter, answered: keptAnswer })
+  refuseUnbuilt(fastify, unbuilt, door.enter)
+  return fastify
 }
 
 /** Without the service's own chain nothing can be sold or defined; a new start reads what is committed. */
@@ -156,12 +207,20 @@ function watchSystemChain(
   closers.push(async () => stop())
 }
 
+type Storage = {
+  readonly database: Database
+  /** Calls back when the database has crashed. */
+  readonly onCrash: (listener: () => void) => void
+  /** Throws while its disk has no room for anything new. */
+  readonly needRoom: (() => void) | undefined
+}
+
 /** PostgreSQL: the server of the URL, or our own child process. */
 async function openStorage(
   options: StartOptions,
   log: Logger,
   closers: (() => Promise<unknown>)[],
-): Promise<{ database: Database; onCrash: (listener: () => void) => void }> {
+): Promise<Storage> {
   const { config, world } = options
   const listeners: (() => void)[] = []
   const connection =
@@ -169,7 +228,15 @@ async function openStorage(
   const database = await openDatabase({ connection, log, world })
   closers.push(() => database.close())
   await runMigrations(database, migrations, { now: world.now() })
-  return { database, onCrash: (listener) => listeners.push(listener) }
+  const onCrash = (listener: () => void) => listeners.push(listener)
+  // A server of its own has a disk of its own, which only it can see.
+  if (config.databaseUrl !== undefined) return { database, onCrash, needRoom: undefined }
+  const bytesMin = limits.storageFreeBytesMin
+  return {
+    database,
+    onCrash,
+    needRoom: watchFreeSpace({ folder: config.dataDir, bytesMin, world }),
+  }
 
   async function embedded() {
     const server = await startEmbeddedPostgres({ dataDir: config.dataDir, world, log })
@@ -180,22 +247,6 @@ async function openStorage(
       for (const listener of listeners) listener()
     })
     return server.connection
-  }
-}
-
-/** Who calls, and whether they may: before the body is judged. */
-function entrance(
-  service: Service,
-  keys: { operatorKey: string; onKey: (hash: string) => void },
-): Enter<Call> {
-  const { tenancy, database, world } = service
-  const operatorKeyHash = hashOfKey(keys.operatorKey)
-  const ports = { tenancy, database, world, operatorKeyHash }
-  return async (_operationId, route, facts) => {
-    const caller = await identify(facts, ports)
-    if (caller.kind === 'key') keys.onKey(caller.key.key_hash)
-    authorize(route, caller, { appId: facts.params.app, tenancy })
-    return { service, caller, facts }
   }
 }
 

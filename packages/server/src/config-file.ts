@@ -5,6 +5,34 @@ import { isRecord } from './base/is-record.ts'
 export const logLevels = ['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent'] as const
 export type LogLevel = (typeof logLevels)[number]
 
+const Quota = (description: string) =>
+  Type.Optional(Type.Integer({ minimum: 1, maximum: 1_000_000_000, description }))
+
+const RateLimits = Type.Union(
+  [
+    Type.Literal('off'),
+    Type.Object(
+      {
+        address: Quota('points a minute of one address without a key; 12000 when not given'),
+        payment: Quota(
+          'payments a minute of one address or key that buy nothing new; 600 when not given',
+        ),
+        key: Quota('requests a minute with one key; 300000 when not given'),
+        application: Quota(
+          'requests a minute with the keys of one application; 600000 when not given',
+        ),
+        visitors: Quota(
+          'requests a minute without a key to one application; 300000 when not given',
+        ),
+        anonymous_in_flight: Quota('requests without a key at once; 256 when not given'),
+        paying_in_flight: Quota('requests without a key that pay at once; 1024 when not given'),
+      },
+      { additionalProperties: false },
+    ),
+  ],
+  { description: 'how much callers may ask for, or "off"; see docs/operating.md' },
+)
+
 const Address = Type.String({ pattern: '^0x[0-9a-fA-F]{40}$' })
 
 /** tollbase.config.json. */
@@ -42,6 +70,28 @@ export const ConfigFile = Type.Object(
     log_level: Type.Optional(
       Type.Enum(logLevels, {
         description: 'least level that is written to stderr; info when not given',
+      }),
+    ),
+    access_log: Type.Optional(
+      Type.Boolean({
+        description:
+          'whether each request is logged, in one line at level info; true when not given',
+      }),
+    ),
+    rate_limits: Type.Optional(RateLimits),
+    trust_proxy: Type.Optional(
+      Type.Array(Type.String({ minLength: 1 }), {
+        maxItems: 100,
+        description:
+          'addresses, networks (10.0.0.0/8) or loopback, linklocal, uniquelocal of the proxies in front, whose X-Forwarded-For is believed; none when not given',
+      }),
+    ),
+    drain_seconds: Type.Optional(
+      Type.Integer({
+        minimum: 1,
+        maximum: 600,
+        description:
+          'how long requests under way may take to finish when the service is told to end; 8 when not given',
       }),
     ),
     service_name: Type.Optional(
@@ -95,6 +145,12 @@ export const ConfigFile = Type.Object(
               }),
             ),
             confirmations: Type.Optional(Type.Integer({ minimum: 1, maximum: 1000 })),
+            native_transfers: Type.Optional(
+              Type.Boolean({
+                description:
+                  'also take transfers that payers make themselves, by their hash; needs rpc_url',
+              }),
+            ),
           },
           { additionalProperties: false },
         ),
@@ -153,11 +209,18 @@ function problemOf(problems: readonly Problem[]): string {
     const known = fieldsAt(instancePath.split('/').slice(1))
     return `there is no field ${nameOf(`${instancePath}/${unknown}`)}; known are ${known.join(', ')}`
   }
-  const [first] = problems
+  // Where something may be one of two kinds, the deepest mistake is in the kind that was meant.
+  const first = problems.toSorted((a, b) => depthOf(b) - depthOf(a))[0]
   const name = nameOf(first?.instancePath ?? '')
+  if (first !== undefined && 'allowedValue' in first.params)
+    return `${name} must be ${JSON.stringify(first.params.allowedValue)} or an object`
   if (first !== undefined && 'allowedValues' in first.params)
     return `${name} must be one of ${String(first.params.allowedValues).replaceAll(',', ', ')}`
   return `${name} ${first?.message ?? 'is not valid'}`
+}
+
+function depthOf({ instancePath }: Problem): number {
+  return instancePath.split('/').length
 }
 
 /** A JSON pointer as people write it: networks[0].pay_to. */
@@ -174,7 +237,8 @@ function fieldsAt(path: readonly string[]): string[] {
       'properties' in schema && isRecord(schema.properties) ? schema.properties : {}
     const next = 'items' in schema ? schema.items : properties[part]
     if (!isRecord(next)) return []
-    schema = next
+    const kinds = Array.isArray(next.anyOf) ? next.anyOf.filter(isRecord) : [next]
+    schema = kinds.find((kind) => 'properties' in kind) ?? next
   }
   return 'properties' in schema && isRecord(schema.properties) ? Object.keys(schema.properties) : []
 }

@@ -1,4 +1,5 @@
 import { existsSync, readFileSync } from 'node:fs'
+import { isIP } from 'node:net'
 import { resolve } from 'node:path'
 import {
   ConfigError,
@@ -7,6 +8,7 @@ import {
   logLevels,
   parseConfigFile,
 } from './config-file.ts'
+import type { Places, Quotas } from './http/rate-limits.ts'
 
 /** What the command line may say; each wins over its environment variable, which wins over the file. */
 export type Flags = {
@@ -32,10 +34,28 @@ export type Config = {
   readonly platformBasisPoints: bigint
   readonly devnet: boolean
   readonly logLevel: LogLevel
+  /** One line for each request. */
+  readonly accessLog: boolean
+  /** A limit that is not given is off. */
+  readonly rateLimits: Quotas & Places
+  readonly trustProxy: readonly string[]
+  /** How long requests under way have to finish at the end. */
+  readonly drainMs: number
   readonly networks: NonNullable<ConfigFile['networks']>
 }
 
 type Environment = Readonly<Record<string, string | undefined>>
+
+/** What no ordinary use comes near, for one process; see docs/operating.md. */
+const rateLimitDefaults = {
+  address: 12_000,
+  payment: 600,
+  key: 300_000,
+  application: 600_000,
+  visitors: 300_000,
+  anonymous_in_flight: 256,
+  paying_in_flight: 1024,
+} as const satisfies Required<Quotas & Places>
 
 const configFileDefault = 'tollbase.config.json'
 
@@ -58,6 +78,10 @@ export function readConfig(flags: Flags, environment: Environment): Config {
     platformBasisPoints: BigInt(Math.round((file.platform_percentage ?? 20) * 100)),
     devnet: flags.devnet ?? false,
     logLevel: readLogLevel(flags.logLevel ?? environment.TOLLBASE_LOG_LEVEL ?? file.log_level),
+    accessLog: file.access_log ?? true,
+    rateLimits: readRateLimits(file.rate_limits),
+    trustProxy: readProxies(file.trust_proxy ?? []),
+    drainMs: (file.drain_seconds ?? 8) * 1000,
     networks: file.networks ?? [],
   }
 }
@@ -74,6 +98,31 @@ function readFile(path: string | undefined): ConfigFile {
     )
   }
   return parseConfigFile(text, chosen)
+}
+
+function readRateLimits(given: ConfigFile['rate_limits']): Quotas & Places {
+  return given === 'off' ? {} : { ...rateLimitDefaults, ...given }
+}
+
+const proxyGroups = ['loopback', 'linklocal', 'uniquelocal']
+
+function readProxies(proxies: readonly string[]): readonly string[] {
+  proxies.forEach((proxy, at) => {
+    if (!proxyGroups.includes(proxy) && !isNetwork(proxy)) {
+      throw new ConfigError(
+        `trust_proxy[${at}] must be an address, a network such as 10.0.0.0/8, or one of ${proxyGroups.join(', ')}`,
+      )
+    }
+  })
+  return proxies
+}
+
+function isNetwork(text: string): boolean {
+  const [address = '', bits, more] = text.split('/')
+  const version = isIP(address)
+  if (version === 0 || more !== undefined) return false
+  if (bits === undefined) return true
+  return /^\d{1,3}$/.test(bits) && Number(bits) <= (version === 4 ? 32 : 128)
 }
 
 function readOperatorKey(key: string | undefined): string | undefined {

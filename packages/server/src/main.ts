@@ -1,5 +1,6 @@
 import pino, { type Logger } from 'pino'
 import { type RunningService, startService } from './app.ts'
+import { createLog } from './app-log.ts'
 import type { World } from './base/world.ts'
 import { realWorld } from './base/world.ts'
 import type { Config } from './config.ts'
@@ -11,7 +12,8 @@ export type Output = {
   readonly error: (text: string) => void
 }
 
-const drainMs = 20_000
+/** For what follows the requests: readers, chains, the database. */
+const closeMs = 15_000
 
 /**
  * Runs the service until it is told to end; the exit code. The ready line is the only one on stdout that programs
@@ -22,10 +24,7 @@ export async function serve(
   output: Output,
   world: World = realWorld,
 ): Promise<number> {
-  const log = pino(
-    { level: config.logLevel, base: null },
-    pino.destination({ dest: 2, sync: true }),
-  )
+  const log = createLog(config.logLevel, pino.destination({ dest: 2, sync: true }))
   const end = ending()
   const running = await startService({ config, world, log, onFatal: end.fatal }).catch(
     (error: unknown) => {
@@ -36,16 +35,17 @@ export async function serve(
   announce(running, config, output)
   const code = await end.promise
   log.info({ code }, 'draining')
-  return closeInTime(running, { world, log, code })
+  return closeInTime(running, { world, log, code, withinMs: config.drainMs + closeMs })
 }
 
 /** Not by world.sleep, which would keep a process alive that has long drained. */
 function closeInTime(
   running: RunningService,
-  { world, log, code }: { world: World; log: Logger; code: number },
+  end: { world: World; log: Logger; code: number; withinMs: number },
 ): Promise<number> {
+  const { world, log, code, withinMs } = end
   return new Promise((resolve, reject) => {
-    const stop = world.every(drainMs, () => {
+    const stop = world.every(withinMs, () => {
       stop()
       log.error({}, 'did not drain in time')
       resolve(1)

@@ -120,6 +120,10 @@ function configOf(dataDir: string): Config {
     platformBasisPoints: 2000n,
     devnet: true,
     logLevel: 'error',
+    accessLog: false,
+    rateLimits: {},
+    trustProxy: [],
+    drainMs: 8_000,
     networks: [],
   }
 }

@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { Fault } from './fault.ts'
-import { itemTexts, parseJsonBytes } from './json-text.ts'
+import { itemTexts, parseJsonBytes, withoutMembers } from './json-text.ts'
 
 const refusal = (work: () => unknown): Fault => {
   try {
@@ -67,4 +67,26 @@ describe('a body', () => {
   test('that is empty is no value', () => {
     expect(parseJsonBytes(Buffer.alloc(0)).value).toBeUndefined()
   })
+})
+
+test('members that were put into an object are taken off again, to the byte, in every spelling of JSON', () => {
+  const forms = fc.constantFrom(
+    (value: object) => JSON.stringify(value),
+    (value: object) => JSON.stringify(value, undefined, 2),
+    (value: object) => JSON.stringify(value, undefined, '\t'),
+    // As Python's json.dumps separates.
+    (value: object) => JSON.stringify(value, undefined, 1).replace(/\n */g, ' '),
+  )
+  const own = fc.dictionary(fc.constantFrom('root', 'data', 'a"b'), fc.jsonValue(), { minKeys: 1 })
+  const extra = fc.dictionary(fc.constantFrom('x', 'y', 'z'), fc.jsonValue())
+  fc.assert(
+    fc.property(fc.tuple(own, extra), forms, fc.boolean(), ([mine, added], write, isFirst) => {
+      const both = isFirst ? { ...added, ...mine } : { ...mine, ...added }
+      expect(withoutMembers(write(both), ['x', 'y', 'z'])).toBe(write(mine))
+    }),
+  )
+  expect(withoutMembers('{"x":1,"root":"a", "y":2 ,"data":[]}', ['x', 'y'])).toBe(
+    '{"root":"a" ,"data":[]}',
+  )
+  expect(withoutMembers(' { "x": 1 } ', ['x'])).toBe(' {  } ')
 })

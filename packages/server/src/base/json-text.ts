@@ -20,6 +20,7 @@ export function parseJsonBytes(bytes: Buffer): { text: string; value: unknown } 
   } catch {
     throw invalid('', 'is not valid UTF-8')
   }
+  refuseDeep(bytes)
   try {
     return { text, value: JSON.parse(text) }
   } catch (error) {
@@ -27,6 +28,23 @@ export function parseJsonBytes(bytes: Buffer): { text: string; value: unknown } 
       message: 'The body is not valid JSON',
       internal: String(error),
     })
+  }
+}
+
+/** What is nested by the thousand overflows the stack of whoever walks it: JSON.stringify, checks, PostgreSQL. */
+function refuseDeep(bytes: Buffer): void {
+  let depth = 0
+  let isText = false
+  for (let at = 0; at < bytes.length; at++) {
+    const byte = bytes[at]
+    if (isText) {
+      if (byte === backslash) at++
+      else if (byte === quote) isText = false
+    } else if (byte === quote) isText = true
+    else if (byte === openBrace || byte === openBracket) {
+      if (++depth > limits.bodyDepthMax)
+        throw invalid('', `is nested deeper than ${limits.bodyDepthMax}`)
+    } else if (byte === closeBrace || byte === closeBracket) depth--
   }
 }
 
@@ -41,35 +59,106 @@ export function itemTexts(text: string, key: string): string[] {
   return scan.itemsOf(key)
 }
 
+/**
+ * The text of the object without its members of these names: of the others each keeps its own text and the separator
+ * before it, so what a client appended to an object is taken off to the byte. The text must have passed JSON.parse.
+ */
+export function withoutMembers(text: string, names: readonly string[]): string {
+  const members = new Scanner(text).members()
+  const first = members[0]
+  const last = members.at(-1)
+  if (first === undefined || last === undefined) return text
+  let kept = text.slice(0, first.start)
+  members.forEach(({ key, start, end }, at) => {
+    if (names.includes(key)) return
+    const isFirst = kept.length === first.start
+    kept += text.slice(isFirst ? start : (members[at - 1]?.end ?? start), end)
+  })
+  return kept + text.slice(last.end)
+}
+
+/** The text of the value of an object's member; undefined where it has none of this name. Valid JSON as above. */
+export function memberText(text: string, name: string): string | undefined {
+  const member = new Scanner(text).members().find(({ key }) => key === name)
+  return member && text.slice(member.value, member.end)
+}
+
+/** The text of an object with the members of another one: its own of the same names give way, new ones follow. */
+export function mergedText(text: string, other: string): string {
+  const fresh = new Map(
+    new Scanner(other).members().map(({ key, start, end }) => [key, other.slice(start, end)]),
+  )
+  const kept = new Scanner(text).members().map(({ key, start, end }) => {
+    const replacement = fresh.get(key)
+    fresh.delete(key)
+    return replacement ?? text.slice(start, end)
+  })
+  return `{${[...kept, ...fresh.values()].join(',')}}`
+}
+
+/** Where a member's key starts, and its value starts and ends. */
+type Member = {
+  readonly key: string
+  readonly start: number
+  readonly value: number
+  readonly end: number
+}
+
+/** Refuses, naming `pointer`, a value whose JSON text could not be a part of a record. */
+export function checkStorable(value: unknown, pointer: string): void {
+  new Scanner(JSON.stringify(value), pointer).whole()
+}
+
 /** One pass over text that is known to be valid JSON. */
 class Scanner {
   private at = 0
-  private item = -1
+  /** Pointer of the item that is being read. */
+  private item: string | undefined
   private readonly text: string
+  private readonly place: string
 
-  constructor(text: string) {
+  /** `place` is the pointer of the text itself. */
+  constructor(text: string, place = '') {
     this.text = text
+    this.place = place
+  }
+
+  whole(): void {
+    this.value(0)
   }
 
   itemsOf(wanted: string): string[] {
     let items: string[] = []
     this.skipSpace()
     this.object(0, (key, depth) => {
-      if (key === wanted && this.text.charCodeAt(this.at) === openBracket) items = this.items(depth)
+      if (key === wanted && this.text.charCodeAt(this.at) === openBracket)
+        items = this.items(depth, wanted)
       else this.value(depth)
     })
     return items
   }
 
-  private items(depth: number): string[] {
+  /** Where the members of the object are: from the key's quote to the end of the value. */
+  members(): Member[] {
+    const found: Member[] = []
+    this.skipSpace()
+    this.object(0, (key, depth, start) => {
+      const value = this.at
+      this.value(depth)
+      found.push({ key, start, value, end: this.at })
+    })
+    return found
+  }
+
+  private items(depth: number, list: string): string[] {
     const found: string[] = []
     this.array(depth, (inner) => {
-      this.item = found.length
+      this.item = `/${list}/${found.length}`
       const start = this.at
       this.value(inner)
       found.push(this.text.slice(start, this.at))
     })
-    this.item = -1
+    this.item = undefined
     return found
   }
 
@@ -81,19 +170,20 @@ class Scanner {
     else this.scalar()
   }
 
-  private object(depth: number, member: (key: string, depth: number) => void): void {
+  private object(depth: number, member: (key: string, depth: number, start: number) => void): void {
     this.checkDepth(depth)
     this.at++
     const seen = new Set<string>()
     this.skipSpace()
     while (this.text.charCodeAt(this.at) !== closeBrace) {
+      const start = this.at
       const key = this.string()
       if (seen.has(key)) throw this.refusal(`has the key ${JSON.stringify(key)} twice`)
       seen.add(key)
       this.skipSpace()
       this.at++
       this.skipSpace()
-      member(key, depth + 1)
+      member(key, depth + 1, start)
       this.skipSpace()
       if (this.text.charCodeAt(this.at) === comma) this.at++
       this.skipSpace()
@@ -176,6 +266,6 @@ class Scanner {
   }
 
   private refusal(problem: string): Fault {
-    return invalid(this.item < 0 ? '' : `/data/${this.item}`, problem)
+    return invalid(this.item ?? this.place, problem)
   }
 }

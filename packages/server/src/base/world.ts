@@ -1,4 +1,5 @@
 import { randomBytes } from 'node:crypto'
+import type { FaultPoint } from './fault-points.ts'
 
 /**
  * All that is not deterministic: time, ids and timers come only from here,
@@ -11,6 +12,8 @@ export type World = {
   readonly sleep: (ms: number) => Promise<void>
   /** Calls back every so often until the returned function is called. Never keeps the process alive. */
   readonly every: (ms: number, call: () => void) => () => void
+  /** Called where a test may make the process die; only worlds of tests have it. */
+  readonly reach?: (point: FaultPoint) => void
 }
 
 export const realWorld: World = {

@@ -36,8 +36,12 @@ export type ChainOptions = {
    */
   readonly prepare?: () => Promise<void>
   readonly log?: ChainLog
+  /** Throws where nothing new may be taken in (the disk is full). */
+  readonly admit?: () => void
   /** How long this process may be silent before another one takes the chain. */
   readonly leaseTtlMs?: number
+  /** Called after each commit of a block. */
+  readonly onBlock?: (block: { readonly entries: number }) => void
   /**
    * Whether the tables may be committed before the disk has them. The log has them: after a crash of the database
    * the lane finds its watermark behind and stops, and the chain opened anew applies again what was lost.
@@ -46,6 +50,8 @@ export type ChainOptions = {
 }
 
 export type AppendOptions = {
+  /** These entries finish what was begun (money has moved), so `admit` is not asked. */
+  readonly isOwed?: boolean
   /** Runs in the same turn in which the entries take their place in the queue; what it throws refuses them. */
   readonly check?: () => void
 }
@@ -145,6 +151,7 @@ export class Chain {
       tree,
       ensureLease: () => lease.ensure(),
       onTiles: (tiles) => this.#tiles.hold(tiles),
+      onTilesDropped: (tiles) => this.#tiles.drop(tiles),
       onCommitted: (block) => this.#committed(block),
       onFailure: (error) => this.#fail(error),
     })
@@ -171,6 +178,7 @@ export class Chain {
    */
   async append(entries: readonly Entry[], options: AppendOptions = {}): Promise<Appended> {
     this.#admit(entries.length)
+    if (options.isOwed !== true) this.#parts.admit?.()
     const group = encodeGroup(entries)
     options.check?.()
     return this.#committer.enqueue(group)
@@ -179,6 +187,11 @@ export class Chain {
   /** Resolves when the block of this height is applied; rejects where the lane stops before. */
   whenApplied(height: number): Promise<void> {
     return this.#parts.lane.whenApplied(height)
+  }
+
+  /** The height by which everything is in the log that was appended before this call. */
+  flushed(): Promise<number> {
+    return this.#committer.flushed()
   }
 
   /** The last applied entry; height 0 before the first one. */
@@ -192,6 +205,13 @@ export class Chain {
     return (
       this.#committer.head.size - this.#parts.lane.watermark.leaf + this.#committer.queuedEntries
     )
+  }
+
+  /** How long the oldest entry waits that is committed and not applied; milliseconds, up to 250 too many. */
+  lagMs(): number {
+    const { lane, world } = this.#parts
+    const since = lane.behindSince()
+    return since === undefined ? 0 : Math.max(0, world.now() - since)
   }
 
   head(): ChainHead {
@@ -330,9 +350,11 @@ export class Chain {
   #committed(block: BuiltBlock): void {
     this.#tiles.release(block.tiles)
     const { height, body, head } = block
+    this.#parts.onBlock?.({ entries: block.entryCount })
     this.#parts.lane.push({
       height,
       bytes: body.length,
+      time: head.time,
       open: () => appliedBlock({ ...block, time: head.time }),
     })
   }

@@ -3,7 +3,13 @@ import { formatBlockHeader, groupStartsBytes } from '@tollbase/verify/block'
 import type { Entry } from '@tollbase/verify/entry'
 import { Fault } from '../base/fault.ts'
 import type { World } from '../base/world.ts'
-import { CommitUnknownError, isTransient, isUniqueViolation } from '../database/errors.ts'
+import {
+  CommitUnknownError,
+  databaseFault,
+  isTransient,
+  isUniqueViolation,
+  storageProblem,
+} from '../database/errors.ts'
 import type { BlockRow, BlockStore } from './block-store.ts'
 import type { Group } from './entries.ts'
 import { type CompletedTile, type MerkleTree, sha256 } from './merkle.ts'
@@ -54,6 +60,8 @@ export type CommitterOptions = {
   readonly ensureLease: () => Promise<void>
   /** Called with the tiles that a block makes full, before its commit begins. */
   readonly onTiles: (tiles: readonly CompletedTile[]) => void
+  /** The block that made these tiles full was not committed. */
+  readonly onTilesDropped: (tiles: readonly CompletedTile[]) => void
   readonly onCommitted: (block: BuiltBlock) => void
   readonly onFailure: (error: unknown) => void
 }
@@ -71,8 +79,8 @@ const pauseMaxMs = 2_000
 
 /**
  * Group commit: one block is on its way at a time, and what arrives meanwhile goes into the next. A block that
- * was built is committed exactly as it is or the committer fails for good, so the tree never has to go back;
- * opening the chain again finds out what the database has.
+ * was built is committed exactly as it is, or refused as a whole where the storage takes nothing and surely has not
+ * got it; otherwise the committer fails for good, and opening the chain again finds out what the database has.
  */
 export class Committer {
   readonly #options: CommitterOptions
@@ -81,6 +89,8 @@ export class Committer {
   #queue: Pending[] = []
   #queuedEntries = 0
   #queuedBytes = 0
+  /** The newest group's; groups are settled in their order. */
+  #last: Promise<unknown> = Promise.resolve()
   #working: Promise<void> | undefined
   #failure: Fault | undefined
 
@@ -111,6 +121,7 @@ export class Committer {
     const appended = new Promise<Appended>((resolve, reject) =>
       this.#queue.push({ group, resolve, reject }),
     )
+    this.#last = appended
     this.#working ??= this.#work()
     return appended
   }
@@ -123,6 +134,12 @@ export class Committer {
     this.#settle(waiting, (pending) => pending.reject(failure))
   }
 
+  /** The height at which everything enqueued before this call is committed, or refused. */
+  async flushed(): Promise<number> {
+    await this.#last.catch(() => undefined)
+    return this.#head.height
+  }
+
   /** Resolves when nothing is waiting. */
   async drained(): Promise<void> {
     while (this.#working !== undefined) await this.#working
@@ -133,15 +150,22 @@ export class Committer {
     await Promise.resolve()
     while (this.#queue.length > 0) {
       const batch = this.#takeBatch()
+      const before = this.#tree.mark()
+      let block: BuiltBlock | undefined
       try {
-        const block = this.#build(batch)
+        block = this.#build(batch)
         await this.#commit(block)
         this.#committed(block, batch)
       } catch (error) {
         const failure = asFault(error)
         this.#settle(batch, (pending) => pending.reject(failure))
-        this.fail(failure)
-        this.#options.onFailure(error)
+        if (block !== undefined && isStorageFault(failure)) {
+          this.#tree.rollBack(before)
+          this.#options.onTilesDropped(block.tiles)
+        } else {
+          this.fail(failure)
+          this.#options.onFailure(error)
+        }
       }
     }
     this.#working = undefined
@@ -207,18 +231,30 @@ export class Committer {
    * sent again: the primary key refuses them where they are there already, or where another producer was first.
    */
   async #commit(block: BuiltBlock): Promise<void> {
-    const { store, world, ensureLease } = this.#options
+    const { world, ensureLease } = this.#options
     for (let attempt = 1; ; attempt++) {
       try {
         await ensureLease()
-        await store.insert(block, block.tiles)
+        world.reach?.('block.beforeCommit')
+        await this.#insert(block)
+        world.reach?.('block.afterCommit')
         return
       } catch (error) {
-        if (isUniqueViolation(error)) return await this.#judgeConflict(block, error)
+        if (storageProblem(error) !== undefined) return await this.#judgeRefusal(block, error)
         const retriable = isTransient(error) || error instanceof CommitUnknownError
         if (!retriable || attempt === attemptsMax) throw error
         await world.sleep(Math.min(pauseMinMs * 2 ** (attempt - 1), pauseMaxMs))
       }
+    }
+  }
+
+  /** Also judging what is there is tried again where the connection is lost over it. */
+  async #insert(block: BuiltBlock): Promise<void> {
+    try {
+      await this.#options.store.insert(block, block.tiles)
+    } catch (error) {
+      if (!isUniqueViolation(error)) throw error
+      await this.#judgeConflict(block, error)
     }
   }
 
@@ -232,6 +268,12 @@ export class Committer {
       retryAfterSeconds: 1,
       cause: error,
     })
+  }
+
+  /** An earlier attempt, whose connection was lost, may have been the one that counts. */
+  async #judgeRefusal(block: BuiltBlock, error: unknown): Promise<void> {
+    if ((await this.#options.store.block(block.height)) === undefined) throw error
+    await this.#judgeConflict(block, error)
   }
 
   #committed(block: BuiltBlock, batch: readonly Pending[]): void {
@@ -271,9 +313,18 @@ function startsOf(groups: readonly Group[]): number[] {
   })
 }
 
+function isStorageFault({ code }: Fault): boolean {
+  return code === 'STORAGE_FULL' || code === 'STORAGE_READ_ONLY'
+}
+
 /** Whoever waits for a block of a chain that failed may try again: it is opened anew. */
 function asFault(error: unknown): Fault {
   if (error instanceof Fault) return error
+  if (storageProblem(error) !== undefined) return databaseFault(error) ?? unavailable(error)
+  return unavailable(error)
+}
+
+function unavailable(error: unknown): Fault {
   return new Fault('UNAVAILABLE', {
     cause: error,
     internal: `a block was not committed: ${String(error)}`,

@@ -21,9 +21,10 @@ describe('applying', () => {
     const rest = bodies.slice(40).map((body) => chain.append(entriesWith(body)))
     await Promise.all(rest)
     const bad = await chain.locate(40)
-    await expect(chain.whenApplied(bad.height)).rejects.toThrow(
-      `block ${bad.height} cannot be applied`,
-    )
+    await expect(chain.whenApplied(bad.height)).rejects.toMatchObject({
+      code: 'UNAVAILABLE',
+      internal: expect.stringContaining(`block ${bad.height} cannot be applied`),
+    })
     expect(chain.failure?.message).toMatch(`block ${bad.height} cannot be applied`)
     expect(chain.watermark().height).toBe(bad.height - 1)
     await expect(chain.append(entriesWith('more'))).rejects.toMatchObject({ code: 'UNAVAILABLE' })

@@ -1,6 +1,7 @@
+import { Fault } from '../base/fault.ts'
 import type { World } from '../base/world.ts'
 import type { Database } from '../database/database.ts'
-import { CommitUnknownError, isTransient } from '../database/errors.ts'
+import { CommitUnknownError, isTransient, storageProblem } from '../database/errors.ts'
 import { type AppliedBlock, type Applier, appliedBlock } from './applier.ts'
 import { openBlock } from './block.ts'
 import type { BlockStore, Watermark } from './block-store.ts'
@@ -29,6 +30,8 @@ type Waiter = {
 export type CommittedBlock = {
   readonly height: number
   readonly bytes: number
+  /** When it was committed, milliseconds since 1970. */
+  readonly time: number
   readonly open: () => AppliedBlock
 }
 
@@ -43,6 +46,8 @@ const heldBytesMax = 32 * 1024 * 1024
 const heldBlocksMax = 4_096
 /** Attempts for one transaction; with the pauses between them about 15 minutes. */
 const attemptsMax = 200
+/** Times of commits closer together than this are not told apart. */
+const markMs = 250
 const pauseMinMs = 20
 const pauseMaxMs = 5_000
 /** An applier may build an index over a large table. */
@@ -56,6 +61,8 @@ export class Lane {
   #target: number
   #held: CommittedBlock[] = []
   #heldBytes = 0
+  /** Blocks not applied yet, one for each stretch of time, oldest first. */
+  #marks: { readonly height: number; readonly time: number }[] = []
   #waiters: Waiter[] = []
   #working: Promise<void> | undefined
   #failure: Error | undefined
@@ -82,12 +89,20 @@ export class Lane {
 
   /** Takes over a block that was committed just now, the one after the last given. */
   push(block: CommittedBlock): void {
+    const last = this.#marks.at(-1)
+    if (last === undefined || block.time - last.time >= markMs)
+      this.#marks.push({ height: block.height, time: block.time })
     if (this.#failure !== undefined) return
     if (this.#held.length < heldBlocksMax && this.#heldBytes + block.bytes <= heldBytesMax) {
       this.#held.push(block)
       this.#heldBytes += block.bytes
     }
     this.applyUpTo(block.height)
+  }
+
+  /** Since when the oldest committed block waits, milliseconds since 1970, a little early; undefined where none does. */
+  behindSince(): number | undefined {
+    return this.#marks[0]?.time
   }
 
   /** Blocks up to this height are committed. */
@@ -99,7 +114,7 @@ export class Lane {
   /** Resolves when this height is applied; rejects where the lane stops before. */
   whenApplied(height: number): Promise<void> {
     if (height <= this.#watermark.height) return Promise.resolve()
-    const failure = this.#failure ?? (this.#ended ? closed() : undefined)
+    const failure = this.#failure ? stopped(this.#failure) : this.#ended ? closed() : undefined
     if (failure !== undefined) return Promise.reject(failure)
     return new Promise((resolve, reject) => this.#waiters.push({ height, resolve, reject }))
   }
@@ -137,7 +152,14 @@ export class Lane {
         this.#release()
         return
       } catch (error) {
-        const retriable = isTransient(error) || error instanceof CommitUnknownError
+        const refused = storageProblem(error)
+        const retriable =
+          refused !== undefined || isTransient(error) || error instanceof CommitUnknownError
+        if (refused !== undefined) {
+          // It lasts until somebody makes room: nobody waits so long, and it does not count as an attempt.
+          this.#rejectWaiters(notShown(refused, error))
+          attempt = Math.min(attempt, attemptsMax / 2)
+        }
         if (!retriable && this.#blocksMax > 1) {
           this.#blocksMax = 1
         } else if (!retriable || attempt >= attemptsMax || this.#isStopped()) {
@@ -181,7 +203,7 @@ export class Lane {
   }
 
   async #apply(blocks: readonly AppliedBlock[]): Promise<void> {
-    const { database, store, applier } = this.#options
+    const { database, store, applier, world } = this.#options
     const attempt: Attempt = { to: watermarkAfter(blocks), after: undefined }
     let advanced = false
     try {
@@ -190,6 +212,7 @@ export class Lane {
           // First of all, so that a lane which lost the chain waits or ends here and changes nothing.
           advanced = await store.advance(tx, this.#watermark, attempt.to)
           if (advanced) attempt.after = await applier.apply(tx, blocks)
+          world.reach?.('applier.beforeCommit')
         },
         { statementTimeoutMs, relaxed: this.#options.relaxed },
       )
@@ -197,6 +220,7 @@ export class Lane {
       if (error instanceof CommitUnknownError) this.#doubt = attempt
       throw error
     }
+    world.reach?.('applier.afterCommit')
     this.#applied(advanced ? attempt : await this.#settleDoubt())
   }
 
@@ -213,9 +237,18 @@ export class Lane {
     this.#doubt = undefined
     after?.()
     this.#watermark = to
+    this.#forgetMarks(to.height)
     const reached = this.#waiters.filter((waiter) => waiter.height <= to.height)
     this.#waiters = this.#waiters.filter((waiter) => waiter.height > to.height)
     for (const waiter of reached) waiter.resolve()
+  }
+
+  /** The mark at or before the oldest block that waits stays: that block was committed at its time or a little later. */
+  #forgetMarks(applied: number): void {
+    if (applied >= this.#target) this.#marks = []
+    const next = this.#marks.findIndex(({ height }) => height > applied + 1)
+    const stay = next < 0 ? this.#marks.length - 1 : next - 1
+    if (stay > 0) this.#marks.splice(0, stay)
   }
 
   #release(): void {
@@ -241,7 +274,7 @@ export class Lane {
     this.#held = []
     this.#heldBytes = 0
     log.error({ chain, height, error: String(error) }, 'the applier stopped')
-    this.#rejectWaiters(this.#failure)
+    this.#rejectWaiters(stopped(this.#failure))
   }
 
   #rejectWaiters(error: Error): void {
@@ -258,6 +291,27 @@ function watermarkAfter(blocks: readonly AppliedBlock[]): Watermark {
   return { height, sequence: entries.length - 1, leaf: firstLeaf + entries.length }
 }
 
-function closed(): Error {
-  return new Error('the chain was closed before this height was applied')
+/** The entries are on the chain; who asks again finds it opened anew. */
+function closed(): Fault {
+  return new Fault('UNAVAILABLE', {
+    message: 'The chain was closed before this height was applied; it is committed.',
+    retryAfterSeconds: 1,
+  })
+}
+
+function notShown(code: 'STORAGE_FULL' | 'STORAGE_READ_ONLY', cause: unknown): Fault {
+  return new Fault(code, {
+    message: 'This is committed; it is shown once the storage takes writes again.',
+    internal: String(cause),
+    cause,
+    retryAfterSeconds: 10,
+  })
+}
+
+function stopped(failure: Error): Fault {
+  return new Fault('UNAVAILABLE', {
+    internal: failure.message,
+    cause: failure,
+    retryAfterSeconds: 1,
+  })
 }

@@ -1,4 +1,5 @@
 import { Fault } from '../base/fault.ts'
+import { isGone } from '../base/holder.ts'
 import type { World } from '../base/world.ts'
 import type { Database } from '../database/database.ts'
 import { sql } from '../database/sql.ts'
@@ -19,17 +20,19 @@ export type LeaseOptions = {
 const retryMs = 200
 
 /**
- * Takes the lease, waiting at most its time to live for another holder's to expire; then UNAVAILABLE names that
- * holder. The lease keeps producers apart in the normal case; what makes a mistake harmless is the block's primary key.
+ * Takes the lease, waiting at most its time to live for another holder's to expire, unless that holder is known to be
+ * dead; then UNAVAILABLE names it. The lease keeps producers apart in the normal case; what makes a mistake harmless is the block's primary key.
  */
 export async function acquireLease(options: LeaseOptions): Promise<Lease> {
   const { world, ttlMs } = options
   const deadline = world.now() + ttlMs + retryMs
-  for (;;) {
-    const lease = await take(options)
+  for (let dead = ''; ; ) {
+    const lease = await take(options, dead)
     if (lease !== undefined) return lease
     if (world.now() >= deadline) throw await heldByAnother(options)
-    await world.sleep(retryMs)
+    const holder = await holderOf(options)
+    dead = isGone(holder) ? holder : ''
+    if (dead === '') await world.sleep(retryMs)
   }
 }
 
@@ -94,7 +97,8 @@ export class Lease {
   }
 }
 
-async function take(options: LeaseOptions): Promise<Lease | undefined> {
+/** `over` is a holder that is known to be dead. */
+async function take(options: LeaseOptions, over: string): Promise<Lease | undefined> {
   const { database, chain, holder, world, ttlMs } = options
   const now = world.now()
   const [row] = await database.query<{ epoch: bigint }>(
@@ -102,20 +106,25 @@ async function take(options: LeaseOptions): Promise<Lease | undefined> {
       VALUES (${chain}, ${holder}, 1, ${now + ttlMs})
       ON CONFLICT (chain) DO UPDATE
         SET holder = excluded.holder, epoch = lease.epoch + 1, expires_at_ms = excluded.expires_at_ms
-        WHERE lease.holder = excluded.holder OR lease.expires_at_ms <= ${now}
+        WHERE lease.holder IN (excluded.holder, ${over}) OR lease.expires_at_ms <= ${now}
       RETURNING epoch`,
   )
   return row === undefined ? undefined : new Lease(options, Number(row.epoch), now + ttlMs)
 }
 
-async function heldByAnother({ database, chain, ttlMs }: LeaseOptions): Promise<Fault> {
-  const [row] = await database.query<{ holder: string }>(
-    sql`SELECT holder FROM operations.chain_lease WHERE chain = ${chain}`,
-  )
-  const holder = row?.holder ?? 'nobody'
+async function heldByAnother(options: LeaseOptions): Promise<Fault> {
+  const { chain, ttlMs } = options
+  const holder = await holderOf(options)
   return new Fault('UNAVAILABLE', {
     message: `The chain ${chain} is held by ${holder}.`,
     details: { chain, holder },
     retryAfterSeconds: Math.ceil(ttlMs / 1000),
   })
+}
+
+async function holderOf({ database, chain }: LeaseOptions): Promise<string> {
+  const [row] = await database.query<{ holder: string }>(
+    sql`SELECT holder FROM operations.chain_lease WHERE chain = ${chain}`,
+  )
+  return row?.holder ?? 'nobody'
 }

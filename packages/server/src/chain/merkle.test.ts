@@ -38,6 +38,30 @@ describe('the growing tree', () => {
     expect(bulk.root().equals(referenceRoot(leaves))).toBe(true)
   })
 
+  test('goes back to any earlier size, over full tiles too, and grows on as if nothing had been appended', () => {
+    const size = fc.nat(leafCount)
+    const part = (from: number, to: number) => run.subarray(from * hashBytes, to * hashBytes)
+    fc.assert(
+      fc.property(size, size, size, (before, refused, after) => {
+        const tree = new MerkleTree()
+        tree.append(part(0, before))
+        tree.takeFullTiles()
+        const mark = tree.mark()
+        tree.append(part(leafCount - refused, leafCount))
+        tree.takeFullTiles()
+        tree.rollBack(mark)
+        expect(tree.size).toBe(before)
+        expect(tree.root().equals(referenceRoot(leaves.slice(0, before)))).toBe(true)
+        const end = Math.max(before, after)
+        tree.append(part(before, end))
+        expect(tree.root().equals(referenceRoot(leaves.slice(0, end)))).toBe(true)
+        for (const { level, index, hashes } of tree.takeFullTiles())
+          if (level === 0) expect(hashes.equals(part(index * 256, (index + 1) * 256))).toBe(true)
+      }),
+      { numRuns: 40 },
+    )
+  })
+
   test('rebuilt from its full tiles and the leaves after them it is the same tree', () => {
     const tree = new MerkleTree()
     tree.append(run)

@@ -78,6 +78,9 @@ export class Tile {
   }
 }
 
+/** The tree as it was at a moment; see MerkleTree.rollBack. */
+export type TreeMark = { readonly size: number; readonly tiles: readonly Tile[] }
+
 /** The right edge of a growing tree: of each level the tile that is not full yet. */
 export class MerkleTree {
   #size = 0
@@ -86,6 +89,18 @@ export class MerkleTree {
 
   get size(): number {
     return this.#size
+  }
+
+  /** For going back to here. */
+  mark(): TreeMark {
+    return { size: this.#size, tiles: [...this.#tiles] }
+  }
+
+  /** Forgets what was appended since: its nodes stand beyond the older ones, and are written again by what comes. */
+  rollBack({ size, tiles }: TreeMark): void {
+    this.#size = size
+    this.#tiles = [...tiles]
+    this.#full = []
   }
 
   /** Appends leaf hashes, given as one run of 32 bytes each. */

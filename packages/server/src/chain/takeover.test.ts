@@ -1,3 +1,5 @@
+import { spawnSync } from 'node:child_process'
+import { hostname } from 'node:os'
 import { setTimeout as wait } from 'node:timers/promises'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { realWorld } from '../base/world.ts'
@@ -27,6 +29,20 @@ describe('one producer at a time', () => {
     await first.close()
     const second = await open({ holder: 'second' })
     expect(second.head().height).toBe(1)
+    await second.close()
+  })
+
+  test('a holder whose process is gone from this host is succeeded at once', async () => {
+    const { open } = await createTestChain(shared.database)
+    const { pid } = spawnSync('true')
+    const dead = `${hostname()}/${pid}/0123456789abcdef`
+    const first = await open({ holder: dead, leaseTtlMs: 60_000 })
+    const startedAt = Date.now()
+    const second = await open({ holder: 'second', leaseTtlMs: 60_000 })
+    expect(Date.now() - startedAt).toBeLessThan(30_000)
+    await expect(first.append(entriesWith('late'))).resolves.toBeDefined()
+    await expect(second.append(entriesWith('b'))).rejects.toMatchObject({ code: 'UNAVAILABLE' })
+    await first.close()
     await second.close()
   })
 
@@ -91,6 +107,27 @@ describe('a connection lost during the commit', () => {
       expect(await audit(options)).toMatchObject({ ok: true, blocks: 3, entries: 4 })
     },
   )
+
+  test('and again over the look at what was written: it is there once, and acknowledged', async () => {
+    const { open, options } = await createTestChain(shared.database)
+    const faulty = losing(shared.database, 'after', 'INSERT INTO')
+    let looks = 0
+    const blind: Database = {
+      ...faulty.database,
+      query: (statement, given) => {
+        if (/WHERE height = /.test(statement.text)) looks += 1
+        return looks === 1
+          ? Promise.reject(new Error('Connection terminated unexpectedly'))
+          : shared.database.query(statement, given)
+      },
+    }
+    const chain = await open({ database: blind })
+    faulty.arm(1)
+    expect(await chain.append(entriesWith('a'))).toMatchObject({ height: 1 })
+    await chain.close()
+    expect(looks).toBe(2)
+    expect(await audit(options)).toMatchObject({ ok: true, blocks: 1, entries: 1 })
+  })
 
   test('that never comes back ends the chain with UNAVAILABLE, and opening it again goes on', async () => {
     const { open, options, applied } = await createTestChain(shared.database)

@@ -30,6 +30,11 @@ export class TileReader {
     }
   }
 
+  /** The tiles are in no tree. */
+  drop(tiles: readonly CompletedTile[]): void {
+    for (const each of tiles) this.#uncommitted.delete(tileKey(each))
+  }
+
   /** The hashes of a proof over committed leaves. */
   async hashes(plan: ProofPlan): Promise<Buffer[]> {
     const tiles = new Map<string, Tile>()

@@ -1,11 +1,12 @@
+import { DatabaseError } from 'pg'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { type Database, openDatabase } from './database.ts'
 import {
   CommitUnknownError,
   DatabaseSetupError,
-  isReadOnlyOrFull,
   isTransient,
   isUniqueViolation,
+  storageProblem,
 } from './errors.ts'
 import { preparedNames } from './prepared.ts'
 import { sql } from './sql.ts'
@@ -137,15 +138,21 @@ describe.each(testEngines())('on %s', (engine) => {
     expect([
       isUniqueViolation(duplicate),
       isTransient(duplicate),
-      isReadOnlyOrFull(duplicate),
-    ]).toEqual([true, false, false])
+      storageProblem(duplicate),
+    ]).toEqual([true, false, undefined])
     const readOnly = await failure(
       db.transaction(async (tx) => {
         await tx.query(sql`SELECT set_config('transaction_read_only', 'on', true)`)
         await tx.execute(sql`DELETE FROM s.t`)
       }),
     )
-    expect(isReadOnlyOrFull(readOnly)).toBe(true)
+    expect(storageProblem(readOnly)).toBe('STORAGE_READ_ONLY')
+    const failing = Object.assign(
+      new DatabaseError('could not extend file "base/1/2": Read-only file system', 1, 'error'),
+      { code: '42501' },
+    )
+    expect(storageProblem(failing)).toBe('STORAGE_READ_ONLY')
+    expect(storageProblem(Object.assign(failing, { message: 'permission denied' }))).toBeUndefined()
     expect(await db.query(sql`SELECT pg_backend_pid() AS pid`)).toEqual(before)
   })
 

@@ -45,6 +45,14 @@ export type Database = Queryable & {
     work: (tx: Queryable) => Promise<T>,
     options?: TransactionOptions,
   ) => Promise<T>
+  /**
+   * One connection outside of any transaction, with time-outs of its own (0 is none): for statements that refuse a
+   * transaction, as CREATE INDEX CONCURRENTLY does. It is closed afterwards, so nothing of it stays.
+   */
+  readonly apart: <T>(
+    work: (session: Queryable, pid: number) => Promise<T>,
+    options: { readonly statementTimeoutMs: number; readonly lockTimeoutMs: number },
+  ) => Promise<T>
   /** Major version of the server, 15 or newer. */
   readonly major: number
   /** Calls back with every SQL text sent, and what stands for its connection, until the returned function is called. */
@@ -106,6 +114,7 @@ function database(sessions: Sessions, major: number): Database {
     execute: (statement) => sessions.use((session) => session.execute(statement)),
     transaction: (work, options) =>
       sessions.use((session) => session.transaction(work, options ?? {})),
+    apart: (work, options) => sessions.use((session) => session.apart(work, options)),
     major,
     observe: (listener) => sessions.observe(listener),
     stats: () => sessions.stats(),
@@ -243,6 +252,23 @@ class Session {
       await this.#rollback(timeoutMs)
       throw error
     }
+  }
+
+  async apart<T>(
+    work: (session: Queryable, pid: number) => Promise<T>,
+    { statementTimeoutMs, lockTimeoutMs }: { statementTimeoutMs: number; lockTimeoutMs: number },
+  ): Promise<T> {
+    this.broken = true
+    const session: Queryable = {
+      query: async <R extends Row>(statement: SqlStatement) =>
+        (await this.send(statement, statementTimeoutMs)).rows as R[],
+      execute: async (statement) => (await this.send(statement, statementTimeoutMs)).rowCount ?? 0,
+    }
+    const [row] = await session.query<{ pid: number }>(sql`
+      SELECT pg_backend_pid() AS pid,
+        set_config('statement_timeout', ${String(statementTimeoutMs)}, false),
+        set_config('lock_timeout', ${String(lockTimeoutMs)}, false)`)
+    return work(session, row?.pid ?? 0)
   }
 
   /** Sends one statement: the extended protocol refuses text that holds several. */

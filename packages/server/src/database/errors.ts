@@ -1,4 +1,5 @@
 import { DatabaseError } from 'pg'
+import { Fault } from '../base/fault.ts'
 
 /** What the operator must change before the database can be used; the message says what and how. */
 export class DatabaseSetupError extends Error {
@@ -23,11 +24,14 @@ const transientStates = new Set([
   '57P03', // cannot_connect_now
   '53300', // too_many_connections
 ])
-const fullStates = new Set([
+/** What PostgreSQL says of a disk that takes no writes; a read-only file system is no state of its own (42501). */
+const readOnlyStates = new Set([
   '25006', // read_only_sql_transaction
-  '53100', // disk_full
   '58030', // io_error
 ])
+const fileTexts = /^could not (extend|write|open|create|fsync|truncate) .*: Read-only file system/
+/** Somebody has to make room. */
+const storageRetrySeconds = 10
 const socketCodes = new Set(['ECONNREFUSED', 'ECONNRESET', 'EPIPE', 'ETIMEDOUT', 'ENOENT'])
 /** Texts of pg for a lost or refused connection, which carry no code. */
 const connectionTexts =
@@ -49,9 +53,29 @@ export function isUniqueViolation(error: unknown): boolean {
   return error instanceof DatabaseError && error.code === '23505'
 }
 
-/** The database cannot take writes: it is read only, its disk is full or failing. */
-export function isReadOnlyOrFull(error: unknown): boolean {
-  return error instanceof DatabaseError && fullStates.has(error.code ?? '')
+/** Why the database cannot take writes: its disk is full (53100), or it is read only or failing. */
+export function storageProblem(error: unknown): 'STORAGE_FULL' | 'STORAGE_READ_ONLY' | undefined {
+  if (!(error instanceof DatabaseError)) return undefined
+  if (error.code === '53100') return 'STORAGE_FULL'
+  const isReadOnly = readOnlyStates.has(error.code ?? '') || fileTexts.test(error.message)
+  return isReadOnly ? 'STORAGE_READ_ONLY' : undefined
+}
+
+/** What a caller is told of trouble of the database that will pass (503); undefined where the error is another one. */
+export function databaseFault(error: unknown): Fault | undefined {
+  const internal = error instanceof Error ? (error.stack ?? error.message) : String(error)
+  const problem = storageProblem(error)
+  if (problem !== undefined)
+    return new Fault(problem, { internal, cause: error, retryAfterSeconds: storageRetrySeconds })
+  if (isTransient(error) || error instanceof CommitUnknownError)
+    return new Fault('UNAVAILABLE', { internal, cause: error, retryAfterSeconds: 1 })
+  return undefined
+}
+
+/** The table that a statement names and that is not there; undefined where the error is another one. */
+export function missingTable(error: unknown): string | undefined {
+  if (!(error instanceof DatabaseError) || error.code !== '42P01') return undefined
+  return /^relation "([^"]+)" does not exist/.exec(error.message)?.[1]
 }
 
 /** A prepared statement whose result columns changed under it (a table was altered); preparing anew helps. */

@@ -3,6 +3,8 @@ import type { World } from '../base/world.ts'
 import type { Database } from '../database/database.ts'
 import type { RequestFacts } from '../http/request.ts'
 import type { Caller } from './access/access.ts'
+import type { IndexBuilder } from './indexes/index-builder.ts'
+import type { QueryStatistics } from './indexes/query-statistics.ts'
 import type { Payments } from './payments/payments.ts'
 import type { ServiceInfo } from './service/service.ts'
 import type { Tenancy } from './tenancy/tenancy.ts'
@@ -15,6 +17,8 @@ export type Service = {
   readonly tenancy: Tenancy
   readonly payments: Payments
   readonly info: ServiceInfo
+  readonly indexes: IndexBuilder
+  readonly queries: QueryStatistics
   /** 16 bytes; tickets are encrypted with them. */
   readonly ticketKey: Buffer
 }

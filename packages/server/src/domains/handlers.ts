@@ -6,6 +6,7 @@ import { getApplication } from './applications/get-application.ts'
 import { getApplicationStats } from './applications/get-application-stats.ts'
 import { listApplications } from './applications/list-applications.ts'
 import { updateApplication } from './applications/update-application.ts'
+import { executeBatch } from './batch/execute-batch.ts'
 import type { Call } from './call.ts'
 import { getBlock } from './chains/get-block.ts'
 import { getCheckpoint } from './chains/get-checkpoint.ts'
@@ -17,21 +18,28 @@ import { getCollection } from './collections/get-collection.ts'
 import { getCollectionStats } from './collections/get-collection-stats.ts'
 import { listCollections } from './collections/list-collections.ts'
 import { previewCollection } from './collections/preview-collection.ts'
+import { setSharding } from './collections/set-sharding.ts'
 import { updateCollection } from './collections/update-collection.ts'
 import { validateRecord } from './collections/validate-record.ts'
 import { createCollectionIndex } from './indexes/create-collection-index.ts'
 import { createIndex } from './indexes/create-index.ts'
 import { deleteCollectionIndex } from './indexes/delete-collection-index.ts'
 import { deleteIndex } from './indexes/delete-index.ts'
+import { explainQuery } from './indexes/explain-query.ts'
 import { getIndex } from './indexes/get-index.ts'
+import { getIndexStatistics } from './indexes/get-index-statistics.ts'
+import { getIndexStatus } from './indexes/get-index-status.ts'
 import { listCollectionIndexes } from './indexes/list-collection-indexes.ts'
 import { listIndexes } from './indexes/list-indexes.ts'
+import { optimizeCollection } from './indexes/optimize-collection.ts'
+import { rebuildIndex } from './indexes/rebuild-index.ts'
 import { createKey } from './keys/create-key.ts'
 import { listKeys } from './keys/list-keys.ts'
 import { regenerateKey } from './keys/regenerate-key.ts'
 import { revokeKey } from './keys/revoke-key.ts'
 import { rotateKey } from './keys/rotate-key.ts'
 import { listRecords } from './listing/list-records.ts'
+import { migrateCollection } from './migrations/migrate-collection.ts'
 import { getPayment } from './payments/get-payment.ts'
 import { getReceipt } from './payments/get-receipt.ts'
 import { getSupportedPayments } from './payments/get-supported-payments.ts'
@@ -45,6 +53,9 @@ import { getRecord } from './records/get-record.ts'
 import { getRecordHistory } from './records/get-record-history.ts'
 import { getRecordProof } from './records/get-record-proof.ts'
 import { storeRecords } from './records/store-records.ts'
+import { createRelation } from './relations/create-relation.ts'
+import { deleteRelation } from './relations/delete-relation.ts'
+import { listRelations } from './relations/list-relations.ts'
 import { getApplicationHealth } from './service/get-application-health.ts'
 import { getDocs } from './service/get-docs.ts'
 import { getMetrics } from './service/get-metrics.ts'
@@ -69,9 +80,13 @@ export const handlers: Handlers<Tollbase, Call> = {
   createCollectionIndex,
   createIndex,
   createKey,
+  createRelation,
   deleteCollection,
   deleteCollectionIndex,
   deleteIndex,
+  deleteRelation,
+  executeBatch,
+  explainQuery,
   getApplication,
   getApplicationHealth,
   getApplicationStats,
@@ -84,6 +99,8 @@ export const handlers: Handlers<Tollbase, Call> = {
   getDocs,
   getEntryProof,
   getIndex,
+  getIndexStatistics,
+  getIndexStatus,
   getMetrics,
   getOpenapi,
   getPayment,
@@ -106,16 +123,21 @@ export const handlers: Handlers<Tollbase, Call> = {
   listIndexes,
   listKeys,
   listRecords,
+  listRelations,
   listTasks,
   listWalletEntries,
+  migrateCollection,
+  optimizeCollection,
   postInfo,
   previewCollection,
   quotePrice,
+  rebuildIndex,
   regenerateKey,
   requestFaucet,
   revokeKey,
   rotateKey,
   setPricing,
+  setSharding,
   settlePayment,
   storeRecords,
   updateApplication,

@@ -8,6 +8,9 @@ const exposed = [
   'X-Receipt-Id',
   'X-Request-Id',
   'Retry-After',
+  'RateLimit',
+  'RateLimit-Policy',
+  'Idempotent-Replayed',
 ].join(', ')
 
 /**

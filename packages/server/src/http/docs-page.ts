@@ -93,6 +93,7 @@ const accessTags: Readonly<Record<Operation['x-access'], string>> = {
   public: 'anyone',
   Read: 'Read key',
   Write: 'Write key',
+  'Read or Write': 'Read or Write key',
   Admin: 'Admin key',
   operator: 'operator',
   owner: 'owner',
@@ -103,6 +104,7 @@ const accessTexts: Readonly<Record<Operation['x-access'], string>> = {
   public: 'Anyone may call this.',
   Read: 'Needs a key of the application with Read permission.',
   Write: 'Needs a key of the application with Write permission.',
+  'Read or Write': 'Needs a key of the application with Read or Write permission.',
   Admin: 'Needs a key of the application with Admin permission.',
   operator: "Needs the operator's key.",
   owner: "Needs the operator's key, or a request signed by a wallet.",
@@ -184,6 +186,7 @@ function curlOf({ method, path, operation }: Endpoint, { document, baseUrl }: Co
 const credentials: Partial<Readonly<Record<Operation['x-access'], readonly string[]>>> = {
   Read: ['-H "X-App-Key: $APP_KEY"'],
   Write: ['-H "X-App-Key: $APP_KEY"'],
+  'Read or Write': ['-H "X-App-Key: $APP_KEY"'],
   Admin: ['-H "X-App-Key: $APP_KEY"'],
   operator: ['-H "Authorization: Bearer $OPERATOR_KEY"'],
   owner: ['-H "Authorization: Bearer $OPERATOR_KEY"'],

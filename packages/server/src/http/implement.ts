@@ -2,8 +2,9 @@ import type { Contract, Input, Reply, Route } from '@tollbase/contract/route'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { Fault } from '../base/fault.ts'
 import { parseJsonBytes } from '../base/json-text.ts'
+import type { Outcome, Pass } from './pass.ts'
 import { HttpReply } from './reply.ts'
-import type { RequestFacts } from './request.ts'
+import { doubled, type RequestFacts } from './request.ts'
 import { type Check, checkOf, readTexts } from './validate.ts'
 
 /** One handler for every route of the contract: a missing one does not compile. */
@@ -12,7 +13,14 @@ export type Handlers<C extends Contract, Call> = {
 }
 
 /** Judges who calls, before the body is; throws 401, 403 or 404. */
-export type Enter<Call> = (operationId: string, route: Route, facts: RequestFacts) => Promise<Call>
+export type Enter<Call> = (
+  operationId: string,
+  route: Pick<Route, 'access'>,
+  facts: RequestFacts,
+) => Promise<Call>
+
+/** The answer that a request to a paid endpoint bought before, if it is a repetition; its operation is not asked then. */
+export type Answered<Call> = (call: Call) => Promise<HttpReply | undefined>
 
 type AnyHandler<Call> = (call: Call, input: unknown) => Promise<unknown>
 
@@ -20,19 +28,26 @@ type AnyHandler<Call> = (call: Call, input: unknown) => Promise<unknown>
 export function implement<C extends Contract, Call>(
   fastify: FastifyInstance,
   contract: C,
-  options: { handlers: Handlers<C, Call>; enter: Enter<Call> },
+  options: { handlers: Handlers<C, Call>; enter: Enter<Call>; answered: Answered<Call> },
 ): void {
   for (const [operationId, route] of Object.entries(contract)) {
     const handler = options.handlers[operationId] as AnyHandler<Call>
-    const run = runnerOf(operationId, route, { handler, enter: options.enter })
+    const run = runnerOf(operationId, route, { ...options, handler })
     for (const url of pathsOf(route)) {
-      fastify.route({ method: route.method, url, config: { operationId, route }, handler: run })
+      fastify.route({
+        method: route.method,
+        url,
+        config: { operationId, route },
+        // A HEAD would buy an answer and throw it away, so what can cost money has none.
+        exposeHeadRoute: route.method === 'GET' && route.paid !== true,
+        handler: run,
+      })
     }
   }
 }
 
 /** Every `/api/apps/` path is served under `/apps/` alike. */
-export function pathsOf(route: Route): string[] {
+export function pathsOf(route: Pick<Route, 'path' | 'aliases'>): string[] {
   const paths = [route.path, ...(route.aliases ?? [])]
   return paths.flatMap((path) =>
     path.startsWith('/api/apps') ? [path, path.slice('/api'.length)] : [path],
@@ -42,7 +57,7 @@ export function pathsOf(route: Route): string[] {
 function runnerOf<Call>(
   operationId: string,
   route: Route,
-  options: { handler: AnyHandler<Call>; enter: Enter<Call> },
+  options: { handler: AnyHandler<Call>; enter: Enter<Call>; answered: Answered<Call> },
 ) {
   const checks = {
     params: route.params && checkOf(route.params),
@@ -52,9 +67,19 @@ function runnerOf<Call>(
   return async (request: FastifyRequest, reply: FastifyReply) => {
     const facts = factsOf(request, route)
     const call = await options.enter(operationId, route, facts)
-    const input = inputOf(route, facts, checks)
-    return send(route, reply, await options.handler(call, input))
+    const known = route.paid === true ? await options.answered(call) : undefined
+    if (known !== undefined) reply.header('idempotent-replayed', 'true')
+    const answer = known ?? (await options.handler(call, inputOf(route, facts, checks)))
+    // Before the answer goes: how long its reader takes is not work.
+    facts.pass.finish(outcomeOf(route, answer, { isRepeat: known !== undefined }))
+    return send(route, reply, answer)
   }
+}
+
+function outcomeOf(route: Route, answer: unknown, { isRepeat }: { isRepeat: boolean }): Outcome {
+  if (!(answer instanceof HttpReply)) return { status: route.status ?? 200, boughtNew: false }
+  const boughtNew = !isRepeat && answer.headers['x-payment-id'] !== undefined
+  return { status: answer.status ?? route.status ?? 200, boughtNew }
 }
 
 function inputOf(
@@ -62,8 +87,8 @@ function inputOf(
   facts: RequestFacts,
   checks: { params: Check | undefined; query: Check | undefined; body: Check | undefined },
 ) {
-  const params = route.params ? readTexts(route.params, facts.params) : {}
-  const query = route.query ? readTexts(route.query, facts.query) : {}
+  const params = route.params ? readTexts(route.params, facts.params, '/params') : {}
+  const query = route.query ? readTexts(route.query, facts.query, '/query') : {}
   checks.params?.(params, '/params')
   checks.query?.(query, '/query')
   const sent = route.body ? facts.json().value : undefined
@@ -78,7 +103,9 @@ function inputOf(
 
 const noBody = Buffer.alloc(0)
 
-function factsOf(request: FastifyRequest, route: Route): RequestFacts {
+/** The transport's facts of a request to a route. */
+export function factsOf(request: FastifyRequest, route: Pick<Route, 'path'>): RequestFacts {
+  refuseSecondAuthorization(request.raw)
   const bodyBytes = Buffer.isBuffer(request.body) ? request.body : noBody
   let parsed: ReturnType<RequestFacts['json']> | undefined
   const params = request.params as Record<string, string>
@@ -98,13 +125,22 @@ function factsOf(request: FastifyRequest, route: Route): RequestFacts {
       return parsed
     },
     remoteAddress: request.ip,
+    pass: request.pass,
   }
+}
+
+/** Node keeps the first of several and says nothing of the others, which a proxy in between may have believed. */
+function refuseSecondAuthorization(raw: FastifyRequest['raw']): void {
+  if (raw.headers.authorization === undefined) return
+  const names = raw.rawHeaders.filter((_, at) => at % 2 === 0)
+  if (names.filter((name) => name.toLowerCase() === 'authorization').length > 1)
+    throw doubled('authorization')
 }
 
 function withoutKey(query: string): string {
   return query
     .split('&')
-    .filter((part) => !part.startsWith('api_key='))
+    .filter((part) => !new URLSearchParams(part).has('api_key'))
     .join('&')
 }
 
@@ -121,6 +157,9 @@ function send(route: Route, reply: FastifyReply, answer: unknown): FastifyReply 
 }
 
 declare module 'fastify' {
+  interface FastifyRequest {
+    pass: Pass
+  }
   interface FastifyContextConfig {
     operationId?: string
     route?: Route

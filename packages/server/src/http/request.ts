@@ -1,5 +1,6 @@
 import type { IncomingHttpHeaders } from 'node:http'
 import { type Fault, invalid } from '../base/fault.ts'
+import type { Pass } from './pass.ts'
 
 /** One HTTP request as operations see it: the transport's facts, parsed but not judged. */
 export type RequestFacts = {
@@ -18,16 +19,20 @@ export type RequestFacts = {
   /** The body as JSON, read once; throws a 400. Who calls is judged before this. */
   readonly json: () => { readonly text: string; readonly value: unknown }
   readonly remoteAddress: string
+  readonly pass: Pass
 }
 
+/** What of a request is there before its body. */
+export type RequestHead = Pick<RequestFacts, 'headers' | 'query'>
+
 /** The one value of a header; two of them are refused, because readers would differ on which counts. */
-export function oneHeader(facts: RequestFacts, name: string): string | undefined {
+export function oneHeader(facts: Pick<RequestFacts, 'headers'>, name: string): string | undefined {
   const value = facts.headers[name]
   if (value === undefined || value === '') return undefined
   if (Array.isArray(value)) throw doubled(name)
   return value
 }
 
-function doubled(name: string): Fault {
+export function doubled(name: string): Fault {
   return invalid('', `came with the header ${name} more than once`)
 }

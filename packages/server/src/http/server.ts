@@ -8,17 +8,53 @@ import Fastify, {
 import type { Logger } from 'pino'
 import { Fault } from '../base/fault.ts'
 import type { World } from '../base/world.ts'
+import { arriveInTime } from './arrival.ts'
+import { refuseBrokenRequests } from './client-error.ts'
 import { allowAnyOrigin } from './cors.ts'
+import { drainInTime } from './drain.ts'
+import { boundOutgoing, type OutgoingBounds } from './outgoing.ts'
+import { Pass } from './pass.ts'
+import { requestIds } from './request-ids.ts'
+import { watchMethods } from './served-methods.ts'
 
 export type HttpOptions = {
   readonly world: World
   readonly log: Logger
+  /** Addresses and networks of proxies whose X-Forwarded-For is believed. */
+  readonly trustProxy: readonly string[]
+  /** How long requests under way have to finish when the server closes. */
+  readonly finishMs: number
+  /** How long a request may take to arrive; the limit of the contract when not given. */
+  readonly requestTimeoutMs?: number
+  /** What slow readers may hold; the limits of the contract when not given. */
+  readonly outgoing?: OutgoingBounds
+  /** What an error of a lower room means to a caller, where it is no bug. */
+  readonly explain: (error: unknown) => Fault | undefined
   /** Called once per finished request, for metrics and the access log. */
   readonly onFinish: (request: FastifyRequest, reply: FastifyReply) => void
 }
 
+/**
+ * Answers are for who asked with which key and payment: a shared cache would sell twice, hand a quote to another, or
+ * show private data. Errors say so too. An answer that may be cached states its own headers.
+ */
+const uncacheable = {
+  'cache-control': 'no-store',
+  vary: [
+    'X-PAYMENT',
+    'PAYMENT-SIGNATURE',
+    'Authorization',
+    'X-App-Key',
+    'X-API-Key',
+    'X-Agent-Key',
+    'X-User-Key',
+    'X-Signature',
+  ].join(', '),
+}
+
 /** The bare HTTP server: body limits, request ids, CORS and errors; routes are added by `implement`. */
 export function createServer(options: HttpOptions): FastifyInstance {
+  const requestTimeoutMs = options.requestTimeoutMs ?? limits.requestTimeoutMs
   const fastify = Fastify({
     logger: false,
     bodyLimit: limits.bodyBytesMax,
@@ -27,14 +63,26 @@ export function createServer(options: HttpOptions): FastifyInstance {
       ignoreDuplicateSlashes: true,
       maxParamLength: 1024,
     },
-    requestTimeout: 30_000,
+    http: {
+      maxHeaderSize: limits.headerBytesMax,
+      // How often late requests are looked for; Node's own half minute would double the deadline.
+      connectionsCheckingInterval: requestTimeoutMs / 10,
+    },
+    requestTimeout: requestTimeoutMs,
+    clientErrorHandler: refuseBrokenRequests(options.world),
     keepAliveTimeout: 65_000,
     genReqId: requestIds(options.world),
+    trustProxy: options.trustProxy.length > 0 ? [...options.trustProxy] : false,
+    // Our own refusal is JSON like every other, and says when to come again.
+    return503OnClosing: false,
     forceCloseConnections: 'idle',
     exposeHeadRoutes: false,
     // A URL that cannot be decoded never reaches the hooks and handlers below.
     frameworkErrors: (error, request, reply) => {
+      request.pass = new Pass((name, value) => reply.header(name, value))
+      reply.raw.once('close', () => options.onFinish(request, reply))
       reply.header('x-request-id', request.id)
+      reply.headers(uncacheable)
       answerError(error, { request, reply, log: options.log })
     },
   })
@@ -42,53 +90,52 @@ export function createServer(options: HttpOptions): FastifyInstance {
   fastify.addContentTypeParser('*', { parseAs: 'buffer' }, (_request, body, done) =>
     done(null, body),
   )
+  const methodsAt = watchMethods(fastify)
+  fastify.decorateRequest('pass')
   allowAnyOrigin(fastify)
   fastify.addHook('onRequest', (request, reply, done) => {
+    request.pass = new Pass((name, value) => reply.header(name, value))
     reply.header('x-request-id', request.id)
     reply.header('x-content-type-options', 'nosniff')
+    reply.headers(uncacheable)
     done()
   })
-  let closing = false
-  fastify.addHook('preClose', async () => {
-    closing = true
+  const refuse = (error: Fault, reply: FastifyReply) =>
+    answerError(error, { request: reply.request, reply, log: options.log })
+  arriveInTime(fastify, { world: options.world, timeoutMs: requestTimeoutMs, refuse })
+  boundOutgoing(fastify, options.world, options.outgoing)
+  drainInTime(fastify, {
+    world: options.world,
+    finishMs: options.finishMs,
+    refuse,
   })
-  fastify.addHook('onSend', async (_request, reply) => {
-    // A connection that is kept alive now would keep the server from ending until it times out.
-    if (closing) reply.header('connection', 'close')
-  })
-  fastify.addHook('onResponse', (request, reply, done) => {
-    options.onFinish(request, reply)
+  // Not onResponse, which never comes where the client hangs up.
+  fastify.addHook('onRequest', (request, reply, done) => {
+    reply.raw.once('close', () => options.onFinish(request, reply))
     done()
   })
   fastify.setErrorHandler((error, request, reply) =>
-    answerError(error, { request, reply, log: options.log }),
+    answerError(options.explain(error) ?? error, { request, reply, log: options.log }),
   )
-  fastify.setNotFoundHandler((request, reply) =>
-    answerError(
-      new Fault('ROUTE_NOT_FOUND', {
-        message: `There is no ${request.method} ${pathOf(request)}; GET /docs lists the endpoints`,
-      }),
-      { request, reply, log: options.log },
-    ),
-  )
+  fastify.setNotFoundHandler((request, reply) => {
+    const allow = methodsAt(pathOf(request))
+    if (allow.length > 0) reply.header('allow', allow.join(', '))
+    return answerError(notServed(request, allow), { request, reply, log: options.log })
+  })
   return fastify
 }
 
-const idBytes = 12
-const idsPerDraw = 256
-
-/** Random ids, drawn many at a time: a draw of its own would be a twentieth of a small request's work. */
-function requestIds(world: World): () => string {
-  let drawn: Buffer = Buffer.alloc(0)
-  let at = 0
-  return () => {
-    if (at === drawn.length) {
-      drawn = world.randomBytes(idBytes * idsPerDraw)
-      at = 0
-    }
-    at += idBytes
-    return drawn.toString('hex', at - idBytes, at)
+function notServed(request: FastifyRequest, allow: readonly string[]): Fault {
+  const asked = `${request.method} ${pathOf(request)}`
+  if (allow.length === 0) {
+    return new Fault('ROUTE_NOT_FOUND', {
+      message: `There is no ${asked}; GET /docs lists the endpoints`,
+    })
   }
+  return new Fault('METHOD_NOT_ALLOWED', {
+    message: `There is no ${asked}; here is ${allow.join(', ')}`,
+    details: { allow },
+  })
 }
 
 function answerError(
@@ -96,13 +143,15 @@ function answerError(
   to: { request: FastifyRequest; reply: FastifyReply; log: Logger },
 ): FastifyReply {
   const fault = error instanceof Fault ? error : faultOf(error)
-  if (fault.status >= 500) {
+  // What is not built yet is a known answer, however often it is asked for.
+  if (fault.status >= 500 && fault.code !== 'NOT_IMPLEMENTED') {
     to.log.error(
       {
         requestId: to.request.id,
         operation: to.request.routeOptions.config?.operationId,
         code: fault.code,
         internal: fault.internal,
+        payment: fault.details?.payment_id,
         error: fault.cause,
       },
       'request failed',
@@ -112,7 +161,6 @@ function answerError(
     to.reply.header('retry-after', String(fault.retryAfterSeconds))
   else if (fault.status === 503 || fault.status === 429) to.reply.header('retry-after', '1')
   to.reply.code(fault.status).header('content-type', 'application/json; charset=utf-8')
-  if (to.request.routeOptions.config?.route?.paid) to.reply.header('cache-control', 'no-store')
   return to.reply.send(
     JSON.stringify({
       error: fault.message,

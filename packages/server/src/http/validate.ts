@@ -32,12 +32,16 @@ function describe(error: { keyword: string; message: string; params: object }): 
 export function readTexts(
   schema: TObject,
   texts: Readonly<Record<string, string | string[]>>,
+  pointer: string,
 ): Record<string, unknown> {
   const values: Record<string, unknown> = {}
   for (const [name, property] of Object.entries(schema.properties)) {
     const text = texts[name]
     if (text === undefined) continue
-    if (Array.isArray(text)) throw invalid(`/query/${name}`, 'is given more than once')
+    if (Array.isArray(text)) throw invalid(`${pointer}/${name}`, 'is given more than once')
+    // No name has it, and PostgreSQL has no text with it.
+    if (text.includes('\0'))
+      throw invalid(`${pointer}/${name}`, 'must not contain the character U+0000')
     values[name] = readText(property, text)
   }
   return values

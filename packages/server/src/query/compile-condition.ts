@@ -1,15 +1,24 @@
 import { addressPattern, localBlocks } from './address.ts'
+import { compileReference } from './compile-reference.ts'
 import type { Bound, Condition, FieldCondition, FieldPath, Scalar } from './condition.ts'
 import {
-  keyCharsMax,
+  isLong,
   keyExpression,
+  keyOf,
   keyOrder,
+  successor,
   textExpression,
   valueExpression,
 } from './index-key.ts'
+import { searchTest } from './search.ts'
 import type { Parameters } from './sql-text.ts'
 
-type Scope = { readonly record: string; readonly parameters: Parameters }
+type Scope = {
+  readonly record: string
+  readonly parameters: Parameters
+  /** SQL of the jsonb that `reference` conditions compare with. */
+  readonly parent?: string
+}
 /** A field in the three forms of index-key.ts, in brackets. */
 type Field = Scope & { readonly key: string; readonly value: string; readonly text: string }
 
@@ -67,6 +76,8 @@ function compileTest(condition: ValueCondition, field: Field): string {
       return condition.ignoreCase
         ? includesIgnoringCase(condition.value, field)
         : includes(condition.value, field)
+    case 'search':
+      return searchTest(condition, field)
     case 'matches':
       return whenString(field, `${field.text} ~ ${field.parameters.add(condition.pattern, 'text')}`)
     case 'in-block':
@@ -74,6 +85,8 @@ function compileTest(condition: ValueCondition, field: Field): string {
         field,
         `${field.text}::inet <<= ${field.parameters.add(condition.block, 'inet')}`,
       )
+    case 'reference':
+      return compileReference(condition, field)
     case 'address': {
       const isLocal = `${field.text}::inet <<= ANY ('{${localBlocks.join(',')}}'::inet[])`
       return whenAddress(field, condition.local ? isLocal : `NOT ${isLocal}`)
@@ -198,28 +211,4 @@ function fieldOf(path: FieldPath, scope: Scope): Field {
     value: `(${valueExpression(path, scope.record)})`,
     text: `(${textExpression(path, scope.record)})`,
   }
-}
-
-/** Whether a longer string could have the same key. Code units, of which there are never fewer than characters. */
-function isLong(value: Scalar): boolean {
-  return typeof value === 'string' && value.length >= keyCharsMax
-}
-
-/** What `keyExpression` makes of the value. */
-function keyOf(value: Scalar): Scalar {
-  return typeof value === 'string' && isLong(value)
-    ? [...value].slice(0, keyCharsMax).join('')
-    : value
-}
-
-/** The least string above all that start with `text`, by code points; undefined if there is none. */
-function successor(text: string): string | undefined {
-  const characters = [...text]
-  for (let last = characters.pop(); last !== undefined; last = characters.pop()) {
-    const code = last.codePointAt(0) ?? 0
-    // Surrogates are no characters, so U+E000 comes after U+D7FF.
-    if (code < 0x10ffff)
-      return characters.join('') + String.fromCodePoint(code === 0xd7ff ? 0xe000 : code + 1)
-  }
-  return undefined
 }

@@ -1,7 +1,9 @@
 import { compileCondition } from './compile-condition.ts'
-import { compileSelection } from './compile-selection.ts'
+import { compileJoins, type JoinedPart } from './compile-joins.ts'
+import { selectedBody } from './compile-selection.ts'
 import { all, type Condition, type FieldPath, type Scalar } from './condition.ts'
 import { keyExpression, tieExpression, valueExpression } from './index-key.ts'
+import type { Resolve } from './join.ts'
 import type { ListQuery, Sort } from './list-query.ts'
 import { type CompiledStatement, type Parameters, parameters, quoteName } from './sql-text.ts'
 
@@ -14,6 +16,8 @@ export type CompileListOptions = {
   readonly total: boolean
   /** The field whose text (of a safe integer: its digits) is the column `key`; it is looked up there as well. */
   readonly primaryColumn?: string
+  /** The collections that joins name; needed where there are any. */
+  readonly resolve?: Resolve
 }
 
 /** The one row that a compiled list gives. */
@@ -30,6 +34,8 @@ export type ListRow = {
   /** Bytes of `records`, or what they would be. */
   readonly bytes: bigint
   readonly over: boolean
+  /** Whether it was the joins that fetched too many records or bytes; only where there are joins. */
+  readonly fan_out?: boolean
 }
 
 /** Up to so many rows are joined without a running sum: their sizes cannot add up to a danger. */
@@ -47,18 +53,21 @@ export function compileList(query: ListQuery, options: CompileListOptions): Comp
   const rows = values.add(Math.min(query.limit ?? rowsMax, rowsMax), 'int8')
   const offset = query.offset === 0 ? undefined : values.add(query.offset, 'int8')
   const limited = limitedRows(query, { matches, rows, offset })
+  const joined = compileJoins(query, { values, caps: options.caps, resolve: options.resolve })
   const isPlain = query.limit !== undefined && query.limit <= plainRowsMax
   const caps = {
     rows: values.add(options.caps.rows, 'int8'),
     bytes: values.add(options.caps.bytes, 'int8'),
   }
+  const from = joined === undefined ? `(${limited})` : joined.page
   const page = isPlain
-    ? plainPage(limited, query)
-    : boundedPage(limited, { query, bytes: caps.bytes })
-  const text = `SELECT watermark.height, watermark.sequence,
- CASE WHEN page.count > ${caps.rows} OR page.bytes > ${caps.bytes} THEN NULL ELSE coalesce(page.records, '') END AS records,
+    ? plainPage(from, { query, joined })
+    : boundedPage(from, { query, joined, bytes: caps.bytes })
+  const over = `(page.count > ${caps.rows} OR page.bytes > ${caps.bytes}${joined === undefined ? '' : ` OR ${joined.isOver}`})`
+  const text = `${joined === undefined ? '' : joined.with(limited)}SELECT watermark.height, watermark.sequence,
+ CASE WHEN ${over} THEN NULL ELSE coalesce(page.records, '') END AS records,
  page.count, ${options.total ? totalCount(matches, { rows, offset }) : 'NULL::int8'} AS total,
- page.bytes, page.count > ${caps.rows} OR page.bytes > ${caps.bytes} AS over
+ page.bytes, ${over} AS over${joined === undefined ? '' : `, ${joined.isOver} AS fan_out`}
 FROM ${quoteName(options.schema, 'watermark')} AS watermark
 CROSS JOIN (${page}) AS page
 WHERE watermark.id = 1`
@@ -120,7 +129,7 @@ function limitedRows(
     query.sort === undefined
       ? ''
       : `, ${keyExpression(query.sort.path, 'record.data')} AS sort_key, ${tieExpression(query.sort.path, 'record.data')} AS sort_tie`
-  return `SELECT record.leaf, record.body${keys}
+  return `SELECT record.leaf, record.body${query.joins.length === 0 ? '' : ', record.data'}${keys}
  ${matches}
  ORDER BY ${order(query.sort)} LIMIT ${rows}${offset === undefined ? '' : ` OFFSET ${offset}`}`
 }
@@ -133,26 +142,34 @@ function order(sort: Sort | undefined, row?: string): string {
   return `${column('sort_key')}${direction}, ${column('sort_tie')}${direction}, ${column('leaf')}`
 }
 
-function renderedBody(query: ListQuery, row: string): string {
-  return query.select === undefined ? `${row}.body` : compileSelection(query.select, `${row}.body`)
+type Joined = { readonly query: ListQuery; readonly joined: JoinedPart | undefined }
+
+function renderedBody({ query, joined }: Joined, row: string): string {
+  return joined === undefined ? selectedBody(query.select, `${row}.body`) : joined.render(row)
 }
 
-function plainPage(limited: string, query: ListQuery): string {
+function joinedTo(joined: JoinedPart | undefined, row: string): string {
+  return joined === undefined ? '' : joined.from(row)
+}
+
+function plainPage(limited: string, { query, joined }: Joined): string {
   return `SELECT count(*)::int4 AS count, ${joinedBytes('sum(octet_length(item.json))')} AS bytes,
  string_agg(item.json, ',' ORDER BY ${order(query.sort, 'item')}) AS records
-FROM (SELECT page_row.*, ${renderedBody(query, 'page_row')} AS json FROM (${limited}) AS page_row) AS item`
+FROM (SELECT page_row.*, ${renderedBody({ query, joined }, 'page_row')} AS json
+ FROM ${limited} AS page_row${joinedTo(joined, 'page_row')}) AS item`
 }
 
 /** Joins only what fits, by a running sum, so that a page too large is noticed before it is built. */
 function boundedPage(
   limited: string,
-  { query, bytes }: { readonly query: ListQuery; readonly bytes: string },
+  { query, joined, bytes }: Joined & { readonly bytes: string },
 ): string {
   return `SELECT count(*)::int4 AS count, coalesce(max(item.running), 0) AS bytes,
  string_agg(item.json, ',' ORDER BY item.position) FILTER (WHERE item.running <= ${bytes}) AS records
 FROM (SELECT page_row.json, row_number() OVER so_far AS position,
   sum(octet_length(page_row.json) + 1) OVER so_far - 1 AS running
- FROM (SELECT limited.*, ${renderedBody(query, 'limited')} AS json FROM (${limited}) AS limited) AS page_row
+ FROM (SELECT limited.*, ${renderedBody({ query, joined }, 'limited')} AS json
+  FROM ${limited} AS limited${joinedTo(joined, 'limited')}) AS page_row
  WINDOW so_far AS (ORDER BY ${order(query.sort, 'page_row')} ROWS UNBOUNDED PRECEDING)) AS item`
 }
 

@@ -9,6 +9,11 @@ export function compileSelection(selection: Selection, body: string): string {
   return render(selection, `${body}::json`, 1)
 }
 
+/** The same for a selection that may be none, which gives the text itself. */
+export function selectedBody(selection: Selection | undefined, body: string): string {
+  return selection === undefined ? body : compileSelection(selection, body)
+}
+
 type Part = { readonly name: string; readonly inner: Selection; readonly isObject: string }
 
 /**

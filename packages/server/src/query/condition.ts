@@ -34,12 +34,19 @@ export type FieldTest =
   | { readonly kind: 'starts' | 'ends'; readonly text: string; readonly ignoreCase: boolean }
   /** A string with the text inside, or an array with the value as an element. */
   | { readonly kind: 'includes'; readonly value: Scalar; readonly ignoreCase: boolean }
+  /** A string that has all words of the text; see search.ts. */
+  | { readonly kind: 'search'; readonly text: string }
   /** A string that the regular expression matches; the pattern is already PostgreSQL's. */
   | { readonly kind: 'matches'; readonly pattern: string }
   /** A string that is an IP address inside the block. */
   | { readonly kind: 'in-block'; readonly block: string }
   /** A string that is an IP address of a private (or, if not `local`, a public) network. */
   | { readonly kind: 'address'; readonly local: boolean }
+  /** Compares with a field of the record that is joined to; false where either is null or missing. */
+  | { readonly kind: 'reference'; readonly relation: ReferenceRelation; readonly to: FieldPath }
+
+/** `in`: the other's array has the value as an element; `includes`: the other way round, or text inside a text. */
+export type ReferenceRelation = '=' | '<' | '<=' | '>' | '>=' | 'in' | 'includes'
 
 export const always: Condition = Object.freeze({ kind: 'always' })
 export const never: Condition = Object.freeze({ kind: 'never' })
@@ -84,6 +91,18 @@ export function field(path: FieldPath, test: FieldTest): Condition {
 
 /** The dotted names of the fields that the condition looks at, each once. */
 export function conditionPaths(condition: Condition): readonly string[] {
+  return pathsOf(condition, (each) => each.path)
+}
+
+/** The dotted names of the fields of the record joined to that the condition compares with, each once. */
+export function referencedPaths(condition: Condition): readonly string[] {
+  return pathsOf(condition, (each) => (each.kind === 'reference' ? each.to : undefined))
+}
+
+function pathsOf(
+  condition: Condition,
+  pathOf: (field: FieldCondition) => FieldPath | undefined,
+): readonly string[] {
   const paths = new Set<string>()
   const visit = (each: Condition): void => {
     switch (each.kind) {
@@ -97,8 +116,10 @@ export function conditionPaths(condition: Condition): readonly string[] {
       case 'not':
         visit(each.condition)
         return
-      default:
-        paths.add(each.path.join('.'))
+      default: {
+        const path = pathOf(each)
+        if (path !== undefined) paths.add(path.join('.'))
+      }
     }
   }
   visit(condition)

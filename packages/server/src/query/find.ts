@@ -3,27 +3,51 @@ import { Fault, invalid } from '../base/fault.ts'
 import { isRecord } from '../base/is-record.ts'
 import { all, always, any, type Condition, type FieldPath, not } from './condition.ts'
 import { extendPath, member } from './field-path.ts'
+import type { Join } from './join.ts'
 import { nearest } from './nearest.ts'
-import { isScalar } from './operand.ts'
+import { checkText, isScalar } from './operand.ts'
 import { is, operators } from './operators.ts'
+import { parseReference } from './reference.ts'
+import { parseSelect } from './select.ts'
 
 /** Where in the request we are, and what it may still cost. */
 type Context = {
   readonly path: FieldPath | readonly []
   readonly pointer: string
   readonly depth: number
-  readonly budget: { conditions: number }
+  readonly budget: { conditions: number; joins: number }
+  /** How many joins we are inside of. */
+  readonly joinDepth: number
+  /** Takes the joins of this record. `elsewhere`: it has them, but not here; undefined: there are none. */
+  readonly joins: Join[] | 'elsewhere' | undefined
 }
+
+/** A find with the joins that stand in it. */
+export type JoinedFind = { readonly where: Condition; readonly joins: readonly Join[] }
 
 /**
  * The condition that a request's `find` states; null, [] and {} let everything through.
  * Keys of one object are joined by AND. `and`, `or`, `not` may stand wherever fields or operators do.
  */
 export function parseFind(find: unknown, pointer = '/find'): Condition {
-  if (find === null || find === undefined || (Array.isArray(find) && find.length === 0))
-    return always
-  const budget = { conditions: limits.conditionsMax }
-  return parseObject(find, { path: [], pointer, depth: 1, budget })
+  if (isEmpty(find)) return always
+  return parseObject(find, { ...root(pointer), joins: undefined })
+}
+
+/** The same for a find that may join records of other collections: `{alias: {resolve: {find, select}, model, many}}`. */
+export function parseJoinedFind(find: unknown, pointer = '/find'): JoinedFind {
+  const joins: Join[] = []
+  const where = isEmpty(find) ? always : parseObject(find, { ...root(pointer), joins })
+  return { where, joins: Object.freeze(joins) }
+}
+
+function root(pointer: string) {
+  const budget = { conditions: limits.conditionsMax, joins: limits.joinsMax }
+  return { path: [], pointer, depth: 1, budget, joinDepth: 0 } as const
+}
+
+function isEmpty(find: unknown): boolean {
+  return find === null || find === undefined || (Array.isArray(find) && find.length === 0)
 }
 
 function parseObject(value: unknown, context: Context): Condition {
@@ -40,7 +64,11 @@ function parseObject(value: unknown, context: Context): Condition {
         depth: context.depth + 1,
       }
       const logical = logicals.get(key)
-      if (logical !== undefined) return logical(parseList(item, inner))
+      if (logical !== undefined) {
+        // A join is no condition, so it has no meaning where one of several, or its contrary, is asked for.
+        const joins = inner.joins === undefined || key === 'and' ? inner.joins : 'elsewhere'
+        return logical(parseList(item, { ...inner, joins }))
+      }
       const operator = operatorOf(key, context)
       return operator === undefined ? parseField(key, item, inner) : operator(item, inner.pointer)
     }),
@@ -67,7 +95,9 @@ function operatorOf(key: string, context: Context) {
   if (operator === undefined || !isField(path)) return undefined
   return (operand: unknown, pointer: string) => {
     spend(context)
-    return operator(path, operand, pointer)
+    const reference =
+      context.joinDepth === 0 ? undefined : parseReference(key, { path, operand, pointer })
+    return reference ?? operator(path, operand, pointer)
   }
 }
 
@@ -79,14 +109,16 @@ function parseField(key: string, item: unknown, context: Context): Condition {
   const path = extendPath(context.path, key, context.pointer)
   if (item === null || isScalar(item)) {
     spend(context)
-    return is(path, item, context.pointer)
+    const reference =
+      context.joinDepth === 0
+        ? undefined
+        : parseReference('is', { path, operand: item, pointer: context.pointer })
+    return reference ?? is(path, item, context.pointer)
   }
   if (!isRecord(item)) throw invalid(context.pointer, 'needs an operator such as {"in": […]}')
   if (isJoin(item)) {
-    throw new Fault('NOT_IMPLEMENTED', {
-      message: `${context.pointer}: joins are not built yet.`,
-      details: { feature: 'joins', field: context.pointer },
-    })
+    addJoin(key, item, context)
+    return always
   }
   if (Object.keys(item).length === 0)
     throw invalid(context.pointer, 'is empty; it needs an operator such as {"is": …}')
@@ -96,6 +128,66 @@ function parseField(key: string, item: unknown, context: Context): Condition {
 function isJoin(item: Readonly<Record<string, unknown>>): boolean {
   return typeof item.model === 'string' && isRecord(item.resolve)
 }
+
+/** Puts the join among those of its record. It holds no record back. */
+function addJoin(alias: string, item: Readonly<Record<string, unknown>>, context: Context): void {
+  const { pointer, joins } = context
+  if (joins === undefined) {
+    throw new Fault('NOT_IMPLEMENTED', {
+      message: `${pointer}: joins are not built yet.`,
+      details: { feature: 'joins', field: pointer },
+    })
+  }
+  if (joins === 'elsewhere' || context.path.length > 0)
+    throw invalid(pointer, 'is a join, which stands beside the conditions of a record, not inside')
+  context.budget.joins -= 1
+  if (context.budget.joins < 0)
+    throw invalid(pointer, `is one join too many: there may be ${limits.joinsMax}`)
+  if (context.joinDepth >= limits.joinDepthMax)
+    throw invalid(pointer, `is a join nested deeper than ${limits.joinDepthMax} levels`)
+  if (joins.some((join) => join.alias === alias)) throw invalid(pointer, 'is joined twice')
+  joins.push(parseJoin(alias, item, context))
+}
+
+function parseJoin(alias: string, item: Readonly<Record<string, unknown>>, context: Context): Join {
+  const { pointer } = context
+  checkText(alias, pointer)
+  const foreign = Object.keys(item).find((key) => !['resolve', 'model', 'many'].includes(key))
+  if (foreign !== undefined)
+    throw invalid(member(pointer, foreign), 'is not a part of a join: resolve, model, many')
+  if (typeof item.model !== 'string' || !modelForm.test(item.model))
+    throw invalid(member(pointer, 'model'), 'must be a collection or app::collection')
+  const many = item.many ?? true
+  if (typeof many !== 'boolean') throw invalid(member(pointer, 'many'), 'must be true or false')
+  const resolve = isRecord(item.resolve) ? item.resolve : {}
+  const at = member(pointer, 'resolve')
+  const isBare = Object.keys(resolve).length > 0 && Object.values(resolve).every(isScalar)
+  const unknown = Object.keys(resolve).find((key) => key !== 'find' && key !== 'select')
+  if (!isBare && unknown !== undefined)
+    throw invalid(member(at, unknown), 'is not a part of resolve: find, select')
+  const joins: Join[] = []
+  const find = isBare ? resolve : resolve.find
+  const inner: Context = {
+    ...context,
+    path: [],
+    pointer: isBare ? at : member(at, 'find'),
+    depth: context.depth + 2,
+    joinDepth: context.joinDepth + 1,
+    joins,
+  }
+  const where = isEmpty(find) ? always : parseObject(find, inner)
+  const select = isBare ? undefined : parseSelect(resolve.select, member(at, 'select'))
+  return Object.freeze({
+    alias,
+    model: item.model,
+    many,
+    where,
+    select,
+    joins: Object.freeze(joins),
+  })
+}
+
+const modelForm = /^([a-z][a-z0-9_-]{2,62}::)?[A-Za-z0-9_-]{1,63}$/
 
 /** Refuses an object that is neither operators nor nested fields, and names of operators that there are not. */
 function checkKeys(value: Readonly<Record<string, unknown>>, context: Context): void {

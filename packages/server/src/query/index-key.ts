@@ -1,5 +1,6 @@
+import { limits } from '@tollbase/contract/limits'
 import { assert } from '../base/assert.ts'
-import type { FieldPath } from './condition.ts'
+import type { FieldPath, Scalar } from './condition.ts'
 import { type CompiledStatement, quoteName, quoteText } from './sql-text.ts'
 
 /** Strings are cut to so many characters (at most 512 bytes) in a key. */
@@ -65,14 +66,60 @@ export function tieExpression(path: FieldPath, record = 'data'): string {
   return `CASE WHEN jsonb_typeof${value} IN ('string', 'number') THEN ${value} END`
 }
 
+/** Words as they are written, in lower case: no language, no stop words. */
+export const wordsOnly = `'pg_catalog.simple'::regconfig`
+
+/**
+ * The words of a string, for full-text indexes and `search`; NULL for what is no string. It never fails: a tsvector
+ * has at most 1 MB, which the words of so many characters do not reach.
+ */
+export function wordsExpression(path: FieldPath, record = 'data'): string {
+  const text = `left((${textExpression(path, record)}), ${limits.searchedCharsMax})`
+  const isString = `jsonb_typeof((${valueExpression(path, record)})) = 'string'`
+  return `CASE WHEN ${isString} THEN to_tsvector(${wordsOnly}, ${text}) END`
+}
+
+/** Whether a longer string could have the same key. Code units, of which there are never fewer than characters. */
+export function isLong(value: Scalar): boolean {
+  return typeof value === 'string' && value.length >= keyCharsMax
+}
+
+/** What `keyExpression` makes of the value. */
+export function keyOf(value: Scalar): Scalar {
+  return typeof value === 'string' && isLong(value)
+    ? [...value].slice(0, keyCharsMax).join('')
+    : value
+}
+
+/** The least string above all that start with `text`, by code points; undefined if there is none. */
+export function successor(text: string): string | undefined {
+  const characters = [...text]
+  for (let last = characters.pop(); last !== undefined; last = characters.pop()) {
+    const code = last.codePointAt(0) ?? 0
+    // Surrogates are no characters, so U+E000 comes after U+D7FF.
+    if (code < 0x10ffff)
+      return characters.join('') + String.fromCodePoint(code === 0xd7ff ? 0xe000 : code + 1)
+  }
+  return undefined
+}
+
 export type IndexDefinition = {
   readonly schema: string
   readonly table: string
   readonly name: string
   /** One to `indexPathsMax`; a hash index has one. */
   readonly paths: readonly FieldPath[]
-  /** `btree` serves equality, lists, ranges, prefixes and sorting; `hash` equality and lists only, in less space. */
-  readonly kind: 'btree' | 'hash'
+  /**
+   * `btree` serves equality, lists, ranges, prefixes and sorting; `hash` equality and lists only, in less space;
+   * `gin` the words of texts.
+   */
+  readonly kind: 'btree' | 'hash' | 'gin'
+  /** Only records that have a value in the first field. */
+  readonly sparse?: boolean | undefined
+  /** SQL of what else the records of a partial index satisfy; see partial-index.ts. */
+  readonly predicate?: string | undefined
+  /** Beside writes, and outside of a transaction. */
+  readonly concurrently?: boolean | undefined
 }
 
 /**
@@ -80,14 +127,19 @@ export type IndexDefinition = {
  * come in the order of storing and a page of them costs a page.
  */
 export function createIndexStatement(index: IndexDefinition): CompiledStatement {
-  const most = index.kind === 'hash' ? 1 : indexPathsMax
-  assert(
-    index.paths.length >= 1 && index.paths.length <= most,
-    `a ${index.kind} index has 1 to ${most} fields`,
-  )
-  const keys = index.paths.map((path) => `(${keyExpression(path)})`)
-  const columns = index.kind === 'hash' ? keys : [...keys, 'leaf']
-  const text = `CREATE INDEX ${quoteName(index.name)} ON ${quoteName(index.schema, index.table)}
- USING ${index.kind} (${columns.join(', ')}) WHERE superseded_by IS NULL`
+  const { kind, paths, predicate } = index
+  const most = kind === 'hash' ? 1 : indexPathsMax
+  assert(paths.length >= 1 && paths.length <= most, `a ${index.kind} index has 1 to ${most} fields`)
+  const expression = kind === 'gin' ? wordsExpression : keyExpression
+  const keys = paths.map((path) => `(${expression(path)})`)
+  const columns = kind === 'btree' ? [...keys, 'leaf'] : keys
+  const first = paths.slice(0, 1).map((path) => `(${keyExpression(path)}) IS NOT NULL`)
+  const rows = [
+    'superseded_by IS NULL',
+    ...(index.sparse === true ? first : []),
+    ...(predicate === undefined ? [] : [predicate]),
+  ]
+  const text = `CREATE INDEX ${index.concurrently === true ? 'CONCURRENTLY ' : ''}${quoteName(index.name)} ON ${quoteName(index.schema, index.table)}
+ USING ${kind} (${columns.join(', ')}) WHERE ${rows.join(' AND ')}`
   return { text, values: [] }
 }

@@ -12,7 +12,12 @@ const fieldOf = (request: ListRequest): unknown => {
 
 describe('a list request', () => {
   it('without anything asks for all whole records in the order of storing', () => {
-    expect(parseList({})).toEqual({ where: { kind: 'always' }, offset: 0, history: false })
+    expect(parseList({})).toEqual({
+      where: { kind: 'always' },
+      joins: [],
+      offset: 0,
+      history: false,
+    })
     const empty = {
       find: null,
       select: [],

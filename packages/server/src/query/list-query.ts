@@ -1,9 +1,10 @@
 import { limits } from '@tollbase/contract/limits'
 import { invalid } from '../base/fault.ts'
-import { type Condition, conditionPaths, type FieldPath } from './condition.ts'
+import type { Condition, FieldPath } from './condition.ts'
 import { parseFieldPath } from './field-path.ts'
-import { parseFind } from './find.ts'
-import { parseSelect, type Selection, selectedPaths } from './select.ts'
+import { type JoinedFind, parseFind, parseJoinedFind } from './find.ts'
+import { type Join, joinedSources, type SourceUse, type UsedFields, usedBy } from './join.ts'
+import { parseSelect, type Selection } from './select.ts'
 
 /** What POST /list sends, as far as the query goes; nothing of it is trusted. */
 export type ListRequest = {
@@ -22,6 +23,8 @@ export type Sort = { readonly path: FieldPath; readonly descending: boolean }
 /** A checked list query; frozen. */
 export type ListQuery = {
   readonly where: Condition
+  /** Records of other collections that each record is given with. */
+  readonly joins: readonly Join[]
   /** Undefined gives whole records. */
   readonly select: Selection | undefined
   /** Undefined is the order of storing. */
@@ -33,29 +36,42 @@ export type ListQuery = {
   readonly history: boolean
 }
 
-/** The query that a request states, or a 400 that names the place; 501 for what is not built. */
+/** The query that a request states, or a 400 that names the place; 501 for joins. */
 export function parseList(request: ListRequest): ListQuery {
+  return listOf(request, { where: parseFind(request.find), joins: [] })
+}
+
+/** The same with joins. Before it is compiled, the caller judges each source of `sourcesOfList`. */
+export function parseJoinedList(request: ListRequest): ListQuery {
+  return listOf(request, parseJoinedFind(request.find))
+}
+
+function listOf(request: ListRequest, find: JoinedFind): ListQuery {
   return Object.freeze({
-    where: parseFind(request.find),
+    ...find,
     select: parseSelect(request.select),
-    sort: parseSort(request),
-    limit: parseCount(request.limit, '/limit', limits.rowsMax),
-    offset: parseCount(request.offset, '/offset', limits.offsetMax) ?? 0,
+    ...parsePage(request),
     history: parseHistory(request.include_history),
   })
 }
 
-/** The dotted names of the fields that a query filters by, sorts by and gives (`all`: the whole record). */
-export function usedFields(query: ListQuery): {
-  readonly filter: readonly string[]
-  readonly sort: readonly string[]
-  readonly select: readonly string[] | 'all'
-} {
+/** The order and the part of what is found that a request asks for. */
+export function parsePage(request: ListRequest): Pick<ListQuery, 'sort' | 'limit' | 'offset'> {
   return {
-    filter: conditionPaths(query.where),
-    sort: query.sort === undefined ? [] : [query.sort.path.join('.')],
-    select: selectedPaths(query.select),
+    sort: parseSort(request),
+    limit: parseCount(request.limit, '/limit', limits.rowsMax),
+    offset: parseCount(request.offset, '/offset', limits.offsetMax) ?? 0,
   }
+}
+
+/** The dotted names of the fields that a query filters by, sorts by and gives (`all`: the whole record). */
+export function usedFields(query: ListQuery): UsedFields {
+  return usedBy({ ...query, sort: query.sort?.path })
+}
+
+/** Every use of a collection, the root's first. */
+export function sourcesOfList(query: ListQuery, root: string): readonly SourceUse[] {
+  return [{ model: root, kind: 'rows', used: usedFields(query) }, ...joinedSources(query.joins)]
 }
 
 function parseSort(request: ListRequest): Sort | undefined {
@@ -88,7 +104,8 @@ function parseCount(value: unknown, pointer: string, most: number): number | und
   return value
 }
 
-function parseHistory(value: unknown): boolean {
+/** `include_history`. */
+export function parseHistory(value: unknown): boolean {
   if (value === undefined || value === null) return false
   if (typeof value !== 'boolean') throw invalid('/include_history', 'must be true or false')
   return value

@@ -15,6 +15,7 @@ import {
 import { member } from './field-path.ts'
 import { booleanOperand, scalarOperand, textOperand } from './operand.ts'
 import { translatePattern } from './pattern.ts'
+import { searchOperand } from './search.ts'
 
 type Operator = (path: FieldPath, operand: unknown, pointer: string) => Condition
 
@@ -46,6 +47,7 @@ export const operators: ReadonlyMap<string, Operator> = new Map<string, Operator
   ['includes', includes],
   ['contains', includes],
   ['includesCaseInsensitive', includesIgnoringCase],
+  ['search', (path, operand, pointer) => field(path, searchOperand(operand, pointer))],
   ['regExpMatches', matches],
   ['CIDR', inBlock],
   ['cidr', inBlock],

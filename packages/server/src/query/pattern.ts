@@ -1,5 +1,6 @@
 import { limits } from '@tollbase/contract/limits'
 import { invalid } from '../base/fault.ts'
+import { type CodeRange, type MatchBudget, matcherOf, type PatternNode } from './pattern-matcher.ts'
 
 /** PostgreSQL's bound of {m,n} (DUPMAX). */
 const repetitionsMax = 255
@@ -14,7 +15,10 @@ type Piece = {
   readonly size: number
   readonly endless: boolean
   readonly assertions: number
+  readonly node: PatternNode
 }
+/** What stands in a class: its text for PostgreSQL, and the code points it means. */
+type Members = { readonly text: string; readonly ranges: readonly CodeRange[] }
 type Reader = {
   readonly source: readonly string[]
   at: number
@@ -27,6 +31,30 @@ type Reader = {
  * Backreferences, look-around and quantifiers without end inside each other are refused. `\d \w \s` are ASCII.
  */
 export function translatePattern(pattern: string, pointer: string): string {
+  const { whole, ignoreCase } = readPattern(pattern, pointer)
+  // The director ***: says that an ordinary expression follows, whatever regex_flavor or first characters say.
+  return `***:${ignoreCase ? '(?i)' : ''}${whole.text}`
+}
+
+/**
+ * The same pattern as a test of texts in this process, which ends in bounded time too. `repeats` counts its
+ * quantifiers; one on a group counts twice.
+ */
+export function compilePattern(
+  pattern: string,
+  pointer: string,
+): { matches: (text: string, budget: MatchBudget) => boolean; repeats: number } {
+  const { whole, ignoreCase } = readPattern(pattern, pointer)
+  return { matches: matcherOf(whole.node, ignoreCase), repeats: repeatsOf(whole.node) }
+}
+
+function repeatsOf(node: PatternNode): number {
+  if (node.kind === 'repeat') return node.part.kind === 'one' ? 1 : 2 + repeatsOf(node.part)
+  if (node.kind !== 'all' && node.kind !== 'any') return 0
+  return node.parts.reduce((sum, part) => sum + repeatsOf(part), 0)
+}
+
+function readPattern(pattern: string, pointer: string): { whole: Piece; ignoreCase: boolean } {
   if (pattern.length > limits.regexCharsMax) {
     throw invalid(pointer, `is a pattern of more than ${limits.regexCharsMax} characters`)
   }
@@ -42,8 +70,7 @@ export function translatePattern(pattern: string, pointer: string): string {
   if (whole.assertions > assertionsMax)
     throw reader.refuse(`it has more than ${assertionsMax} of ^, $ and \\b`)
   if (whole.size > expandedSizeMax) throw reader.refuse('its repetitions make it too large')
-  // The director ***: says that an ordinary expression follows, whatever regex_flavor or first characters say.
-  return `***:${ignoreCase ? '(?i)' : ''}${whole.text}`
+  return { whole, ignoreCase }
 }
 
 function alternatives(reader: Reader): Piece {
@@ -73,6 +100,7 @@ function concatenate(pieces: readonly Piece[], separator: string): Piece {
     size: pieces.reduce((sum, piece) => sum + piece.size, 1),
     endless: pieces.some((piece) => piece.endless),
     assertions: pieces.reduce((sum, piece) => sum + piece.assertions, 0),
+    node: { kind: separator === '|' ? 'any' : 'all', parts: pieces.map(({ node }) => node) },
   }
 }
 
@@ -91,6 +119,12 @@ function quantified(reader: Reader): Piece {
     size: atom.size * Math.max(quantifier.most ?? quantifier.least + 1, 1),
     endless: endless || atom.endless,
     assertions: 0,
+    node: {
+      kind: 'repeat',
+      part: atom.node,
+      least: quantifier.least,
+      most: quantifier.most,
+    },
   }
 }
 
@@ -105,9 +139,9 @@ function readAtom(reader: Reader): Piece {
       return readEscape(reader)
     case '^':
     case '$':
-      return { text: character, size: 0, endless: false, assertions: 1 }
+      return assertion(character, character)
     case '.':
-      return one('.')
+      return one('.', [], true)
     case '*':
     case '+':
     case '?':
@@ -116,7 +150,7 @@ function readAtom(reader: Reader): Piece {
         `there is nothing to repeat before ${character}; for the character itself write \\${character}`,
       )
     default:
-      return one(literal(character))
+      return one(literal(character), [rangeOf(character)])
   }
 }
 
@@ -133,10 +167,13 @@ function readGroup(reader: Reader): Piece {
 }
 
 /** ASCII meanings, so that the same rows match under every locale and in every program. */
-const classEscapes: Readonly<Record<string, string>> = {
-  d: '0-9',
-  w: 'A-Za-z0-9_',
-  s: ' \\u0009-\\u000d',
+const classEscapes: Readonly<Record<string, Members>> = {
+  d: { text: '0-9', ranges: [rangeOf('0', '9')] },
+  w: {
+    text: 'A-Za-z0-9_',
+    ranges: [rangeOf('A', 'Z'), rangeOf('a', 'z'), rangeOf('0', '9'), rangeOf('_')],
+  },
+  s: { text: ' \\u0009-\\u000d', ranges: [rangeOf(' '), rangeOf('\t', '\r')] },
 }
 const characterEscapes: Readonly<Record<string, string>> = {
   t: '\t',
@@ -150,28 +187,32 @@ function readEscape(reader: Reader): Piece {
   const character = take(reader)
   if (/[1-9]/.test(character)) throw reader.refuse('backreferences are not supported')
   if (character === 'b' || character === 'B') {
-    return { text: character === 'b' ? '\\y' : '\\Y', size: 0, endless: false, assertions: 1 }
+    return assertion(character === 'b' ? '\\y' : '\\Y', character)
   }
   const positive = classEscapes[character]
-  if (positive !== undefined) return one(`[${positive}]`)
+  if (positive !== undefined) return one(`[${positive.text}]`, positive.ranges)
   const negative = classEscapes[character.toLowerCase()]
-  if (negative !== undefined) return one(`[^${negative}]`)
-  return one(literal(escapedCharacter(reader, character)))
+  if (negative !== undefined) return one(`[^${negative.text}]`, negative.ranges, true)
+  const escaped = escapedCharacter(reader, character)
+  return one(literal(escaped), [rangeOf(escaped)])
 }
 
 function readClass(reader: Reader): Piece {
-  let text = '['
-  if (peek(reader) === '^') {
-    reader.at += 1
-    text = '[^'
-  }
+  const negated = peek(reader) === '^'
+  if (negated) reader.at += 1
+  let text = negated ? '[^' : '['
+  const ranges: CodeRange[] = []
   if (peek(reader) === ']') throw reader.refuse('a class [] is empty')
-  while (peek(reader) !== ']') text += classMember(reader)
+  while (peek(reader) !== ']') {
+    const members = classMember(reader)
+    text += members.text
+    ranges.push(...members.ranges)
+  }
   reader.at += 1
-  return one(`${text}]`)
+  return one(`${text}]`, ranges, negated)
 }
 
-function classMember(reader: Reader): string {
+function classMember(reader: Reader): Members {
   const from = take(reader)
   if (from === '[' && [':', '.', '='].includes(peek(reader) ?? '')) {
     throw reader.refuse('[:name:] is not supported; for the character [ write \\[')
@@ -185,13 +226,14 @@ function classMember(reader: Reader): string {
     return named
   }
   const first = from === '\\' ? escapedCharacter(reader, take(reader)) : from
-  if (peek(reader) !== '-' || reader.source[reader.at + 1] === ']') return literal(first)
+  if (peek(reader) !== '-' || reader.source[reader.at + 1] === ']')
+    return { text: literal(first), ranges: [rangeOf(first)] }
   reader.at += 1
   const to = take(reader)
   const last = to === '\\' ? escapedCharacter(reader, take(reader)) : to
   if (codePoint(first) > codePoint(last))
     throw reader.refuse(`the range ${first}-${last} is reversed`)
-  return `${literal(first)}-${literal(last)}`
+  return { text: `${literal(first)}-${literal(last)}`, ranges: [rangeOf(first, last)] }
 }
 
 function escapedCharacter(reader: Reader, character: string): string {
@@ -256,8 +298,16 @@ function skipLazy(reader: Reader): void {
   if (peek(reader) === '?') reader.at += 1
 }
 
-function one(text: string): Piece {
-  return { text, size: 1, endless: false, assertions: 0 }
+function one(text: string, ranges: readonly CodeRange[], negated = false): Piece {
+  return { text, size: 1, endless: false, assertions: 0, node: { kind: 'one', ranges, negated } }
+}
+
+function assertion(text: string, place: '^' | '$' | 'b' | 'B'): Piece {
+  return { text, size: 0, endless: false, assertions: 1, node: { kind: 'at', place } }
+}
+
+function rangeOf(first: string, last = first): CodeRange {
+  return [codePoint(first), codePoint(last)]
 }
 
 /** Letters, digits and blanks as they are; all else by code point, which means itself everywhere in a pattern. */

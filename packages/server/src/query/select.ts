@@ -1,3 +1,4 @@
+import { limits } from '@tollbase/contract/limits'
 import { invalid } from '../base/fault.ts'
 import { isRecord } from '../base/is-record.ts'
 import type { FieldPath } from './condition.ts'
@@ -13,7 +14,12 @@ export type Selection = {
 }
 
 type Draft = boolean | Map<string, Draft>
-type Place = { readonly path: FieldPath | readonly []; readonly pointer: string }
+type Place = {
+  readonly path: FieldPath | readonly []
+  readonly pointer: string
+  /** What may still be named: each field becomes a part of the SQL. */
+  readonly budget: { fields: number }
+}
 
 /** The selection of a request's `select`; undefined is the whole record, as it was stored. */
 export function parseSelect(select: unknown, pointer = '/select'): Selection | undefined {
@@ -21,7 +27,7 @@ export function parseSelect(select: unknown, pointer = '/select'): Selection | u
     return undefined
   if (!isRecord(select)) throw invalid(pointer, 'must be an object of field names')
   const root = new Map<string, Draft>()
-  collect(select, root, { path: [], pointer })
+  collect(select, root, { path: [], pointer, budget: { fields: limits.selectedFieldsMax } })
   return root.size === 0 ? undefined : finish(root)
 }
 
@@ -42,10 +48,19 @@ function collect(
   for (const [key, wanted] of Object.entries(select)) {
     const pointer = member(place.pointer, key)
     const path = extendPath(place.path, key, pointer)
+    if (--place.budget.fields < 0)
+      throw invalid(
+        pointer,
+        `is one field too many: a select names at most ${limits.selectedFieldsMax}`,
+      )
     if (typeof wanted === 'boolean') {
       insert(into, path.slice(place.path.length), { wanted, pointer })
     } else if (isRecord(wanted) && Object.keys(wanted).length > 0) {
-      collect(wanted, open(into, path.slice(place.path.length), pointer), { path, pointer })
+      collect(wanted, open(into, path.slice(place.path.length), pointer), {
+        ...place,
+        path,
+        pointer,
+      })
     } else if (isRecord(wanted)) {
       insert(into, path.slice(place.path.length), { wanted: true, pointer })
     } else {

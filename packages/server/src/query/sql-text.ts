@@ -6,15 +6,52 @@ export type CompiledStatement = { readonly text: string; readonly values: readon
 /** Collects values; `add` gives the text that stands for one. */
 export type Parameters = {
   readonly values: readonly unknown[]
-  readonly add: (
-    value: unknown,
-    type: 'text' | 'jsonb' | 'jsonb[]' | 'text[]' | 'inet' | 'int8',
-  ) => string
+  readonly add: (value: unknown, type: ParameterType) => string
 }
+
+type ParameterScalar =
+  | 'text'
+  | 'jsonb'
+  | 'numeric'
+  | 'inet'
+  | 'int8'
+  | 'timestamp'
+  | 'date'
+  | 'interval'
+export type ParameterType = ParameterScalar | `${ParameterScalar}[]`
 
 export function parameters(): Parameters {
   const values: unknown[] = []
   return { values, add: (value, type) => `$${values.push(value)}::${type}` }
+}
+
+/**
+ * Gives equal values of one type one place, so that an expression written twice is one to PostgreSQL (which GROUP BY
+ * needs). The text of a statement then depends on which values are equal.
+ */
+export function sharedParameters(): Parameters {
+  const { values, add } = parameters()
+  const known = new Map<string, string>()
+  return {
+    values,
+    add: (value, type) => {
+      const key = `${type} ${JSON.stringify(value)}`
+      const text = known.get(key) ?? add(value, type)
+      known.set(key, text)
+      return text
+    },
+  }
+}
+
+/** Values as quoted text, for DDL, which takes no parameters. */
+export function literals(): Parameters {
+  return {
+    values: [],
+    add: (value, type) => {
+      if (!Array.isArray(value)) return `${quoteText(String(value))}::${type}`
+      return `ARRAY[${value.map((each) => quoteText(String(each))).join(', ')}]::${type}`
+    },
+  }
 }
 
 /** Longest name that PostgreSQL keeps whole (NAMEDATALEN - 1). */

@@ -1,3 +1,6 @@
+import { parseFieldPath } from './field-path.ts'
+import { keyExpression } from './index-key.ts'
+
 /** Runs one statement; given by the test, since this room knows no database. */
 export type RunSql = (
   text: string,
@@ -42,5 +45,19 @@ export async function createTestCollection(
       versions.map((version) => version.supersededBy ?? null),
     ],
   )
+  await run(`ANALYZE ${table}`)
+}
+
+/** An index over a field, as collections get them; its name is `<table>_<number>`. */
+export async function indexTestCollection(
+  run: RunSql,
+  table: string,
+  fields: readonly string[],
+): Promise<void> {
+  for (const [number, name] of fields.entries()) {
+    const key = keyExpression(parseFieldPath(name, ''))
+    const index = `${table.split('.').at(-1)}_${number}`
+    await run(`CREATE INDEX ${index} ON ${table} ((${key}), leaf) WHERE superseded_by IS NULL`)
+  }
   await run(`ANALYZE ${table}`)
 }

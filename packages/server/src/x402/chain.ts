@@ -78,6 +78,18 @@ export async function receiptOf(rpc: Rpc, transaction: string): Promise<Receipt 
   }
 }
 
+/** Whether the node has the transaction, in a block or waiting for one. */
+export async function isKnown(rpc: Rpc, transaction: string): Promise<boolean> {
+  const value = await read(rpc, 'eth_getTransactionByHash', [transaction])
+  return value !== null && value !== undefined
+}
+
+/** When the block was made, in seconds since 1970. */
+export async function blockTimeOf(rpc: Rpc, blockNumber: bigint): Promise<bigint> {
+  const block = await read(rpc, 'eth_getBlockByNumber', [quantity(blockNumber), false])
+  return number(record(block).timestamp)
+}
+
 export async function logsOf(
   rpc: Rpc,
   filter: {

@@ -11,7 +11,7 @@ import {
 } from './facilitator.ts'
 import { bytesOf } from './hex.ts'
 import type { Journaled } from './journal.ts'
-import type { Payment, Requirement } from './protocol.ts'
+import type { Requirement, SignedPayment } from './protocol.ts'
 import { Receipts } from './receipts.ts'
 import type { Rpc } from './rpc.ts'
 import type { JournaledSender, PaymentLog } from './sender.ts'
@@ -55,7 +55,7 @@ type Parts = EvmFacilitatorOptions & Evidence & { readonly receipts: Receipts }
 
 async function verify(
   parts: Parts,
-  payment: Payment,
+  payment: SignedPayment,
   requirement: Requirement,
 ): Promise<Verification> {
   const terms = checkTerms(payment, requirement, nowSeconds(parts.world))

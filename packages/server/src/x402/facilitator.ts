@@ -1,5 +1,5 @@
 import type { World } from '../base/world.ts'
-import type { ExactPayment, Payment, Requirement } from './protocol.ts'
+import type { ExactPayment, Requirement, SignedPayment } from './protocol.ts'
 
 export type Verification =
   | { readonly ok: true }
@@ -42,15 +42,23 @@ export type Settlement =
  * throws PAYMENT_NETWORK_UNREACHABLE, settle and lookup say pending.
  */
 export type Facilitator = {
-  readonly verify: (payment: Payment, requirement: Requirement) => Promise<Verification>
+  readonly verify: (payment: SignedPayment, requirement: Requirement) => Promise<Verification>
   /** Idempotent by id: the same id is the same transaction, however often and after whatever crash. */
-  readonly settle: (id: string, payment: Payment, requirement: Requirement) => Promise<Settlement>
+  readonly settle: (
+    id: string,
+    payment: SignedPayment,
+    requirement: Requirement,
+  ) => Promise<Settlement>
   /** What became of a payment that was handed to `settle` under this id, or never was; sends nothing new. */
-  readonly lookup: (id: string, payment: Payment, requirement: Requirement) => Promise<Settlement>
+  readonly lookup: (
+    id: string,
+    payment: SignedPayment,
+    requirement: Requirement,
+  ) => Promise<Settlement>
 }
 
 /** A payment and what it is for. */
-export type Due = { readonly payment: Payment; readonly requirement: Requirement }
+export type Due = { readonly payment: SignedPayment; readonly requirement: Requirement }
 
 /** The settlement ends so long before validBefore that a block can still take it. */
 const settleMarginSeconds = 6n
@@ -69,7 +77,7 @@ export function isExpired(world: World, payment: ExactPayment): boolean {
 
 /** Everything that can be checked without asking anyone but the clock, in the order cheap to dear. */
 export function checkTerms(
-  payment: Payment,
+  payment: SignedPayment,
   requirement: Requirement,
   nowSeconds: bigint,
 ): Verification {

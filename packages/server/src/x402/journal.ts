@@ -1,3 +1,4 @@
+import { present } from '../base/assert.ts'
 import type { World } from '../base/world.ts'
 import type { Database } from '../database/database.ts'
 import { type SqlStatement, sql } from '../database/sql.ts'
@@ -53,6 +54,17 @@ export function journalTables(): SqlStatement[] {
       expires_at_ms int8 NOT NULL,
       PRIMARY KEY (network, signer))`,
   ]
+}
+
+/** Signed transactions of all keys that are not known to be in a block, and since when the oldest one is. */
+export async function undecidedCount(
+  database: Pick<Database, 'query'>,
+): Promise<{ count: number; oldestMs: number | undefined }> {
+  const [row] = await database.query<{ count: bigint; oldest: bigint | null }>(sql`
+    SELECT count(*)::int8 AS count, min(created_at_ms) AS oldest
+    FROM ${journalTable} WHERE state = 'signed'`)
+  const { count, oldest } = present(row, 'a count')
+  return { count: Number(count), oldestMs: oldest === null ? undefined : Number(oldest) }
 }
 
 /** Whose journal: one key on one network. `holder` names the process that may write. */

@@ -91,8 +91,29 @@ describe('what is read', () => {
   test('a recovery bit of 0 or 1 becomes 27 or 28, which tokens take', () => {
     const read = (v: string) =>
       first({ ...v1, payload: { authorization, signature: `0x${'1f'.repeat(64)}${v}` } })
-    expect(read('00')?.payload.signature).toMatch(/1b$/)
-    expect(read('01')?.payload.signature).toMatch(/1c$/)
+    expect(read('00')).toHaveProperty('payload.signature', expect.stringMatching(/1b$/))
+    expect(read('01')).toHaveProperty('payload.signature', expect.stringMatching(/1c$/))
+  })
+
+  test('a transfer that was made is read as the public SDK writes it', () => {
+    const txHash = `0x${'Ab'.repeat(32)}`
+    const sent = { ...v1, quoteId: 'q1.a.b', payload: { txHash, sender: 'unknown', timestamp: 17 } }
+    const expected = {
+      version: 1,
+      scheme: 'exact',
+      network: 'eip155:84532',
+      quoteId: 'q1.a.b',
+      transaction: txHash.toLowerCase(),
+      receiptForm: 'json',
+    }
+    expect(first(sent)).toEqual(expected)
+    const { network: _, ...nowhere } = expected
+    expect(first({ ...sent, network: 'mocha-4' })).toEqual(nowhere)
+    const sender = `0x${'C3'.repeat(20)}`
+    expect(first({ ...sent, payload: { txHash: txHash.slice(2), sender } })).toEqual({
+      ...expected,
+      sender: sender.toLowerCase(),
+    })
   })
 
   test('every payment comes back as it was written', () => {
@@ -115,7 +136,7 @@ describe('what is read', () => {
         )
         const sent = { signature: signed, authorization: written }
         const read = old ? first({ ...v1, payload: sent }) : second({ ...v2, payload: sent })
-        expect(read?.payload).toEqual({ ...fields, signature: signed })
+        expect(read).toHaveProperty('payload', { ...fields, signature: signed })
       }),
     )
   })
@@ -212,6 +233,11 @@ describe('what is refused, with the field named', () => {
     ['payload', { ...v1, payload: undefined }],
     ['payload.authorization', { ...v1, payload: { signature } }],
     ['payload.txHash', { ...v1, payload: { ...payload, txHash: '0x' } }],
+    ['payload.txHash', { ...v1, payload: { txHash: '0x' } }],
+    ['payload.txHash', { ...v1, payload: { txHash: 7 } }],
+    ['payload.sender', { ...v1, payload: { txHash: '11'.repeat(32), sender: '0x12' } }],
+    ['payload.timestamp', { ...v1, payload: { txHash: '11'.repeat(32), timestamp: 1.5 } }],
+    ['payload.value', { ...v1, payload: { txHash: '11'.repeat(32), value: '1' } }],
     ['payload.signature', { ...v1, payload: { authorization, signature: `${signature}00` } }],
     ['payload.signature', { ...v1, payload: { authorization, signature: signature.slice(0, -2) } }],
     ['payload.signature', { ...v1, payload: { authorization, signature: `0x${'11'.repeat(65)}` } }],

@@ -1,7 +1,7 @@
 import { limits } from '@tollbase/contract/limits'
 import { Fault } from '../base/fault.ts'
 import { networkIdOf } from './networks.ts'
-import type { Accepted, ExactPayment, Payment } from './protocol.ts'
+import type { Accepted, ExactPayment, NativeProof, Presented, SignedPayment } from './protocol.ts'
 import { OtherNumber, parseStrictJson, type StrictJson, StrictJsonError } from './strict-json.ts'
 
 export type PaymentHeaders = {
@@ -22,20 +22,20 @@ const utf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })
  * The payment that a request carries; undefined where it carries none. Whatever two readers could
  * understand differently is a PAYMENT_MALFORMED that names the field, so nothing is half accepted.
  */
-export function decodePayment(headers: PaymentHeaders): Payment | undefined {
+export function decodePayment(headers: PaymentHeaders): Presented | undefined {
   const { xPayment, paymentSignature } = headers
   if (xPayment !== undefined && paymentSignature !== undefined) {
     throw malformed('PAYMENT-SIGNATURE', 'came together with X-PAYMENT; send one of them')
   }
   if (paymentSignature !== undefined) {
-    return readPayment(parseHeader('PAYMENT-SIGNATURE', paymentSignature), 2)
+    return readPresented(parseHeader('PAYMENT-SIGNATURE', paymentSignature), 2)
   }
-  if (xPayment !== undefined) return readPayment(parseHeader('X-PAYMENT', xPayment), 1)
+  if (xPayment !== undefined) return readPresented(parseHeader('X-PAYMENT', xPayment), 1)
   return undefined
 }
 
 /** The same for a payment that came as JSON in a body; `version` is the one stated beside it. */
-export function readPayment(value: unknown, version: 1 | 2): Payment {
+export function readPresented(value: unknown, version: 1 | 2): Presented {
   // Every field is checked below; what is read from untyped JSON is never trusted by its type.
   const fields = objectOf(value as StrictJson, 'payment')
   if (fields.x402Version !== version)
@@ -43,12 +43,15 @@ export function readPayment(value: unknown, version: 1 | 2): Payment {
   return version === 1 ? readVersion1(fields) : readVersion2(fields)
 }
 
-function readVersion1(fields: Fields): Payment {
+function readVersion1(fields: Fields): Presented {
   requireExact(fields.scheme, 'scheme')
   const name = textOf(fields.network, 'network')
   const network = networkIdOf(name)
-  if (network === undefined) throw malformed('network', 'is not a network of x402 version 1')
   const quoteId = fields.quoteId === undefined ? undefined : quoteIdOf(fields.quoteId, 'quoteId')
+  const payload = objectOf(fields.payload, 'payload')
+  if (payload.txHash !== undefined && payload.authorization === undefined)
+    return readNative(payload, { network, quoteId })
+  if (network === undefined) throw malformed('network', 'is not a network of x402 version 1')
   return {
     version: 1,
     network,
@@ -59,7 +62,47 @@ function readVersion1(fields: Fields): Payment {
   }
 }
 
-function readVersion2(fields: Fields): Payment {
+/**
+ * The form of the public SDK, which names networks that are not ours where its user named none, and the sender
+ * "unknown" where it does not know him.
+ */
+function readNative(
+  payload: Fields,
+  stated: { network: string | undefined; quoteId: string | undefined },
+): NativeProof {
+  onlyKeys(payload, ['txHash', 'sender', 'timestamp'], 'payload')
+  if (payload.timestamp !== undefined) uintOf(payload.timestamp, 'payload.timestamp')
+  const sender = payload.sender === undefined ? '' : textOf(payload.sender, 'payload.sender')
+  return nativeProof({
+    ...stated,
+    transaction: textOf(payload.txHash, 'payload.txHash'),
+    sender,
+    names: { transaction: 'payload.txHash', sender: 'payload.sender' },
+  })
+}
+
+/** A proof from its parts as a client wrote them; `names` are those that the client knows them by. */
+export function nativeProof(given: {
+  readonly network: string | undefined
+  readonly quoteId: string | undefined
+  readonly transaction: string
+  readonly sender: string
+  readonly names: { readonly transaction: string; readonly sender: string }
+}): NativeProof {
+  const { network, quoteId, transaction, sender, names } = given
+  const hash = /^0x/i.test(transaction) ? transaction : `0x${transaction}`
+  return {
+    version: 1,
+    scheme: 'exact',
+    transaction: hexOf(hash, 32, names.transaction),
+    receiptForm: 'json',
+    ...(network !== undefined && { network }),
+    ...(quoteId !== undefined && quoteId !== '' && { quoteId }),
+    ...(/^0x/i.test(sender) && { sender: hexOf(sender, 20, names.sender) }),
+  }
+}
+
+function readVersion2(fields: Fields): SignedPayment {
   const given = objectOf(fields.accepted, 'accepted')
   const accepted: Accepted = {
     scheme: requireExact(given.scheme, 'accepted.scheme'),

@@ -12,6 +12,8 @@ export type Requirement = {
   readonly maxTimeoutSeconds: number
   /** Parts of the price by name, for display. */
   readonly costBreakdown?: Readonly<Record<string, number>>
+  /** Where plain transfers for this quote go, and for no other; absent where they are not taken. */
+  readonly depositAddress?: string
 }
 
 export type Resource = {
@@ -44,21 +46,62 @@ export type Accepted = {
   readonly payTo: string
 }
 
-/** A payment header, read strictly; nothing in it has been checked against anything yet. */
-export type Payment = {
+/** What a payer has moved to one address by one transaction of its own, as the chain shows it. */
+export type NativeTransfer = {
+  readonly from: string
+  readonly to: string
+  readonly value: bigint
+  /** Hash of the transaction. */
+  readonly transaction: string
+  /** Place of the first of its logs among the transaction's logs, from 0. */
+  readonly logIndex: number
+  readonly blockNumber: bigint
+  /** When its block was made, in seconds since 1970. */
+  readonly blockTime: bigint
+}
+
+type Envelope = {
   readonly version: 1 | 2
   /** CAIP-2. */
   readonly network: string
   readonly scheme: 'exact'
   /** Absent where the client does not echo it, as stock version 1 clients do not. */
   readonly quoteId?: string
-  readonly accepted?: Accepted
-  readonly payload: ExactPayment
   /**
    * How the client wants its receipt: version 1 clients that send a quoteId (the public SDK) parse
    * the header as JSON without decoding base64 first.
    */
   readonly receiptForm: 'base64' | 'json'
+}
+
+/** A signed authorization, read strictly; nothing in it has been checked against anything yet. */
+export type SignedPayment = Envelope & {
+  readonly accepted?: Accepted
+  /** Names where a payment without a quote came from, which stands in for the quote that only its buyer knows. */
+  readonly origin?: string
+  readonly payload: ExactPayment
+}
+
+/** A transfer that the payer made itself, found on the chain. */
+export type NativePayment = Envelope & { readonly payload: NativeTransfer }
+
+export type Payment = SignedPayment | NativePayment
+
+/** What a payer says of a transfer that it made itself: nothing of it counts until the chain shows it. */
+export type NativeProof = Omit<Envelope, 'network'> & {
+  /** CAIP-2; absent where the client does not know it. */
+  readonly network?: string
+  /** Hash of the transaction. */
+  readonly transaction: string
+  /** Who sent it; absent where the client does not know it. */
+  readonly sender?: string
+}
+
+/** What a request carries. */
+export type Presented = SignedPayment | NativeProof
+
+export function isNative(payment: Payment): payment is NativePayment {
+  return 'transaction' in payment.payload
 }
 
 export type PaymentRequired = {
@@ -95,7 +138,7 @@ export function buildPaymentRequired(offer: {
     body: {
       x402Version: 1,
       error,
-      accepts: requirements.map((requirement) => acceptsEntryV1(requirement, resource)),
+      accepts: requirements.flatMap((requirement) => entriesV1(requirement, resource)),
     },
   }
 }
@@ -110,7 +153,7 @@ export function acceptsEntry(requirement: Requirement): Readonly<Record<string, 
     asset: network.asset.address,
     payTo: network.payTo,
     maxTimeoutSeconds,
-    extra: extra(requirement),
+    extra: extra(requirement, 'x402-facilitator'),
   }
 }
 
@@ -140,8 +183,23 @@ export function encodeSettlement(
   return { name, value: JSON.stringify({ ...receipt, ...sdk }) }
 }
 
+/** Stock clients take the first entry of a network; a plain transfer is for those that ask for it. */
+function entriesV1(requirement: Requirement, resource: Resource): object[] {
+  const { network, depositAddress } = requirement
+  const signed = { payTo: network.payTo, method: 'x402-facilitator' } as const
+  if (depositAddress === undefined) return [entryV1(requirement, resource, signed)]
+  const native = { payTo: depositAddress, method: 'native' } as const
+  return [signed, native].map((way) => entryV1(requirement, resource, way))
+}
+
+type PaymentMethod = 'x402-facilitator' | 'native'
+
 /** Old clients refuse the whole answer where one field is missing, null or of another type. */
-function acceptsEntryV1(requirement: Requirement, resource: Resource): object {
+function entryV1(
+  requirement: Requirement,
+  resource: Resource,
+  way: { payTo: string; method: PaymentMethod },
+): object {
   const { network, amount, maxTimeoutSeconds } = requirement
   return {
     scheme: 'exact',
@@ -151,14 +209,17 @@ function acceptsEntryV1(requirement: Requirement, resource: Resource): object {
     description: resource.description,
     mimeType: resource.mimeType,
     outputSchema: {},
-    payTo: network.payTo,
+    payTo: way.payTo,
     maxTimeoutSeconds,
     asset: network.asset.address,
-    extra: extra(requirement),
+    extra: extra(requirement, way.method),
   }
 }
 
-function extra(requirement: Requirement): Readonly<Record<string, unknown>> {
+function extra(
+  requirement: Requirement,
+  paymentMethod: PaymentMethod,
+): Readonly<Record<string, unknown>> {
   const { network, amount, quoteId, expiresAt, costBreakdown } = requirement
   return {
     name: network.asset.name,
@@ -166,7 +227,7 @@ function extra(requirement: Requirement): Readonly<Record<string, unknown>> {
     quoteId,
     chainType: 'evm',
     chainId: network.chainId,
-    paymentMethod: 'x402-facilitator',
+    paymentMethod,
     tokenSymbol: network.asset.symbol,
     tokenDecimals: network.asset.decimals,
     ...(costBreakdown === undefined ? {} : { costBreakdown }),

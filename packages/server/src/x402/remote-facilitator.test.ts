@@ -4,7 +4,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { realWorld as world } from '../base/world.ts'
 import { hexFrom } from './hex.ts'
 import { paymentNetwork } from './networks.ts'
-import type { Payment, Requirement } from './protocol.ts'
+import type { Requirement, SignedPayment } from './protocol.ts'
 import { remoteFacilitator } from './remote-facilitator.ts'
 import { addressOfKey, signDigest, transferDigest } from './signature.ts'
 
@@ -23,7 +23,7 @@ const requirement: Requirement = {
   maxTimeoutSeconds: 60,
 }
 
-function payment(validBefore = nowSeconds() + 300n): Payment {
+function payment(validBefore = nowSeconds() + 300n): SignedPayment {
   const fields = {
     from: payer,
     to: network.payTo,

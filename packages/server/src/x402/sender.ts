@@ -1,6 +1,6 @@
-import { hostname } from 'node:os'
 import { assert } from '../base/assert.ts'
 import { Fault } from '../base/fault.ts'
+import { holderName, isGone } from '../base/holder.ts'
 import type { World } from '../base/world.ts'
 import type { Database } from '../database/database.ts'
 import { type Fees, feesOf, nativeBalance, receiptOf, transactionCount } from './chain.ts'
@@ -77,7 +77,7 @@ export class JournaledSender {
     const { database, world, network } = options
     this.#options = options
     this.address = addressOfKey(options.key)
-    this.#holder = `${hostname()}/${process.pid}/${hexFrom(world.randomBytes(8))}`
+    this.#holder = holderName(world)
     this.#journal = new Journal({
       database,
       world,
@@ -97,7 +97,7 @@ export class JournaledSender {
       if (world.now() > deadline) {
         throw new Fault('UNAVAILABLE', { internal: `${this.address} is in use by ${other}` })
       }
-      dead = isDead(other) ? other : ''
+      dead = isGone(other) ? other : ''
       if (dead === '') await world.sleep(leaseMs / 10)
     }
     this.#every(leaseMs / 4, () => this.#renew(leaseMs))
@@ -128,6 +128,11 @@ export class JournaledSender {
   /** Remembers what the chain said about a transaction; written soon, together with others. */
   note(mark: Mark): void {
     this.#marks.push(mark)
+  }
+
+  /** What the key has for gas, in the smallest unit of the chain's own coin; at most some seconds old. */
+  async balance(): Promise<bigint> {
+    return (await this.#currentFees()).balance
   }
 
   /** UNAVAILABLE while the key cannot pay the gas of a few transactions. */
@@ -211,6 +216,7 @@ export class JournaledSender {
     if (!(await this.#journal.insert(rows))) {
       throw new Fault('UNAVAILABLE', { internal: `the lease of ${this.address} was lost` })
     }
+    this.#options.world.reach?.('payment.journaled')
     this.#nonce = first + BigInt(rows.length)
     for (const row of rows) known.set(row.id, row)
     return known
@@ -243,6 +249,7 @@ export class JournaledSender {
   async #broadcast(row: Journaled): Promise<void> {
     try {
       await this.#options.rpc.call('eth_sendRawTransaction', [hexFrom(row.raw)])
+      this.#options.world.reach?.('payment.broadcast')
     } catch (error) {
       if (error instanceof RpcError && /already|nonce too low/i.test(error.message)) return
       this.#options.log.warn({ id: row.id, hash: row.hash, error }, 'a transaction was not taken')
@@ -303,16 +310,4 @@ export class JournaledSender {
 
 function maxFee(fees: Fees): bigint {
   return baseFeeHeadroom * fees.baseFee + fees.priorityFee
-}
-
-/** True where the holder's process ran on this host and is gone, as after a crash. */
-function isDead(holder: string): boolean {
-  const [host, pid] = holder.split('/')
-  if (host !== hostname() || Number(pid) === process.pid) return false
-  try {
-    process.kill(Number(pid), 0)
-    return false
-  } catch (error) {
-    return error instanceof Error && 'code' in error && error.code === 'ESRCH'
-  }
 }

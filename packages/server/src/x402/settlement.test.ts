@@ -19,8 +19,8 @@ import type { Facilitator } from './facilitator.ts'
 import { hexFrom, hexWord, keccak, quantity, selector } from './hex.ts'
 import { journalTables } from './journal.ts'
 import type { PaymentNetwork } from './networks.ts'
-import { decodePayment } from './payment-header.ts'
-import { buildPaymentRequired, type Payment, type Requirement } from './protocol.ts'
+import { decodePayment, type PaymentHeaders } from './payment-header.ts'
+import { buildPaymentRequired, type Requirement, type SignedPayment } from './protocol.ts'
 import { openRpc, type Rpc } from './rpc.ts'
 import { JournaledSender } from './sender.ts'
 import { addressOfKey, signDigest, transferDigest } from './signature.ts'
@@ -79,9 +79,14 @@ function requirementOf(amount: bigint, over: Partial<Requirement> = {}): Require
   return { network, amount, quoteId: 'q1.test', expiresAt, maxTimeoutSeconds: 60, ...over }
 }
 
-type Change = Partial<Payment['payload']> & { on?: PaymentNetwork }
+function signedOf(headers: PaymentHeaders): SignedPayment | undefined {
+  const presented = decodePayment(headers)
+  return presented && 'payload' in presented ? presented : undefined
+}
 
-function signedPayment(key: Buffer, amount: bigint, options: Change = {}): Payment {
+type Change = Partial<SignedPayment['payload']> & { on?: PaymentNetwork }
+
+function signedPayment(key: Buffer, amount: bigint, options: Change = {}): SignedPayment {
   const { on = network, ...change } = options
   const now = BigInt(Math.floor(world.now() / 1000))
   const fields = {
@@ -148,7 +153,7 @@ describe('stock clients', () => {
       offer.body,
     )
     const headers = client.encodePaymentSignatureHeader(await client.createPaymentPayload(required))
-    const payment = decodePayment({ paymentSignature: headers['PAYMENT-SIGNATURE'] })
+    const payment = signedOf({ paymentSignature: headers['PAYMENT-SIGNATURE'] })
     expect(payment).toMatchObject({ version: 2, quoteId: 'q1.test' })
     expect(await facilitator.verify(payment!, requirement)).toEqual({ ok: true })
     const before = await treasury()
@@ -170,7 +175,7 @@ describe('stock clients', () => {
       body.accepts[0] as never,
     )
     const sent = { x402Version: 1, scheme: 'exact', network: 'base-sepolia', payload }
-    const payment = decodePayment({
+    const payment = signedOf({
       xPayment: Buffer.from(JSON.stringify(sent)).toString('base64'),
     })
     expect(await facilitator.verify(payment!, requirement)).toEqual({ ok: true })
@@ -194,7 +199,7 @@ describe('verify refuses', () => {
       asset: network.asset.address,
       payTo: network.payTo,
     }
-    const refusals: [Payment, string, string | undefined][] = [
+    const refusals: [SignedPayment, string, string | undefined][] = [
       [{ ...good, network: 'eip155:8453' }, 'mismatch', 'network'],
       [signedPayment(key, 499n), 'mismatch', 'payload.authorization.value'],
       [signedPayment(key, 501n), 'mismatch', 'payload.authorization.value'],
@@ -486,7 +491,7 @@ async function journalAndDie(key: Buffer, sends: readonly object[]): Promise<voi
   expect(printed).toBe('journaled\n')
 }
 
-function cancelCall(key: Buffer, payment: Payment): string {
+function cancelCall(key: Buffer, payment: SignedPayment): string {
   const text = (value: string) => keccak(Buffer.from(value))
   const domain = keccak(
     Buffer.concat([

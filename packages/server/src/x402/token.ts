@@ -1,4 +1,4 @@
-import { bytesOf, eventTopic, hexWord, numberWord, selector } from './hex.ts'
+import { bytesOf, eventTopic, hexWord, isHash, numberWord, selector } from './hex.ts'
 import type { PaymentNetwork } from './networks.ts'
 import type { ExactPayment } from './protocol.ts'
 
@@ -79,6 +79,38 @@ export function showsPayment(
   const own = logs.filter((log) => log.address === network.asset.address)
   const used = own.some((log) => matches(log, [topics.used, from, payment.nonce]))
   return used && own.some((log) => matches(log, [topics.transfer, from, to]) && log.data === value)
+}
+
+/** A transfer of the network's asset; `logIndex` is its place among the logs of its transaction. */
+export type Transfer = { readonly from: string; readonly value: bigint; readonly logIndex: number }
+
+/** What these logs of one transaction say that the address received; transfers of nothing are left out. */
+export function transfersTo(
+  logs: readonly Log[],
+  network: PaymentNetwork,
+  to: string,
+): readonly Transfer[] {
+  return logs.flatMap((log, logIndex) => {
+    const [topic, from = '', receiver] = log.topics
+    const isOurs = log.address === network.asset.address && log.topics.length === 3
+    if (!isOurs || topic !== topics.transfer || receiver !== `0x${hexWord(to)}`) return []
+    if (!isHash(from) || !isHash(log.data) || BigInt(log.data) === 0n) return []
+    return [{ from: `0x${from.slice(26)}`, value: BigInt(log.data), logIndex }]
+  })
+}
+
+/** Whether these logs of one transaction show an authorization of the payer used. */
+export function showsAuthorizationOf(
+  logs: readonly Log[],
+  network: PaymentNetwork,
+  payer: string,
+): boolean {
+  return logs.some(
+    ({ address, topics: [topic, authorizer] }) =>
+      address === network.asset.address &&
+      topic === topics.used &&
+      authorizer === `0x${hexWord(payer)}`,
+  )
 }
 
 function matches(log: Log, expected: readonly string[]): boolean {

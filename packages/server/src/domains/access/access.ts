@@ -1,13 +1,12 @@
 import { timingSafeEqual } from 'node:crypto'
-import type { Permission } from '@tollbase/contract/keys'
-import type { Route } from '@tollbase/contract/route'
+import type { Permitted, Route } from '@tollbase/contract/route'
 import { Fault } from '../../base/fault.ts'
 import type { World } from '../../base/world.ts'
 import type { Database } from '../../database/database.ts'
 import type { RequestFacts } from '../../http/request.ts'
 import { hashOfKey, type KeyRecord } from '../tenancy/keys.ts'
 import type { Tenancy } from '../tenancy/tenancy.ts'
-import { keyOf, signedBy } from './credentials.ts'
+import { keysOf, signedBy } from './credentials.ts'
 import { verifyWallet } from './wallet-signature.ts'
 
 /** Who calls. An anonymous caller is as good a buyer as any. */
@@ -25,17 +24,15 @@ export type AccessPorts = {
   readonly operatorKeyHash: string
 }
 
-/** Finds out who calls. A key that is unknown, expired or revoked is 401 everywhere, public paths included. */
+/**
+ * Finds out who calls. A key that is unknown, expired or revoked is 401 everywhere, public paths included.
+ * A paying key (X-Agent-Key, X-User-Key) beside the application's must be good, and gives no rights.
+ */
 export async function identify(facts: RequestFacts, ports: AccessPorts): Promise<Caller> {
-  const text = keyOf(facts)
-  if (text !== undefined) {
-    const hash = hashOfKey(text)
-    if (equalInConstantTime(hash, ports.operatorKeyHash)) return { kind: 'operator' }
-    const key = ports.tenancy.system.keys.find(hash, ports.world.now())
-    if (key === undefined)
-      throw new Fault('UNAUTHORIZED', { message: 'The key is not known, expired or revoked' })
-    return { kind: 'key', key }
-  }
+  const { key, payer } = keysOf(facts)
+  const paying = payer === undefined ? undefined : callerOf(payer, ports)
+  if (key !== undefined) return callerOf(key, ports)
+  if (paying !== undefined) return paying
   const signed = signedBy(facts)
   if (signed === undefined) return { kind: 'anonymous' }
   return {
@@ -47,9 +44,17 @@ export async function identify(facts: RequestFacts, ports: AccessPorts): Promise
   }
 }
 
+/** Who has the key of this text, if it is alive. */
+export function holderOfKey(keyText: string, ports: AccessPorts): Caller | undefined {
+  const hash = hashOfKey(keyText)
+  if (equalInConstantTime(hash, ports.operatorKeyHash)) return { kind: 'operator' }
+  const key = ports.tenancy.system.keys.find(hash, ports.world.now())
+  return key && { kind: 'key', key }
+}
+
 /** 401, 403 or 404 unless the caller may use this route on what it addresses. */
 export function authorize(
-  route: Route,
+  route: Pick<Route, 'access'>,
   caller: Caller,
   target: { appId: string | undefined; tenancy: Tenancy },
 ): void {
@@ -73,7 +78,7 @@ export function authorize(
 /** The caller must hold a permission on the application. Admin includes Write and Read. */
 export function requirePermission(
   caller: Caller,
-  permission: Permission,
+  permission: Permitted,
   target: { appId: string; tenancy: Tenancy },
 ): void {
   const application = target.tenancy.application(target.appId)
@@ -112,7 +117,15 @@ export function isInsider(
   return caller.kind === 'wallet' && application.owner_address === caller.address
 }
 
-function holds(key: KeyRecord, permission: Permission): boolean {
+function callerOf(keyText: string, ports: AccessPorts): Caller {
+  const caller = holderOfKey(keyText, ports)
+  if (caller === undefined)
+    throw new Fault('UNAUTHORIZED', { message: 'The key is not known, expired or revoked' })
+  return caller
+}
+
+function holds(key: KeyRecord, permission: Permitted): boolean {
+  if (permission === 'Read or Write') return holds(key, 'Read') || holds(key, 'Write')
   if (key.permissions.includes(permission)) return true
   return key.permissions.includes('Admin') && (permission === 'Read' || permission === 'Write')
 }

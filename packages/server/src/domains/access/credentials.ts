@@ -1,28 +1,32 @@
 import { Fault } from '../../base/fault.ts'
-import { oneHeader, type RequestFacts } from '../../http/request.ts'
+import { oneHeader, type RequestHead } from '../../http/request.ts'
 
-/** Every carrier of a key; they may come together if they say the same. */
-const keyHeaders = ['x-app-key', 'x-api-key', 'x-agent-key', 'x-user-key'] as const
+/** Carriers of an application's key, beside `Authorization: Bearer` and `?api_key=`; they may come together if they say the same. */
+const keyHeaders = ['x-app-key', 'x-api-key'] as const
 
-/** The key text that the request carries, by whichever carrier; undefined when there is none. */
-export function keyOf(facts: RequestFacts): string | undefined {
-  const found = new Set<string>()
-  for (const name of keyHeaders) {
-    const value = oneHeader(facts, name)
-    if (value !== undefined) found.add(value)
+/** Carriers of the key that pays; the public clients send it beside the application's. */
+const payerHeaders = ['x-agent-key', 'x-user-key'] as const
+
+/** The texts of the keys that a request carries; undefined where there is none. */
+export type KeyTexts = { readonly key: string | undefined; readonly payer: string | undefined }
+
+export function keysOf(head: RequestHead): KeyTexts {
+  const inQuery = [head.query.api_key ?? []].flat().filter((value) => value !== '')
+  const headers = keyHeaders.map((name) => oneHeader(head, name))
+  return {
+    key: theSame([...headers, bearerOf(head), ...inQuery]),
+    payer: theSame(payerHeaders.map((name) => oneHeader(head, name))),
   }
-  const bearer = bearerOf(facts)
-  if (bearer !== undefined) found.add(bearer)
-  const inQuery = facts.query.api_key
-  for (const value of inQuery === undefined ? [] : [inQuery].flat()) {
-    if (value !== '') found.add(value)
-  }
+}
+
+function theSame(texts: readonly (string | undefined)[]): string | undefined {
+  const found = new Set(texts.filter((text) => text !== undefined))
   if (found.size > 1) throw new Fault('CREDENTIALS_CONFLICT')
   return [...found][0]
 }
 
-function bearerOf(facts: RequestFacts): string | undefined {
-  const value = oneHeader(facts, 'authorization')
+function bearerOf(head: RequestHead): string | undefined {
+  const value = oneHeader(head, 'authorization')
   const match = value === undefined ? null : /^Bearer +(\S+) *$/i.exec(value)
   return match?.[1]
 }
@@ -34,10 +38,10 @@ export type SignedBy = {
 }
 
 /** The headers of an owner's signature, if all of them are there. */
-export function signedBy(facts: RequestFacts): SignedBy | undefined {
-  const address = oneHeader(facts, 'x-wallet-address')
-  const timestamp = oneHeader(facts, 'x-timestamp')
-  const signature = oneHeader(facts, 'x-signature')
+export function signedBy(head: RequestHead): SignedBy | undefined {
+  const address = oneHeader(head, 'x-wallet-address')
+  const timestamp = oneHeader(head, 'x-timestamp')
+  const signature = oneHeader(head, 'x-signature')
   if (signature === undefined || address === undefined || timestamp === undefined) return undefined
   return { address: address.toLowerCase(), timestamp, signature }
 }

@@ -54,3 +54,49 @@ export async function readSample(
   const [row] = await database.query<ListRow>(sql.compiled(text, values))
   return row?.records ?? ''
 }
+
+/**
+ * Live records that a `find` matches, oldest first, as JSON texts joined by commas; undefined where they have more
+ * bytes than a block takes.
+ */
+export async function findLive(
+  database: Queryable,
+  schema: string,
+  wanted: { table: string; primaryColumn: string; find: unknown; limit: number },
+): Promise<string | undefined> {
+  const { table, primaryColumn, find, limit } = wanted
+  const { text, values } = compileList(parseList({ find, limit }), {
+    schema,
+    table,
+    caps: { rows: limit, bytes: limits.blockBytesMax },
+    total: false,
+    primaryColumn,
+  })
+  const [row] = await database.query<ListRow>(sql.compiled(text, values))
+  return row?.records ?? undefined
+}
+
+export type LiveRow = { readonly leaf: bigint; readonly key: string; readonly body: string }
+
+/**
+ * Live records behind a leaf, in the order of storing: at most so many, and no more than some bytes unless the first
+ * alone has more. `all` says that there are no others behind the leaf.
+ */
+export async function readLive(
+  database: Queryable,
+  schema: string,
+  wanted: { table: string; after: bigint; rows: number; bytes: number },
+): Promise<{ rows: LiveRow[]; all: boolean }> {
+  const { after, bytes } = wanted
+  const found = await database.query<LiveRow & { found: bigint }>(sql`
+    SELECT leaf, key, body, found FROM (
+      SELECT leaf, key, body, count(*) OVER () AS found,
+        sum(octet_length(body)) OVER (ORDER BY leaf) - octet_length(body) AS before
+      FROM (
+        SELECT leaf, key, body FROM ${sql.id(schema, wanted.table)}
+        WHERE leaf > ${after} AND superseded_by IS NULL AND NOT deleted ORDER BY leaf LIMIT ${wanted.rows}
+      ) AS page) AS sized
+    WHERE before < ${bytes} ORDER BY leaf`)
+  const count = Number(found[0]?.found ?? 0)
+  return { rows: found, all: count < wanted.rows && found.length === count }
+}

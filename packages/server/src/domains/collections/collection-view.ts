@@ -1,11 +1,16 @@
-import type { CollectionState, IndexDefinition } from '../tenancy/definitions.ts'
+import type { CollectionState, IndexDefinition, Sharding } from '../tenancy/definitions.ts'
 import { type CollectionStats, noStats } from './collection-store.ts'
+import type { RelationView } from './relation-view.ts'
 
 const unknownPolicy =
   'access_policy has a shape that is not understood; the collection is treated as private'
 
 /** A collection as callers see it. */
-export function collectionView(collection: CollectionState, stats: CollectionStats = noStats) {
+export function collectionView(
+  collection: CollectionState,
+  stats: CollectionStats = noStats,
+  relations: readonly RelationView[] = [],
+) {
   return {
     collection_id: collection.id,
     name: collection.name,
@@ -16,6 +21,8 @@ export function collectionView(collection: CollectionState, stats: CollectionSta
     access_policy: collection.access_policy,
     schema_definition: collection.schema_definition,
     indexes: collection.indexes.map((index) => indexView(collection, index)),
+    relations: [...relations],
+    sharding: shardingView(collection.sharding),
     created_at: collection.created_at,
     updated_at: collection.updated_at,
     metadata: {
@@ -27,7 +34,11 @@ export function collectionView(collection: CollectionState, stats: CollectionSta
   }
 }
 
-/** An index as callers see it, in the words of every public client. */
+function shardingView(sharding: Sharding | undefined) {
+  return sharding === undefined ? null : { ...sharding, keys: [...sharding.keys] }
+}
+
+/** What an index is, in the words of every public client. */
 export function indexView(collection: { name: string }, index: IndexDefinition) {
   const field = index.fields[0] ?? ''
   return {
@@ -40,7 +51,6 @@ export function indexView(collection: { name: string }, index: IndexDefinition) 
     index_type: index.index_type,
     type: index.index_type,
     unique_constraint: index.unique,
-    status: 'active',
     created_at: index.created_at,
   }
 }

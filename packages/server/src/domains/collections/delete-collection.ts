@@ -6,7 +6,16 @@ export const deleteCollection: Operation<'deleteCollection'> = async ({ service 
   const tenant = await service.tenancy.tenant(params.app)
   return tenant.definitions.run(async () => {
     const collection = collectionOf(tenant, params.collection)
-    await define(tenant, [{ kind: 'collection', id: collection.id, body: undefined }])
+    const { id } = collection
+    const { relations, migrations } = tenant.data.catalog
+    const related = [...relations.values()].filter(({ parent, child }) =>
+      [parent, child].includes(id),
+    )
+    await define(tenant, [
+      ...related.map((one) => ({ kind: 'relation', id: one.id, body: undefined }) as const),
+      ...(migrations.has(id) ? [{ kind: 'migration', id, body: undefined } as const] : []),
+      { kind: 'collection', id, body: undefined },
+    ])
     return {
       success: true,
       message: `Collection ${collection.name} is deleted; its entries stay in the chain`,

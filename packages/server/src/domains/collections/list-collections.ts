@@ -1,7 +1,9 @@
 import { isInsider } from '../access/access.ts'
 import type { Operation } from '../operation.ts'
+import type { CollectionState } from '../tenancy/definitions.ts'
 import { readStats } from './collection-store.ts'
 import { collectionView } from './collection-view.ts'
+import { relationsOf } from './relation-view.ts'
 
 export const listCollections: Operation<'listCollections'> = async (
   { service, caller },
@@ -10,7 +12,10 @@ export const listCollections: Operation<'listCollections'> = async (
   const tenant = await service.tenancy.tenant(params.app)
   const insider = isInsider(caller, tenant.application)
   const stats = insider ? await readStats(service.database, tenant.schema) : new Map()
-  return [...tenant.data.catalog.byName.values()]
-    .filter((collection) => insider || collection.policy.read === 'public')
-    .map((collection) => collectionView(collection, stats.get(collection.id)))
+  const { catalog } = tenant.data
+  const mayKnow = (collection: CollectionState) => insider || collection.policy.read === 'public'
+  const relations = relationsOf(catalog, mayKnow)
+  return [...catalog.byName.values()]
+    .filter(mayKnow)
+    .map((one) => collectionView(one, stats.get(one.id), relations.get(one.id)))
 }

@@ -9,7 +9,9 @@ import type {
   CollectionState,
   IndexDefinition,
 } from '../tenancy/definitions.ts'
+import { isPlain } from '../tenancy/index-ddl.ts'
 import type { Tenant } from '../tenancy/tenancy.ts'
+import { defaultIndexName } from './index-names.ts'
 
 export type CollectionWish = Partial<
   Pick<
@@ -66,10 +68,16 @@ export async function collectionForWriting(
   name: string,
 ): Promise<CollectionState> {
   const found = tenant.data.catalog.byName.get(name)
-  if (found !== undefined) return found
-  return tenant.definitions.run(
-    async () => tenant.data.catalog.byName.get(name) ?? createInGate(service, tenant, { name }),
-  )
+  return found ?? tenant.definitions.run(() => collectionInGate(service, tenant, name))
+}
+
+/** The same for a caller who holds the gate of definitions. */
+export async function collectionInGate(
+  service: Service,
+  tenant: Tenant,
+  name: string,
+): Promise<CollectionState> {
+  return tenant.data.catalog.byName.get(name) ?? createInGate(service, tenant, { name })
 }
 
 /**
@@ -88,19 +96,26 @@ export function indexesOfSchema(
       isRecord(field) &&
       (field.index === true || field.unique === true) &&
       name !== collection.primary_column &&
-      !collection.indexes?.some((index) => index.fields.join() === name),
+      !collection.indexes?.some((index) => isPlain(index) && index.fields.join() === name),
   )
+  const before = collection.indexes ?? []
+  if (before.length + wanted.length > limits.indexesPerCollectionMax)
+    throw new Fault('CONFLICT', {
+      message: `A collection has at most ${limits.indexesPerCollectionMax} indexes`,
+    })
+  const made = [...before]
   return wanted.map(([name, field], at) => {
     const index: IndexDefinition = {
       id: `idx_${service.world.randomBytes(12).toString('hex')}`,
       number: firstNumber + at,
-      name: `${collection.name}_${name}_idx`,
+      name: defaultIndexName(collection, [name], made),
       collection: collection.id,
       fields: [name],
       index_type: isRecord(field) && typeof field.type === 'string' ? field.type : 'btree',
       unique: isRecord(field) && field.unique === true,
       created_at: collection.updated_at,
     }
+    made.push(index)
     return { kind: 'index', id: index.id, body: index }
   })
 }

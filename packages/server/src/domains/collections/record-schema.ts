@@ -1,7 +1,10 @@
+import { limits } from '@tollbase/contract/limits'
 import { Check, Compile, Errors } from 'typebox/schema'
 import { Fault, invalid } from '../../base/fault.ts'
-import { isRecord } from '../../base/is-record.ts'
-import { translatePattern } from '../../query/pattern.ts'
+import { isRecord, ownValue } from '../../base/is-record.ts'
+import { checkStorable } from '../../base/json-text.ts'
+import { member, parseFieldPath } from '../../query/field-path.ts'
+import { compilePattern } from '../../query/pattern.ts'
 
 /** What breaks a collection's schema, by JSON pointer within the record. */
 export type Problem = { readonly pointer: string; readonly problem: string }
@@ -35,16 +38,19 @@ const fieldTypes = [
   'any',
 ] as const
 
-/** Reads a schema_definition: the `{fields}` form of the public clients, a JSON Schema, or none. */
+/** Reads a schema_definition, for the records of one call: the `{fields}` form of the public clients, a JSON Schema, or none. */
 export function readSchema(definition: unknown): RecordSchema {
   if (!isRecord(definition)) return { problems: () => [], defaults: {} }
   if (!isRecord(definition.fields)) return jsonSchema(definition)
   const fields = Object.entries(definition.fields as Record<string, Field>)
   const required = Array.isArray(definition.required) ? definition.required.map(String) : []
+  const matches = patternMatches()
   return {
     problems: (record) => [
-      ...required.filter((name) => record[name] === undefined).map((name) => lacks(name)),
-      ...fields.flatMap(([name, field]) => problemOf(name, field, record[name])),
+      ...required.filter((name) => ownValue(record, name) === undefined).map((name) => lacks(name)),
+      ...fields.flatMap(([name, field]) =>
+        problemOf(name, field, { value: ownValue(record, name), matches }),
+      ),
     ],
     defaults: Object.fromEntries(
       fields.flatMap(([name, field]) =>
@@ -55,35 +61,53 @@ export function readSchema(definition: unknown): RecordSchema {
 }
 
 /** Refuses a definition that could not be enforced, naming the place. */
-export function checkDefinition(definition: unknown): void {
+export function checkDefinition(definition: unknown, pointer = '/schema_definition'): void {
   if (definition === null || definition === undefined) return
-  if (!isRecord(definition)) throw invalid('/schema_definition', 'must be an object')
-  if (isRecord(definition.fields)) checkFields(definition.fields)
-  else checkJsonSchema(definition)
+  if (!isRecord(definition)) throw invalid(pointer, 'must be an object')
+  if (isRecord(definition.fields)) checkFields(definition.fields, `${pointer}/fields`)
+  else checkJsonSchema(definition, pointer)
 }
 
-function checkFields(fields: Readonly<Record<string, unknown>>): void {
+function checkFields(fields: Readonly<Record<string, unknown>>, pointer: string): void {
   for (const [name, field] of Object.entries(fields)) {
-    const at = `/schema_definition/fields/${name}`
+    const at = member(pointer, name)
     if (!isRecord(field)) throw invalid(at, 'must be an object')
+    // What is indexed or added is read again when the log is applied, where nothing can be refused any more.
+    if (field.index === true || field.unique === true) parseFieldPath(name, at)
+    if (field.default !== undefined) {
+      checkStorable(name, at)
+      checkStorable(field.default, `${at}/default`)
+    }
     if (field.type !== undefined && !fieldTypes.some((one) => one === field.type)) {
       throw invalid(`${at}/type`, `must be one of ${fieldTypes.join(', ')}`)
     }
-    if (isRecord(field.validation) && field.validation.pattern !== undefined) {
-      translatePattern(String(field.validation.pattern), `${at}/validation/pattern`)
-    }
+    if (field.validation !== undefined && field.validation !== null)
+      checkValidation(field.validation, `${at}/validation`)
   }
 }
 
+function checkValidation(rule: unknown, at: string): void {
+  if (!isRecord(rule)) throw invalid(at, 'must be an object')
+  for (const name of ['min', 'max']) {
+    if (rule[name] !== undefined && typeof rule[name] !== 'number')
+      throw invalid(`${at}/${name}`, 'must be a number')
+  }
+  if (rule.enum !== undefined && !Array.isArray(rule.enum))
+    throw invalid(`${at}/enum`, 'must be a list')
+  if (rule.pattern === undefined) return
+  if (typeof rule.pattern !== 'string') throw invalid(`${at}/pattern`, 'must be text')
+  compilePattern(rule.pattern, `${at}/pattern`)
+}
+
 /** Its patterns are those of queries, which end in bounded time; what is wrong beside them shows in one use. */
-function checkJsonSchema(schema: Record<string, unknown>): void {
-  checkPatterns(schema, '/schema_definition')
+function checkJsonSchema(schema: Record<string, unknown>, pointer: string): void {
+  checkPatterns(schema, pointer)
   try {
-    Compile(schema).Check({})
+    Compile(bounded(schema, false, patternMatches())).Check({})
   } catch (error) {
     throw new Fault('VALIDATION_FAILED', {
-      message: '/schema_definition cannot be used as a JSON Schema',
-      details: { field: '/schema_definition', problem: 'cannot be used as a JSON Schema' },
+      message: `${pointer} cannot be used as a JSON Schema`,
+      details: { field: pointer, problem: 'cannot be used as a JSON Schema' },
       cause: error,
     })
   }
@@ -96,10 +120,17 @@ function checkPatterns(part: unknown, pointer: string): void {
   if (Array.isArray(part))
     for (const [at, item] of part.entries()) checkPatterns(item, `${pointer}/${at}`)
   if (!isRecord(part)) return
-  if (typeof part.pattern === 'string') translatePattern(part.pattern, `${pointer}/pattern`)
+  if (typeof part.pattern === 'string') compilePattern(part.pattern, `${pointer}/pattern`)
   if (isRecord(part.patternProperties)) {
-    for (const pattern of Object.keys(part.patternProperties))
-      translatePattern(pattern, `${pointer}/patternProperties`)
+    for (const pattern of Object.keys(part.patternProperties)) {
+      const { repeats } = compilePattern(pattern, `${pointer}/patternProperties`)
+      // The names of fields are matched by JavaScript, whose time is bounded for these alone.
+      if (repeats > 1)
+        throw invalid(
+          `${pointer}/patternProperties`,
+          'may have one quantifier in a pattern, on a character or a class',
+        )
+    }
   }
   for (const [name, inner] of Object.entries(part)) {
     if (!dataKeywords.includes(name)) checkPatterns(inner, `${pointer}/${name}`)
@@ -108,7 +139,33 @@ function checkPatterns(part: unknown, pointer: string): void {
 
 function jsonSchema(schema: Record<string, unknown>): RecordSchema {
   if (Object.keys(schema).length === 0) return { problems: () => [], defaults: {} }
-  return { problems: (record) => jsonSchemaProblems(schema, record), defaults: {} }
+  const judged = bounded(schema, false, patternMatches())
+  return { problems: (record) => jsonSchemaProblems(judged, record), defaults: {} }
+}
+
+/** Keywords whose members are schemas by name. */
+const mapKeywords = ['properties', 'patternProperties', '$defs', 'definitions', 'dependentSchemas']
+
+/** The schema with each pattern as a test of ours, and without what the library takes for its own instructions. */
+function bounded(
+  part: Record<string, unknown>,
+  isMap: boolean,
+  matches: Matches,
+): Record<string, unknown>
+function bounded(part: unknown, isMap: boolean, matches: Matches): unknown
+function bounded(part: unknown, isMap: boolean, matches: Matches): unknown {
+  if (Array.isArray(part)) return part.map((item) => bounded(item, false, matches))
+  if (!isRecord(part)) return part
+  const entries = Object.entries(part).flatMap(([name, inner]): [string, unknown][] => {
+    if (isMap) return [[name, bounded(inner, false, matches)]]
+    if (name.startsWith('~')) return []
+    if (dataKeywords.includes(name)) return [[name, inner]]
+    if (name !== 'pattern' || typeof inner !== 'string')
+      return [[name, bounded(inner, mapKeywords.includes(name), matches)]]
+    const check = (value: unknown) => typeof value !== 'string' || matches(inner, value)
+    return [['~refine', [{ check, error: () => `must match ${inner}` }]]]
+  })
+  return Object.fromEntries(entries)
 }
 
 function jsonSchemaProblems(schema: Record<string, unknown>, record: unknown): Problem[] {
@@ -124,7 +181,11 @@ function jsonSchemaProblems(schema: Record<string, unknown>, record: unknown): P
   }
 }
 
-function problemOf(name: string, field: Field, value: unknown): Problem[] {
+function problemOf(
+  name: string,
+  field: Field,
+  { value, matches }: { value: unknown; matches: Matches },
+): Problem[] {
   if (value === undefined)
     return field.required === true && field.default === undefined ? [lacks(name)] : []
   if (value === null)
@@ -143,21 +204,12 @@ function problemOf(name: string, field: Field, value: unknown): Problem[] {
     problems.push(`must be at least ${rule.min}`)
   if (rule.max !== undefined && size !== undefined && size > rule.max)
     problems.push(`must be at most ${rule.max}`)
-  if (
-    rule.pattern !== undefined &&
-    typeof value === 'string' &&
-    !expressionOf(rule.pattern).test(value)
-  ) {
+  if (rule.pattern !== undefined && typeof value === 'string' && !matches(rule.pattern, value)) {
     problems.push(`must match ${rule.pattern}`)
   }
   if (rule.enum !== undefined && !rule.enum.includes(value))
     problems.push(`must be one of ${JSON.stringify(rule.enum)}`)
   return problems.map((problem) => ({ pointer: `/${name}`, problem }))
-}
-
-/** The leading (?i) of our pattern syntax is a flag in JavaScript. */
-function expressionOf(pattern: string): RegExp {
-  return pattern.startsWith('(?i)') ? new RegExp(pattern.slice(4), 'iu') : new RegExp(pattern, 'u')
 }
 
 function hasType(type: string | undefined, value: unknown): boolean {
@@ -171,6 +223,19 @@ function hasType(type: string | undefined, value: unknown): boolean {
       !Number.isNaN(new Date(value).getTime())
     )
   return typeof value === type
+}
+
+type Matches = (pattern: string, text: string) => boolean
+
+/** Matches texts with patterns, each read once, all within one bound of work. */
+function patternMatches(): Matches {
+  const budget = { steps: limits.patternStepsMax }
+  const known = new Map<string, ReturnType<typeof compilePattern>>()
+  return (pattern, text) => {
+    const compiled = known.get(pattern) ?? compilePattern(pattern, '')
+    known.set(pattern, compiled)
+    return compiled.matches(text, budget)
+  }
 }
 
 function lacks(name: string): Problem {

@@ -1,3 +1,4 @@
+import { checkText } from '../../query/operand.ts'
 import type { CollectionDefinition } from '../tenancy/definitions.ts'
 
 type Settings = Pick<
@@ -23,6 +24,10 @@ const names = [
 export function given(
   body: { readonly [K in keyof Settings]?: Settings[K] | null | undefined },
 ): Partial<Settings> {
+  for (const name of ['primary_column', 'sort_column'] as const) {
+    // A column's name becomes a part of records, so it must be text that can be stored.
+    if (typeof body[name] === 'string') checkText(body[name], `/${name}`)
+  }
   return Object.fromEntries(
     names.flatMap((name) =>
       body[name] === undefined || body[name] === null ? [] : [[name, body[name]]],

@@ -1,10 +1,12 @@
 import { present } from '../../base/assert.ts'
-import { invalid } from '../../base/fault.ts'
+import { Fault, invalid } from '../../base/fault.ts'
 import type { Operation } from '../operation.ts'
-import { define } from '../tenancy/define.ts'
+import { type Definition, define } from '../tenancy/define.ts'
+import { noStats } from './collection-store.ts'
 import { collectionView } from './collection-view.ts'
 import { indexesOfSchema } from './new-collection.ts'
 import { checkDefinition } from './record-schema.ts'
+import { relationsOf } from './relation-view.ts'
 import { given } from './settings.ts'
 import { collectionOf } from './visibility.ts'
 
@@ -31,11 +33,17 @@ export const updateCollection: Operation<'updateCollection'> = async (
       ...given(body),
       updated_at: new Date(service.world.now()).toISOString(),
     }
+    if (tenant.migrating.has(id) && after.schema_definition !== before.schema_definition) {
+      throw new Fault('CONFLICT', { message: `${name} is being migrated to another schema` })
+    }
     const { indexes } = collectionOf(tenant, id)
-    await define(tenant, [
+    const changes: Definition[] = [
       { kind: 'collection', id, body: after },
       ...indexesOfSchema(service, { ...after, indexes }, tenant.data.catalog.nextNumber),
-    ])
-    return collectionView(collectionOf(tenant, id))
+    ]
+    // No record that was checked against the old schema comes after the new one.
+    await tenant.exclusion.run([id], () => define(tenant, changes))
+    const relations = relationsOf(tenant.data.catalog, () => true).get(id)
+    return collectionView(collectionOf(tenant, id), noStats, relations)
   })
 }

@@ -1,4 +1,5 @@
 import { Fault } from '../../base/fault.ts'
+import { missingTable } from '../../database/errors.ts'
 import { isInsider, mayRead } from '../access/access.ts'
 import type { Call } from '../call.ts'
 import { findCollection } from '../tenancy/catalog.ts'
@@ -10,6 +11,16 @@ export function collectionOf(tenant: Tenant, nameOrId: string): CollectionState 
   const collection = findCollection(tenant.data.catalog, nameOrId)
   if (collection === undefined) throw noSuchCollection(tenant, nameOrId)
   return collection
+}
+
+/** Between the lookup of a collection and the read of its table it may have been deleted; then its table is gone. */
+export function deletedMeanwhile(error: unknown): Fault | undefined {
+  const table = missingTable(error)
+  if (table === undefined || !/^app_\d+\.c_\d+$/.test(table)) return undefined
+  return new Fault('COLLECTION_NOT_FOUND', {
+    message: 'The collection was deleted meanwhile',
+    cause: error,
+  })
 }
 
 /** The collection if the caller may know its description: everybody of the public ones, insiders of all. */

@@ -5,13 +5,15 @@ import { present } from '../../base/assert.ts'
 import { Fault, invalid } from '../../base/fault.ts'
 import { isRecord } from '../../base/is-record.ts'
 import type { Service } from '../call.ts'
-import { indexView } from '../collections/collection-view.ts'
+import { defaultIndexName } from '../collections/index-names.ts'
 import { createInGate } from '../collections/new-collection.ts'
 import type { Operation } from '../operation.ts'
 import { findCollection } from '../tenancy/catalog.ts'
 import { type Definition, define } from '../tenancy/define.ts'
 import type { CollectionState, IndexDefinition } from '../tenancy/definitions.ts'
+import { isFullText } from '../tenancy/index-ddl.ts'
 import type { Tenant } from '../tenancy/tenancy.ts'
+import { wholeIndexView } from './index-view.ts'
 import { type IndexWish, readIndexWish } from './index-wish.ts'
 
 const collectionName = Compile(Name)
@@ -23,7 +25,7 @@ export const createIndex: Operation<'createIndex'> = async ({ service }, { param
   return createIndexOn(service, { app: params.app, collection: name, wish: readIndexWish(sent) })
 }
 
-/** Creates an index, or changes the one on the same fields; makes the collection if it is missing. */
+/** Creates an index, or changes the one that serves the same; makes the collection if it is missing. */
 export async function createIndexOn(
   service: Service,
   request: { app: string; collection: string; wish: IndexWish },
@@ -34,32 +36,33 @@ export async function createIndexOn(
     const collection =
       findCollection(tenant.data.catalog, request.collection) ??
       (await createInGate(service, tenant, { name: newName(request.collection) }))
-    const same = collection.indexes.find((one) => one.fields.join() === wish.fields.join())
+    const same = collection.indexes.find((one) => servesSame(one, wish))
     if (same === undefined && collection.indexes.length >= limits.indexesPerCollectionMax) {
       throw new Fault('CONFLICT', {
         message: `A collection has at most ${limits.indexesPerCollectionMax} indexes`,
       })
     }
-    if (collection.indexes.some((one) => one !== same && one.name === wish.name)) {
+    const others = collection.indexes.filter((one) => one !== same)
+    if (others.some(({ name }) => name === wish.name)) {
       throw new Fault('CONFLICT', {
-        message: `An index ${wish.name} on other fields already exists in ${collection.name}`,
+        message: `Another index of ${collection.name} has the name ${wish.name} already`,
       })
     }
-    const index = indexOf(service, { tenant, collection, wish, same })
-    const isNew =
-      same === undefined ||
-      same.unique !== index.unique ||
-      same.index_type !== index.index_type ||
-      same.name !== index.name
+    const index = indexOf(service, { tenant, collection, wish, same, others })
     const changes = [
-      ...(isNew ? [{ kind: 'index', id: index.id, body: index } satisfies Definition] : []),
-      ...priceChange(tenant, collection, wish),
+      ...(same === undefined || textOf(same) !== textOf(index)
+        ? [{ kind: 'index', id: index.id, body: index } satisfies Definition]
+        : []),
+      ...readPriceChange(tenant, collection, wish),
+      ...recordPriceChange(tenant, collection, wish),
     ]
     if (changes.length > 0) await define(tenant, changes)
+    const now = tenant.data.catalog.indexes.get(index.id) ?? index
+    const warnings = [...wish.warnings, ...keptPrice(same, wish)]
     return {
-      ...indexView(collection, index),
+      ...wholeIndexView({ service, tables: tenant }, collection, now),
       updated: same !== undefined,
-      ...(wish.warning !== undefined && { _warning: wish.warning }),
+      ...(warnings.length > 0 && { _warning: warnings.join('; ') }),
     }
   })
 }
@@ -70,6 +73,15 @@ function newName(name: string): string {
   return name
 }
 
+/** One field has one index of the same records by value, and one of its words. */
+function servesSame(one: IndexDefinition, wish: IndexWish): boolean {
+  return (
+    one.fields.join() === wish.fields.join() &&
+    isFullText(one.index_type) === isFullText(wish.indexType) &&
+    JSON.stringify(one.where) === JSON.stringify(wish.where)
+  )
+}
+
 function indexOf(
   service: Service,
   made: {
@@ -77,23 +89,43 @@ function indexOf(
     collection: CollectionState
     wish: IndexWish
     same: IndexDefinition | undefined
+    others: readonly IndexDefinition[]
   },
 ): IndexDefinition {
   const { tenant, collection, wish, same } = made
+  const price = wish.fieldPrice ?? same?.price
   return {
     id: same?.id ?? `idx_${service.world.randomBytes(12).toString('hex')}`,
     number: tenant.data.catalog.nextNumber,
-    name: wish.name ?? same?.name ?? `${collection.name}_${wish.fields.join('_')}_idx`,
+    name: wish.name ?? same?.name ?? defaultIndexName(collection, wish.fields, made.others),
     collection: collection.id,
     fields: wish.fields,
-    index_type: wish.indexType,
+    index_type: price === undefined ? wish.indexType : 'price',
     unique: wish.unique,
+    ...(wish.where !== undefined && { where: wish.where }),
+    ...(wish.sparse && { sparse: true }),
+    ...(price !== undefined && { price }),
     created_at: same?.created_at ?? new Date(service.world.now()).toISOString(),
   }
 }
 
+/** All that an index says but its place in the database. */
+function textOf(index: IndexDefinition): string {
+  return JSON.stringify({ ...index, number: 0 })
+}
+
+/** Clients that make an index of every field must not take its price away unawares. */
+function keptPrice(same: IndexDefinition | undefined, wish: IndexWish): string[] {
+  if (same?.price === undefined || wish.fieldPrice !== undefined) return []
+  return ['the index keeps its price; delete it to end that']
+}
+
 /** A read price that comes with an index is the collection's price. */
-function priceChange(tenant: Tenant, collection: CollectionState, wish: IndexWish): Definition[] {
+function readPriceChange(
+  tenant: Tenant,
+  collection: CollectionState,
+  wish: IndexWish,
+): Definition[] {
   if (wish.readPrice === undefined) return []
   const { policy, access_policy: sent } = collection
   if (policy.unknownShape)
@@ -111,4 +143,21 @@ function priceChange(tenant: Tenant, collection: CollectionState, wish: IndexWis
       body: { ...definition, access_policy: { ...before, price } },
     },
   ]
+}
+
+/** A price per record that comes with an index is a rule of the application. */
+function recordPriceChange(
+  tenant: Tenant,
+  { name }: CollectionState,
+  { recordPrice: amount }: IndexWish,
+): Definition[] {
+  if (amount === undefined) return []
+  const rule = { target: { collection: name }, operation: 'write', model: 'per_record', amount }
+  const isOld = (one: (typeof rules)[number]) =>
+    one.target.collection === name &&
+    one.operation === 'write' &&
+    (one.model === 'per_record' || one.model === 'per_row')
+  const { rules } = tenant.data.catalog.pricing
+  const body = { rules: [...rules.filter((one) => !isOld(one)), rule] }
+  return [{ kind: 'pricing', id: 'pricing', body }]
 }

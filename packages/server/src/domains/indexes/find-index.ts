@@ -1,21 +1,45 @@
 import { Fault } from '../../base/fault.ts'
+import { collectionOf } from '../collections/visibility.ts'
 import type { CollectionState, IndexDefinition } from '../tenancy/definitions.ts'
+import { isPlain } from '../tenancy/index-ddl.ts'
+import type { Tenant } from '../tenancy/tenancy.ts'
+
+export type FoundIndex = { readonly collection: CollectionState; readonly index: IndexDefinition }
+
+/** The index that the path of a request names. */
+export function namedIndex(
+  tenant: Tenant,
+  params: { readonly collection: string; readonly name: string },
+): FoundIndex {
+  return findIndex([collectionOf(tenant, params.collection)], params.name)
+}
 
 /**
  * An index by its id, its name, or one of the names that public clients make of collection and field:
- * they create `{collection}_{field}_idx` and delete `{collection}_{field}_index`.
+ * they create `{collection}_{field}_idx` and delete `{collection}_{field}_index`. Two that fit alike are a conflict.
  */
-export function findIndex(
-  collections: Iterable<CollectionState>,
-  name: string,
-): { collection: CollectionState; index: IndexDefinition } {
-  for (const collection of collections) {
-    const index = collection.indexes.find(
-      (one) => one.id === name || one.name === name || derivedNames(collection, one).includes(name),
-    )
-    if (index !== undefined) return { collection, index }
-  }
-  throw new Fault('INDEX_NOT_FOUND', { message: `There is no index ${name}` })
+export function findIndex(collections: Iterable<CollectionState>, name: string): FoundIndex {
+  const all = [...collections].flatMap((collection) =>
+    collection.indexes.map((index) => ({ collection, index })),
+  )
+  const derived = all.filter(({ collection, index }) =>
+    derivedNames(collection, index).includes(name),
+  )
+  const ways = [
+    all.filter(({ index }) => index.id === name),
+    all.filter(({ index }) => index.name === name),
+    derived.filter(({ index }) => isPlain(index)),
+    derived,
+  ]
+  const [found, other] = ways.find((fitting) => fitting.length > 0) ?? []
+  if (found === undefined)
+    throw new Fault('INDEX_NOT_FOUND', { message: `There is no index ${name}` })
+  if (other === undefined) return found
+  const ids = [found, other].map(({ collection, index }) => `${index.id} of ${collection.name}`)
+  throw new Fault('CONFLICT', {
+    message: `${name} may be ${ids.join(' or ')}; name the index by its id`,
+    details: { indexes: [found.index.id, other.index.id] },
+  })
 }
 
 function derivedNames(collection: CollectionState, index: IndexDefinition): string[] {

@@ -1,12 +1,13 @@
-import { indexView } from '../collections/collection-view.ts'
 import { collectionOf } from '../collections/visibility.ts'
 import type { Operation } from '../operation.ts'
+import { indexList } from './index-view.ts'
 
 export const listCollectionIndexes: Operation<'listCollectionIndexes'> = async (
   { service },
-  { params },
+  { params, query },
 ) => {
   const tenant = await service.tenancy.tenant(params.app)
   const collection = collectionOf(tenant, params.collection)
-  return { indexes: collection.indexes.map((index) => indexView(collection, index)) }
+  const withStatistics = query.include_stats === true
+  return { indexes: await indexList({ service, tables: tenant, withStatistics }, [collection]) }
 }

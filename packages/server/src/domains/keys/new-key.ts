@@ -1,4 +1,5 @@
 import type { Permission } from '@tollbase/contract/keys'
+import { invalid } from '../../base/fault.ts'
 import type { Service } from '../call.ts'
 import { hashOfKey, type KeyRecord, newKeyText } from '../tenancy/keys.ts'
 
@@ -12,6 +13,9 @@ export type KeyWish = {
 
 /** Makes a key's text, shown once, and the record that is kept of it. */
 export function newKey(service: Service, wish: KeyWish): { text: string; record: KeyRecord } {
+  // RFC 3339 has a 61st second; a date that cannot be read would make a key that never lived.
+  if (wish.expiresAt !== null && Number.isNaN(Date.parse(wish.expiresAt)))
+    throw invalid('/expires_at', 'is not a time that can be reckoned with')
   const text = newKeyText(service.world.randomBytes)
   return {
     text,

@@ -5,6 +5,7 @@ import { HttpReply } from '../../http/reply.ts'
 import { compileList, type ListRow } from '../../query/compile-list.ts'
 import { type ListQuery, parseList, usedFields } from '../../query/list-query.ts'
 import type { Call } from '../call.ts'
+import { refuseUnsharded } from '../collections/shard-keys.ts'
 import { readableCollection, refuseUnoffered } from '../collections/visibility.ts'
 import type { Operation } from '../operation.ts'
 import type { Catalog } from '../tenancy/catalog.ts'
@@ -24,6 +25,7 @@ export const listRecords: Operation<'listRecords'> = async (call, { body }) => {
   const query = parseList(body)
   const price = readPriceOf(tenant.data.catalog, collection)
   if (!free) refuseUnoffered(collection, usedFields(query), query.history)
+  refuseUnsharded(collection, query.where)
   if (free || isFree(price)) {
     const page = await run(call, {
       tenant,
@@ -123,11 +125,15 @@ async function run(
     total: read.total,
     primaryColumn: read.collection.primary_column,
   })
+  const { world, queries } = call.service
+  const startedMs = world.now()
   try {
     const [row] = await call.service.database.query<ListRow>(
       sql.compiled(statement.text, statement.values),
     )
     if (row === undefined) throw new Error('the watermark is missing')
+    const took = { ms: world.now() - startedMs, rows: row.count }
+    queries.note(read.collection.id, read.query, took)
     return row
   } catch (error) {
     throw timedOut(error) ? new Fault('QUERY_TIMEOUT', { cause: error }) : error

@@ -1,5 +1,5 @@
 import { Fault } from '../../base/fault.ts'
-import { isTransient } from '../../database/errors.ts'
+import { databaseFault } from '../../database/errors.ts'
 
 /**
  * An error after money has moved, with the payment's id, under which the caller finds where the money is. What
@@ -9,18 +9,17 @@ export function afterPayment(
   error: unknown,
   payment: { payment_id: string; charged?: string },
 ): Fault {
-  if (error instanceof Fault) {
-    const { code, message, internal, cause, retryAfterSeconds } = error
+  const known = error instanceof Fault ? error : databaseFault(error)
+  if (known !== undefined) {
+    const { code, message, internal, cause, retryAfterSeconds } = known
     return new Fault(code, {
       message,
-      details: { ...error.details, ...payment },
+      details: { ...known.details, ...payment },
       ...(internal !== undefined && { internal }),
       ...(cause !== undefined && { cause }),
       ...(retryAfterSeconds !== undefined && { retryAfterSeconds }),
     })
   }
   const internal = error instanceof Error ? (error.stack ?? error.message) : String(error)
-  const options = { details: payment, cause: error, internal }
-  if (isTransient(error)) return new Fault('UNAVAILABLE', { ...options, retryAfterSeconds: 1 })
-  return new Fault('INTERNAL', options)
+  return new Fault('INTERNAL', { details: payment, cause: error, internal })
 }

@@ -1,3 +1,4 @@
+import { present } from '../../base/assert.ts'
 import type { Database, Queryable } from '../../database/database.ts'
 import { isUniqueViolation } from '../../database/errors.ts'
 import { type SqlStatement, sql } from '../../database/sql.ts'
@@ -18,6 +19,10 @@ export type Claim = {
   readonly operation: string
   /** Atomic units: what the payment moves. */
   readonly amount: bigint
+  /** Atomic units: the most that its request may be charged. */
+  readonly cap: bigint
+  /** For a transfer that the payer made himself, the name by which it is found before the chain is asked. */
+  readonly transfer: string | null
   readonly quote_id: string | null
   readonly rule_version: number
   /** Unix seconds after which the payment can no longer be settled. */
@@ -41,11 +46,13 @@ export function paymentTables(): SqlStatement[] {
   return [
     sql`CREATE TABLE ${claims} (
       identity text NOT NULL, id text NOT NULL, request_hash text NOT NULL, app text NOT NULL, operation text NOT NULL,
-      amount numeric NOT NULL, quote_id text, rule_version int8 NOT NULL, valid_before numeric NOT NULL,
+      amount numeric NOT NULL, cap numeric NOT NULL, transfer text, sweep int4, quote_id text, rule_version int8 NOT NULL, valid_before numeric NOT NULL,
       payment text NOT NULL, state text NOT NULL, reason text, is_final bool NOT NULL DEFAULT false,
       settled_by text, told_transaction text, write_after int8,
       created_at_ms int8 NOT NULL, CONSTRAINT claim_pkey PRIMARY KEY (identity))`,
     sql`CREATE UNIQUE INDEX claim_id ON ${claims} (id)`,
+    sql`CREATE INDEX claim_transfer ON ${claims} (transfer) WHERE transfer IS NOT NULL`,
+    sql`CREATE INDEX claim_sweep ON ${claims} (created_at_ms, id) WHERE sweep IS NOT NULL`,
     sql`CREATE UNIQUE INDEX claim_told ON ${claims} (told_transaction)`,
     sql`CREATE INDEX claim_open ON ${claims} (created_at_ms, id) WHERE state = 'claimed'`,
     sql`CREATE INDEX claim_failed ON ${claims} (valid_before, id) WHERE state = 'failed' AND NOT is_final`,
@@ -56,19 +63,21 @@ export function paymentTables(): SqlStatement[] {
   ]
 }
 
-type ClaimRow = Omit<Claim, 'amount' | 'valid_before' | 'rule_version'> & {
+type ClaimRow = Omit<Claim, 'amount' | 'cap' | 'valid_before' | 'rule_version'> & {
   readonly amount: string
+  readonly cap: string
   readonly valid_before: string
   readonly rule_version: bigint
 }
 
-const columns = sql`identity, id, request_hash, app, operation, amount, quote_id, rule_version, valid_before,
+const columns = sql`identity, id, request_hash, app, operation, amount, cap, transfer, quote_id, rule_version, valid_before,
   payment, state, reason, settled_by, write_after, created_at_ms`
 
 function claimOf(row: ClaimRow): Claim {
   return {
     ...row,
     amount: BigInt(row.amount),
+    cap: BigInt(row.cap),
     valid_before: BigInt(row.valid_before),
     rule_version: Number(row.rule_version),
   }
@@ -77,11 +86,11 @@ function claimOf(row: ClaimRow): Claim {
 /** False where the payment is claimed already, or was settled in a life before these rows. */
 export async function insertClaim(database: Queryable, claim: Claim): Promise<boolean> {
   const inserted = await database.execute(sql`
-    INSERT INTO ${claims} (${columns})
+    INSERT INTO ${claims} (${columns}, sweep)
     SELECT ${claim.identity}, ${claim.id}, ${claim.request_hash}, ${claim.app}, ${claim.operation},
-      ${String(claim.amount)}::numeric, ${claim.quote_id}, ${claim.rule_version}::int8, ${String(claim.valid_before)}::numeric,
+      ${String(claim.amount)}::numeric, ${String(claim.cap)}::numeric, ${claim.transfer}, ${claim.quote_id}, ${claim.rule_version}::int8, ${String(claim.valid_before)}::numeric,
       ${claim.payment}, ${claim.state}, ${claim.reason}, ${claim.settled_by}, ${claim.write_after}::int8,
-      ${claim.created_at_ms}::int8
+      ${claim.created_at_ms}::int8, ${isSweepable(claim) ? 0 : null}::int4
     WHERE NOT EXISTS (SELECT 1 FROM ${sql.id('system', 'settled_payment')} AS settled WHERE settled.identity = ${claim.identity})
     ON CONFLICT (identity) DO NOTHING`)
   return inserted === 1
@@ -89,11 +98,21 @@ export async function insertClaim(database: Queryable, claim: Claim): Promise<bo
 
 export async function findClaim(
   database: Queryable,
-  by: { identity: string } | { id: string },
+  by: { identity: string } | { id: string } | { transfer: string },
 ): Promise<Claim | undefined> {
-  const where = 'identity' in by ? sql`identity = ${by.identity}` : sql`id = ${by.id}`
+  const where =
+    'identity' in by
+      ? sql`identity = ${by.identity}`
+      : 'id' in by
+        ? sql`id = ${by.id}`
+        : sql`transfer = ${by.transfer} ORDER BY created_at_ms DESC, id LIMIT 1`
   const [row] = await database.query<ClaimRow>(sql`SELECT ${columns} FROM ${claims} WHERE ${where}`)
   return row && claimOf(row)
+}
+
+/** A quote's own address is only passed through; a transfer without a quote came to the network's own. */
+function isSweepable({ transfer, quote_id }: Claim): boolean {
+  return transfer !== null && quote_id !== null
 }
 
 /** A place in a list of claims by `at`, which is the time or validity they are listed by. */
@@ -110,6 +129,22 @@ export async function openClaims(
       AND (created_at_ms, id) > (${page.after.at}::int8, ${page.after.id}::text)
     ORDER BY created_at_ms, id LIMIT ${page.limit}`)
   return rows.map(claimOf)
+}
+
+/** How many claims are open, since when the oldest one is, and how much room kept answers take. Cheap: an index and sizes of files. */
+export async function backlogOf(
+  database: Queryable,
+): Promise<{ open: number; oldestMs: number | undefined; keptBytes: number }> {
+  const [row] = await database.query<{ open: bigint; oldest: bigint | null; kept: bigint }>(sql`
+    SELECT count(*)::int8 AS open, min(created_at_ms) AS oldest,
+      pg_total_relation_size('operations.kept_reply')::int8 AS kept
+    FROM ${claims} WHERE state = 'claimed'`)
+  const { open, oldest, kept } = present(row, 'a count')
+  return {
+    open: Number(open),
+    oldestMs: oldest === null ? undefined : Number(oldest),
+    keptBytes: Number(kept),
+  }
 }
 
 /**
@@ -153,11 +188,11 @@ export async function setFailed(
 /** Opens a failed claim for another try, under the terms of now. */
 export async function reopen(
   database: Queryable,
-  claim: Pick<Claim, 'id' | 'quote_id' | 'rule_version'>,
+  claim: Pick<Claim, 'id' | 'quote_id' | 'rule_version' | 'cap'>,
 ): Promise<void> {
   await database.execute(sql`
     UPDATE ${claims} SET state = 'claimed', reason = NULL, quote_id = ${claim.quote_id},
-      rule_version = ${claim.rule_version}::int8
+      rule_version = ${claim.rule_version}::int8, cap = ${String(claim.cap)}::numeric
     WHERE id = ${claim.id} AND state = 'failed'`)
 }
 
@@ -242,4 +277,38 @@ export async function markDelivered(database: Queryable, ids: readonly string[])
   await database.execute(
     sql`UPDATE ${claims} SET state = 'delivered' WHERE id = ANY(${ids}::text[])`,
   )
+}
+
+/** A claim whose money lies at its quote's own address, and how many sweeps of it came to nothing. */
+export type Unswept = {
+  readonly id: string
+  readonly network: string
+  readonly amount: bigint
+  readonly quote_id: string
+  readonly tries: number
+  readonly created_at_ms: bigint
+}
+
+/** Claims on these networks whose money has arrived and was not swept yet, oldest first, after the cursor. */
+export async function unsweptClaims(
+  database: Queryable,
+  page: { networks: readonly string[]; triesMax: number; after: ClaimCursor; limit: number },
+): Promise<Unswept[]> {
+  const rows = await database.query<Omit<Unswept, 'amount'> & { amount: string }>(sql`
+    SELECT id, split_part(identity, '/', 1) AS network, amount, quote_id, sweep AS tries, created_at_ms FROM ${claims}
+    WHERE sweep IS NOT NULL AND sweep < ${page.triesMax}::int4 AND settled_by IS NOT NULL
+      AND split_part(identity, '/', 1) = ANY(${[...page.networks]}::text[])
+      AND (created_at_ms, id) > (${page.after.at}::int8, ${page.after.id}::text)
+    ORDER BY created_at_ms, id LIMIT ${page.limit}`)
+  return rows.map((row) => ({ ...row, amount: BigInt(row.amount) }))
+}
+
+/** Notes what became of a sweep: it is done, or came to nothing and may be tried again. */
+export async function noteSweep(
+  database: Queryable,
+  id: string,
+  outcome: 'done' | 'failed',
+): Promise<void> {
+  const next = outcome === 'done' ? sql`NULL` : sql`sweep + 1`
+  await database.execute(sql`UPDATE ${claims} SET sweep = ${next} WHERE id = ${id}`)
 }

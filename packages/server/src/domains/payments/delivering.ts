@@ -40,11 +40,12 @@ export class Delivering {
   /** Gives what the payment bought: the kept answer where there is one, otherwise made now, kept, then charged. */
   async deliver(purchase: Purchase, settled: Settled): Promise<Sold> {
     const payment = { payment_id: settled.claim.id }
-    const earlier = settled.isFresh ? undefined : await this.#earlier(settled)
+    const earlier = settled.isFresh ? undefined : await this.earlier(settled)
     if (earlier !== undefined) return earlier
     let delivery: Delivery
     try {
       delivery = await this.#make(purchase, settled.claim)
+      this.#ports.world.reach?.('payment.delivered')
     } catch (error) {
       // Should this fail too, the claim stays open, and reconciliation books it.
       await this.bookDeposit(settled).catch(() => undefined)
@@ -57,12 +58,33 @@ export class Delivering {
     }
   }
 
+  /** The answer that was kept, charged by now if it was not; 410 where it was charged and is not kept any more. */
+  async earlier(settled: Settled): Promise<Sold | undefined> {
+    const { claim, transaction } = settled
+    const { database, tenancy } = this.#ports
+    const { chain, ledger, schema } = tenancy.system
+    await chain.whenApplied(chain.head().height)
+    const kept = await findReply(database, claim.id)
+    const isSold = (await ledger.sale(database, schema, claim.id)) !== undefined
+    if (kept === undefined) {
+      if (isSold) throw new Fault('PAYMENT_REPLY_GONE', { details: { payment_id: claim.id } })
+      return undefined
+    }
+    if (!isSold) {
+      await this.#book(settled, kept.sale).catch((error: unknown) => {
+        throw afterPayment(error, { payment_id: claim.id })
+      })
+    }
+    return { paymentId: claim.id, status: kept.status, body: kept.body, transaction }
+  }
+
   /** Books the payment as the payer's balance, unless it was booked before. */
   async bookDeposit({ claim, transaction, isFresh }: Settled): Promise<void> {
     const { database, tenancy } = this.#ports
     if (isFresh || !(await this.#isDeposited(claim)))
-      await tenancy.system.chain.append([depositOf(claim, transaction)])
+      await tenancy.system.chain.append([depositOf(claim, transaction)], { isOwed: true })
     await setSettled(database, claim.id, transaction)
+    this.#ports.onState?.('settled')
   }
 
   /** Brings an open claim up to what the ledger says; false where the ledger does not know the payment. */
@@ -93,26 +115,6 @@ export class Delivering {
     }
   }
 
-  /** The answer that was kept, charged by now if it was not; 410 where it was charged and is not kept any more. */
-  async #earlier(settled: Settled): Promise<Sold | undefined> {
-    const { claim, transaction } = settled
-    const { database, tenancy } = this.#ports
-    const { chain, ledger, schema } = tenancy.system
-    await chain.whenApplied(chain.head().height)
-    const kept = await findReply(database, claim.id)
-    const isSold = (await ledger.sale(database, schema, claim.id)) !== undefined
-    if (kept === undefined) {
-      if (isSold) throw new Fault('PAYMENT_REPLY_GONE', { details: { payment_id: claim.id } })
-      return undefined
-    }
-    if (!isSold) {
-      await this.#book(settled, kept.sale).catch((error: unknown) => {
-        throw afterPayment(error, { payment_id: claim.id })
-      })
-    }
-    return { paymentId: claim.id, status: kept.status, body: kept.body, transaction }
-  }
-
   async #isDeposited(claim: Claim): Promise<boolean> {
     const { chain, ledger, schema } = this.#ports.tenancy.system
     await chain.whenApplied(chain.head().height)
@@ -127,6 +129,7 @@ export class Delivering {
       if (earlier !== undefined) return earlier
     } else {
       await setWriteAfter(this.#ports.database, claim.id, offer.tenant.chain.head().height)
+      this.#ports.world.reach?.('payment.writeNoted')
     }
     return offer.deliver(catalog, claim.id)
   }
@@ -135,7 +138,7 @@ export class Delivering {
     const { claim, transaction } = settled
     const { world, split, database } = this.#ports
     const facts = factsOf(purchase, settled, { ...delivery, nowMs: world.now() })
-    const entry = saleEntry({ identity: claim.identity, facts, split })
+    const entry = saleEntry({ identity: claim.identity, facts, split, shares: delivery.shares })
     const kept = await keepReply(database, {
       status: delivery.status,
       body: delivery.body,
@@ -144,6 +147,7 @@ export class Delivering {
       settledBy: transaction,
       expiresAtMs: world.now() + limits.keptReplySeconds * 1000,
     })
+    world.reach?.('payment.replyKept')
     await this.#book(settled, kept.sale)
     return { paymentId: claim.id, status: kept.status, body: kept.body, transaction }
   }
@@ -153,8 +157,10 @@ export class Delivering {
     const sale = { header: { type: 'ledger' }, body }
     const isDeposited = isFresh ? false : await this.#isDeposited(claim)
     const entries = isDeposited ? [sale] : [depositOf(claim, transaction), sale]
-    await this.#ports.tenancy.system.chain.append(entries)
+    await this.#ports.tenancy.system.chain.append(entries, { isOwed: true })
+    this.#ports.world.reach?.('payment.booked')
     this.#delivered.push(claim.id)
+    this.#ports.onState?.('delivered')
   }
 
   /** The state `delivered` only saves work: the ledger says the same, so it may be written late and together. */
@@ -164,6 +170,7 @@ export class Delivering {
     this.#delivered = []
     // What is not marked stays open, and reconciliation finds it in the ledger.
     await markDelivered(this.#ports.database, ids).catch(() => undefined)
+    this.#ports.world.reach?.('payment.marked')
   }
 }
 
@@ -187,7 +194,7 @@ function factsOf(
 ): ReceiptFacts {
   const { network } = purchase.requirement
   // The prices of the quote may be forgotten by now (a restart), but not what was promised.
-  const charge = atMost(delivery.charge, claim.amount)
+  const charge = atMost(delivery.charge, claim.cap)
   return {
     payment_id: claim.id,
     request_hash: claim.request_hash,

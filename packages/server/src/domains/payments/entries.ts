@@ -36,22 +36,54 @@ export function depositEntry(deposit: {
   return { header: { type: 'ledger' }, body: JSON.stringify(body) }
 }
 
-/** The entry that charges the payer and shares the charge out. The platform's share is rounded down. */
-export function saleEntry(sale: { identity: string; facts: ReceiptFacts; split: Split }) {
-  const { facts, identity } = sale
+/** A part of a charge that is shared out in its own way. */
+export type Share = {
+  readonly amount: bigint
+  /** Of this part at least so much is the platform's. */
+  readonly platformBasisPoints: bigint
+  /** Who gets the rest: an account. */
+  readonly account: string
+}
+
+/**
+ * The entry that charges the payer and shares the charge out: first the parts that have a way of their own, as far as
+ * the charge goes, then the rest. The platform's share of each is rounded down.
+ */
+export function saleEntry(sale: {
+  identity: string
+  facts: ReceiptFacts
+  split: Split
+  shares?: readonly Share[] | undefined
+}) {
+  const { facts, identity, split } = sale
   const charge = BigInt(facts.amount)
-  const platform = (charge * sale.split.platformBasisPoints) / 10_000n
+  const seller = applicationAccount(facts.app)
+  const credits = new Map<string, bigint>([[seller, 0n]])
+  const credit = (account: string, amount: bigint) =>
+    credits.set(account, (credits.get(account) ?? 0n) + amount)
+  let rest = charge
+  for (const { amount, platformBasisPoints: own, account } of sale.shares ?? []) {
+    const part = amount < rest ? amount : rest
+    const platform = (part * atLeast(own, split.platformBasisPoints)) / 10_000n
+    credit(account, part - platform)
+    credit(platformAccount, platform)
+    rest -= part
+  }
+  const platform = (rest * split.platformBasisPoints) / 10_000n
+  credit(seller, rest - platform)
+  credit(platformAccount, platform)
   const body: LedgerBody = {
     kind: 'sale',
     identity,
     ...facts,
-    postings: lines([
-      [wallet(facts.payer), -charge],
-      [applicationAccount(facts.app), charge - platform],
-      [platformAccount, platform],
-    ]),
+    postings: lines([[wallet(facts.payer), -charge], ...credits]),
   }
   return { header: { type: 'ledger' }, body: JSON.stringify(body) }
+}
+
+function atLeast(amount: bigint, least: bigint): bigint {
+  if (amount < least) return least
+  return amount
 }
 
 function lines(amounts: readonly (readonly [string, bigint])[]): Posting[] {

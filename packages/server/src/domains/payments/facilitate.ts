@@ -1,21 +1,33 @@
 import { Fault } from '../../base/fault.ts'
-import { readPayment } from '../../x402/payment-header.ts'
-import type { Payment } from '../../x402/protocol.ts'
+import { readPresented } from '../../x402/payment-header.ts'
+import type { Presented, SignedPayment } from '../../x402/protocol.ts'
 import type { Service } from '../call.ts'
 import type { Way } from './purchase.ts'
 
-/** A payment sent to our facilitator endpoints; only payments to this service itself are dealt with. */
-export function facilitated(
-  service: Service,
-  body: { x402Version: number; paymentPayload: object },
-): { payment: Payment; way: Way } {
+type Body = { readonly x402Version: number; readonly paymentPayload: object }
+
+/** What was sent to our facilitator endpoints. */
+export function presentedIn(body: Body): Presented {
   if (body.x402Version !== 1 && body.x402Version !== 2) {
     throw new Fault('PAYMENT_MALFORMED', {
       message: '/x402Version must be 1 or 2',
       details: { field: '/x402Version' },
     })
   }
-  const payment = readPayment(body.paymentPayload, body.x402Version)
+  return readPresented(body.paymentPayload, body.x402Version)
+}
+
+/** A signed payment and who settles it; only payments to this service itself are dealt with. */
+export function facilitated(
+  service: Service,
+  payment: Presented,
+): { payment: SignedPayment; way: Way } {
+  if ('transaction' in payment) {
+    throw new Fault('PAYMENT_MALFORMED', {
+      message: 'payload.txHash names a transfer that was made, where a signature belongs',
+      details: { field: 'payload.txHash' },
+    })
+  }
   const way = service.payments.ports.ways.find(({ network }) => network.id === payment.network)
   if (way === undefined)
     throw new Fault('PAYMENT_MALFORMED', {

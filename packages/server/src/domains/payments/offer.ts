@@ -1,5 +1,6 @@
 import type { Catalog } from '../tenancy/catalog.ts'
 import type { Tenant } from '../tenancy/tenancy.ts'
+import type { Share } from './entries.ts'
 
 /** What a sale delivers, and what it truly costs. */
 export type Delivery = {
@@ -7,6 +8,8 @@ export type Delivery = {
   readonly body: Buffer
   /** Atomic units; what exceeds the quote is not charged. */
   readonly charge: bigint
+  /** Parts of the charge that are not shared out as usual. */
+  readonly shares?: readonly Share[]
   readonly rows: number
   readonly asOf: { readonly block_height: number; readonly sequence: number } | null
 }
@@ -18,6 +21,11 @@ export type Offer = {
   readonly description: string
   /** What the request costs at most under a catalog's prices; undefined where it cannot be bought under them. */
   readonly capUnder: (catalog: Catalog) => bigint | undefined
+  /**
+   * Whose transfer to the network's own address may pay for it without a quote: one for whom the caller has proved
+   * to act, because nothing else binds such a transfer to a buyer. Lower case.
+   */
+  readonly payer?: string
   /** Parts of the price by name. */
   readonly breakdown: Readonly<Record<string, number>>
   /**

@@ -5,6 +5,10 @@
 export class Once {
   readonly #busy = new Map<string, { purpose: string; outcome: Promise<unknown> }>()
 
+  get size(): number {
+    return this.#busy.size
+  }
+
   has(identity: string): boolean {
     return this.#busy.has(identity)
   }

@@ -1,8 +1,7 @@
 import { HttpReply } from '../../http/reply.ts'
 import type { PaymentNetwork } from '../../x402/networks.ts'
-import { encodeSettlement, type Payment } from '../../x402/protocol.ts'
+import { encodeSettlement, isNative, type Payment } from '../../x402/protocol.ts'
 import type { Delivery } from './offer.ts'
-import { uncacheable } from './payment-required.ts'
 import { receiptIdOf } from './receipt-id.ts'
 
 /** What a payment bought, exactly as it was delivered first. */
@@ -21,11 +20,14 @@ export function paidReply(payment: Payment, network: PaymentNetwork, sold: Sold)
     network,
     payer: payment.payload.from,
     amount: payment.payload.value,
+    ...(isNative(payment) && {
+      blockNumber: payment.payload.blockNumber,
+      confirmedAt: new Date(Number(payment.payload.blockTime) * 1000).toISOString(),
+    }),
   })
   return new HttpReply(sold.body, {
     status: sold.status,
     headers: {
-      ...uncacheable,
       [notice.name.toLowerCase()]: notice.value,
       'x-receipt-id': receiptIdOf(sold.paymentId),
       'x-payment-id': sold.paymentId,
@@ -35,5 +37,5 @@ export function paidReply(payment: Payment, network: PaymentNetwork, sold: Sold)
 
 /** What a request of a priced kind gets that costs nothing. */
 export function freeReply({ status, body }: Delivery): HttpReply {
-  return new HttpReply(body, { status, headers: uncacheable })
+  return new HttpReply(body, { status })
 }

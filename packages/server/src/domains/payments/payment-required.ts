@@ -1,12 +1,6 @@
 import { HttpReply } from '../../http/reply.ts'
 import { buildPaymentRequired, type Requirement } from '../../x402/protocol.ts'
 
-/** Nothing about money may be cached: a shared cache would sell twice or hand a quote to another. */
-export const uncacheable = {
-  'cache-control': 'no-store',
-  vary: 'X-PAYMENT, PAYMENT-SIGNATURE, X-App-Key, Authorization',
-}
-
 /** 402 in both versions of x402 at once. */
 export function paymentRequired(asked: {
   url: string
@@ -21,6 +15,6 @@ export function paymentRequired(asked: {
   })
   return new HttpReply(JSON.stringify(required.body), {
     status: 402,
-    headers: { ...uncacheable, 'payment-required': required.header },
+    headers: { 'payment-required': required.header },
   })
 }

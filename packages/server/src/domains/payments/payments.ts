@@ -1,11 +1,8 @@
-import { requestHash } from '@tollbase/verify/receipt'
 import { Fault } from '../../base/fault.ts'
 import type { HttpReply } from '../../http/reply.ts'
-import { oneHeader, type RequestFacts } from '../../http/request.ts'
+import type { RequestFacts } from '../../http/request.ts'
 import type { Settlement } from '../../x402/facilitator.ts'
-import type { PaymentNetwork } from '../../x402/networks.ts'
-import { decodePayment } from '../../x402/payment-header.ts'
-import type { Payment } from '../../x402/protocol.ts'
+import { isNative, type Payment } from '../../x402/protocol.ts'
 import {
   type Claim,
   findClaim,
@@ -18,12 +15,25 @@ import { Delivering, type Settled } from './delivering.ts'
 import type { Delivery, Offer } from './offer.ts'
 import { Once } from './once.ts'
 import { freeReply, paidReply, type Sold } from './paid-reply.ts'
-import type { Paid, PaymentPorts, Purchase, Way } from './purchase.ts'
-import { askForPayment, capNow, requirementOf, termsOfClaim, termsOfPayment } from './quoting.ts'
-import { paymentText, proofOf, storedPayment } from './stored-payment.ts'
-
-/** What a mere deposit is for, in place of a request's hash. */
-const depositPurpose = 'deposit'
+import { presentedOf, requestHashOf } from './presented.ts'
+import {
+  depositPurpose,
+  type Paid,
+  type PaymentPorts,
+  type Purchase,
+  type Way,
+} from './purchase.ts'
+import { askForPayment, capNow, requirementOf, termsOfClaim } from './quoting.ts'
+import { settlerOf } from './settler.ts'
+import {
+  bondOf,
+  identityOf,
+  paymentText,
+  proofOf,
+  storedPayment,
+  transferName,
+} from './stored-payment.ts'
+import { type Stray, type Tender, tenderOf } from './tender.ts'
 
 type Purpose = { readonly app: string; readonly operation: string; readonly ruleVersion: number }
 type Bought = { readonly sold: Sold } | { readonly free: Delivery } | { readonly refusal: string }
@@ -45,26 +55,46 @@ export class Payments {
 
   /** Sells: answers 402 without a payment, and what was bought with a good one; what costs nothing is given. */
   async sell(facts: RequestFacts, offer: Offer): Promise<HttpReply> {
-    const hash = requestHash({
-      method: facts.method,
-      path: facts.path,
-      query: facts.queryText,
-      body: facts.bodyBytes,
-    })
+    const hash = requestHashOf(facts)
     const ask = (error: string) => askForPayment(this.ports, { facts, offer, hash, error })
-    const payment = paymentOf(facts)
-    if (payment === undefined) {
+    const presented = presentedOf(facts)
+    if (presented === undefined) {
       if (capNow(offer) === 0n) return freeReply(await give(offer))
       return ask('Payment is required')
     }
-    const way = this.ports.ways.find(({ network }) => network.id === payment.network)
-    if (way === undefined) return ask(`The payment's network, ${payment.network}, is not accepted`)
+    const tender = await tenderOf(this.ports, offer, { presented, hash })
+    if (tender === 'nothing') return freeReply(await give(offer))
+    if ('refusal' in tender) return ask(tender.refusal)
+    if ('stray' in tender) {
+      const said = await this.#keep(tender.stray)
+      return capNow(offer) === 0n ? freeReply(await give(offer)) : ask(said)
+    }
+    const { payment, way } = tender
     const identity = identityOf(way.network, payment)
     const bought = await this.#once.run(identity, `${hash} ${proofOf(payment)}`, () =>
-      this.#buy(offer, { payment, way, hash, identity }),
+      this.#buy(offer, { ...tender, hash, identity }),
     )
+    this.ports.world.reach?.('payment.beforeReply')
     if ('refusal' in bought) return ask(bought.refusal)
     return 'free' in bought ? freeReply(bought.free) : paidReply(payment, way.network, bought.sold)
+  }
+
+  /**
+   * What this payment bought before for this very request, while its answer is kept: whoever repeats both exactly gets
+   * it, and so does the payer, whatever has become of the thing and its price since.
+   */
+  soldBefore(
+    paid: Pick<Paid, 'identity' | 'requestHash' | 'payment'> & { isPayer: boolean },
+  ): Promise<Sold | undefined> {
+    const { identity, requestHash: hash, payment, isPayer } = paid
+    const purpose = `again ${hash} ${isPayer ? 'payer' : proofOf(payment)}`
+    return this.#once.run(identity, purpose, async () => {
+      const found = await findClaim(this.ports.database, { identity })
+      if (found === undefined || found.request_hash !== hash) return undefined
+      if (!isPayer && !isSame(found, payment)) return undefined
+      const settled = settledBefore(found)
+      return settled && this.#delivering.earlier(settled)
+    })
   }
 
   /** Settles a payment for nothing but the payer's balance; repeated, it answers the same. */
@@ -73,11 +103,13 @@ export class Payments {
     way: Way,
   ): Promise<{ paymentId: string; transaction: string } | string> {
     const identity = identityOf(way.network, payment)
-    const terms = { amount: payment.payload.value, quoteId: '', expiresAt: 0 }
+    const quoteId = isNative(payment) ? (payment.quoteId ?? '') : ''
+    const terms = { amount: payment.payload.value, quoteId, expiresAt: 0 }
+    const requirement = requirementOf(way.network, terms)
     const paid: Paid = {
       payment,
-      requirement: requirementOf(way.network, terms),
-      facilitator: way.facilitator,
+      requirement,
+      settler: settlerOf(this.ports, way, { payment, requirement }),
       identity,
       requestHash: depositPurpose,
     }
@@ -107,29 +139,42 @@ export class Payments {
     })
   }
 
+  /** Payments that this process is working on. */
+  inFlight(): number {
+    return this.#once.size
+  }
+
   /** Starts what is done now and then; the returned function ends it. */
   startUpkeep(): () => Promise<void> {
     return this.#delivering.startUpkeep()
   }
 
-  async #buy(
-    offer: Offer,
-    bought: { payment: Payment; way: Way; hash: string; identity: string },
-  ): Promise<Bought> {
+  /** Books money that buys nothing as the payer's balance, and says so. */
+  async #keep({ payment, way, why }: Stray): Promise<string> {
+    const kept = await this.deposit(payment, way)
+    if (typeof kept === 'string') return kept
+    const { value, from } = payment.payload
+    return `The payment was refused: ${why}; its ${value} atomic units are on the balance of ${from} (payment ${kept.paymentId})`
+  }
+
+  async #buy(offer: Offer, bought: Tender & { hash: string; identity: string }): Promise<Bought> {
     const { payment, way, hash, identity } = bought
     const found = await this.#findClaim({ identity, requestHash: hash, payment })
-    if (found === undefined && capNow(offer) === 0n) return { free: await give(offer) }
+    // A transfer has been made already, and is worth what its quote says.
+    if (found === undefined && capNow(offer) === 0n && !isNative(payment))
+      return { free: await give(offer) }
     // A failed try keeps no promise of earlier prices.
     const terms =
       found === undefined || found.state === 'failed'
-        ? termsOfPayment(this.ports, offer, { payment, network: way.network, hash })
+        ? bought.terms()
         : termsOfClaim(this.ports, offer, found)
     if (typeof terms === 'string') return { refusal: terms }
+    const requirement = requirementOf(way.network, terms)
     const purchase: Purchase = {
       offer,
       payment,
-      requirement: requirementOf(way.network, terms),
-      facilitator: way.facilitator,
+      requirement,
+      settler: settlerOf(this.ports, way, { payment, requirement }),
       requestHash: hash,
       identity,
       catalog: terms.catalog,
@@ -151,9 +196,10 @@ export class Payments {
     const found = await findClaim(this.ports.database, { identity: paid.identity })
     if (found === undefined) return undefined
     if (found.request_hash !== paid.requestHash) throw new Fault('PAYMENT_ALREADY_USED')
-    if (proofOf(storedPayment(found.payment)) !== proofOf(paid.payment)) {
+    if (!isSame(found, paid.payment)) {
       throw new Fault('PAYMENT_ALREADY_USED', {
-        message: 'This payment was made before; repeat it exactly as it was sent.',
+        message:
+          'This payment was made before; repeat it exactly as it was sent, one without a quoteId also from the same address or with a signature of the payer.',
       })
     }
     return found
@@ -161,18 +207,21 @@ export class Payments {
 
   /** Claims the payment for its purpose, durably, and only then lets money move; the reason where it did not. */
   async #settle(paid: Paid, purpose: Purpose, found: Claim | undefined): Promise<Settled | string> {
-    const { payment, requirement, facilitator } = paid
+    const { world } = this.ports
+    const { settler } = paid
     let isUsed = false
     if (found?.state !== 'claimed') {
-      const verdict = await facilitator.verify(payment, requirement)
+      this.ports.admit?.()
+      const verdict = await settler.verify()
       isUsed = !verdict.ok && verdict.reason === 'authorization_used'
       if (!verdict.ok && !isUsed) return refusalText(verdict)
+      world.reach?.('payment.verified')
     }
     const claim = await this.#hold(paid, purpose, found)
+    world.reach?.('payment.claimed')
     // A used authorization may be this very payment, handed in by a third party; sent again it could only fail.
-    const outcome = isUsed
-      ? await facilitator.lookup(claim.id, payment, requirement)
-      : await facilitator.settle(claim.id, payment, requirement)
+    const outcome = isUsed ? await settler.lookup(claim.id) : await settler.settle(claim.id)
+    world.reach?.('payment.settled')
     if (outcome.state === 'pending') throw pending(claim.id, outcome.reason)
     const transaction = await this.#conclude(claim, outcome)
     if (transaction !== undefined) return { claim, transaction, isFresh: found === undefined }
@@ -185,7 +234,10 @@ export class Payments {
     const { database } = this.ports
     const claim = this.#claimOf(paid, purpose, found)
     if (found?.state === 'failed') await reopen(database, claim)
-    if (found !== undefined || (await insertClaim(database, claim))) return claim
+    if (found !== undefined || (await insertClaim(database, claim))) {
+      this.ports.onState?.('claimed')
+      return claim
+    }
     // Another process was first. With what it does the same request may go on; any other is refused.
     const other = await this.#findClaim(paid)
     if (other === undefined) throw new Fault('PAYMENT_ALREADY_USED')
@@ -196,9 +248,9 @@ export class Payments {
     const payment = storedPayment(claim.payment)
     const way = this.ports.ways.find(({ network }) => network.id === payment.network)
     if (way === undefined) return undefined
-    const terms = { amount: claim.amount, quoteId: claim.quote_id ?? '', expiresAt: 0 }
+    const terms = { amount: claim.cap, quoteId: claim.quote_id ?? '', expiresAt: 0 }
     const requirement = requirementOf(way.network, terms)
-    const outcome = await way.facilitator.lookup(claim.id, payment, requirement)
+    const outcome = await settlerOf(this.ports, way, { payment, requirement }).lookup(claim.id)
     if (outcome.state === 'pending' || (outcome.state === 'failed' && !outcome.final))
       return undefined
     const transaction = await this.#conclude(claim, outcome)
@@ -213,6 +265,7 @@ export class Payments {
     const { database } = this.ports
     if (outcome.state === 'failed') {
       await setFailed(database, id, { reason: outcome.reason, isFinal: outcome.final })
+      this.ports.onState?.('failed')
       return undefined
     }
     const { transaction, blockNumber } = outcome
@@ -221,13 +274,16 @@ export class Payments {
       return transaction
     const reason = `its transaction ${transaction} settled another payment`
     await setFailed(database, id, { reason, isFinal: true })
+    this.ports.onState?.('failed')
     return undefined
   }
 
   #claimOf(paid: Paid, purpose: Purpose, found: Claim | undefined): Claim {
+    const { payment } = paid
     const terms = {
       quote_id: paid.requirement.quoteId === '' ? null : paid.requirement.quoteId,
       rule_version: purpose.ruleVersion,
+      cap: paid.requirement.amount,
     }
     if (found !== undefined) return { ...found, ...terms, state: 'claimed' }
     return {
@@ -237,9 +293,12 @@ export class Payments {
       request_hash: paid.requestHash,
       app: purpose.app,
       operation: purpose.operation,
-      amount: paid.requirement.amount,
-      valid_before: paid.payment.payload.validBefore,
-      payment: paymentText(paid.payment),
+      amount: payment.payload.value,
+      transfer: isNative(payment)
+        ? transferName(payment.network, payment.payload.transaction, bondOf(payment))
+        : null,
+      valid_before: isNative(payment) ? payment.payload.blockTime : payment.payload.validBefore,
+      payment: paymentText(payment),
       state: 'claimed',
       reason: null,
       settled_by: null,
@@ -247,6 +306,11 @@ export class Payments {
       created_at_ms: BigInt(this.ports.world.now()),
     }
   }
+}
+
+/** Whether the payment is the claimed one, repeated exactly. */
+function isSame(claim: Claim, payment: Payment): boolean {
+  return proofOf(storedPayment(claim.payment)) === proofOf(payment)
 }
 
 /** What costs nothing is delivered without a payment. */
@@ -265,21 +329,6 @@ function pending(paymentId: string, internal: string): Fault {
     internal,
     details: { payment_id: paymentId, status: 'pending' },
   })
-}
-
-/** The payment that the request carries, if any; two headers of one kind are refused. */
-function paymentOf(facts: RequestFacts): Payment | undefined {
-  const xPayment = oneHeader(facts, 'x-payment')
-  const paymentSignature = oneHeader(facts, 'payment-signature')
-  return decodePayment({
-    ...(xPayment !== undefined && { xPayment }),
-    ...(paymentSignature !== undefined && { paymentSignature }),
-  })
-}
-
-/** Names a payment for ever: the token takes each nonce of a payer once. */
-function identityOf(network: PaymentNetwork, payment: Payment): string {
-  return `${network.id}/${network.asset.address}/${payment.payload.from}/${payment.payload.nonce}`
 }
 
 function refusalText(verdict: { reason: string; field?: string; detail?: string }): string {

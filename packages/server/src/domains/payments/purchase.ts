@@ -1,15 +1,22 @@
 import type { World } from '../../base/world.ts'
 import type { Database } from '../../database/database.ts'
-import type { Facilitator } from '../../x402/facilitator.ts'
+import type { Facilitator, Settlement, Verification } from '../../x402/facilitator.ts'
+import type { NativeTransfers } from '../../x402/native-transfer.ts'
 import type { PaymentNetwork } from '../../x402/networks.ts'
 import type { Payment, Requirement } from '../../x402/protocol.ts'
 import type { Catalog } from '../tenancy/catalog.ts'
 import type { Tenancy } from '../tenancy/tenancy.ts'
+import type { ClaimState } from './claim-store.ts'
 import type { Split } from './entries.ts'
 import type { Offer } from './offer.ts'
 
 /** One network that is accepted, and who settles on it. */
-export type Way = { readonly network: PaymentNetwork; readonly facilitator: Facilitator }
+export type Way = {
+  readonly network: PaymentNetwork
+  readonly facilitator: Facilitator
+  /** Where payers may also make the transfer themselves. */
+  readonly native?: NativeTransfers
+}
 
 export type PaymentPorts = {
   readonly database: Database
@@ -17,17 +24,33 @@ export type PaymentPorts = {
   readonly world: World
   /** 32 bytes that sign quotes. */
   readonly quoteSecret: Buffer
+  /** 32 bytes from which the keys of deposit addresses follow: without them what came in there is lost. */
+  readonly depositSecret: Buffer
   readonly ways: readonly Way[]
   /** Where buyers reach this service, without a trailing slash. */
   readonly publicUrl: () => string
   readonly split: Split
+  /** Throws where nothing new may be taken in (the disk is full); asked before a payment is taken. */
+  readonly admit?: (() => void) | undefined
+  /** Called when a payment has come into a state, for metrics. */
+  readonly onState?: (state: ClaimState) => void
 }
+
+/** Checks and settles one payment, whatever kind it is of; see Facilitator for what each answer means. */
+export type Settler = {
+  readonly verify: () => Promise<Verification>
+  readonly settle: (id: string) => Promise<Settlement>
+  readonly lookup: (id: string) => Promise<Settlement>
+}
+
+/** What a mere deposit is for, in place of a request's hash. */
+export const depositPurpose = 'deposit'
 
 /** A payment and what it is for. */
 export type Paid = {
   readonly payment: Payment
   readonly requirement: Requirement
-  readonly facilitator: Facilitator
+  readonly settler: Settler
   readonly identity: string
   readonly requestHash: string
 }

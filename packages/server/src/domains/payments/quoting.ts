@@ -2,8 +2,9 @@ import { limits } from '@tollbase/contract/limits'
 import { Fault, invalid } from '../../base/fault.ts'
 import type { HttpReply } from '../../http/reply.ts'
 import type { RequestFacts } from '../../http/request.ts'
+import { depositAddress } from '../../x402/deposit-address.ts'
 import type { PaymentNetwork } from '../../x402/networks.ts'
-import type { Payment, Requirement } from '../../x402/protocol.ts'
+import type { NativePayment, Requirement, SignedPayment } from '../../x402/protocol.ts'
 import { issueQuote, type Quote, type QuoteScope, readQuote } from '../../x402/quote.ts'
 import type { Catalog } from '../tenancy/catalog.ts'
 import type { Claim } from './claim-store.ts'
@@ -32,9 +33,12 @@ export function askForPayment(
 ): HttpReply {
   const { facts, offer, hash, error } = asked
   const { catalog } = offer.tenant.data
-  const requirements = ports.ways.map(({ network }) =>
-    requirementOf(network, newQuote(ports, offer, { catalog, network, hash }), offer.breakdown),
-  )
+  const requirements = ports.ways.map(({ network, native }): Requirement => {
+    const quote = newQuote(ports, offer, { catalog, network, hash })
+    const requirement = requirementOf(network, quote, offer.breakdown)
+    if (native === undefined) return requirement
+    return { ...requirement, depositAddress: depositAddress(ports.depositSecret, quote.quoteId) }
+  })
   if (requirements.length === 0) {
     throw new Fault('PAYMENT_NETWORK_UNREACHABLE', {
       message: 'This has a price, but no payment network is configured',
@@ -44,36 +48,90 @@ export function askForPayment(
   return paymentRequired({ url, description: offer.description, error, requirements })
 }
 
-/** The terms under which a payment was made, or why it has none. */
+/** The terms under which a payment was signed, or why it has none. */
 export function termsOfPayment(
   ports: PaymentPorts,
   offer: Offer,
-  paid: { payment: Payment; network: PaymentNetwork; hash: string },
+  paid: { payment: SignedPayment; network: PaymentNetwork; hash: string },
 ): Terms | string {
   const { payment, network, hash } = paid
-  const catalogs = honoured(ports, offer)
-  if (payment.quoteId !== undefined && payment.quoteId !== '') {
-    const quote = readSalted(ports.quoteSecret, payment.quoteId, scopeOf(network, hash))
-    if (quote === undefined) return 'The quote (quoteId) is not one for this request'
-    if (quote.expiresAt * 1000 < ports.world.now()) return 'The quote (quoteId) has expired'
-    // Prices that this process no longer knows: the charge is by today's, and never above the quote.
-    const catalog =
-      catalogs.find(({ version }) => version === quote.ruleVersion) ?? offer.tenant.data.catalog
-    return { amount: quote.amount, catalog, quoteId: payment.quoteId, expiresAt: quote.expiresAt }
+  const { quoteId } = payment
+  if (quoteId !== undefined && quoteId !== '') {
+    const terms = quotedTerms(ports, offer, { quoteId, network, hash })
+    if (terms === undefined) return 'The quote (quoteId) is not one for this request'
+    if (terms.expiresAt * 1000 < ports.world.now()) return 'The quote (quoteId) has expired'
+    return terms
   }
   // Clients of version 1 do not echo the quote: their amount must be one that was asked within a quote's life.
   const { value } = payment.payload
-  const catalog = value > 0n ? catalogs.find((one) => offer.capUnder(one) === value) : undefined
+  const catalog =
+    value > 0n ? honoured(ports, offer).find((one) => offer.capUnder(one) === value) : undefined
   if (catalog === undefined)
     return `The amount (payload.authorization.value) must be ${capNow(offer)}`
   return { amount: value, catalog, quoteId: '', expiresAt: newExpiry(ports) }
+}
+
+/** The terms under which a transfer was made, or why it has none: it came too late, or is too little. */
+export function termsOfTransfer(
+  ports: PaymentPorts,
+  offer: Offer,
+  paid: { payment: NativePayment; network: PaymentNetwork; hash: string },
+): Terms | string {
+  const { payment, network, hash } = paid
+  const { quoteId, payload } = payment
+  const { value, blockTime } = payload
+  const ageSeconds = Math.floor(ports.world.now() / 1000) - Number(blockTime)
+  if (ageSeconds > limits.nativeProofSeconds) {
+    return `its transfer is older than ${limits.nativeProofSeconds / 3600} hours (txHash)`
+  }
+  const terms =
+    quoteId === undefined
+      ? affordableTerms(ports, offer, value)
+      : quotedTerms(ports, offer, { quoteId, network, hash })
+  if (terms === undefined) return 'the quote (quoteId) is not one for this request'
+  if (blockTime > BigInt(terms.expiresAt)) {
+    return 'its transfer came after the quote (quoteId) had expired'
+  }
+  if (value < terms.amount) return `its value, ${value}, is less than the price, ${terms.amount}`
+  return terms
+}
+
+/** What the quote promises for this request on this network; undefined where it is not ours for it. */
+export function quotedTerms(
+  ports: PaymentPorts,
+  offer: Offer,
+  quoted: { quoteId: string; network: PaymentNetwork; hash: string },
+): Terms | undefined {
+  const { quoteId, network, hash } = quoted
+  const quote = readSalted(ports.quoteSecret, quoteId, scopeOf(network, hash))
+  if (quote === undefined) return undefined
+  // Prices that this process no longer knows: the charge is by today's, and never above the quote.
+  const catalog = honoured(ports, offer).find(({ version }) => version === quote.ruleVersion)
+  const { amount, expiresAt } = quote
+  return { amount, catalog: catalog ?? offer.tenant.data.catalog, quoteId, expiresAt }
+}
+
+/** By today's prices, or by others that are still honoured where only they are within the value. */
+function affordableTerms(ports: PaymentPorts, offer: Offer, value: bigint): Terms {
+  const today: Terms = {
+    amount: capNow(offer),
+    catalog: offer.tenant.data.catalog,
+    quoteId: '',
+    expiresAt: newExpiry(ports),
+  }
+  if (today.amount <= value) return today
+  for (const catalog of honoured(ports, offer)) {
+    const amount = offer.capUnder(catalog)
+    if (amount !== undefined && amount > 0n && amount <= value) return { ...today, amount, catalog }
+  }
+  return today
 }
 
 /** The terms that a claim was made under, whatever the prices are now. */
 export function termsOfClaim(ports: PaymentPorts, offer: Offer, claim: Claim): Terms {
   const catalog = honoured(ports, offer).find(({ version }) => version === claim.rule_version)
   return {
-    amount: claim.amount,
+    amount: claim.cap,
     catalog: catalog ?? offer.tenant.data.catalog,
     quoteId: claim.quote_id ?? '',
     expiresAt: Number(claim.valid_before),

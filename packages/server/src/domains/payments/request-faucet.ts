@@ -10,5 +10,7 @@ export const requestFaucet: Operation<'requestFaucet'> = async ({ service }, { b
     throw new Fault('ROUTE_NOT_FOUND', { message: 'The faucet is there only with --devnet' })
   const amount = body.amount === undefined ? amountDefault : BigInt(body.amount)
   if (amount <= 0n || amount > amountMax) throw invalid('/amount', `must be 1 to ${amountMax}`)
+  // The token refuses to mint to nobody.
+  if (/^0x0+$/.test(body.address)) throw invalid('/address', 'must not be the zero address')
   return faucet(body.address, amount)
 }

@@ -1,4 +1,10 @@
-import type { Payment } from '../../x402/protocol.ts'
+import type { PaymentNetwork } from '../../x402/networks.ts'
+import {
+  isNative,
+  type NativePayment,
+  type Payment,
+  type SignedPayment,
+} from '../../x402/protocol.ts'
 
 /** A payment as its claim keeps it. */
 export function paymentText(payment: Payment): string {
@@ -7,36 +13,78 @@ export function paymentText(payment: Payment): string {
   )
 }
 
-type Stored = Omit<Payment, 'payload' | 'accepted'> & {
-  readonly payload: Record<
-    'from' | 'to' | 'value' | 'validAfter' | 'validBefore' | 'nonce' | 'signature',
-    string
-  >
+type Texts<T> = { readonly [K in keyof T]: T[K] extends bigint ? string : T[K] }
+type Stored<P extends Payment> = Omit<P, 'payload' | 'accepted'> & {
+  readonly payload: Texts<P['payload']>
 }
 
 /** The payment that `paymentText` wrote. What it said it accepts was checked then and is not needed again. */
 export function storedPayment(text: string): Payment {
-  const { payload, version, network, scheme, receiptForm, quoteId }: Stored = JSON.parse(text)
-  return {
+  const stored: Stored<SignedPayment> | Stored<NativePayment> = JSON.parse(text)
+  const { version, network, scheme, receiptForm, quoteId } = stored
+  const envelope = {
     version,
     network,
     scheme,
     receiptForm,
     ...(quoteId !== undefined && { quoteId }),
-    payload: {
-      ...payload,
-      value: BigInt(payload.value),
-      validAfter: BigInt(payload.validAfter),
-      validBefore: BigInt(payload.validBefore),
-    },
+  }
+  if ('transaction' in stored.payload) return { ...envelope, payload: transferOf(stored.payload) }
+  const origin = 'origin' in stored ? stored.origin : undefined
+  return {
+    ...envelope,
+    payload: authorizationOf(stored.payload),
+    ...(origin !== undefined && { origin }),
+  }
+}
+
+function authorizationOf(payload: Texts<SignedPayment['payload']>): SignedPayment['payload'] {
+  return {
+    ...payload,
+    value: BigInt(payload.value),
+    validAfter: BigInt(payload.validAfter),
+    validBefore: BigInt(payload.validBefore),
+  }
+}
+
+function transferOf(payload: Texts<NativePayment['payload']>): NativePayment['payload'] {
+  return {
+    ...payload,
+    value: BigInt(payload.value),
+    blockNumber: BigInt(payload.blockNumber),
+    blockTime: BigInt(payload.blockTime),
   }
 }
 
 /**
- * What two payments must share to be one: every signed field, the signature, and the quote. All but the quote can be
- * read from the chain by anybody once it is settled, so the quote is what keeps others from asking for the answer.
+ * Names a payment for ever: the token takes each nonce of a payer once, and a chain has each log of a transaction
+ * once.
  */
-export function proofOf({ payload, quoteId }: Payment): string {
-  const { from, to, value, validAfter, validBefore, nonce, signature } = payload
-  return [from, to, value, validAfter, validBefore, nonce, signature, quoteId ?? ''].join(' ')
+export function identityOf(network: PaymentNetwork, payment: Payment): string {
+  const name = isNative(payment)
+    ? `${payment.payload.transaction}:${payment.payload.logIndex}`
+    : payment.payload.nonce
+  return `${network.id}/${network.asset.address}/${payment.payload.from}/${name}`
+}
+
+/** Names a transfer by what is known of it before the chain is asked; see `bondOf`. */
+export function transferName(network: string, transaction: string, bond: string): string {
+  return `${network}/${transaction}/${bond}`
+}
+
+/** The address that makes a transfer this payer's: that of his quote, or, where he has none, his own. */
+export function bondOf({ quoteId, payload }: NativePayment): string {
+  return quoteId === undefined ? payload.from : payload.to
+}
+
+/**
+ * What two payments must share to be one: every signed field, the signature, and the quote. All but the quote can be
+ * read from the chain by anybody once it is settled, so the quote is what keeps others from asking for the answer;
+ * where there is none, as in version 1, it is the place that the payment came from.
+ */
+export function proofOf(payment: Payment): string {
+  if (isNative(payment)) return [payment.payload.transaction, payment.quoteId ?? ''].join(' ')
+  const { from, to, value, validAfter, validBefore, nonce, signature } = payment.payload
+  const secret = payment.quoteId ?? payment.origin ?? ''
+  return [from, to, value, validAfter, validBefore, nonce, signature, secret].join(' ')
 }

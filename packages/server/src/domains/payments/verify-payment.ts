@@ -1,15 +1,17 @@
 import type { Operation } from '../operation.ts'
-import { facilitated } from './facilitate.ts'
+import { facilitated, presentedIn } from './facilitate.ts'
 import { requirementOf } from './quoting.ts'
+import { settlerOf } from './settler.ts'
 
 export const verifyPayment: Operation<'verifyPayment'> = async ({ service }, { body }) => {
-  const { payment, way } = facilitated(service, body)
+  const { payment, way } = facilitated(service, presentedIn(body))
   const requirement = requirementOf(way.network, {
     amount: payment.payload.value,
     quoteId: '',
     expiresAt: 0,
   })
-  const verdict = await way.facilitator.verify(payment, requirement)
+  const { ports } = service.payments
+  const verdict = await settlerOf(ports, way, { payment, requirement }).verify()
   const payer = payment.payload.from
   return verdict.ok
     ? { isValid: true, payer }

@@ -15,11 +15,12 @@ export const getPricing: Operation<'getPricing'> = async ({ service, caller }, {
 export function pricingView(service: Service, rules: readonly PriceRule[]) {
   const platform = Number(service.payments.ports.split.platformBasisPoints) / 100
   return {
-    rules: rules.map(({ target, operation, model, amount }) => ({
+    rules: rules.map(({ target, operation, model, amount, field }) => ({
       target: { collection: target.collection ?? '' },
       operation,
       model,
-      amount,
+      ...(amount !== undefined && { amount }),
+      ...(field !== undefined && { field }),
     })),
     split: { app_owner_percentage: 100 - platform, platform_percentage: platform },
   }

@@ -1,6 +1,6 @@
 import { limits } from '@tollbase/contract/limits'
 import { Fault, invalid } from '../../base/fault.ts'
-import { isRecord } from '../../base/is-record.ts'
+import { isRecord, ownValue } from '../../base/is-record.ts'
 import { itemTexts } from '../../base/json-text.ts'
 import type { World } from '../../base/world.ts'
 import { readSchema } from '../collections/record-schema.ts'
@@ -12,6 +12,16 @@ export type Prepared = { readonly key: string; readonly deleted: boolean; readon
 /** What of a collection decides how records are stored; a collection that is not there yet has the defaults. */
 export type Shape = Pick<CollectionState, 'primary_column' | 'schema_definition'>
 
+/** A record as it was sent, and how refusals name it. */
+export type Sent = {
+  readonly value: unknown
+  readonly text: string
+  readonly pointer: string
+  /** Such as `Record 3`. */
+  readonly title: string
+  readonly details: Readonly<Record<string, unknown>>
+}
+
 /** Checks the records of a store and gives each its key and its final text, or refuses all, naming the first at fault. */
 export function prepareRecords(
   request: { text: string; data: readonly unknown[] },
@@ -19,42 +29,51 @@ export function prepareRecords(
   world: World,
 ): Prepared[] {
   const texts = itemTexts(request.text, 'data')
+  const prepare = preparer(shape, world)
+  return request.data.map((value, at) => {
+    const [text = '', pointer, title] = [texts[at], `/data/${at}`, `Record ${at}`]
+    return prepare({ value, text, pointer, title, details: { record: at } })
+  })
+}
+
+/** What checks records of one collection and gives them their keys and final texts. */
+export function preparer(shape: Shape, world: World): (sent: Sent) => Prepared {
   const schema = readSchema(shape.schema_definition)
-  return request.data.map((record, at) => {
-    const text = texts[at] ?? ''
-    if (!isRecord(record)) throw invalid(`/data/${at}`, 'must be an object')
+  const primary = shape.primary_column
+  return ({ value: record, text, pointer, title, details }) => {
+    if (!isRecord(record)) throw invalid(pointer, 'must be an object')
     const [problem] = schema.problems(record)
     if (problem !== undefined) {
       throw new Fault('SCHEMA_VIOLATION', {
-        message: `Record ${at}: ${problem.pointer} ${problem.problem}`,
-        details: { field: `/data/${at}${problem.pointer}`, record: at },
+        message: `${title}: ${problem.pointer} ${problem.problem}`,
+        details: { field: `${pointer}${problem.pointer}`, ...details },
       })
     }
-    const given = record[shape.primary_column]
-    const key =
-      given === undefined || given === null
-        ? newUlid(world)
-        : keyOf(given, `/data/${at}/${shape.primary_column}`)
-    const missing = Object.entries(schema.defaults).filter(([name]) => record[name] === undefined)
-    if (given === undefined || given === null) missing.unshift([shape.primary_column, key])
+    const given = ownValue(record, primary)
     if (given === null)
-      throw invalid(
-        `/data/${at}/${shape.primary_column}`,
-        'must not be null; leave it out to have it made',
-      )
+      throw invalid(`${pointer}/${primary}`, 'must not be null; leave it out to have it made')
+    const key = given === undefined ? newUlid(world) : recordKey(given, `${pointer}/${primary}`)
+    const missing = Object.entries(schema.defaults).filter(
+      ([name]) => name !== primary && !Object.hasOwn(record, name),
+    )
+    if (given === undefined) missing.unshift([primary, key])
     const body = appended(text, missing)
-    if (Buffer.byteLength(body) > limits.recordBytesMax) {
-      throw new Fault('PAYLOAD_TOO_LARGE', {
-        message: `Record ${at} is larger than ${limits.recordBytesMax} bytes`,
-        details: { record: at },
-      })
-    }
+    refuseLarge(body, { title, details })
     return { key, deleted: record.deleted === true, body }
+  }
+}
+
+/** 413 for the text of a record that is larger than a record may be. */
+export function refuseLarge(body: string, { title, details }: Pick<Sent, 'title' | 'details'>) {
+  if (Buffer.byteLength(body) <= limits.recordBytesMax) return
+  throw new Fault('PAYLOAD_TOO_LARGE', {
+    message: `${title} is larger than ${limits.recordBytesMax} bytes`,
+    details,
   })
 }
 
 /** A record's identity as text: a string is itself, a number its shortest form. */
-function keyOf(value: unknown, pointer: string): string {
+export function recordKey(value: unknown, pointer: string): string {
   if (typeof value === 'number' && !Number.isSafeInteger(value)) {
     throw invalid(pointer, 'must be a whole number that a double holds exactly, or a string')
   }

@@ -52,3 +52,13 @@ export async function existingKeys(
     WHERE key = ANY(${place.keys}::text[]) AND superseded_by IS NULL`)
   return rows.map((row) => row.key)
 }
+
+/** The newest versions of those of the records that are there, deleted ones too. */
+export async function latestOf(
+  database: Queryable,
+  place: { schema: string; table: string; keys: readonly string[] },
+): Promise<{ key: string; deleted: boolean; body: string }[]> {
+  return database.query(sql`
+    SELECT key, deleted, body FROM ${sql.id(place.schema, place.table)}
+    WHERE key = ANY(${place.keys}::text[]) AND superseded_by IS NULL`)
+}

@@ -1,6 +1,5 @@
 import type { Entry } from '@tollbase/verify/entry'
 import { Fault } from '../../base/fault.ts'
-import { isRecord } from '../../base/is-record.ts'
 import type { Appended } from '../../chain/committer.ts'
 import { hashBytes } from '../../chain/merkle.ts'
 import { type HttpReply, jsonReply } from '../../http/reply.ts'
@@ -8,13 +7,15 @@ import { requirePermission } from '../access/access.ts'
 import type { Call, Service } from '../call.ts'
 import { collectionForWriting } from '../collections/new-collection.ts'
 import type { Operation } from '../operation.ts'
+import { bodyWithoutProof, carriesPayment } from '../payments/presented.ts'
 import { sellWrite } from '../payments/sell-write.ts'
 import type { CollectionState } from '../tenancy/definitions.ts'
 import { isFree, writePriceOf } from '../tenancy/price.ts'
 import { parseRoot } from '../tenancy/root.ts'
 import type { Tenant } from '../tenancy/tenancy.ts'
 import { admitNew } from './admit-new.ts'
-import { type Prepared, prepareRecords } from './prepare-records.ts'
+import { type Prepared, prepareRecords, type Shape } from './prepare-records.ts'
+import { namesOf } from './record-names.ts'
 import { groupOf, type StoredGroup, storedRecords } from './stored-records.ts'
 import { sealTicket } from './tickets.ts'
 
@@ -22,9 +23,15 @@ type Store = {
   tenant: Tenant
   collection: string
   records: readonly Prepared[]
+  /** What the records were checked against. */
+  shape: Shape
+  prepare: (shape: Shape) => readonly Prepared[]
   strict: boolean
   wait: boolean
 }
+
+/** How often records are checked anew because the collection's schema has changed meanwhile. */
+const checksMax = 5
 
 export const storeRecords: Operation<'storeRecords'> = async (call, { body, query }) => {
   const { app, name } = parseRoot(body.root)
@@ -38,32 +45,80 @@ export const storeRecords: Operation<'storeRecords'> = async (call, { body, quer
     })
   }
   const shape = known ?? { primary_column: 'id', schema_definition: null }
-  const records = prepareRecords(
-    { text: call.facts.json().text, data: body.data },
-    shape,
-    call.service.world,
-  )
+  const request = { text: call.facts.json().text, data: body.data }
+  const prepare = (by: Shape) => prepareRecords(request, by, call.service.world)
+  const records = prepare(shape)
+  call.service.world.reach?.('store.validated')
   const store = {
     tenant,
     collection: name,
     records,
+    shape,
+    prepare,
     strict: body.strict === true,
     wait: query.wait === true,
   }
-  if (isFree(writePriceOf(catalog, known))) return append(call, store)
+  // A payment that is under way may have written already, whatever the price is by now.
+  if (isFree(writePriceOf(catalog, known)) && !carriesPayment(call.facts))
+    return append(call, store)
   return sellWrite(call, {
     tenant,
-    collection: name,
-    size: { rows: records.length, bytes: call.facts.bodyBytes.length },
+    operation: 'store',
+    description: `Store ${records.length} ${records.length === 1 ? 'record' : 'records'} in ${app}::${name}`,
+    parts: [
+      {
+        collection: name,
+        rows: records.length,
+        bytes: bodyWithoutProof(call.facts).length,
+        records: records.map((record, at) => ({
+          text: record.body,
+          deleted: record.deleted,
+          pointer: `/data/${at}`,
+        })),
+      },
+    ],
     run: (paymentId) => append(call, store, paymentId),
     recover: (paymentId, afterHeight) => findPaid(call, store, { paymentId, afterHeight }),
   })
 }
 
-/** Appends the records as one group: a block holds all of them or none. A paid group carries its payment's id. */
+/** Appends the records by the collection's schema of that moment. A paid group carries its payment's id. */
 async function append(call: Call, store: Store, paymentId?: string): Promise<HttpReply> {
+  for (let attempt = 1; attempt <= checksMax; attempt++) {
+    const collection = await collectionForWriting(call.service, store.tenant, store.collection)
+    const isChecked = hasShape(collection, store.shape)
+    const checked = isChecked
+      ? store
+      : { ...store, shape: collection, records: store.prepare(collection) }
+    try {
+      return await appendChecked(call, checked, { collection, paymentId })
+    } catch (error) {
+      if (!(error instanceof ShapeChanged)) throw error
+    }
+  }
+  throw new Fault('UNAVAILABLE', {
+    message: 'The schema of this collection keeps changing; try again shortly.',
+    retryAfterSeconds: 1,
+  })
+}
+
+/** Refuses the place in the log to records that were checked against another schema than is in force by then. */
+class ShapeChanged extends Error {}
+
+function hasShape(collection: Shape, shape: Shape): boolean {
+  return (
+    collection.schema_definition === shape.schema_definition &&
+    collection.primary_column === shape.primary_column
+  )
+}
+
+/** Appends the records as one group: a block holds all of them or none. */
+async function appendChecked(
+  call: Call,
+  store: Store,
+  { collection, paymentId }: { collection: CollectionState; paymentId: string | undefined },
+): Promise<HttpReply> {
   const { tenant, records } = store
-  const collection = await collectionForWriting(call.service, tenant, store.collection)
   const entries = records.map(({ key, deleted, body }, at) => ({
     header: {
       type: 'record',
@@ -97,40 +152,27 @@ type Write = {
   names: () => readonly string[]
 }
 
-/** A record's key, and its values of unique fields, as names that only one record can have. */
-function namesOf(record: Prepared, collection: CollectionState): string[] {
-  const unique = collection.indexes.filter((index) => index.unique)
-  if (unique.length === 0) return [record.key]
-  const data: unknown = JSON.parse(record.body)
-  const values = unique.flatMap(({ fields }) => {
-    const found = fields.map((field) => field.split('.').reduce(member, data))
-    const missing = found.some((value) => value === undefined || value === null)
-    return missing ? [] : [`\u0001${JSON.stringify([fields, found])}`]
-  })
-  return [record.key, ...values]
-}
-
-function member(value: unknown, name: string): unknown {
-  return isRecord(value) && Object.hasOwn(value, name) ? value[name] : undefined
-}
-
 function appendAny(tenant: Tenant, { collection, names, entries }: Write): Promise<Appended> {
   const check = () => {
-    refuseDeleted(tenant, collection)
+    refuseChanged(tenant, collection)
     tenant.arrivals.pass(collection.id, names)
   }
-  return tenant.arrivals.follow(collection.id, tenant.chain.append(entries, { check }))
+  return tenant.exclusion.enter(collection.id, () =>
+    tenant.arrivals.follow(collection.id, tenant.chain.append(entries, { check })),
+  )
 }
 
 async function appendNew(service: Service, tenant: Tenant, write: Write): Promise<Appended> {
   const { collection, entries } = write
   const admitted = await admitNew(service, tenant, { ...write, names: write.names() })
   const check = () => {
-    refuseDeleted(tenant, collection)
+    refuseChanged(tenant, collection)
     admitted.check()
   }
   try {
-    const at = await tenant.chain.append(entries, { check })
+    const at = await tenant.exclusion.enter(collection.id, () =>
+      tenant.chain.append(entries, { check }),
+    )
     tenant.chain.whenApplied(at.height).then(admitted.release, admitted.release)
     return at
   } catch (error) {
@@ -149,13 +191,14 @@ async function answer(call: Call, store: Store, group: StoredGroup): Promise<Htt
     count: records.length,
   })
   const count = `${records.length} ${records.length === 1 ? 'record' : 'records'}`
+  if (store.wait) await tenant.chain.whenApplied(height)
+  call.service.world.reach?.('store.beforeReply')
   if (!store.wait)
     return jsonReply({
       ticket_id,
       status: 'queued',
       message: `${count} committed in block ${height}`,
     })
-  await tenant.chain.whenApplied(height)
   const results = storedRecords(tenant, group)
   return jsonReply(
     { ticket_id, status: 'Completed', message: `${count} stored`, results },
@@ -177,11 +220,13 @@ async function findPaid(
   return undefined
 }
 
-/** Between the lookup and the place in the log the collection may have been deleted. */
-function refuseDeleted(tenant: Tenant, { id, name }: CollectionState): void {
-  if (!tenant.data.catalog.byId.has(id)) {
+/** Between the lookup and the place in the log the collection may have been deleted, or got another schema. */
+function refuseChanged(tenant: Tenant, collection: CollectionState): void {
+  const now = tenant.data.catalog.byId.get(collection.id)
+  if (now === undefined) {
     throw new Fault('COLLECTION_NOT_FOUND', {
-      message: `The collection ${name} was deleted meanwhile`,
+      message: `The collection ${collection.name} was deleted meanwhile`,
     })
   }
+  if (!hasShape(now, collection)) throw new ShapeChanged('the schema has changed')
 }

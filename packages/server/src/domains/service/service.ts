@@ -2,7 +2,7 @@
 export type ServiceInfo = {
   readonly version: string
   readonly startedAtMs: number
-  /** Ready until an applier falls behind, a payment network is irrelevant to it, or the service drains. */
+  /** Whether it was told to end. */
   readonly draining: () => boolean
   /** ISO time of a key's last use in this process, or null. */
   readonly keyLastUsed: (keyHash: string) => string | null

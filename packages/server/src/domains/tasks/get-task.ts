@@ -1,5 +1,6 @@
 import { Fault } from '../../base/fault.ts'
 import type { Service } from '../call.ts'
+import { migrationTask } from '../migrations/migration-task.ts'
 import type { Operation } from '../operation.ts'
 import { openTicket } from '../records/tickets.ts'
 import type { Tenant } from '../tenancy/tenancy.ts'
@@ -16,6 +17,8 @@ export const getTask: Operation<'getTask'> = async ({ service }, { params }) => 
   const block = await tenant.chain.readBlock(ticket.height)
   if (block === undefined || !isGroup(block.groupStarts, block.entries.length, ticket))
     throw unknown
+  const migration = migrationTask(tenant, { id: params.id, block, sequence: ticket.sequence })
+  if (migration !== undefined) return migration
   await shortly(service, tenant, ticket.height)
   return storeTask(tenant, { id: params.id, block, sequence: ticket.sequence, count: ticket.count })
 }

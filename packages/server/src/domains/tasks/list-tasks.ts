@@ -1,3 +1,6 @@
+import type { Task } from '@tollbase/contract/storage'
+import type { Static } from 'typebox'
+import { migrationTask } from '../migrations/migration-task.ts'
 import type { Operation } from '../operation.ts'
 import { sealTicket } from '../records/tickets.ts'
 import { storeTask } from './store-task.ts'
@@ -7,17 +10,18 @@ const limitDefault = 50
 export const listTasks: Operation<'listTasks'> = async ({ service }, { params, query }) => {
   const tenant = await service.tenancy.tenant(params.app)
   const limit = query.limit ?? limitDefault
-  const tasks: ReturnType<typeof storeTask>[] = []
+  const tasks: Static<typeof Task>[] = []
   for (let height = tenant.chain.head().height; height > 0 && tasks.length < limit; height--) {
     const block = await tenant.chain.readBlock(height)
     if (block === undefined) break
     for (const [at, sequence] of [...block.groupStarts.entries()].reverse()) {
-      if (block.entries[sequence]?.header.type !== 'record' || tasks.length >= limit) continue
+      if (tasks.length >= limit) continue
       const count = (block.groupStarts[at + 1] ?? block.entries.length) - sequence
       const ticket = { application: tenant.application.number, height, sequence, count }
-      tasks.push(
-        storeTask(tenant, { id: sealTicket(service.ticketKey, ticket), block, sequence, count }),
-      )
+      const group = { id: sealTicket(service.ticketKey, ticket), block, sequence, count }
+      const isStore = block.entries[sequence]?.header.type === 'record'
+      const task = isStore ? storeTask(tenant, group) : migrationTask(tenant, group)
+      if (task !== undefined) tasks.push(task)
     }
   }
   return { tasks, total_tasks: tasks.length }

@@ -1,17 +1,30 @@
 import type { AppliedEntry } from '../../chain/applier.ts'
 import type { Queryable } from '../../database/database.ts'
 import { type SqlStatement, sql } from '../../database/sql.ts'
-import { parseFieldPath } from '../../query/field-path.ts'
-import { createIndexStatement } from '../../query/index-key.ts'
 import type { Projection } from '../projection.ts'
-import { type Catalog, emptyCatalog, withLookups } from './catalog.ts'
-import type { CollectionDefinition, IndexDefinition, PricingDefinition } from './definitions.ts'
+import {
+  type Catalog,
+  type Definitions,
+  emptyCatalog,
+  withLookups,
+  withLookupsOf,
+} from './catalog.ts'
+import type {
+  CollectionDefinition,
+  IndexDefinition,
+  MigrationDefinition,
+  PricingDefinition,
+  RelationDefinition,
+} from './definitions.ts'
+import { createIndex, indexNameOf } from './index-ddl.ts'
 import { collectionTables, projectRecords, supersedeAll } from './record-projection.ts'
 
 /** The tables of one application's data: its definitions, and a table per collection. */
 export class DataProjection implements Projection {
   readonly types = ['definition', 'record'] as const
   #catalog: Catalog = emptyCatalog
+  /** Numbers of the indexes that are whole. */
+  #built: ReadonlySet<number> = new Set()
   readonly #onChange: ((before: Catalog, after: Catalog) => void) | undefined
 
   /** `onChange` hears of every change of definitions once it is in force. */
@@ -21,6 +34,24 @@ export class DataProjection implements Projection {
 
   get catalog(): Catalog {
     return this.#catalog
+  }
+
+  /** Whether the index serves reads; otherwise it is being built beside the writes, or waits for that. */
+  isBuilt(index: { readonly number: number }): boolean {
+    return this.#built.has(index.number)
+  }
+
+  /** An index was built beside the lane, or found broken. */
+  setBuilt(index: { readonly number: number }, isBuilt: boolean): void {
+    const built = new Set(this.#built)
+    if (isBuilt) built.add(index.number)
+    else built.delete(index.number)
+    this.#built = built
+  }
+
+  /** The indexes that are not built. */
+  unbuilt(): IndexDefinition[] {
+    return [...this.#catalog.indexes.values()].filter((index) => !this.isBuilt(index))
   }
 
   tables(schema: string): SqlStatement[] {
@@ -43,14 +74,20 @@ export class DataProjection implements Projection {
     const rows = await database.query<{ kind: string; id: string; body: string; leaf: bigint }>(
       sql`SELECT kind, id, body, leaf FROM ${sql.id(schema, 'definition')} ORDER BY kind, id`,
     )
-    let catalog = emptyCatalog
+    const draft = draftOf(emptyCatalog)
     for (const row of rows)
-      catalog = withDefinition(catalog, row.kind, {
-        id: row.id,
-        body: row.body,
-        leaf: Number(row.leaf),
-      })
-    this.#catalog = withLookups(catalog)
+      setDefinition(draft, row.kind, { id: row.id, body: row.body, leaf: Number(row.leaf) })
+    // The rows of a deleted collection's indexes stay.
+    for (const [id, index] of draft.indexes)
+      if (!draft.collections.has(index.collection)) draft.indexes.delete(id)
+    this.#catalog = withLookups(draft)
+    const whole = await database.query<{ name: string }>(sql`
+      SELECT class.relname::text AS name FROM pg_catalog.pg_index AS index
+      JOIN pg_catalog.pg_class AS class ON class.oid = index.indexrelid
+      JOIN pg_catalog.pg_namespace AS namespace ON namespace.oid = class.relnamespace
+      WHERE namespace.nspname = ${schema} AND index.indisvalid`)
+    const names = new Set(whole.map(({ name }) => name))
+    this.#built = builtIn(this.#catalog, (index) => names.has(indexNameOf(index)))
   }
 
   async apply(
@@ -59,6 +96,7 @@ export class DataProjection implements Projection {
     entries: readonly AppliedEntry[],
   ): Promise<() => void> {
     let catalog = this.#catalog
+    const built = new Set<number>()
     let records: AppliedEntry[] = []
     const flush = async () => {
       if (records.length > 0) await projectRecords(tx, { schema, catalog, entries: records })
@@ -70,26 +108,35 @@ export class DataProjection implements Projection {
         continue
       }
       await flush()
-      catalog = await applyDefinition(tx, { schema, catalog, entry })
+      catalog = await applyDefinition(tx, { schema, catalog, entry, built })
     }
     await flush()
     return () => {
       if (catalog === this.#catalog) return
       const before = this.#catalog
       this.#catalog = catalog
+      this.#built = builtIn(catalog, (index) => built.has(index.number) || this.isBuilt(index))
       this.#onChange?.(before, catalog)
     }
   }
 }
 
+function builtIn(
+  catalog: Catalog,
+  isBuilt: (index: IndexDefinition) => boolean,
+): ReadonlySet<number> {
+  return new Set([...catalog.indexes.values()].filter(isBuilt).map(({ number }) => number))
+}
+
 /** A row that keeps the catalog's version from falling when the newest definition is gone. */
 const lastDeletion = 'last deletion'
 
+/** `built` takes the numbers of the indexes that are made here. */
 async function applyDefinition(
   tx: Queryable,
-  change: { schema: string; catalog: Catalog; entry: AppliedEntry },
+  change: { schema: string; catalog: Catalog; entry: AppliedEntry; built: Set<number> },
 ): Promise<Catalog> {
-  const { schema, catalog, entry } = change
+  const { schema, catalog, entry, built } = change
   const kind = String(entry.header.kind)
   const id = String(entry.header.id)
   const table = sql.id(schema, 'definition')
@@ -99,18 +146,14 @@ async function applyDefinition(
     await tx.execute(sql`
       INSERT INTO ${table} (kind, id, body, leaf) VALUES (${lastDeletion}, '', 'null', ${entry.leafIndex})
       ON CONFLICT (kind, id) DO UPDATE SET leaf = excluded.leaf`)
-    return withLookups(
-      withDefinition(catalog, kind, { id, body: undefined, leaf: entry.leafIndex }),
-    )
+    return catalogWith(catalog, kind, { id, body: undefined, leaf: entry.leafIndex })
   }
   await tx.execute(
     sql`INSERT INTO ${table} (kind, id, body, leaf) VALUES (${kind}, ${id}, ${entry.body}, ${entry.leafIndex})
         ON CONFLICT (kind, id) DO UPDATE SET body = excluded.body, leaf = excluded.leaf`,
   )
-  const next = withLookups(
-    withDefinition(catalog, kind, { id, body: entry.body, leaf: entry.leafIndex }),
-  )
-  await makeWhatIsNew(tx, { schema, before: catalog, after: next, kind, id })
+  const next = catalogWith(catalog, kind, { id, body: entry.body, leaf: entry.leafIndex })
+  await makeWhatIsNew(tx, { schema, before: catalog, after: next, kind, id, built })
   return next
 }
 
@@ -120,22 +163,57 @@ async function dropWhatIsReplaced(
 ): Promise<void> {
   const { schema, catalog, kind, id } = change
   const index = kind === 'index' ? catalog.indexes.get(id) : undefined
-  if (index !== undefined) await tx.execute(sql`DROP INDEX ${sql.id(schema, `i_${index.number}`)}`)
+  const indexed = index && catalog.byId.get(index.collection)
+  if (index !== undefined && indexed !== undefined) {
+    await dropping(tx, { schema, table: indexed.table }, dropIndex(schema, index))
+  }
   const collection =
     kind === 'collection' && change.deleted ? catalog.collections.get(id) : undefined
   if (collection !== undefined) {
-    await tx.execute(sql`DROP TABLE ${sql.id(schema, `c_${collection.number}`)}`)
+    const table = `c_${collection.number}`
+    await dropping(tx, { schema, table }, sql`DROP TABLE ${sql.id(schema, table)}`)
     await tx.execute(
       sql`DELETE FROM ${sql.id(schema, 'collection_stats')} WHERE collection = ${id}`,
     )
   }
 }
 
-async function makeWhatIsNew(
+function dropIndex(schema: string, index: { readonly number: number }): SqlStatement {
+  return sql`DROP INDEX IF EXISTS ${sql.id(schema, indexNameOf(index))}`
+}
+
+/** Longer than this the lane does not wait for readers to leave a table: others would wait behind it. It tries again. */
+const dropWaitMs = 3_000
+
+/** Drops something of a table, ending first what builds an index on it, which may take long. */
+async function dropping(
   tx: Queryable,
-  change: { schema: string; before: Catalog; after: Catalog; kind: string; id: string },
+  from: { schema: string; table: string },
+  drop: SqlStatement,
 ): Promise<void> {
-  const { schema, before, after, kind, id } = change
+  await tx.query(sql`
+    SELECT pg_catalog.pg_cancel_backend(building.pid) AS ended
+    FROM pg_catalog.pg_stat_progress_create_index AS building
+    JOIN pg_catalog.pg_class AS class ON class.oid = building.relid
+    JOIN pg_catalog.pg_namespace AS namespace ON namespace.oid = class.relnamespace
+    WHERE building.datname = current_database()
+      AND namespace.nspname = ${from.schema} AND class.relname = ${from.table}`)
+  await tx.query(sql`SELECT set_config('lock_timeout', ${String(dropWaitMs)}, true)`)
+  await tx.execute(drop)
+  await tx.query(sql`SELECT set_config('lock_timeout', '0', true)`)
+}
+
+type Making = {
+  readonly schema: string
+  readonly before: Catalog
+  readonly after: Catalog
+  readonly kind: string
+  readonly id: string
+  readonly built: Set<number>
+}
+
+async function makeWhatIsNew(tx: Queryable, change: Making): Promise<void> {
+  const { schema, before, after, kind, id, built } = change
   const collection = kind === 'collection' ? after.collections.get(id) : undefined
   if (collection !== undefined && !before.collections.has(id)) {
     for (const statement of collectionTables(schema, collection)) await tx.execute(statement)
@@ -143,68 +221,85 @@ async function makeWhatIsNew(
   const index = kind === 'index' ? after.indexes.get(id) : undefined
   const indexed = index && after.byId.get(index.collection)
   if (index === undefined || indexed === undefined) return
-  const paths = index.fields.map((field) => parseFieldPath(field, ''))
-  const isHash = index.index_type.toLowerCase() === 'hash' && paths.length === 1
-  const { text, values } = createIndexStatement({
-    schema,
-    table: indexed.table,
-    name: `i_${index.number}`,
-    paths,
-    kind: isHash ? 'hash' : 'btree',
-  })
-  await tx.execute(sql.compiled(text, values))
+  // A number can come again after the last index was deleted; what a build that was broken off left is not this one.
+  await tx.execute(dropIndex(schema, index))
+  if (!index.unique && !(await isSmall(tx, schema, indexed.id))) return
+  await tx.execute(createIndex({ schema, collection: indexed }, index))
+  built.add(index.number)
   if (index.unique) await supersedeAll(tx, { schema, collection: indexed, fields: index.fields })
 }
 
-/** The catalog with one definition set, or removed where there is no body. Lookups are made by the caller. */
-function withDefinition(
-  before: Catalog,
-  kind: string,
-  definition: { id: string; body: string | undefined; leaf: number },
-): Catalog {
-  const { id, body, leaf } = definition
-  const catalog = { ...before, version: Math.max(before.version, leaf + 1) }
-  if (kind === lastDeletion) return catalog
+/** Of what is smaller an index is built at once; of all else beside the writes, which must not wait for it. */
+const atOnce = { versions: 2_000, bytes: 4 * 1024 * 1024 }
+
+async function isSmall(tx: Queryable, schema: string, collection: string): Promise<boolean> {
+  const large = await tx.query(sql`
+    SELECT collection FROM ${sql.id(schema, 'collection_stats')} WHERE collection = ${collection}
+      AND (versions > ${atOnce.versions}::int8 OR bytes > ${atOnce.bytes}::int8)`)
+  return large.length === 0
+}
+
+type OneDefinition = { id: string; body: string | undefined; leaf: number }
+
+/** The catalog with one definition set, or removed where there is no body. */
+function catalogWith(before: Catalog, kind: string, definition: OneDefinition): Catalog {
+  const { id } = definition
+  const draft = draftOf(before)
+  setDefinition(draft, kind, definition)
+  const index = kind === 'index' ? (draft.indexes.get(id) ?? before.indexes.get(id)) : undefined
+  return withLookupsOf(draft, before, kind === 'collection' ? id : index?.collection)
+}
+
+/** Definitions while they are being changed. */
+type Draft = {
+  -readonly [K in keyof Definitions]: Definitions[K] extends ReadonlyMap<infer I, infer T>
+    ? Map<I, T>
+    : Definitions[K]
+}
+
+function draftOf(definitions: Definitions): Draft {
+  return {
+    collections: new Map(definitions.collections),
+    indexes: new Map(definitions.indexes),
+    relations: new Map(definitions.relations),
+    migrations: new Map(definitions.migrations),
+    pricing: definitions.pricing,
+    nextNumber: definitions.nextNumber,
+    version: definitions.version,
+  }
+}
+
+function setDefinition(draft: Draft, kind: string, { id, body, leaf }: OneDefinition): void {
+  draft.version = Math.max(draft.version, leaf + 1)
   const parsed: unknown = body === undefined ? undefined : JSON.parse(body)
   if (kind === 'collection') {
-    const next = parsed as CollectionDefinition | undefined
-    const indexes = next ? catalog.indexes : withoutIndexesOf(catalog, id)
-    return {
-      ...catalog,
-      collections: replaced(catalog.collections, id, next),
-      indexes,
-      nextNumber: numberAfter(catalog, next),
-    }
+    setNumbered(draft, draft.collections, { id, value: parsed as CollectionDefinition | undefined })
+    if (parsed === undefined) forgetIndexesOf(draft, id)
+  } else if (kind === 'index') {
+    setNumbered(draft, draft.indexes, { id, value: parsed as IndexDefinition | undefined })
+  } else if (kind === 'relation') {
+    set(draft.relations, id, parsed as RelationDefinition | undefined)
+  } else if (kind === 'migration') {
+    set(draft.migrations, id, parsed as MigrationDefinition | undefined)
+  } else if (kind === 'pricing') {
+    draft.pricing = (parsed as PricingDefinition | undefined) ?? { rules: [] }
   }
-  if (kind === 'index') {
-    const next = parsed as IndexDefinition | undefined
-    return {
-      ...catalog,
-      indexes: replaced(catalog.indexes, id, next),
-      nextNumber: numberAfter(catalog, next),
-    }
-  }
-  return { ...catalog, pricing: (parsed as PricingDefinition | undefined) ?? { rules: [] } }
 }
 
-function replaced<T>(
-  map: ReadonlyMap<string, T>,
-  id: string,
-  value: T | undefined,
-): ReadonlyMap<string, T> {
-  const next = new Map(map)
-  if (value === undefined) next.delete(id)
-  else next.set(id, value)
-  return next
+function set<T>(map: Map<string, T>, id: string, value: T | undefined): void {
+  if (value === undefined) map.delete(id)
+  else map.set(id, value)
 }
 
-function withoutIndexesOf(
-  catalog: Catalog,
-  collection: string,
-): ReadonlyMap<string, IndexDefinition> {
-  return new Map([...catalog.indexes].filter(([, index]) => index.collection !== collection))
+function setNumbered<T extends { readonly number: number }>(
+  draft: Draft,
+  map: Map<string, T>,
+  { id, value }: { id: string; value: T | undefined },
+): void {
+  set(map, id, value)
+  draft.nextNumber = Math.max(draft.nextNumber, (value?.number ?? 0) + 1)
 }
 
-function numberAfter(catalog: Catalog, numbered: { number: number } | undefined): number {
-  return Math.max(catalog.nextNumber, (numbered?.number ?? 0) + 1)
+function forgetIndexesOf({ indexes }: Draft, collection: string): void {
+  for (const [id, index] of indexes) if (index.collection === collection) indexes.delete(id)
 }

@@ -1,3 +1,4 @@
+import type { Entry } from '@tollbase/verify/entry'
 import type { DefinitionKind } from './definitions.ts'
 import type { Tenant } from './tenancy.ts'
 
@@ -7,13 +8,22 @@ export type Definition = {
   readonly body: object | undefined
 }
 
-/** Writes definitions (or their removal, without a body) as one group of entries and waits until they are in force. */
-export async function define(tenant: Tenant, definitions: readonly Definition[]): Promise<void> {
-  const { height } = await tenant.chain.append(
-    definitions.map(({ kind, id, body }) => ({
-      header: { type: 'definition', kind, id, ...(body === undefined && { deleted: true }) },
-      body: body === undefined ? '' : JSON.stringify(body),
-    })),
-  )
+/**
+ * Writes definitions (or their removal, without a body) as one group of entries, waits until they are in force, and
+ * says where the group stands.
+ */
+export async function define(
+  tenant: Tenant,
+  definitions: readonly Definition[],
+): Promise<{ readonly height: number; readonly sequence: number }> {
+  const { height, sequence } = await tenant.chain.append(definitions.map(definitionEntry))
   await tenant.chain.whenApplied(height)
+  return { height, sequence }
+}
+
+export function definitionEntry({ kind, id, body }: Definition): Entry {
+  return {
+    header: { type: 'definition', kind, id, ...(body === undefined && { deleted: true }) },
+    body: body === undefined ? '' : JSON.stringify(body),
+  }
 }

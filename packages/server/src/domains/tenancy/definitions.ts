@@ -13,8 +13,51 @@ export type CollectionDefinition = {
   /** As sent. */
   readonly access_policy: unknown
   readonly schema_definition: unknown
+  /** Absent where the collection is not sharded. */
+  readonly sharding?: Sharding
   readonly created_at: string
   readonly updated_at: string
+}
+
+/** By which fields a collection is divided, as its owner said. */
+export type Sharding = {
+  readonly keys: readonly ShardKey[]
+  /** Queries that state none of the keys are refused. */
+  readonly enforce_in_queries: boolean
+  /** Bytes; kept for the clients that send it. */
+  readonly max_shard_size: number | null
+}
+
+export type ShardKey = {
+  readonly field: string
+  readonly type: 'discrete' | 'time_range' | 'hash_distributed'
+  readonly granularity?: 'minute' | 'hour' | 'day' | 'week' | 'month'
+  readonly num_buckets?: number
+}
+
+/** Records of the child refer, by a field, to those of the parent. */
+export type RelationDefinition = {
+  readonly id: string
+  /** Collection ids. */
+  readonly parent: string
+  readonly parent_field: string
+  readonly child: string
+  readonly child_field: string
+  readonly created_at: string
+}
+
+/** The newest migration of a collection to another schema; its id is the collection's. */
+export type MigrationDefinition = {
+  /** Of this migration. */
+  readonly id: string
+  readonly collection: string
+  readonly schema: unknown
+  readonly state: 'running' | 'completed' | 'failed'
+  /** Records that got defaults. */
+  readonly migrated: number
+  readonly errors: readonly string[]
+  readonly started_at: string
+  readonly ended_at: string | null
 }
 
 export type IndexDefinition = {
@@ -28,7 +71,21 @@ export type IndexDefinition = {
   /** As the creator named it: btree, hash, string, number ... */
   readonly index_type: string
   readonly unique: boolean
+  /** Of a partial index: which records it has, in the grammar of `find`. */
+  readonly where?: unknown
+  /** Only records that have a value in the first field, which is not null. */
+  readonly sparse?: boolean
+  /** Writing a record costs the value of the field. */
+  readonly price?: FieldPrice
   readonly created_at: string
+}
+
+/** How what a price index takes is shared out. */
+export type FieldPrice = {
+  /** At least so much is the platform's. */
+  readonly platform_basis_points: number
+  /** Whose balance gets the rest; null is the application's own. */
+  readonly owner: string | null
 }
 
 export type RuleModel = 'per_access' | 'per_row' | 'per_kb' | 'per_record' | 'field_value'
@@ -38,7 +95,9 @@ export type PriceRule = {
   readonly target: { readonly [kind: string]: string }
   readonly operation: 'read' | 'write'
   readonly model: RuleModel
-  readonly amount: string
+  /** Atomic units; of `field_value` none. */
+  readonly amount?: string
+  /** Of `field_value`: the field that says in whole tokens what writing the record costs. */
   readonly field?: string
 }
 
@@ -51,4 +110,4 @@ export type CollectionState = CollectionDefinition & {
   readonly indexes: readonly IndexDefinition[]
 }
 
-export type DefinitionKind = 'collection' | 'index' | 'pricing'
+export type DefinitionKind = 'collection' | 'index' | 'pricing' | 'relation' | 'migration'

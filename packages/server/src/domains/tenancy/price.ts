@@ -1,5 +1,5 @@
 import type { Catalog } from './catalog.ts'
-import type { CollectionState } from './definitions.ts'
+import type { CollectionState, FieldPrice, PriceRule } from './definitions.ts'
 import { free, type Price } from './policy.ts'
 
 /** What a read of a collection costs others: its access policy's price, overruled model by model by the application's rules. */
@@ -13,19 +13,42 @@ export function readPriceOf(catalog: Catalog, collection: CollectionState): Pric
   }
 }
 
-/** What a write to a collection costs whoever writes: per call, per record, per KB of the request. */
-export function writePriceOf(catalog: Catalog, collection: CollectionState | undefined): Price {
-  if (collection === undefined) return free
+/** What a write to a collection costs: by its size, and by the values of fields (see field-price.ts). */
+export type WritePrice = Price & { readonly fields: readonly PricedField[] }
+
+/** `share` is undefined where the platform and the application share as of all else. */
+export type PricedField = { readonly field: string; readonly share: FieldPrice | undefined }
+
+/** What a write to a collection costs whoever writes: per call, per record, per KB of the request, and by fields. */
+export function writePriceOf(
+  catalog: Catalog,
+  collection: CollectionState | undefined,
+): WritePrice {
+  if (collection === undefined) return { ...free, fields: [] }
   const rules = rulesFor(catalog, collection, 'write')
   return {
     perAccess: amountOf(rules, 'per_access') ?? 0n,
     perRow: amountOf(rules, 'per_record') ?? amountOf(rules, 'per_row') ?? 0n,
     perKb: amountOf(rules, 'per_kb') ?? 0n,
+    fields: pricedFields(collection, rules),
   }
 }
 
-export function isFree(price: Price): boolean {
-  return price.perAccess === 0n && price.perRow === 0n && price.perKb === 0n
+/** A field is owed once, whether an index or a rule says so, or both. */
+function pricedFields(collection: CollectionState, rules: readonly PriceRule[]): PricedField[] {
+  const shares = new Map<string, FieldPrice | undefined>()
+  for (const { model, field } of rules)
+    if (model === 'field_value' && field !== undefined) shares.set(field, undefined)
+  for (const { price, fields } of collection.indexes) {
+    const [field] = fields
+    if (price !== undefined && field !== undefined) shares.set(field, price)
+  }
+  return [...shares].map(([field, share]) => ({ field, share }))
+}
+
+export function isFree(price: Price | WritePrice): boolean {
+  const byField = 'fields' in price && price.fields.length > 0
+  return price.perAccess === 0n && price.perRow === 0n && price.perKb === 0n && !byField
 }
 
 /** Atomic units for so many rows and bytes: per access + per row + per started fraction of a KB's price, rounded up. */
@@ -44,10 +67,7 @@ function rulesFor(catalog: Catalog, collection: CollectionState, operation: 'rea
   )
 }
 
-function amountOf(
-  rules: readonly { model: string; amount: string }[],
-  model: string,
-): bigint | undefined {
-  const rule = rules.find((one) => one.model === model)
-  return rule === undefined ? undefined : BigInt(rule.amount)
+function amountOf(rules: readonly PriceRule[], model: string): bigint | undefined {
+  const amount = rules.find((one) => one.model === model)?.amount
+  return amount === undefined ? undefined : BigInt(amount)
 }

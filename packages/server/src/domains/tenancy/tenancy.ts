@@ -13,6 +13,7 @@ import { applierOf, type Projection } from '../projection.ts'
 import { type ApplicationRecord, Applications } from './applications.ts'
 import { Arrivals } from './arrivals.ts'
 import { DataProjection } from './data-projection.ts'
+import { Exclusion } from './exclusion.ts'
 import { Keys } from './keys.ts'
 import { PriceHistory } from './price-history.ts'
 
@@ -27,7 +28,14 @@ export type Tenant = {
   readonly definitions: Gate
   /** Records on their way into the tables, for writes that refuse existing keys. */
   readonly arrivals: Arrivals
+  /** Collections that somebody has to himself for a moment. */
+  readonly exclusion: Exclusion
+  /** How far the migrations are that run in this process, by collection id. */
+  readonly migrating: Map<string, MigrationProgress>
 }
+
+/** Counts of records. */
+export type MigrationProgress = { checked: number; migrated: number; of: number }
 
 export type SystemChain = {
   readonly schema: 'system'
@@ -41,6 +49,9 @@ export type SystemChain = {
   readonly definitions: Gate
 }
 
+/** Where the tables of an application are, and what they hold. */
+export type Tables = Pick<Tenant, 'schema' | 'data'>
+
 export type TenancyOptions = {
   readonly database: Database
   readonly world: World
@@ -50,6 +61,12 @@ export type TenancyOptions = {
   readonly serviceName: string
   /** Names this process in leases. */
   readonly holder: string
+  /** Throws where nothing new may be taken in (the disk is full). */
+  readonly admit?: (() => void) | undefined
+  /** Called when an application was opened, and when what it has defined has changed. */
+  readonly onDefinitions?: (tables: Tables) => void
+  /** Called after each commit of a block of any chain. */
+  readonly onBlock?: (block: { readonly entries: number }) => void
 }
 
 const headsIntervalMs = 5_000
@@ -142,6 +159,11 @@ export class Tenancy {
     return [...this.#open.values()]
   }
 
+  /** All chains that this process holds: the service's own, and those of applications that are open. */
+  chains(): Chain[] {
+    return [this.system.chain, ...this.tenants().map(({ chain }) => chain)]
+  }
+
   /** The chain of an application, or the service's own under `system`. */
   async chain(appId: string): Promise<{ chain: Chain; schema: string }> {
     return appId === 'system' ? this.system : this.tenant(appId)
@@ -151,7 +173,7 @@ export class Tenancy {
   async announceHeads(): Promise<void> {
     const grown = this.tenants().flatMap(({ application, chain }) => {
       const { size, root, height } = chain.head()
-      return this.#announced.get(application.app_id) === size
+      return (this.#announced.get(application.app_id) ?? 0) === size
         ? []
         : [{ app: application.app_id, height, size, root }]
     })
@@ -181,15 +203,17 @@ export class Tenancy {
   async #openTenant(application: ApplicationRecord): Promise<Tenant> {
     const schema = schemaOf(application.number)
     const prices = new PriceHistory()
-    const data = new DataProjection((before, after) =>
-      prices.changed(before, after, this.#options.world.now()),
-    )
+    const data = new DataProjection((before, after) => {
+      prices.changed(before, after, this.#options.world.now())
+      this.#options.onDefinitions?.({ schema, data })
+    })
     const chain = await openOne(this.#options, {
       app: application.app_id,
       schema,
       projections: [data],
       relaxedTables: true,
     })
+    this.#options.onDefinitions?.({ schema, data })
     const applications = this.system.applications
     return {
       get application() {
@@ -203,6 +227,8 @@ export class Tenancy {
       prices,
       definitions: new Gate(),
       arrivals: new Arrivals(),
+      exclusion: new Exclusion(),
+      migrating: new Map(),
     }
   }
 }
@@ -226,7 +252,7 @@ async function openOne(
     relaxedTables?: boolean
   },
 ): Promise<Chain> {
-  const { database, world, log, holder } = options
+  const { database, world, log, holder, admit } = options
   const { schema, projections } = chain
   await createSchema(database, schema, projections)
   const origin = originOf(options.serviceName, chain.app)
@@ -237,8 +263,10 @@ async function openOne(
     origin,
     world,
     holder,
+    ...(admit && { admit }),
     log,
     signer: await options.signerOf(origin),
+    ...(options.onBlock && { onBlock: options.onBlock }),
     applier: applierOf(schema, projections),
     prepare: async () => {
       for (const projection of projections) await projection.load(database, schema)

@@ -1,0 +1,71 @@
+import { Type } from 'typebox'
+import { limits } from './limits.ts'
+import { contract } from './route.ts'
+import { AppParams, Name, Nullable, OneOf, open } from './schemas.ts'
+import { StoredRecord } from './storage.ts'
+
+const operations = ['create', 'update', 'delete'] as const
+
+const BatchOperation = Type.Object(
+  {
+    operation: OneOf(operations),
+    collection: Name,
+    data: Type.Optional(Nullable(Type.Object({}, open))),
+    conditions: Type.Optional(
+      Type.Unknown({ description: 'as `find` of /list: which records are updated or deleted' }),
+    ),
+  },
+  open,
+)
+
+const BatchResult = Type.Object(
+  {
+    success: Type.Boolean(),
+    operation: OneOf(operations),
+    collection: Type.String(),
+    result: Type.Object({
+      results: Type.Array(StoredRecord),
+      celestia_height: Type.Integer(),
+    }),
+  },
+  { $id: 'BatchResult' },
+)
+
+export const batch = contract({
+  executeBatch: {
+    method: 'POST',
+    path: '/api/apps/:app/batch',
+    area: 'Batch',
+    summary: 'Create, update and delete records of several collections in one block, all or none',
+    description:
+      'The operations take effect in their order and are written as one group of one block; one that cannot be done refuses the whole call, which names it (`/operations/2/data`). `create` stores as /store does. `update` lays `data` over the newest version of the record that its primary key names, or of all that match `conditions`; with both, of the record if it matches. `delete` stores that version with `deleted: true`. Batches are serializable: no other write to their collections comes between what a batch reads and what it writes; conditions see the records as they were before the batch.',
+    access: 'Write',
+    paid: true,
+    params: AppParams,
+    body: Type.Object(
+      {
+        operations: Type.Array(BatchOperation, {
+          minItems: 1,
+          maxItems: limits.batchOperationsMax,
+        }),
+        strict: Type.Optional(
+          Type.Boolean({ description: 'refuse to create a record whose key exists (409)' }),
+        ),
+      },
+      open,
+    ),
+    reply: Type.Array(BatchResult),
+    errors: [
+      'APPLICATION_NOT_FOUND',
+      'COLLECTION_NOT_FOUND',
+      'RECORD_NOT_FOUND',
+      'PAYMENT_REQUIRED',
+      'RECORD_EXISTS',
+      'CONFLICT',
+      'SCHEMA_VIOLATION',
+      'PAYLOAD_TOO_LARGE',
+      'RESULT_TOO_LARGE',
+      'UNAVAILABLE',
+    ],
+  },
+})

@@ -1,0 +1,71 @@
+import { Type } from 'typebox'
+import { limits } from './limits.ts'
+import { contract } from './route.ts'
+import { AppParams, appParamsWith, Name, Success, Time } from './schemas.ts'
+
+const Field = Type.String({ minLength: 1, maxLength: limits.fieldPathCharsMax })
+
+const relation = {
+  parent_collection: Type.String(),
+  parent_field: Type.String(),
+  child_collection: Type.String(),
+  child_field: Type.String(),
+}
+
+export const Relation = Type.Object(
+  { id: Type.String(), ...relation, created_at: Time },
+  {
+    $id: 'Relation',
+    description: 'Records of the child refer by a field to those of the parent',
+  },
+)
+
+export const relations = contract({
+  createRelation: {
+    method: 'POST',
+    path: '/api/apps/:app/relations',
+    area: 'Relations',
+    summary: 'Say that records of one collection refer to those of another',
+    description:
+      'Both fields get an index where none leads with them; a missing collection is made. The relation itself forbids nothing. The same one again answers what is there.',
+    access: 'Write',
+    status: 201,
+    params: AppParams,
+    body: Type.Object({
+      parent_collection: Name,
+      parent_field: Field,
+      child_collection: Name,
+      child_field: Field,
+    }),
+    reply: Type.Object({
+      id: Type.String(),
+      ...relation,
+      created_at: Time,
+      indexes_created: Type.Object({
+        parent_index: Type.Boolean(),
+        child_index: Type.Boolean(),
+      }),
+    }),
+    errors: ['APPLICATION_NOT_FOUND', 'CONFLICT'],
+  },
+  listRelations: {
+    method: 'GET',
+    path: '/api/apps/:app/relations',
+    area: 'Relations',
+    summary: "List an application's relations",
+    access: 'Read',
+    params: AppParams,
+    reply: Type.Array(Relation),
+    errors: ['APPLICATION_NOT_FOUND'],
+  },
+  deleteRelation: {
+    method: 'DELETE',
+    path: '/api/apps/:app/relations/:id',
+    area: 'Relations',
+    summary: 'Delete a relation; its indexes stay',
+    access: 'Admin',
+    params: appParamsWith({ id: Type.String({ minLength: 1, maxLength: 64 }) }),
+    reply: Success,
+    errors: ['APPLICATION_NOT_FOUND', 'RELATION_NOT_FOUND'],
+  },
+})

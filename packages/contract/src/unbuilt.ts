@@ -1,0 +1,51 @@
+import type { Route } from './route.ts'
+
+/** An endpoint that the interface names and the service does not have yet; it answers 501 and its area. */
+export type Unbuilt = Pick<Route, 'method' | 'path'> & { readonly area: string }
+
+/**
+ * Who builds an endpoint takes its line from here; while both are there, the service does not start.
+ * They are no part of openapi.json.
+ */
+export const unbuilt: readonly Unbuilt[] = [
+  { method: 'GET', path: '/api/apps/:app/collections/:collection/retention', area: 'Retention' },
+  { method: 'POST', path: '/api/apps/:app/collections/:collection/retention', area: 'Retention' },
+  {
+    method: 'GET',
+    path: '/api/apps/:app/collections/:collection/retention/cost',
+    area: 'Retention',
+  },
+  { method: 'POST', path: '/query/sql', area: 'SQL Query' },
+  { method: 'GET', path: '/api/apps/:app/views', area: 'Materialized Views' },
+  { method: 'POST', path: '/api/apps/:app/views', area: 'Materialized Views' },
+  { method: 'POST', path: '/api/apps/:app/views/sql', area: 'Materialized Views' },
+  { method: 'GET', path: '/api/apps/:app/views/:name', area: 'Materialized Views' },
+  { method: 'DELETE', path: '/api/apps/:app/views/:name', area: 'Materialized Views' },
+  { method: 'POST', path: '/api/apps/:app/views/:name/refresh', area: 'Materialized Views' },
+  { method: 'GET', path: '/api/apps/:app/views/:name/data', area: 'View Query' },
+  { method: 'GET', path: '/api/apps/:app/queries', area: 'Predefined Queries' },
+  { method: 'POST', path: '/api/apps/:app/queries', area: 'Predefined Queries' },
+  { method: 'GET', path: '/api/apps/:app/queries/:name', area: 'Predefined Queries' },
+  { method: 'DELETE', path: '/api/apps/:app/queries/:name', area: 'Predefined Queries' },
+  { method: 'GET', path: '/api/queries/:app/:name/data', area: 'Predefined Queries' },
+  { method: 'POST', path: '/api/apps/:app/blobs/:collection', area: 'Blobs' },
+  { method: 'GET', path: '/api/apps/:app/blobs/:collection/:blob', area: 'Blobs' },
+  { method: 'GET', path: '/api/apps/:app/encryption', area: 'Encryption' },
+  { method: 'POST', path: '/api/apps/:app/encryption', area: 'Encryption' },
+  { method: 'POST', path: '/api/apps/:app/api-collections', area: 'API Collections' },
+  { method: 'GET', path: '/api/apps/:app/api-collections/:name/data', area: 'API Collections' },
+  { method: 'GET', path: '/api/apps/:app/authorizations', area: 'Authorization' },
+  { method: 'POST', path: '/api/apps/:app/authorizations', area: 'Authorization' },
+  { method: 'POST', path: '/api/apps/:app/authorizations/:id/revoke', area: 'Authorization' },
+  { method: 'GET', path: '/api/billing/:app', area: 'Billing' },
+  { method: 'GET', path: '/api/apps/:app/billing/statement', area: 'Billing' },
+  { method: 'GET', path: '/api/transactions/:id', area: 'Transactions' },
+  { method: 'GET', path: '/api/apps/:app/transactions', area: 'Transactions' },
+  { method: 'POST', path: '/api/wallets/:address/deposit', area: 'Wallet' },
+  { method: 'POST', path: '/api/wallets/:address/withdraw', area: 'Wallet' },
+  { method: 'POST', path: '/api/apps/:app/wallet/deposit', area: 'Wallet' },
+  { method: 'POST', path: '/api/apps/:app/wallet/withdraw', area: 'Wallet' },
+  { method: 'POST', path: '/api/apps/:app/payout/settings', area: 'Payout' },
+  { method: 'POST', path: '/api/apps/:app/payout/request', area: 'Payout' },
+  { method: 'GET', path: '/api/apps/:app/payouts', area: 'Payout' },
+]

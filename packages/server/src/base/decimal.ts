@@ -1,0 +1,21 @@
+const number = /^(-?)([0-9]+)(?:\.([0-9]+))?(?:[eE]([+-]?[0-9]{1,4}))?$/
+/** More than any amount has. */
+const digitsMax = 40
+
+/**
+ * A JSON number as a whole count of its `decimals`-th part (19.9 with 2 decimals is 1990): exactly, by its digits and
+ * never by a double. Otherwise says what is wrong with it.
+ */
+export function wholeUnits(text: string, decimals: number): bigint | string {
+  const found = number.exec(text)
+  if (found === null) return 'must be a number'
+  const [, sign, whole = '', fraction = '', exponent = '0'] = found
+  const digits = `${whole}${fraction}`.replace(/^0+/, '')
+  const significant = digits.replace(/0+$/, '')
+  if (significant === '') return 0n
+  if (sign === '-') return 'must not be negative'
+  const zeros = digits.length - significant.length + Number(exponent) - fraction.length + decimals
+  if (zeros < 0) return `has more than ${decimals} decimals`
+  if (significant.length + zeros > digitsMax) return 'is too large'
+  return BigInt(significant) * 10n ** BigInt(zeros)
+}

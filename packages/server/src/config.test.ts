@@ -1,0 +1,44 @@
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterAll, expect, test } from 'vitest'
+import { readConfig } from './config.ts'
+
+const folder = mkdtempSync(join(tmpdir(), 'tollbase-config-'))
+afterAll(() => rmSync(folder, { recursive: true, force: true }))
+
+function configOf(file: object) {
+  const config = join(folder, 'config.json')
+  writeFileSync(config, JSON.stringify(file))
+  return readConfig({ config }, {})
+}
+
+test('rate limits are on with their defaults, each may be changed, and all may be off', () => {
+  const { rateLimits } = configOf({})
+  expect(rateLimits).toMatchObject({ address: 12_000, key: 300_000, anonymous_in_flight: 256 })
+  expect(configOf({ rate_limits: { address: 5 } }).rateLimits).toEqual({
+    ...rateLimits,
+    address: 5,
+  })
+  expect(configOf({ rate_limits: 'off' }).rateLimits).toEqual({})
+})
+
+test('no proxy is believed unless it is named', () => {
+  expect(configOf({}).trustProxy).toEqual([])
+  const proxies = ['loopback', '10.0.0.0/8', '192.0.2.1', '2001:db8::/32']
+  expect(configOf({ trust_proxy: proxies }).trustProxy).toEqual(proxies)
+})
+
+test.each([
+  [{ rate_limits: { adress: 1 } }, 'there is no field rate_limits.adress; known are address,'],
+  [{ rate_limits: { address: 0 } }, 'rate_limits.address must be >= 1'],
+  [{ rate_limits: 'on' }, 'rate_limits must be "off" or an object'],
+  [{ trust_proxy: ['everyone'] }, 'trust_proxy[0] must be an address, a network such as'],
+  [{ trust_proxy: ['10.0.0.0/33'] }, 'trust_proxy[0]'],
+  [{ trust_proxy: ['::/129'] }, 'trust_proxy[0]'],
+  [{ trust_proxy: 2 }, 'trust_proxy must be array'],
+  [{ drain_seconds: 0 }, 'drain_seconds must be >= 1'],
+  [{ access_log: 'yes' }, 'access_log must be boolean'],
+])('the mistake in %j is named', (file, problem) => {
+  expect(() => configOf(file)).toThrow(problem)
+})

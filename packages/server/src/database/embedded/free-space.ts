@@ -1,0 +1,34 @@
+import { statfsSync } from 'node:fs'
+import { Fault } from '../../base/fault.ts'
+import type { World } from '../../base/world.ts'
+
+export type FreeSpaceOptions = {
+  /** On the disk that is watched. */
+  readonly folder: string
+  /** Fewer free bytes than this count as full. */
+  readonly bytesMin: number
+  readonly world: World
+}
+
+const lookEveryMs = 500
+const retrySeconds = 10
+
+/**
+ * Gives a function that throws STORAGE_FULL while the disk has too little room for new work. PostgreSQL does not
+ * survive a disk on which its log cannot grow, so what is taken in ends before, and what is under way has the rest.
+ */
+export function watchFreeSpace({ folder, bytesMin, world }: FreeSpaceOptions): () => void {
+  let lookedAtMs = Number.NEGATIVE_INFINITY
+  let freeBytes = Number.POSITIVE_INFINITY
+  return () => {
+    const now = world.now()
+    if (Math.abs(now - lookedAtMs) >= lookEveryMs) {
+      lookedAtMs = now
+      const { bavail, bsize } = statfsSync(folder)
+      freeBytes = bavail * bsize
+    }
+    if (freeBytes >= bytesMin) return
+    const internal = `${freeBytes} bytes are free on the disk of ${folder}, fewer than ${bytesMin}`
+    throw new Fault('STORAGE_FULL', { internal, retryAfterSeconds: retrySeconds })
+  }
+}

@@ -1,0 +1,39 @@
+import { invalid } from '../../base/fault.ts'
+import type { Condition, FieldTest } from '../../query/condition.ts'
+import type { CollectionState, ShardKey } from '../tenancy/definitions.ts'
+
+/** Refuses (400) a query that states none of the keys of a collection whose owner wants every query to state one. */
+export function refuseUnsharded(collection: CollectionState, where: Condition): void {
+  const { sharding } = collection
+  if (sharding?.enforce_in_queries !== true) return
+  if (sharding.keys.some((key) => states(where, key))) return
+  const names = sharding.keys.map(({ field }) => field).join(', ')
+  throw invalid(
+    '/find',
+    `must state a value, or a range, of one of ${names}: ${collection.name} is sharded by them`,
+  )
+}
+
+/** Whether all that the condition lets through has known values of the key. */
+function states(condition: Condition, key: ShardKey): boolean {
+  switch (condition.kind) {
+    case 'never':
+      return true
+    case 'all':
+      return condition.conditions.some((one) => states(one, key))
+    case 'any':
+      return condition.conditions.every((one) => states(one, key))
+    case 'always':
+    case 'not':
+      return false
+    default:
+      return condition.path.join('.') === key.field && narrows(condition, key)
+  }
+}
+
+/** What the index of a key answers; of a hashed one, single values alone. */
+function narrows(test: FieldTest, { type }: ShardKey): boolean {
+  if (test.kind === 'one-of') return true
+  if (type === 'hash_distributed') return false
+  return test.kind === 'range' || (test.kind === 'starts' && !test.ignoreCase)
+}

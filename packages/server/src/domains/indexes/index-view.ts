@@ -1,0 +1,72 @@
+import type { Service } from '../call.ts'
+import { indexView } from '../collections/collection-view.ts'
+import type { CollectionState, IndexDefinition } from '../tenancy/definitions.ts'
+import { indexNameOf } from '../tenancy/index-ddl.ts'
+import type { Tables } from '../tenancy/tenancy.ts'
+import { type IndexUse, indexUse } from './index-store.ts'
+
+export type IndexState = 'building' | 'active' | 'failed'
+
+/** Whether an index serves reads. One that is being rebuilt does, and is building nevertheless. */
+export function stateOf(service: Service, tables: Tables, index: IndexDefinition): IndexState {
+  if (service.indexes.isRebuilding(tables.schema, index)) return 'building'
+  if (tables.data.isBuilt(index)) return 'active'
+  return service.indexes.trouble(tables.schema, index)?.isFinal === true ? 'failed' : 'building'
+}
+
+/** An index with all that was said of it, and its state. */
+export function wholeIndexView(
+  { service, tables }: { service: Service; tables: Tables },
+  collection: CollectionState,
+  index: IndexDefinition,
+) {
+  return {
+    ...indexView(collection, index),
+    sparse: index.sparse === true,
+    ...(index.where !== undefined && { where: index.where }),
+    ...(index.price !== undefined && {
+      price_config: priceView(index.price, service.payments.ports.split),
+    }),
+    status: stateOf(service, tables, index),
+  }
+}
+
+/** The indexes of collections; with what each has served where that is asked for. */
+export async function indexList(
+  from: { service: Service; tables: Tables; withStatistics: boolean },
+  collections: readonly CollectionState[],
+) {
+  const { service, tables } = from
+  const use = from.withStatistics
+    ? await indexUse(service.database, { schema: tables.schema })
+    : undefined
+  return collections.flatMap((collection) =>
+    collection.indexes.map((index) => ({
+      ...wholeIndexView(from, collection, index),
+      ...(use && { statistics: statisticsView(use.get(indexNameOf(index))) }),
+    })),
+  )
+}
+
+export function statisticsView(use: IndexUse | undefined) {
+  return {
+    size: Number(use?.bytes ?? 0),
+    usage_count: Number(use?.scans ?? 0),
+    tuples_read: Number(use?.tuplesRead ?? 0),
+    ...(typeof use?.lastUsedMs === 'bigint' && {
+      last_used: new Date(Number(use.lastUsedMs)).toISOString(),
+    }),
+  }
+}
+
+function priceView(
+  price: NonNullable<IndexDefinition['price']>,
+  { platformBasisPoints }: { readonly platformBasisPoints: bigint },
+) {
+  const platform = Math.max(price.platform_basis_points, Number(platformBasisPoints))
+  return {
+    app_owner_percentage: (10_000 - platform) / 10_000,
+    platform_percentage: platform / 10_000,
+    app_owner_address: price.owner ?? '',
+  }
+}

@@ -1,0 +1,48 @@
+import { type SqlStatement, sql } from '../../database/sql.ts'
+import { parseFieldPath } from '../../query/field-path.ts'
+import { createIndexStatement } from '../../query/index-key.ts'
+import { parsePartial, partialPredicate } from '../../query/partial-index.ts'
+import type { CollectionState, IndexDefinition } from './definitions.ts'
+
+/** The name of an index in the database. */
+export function indexNameOf(index: { readonly number: number }): string {
+  return `i_${index.number}`
+}
+
+/** What makes an index: in a transaction, or `concurrently`, which is outside of one and beside writes. */
+export function createIndex(
+  place: {
+    readonly schema: string
+    readonly collection: Pick<CollectionState, 'table'>
+    readonly concurrently?: boolean
+  },
+  index: IndexDefinition,
+): SqlStatement {
+  const { text, values } = createIndexStatement({
+    schema: place.schema,
+    table: place.collection.table,
+    name: indexNameOf(index),
+    paths: index.fields.map((field) => parseFieldPath(field, '')),
+    kind: kindOf(index),
+    // Equal values of a unique field are looked for among all records; without a value there is nothing equal.
+    sparse: index.sparse === true && !index.unique,
+    predicate:
+      index.where === undefined ? undefined : partialPredicate(parsePartial(index.where, '')),
+    concurrently: place.concurrently,
+  })
+  return sql.compiled(text, values)
+}
+
+function kindOf({ index_type: type, fields }: IndexDefinition): 'btree' | 'hash' | 'gin' {
+  if (isFullText(type)) return 'gin'
+  return type.toLowerCase() === 'hash' && fields.length === 1 ? 'hash' : 'btree'
+}
+
+export function isFullText(indexType: string): boolean {
+  return indexType.toLowerCase() === 'fulltext'
+}
+
+/** Whether the index is of all records by the order of their values, so that it serves every condition on its fields. */
+export function isPlain(index: Pick<IndexDefinition, 'index_type' | 'where'>): boolean {
+  return !isFullText(index.index_type) && index.where === undefined
+}

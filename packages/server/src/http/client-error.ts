@@ -1,0 +1,52 @@
+import type { Socket } from 'node:net'
+import { errors } from '@tollbase/contract/errors'
+import { limits } from '@tollbase/contract/limits'
+import type { World } from '../base/world.ts'
+
+const idBytes = 12
+
+/**
+ * Answers what never became a request (it is no HTTP, its head is too large, it did not arrive in time) as every
+ * other error is answered, and closes the connection, as what would follow on it cannot be told apart.
+ */
+export function refuseBrokenRequests(world: World): (error: Error, socket: Socket) => void {
+  return (error, socket) => {
+    const { code, message } = refusalOf(error)
+    // Who reset the connection is not there to be told.
+    if (('code' in error && error.code === 'ECONNRESET') || !socket.writable) {
+      socket.destroy()
+      return
+    }
+    const { status } = errors[code]
+    const request_id = world.randomBytes(idBytes).toString('hex')
+    const body = JSON.stringify({ error: message, code, request_id })
+    const head = [
+      `HTTP/1.1 ${status} ${code}`,
+      'content-type: application/json; charset=utf-8',
+      `content-length: ${Buffer.byteLength(body)}`,
+      'access-control-allow-origin: *',
+      'cache-control: no-store',
+      'connection: close',
+      'x-content-type-options: nosniff',
+      `x-request-id: ${request_id}`,
+    ]
+    socket.end(`${head.join('\r\n')}\r\n\r\n${body}`, () => socket.destroy())
+  }
+}
+
+function refusalOf(error: Error) {
+  const cause = 'code' in error ? error.code : undefined
+  if (cause === 'HPE_HEADER_OVERFLOW') {
+    return {
+      code: 'HEADERS_TOO_LARGE',
+      message: `Address and headers together are larger than ${limits.headerBytesMax} bytes`,
+    } as const
+  }
+  if (cause === 'ERR_HTTP_REQUEST_TIMEOUT') {
+    return {
+      code: 'REQUEST_TIMEOUT',
+      message: `The request did not arrive within ${limits.requestTimeoutMs / 1000} seconds`,
+    } as const
+  }
+  return { code: 'VALIDATION_FAILED', message: 'The request is not HTTP that can be read' } as const
+}

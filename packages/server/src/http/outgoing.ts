@@ -1,0 +1,55 @@
+import { limits } from '@tollbase/contract/limits'
+import type { FastifyInstance, FastifyReply } from 'fastify'
+import { Fault } from '../base/fault.ts'
+import type { World } from '../base/world.ts'
+
+export type OutgoingBounds = {
+  /** Bytes of all large answers together that may wait in memory to be taken. */
+  readonly bytesMax: number
+  /** An answer has this long, and the time that its bytes need at this rate. */
+  readonly patienceMs: number
+  readonly bytesPerSecondMin: number
+}
+
+/** Smaller answers are a part of what a connection costs anyway. */
+const largeBytes = 64 * 1024
+const looksPerPatience = 10
+
+/**
+ * Bounds what slow readers hold: an answer stays in memory until its reader has taken it. Past the bound large
+ * answers are refused (503) instead of made to wait, and a reader below the rate loses the connection.
+ */
+export function boundOutgoing(
+  fastify: FastifyInstance,
+  world: World,
+  bounds: OutgoingBounds = limits.outgoing,
+): void {
+  const underWay = new Map<{ readonly destroy: () => unknown }, { bytes: number; until: number }>()
+  let total = 0
+  const admit = (reply: FastifyReply, payload: unknown): Fault | undefined => {
+    const bytes =
+      typeof payload === 'string' || Buffer.isBuffer(payload) ? Buffer.byteLength(payload) : 0
+    if (bytes < largeBytes || underWay.has(reply.raw)) return undefined
+    if (total + bytes > bounds.bytesMax)
+      return new Fault('UNAVAILABLE', {
+        message: 'Too many large answers are still being read; ask for less, or try again shortly',
+      })
+    total += bytes
+    const timeMs = bounds.patienceMs + (bytes / bounds.bytesPerSecondMin) * 1000
+    underWay.set(reply.raw, { bytes, until: world.now() + timeMs })
+    reply.raw.once('close', () => {
+      underWay.delete(reply.raw)
+      total -= bytes
+    })
+    return undefined
+  }
+  fastify.addHook('onSend', async (_request, reply, payload) => {
+    const refusal = admit(reply, payload)
+    if (refusal !== undefined) throw refusal
+  })
+  const stop = world.every(bounds.patienceMs / looksPerPatience, () => {
+    const now = world.now()
+    for (const [response, { until }] of underWay) if (now > until) response.destroy()
+  })
+  fastify.addHook('onClose', async () => stop())
+}

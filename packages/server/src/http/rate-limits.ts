@@ -1,0 +1,126 @@
+import { limits } from '@tollbase/contract/limits'
+import { Fault } from '../base/fault.ts'
+import type { World } from '../base/world.ts'
+import type { Pass, PlaceName } from './pass.ts'
+import { TokenBuckets } from './token-buckets.ts'
+
+/** Quotas by name, per minute each; one that is not given is off. docs/operating.md says who takes from which. */
+export type Quotas = {
+  /** Points of one address: callers without a key. */
+  readonly address?: number
+  /** Requests of one address or key that carry a payment which buys nothing new. */
+  readonly payment?: number
+  readonly key?: number
+  /** Requests with any key of one application. */
+  readonly application?: number
+  /** Requests without a key to one application, from all addresses. */
+  readonly visitors?: number
+}
+
+/** How many requests of a kind may be worked on at once. */
+export type Places = { readonly [name in PlaceName]?: number }
+
+type QuotaName = keyof Quotas
+export type LimitName = QuotaName | PlaceName
+
+const quotaNames = ['address', 'payment', 'key', 'application', 'visitors'] as const
+
+type Quota = { readonly perMinute: number; readonly buckets: TokenBuckets }
+
+/** What callers may ask for how often, in the memory of this process. */
+export class RateLimits {
+  readonly #world: World
+  readonly #onRefused: (limit: LimitName) => void
+  readonly #quotas = new Map<QuotaName, Quota>()
+  readonly #places: Places
+  readonly #taken = { anonymous_in_flight: 0, paying_in_flight: 0 }
+
+  constructor(options: {
+    readonly world: World
+    readonly settings: Quotas & Places
+    /** Called for each refusal. */
+    readonly onRefused?: (limit: LimitName) => void
+  }) {
+    this.#world = options.world
+    this.#onRefused = options.onRefused ?? (() => undefined)
+    this.#places = options.settings
+    for (const name of quotaNames) {
+      const perMinute = options.settings[name]
+      if (perMinute === undefined) continue
+      const buckets = new TokenBuckets({ perMinute, bucketsMax: limits.rateLimitBucketsMax })
+      this.#quotas.set(name, { perMinute, buckets })
+    }
+  }
+
+  /** Takes from a quota; throws RATE_LIMITED where too little is left, and then nothing is taken. */
+  take(pass: Pass, name: QuotaName, of: { readonly key: string; readonly cost?: number }): void {
+    const quota = this.#quotas.get(name)
+    if (quota === undefined) return
+    const taken = quota.buckets.take(of.key, of.cost ?? 1, this.#world.now())
+    pass.showQuota(name, {
+      perMinute: quota.perMinute,
+      left: taken.left,
+      fullSeconds: Math.ceil(taken.fullMs / 1000),
+    })
+    if (!taken.ok) throw this.#refusal(name, Math.max(1, Math.ceil(taken.waitMs / 1000)))
+  }
+
+  /** Takes what the answer turned out to cost beyond what was taken. */
+  charge(name: QuotaName, of: { readonly key: string; readonly cost: number }): void {
+    this.#quotas.get(name)?.buckets.charge(of.key, of.cost, this.#world.now())
+  }
+
+  giveBack(name: QuotaName, of: { readonly key: string; readonly cost: number }): void {
+    this.#quotas.get(name)?.buckets.giveBack(of.key, of.cost, this.#world.now())
+  }
+
+  /** Takes a place until the returned function is called; throws RATE_LIMITED where none is free. */
+  occupy(name: PlaceName): () => void {
+    const max = this.#places[name]
+    if (max === undefined) return () => undefined
+    if (this.#taken[name] >= max) throw this.#refusal(name, 1)
+    this.#taken[name] += 1
+    return () => {
+      this.#taken[name] -= 1
+    }
+  }
+
+  #refusal(limit: LimitName, retryAfterSeconds: number): Fault {
+    this.#onRefused(limit)
+    return new Fault('RATE_LIMITED', {
+      message: `${sentences[limit]}; wait ${retryAfterSeconds} s and try again`,
+      details: { limit, retry_after_seconds: retryAfterSeconds },
+      retryAfterSeconds,
+    })
+  }
+}
+
+const sentences: Readonly<Record<LimitName, string>> = {
+  address: 'Too many requests without a key from this address',
+  payment: 'Too many payments that bought nothing',
+  key: 'Too many requests with this key',
+  application: "Too many requests with this application's keys",
+  visitors: 'Too many requests without a key to this application',
+  anonymous_in_flight: 'Too many requests without a key are being worked on',
+  paying_in_flight: 'Too many payments are being worked on',
+}
+
+/**
+ * The name under which an address is limited: an IPv6 host has a whole /64 to itself, so that is what counts; an IPv4
+ * address that arrived by an IPv6 socket is the IPv4 address.
+ */
+export function addressKey(address: string): string {
+  if (!address.includes(':')) return address
+  const plain = address.replace(/%.*$/, '').toLowerCase()
+  const dotted = /^::ffff:(\d+\.\d+\.\d+\.\d+)$/.exec(plain)?.[1]
+  if (dotted !== undefined) return dotted
+  const [head = '', tail] = plain.split('::')
+  const before = head === '' ? [] : head.split(':')
+  const after = tail === undefined || tail === '' ? [] : tail.split(':')
+  const missing = tail === undefined ? 0 : Math.max(0, 8 - before.length - after.length)
+  const groups = [...before, ...Array.from({ length: missing }, () => '0'), ...after]
+  return `${groups
+    .slice(0, 4)
+    .map((group) => group.replace(/^0+(?=.)/, ''))
+    .join(':')}::/64`
+}

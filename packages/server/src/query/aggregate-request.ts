@@ -1,0 +1,268 @@
+import { limits } from '@tollbase/contract/limits'
+import { invalid } from '../base/fault.ts'
+import { isRecord } from '../base/is-record.ts'
+import type { FieldPath } from './condition.ts'
+import { member, parseFieldPath } from './field-path.ts'
+import { parseJoinedFind } from './find.ts'
+import type { Join } from './join.ts'
+import { type ListRequest, parsePage } from './list-query.ts'
+import { checkText } from './operand.ts'
+import { constant } from './tree/build.ts'
+import type { Expression, Order } from './tree/query.ts'
+import { type Column, type Query, type Relation, selectOf } from './tree/query.ts'
+
+/** What a request that asks for groups says beside `find`. */
+export type AggregateRequest = ListRequest & {
+  readonly group_by?: unknown
+  readonly aggregate?: unknown
+  readonly distinct?: unknown
+}
+
+/** Whether a request asks for groups or distinct values instead of records. */
+export function isAggregate(request: AggregateRequest): boolean {
+  return [request.group_by, request.aggregate, request.distinct].some(
+    (each) => each !== undefined && each !== null,
+  )
+}
+
+/**
+ * The query that a request's `group_by`, `aggregate` and `distinct` state over records of the root, or a 400 that
+ * names the place. With joins every pair of a record and a joined one counts, a record without any once.
+ */
+export function parseAggregate(request: AggregateRequest, root: string): Query {
+  const { where, joins } = parseJoinedFind(request.find)
+  const sources = sourcesOf(root, joins)
+  const groups = groupFields(request)
+  const groupBy = groups.map(({ name, pointer }) => fieldOf(name, { sources, pointer }))
+  const columns = [
+    ...groups.map((group, at) => ({
+      name: group.name,
+      path: group.path,
+      expression: groupBy[at] ?? constant('text', null),
+    })),
+    ...aggregateColumns(request.aggregate, sources),
+  ]
+  checkNames(columns)
+  const { sort, limit, offset } = parsePage(request)
+  if (request.select !== undefined && request.select !== null && !isEmpty(request.select))
+    throw invalid('/select', 'is about records; groups have the fields of group_by and aggregate')
+  const test: Expression = {
+    kind: 'condition',
+    type: 'boolean',
+    relation: sources.root,
+    condition: where,
+    parent: undefined,
+  }
+  return Object.freeze({
+    ...selectOf({ columns, from: [sources.relation], id: sources.next }),
+    where: where.kind === 'always' ? undefined : test,
+    grouped: true,
+    groupBy,
+    orderBy: orderOf(sort?.path.join('.'), sort?.descending ?? false, { columns, groupBy }),
+    limit,
+    offset,
+  })
+}
+
+function isEmpty(value: object | unknown): boolean {
+  return typeof value === 'object' && value !== null && Object.keys(value).length === 0
+}
+
+type Sources = {
+  readonly relation: Relation
+  readonly root: number
+  /** Relations of joined records by the aliases that lead to them. */
+  readonly joined: ReadonlyMap<string, number>
+  readonly next: number
+}
+
+/** The root's records, each with those that are joined to it beside it. */
+function sourcesOf(root: string, joins: readonly Join[]): Sources {
+  let relation: Relation = { kind: 'collection', id: 1, model: root }
+  let next = 2
+  const joined = new Map<string, number>()
+  const add = (list: readonly Join[], parent: number, prefix: string): void => {
+    for (const join of list) {
+      const id = next
+      next += 1
+      joined.set(`${prefix}${join.alias}`, id)
+      relation = {
+        kind: 'join',
+        join: 'LEFT',
+        left: relation,
+        right: { kind: 'collection', id, model: join.model },
+        on: { kind: 'condition', type: 'boolean', relation: id, condition: join.where, parent },
+      }
+      add(join.joins, id, `${prefix}${join.alias}.`)
+    }
+  }
+  add(joins, 1, '')
+  return { relation, root: 1, joined, next }
+}
+
+type Named = { readonly sources: Sources; readonly pointer: string }
+
+/** A field of the root's record, or after the alias of a join one of the joined record; the alias alone is it whole. */
+function fieldOf(name: string, { sources, pointer }: Named): Expression {
+  const path = parseFieldPath(name, pointer)
+  for (let length = path.length; length > 0; length -= 1) {
+    const relation = sources.joined.get(path.slice(0, length).join('.'))
+    if (relation === undefined) continue
+    const [first, ...rest] = path.slice(length)
+    if (first === undefined) return { kind: 'record', type: 'json', relation }
+    return { kind: 'field', type: 'json', relation, path: [first, ...rest] }
+  }
+  return { kind: 'field', type: 'json', relation: sources.root, path }
+}
+
+type Group = { readonly name: string; readonly path: FieldPath; readonly pointer: string }
+
+function groupFields(request: AggregateRequest): readonly Group[] {
+  const distinct = request.distinct ?? undefined
+  const groups = request.group_by ?? undefined
+  if (distinct !== undefined && (groups !== undefined || !isNothing(request.aggregate)))
+    throw invalid('/distinct', 'stands alone; with aggregates use group_by')
+  const pointer = distinct === undefined ? '/group_by' : '/distinct'
+  const given = distinct ?? groups ?? []
+  const names: readonly unknown[] = Array.isArray(given) ? given : [given]
+  if (names.length > limits.groupFieldsMax)
+    throw invalid(pointer, `has more than ${limits.groupFieldsMax} fields`)
+  if (names.length === 0 && isNothing(request.aggregate))
+    throw invalid(pointer, 'names no field, and there is no aggregate')
+  return names.map((name, at) => {
+    const place = Array.isArray(given) ? member(pointer, at) : pointer
+    if (typeof name !== 'string') throw invalid(place, 'must be the name of a field')
+    return { name, path: parseFieldPath(name, place), pointer: place }
+  })
+}
+
+function isNothing(value: unknown): boolean {
+  return value === undefined || value === null || isEmpty(value)
+}
+
+/** Two columns of one name, or one inside another, could not both stand in a row. */
+function checkNames(columns: readonly Column[]): void {
+  const names = columns.map((column) => (column.path ?? [column.name]).join('.'))
+  for (const [at, name] of names.entries()) {
+    const other = names.find((each, index) => index !== at && `${name}.`.startsWith(`${each}.`))
+    if (other !== undefined)
+      throw invalid('/aggregate', `has ${name}, which has no place beside ${other}`)
+  }
+}
+
+type Make = (field: Expression | undefined, sources: Sources) => Expression
+
+const numeric = (name: string) => (field: Expression | undefined) =>
+  aggregateOf(name, field === undefined ? [] : [converted(field)], 'number')
+const ofValue = (name: string) => (field: Expression | undefined) =>
+  aggregateOf(name, field === undefined ? [] : [field], 'json')
+
+/** Every aggregate of a request, by its name on the wire. */
+export const requestAggregates: ReadonlyMap<string, Make> = new Map<string, Make>([
+  ['$count', (field) => aggregateOf('count', field === undefined ? [] : [field], 'number')],
+  [
+    '$countDistinct',
+    (field) => ({
+      ...aggregateOf('count', field === undefined ? [] : [field], 'number'),
+      distinct: true,
+    }),
+  ],
+  ['$sum', (field) => orZero(numeric('sum')(field))],
+  ['$avg', numeric('avg')],
+  ['$min', ofValue('min')],
+  ['$max', ofValue('max')],
+  ['$first', (field, sources) => byStoring(field, sources, false)],
+  ['$last', (field, sources) => byStoring(field, sources, true)],
+])
+
+function aggregateColumns(aggregate: unknown, sources: Sources): readonly Column[] {
+  if (isNothing(aggregate)) return []
+  if (!isRecord(aggregate)) throw invalid('/aggregate', 'must be an object of aggregates by name')
+  const entries = Object.entries(aggregate)
+  if (entries.length > limits.aggregatesMax)
+    throw invalid('/aggregate', `has more than ${limits.aggregatesMax} aggregates`)
+  return entries.map(([name, call]) => {
+    const pointer = member('/aggregate', name)
+    const path = parseFieldPath(name, pointer)
+    const calls = isRecord(call) ? Object.entries(call) : []
+    const [only] = calls
+    if (only === undefined || calls.length !== 1)
+      throw invalid(pointer, 'must be one aggregate of a field, such as {"$sum": "amount"}')
+    return { name, path, expression: aggregateColumn(only, sources, pointer) }
+  })
+}
+
+function aggregateColumn(
+  [name, of]: readonly [string, unknown],
+  sources: Sources,
+  pointer: string,
+): Expression {
+  const make = requestAggregates.get(name)
+  const place = member(pointer, name)
+  if (make === undefined)
+    throw invalid(place, `is no aggregate; there are ${[...requestAggregates.keys()].join(', ')}`)
+  if (typeof of !== 'string') throw invalid(place, 'must be the name of a field')
+  if (of === '*' && name !== '$count')
+    throw invalid(place, 'must name a field; only $count takes *')
+  checkText(of, place)
+  return make(of === '*' ? undefined : fieldOf(of, { sources, pointer: place }), sources)
+}
+
+function aggregateOf(
+  name: string,
+  args: readonly Expression[],
+  type: 'number' | 'json',
+): Expression & { readonly kind: 'aggregate' } {
+  return {
+    kind: 'aggregate',
+    type,
+    name,
+    arguments: args,
+    distinct: false,
+    orderBy: [],
+    filter: undefined,
+  }
+}
+
+function converted(field: Expression): Expression {
+  return { kind: 'convert', type: 'number', argument: field }
+}
+
+function orZero(sum: Expression): Expression {
+  return {
+    kind: 'call',
+    type: 'number',
+    name: 'coalesce',
+    arguments: [sum, constant('number', '0')],
+  }
+}
+
+/** The value of the record that was stored first or last. */
+function byStoring(
+  field: Expression | undefined,
+  sources: Sources,
+  descending: boolean,
+): Expression {
+  const leaf = (relation: number): Order => ({
+    expression: { kind: 'leaf', type: 'number', relation },
+    descending,
+    nulls: undefined,
+  })
+  const orderBy = [sources.root, ...sources.joined.values()].map(leaf)
+  return { ...aggregateOf('first', field === undefined ? [] : [field], 'json'), orderBy }
+}
+
+function orderOf(
+  sortBy: string | undefined,
+  descending: boolean,
+  given: { readonly columns: readonly Column[]; readonly groupBy: readonly Expression[] },
+): readonly Order[] {
+  const groups = given.groupBy.map((expression): Order => {
+    return { expression, descending: false, nulls: undefined }
+  })
+  if (sortBy === undefined) return groups
+  const column = given.columns.find((each) => each.name === sortBy)
+  if (column === undefined)
+    throw invalid('/sortBy', 'is neither a field of group_by nor the name of an aggregate')
+  return [{ expression: column.expression, descending, nulls: undefined }, ...groups]
+}

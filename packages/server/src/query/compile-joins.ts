@@ -1,0 +1,135 @@
+import { limits } from '@tollbase/contract/limits'
+import { assert, present } from '../base/assert.ts'
+import { compileCondition } from './compile-condition.ts'
+import { compileSelection, selectedBody } from './compile-selection.ts'
+import type { Join, Resolve } from './join.ts'
+import type { Selection } from './select.ts'
+import { type Parameters, quoteName, quoteText } from './sql-text.ts'
+
+type Options = {
+  readonly values: Parameters
+  readonly caps: { readonly bytes: number }
+  readonly resolve: Resolve | undefined
+}
+
+/** What joins add to the statement that reads a page. */
+export type JoinedPart = {
+  /** Name of the page's rows. */
+  readonly page: string
+  /** The common tables, given the SQL of the page's rows (leaf, data, body). */
+  readonly with: (rows: string) => string
+  /** Whether too much was fetched. */
+  readonly isOver: string
+  /** Joins the texts of the joined records to a row of the page. */
+  readonly from: (row: string) => string
+  /** The JSON text of a row with its joined records. */
+  readonly render: (row: string) => string
+}
+
+/** One level: a common table of pairs (parent, record) and one of the texts per parent. */
+type Level = { readonly pairs: string; readonly texts: string; readonly names: Names }
+type Names = { readonly pairs: string; readonly texts: string }
+type Body = { readonly select: Selection | undefined; readonly joins: readonly Join[] }
+
+/**
+ * Joins as common tables beside the page's rows, which are read first: per join one join of tables over all rows,
+ * and one aggregation; never a query per row. Undefined if there are none.
+ */
+export function compileJoins(query: Body, options: Options): JoinedPart | undefined {
+  if (query.joins.length === 0) return undefined
+  const levels: Level[] = []
+  const top = query.joins.map((join) => addLevel(join, { parent: 'page_rows', levels, options }))
+  const all = (value: string) =>
+    levels.map(({ names }) => `(SELECT ${value} FROM ${names.pairs})`).join(' + ')
+  const rows = options.values.add(limits.joinedRowsMax, 'int8')
+  const bytes = options.values.add(options.caps.bytes, 'int8')
+  const tables = (page: string) => [
+    `page_rows AS MATERIALIZED (SELECT page_row.*, page_row.leaf AS id FROM (${page}) AS page_row)`,
+    ...levels.map((level) => level.pairs),
+    `fan_out AS MATERIALIZED (SELECT ${all('count(*)')} > ${rows}
+  OR ${all('coalesce(sum(octet_length(body)), 0)')} > ${bytes} AS over)`,
+    // The texts of inner joins come first, as the outer ones hold them.
+    ...levels.toReversed().map((level) => level.texts),
+  ]
+  return {
+    page: 'page_rows',
+    with: (page) => `WITH ${tables(page).join(',\n')}\n`,
+    isOver: '(SELECT over FROM fan_out)',
+    from: (row) => joinTexts(top, row),
+    render: (row) => render(query, { levels: top, row }),
+  }
+}
+
+type Place = { readonly parent: string; readonly levels: Level[]; readonly options: Options }
+
+function addLevel(join: Join, { parent, levels, options }: Place): Names {
+  const number = levels.length + 1
+  const names: Names = { pairs: `join_${number}`, texts: `join_text_${number}` }
+  const place = levels.push({ pairs: pairsOf(join, { parent, names, options }), texts: '', names })
+  const inner = join.joins.map((each) => addLevel(each, { parent: names.pairs, levels, options }))
+  const level = present(levels[place - 1], 'the level')
+  levels[place - 1] = { ...level, texts: textsOf(join, { names, inner }) }
+  return names
+}
+
+/** The joined records with the id of the row that each belongs to, at most one more than may be. */
+function pairsOf(
+  join: Join,
+  place: { readonly parent: string; readonly names: Names; readonly options: Options },
+): string {
+  const { values, resolve } = place.options
+  const source = resolve?.(join.model)
+  assert(source !== undefined, `the source ${join.model} is not resolved`)
+  const condition = compileCondition(join.where, {
+    record: 'record.data',
+    parent: 'parent.data',
+    parameters: values,
+  })
+  const most = values.add(limits.joinedRowsMax + 1, 'int8')
+  const first = join.many ? '' : 'DISTINCT ON (parent.id) '
+  const order = join.many ? '' : ' ORDER BY parent.id, record.leaf'
+  return `${place.names.pairs} AS MATERIALIZED (SELECT row_number() OVER () AS id, pair.*
+ FROM (SELECT ${first}parent.id AS parent, record.leaf, record.data, record.body
+  FROM ${place.parent} AS parent JOIN ${quoteName(source.schema, source.table)} AS record
+   ON record.superseded_by IS NULL AND NOT record.deleted AND ${condition}${order}
+  LIMIT ${most}) AS pair)`
+}
+
+function textsOf(
+  join: Join,
+  { names, inner }: { readonly names: Names; readonly inner: readonly Names[] },
+): string {
+  const record = render(join, { levels: inner, row: 'pair' })
+  const text = join.many
+    ? `'[' || string_agg(${record}, ',' ORDER BY pair.leaf) || ']'`
+    : `min(${record})`
+  return `${names.texts} AS (SELECT pair.parent, ${text} AS json
+ FROM ${names.pairs} AS pair${joinTexts(inner, 'pair')} WHERE NOT (SELECT over FROM fan_out) GROUP BY pair.parent)`
+}
+
+function joinTexts(levels: readonly Names[], row: string): string {
+  return levels.map(({ texts }) => ` LEFT JOIN ${texts} ON ${texts}.parent = ${row}.id`).join('')
+}
+
+/** The record's text with a member per join at its end; a field of that name gives way to it. */
+function render(
+  body: Body,
+  place: { readonly levels: readonly Names[]; readonly row: string },
+): string {
+  const { row, levels } = place
+  const own = selectedBody(body.select, `${row}.body`)
+  if (body.joins.length === 0) return own
+  const names = body.joins.map((join) => quoteText(join.alias))
+  const drop: Selection = {
+    mode: 'drop',
+    fields: new Map(body.joins.map((join) => [join.alias, 'whole'])),
+  }
+  const without = `CASE WHEN ${row}.data ?| ARRAY[${names.join(', ')}] THEN ${compileSelection(drop, own)} ELSE ${own} END`
+  const members = body.joins.map((join, at) => {
+    const { texts } = present(levels[at], 'the level')
+    return `${quoteText(`${JSON.stringify(join.alias)}:`)} || coalesce(${texts}.json, '${join.many ? '[]' : 'null'}')`
+  })
+  // Of an empty object nothing but its braces is left, and no comma may follow.
+  return `(SELECT CASE WHEN own.text ~ '^\\{\\s*\\}$' THEN '{' ELSE left(own.text, -1) || ',' END
+  || ${members.join(` || ',' || `)} || '}' FROM (SELECT ${without} AS text OFFSET 0) AS own)`
+}

@@ -1,0 +1,93 @@
+import { limits } from '@tollbase/contract/limits'
+import type { Resolve } from '../join.ts'
+import { type CompiledStatement, quoteName, quoteText, sharedParameters } from '../sql-text.ts'
+import { outputOf, type Query } from '../tree/query.ts'
+import { jsonText } from './convert.ts'
+import { tooComplex } from './print-expression.ts'
+import { queryPrinter } from './print-query.ts'
+
+export type CompileQueryOptions = {
+  /** Of the application whose position the answer states (the first source's). */
+  readonly schema: string
+  readonly caps: { readonly rows: number; readonly bytes: number }
+  readonly resolve: Resolve
+  /** Every version of a record instead of the latest, in all collections. */
+  readonly history?: boolean
+  /** Whether rows before limit and offset are counted; only of queries made from a request's aggregates. */
+  readonly total?: boolean
+}
+
+/**
+ * One statement, so one snapshot, that gives one `ListRow`: the rows as JSON texts joined by commas, their count and
+ * bytes, and the position that they were read at. Members of a row stand in the order of the query's columns.
+ */
+export function compileQuery(query: Query, options: CompileQueryOptions): CompiledStatement {
+  const values = sharedParameters()
+  const print = queryPrinter({ resolve: options.resolve, history: options.history ?? false })
+  const printer = { values, query: print, grouped: new Set<number>(), work: { chars: 0 } }
+  const rows = values.add(options.caps.rows, 'int8')
+  const most = values.add(options.caps.rows + 1, 'int8')
+  const bytes = values.add(options.caps.bytes, 'int8')
+  const limited = `SELECT page_row.* FROM (${print(query, printer)}) AS page_row LIMIT ${most}`
+  const everything = { ...query, limit: undefined, offset: 0, orderBy: [] }
+  const total = options.total
+    ? `(SELECT count(*) FROM (${print(everything, printer)}) AS counted)`
+    : 'NULL::int8'
+  const text = `SELECT watermark.height, watermark.sequence,
+ CASE WHEN page.count > ${rows} OR page.bytes > ${bytes} THEN NULL ELSE coalesce(page.records, '') END AS records,
+ page.count, ${total} AS total, page.bytes, page.count > ${rows} OR page.bytes > ${bytes} AS over
+FROM ${quoteName(options.schema, 'watermark')} AS watermark
+CROSS JOIN (SELECT count(*)::int4 AS count, coalesce(max(item.running), 0) AS bytes,
+ string_agg(item.json, ',' ORDER BY item.position) FILTER (WHERE item.running <= ${bytes}) AS records
+FROM (SELECT numbered.json, numbered.position,
+  sum(octet_length(numbered.json) + 1) OVER (ORDER BY numbered.position ROWS UNBOUNDED PRECEDING) - 1 AS running
+ FROM (SELECT row_number() OVER () AS position, ${rowText(query)} AS json
+  FROM (${limited}) AS item) AS numbered) AS item) AS page
+WHERE watermark.id = 1`
+  if (text.length > limits.sqlCompiledCharsMax) throw tooComplex()
+  return { text, values: values.values }
+}
+
+/** SQL of the JSON text of a row `item`. */
+function rowText(query: Query): string {
+  const { columns, records } = outputOf(query)
+  const bodies = records.map((_, at) => `coalesce(item.body${at === 0 ? '' : at}, '{}')`)
+  const members = objectText(
+    columns.map((column, at) => ({
+      path: column.path,
+      text: jsonText(`item.c${at}`, column.type),
+    })),
+  )
+  const [body] = bodies
+  if (body === undefined) return members
+  if (bodies.length === 1 && columns.length === 0) return body
+  return mergedText(columns.length === 0 ? bodies : [...bodies, members])
+}
+
+type Member = { readonly path: readonly string[]; readonly text: string }
+
+/** SQL of an object's text; members of longer paths stand in objects of their own. */
+function objectText(members: readonly Member[]): string {
+  const byName = new Map<string, Member[]>()
+  for (const { path, text } of members) {
+    const [name = '', ...rest] = path
+    byName.set(name, [...(byName.get(name) ?? []), { path: rest, text }])
+  }
+  const parts = [...byName].map(([name, inside]) => {
+    const [only] = inside
+    const value = only?.path.length === 0 ? only.text : objectText(inside)
+    return `${quoteText(`${JSON.stringify(name)}:`)} || ${value}`
+  })
+  return parts.length === 0 ? `'{}'` : `'{' || ${parts.join(` || ',' || `)} || '}'`
+}
+
+/** Of members of one name the last object's counts, in its own place. */
+function mergedText(objects: readonly string[]): string {
+  const all = objects.map(
+    (object, part) =>
+      `SELECT ${part} AS part, each_member.* FROM json_each((${object})::json) WITH ORDINALITY AS each_member(key, value, place)`,
+  )
+  return `(SELECT '{' || coalesce(string_agg(to_json(last_of.key)::text || ':' || last_of.value, ',' ORDER BY last_of.part, last_of.place), '') || '}'
+ FROM (SELECT DISTINCT ON (member.key) member.key, member.value::text AS value, member.part, member.place
+  FROM (${all.join(' UNION ALL ')}) AS member ORDER BY member.key, member.part DESC, member.place DESC) AS last_of)`
+}

@@ -1,0 +1,90 @@
+import type { ValueType } from '../tree/query.ts'
+import { textOfDate, textOfTime, timeOfText } from './times.ts'
+
+/** Texts that count as numbers, and the most characters of one. */
+const numberPattern = '^\\s*[+-]?([0-9]+([.][0-9]*)?|[.][0-9]+)([eE][+-]?[0-9]{1,2})?\\s*$'
+const numberCharsMax = 300
+
+/** A JSON value as one of the type, NULL where it is of another. */
+export function convertText(json: string, type: ValueType): string {
+  switch (type) {
+    case 'number':
+      return `CASE jsonb_typeof(${json}) WHEN 'number' THEN ${json}::numeric END`
+    case 'text':
+      return `CASE jsonb_typeof(${json}) WHEN 'string' THEN ${json} #>> '{}' END`
+    case 'boolean':
+      return `CASE jsonb_typeof(${json}) WHEN 'boolean' THEN ${json}::boolean END`
+    default:
+      return castText(json, { from: 'json', to: type })
+  }
+}
+
+/** A value made into another type as far as it can be, else NULL; never an error. */
+export function castText(
+  value: string,
+  types: { readonly from: ValueType; readonly to: ValueType },
+): string {
+  const { from, to } = types
+  switch (to) {
+    case 'text':
+      return toText(value, from)
+    case 'json':
+      return `to_jsonb(${from === 'number' || from === 'boolean' || from === 'text' ? value : toText(value, from)})`
+    case 'number':
+      return toNumber(value, from)
+    case 'boolean':
+      return toBoolean(value, from)
+    case 'timestamp':
+      return from === 'date' ? `${value}::timestamp` : timeOfText(textIn(value, from))
+    case 'date':
+      return from === 'timestamp' ? `${value}::date` : `(${timeOfText(textIn(value, from))})::date`
+    default:
+      return value
+  }
+}
+
+function toText(value: string, from: ValueType): string {
+  switch (from) {
+    case 'json':
+      return `(${value} #>> '{}')`
+    case 'timestamp':
+      return textOfTime(value)
+    case 'date':
+      return textOfDate(value)
+    default:
+      return `${value}::text`
+  }
+}
+
+function textIn(value: string, from: ValueType): string {
+  return from === 'json' ? `(${value} #>> '{}')` : value
+}
+
+function toNumber(value: string, from: ValueType): string {
+  if (from === 'boolean') return `${value}::int4::numeric`
+  const text = textIn(value, from)
+  const read = `CASE WHEN length(${text}) <= ${numberCharsMax} AND ${text} ~ '${numberPattern}' THEN ${text}::numeric END`
+  if (from !== 'json') return read
+  return `CASE jsonb_typeof(${value}) WHEN 'number' THEN ${value}::numeric WHEN 'string' THEN ${read} WHEN 'boolean' THEN ${value}::boolean::int4::numeric END`
+}
+
+function toBoolean(value: string, from: ValueType): string {
+  if (from === 'number') return `(${value} <> 0)`
+  const text = `lower(${textIn(value, from)})`
+  return `CASE WHEN ${text} IN ('true', 't', 'yes', 'on', '1') THEN TRUE WHEN ${text} IN ('false', 'f', 'no', 'off', '0') THEN FALSE END`
+}
+
+/** JSON text of a value for the answer; NULL is `null`. */
+export function jsonText(value: string, type: ValueType): string {
+  switch (type) {
+    case 'null':
+      return `'null'`
+    case 'json':
+    case 'boolean':
+      return `coalesce(${value}::text, 'null')`
+    case 'number':
+      return `coalesce(trim_scale(${value})::text, 'null')`
+    default:
+      return `coalesce(to_json(${toText(value, type)})::text, 'null')`
+  }
+}

@@ -1,0 +1,149 @@
+import { assert, present } from '../../base/assert.ts'
+import type { Resolve } from '../join.ts'
+import { quoteName } from '../sql-text.ts'
+import {
+  outputOf,
+  type Query,
+  type Relation,
+  relationsOf,
+  type SelectQuery,
+  type SetQuery,
+  type ValueType,
+} from '../tree/query.ts'
+import { castText } from './convert.ts'
+import { type Printer, printExpression, printOrder } from './print-expression.ts'
+
+export type PrintOptions = {
+  readonly resolve: Resolve
+  /** Every version of a record, deleted ones too. */
+  readonly history: boolean
+}
+
+/** Prints queries as SQL whose columns are c0, c1 ..., and `data`, `body` of a record that is given whole. */
+export function queryPrinter(options: PrintOptions): Printer['query'] {
+  return (query, printer) => printQuery(query, { printer, options })
+}
+
+type Context = { readonly printer: Printer; readonly options: PrintOptions }
+
+function printQuery(query: Query, context: Context): string {
+  const tables = query.with.map(
+    ({ id, query: table }) => `w${id} AS (${printQuery(table, context)})`,
+  )
+  const head = tables.length === 0 ? '' : `WITH ${tables.join(',\n')}\n`
+  return head + (query.kind === 'set' ? printSet(query, context) : printSelect(query, context))
+}
+
+function printSelect(query: SelectQuery, context: Context): string {
+  const { printer } = context
+  if (query.distinct) {
+    const inner = printRows(query, context, columnList(query, context))
+    return `SELECT r${query.id}.* FROM (SELECT DISTINCT${inner}) AS r${query.id}${page(query, printer)}`
+  }
+  return `SELECT${printRows(query, context, columnList(query, context))}${page(query, afterGrouping(query, printer), tieOf(query))}`
+}
+
+function columnList(query: SelectQuery, { printer }: Context): string {
+  const output = afterGrouping(query, printer)
+  const columns = query.columns.map(
+    ({ expression }, at) => `${printExpression(expression, output)} AS c${at}`,
+  )
+  const records = query.records.map((relation, at) => {
+    const end = at === 0 ? '' : String(at)
+    return `r${relation}.data AS data${end}, r${relation}.body AS body${end}`
+  })
+  return ` ${[...columns, ...records].join(', ')}`
+}
+
+function printRows(query: SelectQuery, context: Context, columns: string): string {
+  const { printer } = context
+  const from = query.from.map((relation) => printRelation(relation, context)).join(',\n ')
+  const groups = query.groupBy.map((each) => printExpression(each, groupedBy(query, printer)))
+  return [
+    columns,
+    from === '' ? '' : `\nFROM ${from}`,
+    query.where === undefined ? '' : `\nWHERE ${printExpression(query.where, printer)}`,
+    groups.length === 0 ? '' : `\nGROUP BY ${groups.join(', ')}`,
+    query.having === undefined
+      ? ''
+      : `\nHAVING ${printExpression(query.having, groupedBy(query, printer))}`,
+  ].join('')
+}
+
+function page(
+  query: Pick<Query, 'orderBy' | 'limit' | 'offset'>,
+  printer: Printer,
+  tie?: string,
+): string {
+  const order = [
+    ...query.orderBy.map((each) => printOrder(each, printer)),
+    ...(tie === undefined ? [] : [tie]),
+  ]
+  return [
+    order.length === 0 ? '' : `\nORDER BY ${order.join(', ')}`,
+    query.limit === undefined ? '' : ` LIMIT ${printer.values.add(query.limit, 'int8')}`,
+    query.offset === 0 ? '' : ` OFFSET ${printer.values.add(query.offset, 'int8')}`,
+  ].join('')
+}
+
+/** Rows of one collection come in the order of storing where nothing else is said, so that pages fit together. */
+function tieOf(query: SelectQuery): string | undefined {
+  const [only, ...others] = query.from
+  if (query.grouped || others.length > 0 || only?.kind !== 'collection') return undefined
+  return `r${only.id}.leaf`
+}
+
+function afterGrouping(query: SelectQuery, printer: Printer): Printer {
+  return query.grouped ? groupedBy(query, printer) : printer
+}
+
+function groupedBy(query: SelectQuery, printer: Printer): Printer {
+  const own = relationsOf(query.from).map((relation) => relation.id)
+  return { ...printer, grouped: new Set([...printer.grouped, ...own]) }
+}
+
+function printRelation(relation: Relation, context: Context): string {
+  switch (relation.kind) {
+    case 'collection':
+      return `(${printCollection(relation.model, context)}) AS r${relation.id}`
+    case 'query':
+      return `(${printQuery(relation.query, context)}) AS r${relation.id}`
+    case 'common':
+      return `w${relation.table} AS r${relation.id}`
+    case 'join': {
+      const on =
+        relation.on === undefined ? '' : ` ON ${printExpression(relation.on, context.printer)}`
+      return `(${printRelation(relation.left, context)}\n ${relation.join} JOIN ${printRelation(relation.right, context)}${on})`
+    }
+  }
+}
+
+function printCollection(model: string, { options }: Context): string {
+  const source = options.resolve(model)
+  assert(source !== undefined, `the source ${model} is not resolved`)
+  const live = options.history ? '' : ' WHERE superseded_by IS NULL AND NOT deleted'
+  return `SELECT leaf, data, body FROM ${quoteName(source.schema, source.table)}${live}`
+}
+
+function printSet(query: SetQuery, context: Context): string {
+  const types = query.columns.map(({ type }) => type)
+  const side = (each: Query) => printSide(each, types, context)
+  const sign = `${query.operator}${query.all ? ' ALL' : ''}`
+  return `SELECT r${query.id}.* FROM (${side(query.left)}\n${sign} ${side(query.right)}) AS r${query.id}${page(query, context.printer)}`
+}
+
+/** One side of a set operation, its columns made into the types of the whole. */
+function printSide(query: Query, types: readonly ValueType[], context: Context): string {
+  const columns = outputOf(query).columns.map(({ type: from }, at) => {
+    const to = present(types[at], 'the type')
+    const isSame = from === to || from === 'null'
+    const text = isSame ? `side.c${at}` : castText(`side.c${at}`, { from, to })
+    return `${text}${from === 'null' ? nullCast(to) : ''} AS c${at}`
+  })
+  return `(SELECT ${columns.join(', ')} FROM (${printQuery(query, context)}) AS side)`
+}
+
+function nullCast(to: ValueType): string {
+  const names = { json: 'jsonb', number: 'numeric', null: 'text' } as const
+  return `::${to === 'json' || to === 'number' || to === 'null' ? names[to] : to}`
+}

@@ -1,0 +1,64 @@
+import fc from 'fast-check'
+import { expect, test } from 'vitest'
+import { compilePattern } from './pattern.ts'
+
+const atom = fc.constantFrom(
+  'a',
+  'b',
+  'A',
+  '.',
+  '\\d',
+  '\\w',
+  '\\S',
+  '[ab]',
+  '[^a]',
+  '[a-c-]',
+  '7',
+  '-',
+)
+const quantifier = fc.constantFrom('', '', '', '?', '*', '+', '{2}', '{0,2}', '{1,}')
+const { pattern } = fc.letrec<{ pattern: string; piece: string }>((tie) => ({
+  pattern: fc
+    .array(fc.array(tie('piece'), { maxLength: 4 }), { minLength: 1, maxLength: 3 })
+    .map((branches) => branches.map((pieces) => pieces.join('')).join('|')),
+  piece: fc.oneof(
+    { depthSize: 'small', withCrossShrink: true },
+    fc.tuple(atom, quantifier).map((parts) => parts.join('')),
+    fc.constantFrom('^', '$', '\\b', '\\B'),
+    fc.tuple(tie('pattern'), quantifier).map(([inner, many]) => `(${inner})${many}`),
+  ),
+}))
+const text = fc.string({
+  unit: fc.constantFrom('a', 'b', 'c', 'A', '7', '-', ' ', 'ä', '💥'),
+  maxLength: 8,
+})
+
+test('a pattern matches the same texts as JavaScript`s own engine says', () => {
+  fc.assert(
+    fc.property(pattern, text, fc.boolean(), (source, sample, ignoreCase) => {
+      let ours: ReturnType<typeof compilePattern>['matches']
+      try {
+        ours = compilePattern(ignoreCase ? `(?i)${source}` : source, '').matches
+      } catch {
+        // Nested endless quantifiers and the like are refused, which other tests are about.
+        return
+      }
+      const theirs = new RegExp(source, ignoreCase ? 'isu' : 'su')
+      expect(ours(sample, { steps: 100_000 })).toBe(theirs.test(sample))
+    }),
+    { numRuns: 2000 },
+  )
+})
+
+test.each(['^(a|a)*$', '^(a?){30}a{30}$', '^a*a*a*a*a*a*a*a*$'])(
+  '%s ends, however many ways there are to match',
+  (source) => {
+    const { matches } = compilePattern(source, '')
+    expect(matches(`${'a'.repeat(20_000)}!`, { steps: 10_000_000 })).toBe(false)
+  },
+)
+
+test('matching takes so many steps and not more', () => {
+  const { matches } = compilePattern('[a-z]{200}Z', '')
+  expect(() => matches('a'.repeat(100_000), { steps: 100_000 })).toThrow('too long')
+})

@@ -1,0 +1,41 @@
+import { invalid } from '../base/fault.ts'
+import { type Condition, type FieldPath, field, not, type ReferenceRelation } from './condition.ts'
+import { parseFieldPath } from './field-path.ts'
+
+/** The comparisons that take a field of the record joined to in place of a value. */
+const relations: ReadonlyMap<string, ReferenceRelation> = new Map([
+  ['is', '='],
+  ['eq', '='],
+  ['isNot', '='],
+  ['ne', '='],
+  ['greaterThan', '>'],
+  ['gt', '>'],
+  ['greaterThanOrEqual', '>='],
+  ['gte', '>='],
+  ['lessThan', '<'],
+  ['lt', '<'],
+  ['lessThanOrEqual', '<='],
+  ['lte', '<='],
+  ['in', 'in'],
+  ['notIn', 'in'],
+  ['includes', 'includes'],
+  ['contains', 'includes'],
+])
+const negations: ReadonlySet<string> = new Set(['isNot', 'ne', 'notIn'])
+const form = /^\$(?:data|parent)\.(.*)$/s
+
+/** The condition where the operand is `$data.<field>` or `$parent.<field>`; undefined where it is a value. */
+export function parseReference(
+  operator: string,
+  given: { readonly path: FieldPath; readonly operand: unknown; readonly pointer: string },
+): Condition | undefined {
+  const name = typeof given.operand === 'string' ? form.exec(given.operand)?.[1] : undefined
+  if (name === undefined) return undefined
+  const relation = relations.get(operator)
+  if (relation === undefined) {
+    throw invalid(given.pointer, `cannot take a field of another record; ${operator} takes a value`)
+  }
+  const to = parseFieldPath(name, given.pointer)
+  const condition = field(given.path, { kind: 'reference', relation, to })
+  return negations.has(operator) ? not(condition) : condition
+}

@@ -1,0 +1,314 @@
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { sql } from '../../database/sql.ts'
+import { type TestDatabase, testEngines, withTestDatabase } from '../../database/testing.ts'
+import { compileQuery } from '../compile/compile-query.ts'
+import {
+  createTestCollection,
+  createTestSchema,
+  indexTestCollection,
+  type RunSql,
+} from '../test-collection.test-support.ts'
+import { aggregates, windowFunctions } from '../tree/aggregates.ts'
+import { functions, type ParameterKind } from '../tree/functions.ts'
+import { sourcesOfQuery } from '../tree/sources.ts'
+import { parseSql } from './parse-sql.ts'
+import { castTypes } from './read-cast.ts'
+import { queryRunner, testNow } from './test-sql.test-support.ts'
+
+const wild: readonly unknown[] = [
+  null,
+  true,
+  false,
+  0,
+  -1,
+  1.5,
+  1e308,
+  -1e308,
+  5e-324,
+  123456789012,
+  '',
+  'a',
+  'true',
+  '5',
+  '-1.5e3',
+  '1e999',
+  'NaN',
+  'Infinity',
+  '2024-02-29',
+  '2023-02-29',
+  '2024-02-31T10:00:00Z',
+  '9999-12-31T23:59:59.999999999-14:59',
+  '1000-01-01T00:00:00+14:00',
+  '0000-00-00',
+  '10.0.0.1',
+  '::1',
+  '999.1.1.1',
+  '\\',
+  '%',
+  '(',
+  '\u{10ffff}',
+  'x'.repeat(3_000),
+  [],
+  [1, 'a', null],
+  {},
+  { x: { y: 1 } },
+]
+
+const kinds: Readonly<Record<ParameterKind, readonly string[]>> = {
+  json: ['a', 'b'],
+  number: ['a', 'b', '-3', '1e300'],
+  text: ['a', 'b'],
+  boolean: ['a'],
+  timestamp: ['a', 'b'],
+  date: ['a::date'],
+  interval: ["interval '1 day'"],
+  printable: ['a', 'b', '1'],
+  same: ['a', 'b'],
+  time: ['a', 'b'],
+  unit: ["'month'"],
+  block: ["'10.0.0.0/8'"],
+  format: ["'YYYY-MM-DD HH24:MI:SS.US Q J'"],
+}
+
+/** Calls with every kind of argument in every place, and one with fewer where that may be. */
+function callsOf(
+  name: string,
+  given: { readonly parameters: readonly ParameterKind[]; readonly optional?: number },
+): readonly string[] {
+  const { parameters, optional = 0 } = given
+  const longest = Math.max(1, ...parameters.map((kind) => kinds[kind].length))
+  const full = Array.from({ length: longest }, (_, turn) =>
+    parameters.map((kind, at) => kinds[kind][(turn + at) % kinds[kind].length] ?? 'a'),
+  )
+  const short = optional === 0 ? [] : full.map((args) => args.slice(0, args.length - optional))
+  return [...full, ...short].map((args) => `${name}(${args.join(', ')})`)
+}
+
+const people = [
+  '{"id":1,"Name":"Ann","age":30,"tags":["x","y"],"address":{"city":"Graz","zip":8010},"price":1.10}',
+  '{"id":2,"Name":"Bob","age":"30","tags":[],"address":{"city":"Wien"},"price":2.250}',
+  '{"id":3,"Name":null,"age":null,"tags":"x","address":"none","at":"2024-05-31T22:00:00-04:00"}',
+  '{"id":4,"age":5,"value":7,"tags":[1],"price":0.1}',
+]
+
+describe.each(testEngines())('%s: SQL over records', (engine) => {
+  let test: TestDatabase
+  let run: RunSql
+  let ask: ReturnType<typeof queryRunner>['ask']
+
+  beforeAll(async () => {
+    test = await withTestDatabase(engine)
+    run = (text, values = []) => test.database.query(sql.compiled(text, values))
+    ask = queryRunner(run).ask
+    await createTestSchema(run, 'app')
+    await createTestCollection(
+      run,
+      'app.wild',
+      wild.flatMap((a, at) =>
+        wild
+          .filter((_, other) => (at + other) % 9 === 0)
+          .map((b) => ({ body: JSON.stringify({ a, b }) })),
+      ),
+    )
+    await createTestCollection(
+      run,
+      'app.people',
+      people.map((body) => ({ body })),
+    )
+    await createTestCollection(run, 'app.versions', [
+      { body: '{"id":1,"n":1}', key: '1', supersededBy: 1 },
+      { body: '{"id":1,"n":2}', key: '1' },
+      { body: '{"id":2,"n":3}', key: '2', deleted: true },
+    ])
+  })
+  afterAll(async () => test?.drop())
+
+  it('never fails by what a record holds: every function of any value', async () => {
+    const withWords = new Set(['extract', 'position'])
+    const calls = [...functions]
+      .filter(([name]) => !withWords.has(name))
+      .flatMap(([name, definition]) => callsOf(name, definition))
+    const columns = calls.map((call, at) => `${call} AS c${at}`)
+    const operators = ['+', '-', '*', '/', '%', '||', '->', '->>'].map((sign) => `a ${sign} b`)
+    const more = [
+      ...operators,
+      ...['->', '->>'].map((sign) => `a ${sign} 0`),
+      ...[...castTypes.keys()].filter((type) => type !== 'interval').map((type) => `a::${type}`),
+      "a::timestamp + interval '5 years'",
+      'a::timestamp - b::timestamp',
+      'a::date - b::date',
+      'a::date + 5',
+      'extract(week FROM a)',
+      'position(a IN b)',
+      'extract(epoch FROM a::timestamp - b::timestamp)',
+      "a LIKE '%'",
+      "a ~ 'a|5'",
+    ].map((expression, at) => `${expression} AS m${at}`)
+    const comparisons = ['=', '<>', '<', '<=', '>', '>='].flatMap((sign) => [
+      `a ${sign} b`,
+      `a ${sign} 5`,
+      `a ${sign} 'a'`,
+      `a ${sign} true`,
+      `a ${sign} now()`,
+    ])
+    const all = [...columns, ...more, ...comparisons.map((each, at) => `${each} AS k${at}`)]
+    for (let at = 0; at < all.length; at += 60) {
+      const { rows } = await ask(`SELECT ${all.slice(at, at + 60).join(', ')} FROM app::wild`)
+      expect(rows.length).toBeGreaterThan(100)
+    }
+  })
+
+  it('never fails by what a record holds: every aggregate, alone and over a window', async () => {
+    const plain = [...aggregates].filter(([, definition]) => definition.ordered !== true)
+    const calls = plain.flatMap(([name, definition]) =>
+      callsOf(name, definition).filter((call) => !call.includes('1e300')),
+    )
+    const { rows } = await ask(
+      `SELECT ${calls.map((call, at) => `${call} AS c${at}`).join(', ')}, first(a ORDER BY b) AS f FROM app::wild`,
+    )
+    expect(rows).toHaveLength(1)
+    const over = [
+      ...calls,
+      ...[...windowFunctions].flatMap(([name, definition]) => callsOf(name, definition)),
+    ].map((call, at) => `${call} OVER (PARTITION BY b ORDER BY a) AS c${at}`)
+    expect((await ask(`SELECT ${over.join(', ')} FROM app::wild`)).rows.length).toBeGreaterThan(100)
+  })
+
+  it('keeps the case of names and the digits of numbers', async () => {
+    const { text } = await ask('SELECT id, Name, name, price, o.Name AS "Other" FROM app::people O')
+    expect(text.split('},')[0]).toBe('{"id":1,"Name":"Ann","name":null,"price":1.10,"Other":"Ann"')
+    expect((await ask('SELECT Value, value FROM app::people WHERE id = 4')).rows).toEqual([
+      { Value: null, value: 7 },
+    ])
+  })
+
+  it('gives whole records as they were stored, with more members put to them', async () => {
+    expect((await ask('SELECT * FROM app::people')).text).toBe(people.join(','))
+    expect((await ask('SELECT *, age AS price FROM app::people WHERE id = 1')).text).toBe(
+      '{"id":1,"Name":"Ann","age":30,"tags":["x","y"],"address":{"city":"Graz","zip":8010},"price":30}',
+    )
+  })
+
+  it.each([
+    ['dotted names go into objects', 'address.city', ['Graz', 'Wien', null, null]],
+    ['arrows go into objects and lists', "address -> 'zip'", [8010, null, null, null]],
+    ['arrows count in lists', 'tags ->> 0', ['x', null, null, '1']],
+    ['a value of another type is unequal, not converted', "age = '30'", [false, true, null, false]],
+    ['and neither less nor greater', 'age < 100', [true, false, null, true]],
+    ['where a number is needed it counts as NULL', 'age + 1', [31, null, null, 6]],
+    ['a cast converts', 'age::int + 1', [31, 31, null, 6]],
+    ['an impossible cast is NULL', 'Name::int', [null, null, null, null]],
+    ['null and missing are both NULL', 'Name IS NULL', [false, false, true, true]],
+    ['division by zero is NULL', 'age / 0', [null, null, null, null]],
+    ['membership of a list', "includes(tags, 'x')", [true, false, null, false]],
+    ['times are UTC', 'at::timestamp', [null, null, '2024-06-01T02:00:00Z', null]],
+    ['now is given', 'now()', Array(4).fill('2024-06-01T00:00:00Z')],
+    ['today is given', 'current_date', Array(4).fill('2024-06-01')],
+    ['decimals are exact', 'price * 3', [3.3, 6.75, null, 0.3]],
+    ['a null among comparisons', 'age IN (5, NULL)', [null, null, null, true]],
+  ])('means what is documented: %s', async (_, expression, expected) => {
+    const { rows } = await ask(`SELECT ${expression} AS v FROM app::people ORDER BY id`)
+    expect(rows.map((row) => row.v)).toEqual(expected)
+  })
+
+  it('sums decimals exactly and gives the least in the order of sortBy', async () => {
+    const { text } = await ask(
+      'SELECT sum(price) AS s, min(age) AS l, max(age) AS m, avg(price) AS a FROM app::people',
+    )
+    expect(text).toBe('{"s":3.45,"l":"30","m":30,"a":1.15}')
+  })
+
+  it('takes values for parameters, as values only', async () => {
+    const byName = { n: 5, text: "x' OR '1' = '1" }
+    const named = 'SELECT id, :text AS t FROM app::people WHERE age = :n AND :n < 6'
+    expect((await ask(named, { parameters: byName })).rows).toEqual([{ id: 4, t: byName.text }])
+    const numbered = 'SELECT $2 AS t FROM app::people WHERE id = $1 LIMIT $3'
+    expect((await ask(numbered, { parameters: [2, null, 1] })).rows).toEqual([{ t: null }])
+    await expect(ask('SELECT :a', { parameters: {} })).rejects.toThrow('/params/a is missing')
+    await expect(ask('SELECT 1', { parameters: { a: 1 } })).rejects.toThrow('/params/a is not')
+    await expect(ask('SELECT :a', { parameters: { a: [] } })).rejects.toThrow('/params/a must be')
+  })
+
+  it('sees the latest versions, or all where history is asked for', async () => {
+    expect((await ask('SELECT n FROM app::versions')).rows).toEqual([{ n: 2 }])
+    expect((await ask('SELECT n FROM app::versions', { history: true })).rows).toHaveLength(3)
+  })
+
+  it('goes by the index of a field where it compares, joins or sorts by it', async () => {
+    const many = Array.from({ length: 2_000 }, (_, at) => ({ body: `{"k":${at},"s":"v${at}"}` }))
+    await createTestCollection(run, 'app.many', many)
+    await indexTestCollection(run, 'app.many', ['k', 's'])
+    const plan = async (text: string) => {
+      const query = await parseSql(text, { now: testNow })
+      const { text: statement, values } = compileQuery(query, {
+        schema: 'app',
+        caps: { rows: 10, bytes: 1_000 },
+        resolve: (model) => ({ schema: 'app', table: model.split('::').at(-1) ?? '' }),
+      })
+      const lines = await run(`EXPLAIN (COSTS OFF) ${statement}`, values)
+      return lines.map((line) => line['QUERY PLAN']).join('\n')
+    }
+    expect(await plan('SELECT k FROM app::many WHERE k = 5')).toContain('many_0')
+    expect(await plan('SELECT k FROM app::many WHERE k BETWEEN 5 AND 9')).toContain('many_0')
+    expect(await plan("SELECT k FROM app::many WHERE s IN ('v1', 'v2')")).toContain('many_1')
+    expect(await plan("SELECT k FROM app::many WHERE s LIKE 'v19%'")).toContain('many_1')
+    expect(await plan('SELECT k FROM app::many ORDER BY k LIMIT 5')).toContain('many_0')
+    const join = 'SELECT p.id FROM app::people p JOIN app::many m ON m.k = p.id WHERE p.id = 1'
+    expect(await plan(join)).toContain('many_0')
+  })
+})
+
+describe('the sources of a query', () => {
+  const sources = async (text: string) => sourcesOfQuery(await parseSql(text, { now: testNow }))
+  const used = (filter: string[], sort: string[], select: string[] | 'all') => ({
+    filter,
+    sort,
+    select,
+  })
+
+  it('tell the fields that a row query uses, and for what', async () => {
+    expect(
+      await sources(
+        "SELECT a, lower(b.c) AS x FROM app::t WHERE d > 1 AND e LIKE 'x%' ORDER BY f, a",
+      ),
+    ).toEqual([{ model: 'app::t', kind: 'rows', used: used(['d', 'e'], ['f', 'a'], ['a', 'b.c']) }])
+    expect(await sources('SELECT * FROM app::t WHERE d = 1')).toEqual([
+      { model: 'app::t', kind: 'rows', used: used(['d'], [], 'all') },
+    ])
+  })
+
+  it.each([
+    'SELECT count(*) AS n FROM app::t',
+    'SELECT DISTINCT a FROM app::t',
+    'SELECT a FROM app::t GROUP BY a',
+    'SELECT a, row_number() OVER () AS n FROM app::t',
+    'SELECT a FROM (SELECT a FROM app::t) x',
+    'SELECT a FROM app::t UNION ALL SELECT a FROM app::t',
+    'WITH x AS (SELECT a FROM app::t) SELECT a FROM x',
+    'SELECT a FROM app::t WHERE EXISTS (SELECT 1 FROM app::t u)',
+    'SELECT x.a FROM app::t x JOIN app::t y ON x.a = y.a',
+    'SELECT 1 AS n FROM app::t, app::t u',
+  ])('say that everything else is derived: %s', async (text) => {
+    expect((await sources(text)).map((source) => source.kind)).toContain('derived')
+    expect((await sources(text)).map((source) => source.kind)).not.toContain('rows')
+  })
+
+  it('find a field through sub-queries and common tables, under whatever name', async () => {
+    const inner = used(['a', 'secret'], ['a'], 'all')
+    expect(await sources('SELECT a AS x FROM (SELECT * FROM app::t) q WHERE q.secret = 1')).toEqual(
+      [{ model: 'app::t', kind: 'derived', used: { ...inner, filter: ['secret'], sort: [] } }],
+    )
+    expect(await sources('WITH w AS (SELECT * FROM app::t) SELECT a FROM w ORDER BY a')).toEqual([
+      { model: 'app::t', kind: 'derived', used: used([], ['a'], 'all') },
+    ])
+    expect(await sources('SELECT x FROM (SELECT secret AS x FROM app::t) q WHERE x = 1')).toEqual([
+      { model: 'app::t', kind: 'derived', used: used(['secret'], ['secret'], ['secret']) },
+    ])
+    expect(
+      await sources('SELECT 1 AS n FROM app::t WHERE a IN (SELECT b FROM other::u WHERE c > 1)'),
+    ).toEqual([
+      { model: 'app::t', kind: 'derived', used: used(['a'], [], []) },
+      { model: 'other::u', kind: 'derived', used: used(['c', 'b'], ['b'], ['b']) },
+    ])
+  })
+})

@@ -1,0 +1,350 @@
+import { limits } from '@tollbase/contract/limits'
+import type { FuncCall, Node, SortBy, WindowDef } from 'libpg-query'
+import { parseBlock } from '../address.ts'
+import { nearest } from '../nearest.ts'
+import { type AggregateDefinition, aggregates, windowFunctions } from '../tree/aggregates.ts'
+import { casted, coerced, constant, unified } from '../tree/build.ts'
+import {
+  type FunctionDefinition,
+  functions,
+  type ParameterKind,
+  units,
+  unitsNotCut,
+  unitsNotOfInterval,
+} from '../tree/functions.ts'
+import { operators } from '../tree/operators.ts'
+import { type Expression, type Frame, nothing, type Order } from '../tree/query.ts'
+import { readFrame } from './read-frame.ts'
+import { at, type Place, refuse, textsOf } from './reader.ts'
+
+type ReadExpression = (node: Node | undefined, place: Place) => Expression
+
+/** Parts of a call that are read or refused below; one that a newer parser knows is not passed over. */
+const callParts: ReadonlySet<string> = new Set(
+  'funcname args agg_order agg_filter over agg_within_group agg_star agg_distinct func_variadic funcformat location'.split(
+    ' ',
+  ),
+)
+
+/** A call of a function, an aggregate or a window function of the lists. */
+export function readCall(node: FuncCall, place: Place, read: ReadExpression): Expression {
+  const { location } = node
+  const name = textsOf(node.funcname)
+    .filter((part) => part !== 'pg_catalog')
+    .join('.')
+    .toLowerCase()
+  const foreign = Object.keys(node).find((part) => !callParts.has(part))
+  if (foreign !== undefined) throw refuse(place, location, `${foreign} of ${name}`)
+  if (node.func_variadic || node.agg_within_group)
+    throw refuse(place, location, node.func_variadic ? 'VARIADIC' : 'WITHIN GROUP')
+  const isWindow = windowFunctions.has(name)
+  if (node.over !== undefined && (isWindow || aggregates.has(name)))
+    return readWindow({ node, name, over: node.over }, place, read)
+  if (isWindow) throw refuse(place, location, `${name} without OVER`)
+  const aggregate = aggregates.get(name)
+  if (aggregate !== undefined) return readAggregate({ node, name, aggregate }, place, read)
+  const plain = node.over ?? node.agg_filter ?? node.agg_order ?? node.agg_distinct ?? node.agg_star
+  if (plain !== undefined) throw refuse(place, location, `${name}, which is no aggregate`)
+  if (timeFunctions.has(name)) return timeOf(name, place, location)
+  const definition = functions.get(name)
+  if (definition === undefined) {
+    const known = [...functions.keys(), ...aggregates.keys(), ...windowFunctions.keys()]
+    throw refuse(
+      place,
+      location,
+      `the function ${name}, which is not possible; did you mean ${nearest(name, known).word}?`,
+    )
+  }
+  const args = (node.args ?? []).map((each, index) =>
+    definition.parameters[index] === 'unit' ? unitOf(each, place, read) : read(each, place),
+  )
+  return called(name, args, { place, location })
+}
+
+/** A call with its arguments made to fit. */
+export function called(
+  name: string,
+  args: readonly Expression[],
+  { place, location }: Where,
+): Expression {
+  return at(place, location, () => {
+    const chosen = operators.has(name) ? operatorFor(name, args) : name
+    const definition = operators.get(chosen) ?? functions.get(chosen)
+    if (definition === undefined)
+      throw refuse(place, location, `the operator ${name}, which is not possible`)
+    const made = fitted(args, definition, { name, place, location })
+    checkUnit(name, made, { place, location })
+    const same = definition.parameters.indexOf('same')
+    const type = definition.result === 'same' ? (made[same]?.type ?? 'null') : definition.result
+    return Object.freeze({ kind: 'call', type, name: chosen, arguments: Object.freeze(made) })
+  })
+}
+
+/** The time of the statement, by the name of a function of it. */
+export function timeOf(name: string, place: Place, location: number | undefined): Expression {
+  const iso = new Date(place.reader.now).toISOString()
+  const known = timeFunctions.get(name)
+  if (known === undefined)
+    throw refuse(place, location, `${name.replace('SVFOP_', '')}, which is not possible`)
+  return known === 'date'
+    ? constant('date', iso.slice(0, 10))
+    : constant('timestamp', iso.slice(0, -1))
+}
+
+/** Functions of the time of the statement, as called and as the parser names its own. */
+export const timeFunctions: ReadonlyMap<string, 'timestamp' | 'date'> = new Map([
+  ['now', 'timestamp'],
+  ['SVFOP_CURRENT_TIMESTAMP', 'timestamp'],
+  ['SVFOP_LOCALTIMESTAMP', 'timestamp'],
+  ['SVFOP_CURRENT_DATE', 'date'],
+])
+
+type Where = { readonly place: Place; readonly location?: number | undefined }
+type Call = Where & { readonly name: string }
+
+function fitted(
+  args: readonly Expression[],
+  definition: Pick<FunctionDefinition, 'parameters' | 'optional' | 'variadic'>,
+  { name, place, location }: Call,
+): readonly Expression[] {
+  const { parameters, optional = 0, variadic = false } = definition
+  const least = parameters.length - optional
+  if (args.length < least || (!variadic && args.length > parameters.length)) {
+    const most = variadic ? ' or more' : optional > 0 ? ` to ${parameters.length}` : ''
+    throw refuse(place, location, `${name} of ${args.length} arguments; it takes ${least}${most}`)
+  }
+  const kinds = args.map((_, index) => parameters[Math.min(index, parameters.length - 1)] ?? 'same')
+  const same = unified(args.filter((_, index) => kinds[index] === 'same'))
+  let next = 0
+  return args.map((arg, index) => {
+    const kind = kinds[index] ?? 'same'
+    return kind === 'same'
+      ? (same[next++] ?? nothing)
+      : fittedOne(arg, kind, { name, place, location })
+  })
+}
+
+function fittedOne(arg: Expression, kind: Exclude<ParameterKind, 'same'>, call: Call): Expression {
+  const { name, place, location } = call
+  switch (kind) {
+    case 'printable':
+      return casted(arg, 'text')
+    case 'time':
+      return arg.type === 'interval' ? arg : coerced(arg, 'timestamp')
+    case 'unit':
+      return arg
+    case 'json':
+      return arg.kind === 'constant' && arg.type === 'text'
+        ? casted(arg, 'json')
+        : coerced(arg, 'json')
+    case 'block':
+    case 'format': {
+      const text = arg.kind === 'constant' && arg.type === 'text' ? String(arg.value) : undefined
+      if (text === undefined || text.length > 100)
+        throw refuse(
+          place,
+          location,
+          `${name} with a ${kind} that is no literal of at most 100 characters`,
+        )
+      return constant('text', kind === 'block' ? parseBlock(text, '/sql') : text)
+    }
+    default:
+      return coerced(arg, kind)
+  }
+}
+
+/** Not every part of a time can be cut to, or is one of an interval. */
+function checkUnit(
+  name: string,
+  [unit, time]: readonly Expression[],
+  { place, location }: Where,
+): void {
+  const word = unit?.kind === 'constant' ? String(unit.value) : ''
+  const isPart = name === 'extract' || name === 'date_part'
+  const wrong =
+    (name === 'date_trunc' && unitsNotCut.has(word)) ||
+    (isPart && time?.type === 'interval' && unitsNotOfInterval.has(word))
+  if (wrong) throw refuse(place, location, `the unit ${word} in ${name}, which has none such`)
+}
+
+/** Which of the operators of one sign fits: those of times, and those that count in a list, have their own. */
+function operatorFor(
+  sign: string,
+  [left = nothing, right = nothing]: readonly Expression[],
+): string {
+  if (sign.startsWith('->') && right.type === 'number') return `${sign} number`
+  if (sign !== '+' && sign !== '-') return sign
+  const isTime = (each: Expression) => each.type === 'timestamp' || each.type === 'date'
+  if (right.type === 'interval') return `time ${sign} interval`
+  if (sign === '-' && isTime(right))
+    return left.type === 'date' && right.type === 'date' ? 'date - date' : 'time - time'
+  if (sign === '-' && left.type === 'timestamp') return 'time - time'
+  return left.type === 'date' ? `date ${sign} number` : sign
+}
+
+function unitOf(node: Node, place: Place, read: ReadExpression): Expression {
+  // EXTRACT's unit is a word, which the parser gives as a text.
+  const expression = read(node, place)
+  const unit = expression.kind === 'constant' ? String(expression.value).toLowerCase() : ''
+  const singular = unit.replace(/s$/, '')
+  const known = units.has(unit) ? unit : singular
+  if (!units.has(known)) throw refuse(place, undefined, `the unit ${unit}, which is not possible`)
+  return constant('text', known)
+}
+
+type Aggregated = {
+  readonly node: FuncCall
+  readonly name: string
+  readonly aggregate: AggregateDefinition
+}
+
+function readAggregate(
+  { node, name, aggregate }: Aggregated,
+  place: Place,
+  read: ReadExpression,
+): Expression {
+  const { location } = node
+  const { aggregates: reason } = place.without
+  if (reason !== undefined) throw refuse(place, location, `the aggregate ${name} in ${reason}`)
+  const inside: Place = {
+    ...place,
+    without: { aggregates: 'another aggregate', windows: 'an aggregate' },
+  }
+  const args = aggregateArguments({ node, name, aggregate }, inside, read)
+  const orderBy = readOrder(node.agg_order, inside, read)
+  if (aggregate.ordered === true && orderBy.length === 0)
+    throw refuse(place, location, `${name} without ORDER BY inside its brackets`)
+  if (node.agg_distinct && orderBy.length > 0)
+    throw refuse(place, location, 'DISTINCT and ORDER BY in one aggregate')
+  return Object.freeze({
+    kind: 'aggregate',
+    type: aggregate.result === 'same' ? (args[0]?.type ?? 'null') : aggregate.result,
+    name,
+    arguments: args,
+    distinct: node.agg_distinct ?? false,
+    orderBy,
+    filter: readFilter(node.agg_filter, inside, read),
+  })
+}
+
+function readFilter(filter: Node | undefined, place: Place, read: ReadExpression) {
+  if (filter === undefined) return undefined
+  return at(place, undefined, () => coerced(read(filter, place), 'boolean'))
+}
+
+function aggregateArguments(
+  { node, name, aggregate }: Aggregated,
+  place: Place,
+  read: ReadExpression,
+): readonly Expression[] {
+  if (node.agg_star) {
+    if (name !== 'count') throw refuse(place, node.location, `${name}(*)`)
+    return []
+  }
+  const args = (node.args ?? []).map((each) => read(each, place))
+  return at(place, node.location, () => {
+    const made = fitted(args, aggregate, { name, place, location: node.location })
+    // An untyped NULL has no type that an aggregate could have.
+    return Object.freeze(made.map((each) => (each.type === 'null' ? constant('text', null) : each)))
+  })
+}
+
+export function readOrder(
+  nodes: readonly Node[] | undefined,
+  place: Place,
+  read: ReadExpression,
+): readonly Order[] {
+  const sorts = (nodes ?? []).flatMap((node) => ('SortBy' in node ? [node.SortBy] : []))
+  return Object.freeze(sorts.map((sort) => orderOf(sort, read(sort.node, place), place)))
+}
+
+/** The direction of a sort that the parser gives; `expression` is what is sorted by. */
+export function orderOf(sort: SortBy, expression: Expression, place: Place): Order {
+  if (sort.sortby_dir === 'SORTBY_USING') throw refuse(place, sort.location, 'ORDER BY … USING')
+  const nulls = { SORTBY_NULLS_FIRST: 'first', SORTBY_NULLS_LAST: 'last' } as const
+  const given = sort.sortby_nulls
+  return Object.freeze({
+    expression,
+    descending: sort.sortby_dir === 'SORTBY_DESC',
+    nulls:
+      given === 'SORTBY_NULLS_FIRST' || given === 'SORTBY_NULLS_LAST' ? nulls[given] : undefined,
+  })
+}
+
+type Windowed = { readonly node: FuncCall; readonly name: string; readonly over: WindowDef }
+
+function readWindow(
+  { node, name, over }: Windowed,
+  place: Place,
+  read: ReadExpression,
+): Expression {
+  const { location } = node
+  const { windows: reason } = place.without
+  if (reason !== undefined)
+    throw refuse(place, location, `the window function ${name} in ${reason}`)
+  if (node.agg_distinct || node.agg_order !== undefined)
+    throw refuse(place, location, 'DISTINCT or ORDER BY in the brackets of a window function')
+  const inside: Place = { ...place, without: { ...place.without, windows: 'a window' } }
+  const own = windowFunctions.get(name)
+  if (own !== undefined && node.agg_filter !== undefined)
+    throw refuse(place, location, `FILTER of ${name}, which is no aggregate`)
+  const aggregate = aggregates.get(name)
+  if (aggregate?.ordered === true) throw refuse(place, location, `${name} over a window`)
+  const args =
+    own === undefined && aggregate !== undefined
+      ? aggregateArguments({ node, name, aggregate }, inside, read)
+      : at(place, location, () =>
+          fitted(
+            (node.args ?? []).map((each) => read(each, inside)),
+            own ?? { parameters: [] },
+            {
+              name,
+              place,
+              location,
+            },
+          ),
+        )
+  const result = own?.result ?? aggregate?.result ?? 'same'
+  const window = named(over, place)
+  return Object.freeze({
+    kind: 'window',
+    type: result === 'same' ? (args[0]?.type ?? 'null') : result,
+    name,
+    arguments: args,
+    filter: readFilter(node.agg_filter, inside, read),
+    partitionBy: Object.freeze((window.partitionClause ?? []).map((each) => read(each, inside))),
+    orderBy: readOrder(window.orderClause, inside, read),
+    frame: frameOf(window, inside, read),
+  })
+}
+
+/** The window itself, where OVER gives a name of the WINDOW clause. */
+function named(over: WindowDef, place: Place): WindowDef {
+  const name = over.name ?? over.refname
+  if (name === undefined) return over
+  const found = place.windows?.get(name)
+  if (found === undefined || !('WindowDef' in found))
+    throw refuse(place, over.location, `the window ${name}, which is not defined`)
+  const { WindowDef: definition } = found
+  if (over.name !== undefined) return definition
+  return {
+    ...over,
+    ...(definition.partitionClause === undefined
+      ? {}
+      : { partitionClause: definition.partitionClause }),
+    ...(definition.orderClause === undefined ? {} : { orderClause: definition.orderClause }),
+  }
+}
+
+function frameOf(window: WindowDef, place: Place, read: ReadExpression): Frame | undefined {
+  return readFrame(window, {
+    offset: (node) => {
+      const expression = read(node, place)
+      const rows = expression.kind === 'constant' ? Number(expression.value) : Number.NaN
+      if (!Number.isInteger(rows) || rows < 0 || rows > limits.offsetMax)
+        throw refuse(place, window.location, 'a frame whose offset is no whole number')
+      return rows
+    },
+    refuse: (problem) => refuse(place, window.location, problem),
+  })
+}

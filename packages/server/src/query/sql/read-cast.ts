@@ -1,0 +1,85 @@
+import type { Node, TypeCast, TypeName } from 'libpg-query'
+import { casted, constant } from '../tree/build.ts'
+import type { Expression, ValueType } from '../tree/query.ts'
+import { called } from './read-call.ts'
+import { at, type Place, refuse, textsOf, wholeNumber } from './reader.ts'
+import { resolveName } from './scope.ts'
+
+type ReadExpression = (node: Node | undefined, place: Place) => Expression
+
+const wholeTypes: ReadonlySet<string> = new Set(
+  'int2 int4 int8 int integer bigint smallint'.split(' '),
+)
+
+/** Names of types that a value can be cast to. Documented from here. */
+export const castTypes: ReadonlyMap<string, ValueType> = new Map<string, ValueType>([
+  ...(['numeric', 'decimal', 'float4', 'float8', 'real'] as const).map(
+    (name) => [name, 'number'] as const,
+  ),
+  ...[...wholeTypes].map((name) => [name, 'number'] as const),
+  ...(['text', 'varchar', 'bpchar'] as const).map((name) => [name, 'text'] as const),
+  ['bool', 'boolean'],
+  ['boolean', 'boolean'],
+  ['timestamp', 'timestamp'],
+  ['timestamptz', 'timestamp'],
+  ['date', 'date'],
+  ['interval', 'interval'],
+  ['json', 'json'],
+  ['jsonb', 'json'],
+])
+
+/** A cast; or a field, as `app::collection.field` reads like a cast of `app` to the type `collection.field`. */
+export function readCast(node: TypeCast, place: Place, read: ReadExpression): Expression {
+  const location = node.location !== undefined && node.location >= 0 ? node.location : undefined
+  const field = fieldOf(node, place)
+  if (field !== undefined) return field
+  const start = location ?? node.typeName?.location
+  const { name, type } = typeOf(node.typeName, place, start)
+  const value = read(node.arg, place)
+  const cast = at(place, start, () => casted(value, type))
+  if (!wholeTypes.has(name)) return rounded(cast, scaleOf(node.typeName, place, read), place)
+  return cast.kind === 'constant' && cast.type === 'null'
+    ? cast
+    : called('round', [cast], { place })
+}
+
+function fieldOf(node: TypeCast, place: Place): Expression | undefined {
+  const collection = textsOf(node.typeName?.names)
+  const { arg } = node
+  if (collection[0] === 'pg_catalog' || arg === undefined || !('ColumnRef' in arg)) return undefined
+  const app = textsOf(arg.ColumnRef.fields)
+  if (app.length !== 1 || !hasCollection([...app, ...collection], place)) return undefined
+  return at(place, arg.ColumnRef.location, () => resolveName([...app, ...collection], place.scope))
+}
+
+function hasCollection([app, name, field]: readonly string[], place: Place): boolean {
+  for (let scope = place.scope; ; scope = scope.outer) {
+    if (scope.relations.some((each) => each.app === app && each.name === name))
+      return field !== undefined
+    if (scope.outer === undefined) return false
+  }
+}
+
+function typeOf(typeName: TypeName | undefined, place: Place, location: number | undefined) {
+  const names = textsOf(typeName?.names)
+  const name = (names[0] === 'pg_catalog' ? names.slice(1) : names).join('.').toLowerCase()
+  const type = castTypes.get(name)
+  if (type === undefined || typeName?.arrayBounds !== undefined || typeName?.setof === true)
+    throw refuse(
+      place,
+      location,
+      `the type ${name}${typeName?.arrayBounds ? '[]' : ''}, which is not possible`,
+    )
+  return { name, type }
+}
+
+/** The decimals of numeric(10, 2); other sizes change nothing. */
+function scaleOf(typeName: TypeName | undefined, place: Place, read: ReadExpression) {
+  const [, scale] = typeName?.typmods ?? []
+  return scale === undefined ? undefined : wholeNumber(read(scale, place), 100)
+}
+
+function rounded(cast: Expression, digits: number | undefined, place: Place): Expression {
+  if (cast.type !== 'number' || digits === undefined) return cast
+  return called('round', [cast, constant('number', String(digits))], { place })
+}

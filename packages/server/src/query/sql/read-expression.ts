@@ -1,0 +1,339 @@
+import { limits } from '@tollbase/contract/limits'
+import type { A_Const, A_Expr, CaseExpr, Node, SubLink } from 'libpg-query'
+import { translatePattern } from '../pattern.ts'
+import { coerced, compared, constant, numberText, unified } from '../tree/build.ts'
+import {
+  type Comparison,
+  type Expression,
+  nothing,
+  type Query,
+  type TypedConstant,
+} from '../tree/query.ts'
+import { called, readCall, timeOf } from './read-call.ts'
+import { readCast } from './read-cast.ts'
+import { inColumn, readInQuery } from './read-in-query.ts'
+import { at, deeper, type Place, refuse, textsOf } from './reader.ts'
+import { resolveName } from './scope.ts'
+import { constructOf } from './source-text.ts'
+
+/** The checked expression that a node of the parser's tree stands for, or a 400 that names what is not possible. */
+export function readExpression(node: Node | undefined, outer: Place): Expression {
+  if (node === undefined) return nothing
+  const place = deeper(outer, locationOf(node))
+  const inner = (each: Node | undefined) => readExpression(each, place)
+  if ('ColumnRef' in node) {
+    const { fields, location } = node.ColumnRef
+    if (fields?.some((field) => 'A_Star' in field))
+      throw refuse(place, location, 'a * that is no column')
+    return at(place, location, () => resolveName(textsOf(fields), place.scope))
+  }
+  if ('A_Const' in node) return readConstant(node.A_Const, place)
+  if ('ParamRef' in node) return parameter(node.ParamRef.number ?? 0, place, node.ParamRef.location)
+  if ('TypeCast' in node) return readCast(node.TypeCast, place, readExpression)
+  if ('FuncCall' in node) return readCall(node.FuncCall, place, readExpression)
+  if ('A_Expr' in node) return readOperator(node.A_Expr, place)
+  if ('BoolExpr' in node) {
+    const { boolop, args = [], location } = node.BoolExpr
+    const parts = args.map((each) => truth(inner(each), place, location))
+    const [first = nothing] = parts
+    if (boolop === 'NOT_EXPR')
+      return Object.freeze({ kind: 'not', type: 'boolean', argument: first })
+    const kind = boolop === 'AND_EXPR' ? 'and' : 'or'
+    return Object.freeze({ kind, type: 'boolean', arguments: Object.freeze(parts) })
+  }
+  if ('NullTest' in node) {
+    const isNull: Expression = Object.freeze({
+      kind: 'is-null',
+      type: 'boolean',
+      argument: inner(node.NullTest.arg),
+    })
+    return node.NullTest.nulltesttype === 'IS_NULL' ? isNull : negated(isNull)
+  }
+  if ('BooleanTest' in node) return readTruthTest(node.BooleanTest, place)
+  if ('CaseExpr' in node) return readCase(node.CaseExpr, place)
+  if ('CoalesceExpr' in node)
+    return called('coalesce', (node.CoalesceExpr.args ?? []).map(inner), { place })
+  if ('MinMaxExpr' in node) {
+    const name = node.MinMaxExpr.op === 'IS_LEAST' ? 'least' : 'greatest'
+    return called(name, (node.MinMaxExpr.args ?? []).map(inner), { place })
+  }
+  if ('SubLink' in node) return readSubLink(node.SubLink, place)
+  if ('SQLValueFunction' in node)
+    return timeOf(node.SQLValueFunction.op ?? '', place, locationOf(node))
+  throw refuse(place, locationOf(node), `${constructOf(node)}, which is not possible`)
+}
+
+/** The expression as a condition. */
+export function truth(expression: Expression, place: Place, location?: number): Expression {
+  return at(place, location, () => coerced(expression, 'boolean'))
+}
+
+/** Where a node stands, as far as the parser says. */
+export function locationOf(node: Node): number | undefined {
+  const [inside] = Object.values(node)
+  if (typeof inside !== 'object' || inside === null || !('location' in inside)) return undefined
+  return typeof inside.location === 'number' ? inside.location : undefined
+}
+
+function negated(argument: Expression): Expression {
+  return Object.freeze({ kind: 'not', type: 'boolean', argument })
+}
+
+function readConstant(node: A_Const, place: Place): TypedConstant {
+  if (node.isnull) return nothing
+  if (node.boolval !== undefined) return constant('boolean', node.boolval.boolval ?? false)
+  if (node.sval !== undefined) return constant('text', node.sval.sval ?? '')
+  if (node.ival !== undefined) return constant('number', String(node.ival.ival ?? 0))
+  const number = node.fval === undefined ? undefined : numberText(node.fval.fval ?? '')
+  if (number === undefined)
+    throw refuse(place, node.location, 'a number of this form, which is not possible')
+  return constant('number', number)
+}
+
+function parameter(number: number, place: Place, location: number | undefined): TypedConstant {
+  const value = place.reader.parameters[number - 1]
+  const name = place.reader.source.parameterNames[number - 1] ?? `$${number}`
+  if (value === undefined)
+    throw refuse(place, location, `the parameter ${name}, which has no value`)
+  return value
+}
+
+function readCase(node: CaseExpr, place: Place): Expression {
+  const inner = (each: Node | undefined) => readExpression(each, place)
+  const subject = node.arg === undefined ? undefined : inner(node.arg)
+  const whens = (node.args ?? []).flatMap((each) => ('CaseWhen' in each ? [each.CaseWhen] : []))
+  const otherwise = node.defresult === undefined ? undefined : inner(node.defresult)
+  const results = at(place, node.location, () =>
+    unified([
+      ...whens.map((when) => inner(when.result)),
+      ...(otherwise === undefined ? [] : [otherwise]),
+    ]),
+  )
+  const branches = whens.map((when, index) => {
+    const test = inner(when.expr)
+    const is = at(place, when.location, () =>
+      subject === undefined
+        ? coerced(test, 'boolean')
+        : compared('=', { left: subject, right: test }),
+    )
+    return Object.freeze({ when: is, value: results[index] ?? nothing })
+  })
+  return Object.freeze({
+    kind: 'case',
+    type: results[0]?.type ?? 'null',
+    branches: Object.freeze(branches),
+    otherwise: otherwise === undefined ? undefined : results.at(-1),
+  })
+}
+
+function readTruthTest(node: { booltesttype?: string; arg?: Node }, place: Place): Expression {
+  const argument = truth(readExpression(node.arg, place), place)
+  const test = (kind: 'is-true' | 'is-false' | 'is-null'): Expression =>
+    Object.freeze({ kind, type: 'boolean', argument })
+  switch (node.booltesttype) {
+    case 'IS_TRUE':
+      return test('is-true')
+    case 'IS_NOT_TRUE':
+      return negated(test('is-true'))
+    case 'IS_FALSE':
+      return test('is-false')
+    case 'IS_NOT_FALSE':
+      return negated(test('is-false'))
+    case 'IS_UNKNOWN':
+      return test('is-null')
+    default:
+      return negated(test('is-null'))
+  }
+}
+
+const comparisons: ReadonlySet<string> = new Set(['=', '<>', '<', '<=', '>', '>='])
+const isComparison = (sign: string): sign is Comparison => comparisons.has(sign)
+
+function readOperator(node: A_Expr, place: Place): Expression {
+  const inner = (each: Node | undefined) => readExpression(each, place)
+  const sign = textsOf(node.name).join('.')
+  const { location } = node
+  switch (node.kind) {
+    case 'AEXPR_OP':
+      return readBinary(node, sign, place)
+    case 'AEXPR_DISTINCT':
+    case 'AEXPR_NOT_DISTINCT': {
+      const sides = { left: inner(node.lexpr), right: inner(node.rexpr) }
+      const differs = at(place, location, () => compared('is distinct from', sides))
+      return node.kind === 'AEXPR_DISTINCT' ? differs : negated(differs)
+    }
+    case 'AEXPR_NULLIF':
+      return called('nullif', [inner(node.lexpr), inner(node.rexpr)], { place, location })
+    case 'AEXPR_IN':
+      return readIn(node, sign, place)
+    case 'AEXPR_LIKE':
+    case 'AEXPR_ILIKE':
+      return readLike(node, sign, place)
+    case 'AEXPR_BETWEEN':
+    case 'AEXPR_NOT_BETWEEN': {
+      const [from, to] = itemsOf(node.rexpr).map(inner)
+      const left = inner(node.lexpr)
+      const ends = at(place, location, () => [
+        compared('>=', { left, right: from ?? nothing }),
+        compared('<=', { left, right: to ?? nothing }),
+      ])
+      const within: Expression = Object.freeze({
+        kind: 'and',
+        type: 'boolean',
+        arguments: Object.freeze(ends),
+      })
+      return node.kind === 'AEXPR_BETWEEN' ? within : negated(within)
+    }
+    default:
+      throw refuse(
+        place,
+        location,
+        `${formsRefused[node.kind ?? ''] ?? sign}, which is not possible`,
+      )
+  }
+}
+
+const formsRefused: Readonly<Record<string, string>> = {
+  AEXPR_SIMILAR: 'SIMILAR TO',
+  AEXPR_BETWEEN_SYM: 'BETWEEN SYMMETRIC',
+  AEXPR_NOT_BETWEEN_SYM: 'NOT BETWEEN SYMMETRIC',
+  AEXPR_OP_ANY: 'ANY of an array',
+  AEXPR_OP_ALL: 'ALL of an array',
+}
+
+function itemsOf(node: Node | undefined): readonly Node[] {
+  return node !== undefined && 'List' in node ? (node.List.items ?? []) : []
+}
+
+function readBinary(node: A_Expr, sign: string, place: Place): Expression {
+  const { location } = node
+  const right = readExpression(node.rexpr, place)
+  if (node.lexpr === undefined) {
+    if (sign === '+') return at(place, location, () => coerced(right, 'number'))
+    if (sign !== '-') throw refuse(place, location, `the operator ${sign}, which is not possible`)
+    if (right.kind === 'constant' && right.type === 'number')
+      return constant('number', numberText(`-${right.value}`) ?? String(right.value).slice(1))
+    return called('-', [constant('number', '0'), right], { place, location })
+  }
+  const left = readExpression(node.lexpr, place)
+  if (isComparison(sign)) return at(place, location, () => compared(sign, { left, right }))
+  if (sign === '~' || sign === '~*' || sign === '!~' || sign === '!~*')
+    return readMatch({ sign, left, right }, place, location)
+  return called(sign, [left, right], { place, location })
+}
+
+function readMatch(
+  match: { readonly sign: string; readonly left: Expression; readonly right: Expression },
+  place: Place,
+  location: number | undefined,
+): Expression {
+  const pattern = constantText(match.right)
+  if (pattern === undefined)
+    throw refuse(place, location, 'a pattern that is no literal or parameter')
+  const prefix = match.sign.endsWith('*') && !pattern.startsWith('(?i)') ? '(?i)' : ''
+  const matches: Expression = Object.freeze({
+    kind: 'matches',
+    type: 'boolean',
+    argument: textual(match.left, place, location),
+    pattern: at(place, location, () => translatePattern(prefix + pattern, '/sql')),
+    ignoreCase: false,
+  })
+  return match.sign.startsWith('!') ? negated(matches) : matches
+}
+
+function readLike(node: A_Expr, sign: string, place: Place): Expression {
+  const pattern = constantText(readExpression(node.rexpr, place))
+  if (pattern === undefined)
+    throw refuse(place, node.location, 'a LIKE pattern that is no literal or parameter')
+  if (/(?:^|[^\\])(?:\\\\)*\\$/.test(pattern))
+    throw refuse(place, node.location, 'a LIKE pattern that ends with its escape character')
+  const like: Expression = Object.freeze({
+    kind: 'like',
+    type: 'boolean',
+    argument: textual(readExpression(node.lexpr, place), place, node.location),
+    pattern,
+    ignoreCase: node.kind === 'AEXPR_ILIKE',
+  })
+  return sign.startsWith('!') ? negated(like) : like
+}
+
+/** JSON values are looked at as they are: a number is not like any text. */
+function textual(expression: Expression, place: Place, location: number | undefined): Expression {
+  const isField = expression.kind === 'convert' && expression.argument.kind === 'field'
+  if (isField && expression.type === 'text') return expression.argument
+  return expression.type === 'json'
+    ? expression
+    : at(place, location, () => coerced(expression, 'text'))
+}
+
+function constantText(expression: Expression): string | undefined {
+  return expression.kind === 'constant' && expression.type === 'text'
+    ? String(expression.value)
+    : undefined
+}
+
+function readIn(node: A_Expr, sign: string, place: Place): Expression {
+  const items = itemsOf(node.rexpr)
+  if (items.length > limits.inListMax)
+    throw refuse(place, node.location, `an IN list of more than ${limits.inListMax} values`)
+  const left = readExpression(node.lexpr, place)
+  const parts = items.map((item) => {
+    const right = readExpression(item, place)
+    return at(place, node.location, () => compared('=', { left, right }))
+  })
+  const is = gathered(parts)
+  return sign === '<>' ? negated(is) : is
+}
+
+/** Comparisons of one expression with constants become one test against a list. */
+function gathered(parts: readonly Expression[]): Expression {
+  const [first] = parts
+  const constants = parts.flatMap((part) =>
+    part.kind === 'compare' && part.right.kind === 'constant' ? [part.right] : [],
+  )
+  const isList = constants.length === parts.length && constants.length > 1
+  const sameType = new Set(constants.map((each) => each.type)).size === 1
+  if (isList && first?.kind === 'compare' && (sameType || first.left.type === 'json')) {
+    return Object.freeze({
+      kind: 'one-of',
+      type: 'boolean',
+      argument: first.left,
+      values: Object.freeze(constants),
+    })
+  }
+  if (first !== undefined && parts.length === 1) return first
+  return Object.freeze({ kind: 'or', type: 'boolean', arguments: Object.freeze([...parts]) })
+}
+
+function readSubLink(node: SubLink, place: Place): Expression {
+  const { subselect, location } = node
+  if (subselect === undefined || !('SelectStmt' in subselect))
+    throw refuse(place, location, 'a sub-query that is no SELECT')
+  const query = place.reader.readSelect(subselect.SelectStmt, place)
+  switch (node.subLinkType) {
+    case 'EXISTS_SUBLINK':
+      return Object.freeze({ kind: 'exists', type: 'boolean', query })
+    case 'EXPR_SUBLINK': {
+      const { type } = inColumn(query, place, location)
+      return Object.freeze({ kind: 'scalar', type, query: atMostOne(query) })
+    }
+    case 'ANY_SUBLINK': {
+      const sign = textsOf(node.operName).join('.')
+      if (sign !== '' && sign !== '=') throw refuse(place, location, `${sign} ANY of a sub-query`)
+      return readInQuery({ left: readExpression(node.testexpr, place), query, location }, place)
+    }
+    default:
+      throw refuse(place, location, `${linksRefused[node.subLinkType ?? ''] ?? 'a sub-query'} here`)
+  }
+}
+
+const linksRefused: Readonly<Record<string, string>> = {
+  ALL_SUBLINK: 'ALL of a sub-query',
+  ARRAY_SUBLINK: 'ARRAY of a sub-query',
+  ROWCOMPARE_SUBLINK: 'a comparison of rows',
+}
+
+/** A sub-query used as a value gives its first row's; PostgreSQL would fail at the second, naming nothing. */
+function atMostOne(query: Query): Query {
+  return Object.freeze({ ...query, limit: Math.min(query.limit ?? 1, 1) })
+}

@@ -1,0 +1,65 @@
+import type { Node, WindowDef } from 'libpg-query'
+import type { Frame, FrameEnd } from '../tree/query.ts'
+
+/** Bits of frameOptions (PostgreSQL's parsenodes.h, FRAMEOPTION_...). */
+const bits = {
+  nonDefault: 0x1,
+  range: 0x2,
+  rows: 0x4,
+  groups: 0x8,
+  startUnboundedPreceding: 0x20,
+  endUnboundedFollowing: 0x100,
+  startCurrentRow: 0x200,
+  endCurrentRow: 0x400,
+  startOffsetPreceding: 0x800,
+  endOffsetPreceding: 0x1000,
+  startOffsetFollowing: 0x2000,
+  endOffsetFollowing: 0x4000,
+  excludeCurrentRow: 0x8000,
+  excludeGroup: 0x10000,
+  excludeTies: 0x20000,
+} as const
+
+/** The frame of a window; undefined for the usual one. */
+export function readFrame(
+  window: WindowDef,
+  tools: {
+    readonly offset: (node: Node | undefined) => number
+    readonly refuse: (problem: string) => Error
+  },
+): Frame | undefined {
+  const options = window.frameOptions ?? 0
+  const has = (bit: number) => (options & bit) !== 0
+  if (!has(bits.nonDefault)) return undefined
+  const mode = has(bits.rows) ? 'ROWS' : has(bits.groups) ? 'GROUPS' : 'RANGE'
+  const isOffset = has(
+    bits.startOffsetPreceding |
+      bits.startOffsetFollowing |
+      bits.endOffsetPreceding |
+      bits.endOffsetFollowing,
+  )
+  if (mode === 'RANGE' && isOffset)
+    throw tools.refuse('RANGE with an offset, which is not possible')
+  const end = (node: Node | undefined, preceding: boolean): FrameEnd => ({
+    rows: tools.offset(node),
+    direction: preceding ? 'PRECEDING' : 'FOLLOWING',
+  })
+  const from: FrameEnd = has(bits.startUnboundedPreceding)
+    ? 'UNBOUNDED PRECEDING'
+    : has(bits.startCurrentRow)
+      ? 'CURRENT ROW'
+      : end(window.startOffset, has(bits.startOffsetPreceding))
+  const to: FrameEnd = has(bits.endUnboundedFollowing)
+    ? 'UNBOUNDED FOLLOWING'
+    : has(bits.endCurrentRow)
+      ? 'CURRENT ROW'
+      : end(window.endOffset, has(bits.endOffsetPreceding))
+  const exclude = has(bits.excludeCurrentRow)
+    ? ' EXCLUDE CURRENT ROW'
+    : has(bits.excludeGroup)
+      ? ' EXCLUDE GROUP'
+      : has(bits.excludeTies)
+        ? ' EXCLUDE TIES'
+        : ''
+  return Object.freeze({ mode, from, to, exclude })
+}

@@ -1,0 +1,365 @@
+import { limits } from '@tollbase/contract/limits'
+import type { Node, SelectStmt } from 'libpg-query'
+import { commonType, constant } from '../tree/build.ts'
+import {
+  type Column,
+  type CommonTable,
+  type Expression,
+  type Order,
+  type OutputColumn,
+  outputOf,
+  type Query,
+  relationsOf,
+  type SelectQuery,
+} from '../tree/query.ts'
+import { hasAggregate, isOfOuter, ungroupedPart } from './grouping.ts'
+import { nameOf } from './name-of.ts'
+import { orderOf } from './read-call.ts'
+import { locationOf, readExpression, truth } from './read-expression.ts'
+import { readFrom } from './read-from.ts'
+import { at, deeper, type Place, type Reader, refuse, textsOf, wholeNumber } from './reader.ts'
+import { type CommonTableName, resolveStar, type Scope } from './scope.ts'
+
+/** The query that a SELECT, or several joined by set operations, stands for. */
+export function readSelect(
+  select: SelectStmt,
+  outer: { readonly reader: Reader; readonly scope: Scope; readonly depth: number },
+): Query {
+  const place = deeper({ ...outer, without: {} })
+  refuseClauses(select, place)
+  const common = readCommonTables(select, place)
+  const inside = { ...place, scope: { ...place.scope, tables: common.tables } }
+  const isSet = select.op !== undefined && select.op !== 'SETOP_NONE'
+  const query = isSet ? readSet(select, inside) : readSimple(select, inside)
+  return Object.freeze({ ...query, with: common.with })
+}
+
+/** Clauses that are read or refused below; one that a newer parser knows is not passed over. */
+const clauses: ReadonlySet<string> = new Set(
+  'distinctClause intoClause targetList fromClause whereClause groupClause groupDistinct havingClause windowClause valuesLists sortClause limitOffset limitCount limitOption lockingClause withClause op all larg rarg'.split(
+    ' ',
+  ),
+)
+
+function refuseClauses(select: SelectStmt, place: Place): void {
+  const foreign = Object.keys(select).find((clause) => !clauses.has(clause))
+  if (foreign !== undefined) throw refuse(place, undefined, `the clause ${foreign}`)
+  const [lock] = select.lockingClause ?? []
+  if (lock !== undefined) throw refuse(place, undefined, 'a locking clause (FOR UPDATE, FOR SHARE)')
+  if (select.intoClause !== undefined)
+    throw refuse(place, select.intoClause.rel?.location, 'INTO, which would write')
+  if (select.valuesLists !== undefined) throw refuse(place, undefined, 'VALUES as a table')
+  if (select.limitOption === 'LIMIT_OPTION_WITH_TIES')
+    throw refuse(place, undefined, 'FETCH … WITH TIES')
+  if (select.groupDistinct) throw refuse(place, undefined, 'GROUP BY DISTINCT')
+}
+
+function readCommonTables(select: SelectStmt, place: Place) {
+  const tables = new Map(place.scope.tables)
+  const list: CommonTable[] = []
+  if (select.withClause?.recursive)
+    throw refuse(place, select.withClause.location, 'WITH RECURSIVE')
+  for (const node of select.withClause?.ctes ?? []) {
+    if (!('CommonTableExpr' in node)) continue
+    const { ctename = '', ctequery, aliascolnames, location } = node.CommonTableExpr
+    if (aliascolnames !== undefined) throw refuse(place, location, 'names of columns after WITH')
+    if (ctequery === undefined || !('SelectStmt' in ctequery))
+      throw refuse(place, location, 'a WITH that is no SELECT')
+    const query = readSelect(ctequery.SelectStmt, { ...place, scope: { ...place.scope, tables } })
+    const { columns, records } = outputOf(query)
+    if (records.length > 1)
+      throw refuse(place, location, 'a WITH that gives records of several collections whole (*)')
+    const id = place.reader.nextId()
+    list.push(Object.freeze({ id, query }))
+    const named: CommonTableName = { id, columns, hasRecord: records.length > 0 }
+    tables.set(ctename, named)
+  }
+  return { with: Object.freeze(list), tables }
+}
+
+function readSet(select: SelectStmt, place: Place): Query {
+  const side = (each: SelectStmt | undefined): Query => readSelect(each ?? {}, place)
+  const [left, right] = [side(select.larg), side(select.rarg)]
+  const operator = { SETOP_UNION: 'UNION', SETOP_INTERSECT: 'INTERSECT', SETOP_EXCEPT: 'EXCEPT' }
+  const word = operator[select.op as keyof typeof operator]
+  const [a, b] = [outputOf(left), outputOf(right)]
+  if (a.records.length > 0 || b.records.length > 0)
+    throw refuse(place, undefined, `${word} of whole records (*); name the columns`)
+  if (a.columns.length !== b.columns.length)
+    throw refuse(
+      place,
+      undefined,
+      `${word} of ${a.columns.length} with ${b.columns.length} columns`,
+    )
+  const columns = a.columns.map((column, index): OutputColumn => {
+    const type = at(place, undefined, () =>
+      commonType([column.type, b.columns[index]?.type ?? 'null']),
+    )
+    return { ...column, type }
+  })
+  const id = place.reader.nextId()
+  const orderBy = outputOrder(select, columns, { id, place })
+  return {
+    kind: 'set',
+    with: [],
+    operator: word === 'UNION' || word === 'INTERSECT' ? word : 'EXCEPT',
+    all: select.all ?? false,
+    left,
+    right,
+    columns,
+    id,
+    orderBy,
+    ...readPage(select, place),
+  }
+}
+
+function readPage(select: SelectStmt, place: Place) {
+  const count = (node: Node | undefined, clause: string, most: number) => {
+    if (node === undefined) return undefined
+    const expression = readExpression(node, place)
+    if (expression.type === 'null') return undefined
+    const number = wholeNumber(expression, most)
+    if (number === undefined)
+      throw refuse(place, locationOf(node), `${clause} that is no whole number up to ${most}`)
+    return number
+  }
+  return {
+    limit: count(select.limitCount, 'a LIMIT', limits.rowsMax),
+    offset: count(select.limitOffset, 'an OFFSET', limits.offsetMax) ?? 0,
+  }
+}
+
+/** ORDER BY of what a DISTINCT or a set operation gives: only its columns, by name or place. */
+function outputOrder(
+  select: SelectStmt,
+  columns: readonly (OutputColumn & { readonly expression?: Expression })[],
+  { id, place, read }: { id: number; place: Place; read?: (node: Node) => Expression },
+): readonly Order[] {
+  const sorts = (select.sortClause ?? []).flatMap((node) => ('SortBy' in node ? [node.SortBy] : []))
+  return Object.freeze(
+    sorts.map((sort) => {
+      const { node } = sort
+      const named = node === undefined ? undefined : outputAt(node, columns, place)
+      const wanted = node === undefined || named !== undefined ? undefined : read?.(node)
+      const found =
+        named ??
+        columns.findIndex((column) => JSON.stringify(column.expression) === JSON.stringify(wanted))
+      const column = columns[found]
+      if (column === undefined || (named === undefined && wanted === undefined)) {
+        throw refuse(
+          place,
+          node === undefined ? undefined : locationOf(node),
+          'an ORDER BY of something that DISTINCT or the set operation does not give',
+        )
+      }
+      return orderOf(
+        sort,
+        { kind: 'column', type: column.type, relation: id, column: found },
+        place,
+      )
+    }),
+  )
+}
+
+/** The place of the column that a node names: by its name, or by its number. */
+function outputAt(
+  node: Node,
+  columns: readonly { readonly name: string }[],
+  place: Place,
+): number | undefined {
+  if ('A_Const' in node && node.A_Const.ival !== undefined) {
+    const number = node.A_Const.ival.ival ?? 0
+    if (number >= 1 && number <= columns.length) return number - 1
+    throw refuse(place, node.A_Const.location, `the column number ${number}, which there is not`)
+  }
+  if (!('ColumnRef' in node)) return undefined
+  const names = textsOf(node.ColumnRef.fields)
+  const found = columns.findIndex((column) => names.length === 1 && column.name === names[0])
+  return found < 0 ? undefined : found
+}
+
+function readSimple(select: SelectStmt, outer: Place): SelectQuery {
+  const { relations, scope } = readFrom(select.fromClause ?? [], outer)
+  const windows = new Map(
+    (select.windowClause ?? []).flatMap((node) =>
+      'WindowDef' in node ? [[node.WindowDef.name ?? '', node] as const] : [],
+    ),
+  )
+  const place: Place = { ...outer, scope, windows, without: {} }
+  const only = (clause: string): Place => ({
+    ...place,
+    without: { aggregates: clause, windows: clause },
+  })
+  const where = condition(select.whereClause, only('WHERE'))
+  const { columns, records } = readColumns(select.targetList ?? [], place)
+  const expressions = columns.map((column) => ({ ...column, type: column.expression.type }))
+  const groupBy = readGroups(select.groupClause ?? [], columns, only('GROUP BY'))
+  const having = condition(select.havingClause, { ...place, without: { windows: 'HAVING' } })
+  const distinct = isDistinct(select, place)
+  const id = place.reader.nextId()
+  const read = (node: Node) => readExpression(node, place)
+  const orderBy = distinct
+    ? outputOrder(
+        select,
+        expressions.map((each) => ({ ...each, path: [each.name] })),
+        { id, place, read },
+      )
+    : readOrderBy(select, columns, place)
+  const used = [
+    ...columns.map((column) => column.expression),
+    ...orderBy.map((order) => order.expression),
+    ...(having === undefined ? [] : [having]),
+  ]
+  const grouped = groupBy.length > 0 || having !== undefined || used.some(hasAggregate)
+  if (records.length > 0 && (grouped || distinct))
+    throw refuse(
+      place,
+      undefined,
+      `whole records (*) in a ${grouped ? 'grouped' : 'DISTINCT'} query; name the columns`,
+    )
+  const query: SelectQuery = {
+    kind: 'select',
+    with: [],
+    distinct,
+    columns,
+    records,
+    from: relations,
+    where,
+    grouped,
+    groupBy,
+    having,
+    id,
+    orderBy,
+    ...readPage(select, place),
+  }
+  if (grouped) checkGrouping(query, used, place)
+  return query
+}
+
+function condition(node: Node | undefined, place: Place): Expression | undefined {
+  return node === undefined
+    ? undefined
+    : truth(readExpression(node, place), place, locationOf(node))
+}
+
+function isDistinct(select: SelectStmt, place: Place): boolean {
+  if (select.distinctClause === undefined) return false
+  const isOn = select.distinctClause.some((node) => Object.keys(node).length > 0)
+  if (isOn) throw refuse(place, undefined, 'DISTINCT ON; use GROUP BY or a window function')
+  return true
+}
+
+/** Columns with their names, and the relations whose records are given whole. */
+function readColumns(targets: readonly Node[], place: Place) {
+  const columns: Column[] = []
+  const records: number[] = []
+  const names = new Set<string>()
+  for (const node of targets) {
+    if (!('ResTarget' in node)) continue
+    const { val, name, location } = node.ResTarget
+    if (val !== undefined && isStar(val)) {
+      const parts = textsOf('ColumnRef' in val ? val.ColumnRef.fields : [])
+      for (const relation of at(place, location, () => resolveStar(parts, place.scope))) {
+        if (relation.hasRecord) records.push(relation.id)
+        relation.columns.forEach((column, index) => {
+          const expression: Expression = Object.freeze({
+            kind: 'column',
+            type: column.type,
+            relation: relation.id,
+            column: index,
+          })
+          add({ name: column.name, expression }, location)
+        })
+      }
+      continue
+    }
+    const expression = readExpression(val, place)
+    add({ name: name ?? nameOf(val, columns.length), expression: typed(expression) }, location)
+  }
+  if (columns.length === 0 && records.length === 0) throw refuse(place, undefined, 'no columns')
+  return { columns: Object.freeze(columns), records: Object.freeze(records) }
+
+  function add(column: Column, location: number | undefined): void {
+    if (names.has(column.name))
+      throw refuse(place, location, `two columns called ${column.name}; name one with AS`)
+    if (names.size >= limits.sqlColumnsMax)
+      throw refuse(place, location, `more than ${limits.sqlColumnsMax} columns`)
+    names.add(column.name)
+    columns.push(Object.freeze(column))
+  }
+}
+
+/** A NULL of no type comes out as one of text, as in PostgreSQL. */
+function typed(expression: Expression): Expression {
+  return expression.type === 'null' ? constant('text', null) : expression
+}
+
+function isStar(node: Node): boolean {
+  return 'ColumnRef' in node && (node.ColumnRef.fields ?? []).some((field) => 'A_Star' in field)
+}
+
+function readGroups(
+  nodes: readonly Node[],
+  columns: readonly Column[],
+  place: Place,
+): readonly Expression[] {
+  return Object.freeze(
+    nodes.map((node) => {
+      if ('GroupingSet' in node)
+        throw refuse(place, node.GroupingSet.location, 'GROUPING SETS, ROLLUP or CUBE')
+      const column = columns[outputAt(node, columns, place) ?? -1]
+      if (column !== undefined && hasAggregate(column.expression))
+        throw refuse(place, locationOf(node), 'an aggregate in GROUP BY')
+      return ungoverned(column?.expression ?? readExpression(node, place))
+    }),
+  )
+}
+
+/** A field of a declared type is grouped by as it is, so that it can be compared by its key too. */
+function ungoverned(expression: Expression): Expression {
+  const isField = expression.kind === 'convert' && expression.argument.kind === 'field'
+  return isField ? expression.argument : expression
+}
+
+function readOrderBy(select: SelectStmt, columns: readonly Column[], place: Place) {
+  const sorts = (select.sortClause ?? []).flatMap((node) => ('SortBy' in node ? [node.SortBy] : []))
+  return Object.freeze(
+    sorts.map((sort) => {
+      const column =
+        sort.node === undefined ? undefined : columns[outputAt(sort.node, columns, place) ?? -1]
+      return orderOf(sort, column?.expression ?? readExpression(sort.node, place), place)
+    }),
+  )
+}
+
+function checkGrouping(query: SelectQuery, used: readonly Expression[], place: Place): void {
+  const own = new Set(relationsOf(query.from).map((relation) => relation.id))
+  const groups = new Set(query.groupBy.map((each) => JSON.stringify(each)))
+  for (const expression of used) {
+    const part = ungroupedPart(expression, own, groups)
+    if (part !== undefined) {
+      const name = part.kind === 'field' ? part.path.join('.') : 'a column'
+      throw refuse(place, undefined, `${name}, which is neither in GROUP BY nor in an aggregate`)
+    }
+    for (const aggregate of aggregatesIn(expression)) {
+      if (isOfOuter(aggregate.arguments, own))
+        throw refuse(place, undefined, `${aggregate.name} of nothing but an outer query's fields`)
+    }
+  }
+}
+
+function aggregatesIn(expression: Expression) {
+  return collect(expression).flatMap((each) => (each.kind === 'aggregate' ? [each] : []))
+}
+
+function collect(expression: Expression): readonly Expression[] {
+  return [expression, ...partsIn(expression).flatMap(collect)]
+}
+
+function partsIn(expression: Expression): readonly Expression[] {
+  return expression.kind === 'case'
+    ? expression.branches.flatMap((branch) => [branch.when, branch.value])
+    : 'arguments' in expression
+      ? expression.arguments
+      : []
+}

@@ -1,0 +1,132 @@
+import { parseFieldPath } from '../field-path.ts'
+import { constant } from '../tree/build.ts'
+import type { Expression, OutputColumn, ValueType } from '../tree/query.ts'
+
+/** A relation of FROM as names see it. */
+export type ScopeRelation = {
+  readonly id: number
+  /** The alias, or the name of the collection or common table. */
+  readonly name: string
+  /** Set where `app::collection` itself names it. */
+  readonly app: string | undefined
+  readonly columns: readonly OutputColumn[]
+  /** Whether it has records, whose fields are not known beforehand. */
+  readonly hasRecord: boolean
+  readonly types: ReadonlyMap<string, ValueType> | undefined
+}
+
+export type CommonTableName = {
+  readonly id: number
+  readonly columns: readonly OutputColumn[]
+  readonly hasRecord: boolean
+}
+
+/** The names that can be used at a place; inner ones hide outer ones. */
+export type Scope = {
+  readonly relations: readonly ScopeRelation[]
+  readonly tables: ReadonlyMap<string, CommonTableName>
+  readonly outer: Scope | undefined
+}
+
+/** A name that cannot be resolved, in words that follow "has". */
+export class NameProblem extends Error {}
+
+/**
+ * What a dotted name means. One that begins with the name of a relation, be it an outer query's, is of that relation;
+ * any other is a field of the innermost one.
+ */
+export function resolveName(names: readonly string[], scope: Scope): Expression {
+  for (const resolve of [qualified, unqualified]) {
+    for (let level: Scope | undefined = scope; level !== undefined; level = level.outer) {
+      const found = resolve(names, level)
+      if (found !== undefined) return found
+    }
+  }
+  throw new NameProblem(`the name ${names.join('.')}, which nothing in FROM has`)
+}
+
+/** The relations whose records or columns `*` or `name.*` stands for. */
+export function resolveStar(names: readonly string[], scope: Scope): readonly ScopeRelation[] {
+  if (names.length === 0) return scope.relations
+  const found = namedBy(names, scope)
+  if (found === undefined || found.rest.length > 0)
+    throw new NameProblem(`${names.join('.')}.*, which nothing in FROM has`)
+  return [found.relation]
+}
+
+function qualified(names: readonly string[], scope: Scope): Expression | undefined {
+  if (names.length < 2) return undefined
+  const found = namedBy(names, scope)
+  if (found === undefined || found.rest.length === 0) return undefined
+  const { relation, rest } = found
+  const column = columnOf(relation, rest)
+  if (column !== undefined) return column
+  if (relation.hasRecord) return fieldOf(relation, rest)
+  throw new NameProblem(
+    `the name ${names.join('.')}, but ${relation.name} has no column ${rest[0]}`,
+  )
+}
+
+/** The relation that the name begins with, `app.collection` or an alias, and what is left of the name. */
+function namedBy(names: readonly string[], scope: Scope) {
+  const [first = '', second] = names
+  const byRoot = scope.relations.find(
+    (each) => each.app === first && each.name === second && each.app !== undefined,
+  )
+  if (byRoot !== undefined) return { relation: byRoot, rest: names.slice(2) }
+  const exact = scope.relations.find((each) => each.name === first)
+  const relation = exact ?? onlyOne(scope, (name) => name.toLowerCase() === first.toLowerCase())
+  return relation === undefined ? undefined : { relation, rest: names.slice(1) }
+}
+
+function onlyOne(scope: Scope, fits: (name: string) => boolean): ScopeRelation | undefined {
+  const found = scope.relations.filter((each) => fits(each.name))
+  return found.length === 1 ? found[0] : undefined
+}
+
+function unqualified(names: readonly string[], scope: Scope): Expression | undefined {
+  const closed = scope.relations.flatMap((relation) => columnOf(relation, names) ?? [])
+  const open = scope.relations.filter(
+    (relation) => relation.hasRecord && columnOf(relation, names) === undefined,
+  )
+  const [column] = closed
+  const [relation] = open
+  if (closed.length + open.length > 1) {
+    throw new NameProblem(
+      `the name ${names.join('.')} without saying whose it is; write ${open[0]?.name ?? scope.relations[0]?.name}.${names.join('.')}`,
+    )
+  }
+  return column ?? (relation === undefined ? undefined : fieldOf(relation, names))
+}
+
+/** A column, or a member of one that is JSON. */
+function columnOf(relation: ScopeRelation, names: readonly string[]): Expression | undefined {
+  const [first, ...rest] = names
+  const at = relation.columns.findIndex((column) => column.name === first)
+  const column = relation.columns[at]
+  if (column === undefined) return undefined
+  const whole: Expression = Object.freeze({
+    kind: 'column',
+    type: column.type,
+    relation: relation.id,
+    column: at,
+  })
+  if (rest.length > 0 && column.type !== 'json')
+    throw new NameProblem(`the name ${names.join('.')}, but ${first} is no object`)
+  return rest.reduce<Expression>((object, name) => {
+    const parts = Object.freeze([object, constant('text', name)])
+    return Object.freeze({ kind: 'call', type: 'json', name: '->', arguments: parts })
+  }, whole)
+}
+
+function fieldOf(relation: ScopeRelation, names: readonly string[]): Expression {
+  const path = parseFieldPath(names.join('.'), '/sql')
+  const field: Expression = Object.freeze({
+    kind: 'field',
+    type: 'json',
+    relation: relation.id,
+    path,
+  })
+  const type = relation.types?.get(path.join('.'))
+  return type === undefined ? field : Object.freeze({ kind: 'convert', type, argument: field })
+}

@@ -1,0 +1,207 @@
+import { limits } from '@tollbase/contract/limits'
+import { type Node, parse, type ScanToken, type SelectStmt, SqlError, scan } from 'libpg-query'
+import { Fault, invalid } from '../../base/fault.ts'
+import { checkText } from '../operand.ts'
+
+/** A statement as PostgreSQL's own parser reads it, and a way to say where in the caller's text something stands. */
+export type SourceText = {
+  readonly select: SelectStmt
+  /** Names of the parameters in the order of their numbers; `$1` is called `1`. */
+  readonly parameterNames: readonly string[]
+  /** A 400 that names the place; `location` is what the parser gave (undefined or -1: unknown). */
+  readonly refuse: (location: number | undefined, problem: string) => Fault
+}
+
+const namesOfParser = { ident: 258, typecast: 268 } as const
+/** Keywords that are never names where `isName` would take them for one. */
+const notNames = new Set(
+  'partition rows range groups current unbounded unknown materialized recursive delete insert update merge matched'.split(
+    ' ',
+  ),
+)
+const beforeNames = new Set(
+  'select distinct by where and or not on as having when then else case between in like , ( . + - * / % = < > <= >= <> !='.split(
+    ' ',
+  ),
+)
+/** `app::collection` in the place of a table: each takes one more attempt. */
+const attemptsMax = 64
+
+/**
+ * Reads one SELECT. What PostgreSQL's lexer does not know of is written around first: names keep their case (it
+ * would fold them), `:name` is a parameter, and `app::collection` a table.
+ */
+export async function readSource(sql: string): Promise<SourceText> {
+  checkText(sql, '/sql')
+  if (sql.trim() === '') throw invalid('/sql', 'is empty')
+  if (sql.length > limits.sqlCharsMax)
+    throw invalid('/sql', `is longer than ${limits.sqlCharsMax} characters`)
+  const problemAt = (position: number | undefined, problem: string) =>
+    refusal(sql, position, problem)
+  const rewritten = await rewrite(sql, problemAt)
+  const offsets = byteOffsets(rewritten.text)
+  const statements = await parseTables(rewritten.text, (at, problem) =>
+    problemAt(rewritten.original(at), problem),
+  )
+  const refuse = (location: number | undefined, problem: string) => {
+    const known = location !== undefined && location >= 0
+    return problemAt(known ? rewritten.original(offsets.charOf(location)) : undefined, problem)
+  }
+  const [first, second] = statements
+  const node: Node | undefined = first?.stmt
+  if (second !== undefined)
+    throw refuse(second.stmt_location, 'a second statement; only one may be sent')
+  if (node === undefined) throw invalid('/sql', 'is empty')
+  if (!('SelectStmt' in node))
+    throw refuse(first?.stmt_location ?? 0, `${constructOf(node)}; only SELECT is possible`)
+  return { select: node.SelectStmt, parameterNames: rewritten.parameterNames, refuse }
+}
+
+/** The name of a syntax node in words: `LockingClause` is "a locking clause". */
+export function constructOf(node: Node | undefined): string {
+  const [name = 'nothing'] = Object.keys(node ?? {})
+  const words = name
+    .replace(/^A_/, '')
+    .replace(/Stmt$/, '')
+    .replaceAll(/([a-z])([A-Z])/g, '$1 $2')
+    .toLowerCase()
+  return name.endsWith('Stmt') ? `${words.toUpperCase()} statement` : words
+}
+
+function refusal(sql: string, position: number | undefined, problem: string): Fault {
+  if (position === undefined) return invalid('/sql', `has ${problem}`)
+  const before = sql.slice(0, position).split('\n')
+  const place = { line: before.length, column: [...(before.at(-1) ?? '')].length + 1 }
+  return new Fault('VALIDATION_FAILED', {
+    message: `/sql has ${problem} (line ${place.line}, column ${place.column})`,
+    details: { field: '/sql', problem, position, ...place },
+  })
+}
+
+type Edit = { readonly start: number; readonly end: number; readonly text: string }
+type Rewritten = {
+  readonly text: string
+  readonly parameterNames: readonly string[]
+  readonly original: (position: number) => number
+}
+
+type Refuse = (position: number, problem: string) => Fault
+
+async function rewrite(sql: string, refuse: Refuse): Promise<Rewritten> {
+  const tokens = await tokensOf(sql)
+  for (const token of tokens) checkName(token, refuse)
+  const parameterNames: string[] = []
+  const edits = tokens.flatMap((token, at): readonly Edit[] => {
+    const { start, end, text } = token
+    const [before, next] = [tokens[at - 1], tokens[at + 1]]
+    const isParameter = before?.text === ':' && before.end === start && !text.startsWith('"')
+    if (isParameter && /^[A-Za-z_]/.test(text)) {
+      const known = parameterNames.indexOf(text)
+      const number = known < 0 ? parameterNames.push(text) : known + 1
+      return [{ start: start - 1, end, text: ` $${number}` }]
+    }
+    if (token.tokenType === namesOfParser.typecast && isWholeRecord(tokens, at))
+      return [{ start, end, text: '. ' }]
+    const isCased = text !== text.toLowerCase() && !text.startsWith('"')
+    return isCased && isName(token, before, next) ? [{ start, end, text: `"${text}"` }] : []
+  })
+  return { ...applied(sql, edits), parameterNames }
+}
+
+/** Longest name that the parser keeps whole; of a longer one it would silently take the beginning. */
+const nameBytesMax = 63
+
+function checkName({ text, tokenType, start }: ScanToken, refuse: Refuse): void {
+  if (/^u&"/i.test(text)) throw refuse(start, 'a name in the form U&"…"')
+  const isName = tokenType === namesOfParser.ident
+  const name = text.startsWith('"') ? text.slice(1, -1).replaceAll('""', '"') : text
+  if (isName && Buffer.byteLength(name) > nameBytesMax)
+    throw refuse(start, `a name of more than ${nameBytesMax} bytes`)
+}
+
+async function tokensOf(sql: string): Promise<readonly ScanToken[]> {
+  try {
+    const offsets = byteOffsets(sql)
+    const { tokens } = await scan(sql)
+    return tokens.map((token) => {
+      const [start, end] = [offsets.charOf(token.start), offsets.charOf(token.end)]
+      return { ...token, start, end, text: sql.slice(start, end) }
+    })
+  } catch {
+    // What the lexer cannot read, the parser refuses too, and says where.
+    return []
+  }
+}
+
+/** `app::collection.*`, of which the parser would take the star for a mistake. */
+function isWholeRecord(tokens: readonly ScanToken[], at: number): boolean {
+  return tokens[at + 2]?.text === '.' && tokens[at + 3]?.text === '*'
+}
+
+function isName(token: ScanToken, before: ScanToken | undefined, next: ScanToken | undefined) {
+  if (token.tokenType === namesOfParser.ident) return true
+  if (token.keywordName !== 'UNRESERVED_KEYWORD' || next?.text === '(') return false
+  if (before?.text === '.' || next?.text === '.') return true
+  if (notNames.has(token.text.toLowerCase())) return false
+  return before !== undefined && beforeNames.has(before.text.toLowerCase())
+}
+
+function applied(sql: string, edits: readonly Edit[]): Omit<Rewritten, 'parameterNames'> {
+  let text = ''
+  let at = 0
+  const shifts: { readonly from: number; readonly original: number }[] = [{ from: 0, original: 0 }]
+  for (const edit of edits) {
+    text += sql.slice(at, edit.start)
+    shifts.push({ from: text.length, original: edit.start })
+    text += edit.text
+    shifts.push({ from: text.length, original: edit.end })
+    at = edit.end
+  }
+  text += sql.slice(at)
+  const original = (position: number) => {
+    const index = shifts.findLastIndex((shift) => shift.from <= position)
+    const shift = shifts[index] ?? { from: 0, original: 0 }
+    const isInside = index % 2 === 1
+    return isInside ? shift.original : shift.original + position - shift.from
+  }
+  return { text, original }
+}
+
+/** Tells the place of a character from the parser's count of UTF-8 bytes. */
+function byteOffsets(text: string): { readonly charOf: (bytes: number) => number } {
+  const bytes = Buffer.from(text)
+  if (bytes.length === text.length) return { charOf: (count) => count }
+  return { charOf: (count) => bytes.subarray(0, count).toString().length }
+}
+
+/**
+ * `app::collection` in the place of a table is a syntax error exactly at the `::`, which no cast ever is; so the
+ * parser itself tells which ones to write as `app. collection`.
+ */
+async function parseTables(text: string, refuse: Refuse) {
+  let attempt = text
+  for (let count = 0; count < attemptsMax; count += 1) {
+    try {
+      const { stmts } = await parse(attempt)
+      return stmts ?? []
+    } catch (error) {
+      const position = error instanceof SqlError ? error.sqlDetails?.cursorPosition : undefined
+      if (position === undefined) throw invalid('/sql', `cannot be read: ${reason(error)}`)
+      const at = charPosition(attempt, position)
+      if (attempt.slice(at, at + 2) !== '::') throw refuse(at, `a mistake: ${reason(error)}`)
+      attempt = `${attempt.slice(0, at)}. ${attempt.slice(at + 2)}`
+    }
+  }
+  throw invalid('/sql', `names more than ${attemptsMax} tables`)
+}
+
+/** The parser counts characters here, of which JavaScript has two for some. */
+function charPosition(text: string, characters: number): number {
+  return [...text].slice(0, characters).join('').length
+}
+
+/** The parser's sentence; what is not one of its own (too deep a nesting ends as a RangeError) is said in ours. */
+function reason(error: unknown): string {
+  if (error instanceof SqlError) return error.message
+  return 'it is nested too deeply'
+}

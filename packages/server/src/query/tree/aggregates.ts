@@ -1,0 +1,159 @@
+import type { ParameterKind } from './functions.ts'
+import type { ValueType } from './query.ts'
+
+export type AggregateDefinition = {
+  readonly parameters: readonly ParameterKind[]
+  readonly result: Exclude<ValueType, 'null'> | 'same'
+  /** SQL of the call. `inside` puts DISTINCT and ORDER BY into the brackets, `after` FILTER and OVER behind them. */
+  readonly print: (args: readonly string[], call: CallText, type: ValueType) => string
+  /** It needs an order of its own rows to mean anything. */
+  readonly ordered?: boolean
+}
+
+export type CallText = {
+  readonly inside: (args: string) => string
+  readonly after: string
+}
+
+type Print = AggregateDefinition['print']
+const plain =
+  (name: string): Print =>
+  (args, { inside, after }) =>
+    `${name}(${inside(args.join(', '))})${after}`
+const ofNumber = (name: string): AggregateDefinition => ({
+  parameters: ['number'],
+  result: 'number',
+  print: plain(name),
+})
+const ofBoolean = (name: string): AggregateDefinition => ({
+  parameters: ['boolean'],
+  result: 'boolean',
+  print: plain(name),
+})
+const list: AggregateDefinition = {
+  parameters: ['json'],
+  result: 'json',
+  print: plain('jsonb_agg'),
+}
+
+/** The least and the greatest of JSON values in the order of `sortBy`: strings, numbers, truth values; no others. */
+const extreme = (name: 'min' | 'max'): AggregateDefinition => ({
+  parameters: ['same'],
+  result: 'same',
+  print: ([value = ''], { inside, after }, type) => {
+    if (type === 'boolean')
+      return `${name === 'min' ? 'bool_and' : 'bool_or'}(${inside(value)})${after}`
+    if (type !== 'json') return `${name}(${inside(value)})${after}`
+    const of = (json: string, what: string) =>
+      `CASE jsonb_typeof(${value}) WHEN '${json}' THEN ${what} END`
+    const kinds = [
+      `to_jsonb(${name}(${inside(of('string', `${value} #>> '{}'`))})${after})`,
+      `to_jsonb(${name}(${inside(of('number', `${value}::numeric`))})${after})`,
+      `to_jsonb(${name === 'min' ? 'bool_and' : 'bool_or'}(${inside(of('boolean', `${value}::boolean`))})${after})`,
+    ]
+    return `coalesce(${(name === 'min' ? kinds : kinds.toReversed()).join(', ')})`
+  },
+})
+
+/** The first value by the order given, be it NULL. */
+const first: AggregateDefinition = {
+  parameters: ['same'],
+  result: 'same',
+  ordered: true,
+  print: (args, call) => `(${plain('array_agg')(args, call, 'json')})[1]`,
+}
+
+/** Every aggregate that SQL may use, by its lower-case name. The documentation is made from it. */
+export const aggregates: ReadonlyMap<string, AggregateDefinition> = new Map<
+  string,
+  AggregateDefinition
+>([
+  [
+    'count',
+    {
+      parameters: ['same'],
+      result: 'number',
+      print: ([value], { inside, after }) =>
+        `(count(${value === undefined ? '*' : inside(value)})${after})::numeric`,
+    },
+  ],
+  ['sum', ofNumber('sum')],
+  ['avg', ofNumber('avg')],
+  ['min', extreme('min')],
+  ['max', extreme('max')],
+  ['bool_and', ofBoolean('bool_and')],
+  ['bool_or', ofBoolean('bool_or')],
+  ['every', ofBoolean('bool_and')],
+  ['stddev', ofNumber('stddev')],
+  ['stddev_pop', ofNumber('stddev_pop')],
+  ['stddev_samp', ofNumber('stddev_samp')],
+  ['variance', ofNumber('variance')],
+  ['var_pop', ofNumber('var_pop')],
+  ['var_samp', ofNumber('var_samp')],
+  ['string_agg', { parameters: ['printable', 'text'], result: 'text', print: plain('string_agg') }],
+  ['array_agg', list],
+  ['json_agg', list],
+  ['jsonb_agg', list],
+  ['first', first],
+])
+
+export type WindowDefinition = {
+  readonly parameters: readonly ParameterKind[]
+  readonly optional?: number
+  readonly result: Exclude<ValueType, 'null'> | 'same'
+  readonly print: (args: readonly string[], over: string) => string
+}
+
+const ranking = (name: string): WindowDefinition => ({
+  parameters: [],
+  result: 'number',
+  print: (_args, over) => `(${name}()${over})::numeric`,
+})
+const shifted = (name: string): WindowDefinition => ({
+  parameters: ['same', 'number', 'same'],
+  optional: 2,
+  result: 'same',
+  print: ([value, rows, otherwise], over) => {
+    const offset =
+      rows === undefined ? [] : [`least(greatest(trunc(${rows}), -1000000), 1000000)::int4`]
+    const rest = otherwise === undefined ? [] : [otherwise]
+    return `${name}(${[value, ...offset, ...rest].join(', ')})${over}`
+  },
+})
+const atEnd = (name: string): WindowDefinition => ({
+  parameters: ['same'],
+  result: 'same',
+  print: ([value], over) => `${name}(${value})${over}`,
+})
+
+/** Window functions beside the aggregates, which all may stand over a window. */
+export const windowFunctions: ReadonlyMap<string, WindowDefinition> = new Map<
+  string,
+  WindowDefinition
+>([
+  ['row_number', ranking('row_number')],
+  ['rank', ranking('rank')],
+  ['dense_rank', ranking('dense_rank')],
+  [
+    'ntile',
+    {
+      parameters: ['number'],
+      result: 'number',
+      print: ([groups], over) =>
+        `(ntile(least(greatest(trunc(${groups}), 1), 1000000)::int4)${over})::numeric`,
+    },
+  ],
+  ['lag', shifted('lag')],
+  ['lead', shifted('lead')],
+  ['first_value', atEnd('first_value')],
+  ['last_value', atEnd('last_value')],
+  [
+    'nth_value',
+    {
+      parameters: ['same', 'number'],
+      result: 'same',
+      print: ([value, rows], over) =>
+        `nth_value(${value}, least(greatest(trunc(${rows}), 1), 1000000)::int4)${over}`,
+    },
+  ],
+])

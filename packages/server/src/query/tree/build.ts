@@ -1,0 +1,178 @@
+import type { Comparison, Expression, TypedConstant, ValueType } from './query.ts'
+
+/** Why values do not fit together, in words that follow "has". */
+export class TypeProblem extends Error {}
+
+const words: Readonly<Record<ValueType, string>> = {
+  json: 'a JSON value',
+  number: 'a number',
+  text: 'a text',
+  boolean: 'a truth value',
+  timestamp: 'a time',
+  date: 'a date',
+  interval: 'an interval',
+  null: 'NULL',
+}
+
+const numberForm = /^[+-]?(?=\.?\d)(?:\d{0,310})(?:\.(\d{0,400}))?(?:[eE]([+-]?\d{1,3}))?$/
+/** Decimals up to which keys of fields are exact (index-key.ts). */
+const decimalsMax = 400
+const timeForm =
+  /^([1-9]\d{3}-\d\d-\d\d)(?:[T ](\d\d:\d\d(?::\d\d(?:\.\d{1,6})?)?)(Z|[+-]\d\d:\d\d)?)?$/
+const intervalForm =
+  /^([+-]?\d{1,5}(\.\d{1,3})? ?(seconds?|minutes?|hours?|days?|weeks?|months?|years?) ?){1,6}$/
+
+export function constant(type: ValueType, value: string | boolean | null): TypedConstant {
+  return Object.freeze({ kind: 'constant', type, value })
+}
+
+/** A decimal number as JSON writes it; undefined if the text is none. */
+export function numberText(text: string): string | undefined {
+  const [found, decimals = '', power = '0'] = numberForm.exec(text) ?? []
+  const isExact = decimals.length - Number(power) <= decimalsMax && Number.isFinite(Number(text))
+  if (found === undefined || !isExact) return undefined
+  const [, sign = '', whole = '', fraction = '', exponent = ''] =
+    /^([+-]?)(\d*)\.?(\d*)(.*)$/.exec(text) ?? []
+  const digits = whole.replace(/^0+(?=\d)/, '')
+  return `${sign === '-' ? '-' : ''}${digits === '' ? '0' : digits}${fraction === '' ? '' : `.${fraction}`}${exponent}`
+}
+
+/** The expression as one of the type; fields and other JSON values count as NULL where they are of another. */
+export function coerced(expression: Expression, type: ValueType): Expression {
+  if (expression.type === type) return expression
+  if (expression.type === 'null') return constant(type, null)
+  if (expression.kind === 'constant' && expression.type === 'text')
+    return readConstant(String(expression.value), type)
+  if (expression.type === 'json' && type !== 'interval')
+    return Object.freeze({ kind: 'convert', type, argument: expression })
+  const widens = type === 'json' || (type === 'timestamp' && expression.type === 'date')
+  if (widens) return Object.freeze({ kind: 'cast', type, argument: expression })
+  throw new TypeProblem(`${words[expression.type]} where ${words[type]} is needed`)
+}
+
+/** The expression made into the type as far as that goes: what CAST does. */
+export function casted(expression: Expression, type: ValueType): Expression {
+  if (expression.type === type) return expression
+  if (expression.type === 'null') return constant(type, null)
+  const isLiteral = expression.kind === 'constant' && expression.type === 'text'
+  if (isLiteral && type !== 'json') return readConstant(String(expression.value), type)
+  if (!castable(expression.type, type))
+    throw new TypeProblem(`${words[expression.type]} that is to become ${words[type]}`)
+  return Object.freeze({ kind: 'cast', type, argument: expression })
+}
+
+function castable(from: ValueType, to: ValueType): boolean {
+  if (to === 'interval') return false
+  if (from === 'json' || from === 'text' || to === 'text' || to === 'json') return true
+  if (from === 'boolean' || to === 'boolean') return from === 'number' || to === 'number'
+  return (from === 'timestamp' && to === 'date') || (from === 'date' && to === 'timestamp')
+}
+
+/** All of them as one type: JSON where they are not of one. */
+export function unified(expressions: readonly Expression[]): readonly Expression[] {
+  return as(commonType(expressions.map(typeOf)), expressions)
+}
+
+function typeOf(expression: Expression): ValueType {
+  return expression.type
+}
+
+function as(type: ValueType, expressions: readonly Expression[]): readonly Expression[] {
+  return expressions.map((each) => {
+    const isText = each.kind === 'constant' && each.type === 'text'
+    return isText && type === 'json' ? casted(each, 'json') : coerced(each, type)
+  })
+}
+
+export function commonType(types: readonly ValueType[]): ValueType {
+  const known = new Set(types.filter((type) => type !== 'null'))
+  const [only] = known
+  if (only === undefined) return 'null'
+  if (known.size === 1) return only
+  const times = (['timestamp', 'date', 'interval'] as const).filter((type) => known.has(type))
+  const others = [...known].filter((type) => !['timestamp', 'date', 'json', 'text'].includes(type))
+  const [first, second] = times
+  if (first === undefined) return 'json'
+  if (others.length > 0 && !(others.length === 1 && others[0] === first))
+    throw new TypeProblem(`${words[first]} beside ${words[others[0] ?? 'json']}`)
+  return second === 'interval' ? 'json' : first
+}
+
+/** A comparison; JSON values compare as in a request's `find`, without any conversion. */
+export function compared(
+  operator: Comparison | 'is distinct from',
+  sides: { readonly left: Expression; readonly right: Expression },
+): Expression {
+  const [left, right] = comparable(sides.left, sides.right)
+  if (left.type === 'null' || right.type === 'null') {
+    if (operator !== 'is distinct from') return constant('boolean', null)
+  }
+  return Object.freeze({ kind: 'compare', type: 'boolean', operator, left, right })
+}
+
+/** Two sides that have an order between them; a field of a declared type goes by its JSON value, as indexes do. */
+function comparable(left: Expression, right: Expression): readonly [Expression, Expression] {
+  const types = new Set([left.type, right.type])
+  const scalar = [...types].every((type) => ['json', 'number', 'text', 'boolean'].includes(type))
+  if (types.has('json') && scalar) return [left, right]
+  if (left.type === right.type) return [unwrapped(left, right), unwrapped(right, left)]
+  if (left.type === 'null' || right.type === 'null') return [left, right]
+  if (isText(left)) return comparable(coerced(left, right.type), right)
+  if (isText(right)) return comparable(left, coerced(right, left.type))
+  if (types.has('json')) {
+    const type = left.type === 'json' ? right.type : left.type
+    return [coerced(left, type), coerced(right, type)]
+  }
+  if (types.has('date') && types.has('timestamp'))
+    return [coerced(left, 'timestamp'), coerced(right, 'timestamp')]
+  throw new TypeProblem(`a comparison of ${words[left.type]} with ${words[right.type]}`)
+}
+
+function isText(expression: Expression): boolean {
+  return expression.kind === 'constant' && expression.type === 'text'
+}
+
+function unwrapped(expression: Expression, other: Expression): Expression {
+  const isField = expression.kind === 'convert' && expression.argument.kind === 'field'
+  const isScalar = ['number', 'text', 'boolean'].includes(expression.type)
+  const isPlain = other.kind === 'constant' || other.kind === 'convert'
+  return isField && isScalar && isPlain ? expression.argument : expression
+}
+
+function readConstant(text: string, type: ValueType): TypedConstant {
+  const value = constantText(text.trim(), type)
+  if (value === undefined)
+    throw new TypeProblem(`'${text.slice(0, 40)}', which is not ${words[type]}`)
+  return constant(type, type === 'boolean' ? value === 'true' : value)
+}
+
+function constantText(text: string, type: ValueType): string | undefined {
+  switch (type) {
+    case 'number':
+      return numberText(text)
+    case 'boolean': {
+      const word = text.toLowerCase()
+      if (['t', 'true', 'yes', 'on', '1'].includes(word)) return 'true'
+      return ['f', 'false', 'no', 'off', '0'].includes(word) ? 'false' : undefined
+    }
+    case 'timestamp':
+      return timeText(text)
+    case 'date':
+      return timeText(text)?.slice(0, 10)
+    case 'interval':
+      return intervalForm.test(text.toLowerCase()) ? text.toLowerCase() : undefined
+    default:
+      return text
+  }
+}
+
+/** The time in UTC, without a zone, to the microsecond. */
+function timeText(text: string): string | undefined {
+  const [, day, time = '00:00', zone = 'Z'] = timeForm.exec(text) ?? []
+  if (day === undefined) return undefined
+  const [clock = '', fraction = ''] = time.split('.')
+  const date = new Date(`${day}T${clock}${zone}`)
+  const isDay = new Date(`${day}T00:00Z`).getUTCDate() === Number(day.slice(8))
+  if (Number.isNaN(date.getTime()) || !isDay || date.getUTCFullYear() > 9999) return undefined
+  return `${date.toISOString().slice(0, 19)}${fraction === '' ? '' : `.${fraction}`}`
+}

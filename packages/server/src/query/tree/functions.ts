@@ -1,0 +1,304 @@
+import { addressPattern, localBlocks } from '../address.ts'
+import { quoteText } from '../sql-text.ts'
+import type { ValueType } from './query.ts'
+
+/**
+ * `printable`: anything, as text. `same`: all arguments of it become one type. `time`: a timestamp or an interval.
+ * `unit`, `block` (of addresses) and `format` (of a time) are literals.
+ */
+export type ParameterKind =
+  | Exclude<ValueType, 'null'>
+  | 'printable'
+  | 'same'
+  | 'time'
+  | 'unit'
+  | 'block'
+  | 'format'
+
+export type FunctionDefinition = {
+  readonly parameters: readonly ParameterKind[]
+  /** How many of them may be left out. */
+  readonly optional?: number
+  /** Whether the last may be repeated. */
+  readonly variadic?: boolean
+  /** `same`: the type that the arguments became. */
+  readonly result: Exclude<ValueType, 'null'> | 'same'
+  /** SQL of the call; no row may make it fail. */
+  readonly print: (args: readonly string[]) => string
+}
+
+/** Characters that lpad and rpad may make. */
+const padMax = 1_000
+
+type Print = FunctionDefinition['print']
+const plain =
+  (name: string): Print =>
+  (args) =>
+    `${name}(${args.join(', ')})`
+/** A number as a whole one within what PostgreSQL's functions and dates take. */
+export const count = (text = '0') => `least(greatest(trunc(${text}), -1000000), 1000000)::int4`
+export const notZero = (text = '') => `nullif(${text}, 0)`
+
+const textToText = (name: string): FunctionDefinition => ({
+  parameters: ['text'],
+  result: 'text',
+  print: plain(name),
+})
+const numberToNumber = (name: string): FunctionDefinition => ({
+  parameters: ['number'],
+  result: 'number',
+  print: plain(name),
+})
+const trimmed = (name: string): FunctionDefinition => ({
+  parameters: ['text', 'text'],
+  optional: 1,
+  result: 'text',
+  print: plain(name),
+})
+const lengthOf: FunctionDefinition = {
+  parameters: ['text'],
+  result: 'number',
+  print: ([text]) => `length(${text})::numeric`,
+}
+const part: FunctionDefinition = {
+  parameters: ['unit', 'time'],
+  result: 'number',
+  print: ([unit, time]) => `pg_catalog.extract(${unit}, ${time})`,
+}
+const substring: FunctionDefinition = {
+  parameters: ['text', 'number', 'number'],
+  optional: 1,
+  result: 'text',
+  print: ([text, from, length]) =>
+    length === undefined
+      ? `substr(${text}, ${count(from)})`
+      : `substr(${text}, ${count(from)}, greatest(${count(length)}, 0))`,
+}
+const padded = (name: string): FunctionDefinition => ({
+  parameters: ['text', 'number', 'text'],
+  optional: 1,
+  result: 'text',
+  print: ([text, length, ...fill]) =>
+    `${name}(${[text, `least(${count(length)}, ${padMax})`, ...fill].join(', ')})`,
+})
+const rounded = (name: string): FunctionDefinition => ({
+  parameters: ['number', 'number'],
+  optional: 1,
+  result: 'number',
+  print: ([number, digits]) =>
+    digits === undefined
+      ? `${name}(${number})`
+      : `${name}(${number}, least(greatest(${count(digits)}, -100), 100))`,
+})
+const typeOf: FunctionDefinition = {
+  parameters: ['json'],
+  result: 'text',
+  print: plain('jsonb_typeof'),
+}
+const arrayLength: FunctionDefinition = {
+  parameters: ['json'],
+  result: 'number',
+  print: ([json]) =>
+    `CASE jsonb_typeof(${json}) WHEN 'array' THEN jsonb_array_length(${json})::numeric END`,
+}
+/** The cast inside is safe: all that the pattern lets through are addresses. */
+const address = (test: (address: string, args: readonly string[]) => string): Print => {
+  return ([text = '', ...args]) =>
+    `CASE WHEN ${text} ~ ${quoteText(addressPattern)} THEN ${test(`(${text})::inet`, args)} ELSE (${text} IS NOT NULL AND NULL) END`
+}
+const isLocal = (text: string) => `${text} <<= ANY ('{${localBlocks.join(',')}}'::inet[])`
+const guarded =
+  (guard: (text: string) => string, name: string): Print =>
+  ([text = '']) =>
+    `CASE WHEN ${guard(text)} THEN ${name}(${text}) END`
+
+/** Every scalar function that SQL may use, by its lower-case name. The documentation is made from it. */
+export const functions: ReadonlyMap<string, FunctionDefinition> = new Map<
+  string,
+  FunctionDefinition
+>([
+  ['lower', textToText('lower')],
+  ['upper', textToText('upper')],
+  ['initcap', textToText('initcap')],
+  ['reverse', textToText('reverse')],
+  ['length', lengthOf],
+  ['char_length', lengthOf],
+  ['character_length', lengthOf],
+  ['btrim', trimmed('btrim')],
+  ['ltrim', trimmed('ltrim')],
+  ['rtrim', trimmed('rtrim')],
+  ['substr', substring],
+  ['substring', substring],
+  [
+    'left',
+    {
+      parameters: ['text', 'number'],
+      result: 'text',
+      print: ([a, b]) => `left(${a}, ${count(b)})`,
+    },
+  ],
+  [
+    'right',
+    {
+      parameters: ['text', 'number'],
+      result: 'text',
+      print: ([a, b]) => `right(${a}, ${count(b)})`,
+    },
+  ],
+  ['replace', { parameters: ['text', 'text', 'text'], result: 'text', print: plain('replace') }],
+  [
+    'translate',
+    { parameters: ['text', 'text', 'text'], result: 'text', print: plain('translate') },
+  ],
+  ['concat', { parameters: ['printable'], variadic: true, result: 'text', print: plain('concat') }],
+  [
+    'concat_ws',
+    {
+      parameters: ['text', 'printable'],
+      variadic: true,
+      result: 'text',
+      print: plain('concat_ws'),
+    },
+  ],
+  ['starts_with', { parameters: ['text', 'text'], result: 'boolean', print: plain('starts_with') }],
+  [
+    'strpos',
+    {
+      parameters: ['text', 'text'],
+      result: 'number',
+      print: (args) => `${plain('strpos')(args)}::numeric`,
+    },
+  ],
+  [
+    'position',
+    {
+      parameters: ['text', 'text'],
+      result: 'number',
+      print: (args) => `${plain('strpos')(args)}::numeric`,
+    },
+  ],
+  [
+    'split_part',
+    {
+      parameters: ['text', 'text', 'number'],
+      result: 'text',
+      print: ([text, by, number]) => `split_part(${text}, ${by}, ${notZero(count(number))})`,
+    },
+  ],
+  ['lpad', padded('lpad')],
+  ['rpad', padded('rpad')],
+
+  ['abs', numberToNumber('abs')],
+  ['ceil', numberToNumber('ceil')],
+  ['ceiling', numberToNumber('ceil')],
+  ['floor', numberToNumber('floor')],
+  ['sign', numberToNumber('sign')],
+  ['round', rounded('round')],
+  ['trunc', rounded('trunc')],
+  [
+    'mod',
+    {
+      parameters: ['number', 'number'],
+      result: 'number',
+      print: ([left, right]) => `mod(${left}, ${notZero(right)})`,
+    },
+  ],
+  [
+    'power',
+    {
+      parameters: ['number', 'number'],
+      result: 'number',
+      print: ([base, exponent]) =>
+        `CASE WHEN abs(${exponent}) <= 100 AND abs(${base}) <= 1e30 AND (${base} > 0 OR (${exponent} >= 0 AND ${exponent} = trunc(${exponent}))) THEN power(${base}, ${exponent}) END`,
+    },
+  ],
+  [
+    'sqrt',
+    { parameters: ['number'], result: 'number', print: guarded((n) => `${n} >= 0`, 'sqrt') },
+  ],
+  ['ln', { parameters: ['number'], result: 'number', print: guarded((n) => `${n} > 0`, 'ln') }],
+  ['log', { parameters: ['number'], result: 'number', print: guarded((n) => `${n} > 0`, 'log') }],
+  [
+    'exp',
+    {
+      parameters: ['number'],
+      result: 'number',
+      print: guarded((n) => `abs(${n}) <= 1000`, 'exp'),
+    },
+  ],
+
+  ['coalesce', { parameters: ['same'], variadic: true, result: 'same', print: plain('coalesce') }],
+  ['greatest', { parameters: ['same'], variadic: true, result: 'same', print: plain('greatest') }],
+  ['least', { parameters: ['same'], variadic: true, result: 'same', print: plain('least') }],
+  ['nullif', { parameters: ['same', 'same'], result: 'same', print: plain('nullif') }],
+
+  [
+    'date_trunc',
+    {
+      parameters: ['unit', 'timestamp'],
+      result: 'timestamp',
+      print: plain('date_trunc'),
+    },
+  ],
+  ['date_part', part],
+  ['extract', part],
+  [
+    'to_timestamp',
+    {
+      parameters: ['number'],
+      result: 'timestamp',
+      print: ([seconds]) =>
+        `CASE WHEN ${seconds} BETWEEN 0 AND 253402300799 THEN '1970-01-01'::timestamp + ${seconds}::float8 * '1 second'::interval END`,
+    },
+  ],
+  ['to_char', { parameters: ['timestamp', 'format'], result: 'text', print: plain('to_char') }],
+
+  ['jsonb_typeof', typeOf],
+  ['json_typeof', typeOf],
+  ['jsonb_array_length', arrayLength],
+  ['json_array_length', arrayLength],
+  [
+    'includes',
+    {
+      parameters: ['json', 'json'],
+      result: 'boolean',
+      print: ([list, item]) =>
+        `CASE jsonb_typeof(${list}) WHEN 'array' THEN jsonb_typeof(${item}) IN ('string', 'number', 'boolean') AND ${list} @> ${item} END`,
+    },
+  ],
+  [
+    'in_cidr',
+    {
+      parameters: ['text', 'block'],
+      result: 'boolean',
+      print: address((text, [block]) => `${text} <<= ${block}::inet`),
+    },
+  ],
+  [
+    'is_local_ip',
+    { parameters: ['text'], result: 'boolean', print: address((text) => isLocal(text)) },
+  ],
+  [
+    'is_external_ip',
+    { parameters: ['text'], result: 'boolean', print: address((text) => `NOT ${isLocal(text)}`) },
+  ],
+])
+
+/** Units of date_trunc, date_part and EXTRACT. */
+export const units: ReadonlySet<string> = new Set([
+  'second',
+  'minute',
+  'hour',
+  'day',
+  'week',
+  'month',
+  'quarter',
+  'year',
+  'dow',
+  'isodow',
+  'doy',
+  'epoch',
+])
+/** Those that a time cannot be cut to, and those that an interval does not have. */
+export const unitsNotCut: ReadonlySet<string> = new Set(['dow', 'isodow', 'doy', 'epoch'])
+export const unitsNotOfInterval: ReadonlySet<string> = new Set(['dow', 'isodow', 'doy', 'week'])

@@ -1,0 +1,107 @@
+import { count, type FunctionDefinition, notZero } from './functions.ts'
+
+const infix =
+  (sign: string): FunctionDefinition['print'] =>
+  ([left = '', right = '']) =>
+    `(${left} ${sign} ${right})`
+
+/** The operators that SQL may use, comparisons aside, by their sign; those of times by sign and types. */
+export const operators: ReadonlyMap<string, FunctionDefinition> = new Map<
+  string,
+  FunctionDefinition
+>([
+  ['+', { parameters: ['number', 'number'], result: 'number', print: infix('+') }],
+  ['-', { parameters: ['number', 'number'], result: 'number', print: infix('-') }],
+  ['*', { parameters: ['number', 'number'], result: 'number', print: infix('*') }],
+  [
+    '/',
+    {
+      parameters: ['number', 'number'],
+      result: 'number',
+      print: ([left, right]) => `(${left} / ${notZero(right)})`,
+    },
+  ],
+  [
+    '%',
+    {
+      parameters: ['number', 'number'],
+      result: 'number',
+      print: ([left, right]) => `(${left} % ${notZero(right)})`,
+    },
+  ],
+  ['||', { parameters: ['printable', 'printable'], result: 'text', print: infix('||') }],
+  [
+    '->',
+    { parameters: ['json', 'text'], result: 'json', print: ([json, key]) => member(json, key) },
+  ],
+  [
+    '->>',
+    {
+      parameters: ['json', 'text'],
+      result: 'text',
+      print: ([json, key]) => `(${member(json, key)} #>> '{}')`,
+    },
+  ],
+
+  [
+    '-> number',
+    {
+      parameters: ['json', 'number'],
+      result: 'json',
+      print: ([json, place]) => element(json, place),
+    },
+  ],
+  [
+    '->> number',
+    {
+      parameters: ['json', 'number'],
+      result: 'text',
+      print: ([json, place]) => `(${element(json, place)} #>> '{}')`,
+    },
+  ],
+  [
+    'time + interval',
+    { parameters: ['timestamp', 'interval'], result: 'timestamp', print: infix('+') },
+  ],
+  [
+    'time - interval',
+    { parameters: ['timestamp', 'interval'], result: 'timestamp', print: infix('-') },
+  ],
+  [
+    'time - time',
+    { parameters: ['timestamp', 'timestamp'], result: 'interval', print: infix('-') },
+  ],
+  [
+    'date - date',
+    {
+      parameters: ['date', 'date'],
+      result: 'number',
+      print: ([left, right]) => `(${left} - ${right})::numeric`,
+    },
+  ],
+  [
+    'date + number',
+    {
+      parameters: ['date', 'number'],
+      result: 'date',
+      print: ([date, days]) => `(${date} + ${count(days)})`,
+    },
+  ],
+  [
+    'date - number',
+    {
+      parameters: ['date', 'number'],
+      result: 'date',
+      print: ([date, days]) => `(${date} - ${count(days)})`,
+    },
+  ],
+])
+
+/** Without the test a value that is no list would count as the only element of one. */
+function element(json = '', place = ''): string {
+  return `CASE jsonb_typeof(${json}) WHEN 'array' THEN ${member(json, count(place))} END`
+}
+
+function member(json = '', key = ''): string {
+  return `nullif(${json} -> ${key}, 'null'::jsonb)`
+}

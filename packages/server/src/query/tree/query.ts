@@ -1,0 +1,284 @@
+import type { Condition, FieldPath } from '../condition.ts'
+
+/**
+ * What an expression gives. `json`: any JSON value, as fields of records are; JSON null counts as SQL's NULL.
+ * `timestamp`: without a zone, in UTC. `null`: nothing but NULL.
+ */
+export type ValueType =
+  | 'json'
+  | 'number'
+  | 'text'
+  | 'boolean'
+  | 'timestamp'
+  | 'date'
+  | 'interval'
+  | 'null'
+
+export type Comparison = '=' | '<>' | '<' | '<=' | '>' | '>='
+
+/**
+ * A checked expression; frozen. Types fit already: where a value had to become one of another type, a `convert`
+ * or a `cast` stands. Relations go by numbers that are unique in the whole query.
+ */
+export type Expression = { readonly type: ValueType } & (
+  | { readonly kind: 'field'; readonly relation: number; readonly path: FieldPath }
+  /** A record whole, NULL where a join found none; or its place in the order of storing. */
+  | { readonly kind: 'record' | 'leaf'; readonly relation: number }
+  /** A column of a sub-query, by its place. */
+  | { readonly kind: 'column'; readonly relation: number; readonly column: number }
+  | Constant
+  /** A function or operator of the list in functions.ts. */
+  | { readonly kind: 'call'; readonly name: string; readonly arguments: readonly Expression[] }
+  | Aggregate
+  | WindowCall
+  | {
+      readonly kind: 'case'
+      readonly branches: readonly { readonly when: Expression; readonly value: Expression }[]
+      readonly otherwise: Expression | undefined
+    }
+  /** The value if it is of the type, else NULL. */
+  | { readonly kind: 'convert'; readonly argument: Expression }
+  /** The value made into the type as far as it can be, else NULL. */
+  | { readonly kind: 'cast'; readonly argument: Expression }
+  | {
+      readonly kind: 'compare'
+      readonly operator: Comparison | 'is distinct from'
+      readonly left: Expression
+      readonly right: Expression
+    }
+  /** The argument is one of the constants. */
+  | {
+      readonly kind: 'one-of'
+      readonly argument: Expression
+      readonly values: readonly TypedConstant[]
+    }
+  | { readonly kind: 'in-query'; readonly argument: Expression; readonly query: Query }
+  | { readonly kind: 'exists'; readonly query: Query }
+  | { readonly kind: 'scalar'; readonly query: Query }
+  | { readonly kind: 'is-null'; readonly argument: Expression }
+  | { readonly kind: 'is-true' | 'is-false'; readonly argument: Expression }
+  | { readonly kind: 'and' | 'or'; readonly arguments: readonly Expression[] }
+  | { readonly kind: 'not'; readonly argument: Expression }
+  /** A test of text against a constant. The pattern is LIKE's, or PostgreSQL's regular expression. */
+  | {
+      readonly kind: 'like' | 'matches'
+      readonly argument: Expression
+      readonly pattern: string
+      readonly ignoreCase: boolean
+    }
+  /** Conditions of a JSON request on a record. */
+  | {
+      readonly kind: 'condition'
+      readonly relation: number
+      readonly condition: Condition
+      /** The relation that `reference` conditions compare with. */
+      readonly parent: number | undefined
+    }
+)
+
+/** Numbers as decimal text (all digits kept), times as ISO 8601 in UTC without a zone, intervals in PostgreSQL's words. */
+type Constant = { readonly kind: 'constant'; readonly value: string | boolean | null }
+export type TypedConstant = Constant & { readonly type: ValueType }
+
+export type Aggregate = {
+  readonly kind: 'aggregate'
+  readonly name: string
+  /** None: `count(*)`. */
+  readonly arguments: readonly Expression[]
+  readonly distinct: boolean
+  readonly orderBy: readonly Order[]
+  readonly filter: Expression | undefined
+}
+
+export type WindowCall = {
+  readonly kind: 'window'
+  readonly name: string
+  readonly arguments: readonly Expression[]
+  readonly filter: Expression | undefined
+  readonly partitionBy: readonly Expression[]
+  readonly orderBy: readonly Order[]
+  readonly frame: Frame | undefined
+}
+
+export type Frame = {
+  readonly mode: 'ROWS' | 'RANGE' | 'GROUPS'
+  readonly from: FrameEnd
+  readonly to: FrameEnd
+  readonly exclude: '' | ' EXCLUDE CURRENT ROW' | ' EXCLUDE GROUP' | ' EXCLUDE TIES'
+}
+
+export type FrameEnd =
+  | 'UNBOUNDED PRECEDING'
+  | 'UNBOUNDED FOLLOWING'
+  | 'CURRENT ROW'
+  | { readonly rows: number; readonly direction: 'PRECEDING' | 'FOLLOWING' }
+
+export type Order = {
+  readonly expression: Expression
+  readonly descending: boolean
+  readonly nulls: 'first' | 'last' | undefined
+}
+
+export const nothing: TypedConstant = Object.freeze({ kind: 'constant', type: 'null', value: null })
+
+/** The expressions directly inside, sub-queries not entered. */
+export function partsOf(expression: Expression): readonly Expression[] {
+  switch (expression.kind) {
+    case 'field':
+    case 'record':
+    case 'leaf':
+    case 'column':
+    case 'constant':
+    case 'condition':
+    case 'exists':
+    case 'scalar':
+      return []
+    case 'call':
+    case 'and':
+    case 'or':
+      return expression.arguments
+    case 'aggregate':
+      return [
+        ...expression.arguments,
+        ...expression.orderBy.map((order) => order.expression),
+        ...(expression.filter === undefined ? [] : [expression.filter]),
+      ]
+    case 'window':
+      return [
+        ...expression.arguments,
+        ...(expression.filter === undefined ? [] : [expression.filter]),
+        ...expression.partitionBy,
+        ...expression.orderBy.map((order) => order.expression),
+      ]
+    case 'case':
+      return [
+        ...expression.branches.flatMap(({ when, value }) => [when, value]),
+        ...(expression.otherwise === undefined ? [] : [expression.otherwise]),
+      ]
+    case 'compare':
+      return [expression.left, expression.right]
+    default:
+      return [expression.argument]
+  }
+}
+
+/** The query inside, if it has one. */
+export function queryOf(expression: Expression): Query | undefined {
+  switch (expression.kind) {
+    case 'exists':
+    case 'scalar':
+    case 'in-query':
+      return expression.query
+    default:
+      return undefined
+  }
+}
+
+/** A checked query over collections; frozen. Made from SQL or from a request's aggregates. */
+export type Query = SelectQuery | SetQuery
+
+export type SelectQuery = {
+  readonly kind: 'select'
+  readonly with: readonly CommonTable[]
+  readonly distinct: boolean
+  readonly columns: readonly Column[]
+  /** Records given whole (`*`): numbers of relations. Their fields come before the columns. */
+  readonly records: readonly number[]
+  readonly from: readonly Relation[]
+  readonly where: Expression | undefined
+  /** Whether rows are gathered into groups; with no `groupBy` there is one group of all. */
+  readonly grouped: boolean
+  readonly groupBy: readonly Expression[]
+  readonly having: Expression | undefined
+  /** Of the rows of a DISTINCT as relation, which `orderBy` then names. */
+  readonly id: number
+} & Page
+
+export type SetQuery = {
+  readonly kind: 'set'
+  readonly with: readonly CommonTable[]
+  readonly operator: 'UNION' | 'INTERSECT' | 'EXCEPT'
+  readonly all: boolean
+  readonly left: Query
+  readonly right: Query
+  /** Names and types of what comes out; both sides are made to fit by `types`. */
+  readonly columns: readonly OutputColumn[]
+  /** Of the set as relation `id`, which `orderBy` names. */
+  readonly id: number
+} & Page
+
+type Page = {
+  readonly orderBy: readonly Order[]
+  readonly limit: number | undefined
+  readonly offset: number
+}
+
+export type Column = {
+  readonly name: string
+  /** Where it stands in the answer's row, if not under its name. */
+  readonly path?: readonly string[]
+  readonly expression: Expression
+}
+
+export type OutputColumn = {
+  readonly name: string
+  readonly path: readonly string[]
+  readonly type: ValueType
+}
+
+export type CommonTable = { readonly id: number; readonly query: Query }
+
+export type Relation =
+  /** `model` is `app::collection`, or a collection of the root's application. */
+  | { readonly kind: 'collection'; readonly id: number; readonly model: string }
+  | { readonly kind: 'query'; readonly id: number; readonly query: Query }
+  /** A common table, by the id that WITH gave it. */
+  | { readonly kind: 'common'; readonly id: number; readonly table: number }
+  | {
+      readonly kind: 'join'
+      readonly join: 'INNER' | 'LEFT' | 'RIGHT' | 'FULL' | 'CROSS'
+      readonly left: Relation
+      readonly right: Relation
+      readonly on: Expression | undefined
+    }
+
+/** A SELECT of nothing but columns; the rest is put over it. */
+export function selectOf(parts: Pick<SelectQuery, 'columns' | 'from' | 'id'>): SelectQuery {
+  return {
+    kind: 'select',
+    with: [],
+    distinct: false,
+    records: [],
+    where: undefined,
+    grouped: false,
+    groupBy: [],
+    having: undefined,
+    orderBy: [],
+    limit: undefined,
+    offset: 0,
+    ...parts,
+  }
+}
+
+/** What a query gives: its columns in order, and the records that it gives whole. */
+export function outputOf(query: Query): {
+  readonly columns: readonly OutputColumn[]
+  readonly records: readonly number[]
+} {
+  if (query.kind === 'set') return { columns: query.columns, records: [] }
+  const columns = query.columns.map(({ name, path, expression }) => ({
+    name,
+    path: path ?? [name],
+    type: expression.type,
+  }))
+  return { columns, records: query.records }
+}
+
+/** The relations of a FROM list without joins around them, in order. */
+export function relationsOf(
+  from: readonly Relation[],
+): readonly Exclude<Relation, { kind: 'join' }>[] {
+  return from.flatMap((relation) =>
+    relation.kind === 'join' ? relationsOf([relation.left, relation.right]) : [relation],
+  )
+}

@@ -1,0 +1,148 @@
+import { Fault } from '../base/fault.ts'
+import type { World } from '../base/world.ts'
+import { blockTimeOf, headOf, isKnown, type Receipt, receiptOf } from './chain.ts'
+import { nowSeconds, type Settlement } from './facilitator.ts'
+import type { PaymentNetwork } from './networks.ts'
+import type { NativePayment, NativeTransfer } from './protocol.ts'
+import type { Rpc } from './rpc.ts'
+import type { PaymentLog } from './sender.ts'
+import { showsAuthorizationOf, type Transfer, transfersTo } from './token.ts'
+
+export type NativeOptions = {
+  readonly network: PaymentNetwork
+  readonly rpc: Rpc
+  readonly world: World
+  readonly log: PaymentLog
+  /** Blocks that must hold or follow a transfer; 1 is its own. */
+  readonly confirmations: number
+  readonly pollMs: number
+  /** How long a transaction that the node knows is waited for, until its block is deep enough. */
+  readonly waitMs?: number
+  /** How long after its block a transfer that is in no block any more may still come back. */
+  readonly returnSeconds: bigint
+  /** Throws while the node is not known to serve the network's own chain. */
+  readonly checked: () => Promise<void>
+}
+
+/** Below the time-outs of clients, which is 30 seconds. */
+const waitMsDefault = 15_000
+
+/** The transfer that a payer speaks of. */
+export type Wanted = {
+  readonly transaction: string
+  readonly to: string
+  /** Who must have sent it; anybody where it is not said. */
+  readonly sender?: string
+}
+
+/** The transfer, or what the payer is told instead: the field that does not fit, and why. */
+export type Found = { readonly transfer: NativeTransfer } | { readonly refusal: string }
+
+/** Transfers that payers make themselves, read from the chain. */
+export type NativeTransfers = {
+  /**
+   * What the transaction has moved to the address, once it is confirmed. Throws PAYMENT_PENDING until then, and
+   * PAYMENT_NETWORK_UNREACHABLE where the node does not tell: neither says anything about the payment.
+   */
+  readonly find: (wanted: Wanted) => Promise<Found>
+  /** Whether the chain still shows this very transfer; it moves nothing, so it may be asked at any time. */
+  readonly settle: (payment: NativePayment) => Promise<Settlement>
+}
+
+export function nativeTransfers(options: NativeOptions): NativeTransfers {
+  return {
+    find: (wanted) => find(options, wanted),
+    settle: (payment) => settle(options, payment),
+  }
+}
+
+async function find(options: NativeOptions, wanted: Wanted): Promise<Found> {
+  await options.checked()
+  const receipt = await awaitReceipt(options, wanted.transaction)
+  if (receipt === undefined) {
+    throw new Fault('PAYMENT_PENDING', {
+      message:
+        'The transaction is not confirmed yet; repeat the same request with the same payment.',
+      retryAfterSeconds: 2,
+      details: { transaction: wanted.transaction, status: 'pending' },
+    })
+  }
+  if (!receipt.succeeded) return { refusal: 'the transaction was reverted' }
+  const moved = movedBy(receipt, options.network, wanted)
+  if ('refusal' in moved) return moved
+  const blockTime = await blockTimeOf(options.rpc, receipt.blockNumber)
+  const { hash: transaction, blockNumber } = receipt
+  return { transfer: { ...moved, to: wanted.to, transaction, blockNumber, blockTime } }
+}
+
+async function settle(options: NativeOptions, payment: NativePayment): Promise<Settlement> {
+  const { payload } = payment
+  let receipt: Receipt | undefined
+  try {
+    await options.checked()
+    receipt = await confirmedReceipt(options, payload.transaction)
+  } catch (error) {
+    options.log.warn({ error }, 'the payment network did not tell what became of a transfer')
+    return { state: 'pending', reason: 'network_unreachable' }
+  }
+  if (receipt === undefined) {
+    // A reorganized chain forgot it; most such transactions come back in another block.
+    const isGone = nowSeconds(options.world) > payload.blockTime + options.returnSeconds
+    if (isGone) return { state: 'failed', reason: 'transaction_gone', final: true }
+    return { state: 'pending', transaction: payload.transaction, reason: 'not_confirmed' }
+  }
+  if (!receipt.succeeded) return { state: 'failed', reason: 'transaction_reverted', final: true }
+  const { from, to, transaction } = payload
+  const moved = movedBy(receipt, options.network, { transaction, to, sender: from })
+  if ('refusal' in moved || moved.value !== payload.value) {
+    return { state: 'failed', reason: 'no_transfer', final: true }
+  }
+  return { state: 'settled', transaction, blockNumber: receipt.blockNumber }
+}
+
+/** What one sender moved to the address: all of the transaction's logs that say so, as one transfer. */
+function movedBy(
+  { logs }: Receipt,
+  network: PaymentNetwork,
+  { to, sender }: Wanted,
+): Transfer | { readonly refusal: string } {
+  const all = transfersTo(logs, network, to)
+  const [first] = all
+  if (first === undefined) {
+    const { symbol, address } = network.asset
+    return { refusal: `the transaction moved no ${symbol} (${address}) to ${to}` }
+  }
+  const from = sender ?? first.from
+  const own = all.filter((one) => one.from === from)
+  const [head] = own
+  if (head === undefined) return { refusal: 'the transfer has another sender' }
+  if (from === network.payTo) return { refusal: 'the transfer came from the payee itself' }
+  if (to === network.payTo && showsAuthorizationOf(logs, network, from)) {
+    // It counts, or has counted, under the authorization's nonce.
+    return { refusal: 'the transfer was made by an authorization; send the authorization itself' }
+  }
+  return { ...head, value: own.reduce((sum, { value }) => sum + value, 0n) }
+}
+
+async function awaitReceipt(options: NativeOptions, hash: string): Promise<Receipt | undefined> {
+  const { rpc, world, pollMs } = options
+  const deadline = world.now() + (options.waitMs ?? waitMsDefault)
+  let isComing = await isKnown(rpc, hash)
+  for (;;) {
+    const receipt = await confirmedReceipt(options, hash)
+    // What no node knows may never come; that it may is for the client to find out.
+    if (receipt !== undefined || !isComing || world.now() >= deadline) return receipt
+    await world.sleep(pollMs)
+    isComing = await isKnown(rpc, hash)
+  }
+}
+
+async function confirmedReceipt(
+  { rpc, confirmations }: NativeOptions,
+  hash: string,
+): Promise<Receipt | undefined> {
+  const receipt = await receiptOf(rpc, hash)
+  if (receipt === undefined || confirmations <= 1) return receipt
+  const depth = (await headOf(rpc)) - receipt.blockNumber + 1n
+  return depth >= BigInt(confirmations) ? receipt : undefined
+}

@@ -1,0 +1,123 @@
+import type { Route } from '@tollbase/contract/route'
+import { pathsOf } from '../../packages/server/src/http/implement.ts'
+import type { TestApp, TestService } from '../support/service.ts'
+import { testWallet } from '../support/wallet.ts'
+import { type Credential, credentialsOf, type Request } from './credentials.ts'
+import { type Kind, kinds } from './oracle.ts'
+
+/** An application with one collection of each kind, a record in each, and everybody who may come. */
+export type Scene = {
+  readonly app: TestApp
+  readonly owner: ReturnType<typeof testWallet>
+  readonly ticket: string
+  readonly credentials: readonly Credential[]
+}
+
+const policies: Readonly<Record<Kind, unknown>> = {
+  free: { read: 'public' },
+  priced: { read: 'public', price: { per_access: '10' } },
+  key: { read: 'key' },
+  private: { read: 'private' },
+}
+
+/** JSON that is none: whoever may go on meets a 400, and nothing is changed. */
+export const unreadable = '{"this is": not JSON'
+
+export async function openScene(service: TestService): Promise<Scene> {
+  const [app, other] = [await service.createApp(), await service.createApp()]
+  const owner = testWallet()
+  const by = { headers: app.headers }
+  const at = `/api/apps/${app.appId}`
+  await service.request('PATCH', at, { body: { owner_address: owner.address }, ...by })
+  let ticket = ''
+  for (const kind of kinds) {
+    const body = { name: kind, access_policy: policies[kind] }
+    await service.request('POST', `${at}/collections`, { body, ...by })
+    const index = { field: 'n', name: 'by_n' }
+    await service.request('POST', `${at}/collections/${kind}/indexes`, { body: index, ...by })
+    const store = { root: `${app.appId}::${kind}`, data: [{ id: 'a', n: 1 }] }
+    const stored = await service.request('POST', '/store?wait=true', { body: store, ...by })
+    if (stored.status !== 200) throw new Error(stored.text)
+    ticket = stored.body.ticket_id
+  }
+  return { app, owner, ticket, credentials: await credentialsOf(service, app, { owner, other }) }
+}
+
+/** How an endpoint is asked, and what it answers to those who may go on. */
+export type Example = {
+  readonly requests: readonly Request[]
+  readonly success: string
+}
+
+/** Values of path parameters that name something which is there. */
+function parameter(name: string, operation: string, { scene, kind }: { scene: Scene; kind: Kind }) {
+  const values: Readonly<Record<string, string>> = {
+    app: scene.app.appId,
+    collection: kind,
+    key: 'a',
+    name: 'by_n',
+    height: '1',
+    address: scene.owner.address,
+    key_hash: '0'.repeat(64),
+    id: operation === 'getTask' ? scene.ticket : 'nothing_of_this_id',
+  }
+  const value = values[name]
+  if (value === undefined) throw new Error(`${operation}: add an example of :${name} here`)
+  return value
+}
+
+/** Queries of endpoints that need one. */
+const queries: Readonly<Record<string, string>> = {
+  getEntryProof: '?height=1&sequence=0',
+  getConsistencyProof: '?from=1&to=1',
+}
+
+/** Bodies of endpoints that say there what they address, and the status of their success. */
+const bodies: Readonly<Record<string, (app: string, kind: string) => object>> = {
+  listRecords: (app, kind) => ({ root: `${app}::${kind}`, limit: 1 }),
+  storeRecords: (app, kind) => ({ root: `${app}::${kind}`, data: [{ id: 'b' }] }),
+  quotePrice: (app_id, collection) => ({
+    app_id,
+    collection,
+    operation_type: 'read',
+    size_kb: 1,
+  }),
+}
+
+/** What answers to somebody who may ask for it, and is not there. */
+const missing: Readonly<Record<string, string>> = {
+  getPayment: '404 PAYMENT_NOT_FOUND',
+  getReceipt: '404 RECEIPT_NOT_FOUND',
+  deleteCollectionIndex: '404 INDEX_NOT_FOUND',
+  deleteIndex: '404 INDEX_NOT_FOUND',
+  deleteRelation: '404 RELATION_NOT_FOUND',
+}
+
+export function exampleOf(
+  [operation, route]: readonly [string, Route],
+  { scene, kind }: { scene: Scene; kind: Kind },
+): Example {
+  const body = bodies[operation]?.(scene.app.appId, kind)
+  const raw = body ? JSON.stringify(body) : route.body && unreadable
+  const requests = pathsOf(route).map((path): Request => {
+    const filled = path.replace(/:(\w+)/g, (_, name: string) =>
+      name === 'name' && operation === 'deleteCollectionIndex'
+        ? 'not_there'
+        : parameter(name, operation, { scene, kind }),
+    )
+    const asked = { method: route.method, path: filled + (queries[operation] ?? '') }
+    return raw === undefined ? asked : { ...asked, raw }
+  })
+  return { requests, success: successOf(operation, route, body) }
+}
+
+/** Whether asking is without effect, so that everybody may ask in any order. */
+export function isRepeatable([operation, route]: readonly [string, Route]): boolean {
+  return route.method === 'GET' || route.body !== undefined || missing[operation] !== undefined
+}
+
+function successOf(operation: string, route: Route, body: object | undefined): string {
+  if (missing[operation] !== undefined) return missing[operation]
+  if (body === undefined && route.body !== undefined) return '400 VALIDATION_FAILED'
+  return String(route.status ?? 200)
+}

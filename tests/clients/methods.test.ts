@@ -1,0 +1,185 @@
+import { request } from 'node:http'
+import { unbuilt } from '@tollbase/contract/unbuilt'
+import { describe, expect, test } from 'vitest'
+import { pathsOf } from '../../packages/server/src/http/implement.ts'
+import { openMarket } from '../payments/market.ts'
+import { routes } from '../support/contract-replies.ts'
+import { idleNetwork } from '../support/idle-network.ts'
+import { withService } from '../support/per-engine.ts'
+
+/** The same path with something in every parameter. */
+const concrete = (path: string, app: string) =>
+  path.replace(':app', app).replace(/:\w+/g, 'something')
+
+describe('an endpoint that is not built yet', () =>
+  withService((service) => {
+    test('is none of the contract, and is named once', () => {
+      const built = routes.map(([, { method, path }]) => `${method} ${path}`)
+      const named = unbuilt.map(({ method, path }) => `${method} ${path}`)
+      expect(new Set(named).size).toBe(named.length)
+      expect(named.filter((one) => built.includes(one))).toEqual([])
+    })
+
+    test('answers 501 and its area under both prefixes, whatever the body, with a good key or none', async () => {
+      const app = await service().createApp()
+      for (const { method, path, area } of unbuilt) {
+        for (const url of pathsOf({ path })) {
+          const raw = method === 'GET' ? {} : { raw: '{"this is": not JSON' }
+          for (const headers of [{}, app.headers]) {
+            const reply = await service().request(method, concrete(url, app.appId), {
+              ...raw,
+              headers,
+            })
+            expect(reply, `${method} ${url}`).toMatchObject({
+              status: 501,
+              body: {
+                code: 'NOT_IMPLEMENTED',
+                error: expect.stringContaining(area),
+                details: { area },
+              },
+            })
+          }
+        }
+      }
+    })
+
+    test('answers 401 to a key that is not known', async () => {
+      const headers = { 'x-app-key': `app_${'x'.repeat(43)}` }
+      for (const { method, path } of unbuilt.slice(0, 5)) {
+        const { status } = await service().request(method, concrete(path, 'abc'), { headers })
+        expect(status, path).toBe(401)
+      }
+    })
+
+    test('is not in the interface description', async () => {
+      const { body } = await service().request('GET', '/openapi.json')
+      for (const { method, path } of unbuilt) {
+        const template = path.replace(/:(\w+)/g, '{$1}')
+        expect(body.paths[template]?.[method.toLowerCase()], path).toBeUndefined()
+      }
+    })
+  }))
+
+describe('another method than an endpoint has', () =>
+  withService(
+    (service) => {
+      test.each([
+        ['DELETE', '/list', 'OPTIONS, POST'],
+        ['GET', '/store', 'OPTIONS, POST'],
+        ['PUT', '//list/', 'OPTIONS, POST'],
+        ['POST', '/openapi.json', 'GET, HEAD, OPTIONS'],
+        ['POST', '/.well-known/tollbase?x=1', 'GET, HEAD, OPTIONS'],
+        ['DELETE', '/api/apps/abc/collections', 'GET, HEAD, OPTIONS, POST'],
+        ['DELETE', '/apps/abc/collections', 'GET, HEAD, OPTIONS, POST'],
+        ['PATCH', '/api/apps/abc/views/some', 'DELETE, GET, HEAD, OPTIONS'],
+        ['PUT', '/api/apps/abc/collections/c/records/k', 'GET, OPTIONS'],
+      ])('%s %s is 405 and lists %s', async (method, path, allow) => {
+        const reply = await service().request(method, path)
+        expect(reply).toMatchObject({
+          status: 405,
+          body: { code: 'METHOD_NOT_ALLOWED', details: { allow: allow.split(', ') } },
+        })
+        expect(reply.headers.get('allow')).toBe(allow)
+      })
+
+      test('HEAD answers as GET does without its body, but where an answer can cost money it is 405', async () => {
+        const get = await service().request('GET', '/health')
+        const head = await service().request('HEAD', '/health')
+        expect(head).toMatchObject({ status: 200, text: '' })
+        expect(head.headers.get('content-length')).toBe(String(get.text.length))
+        expect((await service().request('HEAD', '/api/apps/nowhere')).status).toBe(404)
+        const { appId, collection } = await openMarket(service())
+        for (const path of [`/api/apps/${appId}/collections/${collection}/records/c0`, '/list']) {
+          const reply = await service().request('HEAD', path)
+          expect(reply, path).toMatchObject({ status: 405, text: '' })
+          expect(reply.headers.get('allow'), path).not.toContain('HEAD')
+        }
+      })
+
+      test('OPTIONS tells nothing of what is asked for', async () => {
+        const { appId } = await openMarket(service())
+        for (const path of ['/list', `/api/apps/${appId}`, '/nowhere', '/store']) {
+          const reply = await service().request('OPTIONS', path)
+          expect(reply).toMatchObject({ status: 200, text: '{}' })
+          expect(reply.headers.get('access-control-allow-methods')).toContain('POST')
+        }
+      })
+
+      test('no trick with path or method gets what has a price without paying', async () => {
+        const secret = 'only-for-money'
+        const market = await openMarket(service(), {
+          price: { per_access: '1' },
+          records: [{ id: 'k1', name: secret }],
+        })
+        const record = `/api/apps/${market.appId}/collections/${market.collection}/records/k1`
+        const body = JSON.stringify({ root: market.root })
+        const paths = {
+          '/list': [
+            '/list',
+            '/list/',
+            '//list',
+            '/%6cist',
+            '/LIST',
+            '/./list',
+            '/x/../list',
+            '/list?',
+            '/list%2f',
+            '/list%',
+            '/list%c0',
+            `${service().url}/list`,
+          ],
+          record: [
+            record,
+            `${record}/`,
+            record.replaceAll('/', '//'),
+            record.replace('k1', '%6b1'),
+            `${record}%2f`,
+            `${record}%2fhistory`,
+            record.replace('/api', ''),
+            `${service().url}${record}`,
+          ],
+        }
+        const ways = [...paths['/list'], ...paths.record].flatMap((path) =>
+          ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS', 'TRACE', 'PROPFIND'].map(
+            (method) => ({ method, path }),
+          ),
+        )
+        for (const { method, path } of ways) {
+          const reply = await rawly(service().url, { method, path, body })
+          const said = `${method} ${path}: ${reply.status} ${reply.text}`
+          expect(reply.text, said).not.toContain(secret)
+          if (method !== 'OPTIONS') expect(reply.status, said).toBeGreaterThanOrEqual(400)
+          expect(reply.status, said).toBeLessThan(500)
+        }
+      })
+    },
+    { config: { networks: [idleNetwork] } },
+  ))
+
+/** The path goes as it is: fetch would tidy it. */
+function rawly(
+  url: string,
+  asked: { method: string; path: string; body: string },
+): Promise<{ status: number; text: string }> {
+  const { hostname, port } = new URL(url)
+  const hasBody = !['GET', 'HEAD', 'TRACE'].includes(asked.method)
+  const headers = {
+    'content-type': 'application/json',
+    'x-http-method-override': 'POST',
+    'x-method-override': 'GET',
+    connection: 'close',
+    ...(hasBody && { 'content-length': Buffer.byteLength(asked.body) }),
+  }
+  return new Promise((resolve, reject) => {
+    const { method, path } = asked
+    const sent = request({ hostname, port, method, path, headers }, (reply) => {
+      const parts: Buffer[] = []
+      reply.on('data', (part: Buffer) => parts.push(part))
+      reply.on('end', () =>
+        resolve({ status: reply.statusCode ?? 0, text: Buffer.concat(parts).toString() }),
+      )
+    })
+    sent.on('error', reject)
+    sent.end(hasBody ? asked.body : undefined)
+  })
+}

@@ -1,0 +1,112 @@
+import { describe, expect, test } from 'vitest'
+import { type Asked, ask, fundedBuyer, list, quote } from '../payments/buyer.ts'
+import { cities, type Market, openMarket, setPrices } from '../payments/market.ts'
+import { routes } from '../support/contract-replies.ts'
+import { withService } from '../support/per-engine.ts'
+import { problemsOf402 } from './x402-v1.ts'
+
+/** One request to each endpoint that can cost money, and what it gives once it is paid. */
+const paid: Readonly<
+  Record<string, { ask: (market: Market) => Asked; gives: object; status: number }>
+> = {
+  listRecords: {
+    ask: ({ root }) => list({ root, limit: 1 }),
+    status: 200,
+    gives: { records: [cities[0]] },
+  },
+  getRecord: {
+    ask: ({ appId, collection }) => ({
+      method: 'GET',
+      path: `/api/apps/${appId}/collections/${collection}/records/c1`,
+    }),
+    status: 200,
+    gives: { record: cities[1] },
+  },
+  storeRecords: {
+    ask: ({ root, headers }) => ({
+      method: 'POST',
+      path: '/store',
+      raw: JSON.stringify({ root, data: [{ id: 'new' }] }),
+      headers,
+    }),
+    status: 202,
+    gives: { ticket_id: expect.any(String) },
+  },
+}
+
+describe('x402-fetch 1.2.0, restated', () =>
+  withService(
+    (service) => {
+      const open = async () => {
+        const market = await openMarket(service())
+        await setPrices(service(), market, [
+          { operation: 'read', model: 'per_access', amount: '1000' },
+          { operation: 'write', model: 'per_record', amount: '500' },
+        ])
+        return market
+      }
+      const paidRoutes = routes.filter(([, route]) => route.paid === true).map(([id]) => id)
+
+      test.each(paidRoutes)(
+        '%s asks for money in a form that it reads, and takes its payment',
+        async (id) => {
+          const example = paid[id]
+          if (example === undefined)
+            throw new Error(`${id} can cost money: give it an example here`)
+          const asked = example.ask(await open())
+          const required = await quote(service(), asked)
+          expect(problemsOf402(required.body)).toEqual([])
+          const [entry] = required.body.accepts
+          expect(entry.resource).toBe(`${service().url}${asked.path}`)
+          const buyer = await fundedBuyer(service())
+          const now = Math.floor(Date.now() / 1000)
+          // Its form: no quoteId, ten minutes back because of clocks, until the quote's own time.
+          const payment = await buyer.payV1(required, {
+            authorization: {
+              validAfter: String(now - 600),
+              validBefore: String(now + entry.maxTimeoutSeconds),
+            },
+          })
+          const reply = await ask(service(), asked, {
+            ...payment,
+            'access-control-expose-headers': 'X-PAYMENT-RESPONSE',
+          })
+          expect(reply.status, reply.text).toBe(example.status)
+          expect(reply.body).toMatchObject(example.gives)
+          const notice = reply.headers.get('x-payment-response') ?? ''
+          expect(JSON.parse(Buffer.from(notice, 'base64').toString())).toMatchObject({
+            success: true,
+            transaction: expect.stringMatching(/^0x[0-9a-f]{64}$/),
+            network: entry.network,
+            payer: buyer.address,
+          })
+          expect(reply.headers.get('access-control-expose-headers')).toContain('X-PAYMENT-RESPONSE')
+        },
+      )
+
+      test('the checker refuses what the package refuses', async () => {
+        const { body } = await quote(service(), paid.listRecords?.ask(await open()) ?? list({}))
+        const broken = (change: object) =>
+          problemsOf402({ ...body, accepts: [{ ...body.accepts[0], ...change }] })
+        expect(problemsOf402({ ...body, x402Version: 2 })).toEqual(['x402Version is not 1'])
+        expect(problemsOf402({ ...body, accepts: [] })).toEqual(['accepts is empty'])
+        for (const change of [
+          { network: 'ethereum' },
+          { network: 'eip155:84532' },
+          { outputSchema: null },
+          { resource: '/list' },
+          { mimeType: undefined },
+          { description: null },
+          { maxAmountRequired: 1000 },
+          { maxAmountRequired: '0.5' },
+          { scheme: 'upto' },
+          { maxTimeoutSeconds: '300' },
+          { payTo: '0x12 34' },
+          { extra: null },
+        ]) {
+          expect(broken(change), JSON.stringify(change)).toHaveLength(1)
+        }
+      })
+    },
+    { devnet: true },
+  ))

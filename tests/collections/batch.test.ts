@@ -1,0 +1,353 @@
+import { limits } from '@tollbase/contract/limits'
+import { describe, expect, test } from 'vitest'
+import { type Data, dataOf, idsOf, newData } from '../support/data.ts'
+import { idleNetwork } from '../support/idle-network.ts'
+import { withService } from '../support/per-engine.ts'
+import type { Json } from '../support/service.ts'
+
+const batch = (app: Data, operations: readonly unknown[], more: object = {}) =>
+  app.call('POST', '/batch', { operations, ...more })
+
+const record = async (app: Data, collection: string, key: string) =>
+  (await app.record(collection, key)).body?.record
+
+describe('a batch', () =>
+  withService(
+    (service) => {
+      test('creates, updates and deletes in several collections, in one block', async () => {
+        const app = await newData(service())
+        await app.store('stock', [
+          { id: 'apple', left: 3, place: 'A1' },
+          { id: 'pear', left: 9 },
+        ])
+        const { status, body } = await batch(app, [
+          { operation: 'create', collection: 'orders', data: { id: 'o1', of: 'apple' } },
+          { operation: 'update', collection: 'stock', data: { id: 'apple', left: 2 } },
+          { operation: 'delete', collection: 'stock', data: { id: 'pear' } },
+        ])
+        expect(status).toBe(200)
+        expect(body).toMatchObject([
+          { success: true, operation: 'create', collection: 'orders' },
+          { success: true, operation: 'update', collection: 'stock' },
+          { success: true, operation: 'delete', collection: 'stock' },
+        ])
+        const stored = body.map(({ result }: Json) => result.results)
+        expect(stored.map((one: Json) => one[0].id)).toEqual(['o1', 'apple', 'pear'])
+        expect(new Set(stored.map((one: Json) => one[0].block_height)).size).toBe(1)
+        const sequences = stored.map((one: Json) => one[0].sequence)
+        expect(sequences.map((one: number) => one - sequences[0])).toEqual([0, 1, 2])
+        expect(await record(app, 'stock', 'apple')).toEqual({ id: 'apple', left: 2, place: 'A1' })
+        expect(idsOf(await app.list('stock'))).toEqual(['apple'])
+        expect(idsOf(await app.list('orders'))).toEqual(['o1'])
+        const { versions } = (await app.record('stock', 'pear', '/history')).body
+        expect(versions.at(-1)).toMatchObject({ deleted: true, record: { left: 9, deleted: true } })
+      })
+
+      test('each operation sees what the ones before it did to its record', async () => {
+        const app = await newData(service())
+        await batch(app, [
+          { operation: 'create', collection: 'c', data: { id: 'a', n: 1 } },
+          { operation: 'update', collection: 'c', data: { id: 'a', m: 2 } },
+          { operation: 'update', collection: 'c', data: { id: 'a', n: 3 } },
+        ])
+        expect(await record(app, 'c', 'a')).toEqual({ id: 'a', n: 3, m: 2 })
+        const gone = await batch(app, [
+          { operation: 'delete', collection: 'c', data: { id: 'a' } },
+          { operation: 'update', collection: 'c', data: { id: 'a', n: 4 } },
+        ])
+        expect(gone).toMatchObject({ status: 404, body: { code: 'RECORD_NOT_FOUND' } })
+        expect(await record(app, 'c', 'a'), 'nothing of it is done').toMatchObject({ n: 3 })
+      })
+
+      test('digits, order and spelling of what is not updated stay', async () => {
+        const app = await newData(service())
+        await app.storeText('c', '{"id":"a", "big":12345678901234567890.10, "n":1e2}')
+        await batch(app, [
+          { operation: 'update', collection: 'c', data: { id: 'a', n: 7, x: null } },
+        ])
+        const { text } = await app.record('c', 'a')
+        expect(text).toContain('{"id":"a","big":12345678901234567890.10,"n":7,"x":null}')
+      })
+
+      test('conditions update and delete all that match, or the record of the key if it matches', async () => {
+        const app = await newData(service())
+        const records = ['a', 'b', 'c', 'd'].map((id, n) => ({ id, n, open: n !== 3 }))
+        await app.store('c', records)
+        const { body } = await batch(app, [
+          {
+            operation: 'update',
+            collection: 'c',
+            data: { seen: true },
+            conditions: { open: true },
+          },
+          { operation: 'delete', collection: 'c', conditions: { n: { greaterThan: 1 } } },
+          { operation: 'update', collection: 'c', data: { id: 'a', n: 10 }, conditions: { n: 0 } },
+          { operation: 'update', collection: 'c', data: { id: 'b', n: 10 }, conditions: { n: 0 } },
+          { operation: 'update', collection: 'c', data: { seen: 2 }, conditions: { n: 2 } },
+        ])
+        const ids = body.map(({ result }: Json) => result.results.map(({ id }: Json) => id))
+        expect(ids, 'what is deleted is not brought back').toEqual([
+          ['a', 'b', 'c'],
+          ['c', 'd'],
+          ['a'],
+          [],
+          [],
+        ])
+        expect((await app.list('c')).body.records).toEqual([
+          { id: 'b', n: 1, open: true, seen: true },
+          { id: 'a', n: 10, open: true, seen: true },
+        ])
+        const none = await batch(app, [
+          { operation: 'delete', collection: 'c', conditions: { n: 99 } },
+        ])
+        expect(none.body).toMatchObject([{ success: true, result: { results: [] } }])
+      })
+
+      test.each([
+        ['no operations', [], '/operations'],
+        [
+          'an unknown operation',
+          [{ operation: 'upsert', collection: 'c', data: {} }],
+          '/operations/0',
+        ],
+        [
+          'data that is no object',
+          [{ operation: 'create', collection: 'c', data: [1] }],
+          '/operations/0',
+        ],
+        [
+          'a creation without data',
+          [{ operation: 'create', collection: 'c' }],
+          '/operations/0/data',
+        ],
+        [
+          'conditions of a creation',
+          [{ operation: 'create', collection: 'c', data: {}, conditions: {} }],
+          '/operations/0/conditions',
+        ],
+        [
+          'an update of nothing named',
+          [{ operation: 'update', collection: 'c', data: { n: 1 } }],
+          '/operations/0/data',
+        ],
+        [
+          'conditions that are none',
+          [{ operation: 'delete', collection: 'c', conditions: { n: { near: 1 } } }],
+          '/operations/0/conditions',
+        ],
+        [
+          'a key that is none',
+          [{ operation: 'delete', collection: 'c', data: { id: true } }],
+          '/operations/0/data/id',
+        ],
+        [
+          'what cannot be kept',
+          [{ operation: 'create', collection: 'c', data: { a: 'x\u0000' } }],
+          '/operations/0',
+        ],
+      ])('%s is refused, and named', async (_what, operations, field) => {
+        const app = await newData(service())
+        await app.store('c', [{ id: 'a' }])
+        const good = { operation: 'create', collection: 'c', data: { id: 'x' } }
+        const { status, body } = await batch(app, operations)
+        expect(status).toBe(400)
+        expect(body.details.field).toContain(field)
+        if (operations.length > 0) {
+          const second = await batch(app, [good, ...operations])
+          expect(second.body.details.field).toContain(field.replace('/0', '/1'))
+        }
+        expect(idsOf(await app.list('c'))).toEqual(['a'])
+      })
+
+      test('one operation that cannot be done refuses all, in every collection', async () => {
+        const app = await newData(service())
+        const schema_definition = { fields: { n: { type: 'number', required: true } } }
+        await app.create({ name: 'strict', schema_definition })
+        await app.create({ name: 'events', collection_type: 'event' })
+        await app.create({ name: 'files', collection_type: 'blob' })
+        await app.store('strict', [{ id: 'a', n: 1 }])
+        await app.store('events', [{ id: 'e' }])
+        const first = { operation: 'create', collection: 'free', data: { id: 'x' } }
+        const bad = [
+          [422, 'SCHEMA_VIOLATION', 'create', 'strict', { id: 'b' }],
+          [422, 'SCHEMA_VIOLATION', 'update', 'strict', { id: 'a', n: 'one' }],
+          [404, 'RECORD_NOT_FOUND', 'update', 'strict', { id: 'nobody', n: 1 }],
+          [404, 'RECORD_NOT_FOUND', 'delete', 'strict', { id: 'nobody' }],
+          [404, 'COLLECTION_NOT_FOUND', 'delete', 'not_there', { id: 'a' }],
+          [409, 'RECORD_EXISTS', 'create', 'events', { id: 'e' }],
+          [409, 'CONFLICT', 'update', 'events', { id: 'e' }],
+          [409, 'CONFLICT', 'create', 'files', { id: 'e' }],
+          [
+            413,
+            'PAYLOAD_TOO_LARGE',
+            'create',
+            'free',
+            { id: 'y', a: 'x'.repeat(limits.recordBytesMax) },
+          ],
+        ] as const
+        for (const [status, code, operation, collection, data] of bad) {
+          const refused = await batch(app, [first, { operation, collection, data }])
+          expect(refused, code).toMatchObject({ status, body: { code } })
+          expect(refused.body.error + JSON.stringify(refused.body.details)).toMatch(
+            /operations\/1|not_there/,
+          )
+        }
+        // The collection of the first operation may be there by now, but nothing is in it.
+        expect((await app.list('free')).body.records ?? []).toEqual([])
+        expect(idsOf(await app.list('strict'))).toEqual(['a'])
+      })
+
+      test('strict refuses keys and values of unique fields that are there, or twice in the batch', async () => {
+        const app = await newData(service())
+        await app.create({ name: 'u', schema_definition: { fields: { mail: { unique: true } } } })
+        await app.store('u', [{ id: 'a', mail: 'a@x' }])
+        const create = (data: object) => ({ operation: 'create', collection: 'u', data })
+        const strict = { strict: true }
+        for (const twins of [
+          [create({ id: 'a' })],
+          [create({ id: 'b', mail: 'a@x' })],
+          [create({ id: 'b' }), create({ id: 'b' })],
+          [create({ id: 'b', mail: 'b@x' }), create({ id: 'c', mail: 'b@x' })],
+        ]) {
+          expect(await batch(app, twins, strict)).toMatchObject({
+            status: 409,
+            body: { code: 'RECORD_EXISTS' },
+          })
+        }
+        expect((await batch(app, [create({ id: 'b', mail: 'b@x' })], strict)).status).toBe(200)
+        await batch(app, [create({ id: 'c', mail: 'b@x' })])
+        expect(idsOf(await app.list('u')), 'else the latest wins').toEqual(['a', 'c'])
+      })
+
+      test('what a collection`s defaults say is added, and ids are made', async () => {
+        const app = await newData(service())
+        await app.create({ name: 'd', schema_definition: { fields: { n: { default: 5 } } } })
+        const { body } = await batch(app, [{ operation: 'create', collection: 'd', data: {} }])
+        const [{ id }] = body[0].result.results
+        expect(await record(app, 'd', id)).toEqual({ id, n: 5 })
+      })
+
+      test('no write is lost between what a batch reads and what it writes', async () => {
+        const app = await newData(service())
+        await app.store('c', [{ id: 'sum', n: 0, others: 0 }])
+        const add = async (): Promise<void> => {
+          for (;;) {
+            const { n } = await record(app, 'c', 'sum')
+            const { body } = await batch(app, [
+              {
+                operation: 'update',
+                collection: 'c',
+                data: { id: 'sum', n: n + 1 },
+                conditions: { n },
+              },
+              { operation: 'create', collection: 'log', data: {} },
+            ])
+            if (body[0].result.results.length === 1) return
+          }
+        }
+        const noise = Array.from({ length: 30 }, (_, at) => app.store('c', [{ id: `x${at}` }]))
+        await Promise.all([...Array.from({ length: 6 }, add), ...noise])
+        expect(await record(app, 'c', 'sum')).toMatchObject({ n: 6, others: 0 })
+        expect((await app.list('c')).body.total).toBe(31)
+      })
+
+      test('of strict stores and batches that make one record only one wins', async () => {
+        const app = await newData(service())
+        await app.store('c', [{ id: 'first' }])
+        const create = [{ operation: 'create', collection: 'c', data: { id: 'one' } }]
+        const tries = Array.from({ length: 10 }, (_, at) =>
+          at % 2 === 0
+            ? batch(app, create, { strict: true })
+            : app.store('c', [{ id: 'one' }], { strict: true }),
+        )
+        const statuses = (await Promise.all(tries)).map(({ status }) => status)
+        expect(statuses.toSorted()).toEqual([200, ...Array.from({ length: 9 }, () => 409)])
+        const { versions } = (await app.record('c', 'one', '/history')).body
+        expect(versions).toHaveLength(1)
+      })
+
+      test('the most operations are done, and one more is refused', async () => {
+        const app = await newData(service())
+        const one = { operation: 'create', collection: 'c', data: {} }
+        const most = Array.from({ length: limits.batchOperationsMax }, () => one)
+        const { status, body } = await batch(app, most)
+        expect(status).toBe(200)
+        expect(new Set(body.map(({ result }: Json) => result.celestia_height)).size).toBe(1)
+        expect((await batch(app, [...most, one])).status).toBe(400)
+      })
+
+      test('conditions that match more records than one operation may change refuse the batch', async () => {
+        const app = await newData(service())
+        const records = Array.from({ length: limits.batchMatchesMax + 1 }, (_, n) => ({
+          id: `${n}`,
+          n,
+        }))
+        await app.store('c', records)
+        const drop = (conditions: unknown) =>
+          batch(app, [{ operation: 'delete', collection: 'c', conditions }])
+        expect(await drop({ n: { exists: true } })).toMatchObject({
+          status: 413,
+          body: { code: 'RESULT_TOO_LARGE', details: { field: '/operations/0/conditions' } },
+        })
+        const { body } = await drop({ n: { greaterThan: 0 } })
+        expect(body[0].result.results).toHaveLength(limits.batchMatchesMax)
+        expect(idsOf(await app.list('c'))).toEqual(['0'])
+      })
+
+      test('conditions tell what is in records, so they are for those who may read', async () => {
+        const app = await newData(service())
+        await app.create({ name: 'mine', access_policy: 'private' })
+        await app.store('mine', [{ id: 'a', n: 1 }])
+        const { body: made } = await app.call('POST', '/keys', { permissions: ['Write'] })
+        const operations = [
+          { operation: 'update', collection: 'mine', data: { m: 1 }, conditions: { n: 1 } },
+        ]
+        const by = async (headers: Readonly<Record<string, string>>, sent: readonly unknown[]) =>
+          (
+            await service().request('POST', `/api/apps/${app.appId}/batch`, {
+              body: { operations: sent },
+              headers,
+            })
+          ).status
+        expect(await by({ 'x-app-key': made.key }, operations)).toBe(403)
+        expect(await by(service().operator, operations)).toBe(403)
+        const plain = [{ operation: 'update', collection: 'mine', data: { id: 'a', m: 1 } }]
+        expect(await by({ 'x-app-key': made.key }, plain)).toBe(200)
+      })
+
+      test('write prices are owed for each collection, and what matches conditions has none', async () => {
+        const app = await newData(service())
+        await app.create({ name: 'dear' })
+        const rule = (model: string, amount: string) => ({
+          target: { collection: 'dear' },
+          operation: 'write',
+          model,
+          amount,
+        })
+        await app.call('PUT', '/pricing', {
+          rules: [rule('per_access', '100'), rule('per_record', '7')],
+        })
+        const create = (collection: string) => ({ operation: 'create', collection, data: {} })
+        const asked = await batch(app, [create('dear'), create('free'), create('dear')])
+        expect(asked.status).toBe(402)
+        expect(asked.body.accepts[0].maxAmountRequired).toBe('114')
+        const priced = [
+          { operation: 'update', collection: 'dear', data: { m: 1 }, conditions: { n: 1 } },
+        ]
+        expect(await batch(app, priced)).toMatchObject({ status: 400 })
+        expect((await batch(app, [create('free')])).status).toBe(200)
+      })
+
+      test('a collection`s indexes of the deleted are forgotten by a restart as they were before it', async () => {
+        const app = await newData(service())
+        await app.create({ name: 'gone', schema_definition: { fields: { n: { index: true } } } })
+        await app.create({ name: 'here', schema_definition: { fields: { n: { index: true } } } })
+        await app.call('DELETE', '/collections/gone')
+        const before = (await app.call('GET', '/stats')).body.total_indexes
+        await service().restart()
+        expect((await dataOf(service(), app).call('GET', '/stats')).body.total_indexes).toBe(before)
+        expect(before).toBe(1)
+      })
+    },
+    { config: { networks: [idleNetwork] } },
+  ))

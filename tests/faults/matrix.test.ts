@@ -1,0 +1,226 @@
+import { readFileSync } from 'node:fs'
+import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
+import { type FaultPoint, faultPoints } from '../../packages/server/src/base/fault-points.ts'
+import {
+  type Asked,
+  ask,
+  type Buyer,
+  balanceOf,
+  list,
+  newBuyer,
+  type PaymentHeader,
+  quote,
+} from '../payments/buyer.ts'
+import { earnings, type Market, openMarket, setPrices } from '../payments/market.ts'
+import type { Json, TestReply } from '../support/service.ts'
+import type { Act, Strike } from '../support/strike.ts'
+import { insist, openPlace, type Place, readBooks } from './place.ts'
+
+/** For a slow day: each waits for a program, an audit and an answer. */
+vi.setConfig({ testTimeout: 240_000 })
+
+/** Every step of every kind of request, and what can die there; a new point is covered by being in the list. */
+const kinds = ['a paid write', 'a paid read', 'a store'] as const
+type Kind = (typeof kinds)[number]
+
+const funds = 100_000n
+const price = 3000n
+/** 80 per cent of the price. */
+const share = 2400n
+
+const harm: Readonly<Record<Act, string>> = {
+  service: 'the service is killed',
+  database: 'the database is killed',
+  both: 'service and database are killed',
+  pause: 'its client hangs up',
+}
+
+type Scene = {
+  readonly kind: Kind
+  readonly asked: Asked
+  readonly header: PaymentHeader
+  readonly buyer: Buyer | undefined
+  /** What the written records are found by. */
+  readonly cell: string
+  readonly earned: bigint
+}
+
+let place: Place
+let market: Market
+let cells = 0
+let sales = 0n
+/** Since the program started: PostgreSQL that dies more often than this within a minute stays down, by design. */
+let databaseKills = 0
+const databaseKillsMax = 5
+
+beforeAll(async () => {
+  place = await openPlace()
+  market = await openMarket(place.service, { price: { per_row: '1000' } })
+  for (const name of ['orders', 'notes']) {
+    const body = { name, access_policy: { read: 'public' } }
+    const path = `/api/apps/${market.appId}/collections`
+    await place.service.request('POST', path, { body, headers: market.headers })
+  }
+  await setPrices(place.service, market, [
+    { operation: 'read', model: 'per_row', amount: '1000' },
+    { target: { collection: 'orders' }, operation: 'write', model: 'per_record', amount: '1000' },
+  ])
+})
+afterAll(() => place?.close())
+
+describe.each(kinds)('%s is delivered, charged and written once', (kind) => {
+  const points = faultPoints.filter((point) => passes(kind, point))
+  const places = points.flatMap((point) => timesOf(kind, point).map((time) => ({ point, time })))
+  for (const { point, time } of places) {
+    for (const act of actsOf(kind)) {
+      test(`though ${harm[act]} at ${point} (${time})`, async () => {
+        const scene = await sceneOf(kind)
+        const strike = { point, time, act }
+        await expectOnce(
+          scene,
+          act === 'pause' ? await hungUp(scene, strike) : await struck(scene, strike),
+        )
+      })
+    }
+  }
+})
+
+/** Which points a kind of request passes. */
+function passes(kind: Kind, point: FaultPoint): boolean {
+  switch (kind) {
+    case 'a paid write':
+      return true
+    case 'a paid read':
+      return !point.startsWith('store.') && point !== 'payment.writeNoted'
+    case 'a store':
+      return !point.startsWith('payment.')
+  }
+}
+
+/**
+ * A paid write passes every point, and each is tried in every way; what the others would show beyond it needs no
+ * new process.
+ */
+function actsOf(kind: Kind): readonly Act[] {
+  return kind === 'a paid write' ? ['service', 'database', 'both', 'pause'] : ['database', 'pause']
+}
+
+/** A paid write makes two blocks: the application's, and the ledger's. */
+function timesOf(kind: Kind, point: FaultPoint): number[] {
+  return kind === 'a paid write' && /^(block|applier)/.test(point) ? [1, 2] : [1]
+}
+
+async function sceneOf(kind: Kind): Promise<Scene> {
+  cells += 1
+  const cell = `cell-${cells}`
+  const earned = await earnings(place.service, market)
+  if (kind === 'a store') {
+    const body = { root: `${market.appId}::notes`, data: [{ id: cell, cell }] }
+    return { kind, asked: storing(body), header: {}, buyer: undefined, cell, earned }
+  }
+  const buyer = newBuyer()
+  const { status } = await place.service.request('POST', '/devnet/faucet', {
+    body: { address: buyer.address, amount: String(funds) },
+  })
+  expect(status).toBe(200)
+  // Without keys: a second write would be seen as further records.
+  const asked =
+    kind === 'a paid read'
+      ? list({ root: market.root, limit: 3 })
+      : storing({ root: `${market.appId}::orders`, data: [1, 2, 3].map((n) => ({ cell, n })) })
+  const header = await buyer.payV2(await quote(place.service, asked))
+  return { kind, asked, header, buyer, cell, earned }
+}
+
+function storing(body: object): Asked {
+  return {
+    method: 'POST',
+    path: '/store?wait=true',
+    raw: JSON.stringify(body),
+    headers: market.headers,
+  }
+}
+
+/** Sends the request to a program that is struck on its way, and brings it back; what was answered, if anything. */
+async function struck(scene: Scene, strike: Strike): Promise<TestReply | undefined> {
+  const program = place.program()
+  await program.arm(strike)
+  const answered = ask(place.service, scene.asked, scene.header).catch(() => undefined)
+  await program.struck()
+  databaseKills += 1
+  if (strike.act !== 'database' || databaseKills === databaseKillsMax) {
+    if (strike.act === 'database') await insist(place.service, scene.asked, scene.header)
+    await program.end('SIGKILL')
+    await expectAudited()
+    await place.start()
+    databaseKills = 0
+  }
+  const first = await answered
+  if (first !== undefined) expect([200, 503], first.text).toContain(first.status)
+  return first
+}
+
+/** Sends the request and goes away while the program stands still there. */
+async function hungUp(scene: Scene, strike: Strike): Promise<undefined> {
+  const { pid, arm } = place.program()
+  await arm(strike)
+  const leaving = new AbortController()
+  const left = sendUntil(scene, leaving.signal)
+  try {
+    await isStanding(pid)
+    leaving.abort()
+    await left
+  } finally {
+    process.kill(pid, 'SIGCONT')
+  }
+}
+
+/** Sends the request, and goes away without an answer when told to. */
+async function sendUntil({ asked, header }: Scene, signal: AbortSignal): Promise<void> {
+  const { method, path, raw = '' } = asked
+  const headers = { 'content-type': 'application/json', ...asked.headers, ...header }
+  await fetch(place.url() + path, { method, headers, body: raw, signal }).catch(() => undefined)
+}
+
+/** Whatever was answered before: asked again, it is delivered; it was written once, and charged once or never. */
+async function expectOnce(scene: Scene, first: TestReply | undefined): Promise<void> {
+  const { kind, asked, header, buyer } = scene
+  const { service } = place
+  const again = await insist(service, asked, header)
+  expect(again.status, again.text).toBe(200)
+  if (buyer === undefined) return expect(await written(scene, 'notes')).toHaveLength(1)
+  if (first?.status === 200) expect(again.text).toBe(first.text)
+  expect((await ask(service, asked, header)).text).toBe(again.text)
+  if (kind === 'a paid write') {
+    expect((await written(scene, 'orders')).map(({ n }) => n)).toEqual([1, 2, 3])
+  }
+  sales += 1n
+  expect(await place.onChain(buyer.address)).toBe(funds - price)
+  expect(await place.onChain(place.payTo)).toBe(sales * price)
+  expect(await balanceOf(service, buyer.address)).toBe(0n)
+  expect((await earnings(service, market)) - scene.earned).toBe(share)
+}
+
+async function written({ cell }: Scene, collection: string): Promise<Json[]> {
+  const { status, body } = await place.service.request('POST', '/list', {
+    headers: market.headers,
+    body: { root: `${market.appId}::${collection}`, find: { cell } },
+  })
+  expect(status).toBe(200)
+  return body.records
+}
+
+/** With nothing running: every table is as the entries make it, and the ledger says no more than the chain has. */
+async function expectAudited(): Promise<void> {
+  const { report, accounts } = await readBooks(place.dataDir)
+  expect(report.difference).toBeUndefined()
+  expect(report.equal).toBe(true)
+  const total = [...accounts.values()].reduce((sum, one) => sum + one, 0n)
+  expect(total).toBe(0n)
+}
+
+/** Waits until the process stands still. */
+async function isStanding(pid: number): Promise<void> {
+  const standing = () => /^State:\s+T/m.test(readFileSync(`/proc/${pid}/status`, 'utf8'))
+  await expect.poll(standing, { timeout: 30_000, interval: 2 }).toBe(true)
+}

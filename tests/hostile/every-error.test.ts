@@ -1,0 +1,150 @@
+import { existsSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { type ErrorCode, errors } from '@tollbase/contract/errors'
+import { limits } from '@tollbase/contract/limits'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { sql } from '../../packages/server/src/database/sql.ts'
+import { type Data, newData } from '../support/data.ts'
+import { startTestService, type TestReply, type TestService } from '../support/service.ts'
+import { exchange, rawRequest } from './raw-http.ts'
+
+let service: TestService
+let data: Data
+beforeAll(async () => {
+  service = await startTestService({ devnet: true })
+  data = await newData(service)
+  await data.create({ name: 'c', schema_definition: { fields: { n: { type: 'number' } } } })
+  await data.create({ name: 'priced', access_policy: { price: { per_access: '1000' } } })
+  await data.create({ name: 'part', access_policy: { offered: { filter: ['a'] } } })
+  await data.create({ name: 'proxy', collection_type: 'api' })
+  await data.store('c', [{ id: 'k', n: 1 }])
+})
+afterAll(() => service?.close())
+
+type Answer = Pick<TestReply, 'status' | 'text'>
+
+const none = '0'.repeat(64)
+const openly = (method: string, path: string, body?: unknown) =>
+  service.request(method, path, body === undefined ? {} : { body })
+
+/**
+ * How each code is provoked: by a request, or by the test that needs more than one (a fault, another process, a clock).
+ * A new code without a row does not compile.
+ */
+const provocations: Readonly<Record<ErrorCode, (() => Promise<Answer>) | { readonly by: string }>> =
+  {
+    VALIDATION_FAILED: () => data.list('c', { limit: -1 }),
+    PAYMENT_MALFORMED: () =>
+      service.request('POST', '/list', {
+        body: { root: `${data.appId}::priced` },
+        headers: { 'x-payment': 'e30=' },
+      }),
+    CREDENTIALS_CONFLICT: () =>
+      service.request('GET', `/api/apps/${data.appId}/stats`, {
+        headers: { ...data.headers, 'x-api-key': 'another' },
+      }),
+    RELATION_NOT_FOUND: () => data.call('DELETE', '/relations/nothing'),
+    NO_CHAIN_ENTRY: () =>
+      openly('GET', `/api/apps/${data.appId}/chain/proof?height=1&sequence=99999`),
+    UNAUTHORIZED: () => openly('GET', `/api/apps/${data.appId}/stats`),
+    PAYMENT_REQUIRED: () => data.listOpenly('priced'),
+    FORBIDDEN: async () => {
+      const { body } = await data.call('POST', '/keys', { permissions: ['Read'] })
+      return service.request('GET', `/api/apps/${data.appId}/keys`, {
+        headers: { 'x-app-key': body.key },
+      })
+    },
+    FIELD_NOT_OFFERED: () => data.listOpenly('part', { find: { hidden: 1 } }),
+    ROUTE_NOT_FOUND: () => openly('GET', '/nowhere'),
+    APPLICATION_NOT_FOUND: () => openly('GET', '/api/apps/nobody'),
+    COLLECTION_NOT_FOUND: () => data.list('nothing'),
+    INDEX_NOT_FOUND: () => data.call('DELETE', '/indexes/nothing'),
+    RECORD_NOT_FOUND: () => data.record('c', 'nobody'),
+    KEY_NOT_FOUND: () => data.call('POST', `/keys/${none}/revoke`, {}),
+    TASK_NOT_FOUND: () => openly('GET', '/task/none'),
+    PAYMENT_NOT_FOUND: () => openly('GET', '/api/payments/none'),
+    RECEIPT_NOT_FOUND: () => openly('GET', '/api/receipts/none'),
+    BLOCK_NOT_FOUND: () => openly('GET', `/api/apps/${data.appId}/chain/blocks/99999`),
+    METHOD_NOT_ALLOWED: () => openly('PUT', '/store', {}),
+    REQUEST_TIMEOUT: { by: 'tests/hostile/slow.test.ts' },
+    CONFLICT: () => data.queue('proxy', [{}]),
+    APPLICATION_EXISTS: () =>
+      service.request('POST', '/api/apps', {
+        body: { name: 'again', app_id: data.appId },
+        headers: service.operator,
+      }),
+    COLLECTION_EXISTS: () => data.create({ name: 'c' }),
+    RECORD_EXISTS: () => data.store('c', [{ id: 'k' }], { strict: true }),
+    LAST_ADMIN_KEY: () => data.call('POST', `/keys/${data.keyHash}/revoke`, {}),
+    PAYMENT_ALREADY_USED: { by: 'tests/payments/attacks.test.ts' },
+    PAYMENT_REPLY_GONE: { by: 'tests/payments/crash-points.test.ts' },
+    PAYLOAD_TOO_LARGE: () => data.store('c', [{ pad: 'x'.repeat(limits.recordBytesMax) }]),
+    RESULT_TOO_LARGE: { by: 'tests/end-to-end/listing.test.ts' },
+    SCHEMA_VIOLATION: () => data.store('c', [{ n: 'text' }]),
+    RATE_LIMITED: { by: 'tests/operations/rate-limits.test.ts' },
+    HEADERS_TOO_LARGE: async () => {
+      const filler = `X-Filler: ${'x'.repeat(limits.headerBytesMax)}`
+      const [reply] = await exchange(service.url, rawRequest('GET / HTTP/1.1', [filler]))
+      return reply ?? { status: 0, text: '{}' }
+    },
+    INTERNAL: { by: 'tests/operations/logs.test.ts' },
+    NOT_IMPLEMENTED: () => data.list('c', { find: { n: { inCountry: 'AT' } } }),
+    UNAVAILABLE: { by: 'tests/hostile/slow.test.ts' },
+    STORAGE_FULL: { by: 'tests/faults/disk.test.ts' },
+    STORAGE_READ_ONLY: { by: 'tests/faults/disk.test.ts' },
+    PAYMENT_NETWORK_UNREACHABLE: { by: 'tests/payments/facilitator.test.ts' },
+    PAYMENT_PENDING: { by: 'tests/payments/facilitator.test.ts' },
+    QUERY_TIMEOUT: listCancelled,
+  }
+
+/** What runs out of time is cancelled by the database; here a lock holds it, and the test cancels it the same way. */
+async function listCancelled(): Promise<Answer> {
+  const { schema, data: projection } = await service.running.service.tenancy.tenant(data.appId)
+  const table = projection.catalog.byName.get('c')?.table ?? ''
+  return service.database.transaction(async (tx) => {
+    await tx.execute(sql`LOCK TABLE ${sql.id(schema, table)} IN ACCESS EXCLUSIVE MODE`)
+    const listed = data.list('c')
+    let isAnswered = false
+    const cancelling = (async () => {
+      while (!isAnswered) {
+        await tx.query(sql`
+          SELECT pg_cancel_backend(pid) AS cancelled FROM pg_stat_activity
+          WHERE datname = current_database() AND wait_event_type = 'Lock'`)
+        await new Promise((resolve) => setTimeout(resolve, 20))
+      }
+    })()
+    try {
+      return await listed
+    } finally {
+      isAnswered = true
+      await cancelling
+    }
+  })
+}
+
+describe('every code of the catalogue', () => {
+  test.each(Object.entries(provocations))('%s can be provoked', async (name, provocation) => {
+    const code = name as ErrorCode
+    if (typeof provocation === 'object') {
+      const file = join(import.meta.dirname, '../..', provocation.by)
+      expect(existsSync(file), provocation.by).toBe(true)
+      expect(readFileSync(file, 'utf8')).toContain(`'${code}'`)
+      return
+    }
+    const { status, text } = await provocation()
+    expect(status, text).toBe(errors[code].status)
+    const body = JSON.parse(text)
+    // Payment clients read the 402 in a form of their own.
+    if (code === 'PAYMENT_REQUIRED') expect(body.accepts.length).toBeGreaterThan(0)
+    else
+      expect(body).toMatchObject({
+        code,
+        error: expect.any(String),
+        request_id: expect.any(String),
+      })
+  })
+
+  test('has its row here', () => {
+    expect(Object.keys(provocations).sort()).toEqual(Object.keys(errors).sort())
+  })
+})

@@ -1,0 +1,133 @@
+import { Agent, request as httpRequest, type IncomingHttpHeaders } from 'node:http'
+import type { TestService } from '../../support/service.ts'
+import { type Fixture, filled, newFixture } from './fixture.ts'
+import { type Answer, wrongWith } from './oracle.ts'
+import { type FuzzRequest, requestOf } from './requests.ts'
+
+export type Failure = {
+  readonly why: string
+  readonly request: FuzzRequest
+  readonly status?: number
+  readonly text?: string
+}
+
+export type Report = {
+  readonly requests: number
+  readonly byStatus: ReadonlyMap<number, number>
+  readonly failures: readonly Failure[]
+}
+
+export type CampaignOptions = {
+  readonly seed: string
+  readonly requests: number
+  readonly concurrency: number
+  /** Requests on one fixture before a new one is made: some requests take parts of it away. */
+  readonly perFixture: number
+  readonly failuresMax: number
+  /** Looked at between requests; true ends the campaign. */
+  readonly isOver?: () => boolean
+  readonly onProgress?: (done: number) => void
+}
+
+const deadlineMs = 30_000
+
+/** Sends the requests of a seed, several at a time, and judges every answer. */
+export async function runCampaign(service: TestService, options: CampaignOptions): Promise<Report> {
+  const agent = new Agent({ keepAlive: true, maxSockets: options.concurrency })
+  const byStatus = new Map<number, number>()
+  const failures: Failure[] = []
+  let done = 0
+  let started = 0
+  const isOver = () =>
+    started >= options.requests ||
+    failures.length >= options.failuresMax ||
+    options.isOver?.() === true
+  try {
+    while (!isOver()) {
+      const end = Math.min(options.requests, started + options.perFixture)
+      const fixture = await newFixture(service)
+      const worker = async () => {
+        while (started < end && !isOver()) {
+          const request = requestOf(options.seed, started++)
+          const outcome = await judge(service.url, { agent, request, fixture })
+          byStatus.set(outcome.status, (byStatus.get(outcome.status) ?? 0) + 1)
+          if (outcome.failure !== undefined) failures.push(outcome.failure)
+          options.onProgress?.(++done)
+        }
+      }
+      await Promise.all(Array.from({ length: options.concurrency }, worker))
+    }
+  } finally {
+    agent.destroy()
+  }
+  return { requests: done, byStatus, failures }
+}
+
+/** Sends requests that were found before, in their order, on a fixture of their own. */
+export async function replay(
+  service: TestService,
+  requests: readonly FuzzRequest[],
+): Promise<Failure[]> {
+  const agent = new Agent({ keepAlive: true, maxSockets: 1 })
+  try {
+    const fixture = await newFixture(service)
+    const failures: Failure[] = []
+    for (const request of requests) {
+      const { failure } = await judge(service.url, { agent, request, fixture })
+      if (failure !== undefined) failures.push(failure)
+    }
+    return failures
+  } finally {
+    agent.destroy()
+  }
+}
+
+async function judge(
+  url: string,
+  asked: { agent: Agent; request: FuzzRequest; fixture: Fixture },
+): Promise<{ status: number; failure?: Failure }> {
+  const request = filled(asked.request, asked.fixture)
+  let answer: Answer
+  try {
+    answer = await send(url, asked.agent, request)
+  } catch (error) {
+    return { status: 0, failure: { why: `no answer: ${String(error)}`, request: asked.request } }
+  }
+  const why = wrongWith(request, answer)
+  const { status, text } = answer
+  if (why === undefined) return { status }
+  return { status, failure: { why, request: asked.request, status, text: text.slice(0, 1000) } }
+}
+
+/** As node:http sends it: the path as it is, where fetch would tidy it up. */
+function send(url: string, agent: Agent, request: FuzzRequest): Promise<Answer> {
+  const { method, path } = request
+  const body = request.bytes === undefined ? request.body : Buffer.from(request.bytes, 'base64')
+  const { hostname, port } = new URL(url)
+  return new Promise((resolve, reject) => {
+    const sent = httpRequest(
+      { hostname, port, agent, method, path: sendable(path), headers: request.headers },
+      (reply) => {
+        const chunks: Buffer[] = []
+        reply.on('data', (chunk: Buffer) => chunks.push(chunk))
+        reply.on('error', reject)
+        reply.on('end', () => {
+          const headers: IncomingHttpHeaders = reply.headers
+          const text = Buffer.concat(chunks).toString()
+          resolve({ status: reply.statusCode ?? 0, headers, text })
+        })
+      },
+    )
+    sent.on('error', reject)
+    sent.setTimeout(deadlineMs, () => sent.destroy(new Error('the answer took too long')))
+    if (body !== undefined) sent.setHeader('content-length', Buffer.byteLength(body))
+    sent.end(body)
+  })
+}
+
+/** Blanks and characters past ASCII cannot be sent in an address. */
+function sendable(path: string): string {
+  return path.replace(/[^\u0021-\u007e]/gu, (character) =>
+    encodeURIComponent(character.toWellFormed()),
+  )
+}

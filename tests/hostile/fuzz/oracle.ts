@@ -1,0 +1,82 @@
+import { type ErrorCode, errors } from '@tollbase/contract/errors'
+import { errorCodesOf } from '@tollbase/contract/openapi'
+import { ErrorBody } from '@tollbase/contract/schemas'
+import { checkOf } from '../../../packages/server/src/http/validate.ts'
+import { checkReply, routeOf } from '../../support/contract-replies.ts'
+
+export type Answer = {
+  readonly status: number
+  readonly headers: Readonly<Record<string, string | string[] | undefined>>
+  readonly text: string
+}
+
+/** Codes of what was refused before it reached an endpoint. */
+const anywhere: readonly string[] = [
+  'ROUTE_NOT_FOUND',
+  'METHOD_NOT_ALLOWED',
+  'HEADERS_TOO_LARGE',
+  'PAYLOAD_TOO_LARGE',
+]
+
+/** Words of a stack, of SQL and of drivers, which tell strangers how we are made. */
+const inside =
+  /\bat .{1,80}:\d+:\d+|node_modules|\.ts:\d|SELECT .* FROM|INSERT INTO|syntax error at or near|relation "|invalid input syntax|invalid byte sequence|violates \w+ constraint|ECONN|assertion failed|undefined is not|Cannot read prop/
+
+const checkError = checkOf(ErrorBody)
+
+/** What is wrong with an answer, or undefined: whatever was asked, a client can understand it. */
+export function wrongWith(
+  request: { readonly method: string; readonly path: string },
+  answer: Answer,
+): string | undefined {
+  const { status, headers, text } = answer
+  if (request.method === 'HEAD') return status >= 500 ? `status ${status}` : undefined
+  const type = String(headers['content-type'] ?? '')
+  if (status < 400) {
+    try {
+      checkReply(request, { status, body: type.includes('json') ? JSON.parse(text) : text, text })
+    } catch (error) {
+      return String(error)
+    }
+    return undefined
+  }
+  if (!type.startsWith('application/json')) return `an error of type ${type}`
+  const body = parsed(text)
+  if (body === undefined) return 'an error that is not JSON'
+  if (status === 402 && 'accepts' in body) return undefined
+  try {
+    checkError(body, '')
+  } catch (error) {
+    return `an error of another shape: ${String(error)}`
+  }
+  return wrongError(request, { status, headers, body, text })
+}
+
+function parsed(text: string): Readonly<Record<string, unknown>> | undefined {
+  try {
+    const value: unknown = JSON.parse(text)
+    return typeof value === 'object' && value !== null ? { ...value } : undefined
+  } catch {
+    return undefined
+  }
+}
+
+function wrongError(
+  request: { readonly method: string; readonly path: string },
+  { status, headers, body, text }: Answer & { readonly body: Readonly<Record<string, unknown>> },
+): string | undefined {
+  const code = String(body.code)
+  const row = Object.hasOwn(errors, code) ? errors[code as ErrorCode] : undefined
+  if (row === undefined) return `an unknown code ${code}`
+  if (row.status !== status) return `${code} with status ${status}`
+  if ('records' in body) return 'an error with records'
+  if (inside.test(text)) return 'an error that tells of the inside'
+  const route = routeOf(request.method, request.path)?.route
+  const declared: readonly string[] =
+    route === undefined ? Object.keys(errors) : errorCodesOf(route)
+  if (!anywhere.includes(code) && !declared.includes(code)) return `${code} is not declared`
+  // Nothing here overloads the service, so what is unavailable has stopped.
+  if (code === 'UNAVAILABLE') return 'the service cannot do it'
+  if (status === 503 && headers['retry-after'] === undefined) return '503 without Retry-After'
+  return status >= 500 && status !== 501 && status !== 503 ? `status ${status}` : undefined
+}

@@ -1,0 +1,128 @@
+import { once } from 'node:events'
+import type { AddressInfo } from 'node:net'
+import { afterEach, describe, expect, test } from 'vitest'
+import { createLog } from '../../packages/server/src/app-log.ts'
+import { realWorld } from '../../packages/server/src/base/world.ts'
+import { createServer, type HttpOptions } from '../../packages/server/src/http/server.ts'
+import { newData } from '../support/data.ts'
+import { withService } from '../support/per-engine.ts'
+import { open, rawRequest, readReplies, received } from './raw-http.ts'
+
+const servers: ReturnType<typeof createServer>[] = []
+afterEach(async () => {
+  for (const server of servers.splice(0)) await server.close()
+})
+
+/** The service's HTTP server with shorter deadlines, and one answer of many bytes. */
+async function listen(options: Partial<HttpOptions>, bytes = 0): Promise<string> {
+  const fastify = createServer({
+    world: realWorld,
+    log: createLog('silent', { write: () => undefined }),
+    finishMs: 1000,
+    onFinish: () => undefined,
+    trustProxy: [],
+    explain: () => undefined,
+    ...options,
+  })
+  servers.push(fastify)
+  fastify.post('/echo', async (request) => request.body)
+  fastify.get('/small', async () => '{}')
+  fastify.get('/large', async () => 'x'.repeat(bytes))
+  await fastify.listen({ host: '127.0.0.1', port: 0 })
+  return `http://127.0.0.1:${(fastify.server.address() as AddressInfo).port}`
+}
+
+describe('slow clients', () => {
+  test.each([
+    ['a body that drips', 'POST /echo HTTP/1.1\r\nHost: a\r\nContent-Length: 100000\r\n\r\n'],
+    ['chunks that drip', 'POST /echo HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n'],
+    ['headers that drip', 'POST /echo HTTP/1.1\r\nHost: a\r\n'],
+  ])('%s is ended by a deadline with 408, and others are served meanwhile', async (kind, head) => {
+    const url = await listen({ requestTimeoutMs: 300 })
+    const socket = await open(url)
+    const all = received(socket)
+    socket.write(head)
+    const drip = kind.startsWith('headers') ? 'a' : kind.startsWith('chunks') ? '1\r\nx\r\n' : 'x'
+    const dripping = setInterval(() => socket.writable && socket.write(drip), 20)
+    try {
+      expect((await fetch(`${url}/small`)).status).toBe(200)
+      const [reply] = readReplies(await all)
+      expect(reply?.status).toBe(408)
+      expect(JSON.parse(reply?.text ?? '')).toMatchObject({
+        code: 'REQUEST_TIMEOUT',
+        request_id: reply?.headers['x-request-id'],
+      })
+    } finally {
+      clearInterval(dripping)
+    }
+  })
+
+  test('a reader that takes nothing loses the connection, and its bytes are free again', async () => {
+    const bytes = 64 * 1024 * 1024
+    const outgoing = { bytesMax: bytes, patienceMs: 200, bytesPerSecondMin: 1024 ** 4 }
+    const url = await listen({ outgoing }, bytes)
+    const socket = await open(url)
+    socket.on('error', () => undefined)
+    socket.pause()
+    socket.write(rawRequest('GET /large HTTP/1.1'))
+    // Only what fits into the buffers of the two ends can come; the rest waits in the server until it gives up.
+    const refused = await poll(async () => (await fetch(`${url}/large`)).status, 503)
+    expect(refused).toBe(503)
+    expect((await fetch(`${url}/small`)).status).toBe(200)
+    const again = await poll(async () => {
+      const reply = await fetch(`${url}/large`)
+      const text = await reply.text().catch(() => '')
+      return reply.status === 200 && text.length === bytes ? 200 : reply.status
+    }, 200)
+    expect(again).toBe(200)
+    const closed = once(socket, 'close')
+    socket.resume()
+    await closed
+    expect(socket.bytesRead).toBeLessThan(bytes)
+  })
+
+  test('large answers past the bound are refused with 503 and Retry-After, small ones are not', async () => {
+    const outgoing = { bytesMax: 100_000, patienceMs: 10_000, bytesPerSecondMin: 1024 }
+    const url = await listen({ outgoing }, 100_001)
+    const reply = await fetch(`${url}/large`)
+    expect(reply.status).toBe(503)
+    expect(reply.headers.get('retry-after')).toBe('1')
+    expect(await reply.json()).toMatchObject({ code: 'UNAVAILABLE' })
+    expect((await fetch(`${url}/small`)).status).toBe(200)
+  })
+
+  withService((service) => {
+    test('connections that hang up in the middle cost nothing, and what was whole is stored or not', async () => {
+      const data = await newData(service())
+      const body = (id: string) => JSON.stringify({ root: `${data.appId}::c`, data: [{ id }] })
+      const key = `X-App-Key: ${data.key}`
+      for (let at = 0; at < 60; at++) {
+        const socket = await open(service().url)
+        socket.on('error', () => undefined)
+        const whole = rawRequest('POST /store HTTP/1.1', [key], body(`k${at}`))
+        socket.write(at % 3 === 0 ? whole : whole.slice(0, whole.length - (at % 40) - 1))
+        if (at % 2 === 0) await new Promise((resolve) => setImmediate(resolve))
+        if (at % 5 === 0) socket.resetAndDestroy()
+        else socket.destroy()
+      }
+      const stored = await data.store('c', [{ id: 'last' }])
+      expect(stored.status, stored.text).toBe(200)
+      const { body: found } = await data.list('c')
+      const ids = found.records.map(({ id }: { id: string }) => id)
+      expect(new Set(ids).size).toBe(ids.length)
+      // What was cut off never arrived, so it is not there.
+      for (const id of ids) if (id !== 'last') expect(Number(id.slice(1)) % 3).toBe(0)
+      expect((await service().request('GET', '/ready')).body.ready).toBe(true)
+    })
+  })
+})
+
+/** Asks until the answer is the one hoped for; the last one after ten seconds. */
+async function poll(ask: () => Promise<number>, wanted: number): Promise<number> {
+  const end = performance.now() + 10_000
+  for (;;) {
+    const answer = await ask()
+    if (answer === wanted || performance.now() > end) return answer
+    await new Promise((resolve) => setTimeout(resolve, 20))
+  }
+}

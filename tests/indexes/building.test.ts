@@ -1,0 +1,184 @@
+import { expect, test } from 'vitest'
+import type { Queryable } from '../../packages/server/src/database/database.ts'
+import { sql } from '../../packages/server/src/database/sql.ts'
+import { type Data, newData } from '../support/data.ts'
+import { perEngine } from '../support/per-engine.ts'
+import type { TestReply, TestService } from '../support/service.ts'
+
+/** More than is indexed at once. */
+const manyMin = 2_500
+
+const records = (count: number, from = 0) =>
+  Array.from({ length: count }, (_, at) => ({ id: `r${from + at}`, n: (from + at) % 1_000 }))
+
+async function filled(service: TestService, count = manyMin): Promise<Data> {
+  const app = await newData(service)
+  for (let from = 0; from < count; from += 10_000)
+    await app.store('c', records(Math.min(10_000, count - from), from))
+  return app
+}
+
+const wish = { collection: 'c', field_name: 'n', index_type: 'number' }
+const status = async (app: Data, name = 'c_n_idx') =>
+  (await app.call('GET', `/collections/c/indexes/${name}/status`)).body
+
+/** Asks until the index has this state. */
+async function until(app: Data, wanted: string, name?: string) {
+  await expect.poll(async () => (await status(app, name)).status, { timeout: 60_000 }).toBe(wanted)
+}
+
+/** What the application's schema has, whatever its state. */
+async function stored(service: TestService, app: Data) {
+  const { schema } = await service.running.service.tenancy.tenant(app.appId)
+  return service.database.query<{ name: string; valid: boolean }>(sql`
+    SELECT class.relname::text AS name, index.indisvalid AS valid FROM pg_catalog.pg_index AS index
+    JOIN pg_catalog.pg_class AS class ON class.oid = index.indexrelid
+    JOIN pg_catalog.pg_namespace AS namespace ON namespace.oid = class.relnamespace
+    WHERE namespace.nspname = ${schema} AND class.relname LIKE 'i\\_%' ORDER BY class.relname`)
+}
+
+/** While the work runs, a transaction of somebody else holds the collection, which every build waits for. */
+async function whileHeld<T>(service: TestService, app: Data, work: () => Promise<T>): Promise<T> {
+  const { schema, data } = await service.running.service.tenancy.tenant(app.appId)
+  const table = data.catalog.byName.get('c')?.table ?? ''
+  return service.database.transaction(async (tx) => {
+    await tx.execute(sql`LOCK TABLE ${sql.id(schema, table)} IN ROW EXCLUSIVE MODE`)
+    return work()
+  })
+}
+
+perEngine('building indexes', (service) => {
+  test('stores go on while an index over 50,000 records is built, and none of them is missing in it', async () => {
+    const app = await filled(service(), 50_000)
+    let replies: TestReply[] = []
+    await whileHeld(service(), app, async () => {
+      const made = await app.call('POST', '/indexes', wish)
+      expect(made).toMatchObject({ status: 200, body: { status: 'building' } })
+      replies = await Promise.all(
+        Array.from({ length: 20 }, (_, at) => app.store('c', [{ id: `new${at}`, n: 5_000 }])),
+      )
+      expect(await status(app)).toMatchObject({
+        status: 'building',
+        building: true,
+        rows_total: 50_020,
+      })
+    })
+    // No longer held, it goes on beside further stores.
+    for (let at = 20; (await status(app)).status === 'building'; at++)
+      replies.push(await app.store('c', [{ id: `new${at}`, n: 5_000 }]))
+    expect(replies.map((reply) => reply.status)).toEqual(replies.map(() => 200))
+    expect(await status(app)).toMatchObject({ status: 'active', progress: 1, building: false })
+    const query = { find: { n: 5_000 }, limit: 1_000 }
+    const explained = await app.call('POST', '/collections/c/explain', { query })
+    expect(explained.body.indexes_used).toEqual(['c_n_idx'])
+    expect((await app.list('c', query)).body.total).toBe(replies.length)
+  }, 90_000)
+
+  test('a build that the end of the service broke off is begun again by the next one', async () => {
+    const app = await filled(service())
+    await whileHeld(service(), app, async () => {
+      await app.call('POST', '/indexes', wish)
+      await expect.poll(() => stored(service(), app)).toMatchObject([{ valid: false }])
+      await service().restart()
+    })
+    await until(app, 'active')
+    expect(await stored(service(), app)).toMatchObject([{ valid: true }])
+  })
+
+  test('what a broken build left is removed and built again; a broken rebuild leaves nothing', async () => {
+    const app = await filled(service())
+    await app.call('POST', '/indexes', wish)
+    await until(app, 'active')
+    const { schema } = await service().running.service.tenancy.tenant(app.appId)
+    const [index] = await stored(service(), app)
+    await service().whileStopped(async () => {
+      const name = index?.name ?? ''
+      await service().database.execute(sql`DROP INDEX ${sql.id(schema, name)}`)
+      // As a killed server leaves them.
+      for (const [left, valid] of [
+        [name, false],
+        [`${name}_ccnew`, false],
+        ['i_0', true],
+      ] as const) {
+        await service().database.execute(
+          sql`CREATE INDEX ${sql.id(left)} ON ${sql.id(schema, 'c_1')} (leaf)`,
+        )
+        await service().database.execute(sql`
+          UPDATE pg_catalog.pg_index SET indisvalid = ${valid}
+          WHERE indexrelid = ${`"${schema}"."${left}"`}::regclass`)
+      }
+    })
+    await until(app, 'active')
+    await expect.poll(() => stored(service(), app)).toEqual([{ name: index?.name, valid: true }])
+  })
+
+  test.each([
+    ['the index', '/indexes/c_n_index'],
+    ['the collection', '/collections/c'],
+  ])('%s is deleted at once while it is being built', async (_what, path) => {
+    const app = await filled(service())
+    const read = async (tx: Queryable) => {
+      // A reader from before, which the build waits for at its end.
+      await tx.query(sql`SELECT count(*) FROM pg_catalog.pg_class`)
+      await app.call('POST', '/indexes', wish)
+      await expect.poll(() => stored(service(), app)).toMatchObject([{ valid: false }])
+      expect(await status(app)).toMatchObject({ building: true })
+      const deleted = await app.call('DELETE', path)
+      expect(deleted.status, deleted.text).toBe(200)
+      expect((await app.store('c', [{ id: 'after' }])).status).toBe(200)
+      await expect.poll(() => stored(service(), app)).toEqual([])
+    }
+    await service().database.transaction(read, { isolation: 'repeatable read' })
+    await expect.poll(() => stored(service(), app)).toEqual([])
+  })
+
+  test('an index that is replaced is built anew, and the old one goes', async () => {
+    const app = await filled(service())
+    await app.call('POST', '/indexes', wish)
+    await until(app, 'active')
+    const [before] = await stored(service(), app)
+    const changed = await app.call('POST', '/indexes', { ...wish, index_type: 'hash' })
+    expect(changed.body).toMatchObject({ updated: true, index_type: 'hash' })
+    await until(app, 'active')
+    await expect.poll(() => stored(service(), app)).toMatchObject([{ valid: true }])
+    expect((await stored(service(), app))[0]?.name).not.toBe(before?.name)
+  })
+
+  test('an index is rebuilt beside reads and writes, at once or in the background', async () => {
+    const app = await filled(service())
+    await app.call('POST', '/indexes', wish)
+    await until(app, 'active')
+    const at = '/collections/c/indexes/c_n_idx/rebuild'
+    expect((await app.call('POST', at)).body).toMatchObject({ success: true, status: 'active' })
+    await whileHeld(service(), app, async () => {
+      const reply = await app.call('POST', at, { background: true })
+      expect(reply.body).toMatchObject({ success: true, status: 'building' })
+      expect((await app.store('c', [{ id: 'x', n: 1 }])).status).toBe(200)
+      expect(await status(app)).toMatchObject({ building: true })
+    })
+    await until(app, 'active')
+    await expect.poll(() => stored(service(), app)).toMatchObject([{ valid: true }])
+    expect((await app.call('POST', '/collections/c/indexes/no/rebuild')).status).toBe(404)
+  })
+
+  test('an index of few records, and a unique one of many, is active in the reply', async () => {
+    const app = await newData(service())
+    await app.store('c', records(10))
+    expect((await app.call('POST', '/indexes', wish)).body.status).toBe('active')
+    const large = await filled(service())
+    const unique = { ...wish, field_name: 'id', unique_constraint: true }
+    expect((await large.call('POST', '/indexes', unique)).body.status).toBe('active')
+  })
+
+  test('an index that cannot be built says so, and holds nobody up; rebuild tries again', async () => {
+    const app = await filled(service())
+    const { schema, data } = await service().running.service.tenancy.tenant(app.appId)
+    const number = data.catalog.nextNumber
+    // Something else has its name.
+    await service().database.execute(
+      sql`CREATE TABLE ${sql.id(schema, `i_${number}`)} (a int8, CONSTRAINT taken_pkey PRIMARY KEY (a))`,
+    )
+    const made = await app.call('POST', '/indexes', wish)
+    expect(made.status, made.text).toBe(200)
+  })
+})

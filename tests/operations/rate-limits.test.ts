@@ -1,0 +1,304 @@
+import { setTimeout as wait } from 'node:timers/promises'
+import { limits } from '@tollbase/contract/limits'
+import { describe, expect, test } from 'vitest'
+import type { Config } from '../../packages/server/src/config.ts'
+import { sql } from '../../packages/server/src/database/sql.ts'
+import { type Asked, ask, fundedBuyer, list, newBuyer, quote } from '../payments/buyer.ts'
+import { type Market, openMarket } from '../payments/market.ts'
+import { withService } from '../support/per-engine.ts'
+import type { TestReply, TestService } from '../support/service.ts'
+import { testWallet } from '../support/wallet.ts'
+
+type Settings = Config['rateLimits'] & {
+  readonly devnet?: boolean
+  readonly trustProxy?: Config['trustProxy']
+}
+
+/** Each test has a service with limits of its own: what one took is not there for another. */
+function limited(
+  title: string,
+  { trustProxy = [], devnet = false, ...rateLimits }: Settings,
+  work: (service: TestService) => Promise<void>,
+): void {
+  describe(title, () =>
+    withService(
+      (service) => {
+        test('holds', () => work(service()))
+      },
+      { devnet, config: { rateLimits, trustProxy } },
+    ),
+  )
+}
+
+function expectRefused(reply: TestReply, limit: string): void {
+  expect(reply.status, reply.text).toBe(429)
+  expect(reply.body).toMatchObject({
+    code: 'RATE_LIMITED',
+    details: { limit },
+    request_id: reply.headers.get('x-request-id'),
+  })
+  const seconds = reply.headers.get('retry-after') ?? ''
+  expect(seconds).toMatch(/^[1-9]\d*$/)
+  expect(reply.body.details.retry_after_seconds).toBe(Number(seconds))
+}
+
+const from = (address: string) => ({ 'x-forwarded-for': address })
+const proxied = { trustProxy: ['127.0.0.1'] }
+
+async function until(
+  status: number,
+  request: () => Promise<TestReply>,
+  tries = 200,
+): Promise<TestReply> {
+  for (let n = 0; n < tries; n++) {
+    const reply = await request()
+    if (reply.status === status) return reply
+  }
+  throw new Error(`no ${status} in ${tries} tries`)
+}
+
+limited(
+  'an address without a key gets its quota, then 429 until it is there again',
+  { address: 20 },
+  async (service) => {
+    const app = await service.createApp()
+    const path = `/api/apps/${app.appId}`
+    const first = await service.request('GET', path)
+    expect(first.status).toBe(200)
+    expect(first.headers.get('ratelimit-policy')).toBe('"address";q=20;w=60')
+    expect(first.headers.get('ratelimit')).toMatch(/^"address";r=19;t=3$/)
+    const refused = await until(429, () => service.request('GET', path))
+    expectRefused(refused, 'address')
+    expect(refused.headers.get('ratelimit')).toMatch(/^"address";r=0;t=\d+$/)
+    service.world.advance(3_100)
+    expect((await service.request('GET', path)).status).toBe(200)
+    // Probes and keys are answered all the time.
+    for (const probe of ['/', '/health', '/ready', '/metrics']) {
+      const answer = await service.request('GET', probe)
+      expect(answer.status).toBe(200)
+      expect(answer.headers.has('ratelimit')).toBe(false)
+    }
+    expect((await service.request('GET', `${path}/keys`, { headers: app.headers })).status).toBe(
+      200,
+    )
+    expect((await service.request('GET', '/api/apps', { headers: service.operator })).status).toBe(
+      200,
+    )
+    const { text } = await service.request('GET', '/metrics')
+    expect(text).toMatch(/tollbase_rate_limited_total\{limit="address"\} [1-9]/)
+  },
+)
+
+limited(
+  'a key and an application have quotas of their own, which no one else uses up',
+  { key: 8, application: 12 },
+  async (service) => {
+    const app = await service.createApp()
+    const path = `/api/apps/${app.appId}/keys`
+    const { body } = await service.request('POST', path, {
+      headers: app.headers,
+      body: { name: 'second', permissions: ['Admin'] },
+    })
+    const other = { 'x-app-key': body.key }
+    const before = await service.request('GET', path, { headers: app.headers })
+    expect(before.headers.get('ratelimit-policy')).toBe('"key";q=8;w=60, "application";q=12;w=60')
+    expectRefused(
+      await until(429, () => service.request('GET', path, { headers: app.headers })),
+      'key',
+    )
+    expect((await service.request('GET', path, { headers: other })).status).toBe(200)
+    expectRefused(
+      await until(429, () => service.request('GET', path, { headers: other })),
+      'application',
+    )
+    const neighbour = await service.createApp()
+    const there = `/api/apps/${neighbour.appId}/keys`
+    expect((await service.request('GET', there, { headers: neighbour.headers })).status).toBe(200)
+  },
+)
+
+limited(
+  'wrong keys cost their address most, and never hold up a good key',
+  { address: 100 },
+  async (service) => {
+    const app = await service.createApp()
+    const path = `/api/apps/${app.appId}/keys`
+    const guess = () => service.request('GET', path, { headers: { 'x-app-key': 'app_guess' } })
+    for (let n = 0; n < 10; n++) expect((await guess()).status).toBe(401)
+    expectRefused(await guess(), 'address')
+    expect((await service.request('GET', path, { headers: app.headers })).status).toBe(200)
+    // No key at all where one is needed is a failed try too.
+    service.world.advance(60_000)
+    for (let n = 0; n < 10; n++) expect((await service.request('GET', path)).status).toBe(401)
+    expectRefused(await service.request('GET', path), 'address')
+  },
+)
+
+limited(
+  'a wallet`s signature is dear to check, so it costs more than a plain request',
+  { address: 22 },
+  async (service) => {
+    const wallet = testWallet()
+    const own = async () => {
+      const path = `/api/apps?n=${Math.random()}`
+      const timestamp = Math.floor(service.world.now() / 1000)
+      const headers = await wallet.sign({ method: 'GET', path, timestamp })
+      return service.request('GET', path, { headers })
+    }
+    expect((await own()).status).toBe(200)
+    expect((await own()).status).toBe(200)
+    expectRefused(await own(), 'address')
+  },
+)
+
+limited(
+  'all of an IPv6 host`s addresses are one, and behind a trusted proxy the client`s address counts',
+  { address: 3, ...proxied },
+  async (service) => {
+    const ask = (address: string) => service.request('GET', '/docs', { headers: from(address) })
+    expect((await ask('2001:db8:1:1::1')).status).toBe(200)
+    expectRefused(await ask('2001:db8:1:1:ffff::2'), 'address')
+    expect((await ask('2001:db8:1:2::1')).status).toBe(200)
+    expect((await ask('192.0.2.1')).status).toBe(200)
+    expectRefused(await ask('::ffff:192.0.2.1'), 'address')
+    // The last address that the trusted proxy itself saw counts, not what a client wrote before it.
+    expectRefused(await ask('198.51.100.9, 192.0.2.1'), 'address')
+  },
+)
+
+limited(
+  'without a trusted proxy X-Forwarded-For is not believed',
+  { address: 3 },
+  async (service) => {
+    const ask = (address: string) => service.request('GET', '/docs', { headers: from(address) })
+    expect((await ask('192.0.2.1')).status).toBe(200)
+    expectRefused(await ask('192.0.2.2'), 'address')
+  },
+)
+
+limited(
+  'visitors from many addresses share the quota of an application, whose keys do not',
+  { visitors: 5, ...proxied },
+  async (service) => {
+    const market = await openMarket(service)
+    const asked = { root: market.root, limit: 1 }
+    let n = 0
+    const visit = () => {
+      n += 1
+      return service.request('POST', '/list', { body: asked, headers: from(`192.0.2.${n % 250}`) })
+    }
+    for (let visits = 0; visits < 5; visits++) expect((await visit()).status).toBe(200)
+    expectRefused(await visit(), 'visitors')
+    const own = await service.request('POST', '/list', { body: asked, headers: market.headers })
+    expect(own.status).toBe(200)
+    const other = await openMarket(service)
+    const there = await service.request('POST', '/list', { body: { root: other.root, limit: 1 } })
+    expect(there.status).toBe(200)
+  },
+)
+
+const read = (market: Market): Asked => list({ root: market.root, limit: 3 })
+
+limited(
+  'a payment that buys is never held up, but repeats and failures are',
+  { address: 120, payment: 4, devnet: true },
+  async (service) => {
+    const market = await openMarket(service, { price: { per_row: '100' } })
+    const buyer = await fundedBuyer(service)
+    const asked = read(market)
+    const required = await quote(service, asked)
+    expectRefused(await until(429, () => ask(service, asked)), 'address')
+    // More purchases than the quota has: what bought something is given back.
+    for (let n = 0; n < 6; n++) {
+      const bought = await ask(service, asked, await buyer.payV2(required))
+      expect(bought.status, bought.text).toBe(200)
+    }
+    const paid = await buyer.payV2(required)
+    const first = await ask(service, asked, paid)
+    expect(first.headers.has('idempotent-replayed')).toBe(false)
+    // An answer that was bought before is work without money.
+    const again = await ask(service, asked, paid)
+    expect(again.status).toBe(200)
+    expect(again.headers.get('idempotent-replayed')).toBe('true')
+    const broke = newBuyer()
+    const failed = await until(
+      429,
+      async () => ask(service, asked, await broke.payV2(required)),
+      10,
+    )
+    expectRefused(failed, 'payment')
+  },
+)
+
+limited(
+  'a 429 takes nothing of a payment: it buys once the quota is there again',
+  { payment: 60, devnet: true },
+  async (service) => {
+    const market = await openMarket(service, { price: { per_row: '100' } })
+    const buyer = await fundedBuyer(service)
+    const asked = read(market)
+    const header = await buyer.payV2(await quote(service, asked))
+    const failing = () => ask(service, asked, { 'x-payment': 'no payment at all' })
+    await until(429, failing)
+    const refused = await ask(service, asked, header)
+    expectRefused(refused, 'payment')
+    await wait(refused.body.details.retry_after_seconds * 1000)
+    const bought = await ask(service, asked, header)
+    expect(bought.status, bought.text).toBe(200)
+    expect(bought.headers.has('idempotent-replayed')).toBe(false)
+  },
+)
+
+limited(
+  'however many addresses ask, only so much work without a key is done at once, also for clients that hang up',
+  { anonymous_in_flight: 2 },
+  async (service) => {
+    const market = await openMarket(service)
+    const other = await openMarket(service)
+    const { schema, data } = await service.running.service.tenancy.tenant(market.appId)
+    const { table = '' } = data.catalog.byName.get(market.collection) ?? {}
+    const abort = new AbortController()
+    const body = JSON.stringify({ root: market.root, limit: 1 })
+    const visit = () => service.request('POST', '/list', { raw: body })
+    await service.database.transaction(async (tx) => {
+      // Reads wait for the lock, so whoever gets a place keeps it.
+      await tx.execute(sql`LOCK TABLE ${sql.id(schema, table)} IN ACCESS EXCLUSIVE MODE`)
+      const visits = Array.from({ length: 3 }, () =>
+        fetch(`${service.url}/list`, { method: 'POST', body, signal: abort.signal }),
+      )
+      for (const one of visits) one.catch(() => undefined)
+      expect((await Promise.race(visits)).status).toBe(429)
+      expectRefused(await visit(), 'anonymous_in_flight')
+      abort.abort()
+      while ((await answered(service, 'listRecords')) < 4) await wait(10)
+      expectRefused(await visit(), 'anonymous_in_flight')
+      const own = { body: { root: other.root, limit: 1 }, headers: other.headers }
+      expect((await service.request('POST', '/list', own)).status).toBe(200)
+    })
+    // Every place is free again once the work is done, whatever became of it.
+    await until(200, visit)
+    for (let n = 0; n < 5; n++)
+      expect((await service.request('POST', '/list', { raw: '{' })).status).toBe(400)
+    expect((await visit()).status).toBe(200)
+  },
+)
+
+/** How many requests of an operation are over. */
+async function answered(service: TestService, operation: string): Promise<number> {
+  const { text } = await service.request('GET', '/metrics')
+  const counters = text.matchAll(
+    new RegExp(`^tollbase_requests_total\\{operation="${operation}".* (\\d+)$`, 'gm'),
+  )
+  return [...counters].reduce((sum, [, count]) => sum + Number(count), 0)
+}
+
+limited(
+  'a body that is too large to be read is refused by its head alone',
+  { address: 1 },
+  async (service) => {
+    await service.request('GET', '/docs')
+    const raw = `{"root":"a::b","pad":"${'x'.repeat(limits.bodyBytesMax)}"}`
+    // 413 would mean that its body was looked at.
+    expectRefused(await service.request('POST', '/list', { raw }), 'address')
+  },
+)

@@ -1,0 +1,463 @@
+import { decodeFunctionData, parseAbi } from 'viem'
+import { expect, test } from 'vitest'
+import { sweepRound } from '../../packages/server/src/domains/payments/sweeper.ts'
+import { withService } from '../support/per-engine.ts'
+import type { Json, TestService } from '../support/service.ts'
+import { type Asked, ask, balanceOf, list, quote } from './buyer.ts'
+import {
+  earnings,
+  expectBalanced,
+  type Market,
+  onChain,
+  openMarket,
+  receiptOf,
+  setPrices,
+} from './market.ts'
+import { chainOf, fundedPayer, nativeEntry, otherToken, type Payer, pay, proof } from './payer.ts'
+
+/** What each test buys: three rows. */
+const price = 3000n
+
+withService(
+  (service) => {
+    const scene = async () => {
+      const market = await openMarket(service(), { price: { per_row: '1000' } })
+      return {
+        market,
+        payer: await fundedPayer(service()),
+        asked: list({ root: market.root, limit: 3 }),
+      }
+    }
+    const refused = async (asked: Asked, header: Record<string, string>, why: RegExp) => {
+      const reply = await ask(service(), asked, header)
+      expect(reply.status, reply.text).toBe(402)
+      expect(reply.body.error).toMatch(why)
+      return reply
+    }
+    /** Nothing was sold, and what of the payer's money is here is its own. */
+    const expectUnsold = async (market: Market, payer: Payer, balance = 0n) => {
+      expect(await earnings(service(), market)).toBe(0n)
+      expect(await balanceOf(service(), payer.address)).toBe(balance)
+      await expectBalanced(service())
+    }
+
+    test('a 402 offers a transfer beside the signature, to an address of this quote alone', async () => {
+      const { asked } = await scene()
+      const [one, other] = [await quote(service(), asked), await quote(service(), asked)]
+      const { payTo: treasury } = one.body.accepts[0]
+      expect(one.body.accepts).toHaveLength(2)
+      const [signed, native] = one.body.accepts
+      expect(native).toEqual({
+        ...signed,
+        payTo: native.payTo,
+        extra: { ...signed.extra, paymentMethod: 'native' },
+      })
+      expect(signed.extra.paymentMethod).toBe('x402-facilitator')
+      expect(new Set([treasury, native.payTo, nativeEntry(other).payTo]).size).toBe(3)
+      const header = one.headers.get('payment-required') ?? ''
+      const { accepts } = JSON.parse(Buffer.from(header, 'base64').toString())
+      expect(accepts).toHaveLength(1)
+      expect(accepts[0].payTo).toBe(treasury)
+    })
+
+    test('a transfer buys the request; the receipt, the ledger and the payment say what moved', async () => {
+      const { market, payer, asked } = await scene()
+      const header = await pay(service(), payer, asked)
+      const sold = await ask(service(), asked, header)
+      expect(sold.status, sold.text).toBe(200)
+      expect(sold.body.records).toHaveLength(3)
+      const settlement = JSON.parse(sold.headers.get('x-payment-response') ?? '')
+      const { txHash } = decoded(header).payload
+      expect(settlement).toMatchObject({
+        success: true,
+        txHash,
+        network: 'base-sepolia',
+        blockHeight: expect.any(Number),
+        amount: String(price),
+        confirmedAt: expect.stringMatching(/^\d{4}-.*Z$/),
+        payer: payer.address,
+      })
+      const receipt = await receiptOf(service(), sold)
+      expect(receipt).toMatchObject({
+        payer: payer.address,
+        transaction: txHash,
+        amount: String(price),
+        deposited: String(price),
+        change: '0',
+        quote_id: decoded(header).quoteId,
+      })
+      const id = sold.headers.get('x-payment-id')
+      const { body } = await service().request('GET', `/api/payments/${id}`)
+      expect(body).toMatchObject({
+        state: 'delivered',
+        network: 'eip155:84532',
+        payer: payer.address,
+        amount: String(price),
+        transaction: txHash,
+      })
+      expect(await earnings(service(), market)).toBe(2400n)
+      await expectBalanced(service())
+    })
+
+    test('P1: repeated, it gets the kept answer and costs nothing; for another request it is refused', async () => {
+      const { market, payer, asked } = await scene()
+      const header = await pay(service(), payer, asked)
+      const first = await ask(service(), asked, header)
+      const { quoteId, payload } = decoded(header)
+      // A client signs the time of each try.
+      const later = proof(quoteId, payload.txHash.toUpperCase().replace('X', 'x'))
+      for (const again of [header, later]) {
+        const reply = await ask(service(), asked, again)
+        expect(reply.status).toBe(200)
+        expect(reply.text).toBe(first.text)
+      }
+      const other = list({ root: market.root, limit: 2 })
+      await refused(other, header, /quote \(quoteId\) is not one for this request/)
+      expect(await earnings(service(), market)).toBe(2400n)
+      await expectBalanced(service())
+    })
+
+    test('P2: 100 uses at once are one sale', async () => {
+      const { market, payer, asked } = await scene()
+      const header = await pay(service(), payer, asked)
+      const replies = await Promise.all(
+        Array.from({ length: 100 }, () => ask(service(), asked, header)),
+      )
+      expect(new Set(replies.map(({ status, text }) => `${status} ${text}`)).size).toBe(1)
+      expect(replies[0]?.status).toBe(200)
+      expect(await earnings(service(), market)).toBe(2400n)
+      await expectBalanced(service())
+    })
+
+    test("P11: another buyer with his own quote gains nothing by the victim's hash", async () => {
+      const { market, payer, asked } = await scene()
+      const header = await pay(service(), payer, asked)
+      const { txHash } = decoded(header).payload
+      const own = nativeEntry(await quote(service(), asked)).extra.quoteId
+      for (const more of [{}, { sender: payer.address }])
+        await refused(asked, proof(own, txHash, more), /moved no USDC .* to 0x/)
+      const sold = await ask(service(), asked, header)
+      expect(sold.status).toBe(200)
+      await refused(asked, proof(own, txHash), /moved no USDC/)
+      expect(await earnings(service(), market)).toBe(2400n)
+    })
+
+    test("P11: the victim's request and hash without his quote buy nothing, before and after his own use", async () => {
+      const { market, payer, asked } = await scene()
+      const header = await pay(service(), payer, asked)
+      const { txHash } = decoded(header).payload
+      const without = proof(undefined, txHash)
+      await refused(asked, without, /only together with the quote \(quoteId\)/)
+      expect((await ask(service(), asked, header)).status).toBe(200)
+      await refused(asked, without, /only together with the quote \(quoteId\)/)
+      expect(await earnings(service(), market)).toBe(2400n)
+    })
+
+    test('P11: a sender that is not the one of the transfer is refused, and the honest retry goes through', async () => {
+      const { market, payer, asked } = await scene()
+      const { quoteId, payload } = decoded(await pay(service(), payer, asked))
+      const lie = proof(quoteId, payload.txHash, { sender: `0x${'77'.repeat(20)}` })
+      await refused(asked, lie, /another sender/)
+      await expectUnsold(market, payer)
+      const honest = proof(quoteId, payload.txHash, { sender: payer.account.address })
+      expect((await ask(service(), asked, honest)).status).toBe(200)
+    })
+
+    test('P4: another token, another recipient and a reverted transaction move nothing that counts', async () => {
+      const { market, payer, asked } = await scene()
+      const { payTo, extra } = nativeEntry(await quote(service(), asked))
+      const token = await otherToken(service(), payer.address)
+      const elsewhere = `0x${'55'.repeat(20)}`
+      const foreign = await payer.transfer({ to: payTo, value: price, token })
+      await refused(asked, proof(extra.quoteId, foreign), /moved no USDC \(0x036c.*\) to 0x/)
+      const lost = await payer.transfer({ to: elsewhere, value: price })
+      await refused(asked, proof(extra.quoteId, lost), /moved no USDC/)
+      const reverted = await payer.transfer({ to: payTo, value: 10n ** 15n })
+      await refused(asked, proof(extra.quoteId, reverted), /was reverted \(txHash\)/)
+      await expectUnsold(market, payer)
+    })
+
+    test('P4: too little buys nothing and is on the balance of the sender, once', async () => {
+      const { market, payer, asked } = await scene()
+      const { payTo, extra } = nativeEntry(await quote(service(), asked))
+      const hash = await payer.transfer({ to: payTo, value: price - 1n })
+      const all = await Promise.all(
+        [1, 2, 3, 4].map(() =>
+          refused(
+            asked,
+            proof(extra.quoteId, hash),
+            /2999, is less than the price, 3000; its 2999/,
+          ),
+        ),
+      )
+      await refused(asked, proof(extra.quoteId, hash), /on the balance of 0x/)
+      expect(new Set(all.map(({ body }) => body.error)).size).toBe(1)
+      await expectUnsold(market, payer, price - 1n)
+    })
+
+    test('too much is deposited whole: the price is charged, the change stays', async () => {
+      const { market, payer, asked } = await scene()
+      const { payTo, extra } = nativeEntry(await quote(service(), asked))
+      const hash = await payer.transfer({ to: payTo, value: price + 500n })
+      const sold = await ask(service(), asked, proof(extra.quoteId, hash))
+      expect(sold.status, sold.text).toBe(200)
+      expect(await receiptOf(service(), sold)).toMatchObject({
+        amount: '3000',
+        deposited: '3500',
+        change: '500',
+      })
+      expect(await balanceOf(service(), payer.address)).toBe(500n)
+      expect(await earnings(service(), market)).toBe(2400n)
+      await expectBalanced(service())
+    })
+
+    test('P5: a transfer in time counts though its proof comes hours later; one that came too late is a deposit', async () => {
+      const { market, payer, asked } = await scene()
+      const header = await pay(service(), payer, asked)
+      const hours = 23 * 3_600_000
+      service().world.advance(hours)
+      const sold = await ask(service(), asked, header)
+      service().world.advance(-hours)
+      expect(sold.status, sold.text).toBe(200)
+      // A quote of so long ago that it has run out by the chain's clock.
+      service().world.advance(-400_000)
+      const stale = nativeEntry(await quote(service(), asked))
+      service().world.advance(400_000)
+      const late = await payer.transfer({ to: stale.payTo, value: price })
+      await refused(
+        asked,
+        proof(stale.extra.quoteId, late),
+        /after the quote .* had expired; its 3000/,
+      )
+      expect(await earnings(service(), market)).toBe(2400n)
+      expect(await balanceOf(service(), payer.address)).toBe(price)
+    })
+
+    test('a proof a day after the transfer buys nothing, and the money is not lost', async () => {
+      const { market, payer, asked } = await scene()
+      const header = await pay(service(), payer, asked)
+      const day = 24 * 3_600_000 + 60_000
+      service().world.advance(day)
+      const reply = await ask(service(), asked, header)
+      service().world.advance(-day)
+      expect(reply.status).toBe(402)
+      expect(reply.body.error).toMatch(/older than 24 hours .*; its 3000/)
+      await expectUnsold(market, payer, price)
+    })
+
+    test('a transaction that is not mined yet is neither a payment nor a reason to ask for another', async () => {
+      const { market, payer, asked } = await scene()
+      const { payTo, extra } = nativeEntry(await quote(service(), asked))
+      const signed = await payer.sign({ to: payTo, value: price })
+      const unknown = await ask(service(), asked, proof(extra.quoteId, signed.hash))
+      expect(unknown.status).toBe(503)
+      expect(unknown.body.code).toBe('PAYMENT_PENDING')
+      expect(Number(unknown.headers.get('retry-after'))).toBeGreaterThan(0)
+      await expectUnsold(market, payer)
+      await signed.send()
+      await payer.mined(signed.hash)
+      const sold = await ask(service(), asked, proof(extra.quoteId, signed.hash))
+      expect(sold.status, sold.text).toBe(200)
+    })
+
+    test('a transaction that waits for its block is waited for', async () => {
+      const { payer, asked } = await scene()
+      const { payTo, extra } = nativeEntry(await quote(service(), asked))
+      const held = await payer.sign({ to: payTo, value: price }, 1)
+      await held.send()
+      const reply = ask(service(), asked, proof(extra.quoteId, held.hash))
+      await payer.transfer({ to: payer.address, value: 1n })
+      expect((await reply).status).toBe(200)
+    })
+
+    test('a name that is no network of ours is taken for the network of the quote, another of ours is not', async () => {
+      const { payer, asked } = await scene()
+      const { quoteId, payload } = decoded(await pay(service(), payer, asked))
+      const { txHash } = payload
+      await refused(asked, proof(quoteId, txHash, { network: 'base' }), /not accepted/)
+      const sold = await ask(service(), asked, proof(quoteId, txHash, { network: 'mocha-4' }))
+      expect(sold.status, sold.text).toBe(200)
+      expect(JSON.parse(sold.headers.get('x-payment-response') ?? '').network).toBe('base-sepolia')
+    })
+
+    test('a quote that is not ours, or of another form, is refused', async () => {
+      const { payer, asked } = await scene()
+      const { quoteId, payload } = decoded(await pay(service(), payer, asked))
+      const last = quoteId.endsWith('A') ? 'B' : 'A'
+      for (const forged of [`${quoteId.slice(0, -1)}${last}`, `${quoteId}A`, 'q1'])
+        await refused(asked, proof(forged, payload.txHash), /is not one for this request/)
+    })
+
+    test('a write is bought by a transfer and written once', async () => {
+      const market = await openMarket(service(), { records: [] })
+      const rule = { operation: 'write', model: 'per_record', amount: '1000' }
+      await setPrices(service(), market, [rule])
+      const raw = JSON.stringify({ root: market.root, data: [{ n: 1 }, { n: 2 }] })
+      const asked = { method: 'POST', path: '/store?wait=true', raw, headers: market.headers }
+      const payer = await fundedPayer(service())
+      const header = await pay(service(), payer, asked)
+      const replies = await Promise.all([1, 2, 3].map(() => ask(service(), asked, header)))
+      for (const reply of replies) expect(reply.status, reply.text).toBe(200)
+      const { body } = await service().request('POST', '/list', {
+        headers: market.headers,
+        body: { root: market.root },
+      })
+      expect(body.records.map(({ n }: Json) => n)).toEqual([1, 2])
+      expect(await earnings(service(), market)).toBe(1600n)
+    })
+
+    test('what cannot buy its request any more is settled as a deposit, once, and then buys nothing', async () => {
+      const { market, payer, asked } = await scene()
+      const header = await pay(service(), payer, asked)
+      const other = await fundedPayer(service())
+      const collection = `/api/apps/${market.appId}/collections/${market.collection}`
+      await service().request('DELETE', collection, { headers: market.headers })
+      expect((await ask(service(), asked, header)).status).toBe(404)
+      const settle = (proven: Record<string, string>) => {
+        const body = { x402Version: 1, paymentPayload: decoded(proven), paymentRequirements: {} }
+        return service().request('POST', '/api/payments/settle', { body })
+      }
+      const settled = await Promise.all([1, 2, 3].map(() => settle(header)))
+      for (const { body } of settled)
+        expect(body).toMatchObject({ success: true, payer: payer.address })
+      expect(new Set(settled.map(({ text }) => text)).size).toBe(1)
+      const { txHash } = decoded(header).payload
+      for (const quoteId of [undefined, 'q1.of.nobody'])
+        expect((await settle(proof(quoteId, txHash))).body).toMatchObject({ success: false })
+      const fresh = await scene()
+      const used = await pay(service(), other, fresh.asked)
+      expect((await ask(service(), fresh.asked, used)).status).toBe(200)
+      expect((await settle(used)).body.code).toBe('PAYMENT_ALREADY_USED')
+      await expectUnsold(market, payer, price)
+    })
+
+    test('a store that is free by now is paid as its quote says where the transfer was made', async () => {
+      const market = await openMarket(service(), { records: [] })
+      const priced = (amount: string) =>
+        setPrices(service(), market, [{ operation: 'write', model: 'per_record', amount }])
+      await priced('1000')
+      const raw = JSON.stringify({ root: market.root, data: [{ n: 1 }] })
+      const asked = { method: 'POST', path: '/store?wait=true', raw, headers: market.headers }
+      const payer = await fundedPayer(service())
+      const header = await pay(service(), payer, asked)
+      await priced('0')
+      const sold = await ask(service(), asked, header)
+      expect(sold.status, sold.text).toBe(200)
+      expect(await receiptOf(service(), sold)).toMatchObject({ deposited: '1000' })
+      const unknown = proof('q1.of.nobody', `0x${'12'.repeat(32)}`)
+      const free = { ...asked, raw: raw.replace('1', '2') }
+      expect((await ask(service(), free, unknown)).status).toBe(200)
+      await expectBalanced(service())
+    })
+
+    test('deposit addresses are swept to the treasury, once, over restarts', async () => {
+      const { ports } = service().running.service.payments
+      const [way] = ports.ways
+      const treasury = way?.network.payTo ?? ''
+      await sweepRound(ports, service().running.service.log)
+      const before = await onChain(service(), treasury)
+      const { market, payer, asked } = await scene()
+      const { payTo, extra } = nativeEntry(await quote(service(), asked))
+      const first = await payer.transfer({ to: payTo, value: price + 7n })
+      expect((await ask(service(), asked, proof(extra.quoteId, first))).status).toBe(200)
+      const stray = await payer.transfer({ to: payTo, value: 10n })
+      await refused(asked, proof(extra.quoteId, stray), /less than the price/)
+      expect(await onChain(service(), payTo)).toBe(price + 17n)
+      await service().restart()
+      const { payments, log } = service().running.service
+      await Promise.all([sweepRound(payments.ports, log), sweepRound(payments.ports, log)])
+      await sweepRound(payments.ports, log)
+      expect(await onChain(service(), payTo)).toBe(0n)
+      expect((await onChain(service(), treasury)) - before).toBe(price + 17n)
+      expect(await earnings(service(), market)).toBe(2400n)
+      expect(await balanceOf(service(), payer.address)).toBe(17n)
+      await expectBalanced(service())
+    })
+
+    test('a sweep that fails is tried again under another name, a bounded number of times', async () => {
+      const { payer, asked } = await scene()
+      const { payTo, extra } = nativeEntry(await quote(service(), asked))
+      const hash = await payer.transfer({ to: payTo, value: price })
+      expect((await ask(service(), asked, proof(extra.quoteId, hash))).status).toBe(200)
+      const { payments, log } = service().running.service
+      const tried: string[] = []
+      // A node whose blocks revert every sweep.
+      const settle = async (id: string) => {
+        tried.push(id)
+        return { state: 'failed', reason: 'transaction_reverted', final: false } as const
+      }
+      const ways = payments.ports.ways.map(({ facilitator, ...way }) => ({
+        ...way,
+        facilitator: { ...facilitator, settle },
+      }))
+      for (let round = 0; round < 12; round++) await sweepRound({ ...payments.ports, ways }, log)
+      expect(tried).toHaveLength(10)
+      expect(new Set(tried).size).toBe(10)
+      expect(await onChain(service(), payTo)).toBe(price)
+    })
+
+    test('P11: a sweep that anybody can read on the chain, signature and all, is no payment', async () => {
+      const { payer, asked } = await scene()
+      const header = await pay(service(), payer, asked)
+      expect((await ask(service(), asked, header)).status).toBe(200)
+      const { ports } = service().running.service.payments
+      await sweepRound(ports, service().running.service.log)
+      const authorization = await lastAuthorization(service())
+      expect(authorization.authorization.value).toBe(String(price))
+      const thief = await scene()
+      const stolen = {
+        x402Version: 1,
+        scheme: 'exact',
+        network: 'base-sepolia',
+        payload: authorization,
+      }
+      await refused(
+        thief.asked,
+        { 'x-payment': Buffer.from(JSON.stringify(stolen)).toString('base64') },
+        /authorization.from must not be an address of this service/,
+      )
+      const body = { x402Version: 1, paymentPayload: stolen, paymentRequirements: {} }
+      const settled = await service().request('POST', '/api/payments/settle', { body })
+      expect(settled.body).toMatchObject({ success: false, transaction: '' })
+      const verified = await service().request('POST', '/api/payments/verify', { body })
+      expect(verified.body).toMatchObject({ isValid: false })
+      expect(await balanceOf(service(), authorization.authorization.from)).toBe(0n)
+      await expectUnsold(thief.market, thief.payer)
+    })
+  },
+  { devnet: true },
+)
+
+function decoded(header: Readonly<Record<string, string>>): Json {
+  return JSON.parse(Buffer.from(header['x-payment'] ?? '', 'base64').toString())
+}
+
+/** The newest transferWithAuthorization of the chain, as the X-PAYMENT of version 1 would carry it. */
+async function lastAuthorization(service: TestService): Promise<Json> {
+  const chain = chainOf(service)
+  const abi = parseAbi([
+    'event AuthorizationUsed(address indexed authorizer, bytes32 indexed nonce)',
+    'function transferWithAuthorization(address from, address to, uint256 value, uint256 validAfter, uint256 validBefore, bytes32 nonce, uint8 v, bytes32 r, bytes32 s)',
+  ])
+  const logs = await chain.getContractEvents({
+    abi,
+    eventName: 'AuthorizationUsed',
+    fromBlock: 0n,
+  })
+  const hash = logs.at(-1)?.transactionHash
+  expect(hash).toBeDefined()
+  const { input } = await chain.getTransaction({ hash: hash ?? '0x' })
+  const { args } = decodeFunctionData({ abi, data: input })
+  const [from, to, value, validAfter, validBefore, nonce, v, r, s] = args
+  return {
+    signature: `${r}${s.slice(2)}${v.toString(16)}`,
+    authorization: {
+      from,
+      to,
+      value: String(value),
+      validAfter: String(validAfter),
+      validBefore: String(validBefore),
+      nonce,
+    },
+  }
+}

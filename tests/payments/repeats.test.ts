@@ -1,0 +1,349 @@
+import { request } from 'node:http'
+import { describe, expect, test } from 'vitest'
+import { Payments } from '../../packages/server/src/domains/payments/payments.ts'
+import { withService } from '../support/per-engine.ts'
+import type { Json, TestService } from '../support/service.ts'
+import { testWallet } from '../support/wallet.ts'
+import {
+  type Asked,
+  ask,
+  type Buyer,
+  balanceOf,
+  entryOf,
+  fundedBuyer,
+  list,
+  type PaymentHeader,
+  quote,
+} from './buyer.ts'
+import { type Death, dyingPayments, replacePayments } from './dying.ts'
+import { earnings, expectBalanced, type Market, onChain, openMarket, setPrices } from './market.ts'
+
+type Scene = {
+  readonly market: Market
+  readonly buyer: Buyer
+  readonly asked: Asked
+  readonly header: PaymentHeader
+}
+
+const price = { per_row: '100' }
+
+/** What an owner may do to a thing between a purchase and its repetition. */
+const changes: Readonly<Record<string, (service: TestService, market: Market) => Promise<void>>> = {
+  'the collection was deleted': async (service, market) => {
+    await change(service, market, { method: 'DELETE' })
+  },
+  'the collection was made private': async (service, market) => {
+    await change(service, market, { method: 'PUT', body: { access_policy: 'private' } })
+  },
+  'only a key may read it now': async (service, market) => {
+    await change(service, market, { method: 'PUT', body: { access_policy: 'key' } })
+  },
+  'it became free': async (service, market) => {
+    await change(service, market, { method: 'PUT', body: { access_policy: 'public' } })
+  },
+  'its price rose': (service, market) =>
+    setPrices(service, market, [{ operation: 'read', model: 'per_row', amount: '9000' }]),
+  'the fields are offered no more': async (service, market) => {
+    const access_policy = { read: 'public', price, offered: { select: ['id'] } }
+    await change(service, market, { method: 'PUT', body: { access_policy } })
+  },
+  'the application was archived': async (service, market) => {
+    const reply = await service.request('DELETE', `/api/apps/${market.appId}`, {
+      headers: market.headers,
+    })
+    expect(reply.status).toBe(200)
+  },
+}
+
+withService(
+  (service) => {
+    describe.each(Object.entries(changes))('after %s', (_, changed) => {
+      test.each([
+        ['a list', 'payV2', listOf],
+        ['a list without a quote', 'payV1', listOf],
+        ['a record', 'payV2', recordOf],
+      ] as const)(
+        'P1: %s that was paid for is answered again, and nothing else of it',
+        async (_kind, version, askedOf) => {
+          const scene = await sceneOf(service(), { version, askedOf })
+          const { market, buyer, asked, header } = scene
+          const first = await ask(service(), asked, header)
+          expect(first.status, first.text).toBe(200)
+          await changed(service(), market)
+          const again = await ask(service(), asked, header)
+          expect(again.status, again.text).toBe(200)
+          expect(again.text).toBe(first.text)
+          for (const name of ['x-receipt-id', 'payment-response', 'x-payment-response'])
+            expect(again.headers.get(name)).toBe(first.headers.get(name))
+          expect(await onChain(service(), buyer.address)).toBeGreaterThan(99_990_000n)
+          await expectBalanced(service())
+
+          const other = list({ root: market.root, limit: 2 })
+          expect((await ask(service(), other, header)).text).not.toBe(first.text)
+        },
+      )
+    })
+
+    test.each([
+      ['its price fell to nothing', [{ operation: 'write', model: 'per_record', amount: '0' }]],
+      ['it was never in a price list', []],
+      ['its price rose', [{ operation: 'write', model: 'per_record', amount: '5000' }]],
+    ] as const)('P1: a store that was paid for does not write again after %s', async (_, rules) => {
+      const { market, buyer, asked, header } = await writeScene(service())
+      const first = await ask(service(), asked, header)
+      expect(first.status, first.text).toBe(200)
+      await setPrices(service(), market, rules)
+      const replies = await Promise.all([1, 2, 3].map(() => ask(service(), asked, header)))
+      for (const reply of replies) expect(reply.text).toBe(first.text)
+      expect(await stored(service(), market)).toEqual([1, 2])
+      expect(await onChain(service(), buyer.address)).toBe(100_000_000n - 2000n)
+      expect(await earnings(service(), market)).toBe(1600n)
+    })
+
+    test('P7: a store that was written, and whose answer was lost, is not written again though it is free by now', async () => {
+      const { ports } = service().running.service.payments
+      const buy = async (scene: Scene, death?: Death) => {
+        const dying = dyingPayments(ports, death)
+        replacePayments(service(), dying.payments)
+        const reply = await ask(service(), scene.asked, scene.header)
+        replacePayments(service(), new Payments(ports))
+        return { reply, steps: dying.steps() }
+      }
+      const { steps } = await buy(await writeScene(service()))
+      const keeping = steps.findIndex(
+        (step) => step.includes('kept_reply') && step.includes('WITH'),
+      )
+      expect(keeping).toBeGreaterThan(0)
+      const scene = await writeScene(service())
+      const { reply } = await buy(scene, { step: keeping, when: 'before' })
+      expect(reply.status).toBeGreaterThan(399)
+      expect(await stored(service(), scene.market)).toEqual([1, 2])
+      const free = { operation: 'write', model: 'per_record', amount: '0' }
+      await setPrices(service(), scene.market, [free])
+      const again = await ask(service(), scene.asked, scene.header)
+      expect(again.status, again.text).toBe(200)
+      expect(await stored(service(), scene.market)).toEqual([1, 2])
+      await expectBalanced(service())
+    })
+
+    test('a store whose collection was deleted since is answered again and makes no new collection', async () => {
+      const { market, asked, header } = await writeScene(service())
+      const first = await ask(service(), asked, header)
+      await change(service(), market, { method: 'DELETE' })
+      const again = await ask(service(), asked, header)
+      expect(again.text).toBe(first.text)
+      const path = `/api/apps/${market.appId}/collections/${market.collection}`
+      const { status } = await service().request('GET', path, { headers: market.headers })
+      expect(status).toBe(404)
+    })
+
+    test('a revoked key gets no kept answer; another good key with the payment does', async () => {
+      const { market, asked, header } = await writeScene(service())
+      const first = await ask(service(), asked, header)
+      const made = await service().request('POST', `/api/apps/${market.appId}/keys`, {
+        headers: market.headers,
+        body: { permissions: ['Write'] },
+      })
+      const by = (key: string) =>
+        ask(service(), { ...asked, headers: { 'x-app-key': key } }, header)
+      expect((await by(made.body.key)).text).toBe(first.text)
+      await service().request(
+        'POST',
+        `/api/apps/${market.appId}/keys/${made.body.key_hash}/revoke`,
+        { headers: market.headers },
+      )
+      const refused = await by(made.body.key)
+      expect(refused.status).toBe(401)
+      expect(refused.body.ticket_id).toBeUndefined()
+      expect((await ask(service(), { ...asked, headers: {} }, header)).status).toBe(401)
+    })
+
+    test('P11: who saw the payment on the chain gets what is there for everybody, and no kept answer', async () => {
+      const { market, asked, header } = await sceneOf(service(), {
+        version: 'payV2',
+        askedOf: listOf,
+      })
+      const own = entryOf(await quote(service(), asked))
+      const first = await ask(service(), asked, header)
+      expect(first.status).toBe(200)
+      const seen = decoded(header)
+      const { quoteId: _, ...extra } = seen.accepted.extra
+      const thefts = [
+        { ...seen, accepted: own },
+        { ...seen, accepted: { ...seen.accepted, extra } },
+        { ...seen, accepted: { ...seen.accepted, extra: { ...extra, quoteId: '' } } },
+      ].map((theft) => ({ 'payment-signature': encoded(theft) }))
+      const version1 = {
+        x402Version: 1,
+        scheme: 'exact',
+        network: 'base-sepolia',
+        payload: seen.payload,
+      }
+      const all = [...thefts, { 'x-payment': encoded(version1) }]
+      for (const theft of all) {
+        const reply = await ask(service(), asked, theft)
+        expect(reply.status, reply.text).toBe(409)
+        expect(reply.body.records).toBeUndefined()
+      }
+      await change(service(), market, { method: 'DELETE' })
+      for (const theft of all) {
+        const reply = await ask(service(), asked, theft)
+        expect(reply.status).toBe(404)
+        expect(reply.text).not.toContain('Wien')
+      }
+    })
+
+    // Elsewhere the loopback has one address only.
+    test.runIf(process.platform === 'linux')(
+      'P11: a payment without a quote is answered again where it came from, and to its payer; whoever saw it gets nothing',
+      async () => {
+        const { buyer, asked, header } = await sceneOf(service(), {
+          version: 'payV1',
+          askedOf: listOf,
+        })
+        const elsewhere = (headers: PaymentHeader) =>
+          askFrom('127.0.0.2', service(), { ...asked, headers: { ...header, ...headers } })
+        const [first, early] = await Promise.all([
+          ask(service(), asked, header),
+          new Promise((resolve) => setTimeout(resolve, 5)).then(() => elsewhere({})),
+        ])
+        // Who comes first is the buyer.
+        expect([first.status, early.status].sort()).toEqual([200, 409])
+        const scene = await sceneOf(service(), { version: 'payV1', askedOf: listOf })
+        const bought = await ask(service(), scene.asked, scene.header)
+        expect(bought.status, bought.text).toBe(200)
+        const thief = await askFrom('127.0.0.2', service(), {
+          ...scene.asked,
+          headers: scene.header,
+        })
+        expect(thief.status, thief.text).toBe(409)
+        expect(thief.text).not.toContain('Wien')
+        const signature = await testWallet(scene.buyer.account).sign({
+          method: scene.asked.method,
+          path: scene.asked.path,
+          body: scene.asked.raw ?? '',
+          timestamp: Math.floor(service().world.now() / 1000),
+        })
+        const payer = await askFrom('127.0.0.2', service(), {
+          ...scene.asked,
+          headers: { ...scene.header, ...signature },
+        })
+        expect(payer.status, payer.text).toBe(200)
+        expect(payer.text).toBe(bought.text)
+        expect((await ask(service(), scene.asked, scene.header)).text).toBe(bought.text)
+        expect(await onChain(service(), buyer.address)).toBe(100_000_000n - 300n)
+      },
+    )
+
+    test('a payment header that cannot be read is judged after the caller and the thing', async () => {
+      const broken = { 'payment-signature': '???' }
+      const nowhere = list({ root: `${(await service().createApp()).appId}::nowhere`, limit: 1 })
+      expect((await ask(service(), nowhere, broken)).status).toBe(404)
+      const { asked } = await sceneOf(service(), { version: 'payV2', askedOf: listOf })
+      const reply = await ask(service(), asked, broken)
+      expect(reply.body).toMatchObject({ code: 'PAYMENT_MALFORMED' })
+      const wrong = { ...asked, headers: { 'x-app-key': 'app_wrong' } }
+      expect((await ask(service(), wrong, broken)).status).toBe(401)
+    })
+
+    test('P1: a deposit repeated, at once, later and after a restart is answered the same and credited once', async () => {
+      const { buyer, asked } = await sceneOf(service(), { version: 'payV2', askedOf: listOf })
+      const forged = { authorization: { value: '5000' }, accepted: { amount: '5000' } }
+      const paymentPayload = decoded(await buyer.payV2(await quote(service(), asked), forged))
+      const send = () =>
+        service().request('POST', '/api/payments/settle', {
+          body: { x402Version: 2, paymentPayload, paymentRequirements: paymentPayload.accepted },
+        })
+      const replies = await Promise.all([1, 2, 3, 4, 5].map(send))
+      await service().restart()
+      replies.push(await send())
+      for (const { body } of replies) {
+        expect(body).toMatchObject({ success: true, payer: buyer.address })
+        expect(body).toEqual(replies[0]?.body)
+      }
+      expect(await balanceOf(service(), buyer.address)).toBe(5000n)
+      await expectBalanced(service())
+    })
+  },
+  { devnet: true },
+)
+
+async function sceneOf(
+  service: TestService,
+  { version, askedOf }: { version: 'payV1' | 'payV2'; askedOf: (market: Market) => Asked },
+): Promise<Scene> {
+  const market = await openMarket(service, { price })
+  const buyer = await fundedBuyer(service)
+  const asked = askedOf(market)
+  return { market, buyer, asked, header: await buyer[version](await quote(service, asked)) }
+}
+
+/** A store of two records without keys: written twice, they would be four. */
+async function writeScene(service: TestService): Promise<Scene> {
+  const market = await openMarket(service, { records: [] })
+  await setPrices(service, market, [{ operation: 'write', model: 'per_record', amount: '1000' }])
+  const raw = JSON.stringify({ root: market.root, data: [{ n: 1 }, { n: 2 }] })
+  const asked = { method: 'POST', path: '/store?wait=true', raw, headers: market.headers }
+  const buyer = await fundedBuyer(service)
+  return { market, buyer, asked, header: await buyer.payV2(await quote(service, asked)) }
+}
+
+function listOf({ root }: Market): Asked {
+  return list({ root, limit: 3 })
+}
+
+function recordOf({ appId, collection }: Market): Asked {
+  return { method: 'GET', path: `/api/apps/${appId}/collections/${collection}/records/c0` }
+}
+
+async function stored(service: TestService, market: Market): Promise<Json[]> {
+  const { body } = await service.request('POST', '/list', {
+    headers: market.headers,
+    body: { root: market.root },
+  })
+  return body.records.map(({ n }: Json) => n)
+}
+
+async function change(
+  service: TestService,
+  { appId, collection, headers }: Market,
+  { method, body }: { method: string; body?: object },
+): Promise<void> {
+  const path = `/api/apps/${appId}/collections/${collection}`
+  const reply = await service.request(method, path, { headers, ...(body && { body }) })
+  expect(reply.status, reply.text).toBe(200)
+}
+
+/** A request that comes from another address of this machine. */
+function askFrom(
+  localAddress: string,
+  service: TestService,
+  { method, path, raw = '', headers }: Asked,
+): Promise<{ status: number; text: string }> {
+  return new Promise((resolve, reject) => {
+    const length = String(Buffer.byteLength(raw))
+    const sent = request(
+      service.url + path,
+      {
+        method,
+        localAddress,
+        headers: { ...headers, 'content-type': 'application/json', 'content-length': length },
+      },
+      async (reply) => {
+        const chunks: Buffer[] = []
+        for await (const chunk of reply) chunks.push(chunk)
+        resolve({ status: reply.statusCode ?? 0, text: Buffer.concat(chunks).toString() })
+      },
+    )
+    sent.on('error', reject)
+    sent.end(raw)
+  })
+}
+
+function decoded(header: PaymentHeader): Json {
+  return JSON.parse(Buffer.from(header['payment-signature'] ?? '', 'base64').toString())
+}
+
+function encoded(payment: object): string {
+  return Buffer.from(JSON.stringify(payment)).toString('base64')
+}

@@ -1,0 +1,32 @@
+import { connect } from 'node:net'
+import type { TestService } from '../support/service.ts'
+import type { Asked, PaymentHeader } from './buyer.ts'
+
+export function portOf(service: TestService): number {
+  return Number(new URL(service.url).port)
+}
+
+/** A request as its bytes on the wire, its target as it is. */
+export function wireOf({ method, path, raw }: Asked, headers: PaymentHeader): string {
+  const lines = [
+    `${method} ${path} HTTP/1.1`,
+    'host: 127.0.0.1',
+    'connection: close',
+    ...Object.entries(headers).map(([name, value]) => `${name}: ${value}`),
+    ...(raw === undefined
+      ? []
+      : ['content-type: application/json', `content-length: ${Buffer.byteLength(raw)}`]),
+  ]
+  return `${lines.join('\r\n')}\r\n\r\n${raw ?? ''}`
+}
+
+/** Everything that a server says to these bytes. */
+export function exchange(service: TestService, wire: string): Promise<string> {
+  return new Promise((resolve) => {
+    const heard: Buffer[] = []
+    const socket = connect(portOf(service), '127.0.0.1', () => socket.write(wire))
+    socket.on('data', (bytes) => heard.push(bytes))
+    socket.on('error', () => undefined)
+    socket.on('close', () => resolve(Buffer.concat(heard).toString()))
+  })
+}

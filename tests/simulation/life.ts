@@ -1,0 +1,297 @@
+import type { World } from '../../packages/server/src/base/world.ts'
+import type { Database, Queryable } from '../../packages/server/src/database/database.ts'
+import { CommitUnknownError } from '../../packages/server/src/database/errors.ts'
+import type { Chance } from './chance.ts'
+import type { Scheduler } from './scheduler.ts'
+
+/** How rough a run is; per mille of steps. */
+export type Weather = {
+  crash: number
+  /** Connections to the database, lost before or after the statement took effect. */
+  lost: number
+  /** Steps that take long. */
+  slow: number
+  /** Steps at which the process stands still for longer than its leases last. */
+  pause: number
+  /** Calls of the world outside that fail, and what goes wrong out there. */
+  outside: number
+  /** The step at which most goes wrong: one that a run of even chances would seldom hit. */
+  sore: string
+}
+
+export const calm: Weather = { crash: 0, lost: 0, slow: 0, pause: 0, outside: 0, sore: '' }
+
+const soreCrash = 150
+const soreLost = 200
+
+/** A lost connection as pg words it. */
+export class Lost extends Error {
+  constructor() {
+    super('Connection terminated unexpectedly')
+  }
+}
+
+/** What a client sees of a server that died. */
+export class Reset extends Error {
+  constructor() {
+    super('the connection was reset')
+  }
+}
+
+type Common = {
+  readonly scheduler: Scheduler
+  readonly chance: Chance
+  readonly weather: Weather
+  readonly turns: Turns
+  /** Called with the name of a process that stands still. */
+  readonly onPause: (life: Life) => void
+  readonly onDeath: (life: Life) => void
+}
+
+type CommitFate = 'lost after' | 'dies after' | undefined
+
+const never = new Promise<never>(() => undefined)
+
+/**
+ * One process from start to end. All that it does to the outside are steps; it may die at any of them, before or
+ * after the step took effect. From then on nothing that it still does has any effect, and nothing that it remembers
+ * is left.
+ */
+export class Life {
+  readonly name: string
+  readonly world: World
+  /** Rejects when the process dies. */
+  readonly ended: Promise<never>
+  readonly #common: Common
+  #alive = true
+  #wakesAt = 0
+  #end: (error: Error) => void = () => undefined
+
+  constructor(name: string, common: Common) {
+    const { scheduler, chance } = common
+    this.name = name
+    this.#common = common
+    this.ended = new Promise<never>((_, reject) => {
+      this.#end = reject
+    })
+    this.ended.catch(() => undefined)
+    this.world = {
+      now: () => scheduler.now,
+      randomBytes: (count) => chance.bytes(`bytes of ${name}`, count),
+      sleep: (ms) => new Promise((resolve) => this.#later(ms, resolve)),
+      every: (ms, call) => {
+        let stopped = false
+        const tick = () => {
+          if (stopped) return
+          call()
+          this.#later(ms, tick)
+        }
+        this.#later(ms, tick)
+        return () => {
+          stopped = true
+        }
+      },
+    }
+  }
+
+  get alive(): boolean {
+    return this.#alive
+  }
+
+  die(reason: string): void {
+    if (!this.#alive) return
+    this.#common.scheduler.note(`${this.name} dies: ${reason}`)
+    this.#alive = false
+    this.#end(new Reset())
+    this.#common.onDeath(this)
+  }
+
+  /**
+   * One step to the outside, at some time soon. Its outcome is what the work gives; or the process dies, or the
+   * answer is lost: `lost` makes the error, and undefined where none can be.
+   */
+  step<T>(
+    name: string,
+    work: () => Promise<T>,
+    trouble: { latency: [number, number]; lost: (() => Error) | undefined; perMille: number },
+  ): Promise<T> {
+    const { scheduler, chance, weather } = this.#common
+    const slow = chance.happens(`${name} slow`, weather.slow)
+    const ms = slow
+      ? chance.between(`${name} takes`, 50, 3000)
+      : chance.between(`${name} takes`, ...trouble.latency)
+    return new Promise((resolve, reject) => {
+      const act = () => {
+        const fate = this.#fateOf(name, trouble)
+        scheduler.note(`${this.name} ${name}${fate === undefined ? '' : ` (${fate})`}`)
+        if (fate === 'dies before') return this.die('crash')
+        if (fate === 'lost before') return reject(trouble.lost?.())
+        void scheduler.held(work).then(
+          (result) => {
+            if (fate === 'dies after') return this.die('crash')
+            if (!this.#alive) return
+            if (fate === 'lost after') return reject(trouble.lost?.())
+            resolve(result)
+          },
+          (error: unknown) => {
+            if (this.#alive) reject(error)
+          },
+        )
+      }
+      this.#later(ms, () => {
+        if (!chance.happens(`${name} pause`, weather.pause * (name === weather.sore ? 10 : 1)))
+          return act()
+        // The step itself waits too: it reaches a world that has gone on.
+        this.#pause()
+        this.#later(0, act)
+      })
+    })
+  }
+
+  /** The database as this process sees it. Transactions of all processes take turns, as their row locks make them. */
+  database(inner: Database): Database {
+    return {
+      query: (statement, options) =>
+        this.#statement(statement.text, () => inner.query(statement, options)),
+      execute: (statement) => this.#statement(statement.text, () => inner.execute(statement)),
+      transaction: (work, options) =>
+        this.#transaction((inside) => inner.transaction(inside, options), work),
+      apart: () => Promise.reject(new Error('nothing that is simulated works apart')),
+      major: inner.major,
+      observe: () => () => undefined,
+      stats: () => ({ total: 0, idle: 0, waiting: 0 }),
+      close: async () => undefined,
+    }
+  }
+
+  #statement<T>(text: string, work: () => Promise<T>): Promise<T> {
+    const trouble = { ...databaseTrouble, perMille: this.#common.weather.lost }
+    return this.step(nameOf(text), work, trouble)
+  }
+
+  async #transaction<T>(
+    begin: (inside: (tx: Queryable) => Promise<T>) => Promise<T>,
+    work: (tx: Queryable) => Promise<T>,
+  ): Promise<T> {
+    const over = await this.#common.turns.take()
+    // Held whenever the database works: around BEGIN, the statements, and COMMIT or ROLLBACK.
+    let release = this.#common.scheduler.hold()
+    let fate: CommitFate
+    const done = begin(async (tx) => {
+      release()
+      try {
+        const result = await this.#within(tx, work)
+        fate = await this.#commitFate()
+        return result
+      } finally {
+        release = this.#common.scheduler.hold()
+      }
+    })
+    const outcome = await done.then(
+      (result) => ({ result }),
+      (error: unknown) => ({ error }),
+    )
+    if (fate === 'dies after') this.die('crash')
+    over()
+    release()
+    if (!this.#alive) return never
+    if ('error' in outcome) throw outcome.error
+    if (fate === 'lost after') throw unknownCommit()
+    return outcome.result
+  }
+
+  /** The work of a transaction, until the process dies; once its connection is lost all of it is. */
+  async #within<T>(tx: Queryable, work: (tx: Queryable) => Promise<T>): Promise<T> {
+    if (!this.#alive) throw new Reset()
+    let isLost = false
+    const send = async <R>(text: string, statement: () => Promise<R>): Promise<R> => {
+      if (isLost) throw new Lost()
+      try {
+        return await this.#statement(text, statement)
+      } catch (error) {
+        if (error instanceof Lost) isLost = true
+        throw error
+      }
+    }
+    const inside = work({
+      query: (statement, options) => send(statement.text, () => tx.query(statement, options)),
+      execute: (statement) => send(statement.text, () => tx.execute(statement)),
+    })
+    const result = await Promise.race([inside, this.ended])
+    if (isLost) throw new Lost()
+    return result
+  }
+
+  /** What becomes of COMMIT; throws where it never arrives. */
+  async #commitFate(): Promise<CommitFate> {
+    const { chance, scheduler, weather } = this.#common
+    const ms = chance.between('COMMIT takes', ...databaseTrouble.latency)
+    await Promise.race([new Promise<void>((resolve) => this.#later(ms, resolve)), this.ended])
+    const fate = this.#fateOf('COMMIT', { ...databaseTrouble, perMille: weather.lost * 3 })
+    scheduler.note(`${this.name} COMMIT${fate === undefined ? '' : ` (${fate})`}`)
+    if (fate === 'dies before') {
+      this.die('crash')
+      throw new Reset()
+    }
+    if (fate === 'lost before') throw unknownCommit()
+    return fate
+  }
+
+  #fateOf(name: string, trouble: { lost: (() => Error) | undefined; perMille: number }) {
+    const { chance, weather } = this.#common
+    const isSore = name === weather.sore
+    if (chance.happens(`${name} crash`, isSore ? soreCrash : weather.crash))
+      return chance.pick(`${name} dies`, ['dies before', 'dies after'] as const)
+    const perMille = isSore ? soreLost : trouble.perMille
+    if (trouble.lost !== undefined && chance.happens(`${name} lost`, perMille))
+      return chance.pick(`${name} fails`, ['lost before', 'lost after'] as const)
+    return undefined
+  }
+
+  /** Stands still, as on a machine that is suspended: longer than a lease, shorter than a session. */
+  #pause(): void {
+    const { scheduler, chance } = this.#common
+    const ms = chance.between('pause lasts', 3_000, 40_000)
+    this.#wakesAt = scheduler.now + ms
+    scheduler.note(`${this.name} stands still for ${ms} ms`)
+    this.#common.onPause(this)
+  }
+
+  #later(ms: number, run: () => void): void {
+    const { scheduler } = this.#common
+    scheduler.after(ms, () => {
+      if (!this.#alive) return
+      if (this.#wakesAt > scheduler.now) this.#later(this.#wakesAt - scheduler.now, run)
+      else run()
+    })
+  }
+}
+
+/** Transactions one after the other, in the order in which they ask. */
+export class Turns {
+  #last: Promise<void> = Promise.resolve()
+
+  /** Resolves with what ends the turn. */
+  async take(): Promise<() => void> {
+    const before = this.#last
+    let over: () => void = () => undefined
+    this.#last = new Promise((resolve) => {
+      over = resolve
+    })
+    await before
+    return over
+  }
+}
+
+const databaseTrouble = { latency: [0, 3] as [number, number], lost: () => new Lost() }
+
+function unknownCommit(): Error {
+  return new CommitUnknownError('the connection was lost during COMMIT')
+}
+
+/** A statement's name in the trace: what it does, and to which table. */
+function nameOf(text: string): string {
+  const verb = /^\s*(\w+)/.exec(text)?.[1] ?? ''
+  const table = /\b(?:INTO|UPDATE|FROM)\s+("[^"]+"(?:\."[^"]+")?|[\w.]+)/.exec(text)?.[1] ?? ''
+  return `${verb} ${table.replaceAll('"', '')}`.trim()
+}

@@ -1,0 +1,35 @@
+import { openPlace } from './place.ts'
+import { runLog } from './run-log.ts'
+import { runMarket } from './run-market.ts'
+
+/** npm run simulate -- --seeds 1000 --from 1 */
+async function main(): Promise<void> {
+  const number = (flag: string, otherwise: number) => {
+    const at = process.argv.indexOf(flag)
+    return at < 0 ? otherwise : Number(process.argv[at + 1])
+  }
+  const from = number('--from', 1)
+  const seeds = number('--seeds', 50)
+  const place = await openPlace()
+  let failed = 0
+  const scenes = { log: runLog, market: runMarket }
+  for (let seed = from; seed < from + seeds; seed++) {
+    for (const [scene, run] of Object.entries(scenes)) {
+      if (process.argv.includes('--only') && !process.argv.includes(scene)) continue
+      const started = performance.now()
+      const { problems, trace } = await run(`${scene} ${seed}`, place)
+      const ms = Math.round(performance.now() - started)
+      const verdict = problems.length > 0 ? ', WRONG' : ''
+      console.log(`${scene} ${seed}: ${trace.length} steps in ${ms} ms${verdict}`)
+      if (problems.length === 0) continue
+      failed += 1
+      console.log(trace.join('\n'))
+      for (const problem of problems) console.log(`  ${problem}`)
+    }
+  }
+  await place.close()
+  console.log(`${seeds} seeds from ${from}: ${failed} runs are wrong`)
+  process.exitCode = failed === 0 ? 0 : 1
+}
+
+await main()

@@ -1,0 +1,254 @@
+import { createHash } from 'node:crypto'
+import { limits } from '@tollbase/contract/limits'
+import { openBlock } from '../../packages/server/src/chain/block.ts'
+import { BlockStore } from '../../packages/server/src/chain/block-store.ts'
+import type { Database } from '../../packages/server/src/database/database.ts'
+import { sql } from '../../packages/server/src/database/sql.ts'
+import { costOf } from '../../packages/server/src/domains/tenancy/price.ts'
+import type { Market } from './market.ts'
+import type { Acknowledged, Order } from './orders.ts'
+
+const applicationSchema = 'app_1'
+
+type Body = {
+  readonly kind: 'deposit' | 'sale'
+  readonly payment_id: string
+  readonly identity: string
+  readonly amount: string
+  readonly deposited: string
+  readonly request_hash: string
+  readonly result_hash: string
+  readonly delivered_at: string
+  readonly row_count: number
+  readonly postings: readonly { readonly account: string; readonly amount: string }[]
+}
+
+/** What the entries of the system chain say, booked by the rules alone: no tables, no code of the ledger. */
+type Books = {
+  readonly deposits: Map<string, Body>
+  readonly sales: Map<string, Body>
+  readonly balances: Map<string, bigint>
+}
+
+/** What must hold at every moment, whatever is under way: debits are credits, and nobody who pays is in debt. */
+export async function checkLedger(database: Database): Promise<string[]> {
+  const uneven = await database.query(
+    sql`SELECT leaf FROM system.posting GROUP BY leaf HAVING sum(amount) <> 0`,
+  )
+  const debts = await database.query<{ account: string }>(
+    sql`SELECT account FROM system.posting WHERE balance_after < 0 AND account NOT LIKE 'outside:%'`,
+  )
+  return [
+    ...uneven.map(({ leaf }) => `the postings of entry ${leaf} do not sum to zero`),
+    ...debts.map(({ account }) => `${account} was in debt`),
+  ]
+}
+
+/** What must hold once all payments are past their time: each claim is over, and all money that arrived is booked. */
+export async function checkSettled(market: Market): Promise<string[]> {
+  const { database } = market
+  const books = booksOf(await bodiesOf(database))
+  const claims = await database.query<Claim>(
+    sql`SELECT identity, id, state, is_final FROM operations.claim`,
+  )
+  return [
+    ...(await checkLedger(database)),
+    ...(await checkTables(database, books)),
+    ...checkMoney(market, books),
+    ...checkClaims(claims, books),
+  ]
+}
+
+/** What must hold in the end. */
+export async function checkMarket(
+  market: Market,
+  orders: readonly Order[],
+  acknowledged: readonly Acknowledged[],
+): Promise<string[]> {
+  const { database } = market
+  const books = booksOf(await bodiesOf(database))
+  const records = await recordsOf(database)
+  return [
+    ...(await checkSettled(market)),
+    ...orders.flatMap((order) => checkOrder(market, order, books)),
+    ...checkRecords(records, orders, acknowledged),
+  ]
+}
+
+type Claim = {
+  readonly identity: string
+  readonly id: string
+  readonly state: string
+  readonly is_final: boolean
+}
+
+async function bodiesOf(database: Database): Promise<Body[]> {
+  const entries = await entriesOf(database, 'system')
+  return entries.filter(({ type }) => type === 'ledger').map(({ body }) => JSON.parse(body))
+}
+
+/** Of deposits of one settled payment the first counts, of sales the first of a payment that was deposited. */
+function booksOf(bodies: readonly Body[]): Books {
+  const deposits = new Map<string, Body>()
+  const sales = new Map<string, Body>()
+  const balances = new Map<string, bigint>()
+  for (const body of bodies) {
+    const { kind, identity, payment_id } = body
+    if (kind === 'deposit' && deposits.has(identity)) continue
+    if (kind === 'sale' && deposits.get(identity)?.payment_id !== payment_id) continue
+    if (kind === 'sale' && sales.has(payment_id)) continue
+    if (kind === 'deposit') deposits.set(identity, body)
+    else sales.set(payment_id, body)
+    for (const { account, amount } of body.postings)
+      balances.set(account, (balances.get(account) ?? 0n) + BigInt(amount))
+  }
+  return { deposits, sales, balances }
+}
+
+async function checkTables(database: Database, books: Books): Promise<string[]> {
+  const accounts = await database.query<{ account: string; balance: string }>(
+    sql`SELECT account, balance FROM system.account`,
+  )
+  const deposits = await database.query<{ identity: string }>(
+    sql`SELECT identity FROM system.settled_payment`,
+  )
+  const sales = await database.query<{ payment_id: string }>(
+    sql`SELECT payment_id FROM system.sale`,
+  )
+  return [
+    ...differences('balances', {
+      expected: [...books.balances].map(([account, balance]) => `${account} ${balance}`),
+      found: accounts.map(({ account, balance }) => `${account} ${balance}`),
+    }),
+    ...differences('deposits', {
+      expected: [...books.deposits.keys()],
+      found: deposits.map(({ identity }) => identity),
+    }),
+    ...differences('sales', {
+      expected: [...books.sales.keys()],
+      found: sales.map((row) => row.payment_id),
+    }),
+  ]
+}
+
+/** All money that arrived, and no other, is booked, once. */
+function checkMoney({ chain, told }: Market, books: Books): string[] {
+  const arrived = [chain, told].flatMap((where) => {
+    const { network } = where
+    return where.allMoved().map((key) => {
+      const [payer = '', nonce = ''] = key.split('/')
+      return `${network.id}/${network.asset.address}/${key} ${where.moved(payer, nonce)?.value}`
+    })
+  })
+  const booked = [...books.deposits].map(([identity, { amount }]) => `${identity} ${amount}`)
+  return differences('money that arrived', { expected: arrived, found: booked })
+}
+
+function checkClaims(claims: readonly Claim[], books: Books): string[] {
+  return claims.flatMap(({ identity, id, state, is_final }) => {
+    const isDeposited = books.deposits.get(identity)?.payment_id === id
+    const isOver = state === 'failed' ? is_final : isDeposited && state !== 'claimed'
+    return isOver ? [] : [`the claim ${id} of ${identity} stays ${state}`]
+  })
+}
+
+/** The charge is what the quote promised; where its prices were forgotten, some price's, and never above it. */
+function checkOrder(market: Market, order: Order, books: Books): string[] {
+  const { delivered, kind, name, amount } = order
+  if (delivered === undefined) return []
+  const sale = books.sales.get(delivered.paymentId)
+  if (kind === 'deposit') return sale === undefined ? [] : [`${name} was sold, and only deposited`]
+  if (sale === undefined) return [`${name} was delivered and never charged`]
+  const charge = BigInt(sale.amount)
+  const soldAtMs = Date.parse(sale.delivered_at)
+  const isLate = soldAtMs > order.quotedAtMs + limits.quoteLifetimeSeconds * 1000
+  const isForgotten =
+    isLate || market.openings.some((at) => at > order.quotedAtMs && at <= soldAtMs)
+  const priced = (perRow: bigint) => {
+    const cost = costOf({ perAccess: 0n, perRow, perKb: 0n }, { rows: sale.row_count, bytes: 0 })
+    if (cost > amount) return amount
+    return cost
+  }
+  const promised = amount / BigInt(order.rows)
+  const fair = [promised, ...(isForgotten ? market.prices : [])].map(priced)
+  const hash = createHash('sha256').update(delivered.text).digest('hex')
+  return [
+    ...(charge > amount ? [`${name} was charged ${charge}, above its quote ${amount}`] : []),
+    ...(fair.includes(charge)
+      ? []
+      : [`${name} was charged ${charge} for ${sale.row_count} of ${promised} each`]),
+    ...(BigInt(sale.deposited) === amount
+      ? []
+      : [`${name} was booked with ${sale.deposited}, not ${amount}`]),
+    ...(sale.result_hash === hash ? [] : [`${name} was charged for another answer than it got`]),
+  ]
+}
+
+type Stored = { readonly mark: string; readonly payment: string | undefined }
+
+/** What was acknowledged is there once; what was paid for is written once. */
+function checkRecords(
+  records: readonly Stored[],
+  orders: readonly Order[],
+  acknowledged: readonly Acknowledged[],
+): string[] {
+  const counts = new Map<string, number>()
+  for (const { mark } of records) counts.set(mark, (counts.get(mark) ?? 0) + 1)
+  const lost = acknowledged.filter(({ mark }) => counts.get(mark) !== 1)
+  const payments = records.flatMap(({ payment }) => payment ?? [])
+  const twice = payments.filter((payment, at) => payments.indexOf(payment) !== at)
+  const missing = orders.filter(
+    ({ kind, delivered, name, rows }) =>
+      kind === 'write' &&
+      delivered !== undefined &&
+      Array.from({ length: rows }, (_, at) => counts.get(`${name}/${at}`)).some((n) => n !== 1),
+  )
+  return [
+    ...lost.map(
+      ({ mark }) => `the acknowledged record ${mark} is there ${counts.get(mark) ?? 0} times`,
+    ),
+    ...twice.map((payment) => `the payment ${payment} wrote twice`),
+    ...missing.map(({ name }) => `${name} was delivered and its records are not there once`),
+  ]
+}
+
+async function recordsOf(database: Database): Promise<Stored[]> {
+  const entries = await entriesOf(database, applicationSchema)
+  return entries
+    .filter(({ type }) => type === 'record')
+    .map(({ header, body }) => ({
+      mark: String(JSON.parse(body).mark),
+      payment: header.payment === undefined ? undefined : String(header.payment),
+    }))
+}
+
+async function entriesOf(database: Database, schema: string) {
+  const store = new BlockStore(database, schema)
+  const last = (await store.last())?.height ?? 0
+  const bounds = { from: 1, to: last, blocksMax: 100_000, bytesMax: 1 << 30 }
+  const rows = last === 0 ? [] : await store.blocks(bounds)
+  return rows.flatMap((row) =>
+    openBlock(row).entries.map(({ header, body }) => ({
+      type: header.type,
+      header,
+      body,
+    })),
+  )
+}
+
+function differences(
+  what: string,
+  given: { expected: readonly string[]; found: readonly string[] },
+): string[] {
+  const found = new Map<string, number>()
+  for (const one of given.found) found.set(one, (found.get(one) ?? 0) + 1)
+  const problems: string[] = []
+  for (const one of given.expected) {
+    const count = found.get(one) ?? 0
+    if (count === 0) problems.push(`${what}: ${one} is missing`)
+    else found.set(one, count - 1)
+  }
+  for (const [one, count] of found)
+    if (count > 0) problems.push(`${what}: ${one} is ${count} times too many`)
+  return problems
+}

@@ -1,0 +1,307 @@
+import { createHash } from 'node:crypto'
+import type { PaymentNetwork } from '../../packages/server/src/x402/networks.ts'
+import {
+  addressOfKey,
+  signDigest,
+  transferDigest,
+} from '../../packages/server/src/x402/signature.ts'
+import type { Market } from './market.ts'
+import {
+  type Answer,
+  type Asked,
+  depositing,
+  listing,
+  otherNetwork,
+  ownNetwork,
+  pricing,
+  storing,
+} from './shop.ts'
+
+/** One payment and what became of it, as its buyer knows. */
+export type Order = {
+  readonly name: string
+  readonly kind: 'read' | 'write' | 'deposit'
+  readonly asked: Asked
+  readonly headers: Readonly<Record<string, string>>
+  readonly network: PaymentNetwork
+  readonly payer: string
+  readonly nonce: string
+  /** What the buyer was asked for and signed. */
+  readonly amount: bigint
+  /** Rows that were asked for, or records to write. */
+  readonly rows: number
+  readonly quotedAtMs: number
+  readonly validBefore: number
+  readonly hasQuote: boolean
+  /** What was delivered first; all later answers must be the same. */
+  delivered: { readonly text: string; readonly paymentId: string } | undefined
+}
+
+/** A record that the service said it stored. */
+export type Acknowledged = { readonly collection: string; readonly mark: string }
+
+type Entry = {
+  readonly network: string
+  readonly amount?: string
+  readonly maxAmountRequired?: string
+  readonly extra: object
+}
+
+const triesMax = 12
+const givesUpPerMille = 150
+
+/** Buys some things, one after the other; returns when nothing more is to be done. */
+export async function shopAs(buyer: number, market: Market, orders: Order[]): Promise<void> {
+  const { chance, scheduler } = market
+  const who = `b${buyer}`
+  const count = chance.between(`${who} buys`, 1, 4)
+  for (let n = 0; n < count; n++) {
+    await scheduler.sleep(chance.between(`${who} thinks`, 0, 6_000))
+    const order = await quoted(market, who, n)
+    if (order === undefined) continue
+    orders.push(order)
+    if (chance.happens(`${who} thinks it over`, 200))
+      await scheduler.sleep(chance.between(`${who} thinks over`, 0, 60_000))
+    const tries = [0, ...(chance.happens(`${who} sends twice`, 350) ? [1, 2] : [])]
+    await Promise.all(tries.map(() => persist(market, order)))
+    if (chance.happens(`${who} re-aims`, 400)) await misuse(market, order)
+    if (chance.happens(`${who} asks again`, 500)) await attempt(market, order)
+  }
+}
+
+/** Tries until there is an answer that says what became of it, or the buyer gives up. */
+export async function persist(market: Market, order: Order): Promise<void> {
+  const { chance, scheduler } = market
+  for (let n = 0; n < triesMax; n++) {
+    if (await attempt(market, order)) return
+    if (market.isRough && chance.happens(`${order.name} gives up`, givesUpPerMille)) return
+    await scheduler.sleep(chance.between(`${order.name} pauses`, 500, 8_000))
+  }
+}
+
+/** One request with the payment, judged; true where nothing is open any more. */
+export async function attempt(market: Market, order: Order): Promise<boolean> {
+  let at = standing(market, order)
+  const answer = await market.send(order.name, order.asked, {
+    headers: order.headers,
+    onAnswer: () => {
+      at = standing(market, order)
+    },
+  })
+  if (answer === undefined) return false
+  const refusal = refusalOf(order, answer)
+  if (refusal !== undefined) {
+    judgeRefusal(market, order, { at, refusal })
+    return true
+  }
+  if (answer.status < 300) {
+    judgeDelivery(market, order, answer)
+    return true
+  }
+  if (answer.status === 409 && market.told.hasLied(order.payer, order.nonce)) return true
+  if (answer.status !== 503 && answer.status !== 500)
+    market.wrong(
+      `${order.name}: an honest try was answered ${answer.status} ${answer.code} ${answer.text}`,
+    )
+  return false
+}
+
+/** Uses a payment for what it was not made for: it must buy nothing. */
+async function misuse(market: Market, order: Order): Promise<void> {
+  const { chain } = market
+  const isSeen =
+    order.delivered !== undefined || chain.moved(order.payer, order.nonce) !== undefined
+  if (!order.hasQuote || order.kind === 'deposit' || !isSeen) return
+  const other =
+    order.kind === 'read'
+      ? listing(order.rows + 1)
+      : storing('notes', [{ mark: `stolen ${order.name}` }])
+  const headers = { ...order.headers }
+  const stolen = { ...order.headers, ...withoutQuote(headers) }
+  for (const [asked, sent] of [
+    [other, headers],
+    [order.asked, stolen],
+  ] as const) {
+    const answer = await market.send(`${order.name} misused`, asked, { headers: sent })
+    if (answer !== undefined && answer.status < 300)
+      market.wrong(`${order.name}: a payment bought what it was not made for: ${answer.text}`)
+  }
+}
+
+/** The same payment as who sees it on the chain could make it: without the quote. */
+function withoutQuote(headers: Readonly<Record<string, string>>): Record<string, string> {
+  const payment = JSON.parse(Buffer.from(headers['payment-signature'] ?? '', 'base64').toString())
+  delete payment.accepted.extra.quoteId
+  return { 'payment-signature': base64(payment) }
+}
+
+/** Why an answer says that nothing was bought. */
+function refusalOf(order: Order, answer: Answer): string | undefined {
+  if (answer.status === 402) return answer.text.slice(0, 200)
+  if (order.kind !== 'deposit' || answer.status !== 200) return undefined
+  const { success, errorReason } = JSON.parse(answer.text)
+  return success === true ? undefined : String(errorReason)
+}
+
+/** Whether the service itself has moved the money, or may still move it. */
+function standing(
+  market: Market,
+  { payer, nonce, network }: Order,
+): 'moved' | 'under way' | 'open' {
+  const { chain, told } = market
+  // A facilitator that refuses one process may have done what another one asked.
+  if (network.id === otherNetwork.id)
+    return told.moved(payer, nonce) !== undefined && !told.hasRefused(payer, nonce)
+      ? 'moved'
+      : 'open'
+  if (chain.moved(payer, nonce)?.by === 'us') return 'moved'
+  return chain.isPooled(payer, nonce) ? 'under way' : 'open'
+}
+
+/** Never a fresh 402 for money that moved or may still move. */
+function judgeRefusal(
+  market: Market,
+  order: Order,
+  found: { at: ReturnType<typeof standing>; refusal: string },
+): void {
+  if (found.at !== 'open')
+    market.wrong(`${order.name} was refused while its money is ${found.at}: ${found.refusal}`)
+}
+
+/** No data without money, and the same answer every time. */
+function judgeDelivery(market: Market, order: Order, answer: Answer): void {
+  const { payer, nonce, network } = order
+  if (network.id === otherNetwork.id) {
+    const moved = market.told.moved(payer, nonce)
+    if (moved === undefined) market.wrong(`${order.name} was delivered and never paid`)
+    else market.told.isKnown(moved.hash)
+  } else {
+    const moved = market.chain.moved(payer, nonce)
+    if (moved === undefined || moved.depth < 2)
+      market.wrong(
+        `${order.name} was delivered before its money was there (${moved?.depth ?? 0} blocks)`,
+      )
+  }
+  const paymentId =
+    order.kind === 'deposit' ? JSON.parse(answer.text).payment_id : answer.headers['x-payment-id']
+  order.delivered ??= { text: answer.text, paymentId: String(paymentId) }
+  if (order.delivered.text !== answer.text)
+    market.wrong(`${order.name} was answered ${answer.text} and before ${order.delivered.text}`)
+  if (order.delivered.paymentId !== paymentId)
+    market.wrong(`${order.name} has two payments: ${paymentId} and ${order.delivered.paymentId}`)
+}
+
+/** Asks what something costs, and signs a payment for it. */
+export async function quoted(market: Market, who: string, n: number): Promise<Order | undefined> {
+  const { chance, scheduler, appKey } = market
+  const name = `${who}.${n}`
+  const kind = chance.pick(`${who} kind`, ['read', 'read', 'write', 'write', 'deposit'] as const)
+  const rows = chance.between(`${who} rows`, 1, kind === 'write' ? 3 : 9)
+  const marks = Array.from({ length: rows }, (_, at) => ({ mark: `${name}/${at}` }))
+  const asked = kind === 'write' ? storing('notes', marks) : listing(rows)
+  const own: Readonly<Record<string, string>> = kind === 'write' ? { 'x-app-key': appKey } : {}
+  for (let attempt = 0; attempt < triesMax; attempt++) {
+    const answer = await market.send(name, asked, { headers: own })
+    if (answer?.status === 402) return orderOf(market, { name, kind, asked, own, rows, answer })
+    if (answer !== undefined && answer.status < 500)
+      market.wrong(`${name}: without a payment the answer was ${answer.status} ${answer.text}`)
+    await scheduler.sleep(chance.between(`${who} waits for a quote`, 500, 5_000))
+  }
+  return undefined
+}
+
+function orderOf(
+  market: Market,
+  given: {
+    name: string
+    kind: Order['kind']
+    asked: Asked
+    own: Readonly<Record<string, string>>
+    rows: number
+    answer: Answer
+  },
+): Order {
+  const { chance, scheduler } = market
+  const { name, kind, own, rows, answer } = given
+  const isV1 = kind !== 'deposit' && chance.happens(`${name} version 1`, 250)
+  const required = isV1
+    ? JSON.parse(answer.text)
+    : JSON.parse(Buffer.from(answer.headers['payment-required'] ?? '', 'base64').toString())
+  const entry: Entry = chance.pick(`${name} way`, required.accepts)
+  const network = [ownNetwork.id, ownNetwork.v1Name].includes(entry.network)
+    ? ownNetwork
+    : otherNetwork
+  const key = createHash('sha256')
+    .update(`key of ${name.split('.')[0]}`)
+    .digest()
+  const payer = addressOfKey(key)
+  const nonce = `0x${chance.bytes(`${name} nonce`, 32).toString('hex')}`
+  const amount = BigInt(entry.amount ?? entry.maxAmountRequired ?? 0)
+  const validBefore = Math.floor(scheduler.now / 1000) + chance.between(`${name} valid`, 40, 150)
+  const signed = {
+    from: payer,
+    to: network.payTo,
+    value: amount,
+    validAfter: 0n,
+    validBefore: BigInt(validBefore),
+    nonce,
+  }
+  const signature = signDigest(transferDigest(network, signed), key)
+  const authorization = {
+    ...signed,
+    value: String(amount),
+    validAfter: '0',
+    validBefore: String(validBefore),
+  }
+  const payload = { signature, authorization }
+  const v2 = { x402Version: 2, accepted: { ...entry }, payload }
+  const v1 = { x402Version: 1, scheme: 'exact', network: entry.network, payload }
+  const asked = kind === 'deposit' ? depositing(v2) : given.asked
+  const header = isV1 ? { 'x-payment': base64(v1) } : { 'payment-signature': base64(v2) }
+  scheduler.note(`${name} signs ${amount} on ${network.id} for ${kind} of ${rows}`)
+  return {
+    name,
+    kind,
+    asked,
+    headers: kind === 'deposit' ? {} : { ...own, ...header },
+    network,
+    payer,
+    nonce,
+    amount,
+    rows,
+    quotedAtMs: scheduler.now,
+    validBefore,
+    hasQuote: !isV1,
+    delivered: undefined,
+  }
+}
+
+/** Stores goods and changes prices now and then, until told to stop. */
+export async function sell(
+  market: Market,
+  acknowledged: Acknowledged[],
+  isOver: () => boolean,
+): Promise<void> {
+  const { chance, scheduler, appKey } = market
+  for (let n = 0; !isOver(); n++) {
+    await scheduler.sleep(chance.between('seller waits', 500, 9_000))
+    if (chance.happens('seller sets prices', 400)) {
+      await market.send('seller', pricing(market.newPrice()), { headers: { 'x-app-key': appKey } })
+      continue
+    }
+    const marks = Array.from(
+      { length: chance.between('seller stores', 1, 3) },
+      (_, at) => `s${n}/${at}`,
+    )
+    const data = marks.map((mark) => ({ mark }))
+    const answer = await market.send('seller', storing('goods', data), {
+      headers: { 'x-app-key': appKey },
+    })
+    if (answer !== undefined && answer.status < 300)
+      acknowledged.push(...marks.map((mark) => ({ collection: 'goods', mark })))
+  }
+}
+
+function base64(value: object): string {
+  return Buffer.from(JSON.stringify(value)).toString('base64')
+}

@@ -1,0 +1,327 @@
+import {
+  decodeFunctionData,
+  type Hex,
+  keccak256,
+  pad,
+  parseAbi,
+  parseTransaction,
+  toEventSelector,
+  toHex,
+} from 'viem'
+import type { PaymentNetwork } from '../../packages/server/src/x402/networks.ts'
+import { type Rpc, RpcError, unreachable } from '../../packages/server/src/x402/rpc.ts'
+import type { Chance } from './chance.ts'
+import type { Life, Weather } from './life.ts'
+import type { Scheduler } from './scheduler.ts'
+
+/** A transfer that somebody handed to the token. */
+type Transfer = {
+  readonly from: string
+  readonly to: string
+  readonly value: bigint
+  readonly validBefore: bigint
+  readonly nonce: string
+}
+
+type Transaction = {
+  readonly hash: string
+  /** The service's own transactions count their nonces; those of others are of no interest here. */
+  readonly nonce: number | undefined
+  readonly transfer: Transfer
+  /** The payer takes the authorization back instead. */
+  readonly isCancel?: boolean
+}
+
+type Mined = {
+  readonly transaction: Transaction
+  readonly effect: 'moved' | 'canceled' | 'nothing' | 'reverted'
+}
+
+export type Moved = {
+  readonly value: bigint
+  readonly by: 'us' | 'a third party'
+  readonly hash: string
+  /** Blocks that hold or follow it. */
+  readonly depth: number
+}
+
+const abi = parseAbi([
+  'function transferWithAuthorization(address from, address to, uint256 value, uint256 validAfter, uint256 validBefore, bytes32 nonce, uint8 v, bytes32 r, bytes32 s)',
+  'function authorizationState(address authorizer, bytes32 nonce) view returns (bool)',
+  'function balanceOf(address account) view returns (uint256)',
+])
+const usedTopic = toEventSelector('AuthorizationUsed(address,bytes32)')
+const canceledTopic = toEventSelector('AuthorizationCanceled(address,bytes32)')
+const transferTopic = toEventSelector('Transfer(address,address,uint256)')
+const blockMs = 2_000
+const enough = 10n ** 24n
+
+/**
+ * A payment network as its node tells of it: blocks, transactions that wait, revert, get lost, are overtaken by a
+ * third party with the same authorization, and a last block that may be replaced. The service's policy is two
+ * blocks, so nothing deeper is ever undone.
+ */
+export class PaymentChain {
+  readonly network: PaymentNetwork
+  readonly #scheduler: Scheduler
+  readonly #chance: Chance
+  readonly #weather: Weather
+  /** The token of this run does not revert where an authorization was used already. */
+  readonly #isLenient: boolean
+  readonly #blocks: (readonly Mined[])[] = [[], []]
+  readonly #used = new Map<string, { readonly mined: Mined; readonly block: number }>()
+  readonly #broke = new Map<string, boolean>()
+  #pool: Transaction[] = []
+  #thirds = 0
+
+  constructor(
+    network: PaymentNetwork,
+    parts: { scheduler: Scheduler; chance: Chance; weather: Weather },
+  ) {
+    this.network = network
+    this.#scheduler = parts.scheduler
+    this.#chance = parts.chance
+    this.#weather = parts.weather
+    this.#isLenient = parts.chance.happens('a token that is lenient', 500)
+    const mine = () => {
+      this.#mine()
+      this.#scheduler.after(blockMs, mine)
+    }
+    this.#scheduler.after(blockMs, mine)
+  }
+
+  /** The node as one process reaches it. */
+  rpc(life: Life): Rpc {
+    return {
+      call: (method, params) =>
+        life.step(method, async () => this.#answer(method, params), {
+          latency: [1, 40],
+          lost: () => unreachable(new Error('the node gave no answer')),
+          perMille: this.#weather.outside,
+        }),
+      close: () => undefined,
+    }
+  }
+
+  /** Where the money of an authorization is, if it moved. */
+  moved(from: string, nonce: string): Moved | undefined {
+    const use = this.#used.get(keyOf({ from, nonce }))
+    if (use?.mined.effect !== 'moved') return undefined
+    const { transaction } = use.mined
+    return {
+      value: transaction.transfer.value,
+      by: transaction.nonce === undefined ? 'a third party' : 'us',
+      hash: transaction.hash,
+      depth: this.#blocks.length - use.block,
+    }
+  }
+
+  allMoved(): string[] {
+    return [...this.#used].filter(([, { mined }]) => mined.effect === 'moved').map(([key]) => key)
+  }
+
+  /** Whether a transaction of ours waits that may still move it. */
+  isPooled(from: string, nonce: string): boolean {
+    return this.#pool.some(
+      ({ transfer, nonce: own }) =>
+        own !== undefined &&
+        keyOf(transfer) === keyOf({ from, nonce }) &&
+        transfer.validBefore > BigInt(this.#seconds),
+    )
+  }
+
+  get #seconds(): number {
+    return Math.floor(this.#scheduler.now / 1000)
+  }
+
+  #answer(method: string, params: readonly unknown[]): unknown {
+    const [first] = params
+    switch (method) {
+      case 'eth_sendRawTransaction':
+        return this.#take(String(first) as Hex)
+      case 'eth_call':
+        return this.#call((first as { data: Hex }).data)
+      case 'eth_getTransactionReceipt':
+        return this.#receipt(String(first))
+      case 'eth_getLogs':
+        return this.#logs((first as { topics: readonly unknown[] }).topics)
+      case 'eth_blockNumber':
+        return toHex(this.#blocks.length - 1)
+      case 'eth_getTransactionCount':
+        return toHex(this.#minedCount())
+      case 'eth_getBalance':
+        return toHex(10n ** 20n)
+      case 'eth_getBlockByNumber':
+        return { hash: pad('0x1'), baseFeePerGas: toHex(1_000_000_000) }
+      case 'eth_maxPriorityFeePerGas':
+        return toHex(1_000_000)
+      default:
+        throw new Error(`the simulated node does not know ${method}`)
+    }
+  }
+
+  #take(raw: Hex): string {
+    const hash = keccak256(raw)
+    const { nonce, data } = parseTransaction(raw)
+    if ((nonce ?? 0) < this.#minedCount())
+      throw new RpcError({ code: -32000, message: 'nonce too low' })
+    if (this.#pool.some((one) => one.hash === hash))
+      throw new RpcError({ code: -32000, message: 'already known' })
+    this.#pool.push({ hash, nonce: nonce ?? 0, transfer: transferOf(data ?? '0x') })
+    return hash
+  }
+
+  #call(data: Hex): string {
+    const { functionName, args } = decodeFunctionData({ abi, data })
+    if (functionName === 'balanceOf') return pad(toHex(enough))
+    if (functionName === 'authorizationState') {
+      const [from, nonce] = args
+      return pad(toHex(this.#used.has(keyOf({ from, nonce })) ? 1 : 0))
+    }
+    if (this.#wouldRevert(transferOf(data), false))
+      throw new RpcError({ code: 3, message: 'execution reverted' })
+    return '0x'
+  }
+
+  #wouldRevert(transfer: Transfer, isMined: boolean): boolean {
+    if (transfer.validBefore <= BigInt(this.#seconds)) return true
+    if (this.#used.has(keyOf(transfer))) return !this.#isLenient
+    return isMined && this.#broke.get(keyOf(transfer)) === true
+  }
+
+  #minedCount(): number {
+    return this.#blocks.flat().filter(({ transaction }) => transaction.nonce !== undefined).length
+  }
+
+  #mine(): void {
+    const isReplaced =
+      this.#blocks.length > 3 && this.#chance.happens('reorg', this.#weather.outside)
+    if (isReplaced) this.#forgetLast()
+    this.#block()
+    // A chain replaces another one by being longer.
+    if (isReplaced) this.#block()
+  }
+
+  #forgetLast(): void {
+    const block = this.#blocks.pop() ?? []
+    for (const { transaction, effect } of block)
+      if (effect === 'moved' || effect === 'canceled')
+        this.#used.delete(keyOf(transaction.transfer))
+    const back = block.map(({ transaction }) => transaction)
+    this.#pool = [...back, ...this.#pool]
+    this.#scheduler.note(`chain replaces its last block of ${block.length}`)
+  }
+
+  #block(): void {
+    const chance = this.#chance
+    const outside = this.#weather.outside
+    const block: Mined[] = []
+    this.#blocks.push(block)
+    const waiting = this.#pool.sort((a, b) => (a.nonce ?? -1) - (b.nonce ?? -1))
+    this.#pool = []
+    let next = this.#minedCount()
+    for (const transaction of waiting) {
+      const key = keyOf(transaction.transfer)
+      if (transaction.nonce === undefined) {
+        block.push(this.#execute(transaction))
+        continue
+      }
+      if (transaction.nonce < next) continue
+      if (chance.happens('node drops', outside)) continue
+      if (transaction.nonce > next || chance.happens('node delays', outside * 4)) {
+        this.#pool.push(transaction)
+        continue
+      }
+      next += 1
+      if (!this.#broke.has(key)) this.#broke.set(key, chance.happens('payer is broke', outside))
+      if (chance.happens('payer cancels', outside))
+        block.push(this.#execute({ ...this.#thirdOf(transaction), isCancel: true }))
+      if (chance.happens('third party is first', outside * 2))
+        block.push(this.#execute(this.#thirdOf(transaction)))
+      block.push(this.#execute(transaction))
+      if (this.#broke.get(key) === true) this.#maybeLater(transaction)
+    }
+    if (block.length === 0) return
+    const texts = block.map((one) => `${one.transaction.hash.slice(0, 10)} ${one.effect}`)
+    this.#scheduler.note(`chain block ${this.#blocks.length - 1}: ${texts.join(', ')}`)
+  }
+
+  /** Anybody who saw the authorization can hand it in, also long after, once the payer has money again. */
+  #maybeLater(transaction: Transaction): void {
+    const key = keyOf(transaction.transfer)
+    if (!this.#chance.happens('a third party tries later', 500)) return
+    this.#scheduler.after(this.#chance.between('later', 3_000, 90_000), () => {
+      this.#broke.set(key, false)
+      this.#pool.push(this.#thirdOf(transaction))
+    })
+  }
+
+  #thirdOf({ transfer }: Transaction): Transaction {
+    this.#thirds += 1
+    const hash = keccak256(toHex(`${this.#thirds} ${keyOf(transfer)}`))
+    return { hash, nonce: undefined, transfer }
+  }
+
+  #execute(transaction: Transaction): Mined {
+    const key = keyOf(transaction.transfer)
+    const mined = { transaction, effect: this.#effectOf(transaction) }
+    if (mined.effect === 'moved' || mined.effect === 'canceled')
+      this.#used.set(key, { mined, block: this.#blocks.length - 1 })
+    return mined
+  }
+
+  #effectOf({ transfer, isCancel }: Transaction): Mined['effect'] {
+    const isUsed = this.#used.has(keyOf(transfer))
+    if (isCancel === true) return isUsed ? 'reverted' : 'canceled'
+    if (this.#wouldRevert(transfer, true)) return 'reverted'
+    return isUsed ? 'nothing' : 'moved'
+  }
+
+  #receipt(hash: string): object | null {
+    for (const [number, block] of this.#blocks.entries()) {
+      const mined = block.find(({ transaction }) => transaction.hash === hash)
+      if (mined === undefined) continue
+      return {
+        transactionHash: hash,
+        status: mined.effect === 'reverted' ? '0x0' : '0x1',
+        blockNumber: toHex(number),
+        logs: logsOf(mined, this.network.asset.address),
+      }
+    }
+    return null
+  }
+
+  #logs(topics: readonly unknown[]): object[] {
+    const [, payer, nonce] = topics
+    return [...this.#used.values()]
+      .map(({ mined }) => mined)
+      .filter(({ transaction: { transfer } }) => {
+        return pad(transfer.from as Hex) === payer && transfer.nonce === nonce
+      })
+      .flatMap((mined) => logsOf(mined, this.network.asset.address).slice(0, 1))
+  }
+}
+
+export function keyOf({ from, nonce }: { from: string; nonce: string }): string {
+  return `${from.toLowerCase()}/${nonce}`
+}
+
+function transferOf(data: Hex): Transfer {
+  const { functionName, args } = decodeFunctionData({ abi, data })
+  if (functionName !== 'transferWithAuthorization') throw new Error(`${functionName} moves nothing`)
+  const [from, to, value, , validBefore, nonce] = args
+  return { from: from.toLowerCase(), to: to.toLowerCase(), value, validBefore, nonce }
+}
+
+function logsOf({ transaction, effect }: Mined, address: string): object[] {
+  const { from, to, value, nonce } = transaction.transfer
+  const shared = { address, transactionHash: transaction.hash }
+  const payer = pad(from as Hex)
+  if (effect === 'canceled')
+    return [{ ...shared, topics: [canceledTopic, payer, nonce], data: '0x' }]
+  if (effect !== 'moved') return []
+  return [
+    { ...shared, topics: [usedTopic, payer, nonce], data: '0x' },
+    { ...shared, topics: [transferTopic, payer, pad(to as Hex)], data: pad(toHex(value)) },
+  ]
+}

@@ -1,0 +1,77 @@
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { type Database, openDatabase } from '../../packages/server/src/database/database.ts'
+import { sql } from '../../packages/server/src/database/sql.ts'
+import { withTestDatabase } from '../../packages/server/src/database/testing.ts'
+import { foundShop, signingKey } from './shop.ts'
+import { foundLog } from './summary.ts'
+
+export type Result = {
+  /** What was found wrong; none where all is well. */
+  readonly problems: readonly string[]
+  /** One line for each step. */
+  readonly trace: readonly string[]
+}
+
+/** A database of its own for one run. */
+export type Copy = { readonly name: string; readonly url: string }
+
+type Template = 'shop' | 'log'
+
+/** A real PostgreSQL where each run has a database of its own, copied from a template. */
+export type Place = {
+  /** A folder with the service's signing key, for the audit. */
+  readonly folder: string
+  readonly appKey: string
+  readonly copyOf: (template: Template) => Promise<Copy>
+  readonly drop: (copy: Copy) => Promise<void>
+  readonly close: () => Promise<void>
+}
+
+let places = 0
+
+export async function openPlace(): Promise<Place> {
+  const store = await withTestDatabase()
+  const folder = mkdtempSync(join(tmpdir(), 'tollbase-simulation-'))
+  const pem = signingKey.export({ format: 'pem', type: 'pkcs8' })
+  writeFileSync(join(folder, 'signing-key.pem'), pem, { mode: 0o600 })
+  const { host, port, user } = store.connection
+  const urlOf = (database: string) =>
+    `postgresql://${encodeURIComponent(user)}@/${database}?host=${encodeURIComponent(host)}&port=${port}`
+  places += 1
+  const prefix = `simulation_${process.pid}_${places}`
+  let runs = 0
+  const found = async <T>(name: Template, work: (database: Database) => Promise<T>): Promise<T> => {
+    const full = `${prefix}_${name}`
+    await store.database.execute(sql`CREATE DATABASE ${sql.id(full)} TEMPLATE template0`)
+    const database = await openDatabase({ connection: { url: urlOf(full) }, poolSize: 3 })
+    try {
+      return await work(database)
+    } finally {
+      await database.close()
+    }
+  }
+  const { appKey } = await found('shop', foundShop)
+  await found('log', foundLog)
+  return {
+    folder,
+    appKey,
+    copyOf: async (template) => {
+      runs += 1
+      const name = `${prefix}_${runs}`
+      const from = `${prefix}_${template}`
+      await store.database.execute(sql`CREATE DATABASE ${sql.id(name)} TEMPLATE ${sql.id(from)}`)
+      return { name, url: urlOf(name) }
+    },
+    drop: async ({ name }) => {
+      await store.database.execute(sql`DROP DATABASE ${sql.id(name)} WITH (FORCE)`)
+    },
+    close: async () => {
+      for (const name of [`${prefix}_shop`, `${prefix}_log`])
+        await store.database.execute(sql`DROP DATABASE ${sql.id(name)} WITH (FORCE)`)
+      await store.drop()
+      rmSync(folder, { recursive: true, force: true })
+    },
+  }
+}

@@ -1,0 +1,133 @@
+import { audit } from '../../packages/server/src/app-audit.ts'
+import { readConfig } from '../../packages/server/src/config.ts'
+import { openDatabase } from '../../packages/server/src/database/database.ts'
+import { Chance } from './chance.ts'
+import { Market } from './market.ts'
+import { checkLedger, checkMarket, checkSettled } from './market-checks.ts'
+import { type Acknowledged, attempt, type Order, persist, quoted, sell, shopAs } from './orders.ts'
+import type { Copy, Place, Result } from './place.ts'
+import { serviceName } from './shop.ts'
+
+const ledgerEveryMs = 5_000
+/** After a payment's end: blocks may lag behind the clock, and reconciliation leaves a margin. */
+const afterLastMs = 240_000
+const lastTries = 6
+/** Enough that chance picks both networks. */
+const lastSalesMax = 8
+
+/** One run of the market: rough for a while, then calm until everything must have come to its end. */
+export async function runMarket(seed: string, place: Place): Promise<Result> {
+  const copy = await place.copyOf('shop')
+  const database = await openDatabase({ connection: { url: copy.url }, poolSize: 3 })
+  const chance = new Chance(seed)
+  const market = new Market({ database, appKey: place.appKey, chance })
+  const orders: Order[] = []
+  const acknowledged: Acknowledged[] = []
+  let isOver = false
+  try {
+    market.start()
+    watchLedger(market, () => isOver)
+    play(market, orders, acknowledged).then(
+      () => {
+        isOver = true
+      },
+      (error: unknown) => {
+        market.wrong(error instanceof Error ? (error.stack ?? error.message) : String(error))
+      },
+    )
+    await market.scheduler.run(() => isOver || market.problems.length > 0)
+    const isRight = market.problems.length === 0
+    market.end()
+    // Whatever the last process was in the middle of is rolled back first.
+    await market.scheduler.run(() => true)
+    const late = isRight ? await checkMarket(market, orders, acknowledged) : []
+    const difference = isRight && late.length === 0 ? await audited(place, copy) : []
+    const problems = [...market.problems, ...late, ...difference]
+    return { problems, trace: market.scheduler.trace }
+  } catch (error) {
+    const text = error instanceof Error ? (error.stack ?? error.message) : String(error)
+    return { problems: [...market.problems, text], trace: market.scheduler.trace }
+  } finally {
+    await database.close()
+    await place.drop(copy)
+  }
+}
+
+async function play(market: Market, orders: Order[], acknowledged: Acknowledged[]): Promise<void> {
+  const { chance, scheduler } = market
+  let isSelling = true
+  const selling = sell(market, acknowledged, () => !isSelling)
+  const count = chance.between('buyers', 2, 5)
+  const buying = Array.from({ length: count }, (_, at) => shopAs(at + 1, market, orders))
+  await Promise.race([
+    Promise.all(buying),
+    scheduler.sleep(chance.between('rough for', 20_000, 90_000)),
+  ])
+  market.calmDown()
+  isSelling = false
+  await Promise.all([...buying, selling])
+  const last = Math.max(0, ...orders.map(({ validBefore }) => validBefore * 1000))
+  await scheduler.sleep(Math.max(0, last - scheduler.now) + afterLastMs)
+  // Without anybody who asks again, all money that arrived is booked by now.
+  for (const problem of await scheduler.held(() => checkSettled(market))) market.wrong(problem)
+  await Promise.all(orders.map((order) => lastAnswer(market, order)))
+  await lastSales(market, orders)
+  // What was answered last is applied and marked.
+  await scheduler.sleep(30_000)
+}
+
+/** The service still sells, on every network, whatever it has been through. */
+async function lastSales(market: Market, orders: Order[]): Promise<void> {
+  const networks = new Set<string>()
+  for (let n = 0; networks.size < 2 && n < lastSalesMax; n++) {
+    const order = await quoted(market, 'last', n)
+    if (order === undefined) return market.wrong('nothing is offered in the end')
+    orders.push(order)
+    await persist(market, order)
+    if (order.delivered === undefined)
+      market.wrong(`nothing is sold on ${order.network.id} in the end`)
+    networks.add(order.network.id)
+  }
+}
+
+/** No money without data: whoever asks again gets what was paid for, and nobody gets what was not. */
+async function lastAnswer(market: Market, order: Order): Promise<void> {
+  const { payer, nonce, network } = order
+  const where = network.id === market.chain.network.id ? market.chain : market.told
+  const isPaid = where.moved(payer, nonce) !== undefined
+  const delivered = order.delivered
+  order.delivered = undefined
+  for (let n = 0; n < lastTries; n++) {
+    if (await attempt(market, order)) break
+    await market.scheduler.sleep(3_000)
+  }
+  const isDelivered = order.delivered !== undefined
+  if (isPaid !== isDelivered)
+    market.wrong(
+      `${order.name} was ${isPaid ? 'paid and not' : 'not paid and'} delivered in the end`,
+    )
+  if (delivered !== undefined && JSON.stringify(order.delivered) !== JSON.stringify(delivered))
+    market.wrong(`${order.name} was answered otherwise in the end`)
+}
+
+function watchLedger(market: Market, isOver: () => boolean): void {
+  const { scheduler, database } = market
+  const look = () => {
+    if (isOver()) return
+    void scheduler
+      .held(() => checkLedger(database))
+      .then((problems) => {
+        for (const problem of problems) market.wrong(problem)
+        scheduler.after(ledgerEveryMs, look)
+      })
+  }
+  scheduler.after(ledgerEveryMs, look)
+}
+
+/** The product's own audit of every chain and table. */
+async function audited(place: Place, copy: Copy): Promise<string[]> {
+  const flags = { dataDir: place.folder, databaseUrl: copy.url }
+  const config = { ...readConfig(flags, {}), serviceName }
+  const report = await audit(config, () => undefined)
+  return report.equal ? [] : [`the audit differs: ${JSON.stringify(report.difference)}`]
+}

@@ -1,0 +1,110 @@
+import {
+  checkTerms,
+  type Facilitator,
+  isExpired,
+  nowSeconds,
+  type Settlement,
+} from '../../packages/server/src/x402/facilitator.ts'
+import type { PaymentNetwork } from '../../packages/server/src/x402/networks.ts'
+import type { SignedPayment } from '../../packages/server/src/x402/protocol.ts'
+import { unreachable } from '../../packages/server/src/x402/rpc.ts'
+import type { Chance } from './chance.ts'
+import type { Life, Weather } from './life.ts'
+import { keyOf } from './payment-chain.ts'
+import type { Scheduler } from './scheduler.ts'
+
+/**
+ * A payment network that is known only through a facilitator elsewhere: no look at the chain. It may be slow, move
+ * the money and not say so, refuse at a whim, and claim that the transaction of another payment was this one's.
+ */
+export class ToldNetwork {
+  readonly network: PaymentNetwork
+  readonly #scheduler: Scheduler
+  readonly #chance: Chance
+  readonly #weather: Weather
+  readonly #moved = new Map<string, { readonly hash: string; readonly value: bigint }>()
+  /** Payments whose settlement the service knows of. A lie about any other could not be told from the truth. */
+  readonly #known: string[] = []
+  /** What it lied about; it never moves these. */
+  readonly #lies = new Map<string, string>()
+  readonly #refused = new Set<string>()
+
+  constructor(
+    network: PaymentNetwork,
+    parts: { scheduler: Scheduler; chance: Chance; weather: Weather },
+  ) {
+    this.network = network
+    this.#scheduler = parts.scheduler
+    this.#chance = parts.chance
+    this.#weather = parts.weather
+  }
+
+  moved(from: string, nonce: string): { hash: string; value: bigint } | undefined {
+    return this.#moved.get(keyOf({ from, nonce }))
+  }
+
+  allMoved(): string[] {
+    return [...this.#moved.keys()]
+  }
+
+  isKnown(hash: string): void {
+    if (!this.#known.includes(hash)) this.#known.push(hash)
+  }
+
+  hasRefused(from: string, nonce: string): boolean {
+    return this.#refused.has(keyOf({ from, nonce }))
+  }
+
+  hasLied(from: string, nonce: string): boolean {
+    return this.#lies.has(keyOf({ from, nonce }))
+  }
+
+  /** As one process reaches it; asking again is the only way to look up, as it is where there is no node. */
+  facilitator(life: Life): Facilitator {
+    const trouble = { latency: [20, 400] as [number, number], perMille: this.#weather.outside }
+    const settle = async (payment: SignedPayment): Promise<Settlement> => {
+      const silent = () => new Silence()
+      try {
+        const work = async () => this.#settle(life, payment)
+        return await life.step('told settle', work, { ...trouble, lost: silent })
+      } catch (error) {
+        if (error instanceof Silence) return { state: 'pending', reason: 'facilitator_silent' }
+        throw error
+      }
+    }
+    return {
+      verify: async (payment, requirement) => {
+        const terms = checkTerms(payment, requirement, nowSeconds(life.world))
+        if (!terms.ok) return terms
+        const lost = () => unreachable(new Error('the facilitator gave no answer'))
+        return life.step('told verify', async () => ({ ok: true }), { ...trouble, lost })
+      },
+      settle: (_, payment) => settle(payment),
+      lookup: (_, payment) => settle(payment),
+    }
+  }
+
+  #settle(life: Life, payment: SignedPayment): Settlement {
+    const { payload } = payment
+    const key = keyOf(payload)
+    const told = this.#moved.get(key)?.hash ?? this.#lies.get(key)
+    if (told !== undefined) return { state: 'settled', transaction: told }
+    if (isExpired(life.world, payload)) return { state: 'failed', reason: 'expired', final: true }
+    const outside = this.#weather.outside
+    if (this.#chance.happens('facilitator refuses', outside * 2)) {
+      this.#refused.add(key)
+      return { state: 'failed', reason: 'no reason', final: false }
+    }
+    const other = this.#known.at(-1)
+    if (other !== undefined && this.#chance.happens('facilitator lies', outside * 5)) {
+      this.#scheduler.note(`facilitator lies about ${key}`)
+      this.#lies.set(key, other)
+      return { state: 'settled', transaction: other }
+    }
+    const hash = `0x${this.#chance.bytes('facilitator transaction', 32).toString('hex')}`
+    this.#moved.set(key, { hash, value: payload.value })
+    return { state: 'settled', transaction: hash }
+  }
+}
+
+class Silence extends Error {}

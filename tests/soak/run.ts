@@ -1,0 +1,28 @@
+import { randomBytes } from 'node:crypto'
+import { parseArgs } from 'node:util'
+import { soak } from './soak.ts'
+
+/** `npm run soak -- --minutes 20 --seed 7`: exit code 0 where nothing was violated. */
+const { values } = parseArgs({
+  options: { minutes: { type: 'string' }, seed: { type: 'string' } },
+})
+const minutes = Number(values.minutes ?? 1)
+const seed = Number(values.seed ?? randomBytes(4).readUInt32BE())
+if (!(minutes > 0) || !Number.isSafeInteger(seed) || seed < 0 || seed >= 2 ** 32) {
+  console.error('usage: npm run soak -- [--minutes <more than 0>] [--seed <0 to 4294967295>]')
+  process.exit(2)
+}
+
+const ending = new AbortController()
+process.once('SIGINT', () => ending.abort())
+process.once('SIGTERM', () => ending.abort())
+const startedAt = Date.now()
+const line = (text: string) =>
+  console.log(`${String(Math.round((Date.now() - startedAt) / 1000)).padStart(5)} s  ${text}`)
+console.log(`soak of ${minutes} minutes, seed ${seed}`)
+const { violations, counts, memory } = await soak({ minutes, seed, line, signal: ending.signal })
+for (const [name, count] of Object.entries(counts)) console.log(`${name.padEnd(14)} ${count}`)
+console.log(memory)
+console.log(`${violations.length} violations (seed ${seed})`)
+for (const violation of violations.slice(0, 50)) console.log(`  ${violation}`)
+process.exitCode = violations.length === 0 ? 0 : 1

@@ -1,0 +1,6 @@
+/** A network to be quoted in a 402. Nobody pays on it, so that nothing of it need be there. */
+export const idleNetwork = {
+  network: 'base-sepolia',
+  pay_to: `0x${'22'.repeat(20)}`,
+  facilitator_url: 'http://127.0.0.1:9',
+} as const
