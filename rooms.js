@@ -79,7 +79,7 @@ export const domains = {
     ],
   },
   applications: ['access', 'collections', 'keys', 'tenancy'],
-  indexes: ['collections', 'tenancy'],
+  indexes: { may: ['collections', 'tenancy'], doors: ['index-builder', 'query-statistics'] },
   pricing: ['access', 'collections', 'tenancy'],
   payments: {
     may: ['ledger', 'tenancy'],

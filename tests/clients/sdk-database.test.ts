@@ -12,20 +12,6 @@ const unbuilt: readonly (readonly [
   string,
   (database: DatabaseManager) => Promise<unknown>,
 ])[] = [
-  ['createPriceIndex', 'Pricing', (database) => database.createPriceIndex('orders', 'total')],
-  [
-    'getIndexStatus',
-    'Indexes',
-    (database) => database.getIndexStatus('orders', 'orders_total_idx'),
-  ],
-  ['getIndexStatistics', 'Indexes', (database) => database.getIndexStatistics('orders', 'x')],
-  ['rebuildIndex', 'Indexes', (database) => database.rebuildIndex('orders', 'x')],
-  ['explainQuery', 'Collections', (database) => database.explainQuery('orders', { find: {} })],
-  [
-    'getOptimizationSuggestions',
-    'Collections',
-    (database) => database.getOptimizationSuggestions('orders'),
-  ],
   [
     'createView',
     'Materialized Views',
@@ -209,7 +195,35 @@ describe('the public SDK, unmodified: collections and indexes', () =>
           total_documents: 0,
         })
         expect(await database.getCollectionStats('orders')).toMatchObject({ document_count: 0 })
+        expect(await database.createPriceIndex('sales', 'total')).toMatchObject({
+          name: 'sales_total_price_index',
+          price_config: { app_owner_percentage: 0.8, platform_percentage: 0.2 },
+        })
+        expect(await database.getIndexStatus('orders', 'orders_total_idx')).toMatchObject({
+          building: false,
+          progress: 1,
+          created_at: expect.any(String),
+        })
+        expect(await database.getIndexStatistics('orders', 'orders_total_idx')).toMatchObject({
+          size: expect.any(Number),
+          usage_count: expect.any(Number),
+        })
+        const query = { find: { total: 1 } }
+        expect(await database.explainQuery('orders', query)).toMatchObject({
+          query,
+          indexes_used: expect.any(Array),
+          estimated_cost: expect.any(Number),
+          execution_time_estimate: expect.any(Number),
+          optimization_hints: expect.any(Array),
+        })
+        expect(await database.getOptimizationSuggestions('orders')).toMatchObject({
+          missing_indexes: [],
+          unused_indexes: expect.arrayContaining(['orders_two']),
+          slow_queries: [],
+          recommendations: expect.any(Array),
+        })
         const success = { success: true, message: expect.any(String) }
+        expect(await database.rebuildIndex('orders', 'orders_total_idx')).toMatchObject(success)
         expect(await database.dropIndex('orders', 'orders_total_idx')).toMatchObject(success)
         expect(await database.updateCollection('orders', {}, { validate: true })).toMatchObject({
           name: 'orders',

@@ -32,6 +32,18 @@ const paid: Readonly<
     status: 202,
     gives: { ticket_id: expect.any(String) },
   },
+  executeBatch: {
+    ask: ({ appId, collection, headers }) => ({
+      method: 'POST',
+      path: `/api/apps/${appId}/batch`,
+      raw: JSON.stringify({
+        operations: [{ operation: 'create', collection, data: { id: 'new' } }],
+      }),
+      headers,
+    }),
+    status: 200,
+    gives: [{ success: true, result: { results: [{ id: 'new' }] } }],
+  },
 }
 
 describe('x402-fetch 1.2.0, restated', () =>

@@ -98,9 +98,10 @@ describe('a batch', () =>
           { id: 'a', n: 10, open: true, seen: true },
         ])
         const none = await batch(app, [
-          { operation: 'delete', collection: 'c', conditions: { n: 99 } },
+          { operation: 'create', collection: 'new', data: {} },
+          { operation: 'delete', collection: 'new', conditions: { n: 99 } },
         ])
-        expect(none.body).toMatchObject([{ success: true, result: { results: [] } }])
+        expect(none.body).toMatchObject([{}, { success: true, result: { results: [] } }])
       })
 
       test.each([

@@ -1,4 +1,6 @@
+import { limits } from '@tollbase/contract/limits'
 import { expect, test } from 'vitest'
+import { define } from '../../packages/server/src/domains/tenancy/define.ts'
 import { type Data, dataOf, newData } from '../support/data.ts'
 import { perEngine } from '../support/per-engine.ts'
 
@@ -63,6 +65,22 @@ perEngine('relations', (service) => {
       body: { code: 'RELATION_NOT_FOUND' },
     })
     expect((await later.call('GET', '/indexes')).body, 'the indexes stay').toHaveLength(2)
+  })
+
+  test('there are as many relations as there may be, and no more', async () => {
+    const app = await newData(service())
+    await relate(app)
+    const tenant = await service().running.service.tenancy.tenant(app.appId)
+    const [first] = tenant.data.catalog.relations.values()
+    const others = Array.from({ length: limits.relationsPerApplicationMax - 2 }, (_, at) => {
+      const id = `rel_${at}`
+      return { kind: 'relation', id, body: { ...first, id, child_field: `f${at}` } } as const
+    })
+    await define(tenant, others)
+    expect((await relate(app, { child_field: 'last' })).status).toBe(201)
+    const refused = await relate(app, { child_field: 'one.more' })
+    expect(refused).toMatchObject({ status: 409, body: { code: 'CONFLICT' } })
+    expect((await relate(app)).status, 'one that is there is no more').toBe(201)
   })
 
   test('a deleted collection takes its relations along', async () => {

@@ -32,6 +32,8 @@ async function work(service: TestService): Promise<void> {
       fields,
       index_type: fields.length > 1 ? 'composite' : 'hash',
     })
+  for (const more of [{ index_type: 'fulltext' }, { where: { d: { gt: 1 } }, sparse: true }])
+    await app.call('POST', '/indexes', { collection: 'plain', field_name: 'd', ...more })
   for (let round = 0; round < 5; round++) {
     await Promise.all([
       app.store('notes', [
@@ -50,7 +52,12 @@ async function work(service: TestService): Promise<void> {
     { find: { or: [{ c: { startsWith: 'x' } }, { c: { in: ['a', 1] } }] }, select: { a: true } },
     { include_history: true, find: { ip: { isLocalIp: true } } },
   ]
-  for (const query of queries) await app.list('plain', query)
+  for (const query of queries) {
+    await app.list('plain', query)
+    await app.call('POST', '/collections/plain/explain', { query })
+  }
+  await app.call('POST', '/collections/plain/indexes/plain_c_idx/rebuild')
+  await app.call('GET', '/collections/plain/indexes/plain_c_idx/status')
   for (const part of ['', '/history', '/proof']) await app.record('notes', 'x', part)
   await app.call('PUT', '/pricing', {
     rules: [{ target: { collection: 'plain' }, operation: 'read', model: 'per_row', amount: '10' }],

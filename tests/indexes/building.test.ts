@@ -1,6 +1,8 @@
 import { expect, test } from 'vitest'
+import { realWorld } from '../../packages/server/src/base/world.ts'
 import type { Queryable } from '../../packages/server/src/database/database.ts'
 import { sql } from '../../packages/server/src/database/sql.ts'
+import { IndexBuilder } from '../../packages/server/src/domains/indexes/index-builder.ts'
 import { type Data, newData } from '../support/data.ts'
 import { perEngine } from '../support/per-engine.ts'
 import type { TestReply, TestService } from '../support/service.ts'
@@ -170,15 +172,29 @@ perEngine('building indexes', (service) => {
     expect((await large.call('POST', '/indexes', unique)).body.status).toBe('active')
   })
 
-  test('an index that cannot be built says so, and holds nobody up; rebuild tries again', async () => {
+  test('an index that cannot be built says so after some attempts; rebuild tries again', async () => {
     const app = await filled(service())
-    const { schema, data } = await service().running.service.tenancy.tenant(app.appId)
-    const number = data.catalog.nextNumber
-    // Something else has its name.
-    await service().database.execute(
-      sql`CREATE TABLE ${sql.id(schema, `i_${number}`)} (a int8, CONSTRAINT taken_pkey PRIMARY KEY (a))`,
-    )
-    const made = await app.call('POST', '/indexes', wish)
-    expect(made.status, made.text).toBe(200)
+    const { database, log, tenancy } = service().running.service
+    const tenant = await tenancy.tenant(app.appId)
+    const table = sql.id(tenant.schema, tenant.data.catalog.byName.get('c')?.table ?? '')
+    await database.execute(sql`ALTER TABLE ${table} RENAME COLUMN data TO hidden`)
+    await app.call('POST', '/indexes', wish)
+    await expect
+      .poll(() => status(app))
+      .toMatchObject({
+        status: 'building',
+        error: expect.stringContaining('could not be built'),
+      })
+    // Another builder, whose pauses are short.
+    const world = { ...realWorld, every: (_: number, call: () => void) => realWorld.every(5, call) }
+    const hasty = new IndexBuilder({ database, world, log })
+    hasty.notice(tenant)
+    const [index] = tenant.data.unbuilt()
+    await expect.poll(() => index && hasty.trouble(tenant.schema, index)?.isFinal).toBe(true)
+    await hasty.close()
+    await database.execute(sql`ALTER TABLE ${table} RENAME COLUMN hidden TO data`)
+    const rebuilt = await app.call('POST', '/collections/c/indexes/c_n_idx/rebuild')
+    expect(rebuilt.body, rebuilt.text).toMatchObject({ success: true, status: 'active' })
+    expect(await status(app)).not.toHaveProperty('error')
   })
 })

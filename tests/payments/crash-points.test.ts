@@ -217,6 +217,9 @@ async function expectOnce(kind: Kind, service: TestService, scene: Scene): Promi
   expect(await earnings(service, market)).toBe(kind === 'a deposit' ? 0n : 2400n)
   await expectBalanced(service)
   if (kind !== 'a paid write') return
+  // Its 202 came before the tables show it.
+  const { chain } = await service.running.service.tenancy.tenant(market.appId)
+  await chain.whenApplied(chain.head().height)
   const { body } = await service.request('POST', '/list', {
     headers: market.headers,
     body: { root: market.root },

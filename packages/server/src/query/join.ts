@@ -33,15 +33,10 @@ export type SourceUse = {
   readonly used: UsedFields
 }
 
-/** A collection as a statement reads it; made by the caller, who has decided that it may be read. */
-export type Source = {
-  readonly schema: string
-  readonly table: string
-  /** Types of fields (dotted names) that the collection's schema declares. */
-  readonly types?: ReadonlyMap<string, 'number' | 'text' | 'boolean' | 'timestamp'>
-}
+/** A collection's table; made by the caller, who has decided that it may be read. */
+export type Source = { readonly schema: string; readonly table: string }
 
-/** A query names a source that is not there for it as a bug of the caller: `sourcesOf` told all of them. */
+/** Gives the table of every model that the query names, which the caller was told beforehand (`sourcesOf...`). */
 export type Resolve = (model: string) => Source | undefined
 
 /** What a record's own conditions, order and selection use, together with what its joins compare with. */

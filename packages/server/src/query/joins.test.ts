@@ -51,6 +51,7 @@ describe('joins of a request', () => {
       { x: join({ p: { regExpMatches: '$data.a' } }) },
       '/find/x/resolve/find/p/regExpMatches cannot',
     ],
+    [{ x: join({ p: { in: ['a', '$data.b'] } }) }, '/find/x/resolve/find/p/in/1 is a field'],
     [{ x: join({ p: '$data.' }) }, '/find/x/resolve/find/p names an empty field'],
     [{ x: nested(limits.joinDepthMax) }, 'accepted'],
     [{ x: nested(limits.joinDepthMax + 1) }, 'nested deeper than'],

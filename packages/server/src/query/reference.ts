@@ -1,6 +1,6 @@
 import { invalid } from '../base/fault.ts'
 import { type Condition, type FieldPath, field, not, type ReferenceRelation } from './condition.ts'
-import { parseFieldPath } from './field-path.ts'
+import { member, parseFieldPath } from './field-path.ts'
 
 /** The comparisons that take a field of the record joined to in place of a value. */
 const relations: ReadonlyMap<string, ReferenceRelation> = new Map([
@@ -29,6 +29,7 @@ export function parseReference(
   operator: string,
   given: { readonly path: FieldPath; readonly operand: unknown; readonly pointer: string },
 ): Condition | undefined {
+  refuseInLists(given.operand, given.pointer)
   const name = typeof given.operand === 'string' ? form.exec(given.operand)?.[1] : undefined
   if (name === undefined) return undefined
   const relation = relations.get(operator)
@@ -38,4 +39,12 @@ export function parseReference(
   const to = parseFieldPath(name, given.pointer)
   const condition = field(given.path, { kind: 'reference', relation, to })
   return negations.has(operator) ? not(condition) : condition
+}
+
+/** There a reference would be taken for a text, which no record has. */
+function refuseInLists(operand: unknown, pointer: string): void {
+  const items: readonly unknown[] = Array.isArray(operand) ? operand : []
+  const at = items.findIndex((item) => typeof item === 'string' && form.test(item))
+  if (at >= 0)
+    throw invalid(member(pointer, at), 'is a field of another record, which cannot stand in a list')
 }

@@ -61,7 +61,9 @@ function refuseHidden(call: Call, tenant: Tenant, steps: readonly Step[]): void 
     if (conditions === undefined) continue
     const { app_id: appId } = tenant.application
     requirePermission(call.caller, 'Read', { appId, tenancy: call.service.tenancy })
-    refuseOperator(call, collectionOf(tenant, collection))
+    // One that is not there yet has nothing to hide.
+    const known = tenant.data.catalog.byName.get(collection)
+    if (known !== undefined) refuseOperator(call, known)
   }
 }
 

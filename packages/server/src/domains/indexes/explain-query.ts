@@ -47,9 +47,10 @@ export const explainQuery: Operation<'explainQuery'> = async ({ service }, { par
 }
 
 /** As those who asked know them; the order of storing is no index of theirs. */
-function namesOf({ indexes }: QueryPlan, collection: CollectionState): string[] {
+function namesOf({ indexes, walked }: QueryPlan, collection: CollectionState): string[] {
+  const key = `${collection.table}_key`
   return indexes.flatMap((name) => {
-    if (name === `${collection.table}_key`) return [`primary key (${collection.primary_column})`]
+    if (name === key && !walked.includes(key)) return [`primary key (${collection.primary_column})`]
     const index = collection.indexes.find((one) => indexNameOf(one) === name)
     return index === undefined ? [] : [index.name]
   })
@@ -71,7 +72,7 @@ function hintsOf(
   const serving = servingIndex(shape, collection)
   if (serving !== undefined && !tables.data.isBuilt(serving))
     hints.push(`The index ${serving.name} is being built; until then every record is looked at.`)
-  else if (serving !== undefined && plan.scanned.includes(collection.table))
+  else if (serving !== undefined && namesOf(plan, collection).length === 0)
     hints.push(
       isSmall
         ? 'The collection is so small that reading all of it is the fastest.'

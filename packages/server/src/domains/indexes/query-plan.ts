@@ -6,11 +6,10 @@ import { type SqlStatement, sql } from '../../database/sql.ts'
 export type QueryPlan = {
   /** In PostgreSQL's unit: a page read in order is 1. */
   readonly cost: number
-  /** Names of the indexes in the database, each once. */
+  /** Names of the indexes in the database that something is found by, or that are gone through in their order. */
   readonly indexes: readonly string[]
-  /** Tables that are gone through from end to end. */
-  readonly scanned: readonly string[]
-  readonly sorts: boolean
+  /** Those of them that nothing is found by: each entry is looked at. */
+  readonly walked: readonly string[]
 }
 
 /** Plans the statement with its values, and does not run it. */
@@ -24,11 +23,8 @@ export async function planOf(database: Database, statement: SqlStatement): Promi
   const cost = top['Total Cost']
   return {
     cost: typeof cost === 'number' ? cost : 0,
-    indexes: [...new Set(nodes.flatMap((node) => textsIn(node, 'Index Name')))],
-    scanned: nodes.flatMap((node) =>
-      node['Node Type'] === 'Seq Scan' ? textsIn(node, 'Relation Name') : [],
-    ),
-    sorts: nodes.some((node) => node['Node Type'] === 'Sort'),
+    indexes: namesIn(nodes),
+    walked: namesIn(nodes.filter((node) => node['Index Cond'] === undefined)),
   }
 }
 
@@ -38,6 +34,10 @@ function* nodesOf(node: Node): Generator<Node> {
   yield node
   const inner: unknown[] = Array.isArray(node.Plans) ? node.Plans : []
   for (const each of inner) if (isRecord(each)) yield* nodesOf(each)
+}
+
+function namesIn(nodes: readonly Node[]): string[] {
+  return [...new Set(nodes.flatMap((node) => textsIn(node, 'Index Name')))]
 }
 
 function textsIn(node: Node, name: string): string[] {

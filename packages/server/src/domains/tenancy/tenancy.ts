@@ -227,7 +227,7 @@ export class Tenancy {
       prices,
       definitions: new Gate(),
       arrivals: new Arrivals(),
-      exclusion: new Exclusion(),
+      exclusion: new Exclusion(this.#options.world),
       migrating: new Map(),
     }
   }

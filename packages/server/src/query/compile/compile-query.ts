@@ -22,8 +22,9 @@ export type CompileQueryOptions = {
  * bytes, and the position that they were read at. Members of a row stand in the order of the query's columns.
  */
 export function compileQuery(query: Query, options: CompileQueryOptions): CompiledStatement {
+  const { resolve } = options
   const values = sharedParameters()
-  const print = queryPrinter({ resolve: options.resolve, history: options.history ?? false })
+  const print = queryPrinter({ resolve, history: options.history ?? false, top: query })
   const printer = { values, query: print, grouped: new Set<number>(), work: { chars: 0 } }
   const rows = values.add(options.caps.rows, 'int8')
   const most = values.add(options.caps.rows + 1, 'int8')

@@ -17,6 +17,8 @@ export type PrintOptions = {
   readonly resolve: Resolve
   /** Every version of a record, deleted ones too. */
   readonly history: boolean
+  /** The query whose rows are the answer's. */
+  readonly top: Query
 }
 
 /** Prints queries as SQL whose columns are c0, c1 ..., and `data`, `body` of a record that is given whole. */
@@ -40,7 +42,7 @@ function printSelect(query: SelectQuery, context: Context): string {
     const inner = printRows(query, context, columnList(query, context))
     return `SELECT r${query.id}.* FROM (SELECT DISTINCT${inner}) AS r${query.id}${page(query, printer)}`
   }
-  return `SELECT${printRows(query, context, columnList(query, context))}${page(query, afterGrouping(query, printer), tieOf(query))}`
+  return `SELECT${printRows(query, context, columnList(query, context))}${page(query, afterGrouping(query, printer), tieOf(query, context))}`
 }
 
 function columnList(query: SelectQuery, { printer }: Context): string {
@@ -86,9 +88,14 @@ function page(
   ].join('')
 }
 
-/** Rows of one collection come in the order of storing where nothing else is said, so that pages fit together. */
-function tieOf(query: SelectQuery): string | undefined {
+/**
+ * Rows of one collection come in the order of storing where nothing else is said, so that pages fit together. In a
+ * sub-query without an order or a limit of its own that would be work for nothing.
+ */
+function tieOf(query: SelectQuery, { options }: Context): string | undefined {
   const [only, ...others] = query.from
+  const isCut = query.orderBy.length > 0 || query.limit !== undefined || query.offset > 0
+  if (!isCut && query !== options.top) return undefined
   if (query.grouped || others.length > 0 || only?.kind !== 'collection') return undefined
   return `r${only.id}.leaf`
 }

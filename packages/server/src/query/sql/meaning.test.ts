@@ -1,3 +1,4 @@
+import { limits } from '@tollbase/contract/limits'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { sql } from '../../database/sql.ts'
 import { type TestDatabase, testEngines, withTestDatabase } from '../../database/testing.ts'
@@ -224,6 +225,9 @@ describe.each(testEngines())('%s: SQL over records', (engine) => {
     expect((await ask(named, { parameters: byName })).rows).toEqual([{ id: 4, t: byName.text }])
     const numbered = 'SELECT $2 AS t FROM app::people WHERE id = $1 LIMIT $3'
     expect((await ask(numbered, { parameters: [2, null, 1] })).rows).toEqual([{ t: null }])
+    const values = Array.from({ length: limits.sqlParametersMax }, () => 1)
+    expect((await ask('SELECT $1000 AS n', { parameters: values })).rows).toEqual([{ n: 1 }])
+    await expect(ask('SELECT 1', { parameters: [...values, 1] })).rejects.toThrow('/params has')
     await expect(ask('SELECT :a', { parameters: {} })).rejects.toThrow('/params/a is missing')
     await expect(ask('SELECT 1', { parameters: { a: 1 } })).rejects.toThrow('/params/a is not')
     await expect(ask('SELECT :a', { parameters: { a: [] } })).rejects.toThrow('/params/a must be')

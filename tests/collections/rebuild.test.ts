@@ -1,0 +1,59 @@
+import { expect, test } from 'vitest'
+import { audit } from '../../packages/server/src/app-audit.ts'
+import { rebuild } from '../../packages/server/src/app-rebuild.ts'
+import { dataOf, newData } from '../support/data.ts'
+import { withService } from '../support/per-engine.ts'
+
+withService((service) => {
+  test('batches, relations, migrations and shard keys are made anew from the log as they were', async () => {
+    const app = await newData(service())
+    await app.store('c', [{ id: 'a', market: 'x' }, { id: 'b' }])
+    await app.call('POST', '/relations', {
+      parent_collection: 'people',
+      parent_field: 'id',
+      child_collection: 'c',
+      child_field: 'person',
+    })
+    await app.call('POST', '/relations', {
+      parent_collection: 'gone',
+      parent_field: 'id',
+      child_collection: 'c',
+      child_field: 'of',
+    })
+    await app.call('PATCH', '/collections/c/sharding', {
+      keys: [{ field: 'market', type: 'discrete' }],
+    })
+    const schema = { fields: { market: { type: 'string', default: 'none', index: true } } }
+    await app.call('POST', '/collections/c/migrate', { schema })
+    await app.call('POST', '/collections/gone/migrate', { schema })
+    await app.call('POST', '/batch', {
+      operations: [
+        { operation: 'create', collection: 'people', data: { id: 'p' } },
+        {
+          operation: 'update',
+          collection: 'c',
+          data: { person: 'p' },
+          conditions: { market: 'x' },
+        },
+        { operation: 'delete', collection: 'c', data: { id: 'b' } },
+      ],
+    })
+    await app.call('DELETE', '/collections/gone')
+    const told = async () => {
+      const now = dataOf(service(), app)
+      const paths = ['/collections', '/relations', '/indexes', '/stats']
+      const replies = await Promise.all(paths.map((path) => now.call('GET', path)))
+      return [
+        ...replies.map(({ body }) => ({ ...body, active_connections: 0 })),
+        (await now.list('c')).text,
+      ]
+    }
+    const before = await told()
+    await service().whileStopped(async (config) => {
+      expect(await audit(config, () => undefined)).toMatchObject({ equal: true })
+      expect(await rebuild(config, () => undefined)).toMatchObject({ equal: true })
+      expect(await audit(config, () => undefined)).toMatchObject({ equal: true })
+    })
+    expect(await told()).toEqual(before)
+  })
+})
