@@ -45,6 +45,8 @@ const rules = [
   'rooms.js',
   'tsconfig.base.json',
   'vitest.config.ts',
+  'tests/simulation/mutant-plugin.ts',
+  'tests/simulation/mutants.ts',
   'scripts/check-rooms.mjs',
   'scripts/no-ambient-world.grit',
   ...['contract', 'verify', 'server', 'cli'].flatMap((name) => [

@@ -1,4 +1,6 @@
 import { expect, test } from 'vitest'
+import { audit } from '../../packages/server/src/app-audit.ts'
+import { rebuild } from '../../packages/server/src/app-rebuild.ts'
 import { realWorld } from '../../packages/server/src/base/world.ts'
 import type { Queryable } from '../../packages/server/src/database/database.ts'
 import { sql } from '../../packages/server/src/database/sql.ts'
@@ -6,6 +8,9 @@ import { IndexBuilder } from '../../packages/server/src/domains/indexes/index-bu
 import { type Data, newData } from '../support/data.ts'
 import { perEngine } from '../support/per-engine.ts'
 import type { TestReply, TestService } from '../support/service.ts'
+
+/** A slow day fails no test. */
+const patience = { timeout: 30_000 }
 
 /** More than is indexed at once. */
 const manyMin = 2_500
@@ -26,7 +31,7 @@ const status = async (app: Data, name = 'c_n_idx') =>
 
 /** Asks until the index has this state. */
 async function until(app: Data, wanted: string, name?: string) {
-  await expect.poll(async () => (await status(app, name)).status, { timeout: 60_000 }).toBe(wanted)
+  await expect.poll(async () => (await status(app, name)).status, patience).toBe(wanted)
 }
 
 /** What the application's schema has, whatever its state. */
@@ -80,11 +85,24 @@ perEngine('building indexes', (service) => {
     const app = await filled(service())
     await whileHeld(service(), app, async () => {
       await app.call('POST', '/indexes', wish)
-      await expect.poll(() => stored(service(), app)).toMatchObject([{ valid: false }])
+      await expect.poll(() => stored(service(), app), patience).toMatchObject([{ valid: false }])
       await service().restart()
     })
     await until(app, 'active')
     expect(await stored(service(), app)).toMatchObject([{ valid: true }])
+  })
+
+  test('a rebuild of the tables leaves large indexes to the service, which builds them; the audit finds nothing amiss', async () => {
+    const app = await filled(service())
+    await app.call('POST', '/indexes', wish)
+    await until(app, 'active')
+    await service().whileStopped(async (config) => {
+      expect(await rebuild(config, () => undefined)).toMatchObject({ equal: true })
+      expect(await audit(config, () => undefined)).toMatchObject({ equal: true })
+    })
+    await until(app, 'active')
+    expect(await stored(service(), app)).toMatchObject([{ valid: true }])
+    expect((await app.list('c', { find: { n: 7 }, limit: 10 })).body.total).toBe(3)
   })
 
   test('what a broken build left is removed and built again; a broken rebuild leaves nothing', async () => {
@@ -111,7 +129,9 @@ perEngine('building indexes', (service) => {
       }
     })
     await until(app, 'active')
-    await expect.poll(() => stored(service(), app)).toEqual([{ name: index?.name, valid: true }])
+    await expect
+      .poll(() => stored(service(), app), patience)
+      .toEqual([{ name: index?.name, valid: true }])
   })
 
   test.each([
@@ -123,15 +143,15 @@ perEngine('building indexes', (service) => {
       // A reader from before, which the build waits for at its end.
       await tx.query(sql`SELECT count(*) FROM pg_catalog.pg_class`)
       await app.call('POST', '/indexes', wish)
-      await expect.poll(() => stored(service(), app)).toMatchObject([{ valid: false }])
+      await expect.poll(() => stored(service(), app), patience).toMatchObject([{ valid: false }])
       expect(await status(app)).toMatchObject({ building: true })
       const deleted = await app.call('DELETE', path)
       expect(deleted.status, deleted.text).toBe(200)
       expect((await app.store('c', [{ id: 'after' }])).status).toBe(200)
-      await expect.poll(() => stored(service(), app)).toEqual([])
+      await expect.poll(() => stored(service(), app), patience).toEqual([])
     }
     await service().database.transaction(read, { isolation: 'repeatable read' })
-    await expect.poll(() => stored(service(), app)).toEqual([])
+    await expect.poll(() => stored(service(), app), patience).toEqual([])
   })
 
   test('an index that is replaced is built anew, and the old one goes', async () => {
@@ -142,7 +162,7 @@ perEngine('building indexes', (service) => {
     const changed = await app.call('POST', '/indexes', { ...wish, index_type: 'hash' })
     expect(changed.body).toMatchObject({ updated: true, index_type: 'hash' })
     await until(app, 'active')
-    await expect.poll(() => stored(service(), app)).toMatchObject([{ valid: true }])
+    await expect.poll(() => stored(service(), app), patience).toMatchObject([{ valid: true }])
     expect((await stored(service(), app))[0]?.name).not.toBe(before?.name)
   })
 
@@ -159,7 +179,7 @@ perEngine('building indexes', (service) => {
       expect(await status(app)).toMatchObject({ building: true })
     })
     await until(app, 'active')
-    await expect.poll(() => stored(service(), app)).toMatchObject([{ valid: true }])
+    await expect.poll(() => stored(service(), app), patience).toMatchObject([{ valid: true }])
     expect((await app.call('POST', '/collections/c/indexes/no/rebuild')).status).toBe(404)
   })
 
@@ -180,7 +200,7 @@ perEngine('building indexes', (service) => {
     await database.execute(sql`ALTER TABLE ${table} RENAME COLUMN data TO hidden`)
     await app.call('POST', '/indexes', wish)
     await expect
-      .poll(() => status(app))
+      .poll(() => status(app), patience)
       .toMatchObject({
         status: 'building',
         error: expect.stringContaining('could not be built'),
@@ -190,7 +210,9 @@ perEngine('building indexes', (service) => {
     const hasty = new IndexBuilder({ database, world, log })
     hasty.notice(tenant)
     const [index] = tenant.data.unbuilt()
-    await expect.poll(() => index && hasty.trouble(tenant.schema, index)?.isFinal).toBe(true)
+    await expect
+      .poll(() => index && hasty.trouble(tenant.schema, index)?.isFinal, patience)
+      .toBe(true)
     await hasty.close()
     await database.execute(sql`ALTER TABLE ${table} RENAME COLUMN hidden TO data`)
     const rebuilt = await app.call('POST', '/collections/c/indexes/c_n_idx/rebuild')

@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { Fault } from './fault.ts'
-import { itemTexts, parseJsonBytes, withoutMembers } from './json-text.ts'
+import { itemTexts, memberText, mergedText, parseJsonBytes, withoutMembers } from './json-text.ts'
 
 const refusal = (work: () => unknown): Fault => {
   try {
@@ -89,4 +89,23 @@ test('members that were put into an object are taken off again, to the byte, in 
     '{"root":"a" ,"data":[]}',
   )
   expect(withoutMembers(' { "x": 1 } ', ['x'])).toBe(' {  } ')
+})
+
+test('an object laid over another keeps the texts of both, and says what a spread of their values says', () => {
+  expect(mergedText('{"a":1.50, "b":1e2}', '{ "b" : 7.0e0 }')).toBe('{"a":1.50,"b" : 7.0e0}')
+  expect(mergedText('{}', '{}')).toBe('{}')
+  const object = fc.dictionary(fc.string(), fc.jsonValue())
+  fc.assert(
+    fc.property(object, object, (own, other) => {
+      const merged: unknown = JSON.parse(mergedText(JSON.stringify(own), JSON.stringify(other)))
+      expect(merged).toEqual(JSON.parse(JSON.stringify({ ...own, ...other })))
+    }),
+  )
+})
+
+test('the text of a member is its own, and there is none of another name', () => {
+  const text = '{"b":{"a":1}, "a" : [1.0 , 2] , "c":null}'
+  expect(memberText(text, 'a')).toBe('[1.0 , 2]')
+  expect(memberText(text, 'c')).toBe('null')
+  expect(memberText(text, 'd')).toBeUndefined()
 })

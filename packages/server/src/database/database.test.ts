@@ -132,6 +132,20 @@ describe.each(testEngines())('on %s', (engine) => {
     ])
   })
 
+  test('what refuses a transaction runs apart, with deadlines of its own, of which nothing stays', async () => {
+    const timeOuts = { statementTimeoutMs: 70_000, lockTimeoutMs: 500 }
+    const state = await db.apart(async (session, pid) => {
+      await session.execute(sql`DROP INDEX CONCURRENTLY IF EXISTS s.not_there`)
+      const [row] = await session.query(sql`
+        SELECT current_setting('statement_timeout') AS statement, current_setting('lock_timeout') AS lock,
+          pg_backend_pid() = ${pid}::int4 AS same`)
+      return row
+    }, timeOuts)
+    expect(state).toEqual({ statement: '70s', lock: '500ms', same: true })
+    const [after] = await db.query(sql`SELECT current_setting('lock_timeout') AS lock`)
+    expect(after).toEqual({ lock: '0' })
+  })
+
   test('unique violations and read-only refusals are told apart, and do not cost the connection', async () => {
     const before = await db.query(sql`SELECT pg_backend_pid() AS pid`)
     const duplicate = await failure(db.execute(sql`INSERT INTO s.t VALUES (1, 'again')`))

@@ -64,9 +64,10 @@ export function authorizationTopics(
 }
 
 /**
- * Whether these logs of one transaction show that exactly this payment was made: the token says
- * both that the authorization was used and that the value moved. A success without a Transfer is
- * none (some tokens do not revert on a used nonce).
+ * Whether these logs of one transaction show that exactly this payment was made: the token says that the authorization
+ * was used and, next, as EIP-3009 tokens do, that the value moved. A success without a Transfer is none (some tokens do
+ * not revert on a used nonce), and one elsewhere in the transaction may be another authorization's, as the same nonce
+ * can be signed for another payee.
  */
 export function showsPayment(
   logs: readonly Log[],
@@ -75,10 +76,13 @@ export function showsPayment(
 ): boolean {
   const from = `0x${hexWord(payment.from)}`
   const to = `0x${hexWord(payment.to)}`
-  const value = `0x${numberWord(payment.value)}`
-  const own = logs.filter((log) => log.address === network.asset.address)
-  const used = own.some((log) => matches(log, [topics.used, from, payment.nonce]))
-  return used && own.some((log) => matches(log, [topics.transfer, from, to]) && log.data === value)
+  const says = (log: Log | undefined, expected: readonly string[]) =>
+    log?.address === network.asset.address && matches(log, expected)
+  const usedAt = logs.findIndex((log) => says(log, [topics.used, from, payment.nonce]))
+  const moved = usedAt < 0 ? undefined : logs[usedAt + 1]
+  return (
+    says(moved, [topics.transfer, from, to]) && moved?.data === `0x${numberWord(payment.value)}`
+  )
 }
 
 /** A transfer of the network's asset; `logIndex` is its place among the logs of its transaction. */

@@ -13,7 +13,10 @@ function handWorld() {
       return () => timers.delete(call)
     },
   }
-  return { world, timers, pass: () => [...timers].forEach((call) => call()) }
+  const pass = () => {
+    for (const call of [...timers]) call()
+  }
+  return { world, timers, pass }
 }
 
 const turn = () => new Promise((resolve) => setImmediate(resolve))
