@@ -69,6 +69,7 @@ export const domains = {
     doors: [
       'collection-store',
       'collection-view',
+      'declared-types',
       'index-names',
       'leading-index',
       'new-collection',
@@ -90,6 +91,7 @@ export const domains = {
       'purchase',
       'sell-write',
       'claim-store',
+      'entries',
       'network-pin',
       'reconciler',
       'sweeper',
@@ -106,7 +108,8 @@ export const domains = {
     doors: ['migration-task'],
   },
   tasks: ['migrations', 'records', 'tenancy'],
-  listing: ['collections', 'tenancy'],
+  listing: ['collections', 'payments', 'tenancy'],
+  changes: ['access', 'collections', 'tenancy'],
   chains: [],
   wallets: [],
 }

@@ -10,7 +10,7 @@ const absent = 'missing'
 const secret = 'xyzzy'
 
 /** Endpoints that say in their body which collection they address. */
-const byBody = ['listRecords', 'storeRecords', 'quotePrice']
+const byBody = ['listRecords', 'querySql', 'storeRecords', 'quotePrice']
 
 withService((service) => {
   let scene: Scene

@@ -15,7 +15,7 @@ const network = {
 }
 
 /** Endpoints that say in their body, not in their path, which collection they address. */
-const addressedByBody = ['listRecords', 'storeRecords', 'quotePrice']
+const addressedByBody = ['listRecords', 'querySql', 'storeRecords', 'quotePrice']
 
 function kindsOf([operation, route]: readonly [string, Route]): readonly Kind[] {
   const addresses = route.path.includes(':collection') || addressedByBody.includes(operation)

@@ -103,9 +103,11 @@ const byOperation: Readonly<Record<string, Readonly<Record<Kind, Row>>>> = {
   previewCollection: describing,
   quotePrice: describing,
   listRecords: reading,
+  querySql: reading,
   getRecord: reading,
   getRecordHistory: past,
   getRecordProof: past,
+  listChanges: past,
 }
 
 /** What a credential meets at an endpoint, or undefined where nobody has written it down. */

@@ -28,7 +28,9 @@ export async function openScene(service: TestService): Promise<Scene> {
   const owner = testWallet()
   const by = { headers: app.headers }
   const at = `/api/apps/${app.appId}`
-  await service.request('PATCH', at, { body: { owner_address: owner.address }, ...by })
+  const owned = { body: { owner_address: owner.address }, headers: service.operator }
+  const patched = await service.request('PATCH', at, owned)
+  if (patched.status !== 200) throw new Error(patched.text)
   let ticket = ''
   for (const kind of kinds) {
     const body = { name: kind, access_policy: policies[kind] }
@@ -75,6 +77,7 @@ const queries: Readonly<Record<string, string>> = {
 /** Bodies of endpoints that say there what they address, and the status of their success. */
 const bodies: Readonly<Record<string, (app: string, kind: string) => object>> = {
   listRecords: (app, kind) => ({ root: `${app}::${kind}`, limit: 1 }),
+  querySql: (app, kind) => ({ sql: `SELECT * FROM "${app}"::${kind} LIMIT 1` }),
   storeRecords: (app, kind) => ({ root: `${app}::${kind}`, data: [{ id: 'b' }] }),
   quotePrice: (app_id, collection) => ({
     app_id,

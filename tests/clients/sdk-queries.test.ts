@@ -135,19 +135,41 @@ describe('the public SDK, unmodified: how it reads', () =>
       )
     })
 
-    test.each([
+    const anna = { id: 'Anna', born: 1990 }
+    const logs = [
+      { id: 'l1', host: 'a', line: 'up' },
+      { id: 'l2', host: 'b', line: 'up' },
+      { id: 'l3', host: 'a', line: 'down' },
+    ]
+
+    test.each<[string, (one: Query) => Query, Readonly<Record<string, readonly unknown[]>>]>([
       [
         'joinOne',
-        (one: Query) => one.joinOne('owner', 'people').onField('id').equals('$data.owner').build(),
+        (one) => one.joinOne('owner', 'people').onField('id').equals('$data.name').build(),
+        { owner: [anna, null, null] },
       ],
       [
         'joinMany',
-        (one: Query) => one.joinMany('logs', 'logs').onField('host').equals('$data.id').build(),
+        (one) => one.joinMany('logs', 'logs').onField('host').equals('$data.id').build(),
+        { logs: [[logs[0], logs[2]], [logs[1]], []] },
       ],
-      ['joinWith', (one: Query) => one.joinWith('logs', 'logs').selectAll().build()],
-      ['serverJoin', (one: Query) => one.serverJoin('logs', 'logs', { find: {}, select: {} })],
-    ])('%s is not built yet, and says so', async (_name, join) => {
-      await expect(join(query()).execute()).rejects.toThrow(/HTTP 501.*NOT_IMPLEMENTED.*joins/)
+      [
+        'joinWith',
+        (one) => one.joinWith('logs', 'logs').selectAll().build(),
+        { logs: [logs, logs, logs] },
+      ],
+      [
+        'serverJoin',
+        (one) => one.serverJoin('logs', 'logs', { find: {}, select: {} }),
+        { logs: [logs, logs, logs] },
+      ],
+    ])('%s gives the joined records inside each record', async (_name, join, expected) => {
+      await sdk.client.storeAndConfirm({ collection: 'people', data: [anna] })
+      await sdk.client.storeAndConfirm({ collection: 'logs', data: logs })
+      const { records } = await join(query()).execute()
+      expect(records.map((record) => record.id)).toEqual(['a', 'b', 'c'])
+      for (const [field, values] of Object.entries(expected))
+        expect(records.map((record) => record[field])).toEqual(values)
     })
 
     test('the join that the SDK makes itself, out of two queries', async () => {

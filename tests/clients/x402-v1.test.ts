@@ -14,6 +14,15 @@ const paid: Readonly<
     status: 200,
     gives: { records: [cities[0]] },
   },
+  querySql: {
+    ask: ({ appId, collection }) => ({
+      method: 'POST',
+      path: '/query/sql',
+      raw: JSON.stringify({ sql: `SELECT name FROM "${appId}"::${collection} LIMIT 1` }),
+    }),
+    status: 200,
+    gives: { data: [{ name: cities[0]?.name }], count: 1 },
+  },
   getRecord: {
     ask: ({ appId, collection }) => ({
       method: 'GET',

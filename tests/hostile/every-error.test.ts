@@ -54,6 +54,8 @@ const provocations: Readonly<Record<ErrorCode, (() => Promise<Answer>) | { reado
         headers: { 'x-app-key': body.key },
       })
     },
+    DERIVATION_DENIED: () => data.listOpenly('priced', { group_by: 'n' }),
+    QUERY_TOO_EXPENSIVE: { by: 'packages/server/src/domains/listing/run-query.test.ts' },
     FIELD_NOT_OFFERED: () => data.listOpenly('part', { find: { hidden: 1 } }),
     ROUTE_NOT_FOUND: () => openly('GET', '/nowhere'),
     APPLICATION_NOT_FOUND: () => openly('GET', '/api/apps/nobody'),

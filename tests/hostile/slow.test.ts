@@ -57,6 +57,28 @@ describe('slow clients', () => {
     }
   })
 
+  test('large bodies that do not end hold so much memory together and no more; small ones come through', async () => {
+    const url = await listen({ incomingBytesMax: 300_000 })
+    const head = 'POST /echo HTTP/1.1\r\nHost: a\r\nContent-Length: 1000000\r\n\r\n'
+    const part = 'x'.repeat(64 * 1024 + 90_000)
+    const sockets = await Promise.all(Array.from({ length: 5 }, () => open(url)))
+    const all = sockets.map((socket) => received(socket))
+    const first = Promise.race(all)
+    for (const socket of sockets) socket.write(head + part)
+    const [refused] = readReplies(await first)
+    expect(refused?.status).toBe(503)
+    expect(refused?.headers['retry-after']).toBe('2')
+    expect(JSON.parse(refused?.text ?? '')).toMatchObject({ code: 'UNAVAILABLE' })
+    const echo = (bytes: number) =>
+      fetch(`${url}/echo`, { method: 'POST', body: 'x'.repeat(bytes) })
+    expect((await echo(60_000)).status).toBe(200)
+    for (const socket of sockets) socket.destroy()
+    await Promise.all(all)
+    // The server learns of the closed connections in its own time.
+    let status = 503
+    while (status !== 200) ({ status } = await echo(300_000))
+  })
+
   test('a reader that takes nothing loses the connection, and its bytes are free again', async () => {
     const bytes = 64 * 1024 * 1024
     const outgoing = { bytesMax: bytes, patienceMs: 200, bytesPerSecondMin: 1024 ** 4 }

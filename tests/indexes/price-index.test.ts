@@ -263,7 +263,7 @@ describe('price indexes', () =>
 const facts = {
   payment_id: 'p',
   request_hash: 'h',
-  quote_id: null,
+  quote_hash: null,
   payer: '0xpayer',
   payee: 'app:shop',
   deposited: '0',

@@ -118,6 +118,21 @@ limited(
 )
 
 limited(
+  'a new application, which is a chain for good, costs its address what 500 requests do',
+  { address: 1000 },
+  async (service) => {
+    const create = async (by: ReturnType<typeof testWallet>) => {
+      const request = { method: 'POST', path: '/api/apps', body: JSON.stringify({ name: 'One' }) }
+      const timestamp = Math.floor(service.world.now() / 1000)
+      const headers = await by.sign({ ...request, timestamp })
+      return service.request('POST', request.path, { headers, raw: request.body })
+    }
+    expect((await create(testWallet())).status).toBe(201)
+    expectRefused(await create(testWallet()), 'address')
+  },
+)
+
+limited(
   'wrong keys cost their address most, and never hold up a good key',
   { address: 100 },
   async (service) => {

@@ -1,6 +1,8 @@
+import type { LocalAccount } from 'viem'
 import { describe, expect, test } from 'vitest'
 import { withService } from '../support/per-engine.ts'
 import type { Json, TestApp } from '../support/service.ts'
+import { testWallet } from '../support/wallet.ts'
 import { type Asked, ask, balanceOf, fundedBuyer, list, quote } from './buyer.ts'
 import { earnings, expectBalanced, receiptOf } from './market.ts'
 import { fundedPayer, nativeEntry, type Payer, proof } from './payer.ts'
@@ -140,6 +142,33 @@ withService(
       await refused(storeOf(other, { payment_tx_hash: own }), /another sender/)
       expect(await stored(other)).toEqual([])
       expect(await balanceOf(service(), stranger.address)).toBe(0n)
+    })
+
+    test('P11: nobody names a stranger the owner of his application to spend his transfer', async () => {
+      const shop = await scene()
+      const victim = await fundedPayer(service())
+      const hash = await victim.transfer({ to: treasury(), value: price })
+      const path = `/api/apps/${shop.app.appId}`
+      const body = JSON.stringify({ owner_address: victim.address })
+      const signed = async (by: LocalAccount) => {
+        const timestamp = Math.floor(service().world.now() / 1000)
+        return testWallet(by).sign({ method: 'PATCH', path, body, timestamp })
+      }
+      const patch = async (headers: Record<string, string>) =>
+        service().request('PATCH', path, { headers, raw: body })
+      const present = await signed(shop.owner.account)
+      for (const headers of [shop.headers, present, { ...shop.headers, ...present }]) {
+        const answer = await patch(headers)
+        expect(answer).toMatchObject({
+          status: 400,
+          body: { details: { field: '/owner_address' } },
+        })
+      }
+      const forged = { ...present, 'x-wallet-address': victim.address }
+      expect((await patch({ ...shop.headers, ...forged })).status).toBe(401)
+      await refused(storeOf(shop, { payment_tx_hash: hash }), /another sender/)
+      const agreed = await patch({ ...shop.headers, ...(await signed(victim.account)) })
+      expect(agreed.body, agreed.text).toMatchObject({ owner_address: victim.address })
     })
 
     test('P11: an authorization of the owner that paid for something counts under its nonce alone', async () => {

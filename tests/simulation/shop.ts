@@ -1,6 +1,7 @@
 import { createPrivateKey, type KeyObject } from 'node:crypto'
 import { migrations } from '../../packages/server/src/app-migrations.ts'
 import { Fault } from '../../packages/server/src/base/fault.ts'
+import { Slots } from '../../packages/server/src/base/slots.ts'
 import { noLog } from '../../packages/server/src/chain/log.ts'
 import { type Signer, signerOf } from '../../packages/server/src/chain/signing.ts'
 import type { Database } from '../../packages/server/src/database/database.ts'
@@ -9,8 +10,8 @@ import { runMigrations } from '../../packages/server/src/database/migrations.ts'
 import { identify } from '../../packages/server/src/domains/access/access.ts'
 import { createApplication } from '../../packages/server/src/domains/applications/create-application.ts'
 import type { Call, Service } from '../../packages/server/src/domains/call.ts'
-import { QueryStatistics } from '../../packages/server/src/domains/indexes/query-statistics.ts'
 import { createCollection } from '../../packages/server/src/domains/collections/create-collection.ts'
+import { QueryStatistics } from '../../packages/server/src/domains/indexes/query-statistics.ts'
 import { listRecords } from '../../packages/server/src/domains/listing/list-records.ts'
 import { keptAnswer } from '../../packages/server/src/domains/payments/kept-answer.ts'
 import { Payments } from '../../packages/server/src/domains/payments/payments.ts'
@@ -122,6 +123,8 @@ export async function startShop(
     tenancy,
     payments,
     queries: new QueryStatistics(),
+    querySlots: new Slots({ world, atOnceMax: 4, waitingMax: 100, waitMs: 10_000 }),
+    cursorSecret: Buffer.alloc(32, 6),
     ticketKey: Buffer.alloc(16, 5),
   } as unknown as Service
   return { life, service }

@@ -1,4 +1,5 @@
 import { createHash } from 'node:crypto'
+import type { LocalAccount } from 'viem'
 import { generatePrivateKey, privateKeyToAccount } from 'viem/accounts'
 
 export type SignedRequest = {
@@ -11,7 +12,11 @@ export type SignedRequest = {
 }
 
 /** A wallet that signs requests as api.md states it: written from the description, not from the server's code. */
-export function testWallet(account = privateKeyToAccount(generatePrivateKey())) {
+export function testWallet(
+  account: Pick<LocalAccount, 'address' | 'signMessage'> = privateKeyToAccount(
+    generatePrivateKey(),
+  ),
+) {
   return {
     address: account.address.toLowerCase(),
     sign: async (request: SignedRequest): Promise<Readonly<Record<string, string>>> => {

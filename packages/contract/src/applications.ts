@@ -79,6 +79,8 @@ export const applications = contract({
     path: '/api/apps/:app',
     area: 'Applications',
     summary: 'Change name, description or owner',
+    description:
+      'A new owner agrees by signing the request (X-Wallet-Address, X-Timestamp, X-Signature), which is made with a key; the operator needs no signature.',
     access: 'Admin',
     params: AppParams,
     body: Type.Object(

@@ -11,6 +11,10 @@ export const errors = {
   PAYMENT_REQUIRED: { status: 402, text: 'Payment is required.' },
   FORBIDDEN: { status: 403, text: 'The key lacks the permission for this.' },
   FIELD_NOT_OFFERED: { status: 403, text: 'The owner does not offer this field for this use.' },
+  DERIVATION_DENIED: {
+    status: 403,
+    text: 'The owner does not allow others to join, aggregate or combine this collection.',
+  },
   ROUTE_NOT_FOUND: { status: 404, text: 'There is no such endpoint; GET /docs lists them.' },
   APPLICATION_NOT_FOUND: { status: 404, text: 'There is no such application.' },
   COLLECTION_NOT_FOUND: { status: 404, text: 'There is no such collection.' },
@@ -42,6 +46,10 @@ export const errors = {
   },
   PAYLOAD_TOO_LARGE: { status: 413, text: 'The request body is too large.' },
   RESULT_TOO_LARGE: { status: 413, text: 'The answer would be too large; give a limit.' },
+  QUERY_TOO_EXPENSIVE: {
+    status: 413,
+    text: 'The query needs more memory or temporary space than one may have; narrow it.',
+  },
   SCHEMA_VIOLATION: { status: 422, text: 'A record breaks the schema of its collection.' },
   RATE_LIMITED: {
     status: 429,

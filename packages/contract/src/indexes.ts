@@ -213,7 +213,10 @@ export const indexes = contract({
     params: CollectionParams,
     reply: Type.Object({
       missing_indexes: Type.Array(
-        Type.String({ description: 'fields of an index, joined by commas; (fulltext) behind them for one of words' }),
+        Type.String({
+          description:
+            'fields of an index, joined by commas; (fulltext) behind them for one of words',
+        }),
       ),
       unused_indexes: Type.Array(Type.String({ description: 'name of an index' })),
       slow_queries: Type.Array(

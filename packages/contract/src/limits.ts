@@ -70,9 +70,17 @@ export const limits = {
     patienceMs: 30_000,
     bytesPerSecondMin: 64 * 1024,
   },
+  /** Bytes of all large bodies of callers without a key together, from their arrival to their answer. */
+  incomingBytesMax: 256 * 1024 * 1024,
   /** Largest answer that can be sold in one call: it is spooled, hashed and kept for a retry. */
   paidResultBytesMax: 8 * 1024 * 1024,
   statementTimeoutMs: 15_000,
+  /** SQL, joins and groups that run at once, so that they never take all connections; how many wait, and how long. */
+  queriesAtOnceMax: 4,
+  queriesWaitingMax: 32,
+  queryWaitMs: 10_000,
+  /** Temporary space on disk that one of them may take for sorting and joining, in KB. */
+  queryTemporaryKbMax: 512 * 1024,
   /** Indexes that one process builds at once, and how long one may take. */
   indexBuildsMax: 2,
   indexBuildMs: 6 * 3600 * 1000,
@@ -90,6 +98,14 @@ export const limits = {
   readyWaitMs: 2_000,
   /** Buckets of one rate limit in memory; past them the one unused the longest is forgotten. */
   rateLimitBucketsMax: 20_000,
+  /** How long a cursor counts from the first page of its list on. */
+  cursorLifetimeSeconds: 3600,
+  /** Of one answer of a feed of changes: versions, and bytes of their records, which the first may exceed. */
+  changesMax: 1_000,
+  changesBytesMax: 8 * 1024 * 1024,
+  /** How long an answer of a feed may wait for a change, and how many wait at once, per application. */
+  changesWaitSecondsMax: 25,
+  changesWaitingMax: 100,
   keysPerApplicationMax: 100,
   signedRequestWindowSeconds: 300,
   keyOverlapSecondsMax: 30 * 24 * 3600,

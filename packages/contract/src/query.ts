@@ -3,6 +3,15 @@ import { limits } from './limits.ts'
 import { contract } from './route.ts'
 import { AsOf, Nullable, open } from './schemas.ts'
 
+const MaxKb = Type.Optional(
+  Type.Integer({
+    minimum: 1,
+    maximum: limits.paidResultBytesMax / 1024,
+    description:
+      'bounds the answer, and the quote, of a read that is sold by the KB. Where not even the first record fits, the answer is RESULT_TOO_LARGE, nothing is charged, and what was paid is on the balance of the payer',
+  }),
+)
+
 export const query = contract({
   listRecords: {
     method: 'POST',
@@ -10,7 +19,7 @@ export const query = contract({
     area: 'Data Query',
     summary: 'Find records of a collection',
     description:
-      'Conditions in `find`, fields in `select`, order by `sortBy`, page by `limit` and `offset`. With no limit all matches are answered. Where the collection has a price, the reply without a payment is 402.',
+      'Conditions in `find`, fields in `select`, order by `sortBy`, page by `limit` and `offset`. `find` may join records of other collections, and `group_by`, `aggregate` and `distinct` give groups. With no limit all matches are answered. Where the collection has a price, the reply without a payment is 402.',
     access: 'by-policy',
     paid: true,
     body: Type.Object(
@@ -20,17 +29,30 @@ export const query = contract({
         select: Type.Optional(Type.Unknown()),
         limit: Type.Optional(Nullable(Type.Integer({ minimum: 0, maximum: limits.rowsMax }))),
         offset: Type.Optional(Nullable(Type.Integer({ minimum: 0, maximum: limits.offsetMax }))),
+        cursor: Type.Optional(
+          Nullable(
+            Type.String({
+              maxLength: 200,
+              description:
+                'the `next_cursor` of the page before, beside the same request: the page after it, as of the height of the first page',
+            }),
+          ),
+        ),
         sortBy: Type.Optional(Nullable(Type.String())),
         sortDirection: Type.Optional(Nullable(Type.String())),
         include_history: Type.Optional(Nullable(Type.Boolean())),
-        max_kb: Type.Optional(
-          Type.Integer({
-            minimum: 1,
-            maximum: limits.paidResultBytesMax / 1024,
-            description:
-              'bounds the answer, and the quote, of a read that is sold by the KB. Where not even the first record fits, the answer is RESULT_TOO_LARGE, nothing is charged, and what was paid is on the balance of the payer',
+        group_by: Type.Optional(
+          Type.Unknown({ description: 'a field, or a list of them: the answer is groups' }),
+        ),
+        aggregate: Type.Optional(
+          Type.Unknown({
+            description: 'aggregates of each group by name: {name: {"$sum": field}}',
           }),
         ),
+        distinct: Type.Optional(
+          Type.Unknown({ description: 'a field, or a list of them, whose values are given once' }),
+        ),
+        max_kb: MaxKb,
       },
       open,
     ),
@@ -39,6 +61,9 @@ export const query = contract({
       total: Type.Integer(),
       page: Type.Integer(),
       limit: Type.Integer(),
+      next_cursor: Type.Optional(
+        Type.String({ description: 'where there was a limit and more records may follow' }),
+      ),
       as_of: AsOf,
       truncated: Type.Optional(Type.Boolean()),
     }),
@@ -47,11 +72,59 @@ export const query = contract({
       'COLLECTION_NOT_FOUND',
       'PAYMENT_REQUIRED',
       'FIELD_NOT_OFFERED',
+      'DERIVATION_DENIED',
       'RESULT_TOO_LARGE',
+      'QUERY_TOO_EXPENSIVE',
       'QUERY_TIMEOUT',
+      'UNAVAILABLE',
       'PAYMENT_ALREADY_USED',
       'PAYMENT_PENDING',
       'NOT_IMPLEMENTED',
+    ],
+  },
+  querySql: {
+    method: 'POST',
+    path: '/query/sql',
+    area: 'Data Query',
+    summary: 'Ask in SQL',
+    description:
+      'One SELECT over collections written as app::collection. Rights and prices are those of each collection: rows of one are sold as by POST /list, and joins, groups, set operations and sub-queries over what has a price need its owner to allow derivation, at the derive price of each.',
+    access: 'by-policy',
+    paid: true,
+    body: Type.Object(
+      {
+        sql: Type.String({ description: 'one SELECT' }),
+        params: Type.Optional(
+          Type.Unknown({
+            description: 'values of $1, $2 … as a list, or of :name as an object',
+          }),
+        ),
+        include_history: Type.Optional(Nullable(Type.Boolean())),
+        max_kb: MaxKb,
+      },
+      open,
+    ),
+    reply: Type.Object({
+      data: Type.Array(Type.Unknown()),
+      count: Type.Integer(),
+      query: Type.String({ description: 'the statement as it was sent' }),
+      app_id: Type.String({ description: 'of the first collection' }),
+      collection: Type.String({ description: 'the first one' }),
+      as_of: AsOf,
+      truncated: Type.Optional(Type.Boolean()),
+    }),
+    errors: [
+      'APPLICATION_NOT_FOUND',
+      'COLLECTION_NOT_FOUND',
+      'PAYMENT_REQUIRED',
+      'FIELD_NOT_OFFERED',
+      'DERIVATION_DENIED',
+      'RESULT_TOO_LARGE',
+      'QUERY_TOO_EXPENSIVE',
+      'QUERY_TIMEOUT',
+      'UNAVAILABLE',
+      'PAYMENT_ALREADY_USED',
+      'PAYMENT_PENDING',
     ],
   },
 })

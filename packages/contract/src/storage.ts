@@ -1,7 +1,15 @@
 import { Type } from 'typebox'
 import { limits } from './limits.ts'
 import { contract } from './route.ts'
-import { AppParams, AsOf, appParamsWith, Nullable, open, Time } from './schemas.ts'
+import {
+  AppParams,
+  AsOf,
+  appParamsWith,
+  CollectionParams,
+  Nullable,
+  open,
+  Time,
+} from './schemas.ts'
 
 const RecordParams = appParamsWith({
   collection: Type.String({ minLength: 1, maxLength: 128 }),
@@ -134,6 +142,48 @@ export const storage = contract({
     params: RecordParams,
     reply: Type.Object({}, open),
     errors: ['COLLECTION_NOT_FOUND', 'RECORD_NOT_FOUND'],
+  },
+  listChanges: {
+    method: 'GET',
+    path: '/api/apps/:app/collections/:collection/changes',
+    area: 'Data Storage',
+    summary: 'Every version stored in a collection after a position of the chain, in its order',
+    description:
+      'Begin with `since=0`, or with the height of an answer of yours, and go on with `next`: each version comes exactly once. With `wait` the answer comes as soon as there is a change, and without one after so many seconds.',
+    access: 'Read',
+    params: CollectionParams,
+    query: Type.Object({
+      since: Type.Optional(
+        Type.String({
+          maxLength: 40,
+          description: 'height (what comes after that block), or height:sequence; 0 is the default',
+        }),
+      ),
+      limit: Type.Optional(
+        Type.Integer({ minimum: 1, maximum: limits.changesMax, description: '100 by default' }),
+      ),
+      wait: Type.Optional(
+        Type.Integer({
+          minimum: 0,
+          maximum: limits.changesWaitSecondsMax,
+          description: 'seconds; 0 by default',
+        }),
+      ),
+    }),
+    reply: Type.Object({
+      changes: Type.Array(
+        Type.Object({
+          height: Type.Integer(),
+          sequence: Type.Integer(),
+          key: Type.String(),
+          deleted: Type.Boolean(),
+          record: Type.Unknown(),
+        }),
+      ),
+      next: Type.String({ description: 'what to ask with as `since`' }),
+      as_of: AsOf,
+    }),
+    errors: ['APPLICATION_NOT_FOUND', 'COLLECTION_NOT_FOUND', 'RATE_LIMITED'],
   },
 })
 

@@ -15,7 +15,6 @@ export const unbuilt: readonly Unbuilt[] = [
     path: '/api/apps/:app/collections/:collection/retention/cost',
     area: 'Retention',
   },
-  { method: 'POST', path: '/query/sql', area: 'SQL Query' },
   { method: 'GET', path: '/api/apps/:app/views', area: 'Materialized Views' },
   { method: 'POST', path: '/api/apps/:app/views', area: 'Materialized Views' },
   { method: 'POST', path: '/api/apps/:app/views/sql', area: 'Materialized Views' },

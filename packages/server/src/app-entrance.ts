@@ -20,7 +20,16 @@ export type Entrance = {
 }
 
 /** Points that requests without a key cost their address, by what they make us do. */
-const points = { request: 1, quote: 5, page: 5, signature: 10, refused: 10, faucet: 100 } as const
+const points = {
+  request: 1,
+  quote: 5,
+  page: 5,
+  signature: 10,
+  refused: 10,
+  faucet: 100,
+  // A chain, a lease and a schema of the database, for good.
+  application: 500,
+} as const
 
 /** Probes must be answered whatever else happens, and cost next to nothing. */
 const probes = new Set<string>([
@@ -35,8 +44,10 @@ const probes = new Set<string>([
 const dear = new Map<string, number>([
   ['previewCollection', points.page],
   ['quotePrice', points.quote],
+  ['querySql', points.page],
   ['getOpenapi', points.page],
   ['getDocs', points.page],
+  ['createApplication', points.application],
   ['requestFaucet', points.faucet],
 ] satisfies [OperationId, number][])
 

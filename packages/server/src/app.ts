@@ -12,6 +12,7 @@ import { migrations } from './app-migrations.ts'
 import { operatorKey } from './app-operator-key.ts'
 import { openWays } from './app-payments.ts'
 import { holderName } from './base/holder.ts'
+import { Slots } from './base/slots.ts'
 import type { World } from './base/world.ts'
 import { loadSigner } from './chain/signing.ts'
 import type { Config } from './config.ts'
@@ -32,7 +33,7 @@ import { Payments } from './domains/payments/payments.ts'
 import { startReconciler } from './domains/payments/reconciler.ts'
 import { startSweeper } from './domains/payments/sweeper.ts'
 import { ensureSecret } from './domains/service/secrets.ts'
-import { openTenancy, type Tenancy } from './domains/tenancy/tenancy.ts'
+import { openTenancy, type Tenancy, type TenancyOptions } from './domains/tenancy/tenancy.ts'
 import { docsPage } from './http/docs-page.ts'
 import { implement } from './http/implement.ts'
 import { limitRequests } from './http/limit-requests.ts'
@@ -94,22 +95,12 @@ async function start(
   const keyUse = new KeyUse(database, world)
   await keyUse.load()
   closers.push(() => keyUse.close())
-  const indexes = new IndexBuilder({ database, world, log })
-  const tenancy = await openTenancy({
+  const { tenancy, indexes } = await openChains(options, closers, {
     database,
-    world,
     log,
-    signerOf: (origin) => loadSigner(join(config.dataDir, 'signing-key.pem'), origin),
-    serviceName:
-      config.serviceName ??
-      `tollbase-${(await ensureSecret(database, world, { name: 'service-name', bytes: 4 })).toString('hex')}`,
-    holder: holderName(world),
     admit: needRoom,
-    onDefinitions: (tables) => indexes.notice(tables),
     onBlock: metrics.block,
   })
-  closers.push(() => tenancy.close())
-  closers.push(() => indexes.close())
   onCrash(() => tenancy.reopenAll())
   watchSystemChain(options, tenancy, closers)
   const { ways, gasKeys, close } = await openWays(config, devnet, { database, world, log })
@@ -128,8 +119,7 @@ async function start(
     onState: metrics.payment,
   })
   const stopReconciler = startReconciler(payments, log)
-  closers.push(async () => stopReconciler())
-  closers.push(startSweeper(payments.ports, log))
+  closers.push(async () => stopReconciler(), startSweeper(payments.ports, log))
   metrics.watch({ world, database, tenancy, payments, gasKeys })
   const api = openapi(tollbase, { version: interfaceVersion })
   let draining = false
@@ -141,7 +131,13 @@ async function start(
     payments,
     indexes,
     queries: new QueryStatistics(),
-    ticketKey: await ensureSecret(database, world, { name: 'tickets', bytes: 16 }),
+    querySlots: new Slots({
+      world,
+      atOnceMax: limits.queriesAtOnceMax,
+      waitingMax: limits.queriesWaitingMax,
+      waitMs: limits.queryWaitMs,
+    }),
+    ...(await secretsOf(database, world)),
     info: {
       version: programVersion,
       startedAtMs: world.now(),
@@ -158,9 +154,46 @@ async function start(
   url = await listen(fastify, config)
   const end = async () => {
     draining = true
+    for (const { data } of tenancy.tenants()) data.watchers.wakeAll()
     await closeAll()
   }
   return { url, operatorKey: operator, devnet, service, close: end }
+}
+
+/** The service's own chain and, when they are asked for, those of applications, whose indexes are built beside them. */
+async function openChains(
+  { config, world }: StartOptions,
+  closers: (() => Promise<unknown>)[],
+  parts: Pick<TenancyOptions, 'database' | 'log' | 'admit' | 'onBlock'>,
+): Promise<{ tenancy: Tenancy; indexes: IndexBuilder }> {
+  const { database, log } = parts
+  const name = { name: 'service-name', bytes: 4 }
+  const indexes = new IndexBuilder({ database, world, log })
+  const tenancy = await openTenancy({
+    ...parts,
+    world,
+    signerOf: (origin) => loadSigner(join(config.dataDir, 'signing-key.pem'), origin),
+    serviceName:
+      config.serviceName ??
+      `tollbase-${(await ensureSecret(database, world, name)).toString('hex')}`,
+    holder: holderName(world),
+    onDefinitions: (tables) => indexes.notice(tables),
+  })
+  closers.push(() => tenancy.close())
+  // Before the chains: a build must not outlast them.
+  closers.push(() => indexes.close())
+  return { tenancy, indexes }
+}
+
+/** Made once, and kept with the database. */
+async function secretsOf(
+  database: Database,
+  world: World,
+): Promise<Pick<Service, 'ticketKey' | 'cursorSecret'>> {
+  return {
+    ticketKey: await ensureSecret(database, world, { name: 'tickets', bytes: 16 }),
+    cursorSecret: await ensureSecret(database, world, { name: 'cursors', bytes: 32 }),
+  }
 }
 
 /** The HTTP server with every endpoint, behind rate limits and with a line in the log for each request. */

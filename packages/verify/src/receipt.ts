@@ -23,7 +23,8 @@ export type ReceiptFacts = {
   readonly payment_id: string
   /** See `requestHash`. */
   readonly request_hash: string
-  readonly quote_id: string | null
+  /** SHA-256 (hex) of the quote's id, which itself would fetch the answer again; null where there was no quote. */
+  readonly quote_hash: string | null
   readonly payer: string
   readonly payee: string
   /** The charge. */
@@ -90,7 +91,7 @@ export type ReceiptOptions = {
 const factNames = [
   'payment_id',
   'request_hash',
-  'quote_id',
+  'quote_hash',
   'payer',
   'payee',
   'amount',
@@ -131,7 +132,7 @@ export function readReceipt(fields: Fields): Receipt {
     receipt_id: textField(fields, 'receipt_id'),
     payment_id: textField(fields, 'payment_id'),
     request_hash: textField(fields, 'request_hash'),
-    quote_id: textOrNullField(fields, 'quote_id'),
+    quote_hash: textOrNullField(fields, 'quote_hash'),
     payer: textField(fields, 'payer'),
     payee: textField(fields, 'payee'),
     amount: amountField(fields, 'amount'),

@@ -27,7 +27,7 @@ const reply = utf8('{"records":[]}')
 const facts: ReceiptFacts = {
   payment_id: 'p1',
   request_hash: requestHash(request),
-  quote_id: null,
+  quote_hash: null,
   payer: '0x01',
   payee: 'weather',
   amount: '700',

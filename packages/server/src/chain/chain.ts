@@ -10,7 +10,7 @@ import { type Applier, appliedBlock } from './applier.ts'
 import { type Block, openBlock } from './block.ts'
 import { BlockStore } from './block-store.ts'
 import { type Appended, type BuiltBlock, Committer } from './committer.ts'
-import { encodeGroup } from './entries.ts'
+import { encodeGroup, withSalts } from './entries.ts'
 import { Lane } from './lane.ts'
 import { acquireLease, type Lease } from './lease.ts'
 import { type ChainLog, noLog } from './log.ts'
@@ -47,6 +47,11 @@ export type ChainOptions = {
    * the lane finds its watermark behind and stops, and the chain opened anew applies again what was lost.
    */
   readonly relaxedTables?: boolean
+  /**
+   * Whether each entry's header gets a random `salt`. Leaf hashes are public, and what an entry says may be easy to
+   * guess: without a salt everybody could see whether a guess is right.
+   */
+  readonly salted?: boolean
 }
 
 export type AppendOptions = {
@@ -179,7 +184,8 @@ export class Chain {
   async append(entries: readonly Entry[], options: AppendOptions = {}): Promise<Appended> {
     this.#admit(entries.length)
     if (options.isOwed !== true) this.#parts.admit?.()
-    const group = encodeGroup(entries)
+    const { salted, world } = this.#parts
+    const group = encodeGroup(salted === true ? withSalts(entries, world) : entries)
     options.check?.()
     return this.#committer.enqueue(group)
   }

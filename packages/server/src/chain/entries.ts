@@ -3,6 +3,7 @@ import { limits } from '@tollbase/contract/limits'
 import { type Entry, entryText } from '@tollbase/verify/entry'
 import { assert } from '../base/assert.ts'
 import { Fault } from '../base/fault.ts'
+import type { World } from '../base/world.ts'
 import { hashBytes } from './merkle.ts'
 
 /** What one append call brings: entries that stay together in one block, in their order. */
@@ -16,6 +17,7 @@ export type Group = {
 
 /** Bytes of the length before each entry of a body. */
 const lengthBytes = 4
+const saltBytes = 16
 
 /** Encodes and hashes once; what the block holds are these bytes. Faults PAYLOAD_TOO_LARGE where no block could. */
 export function encodeGroup(entries: readonly Entry[]): Group {
@@ -41,6 +43,15 @@ export function encodeGroup(entries: readonly Entry[]): Group {
   })
   assert(at === total, 'the entries fill their group')
   return { entries, body, leafHashes }
+}
+
+/** Each has its own: who is shown one entry, and its salt with it, learns nothing of its neighbours. */
+export function withSalts(entries: readonly Entry[], world: World): Entry[] {
+  const random = world.randomBytes(saltBytes * entries.length)
+  return entries.map(({ header, body }, at) => {
+    const salt = random.toString('base64url', at * saltBytes, (at + 1) * saltBytes)
+    return { header: { ...header, salt }, body }
+  })
 }
 
 function encodedLength(text: string): number {

@@ -1,4 +1,5 @@
 import type { Logger } from 'pino'
+import type { Slots } from '../base/slots.ts'
 import type { World } from '../base/world.ts'
 import type { Database } from '../database/database.ts'
 import type { RequestFacts } from '../http/request.ts'
@@ -19,8 +20,12 @@ export type Service = {
   readonly info: ServiceInfo
   readonly indexes: IndexBuilder
   readonly queries: QueryStatistics
+  /** For SQL, joins and groups, which may take long. */
+  readonly querySlots: Slots
   /** 16 bytes; tickets are encrypted with them. */
   readonly ticketKey: Buffer
+  /** 32 bytes; cursors are signed with them. */
+  readonly cursorSecret: Buffer
 }
 
 /** One request on its way through an operation. */

@@ -8,6 +8,7 @@ import { listApplications } from './applications/list-applications.ts'
 import { updateApplication } from './applications/update-application.ts'
 import { executeBatch } from './batch/execute-batch.ts'
 import type { Call } from './call.ts'
+import { listChanges } from './changes/list-changes.ts'
 import { getBlock } from './chains/get-block.ts'
 import { getCheckpoint } from './chains/get-checkpoint.ts'
 import { getConsistencyProof } from './chains/get-consistency-proof.ts'
@@ -39,6 +40,7 @@ import { regenerateKey } from './keys/regenerate-key.ts'
 import { revokeKey } from './keys/revoke-key.ts'
 import { rotateKey } from './keys/rotate-key.ts'
 import { listRecords } from './listing/list-records.ts'
+import { querySql } from './listing/query-sql.ts'
 import { migrateCollection } from './migrations/migrate-collection.ts'
 import { getPayment } from './payments/get-payment.ts'
 import { getReceipt } from './payments/get-receipt.ts'
@@ -118,6 +120,7 @@ export const handlers: Handlers<Tollbase, Call> = {
   getWellKnown,
   listApplicationWalletEntries,
   listApplications,
+  listChanges,
   listCollectionIndexes,
   listCollections,
   listIndexes,
@@ -130,6 +133,7 @@ export const handlers: Handlers<Tollbase, Call> = {
   optimizeCollection,
   postInfo,
   previewCollection,
+  querySql,
   quotePrice,
   rebuildIndex,
   regenerateKey,

@@ -12,6 +12,7 @@ import { arriveInTime } from './arrival.ts'
 import { refuseBrokenRequests } from './client-error.ts'
 import { allowAnyOrigin } from './cors.ts'
 import { drainInTime } from './drain.ts'
+import { boundIncoming } from './incoming.ts'
 import { boundOutgoing, type OutgoingBounds } from './outgoing.ts'
 import { Pass } from './pass.ts'
 import { requestIds } from './request-ids.ts'
@@ -26,6 +27,8 @@ export type HttpOptions = {
   readonly finishMs: number
   /** How long a request may take to arrive; the limit of the contract when not given. */
   readonly requestTimeoutMs?: number
+  /** What bodies of callers without a key may hold; the limit of the contract when not given. */
+  readonly incomingBytesMax?: number
   /** What slow readers may hold; the limits of the contract when not given. */
   readonly outgoing?: OutgoingBounds
   /** What an error of a lower room means to a caller, where it is no bug. */
@@ -103,6 +106,11 @@ export function createServer(options: HttpOptions): FastifyInstance {
   const refuse = (error: Fault, reply: FastifyReply) =>
     answerError(error, { request: reply.request, reply, log: options.log })
   arriveInTime(fastify, { world: options.world, timeoutMs: requestTimeoutMs, refuse })
+  boundIncoming(fastify, {
+    bytesMax: options.incomingBytesMax ?? limits.incomingBytesMax,
+    isBound: ({ pass }) => pass.caller === 'unknown',
+    refuse,
+  })
   boundOutgoing(fastify, options.world, options.outgoing)
   drainInTime(fastify, {
     world: options.world,

@@ -100,6 +100,8 @@ describe.each(testEngines())('%s: a list', (engine) => {
     expect(await list({})).toEqual({
       height: 7n,
       sequence: 3,
+      size: 100n,
+      last: null,
       records: '{"id":"b","n":2},{"id":"a","n":10},{"id":5,"n":1.50}',
       count: 3,
       total: 3n,

@@ -1,7 +1,9 @@
+import { assert } from '../base/assert.ts'
 import { compileCondition } from './compile-condition.ts'
 import { compileJoins, type JoinedPart } from './compile-joins.ts'
 import { selectedBody } from './compile-selection.ts'
 import { all, type Condition, type FieldPath, type Scalar } from './condition.ts'
+import { type Continuation, remainingParts } from './continuation.ts'
 import { keyExpression, tieExpression, valueExpression } from './index-key.ts'
 import type { Resolve } from './join.ts'
 import type { ListQuery, Sort } from './list-query.ts'
@@ -18,6 +20,8 @@ export type CompileListOptions = {
   readonly primaryColumn?: string
   /** The collections that joins name; needed where there are any. */
   readonly resolve?: Resolve
+  /** Goes on after an earlier page; then there is no total. Joined records would be those of now. */
+  readonly from?: Continuation | undefined
 }
 
 /** The one row that a compiled list gives. */
@@ -25,6 +29,10 @@ export type ListRow = {
   /** Position of the application's chain that the answer was read at. */
   readonly height: bigint
   readonly sequence: number
+  /** Leaves of the chain up to there. */
+  readonly size: bigint
+  /** Leaf of the page's last row; null where it has none, or has no limit. */
+  readonly last: bigint | null
   /** JSON texts of the page's records, joined by commas; null if a cap was passed. */
   readonly records: string | null
   /** Rows of the page; with `over`, how many were read. */
@@ -47,6 +55,7 @@ const plainRowsMax = 100
  * not on values. Rows are ordered by the sort field, then by leaf, so pages never overlap.
  */
 export function compileList(query: ListQuery, options: CompileListOptions): CompiledStatement {
+  assert(options.from === undefined || !options.total, 'what is left of a list has no total')
   const values = parameters()
   const matches = compileMatches(query, options, values)
   const rowsMax = options.caps.rows + 1
@@ -63,8 +72,9 @@ export function compileList(query: ListQuery, options: CompileListOptions): Comp
   const page = isPlain
     ? plainPage(from, { query, joined })
     : boundedPage(from, { query, joined, bytes: caps.bytes })
+  const last = query.limit === undefined ? 'NULL::int8' : 'page.leaves[page.count]'
   const over = `(page.count > ${caps.rows} OR page.bytes > ${caps.bytes}${joined === undefined ? '' : ` OR ${joined.isOver}`})`
-  const text = `${joined === undefined ? '' : joined.with(limited)}SELECT watermark.height, watermark.sequence,
+  const text = `${joined === undefined ? '' : joined.with(limited)}SELECT watermark.height, watermark.sequence, watermark.leaf AS size, ${last} AS last,
  CASE WHEN ${over} THEN NULL ELSE coalesce(page.records, '') END AS records,
  page.count, ${options.total ? totalCount(matches, { rows, offset }) : 'NULL::int8'} AS total,
  page.bytes, ${over} AS over${joined === undefined ? '' : `, ${joined.isOver} AS fan_out`}
@@ -74,21 +84,31 @@ WHERE watermark.id = 1`
   return { text, values: values.values }
 }
 
-/** FROM and WHERE of the rows that match. */
-function compileMatches(query: ListQuery, options: CompileListOptions, values: Parameters): string {
+/** FROM and WHERE of the rows that match, in one part or several that share no row. */
+function compileMatches(
+  query: ListQuery,
+  options: CompileListOptions,
+  values: Parameters,
+): readonly string[] {
   const live = query.history ? [] : ['record.superseded_by IS NULL', 'NOT record.deleted']
   const conjuncts = query.where.kind === 'all' ? query.where.conditions : [query.where]
   const primary = conjuncts.find((each) => isOfKey(each, options.primaryColumn))
   const rest = all(conjuncts.filter((each) => each !== primary))
   const conditions = [
-    ...live,
     ...(primary?.kind === 'one-of' ? [keyCondition(primary, values)] : []),
     ...(rest.kind === 'always'
       ? []
       : [compileCondition(rest, { record: 'record.data', parameters: values })]),
   ]
-  const where = conditions.length === 0 ? '' : ` WHERE ${conditions.join('\n  AND ')}`
-  return `FROM ${quoteName(options.schema, options.table)} AS record${where}`
+  const table = quoteName(options.schema, options.table)
+  const parts =
+    options.from === undefined
+      ? [{ from: `${table} AS record`, where: live }]
+      : remainingParts(query, options.from, { table, values })
+  return parts.map(({ from, where }) => {
+    const tests = [...where, ...conditions]
+    return `FROM ${from}${tests.length === 0 ? '' : ` WHERE ${tests.join('\n  AND ')}`}`
+  })
 }
 
 /**
@@ -123,15 +143,23 @@ type Window = { readonly rows: string; readonly offset: string | undefined }
 
 function limitedRows(
   query: ListQuery,
-  { matches, rows, offset }: Window & { readonly matches: string },
+  { matches, rows, offset }: Window & { readonly matches: readonly string[] },
 ): string {
   const keys =
     query.sort === undefined
       ? ''
       : `, ${keyExpression(query.sort.path, 'record.data')} AS sort_key, ${tieExpression(query.sort.path, 'record.data')} AS sort_tie`
-  return `SELECT record.leaf, record.body${query.joins.length === 0 ? '' : ', record.data'}${keys}
- ${matches}
- ORDER BY ${order(query.sort)} LIMIT ${rows}${offset === undefined ? '' : ` OFFSET ${offset}`}`
+  const parts = matches.map(
+    (
+      part,
+    ) => `SELECT record.leaf, record.body${query.joins.length === 0 ? '' : ', record.data'}${keys}
+ ${part}
+ ORDER BY ${order(query.sort)} LIMIT ${rows}${offset === undefined ? '' : ` OFFSET ${offset}`}`,
+  )
+  if (parts.length === 1) return parts.join()
+  assert(offset === undefined, 'what has several parts begins at its beginning')
+  return `SELECT part.* FROM (${parts.map((part) => `(${part})`).join('\n UNION ALL\n ')}) AS part
+ ORDER BY ${order(query.sort, 'part')} LIMIT ${rows}`
 }
 
 /** Strings, numbers, false, true, objects and arrays, then null and missing; descending is the reverse. */
@@ -154,6 +182,7 @@ function joinedTo(joined: JoinedPart | undefined, row: string): string {
 
 function plainPage(limited: string, { query, joined }: Joined): string {
   return `SELECT count(*)::int4 AS count, ${joinedBytes('sum(octet_length(item.json))')} AS bytes,
+ array_agg(item.leaf ORDER BY ${order(query.sort, 'item')}) AS leaves,
  string_agg(item.json, ',' ORDER BY ${order(query.sort, 'item')}) AS records
 FROM (SELECT page_row.*, ${renderedBody({ query, joined }, 'page_row')} AS json
  FROM ${limited} AS page_row${joinedTo(joined, 'page_row')}) AS item`
@@ -164,9 +193,11 @@ function boundedPage(
   limited: string,
   { query, joined, bytes }: Joined & { readonly bytes: string },
 ): string {
+  const leaves =
+    query.limit === undefined ? '' : ' array_agg(item.leaf ORDER BY item.position) AS leaves,\n'
   return `SELECT count(*)::int4 AS count, coalesce(max(item.running), 0) AS bytes,
- string_agg(item.json, ',' ORDER BY item.position) FILTER (WHERE item.running <= ${bytes}) AS records
-FROM (SELECT page_row.json, row_number() OVER so_far AS position,
+${leaves} string_agg(item.json, ',' ORDER BY item.position) FILTER (WHERE item.running <= ${bytes}) AS records
+FROM (SELECT page_row.leaf, page_row.json, row_number() OVER so_far AS position,
   sum(octet_length(page_row.json) + 1) OVER so_far - 1 AS running
  FROM (SELECT limited.*, ${renderedBody({ query, joined }, 'limited')} AS json
   FROM ${limited} AS limited${joinedTo(joined, 'limited')}) AS page_row
@@ -179,7 +210,7 @@ function joinedBytes(sum: string): string {
 }
 
 /** A page that ends before its limit tells the total; only otherwise is everything counted. */
-function totalCount(matches: string, { rows, offset = '0' }: Window): string {
+function totalCount(matches: readonly string[], { rows, offset = '0' }: Window): string {
   return `CASE WHEN page.count < ${rows} AND (page.count > 0 OR ${offset} = 0) THEN ${offset} + page.count
-  ELSE (SELECT count(*) ${matches}) END`
+  ELSE (SELECT count(*) ${matches.join()}) END`
 }

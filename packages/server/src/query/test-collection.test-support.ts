@@ -15,13 +15,13 @@ export type TestVersion = {
   readonly supersededBy?: number
 }
 
-/** A schema with a watermark at height 7, sequence 3. */
+/** A schema with a watermark at height 7, sequence 3, which is the leaf 99. */
 export async function createTestSchema(run: RunSql, schema: string): Promise<void> {
   await run(`CREATE SCHEMA ${schema}`)
   await run(
-    `CREATE TABLE ${schema}.watermark (id int2 PRIMARY KEY, height int8 NOT NULL, sequence int4 NOT NULL)`,
+    `CREATE TABLE ${schema}.watermark (id int2 PRIMARY KEY, height int8 NOT NULL, sequence int4 NOT NULL, leaf int8 NOT NULL)`,
   )
-  await run(`INSERT INTO ${schema}.watermark VALUES (1, 7, 3)`)
+  await run(`INSERT INTO ${schema}.watermark VALUES (1, 7, 3, 100)`)
 }
 
 /** A collection's table as records are kept in; the leaf of each version is its place in the list, from 0. */

@@ -17,6 +17,9 @@ export class TransportError extends Error {
   }
 }
 
+/** The answer has more bytes than are read; a smaller question may do. */
+export class AnswerTooLarge extends TransportError {}
+
 export type JsonCall = {
   readonly url: URL
   readonly agent: Agent
@@ -98,7 +101,7 @@ function collect(
     bytes += chunk.length
     chunks.push(chunk)
     if (bytes > bytesMax) {
-      response.destroy(new TransportError(`an answer of more than ${bytesMax} bytes`))
+      response.destroy(new AnswerTooLarge(`an answer of more than ${bytesMax} bytes`))
     }
   })
   response.on('error', (error) => done(error, ''))

@@ -18,6 +18,8 @@ export type NativeOptions = {
   readonly pollMs: number
   /** How long a transaction that the node knows is waited for, until its block is deep enough. */
   readonly waitMs?: number
+  /** Requests that wait so at once; who comes beyond them is told at once to come again. */
+  readonly waitersMax?: number
   /** How long after its block a transfer that is in no block any more may still come back. */
   readonly returnSeconds: bigint
   /** Throws while the node is not known to serve the network's own chain. */
@@ -26,6 +28,8 @@ export type NativeOptions = {
 
 /** Below the time-outs of clients, which is 30 seconds. */
 const waitMsDefault = 15_000
+/** Far below the requests that may be at work: it costs nothing to name a transaction that is never mined. */
+const waitersMaxDefault = 128
 
 /** The transfer that a payer speaks of. */
 export type Wanted = {
@@ -50,13 +54,16 @@ export type NativeTransfers = {
 }
 
 export function nativeTransfers(options: NativeOptions): NativeTransfers {
+  const waiting = { count: 0 }
   return {
-    find: (wanted) => find(options, wanted),
+    find: (wanted) => find({ ...options, waiting }, wanted),
     settle: (payment) => settle(options, payment),
   }
 }
 
-async function find(options: NativeOptions, wanted: Wanted): Promise<Found> {
+type Waiting = { readonly waiting: { count: number } }
+
+async function find(options: NativeOptions & Waiting, wanted: Wanted): Promise<Found> {
   await options.checked()
   const receipt = await awaitReceipt(options, wanted.transaction)
   if (receipt === undefined) {
@@ -124,9 +131,26 @@ function movedBy(
   return { ...head, value: own.reduce((sum, { value }) => sum + value, 0n) }
 }
 
-async function awaitReceipt(options: NativeOptions, hash: string): Promise<Receipt | undefined> {
+async function awaitReceipt(
+  options: NativeOptions & Waiting,
+  hash: string,
+): Promise<Receipt | undefined> {
+  const { waiting, waitersMax = waitersMaxDefault, waitMs = waitMsDefault } = options
+  const isFull = waiting.count >= waitersMax
+  waiting.count += 1
+  try {
+    return await pollReceipt(options, hash, options.world.now() + (isFull ? 0 : waitMs))
+  } finally {
+    waiting.count -= 1
+  }
+}
+
+async function pollReceipt(
+  options: NativeOptions,
+  hash: string,
+  deadline: number,
+): Promise<Receipt | undefined> {
   const { rpc, world, pollMs } = options
-  const deadline = world.now() + (options.waitMs ?? waitMsDefault)
   let isComing = await isKnown(rpc, hash)
   for (;;) {
     const receipt = await confirmedReceipt(options, hash)

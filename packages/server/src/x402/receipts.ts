@@ -54,7 +54,8 @@ export class Receipts {
     const hashes = [...this.#wanted.keys()]
     const [head, receipts] = await Promise.all([
       confirmations > 1 ? headOf(rpc) : undefined,
-      Promise.all(hashes.map((hash) => receiptOf(rpc, hash))),
+      // One that cannot be read is asked for again; the others do not wait for it.
+      Promise.all(hashes.map((hash) => receiptOf(rpc, hash).catch(() => undefined))),
     ])
     for (const receipt of receipts) {
       if (receipt === undefined) continue

@@ -2,6 +2,7 @@ import { createServer, type IncomingMessage, type Server, type ServerResponse } 
 import type { AddressInfo } from 'node:net'
 import { afterEach, describe, expect, test } from 'vitest'
 import { realWorld as world } from '../base/world.ts'
+import { Receipts } from './receipts.ts'
 import { openRpc, type Rpc, RpcError } from './rpc.ts'
 
 type Answer = (body: string, response: ServerResponse, request: IncomingMessage) => void
@@ -60,6 +61,37 @@ test('an error of the node is told apart from a revert and from a silent node', 
   expect(other).toMatchObject({ reason: { reverted: false, code: -32005 } })
   expect((other as PromiseRejectedResult).reason).toBeInstanceOf(RpcError)
   expect(missing).toMatchObject({ reason: unreachable })
+})
+
+test('answers that are too large together come apart, and one that is too large alone fails alone', async () => {
+  const rpc = await nodeThat((body, response) => {
+    const calls: { id: number; params: [number] }[] = JSON.parse(body)
+    response.end(
+      JSON.stringify(calls.map(({ id, params: [n] }) => ({ id, result: 'x'.repeat(n) }))),
+    )
+  })
+  const sizes = [10, 6_000, 6_000, 20_000, 6_000, 10]
+  const results = await Promise.allSettled(sizes.map((size) => rpc.call('x', [size])))
+  expect(
+    results.map((one) => (one.status === 'fulfilled' ? String(one.value).length : one.reason.code)),
+  ).toEqual([10, 6_000, 6_000, unreachable.code, 6_000, 10])
+})
+
+test('a receipt that cannot be read keeps nobody waiting for another one', async () => {
+  const [good, bad] = ['aa', 'bb'].map((byte) => `0x${byte.repeat(32)}`)
+  const rpc = await nodeThat((body, response) => {
+    const calls: { id: number; params: [string] }[] = JSON.parse(body)
+    const receipt = { transactionHash: good, status: '0x1', blockNumber: '0x1', logs: [] }
+    const answers = calls.map(({ id, params: [hash] }) => ({
+      id,
+      result: hash === good ? receipt : 'x'.repeat(20_000),
+    }))
+    response.end(JSON.stringify(answers))
+  })
+  const receipts = new Receipts({ rpc, world, pollMs: 5, confirmations: 1 })
+  const unread = receipts.wait(bad ?? '', 3_000)
+  const first = await Promise.race([unread, receipts.wait(good ?? '', 10_000)])
+  expect(first).toMatchObject({ hash: good, succeeded: true })
 })
 
 describe('a node counts as unreachable when it', () => {

@@ -2,7 +2,7 @@ import { Agent } from 'node:http'
 import { Agent as SecureAgent } from 'node:https'
 import { Fault } from '../base/fault.ts'
 import type { World } from '../base/world.ts'
-import { postJson, TransportError } from './http-json.ts'
+import { AnswerTooLarge, postJson, TransportError } from './http-json.ts'
 
 /** The chain's node answered, with an error of JSON-RPC. */
 export class RpcError extends Error {
@@ -80,6 +80,13 @@ export function openRpc(options: RpcOptions): Rpc {
       })
       deliver(calls, answersById(value, status))
     } catch (error) {
+      if (error instanceof AnswerTooLarge && calls.length > 1) {
+        // Anybody can ask for the receipt of a large transaction, and must not spoil the questions of others.
+        const half = Math.ceil(calls.length / 2)
+        void send(calls.slice(0, half))
+        void send(calls.slice(half))
+        return
+      }
       const fault = unreachable(error)
       for (const call of calls) call.reject(fault)
     }

@@ -1,15 +1,38 @@
+import { invalid } from '../../base/fault.ts'
+import { signedBy } from '../access/credentials.ts'
+import { verifyWallet } from '../access/wallet-signature.ts'
 import type { Call } from '../call.ts'
 import type { Operation } from '../operation.ts'
 import type { ApplicationRecord } from '../tenancy/applications.ts'
 import { applicationView } from './application-view.ts'
 
 export const updateApplication: Operation<'updateApplication'> = async (call, { params, body }) => {
+  const owner = body.owner_address?.toLowerCase()
+  const before = call.service.tenancy.application(params.app).owner_address
+  if (owner !== undefined && owner !== before) await refuseUnwilling(call, owner)
   const record = await changeApplication(call, params.app, {
     ...(body.name !== undefined && { name: body.name }),
     ...(body.description !== undefined && { description: body.description }),
-    ...(body.owner_address !== undefined && { owner_address: body.owner_address.toLowerCase() }),
+    ...(owner !== undefined && { owner_address: owner }),
   })
   return applicationView(call, record)
+}
+
+/**
+ * Who becomes the owner signs the request, beside the key that makes it; the operator is believed. Otherwise anybody
+ * could name an owner whose transfers to us then pay for his own writes.
+ */
+async function refuseUnwilling({ caller, facts, service }: Call, owner: string): Promise<void> {
+  if (caller.kind === 'operator') return
+  const signed = caller.kind === 'key' ? signedBy(facts) : undefined
+  if (signed?.address !== owner) {
+    throw invalid(
+      '/owner_address',
+      "must be the address that signed the request (X-Signature), which bears the application's key beside it",
+    )
+  }
+  const { database, world } = service
+  await verifyWallet(facts, signed, { database, nowMs: world.now() })
 }
 
 /** Writes an application's new state and waits until it is in force. */

@@ -34,6 +34,7 @@ function states(condition: Condition, key: ShardKey): boolean {
 /** What the index of a key answers; of a hashed one, single values alone. */
 function narrows(test: FieldTest, { type }: ShardKey): boolean {
   if (test.kind === 'one-of') return true
+  if (test.kind === 'reference' && test.relation === '=') return true
   if (type === 'hash_distributed') return false
   return test.kind === 'range' || (test.kind === 'starts' && !test.ignoreCase)
 }

@@ -24,16 +24,19 @@ export type ObservedShape = QueryShape & {
 /** Shapes are few; past this the one unseen the longest is forgotten. */
 const shapesMax = 64
 const collectionsMax = 2_000
+/** Longer ones, which name hundreds of fields, are not worth their memory; anyone may send them. */
+const shapeCharsMax = 1_000
 
 /** What was asked of late, by collection and shape, in memory. */
 export class QueryStatistics {
   readonly #collections = new Map<string, Map<string, ObservedShape>>()
 
   note(collection: string, query: ListQuery, took: { ms: number; rows: number }): void {
-    const shapes = newest(this.#collections, collection, collectionsMax) ?? new Map()
-    this.#collections.set(collection, shapes)
     const shape = shapeOf(query)
     const key = JSON.stringify(shape)
+    if (key.length > shapeCharsMax) return
+    const shapes = newest(this.#collections, collection, collectionsMax) ?? new Map()
+    this.#collections.set(collection, shapes)
     const before: ObservedShape | undefined = newest(shapes, key, shapesMax)
     shapes.set(key, {
       ...shape,

@@ -62,7 +62,7 @@ function entryOf(one: Step) {
   const facts = {
     payment_id: `pay_${one.payment}`,
     request_hash: 'hash',
-    quote_id: null,
+    quote_hash: null,
     payer: payerOf(one.payment),
     payee: `app:${one.app}`,
     amount: String(charge),

@@ -198,7 +198,7 @@ function factsOf(
   return {
     payment_id: claim.id,
     request_hash: claim.request_hash,
-    quote_id: claim.quote_id,
+    quote_hash: claim.quote_id && sha256Hex(claim.quote_id),
     payer: purchase.payment.payload.from,
     payee: `app:${claim.app}`,
     amount: String(charge),
@@ -211,7 +211,7 @@ function factsOf(
     operation: claim.operation,
     as_of: delivery.asOf,
     row_count: delivery.rows,
-    result_hash: createHash('sha256').update(delivery.body).digest('hex'),
+    result_hash: sha256Hex(delivery.body),
     delivered_at: new Date(delivery.nowMs).toISOString(),
   }
 }
@@ -219,4 +219,8 @@ function factsOf(
 function atMost(amount: bigint, limit: bigint): bigint {
   if (amount > limit) return limit
   return amount
+}
+
+function sha256Hex(content: string | Buffer): string {
+  return createHash('sha256').update(content).digest('hex')
 }

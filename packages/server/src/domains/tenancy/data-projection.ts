@@ -18,10 +18,13 @@ import type {
 } from './definitions.ts'
 import { createIndex, indexNameOf } from './index-ddl.ts'
 import { collectionTables, projectRecords, supersedeAll } from './record-projection.ts'
+import { Watchers } from './watchers.ts'
 
 /** The tables of one application's data: its definitions, and a table per collection. */
 export class DataProjection implements Projection {
   readonly types = ['definition', 'record'] as const
+  /** Who waits for versions that the tables do not show yet. */
+  readonly watchers = new Watchers()
   #catalog: Catalog = emptyCatalog
   /** Numbers of the indexes that are whole. */
   #built: ReadonlySet<number> = new Set()
@@ -112,13 +115,20 @@ export class DataProjection implements Projection {
     }
     await flush()
     return () => {
-      if (catalog === this.#catalog) return
-      const before = this.#catalog
-      this.#catalog = catalog
-      this.#built = builtIn(catalog, (index) => built.has(index.number) || this.isBuilt(index))
-      this.#onChange?.(before, catalog)
+      if (catalog !== this.#catalog) {
+        const before = this.#catalog
+        this.#catalog = catalog
+        this.#built = builtIn(catalog, (index) => built.has(index.number) || this.isBuilt(index))
+        this.#onChange?.(before, catalog)
+      }
+      if (this.watchers.count > 0) this.watchers.wake(touched(entries))
     }
   }
+}
+
+/** The ids of collections with new versions, and of what was defined anew. */
+function touched(entries: readonly AppliedEntry[]): ReadonlySet<string> {
+  return new Set(entries.map(({ header }) => String(header.collection ?? header.id)))
 }
 
 function builtIn(

@@ -18,7 +18,11 @@ export type AccessPolicy = {
     readonly filter: readonly string[] | undefined
     readonly sort: readonly string[] | undefined
   }
-  readonly deriveAllowed: boolean
+  /**
+   * What joining, aggregating or combining its records costs others for each request, in atomic units. Undefined where
+   * the owner says nothing: then it is free of what has no price, and denied of what has one.
+   */
+  readonly derive: bigint | 'deny' | undefined
   readonly emptyAnswerFree: boolean
   /** The stored shape is not understood, so the data is treated as private. */
   readonly unknownShape: boolean
@@ -49,10 +53,15 @@ function policyOf(policy: Static<typeof PolicySchema>): AccessPolicy {
       filter: policy.offered?.filter,
       sort: policy.offered?.sort,
     },
-    deriveAllowed: policy.derive !== undefined && policy.derive !== 'deny',
+    derive: readDerive(policy.derive),
     emptyAnswerFree: policy.empty_answer === 'free',
     unknownShape: false,
   }
+}
+
+function readDerive(derive: Static<typeof PolicySchema>['derive']): bigint | 'deny' | undefined {
+  if (derive === undefined || derive === 'deny') return derive
+  return BigInt(derive.per_access)
 }
 
 type SentPrice = {

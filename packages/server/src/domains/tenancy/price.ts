@@ -13,6 +13,14 @@ export function readPriceOf(catalog: Catalog, collection: CollectionState): Pric
   }
 }
 
+/** What deriving from a collection costs others for each request; undefined where its owner does not allow it. */
+export function derivePriceOf(catalog: Catalog, collection: CollectionState): bigint | undefined {
+  const { derive } = collection.policy
+  if (derive === 'deny') return undefined
+  if (derive !== undefined) return derive
+  return isFree(readPriceOf(catalog, collection)) ? 0n : undefined
+}
+
 /** What a write to a collection costs: by its size, and by the values of fields (see field-price.ts). */
 export type WritePrice = Price & { readonly fields: readonly PricedField[] }
 

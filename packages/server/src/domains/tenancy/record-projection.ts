@@ -12,6 +12,7 @@ const separator = '\u001e'
 /**
  * A collection's table: every version of every record. `superseded_by` is the leaf of the version that
  * replaced this one; live rows have none. `data` answers conditions, `body` is the record as it was sent.
+ * By the last index a cursor finds what was live at its height and is not any more.
  */
 export function collectionTables(schema: string, collection: CollectionDefinition): SqlStatement[] {
   const name = `c_${collection.number}`
@@ -21,6 +22,7 @@ export function collectionTables(schema: string, collection: CollectionDefinitio
       deleted bool NOT NULL, superseded_by int8, data jsonb NOT NULL, body text NOT NULL,
       CONSTRAINT ${sql.id(`${name}_pkey`)} PRIMARY KEY (leaf))`,
     sql`CREATE INDEX ${sql.id(`${name}_key`)} ON ${sql.id(schema, name)} (key) WHERE superseded_by IS NULL`,
+    sql`CREATE INDEX ${sql.id(`${name}_superseded`)} ON ${sql.id(schema, name)} (superseded_by) WHERE superseded_by IS NOT NULL`,
   ]
 }
 

@@ -212,6 +212,7 @@ export class Tenancy {
       schema,
       projections: [data],
       relaxedTables: true,
+      salted: true,
     })
     this.#options.onDefinitions?.({ schema, data })
     const applications = this.system.applications
@@ -250,6 +251,7 @@ async function openOne(
     schema: string
     projections: readonly Projection[]
     relaxedTables?: boolean
+    salted?: boolean
   },
 ): Promise<Chain> {
   const { database, world, log, holder, admit } = options
@@ -258,6 +260,7 @@ async function openOne(
   const origin = originOf(options.serviceName, chain.app)
   return openChain({
     relaxedTables: chain.relaxedTables === true,
+    salted: chain.salted === true,
     database,
     schema,
     origin,

@@ -128,6 +128,10 @@ function newlyFound(model: string): Found {
 function visit(expression: Expression, use: Use, found: Map<number, Found>): void {
   if (expression.kind === 'field')
     found.get(expression.relation)?.fields[use].add(expression.path.join('.'))
+  if (expression.kind === 'record') {
+    const fields = found.get(expression.relation)?.fields
+    if (fields !== undefined) fields.whole = true
+  }
   if (expression.kind === 'condition') {
     const { relation, parent, condition } = expression
     for (const path of conditionPaths(condition)) found.get(relation)?.fields.filter.add(path)
@@ -136,5 +140,10 @@ function visit(expression: Expression, use: Use, found: Map<number, Found>): voi
   }
   const query = queryOf(expression)
   if (query !== undefined) visitQuery(query, found, true)
-  for (const part of partsOf(expression)) visit(part, use, found)
+  for (const part of partsOf(expression)) if (!isCounted(part, expression)) visit(part, use, found)
+}
+
+/** How many records there are tells nothing of what is in them. */
+function isCounted(part: Expression, by: Expression): boolean {
+  return part.kind === 'record' && by.kind === 'aggregate' && by.name === 'count' && !by.distinct
 }

@@ -1,0 +1,203 @@
+import { limits } from '@tollbase/contract/limits'
+import { Fault, invalid } from '../../base/fault.ts'
+import { HttpReply } from '../../http/reply.ts'
+import type { ListRow } from '../../query/compile-list.ts'
+import type { CompiledStatement } from '../../query/sql-text.ts'
+import type { Call } from '../call.ts'
+import { applicationAccount, type Share } from '../payments/entries.ts'
+import type { Catalog } from '../tenancy/catalog.ts'
+import { free, type Price } from '../tenancy/policy.ts'
+import { costOf } from '../tenancy/price.ts'
+import type { Tenant } from '../tenancy/tenancy.ts'
+import { chargedSources, isOf, type PricedSource, pricesUnder } from './query-price.ts'
+import { runQuery } from './run-query.ts'
+import { derivationDenied, type JudgedSource } from './sources.ts'
+
+/** What a read by the KB buys at most when the request does not say. */
+const maxKbDefault = 64
+
+export type PageSize = {
+  readonly limit: number | undefined
+  readonly bytesMax: number
+  /** Whether all matches are counted. */
+  readonly total: boolean
+}
+
+export type Page = Omit<ListRow, 'records'> & {
+  readonly records: string
+  readonly truncated: boolean
+}
+
+/** A query that the caller may ask, whatever it was written in. */
+export type Question = {
+  readonly operation: 'list' | 'sql'
+  readonly sources: readonly JudgedSource[]
+  readonly limit: number | undefined
+  readonly offset: number
+  readonly maxKb: number | undefined
+  /** What is said where rows have a price and there is no limit. */
+  readonly limitMissing: { readonly pointer: string; readonly problem: string }
+  /** It may take long, so it waits for its turn. */
+  readonly isHeavy: boolean
+  /** Rows that are given one by one: a beginning of them is an answer too. */
+  readonly isCuttable: boolean
+  readonly compile: (size: PageSize) => CompiledStatement
+  /** What the row counts for, where it is not what is there now. */
+  readonly place?: (row: ListRow) => ListRow
+  /** The reply's text; `total` is the number of matches. */
+  readonly reply: (page: Page, total: bigint | number) => string
+  /** Told after each run. */
+  readonly note?: (took: { readonly ms: number; readonly rows: number }) => void
+}
+
+/** Answers for free what has no price for the caller, and sells all else. */
+export async function answerQuery(call: Call, question: Question): Promise<HttpReply> {
+  const charged = chargedSources(question.sources)
+  const [first] = charged
+  if (first !== undefined) return sell(call, { question, charged, seller: first.tenant })
+  const size = { limit: question.limit, bytesMax: limits.resultBytesMax, total: true }
+  const row = await run(call, question, size)
+  const { records } = row
+  if (records === null) throw tooLarge(row)
+  const page = { ...row, records, truncated: false }
+  return new HttpReply(question.reply(page, page.total ?? page.count))
+}
+
+type Sale = {
+  readonly question: Question
+  readonly charged: readonly JudgedSource[]
+  /** The application that the payment is made to; others get their shares of it. */
+  readonly seller: Tenant
+}
+
+/** Sells a page. The price is a function of the request: its sources, its limit, and what it says of bytes. */
+function sell(call: Call, sale: Sale): Promise<HttpReply> {
+  const { question, charged, seller } = sale
+  const under = (catalog: Catalog) => pricesUnder(charged, { seller, catalog })
+  const now = rowsPriceOf(under(seller.data.catalog))
+  if (now.perRow > 0n && question.limit === undefined) {
+    const { pointer, problem } = question.limitMissing
+    throw invalid(pointer, `${problem}, because every row of this collection has a price`)
+  }
+  const most = mostOf(question, now)
+  const derive = sumOf(under(seller.data.catalog), ({ source, price }) =>
+    source.kind === 'derived' ? (price?.perAccess ?? 0n) : 0n,
+  )
+  return call.service.payments.sell(call.facts, {
+    tenant: seller,
+    operation: question.operation,
+    description: `Records of ${[...new Set(charged.map(nameOf))].join(', ')}`,
+    capUnder: (catalog) => capOf(question, under(catalog)),
+    breakdown: {
+      per_access: Number(now.perAccess),
+      per_row: Number(now.perRow) * most.rows,
+      per_kb: Number(costOf({ ...free, perKb: now.perKb }, most)),
+      ...(derive > 0n && { derive: Number(derive) }),
+    },
+    deliver: async (catalog) => {
+      const prices = under(catalog)
+      const page = await largestThatFits(
+        call,
+        question,
+        mostOf(question, rowsPriceOf(prices)).bytes,
+      )
+      // A count of matches is an aggregate, which is not what was sold: the total tells only what was delivered.
+      const total = question.offset + page.count
+      return {
+        status: 200,
+        body: Buffer.from(question.reply(page, total)),
+        ...chargeOf(prices, page, seller),
+        rows: page.count,
+        asOf: { block_height: Number(page.height), sequence: page.sequence },
+      }
+    },
+  })
+}
+
+/** What the request costs at most; undefined where it cannot be bought under these prices. */
+function capOf(question: Question, prices: readonly PricedSource[]): bigint | undefined {
+  if (prices.some(({ price }) => price === undefined)) return undefined
+  const rows = rowsPriceOf(prices)
+  if (rows.perRow > 0n && question.limit === undefined) return undefined
+  const most = mostOf(question, rows)
+  return sumOf(prices, ({ price = free }) => costOf(price, most))
+}
+
+/**
+ * What the answer truly costs, to the atomic unit: the sum over its sources. What is other applications' is a share
+ * of their own; the platform's part of each is rounded down.
+ */
+function chargeOf(
+  prices: readonly PricedSource[],
+  page: Page,
+  seller: Tenant,
+): { charge: bigint; shares: Share[] } {
+  const isEmpty = page.count === 0
+  const size = { rows: page.count, bytes: isEmpty ? 0 : Number(page.bytes) }
+  const due = prices.map(({ source, price }) => {
+    if (price === undefined) throw derivationDenied(source)
+    const isFree = isEmpty && source.collection.policy.emptyAnswerFree
+    return { source, amount: isFree ? 0n : costOf(price, size) }
+  })
+  const shares = due.flatMap(({ source, amount }): Share[] => {
+    if (isOf(source, seller)) return []
+    const account = applicationAccount(source.tenant.application.app_id)
+    return [{ amount, platformBasisPoints: 0n, account }]
+  })
+  return { charge: sumOf(due, ({ amount }) => amount), shares }
+}
+
+/** Of the records that are given themselves, of which a query has one collection at most. */
+function rowsPriceOf(prices: readonly PricedSource[]): Price {
+  return prices.find(({ source }) => source.kind === 'rows')?.price ?? free
+}
+
+/** What is not priced by the KB is bounded by the service alone; it may have been when the quote was made. */
+function mostOf({ limit, maxKb }: Question, { perKb }: Price): { rows: number; bytes: number } {
+  const isByKb = perKb > 0n || maxKb !== undefined
+  const bytes = isByKb ? (maxKb ?? maxKbDefault) * 1024 : limits.paidResultBytesMax
+  return { rows: limit ?? 0, bytes }
+}
+
+/** The page, or, where it has more bytes than were bought, the longest beginning of it by halves. */
+async function largestThatFits(call: Call, question: Question, bytesMax: number): Promise<Page> {
+  let { limit } = question
+  for (;;) {
+    const row = await run(call, question, { limit, bytesMax, total: false })
+    const { records } = row
+    if (records !== null) return { ...row, records, truncated: limit !== question.limit }
+    if (!question.isCuttable) throw tooLarge(row)
+    const half = Math.floor(Math.min(limit ?? row.count, row.count) / 2)
+    if (half === 0) {
+      throw new Fault('RESULT_TOO_LARGE', {
+        message: `The first record alone is larger than the ${Math.floor(bytesMax / 1024)} KB that were bought; ask with a larger max_kb`,
+      })
+    }
+    limit = half
+  }
+}
+
+async function run(call: Call, question: Question, size: PageSize): Promise<ListRow> {
+  const { world } = call.service
+  const startedMs = world.now()
+  const row = await runQuery(call.service, question.compile(size), question.isHeavy)
+  question.note?.({ ms: world.now() - startedMs, rows: row.count })
+  return question.place?.(row) ?? row
+}
+
+function tooLarge({ count, bytes, fan_out: isFanOut }: ListRow): Fault {
+  const many = `The answer would have ${count} records of ${bytes} bytes or more, past ${limits.rowsMax} records or ${limits.resultBytesMax} bytes; give a limit`
+  const joined = `Its joins fetch more than ${limits.joinedRowsMax} records, or too many bytes; give a limit`
+  return new Fault('RESULT_TOO_LARGE', {
+    message: isFanOut === true ? joined : many,
+    details: { records_max: limits.rowsMax, bytes_max: limits.resultBytesMax },
+  })
+}
+
+function nameOf({ tenant, collection }: JudgedSource): string {
+  return `${tenant.application.app_id}::${collection.name}`
+}
+
+function sumOf<T>(items: readonly T[], amount: (item: T) => bigint): bigint {
+  return items.reduce((sum, item) => sum + amount(item), 0n)
+}

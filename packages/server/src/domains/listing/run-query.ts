@@ -1,0 +1,57 @@
+import { limits } from '@tollbase/contract/limits'
+import { Fault } from '../../base/fault.ts'
+import type { Database } from '../../database/database.ts'
+import { type SqlStatement, sql } from '../../database/sql.ts'
+import type { ListRow } from '../../query/compile-list.ts'
+import type { CompiledStatement } from '../../query/sql-text.ts'
+import type { Service } from '../call.ts'
+
+/**
+ * The one row of a compiled query. A heavy one waits for its slot, so that such queries never hold all connections,
+ * and has bounds of time and of temporary space. There is no bound by the planner's estimate: it would tell how much
+ * a collection holds to those who have not paid for it.
+ */
+export async function runQuery(
+  { database, querySlots }: Pick<Service, 'database' | 'querySlots'>,
+  compiled: CompiledStatement,
+  isHeavy: boolean,
+): Promise<ListRow> {
+  const statement = sql.compiled(compiled.text, compiled.values)
+  try {
+    const [row] = isHeavy
+      ? await querySlots.run(() => bounded(database, statement))
+      : await database.query<ListRow>(statement)
+    if (row === undefined) throw new Error('the watermark is missing')
+    return row
+  } catch (error) {
+    throw queryFault(error) ?? error
+  }
+}
+
+/** Only a superuser may bound temporary space; on a server where we are none, its own setting counts. */
+function bounded(database: Database, statement: SqlStatement): Promise<ListRow[]> {
+  return database.transaction(async (tx) => {
+    await tx.query(sql`
+      SELECT set_config('transaction_read_only', 'on', true),
+        CASE WHEN rolsuper THEN set_config('temp_file_limit', ${String(limits.queryTemporaryKbMax)}, true) END
+      FROM pg_roles WHERE rolname = current_user`)
+    return tx.query<ListRow>(statement)
+  })
+}
+
+/** What PostgreSQL says of a query that is too much for it (SQLSTATE), without its text, which may tell values. */
+export function queryFault(error: unknown): Fault | undefined {
+  const state = error instanceof Error && 'code' in error ? String(error.code) : ''
+  // query_canceled: the statement's time ran out.
+  if (state === '57014') return new Fault('QUERY_TIMEOUT', { cause: error })
+  // Program limits, among them the depth of the stack; memory; temporary space.
+  if (/^54[0-9A-Z]{3}$/.test(state) || state === '53200' || state === '53400')
+    return new Fault('QUERY_TOO_EXPENSIVE', { cause: error })
+  // numeric_value_out_of_range, datetime_field_overflow
+  if (state === '22003' || state === '22008')
+    return new Fault('VALIDATION_FAILED', {
+      message: 'The query reckons with a number or a time that is out of range',
+      cause: error,
+    })
+  return undefined
+}

@@ -1,0 +1,52 @@
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
+import { Fault } from '../base/fault.ts'
+
+export type IncomingOptions = {
+  /** Bytes of all large bodies together that may be in memory. */
+  readonly bytesMax: number
+  /** Bodies of whom are held to this: those of good keys have quotas of their own. */
+  readonly isBound: (request: FastifyRequest) => boolean
+  /** Answers with an error. */
+  readonly refuse: (error: Fault, reply: FastifyReply) => unknown
+}
+
+/** Up to here a body is a part of what a connection costs anyway, so small requests always come through. */
+const smallBytes = 64 * 1024
+
+/**
+ * Bounds what callers without a key hold by bodies that they are sending, or that are being worked on: a body is read
+ * whole before anybody looks at it. Past the bound the next one that grows large is refused (503), and its connection
+ * closed.
+ */
+export function boundIncoming(fastify: FastifyInstance, options: IncomingOptions): void {
+  const { bytesMax, isBound, refuse } = options
+  let total = 0
+  // biome-ignore lint/complexity/useMaxParams: as Fastify calls it.
+  fastify.addHook('preParsing', (request, reply, payload, done) => {
+    // No hook comes between this one and the reading of the body, which is what lets the stream flow.
+    done(null, payload)
+    if (!isBound(request)) return
+    let own = 0
+    const count = (chunk: Buffer) => {
+      const before = Math.max(0, own - smallBytes)
+      own += chunk.length
+      total += Math.max(0, own - smallBytes) - before
+      if (total <= bytesMax || own <= smallBytes) return
+      payload.off('data', count)
+      reply.header('connection', 'close')
+      reply.raw.once('finish', () => request.raw.destroy())
+      refuse(tooMany(), reply)
+    }
+    payload.on('data', count)
+    reply.raw.once('close', () => {
+      total -= Math.max(0, own - smallBytes)
+    })
+  })
+}
+
+function tooMany(): Fault {
+  return new Fault('UNAVAILABLE', {
+    message: `Too many large requests without a key are arriving; send at most ${smallBytes} bytes, or try again shortly`,
+    retryAfterSeconds: 2,
+  })
+}

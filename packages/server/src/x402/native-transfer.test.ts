@@ -1,0 +1,30 @@
+import { expect, test } from 'vitest'
+import { realWorld as world } from '../base/world.ts'
+import { nativeTransfers } from './native-transfer.ts'
+import { paymentNetwork } from './networks.ts'
+import type { Rpc } from './rpc.ts'
+
+test('of those who name transactions that are never mined only so many are waited with', async () => {
+  const log = { info: () => undefined, warn: () => undefined }
+  const network = paymentNetwork({ chainId: 84532, payTo: `0x${'11'.repeat(20)}` })
+  // The node knows each transaction, and has none in a block.
+  const rpc: Rpc = {
+    call: async (method) => (method === 'eth_getTransactionByHash' ? {} : null),
+    close: () => undefined,
+  }
+  const native = nativeTransfers({
+    ...{ network, rpc, world, log, confirmations: 1, pollMs: 5, returnSeconds: 60n },
+    ...{ checked: async () => undefined, waitMs: 1_000, waitersMax: 2 },
+  })
+  const order: number[] = []
+  const finds = [1, 2, 3].map((n) =>
+    native.find({ transaction: `0x${`0${n}`.repeat(32)}`, to: network.payTo }).catch((error) => {
+      order.push(n)
+      throw error
+    }),
+  )
+  const pending = { reason: { code: 'PAYMENT_PENDING', retryAfterSeconds: 2 } }
+  expect(await Promise.allSettled(finds)).toMatchObject([pending, pending, pending])
+  expect(order[0]).toBe(3)
+  expect(order).toHaveLength(3)
+})

@@ -1,0 +1,32 @@
+import { encodeEntry } from '@tollbase/verify/entry'
+import { leafHash } from '@tollbase/verify/tree'
+import { expect, test } from 'vitest'
+import { withService } from '../support/per-engine.ts'
+import { openMarket, store } from './market.ts'
+
+withService((service) => {
+  test.each([
+    ['that has a price', { price: { per_access: '1000' } }],
+    ['that is private', { policy: { read: 'private' } }],
+  ])(
+    'L12: of a collection %s nobody can guess a record and see by the public hashes that it is there',
+    async (_, terms) => {
+      const market = await openMarket(service(), { ...terms, records: [] })
+      const stored = await store(service(), market, [{ id: 'answer', n: 42 }])
+      const [{ block_height: height }] = stored.body.results
+      const at = `/api/apps/${market.appId}`
+      const block = await service().request('GET', `${at}/chain/blocks/${height}`)
+      expect(block.status, block.text).toBe(200)
+      const proof = await service().request('GET', `${at}/chain/proof?height=${height}&sequence=0`)
+      const shown = [...block.body.leaf_hashes, proof.body.leaf_hash]
+      const known = await service().request('GET', `${at}/collections/cities`, {
+        headers: market.headers,
+      })
+      const header = { type: 'record', collection: known.body.collection_id, key: 'answer' }
+      for (let n = 0; n < 100; n++) {
+        const guess = leafHash(encodeEntry(header, JSON.stringify({ id: 'answer', n })))
+        expect(shown).not.toContain(Buffer.from(guess).toString('hex'))
+      }
+    },
+  )
+})

@@ -1,0 +1,202 @@
+import { verifyDocument } from '@tollbase/verify/verify'
+import { describe, expect, test } from 'vitest'
+import { type Asked, ask, balanceOf, fundedBuyer, list, quote } from '../payments/buyer.ts'
+import {
+  accounts,
+  cities,
+  earnings,
+  expectBalanced,
+  type Market,
+  openMarket,
+  receiptOf,
+} from '../payments/market.ts'
+import { withService } from '../support/per-engine.ts'
+import type { Json, TestReply, TestService } from '../support/service.ts'
+
+const inSql = (sql: string, more: object = {}): Asked => ({
+  method: 'POST',
+  path: '/query/sql',
+  raw: JSON.stringify({ sql, ...more }),
+})
+
+const nameIn = ({ appId, collection }: Market) => `"${appId}"::${collection}`
+const platformOf = (amount: bigint) => (amount * 2000n) / 10_000n
+
+describe('queries are sold', () =>
+  withService(
+    (service) => {
+      const amountOf = (required: TestReply) => BigInt(required.body.accepts[0].maxAmountRequired)
+
+      test('rows of SQL: the quote is for the LIMIT, the charge for the rows, once, with a receipt that verifies', async () => {
+        const market = await openMarket(service(), { price: { per_row: '100' } })
+        const buyer = await fundedBuyer(service())
+        const asked = inSql(`SELECT name FROM ${nameIn(market)} ORDER BY population LIMIT 8`)
+        const required = await quote(service(), asked)
+        expect(amountOf(required)).toBe(800n)
+        const payment = await buyer.payV2(required)
+        const reply = await ask(service(), asked, payment)
+        expect(reply.status, reply.text).toBe(200)
+        expect(reply.body).toMatchObject({
+          data: cities.map(({ name }) => ({ name })),
+          count: 5,
+          app_id: market.appId,
+          collection: market.collection,
+        })
+        expect(await balanceOf(service(), buyer.address)).toBe(300n)
+        expect(await earnings(service(), market)).toBe(400n)
+        await expectReceipt(service(), { asked, reply })
+        const again = await ask(service(), asked, payment)
+        expect(again.text).toBe(reply.text)
+        expect(again.headers.get('idempotent-replayed')).toBe('true')
+        expect(await earnings(service(), market)).toBe(400n)
+        await expectBalanced(service())
+      })
+
+      test('rows of SQL without a LIMIT are refused before anyone pays, and by the KB end where they were bought', async () => {
+        const byRow = await openMarket(service(), { price: { per_row: '1' } })
+        expect(await ask(service(), inSql(`SELECT name FROM ${nameIn(byRow)}`))).toMatchObject({
+          status: 400,
+          body: { details: { field: '/sql' } },
+        })
+        const records = Array.from({ length: 40 }, (_, at) => ({
+          id: `r${at}`,
+          pad: 'x'.repeat(99),
+        }))
+        const byKb = await openMarket(service(), { price: { per_kb: '10' }, records })
+        const buyer = await fundedBuyer(service())
+        const asked = inSql(`SELECT * FROM ${nameIn(byKb)}`, { max_kb: 2 })
+        expect(amountOf(await quote(service(), asked))).toBe(20n)
+        const { body } = await buyer.buy(service(), asked)
+        expect(body.truncated).toBe(true)
+        expect(body.data).toEqual(records.slice(0, body.count))
+        expect(body.count).toBeGreaterThan(5)
+      })
+
+      test('a join over two sellers: rows and derivation are each paid to whose they are, to the atomic unit', async () => {
+        const rows = await openMarket(service(), { price: { per_row: '333' } })
+        const other = await openMarket(service(), {
+          price: { per_row: '9' },
+          policy: { derive: { per_access: '77' } },
+        })
+        const buyer = await fundedBuyer(service())
+        const before = await accounts(service())
+        const asked = list({
+          root: rows.root,
+          limit: 6,
+          find: {
+            same: { model: other.root, many: false, resolve: { find: { id: '$data.id' } } },
+          },
+        })
+        const required = await quote(service(), asked)
+        expect(amountOf(required)).toBe(6n * 333n + 77n)
+        expect(required.body.accepts[0].extra.costBreakdown).toMatchObject({
+          per_row: 1998,
+          derive: 77,
+        })
+        const payment = await buyer.payV2(required)
+        const reply = await ask(service(), asked, payment)
+        expect(reply.status, reply.text).toBe(200)
+        expect(reply.body.records).toEqual(cities.map((city) => ({ ...city, same: city })))
+        const due = 5n * 333n
+        expect(await earnings(service(), rows)).toBe(due - platformOf(due))
+        expect(await earnings(service(), other)).toBe(77n - platformOf(77n))
+        const after = await accounts(service())
+        expect((after.get('platform') ?? 0n) - (before.get('platform') ?? 0n)).toBe(
+          platformOf(due) + platformOf(77n),
+        )
+        expect(await balanceOf(service(), buyer.address)).toBe(333n)
+        const receipt = await expectReceipt(service(), { asked, reply })
+        expect(receipt).toMatchObject({ amount: String(due + 77n), payee: `app:${rows.appId}` })
+        const shares = Object.fromEntries(
+          postingsOf(receipt).map(({ account, amount }) => [account, BigInt(amount)]),
+        )
+        expect(shares).toEqual({
+          [`wallet:${buyer.address}`]: -(due + 77n),
+          [`app:${rows.appId}`]: due - platformOf(due),
+          [`app:${other.appId}`]: 77n - platformOf(77n),
+          platform: platformOf(due) + platformOf(77n),
+        })
+        expect((await ask(service(), asked, payment)).text).toBe(reply.text)
+        await expectBalanced(service())
+      })
+
+      test('derivation from several sources costs the sum of their prices, however often each is named', async () => {
+        const policy = (amount: string) => ({
+          price: { per_row: '9' },
+          policy: { derive: { per_access: amount } },
+        })
+        const [one, two] = [
+          await openMarket(service(), policy('50')),
+          await openMarket(service(), policy('31')),
+        ]
+        const buyer = await fundedBuyer(service())
+        const asked = inSql(
+          `SELECT count(*) AS n FROM ${nameIn(one)} a JOIN ${nameIn(two)} b ON a.id = b.id JOIN ${nameIn(one)} c ON c.id = a.id`,
+        )
+        expect(amountOf(await quote(service(), asked))).toBe(81n)
+        const { body } = await buyer.buy(service(), asked)
+        expect(body.data).toEqual([{ n: 5 }])
+        expect(await earnings(service(), one)).toBe(40n)
+        expect(await earnings(service(), two)).toBe(31n - platformOf(31n))
+        await expectBalanced(service())
+      })
+
+      test('groups are sold at the derive price, and an empty answer is free where its owner says so', async () => {
+        const market = await openMarket(service(), {
+          price: { per_row: '9' },
+          policy: { derive: { per_access: '60' }, empty_answer: 'free' },
+        })
+        const buyer = await fundedBuyer(service())
+        const groups = { root: market.root, group_by: 'name', sortBy: 'name' }
+        const { body } = await buyer.buy(service(), list(groups))
+        expect(body).toMatchObject({ records: [{ name: 'Graz' }, {}, {}, {}, {}], total: 5 })
+        expect(await earnings(service(), market)).toBe(48n)
+        const empty = await buyer.buy(service(), list({ ...groups, find: { name: 'nowhere' } }))
+        expect(empty.body.records).toEqual([])
+        expect(await earnings(service(), market)).toBe(48n)
+        expect(await balanceOf(service(), buyer.address)).toBe(60n)
+      })
+
+      test('what its owner forbids after the quote is 403, and no money moves', async () => {
+        const market = await openMarket(service(), {
+          price: { per_row: '9' },
+          policy: { derive: { per_access: '60' } },
+        })
+        const buyer = await fundedBuyer(service())
+        const asked = inSql(`SELECT max(population) AS m FROM ${nameIn(market)}`)
+        const payment = await buyer.payV2(await quote(service(), asked))
+        const put = await service().request(
+          'PUT',
+          `/api/apps/${market.appId}/collections/${market.collection}`,
+          {
+            body: { access_policy: { read: 'public', price: { per_row: '9' }, derive: 'deny' } },
+            headers: market.headers,
+          },
+        )
+        expect(put.status, put.text).toBe(200)
+        expect((await ask(service(), asked, payment)).status).toBe(403)
+        expect(await balanceOf(service(), buyer.address)).toBe(0n)
+        expect(await earnings(service(), market)).toBe(0n)
+      })
+    },
+    { devnet: true },
+  ))
+
+/** What the ledger's entry inside a receipt, which its proof is of, says of who got what. */
+function postingsOf(receipt: Json): readonly { account: string; amount: string }[] {
+  const entry = Buffer.from(receipt.ledger.entry, 'base64').toString()
+  return JSON.parse(entry.slice(entry.indexOf('\n') + 1)).postings
+}
+
+async function expectReceipt(
+  service: TestService,
+  { asked, reply }: { asked: Asked; reply: TestReply },
+) {
+  const receipt = await receiptOf(service, reply)
+  const { checks } = verifyDocument(JSON.stringify(receipt), {
+    request: { method: asked.method, path: asked.path, body: Buffer.from(asked.raw ?? '') },
+    reply: Buffer.from(reply.text),
+  })
+  expect(checks.filter(({ ok }) => !ok)).toEqual([])
+  return receipt
+}
