@@ -206,7 +206,9 @@ describe('the log', () => {
       body: { name: 'broken' },
     })
     const { table } = tenant.data.catalog.byName.get('broken') ?? { table: '' }
-    await service.database.execute(sql`ALTER TABLE ${sql.id(tenant.schema, table)} DROP COLUMN body`)
+    await service.database.execute(
+      sql`ALTER TABLE ${sql.id(tenant.schema, table)} DROP COLUMN body`,
+    )
     const reply = await service.request('POST', '/list', {
       body: { root: `${app.appId}::broken` },
       headers: app.headers,
