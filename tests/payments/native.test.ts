@@ -1,3 +1,4 @@
+import { createHash } from 'node:crypto'
 import { decodeFunctionData, parseAbi } from 'viem'
 import { expect, test } from 'vitest'
 import { sweepRound } from '../../packages/server/src/domains/payments/sweeper.ts'
@@ -84,7 +85,7 @@ withService(
         amount: String(price),
         deposited: String(price),
         change: '0',
-        quote_id: decoded(header).quoteId,
+        quote_hash: createHash('sha256').update(decoded(header).quoteId).digest('hex'),
       })
       const id = sold.headers.get('x-payment-id')
       const { body } = await service().request('GET', `/api/payments/${id}`)

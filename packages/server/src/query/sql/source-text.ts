@@ -202,6 +202,8 @@ function charPosition(text: string, characters: number): number {
 
 /** The parser's sentence; what is not one of its own (too deep a nesting ends as a RangeError) is said in ours. */
 function reason(error: unknown): string {
-  if (error instanceof SqlError) return error.message
+  // Worded otherwise, so that nobody takes it for an error of the database's own.
+  if (error instanceof SqlError)
+    return error.message.replace(/^syntax error at or /, 'syntax error ')
   return 'it is nested too deeply'
 }
