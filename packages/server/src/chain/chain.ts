@@ -4,6 +4,7 @@ import { decodeEntry, type Entry } from '@tollbase/verify/entry'
 import { type Consistency, formatHashes, type Inclusion } from '@tollbase/verify/inclusion'
 import type { RecordProof } from '@tollbase/verify/proof'
 import { Fault, invalid } from '../base/fault.ts'
+import { RandomPool } from '../base/random-pool.ts'
 import type { World } from '../base/world.ts'
 import type { Database } from '../database/database.ts'
 import { type Applier, appliedBlock } from './applier.ts'
@@ -137,6 +138,7 @@ export class Chain {
   readonly #parts: ChainParts
   readonly #committer: Committer
   readonly #tiles: TileReader
+  readonly #random: RandomPool
   #failure: Error | undefined
   #closing: Promise<void> | undefined
   #checkpoint: { readonly size: number; readonly note: string } | undefined
@@ -146,6 +148,7 @@ export class Chain {
     this.#parts = parts
     this.origin = origin
     this.#tiles = new TileReader(store, tree)
+    this.#random = new RandomPool(world)
     this.#committer = new Committer({
       store,
       signer,
@@ -184,8 +187,8 @@ export class Chain {
   async append(entries: readonly Entry[], options: AppendOptions = {}): Promise<Appended> {
     this.#admit(entries.length)
     if (options.isOwed !== true) this.#parts.admit?.()
-    const { salted, world } = this.#parts
-    const group = encodeGroup(salted === true ? withSalts(entries, world) : entries)
+    const { salted } = this.#parts
+    const group = encodeGroup(salted === true ? withSalts(entries, this.#random) : entries)
     options.check?.()
     return this.#committer.enqueue(group)
   }

@@ -3,7 +3,7 @@ import { limits } from '@tollbase/contract/limits'
 import { type Entry, entryText } from '@tollbase/verify/entry'
 import { assert } from '../base/assert.ts'
 import { Fault } from '../base/fault.ts'
-import type { World } from '../base/world.ts'
+import type { RandomPool } from '../base/random-pool.ts'
 import { hashBytes } from './merkle.ts'
 
 /** What one append call brings: entries that stay together in one block, in their order. */
@@ -46,12 +46,11 @@ export function encodeGroup(entries: readonly Entry[]): Group {
 }
 
 /** Each has its own: who is shown one entry, and its salt with it, learns nothing of its neighbours. */
-export function withSalts(entries: readonly Entry[], world: World): Entry[] {
-  const random = world.randomBytes(saltBytes * entries.length)
-  return entries.map(({ header, body }, at) => {
-    const salt = random.toString('base64url', at * saltBytes, (at + 1) * saltBytes)
-    return { header: { ...header, salt }, body }
-  })
+export function withSalts(entries: readonly Entry[], random: RandomPool): Entry[] {
+  return entries.map(({ header, body }) => ({
+    header: { ...header, salt: random.text(saltBytes, 'base64url') },
+    body,
+  }))
 }
 
 function encodedLength(text: string): number {

@@ -43,9 +43,11 @@ export function boundOutgoing(
     })
     return undefined
   }
-  fastify.addHook('onSend', async (_request, reply, payload) => {
+  // biome-ignore lint/complexity/useMaxParams: as Fastify calls it.
+  fastify.addHook('onSend', (_request, reply, payload, done) => {
     const refusal = admit(reply, payload)
-    if (refusal !== undefined) throw refusal
+    if (refusal === undefined) done()
+    else done(refusal)
   })
   const stop = world.every(bounds.patienceMs / looksPerPatience, () => {
     const now = world.now()

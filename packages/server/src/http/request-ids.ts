@@ -1,8 +1,8 @@
 import type { IncomingMessage } from 'node:http'
+import { RandomPool } from '../base/random-pool.ts'
 import type { World } from '../base/world.ts'
 
 const idBytes = 12
-const idsPerDraw = 256
 /** Letters, digits and three signs mean nothing to logs, headers and JSON. */
 const acceptable = /^[A-Za-z0-9._-]{8,64}$/
 
@@ -11,17 +11,9 @@ const acceptable = /^[A-Za-z0-9._-]{8,64}$/
  * random one of 96 bits. Nothing is looked up or decided by it, so a caller who repeats one only confuses their own search.
  */
 export function requestIds(world: World): (request: IncomingMessage) => string {
-  let drawn: Buffer = Buffer.alloc(0)
-  let at = 0
+  const pool = new RandomPool(world)
   return (request) => {
     const given = request.headers['x-request-id']
-    if (typeof given === 'string' && acceptable.test(given)) return given
-    // Many at a time: a draw of its own would be a twentieth of a small request's work.
-    if (at === drawn.length) {
-      drawn = world.randomBytes(idBytes * idsPerDraw)
-      at = 0
-    }
-    at += idBytes
-    return drawn.toString('hex', at - idBytes, at)
+    return typeof given === 'string' && acceptable.test(given) ? given : pool.text(idBytes, 'hex')
   }
 }

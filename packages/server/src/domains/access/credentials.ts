@@ -11,18 +11,23 @@ const payerHeaders = ['x-agent-key', 'x-user-key'] as const
 export type KeyTexts = { readonly key: string | undefined; readonly payer: string | undefined }
 
 export function keysOf(head: RequestHead): KeyTexts {
-  const inQuery = [head.query.api_key ?? []].flat().filter((value) => value !== '')
-  const headers = keyHeaders.map((name) => oneHeader(head, name))
+  const inQuery = head.query.api_key
+  const texts = [oneHeader(head, keyHeaders[0]), oneHeader(head, keyHeaders[1]), bearerOf(head)]
+  if (inQuery !== undefined) texts.push(...[inQuery].flat().map((text) => text || undefined))
   return {
-    key: theSame([...headers, bearerOf(head), ...inQuery]),
-    payer: theSame(payerHeaders.map((name) => oneHeader(head, name))),
+    key: theSame(texts),
+    payer: theSame([oneHeader(head, payerHeaders[0]), oneHeader(head, payerHeaders[1])]),
   }
 }
 
 function theSame(texts: readonly (string | undefined)[]): string | undefined {
-  const found = new Set(texts.filter((text) => text !== undefined))
-  if (found.size > 1) throw new Fault('CREDENTIALS_CONFLICT')
-  return [...found][0]
+  let found: string | undefined
+  for (const text of texts) {
+    if (text === undefined || text === found) continue
+    if (found !== undefined) throw new Fault('CREDENTIALS_CONFLICT')
+    found = text
+  }
+  return found
 }
 
 function bearerOf(head: RequestHead): string | undefined {
