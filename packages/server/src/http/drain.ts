@@ -7,6 +7,8 @@ const readMs = 2_000
 
 export type DrainOptions = {
   readonly world: World
+  /** The requests that are not over. */
+  readonly open: ReadonlySet<FastifyReply>
   /** How long requests under way have to finish. */
   readonly finishMs: number
   /** Answers with an error. */
@@ -17,21 +19,18 @@ export type DrainOptions = {
  * Ends a server in bounded time: no new work once it closes, then UNAVAILABLE with Retry-After for what has not
  * finished, then connections are cut. Work that was answered so goes on until the storage under it closes.
  */
-export function drainInTime(fastify: FastifyInstance, options: DrainOptions): void {
-  const { world, finishMs, refuse } = options
-  const open = new Set<FastifyReply>()
+export function drainInTime(
+  fastify: FastifyInstance,
+  options: DrainOptions,
+): { readonly requestEnded: () => void } {
+  const { world, open, finishMs, refuse } = options
   let isClosing = false
   fastify.addHook('onRequest', (request, reply, done) => {
-    open.add(reply)
-    // An answer whose reader hung up is never finished, and closed all the same.
-    reply.raw.once('close', () => {
-      open.delete(reply)
-      if (isClosing && open.size === 0) setImmediate(closeIdle)
-    })
+    if (!isClosing) return done()
     // Whoever watches readiness on a connection that is still open shall see it go.
     const isWatching = request.routeOptions.config.operationId === 'getReady'
-    if (isClosing) hangUpAfter(reply)
-    done(isClosing && !isWatching ? stopping() : undefined)
+    hangUpAfter(reply)
+    return done(isWatching ? undefined : stopping())
   })
   // Node takes a connection as idle whose answer is written and not yet read, and would cut a download short. So none
   // is closed before all answers are over; what is asked on an idle one until then is refused.
@@ -57,6 +56,11 @@ export function drainInTime(fastify: FastifyInstance, options: DrainOptions): vo
     }
   })
   fastify.addHook('onClose', async () => stopTimers())
+  return {
+    requestEnded: () => {
+      if (isClosing && open.size === 0) setImmediate(closeIdle)
+    },
+  }
 }
 
 /** A connection that is kept alive now would keep the server from ending until it times out. */

@@ -18,6 +18,7 @@ export function limitRequests(fastify: FastifyInstance, admit: Admit): void {
     const { handler } = options
     // Also for work that throws. Not when the answer is over: a client that hangs up does not end what it caused.
     options.handler = async function work(request, reply) {
+      request.pass.hasArrived = true
       try {
         return await handler.call(this, request, reply)
       } catch (error) {

@@ -20,6 +20,10 @@ export class Pass {
   place: PlaceName | undefined
   /** Frees that place. */
   leave: (() => void) | undefined
+  /** Whether its body is here. */
+  hasArrived = false
+  /** When it was first looked at for being late, in milliseconds since 1970. */
+  seenAtMs: number | undefined
   /** Settles what it costs once that is known. */
   ended: ((outcome: Outcome) => void) | undefined
   readonly #setHeader: (name: string, value: string) => void

@@ -95,32 +95,36 @@ export function createServer(options: HttpOptions): FastifyInstance {
   )
   const methodsAt = watchMethods(fastify)
   fastify.decorateRequest('pass')
+  const open = new Set<FastifyReply>()
   allowAnyOrigin(fastify)
   fastify.addHook('onRequest', (request, reply, done) => {
     request.pass = new Pass((name, value) => reply.header(name, value))
     reply.header('x-request-id', request.id)
     reply.header('x-content-type-options', 'nosniff')
     reply.headers(uncacheable)
+    open.add(reply)
+    // Not onResponse, which never comes where the client hangs up.
+    reply.raw.once('close', () => {
+      open.delete(reply)
+      drain.requestEnded()
+      options.onFinish(request, reply)
+    })
     done()
   })
   const refuse = (error: Fault, reply: FastifyReply) =>
     answerError(error, { request: reply.request, reply, log: options.log })
-  arriveInTime(fastify, { world: options.world, timeoutMs: requestTimeoutMs, refuse })
+  arriveInTime(fastify, { world: options.world, open, timeoutMs: requestTimeoutMs, refuse })
   boundIncoming(fastify, {
     bytesMax: options.incomingBytesMax ?? limits.incomingBytesMax,
     isBound: ({ pass }) => pass.caller === 'unknown',
     refuse,
   })
   boundOutgoing(fastify, options.world, options.outgoing)
-  drainInTime(fastify, {
+  const drain = drainInTime(fastify, {
     world: options.world,
+    open,
     finishMs: options.finishMs,
     refuse,
-  })
-  // Not onResponse, which never comes where the client hangs up.
-  fastify.addHook('onRequest', (request, reply, done) => {
-    reply.raw.once('close', () => options.onFinish(request, reply))
-    done()
   })
   fastify.setErrorHandler((error, request, reply) =>
     answerError(options.explain(error) ?? error, { request, reply, log: options.log }),
