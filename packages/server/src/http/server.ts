@@ -111,6 +111,8 @@ export function createServer(options: HttpOptions): FastifyInstance {
     })
     done()
   })
+  // Fastify notes when a reply began only where somebody waits for its end.
+  fastify.addHook('onResponse', (_request, _reply, done) => done())
   const refuse = (error: Fault, reply: FastifyReply) =>
     answerError(error, { request: reply.request, reply, log: options.log })
   arriveInTime(fastify, { world: options.world, open, timeoutMs: requestTimeoutMs, refuse })
