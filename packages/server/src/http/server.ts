@@ -57,6 +57,7 @@ const uncacheable = {
 
 /** The bare HTTP server: body limits, request ids, CORS and errors; routes are added by `implement`. */
 export function createServer(options: HttpOptions): FastifyInstance {
+  const { world, finishMs } = options
   const requestTimeoutMs = options.requestTimeoutMs ?? limits.requestTimeoutMs
   const fastify = Fastify({
     logger: false,
@@ -72,9 +73,9 @@ export function createServer(options: HttpOptions): FastifyInstance {
       connectionsCheckingInterval: requestTimeoutMs / 10,
     },
     requestTimeout: requestTimeoutMs,
-    clientErrorHandler: refuseBrokenRequests(options.world),
+    clientErrorHandler: refuseBrokenRequests(world),
     keepAliveTimeout: 65_000,
-    genReqId: requestIds(options.world),
+    genReqId: requestIds(world),
     trustProxy: options.trustProxy.length > 0 ? [...options.trustProxy] : false,
     // Our own refusal is JSON like every other, and says when to come again.
     return503OnClosing: false,
@@ -115,19 +116,14 @@ export function createServer(options: HttpOptions): FastifyInstance {
   fastify.addHook('onResponse', (_request, _reply, done) => done())
   const refuse = (error: Fault, reply: FastifyReply) =>
     answerError(error, { request: reply.request, reply, log: options.log })
-  arriveInTime(fastify, { world: options.world, open, timeoutMs: requestTimeoutMs, refuse })
+  arriveInTime(fastify, { world: world, open, timeoutMs: requestTimeoutMs, refuse })
   boundIncoming(fastify, {
     bytesMax: options.incomingBytesMax ?? limits.incomingBytesMax,
     isBound: ({ pass }) => pass.caller === 'unknown',
     refuse,
   })
-  boundOutgoing(fastify, options.world, options.outgoing)
-  const drain = drainInTime(fastify, {
-    world: options.world,
-    open,
-    finishMs: options.finishMs,
-    refuse,
-  })
+  boundOutgoing(fastify, world, options.outgoing)
+  const drain = drainInTime(fastify, { world, open, finishMs, refuse })
   fastify.setErrorHandler((error, request, reply) =>
     answerError(options.explain(error) ?? error, { request, reply, log: options.log }),
   )
