@@ -175,11 +175,14 @@ async function hungUp(scene: Scene, strike: Strike): Promise<undefined> {
   }
 }
 
-/** Sends the request, and goes away without an answer when told to. */
+/** Sends the request until it is taken, and goes away without an answer when told to. */
 async function sendUntil({ asked, header }: Scene, signal: AbortSignal): Promise<void> {
   const { method, path, raw = '' } = asked
   const headers = { 'content-type': 'application/json', ...asked.headers, ...header }
-  await fetch(place.url() + path, { method, headers, body: raw, signal }).catch(() => undefined)
+  const send = () =>
+    fetch(place.url() + path, { method, headers, body: raw, signal }).catch(() => undefined)
+  // The database that was killed before may not be back on every connection.
+  while ((await send())?.status === 503) await new Promise((resolve) => setTimeout(resolve, 50))
 }
 
 /** Whatever was answered before: asked again, it is delivered; it was written once, and charged once or never. */

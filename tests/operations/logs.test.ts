@@ -135,6 +135,12 @@ describe('the log', () => {
     }
     await service.request('GET', `${at}?api_key=${service.operatorKey}`)
     await service.request('GET', `/${service.operatorKey}`)
+    // Each character of base64url may stand anywhere in a key.
+    for (const key of [
+      'op_uN_Xt8dc-rSxueqKVaB6HseCmJkpUQwLnWoOrObV4Gw',
+      'op_-_-_abcdefghijklmnopqrstuvwxyz',
+    ])
+      await service.request('GET', `/${keep(key)}`)
     await service.request('GET', `${at}/keys?api_key=${keep('one.other-secret-of-any-form')}`)
     // Keys that are made.
     const made = await service.request('POST', `${at}/keys`, {

@@ -18,7 +18,7 @@ export function accessLog(log: Logger): (request: FastifyRequest, reply: Fastify
         route: url,
         path: masked(request.raw.url ?? ''),
         status: statusOf(reply),
-        ms: Math.round(elapsedMs(reply) * 10) / 10,
+        ms: Math.round(elapsedMs(reply) * 100) / 100,
         bytes: Number(reply.getHeader('content-length') ?? 0),
         app: pass.app,
         caller: pass.caller,
@@ -43,7 +43,7 @@ export function elapsedMs(reply: FastifyReply): number {
 
 const pathCharsMax = 500
 /** What looks like a key of an application or the operator, wherever in a URL it was put by mistake. */
-const keyText = /((?:app|op)_[A-Za-z0-9]{4})[A-Za-z0-9_-]{20,}/g
+const keyText = /((?:app|op)_[A-Za-z0-9_-]{4})[A-Za-z0-9_-]{20,}/g
 
 /** The path with its query, without the keys in it. */
 function masked(url: string): string {
