@@ -47,6 +47,7 @@ export async function openPlace(): Promise<Place> {
 }
 
 const root = join(import.meta.dirname, '..')
+const program = join(root, 'bin/tollbase.js')
 
 /** The load comes from one address, asks more than any client, and is not logged by the peers either. */
 export const configFile = join(import.meta.dirname, 'tollbase.config.json')
@@ -56,19 +57,19 @@ export function startOurs(
   place: Place,
   options: { readonly nodeOptions: readonly string[]; readonly command?: 'serve' | 'dev' },
 ): Promise<Child> {
-  return startChild([
-    ...options.nodeOptions,
-    join(root, 'bin/tollbase.js'),
+  const args = [
     options.command ?? 'serve',
     ...['--config', configFile, '--port', '0', '--operator-key', operatorKey],
     ...['--data-dir', place.serviceDir, '--database-url', place.databaseUrl],
-  ])
+  ]
+  if (options.nodeOptions.length === 0) return startChild(args, program)
+  return startChild([...options.nodeOptions, program, ...args])
 }
 
 /** `tollbase dev`: with a database and a devnet of its own. */
 export function startDev(dataDir: string): Promise<Child> {
   const options = ['--port', '0', '--operator-key', operatorKey, '--data-dir', dataDir]
-  return startChild([join(root, 'bin/tollbase.js'), 'dev', '--config', configFile, ...options])
+  return startChild(['dev', '--config', configFile, ...options], program)
 }
 
 /** A program of peers/, in a process of its own. */

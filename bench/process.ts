@@ -11,9 +11,12 @@ export type Child = {
 const readyTimeoutMs = 120_000
 const stopTimeoutMs = 30_000
 
-/** Starts `node <args>` and waits until it prints an address or a port that it listens on. */
-export async function startChild(args: readonly string[]): Promise<Child> {
-  const child = spawn(process.execPath, args, { stdio: ['ignore', 'pipe', 'pipe'] })
+/** Starts a program, `node` if nothing is said, and waits until it prints an address or a port that it listens on. */
+export async function startChild(
+  args: readonly string[],
+  program: string = process.execPath,
+): Promise<Child> {
+  const child = spawn(program, args, { stdio: ['ignore', 'pipe', 'pipe'] })
   const { output, port } = await ready(child)
   return { pid: child.pid ?? 0, port, output, stop: () => stop(child) }
 }

@@ -77,6 +77,7 @@ export class Life {
     this.ended.catch(() => undefined)
     this.world = {
       now: () => scheduler.now,
+      ticks: () => scheduler.now,
       randomBytes: (count) => chance.bytes(`bytes of ${name}`, count),
       sleep: (ms) => new Promise((resolve) => this.#later(ms, resolve)),
       every: (ms, call) => {

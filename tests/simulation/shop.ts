@@ -179,7 +179,7 @@ export async function request(
     bodyBytes,
     json: () => ({ text: bodyBytes.toString(), value: asked.body }),
     remoteAddress: '127.0.0.1',
-    pass: new Pass(() => undefined),
+    pass: new Pass(0, () => undefined),
   }
   const serve = async () => {
     const { tenancy, database, world } = service

@@ -5,8 +5,10 @@ import type { Logger } from 'pino'
  * Writes one line for each finished request, at level info. Headers and bodies never get into it, and keys that came
  * in the URL are masked, so that a log may be kept where keys and payments may not.
  */
-export function accessLog(log: Logger): (request: FastifyRequest, reply: FastifyReply) => void {
-  return (request, reply) => {
+export function accessLog(
+  log: Logger,
+): (request: FastifyRequest, reply: FastifyReply, ms: number) => void {
+  return (request, reply, ms) => {
     if (!log.isLevelEnabled('info')) return
     const { config, url } = request.routeOptions
     const { pass } = request
@@ -18,7 +20,7 @@ export function accessLog(log: Logger): (request: FastifyRequest, reply: Fastify
         route: url,
         path: masked(request.raw.url ?? ''),
         status: statusOf(reply),
-        ms: Math.round(elapsedMs(reply) * 100) / 100,
+        ms: Math.round(ms * 100) / 100,
         bytes: Number(reply.getHeader('content-length') ?? 0),
         app: pass.app,
         caller: pass.caller,
@@ -34,11 +36,6 @@ export function accessLog(log: Logger): (request: FastifyRequest, reply: Fastify
 /** 499 where the client hung up before the answer began, as nginx has it. */
 export function statusOf(reply: FastifyReply): number {
   return reply.raw.headersSent ? reply.statusCode : 499
-}
-
-/** Of a request that never got past its URL the time is not known, and is next to nothing. */
-export function elapsedMs(reply: FastifyReply): number {
-  return Number.isFinite(reply.elapsedTime) ? reply.elapsedTime : 0
 }
 
 const pathCharsMax = 500

@@ -1,6 +1,6 @@
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import { Counter, collectDefaultMetrics, Histogram, Registry } from 'prom-client'
-import { elapsedMs, statusOf } from './app-access-log.ts'
+import { statusOf } from './app-access-log.ts'
 import { type ObservedParts, observeParts } from './app-metrics-parts.ts'
 
 export type Metrics = ReturnType<typeof createMetrics>
@@ -47,10 +47,10 @@ export function createMetrics() {
   })
   let read: () => Promise<void> = async () => undefined
   return {
-    observe: (request: FastifyRequest, reply: FastifyReply) => {
+    observe: (request: FastifyRequest, reply: FastifyReply, ms: number) => {
       const operation = request.routeOptions.config.operationId ?? 'none'
       requests.inc({ operation, status: String(statusOf(reply)) })
-      seconds.observe({ operation }, elapsedMs(reply) / 1000)
+      seconds.observe({ operation }, ms / 1000)
     },
     refused: (limit: string) => refused.inc({ limit }),
     block: (block: { readonly entries: number }) => {

@@ -210,9 +210,9 @@ function openDoor(
     trustProxy: config.trustProxy,
     finishMs: config.drainMs,
     explain: (error) => databaseFault(error) ?? deletedMeanwhile(error),
-    onFinish: (request, reply) => {
-      metrics.observe(request, reply)
-      noteRequest(request, reply)
+    onFinish: (request, reply, ms) => {
+      metrics.observe(request, reply, ms)
+      noteRequest(request, reply, ms)
     },
   })
   const door = entrance(service, {

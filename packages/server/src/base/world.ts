@@ -8,6 +8,8 @@ import type { FaultPoint } from './fault-points.ts'
 export type World = {
   /** Milliseconds since 1970. */
   readonly now: () => number
+  /** Milliseconds with fractions of a clock that never goes back; only differences mean something. */
+  readonly ticks: () => number
   readonly randomBytes: (count: number) => Buffer
   readonly sleep: (ms: number) => Promise<void>
   /** Calls back every so often until the returned function is called. Never keeps the process alive. */
@@ -18,6 +20,7 @@ export type World = {
 
 export const realWorld: World = {
   now: () => Date.now(),
+  ticks: () => performance.now(),
   randomBytes: (count) => randomBytes(count),
   sleep: (ms) => new Promise((resolve) => setTimeout(resolve, ms)),
   every: (ms, call) => {

@@ -10,6 +10,8 @@ export type PlaceName = 'anonymous_in_flight' | 'paying_in_flight'
 
 /** What is known of one request beside its operation: for rate limits and the access log. */
 export class Pass {
+  /** When it began, by the world's ticks. */
+  readonly startedAt: number
   /** anonymous, key, operator or wallet; unknown where it was not found out. */
   caller = 'unknown'
   /** The first 8 characters of the key. */
@@ -31,7 +33,8 @@ export class Pass {
   #policies = ''
 
   /** `setHeader` puts a header on the answer. */
-  constructor(setHeader: (name: string, value: string) => void) {
+  constructor(startedAt: number, setHeader: (name: string, value: string) => void) {
+    this.startedAt = startedAt
     this.#setHeader = setHeader
   }
 

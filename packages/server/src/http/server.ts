@@ -33,8 +33,8 @@ export type HttpOptions = {
   readonly outgoing?: OutgoingBounds
   /** What an error of a lower room means to a caller, where it is no bug. */
   readonly explain: (error: unknown) => Fault | undefined
-  /** Called once per finished request, for metrics and the access log. */
-  readonly onFinish: (request: FastifyRequest, reply: FastifyReply) => void
+  /** Called once per finished request with the milliseconds that it took, for metrics and the access log. */
+  readonly onFinish: (request: FastifyRequest, reply: FastifyReply, ms: number) => void
 }
 
 /**
@@ -58,6 +58,8 @@ const uncacheable = {
 /** The bare HTTP server: body limits, request ids, CORS and errors; routes are added by `implement`. */
 export function createServer(options: HttpOptions): FastifyInstance {
   const { world, finishMs } = options
+  const finished = (request: FastifyRequest, reply: FastifyReply) =>
+    options.onFinish(request, reply, world.ticks() - request.pass.startedAt)
   const requestTimeoutMs = options.requestTimeoutMs ?? limits.requestTimeoutMs
   const fastify = Fastify({
     logger: false,
@@ -83,8 +85,8 @@ export function createServer(options: HttpOptions): FastifyInstance {
     exposeHeadRoutes: false,
     // A URL that cannot be decoded never reaches the hooks and handlers below.
     frameworkErrors: (error, request, reply) => {
-      request.pass = new Pass((name, value) => reply.header(name, value))
-      reply.raw.once('close', () => options.onFinish(request, reply))
+      request.pass = new Pass(world.ticks(), (name, value) => reply.header(name, value))
+      reply.raw.once('close', () => finished(request, reply))
       reply.header('x-request-id', request.id)
       reply.headers(uncacheable)
       answerError(error, { request, reply, log: options.log })
@@ -99,7 +101,7 @@ export function createServer(options: HttpOptions): FastifyInstance {
   const open = new Set<FastifyReply>()
   allowAnyOrigin(fastify)
   fastify.addHook('onRequest', (request, reply, done) => {
-    request.pass = new Pass((name, value) => reply.header(name, value))
+    request.pass = new Pass(world.ticks(), (name, value) => reply.header(name, value))
     reply.header('x-request-id', request.id)
     reply.header('x-content-type-options', 'nosniff')
     reply.headers(uncacheable)
@@ -108,12 +110,10 @@ export function createServer(options: HttpOptions): FastifyInstance {
     reply.raw.once('close', () => {
       open.delete(reply)
       drain.requestEnded()
-      options.onFinish(request, reply)
+      finished(request, reply)
     })
     done()
   })
-  // Fastify notes when a reply began only where somebody waits for its end.
-  fastify.addHook('onResponse', (_request, _reply, done) => done())
   const refuse = (error: Fault, reply: FastifyReply) =>
     answerError(error, { request: reply.request, reply, log: options.log })
   arriveInTime(fastify, { world: world, open, timeoutMs: requestTimeoutMs, refuse })
