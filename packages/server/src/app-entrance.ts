@@ -71,7 +71,7 @@ export function entrance(
       if (operationId === undefined || probes.has(operationId)) return
       const head = { headers: request.headers, query: request.query as RequestHead['query'] }
       const text = keyTextOf(head)
-      const caller = text === undefined ? undefined : holderOfKey(text, ports)
+      const caller = text === undefined ? undefined : holderOfKey(text, request.pass, ports)
       if (caller !== undefined) note(request.pass, caller)
       if (caller?.kind === 'operator') return
       const pays =

@@ -22,6 +22,8 @@ export class Pass {
   place: PlaceName | undefined
   /** Frees that place. */
   leave: (() => void) | undefined
+  /** The text of its key with the hash of it, which is asked for before and after its body is read. */
+  hashedKey: { readonly text: string; readonly hash: string } | undefined
   /** Whether its body is here. */
   hasArrived = false
   /** When it was first looked at for being late, in milliseconds since 1970. */

@@ -3,6 +3,7 @@ import type { Permitted, Route } from '@tollbase/contract/route'
 import { Fault } from '../../base/fault.ts'
 import type { World } from '../../base/world.ts'
 import type { Database } from '../../database/database.ts'
+import type { Pass } from '../../http/pass.ts'
 import type { RequestFacts } from '../../http/request.ts'
 import { hashOfKey, type KeyRecord } from '../tenancy/keys.ts'
 import type { Tenancy } from '../tenancy/tenancy.ts'
@@ -30,8 +31,8 @@ export type AccessPorts = {
  */
 export async function identify(facts: RequestFacts, ports: AccessPorts): Promise<Caller> {
   const { key, payer } = keysOf(facts)
-  const paying = payer === undefined ? undefined : callerOf(payer, ports)
-  if (key !== undefined) return callerOf(key, ports)
+  const paying = payer === undefined ? undefined : callerOf(payer, facts.pass, ports)
+  if (key !== undefined) return callerOf(key, facts.pass, ports)
   if (paying !== undefined) return paying
   const signed = signedBy(facts)
   if (signed === undefined) return { kind: 'anonymous' }
@@ -45,8 +46,9 @@ export async function identify(facts: RequestFacts, ports: AccessPorts): Promise
 }
 
 /** Who has the key of this text, if it is alive. */
-export function holderOfKey(keyText: string, ports: AccessPorts): Caller | undefined {
-  const hash = hashOfKey(keyText)
+export function holderOfKey(keyText: string, pass: Pass, ports: AccessPorts): Caller | undefined {
+  if (pass.hashedKey?.text !== keyText) pass.hashedKey = { text: keyText, hash: hashOfKey(keyText) }
+  const { hash } = pass.hashedKey
   if (equalInConstantTime(hash, ports.operatorKeyHash)) return { kind: 'operator' }
   const key = ports.tenancy.system.keys.find(hash, ports.world.now())
   return key && { kind: 'key', key }
@@ -117,8 +119,8 @@ export function isInsider(
   return caller.kind === 'wallet' && application.owner_address === caller.address
 }
 
-function callerOf(keyText: string, ports: AccessPorts): Caller {
-  const caller = holderOfKey(keyText, ports)
+function callerOf(keyText: string, pass: Pass, ports: AccessPorts): Caller {
+  const caller = holderOfKey(keyText, pass, ports)
   if (caller === undefined)
     throw new Fault('UNAUTHORIZED', { message: 'The key is not known, expired or revoked' })
   return caller
