@@ -139,7 +139,9 @@ describe('what the service sends to its database runs on Citus', () =>
         expect(text).not.toMatch(
           /\b(LISTEN|NOTIFY|LOCK TABLE|MERGE INTO|TRIGGER|INHERITS|REFERENCES|FOREIGN KEY)\b|pg_\w*advisory|tableoid|reltuples|pg_\w*relation_size/i,
         )
-        expect(text, 'one statement per call').not.toMatch(/;\s*\S/)
+        // A transaction begins with its settings; the workers never see those.
+        const statement = text.replace(/^(BEGIN[^;]*)(; SET LOCAL \w+ = \w+)+$/, '$1')
+        expect(statement, 'one statement per call').not.toMatch(/;\s*\S/)
         if (/^CREATE (UNLOGGED )?TABLE/i.test(text))
           expect(text).toMatch(/CONSTRAINT "?\w+"? PRIMARY KEY/i)
         if (/^CREATE (UNIQUE )?INDEX/i.test(text))

@@ -87,6 +87,8 @@ const postgresPort = 5432
 const poolSizeDefault = 10
 const connectTimeoutMs = 10_000
 const closeTimeoutMs = 10_000
+/** It does no work, so what does not answer is not there. */
+const beginTimeoutMs = 30_000
 /** A client holding an open transaction and doing nothing keeps locks and dead rows. */
 const idleTransactionTimeoutMs = 60_000
 /** How much longer than the server's own time-out we wait for its answer, for a peer that went silent. */
@@ -230,19 +232,8 @@ class Session {
   ): Promise<T> {
     const timeoutMs = options.statementTimeoutMs ?? this.#sessions.statementTimeoutMs
     const tx = new Transaction((statement, name) => this.send(statement, timeoutMs, name))
-    await this.send(
-      options.isolation === undefined ? sql`BEGIN` : sql`BEGIN ISOLATION LEVEL REPEATABLE READ`,
-      timeoutMs,
-    )
+    await this.#begin(options)
     try {
-      if (options.statementTimeoutMs !== undefined || options.relaxed === true) {
-        const commit = options.relaxed === true ? 'off' : null
-        await this.send(
-          sql`SELECT set_config('statement_timeout', ${String(timeoutMs)}, true),
-            set_config('synchronous_commit', coalesce(${commit}, current_setting('synchronous_commit')), true)`,
-          timeoutMs,
-        )
-      }
       const result = await work(tx)
       await tx.end()
       await this.#commit(timeoutMs)
@@ -289,6 +280,27 @@ class Session {
     } catch (error) {
       if (endsSession(error)) this.broken = true
       if (isStalePlan(error)) this.#sessions.names.forget(text)
+      throw error
+    }
+  }
+
+  /** The settings come with BEGIN, in the simple protocol: a way there and back less for each transaction. */
+  async #begin({ isolation, relaxed, statementTimeoutMs }: TransactionOptions): Promise<void> {
+    const begin = isolation === undefined ? 'BEGIN' : 'BEGIN ISOLATION LEVEL REPEATABLE READ'
+    const settings = [
+      ...(statementTimeoutMs === undefined ? [] : [`statement_timeout = ${statementTimeoutMs}`]),
+      ...(relaxed === true ? ['synchronous_commit = off'] : []),
+    ]
+    const text = [begin, ...settings.map((setting) => `SET LOCAL ${setting}`)].join('; ')
+    this.#sessions.announce(text, this.#client)
+    try {
+      const config: QueryConfig & { query_timeout: number } = {
+        text,
+        query_timeout: beginTimeoutMs,
+      }
+      await this.#client.query(config)
+    } catch (error) {
+      this.broken = true
       throw error
     }
   }

@@ -38,30 +38,27 @@ export async function projectRecords(
     if (list === undefined) byCollection.set(id, [entry])
     else list.push(entry)
   }
-  const changes: Change[] = []
   for (const [id, entries] of byCollection) {
     const collection = run.catalog.byId.get(id)
-    if (collection === undefined) continue
-    changes.push(await projectCollection(tx, { schema: run.schema, collection, entries }))
+    if (collection !== undefined)
+      await projectCollection(tx, { schema: run.schema, collection, entries })
   }
-  await countChanges(tx, run.schema, changes)
 }
 
 type Batch = { schema: string; collection: CollectionState; entries: readonly AppliedEntry[] }
 
-/** By how much what is live in a collection, and all that was stored in it, changed. */
-type Change = { collection: string; documents: bigint; bytes: bigint; versions: number }
-
-async function projectCollection(tx: Queryable, batch: Batch): Promise<Change> {
+async function projectCollection(tx: Queryable, batch: Batch): Promise<void> {
   const unique = batch.collection.indexes.filter((index) => index.unique)
   if (unique.length === 0) {
-    const next = nextOfSameKey(batch.entries)
-    return changeOf(batch, next, await replaceVersions(tx, batch, next))
+    await tx.execute(replaceVersions(batch, nextOfSameKey(batch.entries)))
+    return
   }
   const next = batch.entries.map(() => null)
   await tx.execute(sql`WITH ${freshRows(batch, next)} ${insertFresh(batch)}`)
   const fields = unique.map((index) => index.fields)
-  return changeOf(batch, next, await supersedeByFields(tx, { batch, fields }))
+  const { documents, bytes } = await supersedeByFields(tx, { batch, fields })
+  const gone = sql`SELECT ${documents}::int8 AS documents, ${bytes}::int8 AS bytes`
+  await tx.execute(countBatch(batch, next, gone))
 }
 
 function tableOf(batch: Batch): SqlStatement {
@@ -97,21 +94,16 @@ function arrayText(list: readonly (number | boolean | null)[]): string {
   return `{${list.map((each) => each ?? 'NULL').join(',')}}`
 }
 
-type Replaced = { documents: bigint; bytes: bigint }
-
 /**
- * Adds the batch's versions and marks the live ones of older blocks that they replace, in one statement, whose two
- * halves do not see what the other one does.
+ * Adds the batch's versions, marks the live ones of older blocks that they replace, and counts both, in one statement
+ * whose parts do not see what the others do.
  */
-async function replaceVersions(
-  tx: Queryable,
-  batch: Batch,
-  next: readonly (number | null)[],
-): Promise<Replaced> {
+function replaceVersions(batch: Batch, next: readonly (number | null)[]): SqlStatement {
   const keys = [...new Set(batch.entries.map(keyOf))].join(separator)
+  const gone = sql`SELECT count(*) AS documents, coalesce(sum(bytes), 0)::int8 AS bytes FROM replaced WHERE NOT deleted`
   // The second condition on the key says nothing new, but with it the plan, made when the table was small and kept
   // while it grows, goes by the index and not through the whole table.
-  const [row] = await tx.query<Replaced>(sql`
+  return sql`
     WITH ${freshRows(batch, next)},
     stored AS (${insertFresh(batch)}),
     first AS MATERIALIZED (SELECT key, min(leaf) AS leaf FROM fresh GROUP BY key),
@@ -120,8 +112,7 @@ async function replaceVersions(
       WHERE old.key = first.key AND old.superseded_by IS NULL
         AND old.key = ANY (string_to_array(${keys}, ${separator}))
       RETURNING old.deleted, octet_length(old.body) AS bytes)
-    SELECT count(*) AS documents, coalesce(sum(bytes), 0)::int8 AS bytes FROM replaced WHERE NOT deleted`)
-  return row ?? { documents: 0n, bytes: 0n }
+    ${countBatch(batch, next, gone)}`
 }
 
 /** For each entry the leaf of the next one in this batch with the same key, or null. */
@@ -137,6 +128,8 @@ function nextOfSameKey(entries: readonly AppliedEntry[]): (number | null)[] {
     })
     .toReversed()
 }
+
+type Replaced = { documents: bigint; bytes: bigint }
 
 /**
  * A unique field versions like the primary key: a record is replaced by the first later one that has its
@@ -217,33 +210,22 @@ function sameValue(field: string): SqlStatement {
     AND ${of('old.data', valueExpression)} = ${of('fresh.data', valueExpression)}`
 }
 
-function changeOf(batch: Batch, next: readonly (number | null)[], replaced: Replaced): Change {
-  let documents = -replaced.documents
-  let bytes = -replaced.bytes
-  for (const [at, entry] of batch.entries.entries()) {
-    if ((next[at] ?? null) !== null || entry.header.deleted === true) continue
-    documents += 1n
-    bytes += BigInt(Buffer.byteLength(entry.body))
-  }
-  return { collection: batch.collection.id, documents, bytes, versions: batch.entries.length }
-}
-
-async function countChanges(
-  tx: Queryable,
-  schema: string,
-  changes: readonly Change[],
-): Promise<void> {
-  if (changes.length === 0) return
-  await tx.execute(sql`
+/** Counts what a batch added, less what it replaced, which is the one row of `gone`: its documents and bytes. */
+function countBatch(
+  { schema, collection, entries }: Batch,
+  next: readonly (number | null)[],
+  gone: SqlStatement,
+): SqlStatement {
+  const added = entries.filter(
+    ({ header }, at) => (next[at] ?? null) === null && header.deleted !== true,
+  )
+  const bytes = added.reduce((sum, { body }) => sum + Buffer.byteLength(body), 0)
+  return sql`
     INSERT INTO ${sql.id(schema, 'collection_stats')} AS stats (collection, documents, bytes, versions)
-    SELECT collection, documents, bytes, versions FROM unnest(
-      ${changes.map((change) => change.collection)}::text[],
-      ${changes.map((change) => change.documents)}::int8[],
-      ${changes.map((change) => change.bytes)}::int8[],
-      ${changes.map((change) => change.versions)}::int8[]
-    ) AS fresh (collection, documents, bytes, versions)
+    SELECT ${collection.id}::text, ${added.length}::int8 - gone.documents, ${bytes}::int8 - gone.bytes, ${entries.length}::int8
+    FROM (${gone}) AS gone
     ON CONFLICT (collection) DO UPDATE SET
       documents = stats.documents + excluded.documents,
       bytes = stats.bytes + excluded.bytes,
-      versions = stats.versions + excluded.versions`)
+      versions = stats.versions + excluded.versions`
 }
