@@ -1,9 +1,10 @@
-import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs'
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { cityOf } from './documents.ts'
 import { httpRequest, once } from './load.ts'
 import { app, startDev } from './place.ts'
+import { descendants, processes } from './processes.ts'
 import { collection, recordsTotal, storeItems } from './reads.ts'
 import type { Benchmark, Row } from './report.ts'
 
@@ -51,8 +52,6 @@ async function mustAnswer(port: number): Promise<void> {
   if (reply.status !== 200) throw new Error(`${reply.status} ${reply.body.toString()}`)
 }
 
-type Process = { readonly pid: number; readonly parent: number; readonly name: string }
-
 /** Proportional set size, which counts pages that PostgreSQL's processes share once. */
 function memoryRows(service: number, readyMs: number): Row[] {
   const all = processes()
@@ -65,25 +64,6 @@ function memoryRows(service: number, readyMs: number): Row[] {
     { name: 'memory of the database', unit: '', value: of(named('postgres')), note },
     { name: 'memory of the devnet', unit: '', value: of(named('anvil')), note },
   ]
-}
-
-function processes(): Process[] {
-  return readdirSync('/proc')
-    .filter((entry) => /^\d+$/.test(entry))
-    .flatMap((entry) => {
-      try {
-        const stat = readFileSync(`/proc/${entry}/stat`, 'latin1')
-        const after = stat.lastIndexOf(')')
-        const name = stat.slice(stat.indexOf('(') + 1, after)
-        return [{ pid: Number(entry), name, parent: Number(stat.slice(after + 2).split(' ')[1]) }]
-      } catch {
-        return []
-      }
-    })
-}
-
-function descendants(pid: number, all: readonly Process[]): Process[] {
-  return all.flatMap((one) => (one.parent === pid ? [one, ...descendants(one.pid, all)] : []))
 }
 
 function pssOf(pid: number): number {

@@ -18,6 +18,7 @@ export type LoadResult = {
   readonly perSecond: number
   /** Milliseconds. */
   readonly p50: number
+  readonly p95: number
   readonly p99: number
 }
 
@@ -34,6 +35,11 @@ export function httpRequest(
     ...headers,
   }).map(([name, value]) => `${name}: ${value}\r\n`)
   return Buffer.from(`POST ${path} HTTP/1.1\r\n${lines.join('')}\r\n${body}`)
+}
+
+/** The same of a request without a body. */
+export function httpGet(path: string): Buffer {
+  return Buffer.from(`GET ${path} HTTP/1.1\r\nhost: 127.0.0.1\r\n\r\n`)
 }
 
 /** Sends all requests over kept-open connections, each waiting for its reply (closed loop). */
@@ -69,6 +75,7 @@ export async function drive(load: Load): Promise<LoadResult> {
     seconds,
     perSecond: requests / seconds,
     p50: at(0.5),
+    p95: at(0.95),
     p99: at(0.99),
   }
 }

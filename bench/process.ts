@@ -15,8 +15,9 @@ const stopTimeoutMs = 30_000
 export async function startChild(
   args: readonly string[],
   program: string = process.execPath,
+  env: NodeJS.ProcessEnv = process.env,
 ): Promise<Child> {
-  const child = spawn(program, args, { stdio: ['ignore', 'pipe', 'pipe'] })
+  const child = spawn(program, args, { stdio: ['ignore', 'pipe', 'pipe'], env })
   const { output, port } = await ready(child)
   return { pid: child.pid ?? 0, port, output, stop: () => stop(child) }
 }

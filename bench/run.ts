@@ -1,16 +1,21 @@
 import { writeFileSync } from 'node:fs'
 import { parseArgs } from 'node:util'
 import { coldStart } from './cold-start.ts'
+import { engine } from './engine.ts'
 import { paidReads } from './paid-reads.ts'
+import { queries } from './queries.ts'
 import { reads } from './reads.ts'
 import { type Benchmark, type Row, resultsDocument, rowText, tableHead } from './report.ts'
 import { signatures } from './signatures.ts'
 import { stores } from './stores.ts'
 
-// npm run bench [-- name ...] [--rounds 5] [--only text] [--profile folder]
-// A run of all of them with nothing left out writes results.md.
+// npm run bench [-- name ...] [--rounds 5] [--only text] [--profile folder] [--records 1000000] [--peers]
+// --peers installs PostGraphile and Directus below peers/, which takes minutes the first time.
+// A run of all of them with nothing left out (so with --peers) writes results.md.
 
-const benchmarks: readonly Benchmark[] = [reads, stores, paidReads, signatures, coldStart]
+const benchmarks: readonly Benchmark[] = [reads, queries, engine, stores, paidReads, signatures, coldStart]
+
+const recordsFull = 1_000_000
 
 const { values, positionals } = parseArgs({
   allowPositionals: true,
@@ -18,6 +23,8 @@ const { values, positionals } = parseArgs({
     rounds: { type: 'string', default: '5' },
     only: { type: 'string', default: '' },
     profile: { type: 'string' },
+    records: { type: 'string', default: String(recordsFull) },
+    peers: { type: 'boolean', default: false },
   },
 })
 const { only, profile } = values
@@ -31,9 +38,12 @@ if (unknown !== undefined) {
 const options = {
   rounds: Number(values.rounds),
   only,
+  records: Number(values.records),
+  withPeers: values.peers,
   nodeOptions: profile === undefined ? [] : ['--cpu-prof', `--cpu-prof-dir=${profile}`],
 }
-const isWhole = positionals.length === 0 && only === '' && profile === undefined
+const isNarrow = positionals.length > 0 || only !== '' || profile !== undefined
+const isWhole = !isNarrow && values.peers && options.records >= recordsFull
 const rows: Row[] = []
 console.log(tableHead)
 for (const benchmark of benchmarks) {

@@ -9,7 +9,12 @@ export type BareConfig = {
   readonly poolSize: number
   /** The statement of /list; in `values` the text `valuePlace` stands for the request's value, as text or as JSON. */
   readonly list?: { readonly text: string; readonly values: readonly unknown[] }
+  /** Statements of /query by name; each gives one row with the texts of its records, joined by commas. */
+  readonly statements?: Readonly<Record<string, string>>
 }
+
+/** The body of a request to /query. */
+export type BareQuery = { readonly name: string; readonly values: readonly unknown[] }
 
 export const valuePlace = 'the value of the request'
 

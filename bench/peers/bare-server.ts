@@ -1,6 +1,6 @@
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
-import { Pool } from 'pg'
-import { type BareConfig, listValuesOf } from './bare-config.ts'
+import { Pool, type QueryConfig } from 'pg'
+import { type BareConfig, type BareQuery, listValuesOf } from './bare-config.ts'
 
 /**
  * The fastest plain server for the same work: node:http, a pool of pg, prepared statements, nothing else. No
@@ -43,17 +43,28 @@ function send(response: ServerResponse, status: number, text: string): void {
 function answer(request: IncomingMessage, body: string): Promise<string> {
   const json = JSON.parse(body)
   if (request.url === '/list') return list(json)
+  if (request.url === '/query') return query(json)
   return json.data.length === 1 ? storeOne(json) : storeMany(json)
 }
 
-async function list(request: unknown): Promise<string> {
-  const { rows } = await pool.query({
+function list(request: unknown): Promise<string> {
+  return page({
     name: 'list',
     text: config.list?.text ?? '',
     values: listValuesOf(config, request),
   })
+}
+
+function query({ name, values }: BareQuery): Promise<string> {
+  return page({ name, text: config.statements?.[name] ?? '', values: [...values] })
+}
+
+async function page(statement: QueryConfig): Promise<string> {
+  const { rows } = await pool.query(statement)
   const [page] = rows
-  return `{"records":[${page.records}],"total":${page.total},"as_of":{"block_height":${page.height},"sequence":${page.sequence}}}`
+  // A statement made by hand tells no position of the log.
+  const asOf = page.height && `,"as_of":{"block_height":${page.height},"sequence":${page.sequence}}`
+  return `{"records":[${page.records}],"total":${page.total}${asOf ?? ''}}`
 }
 
 type Store = { root: string; data: { id: string }[] }

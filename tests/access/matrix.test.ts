@@ -17,8 +17,14 @@ const network = {
 /** Endpoints that say in their body, not in their path, which collection they address. */
 const addressedByBody = ['listRecords', 'querySql', 'storeRecords', 'quotePrice']
 
+/** Endpoints that name a view or a query, of which there is one over each kind of collection. */
+const addressedByName = ['queryView', 'executeQuery', 'getQuery', 'getQueryDocs']
+
 function kindsOf([operation, route]: readonly [string, Route]): readonly Kind[] {
-  const addresses = route.path.includes(':collection') || addressedByBody.includes(operation)
+  const addresses =
+    route.path.includes(':collection') ||
+    addressedByName.includes(operation) ||
+    addressedByBody.includes(operation)
   return addresses ? kinds : ['free']
 }
 

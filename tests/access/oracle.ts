@@ -30,6 +30,7 @@ type Row = Readonly<Record<Exclude<Standing, 'dead'>, Outcome>>
 const needed = '401 UNAUTHORIZED'
 const lacking = '403 FORBIDDEN'
 const unknown = '404 COLLECTION_NOT_FOUND'
+const unknownView = '404 VIEW_NOT_FOUND'
 const payable = '402 PAYMENT_REQUIRED'
 
 const everybody: Row = {
@@ -92,6 +93,22 @@ const reading: Readonly<Record<Kind, Row>> = {
   },
 }
 
+/** A view of a private collection is private, and is no view to those who may not know of it. */
+const readingViews: Readonly<Record<Kind, Row>> = {
+  ...reading,
+  private: {
+    ...reading.private,
+    nobody: unknownView,
+    stranger: unknownView,
+    wallet: unknownView,
+    operator: unknownView,
+  },
+}
+
+/** Of a collection that is not public a query is for keys of the application, unless its owner says otherwise. */
+const asking: Readonly<Record<Kind, Row>> = { ...reading, private: reading.key }
+const describingQueries: Readonly<Record<Kind, Row>> = { ...describing, private: describing.key }
+
 /** Past versions and proofs are for Read, whatever the policy; the operator reads no private data. */
 const ofRead = byAccess.Read
 const noOperator: Row = { ...ofRead, operator: lacking }
@@ -105,6 +122,10 @@ const byOperation: Readonly<Record<string, Readonly<Record<Kind, Row>>>> = {
   listRecords: reading,
   querySql: reading,
   getRecord: reading,
+  queryView: readingViews,
+  executeQuery: asking,
+  getQuery: describingQueries,
+  getQueryDocs: describingQueries,
   getRecordHistory: past,
   getRecordProof: past,
   listChanges: past,

@@ -41,6 +41,12 @@ export async function openScene(service: TestService): Promise<Scene> {
     const stored = await service.request('POST', '/store?wait=true', { body: store, ...by })
     if (stored.status !== 200) throw new Error(stored.text)
     ticket = stored.body.ticket_id
+    const view = { name: `view_${kind}`, source_collections: [kind], query: { select: ['id'] } }
+    const made = await service.request('POST', `${at}/views`, { body: view, ...by })
+    if (made.status !== 201) throw new Error(made.text)
+    const query = { name: `query_${kind}`, source_collection: kind }
+    const defined = await service.request('POST', `${at}/queries`, { body: query, ...by })
+    if (defined.status !== 201) throw new Error(defined.text)
   }
   return { app, owner, ticket, credentials: await credentialsOf(service, app, { owner, other }) }
 }
@@ -57,7 +63,7 @@ function parameter(name: string, operation: string, { scene, kind }: { scene: Sc
     app: scene.app.appId,
     collection: kind,
     key: 'a',
-    name: 'by_n',
+    name: nameFor(operation, kind),
     height: '1',
     address: scene.owner.address,
     key_hash: '0'.repeat(64),
@@ -66,6 +72,11 @@ function parameter(name: string, operation: string, { scene, kind }: { scene: Sc
   const value = values[name]
   if (value === undefined) throw new Error(`${operation}: add an example of :${name} here`)
   return value
+}
+
+function nameFor(operation: string, kind: Kind): string {
+  if (/View$/.test(operation)) return `view_${kind}`
+  return /^(execute|get|dryRun)Query/.test(operation) ? `query_${kind}` : 'by_n'
 }
 
 /** Queries of endpoints that need one. */
@@ -94,6 +105,10 @@ const missing: Readonly<Record<string, string>> = {
   deleteCollectionIndex: '404 INDEX_NOT_FOUND',
   deleteIndex: '404 INDEX_NOT_FOUND',
   deleteRelation: '404 RELATION_NOT_FOUND',
+  deleteGrant: '404 GRANT_NOT_FOUND',
+  deleteQuery: '404 QUERY_NOT_FOUND',
+  deleteDataSet: '404 DATA_SET_NOT_FOUND',
+  getDataSet: '404 DATA_SET_NOT_FOUND',
 }
 
 export function exampleOf(

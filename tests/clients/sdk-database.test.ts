@@ -1,27 +1,9 @@
-import type { DatabaseManager } from '@onchaindb/sdk'
 import { describe, expect, test } from 'vitest'
 import { idleNetwork } from '../support/idle-network.ts'
 import { withService } from '../support/per-engine.ts'
 import { connect, connectTo, quietly } from './sdk.ts'
 
 const schema = { fields: { total: { type: 'number' as const, required: true } } }
-
-/** The calls whose endpoint is not built, and the area that its 501 names; who builds one takes its line from here. */
-const unbuilt: readonly (readonly [
-  keyof DatabaseManager,
-  string,
-  (database: DatabaseManager) => Promise<unknown>,
-])[] = [
-  [
-    'createView',
-    'Materialized Views',
-    (database) => database.createView('paid', ['orders'], { where: { paid: true } }),
-  ],
-  ['listViews', 'Materialized Views', (database) => database.listViews()],
-  ['getView', 'Materialized Views', (database) => database.getView('paid')],
-  ['refreshView', 'Materialized Views', (database) => database.refreshView('paid')],
-  ['deleteView', 'Materialized Views', (database) => database.deleteView('paid')],
-]
 
 describe('the public SDK, unmodified: collections and indexes', () =>
   withService(
@@ -238,15 +220,31 @@ describe('the public SDK, unmodified: collections and indexes', () =>
         await expect(database.listIndexes()).rejects.toMatchObject({ response: { status: 400 } })
       })
 
-      test.each(unbuilt)(
-        '%s is not built yet, and names its area: %s',
-        async (_name, area, call) => {
-          const { client, app } = await connect(service())
-          await expect(call(client.database(app.appId))).rejects.toMatchObject({
-            response: { status: 501, data: { code: 'NOT_IMPLEMENTED', details: { area } } },
-          })
-        },
-      )
+      test('views are created, listed, read, refreshed and deleted; again, the error says that it exists', async () => {
+        const { client, app } = await connect(service())
+        const database = client.database(app.appId)
+        await client.storeAndConfirm({
+          collection: 'orders',
+          data: [
+            { id: 'a', total: 1, paid: true },
+            { id: 'b', total: 2, paid: false },
+          ],
+        })
+        const query = { select: ['id', 'total'], where: { paid: true }, orderBy: { total: 'desc' } }
+        await database.createView('paid', ['orders'], query)
+        await expect(database.createView('paid', ['orders'], query)).rejects.toMatchObject({
+          response: { status: 409, data: { error: expect.stringContaining('already exists') } },
+        })
+        expect(await database.listViews()).toMatchObject([
+          { name: 'paid', source_collections: ['orders'], created_at: expect.any(String) },
+        ])
+        expect(await database.getView('paid')).toMatchObject({ name: 'paid' })
+        const success = { success: true, message: expect.any(String) }
+        expect(await database.refreshView('paid')).toMatchObject(success)
+        expect(await client.findMany('paid', {})).toEqual([{ id: 'a', total: 1 }])
+        expect(await database.deleteView('paid')).toMatchObject(success)
+        await expect(database.getView('paid')).rejects.toMatchObject({ response: { status: 404 } })
+      })
 
       test('createRelation reads both ends and which indexes it has made', async () => {
         const { client } = await connect(service())

@@ -126,13 +126,28 @@ describe('the public SDK, unmodified: how it reads', () =>
       expect(idsOf(await query().whereField('note').isNull().execute())).toContain('c')
     })
 
-    test.each([
-      ['inCountry', (one: Query) => one.whereField('ip').inCountry('AT')],
-      ['inDataset', (one: Query) => one.whereField('ip').inDataset('tor')],
-    ])('%s needs data that nobody configured, and says so', async (name, conditions) => {
-      await expect(conditions(query()).execute()).rejects.toThrow(
-        new RegExp(`HTTP 501.*${name} needs a data set`),
-      )
+    test('inCountry and inDataset look into the data sets of the application', async () => {
+      const inCountry = () => query().whereField('ip').inCountry('AT')
+      const inDataset = () => query().whereField('name').inDataset('people')
+      expect(await inCountry().execute()).toMatchObject({ code: 'DATA_SET_NOT_FOUND' })
+      expect(await inDataset().execute()).toMatchObject({ code: 'DATA_SET_NOT_FOUND' })
+      for (const body of [
+        { name: 'people', kind: 'values', entries: ['Anna', 'nobody'] },
+        { name: 'geo', kind: 'ip_country', entries: ['10.0.0.0/8,AT', '8.8.8.0/24,US'] },
+      ])
+        expect(
+          (
+            await service().request('POST', `/api/apps/${sdk.app.appId}/datasets`, {
+              body,
+              headers: sdk.app.headers,
+            })
+          ).status,
+        ).toBe(201)
+      const given = async (one: Query) =>
+        (await one.selectAll().execute()).records.map(({ ip, name }) => ({ ip, name }))
+      for (const { ip } of await given(inCountry())) expect(ip).toMatch(/^10\./)
+      expect((await given(inCountry())).length).toBeGreaterThan(0)
+      expect((await given(inDataset())).map(({ name }) => name)).toContain('Anna')
     })
 
     const anna = { id: 'Anna', born: 1990 }

@@ -31,6 +31,16 @@ const paid: Readonly<
     status: 200,
     gives: { record: cities[1] },
   },
+  queryView: {
+    ask: ({ appId }) => ({ method: 'GET', path: `/api/apps/${appId}/views/names/data` }),
+    status: 200,
+    gives: { data: cities.map(({ name }) => ({ name })), count: 5, view: 'names' },
+  },
+  executeQuery: {
+    ask: ({ appId }) => ({ method: 'GET', path: `/api/queries/${appId}/names/data` }),
+    status: 200,
+    gives: { data: cities.map(({ name }) => ({ name })), count: 5, query: 'names', version: 1 },
+  },
   storeRecords: {
     ask: ({ root, headers }) => ({
       method: 'POST',
@@ -64,6 +74,22 @@ describe('x402-fetch 1.2.0, restated', () =>
           { operation: 'read', model: 'per_access', amount: '1000' },
           { operation: 'write', model: 'per_record', amount: '500' },
         ])
+        const view = {
+          name: 'names',
+          source_collections: [market.collection],
+          query: { select: ['name'] },
+        }
+        const { headers } = market
+        const path = `/api/apps/${market.appId}/views`
+        expect((await service().request('POST', path, { body: view, headers })).status).toBe(201)
+        const query = {
+          name: 'names',
+          source_collection: market.collection,
+          base_query: { select: ['name'] },
+        }
+        const queries = `/api/apps/${market.appId}/queries`
+        const defined = await service().request('POST', queries, { body: query, headers })
+        expect(defined.status, defined.text).toBe(201)
         return market
       }
       const paidRoutes = routes.filter(([, route]) => route.paid === true).map(([id]) => id)

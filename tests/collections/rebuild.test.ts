@@ -5,7 +5,7 @@ import { dataOf, newData } from '../support/data.ts'
 import { withService } from '../support/per-engine.ts'
 
 withService((service) => {
-  test('batches, relations, migrations and shard keys are made anew from the log as they were', async () => {
+  test('batches, relations, migrations, data sets and shard keys are made anew from the log as they were', async () => {
     const app = await newData(service())
     await app.store('c', [{ id: 'a', market: 'x' }, { id: 'b' }])
     await app.call('POST', '/relations', {
@@ -39,13 +39,24 @@ withService((service) => {
       ],
     })
     await app.call('DELETE', '/collections/gone')
+    const set = { name: 's', kind: 'values', entries: ['a', 7] }
+    await app.call('POST', '/datasets', { ...set, entries: ['x'] })
+    await app.call('POST', '/datasets', set)
+    await app.call('POST', '/datasets', { ...set, name: 'gone' })
+    await app.call('POST', '/datasets', {
+      name: 'geo',
+      kind: 'ip_country',
+      entries: ['192.0.2.0/24,DE', '2001:db8::/32,AT'],
+    })
+    await app.call('DELETE', '/datasets/gone')
     const told = async () => {
       const now = dataOf(service(), app)
-      const paths = ['/collections', '/relations', '/indexes', '/stats']
+      const paths = ['/collections', '/relations', '/datasets', '/indexes', '/stats']
       const replies = await Promise.all(paths.map((path) => now.call('GET', path)))
       return [
         ...replies.map(({ body }) => ({ ...body, active_connections: 0 })),
         (await now.list('c')).text,
+        (await now.list('c', { find: { id: { inDataset: 's' } } })).text,
       ]
     }
     const before = await told()

@@ -9,12 +9,13 @@ type Sent = { readonly text: string; readonly connection: object }
 /** What the service sends while it does a bit of everything, for two applications at once. */
 async function record(service: TestService): Promise<readonly Sent[]> {
   const sent: Sent[] = []
-  const stop = service.running.service.database.observe((text, connection) => {
-    sent.push({ text, connection })
-  })
+  const { database, queryDatabase } = service.running.service
+  const stops = [database, queryDatabase].map((one) =>
+    one.observe((text, connection) => sent.push({ text, connection })),
+  )
   await Promise.all([work(service), work(service)])
   await service.running.service.tenancy.announceHeads()
-  stop()
+  for (const stop of stops) stop()
   return sent
 }
 

@@ -80,17 +80,6 @@ perEngine('listing', (service) => {
     expect(body.details.field).toBe(field)
   })
 
-  test.each(['inCountry', 'inDataset'])(
-    '%s, which needs a data set, says that it has none',
-    async (operator) => {
-      const app = await shared(service())
-      expect(await app.list('cities', { find: { ip: { [operator]: 'AT' } } })).toMatchObject({
-        status: 501,
-        body: { code: 'NOT_IMPLEMENTED' },
-      })
-    },
-  )
-
   test.each([
     [{ name: true }, { name: 'Wien' }],
     [{ at: { country: true } }, { at: { country: 'AT' } }],

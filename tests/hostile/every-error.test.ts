@@ -43,6 +43,20 @@ const provocations: Readonly<Record<ErrorCode, (() => Promise<Answer>) | { reado
       service.request('GET', `/api/apps/${data.appId}/stats`, {
         headers: { ...data.headers, 'x-api-key': 'another' },
       }),
+    DATA_SET_NOT_FOUND: () => data.list('c', { find: { n: { inDataset: 'nothing' } } }),
+    VIEW_NOT_FOUND: () => data.call('GET', '/views/nothing'),
+    VIEW_EXISTS: async () => {
+      const view = { name: 'v', source_collections: ['c'], query: { select: ['id'] } }
+      await data.call('POST', '/views', view)
+      return data.call('POST', '/views', view)
+    },
+    VIEW_NOT_READY: { by: 'tests/views/trouble.test.ts' },
+    GRANT_NOT_FOUND: () => data.call('DELETE', '/grants/nothing'),
+    GRANT_NEEDED: async () => {
+      const other = await newData(service)
+      const source_collections = [`${data.appId}::c`]
+      return other.call('POST', '/views', { name: 'v', source_collections, query: {} })
+    },
     RELATION_NOT_FOUND: () => data.call('DELETE', '/relations/nothing'),
     NO_CHAIN_ENTRY: () =>
       openly('GET', `/api/apps/${data.appId}/chain/proof?height=1&sequence=99999`),
@@ -60,6 +74,7 @@ const provocations: Readonly<Record<ErrorCode, (() => Promise<Answer>) | { reado
     ROUTE_NOT_FOUND: () => openly('GET', '/nowhere'),
     APPLICATION_NOT_FOUND: () => openly('GET', '/api/apps/nobody'),
     COLLECTION_NOT_FOUND: () => data.list('nothing'),
+    QUERY_NOT_FOUND: () => openly('GET', `/api/queries/${data.appId}/nothing/data`),
     INDEX_NOT_FOUND: () => data.call('DELETE', '/indexes/nothing'),
     RECORD_NOT_FOUND: () => data.record('c', 'nobody'),
     KEY_NOT_FOUND: () => data.call('POST', `/keys/${none}/revoke`, {}),
@@ -90,7 +105,7 @@ const provocations: Readonly<Record<ErrorCode, (() => Promise<Answer>) | { reado
       return reply ?? { status: 0, text: '{}' }
     },
     INTERNAL: { by: 'tests/operations/logs.test.ts' },
-    NOT_IMPLEMENTED: () => data.list('c', { find: { n: { inCountry: 'AT' } } }),
+    NOT_IMPLEMENTED: () => data.call('GET', '/collections/c/retention'),
     UNAVAILABLE: { by: 'tests/hostile/slow.test.ts' },
     STORAGE_FULL: { by: 'tests/faults/disk.test.ts' },
     STORAGE_READ_ONLY: { by: 'tests/faults/disk.test.ts' },

@@ -5,6 +5,7 @@ import { realWorld } from '../../packages/server/src/base/world.ts'
 import type { Queryable } from '../../packages/server/src/database/database.ts'
 import { sql } from '../../packages/server/src/database/sql.ts'
 import { IndexBuilder } from '../../packages/server/src/domains/indexes/index-builder.ts'
+import { keyExpression } from '../../packages/server/src/query/index-key.ts'
 import { type Data, newData } from '../support/data.ts'
 import { perEngine } from '../support/per-engine.ts'
 import type { TestReply, TestService } from '../support/service.ts'
@@ -54,7 +55,58 @@ async function whileHeld<T>(service: TestService, app: Data, work: () => Promise
   })
 }
 
+/** How many records the planner expects of a condition. */
+async function expected(service: TestService, app: Data, condition: string): Promise<number> {
+  const { schema, data } = await service.running.service.tenancy.tenant(app.appId)
+  const table = sql.id(schema, data.catalog.byName.get('c')?.table ?? '')
+  const [row] = await service.database.query<{ 'QUERY PLAN': string }>(sql`
+    EXPLAIN (FORMAT JSON) SELECT body FROM ${table}
+    WHERE superseded_by IS NULL AND ${sql.compiled(condition, [])}`)
+  return JSON.parse(row?.['QUERY PLAN'] ?? '')[0].Plan['Plan Rows']
+}
+
+/** Whether the values were looked at, too. */
+async function hasLearnt(service: TestService, app: Data): Promise<boolean> {
+  const { schema } = await service.running.service.tenancy.tenant(app.appId)
+  const rows = await service.database.query(sql`
+    SELECT statistics_name FROM pg_catalog.pg_stats_ext_exprs
+    WHERE schemaname = ${schema} AND n_distinct IS NOT NULL`)
+  return rows.length > 0
+}
+
+/** What the planner is told of by name, in the application's schema. */
+async function learnt(service: TestService, app: Data): Promise<string[]> {
+  const { schema } = await service.running.service.tenancy.tenant(app.appId)
+  const rows = await service.database.query<{ name: string }>(sql`
+    SELECT stxname::text AS name FROM pg_catalog.pg_statistic_ext AS statistics
+    JOIN pg_catalog.pg_namespace AS namespace ON namespace.oid = stxnamespace
+    WHERE nspname = ${schema}`)
+  return rows.map(({ name }) => name)
+}
+
 perEngine('building indexes', (service) => {
+  test('the planner learns how many records a value has, and forgets it with the index', async () => {
+    const app = await filled(service(), 5_000)
+    await app.call('POST', '/indexes', wish)
+    await expect.poll(() => hasLearnt(service(), app), patience).toBe(true)
+    // A tenth of 1,000 values; and of each value there are five.
+    const n = `(${keyExpression(['n'])})`
+    const wide = await expected(service(), app, `${n} >= '900'::jsonb AND ${n} < '1e9'::jsonb`)
+    expect(wide).toBeGreaterThan(300)
+    expect(wide).toBeLessThan(700)
+    const narrow = await expected(service(), app, `${n} = '7'::jsonb`)
+    expect(narrow).toBeLessThan(10)
+    await app.call('DELETE', '/collections/c/indexes/c_n_idx')
+    await expect.poll(() => learnt(service(), app), patience).toEqual([])
+  })
+
+  test('the planner learns of an index that was made before there were records', async () => {
+    const app = await newData(service())
+    await app.store('c', [{ id: 'first', n: 1 }])
+    await app.call('POST', '/indexes', wish)
+    await expect.poll(() => learnt(service(), app), patience).toHaveLength(1)
+  })
+
   test('stores go on while an index over 50,000 records is built, and none of them is missing in it', async () => {
     const app = await filled(service(), 50_000)
     let replies: TestReply[] = []

@@ -51,9 +51,12 @@ describe('metrics', () =>
         expect(metrics.get('tollbase_database_up')).toBe(1)
         expect(metrics.get('tollbase_kept_replies_bytes')).toBeGreaterThan(0)
         for (const name of [
-          'database_connections{state="busy"}',
-          'database_connections{state="idle"}',
-          'database_connections{state="waiting"}',
+          'database_connections{pool="queries",state="busy"}',
+          'database_connections{pool="queries",state="idle"}',
+          'database_connections{pool="queries",state="waiting"}',
+          'database_connections{pool="other",state="busy"}',
+          'database_connections{pool="other",state="idle"}',
+          'database_connections{pool="other",state="waiting"}',
           'payments_in_flight',
           'payments_open',
           'payments_open_oldest_seconds',

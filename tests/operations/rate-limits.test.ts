@@ -246,6 +246,24 @@ limited(
 )
 
 limited(
+  'what cannot be read as a payment is none, and one that buys nothing takes from its address too',
+  { address: 30, payment: 20, devnet: true },
+  async (service) => {
+    const market = await openMarket(service)
+    const priced = await openMarket(service, { price: { per_row: '100' } })
+    const free = read(market)
+    const garbage = await ask(service, free, { 'x-payment': 'no payment at all' })
+    expect(garbage.status).toBe(200)
+    expect(garbage.headers.get('ratelimit-policy')).toBe('"address";q=30;w=60')
+    const required = await quote(service, read(priced))
+    const unneeded = await newBuyer().payV2(required)
+    for (let n = 0; n < 20; n++) expect((await ask(service, free, unneeded)).status).toBe(200)
+    expectRefused(await ask(service, free, unneeded), 'payment')
+    expectRefused(await until(429, () => ask(service, free), 12), 'address')
+  },
+)
+
+limited(
   'a 429 takes nothing of a payment: it buys once the quota is there again',
   { payment: 60, devnet: true },
   async (service) => {
@@ -253,8 +271,8 @@ limited(
     const buyer = await fundedBuyer(service)
     const asked = read(market)
     const header = await buyer.payV2(await quote(service, asked))
-    const failing = () => ask(service, asked, { 'x-payment': 'no payment at all' })
-    await until(429, failing)
+    const broken = await newBuyer().payV2(await quote(service, asked))
+    await until(429, () => ask(service, asked, broken))
     const refused = await ask(service, asked, header)
     expectRefused(refused, 'payment')
     await wait(refused.body.details.retry_after_seconds * 1000)

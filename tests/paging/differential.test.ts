@@ -48,9 +48,23 @@ test(`pages by cursor are together the list at the first one's height, whatever 
       ...chance.pick<{ sortBy?: string }>([{}, { sortBy: 'v' }, { sortBy: 'v' }, { sortBy: 'n' }]),
       sortDirection: chance.pick(['asc', 'desc']),
       include_history: chance.integer(5) === 0,
-      find: chance.pick([{}, {}, { n: { gte: 2 } }, { v: { isNotNull: true } }, { id: 'r7' }]),
+      find: chance.pick<object>([
+        {},
+        {},
+        { n: { gte: 2 } },
+        { v: { isNotNull: true } },
+        { id: 'r7' },
+      ]),
       select: chance.pick([null, { id: true }]),
     }
+    // Joined records are those of the first page's moment too.
+    const other = chance.pick(['c', 'u'])
+    const join = {
+      model: other,
+      many: chance.integer(2) === 0,
+      resolve: { find: { n: '$data.n' } },
+    }
+    if (chance.integer(3) === 0) query.find = { ...query.find, others: join }
     const place = `round ${round}: ${collection} ${JSON.stringify(query)}`
     const whole = await data.list(collection, query)
     const pages: Json[] = []

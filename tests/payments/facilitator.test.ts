@@ -8,7 +8,7 @@ import { openRpc } from '../../packages/server/src/x402/rpc.ts'
 import { type Json, startTestService, type TestService } from '../support/service.ts'
 import { testWorld } from '../support/test-world.ts'
 import { ask, type Buyer, balanceOf, list, newBuyer, quote } from './buyer.ts'
-import { earnings, expectBalanced, openMarket, tokensOf } from './market.ts'
+import { earnings, expectBalanced, openMarket, setPrices, tokensOf } from './market.ts'
 import {
   agrees,
   answer,
@@ -70,6 +70,23 @@ async function scene(service: TestService) {
   const asked = list({ root: market.root, limit: 3 })
   const header = await buyer.payV2(await quote(service, asked))
   return { market, buyer, asked, header }
+}
+
+async function storeScene(service: TestService) {
+  const market = await openMarket(service)
+  await setPrices(service, market, [{ operation: 'write', model: 'per_record', amount: '1000' }])
+  const buyer = newBuyer()
+  await devnet.faucet(buyer.address, 1_000_000n)
+  const asked = {
+    method: 'POST',
+    path: '/store?wait=true',
+    raw: JSON.stringify({ root: market.root, data: [{ id: 'new' }] }),
+    headers: market.headers,
+  }
+  const required = await quote(service, asked)
+  const header = await buyer.payV2(required)
+  const foreign = await buyer.payV2(required, { accepted: { network: 'eip155:1' } })
+  return { market, buyer, asked, header, foreign }
 }
 
 async function expectNothingBought(service: TestService, buyer: Buyer): Promise<void> {
@@ -169,6 +186,22 @@ describe('a facilitator elsewhere, checked by a node of the chain', () => {
         }
         expect((await ask(service(), asked, header)).status).toBe(200)
         expect(await earnings(service(), market)).toBe(240n)
+      })
+
+      test('P6: nobody is asked to pay 0: a store that became free is done, whatever became of the payment', async () => {
+        const { market, buyer, asked, header, foreign } = await storeScene(service())
+        remote().settle = says({ success: false, errorReason: 'insufficient_funds' })
+        expect((await ask(service(), asked, header)).status).toBe(402)
+        const rule = { operation: 'write', model: 'per_record', amount: '0' }
+        await setPrices(service(), market, [rule])
+        const settles = remote().settles()
+        for (const payment of [header, foreign]) {
+          const given = await ask(service(), asked, payment)
+          expect(given.status, given.text).toBe(200)
+          expect(given.headers.has('x-payment-response')).toBe(false)
+        }
+        expect(remote().settles()).toBe(settles)
+        await expectNothingBought(service(), buyer)
       })
 
       test('P6: one that cannot be reached for a check costs nothing and claims nothing', async () => {

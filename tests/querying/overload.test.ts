@@ -6,6 +6,30 @@ import { withService } from '../support/per-engine.ts'
 import type { TestReply } from '../support/service.ts'
 
 withService((service) => {
+  test('however many lists are stuck, stores and reads by key go on', async () => {
+    const data = await newData(service())
+    await data.store('held', [{ id: 'a', n: 1 }])
+    await data.store('other', [{ id: 'b', n: 2 }])
+    const { schema, data: projection } = await service().running.service.tenancy.tenant(data.appId)
+    const table = projection.catalog.byName.get('held')?.table ?? ''
+    const { queryDatabase } = service().running.service
+    const lists = await service().database.transaction(async (tx) => {
+      await tx.execute(sql`LOCK TABLE ${sql.id(schema, table)} IN ACCESS EXCLUSIVE MODE`)
+      const stuck = Array.from({ length: 16 }, () => data.list('held', { find: { n: 1 } }))
+      // More wait than there are connections.
+      while (queryDatabase.stats().waiting < 6)
+        await new Promise((resolve) => setTimeout(resolve, 10))
+      // Each of these would wait for as long as the lists do if it needed one of theirs.
+      expect((await data.store('other', [{ id: 'c', n: 3 }])).status).toBe(200)
+      const strict = await data.store('other', [{ id: 'd' }], { strict: true })
+      expect(strict.status, strict.text).toBe(200)
+      expect((await data.record('other', 'c')).body.record).toEqual({ id: 'c', n: 3 })
+      return stuck
+    })
+    for (const reply of await Promise.all(lists))
+      expect(reply.body.records).toEqual([{ id: 'a', n: 1 }])
+  })
+
   test('heavy queries wait for their turn, too many are 503 with Retry-After, and plain reads go on', async () => {
     const data = await newData(service())
     await data.store('held', [{ id: 'a', n: 1 }])

@@ -120,6 +120,60 @@ describe('queries are sold', () =>
         await expectBalanced(service())
       })
 
+      test('the quote of a query is what its 402 asks for, joins, groups and SQL included', async () => {
+        const rows = await openMarket(service(), { price: { per_row: '333' } })
+        const other = await openMarket(service(), {
+          price: { per_row: '9', per_access: '5' },
+          policy: { derive: { per_access: '77' } },
+        })
+        const join = { model: other.root, resolve: { find: { id: '$data.id' } } }
+        const sql = `SELECT name, count(*) AS n FROM ${nameIn(other)} GROUP BY name`
+        for (const [market, query] of [
+          [rows, { limit: 6 }],
+          [rows, { limit: 6, find: { same: join } }],
+          [other, { limit: 2, offset: 1, sortBy: 'name' }],
+          [other, { aggregate: { n: { $count: '*' } } }],
+          [other, { sql }],
+        ] as const) {
+          const asked = 'sql' in query ? inSql(sql) : list({ root: market.root, ...query })
+          const price = amountOf(await quote(service(), asked))
+          const body = {
+            app_id: market.appId,
+            collection: market.collection,
+            operation_type: 'read',
+            size_kb: 0,
+            query,
+          }
+          const told = await service().request('POST', '/api/pricing/quote', { body })
+          expect(told.status, told.text).toBe(200)
+          expect(told.body.total_cost_atomic, JSON.stringify(query)).toBe(String(price))
+          expect(told.body.total_cost).toBe(Number(price) / 1e6)
+          const own = await service().request('POST', '/api/pricing/quote', {
+            body,
+            headers: market.headers,
+          })
+          const isOwn = !JSON.stringify(query).includes('model')
+          expect(own.body.total_cost_atomic).toBe(isOwn ? '0' : '77')
+        }
+        const body = {
+          app_id: rows.appId,
+          collection: rows.collection,
+          operation_type: 'read',
+          size_kb: 0,
+        }
+        for (const [query, status] of [
+          [{}, 400],
+          [{ limit: 'x' }, 400],
+          [{ limit: 2, max_kb: 0.5 }, 400],
+          [{ aggregate: { n: { $count: '*' } } }, 403],
+        ] as const)
+          expect(
+            (await service().request('POST', '/api/pricing/quote', { body: { ...body, query } }))
+              .status,
+            JSON.stringify(query),
+          ).toBe(status)
+      })
+
       test('derivation from several sources costs the sum of their prices, however often each is named', async () => {
         const policy = (amount: string) => ({
           price: { per_row: '9' },

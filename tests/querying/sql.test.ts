@@ -193,14 +193,25 @@ perEngine('SQL over HTTP', (service) => {
         () => data.list('sharded', { aggregate: { n: { $count: '*' } } }),
         () => data.list('cities', join({ n: 1 })),
         () => ask(`SELECT count(*) FROM "${data.appId}"::sharded`),
+        () => ask(`SELECT * FROM "${data.appId}"::sharded WHERE market = 'X' OR n = 1`),
+        () =>
+          ask(
+            `SELECT c.name FROM "${data.appId}"::cities c, "${data.appId}"::sharded s WHERE s.n = 1`,
+          ),
       ]
       for (const asked of open) expect((await asked()).status).toBe(400)
       const stated = [
         () => data.list('sharded', { find: { market: 'X' }, aggregate: { n: { $count: '*' } } }),
         () => data.list('cities', join({ market: 'X' })),
         () => data.list('cities', join({ market: '$data.name' })),
+        () => ask(`SELECT * FROM "${data.appId}"::sharded WHERE market IN ('X', 'Y') AND n = 1`),
+        () =>
+          ask(`SELECT c.name FROM "${data.appId}"::cities c
+            JOIN "${data.appId}"::sharded s ON s.market = c.name`),
       ]
       for (const asked of stated) expect((await asked()).status).toBe(200)
+      const { body } = await ask(`SELECT * FROM "${data.appId}"::sharded WHERE n = 1`)
+      expect(body.error).toContain(`market for each ${data.appId}::sharded`)
     })
   })
 })

@@ -2,14 +2,17 @@ import { applications } from './applications.ts'
 import { batch } from './batch.ts'
 import { chain } from './chain.ts'
 import { collections } from './collections.ts'
+import { dataSets } from './data-sets.ts'
 import { health } from './health.ts'
 import { indexes } from './indexes.ts'
 import { keys } from './keys.ts'
 import { devnet, payments, payout, wallets } from './payments.ts'
 import { pricing } from './pricing.ts'
+import { queries } from './queries.ts'
 import { query } from './query.ts'
 import { relations } from './relations.ts'
 import { storage, tasks } from './storage.ts'
+import { grants, views } from './views.ts'
 
 /** Version of the interface description (openapi.json `info.version`); the program has its own. */
 export const interfaceVersion = '4.0.0'
@@ -23,9 +26,13 @@ export const tollbase = {
   ...storage,
   ...batch,
   ...query,
+  ...queries,
   ...tasks,
   ...indexes,
   ...relations,
+  ...views,
+  ...grants,
+  ...dataSets,
   ...pricing,
   ...payments,
   ...wallets,

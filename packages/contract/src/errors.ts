@@ -15,10 +15,21 @@ export const errors = {
     status: 403,
     text: 'The owner does not allow others to join, aggregate or combine this collection.',
   },
+  GRANT_NEEDED: {
+    status: 403,
+    text: 'The owner of a source has not granted, or has taken back, its use in views.',
+  },
   ROUTE_NOT_FOUND: { status: 404, text: 'There is no such endpoint; GET /docs lists them.' },
   APPLICATION_NOT_FOUND: { status: 404, text: 'There is no such application.' },
   COLLECTION_NOT_FOUND: { status: 404, text: 'There is no such collection.' },
   INDEX_NOT_FOUND: { status: 404, text: 'There is no such index.' },
+  VIEW_NOT_FOUND: { status: 404, text: 'There is no such view.' },
+  GRANT_NOT_FOUND: { status: 404, text: 'There is no such grant.' },
+  DATA_SET_NOT_FOUND: {
+    status: 404,
+    text: 'There is no such data set; the application or the operator provides them.',
+  },
+  QUERY_NOT_FOUND: { status: 404, text: 'There is no such query, or none of this version.' },
   RELATION_NOT_FOUND: { status: 404, text: 'There is no such relation.' },
   RECORD_NOT_FOUND: { status: 404, text: 'There is no such record.' },
   KEY_NOT_FOUND: { status: 404, text: 'There is no such key.' },
@@ -34,6 +45,7 @@ export const errors = {
   CONFLICT: { status: 409, text: 'The request conflicts with what is there.' },
   APPLICATION_EXISTS: { status: 409, text: 'An application of this id already exists.' },
   COLLECTION_EXISTS: { status: 409, text: 'A collection of this name already exists.' },
+  VIEW_EXISTS: { status: 409, text: 'A view of this name already exists.' },
   RECORD_EXISTS: { status: 409, text: 'A record of this key already exists.' },
   LAST_ADMIN_KEY: {
     status: 409,
@@ -59,6 +71,10 @@ export const errors = {
   INTERNAL: { status: 500, text: 'Something went wrong on our side.' },
   NOT_IMPLEMENTED: { status: 501, text: 'This area is not built yet.' },
   UNAVAILABLE: { status: 503, text: 'The service cannot do this now; try again shortly.' },
+  VIEW_NOT_READY: {
+    status: 503,
+    text: 'The view is being filled for the first time; try again shortly.',
+  },
   STORAGE_FULL: {
     status: 503,
     text: 'The storage is full: nothing can be written or sold until there is room again.',

@@ -1,4 +1,5 @@
 import { Type } from 'typebox'
+import { AnyQuery } from './query.ts'
 import { contract } from './route.ts'
 import {
   AppParams,
@@ -189,10 +190,10 @@ export const indexes = contract({
     area: 'Collections',
     summary: 'How a query would be answered, without running it',
     description:
-      '`query` is what POST /list takes, without its root. Costs are those of PostgreSQL; the time is what such queries took lately, or else an estimate by the cost.',
+      'Joins, groups and SQL are planned as lists are. Queries over another application are refused (403), as a plan tells what a collection holds. Costs are those of PostgreSQL; the time is what such queries took lately, or else an estimate by the cost.',
     access: 'Read',
     params: CollectionParams,
-    body: Type.Object({ query: Type.Object({}, open) }, open),
+    body: Type.Object({ query: AnyQuery }, open),
     reply: Type.Object({
       query: Type.Unknown(),
       indexes_used: Type.Array(Type.String()),
@@ -200,7 +201,7 @@ export const indexes = contract({
       execution_time_estimate: Type.Number({ description: 'milliseconds' }),
       optimization_hints: Type.Array(Type.String()),
     }),
-    errors: ['COLLECTION_NOT_FOUND', 'NOT_IMPLEMENTED'],
+    errors: ['APPLICATION_NOT_FOUND', 'COLLECTION_NOT_FOUND', 'DATA_SET_NOT_FOUND'],
   },
   optimizeCollection: {
     method: 'GET',

@@ -21,6 +21,10 @@ export const limits = {
   collectionsPerApplicationMax: 2_000,
   indexesPerCollectionMax: 32,
   relationsPerApplicationMax: 2_000,
+  dataSetsPerApplicationMax: 100,
+  /** Values or networks of one data set of an application, and of a file of the operator. */
+  dataSetEntriesMax: 50_000,
+  dataSetFileEntriesMax: 1_000_000,
   shardKeysMax: 4,
   shardBucketsMax: 65_536,
   /** Records that a migration reads at once, and problems that it reports. */
@@ -57,6 +61,16 @@ export const limits = {
   sqlSourcesMax: 16,
   sqlColumnsMax: 256,
   sqlParametersMax: 1_000,
+  /** Predefined queries of an application, versions of one, bytes of one as it is stored, and its parameters. */
+  queriesPerApplicationMax: 1_000,
+  queryVersionsMax: 100,
+  queryDefinitionBytesMax: 128 * 1024,
+  queryParametersMax: 32,
+  /** Values of one list, and characters of one text, that a caller may give. */
+  queryListMax: 1_000,
+  queryTextCharsMax: 4_000,
+  /** Versions of queries that one process keeps read and compiled. */
+  queryPlansMax: 1_000,
   offsetMax: 1_000_000,
   /** Rows and bytes of one answer; past them the caller is told to page. */
   rowsMax: 200_000,
@@ -86,6 +100,21 @@ export const limits = {
   indexBuildMs: 6 * 3600 * 1000,
   /** Attempts at an index before it counts as failed. */
   indexAttemptsMax: 6,
+  viewsPerApplicationMax: 200,
+  viewVariablesMax: 64,
+  /** How many views lie over each other at most. */
+  viewDepthMax: 8,
+  grantsPerApplicationMax: 1_000,
+  /** Views that one process fills at once, how long one statement of that may take, and attempts before it stands still. */
+  viewBuildsMax: 3,
+  viewBuildsPerApplicationMax: 2,
+  viewBuildMs: 3600 * 1000,
+  viewAttemptsMax: 4,
+  /** What a live view may take of the writes' time in one turn, and all of an application together. */
+  viewAdvanceMs: 1_000,
+  viewAdvancesMs: 5_000,
+  /** Entries of a chain that a live view may lack when it joins the writes; more are caught up beside them. */
+  viewGapEntriesMax: 1_000,
   /** Entries and bytes of one block. */
   blockEntriesMax: 10_000,
   blockBytesMax: 8 * 1024 * 1024,

@@ -212,7 +212,12 @@ function successOf(route: Route, schemas: Schemas): Response {
         'X-Receipt-Id': { $ref: '#/components/headers/ReceiptId' },
       },
     }),
-    content: { [route.replyType ?? 'application/json']: { schema: plain(route.reply, schemas) } },
+    content: {
+      [route.replyType ?? 'application/json']: { schema: plain(route.reply, schemas) },
+      ...Object.fromEntries(
+        (route.otherReplyTypes ?? []).map((type) => [type, { schema: { type: 'string' } }]),
+      ),
+    },
   }
 }
 

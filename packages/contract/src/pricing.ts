@@ -1,5 +1,6 @@
 import { Type } from 'typebox'
 import { limits } from './limits.ts'
+import { AnyQuery } from './query.ts'
 import { contract } from './route.ts'
 import { AppParams, AtomicInput, Name, OneOf, open } from './schemas.ts'
 
@@ -49,23 +50,40 @@ export const pricing = contract({
     params: AppParams,
     body: Type.Object({ rules: Type.Array(Rule, { maxItems: 1000 }) }, open),
     reply: Rules,
-    errors: ['APPLICATION_NOT_FOUND', 'COLLECTION_NOT_FOUND', 'NOT_IMPLEMENTED'],
+    errors: [
+      'APPLICATION_NOT_FOUND',
+      'COLLECTION_NOT_FOUND',
+      'VIEW_NOT_FOUND',
+      'QUERY_NOT_FOUND',
+      'NOT_IMPLEMENTED',
+    ],
   },
   quotePrice: {
     method: 'POST',
     path: '/api/pricing/quote',
     area: 'Pricing',
     summary: 'What a read or write of a given size would cost at most',
+    description:
+      'With `query` it is what the caller would be asked for if it were asked now: joins, groups and SQL at the derive prices of their sources, rows for their limit. A `query` that is a name is a predefined one, which needs nothing else but `app_id` and its `parameters`; without it `app_id`, `operation_type`, `size_kb` and `collection` are needed.',
     access: 'public',
     body: Type.Object(
       {
-        app_id: Type.String(),
-        operation_type: Type.Union([Type.Literal('read'), Type.Literal('write')]),
-        size_kb: Type.Number({ minimum: 0, maximum: 1_000_000 }),
-        collection: Type.String(),
+        app_id: Type.Optional(Type.String()),
+        app: Type.Optional(Type.String({ description: 'the same' })),
+        operation_type: Type.Optional(OneOf(['read', 'write'])),
+        size_kb: Type.Optional(Type.Number({ minimum: 0, maximum: 1_000_000 })),
+        collection: Type.Optional(Type.String()),
         monthly_volume_kb: Type.Optional(Type.Number({ minimum: 0 })),
         rows: Type.Optional(Type.Integer({ minimum: 0, maximum: limits.rowsMax })),
         data: Type.Optional(Type.Unknown()),
+        query: Type.Optional(Type.Union([Name, AnyQuery])),
+        parameters: Type.Optional(
+          Type.Object({}, { ...open, description: 'of a predefined query, by name' }),
+        ),
+        version: Type.Optional(Type.Integer({ minimum: 1 })),
+        max_kb: Type.Optional(
+          Type.Integer({ minimum: 1, maximum: limits.paidResultBytesMax / 1024 }),
+        ),
       },
       open,
     ),
@@ -78,6 +96,13 @@ export const pricing = contract({
       },
       open,
     ),
-    errors: ['APPLICATION_NOT_FOUND', 'COLLECTION_NOT_FOUND'],
+    errors: [
+      'APPLICATION_NOT_FOUND',
+      'COLLECTION_NOT_FOUND',
+      'DATA_SET_NOT_FOUND',
+      'FIELD_NOT_OFFERED',
+      'DERIVATION_DENIED',
+      'QUERY_NOT_FOUND',
+    ],
   },
 })

@@ -1,7 +1,7 @@
 import { Type } from 'typebox'
 import { limits } from './limits.ts'
 import { contract } from './route.ts'
-import { AsOf, Nullable, open } from './schemas.ts'
+import { AsOf, Lag, Nullable, open } from './schemas.ts'
 
 const MaxKb = Type.Optional(
   Type.Integer({
@@ -10,6 +10,52 @@ const MaxKb = Type.Optional(
     description:
       'bounds the answer, and the quote, of a read that is sold by the KB. Where not even the first record fits, the answer is RESULT_TOO_LARGE, nothing is charged, and what was paid is on the balance of the payer',
   }),
+)
+
+const listParts = {
+  find: Type.Optional(Type.Unknown()),
+  select: Type.Optional(Type.Unknown()),
+  limit: Type.Optional(Nullable(Type.Integer({ minimum: 0, maximum: limits.rowsMax }))),
+  offset: Type.Optional(Nullable(Type.Integer({ minimum: 0, maximum: limits.offsetMax }))),
+  cursor: Type.Optional(
+    Nullable(
+      Type.String({
+        maxLength: 200,
+        description:
+          'the `next_cursor` of the page before, beside the same request: the page after it, as of the height of the first page',
+      }),
+    ),
+  ),
+  sortBy: Type.Optional(Nullable(Type.String())),
+  sortDirection: Type.Optional(Nullable(Type.String())),
+  include_history: Type.Optional(Nullable(Type.Boolean())),
+  group_by: Type.Optional(
+    Type.Unknown({ description: 'a field, or a list of them: the answer is groups' }),
+  ),
+  aggregate: Type.Optional(
+    Type.Unknown({
+      description: 'aggregates of each group by name: {name: {"$sum": field}}',
+    }),
+  ),
+  distinct: Type.Optional(
+    Type.Unknown({ description: 'a field, or a list of them, whose values are given once' }),
+  ),
+  max_kb: MaxKb,
+}
+
+const SqlParameters = Type.Optional(
+  Type.Unknown({
+    description: 'values of $1, $2 … as a list, or of :name as an object',
+  }),
+)
+
+/** A query to be told of, not run: a list without its root, or a statement. */
+export const AnyQuery = Type.Object(
+  { ...listParts, sql: Type.Optional(Type.String()), params: SqlParameters },
+  {
+    ...open,
+    description: 'what POST /list takes, without its root, or `{sql, params}` of POST /query/sql',
+  },
 )
 
 export const query = contract({
@@ -25,34 +71,7 @@ export const query = contract({
     body: Type.Object(
       {
         root: Type.String({ description: 'app::collection' }),
-        find: Type.Optional(Type.Unknown()),
-        select: Type.Optional(Type.Unknown()),
-        limit: Type.Optional(Nullable(Type.Integer({ minimum: 0, maximum: limits.rowsMax }))),
-        offset: Type.Optional(Nullable(Type.Integer({ minimum: 0, maximum: limits.offsetMax }))),
-        cursor: Type.Optional(
-          Nullable(
-            Type.String({
-              maxLength: 200,
-              description:
-                'the `next_cursor` of the page before, beside the same request: the page after it, as of the height of the first page',
-            }),
-          ),
-        ),
-        sortBy: Type.Optional(Nullable(Type.String())),
-        sortDirection: Type.Optional(Nullable(Type.String())),
-        include_history: Type.Optional(Nullable(Type.Boolean())),
-        group_by: Type.Optional(
-          Type.Unknown({ description: 'a field, or a list of them: the answer is groups' }),
-        ),
-        aggregate: Type.Optional(
-          Type.Unknown({
-            description: 'aggregates of each group by name: {name: {"$sum": field}}',
-          }),
-        ),
-        distinct: Type.Optional(
-          Type.Unknown({ description: 'a field, or a list of them, whose values are given once' }),
-        ),
-        max_kb: MaxKb,
+        ...listParts,
       },
       open,
     ),
@@ -65,11 +84,13 @@ export const query = contract({
         Type.String({ description: 'where there was a limit and more records may follow' }),
       ),
       as_of: AsOf,
+      lag: Type.Optional(Lag),
       truncated: Type.Optional(Type.Boolean()),
     }),
     errors: [
       'APPLICATION_NOT_FOUND',
       'COLLECTION_NOT_FOUND',
+      'DATA_SET_NOT_FOUND',
       'PAYMENT_REQUIRED',
       'FIELD_NOT_OFFERED',
       'DERIVATION_DENIED',
@@ -94,11 +115,7 @@ export const query = contract({
     body: Type.Object(
       {
         sql: Type.String({ description: 'one SELECT' }),
-        params: Type.Optional(
-          Type.Unknown({
-            description: 'values of $1, $2 … as a list, or of :name as an object',
-          }),
-        ),
+        params: SqlParameters,
         include_history: Type.Optional(Nullable(Type.Boolean())),
         max_kb: MaxKb,
       },
@@ -111,11 +128,14 @@ export const query = contract({
       app_id: Type.String({ description: 'of the first collection' }),
       collection: Type.String({ description: 'the first one' }),
       as_of: AsOf,
+      lag: Type.Optional(Lag),
       truncated: Type.Optional(Type.Boolean()),
     }),
     errors: [
       'APPLICATION_NOT_FOUND',
       'COLLECTION_NOT_FOUND',
+      'VIEW_NOT_READY',
+      'GRANT_NEEDED',
       'PAYMENT_REQUIRED',
       'FIELD_NOT_OFFERED',
       'DERIVATION_DENIED',

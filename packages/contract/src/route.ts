@@ -32,6 +32,8 @@ export type Route = {
   readonly reply: TSchema
   /** Content type when the reply is not JSON. */
   readonly replyType?: string
+  /** Content types in which the reply comes instead where the client asks for them. */
+  readonly otherReplyTypes?: readonly string[]
   /** Error codes beyond the common ones (VALIDATION_FAILED, UNAUTHORIZED, FORBIDDEN, INTERNAL). */
   readonly errors?: readonly ErrorCode[]
 }
@@ -47,10 +49,14 @@ export const areas = [
   'Tasks',
   'Indexes',
   'Relations',
+  'Data Sets',
+  'Materialized Views',
+  'View Query',
   'Pricing',
   'Payment verification and settlement',
   'Wallet',
   'Payout',
+  'Predefined Queries',
   'Chain',
 ] as const
 

@@ -46,6 +46,14 @@ export const AsOf = Type.Object(
   },
 )
 
+export const Lag = Type.Object(
+  {
+    blocks: Type.Integer({ description: "of the application's chain" }),
+    ms: Type.Integer({ description: 'since the first of them; 0 where there is none' }),
+  },
+  { $id: 'Lag', description: 'How far a view is behind the chain of its application' },
+)
+
 export const ErrorBody = Type.Object(
   {
     error: Type.String(),

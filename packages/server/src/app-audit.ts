@@ -6,18 +6,21 @@ import {
   replay,
   withStorage,
 } from './app-maintenance.ts'
+import { auditViews } from './app-views.ts'
 import { auditChain } from './chain/audit.ts'
 import { openBlock } from './chain/block.ts'
 import { BlockStore } from './chain/block-store.ts'
 import type { Config } from './config.ts'
 import type { Database } from './database/database.ts'
 import { sql } from './database/sql.ts'
+import { viewStateTable } from './domains/tenancy/view-state.ts'
 
 type Difference = Readonly<Record<string, unknown>>
 
 /**
  * Recomputes everything from the entries: hashes, links, signatures, trees; every projected table, by replaying
- * the entries into a scratch schema and comparing row by row; balances and sales, by the ledger's own rules; and
+ * the entries into a scratch schema and comparing row by row; views, from the tables that they follow from; balances
+ * and sales, by the ledger's own rules; and
  * the heads of all chains that the system chain announced. Reports the first difference.
  */
 export async function audit(config: Config, progress: Progress): Promise<MaintenanceReport> {
@@ -45,7 +48,10 @@ export async function auditStorage(
     if (difference !== undefined)
       return { equal: false, difference: { chain: place.app, ...difference }, chains }
   }
-  const difference = (await auditLedger(database, places)) ?? (await auditHeads(database, places))
+  const difference =
+    (await auditViews(database, places)) ??
+    (await auditLedger(database, places)) ??
+    (await auditHeads(database, places))
   return { equal: difference === undefined, ...(difference && { difference }), chains }
 }
 
@@ -77,7 +83,7 @@ async function auditTables(
     return await extraTables(
       database,
       place,
-      projections.flatMap((one) => one.tableNames()),
+      projections.flatMap((one) => [...one.tableNames(), ...(one.derivedTableNames?.() ?? [])]),
     )
   } finally {
     await database.execute(sql`DROP SCHEMA IF EXISTS ${sql.id(scratch)} CASCADE`)
@@ -122,7 +128,7 @@ async function extraTables(
 ): Promise<Difference | undefined> {
   const rows = await database.query<{ table_name: string }>(sql`
     SELECT table_name FROM information_schema.tables
-    WHERE table_schema = ${place.schema} AND NOT table_name = ANY(${[...known, 'block', 'tile', 'watermark']}::text[])
+    WHERE table_schema = ${place.schema} AND NOT table_name = ANY(${[...known, 'block', 'tile', 'watermark', viewStateTable]}::text[])
     ORDER BY table_name`)
   const [extra] = rows
   return extra && { what: `table ${extra.table_name}`, expected: 'no such table', found: 'a table' }

@@ -11,6 +11,7 @@ import type { Admit } from './http/limit-requests.ts'
 import type { Pass } from './http/pass.ts'
 import { addressKey, type RateLimits } from './http/rate-limits.ts'
 import type { RequestFacts, RequestHead } from './http/request.ts'
+import { decodePayment } from './x402/payment-header.ts'
 
 export type Entrance = {
   /** Before the body is read: takes from the quotas; throws 429. */
@@ -113,6 +114,12 @@ function admitVisitor({ rates, pass, pays, address }: Visit, cost: number): void
   pass.place = pays ? 'paying_in_flight' : 'anonymous_in_flight'
   if (pays) {
     takeForPayment(rates, pass, address)
+    const { ended } = pass
+    pass.ended = (outcome) => {
+      ended?.(outcome)
+      // Else a payment that buys nothing would be a way around the quota of those who pay nothing.
+      if (!outcome.boughtNew) rates.charge('address', { key: address, cost })
+    }
     return
   }
   rates.take(pass, 'address', { key: address, cost })
@@ -146,8 +153,20 @@ function costOf(operationId: string, head: RequestHead): number {
   return (dear.get(operationId) ?? points.request) + (isSigned ? points.signature : 0)
 }
 
+/** What cannot be read as a payment is none: it can have bought nothing. */
 function bearsPayment(headers: RequestHead['headers']): boolean {
-  return headers['x-payment'] !== undefined || headers['payment-signature'] !== undefined
+  const xPayment = headers['x-payment']
+  const paymentSignature = headers['payment-signature']
+  try {
+    const decoded = decodePayment({
+      ...(typeof xPayment === 'string' && { xPayment }),
+      ...(typeof paymentSignature === 'string' && { paymentSignature }),
+    })
+    return decoded !== undefined
+  } catch (error) {
+    if (error instanceof Fault) return false
+    throw error
+  }
 }
 
 function note(pass: Pass, caller: Caller): void {

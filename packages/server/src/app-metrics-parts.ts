@@ -11,6 +11,7 @@ import { undecidedCount } from './x402/journal.ts'
 export type ObservedParts = {
   readonly world: World
   readonly database: Database
+  readonly queryDatabase: Database
   readonly tenancy: Tenancy
   readonly payments: Payments
   readonly gasKeys: readonly GasKey[]
@@ -25,7 +26,7 @@ export function observeParts(registry: Registry, parts: ObservedParts): () => Pr
     new Gauge({ name: `tollbase_${name}`, help, labelNames, registers: [registry] })
   const reads: readonly Read[] = [
     observeChains(gauge, parts),
-    observePool(gauge, parts),
+    observePools(gauge, parts),
     observePayments(gauge, parts),
     observeGas(gauge, parts),
   ]
@@ -54,17 +55,22 @@ function observeChains(gauge: MakeGauge, { tenancy }: ObservedParts): Read {
   }
 }
 
-function observePool(gauge: MakeGauge, { database }: ObservedParts): Read {
+function observePools(gauge: MakeGauge, { database, queryDatabase }: ObservedParts): Read {
   const connections = gauge(
     'database_connections',
-    'Connections of the pool, and work that waits for one',
-    ['state'],
+    'Connections of a pool (of lists and SQL, or of all else), and work that waits for one',
+    ['pool', 'state'],
   )
   return () => {
-    const { total, idle, waiting } = database.stats()
-    connections.set({ state: 'busy' }, total - idle)
-    connections.set({ state: 'idle' }, idle)
-    connections.set({ state: 'waiting' }, waiting)
+    for (const [pool, { stats }] of [
+      ['queries', queryDatabase],
+      ['other', database],
+    ] as const) {
+      const { total, idle, waiting } = stats()
+      connections.set({ pool, state: 'busy' }, total - idle)
+      connections.set({ pool, state: 'idle' }, idle)
+      connections.set({ pool, state: 'waiting' }, waiting)
+    }
   }
 }
 

@@ -45,6 +45,11 @@ export function createMetrics() {
     labelNames: ['state'],
     registers,
   })
+  const staleViews = new Counter({
+    name: 'tollbase_views_stale_total',
+    help: 'Times that a view could not be kept up or filled, and stands still',
+    registers,
+  })
   let read: () => Promise<void> = async () => undefined
   return {
     observe: (request: FastifyRequest, reply: FastifyReply, ms: number) => {
@@ -57,6 +62,7 @@ export function createMetrics() {
       blocks.inc()
       entries.inc(block.entries)
     },
+    staleView: () => staleViews.inc(),
     payment: (state: string) => payments.inc({ state }),
     watch: (parts: ObservedParts) => {
       read = observeParts(registry, parts)

@@ -2,7 +2,7 @@ import { leaseTables } from './chain/tables.ts'
 import type { Migration } from './database/migrations.ts'
 import { usedSignatureTables } from './domains/access/wallet-signature.ts'
 import { keyUseTables } from './domains/keys/key-use.ts'
-import { paymentTables } from './domains/payments/claim-store.ts'
+import { paymentTables, replyTypeColumn } from './domains/payments/claim-store.ts'
 import { networkTables } from './domains/payments/network-pin.ts'
 import { secretTables } from './domains/service/secrets.ts'
 import { journalTables } from './x402/journal.ts'
@@ -25,4 +25,5 @@ export const migrations: readonly Migration[] = [
       ...networkTables(),
     ],
   },
+  { id: 2, name: 'types of kept replies', statements: () => replyTypeColumn() },
 ]

@@ -6,6 +6,7 @@ import {
   replay,
   withStorage,
 } from './app-maintenance.ts'
+import { fillViews } from './app-views.ts'
 import { auditChain } from './chain/audit.ts'
 import type { Config } from './config.ts'
 import type { Database } from './database/database.ts'
@@ -29,6 +30,7 @@ export async function rebuild(config: Config, progress: Progress): Promise<Maint
       await rebuildOne(database, place, { height: log.head.height, progress })
       chains.push({ chain: place.app, blocks: log.blocks, entries: log.entries })
     }
+    await fillViews(database, places, progress)
     return { equal: true, chains }
   })
 }
@@ -44,7 +46,10 @@ async function rebuildOne(
   const projections = place.projections()
   await database.transaction((tx) => createScratch(tx, scratch, projections))
   await replay(database, place, { schema: scratch, projections, ...to })
-  const names = projections.flatMap((one) => one.tableNames())
+  const names = projections.flatMap((one) => [
+    ...one.tableNames(),
+    ...(one.derivedTableNames?.() ?? []),
+  ])
   await database.transaction(async (tx) => {
     const old = await tx.query<{ table_name: string }>(sql`
       SELECT table_name FROM information_schema.tables

@@ -24,6 +24,7 @@ import { runMigrations } from './database/migrations.ts'
 import { type Devnet, startDevnet } from './devnet/devnet.ts'
 import type { Service } from './domains/call.ts'
 import { deletedMeanwhile } from './domains/collections/visibility.ts'
+import { loadDataSets } from './domains/data-sets/operator-data-sets.ts'
 import { handlers } from './domains/handlers.ts'
 import { IndexBuilder } from './domains/indexes/index-builder.ts'
 import { QueryStatistics } from './domains/indexes/query-statistics.ts'
@@ -32,8 +33,11 @@ import { keptAnswer } from './domains/payments/kept-answer.ts'
 import { Payments } from './domains/payments/payments.ts'
 import { startReconciler } from './domains/payments/reconciler.ts'
 import { startSweeper } from './domains/payments/sweeper.ts'
+import { QueryPlans } from './domains/queries/query-plans.ts'
+import { QueryRates } from './domains/queries/query-rates.ts'
 import { ensureSecret } from './domains/service/secrets.ts'
 import { openTenancy, type Tenancy, type TenancyOptions } from './domains/tenancy/tenancy.ts'
+import { ViewBuilder } from './domains/views/view-builder.ts'
 import { docsPage } from './http/docs-page.ts'
 import { implement } from './http/implement.ts'
 import { limitRequests } from './http/limit-requests.ts'
@@ -87,7 +91,7 @@ async function start(
   const metrics = createMetrics()
   const operator = operatorKey(config.dataDir, config.operatorKey, world)
   // Storage first: its lock keeps a second service on the folder away from the first one's devnet.
-  const { database, onCrash, needRoom } = await openStorage(options, log, closers)
+  const { database, queryDatabase, onCrash, needRoom } = await openStorage(options, log, closers)
   const devnet = config.devnet
     ? await startDevnet({ dataDir: config.dataDir, world, log })
     : undefined
@@ -95,11 +99,12 @@ async function start(
   const keyUse = new KeyUse(database, world)
   await keyUse.load()
   closers.push(() => keyUse.close())
-  const { tenancy, indexes } = await openChains(options, closers, {
+  const { tenancy, indexes, views } = await openChains(options, closers, {
     database,
     log,
     admit: needRoom,
     onBlock: metrics.block,
+    onStaleView: metrics.staleView,
   })
   onCrash(() => tenancy.reopenAll())
   watchSystemChain(options, tenancy, closers)
@@ -120,23 +125,20 @@ async function start(
   })
   const stopReconciler = startReconciler(payments, log)
   closers.push(async () => stopReconciler(), startSweeper(payments.ports, log))
-  metrics.watch({ world, database, tenancy, payments, gasKeys })
+  metrics.watch({ world, database, queryDatabase, tenancy, payments, gasKeys })
   const api = openapi(tollbase, { version: interfaceVersion })
   let draining = false
   const service: Service = {
     world,
     log,
     database,
+    queryDatabase,
     tenancy,
     payments,
     indexes,
-    queries: new QueryStatistics(),
-    querySlots: new Slots({
-      world,
-      atOnceMax: limits.queriesAtOnceMax,
-      waitingMax: limits.queriesWaitingMax,
-      waitMs: limits.queryWaitMs,
-    }),
+    views,
+    ...queryLimits(world),
+    dataSets: await loadDataSets(database, config.dataSets),
     ...(await secretsOf(database, world)),
     info: {
       version: programVersion,
@@ -160,16 +162,37 @@ async function start(
   return { url, operatorKey: operator, devnet, service, close: end }
 }
 
-/** The service's own chain and, when they are asked for, those of applications, whose indexes are built beside them. */
+/** What was asked of late, how many heavy queries run at once, and what is known of predefined ones. */
+function queryLimits(world: World): Pick<Service, 'queries' | 'querySlots' | 'predefined'> {
+  const querySlots = new Slots({
+    world,
+    atOnceMax: limits.queriesAtOnceMax,
+    waitingMax: limits.queriesWaitingMax,
+    waitMs: limits.queryWaitMs,
+  })
+  const predefined = { plans: new QueryPlans(), rates: new QueryRates() }
+  return { queries: new QueryStatistics(), querySlots, predefined }
+}
+
+/** The service's own chain and, when they are asked for, those of applications; indexes and views are built beside them. */
 async function openChains(
   { config, world }: StartOptions,
   closers: (() => Promise<unknown>)[],
-  parts: Pick<TenancyOptions, 'database' | 'log' | 'admit' | 'onBlock'>,
-): Promise<{ tenancy: Tenancy; indexes: IndexBuilder }> {
+  parts: Pick<TenancyOptions, 'database' | 'log' | 'admit' | 'onBlock'> & {
+    readonly onStaleView: () => void
+  },
+): Promise<{ tenancy: Tenancy; indexes: IndexBuilder; views: ViewBuilder }> {
   const { database, log } = parts
   const name = { name: 'service-name', bytes: 4 }
   const indexes = new IndexBuilder({ database, world, log })
-  const tenancy = await openTenancy({
+  const views = new ViewBuilder({
+    database,
+    world,
+    log,
+    tenantOf: (app) => tenancy.tenant(app),
+    onStale: parts.onStaleView,
+  })
+  const tenancy: Tenancy = await openTenancy({
     ...parts,
     world,
     signerOf: (origin) => loadSigner(join(config.dataDir, 'signing-key.pem'), origin),
@@ -178,11 +201,13 @@ async function openChains(
       `tollbase-${(await ensureSecret(database, world, name)).toString('hex')}`,
     holder: holderName(world),
     onDefinitions: (tables) => indexes.notice(tables),
+    onViews: (app) => views.notice(app),
   })
   closers.push(() => tenancy.close())
   // Before the chains: a build must not outlast them.
   closers.push(() => indexes.close())
-  return { tenancy, indexes }
+  closers.push(() => views.close())
+  return { tenancy, indexes, views }
 }
 
 /** Made once, and kept with the database. */
@@ -242,6 +267,8 @@ function watchSystemChain(
 
 type Storage = {
   readonly database: Database
+  /** For lists and SQL. */
+  readonly queryDatabase: Database
   /** Calls back when the database has crashed. */
   readonly onCrash: (listener: () => void) => void
   /** Throws while its disk has no room for anything new. */
@@ -260,13 +287,17 @@ async function openStorage(
     config.databaseUrl === undefined ? await embedded() : { url: config.databaseUrl }
   const database = await openDatabase({ connection, log, world })
   closers.push(() => database.close())
+  const queryDatabase = await openDatabase({ connection, log, world })
+  closers.push(() => queryDatabase.close())
   await runMigrations(database, migrations, { now: world.now() })
   const onCrash = (listener: () => void) => listeners.push(listener)
   // A server of its own has a disk of its own, which only it can see.
-  if (config.databaseUrl !== undefined) return { database, onCrash, needRoom: undefined }
+  if (config.databaseUrl !== undefined)
+    return { database, queryDatabase, onCrash, needRoom: undefined }
   const bytesMin = limits.storageFreeBytesMin
   return {
     database,
+    queryDatabase,
     onCrash,
     needRoom: watchFreeSpace({ folder: config.dataDir, bytesMin, world }),
   }

@@ -1,6 +1,7 @@
 import { type Static, Type } from 'typebox'
 import { Check, Errors } from 'typebox/value'
 import { isRecord } from './base/is-record.ts'
+import { dataSetKinds } from './query/data-set.ts'
 
 export const logLevels = ['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent'] as const
 export type LogLevel = (typeof logLevels)[number]
@@ -107,6 +108,32 @@ export const ConfigFile = Type.Object(
         multipleOf: 0.01,
         description: 'share of each sale that the operator keeps; 20 when not given',
       }),
+    ),
+    data_sets: Type.Optional(
+      Type.Array(
+        Type.Object(
+          {
+            name: Type.String({
+              pattern: '^[A-Za-z0-9_-]{1,63}$',
+              description: 'what queries name it by (inDataset)',
+            }),
+            kind: Type.Enum(dataSetKinds, {
+              description:
+                'values, networks, or networks with the country of each, of which there may be one',
+            }),
+            file: Type.String({
+              minLength: 1,
+              description:
+                'one value, "network" or "first,last", or either with ",country", a line; read at start',
+            }),
+          },
+          { additionalProperties: false },
+        ),
+        {
+          maxItems: 100,
+          description: "data sets that every application's queries can look into",
+        },
+      ),
     ),
     networks: Type.Optional(
       Type.Array(

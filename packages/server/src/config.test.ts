@@ -29,6 +29,13 @@ test('no proxy is believed unless it is named', () => {
   expect(configOf({ trust_proxy: proxies }).trustProxy).toEqual(proxies)
 })
 
+const set = { name: 'geo', kind: 'ip_country', file: './countries.csv' }
+
+test('data sets are named files', () => {
+  expect(configOf({}).dataSets).toEqual([])
+  expect(configOf({ data_sets: [set] }).dataSets).toEqual([set])
+})
+
 test.each([
   [{ rate_limits: { adress: 1 } }, 'there is no field rate_limits.adress; known are address,'],
   [{ rate_limits: { address: 0 } }, 'rate_limits.address must be >= 1'],
@@ -39,6 +46,9 @@ test.each([
   [{ trust_proxy: 2 }, 'trust_proxy must be array'],
   [{ drain_seconds: 0 }, 'drain_seconds must be >= 1'],
   [{ access_log: 'yes' }, 'access_log must be boolean'],
+  [{ data_sets: [{ ...set, kind: 'ranges' }] }, 'data_sets[0].kind must be one of values, cidr'],
+  [{ data_sets: [set, set] }, 'data_sets[1].name is that of another data set, geo'],
+  [{ data_sets: [set, { ...set, name: 'b' }] }, 'data_sets[1].kind: there may be one'],
 ])('the mistake in %j is named', (file, problem) => {
   expect(() => configOf(file)).toThrow(problem)
 })

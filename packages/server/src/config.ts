@@ -41,6 +41,7 @@ export type Config = {
   readonly trustProxy: readonly string[]
   /** How long requests under way have to finish at the end. */
   readonly drainMs: number
+  readonly dataSets: NonNullable<ConfigFile['data_sets']>
   readonly networks: NonNullable<ConfigFile['networks']>
 }
 
@@ -82,6 +83,7 @@ export function readConfig(flags: Flags, environment: Environment): Config {
     rateLimits: readRateLimits(file.rate_limits),
     trustProxy: readProxies(file.trust_proxy ?? []),
     drainMs: (file.drain_seconds ?? 8) * 1000,
+    dataSets: readDataSets(file.data_sets ?? []),
     networks: file.networks ?? [],
   }
 }
@@ -102,6 +104,17 @@ function readFile(path: string | undefined): ConfigFile {
 
 function readRateLimits(given: ConfigFile['rate_limits']): Quotas & Places {
   return given === 'off' ? {} : { ...rateLimitDefaults, ...given }
+}
+
+function readDataSets(sets: Config['dataSets']): Config['dataSets'] {
+  sets.forEach(({ name, kind }, at) => {
+    const before = sets.slice(0, at)
+    if (before.some((one) => one.name === name))
+      throw new ConfigError(`data_sets[${at}].name is that of another data set, ${name}`)
+    if (kind === 'ip_country' && before.some((one) => one.kind === kind))
+      throw new ConfigError(`data_sets[${at}].kind: there may be one data set of ip_country`)
+  })
+  return sets
 }
 
 const proxyGroups = ['loopback', 'linklocal', 'uniquelocal']

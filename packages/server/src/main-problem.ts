@@ -1,4 +1,5 @@
 import { DatabaseError } from 'pg'
+import { Fault } from './base/fault.ts'
 import type { Config } from './config.ts'
 
 /**
@@ -12,6 +13,8 @@ export function startProblem(error: unknown, config: Config): string | undefined
     return isRefusal ? `--database-url: the server refuses: ${error.message}` : undefined
   }
   if (!(error instanceof Error)) return undefined
+  if (error instanceof Fault && error.code === 'VALIDATION_FAILED')
+    return `data_sets: ${error.message}`
   const { syscall = '', code = '', path }: NodeJS.ErrnoException = error
   if (syscall === 'listen' || (syscall === 'getaddrinfo' && config.databaseUrl === undefined))
     return listenProblem(code, config)

@@ -83,6 +83,12 @@ export function memberText(text: string, name: string): string | undefined {
   return member && text.slice(member.value, member.end)
 }
 
+/** The texts of the values of an object's members, by their names and in their order. Valid JSON as above. */
+export function memberTexts(text: string): ReadonlyMap<string, string> {
+  const members = new Scanner(text).members()
+  return new Map(members.map(({ key, value, end }) => [key, text.slice(value, end)]))
+}
+
 /** The text of an object with the members of another one: its own of the same names give way, new ones follow. */
 export function mergedText(text: string, other: string): string {
   const fresh = new Map(

@@ -4,22 +4,31 @@ import type { World } from '../base/world.ts'
 import type { Database } from '../database/database.ts'
 import type { RequestFacts } from '../http/request.ts'
 import type { Caller } from './access/access.ts'
+import type { OperatorDataSets } from './data-sets/operator-data-sets.ts'
 import type { IndexBuilder } from './indexes/index-builder.ts'
 import type { QueryStatistics } from './indexes/query-statistics.ts'
 import type { Payments } from './payments/payments.ts'
+import type { QueryPlans } from './queries/query-plans.ts'
+import type { QueryRates } from './queries/query-rates.ts'
 import type { ServiceInfo } from './service/service.ts'
 import type { Tenancy } from './tenancy/tenancy.ts'
+import type { ViewBuilder } from './views/view-builder.ts'
 
 /** What every operation works with. Made once, in app.ts. */
 export type Service = {
   readonly world: World
   readonly log: Logger
   readonly database: Database
+  /** The same database by connections of their own, for lists and SQL: however slow they are, writes and payments go on. */
+  readonly queryDatabase: Database
   readonly tenancy: Tenancy
   readonly payments: Payments
   readonly info: ServiceInfo
   readonly indexes: IndexBuilder
+  readonly views: ViewBuilder
   readonly queries: QueryStatistics
+  readonly dataSets: OperatorDataSets
+  readonly predefined: { readonly plans: QueryPlans; readonly rates: QueryRates }
   /** For SQL, joins and groups, which may take long. */
   readonly querySlots: Slots
   /** 16 bytes; tickets are encrypted with them. */

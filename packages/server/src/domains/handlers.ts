@@ -22,6 +22,13 @@ import { previewCollection } from './collections/preview-collection.ts'
 import { setSharding } from './collections/set-sharding.ts'
 import { updateCollection } from './collections/update-collection.ts'
 import { validateRecord } from './collections/validate-record.ts'
+import { createDataSet } from './data-sets/create-data-set.ts'
+import { deleteDataSet } from './data-sets/delete-data-set.ts'
+import { getDataSet } from './data-sets/get-data-set.ts'
+import { listDataSets } from './data-sets/list-data-sets.ts'
+import { createGrant } from './grants/create-grant.ts'
+import { listGrants } from './grants/list-grants.ts'
+import { deleteGrant, revokeGrant } from './grants/revoke-grant.ts'
 import { createCollectionIndex } from './indexes/create-collection-index.ts'
 import { createIndex } from './indexes/create-index.ts'
 import { deleteCollectionIndex } from './indexes/delete-collection-index.ts'
@@ -51,6 +58,14 @@ import { verifyPayment } from './payments/verify-payment.ts'
 import { getPricing } from './pricing/get-pricing.ts'
 import { quotePrice } from './pricing/quote-price.ts'
 import { setPricing } from './pricing/set-pricing.ts'
+import { createQuery } from './queries/create-query.ts'
+import { deleteQuery } from './queries/delete-query.ts'
+import { dryRunQuery } from './queries/dry-run-query.ts'
+import { executeQuery } from './queries/execute-query.ts'
+import { getQueriesOpenapi } from './queries/get-queries-openapi.ts'
+import { getQuery } from './queries/get-query.ts'
+import { getQueryDocs } from './queries/get-query-docs.ts'
+import { listQueries } from './queries/list-queries.ts'
 import { getRecord } from './records/get-record.ts'
 import { getRecordHistory } from './records/get-record-history.ts'
 import { getRecordProof } from './records/get-record-proof.ts'
@@ -68,6 +83,13 @@ import { getWellKnown } from './service/get-well-known.ts'
 import { postInfo } from './service/post-info.ts'
 import { getTask } from './tasks/get-task.ts'
 import { listTasks } from './tasks/list-tasks.ts'
+import { createView } from './views/create-view.ts'
+import { createViewFromSql } from './views/create-view-from-sql.ts'
+import { deleteView } from './views/delete-view.ts'
+import { getView } from './views/get-view.ts'
+import { listViews } from './views/list-views.ts'
+import { queryView } from './views/query-view.ts'
+import { refreshView } from './views/refresh-view.ts'
 import { getApplicationWallet } from './wallets/get-application-wallet.ts'
 import { getPayoutInfo } from './wallets/get-payout-info.ts'
 import { getWallet } from './wallets/get-wallet.ts'
@@ -80,14 +102,25 @@ export const handlers: Handlers<Tollbase, Call> = {
   createApplication,
   createCollection,
   createCollectionIndex,
+  createDataSet,
+  createGrant,
   createIndex,
   createKey,
+  createQuery,
   createRelation,
+  createView,
+  createViewFromSql,
   deleteCollection,
   deleteCollectionIndex,
+  deleteDataSet,
+  deleteGrant,
   deleteIndex,
+  deleteQuery,
   deleteRelation,
+  dryRunQuery,
+  deleteView,
   executeBatch,
+  executeQuery,
   explainQuery,
   getApplication,
   getApplicationHealth,
@@ -98,6 +131,7 @@ export const handlers: Handlers<Tollbase, Call> = {
   getCollection,
   getCollectionStats,
   getConsistencyProof,
+  getDataSet,
   getDocs,
   getEntryProof,
   getIndex,
@@ -108,6 +142,9 @@ export const handlers: Handlers<Tollbase, Call> = {
   getPayment,
   getPayoutInfo,
   getPricing,
+  getQueriesOpenapi,
+  getQuery,
+  getQueryDocs,
   getReady,
   getReceipt,
   getRecord,
@@ -116,6 +153,7 @@ export const handlers: Handlers<Tollbase, Call> = {
   getRoot,
   getSupportedPayments,
   getTask,
+  getView,
   getWallet,
   getWellKnown,
   listApplicationWalletEntries,
@@ -123,21 +161,28 @@ export const handlers: Handlers<Tollbase, Call> = {
   listChanges,
   listCollectionIndexes,
   listCollections,
+  listDataSets,
+  listGrants,
   listIndexes,
   listKeys,
+  listQueries,
   listRecords,
   listRelations,
   listTasks,
+  listViews,
   listWalletEntries,
   migrateCollection,
   optimizeCollection,
   postInfo,
   previewCollection,
   querySql,
+  queryView,
   quotePrice,
   rebuildIndex,
+  refreshView,
   regenerateKey,
   requestFaucet,
+  revokeGrant,
   revokeKey,
   rotateKey,
   setPricing,

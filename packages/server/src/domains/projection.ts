@@ -12,6 +12,8 @@ export type Projection = {
   readonly tables: (schema: string) => readonly SqlStatement[]
   /** The tables that exist now, for audit and rebuild. */
   readonly tableNames: () => readonly string[]
+  /** Tables beside them that follow from other tables: audit judges them by what they follow from. */
+  readonly derivedTableNames?: () => readonly string[]
   /** Reads the tables into memory when a chain is opened. */
   readonly load: (database: Queryable, schema: string) => Promise<void>
   /** Applies a run of entries; the returned function changes the memory once the transaction has committed. */

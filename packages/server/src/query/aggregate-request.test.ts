@@ -5,6 +5,7 @@ import { Fault } from '../base/fault.ts'
 import { sql } from '../database/sql.ts'
 import { type TestDatabase, testEngines, withTestDatabase } from '../database/testing.ts'
 import { type AggregateRequest, isAggregate, parseAggregate } from './aggregate-request.ts'
+import { compileQuery } from './compile/compile-query.ts'
 import { compareForSort, evaluateFind, valueAt } from './reference-evaluator.test-support.ts'
 import { queryRunner } from './sql/test-sql.test-support.ts'
 import {
@@ -63,6 +64,17 @@ describe('a request for groups', () => {
     expect(isAggregate({ distinct: 'a' })).toBe(true)
   })
 
+  it('reads the records once, for the page and for the count of all groups', () => {
+    const query = parseAggregate({ group_by: 'a', limit: 5, offset: 5 }, root)
+    const { text } = compileQuery(query, {
+      schema: 'app',
+      caps: { rows: 100, bytes: 1000 },
+      resolve: () => ({ schema: 'app', table: 'orders' }),
+      total: true,
+    })
+    expect(text.split('"orders"')).toHaveLength(2)
+  })
+
   it('tells the fields that it uses, of joined collections too', () => {
     const query = parseAggregate(
       {
@@ -72,7 +84,7 @@ describe('a request for groups', () => {
       },
       root,
     )
-    expect(sourcesOfQuery(query)).toEqual([
+    expect(sourcesOfQuery(query)).toMatchObject([
       {
         model: root,
         kind: 'derived',

@@ -50,6 +50,7 @@ export function parseAggregate(request: AggregateRequest, root: string): Query {
     kind: 'condition',
     type: 'boolean',
     relation: sources.root,
+    model: root,
     condition: where,
     parent: undefined,
   }
@@ -91,7 +92,14 @@ function sourcesOf(root: string, joins: readonly Join[]): Sources {
         join: 'LEFT',
         left: relation,
         right: { kind: 'collection', id, model: join.model },
-        on: { kind: 'condition', type: 'boolean', relation: id, condition: join.where, parent },
+        on: {
+          kind: 'condition',
+          type: 'boolean',
+          relation: id,
+          model: join.model,
+          condition: join.where,
+          parent,
+        },
       }
       add(join.joins, id, `${prefix}${join.alias}.`)
     }

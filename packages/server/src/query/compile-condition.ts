@@ -1,6 +1,8 @@
 import { addressPattern, localBlocks } from './address.ts'
+import { compileParameter } from './compile-parameter.ts'
 import { compileReference } from './compile-reference.ts'
 import type { Bound, Condition, FieldCondition, FieldPath, Scalar } from './condition.ts'
+import { compileDataSet, type DataSets } from './data-set.ts'
 import {
   isLong,
   keyExpression,
@@ -18,6 +20,8 @@ type Scope = {
   readonly parameters: Parameters
   /** SQL of the jsonb that `reference` conditions compare with. */
   readonly parent?: string
+  /** The data sets that conditions may name; those of no other name are refused. */
+  readonly dataSets?: DataSets | undefined
 }
 /** A field in the three forms of index-key.ts, in brackets. */
 type Field = Scope & { readonly key: string; readonly value: string; readonly text: string }
@@ -85,8 +89,12 @@ function compileTest(condition: ValueCondition, field: Field): string {
         field,
         `${field.text}::inet <<= ${field.parameters.add(condition.block, 'inet')}`,
       )
+    case 'parameter':
+      return compileParameter(condition, field)
     case 'reference':
       return compileReference(condition, field)
+    case 'in-data-set':
+      return compileDataSet(condition, field, (test) => whenAddress(field, test))
     case 'address': {
       const isLocal = `${field.text}::inet <<= ANY ('{${localBlocks.join(',')}}'::inet[])`
       return whenAddress(field, condition.local ? isLocal : `NOT ${isLocal}`)

@@ -2,7 +2,7 @@ import { limits } from '@tollbase/contract/limits'
 import { assert, present } from '../base/assert.ts'
 import { compileCondition } from './compile-condition.ts'
 import { compileSelection, selectedBody } from './compile-selection.ts'
-import type { Join, Resolve } from './join.ts'
+import type { Join, Resolve, Source } from './join.ts'
 import type { Selection } from './select.ts'
 import { type Parameters, quoteName, quoteText } from './sql-text.ts'
 
@@ -10,6 +10,8 @@ type Options = {
   readonly values: Parameters
   readonly caps: { readonly bytes: number }
   readonly resolve: Resolve | undefined
+  /** Joined records as they were when the chain had so many leaves; undefined is now. */
+  readonly size: bigint | undefined
 }
 
 /** What joins add to the statement that reads a page. */
@@ -77,22 +79,35 @@ function pairsOf(
   join: Join,
   place: { readonly parent: string; readonly names: Names; readonly options: Options },
 ): string {
-  const { values, resolve } = place.options
+  const { values, resolve, size } = place.options
   const source = resolve?.(join.model)
   assert(source !== undefined, `the source ${join.model} is not resolved`)
   const condition = compileCondition(join.where, {
     record: 'record.data',
     parent: 'parent.data',
     parameters: values,
+    dataSets: source.dataSets,
   })
   const most = values.add(limits.joinedRowsMax + 1, 'int8')
   const first = join.many ? '' : 'DISTINCT ON (parent.id) '
   const order = join.many ? '' : ' ORDER BY parent.id, record.leaf'
-  return `${place.names.pairs} AS MATERIALIZED (SELECT row_number() OVER () AS id, pair.*
- FROM (SELECT ${first}parent.id AS parent, record.leaf, record.data, record.body
-  FROM ${place.parent} AS parent JOIN ${quoteName(source.schema, source.table)} AS record
-   ON record.superseded_by IS NULL AND NOT record.deleted AND ${condition}${order}
+  // What only joins inside of it need is not kept for others.
+  const [id, data] =
+    join.joins.length === 0 ? ['', ''] : ['row_number() OVER () AS id, ', 'record.data, ']
+  return `${place.names.pairs} AS MATERIALIZED (SELECT ${id}pair.*
+ FROM (SELECT ${first}parent.id AS parent, record.leaf, ${data}record.body
+  FROM ${place.parent} AS parent JOIN ${liveRows(source, size === undefined ? undefined : values.add(size, 'int8'))} AS record
+   ON NOT record.deleted AND ${condition}${order}
   LIMIT ${most}) AS pair)`
+}
+
+/** Latest versions, deleted ones too: of now, or of then in two parts, each with an index of its own. */
+function liveRows({ schema, table }: Source, then: string | undefined): string {
+  const part = (test: string) =>
+    `SELECT leaf, deleted, data, body FROM ${quoteName(schema, table)} WHERE ${test}`
+  if (then === undefined) return `(${part('superseded_by IS NULL')})`
+  return `(${part(`superseded_by IS NULL AND leaf < ${then}`)}
+   UNION ALL ${part(`superseded_by >= ${then} AND leaf < ${then}`)})`
 }
 
 function textsOf(

@@ -4,9 +4,12 @@ import { compileJoins, type JoinedPart } from './compile-joins.ts'
 import { selectedBody } from './compile-selection.ts'
 import { all, type Condition, type FieldPath, type Scalar } from './condition.ts'
 import { type Continuation, remainingParts } from './continuation.ts'
+import type { DataSets } from './data-set.ts'
 import { keyExpression, tieExpression, valueExpression } from './index-key.ts'
 import type { Resolve } from './join.ts'
 import type { ListQuery, Sort } from './list-query.ts'
+import { json, ownParameters, type ParameterRef, plain } from './parameter.ts'
+import { type PositionRow, positionText } from './position.ts'
 import { type CompiledStatement, type Parameters, parameters, quoteName } from './sql-text.ts'
 
 export type CompileListOptions = {
@@ -18,10 +21,16 @@ export type CompileListOptions = {
   readonly total: boolean
   /** The field whose text (of a safe integer: its digits) is the column `key`; it is looked up there as well. */
   readonly primaryColumn?: string
+  /** The data sets that conditions name. */
+  readonly dataSets?: DataSets | undefined
   /** The collections that joins name; needed where there are any. */
   readonly resolve?: Resolve
-  /** Goes on after an earlier page; then there is no total. Joined records would be those of now. */
+  /** Limit, offset and bytes are arguments of each run (`ownParameters`); the query's limit is what they are up to. */
+  readonly ofRun?: boolean
+  /** Goes on after an earlier page; then there is no total. Joins are then of collections of the same chain. */
   readonly from?: Continuation | undefined
+  /** Of a view, which is not where its application is. */
+  readonly position?: PositionRow | undefined
 }
 
 /** The one row that a compiled list gives. */
@@ -44,6 +53,9 @@ export type ListRow = {
   readonly over: boolean
   /** Whether it was the joins that fetched too many records or bytes; only where there are joins. */
   readonly fan_out?: boolean
+  /** Of a view: blocks that it is behind its application, and when it was brought to where it is (milliseconds since 1970). */
+  readonly lag?: bigint
+  readonly refreshed_at?: bigint
 }
 
 /** Up to so many rows are joined without a running sum: their sizes cannot add up to a danger. */
@@ -59,28 +71,42 @@ export function compileList(query: ListQuery, options: CompileListOptions): Comp
   const values = parameters()
   const matches = compileMatches(query, options, values)
   const rowsMax = options.caps.rows + 1
-  const rows = values.add(Math.min(query.limit ?? rowsMax, rowsMax), 'int8')
-  const offset = query.offset === 0 ? undefined : values.add(query.offset, 'int8')
+  const isOfRun = options.ofRun === true
+  const rows = values.add(
+    isOfRun ? plain(ownParameters.limit) : Math.min(query.limit ?? rowsMax, rowsMax),
+    'int8',
+  )
+  const offset = isOfRun
+    ? values.add(plain(ownParameters.offset), 'int8')
+    : query.offset === 0
+      ? undefined
+      : values.add(query.offset, 'int8')
   const limited = limitedRows(query, { matches, rows, offset })
-  const joined = compileJoins(query, { values, caps: options.caps, resolve: options.resolve })
+  const joined = compileJoins(query, {
+    values,
+    caps: options.caps,
+    resolve: options.resolve,
+    size: options.from?.size,
+  })
   const isPlain = query.limit !== undefined && query.limit <= plainRowsMax
   const caps = {
     rows: values.add(options.caps.rows, 'int8'),
-    bytes: values.add(options.caps.bytes, 'int8'),
+    bytes: values.add(isOfRun ? plain(ownParameters.bytes) : options.caps.bytes, 'int8'),
   }
   const from = joined === undefined ? `(${limited})` : joined.page
   const page = isPlain
     ? plainPage(from, { query, joined })
     : boundedPage(from, { query, joined, bytes: caps.bytes })
-  const last = query.limit === undefined ? 'NULL::int8' : 'page.leaves[page.count]'
+  const last = query.limit === undefined || isOfRun ? 'NULL::int8' : 'page.leaves[page.count]'
   const over = `(page.count > ${caps.rows} OR page.bytes > ${caps.bytes}${joined === undefined ? '' : ` OR ${joined.isOver}`})`
+  const position = positionText(options.schema, options.position)
   const text = `${joined === undefined ? '' : joined.with(limited)}SELECT watermark.height, watermark.sequence, watermark.leaf AS size, ${last} AS last,
  CASE WHEN ${over} THEN NULL ELSE coalesce(page.records, '') END AS records,
  page.count, ${options.total ? totalCount(matches, { rows, offset }) : 'NULL::int8'} AS total,
- page.bytes, ${over} AS over${joined === undefined ? '' : `, ${joined.isOver} AS fan_out`}
-FROM ${quoteName(options.schema, 'watermark')} AS watermark
+ page.bytes, ${over} AS over${joined === undefined ? '' : `, ${joined.isOver} AS fan_out`}${position.columns}
+FROM ${position.from}
 CROSS JOIN (${page}) AS page
-WHERE watermark.id = 1`
+WHERE ${position.where}`
   return { text, values: values.values }
 }
 
@@ -96,9 +122,16 @@ function compileMatches(
   const rest = all(conjuncts.filter((each) => each !== primary))
   const conditions = [
     ...(primary?.kind === 'one-of' ? [keyCondition(primary, values)] : []),
+    ...(primary?.kind === 'parameter' ? [keyParameter(primary, values)] : []),
     ...(rest.kind === 'always'
       ? []
-      : [compileCondition(rest, { record: 'record.data', parameters: values })]),
+      : [
+          compileCondition(rest, {
+            record: 'record.data',
+            parameters: values,
+            dataSets: options.dataSets,
+          }),
+        ]),
   ]
   const table = quoteName(options.schema, options.table)
   const parts =
@@ -116,7 +149,10 @@ function compileMatches(
  * a safe integer has several spellings, of which the column holds one.
  */
 function isOfKey(condition: Condition, primaryColumn: string | undefined): boolean {
-  if (condition.kind !== 'one-of' || condition.path.join('.') !== primaryColumn) return false
+  if (!('path' in condition) || condition.path.join('.') !== primaryColumn) return false
+  if (condition.kind === 'parameter')
+    return condition.test === '=' && condition.parameter.type === 'text'
+  if (condition.kind !== 'one-of') return false
   return condition.values.every((value) => typeof value === 'string' || Number.isSafeInteger(value))
 }
 
@@ -137,6 +173,14 @@ function keyCondition(
     'jsonb[]',
   )
   return `record.key = ANY (${keys}) AND ${field} = ANY (${exact})`
+}
+
+function keyParameter(
+  { path, parameter }: { readonly path: FieldPath; readonly parameter: ParameterRef },
+  values: Parameters,
+): string {
+  const wanted = values.add(plain(parameter.name), 'text')
+  return `record.key = ${wanted} AND (${valueExpression(path, 'record.data')}) = ${values.add(json(parameter), 'jsonb')}`
 }
 
 type Window = { readonly rows: string; readonly offset: string | undefined }

@@ -42,11 +42,33 @@ export type FieldTest =
   | { readonly kind: 'in-block'; readonly block: string }
   /** A string that is an IP address of a private (or, if not `local`, a public) network. */
   | { readonly kind: 'address'; readonly local: boolean }
+  /** The value is in the data set of this name; with a country, an address that the set says is there. */
+  | { readonly kind: 'in-data-set'; readonly set: string; readonly country?: string }
+  /** Compares with a value that is given when the statement runs. */
+  | {
+      readonly kind: 'parameter'
+      readonly test: ParameterTest
+      readonly ignoreCase: boolean
+      readonly parameter: ParameterRef
+    }
   /** Compares with a field of the record that is joined to; false where either is null or missing. */
   | { readonly kind: 'reference'; readonly relation: ReferenceRelation; readonly to: FieldPath }
 
 /** `in`: the other's array has the value as an element; `includes`: the other way round, or text inside a text. */
 export type ReferenceRelation = '=' | '<' | '<=' | '>' | '>=' | 'in' | 'includes'
+
+/** A value that a stored query leaves open, as its statement is made: once, before any value is known. */
+export type ParameterRef = {
+  readonly name: string
+  readonly type: 'text' | 'number' | 'boolean' | 'timestamp' | 'date'
+  /** No text is longer, in UTF-16 code units. */
+  readonly charsMax: number
+  /** Stands for several values. */
+  readonly list: boolean
+}
+
+/** `in`: is one of a list; the last three are about strings, `includes` about arrays too. */
+export type ParameterTest = '=' | '<' | '<=' | '>' | '>=' | 'in' | 'starts' | 'ends' | 'includes'
 
 export const always: Condition = Object.freeze({ kind: 'always' })
 export const never: Condition = Object.freeze({ kind: 'never' })
@@ -91,19 +113,24 @@ export function field(path: FieldPath, test: FieldTest): Condition {
 
 /** The dotted names of the fields that the condition looks at, each once. */
 export function conditionPaths(condition: Condition): readonly string[] {
-  return pathsOf(condition, (each) => each.path)
+  return textsOf(condition, (each) => each.path.join('.'))
 }
 
 /** The dotted names of the fields of the record joined to that the condition compares with, each once. */
 export function referencedPaths(condition: Condition): readonly string[] {
-  return pathsOf(condition, (each) => (each.kind === 'reference' ? each.to : undefined))
+  return textsOf(condition, (each) => (each.kind === 'reference' ? each.to.join('.') : undefined))
 }
 
-function pathsOf(
+/** The names of the data sets that the condition looks into, each once. */
+export function dataSetNames(condition: Condition): readonly string[] {
+  return textsOf(condition, (each) => (each.kind === 'in-data-set' ? each.set : undefined))
+}
+
+function textsOf(
   condition: Condition,
-  pathOf: (field: FieldCondition) => FieldPath | undefined,
+  textOf: (field: FieldCondition) => string | undefined,
 ): readonly string[] {
-  const paths = new Set<string>()
+  const texts = new Set<string>()
   const visit = (each: Condition): void => {
     switch (each.kind) {
       case 'always':
@@ -117,11 +144,11 @@ function pathsOf(
         visit(each.condition)
         return
       default: {
-        const path = pathOf(each)
-        if (path !== undefined) paths.add(path.join('.'))
+        const text = textOf(each)
+        if (text !== undefined) texts.add(text)
       }
     }
   }
   visit(condition)
-  return [...paths]
+  return [...texts]
 }

@@ -3,12 +3,14 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { sql } from '../database/sql.ts'
 import { type TestDatabase, testEngines, withTestDatabase } from '../database/testing.ts'
 import { compileList } from './compile-list.ts'
+import { countrySet, type DataSets } from './data-set.ts'
 import { parseFieldPath } from './field-path.ts'
 import { createIndexStatement } from './index-key.ts'
 import { type ListRequest, parseList } from './list-query.ts'
 import {
   addressBlocks,
   compareForSort,
+  dataSetValues,
   evaluateFind,
   valueAt,
 } from './reference-evaluator.test-support.ts'
@@ -170,6 +172,8 @@ const operator = fc.oneof(
       '10.0.0.1',
     ),
   ),
+  named(['inDataset'], fc.constantFrom('some', 'networks')),
+  named(['inCountry'], fc.constantFrom('AT', 'us', 'DE')),
   named(
     ['b64'],
     text.map((each) => Buffer.from(each).toString('base64')),
@@ -199,6 +203,11 @@ const { find } = fc.letrec<{ find: Record<string, unknown> }>((tie) => ({
 }))
 
 const records = fc.sample(record, { numRuns: 400, seed: 11 })
+const tables: DataSets = new Map([
+  ['some', { schema: 'app', table: 'some', kind: 'values' }],
+  ['networks', { schema: 'app', table: 'spans', kind: 'cidr' }],
+  [countrySet, { schema: 'app', table: 'countries', kind: 'ip_country' }],
+])
 const caps = { rows: 100_000, bytes: 64 * 1024 * 1024 }
 
 describe.each(testEngines())('%s: a find', (engine) => {
@@ -228,6 +237,16 @@ describe.each(testEngines())('%s: a find', (engine) => {
       }
     }
     await run('ANALYZE app.indexed')
+    await run(
+      'CREATE TABLE app.some AS SELECT value FROM jsonb_array_elements($1::jsonb) AS value',
+      [JSON.stringify(dataSetValues)],
+    )
+    await run('CREATE TABLE app.spans (first inet, last inet, country text)')
+    await run(`INSERT INTO app.spans VALUES ('10.0.0.0', '10.255.255.255'),
+      ('2001:db8::', '2001:db8:ffff:ffff:ffff:ffff:ffff:ffff')`)
+    await run('CREATE TABLE app.countries (first inet, last inet, country text)')
+    await run(`INSERT INTO app.countries VALUES ('8.0.0.0', '8.255.255.255', 'US'),
+      ('192.168.0.0', '192.168.255.255', 'AT'), ('fe80::', 'febf:ffff:ffff:ffff:ffff:ffff:ffff:ffff', 'AT')`)
   })
   afterAll(async () => test?.drop())
 
@@ -236,7 +255,12 @@ describe.each(testEngines())('%s: a find', (engine) => {
     request: ListRequest,
     where: { schema: string; table: string },
   ): Promise<number[]> {
-    const { text, values } = compileList(parseList(request), { ...where, caps, total: true })
+    const { text, values } = compileList(parseList(request), {
+      ...where,
+      caps,
+      total: true,
+      dataSets: tables,
+    })
     const [row] = await test.database.transaction(async (tx) => {
       if (where === indexed) await tx.execute(sql.compiled('SET LOCAL enable_seqscan = off', []))
       return tx.query(sql.compiled(text, values))

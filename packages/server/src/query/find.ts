@@ -41,6 +41,11 @@ export function parseJoinedFind(find: unknown, pointer = '/find'): JoinedFind {
   return { where, joins: Object.freeze(joins) }
 }
 
+/** Conditions on a record that is joined to another; `$data.<field>` is a field of the other one. */
+export function parseResolve(find: unknown, pointer: string): Condition {
+  return parseObject(find, { ...root(pointer), joinDepth: 1, joins: undefined })
+}
+
 function root(pointer: string) {
   const budget = { conditions: limits.conditionsMax, joins: limits.joinsMax }
   return { path: [], pointer, depth: 1, budget, joinDepth: 0 } as const

@@ -1,4 +1,11 @@
-import { type Condition, conditionPaths, type FieldPath, referencedPaths } from './condition.ts'
+import {
+  type Condition,
+  conditionPaths,
+  dataSetNames,
+  type FieldPath,
+  referencedPaths,
+} from './condition.ts'
+import type { DataSets } from './data-set.ts'
 import { type Selection, selectedPaths } from './select.ts'
 
 /** Records of a collection that are given inside each record that they belong to; frozen. */
@@ -31,10 +38,18 @@ export type SourceUse = {
   readonly model: string
   readonly kind: 'rows' | 'derived'
   readonly used: UsedFields
+  /** Names of the data sets that conditions on it look into. */
+  readonly dataSets: readonly string[]
 }
 
-/** A collection's table; made by the caller, who has decided that it may be read. */
-export type Source = { readonly schema: string; readonly table: string }
+/** A collection's table, with the data sets for conditions on it; made by the caller, who has decided that they may be read. */
+export type Source = {
+  readonly schema: string
+  readonly table: string
+  readonly dataSets?: DataSets
+  /** In a query of SQL: the records as they were when so many entries of the chain counted, in place of those of now. */
+  readonly asOf?: number
+}
 
 /** Gives the table of every model that the query names, which the caller was told beforehand (`sourcesOf...`). */
 export type Resolve = (model: string) => Source | undefined
@@ -57,7 +72,12 @@ export function usedBy(part: {
 /** Every use of a collection by the joins, outer ones first. */
 export function joinedSources(joins: readonly Join[]): readonly SourceUse[] {
   return joins.flatMap((join): readonly SourceUse[] => [
-    { model: join.model, kind: 'derived', used: usedBy(join) },
+    {
+      model: join.model,
+      kind: 'derived',
+      used: usedBy(join),
+      dataSets: dataSetNames(join.where),
+    },
     ...joinedSources(join.joins),
   ])
 }

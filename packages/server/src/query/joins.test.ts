@@ -76,7 +76,7 @@ describe('joins of a request', () => {
       select: { c: true },
       sortBy: 'd',
     })
-    expect(sourcesOfList(query, 'shop::orders')).toEqual([
+    expect(sourcesOfList(query, 'shop::orders')).toMatchObject([
       {
         model: 'shop::orders',
         kind: 'rows',

@@ -1,6 +1,6 @@
 import { limits } from '@tollbase/contract/limits'
 import { invalid } from '../base/fault.ts'
-import type { Condition, FieldPath } from './condition.ts'
+import { type Condition, dataSetNames, type FieldPath } from './condition.ts'
 import { parseFieldPath } from './field-path.ts'
 import { type JoinedFind, parseFind, parseJoinedFind } from './find.ts'
 import { type Join, joinedSources, type SourceUse, type UsedFields, usedBy } from './join.ts'
@@ -71,7 +71,11 @@ export function usedFields(query: ListQuery): UsedFields {
 
 /** Every use of a collection, the root's first. */
 export function sourcesOfList(query: ListQuery, root: string): readonly SourceUse[] {
-  return [{ model: root, kind: 'rows', used: usedFields(query) }, ...joinedSources(query.joins)]
+  const dataSets = dataSetNames(query.where)
+  return [
+    { model: root, kind: 'rows', used: usedFields(query), dataSets },
+    ...joinedSources(query.joins),
+  ]
 }
 
 function parseSort(request: ListRequest): Sort | undefined {

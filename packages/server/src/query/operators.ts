@@ -1,5 +1,5 @@
 import { limits } from '@tollbase/contract/limits'
-import { Fault, invalid } from '../base/fault.ts'
+import { invalid } from '../base/fault.ts'
 import { isRecord } from '../base/is-record.ts'
 import { parseBlock } from './address.ts'
 import {
@@ -12,6 +12,7 @@ import {
   not,
   type Scalar,
 } from './condition.ts'
+import { countryCode, countrySet, dataSetName } from './data-set.ts'
 import { member } from './field-path.ts'
 import { booleanOperand, scalarOperand, textOperand } from './operand.ts'
 import { translatePattern } from './pattern.ts'
@@ -54,8 +55,8 @@ export const operators: ReadonlyMap<string, Operator> = new Map<string, Operator
   ['isLocalIp', flag((path) => field(path, { kind: 'address', local: true }))],
   ['isExternalIp', flag((path) => field(path, { kind: 'address', local: false }))],
   ['b64', base64],
-  ['inCountry', needsDataSet('inCountry')],
-  ['inDataset', needsDataSet('inDataset')],
+  ['inCountry', inCountry],
+  ['inDataset', inDataSet],
 ])
 
 /** The field equals the operand; also what a bare value means. */
@@ -161,13 +162,17 @@ function base64(path: FieldPath, operand: unknown, pointer: string): Condition {
   return is(path, text, pointer)
 }
 
-function needsDataSet(name: string): Operator {
-  return (_path, _operand, pointer) => {
-    throw new Fault('NOT_IMPLEMENTED', {
-      message: `${pointer}: ${name} needs a data set, and none is configured.`,
-      details: { feature: name, field: pointer },
-    })
-  }
+function inDataSet(path: FieldPath, operand: unknown, pointer: string): Condition {
+  const set = textOperand(operand, pointer)
+  if (!dataSetName.test(set)) throw invalid(pointer, 'must be the name of a data set')
+  return field(path, { kind: 'in-data-set', set })
+}
+
+function inCountry(path: FieldPath, operand: unknown, pointer: string): Condition {
+  const country = textOperand(operand, pointer).toUpperCase()
+  if (!countryCode.test(country))
+    throw invalid(pointer, 'must be the two letters of a country (ISO 3166-1), such as "DE"')
+  return field(path, { kind: 'in-data-set', set: countrySet, country })
 }
 
 function flag(make: (path: FieldPath) => Condition): Operator {

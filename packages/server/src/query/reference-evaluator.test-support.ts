@@ -90,6 +90,26 @@ export const addressBlocks: Readonly<Record<string, readonly string[]>> = {
   '::ffff:10.0.0.1': ['::/0', 'local'],
 }
 
+/** The values of the data set of tests. */
+export const dataSetValues = [
+  'a',
+  'AbC',
+  '',
+  'x'.repeat(127),
+  '😀',
+  '10.0.0.1',
+  5,
+  -1.5,
+  1e21,
+  true,
+] as const
+/** The addresses of tests that lie in its networks, and in countries. */
+const addressesOf: Readonly<Record<string, readonly string[]>> = {
+  networks: ['10.0.0.1', '2001:db8::1'],
+  US: ['8.8.8.8'],
+  AT: ['192.168.1.5', 'fe80::1:2'],
+}
+
 const tests: Readonly<Record<string, (value: Json, operand: Json) => boolean>> = {
   is: same,
   eq: same,
@@ -131,6 +151,12 @@ const tests: Readonly<Record<string, (value: Json, operand: Json) => boolean>> =
   cidr: inBlock,
   isLocalIp: (value, operand) => inBlock(value, 'local') === operand,
   isExternalIp: (value, operand) => inBlock(value, 'external') === operand,
+  inDataset: (value, operand) =>
+    operand === 'some'
+      ? dataSetValues.some((each) => each === value)
+      : (addressesOf[String(operand)] ?? []).some((each) => each === value),
+  inCountry: (value, operand) =>
+    (addressesOf[String(operand).toUpperCase()] ?? []).some((each) => each === value),
   b64: (value, operand) => value === Buffer.from(String(operand), 'base64').toString(),
 }
 

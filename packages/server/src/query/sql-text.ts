@@ -13,6 +13,7 @@ type ParameterScalar =
   | 'text'
   | 'jsonb'
   | 'numeric'
+  | 'boolean'
   | 'inet'
   | 'int8'
   | 'timestamp'

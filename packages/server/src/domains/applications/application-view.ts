@@ -17,7 +17,7 @@ export async function applicationView(call: Call, record: ApplicationRecord) {
     ...shown,
     owner_address: record.owner_address,
     collections: data.catalog.collections.size,
-    views: 0,
+    views: data.catalog.viewsByName.size,
     queries: 0,
     encryption: { private_app: false, encrypted_collections: [] },
     payout: { auto_payout_enabled: false },

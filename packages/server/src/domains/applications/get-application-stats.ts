@@ -1,3 +1,4 @@
+import type { Database } from '../../database/database.ts'
 import { readStats } from '../collections/collection-store.ts'
 import type { Operation } from '../operation.ts'
 
@@ -13,6 +14,11 @@ export const getApplicationStats: Operation<'getApplicationStats'> = async (
     total_documents: stats.reduce((sum, one) => sum + one.documents, 0),
     storage_size: stats.reduce((sum, one) => sum + one.bytes, 0),
     index_size: 0,
-    active_connections: service.database.stats().total - service.database.stats().idle,
+    active_connections: busy(service.database) + busy(service.queryDatabase),
   }
+}
+
+function busy({ stats }: Database): number {
+  const { total, idle } = stats()
+  return total - idle
 }

@@ -3,6 +3,7 @@ import type { Input } from '@tollbase/contract/route'
 import { Fault, invalid } from '../../base/fault.ts'
 import { isRecord, ownValue } from '../../base/is-record.ts'
 import { itemTexts, memberText } from '../../base/json-text.ts'
+import { dataSetNames } from '../../query/condition.ts'
 import { parseFind } from '../../query/find.ts'
 import { recordKey, type Sent } from '../records/prepare-records.ts'
 import type { Catalog } from '../tenancy/catalog.ts'
@@ -85,7 +86,8 @@ function refuseUnaddressed({ operation, sent, conditions, key }: Step): void {
     throw invalid(sent.pointer, 'must be an object')
   if (conditions !== undefined) {
     if (operation === 'create') throw invalid(at, 'are not for create')
-    parseFind(conditions, at)
+    if (dataSetNames(parseFind(conditions, at)).length > 0)
+      throw invalid(at, 'look into a data set, which conditions of a batch cannot do')
   } else if (operation !== 'create' && key === undefined) {
     throw invalid(sent.pointer, `must give the primary key of the record to ${operation}`)
   }

@@ -1,17 +1,23 @@
 import type { Operation } from '../operation.ts'
 import { define } from '../tenancy/define.ts'
+import { removalsWith } from '../tenancy/dependents.ts'
 import { collectionOf } from './visibility.ts'
 
-export const deleteCollection: Operation<'deleteCollection'> = async ({ service }, { params }) => {
+export const deleteCollection: Operation<'deleteCollection'> = async (
+  { service },
+  { params, body },
+) => {
   const tenant = await service.tenancy.tenant(params.app)
   return tenant.definitions.run(async () => {
     const collection = collectionOf(tenant, params.collection)
     const { id } = collection
-    const { relations, migrations } = tenant.data.catalog
+    const { catalog } = tenant.data
+    const { relations, migrations } = catalog
     const related = [...relations.values()].filter(({ parent, child }) =>
       [parent, child].includes(id),
     )
     await define(tenant, [
+      ...removalsWith(catalog, collection, body.cascade === true),
       ...related.map((one) => ({ kind: 'relation', id: one.id, body: undefined }) as const),
       ...(migrations.has(id) ? [{ kind: 'migration', id, body: undefined } as const] : []),
       { kind: 'collection', id, body: undefined },

@@ -35,6 +35,9 @@ export async function createInGate(
   if (catalog.byName.has(wish.name)) {
     throw new Fault('COLLECTION_EXISTS', { message: `There is a collection ${wish.name} already` })
   }
+  if (catalog.viewsByName.has(wish.name)) {
+    throw new Fault('VIEW_EXISTS', { message: `There is a view ${wish.name} already` })
+  }
   if (catalog.collections.size >= limits.collectionsPerApplicationMax) {
     throw new Fault('CONFLICT', {
       message: `An application has at most ${limits.collectionsPerApplicationMax} collections`,

@@ -1,5 +1,7 @@
 import { invalid } from '../../base/fault.ts'
 import type { Condition, FieldTest } from '../../query/condition.ts'
+import type { Query } from '../../query/tree/query.ts'
+import { unstatedModel } from '../../query/tree/stated-keys.ts'
 import type { CollectionState, ShardKey } from '../tenancy/definitions.ts'
 
 /** Refuses (400) a query that states none of the keys of a collection whose owner wants every query to state one. */
@@ -11,6 +13,27 @@ export function refuseUnsharded(collection: CollectionState, where: Condition): 
   throw invalid(
     '/find',
     `must state a value, or a range, of one of ${names}: ${collection.name} is sharded by them`,
+  )
+}
+
+/** The same for a statement in SQL, which uses a collection perhaps several times: each use states one. */
+export function refuseUnshardedQuery(
+  collections: ReadonlyMap<string, CollectionState>,
+  query: Query,
+): void {
+  const keysOf = (model: string) => {
+    const sharding = collections.get(model)?.sharding
+    if (sharding?.enforce_in_queries !== true) return undefined
+    return sharding.keys.map(({ field, type }) => ({ field, ranges: type !== 'hash_distributed' }))
+  }
+  const model = unstatedModel(query, keysOf)
+  if (model === undefined) return
+  const names = keysOf(model)
+    ?.map(({ field }) => field)
+    .join(', ')
+  throw invalid(
+    '/sql',
+    `must state a value, or a range, of one of ${names} for each ${model}, which is sharded by them: in WHERE or ON, not only inside an OR`,
   )
 }
 

@@ -2,7 +2,7 @@ import { Fault } from '../../base/fault.ts'
 import { missingTable } from '../../database/errors.ts'
 import { isInsider, mayRead } from '../access/access.ts'
 import type { Call } from '../call.ts'
-import { findCollection } from '../tenancy/catalog.ts'
+import { findCollection, findReadable } from '../tenancy/catalog.ts'
 import type { CollectionState } from '../tenancy/definitions.ts'
 import type { Tenant } from '../tenancy/tenancy.ts'
 
@@ -13,9 +13,30 @@ export function collectionOf(tenant: Tenant, nameOrId: string): CollectionState 
   return collection
 }
 
+/** The collection or view, or 404. */
+export function readableOf(tenant: Tenant, nameOrId: string): CollectionState {
+  const found = findReadable(tenant.data.catalog, nameOrId)
+  if (found === undefined) throw noSuchCollection(tenant, nameOrId)
+  return found
+}
+
+const dataSetTable = /^app_\d+\.d_\d+$/
+
 /** Between the lookup of a collection and the read of its table it may have been deleted; then its table is gone. */
 export function deletedMeanwhile(error: unknown): Fault | undefined {
   const table = missingTable(error)
+  if (table !== undefined && dataSetTable.test(table))
+    return new Fault('UNAVAILABLE', {
+      message: 'A data set that the query looks into was changed meanwhile; ask again',
+      retryAfterSeconds: 1,
+      cause: error,
+    })
+  if (table !== undefined && /^app_\d+\.v_\d+$/.test(table))
+    return new Fault('UNAVAILABLE', {
+      message: 'The view was replaced or deleted meanwhile; ask again',
+      retryAfterSeconds: 1,
+      cause: error,
+    })
   if (table === undefined || !/^app_\d+\.c_\d+$/.test(table)) return undefined
   return new Fault('COLLECTION_NOT_FOUND', {
     message: 'The collection was deleted meanwhile',
@@ -29,11 +50,19 @@ export function describableCollection(
   tenant: Tenant,
   nameOrId: string,
 ): CollectionState {
-  const collection = collectionOf(tenant, nameOrId)
+  return describable(call, tenant, collectionOf(tenant, nameOrId))
+}
+
+/** The same of a collection or view that was found already. */
+export function describable(
+  call: Call,
+  tenant: Tenant,
+  collection: CollectionState,
+): CollectionState {
   if (isInsider(call.caller, tenant.application) || collection.policy.read === 'public')
     return collection
   if (collection.policy.read === 'key') throw keyNeeded(tenant)
-  throw noSuchCollection(tenant, nameOrId)
+  throw noSuchCollection(tenant, collection.name)
 }
 
 /** The collection if the caller may read its records, free or by paying. `free` says that the caller pays nothing. */
@@ -42,13 +71,26 @@ export function readableCollection(
   tenant: Tenant,
   nameOrId: string,
 ): { collection: CollectionState; free: boolean } {
-  const collection = collectionOf(tenant, nameOrId)
+  return readable(call, tenant, collectionOf(tenant, nameOrId))
+}
+
+/** The same of a collection or view that was found already. */
+export function readable(
+  call: Call,
+  tenant: Tenant,
+  collection: CollectionState,
+): { collection: CollectionState; free: boolean } {
   const own = mayRead(call.caller, tenant.application)
   if (own || collection.policy.read === 'public') return { collection, free: own }
   const ownKey = call.caller.kind === 'key' && call.caller.key.app_id === tenant.application.app_id
   if (ownKey) throw new Fault('FORBIDDEN', { message: 'The key lacks the permission Read' })
   if (collection.policy.read === 'key') throw keyNeeded(tenant)
-  throw noSuchCollection(tenant, nameOrId)
+  throw noSuchCollection(tenant, collection.name)
+}
+
+/** Whether the caller pays nothing for what the application has. */
+export function readsFreely(call: Call, { application }: Pick<Tenant, 'application'>): boolean {
+  return mayRead(call.caller, application)
 }
 
 /** What the operator, who may do all else that Admin may, must not see: records that are not public. */
@@ -95,7 +137,7 @@ function keyNeeded(tenant: Tenant): Fault {
 }
 
 /** What may not be known answers as what is not there. */
-function noSuchCollection(tenant: Tenant, name: string): Fault {
+export function noSuchCollection(tenant: Tenant, name: string): Fault {
   return new Fault('COLLECTION_NOT_FOUND', {
     message: `There is no collection ${name} in ${tenant.application.app_id}`,
     details: { app: tenant.application.app_id, collection: name },

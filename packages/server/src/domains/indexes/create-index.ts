@@ -8,7 +8,7 @@ import type { Service } from '../call.ts'
 import { defaultIndexName } from '../collections/index-names.ts'
 import { createInGate } from '../collections/new-collection.ts'
 import type { Operation } from '../operation.ts'
-import { findCollection } from '../tenancy/catalog.ts'
+import { findReadable } from '../tenancy/catalog.ts'
 import { type Definition, define } from '../tenancy/define.ts'
 import type { CollectionState, IndexDefinition } from '../tenancy/definitions.ts'
 import { isFullText } from '../tenancy/index-ddl.ts'
@@ -34,8 +34,9 @@ export async function createIndexOn(
   const tenant = await service.tenancy.tenant(request.app)
   return tenant.definitions.run(async () => {
     const collection =
-      findCollection(tenant.data.catalog, request.collection) ??
+      findReadable(tenant.data.catalog, request.collection) ??
       (await createInGate(service, tenant, { name: newName(request.collection) }))
+    if (collection.view !== undefined) refuseOfView(wish)
     const same = collection.indexes.find((one) => servesSame(one, wish))
     if (same === undefined && collection.indexes.length >= limits.indexesPerCollectionMax) {
       throw new Fault('CONFLICT', {
@@ -65,6 +66,16 @@ export async function createIndexOn(
       ...(warnings.length > 0 && { _warning: warnings.join('; ') }),
     }
   })
+}
+
+/** A view's rows are what its definition says, and nobody writes them. */
+function refuseOfView({ unique, fieldPrice, recordPrice, readPrice }: IndexWish): void {
+  if (unique) throw invalid('/unique', 'is not for views: their rows follow from others')
+  if (fieldPrice !== undefined || recordPrice !== undefined || readPrice !== undefined)
+    throw invalid(
+      '/price_config',
+      'is not for views; the price of a view is set with PUT .../pricing',
+    )
 }
 
 /** The name for a collection that is made on the way. */

@@ -1,4 +1,4 @@
-import { collectionOf } from '../collections/visibility.ts'
+import { readableOf } from '../collections/visibility.ts'
 import type { Operation } from '../operation.ts'
 import { deleteNamed } from './delete-index.ts'
 
@@ -7,5 +7,5 @@ export const deleteCollectionIndex: Operation<'deleteCollectionIndex'> = async (
   { params },
 ) => {
   const tenant = await service.tenancy.tenant(params.app)
-  return deleteNamed(tenant, params.name, () => [collectionOf(tenant, params.collection)])
+  return deleteNamed(tenant, params.name, () => [readableOf(tenant, params.collection)])
 }

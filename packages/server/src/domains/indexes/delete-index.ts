@@ -1,4 +1,5 @@
 import type { Operation } from '../operation.ts'
+import { readables } from '../tenancy/catalog.ts'
 import { define } from '../tenancy/define.ts'
 import type { CollectionState } from '../tenancy/definitions.ts'
 import type { Tenant } from '../tenancy/tenancy.ts'
@@ -6,7 +7,7 @@ import { findIndex } from './find-index.ts'
 
 export const deleteIndex: Operation<'deleteIndex'> = async ({ service }, { params }) => {
   const tenant = await service.tenancy.tenant(params.app)
-  return deleteNamed(tenant, params.id, () => [...tenant.data.catalog.byName.values()])
+  return deleteNamed(tenant, params.id, () => readables(tenant.data.catalog))
 }
 
 /** Deletes the index of this name among the collections, as they are once the gate is passed. */

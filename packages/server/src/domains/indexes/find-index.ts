@@ -1,5 +1,5 @@
 import { Fault } from '../../base/fault.ts'
-import { collectionOf } from '../collections/visibility.ts'
+import { readableOf } from '../collections/visibility.ts'
 import type { CollectionState, IndexDefinition } from '../tenancy/definitions.ts'
 import { isPlain } from '../tenancy/index-ddl.ts'
 import type { Tenant } from '../tenancy/tenancy.ts'
@@ -11,7 +11,7 @@ export function namedIndex(
   tenant: Tenant,
   params: { readonly collection: string; readonly name: string },
 ): FoundIndex {
-  return findIndex([collectionOf(tenant, params.collection)], params.name)
+  return findIndex([readableOf(tenant, params.collection)], params.name)
 }
 
 /**

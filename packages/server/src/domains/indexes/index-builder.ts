@@ -3,10 +3,19 @@ import type { Logger } from 'pino'
 import type { World } from '../../base/world.ts'
 import type { Database, Queryable } from '../../database/database.ts'
 import { databaseFault } from '../../database/errors.ts'
+import { readableOfId } from '../tenancy/catalog.ts'
 import type { IndexDefinition } from '../tenancy/definitions.ts'
-import { createIndex, indexNameOf } from '../tenancy/index-ddl.ts'
+import { createIndex, createStatistics, indexNameOf } from '../tenancy/index-ddl.ts'
 import type { Tables } from '../tenancy/tenancy.ts'
-import { cancelWork, dropBeside, reindexBeside, storedIndexes } from './index-store.ts'
+import {
+  analyze,
+  cancelWork,
+  dropBeside,
+  dropStatistics,
+  reindexBeside,
+  storedIndexes,
+  storedStatistics,
+} from './index-store.ts'
 
 /** One application's indexes, as the builder knows them. */
 type Site = {
@@ -17,6 +26,10 @@ type Site = {
   readonly wanted: Map<number, Rebuild>
   /** By number: what became of attempts. */
   readonly troubles: Map<number, Trouble>
+  /** The indexes, by number, for which it was seen to that the planner knows their values. */
+  learnt: ReadonlySet<number>
+  /** Tables that were filled before, so that the planner has to be shown what they hold. */
+  readonly filled: Set<string>
 }
 
 type Trouble = { readonly attempts: number; readonly text: string }
@@ -58,11 +71,15 @@ export class IndexBuilder {
     const site = this.#sites.get(tables.schema)
     const isOpened = site?.tables.data !== tables.data
     if (site === undefined) {
-      const fresh = { tables, isDue: false, wanted: new Map(), troubles: new Map() }
+      const fresh = newSite(tables)
       this.#sites.set(tables.schema, fresh)
     } else site.tables = tables
     // What is there already was looked at when it was opened.
-    if (isOpened || tables.data.unbuilt().length > 0) this.#due(tables.schema)
+    const indexes = [...tables.data.catalog.indexes.values()]
+    const learnt = site?.learnt
+    const isKnown =
+      learnt?.size === indexes.length && indexes.every(({ number }) => learnt.has(number))
+    if (isOpened || !isKnown || tables.data.unbuilt().length > 0) this.#due(tables.schema)
   }
 
   /** What is wrong with an index that is not built; `isFinal` where it is not tried again by itself. */
@@ -152,6 +169,7 @@ export class IndexBuilder {
       else if (site.troubles.has(number)) this.#end(site, number, new Error(failed))
       else this.#later(schema, pauseMinMs)
     }
+    await this.#learn(site)
   }
 
   /** Sees what is whole, removes what is broken or nobody has defined, and gives the names of what others work at. */
@@ -174,16 +192,47 @@ export class IndexBuilder {
 
   async #build(site: Site, index: IndexDefinition): Promise<void> {
     const { schema, data } = site.tables
-    const collection = data.catalog.byId.get(index.collection)
+    const collection = readableOfId(data.catalog, index.collection)
     if (collection === undefined || !isDefined(site, index)) return
     const started = this.#world.now()
     await this.#apart((session) =>
       session.execute(createIndex({ schema, collection, concurrently: true }, index)),
     )
+    site.filled.add(collection.table)
     const seconds = (this.#world.now() - started) / 1000
     this.#log.info({ schema, index: index.name, seconds }, 'an index was built')
     if (isDefined(site, index)) data.setBuilt(index, true)
     else await this.#apart((session) => dropBeside(session, schema, indexNameOf(index)))
+  }
+
+  /**
+   * Sees to it that the planner knows how often the values of each index occur. Where the server takes no such
+   * statistics (Citus does not), plans are made by guess; it is not tried again before the next opening.
+   */
+  async #learn(site: Site): Promise<void> {
+    const { schema, data } = site.tables
+    const { indexes, nextNumber } = data.catalog
+    const stored = await storedStatistics(this.#database, schema)
+    const defined = new Map([...indexes.values()].map((index) => [indexNameOf(index), index]))
+    for (const name of stored)
+      if (!defined.has(name) && numberOf(name) < nextNumber)
+        await dropStatistics(this.#database, schema, name)
+    for (const [name, index] of defined) {
+      const collection = readableOfId(data.catalog, index.collection)
+      const isNew = !stored.has(name) && data.isBuilt(index)
+      const statement = collection && isNew && createStatistics({ schema, collection }, index)
+      if (!statement || this.#closed) continue
+      try {
+        await this.#database.execute(statement)
+      } catch (error) {
+        this.#log.warn({ schema, index: index.name, error }, 'the planner cannot learn of an index')
+      }
+    }
+    for (const table of site.filled) {
+      await this.#apart((session) => analyze(session, schema, table))
+      site.filled.delete(table)
+    }
+    site.learnt = new Set([...indexes.values()].map(({ number }) => number))
   }
 
   async #remake(site: Site, index: IndexDefinition): Promise<void> {
@@ -245,6 +294,17 @@ export class IndexBuilder {
         resolve()
       })
     })
+  }
+}
+
+function newSite(tables: Tables): Site {
+  return {
+    tables,
+    isDue: false,
+    wanted: new Map(),
+    troubles: new Map(),
+    learnt: new Set(),
+    filled: new Set(),
   }
 }
 

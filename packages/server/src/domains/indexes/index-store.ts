@@ -23,6 +23,30 @@ export function storedIndexes(database: Queryable, schema: string): Promise<Stor
     WHERE namespace.nspname = ${schema} AND class.relname ~ '^i_[0-9]+(_cc(new|old)[0-9]*)?$'`)
 }
 
+/** Names of the statistics of values in an application's schema: those of their indexes. */
+export async function storedStatistics(
+  database: Queryable,
+  schema: string,
+): Promise<ReadonlySet<string>> {
+  const rows = await database.query<{ name: string }>(sql`
+    SELECT statistics.stxname::text AS name FROM pg_catalog.pg_statistic_ext AS statistics
+    JOIN pg_catalog.pg_namespace AS namespace ON namespace.oid = statistics.stxnamespace
+    WHERE namespace.nspname = ${schema} AND statistics.stxname ~ '^i_[0-9]+$'`)
+  return new Set(rows.map(({ name }) => name))
+}
+
+export async function dropStatistics(
+  database: Queryable,
+  schema: string,
+  name: string,
+): Promise<void> {
+  await database.execute(sql`DROP STATISTICS IF EXISTS ${sql.id(schema, name)}`)
+}
+
+export async function analyze(session: Queryable, schema: string, table: string): Promise<void> {
+  await session.execute(sql`ANALYZE ${sql.id(schema, table)}`)
+}
+
 export type BuildProgress = {
   readonly command: string
   readonly phase: string

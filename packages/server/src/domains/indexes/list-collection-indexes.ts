@@ -1,4 +1,4 @@
-import { collectionOf } from '../collections/visibility.ts'
+import { readableOf } from '../collections/visibility.ts'
 import type { Operation } from '../operation.ts'
 import { indexList } from './index-view.ts'
 
@@ -7,7 +7,7 @@ export const listCollectionIndexes: Operation<'listCollectionIndexes'> = async (
   { params, query },
 ) => {
   const tenant = await service.tenancy.tenant(params.app)
-  const collection = collectionOf(tenant, params.collection)
+  const collection = readableOf(tenant, params.collection)
   const withStatistics = query.include_stats === true
   return { indexes: await indexList({ service, tables: tenant, withStatistics }, [collection]) }
 }

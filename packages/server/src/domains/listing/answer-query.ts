@@ -9,7 +9,7 @@ import type { Catalog } from '../tenancy/catalog.ts'
 import { free, type Price } from '../tenancy/policy.ts'
 import { costOf } from '../tenancy/price.ts'
 import type { Tenant } from '../tenancy/tenancy.ts'
-import { chargedSources, isOf, type PricedSource, pricesUnder } from './query-price.ts'
+import { type Charge, chargedSources, isOf, type PricedSource, pricesUnder } from './query-price.ts'
 import { runQuery } from './run-query.ts'
 import { derivationDenied, type JudgedSource } from './sources.ts'
 
@@ -30,8 +30,10 @@ export type Page = Omit<ListRow, 'records'> & {
 
 /** A query that the caller may ask, whatever it was written in. */
 export type Question = {
-  readonly operation: 'list' | 'sql'
+  readonly operation: 'list' | 'sql' | 'query'
   readonly sources: readonly JudgedSource[]
+  /** What the answer costs, where that is not the sum of its sources. */
+  readonly charges?: readonly Charge[]
   readonly limit: number | undefined
   readonly offset: number
   readonly maxKb: number | undefined
@@ -46,13 +48,15 @@ export type Question = {
   readonly place?: (row: ListRow) => ListRow
   /** The reply's text; `total` is the number of matches. */
   readonly reply: (page: Page, total: bigint | number) => string
+  /** Of the reply's text; JSON when not given. */
+  readonly contentType?: string
   /** Told after each run. */
   readonly note?: (took: { readonly ms: number; readonly rows: number }) => void
 }
 
 /** Answers for free what has no price for the caller, and sells all else. */
 export async function answerQuery(call: Call, question: Question): Promise<HttpReply> {
-  const charged = chargedSources(question.sources)
+  const charged = chargesOf(question)
   const [first] = charged
   if (first !== undefined) return sell(call, { question, charged, seller: first.tenant })
   const size = { limit: question.limit, bytesMax: limits.resultBytesMax, total: true }
@@ -60,12 +64,32 @@ export async function answerQuery(call: Call, question: Question): Promise<HttpR
   const { records } = row
   if (records === null) throw tooLarge(row)
   const page = { ...row, records, truncated: false }
-  return new HttpReply(question.reply(page, page.total ?? page.count))
+  const { contentType } = question
+  return new HttpReply(question.reply(page, page.total ?? page.count), {
+    ...(contentType && { contentType }),
+  })
+}
+
+function chargesOf({ charges, sources }: Question): readonly Charge[] {
+  return charges ?? chargedSources(sources)
+}
+
+/** What the caller would be asked for at most by today's prices, and of what it is made up; all 0 where it is free. */
+export function quoteQuestion(question: Question): {
+  readonly cap: bigint
+  readonly breakdown: Breakdown
+} {
+  const charged = chargesOf(question)
+  const [first] = charged
+  if (first === undefined) return { cap: 0n, breakdown: breakdownOf(question, []) }
+  const prices = pricesUnder(charged, { seller: first.tenant, catalog: first.tenant.data.catalog })
+  refuseUnlimited(question, prices)
+  return { cap: capOf(question, prices) ?? 0n, breakdown: breakdownOf(question, prices) }
 }
 
 type Sale = {
   readonly question: Question
-  readonly charged: readonly JudgedSource[]
+  readonly charged: readonly Charge[]
   /** The application that the payment is made to; others get their shares of it. */
   readonly seller: Tenant
 }
@@ -74,26 +98,14 @@ type Sale = {
 function sell(call: Call, sale: Sale): Promise<HttpReply> {
   const { question, charged, seller } = sale
   const under = (catalog: Catalog) => pricesUnder(charged, { seller, catalog })
-  const now = rowsPriceOf(under(seller.data.catalog))
-  if (now.perRow > 0n && question.limit === undefined) {
-    const { pointer, problem } = question.limitMissing
-    throw invalid(pointer, `${problem}, because every row of this collection has a price`)
-  }
-  const most = mostOf(question, now)
-  const derive = sumOf(under(seller.data.catalog), ({ source, price }) =>
-    source.kind === 'derived' ? (price?.perAccess ?? 0n) : 0n,
-  )
+  const now = under(seller.data.catalog)
+  refuseUnlimited(question, now)
   return call.service.payments.sell(call.facts, {
     tenant: seller,
     operation: question.operation,
-    description: `Records of ${[...new Set(charged.map(nameOf))].join(', ')}`,
+    description: `Records of ${[...new Set(charged.map(({ name }) => name))].join(', ')}`,
     capUnder: (catalog) => capOf(question, under(catalog)),
-    breakdown: {
-      per_access: Number(now.perAccess),
-      per_row: Number(now.perRow) * most.rows,
-      per_kb: Number(costOf({ ...free, perKb: now.perKb }, most)),
-      ...(derive > 0n && { derive: Number(derive) }),
-    },
+    breakdown: breakdownOf(question, now),
     deliver: async (catalog) => {
       const prices = under(catalog)
       const page = await largestThatFits(
@@ -106,12 +118,40 @@ function sell(call: Call, sale: Sale): Promise<HttpReply> {
       return {
         status: 200,
         body: Buffer.from(question.reply(page, total)),
+        contentType: question.contentType,
         ...chargeOf(prices, page, seller),
         rows: page.count,
         asOf: { block_height: Number(page.height), sequence: page.sequence },
       }
     },
   })
+}
+
+function refuseUnlimited(question: Question, prices: readonly PricedSource[]): void {
+  if (rowsPriceOf(prices).perRow === 0n || question.limit !== undefined) return
+  const { pointer, problem } = question.limitMissing
+  throw invalid(pointer, `${problem}, because every row of this collection has a price`)
+}
+
+type Breakdown = {
+  readonly per_access: number
+  readonly per_row: number
+  readonly per_kb: number
+  readonly derive?: number
+}
+
+function breakdownOf(question: Question, prices: readonly PricedSource[]): Breakdown {
+  const rows = rowsPriceOf(prices)
+  const most = mostOf(question, rows)
+  const derive = sumOf(prices, ({ source, price }) =>
+    source.kind === 'derived' ? (price?.perAccess ?? 0n) : 0n,
+  )
+  return {
+    per_access: Number(rows.perAccess),
+    per_row: Number(rows.perRow) * most.rows,
+    per_kb: Number(costOf({ ...free, perKb: rows.perKb }, most)),
+    ...(derive > 0n && { derive: Number(derive) }),
+  }
 }
 
 /** What the request costs at most; undefined where it cannot be bought under these prices. */
@@ -135,8 +175,8 @@ function chargeOf(
   const isEmpty = page.count === 0
   const size = { rows: page.count, bytes: isEmpty ? 0 : Number(page.bytes) }
   const due = prices.map(({ source, price }) => {
-    if (price === undefined) throw derivationDenied(source)
-    const isFree = isEmpty && source.collection.policy.emptyAnswerFree
+    if (price === undefined) throw derivationDenied(source.name)
+    const isFree = isEmpty && source.emptyAnswerFree
     return { source, amount: isFree ? 0n : costOf(price, size) }
   })
   const shares = due.flatMap(({ source, amount }): Share[] => {
@@ -147,9 +187,14 @@ function chargeOf(
   return { charge: sumOf(due, ({ amount }) => amount), shares }
 }
 
-/** Of the records that are given themselves, of which a query has one collection at most. */
+/** Of the rows that are given; what is derived from costs by access alone. */
 function rowsPriceOf(prices: readonly PricedSource[]): Price {
-  return prices.find(({ source }) => source.kind === 'rows')?.price ?? free
+  const rows = prices.filter(({ source }) => source.kind === 'rows')
+  return {
+    perAccess: sumOf(rows, ({ price = free }) => price.perAccess),
+    perRow: sumOf(rows, ({ price = free }) => price.perRow),
+    perKb: sumOf(rows, ({ price = free }) => price.perKb),
+  }
 }
 
 /** What is not priced by the KB is bounded by the service alone; it may have been when the quote was made. */
@@ -192,10 +237,6 @@ function tooLarge({ count, bytes, fan_out: isFanOut }: ListRow): Fault {
     message: isFanOut === true ? joined : many,
     details: { records_max: limits.rowsMax, bytes_max: limits.resultBytesMax },
   })
-}
-
-function nameOf({ tenant, collection }: JudgedSource): string {
-  return `${tenant.application.app_id}::${collection.name}`
 }
 
 function sumOf<T>(items: readonly T[], amount: (item: T) => bigint): bigint {

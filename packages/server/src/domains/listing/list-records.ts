@@ -1,4 +1,6 @@
+import type { Tollbase } from '@tollbase/contract/contract'
 import { limits } from '@tollbase/contract/limits'
+import type { Input } from '@tollbase/contract/route'
 import { invalid } from '../../base/fault.ts'
 import {
   type AggregateRequest,
@@ -24,14 +26,22 @@ import { parseRoot } from '../tenancy/root.ts'
 import { answerQuery, type Page, type Question } from './answer-query.ts'
 import { atCursor, continuationOf, openPaging, type Paging } from './paging.ts'
 import { type JudgedSource, judgeSources, readableSource, tablesOf } from './sources.ts'
+import { lagText, positionOf, sortOfView } from './view-sources.ts'
 
-export const listRecords: Operation<'listRecords'> = async (call, { body }) => {
+export const listRecords: Operation<'listRecords'> = async (call, { body }) =>
+  answerQuery(call, await listQuestion(call, body))
+
+/** The list, checked and judged for the caller. */
+export async function listQuestion(
+  call: Call,
+  body: Input<Tollbase['listRecords']>['body'],
+): Promise<Question> {
   const { app } = parseRoot(body.root)
   // Who may not know of the root is told nothing of his request either.
   const root = await readableSource(call, body.root, app)
   const asked = { ...body, app }
   const ask = isAggregate(asked) ? groupsOf : recordsOf
-  return answerQuery(call, await ask(call, asked, root))
+  return ask(call, asked, root)
 }
 
 const limitMissing = { pointer: '/limit', problem: 'is needed' }
@@ -42,7 +52,7 @@ type Asked = AggregateRequest & {
   readonly max_kb?: number
   readonly cursor?: string | null
 }
-type Root = Omit<JudgedSource, 'model' | 'kind'>
+type Root = Pick<JudgedSource, 'tenant' | 'collection' | 'free'>
 
 async function recordsOf(call: Call, asked: Asked, root: Root): Promise<Question> {
   const query = parseJoinedList(asked)
@@ -52,8 +62,9 @@ async function recordsOf(call: Call, asked: Asked, root: Root): Promise<Question
   refuseUnshardedSources(sources, query)
   const hasJoins = query.joins.length > 0
   const { tenant, collection } = root
-  const paging = openPaging(call.service, asked, { ...root, query })
+  const paging = openPaging(call.service, asked, { ...root, sources, query })
   const { from } = paging
+  const now = call.service.world.now()
   const continuation = from && (await continuationOf(call.service, from, { ...root, query }))
   return {
     operation: 'list',
@@ -66,24 +77,27 @@ async function recordsOf(call: Call, asked: Asked, root: Root): Promise<Question
     isCuttable: true,
     compile: ({ limit, bytesMax, total }) =>
       compileList(
-        { ...query, limit },
+        { ...query, limit, sort: query.sort ?? sortOfView(tenant, collection) },
         {
           schema: tenant.schema,
           table: collection.table,
           caps: { rows: limits.rowsMax, bytes: bytesMax },
           total: total && from === undefined,
           primaryColumn: collection.primary_column,
+          dataSets: sources[0]?.dataSets,
           resolve: tablesOf(sources),
           from: continuation,
+          position: positionOf(collection),
         },
       ),
     ...(from && { place: (row) => atCursor(row, from) }),
-    reply: (page) => pageText(page, query, paging),
+    reply: (page) => pageText(page, query, { paging, now }),
     ...(!hasJoins && { note: (took) => call.service.queries.note(collection.id, query, took) }),
   }
 }
 
-async function groupsOf(call: Call, asked: Asked, { tenant }: Root): Promise<Question> {
+async function groupsOf(call: Call, asked: Asked, root: Root): Promise<Question> {
+  const { tenant, collection } = root
   const query = parseAggregate(asked, asked.root)
   if (typeof asked.cursor === 'string') throw invalid('/cursor', 'is about records, not groups')
   if (parseHistory(asked.include_history))
@@ -91,6 +105,7 @@ async function groupsOf(call: Call, asked: Asked, { tenant }: Root): Promise<Que
   const requests = sourcesOfQuery(query).map((use) => ({ ...use, history: false }))
   const sources = await judgeSources(call, requests, asked.app)
   refuseUnshardedSources(sources, parseJoinedFind(asked.find))
+  const now = call.service.world.now()
   return {
     operation: 'list',
     sources,
@@ -109,9 +124,10 @@ async function groupsOf(call: Call, asked: Asked, { tenant }: Root): Promise<Que
           caps: { rows: limits.rowsMax, bytes: bytesMax },
           resolve: tablesOf(sources),
           total: true,
+          position: positionOf(collection),
         },
       ),
-    reply: (page, total) => replyText(page, query, page.total ?? total),
+    reply: (page, total) => replyText(page, { ...query, now }, page.total ?? total),
   }
 }
 
@@ -129,20 +145,28 @@ function conditionsOf(joins: readonly Join[]): readonly Condition[] {
 }
 
 /** Where the caller is not told how many records match, the total tells what was delivered. */
-function pageText(page: Page, { limit }: ListQuery, paging: Paging): string {
+function pageText(
+  page: Page,
+  { limit }: ListQuery,
+  { paging, now }: { paging: Paging; now: number },
+): string {
   const total = page.total === null ? paging.from?.total : Number(page.total)
   const next = paging.next({ ...page, total })
-  return replyText(page, { limit, offset: paging.given, next }, total ?? paging.given + page.count)
+  const asked = { limit, offset: paging.given, next, now }
+  return replyText(page, asked, total ?? paging.given + page.count)
 }
 
 function replyText(
   page: Page,
-  query: Pick<ListQuery, 'limit' | 'offset'> & { readonly next?: string | undefined },
+  query: Pick<ListQuery, 'limit' | 'offset'> & {
+    readonly next?: string | undefined
+    readonly now: number
+  },
   total: bigint | number,
 ): string {
   const limit = query.limit ?? page.count
   const number = query.limit ? Math.floor(query.offset / query.limit) + 1 : 1
   const cut = page.truncated ? ',"truncated":true' : ''
   const next = query.next === undefined ? '' : `,"next_cursor":"${query.next}"`
-  return `{"records":[${page.records}],"total":${total},"page":${number},"limit":${limit}${cut}${next},"as_of":{"block_height":${page.height},"sequence":${page.sequence}}}`
+  return `{"records":[${page.records}],"total":${total},"page":${number},"limit":${limit}${cut}${next},"as_of":{"block_height":${page.height},"sequence":${page.sequence}}${lagText(page, query.now)}}`
 }

@@ -10,6 +10,7 @@ import type { Service } from '../call.ts'
 import type { CollectionState } from '../tenancy/definitions.ts'
 import type { Tenant } from '../tenancy/tenancy.ts'
 import { type Cursor, issueCursor, readCursor } from './cursor.ts'
+import type { JudgedSource } from './sources.ts'
 
 /** A list that is read page by page. */
 export type Paging = {
@@ -33,8 +34,8 @@ type Listed = {
   readonly tenant: Tenant
   readonly collection: CollectionState
   readonly query: ListQuery
-  /** Whether the caller reads by a right, and not as anyone may. */
-  readonly free: boolean
+  /** Of the list, the root's first. */
+  readonly sources: readonly JudgedSource[]
 }
 
 /** Judges the cursor of a request: 400 where it is not of this list or has expired. */
@@ -44,8 +45,16 @@ export function openPaging(
   listed: Listed,
 ): Paging {
   const { world, cursorSecret } = service
-  const { query } = listed
-  const scope = scopeOf(request, listed)
+  const { query, tenant, sources } = listed
+  // A cursor knows one moment of one chain.
+  const { number } = tenant.application
+  // A view keeps no rows of before.
+  const isOneChain = sources.every(
+    ({ tenant: { application }, collection: { view } }) =>
+      application.number === number && view === undefined,
+  )
+  // Most answers have no cursor, and the name of a list takes some work.
+  const scope = () => scopeOf(request, listed)
   const from = typeof request.cursor === 'string' ? read(request.cursor) : undefined
   const given = from?.given ?? query.offset
   return {
@@ -55,7 +64,7 @@ export function openPaging(
       const end = given + page.count
       const isFull = query.limit !== undefined && page.count === query.limit
       const isLast = page.total === undefined ? !isFull : end >= page.total
-      if (page.last === null || query.joins.length > 0) return undefined
+      if (page.last === null || !isOneChain) return undefined
       if (page.truncated !== true && (!isFull || isLast)) return undefined
       const start = from ?? {
         expiresAt: Math.floor(world.now() / 1000) + limits.cursorLifetimeSeconds,
@@ -64,14 +73,15 @@ export function openPaging(
         size: Number(page.size),
       }
       const cursor = { ...start, last: Number(page.last), given: end, total: page.total }
-      return issueCursor(cursorSecret, cursor, scope)
+      return issueCursor(cursorSecret, cursor, scope())
     },
   }
 
   function read(text: string): Cursor {
     if (query.offset > 0) throw invalid('/offset', 'has no place beside a cursor')
-    if (query.joins.length > 0) throw invalid('/cursor', 'has no place beside joins')
-    const cursor = readCursor(cursorSecret, text, scope)
+    if (!isOneChain)
+      throw invalid('/cursor', 'has no place beside views or records of another application')
+    const cursor = readCursor(cursorSecret, text, scope())
     if (cursor === undefined)
       throw invalid('/cursor', 'was not given for this list: repeat the request, with its cursor')
     if (cursor.expiresAt <= world.now() / 1000)
@@ -112,14 +122,17 @@ function behind(): Fault {
 }
 
 /**
- * Names a list: the collection, who reads, and what is asked, but not how many rows. A field that becomes unique
- * changes which of the versions of old are live, so a cursor of before counts no more.
+ * Names a list: the collections, who reads, and what is asked, but not how many rows. A field that becomes unique
+ * changes which of the versions of old are live, and a data set has no versions of old, so after a change of either a
+ * cursor of before counts no more.
  */
-function scopeOf(request: ListRequest, { tenant, collection, query, free }: Listed): string {
-  const unique = collection.indexes.filter((index) => index.unique).map((index) => index.id)
+function scopeOf(request: ListRequest, { tenant, sources, query }: Listed): string {
+  const read = sources.map(({ collection, free, dataSets }) => {
+    const unique = collection.indexes.filter((index) => index.unique).map((index) => index.id)
+    return [collection.id, unique, free, [...dataSets.values()].map(({ version }) => version)]
+  })
   const asked = [request.find ?? null, request.select ?? null, query.sort ?? null, query.history]
-  const { number } = tenant.application
-  const text = JSON.stringify([number, collection.id, unique, free, asked], sortedMembers)
+  const text = JSON.stringify([tenant.application.number, read, asked], sortedMembers)
   assert(text !== undefined, 'a list has a text')
   return text
 }

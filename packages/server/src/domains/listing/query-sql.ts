@@ -1,4 +1,6 @@
+import type { Tollbase } from '@tollbase/contract/contract'
 import { limits } from '@tollbase/contract/limits'
+import type { Input } from '@tollbase/contract/route'
 import { invalid } from '../../base/fault.ts'
 import { compileQuery } from '../../query/compile/compile-query.ts'
 import { parseHistory } from '../../query/list-query.ts'
@@ -7,11 +9,20 @@ import type { Query } from '../../query/tree/query.ts'
 import { isRowQuery, sourcesOfQuery } from '../../query/tree/sources.ts'
 import type { Call } from '../call.ts'
 import { declaredTypes } from '../collections/declared-types.ts'
+import { refuseUnshardedQuery } from '../collections/shard-keys.ts'
 import type { Operation } from '../operation.ts'
-import { answerQuery, type Page } from './answer-query.ts'
+import { answerQuery, type Page, type Question } from './answer-query.ts'
 import { type JudgedSource, judgeSources, tablesOf } from './sources.ts'
+import { lagText, positionOf } from './view-sources.ts'
 
-export const querySql: Operation<'querySql'> = async (call, { body }) => {
+export const querySql: Operation<'querySql'> = async (call, { body }) =>
+  answerQuery(call, await sqlQuestion(call, body))
+
+/** The statement, checked and judged for the caller. */
+export async function sqlQuestion(
+  call: Call,
+  body: Input<Tollbase['querySql']>['body'],
+): Promise<Question> {
   const history = parseHistory(body.include_history)
   const options = { now: call.service.world.now(), parameters: body.params }
   // What the fields are declared as may be used only where the collections may be read, so they are judged first.
@@ -19,7 +30,6 @@ export const querySql: Operation<'querySql'> = async (call, { body }) => {
   const sources = await judge(call, untyped, history)
   const [first] = sources
   if (first === undefined) throw invalid('/sql', 'names no collection')
-  refuseShardedSources(sources)
   const types = new Map(
     sources.map(({ model, collection }) => [model, declaredTypes(collection.schema_definition)]),
   )
@@ -27,7 +37,8 @@ export const querySql: Operation<'querySql'> = async (call, { body }) => {
   const query = hasTypes
     ? await parseSql(body.sql, { ...options, typesOf: (model) => types.get(model) })
     : untyped
-  return answerQuery(call, {
+  refuseUnshardedQuery(new Map(sources.map(({ model, collection }) => [model, collection])), query)
+  return {
     operation: 'sql',
     sources,
     limit: query.limit,
@@ -44,10 +55,11 @@ export const querySql: Operation<'querySql'> = async (call, { body }) => {
           caps: { rows: limits.rowsMax, bytes: bytesMax },
           resolve: tablesOf(sources),
           history,
+          position: positionOf(first.collection),
         },
       ),
-    reply: (page) => replyText(page, body.sql, first),
-  })
+    reply: (page) => replyText(page, { statement: body.sql, first, now: options.now }),
+  }
 }
 
 function judge(call: Call, query: Query, history: boolean): Promise<JudgedSource[]> {
@@ -56,20 +68,14 @@ function judge(call: Call, query: Query, history: boolean): Promise<JudgedSource
   return judgeSources(call, requests, '')
 }
 
-/** Whether a statement states the keys is not looked into. */
-function refuseShardedSources(sources: readonly JudgedSource[]): void {
-  const sharded = sources.find(({ collection }) => collection.sharding?.enforce_in_queries === true)
-  if (sharded === undefined) return
-  throw invalid(
-    '/sql',
-    `cannot name ${sharded.model}: its owner wants every query to state a shard key; use POST /list`,
-  )
-}
-
-function replyText(page: Page, statement: string, { tenant, collection }: JudgedSource): string {
+function replyText(
+  page: Page,
+  { statement, first, now }: { statement: string; first: JudgedSource; now: number },
+): string {
+  const { tenant, collection } = first
   const cut = page.truncated ? ',"truncated":true' : ''
   const names = [statement, tenant.application.app_id, collection.name].map((name) =>
     JSON.stringify(name),
   )
-  return `{"data":[${page.records}],"count":${page.count},"query":${names[0]},"app_id":${names[1]},"collection":${names[2]}${cut},"as_of":{"block_height":${page.height},"sequence":${page.sequence}}}`
+  return `{"data":[${page.records}],"count":${page.count},"query":${names[0]},"app_id":${names[1]},"collection":${names[2]}${cut},"as_of":{"block_height":${page.height},"sequence":${page.sequence}}${lagText(page, now)}}`
 }

@@ -35,7 +35,7 @@ describe('what PostgreSQL says of a query that is too much', () => {
 
 describe('a heavy query', () => {
   const service = () => ({
-    database: test.database,
+    queryDatabase: test.database,
     querySlots: new Slots({ world: realWorld, atOnceMax: 1, waitingMax: 1, waitMs: 1_000 }),
   })
 

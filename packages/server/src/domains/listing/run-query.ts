@@ -7,12 +7,12 @@ import type { CompiledStatement } from '../../query/sql-text.ts'
 import type { Service } from '../call.ts'
 
 /**
- * The one row of a compiled query. A heavy one waits for its slot, so that such queries never hold all connections,
+ * The one row of a compiled query. A heavy one waits for its slot, so that such queries never hold all connections of lists,
  * and has bounds of time and of temporary space. There is no bound by the planner's estimate: it would tell how much
  * a collection holds to those who have not paid for it.
  */
 export async function runQuery(
-  { database, querySlots }: Pick<Service, 'database' | 'querySlots'>,
+  { queryDatabase: database, querySlots }: Pick<Service, 'queryDatabase' | 'querySlots'>,
   compiled: CompiledStatement,
   isHeavy: boolean,
 ): Promise<ListRow> {

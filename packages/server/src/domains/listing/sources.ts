@@ -1,18 +1,25 @@
 import { Fault } from '../../base/fault.ts'
-import type { Resolve, SourceUse } from '../../query/join.ts'
+import type { Resolve, Source, SourceUse } from '../../query/join.ts'
 import type { Call } from '../call.ts'
-import { readableCollection, refuseUnoffered } from '../collections/visibility.ts'
+import { readable, readableOf, refuseUnoffered } from '../collections/visibility.ts'
+import { findDataSets } from '../data-sets/find-data-sets.ts'
+import type { FoundDataSet } from '../data-sets/operator-data-sets.ts'
 import type { CollectionState } from '../tenancy/definitions.ts'
 import { derivePriceOf } from '../tenancy/price.ts'
 import { parseRoot } from '../tenancy/root.ts'
 import type { Tenant } from '../tenancy/tenancy.ts'
+import { sourcesOfView } from './view-sources.ts'
 
 /** One use of a collection that the caller may make of it. */
-export type JudgedSource = Pick<SourceUse, 'model' | 'kind'> & {
+export type JudgedSource = Pick<SourceUse, 'model' | 'kind' | 'used'> & {
   readonly tenant: Tenant
   readonly collection: CollectionState
   /** The caller pays nothing for it: it is his own. */
   readonly free: boolean
+  /** Behind a view: the application whose view it is, and which needs its owner's grant. */
+  readonly grantee?: string
+  /** Those that conditions on it look into. */
+  readonly dataSets: ReadonlyMap<string, FoundDataSet>
 }
 
 export type SourceRequest = SourceUse & {
@@ -22,7 +29,7 @@ export type SourceRequest = SourceUse & {
 
 /**
  * Judges each source by itself, in its order: 404 or 401 where the caller may not know of it, 403 where its owner does
- * not offer a field, or does not let others derive. `home` is the application of models without one.
+ * not offer a field, or does not let others derive. What is behind views comes last. `home` is the application of models without one.
  */
 export async function judgeSources(
   call: Call,
@@ -30,17 +37,23 @@ export async function judgeSources(
   home: string,
 ): Promise<JudgedSource[]> {
   const judged: JudgedSource[] = []
+  const behind: JudgedSource[] = []
   for (const request of requests) {
     const { model, kind, used, history } = request
     const { tenant, collection, free } = await readableSource(call, model, home)
     if (!free) {
       refuseUnoffered(collection, used, history)
       if (kind === 'derived' && derivePriceOf(tenant.data.catalog, collection) === undefined)
-        throw derivationDenied({ tenant, collection })
+        throw derivationDenied(`${tenant.application.app_id}::${collection.name}`)
     }
-    judged.push({ model, kind, tenant, collection, free })
+    const dataSets = findDataSets(request.dataSets, call.service.dataSets, {
+      tenant,
+      mayRead: free,
+    })
+    judged.push({ model, kind, used, tenant, collection, free, dataSets })
+    behind.push(...(await sourcesOfView(call, tenant, { collection, history })))
   }
-  return judged
+  return [...judged, ...behind]
 }
 
 /** The collection that a model names, if the caller may read it, free or by paying; 404, 401 or 403 if not. */
@@ -48,28 +61,29 @@ export async function readableSource(
   call: Call,
   model: string,
   home: string,
-): Promise<Omit<JudgedSource, 'model' | 'kind'>> {
+): Promise<Pick<JudgedSource, 'tenant' | 'collection' | 'free'>> {
   const { app, name } = parseRoot(model.includes('::') ? model : `${home}::${model}`)
   const tenant = await call.service.tenancy.tenant(app)
-  return { tenant, ...readableCollection(call, tenant, name) }
+  return { tenant, ...readable(call, tenant, readableOf(tenant, name)) }
 }
 
 /** The tables of judged sources, and of nothing else. */
 export function tablesOf(sources: readonly JudgedSource[]): Resolve {
-  const tables = new Map(
-    sources.map(({ model, tenant, collection }) => [
-      model,
-      { schema: tenant.schema, table: collection.table },
-    ]),
-  )
+  const tables = new Map<string, Source>()
+  // A collection may be used several times, each time with other data sets.
+  for (const { model, tenant, collection, dataSets } of sources) {
+    const others = tables.get(model)?.dataSets ?? []
+    tables.set(model, {
+      schema: tenant.schema,
+      table: collection.table,
+      dataSets: new Map([...others, ...dataSets]),
+    })
+  }
   return (model) => tables.get(model)
 }
 
-export function derivationDenied({
-  tenant,
-  collection,
-}: Pick<JudgedSource, 'tenant' | 'collection'>): Fault {
-  const name = `${tenant.application.app_id}::${collection.name}`
+/** `name` is app::collection. */
+export function derivationDenied(name: string): Fault {
   return new Fault('DERIVATION_DENIED', {
     message: `The owner of ${name} does not allow others to join, aggregate or combine it`,
     details: { collection: name },

@@ -63,6 +63,11 @@ export function paymentTables(): SqlStatement[] {
   ]
 }
 
+/** Answers are of several types: CSV and NDJSON of predefined queries. */
+export function replyTypeColumn(): SqlStatement[] {
+  return [sql`ALTER TABLE ${replies} ADD COLUMN content_type text`]
+}
+
 type ClaimRow = Omit<Claim, 'amount' | 'cap' | 'valid_before' | 'rule_version'> & {
   readonly amount: string
   readonly cap: string
@@ -228,7 +233,13 @@ export async function setWriteAfter(
 }
 
 /** `sale` is the body of the ledger entry that charges for it. */
-export type KeptReply = { readonly status: number; readonly body: Buffer; readonly sale: string }
+export type KeptReply = {
+  readonly status: number
+  readonly body: Buffer
+  /** JSON where there is none. */
+  readonly contentType: string | null
+  readonly sale: string
+}
 
 /**
  * Keeps what was bought before it is charged, so that no crash can charge without an answer. Returns what is kept:
@@ -240,8 +251,8 @@ export async function keepReply(
 ): Promise<KeptReply> {
   const [row] = await database.query<{ fresh: number }>(sql`
     WITH kept AS (
-      INSERT INTO ${replies} (payment_id, status, body, sale, expires_at_ms)
-      VALUES (${reply.paymentId}, ${reply.status}, ${reply.body}, ${reply.sale}, ${reply.expiresAtMs})
+      INSERT INTO ${replies} (payment_id, status, body, content_type, sale, expires_at_ms)
+      VALUES (${reply.paymentId}, ${reply.status}, ${reply.body}, ${reply.contentType}, ${reply.sale}, ${reply.expiresAtMs})
       ON CONFLICT (payment_id) DO NOTHING RETURNING payment_id),
     noted AS (UPDATE ${claims} SET settled_by = ${reply.settledBy} WHERE id = ${reply.paymentId})
     SELECT count(*)::int4 AS fresh FROM kept`)
@@ -254,7 +265,7 @@ export async function findReply(
   paymentId: string,
 ): Promise<KeptReply | undefined> {
   const [row] = await database.query<KeptReply>(
-    sql`SELECT status, body, sale FROM ${replies} WHERE payment_id = ${paymentId}`,
+    sql`SELECT status, body, content_type AS "contentType", sale FROM ${replies} WHERE payment_id = ${paymentId}`,
   )
   return row
 }

@@ -7,6 +7,7 @@ import {
   type Claim,
   dropReplies,
   findReply,
+  type KeptReply,
   keepReply,
   markDelivered,
   setSettled,
@@ -75,7 +76,7 @@ export class Delivering {
         throw afterPayment(error, { payment_id: claim.id })
       })
     }
-    return { paymentId: claim.id, status: kept.status, body: kept.body, transaction }
+    return soldOf(kept, settled)
   }
 
   /** Books the payment as the payer's balance, unless it was booked before. */
@@ -142,6 +143,7 @@ export class Delivering {
     const kept = await keepReply(database, {
       status: delivery.status,
       body: delivery.body,
+      contentType: delivery.contentType ?? null,
       sale: entry.body,
       paymentId: claim.id,
       settledBy: transaction,
@@ -149,7 +151,7 @@ export class Delivering {
     })
     world.reach?.('payment.replyKept')
     await this.#book(settled, kept.sale)
-    return { paymentId: claim.id, status: kept.status, body: kept.body, transaction }
+    return soldOf(kept, settled)
   }
 
   /** Deposit and sale in one group, so one block. The ledger takes each once, should the outcome be in doubt. */
@@ -172,6 +174,11 @@ export class Delivering {
     await markDelivered(this.#ports.database, ids).catch(() => undefined)
     this.#ports.world.reach?.('payment.marked')
   }
+}
+
+function soldOf(kept: KeptReply, { claim, transaction }: Settled): Sold {
+  const { status, body, contentType } = kept
+  return { paymentId: claim.id, status, body, contentType: contentType ?? undefined, transaction }
 }
 
 function depositOf(claim: Claim, transaction: string) {

@@ -6,6 +6,8 @@ import type { Share } from './entries.ts'
 export type Delivery = {
   readonly status: number
   readonly body: Buffer
+  /** Of the body; JSON when not given. */
+  readonly contentType?: string | undefined
   /** Atomic units; what exceeds the quote is not charged. */
   readonly charge: bigint
   /** Parts of the charge that are not shared out as usual. */

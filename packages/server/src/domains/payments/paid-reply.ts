@@ -9,6 +9,8 @@ export type Sold = {
   readonly paymentId: string
   readonly status: number
   readonly body: Buffer
+  /** JSON where there is none. */
+  readonly contentType: string | undefined
   readonly transaction: string
 }
 
@@ -27,6 +29,7 @@ export function paidReply(payment: Payment, network: PaymentNetwork, sold: Sold)
   })
   return new HttpReply(sold.body, {
     status: sold.status,
+    ...(sold.contentType !== undefined && { contentType: sold.contentType }),
     headers: {
       [notice.name.toLowerCase()]: notice.value,
       'x-receipt-id': receiptIdOf(sold.paymentId),
@@ -36,6 +39,6 @@ export function paidReply(payment: Payment, network: PaymentNetwork, sold: Sold)
 }
 
 /** What a request of a priced kind gets that costs nothing. */
-export function freeReply({ status, body }: Delivery): HttpReply {
-  return new HttpReply(body, { status })
+export function freeReply({ status, body, contentType }: Delivery): HttpReply {
+  return new HttpReply(body, { status, ...(contentType !== undefined && { contentType }) })
 }

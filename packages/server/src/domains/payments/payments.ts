@@ -56,19 +56,17 @@ export class Payments {
   /** Sells: answers 402 without a payment, and what was bought with a good one; what costs nothing is given. */
   async sell(facts: RequestFacts, offer: Offer): Promise<HttpReply> {
     const hash = requestHashOf(facts)
-    const ask = (error: string) => askForPayment(this.ports, { facts, offer, hash, error })
+    // Nobody is asked for nothing, whatever was wrong with what he sent.
+    const ask = async (error: string) =>
+      capNow(offer) === 0n
+        ? freeReply(await give(offer))
+        : askForPayment(this.ports, { facts, offer, hash, error })
     const presented = presentedOf(facts)
-    if (presented === undefined) {
-      if (capNow(offer) === 0n) return freeReply(await give(offer))
-      return ask('Payment is required')
-    }
+    if (presented === undefined) return ask('Payment is required')
     const tender = await tenderOf(this.ports, offer, { presented, hash })
     if (tender === 'nothing') return freeReply(await give(offer))
     if ('refusal' in tender) return ask(tender.refusal)
-    if ('stray' in tender) {
-      const said = await this.#keep(tender.stray)
-      return capNow(offer) === 0n ? freeReply(await give(offer)) : ask(said)
-    }
+    if ('stray' in tender) return ask(await this.#keep(tender.stray))
     const { payment, way } = tender
     const identity = identityOf(way.network, payment)
     const bought = await this.#once.run(identity, `${hash} ${proofOf(payment)}`, () =>
@@ -160,14 +158,11 @@ export class Payments {
   async #buy(offer: Offer, bought: Tender & { hash: string; identity: string }): Promise<Bought> {
     const { payment, way, hash, identity } = bought
     const found = await this.#findClaim({ identity, requestHash: hash, payment })
-    // A transfer has been made already, and is worth what its quote says.
-    if (found === undefined && capNow(offer) === 0n && !isNative(payment))
-      return { free: await give(offer) }
     // A failed try keeps no promise of earlier prices.
-    const terms =
-      found === undefined || found.state === 'failed'
-        ? bought.terms()
-        : termsOfClaim(this.ports, offer, found)
+    const isOpen = found === undefined || found.state === 'failed'
+    // A transfer has been made already, and is worth what its quote says.
+    if (isOpen && capNow(offer) === 0n && !isNative(payment)) return { free: await give(offer) }
+    const terms = isOpen ? bought.terms() : termsOfClaim(this.ports, offer, found)
     if (typeof terms === 'string') return { refusal: terms }
     const requirement = requirementOf(way.network, terms)
     const purchase: Purchase = {

@@ -4,6 +4,7 @@ import { parseFieldPath } from '../../query/field-path.ts'
 import type { Operation } from '../operation.ts'
 import { define } from '../tenancy/define.ts'
 import type { PriceRule } from '../tenancy/definitions.ts'
+import type { Tenant } from '../tenancy/tenancy.ts'
 import { pricingView } from './get-pricing.ts'
 
 const readModels = ['per_access', 'per_row', 'per_kb', 'per_record']
@@ -13,16 +14,16 @@ export const setPricing: Operation<'setPricing'> = async ({ service }, { params,
   const tenant = await service.tenancy.tenant(params.app)
   return tenant.definitions.run(async () => {
     const rules = body.rules.map((rule, at): PriceRule => {
-      if (!('collection' in rule.target)) throw notBuilt(at)
-      if (!tenant.data.catalog.byName.has(rule.target.collection)) {
-        throw new Fault('COLLECTION_NOT_FOUND', {
-          message: `/rules/${at}/target: there is no collection ${rule.target.collection}`,
-        })
-      }
+      const target = targetOf(tenant, rule.target, at)
+      if (!('collection' in target) && rule.operation === 'write')
+        throw invalid(
+          `/rules/${at}/operation`,
+          `must be read: nobody writes to a ${Object.keys(target).join()}`,
+        )
       if (!(rule.operation === 'read' ? readModels : writeModels).includes(rule.model))
         throw invalid(`/rules/${at}/model`, `is not one for a ${rule.operation}`)
       return {
-        target: { collection: rule.target.collection },
+        target,
         operation: rule.operation,
         model: rule.model,
         ...(rule.model === 'field_value' ? fieldOf(rule, at) : amountOf(rule, at)),
@@ -33,7 +34,8 @@ export const setPricing: Operation<'setPricing'> = async ({ service }, { params,
       // A row and a record are one thing under two names.
       const model = rule.model === 'per_record' ? 'per_row' : rule.model
       const what = rule.field === undefined ? model : `${model} of ${rule.field}`
-      const name = `${rule.target.collection} ${rule.operation} ${what}`
+      const kind = rule.target.query === undefined ? '' : 'query '
+      const name = `${kind}${Object.values(rule.target).join('')} ${rule.operation} ${what}`
       if (seen.has(name))
         throw invalid(`/rules/${at}`, `says again what another rule says: ${name}`)
       seen.add(name)
@@ -41,6 +43,30 @@ export const setPricing: Operation<'setPricing'> = async ({ service }, { params,
     await define(tenant, [{ kind: 'pricing', id: 'pricing', body: { rules } }])
     return pricingView(service, rules)
   })
+}
+
+type SentTarget = Readonly<Record<string, string>>
+
+/** Collections and views share their names. */
+function targetOf(
+  tenant: Tenant,
+  sent: SentTarget,
+  at: number,
+): { collection: string } | { view: string } | { query: string } {
+  const { byName, viewsByName, queries } = tenant.data.catalog
+  const { collection, view, query } = sent
+  const unknown = (what: string) => ({ message: `/rules/${at}/target: there is no ${what}` })
+  if (collection !== undefined) {
+    if (byName.has(collection)) return { collection }
+    throw new Fault('COLLECTION_NOT_FOUND', unknown(`collection ${collection}`))
+  }
+  if (query !== undefined) {
+    if (queries.has(query)) return { query }
+    throw new Fault('QUERY_NOT_FOUND', unknown(`query ${query}`))
+  }
+  if (view === undefined) throw notBuilt(at)
+  if (!viewsByName.has(view)) throw new Fault('VIEW_NOT_FOUND', unknown(`view ${view}`))
+  return { view }
 }
 
 type SentRule = { readonly amount?: string | number; readonly field?: string }
@@ -62,6 +88,6 @@ function fieldOf({ amount, field }: SentRule, at: number): { field: string } {
 
 function notBuilt(at: number): Fault {
   return new Fault('NOT_IMPLEMENTED', {
-    message: `/rules/${at}: prices of views, queries and API collections are not built yet`,
+    message: `/rules/${at}: prices of API collections are not built yet`,
   })
 }

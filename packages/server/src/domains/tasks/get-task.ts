@@ -4,6 +4,7 @@ import { migrationTask } from '../migrations/migration-task.ts'
 import type { Operation } from '../operation.ts'
 import { openTicket } from '../records/tickets.ts'
 import type { Tenant } from '../tenancy/tenancy.ts'
+import { viewTask } from '../views/view-task.ts'
 import { storeTask } from './store-task.ts'
 
 const patienceMs = 300
@@ -19,6 +20,8 @@ export const getTask: Operation<'getTask'> = async ({ service }, { params }) => 
     throw unknown
   const migration = migrationTask(tenant, { id: params.id, block, sequence: ticket.sequence })
   if (migration !== undefined) return migration
+  const view = await viewTask(service, tenant, { id: params.id, block, sequence: ticket.sequence })
+  if (view !== undefined) return view
   await shortly(service, tenant, ticket.height)
   return storeTask(tenant, { id: params.id, block, sequence: ticket.sequence, count: ticket.count })
 }

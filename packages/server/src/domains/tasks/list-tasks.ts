@@ -3,6 +3,7 @@ import type { Static } from 'typebox'
 import { migrationTask } from '../migrations/migration-task.ts'
 import type { Operation } from '../operation.ts'
 import { sealTicket } from '../records/tickets.ts'
+import { viewTask } from '../views/view-task.ts'
 import { storeTask } from './store-task.ts'
 
 const limitDefault = 50
@@ -20,7 +21,9 @@ export const listTasks: Operation<'listTasks'> = async ({ service }, { params, q
       const ticket = { application: tenant.application.number, height, sequence, count }
       const group = { id: sealTicket(service.ticketKey, ticket), block, sequence, count }
       const isStore = block.entries[sequence]?.header.type === 'record'
-      const task = isStore ? storeTask(tenant, group) : migrationTask(tenant, group)
+      const task = isStore
+        ? storeTask(tenant, group)
+        : (migrationTask(tenant, group) ?? (await viewTask(service, tenant, group)))
       if (task !== undefined) tasks.push(task)
     }
   }

@@ -1,17 +1,24 @@
 import type {
   CollectionDefinition,
   CollectionState,
+  DataSetDefinition,
+  GrantDefinition,
   IndexDefinition,
   MigrationDefinition,
   PricingDefinition,
   RelationDefinition,
+  StoredQuery,
 } from './definitions.ts'
 import { readPolicy } from './policy.ts'
+import { type PlannedView, viewStateOf } from './view-plan.ts'
 
 /** What an application has defined, as of its watermark. Immutable: a change makes a new one. */
 export type Catalog = Definitions & {
   readonly byName: ReadonlyMap<string, CollectionState>
   readonly byId: ReadonlyMap<string, CollectionState>
+  /** Views as they are read: of two of one name the older one, until it is gone. */
+  readonly viewsByName: ReadonlyMap<string, CollectionState>
+  readonly viewsById: ReadonlyMap<string, CollectionState>
 }
 
 /** The definitions alone, by id. */
@@ -21,6 +28,11 @@ export type Definitions = {
   readonly relations: ReadonlyMap<string, RelationDefinition>
   /** By collection id. */
   readonly migrations: ReadonlyMap<string, MigrationDefinition>
+  readonly dataSets: ReadonlyMap<string, DataSetDefinition>
+  readonly views: ReadonlyMap<string, PlannedView>
+  readonly grants: ReadonlyMap<string, GrantDefinition>
+  /** The versions of each predefined query by its name, the newest last. */
+  readonly queries: ReadonlyMap<string, readonly StoredQuery[]>
   readonly pricing: PricingDefinition
   /** The next number for a table or an index. */
   readonly nextNumber: number
@@ -33,6 +45,10 @@ export const emptyCatalog: Catalog = withLookups({
   indexes: new Map(),
   relations: new Map(),
   migrations: new Map(),
+  dataSets: new Map(),
+  views: new Map(),
+  grants: new Map(),
+  queries: new Map(),
   pricing: { rules: [] },
   nextNumber: 1,
   version: 0,
@@ -53,6 +69,7 @@ export function withLookups(definitions: Definitions): Catalog {
     ...definitions,
     byName: new Map(states.map((state) => [state.name, state])),
     byId: new Map(states.map((state) => [state.id, state])),
+    ...viewLookups(definitions, (id) => indexes.get(id) ?? []),
   }
 }
 
@@ -66,7 +83,8 @@ export function withLookupsOf(
   collectionId: string | undefined,
 ): Catalog {
   const { byName: names, byId: ids } = before
-  if (collectionId === undefined) return { ...definitions, byName: names, byId: ids }
+  const views = lookupsOfViews(definitions, before, collectionId)
+  if (collectionId === undefined) return { ...definitions, byName: names, byId: ids, ...views }
   const [byName, byId] = [new Map(names), new Map(ids)]
   const old = byId.get(collectionId)
   const collection = definitions.collections.get(collectionId)
@@ -81,12 +99,49 @@ export function withLookupsOf(
     byName.delete(old.name)
     byId.delete(old.id)
   }
-  return { ...definitions, byName, byId }
+  return { ...definitions, byName, byId, ...views }
+}
+
+function lookupsOfViews(definitions: Definitions, before: Catalog, changedId: string | undefined) {
+  const isOfView =
+    changedId !== undefined && (definitions.views.has(changedId) || before.views.has(changedId))
+  if (!isOfView) return { viewsByName: before.viewsByName, viewsById: before.viewsById }
+  const all = [...definitions.indexes.values()]
+  return viewLookups(definitions, (id) => all.filter((index) => index.collection === id))
+}
+
+function viewLookups(
+  { views }: Definitions,
+  indexesOf: (id: string) => readonly IndexDefinition[],
+): Pick<Catalog, 'viewsByName' | 'viewsById'> {
+  const states = [...views.values()]
+    .map((planned) => viewStateOf(planned, [...indexesOf(planned.view.id)].sort(byNumber)))
+    .sort(byNumber)
+  return {
+    viewsByName: new Map(states.toReversed().map((state) => [state.name, state])),
+    viewsById: new Map(states.map((state) => [state.id, state])),
+  }
 }
 
 /** A collection by name or by collection_id. */
 export function findCollection(catalog: Catalog, nameOrId: string): CollectionState | undefined {
   return catalog.byName.get(nameOrId) ?? catalog.byId.get(nameOrId)
+}
+
+/** A collection or a view, by name or id. */
+export function findReadable(catalog: Catalog, nameOrId: string): CollectionState | undefined {
+  const { viewsByName, viewsById } = catalog
+  return findCollection(catalog, nameOrId) ?? viewsByName.get(nameOrId) ?? viewsById.get(nameOrId)
+}
+
+/** All collections and views. */
+export function readables({ byName, viewsById }: Catalog): CollectionState[] {
+  return [...byName.values(), ...viewsById.values()]
+}
+
+/** The collection or view of this id. */
+export function readableOfId(catalog: Catalog, id: string): CollectionState | undefined {
+  return catalog.byId.get(id) ?? catalog.viewsById.get(id)
 }
 
 function stateOf(

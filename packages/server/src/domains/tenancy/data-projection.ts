@@ -2,37 +2,49 @@ import type { AppliedEntry } from '../../chain/applier.ts'
 import type { Queryable } from '../../database/database.ts'
 import { type SqlStatement, sql } from '../../database/sql.ts'
 import type { Projection } from '../projection.ts'
-import {
-  type Catalog,
-  type Definitions,
-  emptyCatalog,
-  withLookups,
-  withLookupsOf,
-} from './catalog.ts'
-import type {
-  CollectionDefinition,
-  IndexDefinition,
-  MigrationDefinition,
-  PricingDefinition,
-  RelationDefinition,
-} from './definitions.ts'
+import { type Catalog, emptyCatalog, readableOfId, withLookups } from './catalog.ts'
+import { catalogWith, draftOf, setDefinition } from './catalog-draft.ts'
+import { dataSetTable, dataSetTableName, fillDataSet, parted } from './data-set-table.ts'
+import type { DataSetDefinition, IndexDefinition } from './definitions.ts'
 import { createIndex, indexNameOf } from './index-ddl.ts'
 import { collectionTables, projectRecords, supersedeAll } from './record-projection.ts'
+import { planOf } from './view-plan.ts'
+import {
+  advanceLiveViews,
+  distrustViewsOf,
+  dropView,
+  endViewWork,
+  type LiveViews,
+  makeView,
+  noteRefresh,
+  tablesOfView,
+} from './view-projection.ts'
+import { readProgress, viewStateTable } from './view-state.ts'
 import { Watchers } from './watchers.ts'
+
+/** What the service does when the tables have changed; replays of the log do nothing. */
+export type DataListener = {
+  /** Definitions have changed, and are in force. */
+  readonly onChange: (before: Catalog, after: Catalog) => void
+  /** There may be views to fill. */
+  readonly onViews: () => void
+  readonly live: LiveViews
+}
 
 /** The tables of one application's data: its definitions, and a table per collection. */
 export class DataProjection implements Projection {
-  readonly types = ['definition', 'record'] as const
+  readonly types = ['definition', 'record', 'view_refresh'] as const
   /** Who waits for versions that the tables do not show yet. */
   readonly watchers = new Watchers()
   #catalog: Catalog = emptyCatalog
   /** Numbers of the indexes that are whole. */
   #built: ReadonlySet<number> = new Set()
-  readonly #onChange: ((before: Catalog, after: Catalog) => void) | undefined
+  /** Numbers of the views that have been filled once, so that they can be read. */
+  #filled: ReadonlySet<number> = new Set()
+  readonly #listener: DataListener | undefined
 
-  /** `onChange` hears of every change of definitions once it is in force. */
-  constructor(onChange?: (before: Catalog, after: Catalog) => void) {
-    this.#onChange = onChange
+  constructor(listener?: DataListener) {
+    this.#listener = listener
   }
 
   get catalog(): Catalog {
@@ -50,6 +62,15 @@ export class DataProjection implements Projection {
     if (isBuilt) built.add(index.number)
     else built.delete(index.number)
     this.#built = built
+  }
+
+  /** Whether a view has rows to read. */
+  isFilled(view: { readonly number: number }): boolean {
+    return this.#filled.has(view.number)
+  }
+
+  setFilled(view: { readonly number: number }): void {
+    this.#filled = new Set([...this.#filled, view.number])
   }
 
   /** The indexes that are not built. */
@@ -70,7 +91,13 @@ export class DataProjection implements Projection {
 
   tableNames(): string[] {
     const tables = [...this.#catalog.collections.values()].map(({ number }) => `c_${number}`)
-    return ['definition', 'collection_stats', ...tables]
+    const sets = [...this.#catalog.dataSets.values()].map(dataSetTableName)
+    return ['definition', 'collection_stats', ...tables, ...sets]
+  }
+
+  derivedTableNames(): string[] {
+    const { views } = this.#catalog
+    return views.size === 0 ? [] : [viewStateTable, ...[...views.values()].flatMap(tablesOfView)]
   }
 
   async load(database: Queryable, schema: string): Promise<void> {
@@ -78,11 +105,14 @@ export class DataProjection implements Projection {
       sql`SELECT kind, id, body, leaf FROM ${sql.id(schema, 'definition')} ORDER BY kind, id`,
     )
     const draft = draftOf(emptyCatalog)
-    for (const row of rows)
-      setDefinition(draft, row.kind, { id: row.id, body: row.body, leaf: Number(row.leaf) })
+    for (const { kind, id, body, leaf } of rows) {
+      const planned = kind === 'view' ? await planOf(JSON.parse(body)) : undefined
+      setDefinition(draft, kind, { id, body, leaf: Number(leaf), planned })
+    }
     // The rows of a deleted collection's indexes stay.
     for (const [id, index] of draft.indexes)
-      if (!draft.collections.has(index.collection)) draft.indexes.delete(id)
+      if (!draft.collections.has(index.collection) && !draft.views.has(index.collection))
+        draft.indexes.delete(id)
     this.#catalog = withLookups(draft)
     const whole = await database.query<{ name: string }>(sql`
       SELECT class.relname::text AS name FROM pg_catalog.pg_index AS index
@@ -91,6 +121,12 @@ export class DataProjection implements Projection {
       WHERE namespace.nspname = ${schema} AND index.indisvalid`)
     const names = new Set(whole.map(({ name }) => name))
     this.#built = builtIn(this.#catalog, (index) => names.has(indexNameOf(index)))
+    const progress = draft.views.size === 0 ? new Map() : await readProgress(database, schema)
+    this.#filled = new Set(
+      [...draft.views.values()]
+        .filter(({ view }) => progress.get(view.id)?.refreshedAt !== undefined)
+        .map(({ view }) => view.number),
+    )
   }
 
   async apply(
@@ -111,16 +147,24 @@ export class DataProjection implements Projection {
         continue
       }
       await flush()
-      catalog = await applyDefinition(tx, { schema, catalog, entry, built })
+      if (entry.header.type === 'view_refresh') await noteRefresh(tx, schema, { catalog, entry })
+      else catalog = await applyDefinition(tx, { schema, catalog, entry, built })
     }
     await flush()
+    const listener = this.#listener
+    const isBehind =
+      listener !== undefined &&
+      (await advanceLiveViews(tx, { schema, catalog, entries, live: listener.live }))
     return () => {
-      if (catalog !== this.#catalog) {
-        const before = this.#catalog
+      const before = this.#catalog
+      if (catalog !== before) {
         this.#catalog = catalog
         this.#built = builtIn(catalog, (index) => built.has(index.number) || this.isBuilt(index))
-        this.#onChange?.(before, catalog)
+        listener?.onChange(before, catalog)
       }
+      const isRefreshed = entries.some(({ header }) => header.type === 'view_refresh')
+      const isOfViews = catalog !== before || isBehind || isRefreshed
+      if (isOfViews && catalog.views.size > 0) listener?.onViews()
       if (this.watchers.count > 0) this.watchers.wake(touched(entries))
     }
   }
@@ -156,14 +200,23 @@ async function applyDefinition(
     await tx.execute(sql`
       INSERT INTO ${table} (kind, id, body, leaf) VALUES (${lastDeletion}, '', 'null', ${entry.leafIndex})
       ON CONFLICT (kind, id) DO UPDATE SET leaf = excluded.leaf`)
-    return catalogWith(catalog, kind, { id, body: undefined, leaf: entry.leafIndex })
+    return catalogWith(catalog, kind, {
+      id,
+      body: undefined,
+      leaf: entry.leafIndex,
+      planned: undefined,
+    })
   }
+  const { body, entries } =
+    kind === 'data_set' ? parted(entry.body) : { body: entry.body, entries: [] }
   await tx.execute(
-    sql`INSERT INTO ${table} (kind, id, body, leaf) VALUES (${kind}, ${id}, ${entry.body}, ${entry.leafIndex})
+    sql`INSERT INTO ${table} (kind, id, body, leaf) VALUES (${kind}, ${id}, ${body}, ${entry.leafIndex})
         ON CONFLICT (kind, id) DO UPDATE SET body = excluded.body, leaf = excluded.leaf`,
   )
-  const next = catalogWith(catalog, kind, { id, body: entry.body, leaf: entry.leafIndex })
-  await makeWhatIsNew(tx, { schema, before: catalog, after: next, kind, id, built })
+  const planned = kind === 'view' ? await planOf(JSON.parse(body)) : undefined
+  const next = catalogWith(catalog, kind, { id, body, leaf: entry.leafIndex, planned })
+  if (planned !== undefined) await makeView(tx, schema, { planned, entry })
+  await makeWhatIsNew(tx, { schema, before: catalog, after: next, kind, id, entries, built })
   return next
 }
 
@@ -173,10 +226,17 @@ async function dropWhatIsReplaced(
 ): Promise<void> {
   const { schema, catalog, kind, id } = change
   const index = kind === 'index' ? catalog.indexes.get(id) : undefined
-  const indexed = index && catalog.byId.get(index.collection)
+  const indexed = index && readableOfId(catalog, index.collection)
   if (index !== undefined && indexed !== undefined) {
     await dropping(tx, { schema, table: indexed.table }, dropIndex(schema, index))
   }
+  const planned = kind === 'view' ? catalog.views.get(id) : undefined
+  if (planned !== undefined) {
+    const drop = (table: string) =>
+      dropping(tx, { schema, table }, sql`DROP TABLE ${sql.id(schema, table)}`)
+    await dropView(tx, schema, { planned, drop })
+  }
+  await dropDataSet(tx, schema, kind === 'data_set' ? catalog.dataSets.get(id) : undefined)
   const collection =
     kind === 'collection' && change.deleted ? catalog.collections.get(id) : undefined
   if (collection !== undefined) {
@@ -186,6 +246,17 @@ async function dropWhatIsReplaced(
       sql`DELETE FROM ${sql.id(schema, 'collection_stats')} WHERE collection = ${id}`,
     )
   }
+}
+
+/** A new version of a data set has a table of its own. */
+async function dropDataSet(
+  tx: Queryable,
+  schema: string,
+  set: DataSetDefinition | undefined,
+): Promise<void> {
+  if (set === undefined) return
+  const table = dataSetTableName(set)
+  await dropping(tx, { schema, table }, sql`DROP TABLE ${sql.id(schema, table)}`)
 }
 
 function dropIndex(schema: string, index: { readonly number: number }): SqlStatement {
@@ -208,6 +279,7 @@ async function dropping(
     JOIN pg_catalog.pg_namespace AS namespace ON namespace.oid = class.relnamespace
     WHERE building.datname = current_database()
       AND namespace.nspname = ${from.schema} AND class.relname = ${from.table}`)
+  await endViewWork(tx, from)
   await tx.query(sql`SELECT set_config('lock_timeout', ${String(dropWaitMs)}, true)`)
   await tx.execute(drop)
   await tx.query(sql`SELECT set_config('lock_timeout', '0', true)`)
@@ -219,6 +291,8 @@ type Making = {
   readonly after: Catalog
   readonly kind: string
   readonly id: string
+  /** Of a data set. */
+  readonly entries: readonly unknown[]
   readonly built: Set<number>
 }
 
@@ -228,15 +302,25 @@ async function makeWhatIsNew(tx: Queryable, change: Making): Promise<void> {
   if (collection !== undefined && !before.collections.has(id)) {
     for (const statement of collectionTables(schema, collection)) await tx.execute(statement)
   }
+  const set = kind === 'data_set' ? after.dataSets.get(id) : undefined
+  if (set !== undefined) {
+    const place = { schema, table: dataSetTableName(set), kind: set.kind }
+    await tx.execute(dataSetTable(place))
+    await fillDataSet(tx, place, change.entries)
+  }
   const index = kind === 'index' ? after.indexes.get(id) : undefined
-  const indexed = index && after.byId.get(index.collection)
+  const indexed = index && readableOfId(after, index.collection)
   if (index === undefined || indexed === undefined) return
   // A number can come again after the last index was deleted; what a build that was broken off left is not this one.
   await tx.execute(dropIndex(schema, index))
-  if (!index.unique && !(await isSmall(tx, schema, indexed.id))) return
+  // How much a view holds is not counted, so its indexes are built beside the writes.
+  if (!index.unique && (indexed.view !== undefined || !(await isSmall(tx, schema, indexed.id))))
+    return
   await tx.execute(createIndex({ schema, collection: indexed }, index))
   built.add(index.number)
-  if (index.unique) await supersedeAll(tx, { schema, collection: indexed, fields: index.fields })
+  if (!index.unique) return
+  await supersedeAll(tx, { schema, collection: indexed, fields: index.fields })
+  await distrustViewsOf(tx, schema, { catalog: after, collection: indexed.id })
 }
 
 /** Of what is smaller an index is built at once; of all else beside the writes, which must not wait for it. */
@@ -247,69 +331,4 @@ async function isSmall(tx: Queryable, schema: string, collection: string): Promi
     SELECT collection FROM ${sql.id(schema, 'collection_stats')} WHERE collection = ${collection}
       AND (versions > ${atOnce.versions}::int8 OR bytes > ${atOnce.bytes}::int8)`)
   return large.length === 0
-}
-
-type OneDefinition = { id: string; body: string | undefined; leaf: number }
-
-/** The catalog with one definition set, or removed where there is no body. */
-function catalogWith(before: Catalog, kind: string, definition: OneDefinition): Catalog {
-  const { id } = definition
-  const draft = draftOf(before)
-  setDefinition(draft, kind, definition)
-  const index = kind === 'index' ? (draft.indexes.get(id) ?? before.indexes.get(id)) : undefined
-  return withLookupsOf(draft, before, kind === 'collection' ? id : index?.collection)
-}
-
-/** Definitions while they are being changed. */
-type Draft = {
-  -readonly [K in keyof Definitions]: Definitions[K] extends ReadonlyMap<infer I, infer T>
-    ? Map<I, T>
-    : Definitions[K]
-}
-
-function draftOf(definitions: Definitions): Draft {
-  return {
-    collections: new Map(definitions.collections),
-    indexes: new Map(definitions.indexes),
-    relations: new Map(definitions.relations),
-    migrations: new Map(definitions.migrations),
-    pricing: definitions.pricing,
-    nextNumber: definitions.nextNumber,
-    version: definitions.version,
-  }
-}
-
-function setDefinition(draft: Draft, kind: string, { id, body, leaf }: OneDefinition): void {
-  draft.version = Math.max(draft.version, leaf + 1)
-  const parsed: unknown = body === undefined ? undefined : JSON.parse(body)
-  if (kind === 'collection') {
-    setNumbered(draft, draft.collections, { id, value: parsed as CollectionDefinition | undefined })
-    if (parsed === undefined) forgetIndexesOf(draft, id)
-  } else if (kind === 'index') {
-    setNumbered(draft, draft.indexes, { id, value: parsed as IndexDefinition | undefined })
-  } else if (kind === 'relation') {
-    set(draft.relations, id, parsed as RelationDefinition | undefined)
-  } else if (kind === 'migration') {
-    set(draft.migrations, id, parsed as MigrationDefinition | undefined)
-  } else if (kind === 'pricing') {
-    draft.pricing = (parsed as PricingDefinition | undefined) ?? { rules: [] }
-  }
-}
-
-function set<T>(map: Map<string, T>, id: string, value: T | undefined): void {
-  if (value === undefined) map.delete(id)
-  else map.set(id, value)
-}
-
-function setNumbered<T extends { readonly number: number }>(
-  draft: Draft,
-  map: Map<string, T>,
-  { id, value }: { id: string; value: T | undefined },
-): void {
-  set(map, id, value)
-  draft.nextNumber = Math.max(draft.nextNumber, (value?.number ?? 0) + 1)
-}
-
-function forgetIndexesOf({ indexes }: Draft, collection: string): void {
-  for (const [id, index] of indexes) if (index.collection === collection) indexes.delete(id)
 }

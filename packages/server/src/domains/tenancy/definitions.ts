@@ -1,3 +1,7 @@
+import type { DataSetKind } from '../../query/data-set.ts'
+import type { ValueType } from '../../query/tree/query.ts'
+import type { ViewDefinition } from '../../views/definition/view-definition.ts'
+import type { QueryDefinition, QueryParameter } from '@tollbase/contract/queries'
 import type { AccessPolicy } from './policy.ts'
 
 /** A collection as its newest definition entry says. */
@@ -88,10 +92,27 @@ export type FieldPrice = {
   readonly owner: string | null
 }
 
+/**
+ * A named set that conditions look values up in. What it holds is in the chain and in the table `d_<number>`; each
+ * new version has a number of its own.
+ */
+export type DataSetDefinition = {
+  readonly id: string
+  readonly number: number
+  readonly name: string
+  readonly kind: DataSetKind
+  /** Whether others may look into it where they may query; otherwise only who may read the application's data. */
+  readonly public: boolean
+  /** Values, or ranges of addresses. */
+  readonly count: number
+  readonly created_at: string
+  readonly updated_at: string
+}
+
 export type RuleModel = 'per_access' | 'per_row' | 'per_kb' | 'per_record' | 'field_value'
 
 export type PriceRule = {
-  /** `collection:<name>`; other kinds of targets are kept for their areas. */
+  /** `collection: <name>`, `query: <name>`; other kinds of targets are kept for their areas. */
   readonly target: { readonly [kind: string]: string }
   readonly operation: 'read' | 'write'
   readonly model: RuleModel
@@ -101,13 +122,91 @@ export type PriceRule = {
   readonly field?: string
 }
 
+/** One version of a predefined query; its definition's id is `<name>@<version>`. */
+export type StoredQuery = Omit<QueryDefinition, 'parameters' | 'version'> & {
+  readonly version: number
+  readonly parameters: readonly QueryParameter[]
+  /** What it reads: plain names, `app::name` of other applications. */
+  readonly sources: readonly string[]
+  readonly created_at: string
+}
+
 export type PricingDefinition = { readonly rules: readonly PriceRule[] }
+
+/** What a view reads: a collection, or a view of another application. */
+export type ViewSource = {
+  /** `app::name`. */
+  readonly model: string
+  readonly app: string
+  /** Of the collection or view: another one of the same name is not meant. */
+  readonly id: string
+}
+
+/** Positions of other applications' chains: by application, the entries of its chain that count. */
+export type ForeignPositions = Readonly<Record<string, number>>
+
+/**
+ * A materialized view as its entry says. It holds all that its meaning depends on, so the same entry gives the same
+ * rows at any later time.
+ */
+export type StoredView = {
+  readonly id: string
+  /** Application id. */
+  readonly app: string
+  /** The rows are in `v_<number>`. */
+  readonly number: number
+  readonly name: string
+  readonly refresh_mode: 'live' | 'lazy'
+  readonly query: ViewDefinition
+  /** As the seller named them. */
+  readonly source_collections: readonly string[]
+  /** What `query` names. */
+  readonly sources: readonly ViewSource[]
+  /** The collections behind them that are really read. */
+  readonly reads: readonly ViewSource[]
+  /** Definitions of the views that it is made of, by `app::name`. */
+  readonly inner: Readonly<Record<string, ViewDefinition>>
+  /** What the fields of its sources were declared as, by source. */
+  readonly types: Readonly<Record<string, Readonly<Record<string, ValueType>>>>
+  /** How far other applications' chains counted when it was created. */
+  readonly positions: ForeignPositions
+  readonly variables: Readonly<Record<string, string>> | null
+  readonly description: string | null
+  /** With `read` filled in; a price only where the seller gave one. */
+  readonly access_policy: unknown
+  /** The view whose place this one takes once it is whole. */
+  readonly replaces?: string
+  readonly created_at: string
+}
+
+/** Another application may build views on a collection or view. */
+export type GrantDefinition = {
+  readonly id: string
+  /** Application id. */
+  readonly grantee: string
+  /** Id of the collection or view. */
+  readonly source: string
+  /** Atomic units for each read; null is the source's own derive price. */
+  readonly per_access: string | null
+  readonly created_at: string
+}
 
 /** A collection with what is derived from its definition once. */
 export type CollectionState = CollectionDefinition & {
   readonly table: string
   readonly policy: AccessPolicy
   readonly indexes: readonly IndexDefinition[]
+  /** Of a view, which is read as a collection is. */
+  readonly view?: StoredView
 }
 
-export type DefinitionKind = 'collection' | 'index' | 'pricing' | 'relation' | 'migration'
+export type DefinitionKind =
+  | 'collection'
+  | 'index'
+  | 'pricing'
+  | 'relation'
+  | 'migration'
+  | 'view'
+  | 'grant'
+  | 'data_set'
+  | 'query'

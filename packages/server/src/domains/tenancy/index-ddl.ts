@@ -1,6 +1,6 @@
 import { type SqlStatement, sql } from '../../database/sql.ts'
 import { parseFieldPath } from '../../query/field-path.ts'
-import { createIndexStatement } from '../../query/index-key.ts'
+import { createIndexStatement, keyExpression } from '../../query/index-key.ts'
 import { parsePartial, partialPredicate } from '../../query/partial-index.ts'
 import type { CollectionState, IndexDefinition } from './definitions.ts'
 
@@ -31,6 +31,22 @@ export function createIndex(
     concurrently: place.concurrently,
   })
   return sql.compiled(text, values)
+}
+
+/**
+ * What has the planner learn the values of an index, under the index's name. Of its own accord PostgreSQL learns
+ * them of indexes over all rows only, and ours are over the live ones; it would take any value for one in 200.
+ * Undefined for what is not found by value.
+ */
+export function createStatistics(
+  place: { readonly schema: string; readonly collection: Pick<CollectionState, 'table'> },
+  index: IndexDefinition,
+): SqlStatement | undefined {
+  if (isFullText(index.index_type)) return undefined
+  const keys = index.fields.map((field) => `(${keyExpression(parseFieldPath(field, ''))})`)
+  const name = sql.id(place.schema, indexNameOf(index))
+  const table = sql.id(place.schema, place.collection.table)
+  return sql`CREATE STATISTICS IF NOT EXISTS ${name} ON ${sql.compiled(keys.join(', '), [])} FROM ${table}`
 }
 
 function kindOf({ index_type: type, fields }: IndexDefinition): 'btree' | 'hash' | 'gin' {

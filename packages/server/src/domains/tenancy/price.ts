@@ -1,16 +1,47 @@
+import { isRecord } from '../../base/is-record.ts'
 import type { Catalog } from './catalog.ts'
-import type { CollectionState, FieldPrice, PriceRule } from './definitions.ts'
+import type { CollectionState, FieldPrice, PriceRule, StoredView } from './definitions.ts'
 import { free, type Price } from './policy.ts'
 
 /** What a read of a collection costs others: its access policy's price, overruled model by model by the application's rules. */
 export function readPriceOf(catalog: Catalog, collection: CollectionState): Price {
   const rules = rulesFor(catalog, collection, 'read')
-  const { price } = collection.policy
+  const price = ownPriceOf(catalog, collection)
   return {
     perAccess: amountOf(rules, 'per_access') ?? price.perAccess,
     perRow: amountOf(rules, 'per_row') ?? amountOf(rules, 'per_record') ?? price.perRow,
     perKb: amountOf(rules, 'per_kb') ?? price.perKb,
   }
+}
+
+function ownPriceOf(catalog: Catalog, { policy, view, access_policy }: CollectionState): Price {
+  if (view === undefined || policy.unknownShape) return policy.price
+  const isGiven = isRecord(access_policy) && isRecord(access_policy.price)
+  return isGiven ? policy.price : priceOfSources(catalog, view)
+}
+
+/**
+ * What a view costs whose owner has not priced it: as much as its sources would, so that it is no cheap way around
+ * them. Each adds what deriving from it costs, or what an access to it costs where that is more, and its prices by row
+ * and KB. Sources of other applications charge for themselves.
+ */
+export function priceOfSources(catalog: Catalog, { app, reads }: StoredView): Price {
+  const own = reads.filter((source) => source.app === app)
+  const prices = [...new Set(own.map(({ id }) => id))].flatMap((id) => {
+    const collection = catalog.byId.get(id)
+    if (collection === undefined) return []
+    const price = readPriceOf(catalog, collection)
+    const derive = derivePriceOf(catalog, collection) ?? 0n
+    return [{ ...price, perAccess: derive > price.perAccess ? derive : price.perAccess }]
+  })
+  return prices.reduce(
+    (sum, price) => ({
+      perAccess: sum.perAccess + price.perAccess,
+      perRow: sum.perRow + price.perRow,
+      perKb: sum.perKb + price.perKb,
+    }),
+    free,
+  )
 }
 
 /** What deriving from a collection costs others for each request; undefined where its owner does not allow it. */
@@ -71,7 +102,9 @@ function ceilDivide(a: bigint, b: bigint): bigint {
 
 function rulesFor(catalog: Catalog, collection: CollectionState, operation: 'read' | 'write') {
   return catalog.pricing.rules.filter(
-    (rule) => rule.operation === operation && rule.target.collection === collection.name,
+    ({ operation: kind, target }) =>
+      kind === operation &&
+      (collection.view === undefined ? target.collection : target.view) === collection.name,
   )
 }
 

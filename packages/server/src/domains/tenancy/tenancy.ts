@@ -65,6 +65,10 @@ export type TenancyOptions = {
   readonly admit?: (() => void) | undefined
   /** Called when an application was opened, and when what it has defined has changed. */
   readonly onDefinitions?: (tables: Tables) => void
+  /** Called with an application's id when there may be views of it to fill. */
+  readonly onViews?: (app: string) => void
+  /** Called when a view stands still because it could not be kept up with a write. */
+  readonly onStaleView?: () => void
   /** Called after each commit of a block of any chain. */
   readonly onBlock?: (block: { readonly entries: number }) => void
 }
@@ -203,9 +207,20 @@ export class Tenancy {
   async #openTenant(application: ApplicationRecord): Promise<Tenant> {
     const schema = schemaOf(application.number)
     const prices = new PriceHistory()
-    const data = new DataProjection((before, after) => {
-      prices.changed(before, after, this.#options.world.now())
-      this.#options.onDefinitions?.({ schema, data })
+    const { world, log, onDefinitions, onViews, onStaleView } = this.#options
+    const data = new DataProjection({
+      onChange: (before, after) => {
+        prices.changed(before, after, world.now())
+        onDefinitions?.({ schema, data })
+      },
+      onViews: () => onViews?.(application.app_id),
+      live: {
+        now: () => world.now(),
+        onStale: (view, reason, error) => {
+          log.warn({ app: application.app_id, view: view.name, reason, error }, 'a view is stale')
+          onStaleView?.()
+        },
+      },
     })
     const chain = await openOne(this.#options, {
       app: application.app_id,
@@ -214,7 +229,8 @@ export class Tenancy {
       relaxedTables: true,
       salted: true,
     })
-    this.#options.onDefinitions?.({ schema, data })
+    onDefinitions?.({ schema, data })
+    if (data.catalog.views.size > 0) onViews?.(application.app_id)
     const applications = this.system.applications
     return {
       get application() {

@@ -1,4 +1,5 @@
 import { isLong, keyExpression, keyOf, keyOrder, successor } from '../index-key.ts'
+import { json, key, mayBeCut, type ParameterRef, plain } from '../parameter.ts'
 import type { Parameters } from '../sql-text.ts'
 import type { Comparison, Expression, TypedConstant, ValueType } from '../tree/query.ts'
 import { castText } from './convert.ts'
@@ -27,10 +28,9 @@ export function compareText(
       : `(${left.text} IS DISTINCT FROM ${right.text})`
   if (operator === '<>') return `(NOT ${compareText('=', sides, values)})`
   if (!isJson) return `(${left.text} ${operator} ${right.text})`
-  if (right.expression.kind === 'constant')
-    return withConstant(operator, left, { constant: right.expression, values })
-  if (left.expression.kind === 'constant')
-    return withConstant(mirrored[operator], right, { constant: left.expression, values })
+  const [given, before] = [givenOf(right.expression), givenOf(left.expression)]
+  if (given !== undefined) return withGiven(operator, left, { given, values })
+  if (before !== undefined) return withGiven(mirrored[operator], right, { given: before, values })
   return operator === '=' ? equal(left, right) : ordered(operator, left, right)
 }
 
@@ -49,6 +49,16 @@ export function oneOfText(
   const keys = `${side.key} = ANY (${values.add(constants.map(keyText), 'jsonb[]')})`
   const exact = ` AND ${side.text} = ANY (${values.add(all, 'jsonb[]')})`
   return `(${keys}${constants.some(isLongText) ? exact : ''})`
+}
+
+/** Whether the side is one of the values that are given later. */
+export function inListText(side: Side, parameter: ParameterRef, values: Parameters): string {
+  if (side.expression.type !== 'json')
+    return `(${side.text} = ANY (${values.add(plain(parameter.name), arrayTypes[side.expression.type])}))`
+  const exact = () => `${side.text} = ANY (${values.add(json(parameter), 'jsonb[]')})`
+  if (side.key === undefined) return `(${exact()})`
+  const keys = `${side.key} = ANY (${values.add(key(parameter), 'jsonb[]')})`
+  return `(${keys}${mayBeCut(parameter) ? ` AND ${exact()}` : ''})`
 }
 
 /** Fields whose text starts so, by a range of keys; FALSE for values that are no text. */
@@ -83,25 +93,69 @@ function jsonOf(side: Side): string {
     : castText(side.text, { from: type, to: 'json' })
 }
 
-type With = { readonly constant: TypedConstant; readonly values: Parameters }
+/** A value that the statement is given: a constant, or a parameter's. */
+type Given = {
+  readonly type: ValueType
+  /** JSON text of the value, and of its key. */
+  readonly json: unknown
+  readonly key: unknown
+  /** Whether a longer value could have the same key. */
+  readonly isCut: boolean
+}
+type With = { readonly given: Given; readonly values: Parameters }
 
-function withConstant(operator: '=' | Ordered, side: Side, { constant, values }: With): string {
-  const exact = () => values.add(jsonOfConstant(constant), 'jsonb')
-  if (side.key === undefined) {
-    if (operator === '=') return `(${side.text} = ${exact()})`
-    return whenTyped(
-      side.text,
-      `jsonb_typeof(${side.text}) = '${jsonTypes[constant.type]}' AND ${side.text} ${operator} ${exact()}`,
-    )
+export function givenBy(parameter: ParameterRef): Given {
+  const { type } = parameter
+  return { type, json: json(parameter), key: key(parameter), isCut: mayBeCut(parameter) }
+}
+
+function givenOf(expression: Expression): Given | undefined {
+  if (expression.kind === 'parameter') return givenBy(expression.parameter)
+  if (expression.kind !== 'constant') return undefined
+  return {
+    type: expression.type,
+    json: jsonOfConstant(expression),
+    key: keyText(expression),
+    isCut: isLongText(expression),
   }
-  const key = values.add(keyText(constant), 'jsonb')
-  const isCut = isLongText(constant)
-  const more = isCut ? ` AND ${side.text} ${operator} ${exact()}` : ''
-  if (operator === '=') return `(${side.key} = ${key}${more})`
-  const end = typeEnd(operator, constant.type)
+}
+
+function withGiven(operator: '=' | Ordered, side: Side, { given, values }: With): string {
+  const { key: ownKey } = side
+  if (ownKey !== undefined)
+    return keyTest(
+      operator,
+      {
+        key: ownKey,
+        get value() {
+          return side.text
+        },
+      },
+      { given, values },
+    )
+  const exact = values.add(given.json, 'jsonb')
+  if (operator === '=') return `(${side.text} = ${exact})`
+  return whenTyped(
+    side.text,
+    `jsonb_typeof(${side.text}) = '${jsonTypes[given.type]}' AND ${side.text} ${operator} ${exact}`,
+  )
+}
+
+/** A comparison of a field by its key; the value decides where the key alone does not. */
+export function keyTest(
+  operator: '=' | Ordered,
+  field: { readonly key: string; readonly value: string },
+  { given, values }: With,
+): string {
+  const key = values.add(given.key, 'jsonb')
+  const more = given.isCut
+    ? ` AND ${field.value} ${operator} ${values.add(given.json, 'jsonb')}`
+    : ''
+  if (operator === '=') return `(${field.key} = ${key}${more})`
+  const end = typeEnd(operator, given.type)
   // The key of a longer text is cut: its own end counts as inside, and the value decides.
-  const sign = isCut ? (operator.startsWith('<') ? '<=' : '>=') : operator
-  return `(${side.key} ${sign} ${key} AND ${side.key} ${end}${more})`
+  const sign = given.isCut ? (operator.startsWith('<') ? '<=' : '>=') : operator
+  return `(${field.key} ${sign} ${key} AND ${field.key} ${end}${more})`
 }
 
 /** The other end of the JSON type, past which other types sort. */
@@ -115,8 +169,13 @@ function typeEnd(operator: Ordered, type: ValueType): string {
 
 function equal(left: Side, right: Side): string {
   const exact = `${jsonOf(left)} = ${jsonOf(right)}`
-  if (left.key === undefined || right.key === undefined) return `(${exact})`
-  return `(${left.key} = ${right.key} AND ${exact})`
+  if (left.key === undefined && right.key === undefined) return `(${exact})`
+  return `(${keyOfSide(left)} = ${keyOfSide(right)} AND ${exact})`
+}
+
+/** What the key of a field of the side's value would be. */
+function keyOfSide(side: Side): string {
+  return side.key ?? keyOfField(['e'], `jsonb_build_object('e', ${jsonOf(side)})`)
 }
 
 function ordered(operator: Ordered, left: Side, right: Side): string {

@@ -1,6 +1,13 @@
 import { limits } from '@tollbase/contract/limits'
 import type { Resolve } from '../join.ts'
-import { type CompiledStatement, quoteName, quoteText, sharedParameters } from '../sql-text.ts'
+import { ownParameters, plain } from '../parameter.ts'
+import { type PositionRow, positionText } from '../position.ts'
+import {
+  type CompiledStatement,
+  type Parameters,
+  quoteText,
+  sharedParameters,
+} from '../sql-text.ts'
 import { outputOf, type Query } from '../tree/query.ts'
 import { jsonText } from './convert.ts'
 import { tooComplex } from './print-expression.ts'
@@ -13,8 +20,12 @@ export type CompileQueryOptions = {
   readonly resolve: Resolve
   /** Every version of a record instead of the latest, in all collections. */
   readonly history?: boolean
+  /** Limit, offset and bytes of the whole are arguments of each run (`ownParameters`), within those of the query. */
+  readonly ofRun?: boolean
   /** Whether rows before limit and offset are counted; only of queries made from a request's aggregates. */
   readonly total?: boolean
+  /** Of the first source, where that is a view. */
+  readonly position?: PositionRow | undefined
 }
 
 /**
@@ -25,32 +36,53 @@ export function compileQuery(query: Query, options: CompileQueryOptions): Compil
   const { resolve } = options
   const values = sharedParameters()
   const print = queryPrinter({ resolve, history: options.history ?? false, top: query })
-  const printer = { values, query: print, grouped: new Set<number>(), work: { chars: 0 } }
+  const printer = {
+    values,
+    query: print,
+    dataSets: (model: string) => resolve(model)?.dataSets,
+    grouped: new Set<number>(),
+    work: { chars: 0 },
+  }
   const rows = values.add(options.caps.rows, 'int8')
-  const most = values.add(options.caps.rows + 1, 'int8')
-  const bytes = values.add(options.caps.bytes, 'int8')
-  const limited = `SELECT page_row.* FROM (${print(query, printer)}) AS page_row LIMIT ${most}`
-  const everything = { ...query, limit: undefined, offset: 0, orderBy: [] }
-  const total = options.total
-    ? `(SELECT count(*) FROM (${print(everything, printer)}) AS counted)`
-    : 'NULL::int8'
-  const text = `SELECT watermark.height, watermark.sequence,
+  const bytes = values.add(
+    options.ofRun === true ? plain(ownParameters.bytes) : options.caps.bytes,
+    'int8',
+  )
+  // What is counted is reckoned once, for the count and for the page of it that is given.
+  const counted =
+    options.total === true ? print({ ...query, limit: undefined, offset: 0 }, printer) : undefined
+  const from = counted === undefined ? `(${print(query, printer)})` : 'counted'
+  const limited = `SELECT page_row.* FROM ${from} AS page_row LIMIT ${windowOf(query, options, values)}`
+  const position = positionText(options.schema, options.position)
+  const text = `${counted === undefined ? '' : `WITH counted AS MATERIALIZED (${counted})\n`}SELECT watermark.height, watermark.sequence,
  CASE WHEN page.count > ${rows} OR page.bytes > ${bytes} THEN NULL ELSE coalesce(page.records, '') END AS records,
- page.count, ${total} AS total, page.bytes, page.count > ${rows} OR page.bytes > ${bytes} AS over
-FROM ${quoteName(options.schema, 'watermark')} AS watermark
+ page.count, ${counted === undefined ? 'NULL::int8' : '(SELECT count(*) FROM counted)'} AS total, page.bytes, page.count > ${rows} OR page.bytes > ${bytes} AS over${position.columns}
+FROM ${position.from}
 CROSS JOIN (SELECT count(*)::int4 AS count, coalesce(max(item.running), 0) AS bytes,
  string_agg(item.json, ',' ORDER BY item.position) FILTER (WHERE item.running <= ${bytes}) AS records
 FROM (SELECT numbered.json, numbered.position,
   sum(octet_length(numbered.json) + 1) OVER (ORDER BY numbered.position ROWS UNBOUNDED PRECEDING) - 1 AS running
  FROM (SELECT row_number() OVER () AS position, ${rowText(query)} AS json
   FROM (${limited}) AS item) AS numbered) AS item) AS page
-WHERE watermark.id = 1`
+WHERE ${position.where}`
   if (text.length > limits.sqlCompiledCharsMax) throw tooComplex()
   return { text, values: values.values }
 }
 
+/** What LIMIT says of the page: one row more than may be is read, so that too many are noticed. */
+function windowOf(query: Query, options: CompileQueryOptions, values: Parameters): string {
+  const { caps, ofRun, total } = options
+  const page = (limit: unknown, offset: unknown) =>
+    `${values.add(limit, 'int8')} OFFSET ${values.add(offset, 'int8')}`
+  if (ofRun === true) return page(plain(ownParameters.limit), plain(ownParameters.offset))
+  const most = caps.rows + 1
+  return total === true
+    ? page(Math.min(query.limit ?? most, most), query.offset)
+    : values.add(most, 'int8')
+}
+
 /** SQL of the JSON text of a row `item`. */
-function rowText(query: Query): string {
+export function rowText(query: Query): string {
   const { columns, records } = outputOf(query)
   const bodies = records.map((_, at) => `coalesce(item.body${at === 0 ? '' : at}, '{}')`)
   const members = objectText(

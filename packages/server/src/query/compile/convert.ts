@@ -25,6 +25,7 @@ export function castText(
   types: { readonly from: ValueType; readonly to: ValueType },
 ): string {
   const { from, to } = types
+  if (from === to) return normalText(value, to)
   switch (to) {
     case 'text':
       return toText(value, from)
@@ -41,6 +42,13 @@ export function castText(
     default:
       return value
   }
+}
+
+/** Of values that are equal but differ in their digits (1.0 and 1) always the same one. */
+function normalText(value: string, type: ValueType): string {
+  if (type === 'number') return `trim_scale(${value})`
+  if (type !== 'json') return value
+  return `CASE jsonb_typeof(${value}) WHEN 'number' THEN to_jsonb(trim_scale(${value}::numeric)) ELSE ${value} END`
 }
 
 function toText(value: string, from: ValueType): string {

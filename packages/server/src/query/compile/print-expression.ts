@@ -2,19 +2,32 @@ import { limits } from '@tollbase/contract/limits'
 import { assert, present } from '../../base/assert.ts'
 import { Fault } from '../../base/fault.ts'
 import { compileCondition } from '../compile-condition.ts'
+import type { DataSets } from '../data-set.ts'
 import { tieExpression, valueExpression } from '../index-key.ts'
+import { plain, readAs } from '../parameter.ts'
 import type { Parameters } from '../sql-text.ts'
 import { aggregates, type CallText, windowFunctions } from '../tree/aggregates.ts'
+import { constantText } from '../tree/build.ts'
 import { functions } from '../tree/functions.ts'
 import { operators } from '../tree/operators.ts'
-import type { Aggregate, Expression, FrameEnd, Order, Query, WindowCall } from '../tree/query.ts'
-import { compareText, keyOfField, oneOfText, type Side, startsText } from './compare.ts'
+import type {
+  Aggregate,
+  Expression,
+  FrameEnd,
+  Order,
+  Query,
+  ValueType,
+  WindowCall,
+} from '../tree/query.ts'
+import { compareText, inListText, keyOfField, oneOfText, type Side, startsText } from './compare.ts'
 import { castText, convertText } from './convert.ts'
 
 /** What the printing of one statement shares. */
 export type Printer = {
   readonly values: Parameters
   readonly query: (query: Query, printer: Printer) => string
+  /** The data sets that conditions on a collection may name. */
+  readonly dataSets: (model: string) => DataSets | undefined
   /** Relations whose rows are gathered into groups here: their fields are only what they are grouped by. */
   readonly grouped: ReadonlySet<number>
   /** Characters printed so far, those of inner expressions counted again in outer ones. */
@@ -42,15 +55,24 @@ export function tooComplex(): Fault {
 
 /** Terms of ORDER BY that sort as `sortBy` does: by the key that an index has, then by what the key leaves open. */
 export function printOrder(order: Order, printer: Printer): string {
-  const { expression, descending, nulls } = order
-  const ending = `${descending ? ' DESC' : ''}${nulls === undefined ? '' : ` NULLS ${nulls.toUpperCase()}`}`
+  const { expression } = order
+  const ending = orderEnding(order)
   const text = printExpression(expression, printer)
-  if (expression.type !== 'json') return `${text}${ending}`
   const key = keyOf(expression, printer)
-  if (key === undefined || expression.kind !== 'field')
-    return `CASE WHEN jsonb_typeof(${text}) IN ('object', 'array') THEN '{}'::jsonb ELSE ${text} END${ending}`
+  if (expression.type !== 'json' || key === undefined || expression.kind !== 'field')
+    return `${orderText(text, expression.type)}${ending}`
   const tie = tieExpression(expression.path, recordOf(expression.relation))
   return `${key}${ending}, ${tie}${ending}`
+}
+
+/** What a value that no index serves is sorted by. */
+export function orderText(value: string, type: ValueType): string {
+  if (type !== 'json') return value
+  return `CASE WHEN jsonb_typeof(${value}) IN ('object', 'array') THEN '{}'::jsonb ELSE ${value} END`
+}
+
+export function orderEnding({ descending, nulls }: Omit<Order, 'expression'>): string {
+  return `${descending ? ' DESC' : ''}${nulls === undefined ? '' : ` NULLS ${nulls.toUpperCase()}`}`
 }
 
 /** The jsonb of a relation's record. */
@@ -87,6 +109,8 @@ function print(expression: Expression, printer: Printer): string {
       return `r${expression.relation}.c${expression.column}`
     case 'constant':
       return printConstant(expression, printer)
+    case 'parameter':
+      return printParameter(expression, printer)
     case 'call': {
       const called = functions.get(expression.name) ?? operators.get(expression.name)
       return present(called, expression.name).print(expression.arguments.map(inner))
@@ -108,6 +132,8 @@ function print(expression: Expression, printer: Printer): string {
       const sides = { left: sideOf(left, printer), right: sideOf(right, printer) }
       return compareText(expression.operator, sides, printer.values)
     }
+    case 'in-list':
+      return inListText(sideOf(expression.argument, printer), expression.parameter, printer.values)
     case 'one-of':
       return oneOfText(sideOf(expression.argument, printer), expression.values, printer.values)
     case 'like':
@@ -156,8 +182,12 @@ function printLogic(expression: Logic, printer: Printer): string {
     case 'not':
       return `(NOT ${inner(expression.argument)})`
     case 'condition': {
-      const { relation, parent, condition } = expression
-      const scope = { record: recordOf(relation), parameters: printer.values }
+      const { relation, model, parent, condition } = expression
+      const scope = {
+        record: expression.record === undefined ? recordOf(relation) : inner(expression.record),
+        parameters: printer.values,
+        dataSets: model === undefined ? undefined : printer.dataSets(model),
+      }
       const other = parent === undefined ? {} : { parent: recordOf(parent) }
       return `(${compileCondition(condition, { ...scope, ...other })})`
     }
@@ -175,7 +205,18 @@ function printConstant(
   return values.add(value, sqlType)
 }
 
-const sqlTypes = {
+/** Of another type than it is declared as is only what was a text. */
+function printParameter(
+  { type, parameter }: Extract<Expression, { kind: 'parameter' }>,
+  { values }: Printer,
+): string {
+  if (type === parameter.type) return values.add(plain(parameter.name), sqlTypes[type])
+  const read = (text: string) => constantText(text.trim(), type)
+  return values.add(readAs(parameter, type, read), sqlTypes[type])
+}
+
+/** What values of each type are in PostgreSQL. */
+export const sqlTypes = {
   json: 'jsonb',
   number: 'numeric',
   text: 'text',

@@ -1,5 +1,7 @@
+import { limits } from '@tollbase/contract/limits'
 import { assert, present } from '../../base/assert.ts'
-import type { Resolve } from '../join.ts'
+import type { Resolve, Source } from '../join.ts'
+import { wholeNumber } from '../parameter.ts'
 import { quoteName } from '../sql-text.ts'
 import {
   outputOf,
@@ -73,7 +75,7 @@ function printRows(query: SelectQuery, context: Context, columns: string): strin
 }
 
 function page(
-  query: Pick<Query, 'orderBy' | 'limit' | 'offset'>,
+  query: Pick<Query, 'orderBy' | 'limit' | 'offset' | 'limitBy' | 'offsetBy'>,
   printer: Printer,
   tie?: string,
 ): string {
@@ -83,9 +85,21 @@ function page(
   ]
   return [
     order.length === 0 ? '' : `\nORDER BY ${order.join(', ')}`,
-    query.limit === undefined ? '' : ` LIMIT ${printer.values.add(query.limit, 'int8')}`,
+    limitText(query, printer),
     query.offset === 0 ? '' : ` OFFSET ${printer.values.add(query.offset, 'int8')}`,
+    query.offsetBy === undefined
+      ? ''
+      : ` OFFSET ${printer.values.add(wholeNumber(query.offsetBy, limits.offsetMax), 'int8')}`,
   ].join('')
+}
+
+function limitText({ limit, limitBy }: Pick<Query, 'limit' | 'limitBy'>, { values }: Printer) {
+  const all = [
+    ...(limit === undefined ? [] : [values.add(limit, 'int8')]),
+    ...(limitBy === undefined ? [] : [values.add(wholeNumber(limitBy, limits.rowsMax), 'int8')]),
+  ]
+  if (all.length === 0) return ''
+  return ` LIMIT ${all.length === 1 ? all.join() : `least(${all.join(', ')})`}`
 }
 
 /**
@@ -94,7 +108,9 @@ function page(
  */
 function tieOf(query: SelectQuery, { options }: Context): string | undefined {
   const [only, ...others] = query.from
-  const isCut = query.orderBy.length > 0 || query.limit !== undefined || query.offset > 0
+  const isPart = query.limit !== undefined || query.offset > 0
+  const isPartLater = query.limitBy !== undefined || query.offsetBy !== undefined
+  const isCut = query.orderBy.length > 0 || isPart || isPartLater
   if (!isCut && query !== options.top) return undefined
   if (query.grouped || others.length > 0 || only?.kind !== 'collection') return undefined
   return `r${only.id}.leaf`
@@ -125,11 +141,22 @@ function printRelation(relation: Relation, context: Context): string {
   }
 }
 
-function printCollection(model: string, { options }: Context): string {
+function printCollection(model: string, { options, printer }: Context): string {
   const source = options.resolve(model)
   assert(source !== undefined, `the source ${model} is not resolved`)
+  if (source.asOf !== undefined) return printAsOf(source, printer.values.add(source.asOf, 'int8'))
   const live = options.history ? '' : ' WHERE superseded_by IS NULL AND NOT deleted'
   return `SELECT leaf, data, body FROM ${quoteName(source.schema, source.table)}${live}`
+}
+
+/**
+ * The records of a collection as they were when only entries below the leaf `at` (SQL) counted: those that are live,
+ * by the indexes of live rows, and those that were replaced since. Conditions go into both halves.
+ */
+export function printAsOf({ schema, table }: Source, at: string): string {
+  const select = `SELECT leaf, data, body FROM ${quoteName(schema, table)}`
+  return `${select} WHERE superseded_by IS NULL AND leaf < ${at} AND NOT deleted
+ UNION ALL ${select} WHERE superseded_by >= ${at} AND leaf < ${at} AND NOT deleted`
 }
 
 function printSet(query: SetQuery, context: Context): string {

@@ -12,8 +12,7 @@ export function ungroupedPart(
   groups: ReadonlySet<string>,
 ): Expression | undefined {
   if (groups.has(JSON.stringify(expression)) || expression.kind === 'aggregate') return undefined
-  const isField = expression.kind === 'field' || expression.kind === 'column'
-  if (isField && own.has(expression.relation)) return expression
+  if (isOfRelation(expression) && own.has(expression.relation)) return expression
   const query = queryOf(expression)
   const inQuery = query === undefined ? [] : expressionsOf(query)
   for (const part of [...partsOf(expression), ...inQuery]) {
@@ -29,9 +28,12 @@ export function isOfOuter(expressions: readonly Expression[], own: ReadonlySet<n
   return used.size > 0 && ![...used].some((relation) => own.has(relation))
 }
 
+function isOfRelation(expression: Expression): expression is Expression & { relation: number } {
+  return ['field', 'column', 'record', 'leaf', 'condition'].includes(expression.kind)
+}
+
 function relationsUsed(expression: Expression): readonly number[] {
-  const own =
-    expression.kind === 'field' || expression.kind === 'column' ? [expression.relation] : []
+  const own = isOfRelation(expression) ? [expression.relation] : []
   return [...own, ...partsOf(expression).flatMap(relationsUsed)]
 }
 

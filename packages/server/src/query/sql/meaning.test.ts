@@ -275,8 +275,10 @@ describe('the sources of a query', () => {
       await sources(
         "SELECT a, lower(b.c) AS x FROM app::t WHERE d > 1 AND e LIKE 'x%' ORDER BY f, a",
       ),
-    ).toEqual([{ model: 'app::t', kind: 'rows', used: used(['d', 'e'], ['f', 'a'], ['a', 'b.c']) }])
-    expect(await sources('SELECT * FROM app::t WHERE d = 1')).toEqual([
+    ).toMatchObject([
+      { model: 'app::t', kind: 'rows', used: used(['d', 'e'], ['f', 'a'], ['a', 'b.c']) },
+    ])
+    expect(await sources('SELECT * FROM app::t WHERE d = 1')).toMatchObject([
       { model: 'app::t', kind: 'rows', used: used(['d'], [], 'all') },
     ])
   })
@@ -299,18 +301,22 @@ describe('the sources of a query', () => {
 
   it('find a field through sub-queries and common tables, under whatever name', async () => {
     const inner = used(['a', 'secret'], ['a'], 'all')
-    expect(await sources('SELECT a AS x FROM (SELECT * FROM app::t) q WHERE q.secret = 1')).toEqual(
-      [{ model: 'app::t', kind: 'derived', used: { ...inner, filter: ['secret'], sort: [] } }],
-    )
-    expect(await sources('WITH w AS (SELECT * FROM app::t) SELECT a FROM w ORDER BY a')).toEqual([
-      { model: 'app::t', kind: 'derived', used: used([], ['a'], 'all') },
+    expect(
+      await sources('SELECT a AS x FROM (SELECT * FROM app::t) q WHERE q.secret = 1'),
+    ).toMatchObject([
+      { model: 'app::t', kind: 'derived', used: { ...inner, filter: ['secret'], sort: [] } },
     ])
-    expect(await sources('SELECT x FROM (SELECT secret AS x FROM app::t) q WHERE x = 1')).toEqual([
+    expect(
+      await sources('WITH w AS (SELECT * FROM app::t) SELECT a FROM w ORDER BY a'),
+    ).toMatchObject([{ model: 'app::t', kind: 'derived', used: used([], ['a'], 'all') }])
+    expect(
+      await sources('SELECT x FROM (SELECT secret AS x FROM app::t) q WHERE x = 1'),
+    ).toMatchObject([
       { model: 'app::t', kind: 'derived', used: used(['secret'], ['secret'], ['secret']) },
     ])
     expect(
       await sources('SELECT 1 AS n FROM app::t WHERE a IN (SELECT b FROM other::u WHERE c > 1)'),
-    ).toEqual([
+    ).toMatchObject([
       { model: 'app::t', kind: 'derived', used: used(['a'], [], []) },
       { model: 'other::u', kind: 'derived', used: used(['c', 'b'], ['b'], ['b']) },
     ])

@@ -3,19 +3,30 @@ import { invalid } from '../../base/fault.ts'
 import { isRecord } from '../../base/is-record.ts'
 import { member } from '../field-path.ts'
 import { checkText } from '../operand.ts'
+import type { ParameterRef } from '../parameter.ts'
 import { constant, numberText } from '../tree/build.ts'
 import { nothing, type Query, type TypedConstant, type ValueType } from '../tree/query.ts'
 import { readSelect } from './read-select.ts'
 import type { Reader } from './reader.ts'
-import { readSource } from './source-text.ts'
+import type { Scope } from './scope.ts'
+import { readSource, type SourceText } from './source-text.ts'
 
 export type SqlOptions = {
-  /** Milliseconds since 1970, for now(). */
-  readonly now: number
+  /**
+   * Milliseconds since 1970, for now(); `run`: the argument `ownParameters.now` of each run; undefined refuses it, as
+   * what is asked must be the same at any time.
+   */
+  readonly now: number | 'run' | undefined
   /** Values for `$1`, `$2` ... (a list) or `:name` (an object); nothing of them is trusted. */
   readonly parameters?: unknown
+  /** Instead of values: what each `:name` stands for until the statement runs. All must be used. */
+  readonly declared?: readonly ParameterRef[]
   /** Types that collections declare of their fields, by dotted name. */
   readonly typesOf?: (model: string) => ReadonlyMap<string, ValueType> | undefined
+  /** Statements that stand in the place of a model as sub-queries. */
+  readonly viewOf?: (model: string) => SourceText | undefined
+  /** Whether the text was printed by us and may have the calls of read-record-call.ts. */
+  readonly recordCalls?: boolean
 }
 
 /**
@@ -24,27 +35,64 @@ export type SqlOptions = {
  */
 export async function parseSql(sql: unknown, options: SqlOptions): Promise<Query> {
   if (typeof sql !== 'string') throw invalid('/sql', 'must be a string')
-  const source = await readSource(sql)
-  let id = 0
-  let sources = 0
-  const reader: Reader = {
-    source,
-    parameters: readParameters(options.parameters, source.parameterNames),
-    now: options.now,
-    typesOf: options.typesOf ?? (() => undefined),
-    nextId: () => {
-      id += 1
-      return id
-    },
-    spendSource: (location) => {
-      sources += 1
-      if (sources > limits.sqlSourcesMax)
-        throw source.refuse(location, `more than ${limits.sqlSourcesMax} collections`)
-    },
-    readSelect: (select, place) => readSelect(select, { ...place, reader }),
+  return queryOfSource(await readSource(sql), options)
+}
+
+/** The same of a statement that the parser has read already. */
+export function queryOfSource(source: SourceText, options: SqlOptions): Query {
+  const scope: Scope = { relations: [], tables: new Map(), outer: undefined }
+  const nextId = counter()
+  const nextSource = counter()
+  const readerOf = (text: SourceText, recordCalls: boolean): Reader => {
+    const reader: Reader = {
+      source: text,
+      parameters:
+        options.declared === undefined || text !== source
+          ? readParameters(options.parameters, text.parameterNames)
+          : declaredParameters(options.declared, text.parameterNames),
+      now: options.now,
+      recordCalls,
+      typesOf: options.typesOf ?? (() => undefined),
+      nextId,
+      spendSource: (location) => {
+        if (nextSource() > limits.sqlSourcesMax)
+          throw text.refuse(location, `more than ${limits.sqlSourcesMax} collections`)
+      },
+      readSelect: (select, place) => readSelect(select, { ...place, reader }),
+      readView: (model, depth) => {
+        const view = options.viewOf?.(model)
+        if (view === undefined) return undefined
+        return readSelect(view.select, { reader: readerOf(view, true), scope, depth })
+      },
+    }
+    return reader
   }
-  const scope = { relations: [], tables: new Map(), outer: undefined }
-  return readSelect(source.select, { reader, scope, depth: 0 })
+  return readSelect(source.select, {
+    reader: readerOf(source, options.recordCalls ?? false),
+    scope,
+    depth: 0,
+  })
+}
+
+function counter(): () => number {
+  let count = 0
+  return () => {
+    count += 1
+    return count
+  }
+}
+
+function declaredParameters(
+  declared: readonly ParameterRef[],
+  names: readonly string[],
+): readonly ParameterRef[] {
+  const unused = declared.find(({ name }) => !names.includes(name))
+  if (unused !== undefined) throw invalid('/sql', `does not use its parameter :${unused.name}`)
+  return names.map((name) => {
+    const found = declared.find((one) => one.name === name)
+    if (found === undefined) throw invalid('/sql', `uses :${name}, which is none of its parameters`)
+    return found
+  })
 }
 
 function readParameters(given: unknown, names: readonly string[]): readonly TypedConstant[] {

@@ -2,8 +2,9 @@ import { limits } from '@tollbase/contract/limits'
 import type { FuncCall, Node, SortBy, WindowDef } from 'libpg-query'
 import { parseBlock } from '../address.ts'
 import { nearest } from '../nearest.ts'
+import { ownParameters } from '../parameter.ts'
 import { type AggregateDefinition, aggregates, windowFunctions } from '../tree/aggregates.ts'
-import { casted, coerced, constant, unified } from '../tree/build.ts'
+import { casted, coerced, constant, parameter, unified } from '../tree/build.ts'
 import {
   type FunctionDefinition,
   functions,
@@ -15,6 +16,7 @@ import {
 import { operators } from '../tree/operators.ts'
 import { type Expression, type Frame, nothing, type Order } from '../tree/query.ts'
 import { readFrame } from './read-frame.ts'
+import { readRecordCall } from './read-record-call.ts'
 import { at, type Place, refuse, textsOf } from './reader.ts'
 
 type ReadExpression = (node: Node | undefined, place: Place) => Expression
@@ -37,6 +39,8 @@ export function readCall(node: FuncCall, place: Place, read: ReadExpression): Ex
   if (foreign !== undefined) throw refuse(place, location, `${foreign} of ${name}`)
   if (node.func_variadic || node.agg_within_group)
     throw refuse(place, location, node.func_variadic ? 'VARIADIC' : 'WITHIN GROUP')
+  const ofRecord = place.reader.recordCalls ? readRecordCall(name, node, place) : undefined
+  if (ofRecord !== undefined) return ofRecord
   const isWindow = windowFunctions.has(name)
   if (node.over !== undefined && (isWindow || aggregates.has(name)))
     return readWindow({ node, name, over: node.over }, place, read)
@@ -82,10 +86,14 @@ export function called(
 
 /** The time of the statement, by the name of a function of it. */
 export function timeOf(name: string, place: Place, location: number | undefined): Expression {
-  const iso = new Date(place.reader.now).toISOString()
+  const word = name.replace('SVFOP_', '')
   const known = timeFunctions.get(name)
-  if (known === undefined)
-    throw refuse(place, location, `${name.replace('SVFOP_', '')}, which is not possible`)
+  if (known === undefined) throw refuse(place, location, `${word}, which is not possible`)
+  if (place.reader.now === undefined)
+    throw refuse(place, location, `${word}, but a view may change with nothing but its sources`)
+  if (place.reader.now === 'run')
+    return parameter({ name: ownParameters.now, type: known, charsMax: 0, list: false })
+  const iso = new Date(place.reader.now).toISOString()
   return known === 'date'
     ? constant('date', iso.slice(0, 10))
     : constant('timestamp', iso.slice(0, -1))
@@ -134,7 +142,7 @@ function fittedOne(arg: Expression, kind: Exclude<ParameterKind, 'same'>, call: 
     case 'unit':
       return arg
     case 'json':
-      return arg.kind === 'constant' && arg.type === 'text'
+      return (arg.kind === 'constant' || arg.kind === 'parameter') && arg.type === 'text'
         ? casted(arg, 'json')
         : coerced(arg, 'json')
     case 'block':

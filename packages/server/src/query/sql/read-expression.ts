@@ -1,7 +1,8 @@
 import { limits } from '@tollbase/contract/limits'
 import type { A_Const, A_Expr, CaseExpr, Node, SubLink } from 'libpg-query'
+import type { ParameterRef } from '../parameter.ts'
 import { translatePattern } from '../pattern.ts'
-import { coerced, compared, constant, numberText, unified } from '../tree/build.ts'
+import { coerced, compared, constant, numberText, parameter, unified } from '../tree/build.ts'
 import {
   type Comparison,
   type Expression,
@@ -28,7 +29,8 @@ export function readExpression(node: Node | undefined, outer: Place): Expression
     return at(place, location, () => resolveName(textsOf(fields), place.scope))
   }
   if ('A_Const' in node) return readConstant(node.A_Const, place)
-  if ('ParamRef' in node) return parameter(node.ParamRef.number ?? 0, place, node.ParamRef.location)
+  if ('ParamRef' in node)
+    return readParameter(node.ParamRef.number ?? 0, place, node.ParamRef.location)
   if ('TypeCast' in node) return readCast(node.TypeCast, place, readExpression)
   if ('FuncCall' in node) return readCall(node.FuncCall, place, readExpression)
   if ('A_Expr' in node) return readOperator(node.A_Expr, place)
@@ -90,12 +92,21 @@ function readConstant(node: A_Const, place: Place): TypedConstant {
   return constant('number', number)
 }
 
-function parameter(number: number, place: Place, location: number | undefined): TypedConstant {
-  const value = place.reader.parameters[number - 1]
+function readParameter(number: number, place: Place, location: number | undefined): Expression {
+  const given = place.reader.parameters[number - 1]
   const name = place.reader.source.parameterNames[number - 1] ?? `$${number}`
-  if (value === undefined)
+  if (given === undefined)
     throw refuse(place, location, `the parameter ${name}, which has no value`)
-  return value
+  if ('kind' in given) return given
+  if (given.list) throw refuse(place, location, `the list :${name} outside of IN (:${name})`)
+  return parameter(given)
+}
+
+/** The list that a node stands for, if it is a parameter of several values. */
+function listOf(node: Node | undefined, place: Place): ParameterRef | undefined {
+  if (node === undefined || !('ParamRef' in node)) return undefined
+  const given = place.reader.parameters[(node.ParamRef.number ?? 0) - 1]
+  return given !== undefined && !('kind' in given) && given.list ? given : undefined
 }
 
 function readCase(node: CaseExpr, place: Place): Expression {
@@ -227,6 +238,7 @@ function readMatch(
   place: Place,
   location: number | undefined,
 ): Expression {
+  refuseOpenPattern(match.right, place, location)
   const pattern = constantText(match.right)
   if (pattern === undefined)
     throw refuse(place, location, 'a pattern that is no literal or parameter')
@@ -242,7 +254,9 @@ function readMatch(
 }
 
 function readLike(node: A_Expr, sign: string, place: Place): Expression {
-  const pattern = constantText(readExpression(node.rexpr, place))
+  const right = readExpression(node.rexpr, place)
+  refuseOpenPattern(right, place, node.location)
+  const pattern = constantText(right)
   if (pattern === undefined)
     throw refuse(place, node.location, 'a LIKE pattern that is no literal or parameter')
   if (/(?:^|[^\\])(?:\\\\)*\\$/.test(pattern))
@@ -255,6 +269,16 @@ function readLike(node: A_Expr, sign: string, place: Place): Expression {
     ignoreCase: node.kind === 'AEXPR_ILIKE',
   })
   return sign.startsWith('!') ? negated(like) : like
+}
+
+/** Who gives the value of a parameter could match everything. */
+function refuseOpenPattern(right: Expression, place: Place, location: number | undefined): void {
+  if (right.kind === 'parameter')
+    throw refuse(
+      place,
+      location,
+      'a parameter as a pattern, by which a caller could match everything; use starts_with or strpos',
+    )
 }
 
 /** JSON values are looked at as they are: a number is not like any text. */
@@ -277,12 +301,30 @@ function readIn(node: A_Expr, sign: string, place: Place): Expression {
   if (items.length > limits.inListMax)
     throw refuse(place, node.location, `an IN list of more than ${limits.inListMax} values`)
   const left = readExpression(node.lexpr, place)
+  const [only] = items
+  const list = items.length === 1 ? listOf(only, place) : undefined
+  if (list !== undefined) {
+    const found = inList(left, list, { place, location: node.location })
+    return sign === '<>' ? negated(found) : found
+  }
   const parts = items.map((item) => {
     const right = readExpression(item, place)
     return at(place, node.location, () => compared('=', { left, right }))
   })
   const is = gathered(parts)
   return sign === '<>' ? negated(is) : is
+}
+
+/** The sides are made to fit as with one value of the list; its values stay what they are declared as. */
+function inList(
+  left: Expression,
+  list: ParameterRef,
+  { place, location }: { readonly place: Place; readonly location: number | undefined },
+): Expression {
+  const one = at(place, location, () => compared('=', { left, right: parameter(list) }))
+  if (one.kind !== 'compare' || one.right.type !== list.type)
+    throw refuse(place, location, 'a list of another type than what it is compared with')
+  return Object.freeze({ kind: 'in-list', type: 'boolean', argument: one.left, parameter: list })
 }
 
 /** Comparisons of one expression with constants become one test against a list. */

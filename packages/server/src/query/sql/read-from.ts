@@ -1,6 +1,13 @@
 import type { Alias, JoinExpr, Node, RangeSubselect, RangeVar } from 'libpg-query'
 import { coerced } from '../tree/build.ts'
-import { type Expression, outputOf, partsOf, type Relation, relationsOf } from '../tree/query.ts'
+import {
+  type Expression,
+  outputOf,
+  partsOf,
+  type Query,
+  type Relation,
+  relationsOf,
+} from '../tree/query.ts'
 import { locationOf, readExpression } from './read-expression.ts'
 import { at, deeper, type Place, refuse } from './reader.ts'
 import type { Scope, ScopeRelation } from './scope.ts'
@@ -55,10 +62,13 @@ function readTable(node: RangeVar, place: Place): Read {
       throw refuse(place, location, `the catalog ${schemaname}, which cannot be read`)
     place.reader.spendSource(location)
     const model = `${schemaname}::${relname}`
-    const types = place.reader.typesOf(model)
     const app = node.alias === undefined ? schemaname : undefined
+    const view = place.reader.readView(model, place.depth)
+    if (view !== undefined) return subQuery(view, { id, name, app }, { place, location })
+    const types = place.reader.typesOf(model)
     const relation: Relation = Object.freeze({ kind: 'collection', id, model })
-    return { relation, named: [{ id, name, app, columns: [], hasRecord: true, types }] }
+    const named = { id, name, app, columns: [], hasRecord: true, model, types }
+    return { relation, named: [named] }
   }
   const table = place.scope.tables.get(relname)
   if (table === undefined)
@@ -76,12 +86,20 @@ function readSubselect(node: RangeSubselect, place: Place): Read {
   // A sub-query in FROM does not see the relations beside it.
   const query = place.reader.readSelect(node.subquery.SelectStmt, place)
   const name = aliasOf(node.alias, place, location) ?? `r${id}`
+  return subQuery(query, { id, name, app: undefined }, { place, location })
+}
+
+function subQuery(
+  query: Query,
+  named: Pick<ScopeRelation, 'id' | 'name' | 'app'>,
+  { place, location }: { readonly place: Place; readonly location: number | undefined },
+): Read {
   const { columns, records } = outputOf(query)
   if (records.length > 1)
     throw refuse(place, location, 'a sub-query that gives records of several collections whole (*)')
   return {
-    relation: Object.freeze({ kind: 'query', id, query }),
-    named: [{ id, name, app: undefined, columns, hasRecord: records.length > 0, types: undefined }],
+    relation: Object.freeze({ kind: 'query', id: named.id, query }),
+    named: [{ ...named, columns, hasRecord: records.length > 0, types: undefined }],
   }
 }
 

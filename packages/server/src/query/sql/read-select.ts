@@ -118,14 +118,17 @@ function readPage(select: SelectStmt, place: Place) {
     if (node === undefined) return undefined
     const expression = readExpression(node, place)
     if (expression.type === 'null') return undefined
+    if (expression.kind === 'parameter' && expression.type === 'number') return expression.parameter
     const number = wholeNumber(expression, most)
     if (number === undefined)
       throw refuse(place, locationOf(node), `${clause} that is no whole number up to ${most}`)
     return number
   }
+  const limit = count(select.limitCount, 'a LIMIT', limits.rowsMax)
+  const offset = count(select.limitOffset, 'an OFFSET', limits.offsetMax)
   return {
-    limit: count(select.limitCount, 'a LIMIT', limits.rowsMax),
-    offset: count(select.limitOffset, 'an OFFSET', limits.offsetMax) ?? 0,
+    ...(typeof limit === 'object' ? { limit: undefined, limitBy: limit } : { limit }),
+    ...(typeof offset === 'object' ? { offset: 0, offsetBy: offset } : { offset: offset ?? 0 }),
   }
 }
 

@@ -1,6 +1,7 @@
 import { limits } from '@tollbase/contract/limits'
 import type { Node, SelectStmt } from 'libpg-query'
 import { Fault } from '../../base/fault.ts'
+import type { ParameterRef } from '../parameter.ts'
 import { TypeProblem } from '../tree/build.ts'
 import type { Expression, Query, TypedConstant, ValueType } from '../tree/query.ts'
 import { NameProblem, type Scope } from './scope.ts'
@@ -10,14 +11,18 @@ import type { SourceText } from './source-text.ts'
 export type Reader = {
   readonly source: SourceText
   /** Values of the parameters, by their numbers from 1. */
-  readonly parameters: readonly TypedConstant[]
-  /** Milliseconds since 1970, of now(). */
-  readonly now: number
+  readonly parameters: readonly (TypedConstant | ParameterRef)[]
+  /** Milliseconds since 1970, of now(); `run`: that of each run; undefined: there is no such time here. */
+  readonly now: number | 'run' | undefined
+  /** Whether the calls of read-record-call.ts are possible. */
+  readonly recordCalls: boolean
   readonly typesOf: (model: string) => ReadonlyMap<string, ValueType> | undefined
   readonly nextId: () => number
   /** Counts a use of a collection. */
   readonly spendSource: (location: number | undefined) => void
   readonly readSelect: (select: SelectStmt, place: { scope: Scope; depth: number }) => Query
+  /** The query that stands in the place of a model; undefined for a collection. */
+  readonly readView: (model: string, depth: number) => Query | undefined
 }
 
 /** Where an expression stands. */

@@ -12,6 +12,8 @@ export type ScopeRelation = {
   readonly columns: readonly OutputColumn[]
   /** Whether it has records, whose fields are not known beforehand. */
   readonly hasRecord: boolean
+  /** The collection, where they are its stored records. */
+  readonly model?: string
   readonly types: ReadonlyMap<string, ValueType> | undefined
 }
 
@@ -43,6 +45,15 @@ export function resolveName(names: readonly string[], scope: Scope): Expression 
     }
   }
   throw new NameProblem(`the name ${names.join('.')}, which nothing in FROM has`)
+}
+
+/** The relation that a name is of, be it an outer query's. */
+export function resolveRelation(names: readonly string[], scope: Scope): ScopeRelation {
+  for (let level: Scope | undefined = scope; level !== undefined; level = level.outer) {
+    const found = namedBy(names, level)
+    if (found !== undefined && found.rest.length === 0) return found.relation
+  }
+  throw new NameProblem(`${names.join('::')}, which nothing in FROM is called`)
 }
 
 /** The relations whose records or columns `*` or `name.*` stands for. */

@@ -68,7 +68,8 @@ export function constructOf(node: Node | undefined): string {
   return name.endsWith('Stmt') ? `${words.toUpperCase()} statement` : words
 }
 
-function refusal(sql: string, position: number | undefined, problem: string): Fault {
+/** A 400 that names the line and column of a character of the statement. */
+export function refusal(sql: string, position: number | undefined, problem: string): Fault {
   if (position === undefined) return invalid('/sql', `has ${problem}`)
   const before = sql.slice(0, position).split('\n')
   const place = { line: before.length, column: [...(before.at(-1) ?? '')].length + 1 }
@@ -119,7 +120,8 @@ function checkName({ text, tokenType, start }: ScanToken, refuse: Refuse): void 
     throw refuse(start, `a name of more than ${nameBytesMax} bytes`)
 }
 
-async function tokensOf(sql: string): Promise<readonly ScanToken[]> {
+/** The tokens of a text, by its characters; none where the lexer cannot read it. */
+export async function tokensOf(sql: string): Promise<readonly ScanToken[]> {
   try {
     const offsets = byteOffsets(sql)
     const { tokens } = await scan(sql)

@@ -11,6 +11,7 @@ import {
 } from '../test-collection.test-support.ts'
 import type { ValueType } from '../tree/query.ts'
 import { accepted } from './accepted.test-data.ts'
+import { data } from './orders.test-data.ts'
 import { parseSql, type SqlOptions } from './parse-sql.ts'
 import { refused } from './refused.test-data.ts'
 
@@ -92,32 +93,6 @@ describe('SQL that is not possible', () => {
   })
 })
 
-const customers = [
-  ['c1', 'Ann', 'Graz', 5],
-  ['c2', 'Bob', 'Wien', 3],
-  ['c3', 'A_na', 'Graz', 1],
-  ['c4', ' Dan ', null, 2],
-  ['c5', 'Éva', 'Linz', null],
-].map(([id, name, city, score]) => ({ id, name, city, score }))
-const orders = Array.from({ length: 40 }, (_, at) => ({
-  id: at + 1,
-  customer: at % 7 === 0 ? null : `c${(at * 3) % 6}`,
-  amount: at % 9 === 4 ? null : ((at * 37) % 50) + (at % 4) / 4,
-  status: ['open', 'closed', 'Open', 'sent'][(at * 5) % 4],
-  paid: at % 5 === 0 ? null : at % 3 === 0,
-  at:
-    at % 8 === 3
-      ? null
-      : new Date(Date.UTC(2024, at % 4, 1 + at, at % 24, 30)).toISOString().slice(0, 19),
-}))
-const items = Array.from({ length: 60 }, (_, at) => ({
-  id: at + 1,
-  order_id: ((at * 7) % 45) + 1,
-  sku: `s${at % 6}`,
-  quantity: (at % 4) + 1,
-  price: ((at * 13) % 40) / 2,
-}))
-const data = { customers, orders, items }
 const columns = {
   customers: 'id text, name text, city text, score numeric',
   orders: 'id numeric, customer text, amount numeric, status text, paid boolean, at timestamp',

@@ -30,6 +30,8 @@ const ofBoolean = (name: string): AggregateDefinition => ({
   result: 'boolean',
   print: plain(name),
 })
+/** Its digits are those of the sum, not of the numbers that were summed up; so is a mean a function of sum and count. */
+const sum: Print = (args, call, type) => `trim_scale(${plain('sum')(args, call, type)})`
 const list: AggregateDefinition = {
   parameters: ['json'],
   result: 'json',
@@ -43,12 +45,13 @@ const extreme = (name: 'min' | 'max'): AggregateDefinition => ({
   print: ([value = ''], { inside, after }, type) => {
     if (type === 'boolean')
       return `${name === 'min' ? 'bool_and' : 'bool_or'}(${inside(value)})${after}`
-    if (type !== 'json') return `${name}(${inside(value)})${after}`
+    const plainly = `${name}(${inside(value)})${after}`
+    if (type !== 'json') return type === 'number' ? `trim_scale(${plainly})` : plainly
     const of = (json: string, what: string) =>
       `CASE jsonb_typeof(${value}) WHEN '${json}' THEN ${what} END`
     const kinds = [
       `to_jsonb(${name}(${inside(of('string', `${value} #>> '{}'`))})${after})`,
-      `to_jsonb(${name}(${inside(of('number', `${value}::numeric`))})${after})`,
+      `to_jsonb(trim_scale(${name}(${inside(of('number', `${value}::numeric`))})${after}))`,
       `to_jsonb(${name === 'min' ? 'bool_and' : 'bool_or'}(${inside(of('boolean', `${value}::boolean`))})${after})`,
     ]
     return `coalesce(${(name === 'min' ? kinds : kinds.toReversed()).join(', ')})`
@@ -77,8 +80,15 @@ export const aggregates: ReadonlyMap<string, AggregateDefinition> = new Map<
         `(count(${value === undefined ? '*' : inside(value)})${after})::numeric`,
     },
   ],
-  ['sum', ofNumber('sum')],
-  ['avg', ofNumber('avg')],
+  ['sum', { ...ofNumber('sum'), print: sum }],
+  [
+    'avg',
+    {
+      ...ofNumber('avg'),
+      print: (args, call, type) =>
+        `(${sum(args, call, type)} / nullif(${plain('count')(args, call, type)}, 0))`,
+    },
+  ],
   ['min', extreme('min')],
   ['max', extreme('max')],
   ['bool_and', ofBoolean('bool_and')],

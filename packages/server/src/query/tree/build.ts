@@ -1,3 +1,4 @@
+import type { ParameterRef } from '../parameter.ts'
 import type { Comparison, Expression, TypedConstant, ValueType } from './query.ts'
 
 /** Why values do not fit together, in words that follow "has". */
@@ -26,6 +27,11 @@ export function constant(type: ValueType, value: string | boolean | null): Typed
   return Object.freeze({ kind: 'constant', type, value })
 }
 
+/** The value of a parameter; as of a literal, of a text it is decided later what type it is of. */
+export function parameter(declared: ParameterRef): Expression {
+  return Object.freeze({ kind: 'parameter', type: declared.type, parameter: declared })
+}
+
 /** A decimal number as JSON writes it; undefined if the text is none. */
 export function numberText(text: string): string | undefined {
   const [found, decimals = '', power = '0'] = numberForm.exec(text) ?? []
@@ -43,6 +49,7 @@ export function coerced(expression: Expression, type: ValueType): Expression {
   if (expression.type === 'null') return constant(type, null)
   if (expression.kind === 'constant' && expression.type === 'text')
     return readConstant(String(expression.value), type)
+  if (isTextParameter(expression) && type !== 'json') return Object.freeze({ ...expression, type })
   if (expression.type === 'json' && type !== 'interval')
     return Object.freeze({ kind: 'convert', type, argument: expression })
   const widens = type === 'json' || (type === 'timestamp' && expression.type === 'date')
@@ -56,6 +63,7 @@ export function casted(expression: Expression, type: ValueType): Expression {
   if (expression.type === 'null') return constant(type, null)
   const isLiteral = expression.kind === 'constant' && expression.type === 'text'
   if (isLiteral && type !== 'json') return readConstant(String(expression.value), type)
+  if (isTextParameter(expression) && type !== 'json') return Object.freeze({ ...expression, type })
   if (!castable(expression.type, type))
     throw new TypeProblem(`${words[expression.type]} that is to become ${words[type]}`)
   return Object.freeze({ kind: 'cast', type, argument: expression })
@@ -79,8 +87,7 @@ function typeOf(expression: Expression): ValueType {
 
 function as(type: ValueType, expressions: readonly Expression[]): readonly Expression[] {
   return expressions.map((each) => {
-    const isText = each.kind === 'constant' && each.type === 'text'
-    return isText && type === 'json' ? casted(each, 'json') : coerced(each, type)
+    return isText(each) && type === 'json' ? casted(each, 'json') : coerced(each, type)
   })
 }
 
@@ -129,13 +136,18 @@ function comparable(left: Expression, right: Expression): readonly [Expression, 
 }
 
 function isText(expression: Expression): boolean {
-  return expression.kind === 'constant' && expression.type === 'text'
+  const isLiteral = expression.kind === 'constant' && expression.type === 'text'
+  return isLiteral || isTextParameter(expression)
+}
+
+function isTextParameter(expression: Expression): boolean {
+  return expression.kind === 'parameter' && expression.type === 'text'
 }
 
 function unwrapped(expression: Expression, other: Expression): Expression {
   const isField = expression.kind === 'convert' && expression.argument.kind === 'field'
   const isScalar = ['number', 'text', 'boolean'].includes(expression.type)
-  const isPlain = other.kind === 'constant' || other.kind === 'convert'
+  const isPlain = ['constant', 'parameter', 'convert'].includes(other.kind)
   return isField && isScalar && isPlain ? expression.argument : expression
 }
 
@@ -146,7 +158,8 @@ function readConstant(text: string, type: ValueType): TypedConstant {
   return constant(type, type === 'boolean' ? value === 'true' : value)
 }
 
-function constantText(text: string, type: ValueType): string | undefined {
+/** The text of a value of the type that a text says; undefined where it says none. */
+export function constantText(text: string, type: ValueType): string | undefined {
   switch (type) {
     case 'number':
       return numberText(text)

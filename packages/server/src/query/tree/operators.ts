@@ -95,6 +95,16 @@ export const operators: ReadonlyMap<string, FunctionDefinition> = new Map<
       print: ([date, days]) => `(${date} - ${count(days)})`,
     },
   ],
+  // An object of names and values; made of a sub-query's columns, for conditions on records.
+  [
+    '{}',
+    {
+      parameters: ['text', 'json'],
+      variadic: true,
+      result: 'json',
+      print: (args) => `jsonb_build_object(${args.join(', ')})`,
+    },
+  ],
 ])
 
 /** Without the test a value that is no list would count as the only element of one. */

@@ -1,4 +1,5 @@
 import type { Condition, FieldPath } from '../condition.ts'
+import type { ParameterRef } from '../parameter.ts'
 
 /**
  * What an expression gives. `json`: any JSON value, as fields of records are; JSON null counts as SQL's NULL.
@@ -27,6 +28,8 @@ export type Expression = { readonly type: ValueType } & (
   /** A column of a sub-query, by its place. */
   | { readonly kind: 'column'; readonly relation: number; readonly column: number }
   | Constant
+  /** A value that is given when the statement runs, as one of the expression's type. */
+  | { readonly kind: 'parameter'; readonly parameter: ParameterRef }
   /** A function or operator of the list in functions.ts. */
   | { readonly kind: 'call'; readonly name: string; readonly arguments: readonly Expression[] }
   | Aggregate
@@ -52,6 +55,8 @@ export type Expression = { readonly type: ValueType } & (
       readonly argument: Expression
       readonly values: readonly TypedConstant[]
     }
+  /** The argument is one of the values that are given when the statement runs. */
+  | { readonly kind: 'in-list'; readonly argument: Expression; readonly parameter: ParameterRef }
   | { readonly kind: 'in-query'; readonly argument: Expression; readonly query: Query }
   | { readonly kind: 'exists'; readonly query: Query }
   | { readonly kind: 'scalar'; readonly query: Query }
@@ -70,9 +75,13 @@ export type Expression = { readonly type: ValueType } & (
   | {
       readonly kind: 'condition'
       readonly relation: number
+      /** Undefined where the relation is a sub-query. */
+      readonly model: string | undefined
       readonly condition: Condition
       /** The relation that `reference` conditions compare with. */
       readonly parent: number | undefined
+      /** The record itself, where the relation is a sub-query that has only columns. */
+      readonly record?: Expression
     }
 )
 
@@ -129,10 +138,12 @@ export function partsOf(expression: Expression): readonly Expression[] {
     case 'leaf':
     case 'column':
     case 'constant':
-    case 'condition':
+    case 'parameter':
     case 'exists':
     case 'scalar':
       return []
+    case 'condition':
+      return expression.record === undefined ? [] : [expression.record]
     case 'call':
     case 'and':
     case 'or':
@@ -211,6 +222,9 @@ type Page = {
   readonly orderBy: readonly Order[]
   readonly limit: number | undefined
   readonly offset: number
+  /** Parameters that say them too; of two limits the lesser counts. */
+  readonly limitBy?: ParameterRef | undefined
+  readonly offsetBy?: ParameterRef | undefined
 }
 
 export type Column = {

@@ -1,4 +1,4 @@
-import { conditionPaths, referencedPaths } from '../condition.ts'
+import { conditionPaths, dataSetNames, referencedPaths } from '../condition.ts'
 import type { SourceUse } from '../join.ts'
 import {
   type Expression,
@@ -12,7 +12,7 @@ import {
 
 type Use = 'filter' | 'sort' | 'select'
 type Fields = { filter: Set<string>; sort: Set<string>; select: Set<string>; whole: boolean }
-type Found = { readonly model: string; readonly fields: Fields }
+type Found = { readonly model: string; readonly fields: Fields; readonly dataSets: Set<string> }
 
 /**
  * Every use of a collection in a query, in the order of FROM, with the fields that are used. Fields of join
@@ -22,9 +22,10 @@ export function sourcesOfQuery(query: Query): readonly SourceUse[] {
   const found = new Map<number, Found>()
   visitQuery(query, found, false)
   const kind = isRowQuery(query) ? 'rows' : 'derived'
-  return [...new Set(found.values())].map(({ model, fields }) => ({
+  return [...new Set(found.values())].map(({ model, fields, dataSets }) => ({
     model,
     kind,
+    dataSets: [...dataSets],
     used: {
       filter: [...fields.filter],
       sort: [...fields.sort],
@@ -122,7 +123,7 @@ function lend(
 
 function newlyFound(model: string): Found {
   const fields = { filter: new Set<string>(), sort: new Set<string>(), select: new Set<string>() }
-  return { model, fields: { ...fields, whole: false } }
+  return { model, fields: { ...fields, whole: false }, dataSets: new Set() }
 }
 
 function visit(expression: Expression, use: Use, found: Map<number, Found>): void {
@@ -135,6 +136,7 @@ function visit(expression: Expression, use: Use, found: Map<number, Found>): voi
   if (expression.kind === 'condition') {
     const { relation, parent, condition } = expression
     for (const path of conditionPaths(condition)) found.get(relation)?.fields.filter.add(path)
+    for (const name of dataSetNames(condition)) found.get(relation)?.dataSets.add(name)
     if (parent !== undefined)
       for (const path of referencedPaths(condition)) found.get(parent)?.fields.filter.add(path)
   }

@@ -1,0 +1,205 @@
+import { limits } from '@tollbase/contract/limits'
+import { startService } from '@tollbase/server/app'
+import { realWorld } from '@tollbase/server/base/world'
+import { readConfig } from '@tollbase/server/config'
+import { sql } from '@tollbase/server/database/sql'
+import { bindValues, ownParameters } from '@tollbase/server/query/parameter'
+import { readTemplate } from '@tollbase/server/query/predefined/template'
+import type { CompiledStatement } from '@tollbase/server/query/sql-text'
+import { cityOf, item } from './documents.ts'
+import { drive, httpGet, httpRequest, noFailure, once } from './load.ts'
+import {
+  app,
+  call,
+  configFile,
+  openPlace,
+  operatorKey,
+  type Place,
+  startOurs,
+  startPeer,
+} from './place.ts'
+import { bestPool } from './pools.ts'
+import { collection, recordsTotal, storeItems } from './reads.ts'
+import type { Benchmark, Row } from './report.ts'
+import { interleave } from './rounds.ts'
+
+const connections = 16
+const requestsPerRound = 12_000
+const poolSizes = [4, 8, 16]
+const limit = 20
+
+type Ask = {
+  readonly name: string
+  readonly query: string
+  readonly field: 'city' | 'id'
+  readonly valueOf: (at: number) => string
+}
+
+const cases: readonly Ask[] = [
+  {
+    name: 'predefined query: the 10 records of one indexed value',
+    query: 'by-city',
+    field: 'city',
+    valueOf: (at) => cityOf(at, recordsTotal),
+  },
+  {
+    name: 'predefined query: one record by its key',
+    query: 'by-id',
+    field: 'id',
+    valueOf: (at) => item(at, recordsTotal).id,
+  },
+]
+
+/** What a predefined query costs beside its SQL: the same prepared statement, sent by a bare server. */
+export const queries: Benchmark = {
+  name: 'queries',
+  run: async ({ rounds, nodeOptions, only }) => {
+    const place = await openPlace()
+    try {
+      const texts = await fill(place)
+      const ours = await startOurs(place, { nodeOptions })
+      try {
+        const rows: Row[] = []
+        for (const one of cases.filter(({ name }) => name.includes(only)))
+          rows.push(await runCase(one, { place, port: ours.port, rounds, texts, nodeOptions }))
+        return rows
+      } finally {
+        await ours.stop()
+      }
+    } finally {
+      await place.close()
+    }
+  },
+}
+
+function definitionOf({ query, field }: Ask) {
+  return {
+    name: query,
+    source_collection: collection,
+    parameters: [{ name: 'v', field_path: field }],
+  }
+}
+
+/** Stores the records, defines the queries, and gives the SQL texts that the service sends for them. */
+async function fill(place: Place): Promise<readonly string[]> {
+  const flags = { config: configFile, port: '0', dataDir: place.serviceDir, operatorKey }
+  const config = readConfig({ ...flags, databaseUrl: place.databaseUrl }, {})
+  const running = await startService({ config, world: realWorld })
+  try {
+    const port = Number(new URL(running.url).port)
+    const key = await storeItems(port, { total: recordsTotal })
+    const texts: string[] = []
+    running.service.queryDatabase.observe((text) => texts.push(text))
+    for (const one of cases) {
+      await call(port, `/api/apps/${app}/queries`, { key, body: definitionOf(one) })
+      await once(port, httpGet(pathOf(one, 0)))
+    }
+    await place.database.execute(sql`VACUUM ANALYZE`)
+    await place.database.execute(sql`CHECKPOINT`)
+    return texts
+  } finally {
+    await running.close()
+  }
+}
+
+function pathOf({ query, valueOf }: Ask, at: number): string {
+  return `/api/queries/${app}/${query}/data?v=${encodeURIComponent(valueOf(at))}&limit=${limit}`
+}
+
+/** The statement of a query as the service makes it, its values still open. */
+async function statementOf(one: Ask): Promise<CompiledStatement> {
+  const { source_collection, parameters } = definitionOf(one)
+  const text = { source_collection, parameters, minGroupSize: undefined }
+  const template = await readTemplate(text, { home: app, typesOf: () => undefined })
+  const variant = { given: new Set(['v']), sort: undefined, isSmall: true }
+  return template.compile(variant, {
+    schema: 'app_1',
+    primaryColumn: 'id',
+    resolve: () => ({ schema: 'app_1', table: 'c_1' }),
+    position: undefined,
+    sort: undefined,
+  })
+}
+
+function valuesFor({ values }: CompiledStatement, value: string): readonly unknown[] {
+  return bindValues(
+    values,
+    new Map<string, string | number>([
+      ['v', value],
+      [ownParameters.limit, limit],
+      [ownParameters.offset, 0],
+      [ownParameters.bytes, limits.resultBytesMax],
+    ]),
+  )
+}
+
+async function runCase(
+  one: Ask,
+  bench: {
+    readonly place: Place
+    readonly port: number
+    readonly rounds: number
+    readonly texts: readonly string[]
+    readonly nodeOptions: readonly string[]
+  },
+): Promise<Row> {
+  const { place, port, rounds } = bench
+  const statement = await statementOf(one)
+  if (!bench.texts.includes(statement.text))
+    throw new Error(`the service sends another statement than\n${statement.text}`)
+  // Every record is asked for about as often, in no order that caches would like.
+  const order = Array.from({ length: requestsPerRound }, (_, at) => (at * 7919) % recordsTotal)
+  const requests = order.map((at) => httpGet(pathOf(one, at)))
+  // The peer is spared the reading of a query string and the making of the values.
+  const peerRequests = order.map((at) => {
+    const values = valuesFor(statement, one.valueOf(at))
+    return httpRequest('/query', JSON.stringify({ name: one.query, values }))
+  })
+  const load = { connections, status: 200 }
+  const peerWith = async (poolSize: number) => {
+    const server = await startPeer(
+      'bare-server',
+      {
+        connection: place.connection,
+        poolSize,
+        statements: { [one.query]: statement.text },
+      },
+      bench.nodeOptions,
+    )
+    const run = async () =>
+      noFailure(await drive({ ...load, requests: peerRequests, port: server.port })).perSecond
+    return { port: server.port, run, stop: server.stop }
+  }
+  const poolSize = await bestPool(poolSizes, peerWith)
+  const peer = await peerWith(poolSize)
+  try {
+    await mustAnswerAlike(
+      { port, request: requests[0] ?? Buffer.alloc(0) },
+      { port: peer.port, request: peerRequests[0] ?? Buffer.alloc(0) },
+    )
+    const ours = async () => noFailure(await drive({ ...load, requests, port })).perSecond
+    await ours()
+    await peer.run()
+    return {
+      name: `${one.name}, 100,000 records, ${connections} connections`,
+      unit: 'requests/s',
+      target: 0.8,
+      comparison: await interleave({ rounds, ours, peer: peer.run }),
+      note: `the same prepared statement; bare server's pool: ${poolSize} connections, the best of ${poolSizes.join(', ')}`,
+    }
+  } finally {
+    await peer.stop()
+  }
+}
+
+type Side = { readonly port: number; readonly request: Buffer }
+
+async function mustAnswerAlike(ours: Side, peer: Side): Promise<void> {
+  const [mine, other] = await Promise.all(
+    [ours, peer].map(async ({ port, request }) =>
+      JSON.parse((await once(port, request)).body.toString()),
+    ),
+  )
+  if (mine.data.length === 0 || JSON.stringify(mine.data) !== JSON.stringify(other.records))
+    throw new Error('the two sides answer differently')
+}

@@ -1,0 +1,135 @@
+import { present } from '../../base/assert.ts'
+import { Fault, invalid } from '../../base/fault.ts'
+import type { ListRow } from '../../query/compile-list.ts'
+import { parseFieldPath } from '../../query/field-path.ts'
+import type { Sort } from '../../query/list-query.ts'
+import type { PositionRow } from '../../query/position.ts'
+import { sourcesOfQuery } from '../../query/tree/sources.ts'
+import type { Call } from '../call.ts'
+import { readsFreely, refuseUnoffered, type UsedFields } from '../collections/visibility.ts'
+import { readableOfId } from '../tenancy/catalog.ts'
+import type { CollectionState, StoredView, ViewSource } from '../tenancy/definitions.ts'
+import { grantOf } from '../tenancy/grants.ts'
+import type { Tenant } from '../tenancy/tenancy.ts'
+import { viewStateTable } from '../tenancy/view-state.ts'
+
+/** A source of another application behind a view, judged as those that a query names are. */
+export type GrantedSource = {
+  readonly model: string
+  readonly kind: 'derived'
+  readonly used: UsedFields
+  readonly tenant: Tenant
+  readonly collection: CollectionState
+  readonly free: boolean
+  /** The application whose view it is. */
+  readonly grantee: string
+  readonly dataSets: ReadonlyMap<string, never>
+}
+
+/**
+ * What reading a view uses besides it: every source of another application, which its owner must still grant and
+ * which charges the reader, whoever he is, unless it is his own. Of what is no view there is nothing.
+ */
+export async function sourcesOfView(
+  call: Call,
+  tenant: Tenant,
+  { collection, history }: { collection: CollectionState; history: boolean },
+): Promise<readonly GrantedSource[]> {
+  const { view } = collection
+  if (view === undefined) return []
+  if (history)
+    throw invalid('/include_history', `is about records; the view ${view.name} keeps no old rows`)
+  if (!tenant.data.isFilled(view))
+    throw new Fault('VIEW_NOT_READY', {
+      message: `The view ${view.name} is being filled for the first time; try again shortly.`,
+      retryAfterSeconds: 1,
+    })
+  return foreignSources(call, tenant, view)
+}
+
+async function foreignSources(
+  call: Call,
+  tenant: Tenant,
+  view: StoredView,
+): Promise<readonly GrantedSource[]> {
+  const sources: GrantedSource[] = []
+  for (const source of view.sources) {
+    const isForeign = source.app !== view.app
+    if (isForeign) sources.push(await grantedSource(call, tenant, { view, source }))
+    const owner = isForeign ? await call.service.tenancy.tenant(source.app) : tenant
+    const inner = owner.data.catalog.viewsById.get(source.id)?.view
+    if (inner !== undefined) sources.push(...(await foreignSources(call, owner, inner)))
+  }
+  return sources
+}
+
+/** A source of another application, or 403 where it is gone or its owner does not grant it (any more). */
+async function grantedSource(
+  call: Call,
+  tenant: Tenant,
+  { view, source }: { view: StoredView; source: ViewSource },
+): Promise<GrantedSource> {
+  const { model, app } = source
+  // Its name is not told: it may be private.
+  const refusal = new Fault('GRANT_NEEDED', {
+    message: `A source of the view ${view.app}::${view.name} is gone, or its owner does not grant its use any more`,
+    details: { view: `${view.app}::${view.name}` },
+  })
+  if (call.service.tenancy.system.applications.get(app)?.status !== 'active') throw refusal
+  const owner = await call.service.tenancy.tenant(app)
+  const { catalog } = owner.data
+  const collection = readableOfId(catalog, source.id)
+  if (collection === undefined || grantOf(catalog, collection, view.app) === undefined)
+    throw refusal
+  const used = usedFields(tenant, { view, source })
+  // What its owner does not offer (any more) is not had through a view either.
+  refuseUnoffered(collection, used, false)
+  const free = readsFreely(call, owner)
+  return {
+    model,
+    kind: 'derived',
+    used,
+    tenant: owner,
+    collection,
+    free,
+    grantee: view.app,
+    dataSets: new Map<string, never>(),
+  }
+}
+
+/** The fields that a view uses of a source; of a view that it is made of its owner has published all. */
+function usedFields(
+  tenant: Tenant,
+  { view, source }: { view: StoredView; source: ViewSource },
+): UsedFields {
+  const { plan } = present(tenant.data.catalog.views.get(view.id), 'the view')
+  const uses = plan === undefined ? [] : sourcesOfQuery(plan.query)
+  const own = uses.filter(({ model }) => model === source.model).map(({ used }) => used)
+  return {
+    filter: own.flatMap(({ filter }) => filter),
+    sort: own.flatMap(({ sort }) => sort),
+    select: own.some(({ select }) => select === 'all')
+      ? 'all'
+      : own.flatMap(({ select }) => (select === 'all' ? [] : select)),
+  }
+}
+
+/** Where an answer's position stands, if it is that of a view. */
+export function positionOf({ view }: CollectionState): PositionRow | undefined {
+  return view && { table: viewStateTable, id: view.number }
+}
+
+/** The order of a view's rows where a reader asks for none: the first column that its definition sorts by. */
+export function sortOfView({ data }: Tenant, { view }: CollectionState): Sort | undefined {
+  const order = view && data.catalog.views.get(view.id)?.plan?.defaultOrder
+  const first = order?.[0]
+  return first && { path: parseFieldPath(first.column, ''), descending: first.descending }
+}
+
+/** A member of the reply that says how far a view is behind; nothing of what is no view. */
+export function lagText(row: Pick<ListRow, 'lag' | 'refreshed_at'>, now: number): string {
+  const { lag, refreshed_at: at = 0n } = row
+  if (lag === undefined) return ''
+  const ms = lag > 0n ? Math.max(0, now - Number(at)) : 0
+  return `,"lag":{"blocks":${lag},"ms":${ms}}`
+}

@@ -1,0 +1,200 @@
+import { limits } from '@tollbase/contract/limits'
+import { invalid } from '../../base/fault.ts'
+import { ownParameters, bindValues, type ParameterValue } from '../../query/parameter.ts'
+import { type Given, readArguments, type SentTexts } from '../../query/predefined/arguments.ts'
+import { smallRowsMax, type Template, type Variant } from '../../query/predefined/template.ts'
+import type { CompiledStatement } from '../../query/sql-text.ts'
+import { mayRead } from '../access/access.ts'
+import type { Call } from '../call.ts'
+import type { PageSize, Question } from '../listing/answer-query.ts'
+import { type Charge, chargedSources } from '../listing/query-price.ts'
+import { derivationDenied, type JudgedSource, tablesOf } from '../listing/sources.ts'
+import { positionOf, sortOfView } from '../listing/view-sources.ts'
+import type { Catalog } from '../tenancy/catalog.ts'
+import { isFree } from '../tenancy/price.ts'
+import type { Tenant } from '../tenancy/tenancy.ts'
+import { type Format, writerOf } from './answer-format.ts'
+import { firstSource, type JudgedUses, judgeUses } from './judge-query.ts'
+import type { QueryPlan } from './query-plans.ts'
+import { ownUses, queryPriceOf } from './query-price.ts'
+import type { FoundQuery } from './stored-queries.ts'
+
+/** What the endpoint takes beside the parameters of the query. */
+const others: ReadonlySet<string> = new Set([
+  'limit',
+  'offset',
+  'version',
+  'format',
+  'max_kb',
+  'api_key',
+])
+
+/** One run of a query, as it is asked for. */
+export type Run = {
+  /** The values of its parameters. */
+  readonly given: Given
+  /** Rows that are given at most; undefined: all. */
+  readonly limit: number | undefined
+  readonly offset: number
+}
+
+/** What a request states, or a 400 that names the parameter. */
+export function readRun(template: Template, sent: SentTexts): Run {
+  const { parameters, limitMost } = template
+  const texts = withPageNames(template, sent)
+  const given = readArguments(parameters, texts, others)
+  const named = (kind: 'limit' | 'offset') => parameters.find(({ use }) => use.kind === kind)?.name
+  const numberOf = (name: string | undefined): number | undefined => {
+    const value = name === undefined ? undefined : given.get(name)
+    return typeof value === 'number' ? value : undefined
+  }
+  const isText = (name: string) => parameters.some((one) => one.name === name)
+  const asked = numberOf(named('limit')) ?? countOf(texts, 'limit', isText)
+  const skipped = numberOf(named('offset')) ?? countOf(texts, 'offset', isText) ?? 0
+  const own = numberOf(template.limitBy)
+  // Past a bound of the text itself there is nothing, however far somebody skips.
+  const bounds = [limitMost, own].flatMap((most) =>
+    most === undefined ? [] : [Math.max(0, most - skipped)],
+  )
+  const wanted = asked ?? template.limitDefault
+  const all = [...bounds, ...(wanted === undefined ? [] : [wanted])]
+  return {
+    given,
+    limit: all.length === 0 ? undefined : Math.min(...all),
+    offset: template.offset + skipped,
+  }
+}
+
+/** `limit` and `offset` are also names of the parameters for them, with their bounds. */
+function withPageNames({ parameters }: Template, sent: SentTexts): SentTexts {
+  let texts = sent
+  for (const kind of ['limit', 'offset'] as const) {
+    const name = parameters.find(({ use }) => use.kind === kind)?.name
+    const text = texts[kind]
+    if (name === undefined || name === kind || text === undefined) continue
+    if (texts[name] !== undefined) throw invalid(`/query/${kind}`, `is another name of ${name}`)
+    const rest = Object.entries(texts).filter(([each]) => each !== kind)
+    texts = { ...Object.fromEntries(rest), [name]: text }
+  }
+  return texts
+}
+
+/** A count that the contract's schema has judged; a parameter of the text may have its name. */
+function countOf(
+  texts: SentTexts,
+  name: 'limit' | 'offset',
+  isText: (name: string) => boolean,
+): number | undefined {
+  const text = texts[name]
+  return typeof text === 'string' && !isText(name) ? Number(text) : undefined
+}
+
+export type Asked = {
+  readonly tenant: Tenant
+  readonly found: FoundQuery
+  readonly plan: QueryPlan
+  readonly run: Run
+  readonly format: Format
+  readonly maxKb: number | undefined
+}
+
+/** The question that a run is, judged and priced for the caller. */
+export async function questionOf(call: Call, asked: Asked): Promise<Question> {
+  const { tenant, found, plan, run, format, maxKb } = asked
+  const { template } = plan
+  const { stored } = found
+  const judged = await judgeUses(call, tenant, template.uses)
+  const write = writerOf(format, { query: stored.name, version: stored.version }, template.columns)
+  const now = call.service.world.now()
+  return {
+    operation: 'query',
+    sources: judged.sources,
+    charges: chargesOf(call, asked, judged),
+    limit: run.limit,
+    offset: 0,
+    maxKb,
+    limitMissing: { pointer: '/query/limit', problem: 'is needed' },
+    isHeavy: template.isHeavy,
+    isCuttable: template.isCuttable,
+    compile: (size) => statementOf(plan, { run, size, sources: judged.sources, now }),
+    reply: (page) => write.text(page, now),
+    contentType: write.contentType,
+  }
+}
+
+/** The query's own price, unless the caller may read its application; and what others' sources charge for themselves. */
+function chargesOf(call: Call, { tenant, found, plan }: Asked, judged: JudgedUses): Charge[] {
+  const { app_id: app } = tenant.application
+  const foreign = chargedSources(judged.foreign)
+  if (mayRead(call.caller, tenant.application)) return [...foreign]
+  const { name } = found.newest
+  const uses = ownUses(plan.template.uses, app)
+  const priceUnder = (catalog: Catalog) => {
+    const newest = catalog.queries.get(name)?.at(-1)
+    return newest && queryPriceOf(catalog, newest, uses)?.price
+  }
+  const price = priceUnder(tenant.data.catalog)
+  // Its owner gave it no price, and a source has got one that does not allow derivation.
+  if (price === undefined) throw derivationDenied(`${app}::${name}`)
+  if (isFree(price)) return [...foreign]
+  return [
+    { kind: 'rows', tenant, name: `${app}::${name}`, emptyAnswerFree: false, priceUnder },
+    ...foreign,
+  ]
+}
+
+type Wanted = {
+  readonly run: Run
+  readonly size: PageSize
+  readonly sources: readonly JudgedSource[]
+  /** Milliseconds since 1970. */
+  readonly now: number
+}
+
+/** The statement of a run: its text is made once for all runs alike, and only values are new. */
+export function statementOf(plan: QueryPlan, { run, size, sources, now }: Wanted): CompiledStatement {
+  const rows = Math.min(size.limit ?? limits.rowsMax + 1, limits.rowsMax + 1)
+  const { text, values } = compiled(plan, variantOf(plan.template, run, rows), sources)
+  const own: readonly (readonly [string, ParameterValue])[] = [
+    [ownParameters.limit, rows],
+    [ownParameters.offset, run.offset],
+    [ownParameters.bytes, size.bytesMax],
+    [ownParameters.now, new Date(now).toISOString().slice(0, -1)],
+  ]
+  return { text, values: bindValues(values, new Map([...run.given, ...own])) }
+}
+
+function variantOf({ parameters }: Template, { given }: Run, rows: number): Variant {
+  const sort = parameters.find(({ use }) => use.kind === 'sort')
+  const value = sort && given.get(sort.name)
+  return {
+    given: new Set(given.keys()),
+    sort: value === undefined ? undefined : String(value),
+    isSmall: rows <= smallRowsMax,
+  }
+}
+
+/** Of one query there are more kinds of runs than anybody asks for. */
+const statementsMax = 64
+
+function compiled(
+  { template, statements }: QueryPlan,
+  variant: Variant,
+  sources: readonly JudgedSource[],
+): CompiledStatement {
+  const isGiven = template.parameters.map(({ name }) => (variant.given.has(name) ? '1' : '0'))
+  const key = `${isGiven.join('')} ${variant.isSmall} ${variant.sort ?? ''}`
+  const known = statements.get(key)
+  if (known !== undefined) return known
+  const { tenant, collection } = firstSource(sources)
+  const statement = template.compile(variant, {
+    schema: tenant.schema,
+    primaryColumn: collection.primary_column,
+    resolve: tablesOf(sources),
+    position: positionOf(collection),
+    sort: sortOfView(tenant, collection),
+  })
+  if (statements.size >= statementsMax) statements.clear()
+  statements.set(key, statement)
+  return statement
+}

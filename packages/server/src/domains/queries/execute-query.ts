@@ -1,0 +1,20 @@
+import { oneHeader } from '../../http/request.ts'
+import { answerQuery } from '../listing/answer-query.ts'
+import type { Operation } from '../operation.ts'
+import { acceptedFormat } from './answer-format.ts'
+import { questionOf, readRun } from './ask-query.ts'
+import { askableQuery } from './query-access.ts'
+
+export const executeQuery: Operation<'executeQuery'> = async (call, { params, query }) => {
+  const { service, facts } = call
+  const { plans, rates } = service.predefined
+  const tenant = await service.tenancy.tenant(params.app)
+  const { name } = params
+  const found = askableQuery(call, tenant, { name, version: query.version })
+  rates.take(call, tenant, found.newest)
+  const plan = await plans.planOf(service, tenant, found.stored)
+  const run = readRun(plan.template, facts.query)
+  const format = query.format ?? acceptedFormat(oneHeader(facts, 'accept'))
+  const asked = { tenant, found, plan, run, format, maxKb: query.max_kb }
+  return answerQuery(call, await questionOf(call, asked))
+}

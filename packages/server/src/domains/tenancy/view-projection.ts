@@ -1,0 +1,240 @@
+import { limits } from '@tollbase/contract/limits'
+import { present } from '../../base/assert.ts'
+import { Fault } from '../../base/fault.ts'
+import type { AppliedEntry } from '../../chain/applier.ts'
+import type { Queryable } from '../../database/database.ts'
+import { CommitUnknownError, isTransient, storageProblem } from '../../database/errors.ts'
+import { sql } from '../../database/sql.ts'
+import type { Resolve } from '../../query/join.ts'
+import type { CompiledStatement } from '../../query/sql-text.ts'
+import type { ViewPlace } from '../../views/view-program.ts'
+import type { Catalog } from './catalog.ts'
+import type { StoredView } from './definitions.ts'
+import { type PlannedView, viewTable } from './view-plan.ts'
+import {
+  deleteProgress,
+  distrust,
+  insertProgress,
+  markAt,
+  markBehind,
+  markStale,
+  type Position,
+  readProgress,
+  viewStateTables,
+  wantProgress,
+} from './view-state.ts'
+
+/** What the lane needs to keep live views up, and whom it tells of what it leaves to others. */
+export type LiveViews = {
+  /** Milliseconds since 1970. */
+  readonly now: () => number
+  readonly onStale: (view: StoredView, reason: string, error: unknown) => void
+}
+
+/** The tables of a new view, empty; whoever fills it comes later. */
+export async function makeView(
+  tx: Queryable,
+  schema: string,
+  { planned, entry }: { planned: PlannedView; entry: AppliedEntry },
+): Promise<void> {
+  const { view, plan } = planned
+  await tx.execute(viewStateTables(schema))
+  const place = { schema, number: view.number, resolve: () => undefined }
+  for (const statement of plan?.program.tables(place) ?? []) await run(tx, statement)
+  await insertProgress(tx, schema, { view, wanted: positionAfter(entry) })
+}
+
+/** The names of a view's tables. */
+export function tablesOfView({ view, plan }: PlannedView): readonly string[] {
+  return plan?.program.tableNames(view.number) ?? [viewTable(view)]
+}
+
+export async function dropView(
+  tx: Queryable,
+  schema: string,
+  { planned, drop }: { planned: PlannedView; drop: (table: string) => Promise<void> },
+): Promise<void> {
+  for (const table of tablesOfView(planned)) await drop(table)
+  await deleteProgress(tx, schema, planned.view)
+}
+
+/** What sessions are called that fill views, so that whoever drops a table can end them. */
+export const viewSession = 'tollbase views'
+
+/** Ends what fills views from a table, or fills the table, which may take long. */
+export async function endViewWork(
+  tx: Queryable,
+  { schema, table }: { schema: string; table: string },
+): Promise<void> {
+  await tx.query(sql`
+    SELECT pg_catalog.pg_cancel_backend(session.pid) AS ended
+    FROM pg_catalog.pg_stat_activity AS session
+    JOIN pg_catalog.pg_locks AS held ON held.pid = session.pid
+    JOIN pg_catalog.pg_class AS class ON class.oid = held.relation
+    JOIN pg_catalog.pg_namespace AS namespace ON namespace.oid = class.relnamespace
+    WHERE session.datname = current_database() AND session.application_name = ${viewSession}
+      AND namespace.nspname = ${schema} AND class.relname = ${table}`)
+}
+
+/** A refresh of a view that was dropped since is passed over. */
+export async function noteRefresh(
+  tx: Queryable,
+  schema: string,
+  { catalog, entry }: { catalog: Catalog; entry: AppliedEntry },
+): Promise<void> {
+  const view = String(entry.header.view)
+  if (!catalog.views.has(view)) return
+  const wanted = { ...positionAfter(entry), positions: JSON.parse(entry.body) }
+  await wantProgress(tx, schema, { view, wanted })
+}
+
+/**
+ * A field that becomes unique changes which versions of old replaced which, so what views made of them before is
+ * not what their definitions say now.
+ */
+export async function distrustViewsOf(
+  tx: Queryable,
+  schema: string,
+  { catalog, collection }: { catalog: Catalog; collection: string },
+): Promise<void> {
+  const views = [...catalog.views.values()].filter(({ view }) => readsOwn(view, collection))
+  await distrust(
+    tx,
+    schema,
+    views.map(({ view }) => view.id),
+  )
+}
+
+/** Whether the view reads the collection, which is of the view's own application. */
+export function readsOwn({ app, reads }: StoredView, collection: string): boolean {
+  return reads.some((source) => source.app === app && source.id === collection)
+}
+
+/** Where the view is, with the tables of the collections of its own application. */
+export function placeOf(schema: string, view: StoredView, catalog: Catalog): ViewPlace {
+  const ids = new Map(
+    view.reads.filter(({ app }) => app === view.app).map(({ model, id }) => [model, id]),
+  )
+  const resolve: Resolve = (model) => {
+    const collection = catalog.byId.get(ids.get(model) ?? '')
+    return collection && { schema, table: collection.table }
+  }
+  return { schema, number: view.number, resolve }
+}
+
+type Run = {
+  readonly schema: string
+  readonly catalog: Catalog
+  /** What was applied just now, in the same transaction. */
+  readonly entries: readonly AppliedEntry[]
+  readonly live: LiveViews
+}
+
+/**
+ * Brings every live view to the end of a run. Each has a bounded time, in a savepoint: one that fails stands still
+ * with its reason, one that there is no time for is caught up beside the writes, and neither keeps anything else back.
+ * True where something is left for that.
+ */
+export async function advanceLiveViews(tx: Queryable, applied: Run): Promise<boolean> {
+  const { schema, catalog, entries, live } = applied
+  const views = [...catalog.views.values()].filter(({ view }) => view.refresh_mode === 'live')
+  const last = entries.at(-1)
+  if (views.length === 0 || last === undefined) return false
+  const progress = await readProgress(tx, schema)
+  const to = positionAfter(last)
+  const written = new Set(entries.map(({ header }) => String(header.collection)))
+  const [done, behind]: [string[], string[]] = [[], []]
+  const startedMs = live.now()
+  const before = await limitStatements(tx)
+  for (const planned of views) {
+    const { id, reads } = planned.view
+    const from = progress.get(id)
+    if (from?.status !== 'live') continue
+    if (!reads.some((source) => written.has(source.id))) done.push(id)
+    else if (live.now() - startedMs >= limits.viewAdvancesMs) behind.push(id)
+    else if (await advanceOne(tx, applied, { planned, from, to })) done.push(id)
+  }
+  await restoreSettings(tx, before)
+  if (done.length > 0)
+    await markAt(tx, schema, { views: done, at: to, status: 'live', now: live.now() })
+  if (behind.length > 0) await markBehind(tx, schema, behind)
+  return behind.length > 0
+}
+
+async function advanceOne(
+  tx: Queryable,
+  { schema, catalog, live }: Run,
+  { planned, from, to }: { planned: PlannedView; from: Position; to: Position },
+): Promise<boolean> {
+  const { view, plan } = planned
+  await tx.execute(sql`SAVEPOINT live_view`)
+  try {
+    const { program } = present(plan, 'the program of a live view')
+    const place = placeOf(schema, view, catalog)
+    const startedMs = live.now()
+    const at = (leaf: number) => () => leaf
+    for (const statement of program.advance(place, at(from.leaf), at(to.leaf))) {
+      if (live.now() - startedMs >= limits.viewAdvanceMs) throw new Error(tooSlow)
+      await run(tx, statement)
+    }
+    await tx.execute(sql`RELEASE SAVEPOINT live_view`)
+    return true
+  } catch (error) {
+    if (isOfAll(error)) throw error
+    await tx.execute(sql`ROLLBACK TO SAVEPOINT live_view`)
+    const reason = reasonOf(error, view)
+    await markStale(tx, schema, { view: view.id, reason })
+    live.onStale(view, reason, error)
+    return false
+  }
+}
+
+const tooSlow = `a change of it took longer than ${limits.viewAdvanceMs} ms; as a lazy view it has more time`
+
+/** Whether the whole transaction is to be tried again: the trouble is not the view's. */
+export function isOfAll(error: unknown): boolean {
+  return (
+    isTransient(error) || storageProblem(error) !== undefined || error instanceof CommitUnknownError
+  )
+}
+
+/** What a seller is told of an error: what PostgreSQL says may hold values, which must be his own. */
+export function reasonOf(error: unknown, { app, reads }: StoredView): string {
+  if (!(error instanceof Error)) return unknownReason
+  if (error instanceof Fault || error.message === tooSlow) return error.message
+  const state = 'code' in error ? String(error.code) : ''
+  if (state === '57014') return tooSlow
+  const isOwn = reads.every((source) => source.app === app)
+  return state !== '' && isOwn ? error.message.slice(0, 300) : unknownReason
+}
+
+const unknownReason = 'something went wrong on our side'
+
+export async function run(tx: Queryable, { text, values }: CompiledStatement): Promise<void> {
+  await tx.execute(sql.compiled(text, values))
+}
+
+function positionAfter({ leafIndex, height, sequence }: AppliedEntry): Position {
+  return { leaf: leafIndex + 1, height, sequence }
+}
+
+type Settings = { readonly timeout: string; readonly plans: string }
+
+/** Plans are made anew each time: one made while a table was small would go through all of it once it is large. */
+async function limitStatements(tx: Queryable): Promise<Settings | undefined> {
+  const [before] = await tx.query<Settings>(
+    sql`SELECT current_setting('statement_timeout') AS timeout, current_setting('plan_cache_mode') AS plans`,
+  )
+  await setSettings(tx, { timeout: String(limits.viewAdvanceMs), plans: 'force_custom_plan' })
+  return before
+}
+
+async function restoreSettings(tx: Queryable, before: Settings | undefined): Promise<void> {
+  if (before !== undefined) await setSettings(tx, before)
+}
+
+async function setSettings(tx: Queryable, { timeout, plans }: Settings): Promise<void> {
+  await tx.query(
+    sql`SELECT set_config('statement_timeout', ${timeout}, true), set_config('plan_cache_mode', ${plans}, true)`,
+  )
+}

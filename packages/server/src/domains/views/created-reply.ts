@@ -1,0 +1,44 @@
+import { present } from '../../base/assert.ts'
+import { within } from '../../base/within.ts'
+import type { Service } from '../call.ts'
+import { sealTicket } from '../records/tickets.ts'
+import type { Tenant } from '../tenancy/tenancy.ts'
+import { type Defined, defineView } from './define-view.ts'
+import { viewOf } from './find-view.ts'
+import type { ViewWish } from './read-view.ts'
+import { viewInfo } from './view-info.ts'
+import { placeOfView } from './view-place.ts'
+
+/** So long a reply waits for a view to be whole; the public clients wait 30 seconds for a reply. */
+export const patienceMs = 10_000
+
+/** Creates a view, waits a little for it to be filled, and tells of it. */
+export async function createAndTell(service: Service, tenant: Tenant, wish: ViewWish) {
+  const defined = await defineView(service, tenant, wish)
+  const { view } = defined
+  const { app_id: app, number: application } = tenant.application
+  await within(service.views.settled(app, view.id), {
+    world: service.world,
+    ms: patienceMs,
+    otherwise: undefined,
+  })
+  const place = defined.place ?? (await placeOfView(service, tenant, view.id))
+  const info = await viewInfo(service, tenant, viewOf(tenant, view.name))
+  return {
+    success: true,
+    message: messageOf(defined, info.status),
+    view_name: view.name,
+    ticket_id: sealTicket(service.ticketKey, {
+      application,
+      ...present(place, 'the entry of a view'),
+    }),
+    view: info,
+  }
+}
+
+function messageOf({ view, place }: Defined, status: string): string {
+  if (place === undefined) return `Materialized view ${view.name} already exists`
+  const text = 'Materialized view created successfully'
+  if (status === 'building') return `${text}; it is being filled`
+  return status === 'stale' ? `${text}; it stands still, see stale_reason` : text
+}

@@ -1,0 +1,162 @@
+import { limits } from '@tollbase/contract/limits'
+import { Fault, invalid } from '../../base/fault.ts'
+import type { Service } from '../call.ts'
+import { leadingIndex } from '../collections/leading-index.ts'
+import { type Definition, define } from '../tenancy/define.ts'
+import type { StoredView } from '../tenancy/definitions.ts'
+import { dependentsOf } from '../tenancy/dependents.ts'
+import type { Tenant } from '../tenancy/tenancy.ts'
+import { planOf, type ViewPlan } from '../tenancy/view-plan.ts'
+import { joinFieldsOf } from './join-fields.ts'
+import { type ReadView, readView, type ViewWish } from './read-view.ts'
+import { watermarkOf } from './view-store.ts'
+
+export type Defined = {
+  readonly view: StoredView
+  /** Where the group of its entries stands; undefined where the view was there already. */
+  readonly place:
+    | { readonly height: number; readonly sequence: number; readonly count: number }
+    | undefined
+}
+
+/**
+ * Writes the definition of a view into the log, after which it waits to be filled. With `replace` the view of that
+ * name is read until the new one is whole.
+ */
+export async function defineView(
+  service: Service,
+  tenant: Tenant,
+  wish: ViewWish,
+): Promise<Defined> {
+  refuseTaken(tenant, wish)
+  // Before the gate: it may read other applications' catalogs.
+  const first = await readView(service, tenant, wish)
+  return tenant.definitions.run(async () => {
+    const { catalog } = tenant.data
+    const before = catalog.viewsByName.get(wish.name)?.view
+    refuseTaken(tenant, wish)
+    if (before !== undefined && wish.ifExists === 'keep') return { view: before, place: undefined }
+    if (before !== undefined) refuseNeeded(tenant, before)
+    if (catalog.views.size >= limits.viewsPerApplicationMax)
+      throw new Fault('CONFLICT', {
+        message: `An application has at most ${limits.viewsPerApplicationMax} views`,
+      })
+    const read = catalog.version === first.version ? first : await readView(service, tenant, wish)
+    const view = await storedView(service, tenant, { wish, read, replaces: before?.id })
+    const { plan } = await planOf(view)
+    if (plan === undefined) throw invalid('/query', 'is not understood')
+    refuseUnmaintained(view, plan)
+    const definitions = [
+      { kind: 'view', id: view.id, body: view } as const,
+      ...pendingRemovals(tenant, before),
+      ...companions(service, tenant, { view, plan, before }),
+    ]
+    const place = await define(tenant, definitions)
+    return { view, place: { ...place, count: definitions.length } }
+  })
+}
+
+/** Views and collections share their names. */
+function refuseTaken({ data }: Tenant, { name, ifExists }: ViewWish): void {
+  if (data.catalog.byName.has(name))
+    throw new Fault('COLLECTION_EXISTS', { message: `A collection ${name} already exists` })
+  if (ifExists === 'refuse' && data.catalog.viewsByName.has(name))
+    throw new Fault('VIEW_EXISTS', { message: `A view ${name} already exists` })
+}
+
+async function storedView(
+  service: Service,
+  tenant: Tenant,
+  { wish, read, replaces }: { wish: ViewWish; read: ReadView; replaces: string | undefined },
+): Promise<StoredView> {
+  const positions: Record<string, number> = {}
+  for (const app of new Set(read.reads.map((source) => source.app))) {
+    if (app === tenant.application.app_id) continue
+    const owner = await service.tenancy.tenant(app)
+    positions[app] = (await watermarkOf(service.database, owner.schema)).leaf
+  }
+  return {
+    id: `view_${service.world.randomBytes(12).toString('hex')}`,
+    app: tenant.application.app_id,
+    number: tenant.data.catalog.nextNumber,
+    name: wish.name,
+    refresh_mode: wish.refreshMode,
+    query: read.definition,
+    source_collections: read.named,
+    sources: read.sources,
+    reads: read.reads,
+    inner: read.inner,
+    types: read.types,
+    positions,
+    variables: wish.variables,
+    description: wish.description,
+    access_policy: read.accessPolicy,
+    ...(replaces !== undefined && { replaces }),
+    created_at: new Date(service.world.now()).toISOString(),
+  }
+}
+
+/** A live view must follow from the changes of its own application's records. */
+function refuseUnmaintained({ refresh_mode: mode, reads, app }: StoredView, plan: ViewPlan): void {
+  if (mode !== 'live') return
+  const foreign = reads.find((source) => source.app !== app)
+  if (foreign !== undefined)
+    throw invalid(
+      '/refresh_mode',
+      `cannot be live: ${foreign.model} is on the chain of another application, whose writes this one does not see; use lazy`,
+    )
+  const { obstacle } = plan.program
+  if (obstacle !== undefined)
+    throw invalid(
+      '/refresh_mode',
+      `cannot be live: ${obstacle} cannot be kept up with single changes; use lazy`,
+    )
+}
+
+/** Views that are made of another hold its definition, which must not become a different one behind their backs. */
+function refuseNeeded(tenant: Tenant, before: StoredView): void {
+  const names = dependentsOf(tenant.data.catalog, before.id).map(({ name }) => name)
+  if (names.length === 0) return
+  throw new Fault('CONFLICT', {
+    message: `${before.name} cannot be replaced: the views ${names.join(', ')} are made of it`,
+    details: { views: names },
+  })
+}
+
+/** Another replacement that is not whole yet is given up. */
+function pendingRemovals(tenant: Tenant, before: StoredView | undefined): Definition[] {
+  if (before === undefined) return []
+  return [...tenant.data.catalog.views.values()]
+    .filter(({ view }) => view.replaces === before.id)
+    .map(({ view }) => ({ kind: 'view', id: view.id, body: undefined }))
+}
+
+/** The indexes of the view that is replaced, and those by which records are found that join. */
+function companions(
+  service: Service,
+  tenant: Tenant,
+  made: { view: StoredView; plan: ViewPlan; before: StoredView | undefined },
+): Definition[] {
+  const { view, before } = made
+  const { catalog } = tenant.data
+  const old = before === undefined ? [] : (catalog.viewsById.get(before.id)?.indexes ?? [])
+  const definitions: Definition[] = old.map((index, at) => {
+    const id = `idx_${service.world.randomBytes(12).toString('hex')}`
+    const body = { ...index, id, collection: view.id, number: view.number + 1 + at }
+    return { kind: 'index', id, body }
+  })
+  for (const { model, path } of joinFieldsOf(made.plan.query)) {
+    const source = view.reads.find((one) => one.model === model && one.app === view.app)
+    const collection = source && catalog.byId.get(source.id)
+    const isFull = (collection?.indexes.length ?? 0) >= limits.indexesPerCollectionMax
+    if (collection === undefined || isFull) continue
+    const wanted = {
+      field: path.join('.'),
+      type: 'btree',
+      number: view.number + 1,
+      others: definitions,
+    } as const
+    definitions.push(...leadingIndex(service, collection, wanted))
+  }
+  return definitions
+}

@@ -1,0 +1,21 @@
+import { Fault } from '../../base/fault.ts'
+import type { CollectionState, StoredView } from '../tenancy/definitions.ts'
+import type { Tenant } from '../tenancy/tenancy.ts'
+
+export type ViewState = CollectionState & { readonly view: StoredView }
+
+/** The view by its name or id as it is read now, or 404. */
+export function viewOf(tenant: Tenant, nameOrId: string): ViewState {
+  const { viewsByName, viewsById } = tenant.data.catalog
+  const found = viewsByName.get(nameOrId) ?? viewsById.get(nameOrId)
+  if (found?.view === undefined) throw noSuchView(tenant, nameOrId)
+  return { ...found, view: found.view }
+}
+
+export function noSuchView(tenant: Tenant, name: string): Fault {
+  const { app_id: app } = tenant.application
+  return new Fault('VIEW_NOT_FOUND', {
+    message: `There is no view ${name} in ${app}`,
+    details: { app, view: name },
+  })
+}

@@ -1,0 +1,35 @@
+import { Fault } from '../../base/fault.ts'
+import { answerQuery } from '../listing/answer-query.ts'
+import { listQuestion } from '../listing/list-records.ts'
+import { lagText } from '../listing/view-sources.ts'
+import type { Operation } from '../operation.ts'
+import { noSuchView, viewOf } from './find-view.ts'
+import { findOfParameters } from './variables.ts'
+
+export const queryView: Operation<'queryView'> = async (call, { params, query }) => {
+  const { app, name } = params
+  const tenant = await call.service.tenancy.tenant(app)
+  const { view } = viewOf(tenant, name)
+  const root = `${app}::${view.name}`
+  try {
+    // Who may not know of the view is told nothing of his parameters either.
+    await listQuestion(call, { root })
+    const plan = tenant.data.catalog.views.get(view.id)?.plan
+    const columns = plan?.program.columns ?? []
+    const find = findOfParameters(call.facts.query, { variables: view.variables, columns })
+    const question = await listQuestion(call, { root, find, ...query })
+    const now = call.service.world.now()
+    return await answerQuery(call, {
+      ...question,
+      reply: (page) => {
+        const cut = page.truncated ? ',"truncated":true' : ''
+        const asOf = `{"block_height":${page.height},"sequence":${page.sequence}}`
+        return `{"data":[${page.records}],"count":${page.count},"view":${JSON.stringify(view.name)}${cut},"as_of":${asOf}${lagText(page, now)}}`
+      },
+    })
+  } catch (error) {
+    if (error instanceof Fault && error.code === 'COLLECTION_NOT_FOUND')
+      throw noSuchView(tenant, name)
+    throw error
+  }
+}

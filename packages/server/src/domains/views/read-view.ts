@@ -1,0 +1,220 @@
+import { Fault } from '../../base/fault.ts'
+import { isRecord } from '../../base/is-record.ts'
+import type { ValueType } from '../../query/tree/query.ts'
+import { sourcesOfQuery } from '../../query/tree/sources.ts'
+import {
+  modelsOfDefinition,
+  readViewDefinition,
+} from '../../views/definition/read-view-definition.ts'
+import type { ViewDefinition } from '../../views/definition/view-definition.ts'
+import type { KnownModels } from '../../views/definition/view-from-sql.ts'
+import { planView } from '../../views/view-program.ts'
+import type { Service } from '../call.ts'
+import { declaredTypes } from '../collections/declared-types.ts'
+import { noSuchCollection, refuseUnoffered } from '../collections/visibility.ts'
+import { findReadable } from '../tenancy/catalog.ts'
+import type { CollectionState, StoredView, ViewSource } from '../tenancy/definitions.ts'
+import { grantOf } from '../tenancy/grants.ts'
+import { parseRoot } from '../tenancy/root.ts'
+import type { Tenant } from '../tenancy/tenancy.ts'
+import { checkGrants } from './build-view.ts'
+
+/** What a seller wants as a view; its parts are checked as far as a schema can. */
+export type ViewWish = {
+  readonly name: string
+  readonly query: unknown
+  /** As sent; undefined where the query alone says what it reads. */
+  readonly sources: readonly string[] | undefined
+  /** Members of the query that stand beside it. */
+  readonly siblings: Readonly<Record<string, unknown>>
+  readonly refreshMode: 'live' | 'lazy'
+  readonly variables: Readonly<Record<string, string>> | null
+  readonly description: string | null
+  /** With the price in it, if one was given. */
+  readonly accessPolicy: unknown
+  readonly ifExists: 'refuse' | 'keep' | 'replace'
+}
+
+/** A definition with all that its meaning depends on, as the catalogs say now. */
+export type ReadView = {
+  readonly definition: ViewDefinition
+  readonly named: readonly string[]
+  readonly sources: readonly ViewSource[]
+  readonly reads: readonly ViewSource[]
+  readonly inner: StoredView['inner']
+  readonly types: StoredView['types']
+  readonly accessPolicy: unknown
+  /** Of the catalog that this was read by. */
+  readonly version: number
+}
+
+type Named = { readonly model: string; readonly owner: Tenant; readonly source: CollectionState }
+
+/** Reads a definition: first for what it names, which is judged, then with the types that its sources declare. */
+export async function readView(
+  service: Service,
+  tenant: Tenant,
+  wish: ViewWish,
+): Promise<ReadView> {
+  const { app_id: app } = tenant.application
+  const { version } = tenant.data.catalog
+  const options = {
+    app,
+    self: `${app}::${wish.name}`,
+    siblings: wish.siblings,
+    ...(wish.sources !== undefined && { sources: wish.sources }),
+  }
+  const models = modelsOfDefinition(wish.query, options)
+  const named = await namedSources(service, tenant, models)
+  const inner = innerDefinitions(named)
+  const viewOf = (model: string) => inner[model]
+  const untyped = await readViewDefinition(wish.query, { ...options, viewOf })
+  for (const { model, owner, source } of named) {
+    if (owner === tenant) continue
+    for (const use of sourcesOfQuery(untyped.query))
+      if (use.model === model) refuseUnoffered(source, use.used, false)
+  }
+  const reads = await readSources(service, tenant, planView(untyped.query).models)
+  const types = typesOf(reads)
+  const typed = new Map(
+    Object.entries(types).map(([model, fields]) => [model, new Map(Object.entries(fields))]),
+  )
+  const { definition } = await readViewDefinition(wish.query, {
+    ...options,
+    viewOf,
+    typesOf: (model) => typed.get(model),
+  })
+  return {
+    definition,
+    named: wish.sources ?? models,
+    sources: named.map(referenceTo),
+    reads: reads.map(referenceTo),
+    inner,
+    types,
+    accessPolicy: policyOf(wish.accessPolicy, {
+      named,
+      tenant,
+      uses: sourcesOfQuery(untyped.query),
+    }),
+    version,
+  }
+}
+
+/** What is known of the models of a statement, by which it is judged. */
+export async function knownModels(
+  service: Service,
+  tenant: Tenant,
+  models: readonly string[],
+): Promise<KnownModels> {
+  const named = await namedSources(service, tenant, models)
+  const inner = innerDefinitions(named)
+  const types = typesOf(named)
+  return {
+    viewOf: (model) => inner[model],
+    typesOf: (model) => new Map(Object.entries(types[model] ?? {})),
+  }
+}
+
+function referenceTo({ model, owner, source }: Named): ViewSource {
+  return { model, app: owner.application.app_id, id: source.id }
+}
+
+/** What the query names; 404 where it is not there, 403 where another application's owner does not grant it. */
+async function namedSources(
+  service: Service,
+  tenant: Tenant,
+  models: readonly string[],
+): Promise<Named[]> {
+  const named: Named[] = []
+  for (const model of models) {
+    const { app, name } = parseRoot(model)
+    const owner = app === tenant.application.app_id ? tenant : await service.tenancy.tenant(app)
+    const source = findReadable(owner.data.catalog, name)
+    if (source === undefined) throw noSuchCollection(owner, name)
+    if (owner !== tenant) refuseUngranted(tenant, { model, owner, source })
+    if (source.view !== undefined) await checkGrants(portsOf(service), owner, source.view)
+    named.push({ model, owner, source })
+  }
+  return named
+}
+
+/** What one may not know of answers as what is not there. */
+function refuseUngranted(tenant: Tenant, { model, owner, source }: Named): void {
+  const { app_id: grantee } = tenant.application
+  if (grantOf(owner.data.catalog, source, grantee) !== undefined) return
+  if (source.policy.read === 'private') throw noSuchCollection(owner, source.name)
+  throw new Fault('GRANT_NEEDED', {
+    message: `The owner of ${model} has not granted ${grantee} its use in views`,
+    details: { source: model, grantee },
+  })
+}
+
+/** The definitions of the views among the sources, and of those that they are made of. */
+function innerDefinitions(named: readonly Named[]): Record<string, ViewDefinition> {
+  const inner: Record<string, ViewDefinition> = {}
+  for (const { model, source } of named) {
+    if (source.view === undefined) continue
+    Object.assign(inner, source.view.inner, { [model]: source.view.query })
+  }
+  return inner
+}
+
+/** The collections that are really read. Those behind views are judged with the views. */
+async function readSources(
+  service: Service,
+  tenant: Tenant,
+  models: readonly string[],
+): Promise<Named[]> {
+  const reads: Named[] = []
+  for (const model of models) {
+    const { app, name } = parseRoot(model)
+    const owner = app === tenant.application.app_id ? tenant : await service.tenancy.tenant(app)
+    const source = owner.data.catalog.byName.get(name)
+    if (source === undefined) throw noSuchCollection(owner, name)
+    reads.push({ model, owner, source })
+  }
+  return reads
+}
+
+function typesOf(reads: readonly Named[]): Record<string, Record<string, ValueType>> {
+  return Object.fromEntries(
+    reads.flatMap(({ model, source }) => {
+      const types = declaredTypes(source.schema_definition)
+      return types.size === 0 ? [] : [[model, Object.fromEntries(types)]]
+    }),
+  )
+}
+
+const strictness = ['public', 'key', 'private'] as const
+
+/**
+ * The policy with `read` filled in: the strictest of the sources, and for keys alone where the view shows or tests
+ * what a source does not offer to others.
+ */
+function policyOf(
+  sent: unknown,
+  from: { named: readonly Named[]; tenant: Tenant; uses: ReturnType<typeof sourcesOfQuery> },
+): unknown {
+  if (sent === 'public' || sent === 'key' || sent === 'private') return { read: sent }
+  if (sent !== null && sent !== undefined && !isRecord(sent)) return sent
+  if (isRecord(sent) && sent.read !== undefined) return sent
+  const levels = from.named.map(({ model, source }) => {
+    const isHidden = from.uses.some((use) => use.model === model && hides(source, use.used))
+    return Math.max(strictness.indexOf(source.policy.read), isHidden ? 1 : 0)
+  })
+  return { ...sent, read: strictness[Math.max(0, ...levels)] }
+}
+
+function hides(source: CollectionState, used: Parameters<typeof refuseUnoffered>[1]): boolean {
+  try {
+    refuseUnoffered(source, used, false)
+    return false
+  } catch (error) {
+    if (error instanceof Fault) return true
+    throw error
+  }
+}
+
+function portsOf({ tenancy }: Service) {
+  return { tenantOf: (app: string) => tenancy.tenant(app) }
+}

@@ -1,0 +1,62 @@
+import { present } from '../../base/assert.ts'
+import { Fault } from '../../base/fault.ts'
+import { within } from '../../base/within.ts'
+import { jsonReply } from '../../http/reply.ts'
+import type { Service } from '../call.ts'
+import type { Operation } from '../operation.ts'
+import { sealTicket } from '../records/tickets.ts'
+import type { ForeignPositions, StoredView } from '../tenancy/definitions.ts'
+import type { Tenant } from '../tenancy/tenancy.ts'
+import { readProgress } from '../tenancy/view-state.ts'
+import { checkGrants } from './build-view.ts'
+import { patienceMs } from './created-reply.ts'
+import { viewOf } from './find-view.ts'
+import { viewInfo } from './view-info.ts'
+import { watermarkOf } from './view-store.ts'
+
+export const refreshView: Operation<'refreshView'> = async ({ service }, { params }) => {
+  const tenant = await service.tenancy.tenant(params.app)
+  const state = viewOf(tenant, params.name)
+  const { view } = state
+  await checkGrants({ tenantOf: (app) => service.tenancy.tenant(app) }, tenant, view)
+  if ((await progressOf(service, tenant, view)).status === 'live') {
+    const { refresh_metadata } = await viewInfo(service, tenant, state)
+    return { success: true, message: `View ${view.name} is live`, refresh_metadata }
+  }
+  const ticket_id = await noteRefresh(service, tenant, view)
+  const settled = service.views.settled(params.app, view.id).then(() => true)
+  const isDone = await within(settled, { world: service.world, ms: patienceMs, otherwise: false })
+  if (!isDone) {
+    const message = `View ${view.name} is being refreshed; its task says how far`
+    return jsonReply({ success: true, message, ticket_id }, { status: 202 })
+  }
+  const { status, reason } = await progressOf(service, tenant, view)
+  if (status === 'stale')
+    throw new Fault('CONFLICT', {
+      message: `The view ${view.name} could not be refreshed: ${reason ?? 'something went wrong'}`,
+    })
+  const { refresh_metadata } = await viewInfo(service, tenant, viewOf(tenant, params.name))
+  return { success: true, message: `View ${view.name} is refreshed`, refresh_metadata, ticket_id }
+}
+
+async function progressOf(service: Service, tenant: Tenant, view: StoredView) {
+  const progress = await readProgress(service.database, tenant.schema)
+  return present(progress.get(view.id), 'the progress of a view')
+}
+
+/** The refresh is an entry: the view is brought to it, and to where other applications' chains are now. */
+async function noteRefresh(service: Service, tenant: Tenant, view: StoredView): Promise<string> {
+  const positions: Record<string, number> = {}
+  for (const app of Object.keys(view.positions)) {
+    const owner = await service.tenancy.tenant(app)
+    positions[app] = (await watermarkOf(service.database, owner.schema)).leaf
+  }
+  const { height, sequence } = await tenant.chain.append([refreshEntry(view, positions)])
+  await tenant.chain.whenApplied(height)
+  const application = tenant.application.number
+  return sealTicket(service.ticketKey, { application, height, sequence, count: 1 })
+}
+
+function refreshEntry({ id }: StoredView, positions: ForeignPositions) {
+  return { header: { type: 'view_refresh', view: id }, body: JSON.stringify(positions) }
+}

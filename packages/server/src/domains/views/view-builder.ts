@@ -1,0 +1,263 @@
+import { limits } from '@tollbase/contract/limits'
+import type { Logger } from 'pino'
+import { Fault } from '../../base/fault.ts'
+import type { World } from '../../base/world.ts'
+import type { Database } from '../../database/database.ts'
+import { define } from '../tenancy/define.ts'
+import type { StoredView } from '../tenancy/definitions.ts'
+import type { Tenant } from '../tenancy/tenancy.ts'
+import { isOfAll, reasonOf } from '../tenancy/view-projection.ts'
+import { markStale, readProgress, type ViewProgress } from '../tenancy/view-state.ts'
+import { type BuildPorts, buildView, Superseded } from './build-view.ts'
+import { cancelSession } from './view-store.ts'
+
+/** One application's views, as the builder knows them. */
+type Site = {
+  /** Somebody has said that there may be work. */
+  isDue: boolean
+  isLookedAt: boolean
+  /** Views to be worked on, by id. */
+  waiting: readonly StoredView[]
+  /** By view id: attempts that failed. */
+  readonly attempts: Map<string, number>
+  /** Views that are left alone until their next attempt. */
+  readonly resting: Set<string>
+  /** Who waits until nothing is left to do for a view, by its id. */
+  readonly watchers: Map<string, (() => void)[]>
+}
+
+const pauseMinMs = 500
+const pauseMaxMs = 60_000
+/** After the database did not answer. */
+const lookAgainMs = 2_000
+
+/**
+ * Fills, repairs and refreshes views beside the writes: compares what is wanted of them with how far they are, at
+ * every opening and every change, so that no state of such work is kept and what was broken off is begun again.
+ */
+export class ViewBuilder {
+  readonly #ports: BuildPorts
+  readonly #tenantOf: (app: string) => Promise<Tenant>
+  readonly #log: Logger
+  readonly #world: World
+  readonly #database: Database
+  readonly #onStale: () => void
+  readonly #sites = new Map<string, Site>()
+  /** By application and view. */
+  readonly #working = new Map<string, { readonly app: string; readonly done: Promise<void> }>()
+  readonly #looking = new Set<Promise<void>>()
+  readonly #pids = new Set<number>()
+  readonly #timers = new Set<() => void>()
+  #closed = false
+
+  constructor(parts: {
+    database: Database
+    world: World
+    log: Logger
+    tenantOf: (app: string) => Promise<Tenant>
+    onStale: () => void
+  }) {
+    const { database, world, tenantOf } = parts
+    this.#database = database
+    this.#world = world
+    this.#log = parts.log
+    this.#tenantOf = tenantOf
+    this.#onStale = parts.onStale
+    this.#ports = {
+      database,
+      world,
+      tenantOf,
+      entered: (pid) => {
+        if (this.#closed) throw new Superseded()
+        this.#pids.add(pid)
+      },
+      left: (pid) => this.#pids.delete(pid),
+    }
+  }
+
+  /** There may be work on the views of an application. */
+  notice(app: string): void {
+    this.#siteOf(app).isDue = true
+    this.#look(app)
+  }
+
+  /** Resolves once nothing is left to do for the view: it is whole, or stands still. */
+  settled(app: string, view: string): Promise<void> {
+    return new Promise((resolve) => {
+      const { watchers } = this.#siteOf(app)
+      watchers.set(view, [...(watchers.get(view) ?? []), resolve])
+      this.notice(app)
+    })
+  }
+
+  async close(): Promise<void> {
+    this.#closed = true
+    for (const stop of this.#timers) stop()
+    for (;;) {
+      const under = [...this.#looking, ...[...this.#working.values()].map(({ done }) => done)]
+      if (under.length === 0) break
+      for (const pid of this.#pids) await cancelSession(this.#database, pid).catch(() => undefined)
+      const ended = Promise.allSettled(under).then(() => undefined)
+      await Promise.race([ended, this.#pause(50)])
+    }
+    for (const { watchers } of this.#sites.values())
+      for (const resolve of [...watchers.values()].flat()) resolve()
+  }
+
+  #siteOf(app: string): Site {
+    const known = this.#sites.get(app)
+    if (known !== undefined) return known
+    const site: Site = {
+      isDue: false,
+      isLookedAt: false,
+      waiting: [],
+      attempts: new Map(),
+      resting: new Set(),
+      watchers: new Map(),
+    }
+    this.#sites.set(app, site)
+    return site
+  }
+
+  #look(app: string): void {
+    const site = this.#siteOf(app)
+    if (this.#closed || site.isLookedAt || !site.isDue) return
+    site.isDue = false
+    site.isLookedAt = true
+    const looking = this.#lookAt(app, site)
+      .catch((error: unknown) => {
+        // An archived application has no views any more.
+        if (error instanceof Fault && error.code === 'APPLICATION_NOT_FOUND') return
+        this.#log.warn({ app, error }, 'views could not be looked at')
+        this.#later(lookAgainMs, () => this.notice(app))
+      })
+      .finally(() => {
+        site.isLookedAt = false
+        this.#looking.delete(looking)
+        this.#look(app)
+        this.#startMore()
+      })
+    this.#looking.add(looking)
+  }
+
+  /** Finds what is to be done, lets go what a newer view has replaced, and tells who waits for nothing any more. */
+  async #lookAt(app: string, site: Site): Promise<void> {
+    const tenant = await this.#tenantOf(app)
+    const progress = await readProgress(this.#database, tenant.schema)
+    const views = [...tenant.data.catalog.views.values()].map(({ view }) => view)
+    for (const view of views) if (isWhole(progress.get(view.id))) await retireReplaced(tenant, view)
+    site.waiting = views.filter((view) => isToDo(progress.get(view.id)))
+    const busy = new Set(site.waiting.map(({ id }) => id))
+    for (const [view, resolves] of site.watchers) {
+      if (busy.has(view) || this.#working.has(keyOf(app, view))) continue
+      site.watchers.delete(view)
+      for (const resolve of resolves) resolve()
+    }
+  }
+
+  #startMore(): void {
+    for (const [app, site] of this.#sites) {
+      for (const view of site.waiting) {
+        if (this.#closed || this.#working.size >= limits.viewBuildsMax) return
+        const key = keyOf(app, view.id)
+        const own = [...this.#working.values()].filter((work) => work.app === app)
+        if (own.length >= limits.viewBuildsPerApplicationMax) break
+        if (this.#working.has(key) || site.resting.has(view.id)) continue
+        const done = this.#work(app, site, view).finally(() => {
+          this.#working.delete(key)
+          this.notice(app)
+        })
+        this.#working.set(key, { app, done })
+      }
+    }
+  }
+
+  /** Never rejects. */
+  async #work(app: string, site: Site, view: StoredView): Promise<void> {
+    // What is done now is looked for anew afterwards.
+    site.waiting = site.waiting.filter((one) => one !== view)
+    try {
+      await buildView(this.#ports, await this.#tenantOf(app), view)
+      site.attempts.delete(view.id)
+    } catch (error) {
+      await this.#failed(app, { site, view, error }).catch((second: unknown) => {
+        this.#log.warn({ app, view: view.name, error: second }, 'a view could not be marked stale')
+        this.#rest(app, { site, view, ms: pauseMaxMs })
+      })
+    }
+  }
+
+  async #failed(
+    app: string,
+    { site, view, error }: { site: Site; view: StoredView; error: unknown },
+  ): Promise<void> {
+    if (error instanceof Superseded || this.#closed) {
+      this.#rest(app, { site, view, ms: pauseMinMs })
+      return
+    }
+    const isPassing = isOfAll(error) || (error instanceof Fault && error.status === 503)
+    const attempts = (site.attempts.get(view.id) ?? 0) + (isPassing ? 0 : 1)
+    site.attempts.set(view.id, attempts)
+    this.#log.warn({ app, view: view.name, attempts, error }, 'a view was not filled')
+    const isFinal = error instanceof Fault && !isPassing
+    if (!isFinal && attempts < limits.viewAttemptsMax) {
+      this.#rest(app, { site, view, ms: Math.min(pauseMinMs * 2 ** attempts, pauseMaxMs) })
+      return
+    }
+    site.attempts.delete(view.id)
+    const tenant = await this.#tenantOf(app)
+    await markStale(this.#database, tenant.schema, { view: view.id, reason: reasonOf(error, view) })
+    this.#onStale()
+  }
+
+  /** Leaves a view alone for a while. */
+  #rest(app: string, { site, view, ms }: { site: Site; view: StoredView; ms: number }): void {
+    site.resting.add(view.id)
+    this.#later(ms, () => {
+      site.resting.delete(view.id)
+      this.notice(app)
+    })
+  }
+
+  #later(ms: number, call: () => void): void {
+    if (this.#closed) return
+    const stop = this.#world.every(ms, () => {
+      stop()
+      this.#timers.delete(stop)
+      call()
+    })
+    this.#timers.add(stop)
+  }
+
+  #pause(ms: number): Promise<void> {
+    return new Promise((resolve) => {
+      const stop = this.#world.every(ms, () => {
+        stop()
+        resolve()
+      })
+    })
+  }
+}
+
+function keyOf(app: string, view: string): string {
+  return `${app} ${view}`
+}
+
+function isToDo(progress: ViewProgress | undefined): boolean {
+  if (progress === undefined) return false
+  const { status, wanted, leaf } = progress
+  return status === 'building' || (status === 'lazy' && wanted.leaf > leaf)
+}
+
+function isWhole(progress: ViewProgress | undefined): boolean {
+  return progress?.status === 'live' || (progress?.status === 'lazy' && progress.whole)
+}
+
+/** The view whose place another one takes is read up to here, and is gone from now on. */
+async function retireReplaced(tenant: Tenant, { replaces }: StoredView): Promise<void> {
+  if (replaces === undefined || !tenant.data.catalog.views.has(replaces)) return
+  await tenant.definitions.run(async () => {
+    if (tenant.data.catalog.views.has(replaces))
+      await define(tenant, [{ kind: 'view', id: replaces, body: undefined }])
+  })
+}

@@ -1,0 +1,164 @@
+import type { ViewInfo, ViewRefreshMetadata } from '@tollbase/contract/views'
+import type { Static } from 'typebox'
+import { Fault } from '../../base/fault.ts'
+import type { Service } from '../call.ts'
+import type { CollectionState, StoredView } from '../tenancy/definitions.ts'
+import { readPriceOf } from '../tenancy/price.ts'
+import type { Tenant } from '../tenancy/tenancy.ts'
+import { placeOf } from '../tenancy/view-projection.ts'
+import { readProgress, type ViewProgress } from '../tenancy/view-state.ts'
+import { checkGrants } from './build-view.ts'
+import type { ViewState } from './find-view.ts'
+import { countsOf, newestBelow } from './view-store.ts'
+
+type Info = Static<typeof ViewInfo>
+type Metadata = Static<typeof ViewRefreshMetadata>
+
+/** All views of an application as they are read; what is to replace one stands with it. */
+export async function viewInfos(service: Service, tenant: Tenant): Promise<Info[]> {
+  const progress = await readProgress(service.database, tenant.schema)
+  const infos: Info[] = []
+  for (const state of tenant.data.catalog.viewsByName.values())
+    if (state.view !== undefined)
+      infos.push(await infoOf({ service, tenant, progress }, { ...state, view: state.view }))
+  return infos
+}
+
+export async function viewInfo(service: Service, tenant: Tenant, state: ViewState): Promise<Info> {
+  const progress = await readProgress(service.database, tenant.schema)
+  return infoOf({ service, tenant, progress }, state)
+}
+
+type Site = {
+  readonly service: Service
+  readonly tenant: Tenant
+  readonly progress: ReadonlyMap<string, ViewProgress>
+}
+
+async function infoOf(site: Site, state: ViewState): Promise<Info> {
+  const { service, tenant, progress } = site
+  const { view } = state
+  const { catalog } = tenant.data
+  const refusal = await refusalOf(service, tenant, view)
+  const now = progress.get(view.id)
+  const price = readPriceOf(catalog, state)
+  const next = [...catalog.views.values()].find((one) => one.view.replaces === view.id)
+  return {
+    name: view.name,
+    source_collections: [...view.source_collections],
+    query: view.query,
+    created_at: view.created_at,
+    refresh_mode: view.refresh_mode,
+    refresh_metadata: await metadataOf(site, view, { now, isGranted: refusal === undefined }),
+    variables: view.variables,
+    description: view.description,
+    ...statusOf(now, refusal),
+    ...(next !== undefined && {
+      replacement: statusOf(progress.get(next.view.id), undefined),
+    }),
+    access_policy: state.access_policy,
+    price: {
+      per_access: String(price.perAccess),
+      per_row: String(price.perRow),
+      per_kb: String(price.perKb),
+    },
+    ...(state.policy.unknownShape && { _warning: unknownPolicy }),
+  }
+}
+
+const unknownPolicy =
+  'access_policy has a shape that is not understood; the view is treated as private'
+
+function statusOf(now: ViewProgress | undefined, refusal: string | undefined) {
+  if (refusal !== undefined) return { status: 'stale' as const, stale_reason: refusal }
+  const { status = 'building', reason = null } = now ?? {}
+  return { status, ...(status === 'stale' && { stale_reason: reason ?? 'unknown' }) }
+}
+
+/** Why its sources may not be used any more; undefined where they may. */
+async function refusalOf(
+  { tenancy }: Service,
+  tenant: Tenant,
+  view: StoredView,
+): Promise<string | undefined> {
+  try {
+    await checkGrants({ tenantOf: (app) => tenancy.tenant(app) }, tenant, view)
+    return undefined
+  } catch (error) {
+    if (error instanceof Fault) return error.message
+    throw error
+  }
+}
+
+/** How far the view is; counts over what another application does not grant (any more) are not told. */
+async function metadataOf(
+  { service, tenant }: Site,
+  view: StoredView,
+  { now, isGranted }: { now: ViewProgress | undefined; isGranted: boolean },
+): Promise<Metadata> {
+  const refreshed = now?.refreshedAt
+  const last =
+    now === undefined || refreshed === undefined || !isGranted
+      ? undefined
+      : await lastSource(service, tenant, { view, now })
+  const counts =
+    refreshed === undefined || !isGranted ? undefined : await viewCounts(service, tenant, view)
+  return {
+    last_processed_block_height: last === undefined ? 0 : (now?.height ?? 0),
+    last_processed_sequence: last === undefined ? 0 : (now?.sequence ?? 0),
+    last_processed_timestamp: last?.time ?? view.created_at,
+    last_processed_tx_id: last?.transaction ?? null,
+    last_refresh_timestamp:
+      refreshed === undefined ? view.created_at : new Date(refreshed).toISOString(),
+    total_source_records: counts?.source ?? 0,
+    total_view_records: counts?.view ?? 0,
+  }
+}
+
+async function viewCounts(service: Service, tenant: Tenant, view: StoredView) {
+  const plan = tenant.data.catalog.views.get(view.id)?.plan
+  if (plan === undefined) return undefined
+  const foreign = await foreignTables(service, view)
+  const place = placeOf(tenant.schema, view, tenant.data.catalog)
+  const resolve = (model: string) => foreign.get(model) ?? place.resolve(model)
+  return countsOf(service.database, plan.program.counts({ ...place, resolve }))
+}
+
+/** The tables of other applications' collections, by model. */
+export async function foreignTables({ tenancy }: Pick<Service, 'tenancy'>, view: StoredView) {
+  const tables = new Map<string, { schema: string; table: string }>()
+  for (const { model, app, id } of view.reads) {
+    if (app === view.app) continue
+    const owner = await tenancy.tenant(app)
+    const collection = owner.data.catalog.byId.get(id)
+    if (collection !== undefined)
+      tables.set(model, { schema: owner.schema, table: collection.table })
+  }
+  return tables
+}
+
+/** The newest record that the view has counted, of its own application where it reads any of that. */
+async function lastSource(
+  service: Service,
+  tenant: Tenant,
+  { view, now }: { view: StoredView; now: ViewProgress },
+): Promise<{ time: string; transaction: string } | undefined> {
+  const isOwn = view.reads.some(({ app }) => app === view.app)
+  let newest: { leaf: bigint; height: bigint; sequence: number; owner: Tenant } | undefined
+  for (const { app, id } of view.reads) {
+    if (isOwn && app !== view.app) continue
+    const owner = app === view.app ? tenant : await service.tenancy.tenant(app)
+    const collection: CollectionState | undefined = owner.data.catalog.byId.get(id)
+    const below = app === view.app ? now.leaf : (now.positions[app] ?? 0)
+    const row =
+      collection && (await newestBelow(service.database, owner.schema, { ...collection, below }))
+    if (row !== undefined && (newest === undefined || row.leaf > newest.leaf))
+      newest = { ...row, owner }
+  }
+  const block = newest && (await newest.owner.chain.readBlock(Number(newest.height)))
+  if (newest === undefined || block === undefined) return undefined
+  return {
+    time: new Date(block.time).toISOString(),
+    transaction: `0x${block.leafHash(newest.sequence).toString('hex')}`,
+  }
+}

@@ -1,0 +1,90 @@
+import { present } from '../../base/assert.ts'
+import type { Queryable } from '../../database/database.ts'
+import { sql } from '../../database/sql.ts'
+import type { CompiledStatement } from '../../query/sql-text.ts'
+import { viewSession } from '../tenancy/view-projection.ts'
+import type { Position } from '../tenancy/view-state.ts'
+
+/**
+ * Makes a transaction one that fills a view: others can see that, and its plans are those of the tables as they are
+ * now. The process of it; undefined where somebody else is at this view.
+ */
+export async function enterSession(tx: Queryable, view: string): Promise<number | undefined> {
+  const [row] = await tx.query<{ pid: number; mine: boolean }>(sql`
+    SELECT pg_backend_pid() AS pid, pg_try_advisory_xact_lock(hashtextextended(${`view ${view}`}, 0)) AS mine,
+      set_config('application_name', ${viewSession}, true), set_config('plan_cache_mode', 'force_custom_plan', true)`)
+  return row?.mine === true ? row.pid : undefined
+}
+
+/** Ends what a session is doing. */
+export async function cancelSession(database: Queryable, pid: number): Promise<void> {
+  await database.query(sql`SELECT pg_catalog.pg_cancel_backend(${pid}::int4) AS ended`)
+}
+
+type WatermarkRow = { readonly leaf: bigint; readonly height: bigint; readonly sequence: number }
+
+export async function watermarkOf(database: Queryable, schema: string): Promise<Position> {
+  const [row] = await database.query<WatermarkRow>(
+    sql`SELECT leaf, height, sequence FROM ${sql.id(schema, 'watermark')} WHERE id = 1`,
+  )
+  return positionOf(row)
+}
+
+/** The lane, which moves the watermark first of all, waits until this transaction has ended. */
+export async function lockedWatermark(tx: Queryable, schema: string): Promise<Position> {
+  const [row] = await tx.query<WatermarkRow>(
+    sql`SELECT leaf, height, sequence FROM ${sql.id(schema, 'watermark')} WHERE id = 1 FOR UPDATE`,
+  )
+  return positionOf(row)
+}
+
+function positionOf(row: WatermarkRow | undefined): Position {
+  const { leaf, height, sequence } = present(row, 'the watermark')
+  return { leaf: Number(leaf), height: Number(height), sequence }
+}
+
+/** Source records that the view has counted, and its rows. */
+export async function countsOf(
+  database: Queryable,
+  { text, values }: CompiledStatement,
+): Promise<{ source: number; view: number }> {
+  const [row] = await database.query<{ source_records: bigint; view_records: bigint }>(
+    sql.compiled(text, values),
+  )
+  const { source_records, view_records } = present(row, 'the counts')
+  return { source: Number(source_records), view: Number(view_records) }
+}
+
+/** The newest version in a collection's table that is older than a leaf. */
+export async function newestBelow(
+  database: Queryable,
+  schema: string,
+  { table, below }: { table: string; below: number },
+): Promise<WatermarkRow | undefined> {
+  const [row] = await database.query<WatermarkRow>(sql`
+    SELECT leaf, height, sequence FROM ${sql.id(schema, table)} WHERE leaf < ${below} ORDER BY leaf DESC LIMIT 1`)
+  return row
+}
+
+/** The leaf of the entry that defines a view. */
+export async function leafOfView(
+  database: Queryable,
+  schema: string,
+  id: string,
+): Promise<number | undefined> {
+  const [row] = await database.query<{ leaf: bigint }>(
+    sql`SELECT leaf FROM ${sql.id(schema, 'definition')} WHERE kind = 'view' AND id = ${id}`,
+  )
+  return row && Number(row.leaf)
+}
+
+/** The height of the block that has the leaf. */
+export async function blockOfLeaf(
+  database: Queryable,
+  schema: string,
+  leaf: number,
+): Promise<number | undefined> {
+  const [row] = await database.query<{ height: bigint }>(sql`
+    SELECT height FROM ${sql.id(schema, 'block')} WHERE first_leaf <= ${leaf} ORDER BY first_leaf DESC LIMIT 1`)
+  return row && Number(row.height)
+}

@@ -1,0 +1,47 @@
+import type { Task } from '@tollbase/contract/storage'
+import type { Static } from 'typebox'
+import type { Block } from '../../chain/block.ts'
+import type { Service } from '../call.ts'
+import type { Tenant } from '../tenancy/tenancy.ts'
+import { readProgress, type ViewProgress } from '../tenancy/view-state.ts'
+
+/** The task of filling or refreshing a view that begins with this entry; undefined where the entry begins none. */
+export async function viewTask(
+  { database }: Pick<Service, 'database'>,
+  tenant: Tenant,
+  place: { id: string; block: Block; sequence: number },
+): Promise<Static<typeof Task> | undefined> {
+  const { block, sequence } = place
+  const entry = block.entries[sequence]
+  if (entry === undefined) return undefined
+  const { type, kind } = entry.header
+  const isCreation = type === 'definition' && kind === 'view' && entry.body !== ''
+  if (!isCreation && type !== 'view_refresh') return undefined
+  const id = String(isCreation ? entry.header.id : entry.header.view)
+  const progress = (await readProgress(database, tenant.schema)).get(id)
+  const time = new Date(block.time).toISOString()
+  const leaf = block.firstLeaf + sequence + 1
+  const at = progress?.refreshedAt
+  return {
+    ticket_id: place.id,
+    status: statusOf(progress, leaf),
+    operation_type: isCreation ? 'create_view' : 'refresh_view',
+    created_at: time,
+    updated_at: at === undefined ? time : new Date(at).toISOString(),
+    user_address: null,
+    transaction_hash: null,
+    block_height: block.height,
+    progress_log: [
+      `asked for in block ${block.height}`,
+      ...(at === undefined ? [] : [`the view is whole up to block ${progress?.height}`]),
+    ],
+  }
+}
+
+function statusOf(progress: ViewProgress | undefined, leaf: number): Static<typeof Task>['status'] {
+  if (progress === undefined) return { Failed: { error: 'the view is deleted or replaced' } }
+  const { status, reason } = progress
+  if (status === 'stale') return { Failed: { error: reason ?? 'something went wrong on our side' } }
+  if (status === 'live' || (status === 'lazy' && progress.leaf >= leaf)) return 'Completed'
+  return 'StoringData'
+}

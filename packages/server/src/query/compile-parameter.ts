@@ -1,0 +1,69 @@
+import { givenBy, keyTest } from './compile/compare.ts'
+import type { ParameterTest } from './condition.ts'
+import { keyOrder } from './index-key.ts'
+import { afterPrefix, json, key, mayBeCut, type ParameterRef, plain } from './parameter.ts'
+import type { Parameters } from './sql-text.ts'
+
+type Field = {
+  readonly key: string
+  readonly value: string
+  readonly text: string
+  readonly parameters: Parameters
+}
+
+/**
+ * A comparison of a field with a value that comes later: the same tests as those of a request's `find`, by the same
+ * keys, so that the same indexes serve them.
+ */
+export function compileParameter(
+  condition: {
+    readonly test: ParameterTest
+    readonly ignoreCase: boolean
+    readonly parameter: ParameterRef
+  },
+  field: Field,
+): string {
+  const { test, ignoreCase, parameter } = condition
+  const { add } = field.parameters
+  const text = () => {
+    const wanted = add(plain(parameter.name), 'text')
+    return ignoreCase ? `lower(${wanted})` : wanted
+  }
+  const own = ignoreCase ? `lower(${field.text})` : field.text
+  switch (test) {
+    case 'in': {
+      const keys = `${field.key} = ANY (${add(key(parameter), 'jsonb[]')})`
+      if (!mayBeCut(parameter)) return keys
+      return `(${keys} AND ${field.value} = ANY (${add(json(parameter), 'jsonb[]')}))`
+    }
+    case 'starts':
+      if (ignoreCase) return whenString(field, `starts_with(${own}, ${text()})`)
+      return `(${field.key} >= ${add(json(parameter), 'jsonb')} AND ${field.key} < coalesce(${add(afterPrefix(parameter), 'jsonb')}, ${keyOrder.numberLeast}))`
+    case 'ends': {
+      const wanted = text()
+      return whenString(field, `right(${own}, length(${wanted})) = ${wanted}`)
+    }
+    case 'includes':
+      return includes(parameter, ignoreCase, field)
+    default:
+      return keyTest(test, field, { given: givenBy(parameter), values: field.parameters })
+  }
+}
+
+function includes(parameter: ParameterRef, ignoreCase: boolean, field: Field): string {
+  const { add } = field.parameters
+  const wanted = () => add(plain(parameter.name), 'text')
+  if (ignoreCase)
+    return `CASE jsonb_typeof${field.value}
+ WHEN 'string' THEN strpos(lower(${field.text}), lower(${wanted()})) > 0
+ WHEN 'array' THEN EXISTS (SELECT 1 FROM jsonb_array_elements(${field.value}) AS element(value)
+  WHERE jsonb_typeof(element.value) = 'string' AND lower(element.value #>> '{}') = lower(${wanted()}))
+ ELSE FALSE END`
+  const isInside =
+    parameter.type === 'text' ? `WHEN 'string' THEN strpos(${field.text}, ${wanted()}) > 0 ` : ''
+  return `CASE jsonb_typeof${field.value} ${isInside}WHEN 'array' THEN ${field.value} @> ${add(json(parameter), 'jsonb')} ELSE FALSE END`
+}
+
+function whenString(field: Field, test: string): string {
+  return `CASE WHEN jsonb_typeof${field.value} = 'string' THEN ${test} ELSE FALSE END`
+}

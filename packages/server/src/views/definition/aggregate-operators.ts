@@ -1,0 +1,169 @@
+import { limits } from '@tollbase/contract/limits'
+import { invalid } from '../../base/fault.ts'
+import { isRecord } from '../../base/is-record.ts'
+import { recordCalls } from '../../query/sql/read-record-call.ts'
+import { aggregates, windowFunctions } from '../../query/tree/aggregates.ts'
+import { joined, type MarkedSql } from './marked-sql.ts'
+import { relationSql } from './names.ts'
+import { type Call, listed, type Operator, operands } from './operator.ts'
+import { readOrder } from './order.ts'
+import { inside, type Place, type Read } from './place.ts'
+import type { Json } from './view-definition.ts'
+
+const parts = ['distinct', 'order_by', 'filter', 'over']
+
+/** The aggregate or window function of a name. */
+export function aggregateNamed(name: string): Operator | undefined {
+  if (windowFunctions.has(name)) return { beside: ['over'], read: readAggregate }
+  if (name === 'countDistinct') return { beside: [], read: readCountDistinct }
+  return aggregates.has(name) || name === 'last'
+    ? { beside: parts, read: readAggregate }
+    : undefined
+}
+
+export function aggregateNames(): readonly string[] {
+  return [...aggregates.keys(), 'last', 'countDistinct', ...windowFunctions.keys()]
+}
+
+/** The name in requests of a count of different values. */
+function readCountDistinct(call: Call): Read {
+  const { operand } = call
+  return readAggregate({ ...call, name: '$count', object: { $count: operand, distinct: true } })
+}
+
+function readAggregate(call: Call): Read {
+  const { name, object, place } = call
+  const args = argumentsOf(call)
+  const { distinct = false, order_by: order, filter, over } = object
+  if (typeof distinct !== 'boolean')
+    throw invalid(inside(place, 'distinct').pointer, 'must be true or false')
+  const isLast = name === '$last'
+  if (isLast && order !== undefined)
+    throw invalid(
+      inside(place, 'order_by').pointer,
+      'cannot stand beside $last; turn it for $first',
+    )
+  const ordered = order === undefined ? undefined : readOrder(order, inside(place, 'order_by'))
+  const isStored = ordered === undefined && (isLast || name === '$first')
+  const orderSql = isStored ? storedOrder(place, isLast) : ordered?.sql
+  const test = filter === undefined ? undefined : place.expression(filter, inside(place, 'filter'))
+  const window = over === undefined ? undefined : readWindow(over, inside(place, 'over'))
+  return {
+    json: {
+      [name]: args.json,
+      ...(distinct ? { distinct } : {}),
+      ...(ordered === undefined ? {} : { order_by: ordered.json }),
+      ...(test === undefined ? {} : { filter: test.json }),
+      ...(window === undefined ? {} : { over: window.json }),
+    },
+    sql: [
+      `pg_catalog."${isLast ? 'first' : name.slice(1)}"(${distinct ? 'DISTINCT ' : ''}`,
+      args.sql,
+      orderSql === undefined ? '' : [' ORDER BY ', orderSql],
+      ')',
+      test === undefined ? '' : [' FILTER (WHERE ', test.sql, ')'],
+      window === undefined ? '' : [' OVER (', window.sql, ')'],
+    ],
+  }
+}
+
+function argumentsOf(call: Call): Read {
+  const { name, operand, at } = call
+  if (name === '$count' && operand === '*') return { json: '*', sql: '*' }
+  if (name === '$count' && typeof operand === 'string' && operand.endsWith('.*')) {
+    const relation = relationSql(operand.slice(0, -2), at.pointer)
+    return { json: operand, sql: `${recordCalls.record}(${relation})` }
+  }
+  const args = operands(call, { least: 0, most: Number.POSITIVE_INFINITY })
+  const sql = joined(
+    args.map((each) => each.sql),
+    ', ',
+  )
+  return { json: listed(args), sql }
+}
+
+/** The order in which the records of all sources were stored. */
+function storedOrder({ relations }: Place, descending: boolean): MarkedSql | undefined {
+  if (relations.length === 0) return undefined
+  const order = descending ? ' DESC' : ''
+  return relations.map((each) => `${recordCalls.place}(${each})${order}`).join(', ')
+}
+
+function readWindow(over: unknown, place: Place): Read {
+  if (!isRecord(over)) throw invalid(place.pointer, 'must be {partition_by, order_by, frame}')
+  const foreign = Object.keys(over).find(
+    (key) => !['partition_by', 'order_by', 'frame'].includes(key),
+  )
+  if (foreign !== undefined)
+    throw invalid(inside(place, foreign).pointer, 'is none of partition_by, order_by, frame')
+  const { partition_by: partition, order_by: order, frame } = over
+  const groups = partition === undefined ? [] : readList(partition, inside(place, 'partition_by'))
+  const ordered = order === undefined ? undefined : readOrder(order, inside(place, 'order_by'))
+  const framed = frame === undefined ? undefined : readFrame(frame, inside(place, 'frame'))
+  const partitionSql = joined(
+    groups.map((each) => each.sql),
+    ', ',
+  )
+  return {
+    json: {
+      ...(groups.length === 0 ? {} : { partition_by: groups.map((each) => each.json) }),
+      ...(ordered === undefined ? {} : { order_by: ordered.json }),
+      ...(framed === undefined ? {} : { frame: framed.json }),
+    },
+    sql: [
+      groups.length === 0 ? '' : ['PARTITION BY ', partitionSql],
+      ordered === undefined ? '' : [' ORDER BY ', ordered.sql],
+      framed === undefined ? '' : [' ', framed.sql],
+    ],
+  }
+}
+
+function readList(value: unknown, place: Place): readonly Read[] {
+  if (!Array.isArray(value)) return [place.expression(value, place)]
+  return value.map((item: unknown, index) => place.expression(item, inside(place, index)))
+}
+
+const modes = ['rows', 'range', 'groups']
+const ends = ['unbounded preceding', 'current row', 'unbounded following']
+const excluded = ['current row', 'group', 'ties']
+
+/** {mode, from, to, exclude}; an end is in words, or {"preceding": 2}. */
+function readFrame(frame: unknown, place: Place): Read {
+  if (!isRecord(frame)) throw invalid(place.pointer, 'must be {mode, from, to, exclude}')
+  const { mode, from, to = 'current row', exclude } = frame
+  const foreign = Object.keys(frame).find((key) => !['mode', 'from', 'to', 'exclude'].includes(key))
+  if (foreign !== undefined)
+    throw invalid(inside(place, foreign).pointer, 'is none of mode, from, to, exclude')
+  const word = oneOf(mode, modes, inside(place, 'mode'))
+  const [first, last] = [readEnd(from, inside(place, 'from')), readEnd(to, inside(place, 'to'))]
+  const without = exclude === undefined ? '' : oneOf(exclude, excluded, inside(place, 'exclude'))
+  const ending = without === '' ? '' : ` EXCLUDE ${without}`
+  return {
+    json: {
+      mode: word,
+      from: first.json,
+      to: last.json,
+      ...(without === '' ? {} : { exclude: without }),
+    },
+    sql: `${word} BETWEEN ${first.text} AND ${last.text}${ending}`,
+  }
+}
+
+function oneOf(value: unknown, words: readonly string[], { pointer }: Place): string {
+  const word = words.find((each) => each === value)
+  if (word === undefined) throw invalid(pointer, `must be one of ${words.join(', ')}`)
+  return word
+}
+
+function readEnd(end: unknown, place: Place): { readonly json: Json; readonly text: string } {
+  if (!isRecord(end)) {
+    const word = oneOf(end, ends, place)
+    return { json: word, text: word }
+  }
+  const [[direction = '', rows] = [], second] = Object.entries(end)
+  const isDirection = direction === 'preceding' || direction === 'following'
+  const isCount = typeof rows === 'number' && Number.isInteger(rows) && rows >= 0
+  if (!isDirection || !isCount || rows > limits.offsetMax || second !== undefined)
+    throw invalid(place.pointer, `must be ${ends.join(', ')}, {"preceding": n} or {"following": n}`)
+  return { json: { [direction]: rows }, text: `${rows} ${direction}` }
+}

@@ -1,0 +1,248 @@
+import { limits } from '@tollbase/contract/limits'
+import { invalid } from '../../base/fault.ts'
+import { isRecord } from '../../base/is-record.ts'
+import { type Clauses, clausesOf, type Sent } from './clauses.ts'
+import { readFind } from './find-operator.ts'
+import { joined, type MarkedSql, marked } from './marked-sql.ts'
+import { givenName } from './names.ts'
+import { readOrder } from './order.ts'
+import { inside, type Place } from './place.ts'
+import { readColumns } from './read-columns.ts'
+import { readSources } from './read-sources.ts'
+import { isEmptyFind, isExpression, type Owner, orderList, owned } from './short-forms.ts'
+import type { Json, ViewDefinition } from './view-definition.ts'
+
+export type ReadQuery = { readonly json: ViewDefinition; readonly sql: MarkedSql }
+
+/** The query of a definition, or of a part of one. */
+export function readQuery(value: unknown, place: Place): ReadQuery {
+  return readQueryParts([{ value, place: { ...place, relations: [] } }], undefined)
+}
+
+/**
+ * The query that several objects say together; it has the place of the first. `source` is what it reads where none
+ * of them says it.
+ */
+export function readQueryParts(
+  parts: readonly [Sent, ...Sent[]],
+  source: Sent | undefined,
+): ReadQuery {
+  const [{ value, place }] = parts
+  if (!isRecord(value)) throw invalid(place.pointer, 'must be an object: the query of a view')
+  const set = Object.keys(value).find((key) => setOperations.has(key))
+  if (set === undefined) {
+    const { json, sql } = readSelect(clausesOf(parts), place, source)
+    return { json, sql: marked(place.pointer, sql) }
+  }
+  const { value: others, place: at } = parts[1] ?? {}
+  const [beside] = isRecord(others) ? Object.keys(others) : []
+  if (at !== undefined && beside !== undefined)
+    throw invalid(inside(at, beside).pointer, `cannot stand beside ${set}`)
+  const { json, sql } = readSet(set, value, place)
+  return { json, sql: marked(place.pointer, sql) }
+}
+
+/** Set operations of two queries or more, by name. */
+export const setOperations: ReadonlyMap<string, string> = new Map([
+  ['union', 'UNION'],
+  ['union_all', 'UNION ALL'],
+  ['intersect', 'INTERSECT'],
+  ['intersect_all', 'INTERSECT ALL'],
+  ['except', 'EXCEPT'],
+  ['except_all', 'EXCEPT ALL'],
+])
+
+function readSet(name: string, value: Readonly<Record<string, unknown>>, outer: Place): ReadQuery {
+  const { [name]: queries, ...others } = value
+  const foreign = Object.keys(others).find((key) => setOperations.has(key))
+  if (foreign !== undefined) throw invalid(outer.pointer, `has both ${name} and ${foreign}`)
+  const clauses = clausesOf([{ value: others, place: outer }])
+  const place = { ...outer, relations: [] }
+  const common = readWith(clauses.of('with'), place)
+  const at = inside(common.place, name)
+  if (!Array.isArray(queries) || queries.length < 2)
+    throw invalid(at.pointer, 'must be a list of two queries or more')
+  const [join] = clauses.joins
+  if (join !== undefined) throw invalid(join.on.place.pointer, `cannot stand beside ${name}`)
+  const [clause] = alone.flatMap((each) => clauses.of(each) ?? [])
+  if (clause !== undefined)
+    throw invalid(clause.place.pointer, `cannot stand beside ${name}; it belongs into its queries`)
+  const reads = queries.map((query: unknown, index) => at.query(query, inside(at, index)))
+  const page = readPage(clauses, { owner: undefined, names: new Set(), place: common.place })
+  return {
+    json: { ...common.json, [name]: reads.map((each) => each.json), ...page.json },
+    sql: [
+      common.sql,
+      joined(
+        reads.map((each) => ['(', each.sql, ')']),
+        ` ${setOperations.get(name)} `,
+      ),
+      page.sql,
+    ],
+  }
+}
+
+/** Clauses of one SELECT, which several together do not have. */
+const alone = [
+  'select',
+  'distinct',
+  'from',
+  'joins',
+  'join',
+  'find',
+  'where',
+  'group_by',
+  'aggregate',
+  'having',
+] as const
+
+function readSelect(clauses: Clauses, outer: Place, source: Sent | undefined): ReadQuery {
+  const common = readWith(clauses.of('with'), outer)
+  const sources = readSources(clauses, { source, place: common.place })
+  const place = { ...common.place, relations: sources?.relations ?? [] }
+  const owner = sources?.owner
+  const at = (sent: Sent): Place => ({
+    ...sent.place,
+    relations: place.relations,
+    tables: place.tables,
+  })
+  const scoped: Clauses = {
+    ...clauses,
+    of: (name) => {
+      const sent = clauses.of(name)
+      return sent === undefined ? undefined : { value: sent.value, place: at(sent) }
+    },
+  }
+  const columns = readColumns(scoped, { sources, place })
+  const distinct = readFlag(scoped.of('distinct'))
+  const filter = readFilter(scoped)
+  const groups = readGroups(scoped.of('group_by'), owner)
+  const havingSent = scoped.of('having')
+  const having = havingSent?.place.expression(havingSent.value, havingSent.place)
+  const page = readPage(scoped, { owner, names: columns.names, place })
+  return {
+    json: {
+      ...common.json,
+      select: columns.json,
+      ...(distinct ? { distinct } : {}),
+      ...sources?.json,
+      ...filter.json,
+      ...(groups === undefined ? {} : { group_by: groups.json }),
+      ...(having === undefined ? {} : { having: having.json }),
+      ...page.json,
+    },
+    sql: [
+      common.sql,
+      distinct ? 'SELECT DISTINCT ' : 'SELECT ',
+      columns.sql,
+      sources === undefined ? '' : ['\nFROM ', sources.sql],
+      filter.sql,
+      groups === undefined ? '' : ['\nGROUP BY ', groups.sql],
+      having === undefined ? '' : ['\nHAVING ', having.sql],
+      page.sql,
+    ],
+  }
+}
+
+function readWith(sent: Sent | undefined, place: Place) {
+  if (sent === undefined) return { json: {}, sql: '', place }
+  const { value, place: at } = sent
+  if (!Array.isArray(value) || value.length === 0)
+    throw invalid(at.pointer, 'must be a list of {"name": query}')
+  let inner = place
+  const tables = value.map((item: unknown, index) => {
+    const [[name, query] = [], second] = isRecord(item) ? Object.entries(item) : []
+    const own = inside(at, index)
+    if (name === undefined || second !== undefined)
+      throw invalid(own.pointer, 'must be {"name": query}')
+    const named = inside(own, name)
+    const alias = givenName(name, named.pointer)
+    const read = named.query(query, { ...named, tables: inner.tables })
+    inner = { ...inner, tables: new Set([...inner.tables, name]) }
+    return { json: { [name]: read.json }, sql: [`${alias} AS (`, read.sql, ')'] }
+  })
+  const sql = joined(
+    tables.map((each) => each.sql),
+    ',\n',
+  )
+  const json: Json = tables.map((each) => each.json)
+  return { json: { with: json }, sql: ['WITH ', sql, '\n'], place: inner }
+}
+
+function readFlag(sent: Sent | undefined): boolean {
+  if (sent === undefined) return false
+  if (typeof sent.value !== 'boolean') throw invalid(sent.place.pointer, 'must be true or false')
+  return sent.value
+}
+
+/** `find`, and `where`, which may be an expression or conditions as find has them. */
+function readFilter(clauses: Clauses): { readonly json: ViewDefinition; readonly sql: MarkedSql } {
+  const [find, where] = [clauses.of('find'), clauses.of('where')]
+  const isTest = where !== undefined && isExpression(where.value)
+  const finds = [find, isTest ? undefined : where].flatMap((sent) =>
+    sent === undefined || isEmptyFind(sent.value) ? [] : [readFind(sent.value, sent.place)],
+  )
+  const test = isTest ? where.place.expression(where.value, where.place) : undefined
+  const tests = [...finds, ...(test === undefined ? [] : [test])].map((each) => each.sql)
+  const [only, second] = finds.map((each) => each.json)
+  return {
+    json: {
+      ...(only === undefined
+        ? {}
+        : { find: second === undefined ? only : { and: [only, second] } }),
+      ...(test === undefined ? {} : { where: test.json }),
+    },
+    sql: tests.length === 0 ? '' : ['\nWHERE ', joined(tests, ' AND ')],
+  }
+}
+
+function readGroups(sent: Sent | undefined, owner: Owner | undefined) {
+  if (sent === undefined) return undefined
+  const { value, place } = sent
+  const items: readonly unknown[] = Array.isArray(value) ? value : [value]
+  if (items.length === 0) return undefined
+  const groups = items.map((item, index) => {
+    const at = Array.isArray(value) ? inside(place, index) : place
+    return at.expression(typeof item === 'string' ? owned(item, owner, at) : item, at)
+  })
+  return {
+    json: groups.map((each) => each.json),
+    sql: joined(
+      groups.map((each) => each.sql),
+      ', ',
+    ),
+  }
+}
+
+function readPage(
+  clauses: Clauses,
+  options: { owner: Owner | undefined; names: ReadonlySet<string>; place: Place },
+): { readonly json: ViewDefinition; readonly sql: MarkedSql } {
+  const sent = clauses.of('order_by')
+  const list = sent === undefined ? undefined : orderList(sent, options)
+  const order = list === undefined ? undefined : readOrder(list.value, list.place)
+  const isOrdered = order !== undefined && order.json.length > 0
+  const limit = readCount(clauses.of('limit'), limits.rowsMax)
+  const offset = readCount(clauses.of('offset'), limits.offsetMax) ?? 0
+  return {
+    json: {
+      ...(isOrdered ? { order_by: order.json } : {}),
+      ...(limit === undefined ? {} : { limit }),
+      ...(offset === 0 ? {} : { offset }),
+    },
+    sql: [
+      isOrdered ? ['\nORDER BY ', order.sql] : '',
+      limit === undefined ? '' : `\nLIMIT ${limit}`,
+      offset === 0 ? '' : ` OFFSET ${offset}`,
+    ],
+  }
+}
+
+function readCount(sent: Sent | undefined, most: number): number | undefined {
+  if (sent === undefined) return undefined
+  const { value, place } = sent
+  const isCount = typeof value === 'number' && Number.isInteger(value) && value >= 0
+  if (!isCount || value > most)
+    throw invalid(place.pointer, `must be a whole number from 0 to ${most}`)
+  return value
+}

@@ -1,0 +1,29 @@
+import { type Expression, partsOf } from '../query/tree/query.ts'
+
+/** The parts that all have to hold. */
+export function conjuncts(expression: Expression | undefined): readonly Expression[] {
+  if (expression === undefined) return []
+  return expression.kind === 'and' ? expression.arguments.flatMap(conjuncts) : [expression]
+}
+
+/** The relations that an expression uses, sub-queries not entered. */
+export function relationsIn(expression: Expression): ReadonlySet<number> {
+  const inner = partsOf(expression).flatMap((part) => [...relationsIn(part)])
+  switch (expression.kind) {
+    case 'field':
+    case 'record':
+    case 'leaf':
+    case 'column':
+      return new Set([expression.relation])
+    case 'condition': {
+      const { record, relation, parent } = expression
+      const own = [
+        ...(record === undefined ? [relation] : []),
+        ...(parent === undefined ? [] : [parent]),
+      ]
+      return new Set([...inner, ...own])
+    }
+    default:
+      return new Set(inner)
+  }
+}

@@ -1,0 +1,229 @@
+import fc from 'fast-check'
+import { beforeAll, describe, expect, test } from 'vitest'
+import { type Data, newData } from '../support/data.ts'
+import { withService } from '../support/per-engine.ts'
+
+const long = 'x'.repeat(200)
+/** Values that are alike in one way or another, and texts that would be something else if they were no values. */
+const values = [
+  'a',
+  'A',
+  'ab',
+  'abc',
+  'b',
+  'ä',
+  '%',
+  'a%',
+  '_',
+  '\\',
+  "'",
+  "' OR 1=1 --",
+  '";DROP TABLE x',
+  '$1',
+  ':v',
+  '5',
+  'true',
+  'null',
+  '{"$gte":1}',
+  '[1]',
+  '€',
+  '😀',
+  ' ',
+  long,
+  `${long}y`,
+  `${long}z`,
+] as const
+const numbers = [0, 1, -1, 5, 0.1, 1e-7, 123456789.125, 9007199254740991, 1e20]
+
+const textOperators = [
+  'is',
+  'isNot',
+  'greaterThan',
+  'greaterThanOrEqual',
+  'lessThan',
+  'lessThanOrEqual',
+  'endsWith',
+  'endsWithCaseInsensitive',
+  'startsWithCaseInsensitive',
+  'includes',
+  'includesCaseInsensitive',
+]
+const numberOperators = [
+  'is',
+  'isNot',
+  'greaterThan',
+  'greaterThanOrEqual',
+  'lessThan',
+  'lessThanOrEqual',
+  'includes',
+]
+
+describe('a parameter', () =>
+  withService((service) => {
+    let data: Data
+    beforeAll(async () => {
+      data = await newData(service())
+      await data.create({ name: 'c' })
+      const mixed = [...values, ...numbers, true, false, null, ['a', 5, 'b'], { a: 1 }]
+      await data.store('c', [
+        ...mixed.map((f, at) => ({ id: `r${at}`, f })),
+        { id: 'without' },
+        ...['a', '%', "'"].map((id) => ({ id, f: id })),
+      ])
+    })
+    const define = async (name: string, parameter: object, more: object = {}) => {
+      const { status, text } = await data.call('POST', '/queries', {
+        name,
+        source_collection: 'c',
+        base_query: { select: ['id'], ...more },
+        parameters: [{ name: 'v', maxLength: 1000, ...parameter }],
+      })
+      expect(status, text).toBe(201)
+    }
+    const ask = (name: string, query: string) =>
+      service().request('GET', `/api/queries/${data.appId}/${name}/data?${query}`)
+    const idsOf = async (name: string, given: readonly unknown[]) => {
+      const query = new URLSearchParams(given.map((one): [string, string] => ['v', String(one)])).toString()
+      const { status, body, text } = await ask(name, query)
+      expect(status, text).toBe(200)
+      return body.data.map(({ id }: { id: string }) => id)
+    }
+    const listed = async (find: object) =>
+      (await data.list('c', { find, select: { id: true } })).body.records.map(
+        ({ id }: { id: string }) => id,
+      )
+
+    test.each([
+      ...textOperators.map((operator) => [operator, 'string', values] as const),
+      ...numberOperators.map((operator) => [operator, 'number', numbers] as const),
+      ['is', 'boolean', [true, false]] as const,
+    ])(
+      'compares by %s of a %s as the same find of POST /list does',
+      async (operator, type, all) => {
+        const name = `${operator}-${type}`
+        await define(name, { field_path: `f.$${operator}`, type })
+        for (const value of all)
+          expect(await idsOf(name, [value]), String(value)).toEqual(
+            await listed({ f: { [operator]: value } }),
+          )
+      },
+    )
+
+    test('of a prefix, of a list, and of a list that excludes, finds what the same find does', async () => {
+      await define('prefix', { field_path: 'f.$startsWith', maxLength: 100 })
+      await define('some', { field_path: 'f.$in', type: 'list' })
+      await define('none', { field_path: 'f.$nin', type: 'list', items: 'number' })
+      for (const value of values.filter((each) => each.length < 100))
+        expect(await idsOf('prefix', [value]), value).toEqual(
+          await listed({ f: { startsWith: value } }),
+        )
+      const several = ['a', '%', long, 'nobody']
+      expect(await idsOf('some', several)).toEqual(await listed({ f: { in: several } }))
+      expect(await idsOf('none', [1, 5])).toEqual(await listed({ f: { notIn: [1, 5] } }))
+    })
+
+    test('that is the primary key finds the record by it, be the key whatever', async () => {
+      await define('one', { field_path: 'id' })
+      for (const id of ['a', '%', "'", 'r3', 'without'])
+        expect(await idsOf('one', [id])).toEqual([id])
+      expect(await idsOf('one', ['nobody'])).toEqual([])
+    })
+
+    test('never changes the statement, whatever its text is', async () => {
+      await define('fixed', { field_path: 'f' })
+      const sql = `SELECT id FROM "${data.appId}"::c WHERE f = :v OR starts_with(f, :v) OR length(:v) > 900`
+      const made = await data.call('POST', '/queries', {
+        name: 'fixed-sql',
+        sql,
+        parameters: [{ name: 'v', maxLength: 1000 }],
+      })
+      expect(made.status, made.text).toBe(201)
+      const seen = { fixed: new Set<string>(), 'fixed-sql': new Set<string>() }
+      let current: keyof typeof seen = 'fixed'
+      const stop = service().running.service.queryDatabase.observe((text) => {
+        if (text.includes('page_row')) seen[current].add(text)
+      })
+      const hostile = fc.oneof(
+        fc.string({ unit: 'binary', minLength: 1, maxLength: 60 }),
+        fc.constantFrom<string>(
+          ...values,
+          '%%',
+          '{}',
+          '__proto__',
+          '1; SELECT 1',
+          '$$x$$',
+          '\u{10ffff}',
+        ),
+      )
+      await fc.assert(
+        fc.asyncProperty(hostile, async (text) => {
+          for (const name of ['fixed', 'fixed-sql'] as const) {
+            current = name
+            const query = new URLSearchParams({ v: text }).toString()
+            const reply = await ask(name, query)
+            const isKept = text.isWellFormed() && !text.includes('\0')
+            expect(reply.status, reply.text).toBe(isKept ? 200 : 400)
+          }
+        }),
+        { numRuns: 80 },
+      )
+      stop()
+      expect(seen.fixed.size).toBe(1)
+      expect(seen['fixed-sql'].size).toBe(1)
+    })
+
+    test('that has no value leaves its condition out only where its owner says so, and then only its own', async () => {
+      await define('bound', { field_path: 'f' }, { find: { id: { startsWith: 'r' } } })
+      expect(await ask('bound', '')).toMatchObject({
+        status: 400,
+        body: { details: { field: '/query/v' } },
+      })
+      await define(
+        'open',
+        { field_path: 'f', required: false },
+        { find: { id: { startsWith: 'r' } } },
+      )
+      const all = await idsOf('open', [])
+      expect(all).toEqual(await listed({ id: { startsWith: 'r' } }))
+      expect(await idsOf('open', ['a'])).toEqual(
+        await listed({ and: [{ id: { startsWith: 'r' } }, { f: 'a' }] }),
+      )
+    })
+
+    test('takes the place of a value of the base query, which is its default', async () => {
+      await define('placed', { field_path: 'f.$gte' }, { find: { f: { $gte: 5, $lte: 1000 } } })
+      expect(await idsOf('placed', [])).toEqual(await listed({ f: { gte: 5, lte: 1000 } }))
+      expect(await idsOf('placed', [0])).toEqual(await listed({ f: { gte: 0, lte: 1000 } }))
+      await define('equal', { field_path: 'f' }, { find: { f: 'a' } })
+      expect(await idsOf('equal', [])).toEqual(await listed({ f: 'a' }))
+      expect(await idsOf('equal', ['b'])).toEqual(await listed({ f: 'b' }))
+    })
+
+    test('for the order chooses among what its owner lists, and nothing else', async () => {
+      await define('sorted', {
+        field_path: 'sort',
+        type: 'enum',
+        values: ['id', '-id'],
+        default: 'id',
+      })
+      const up = await idsOf('sorted', [])
+      expect(up).toEqual([...up].sort())
+      expect(await idsOf('sorted', ['-id'])).toEqual([...up].reverse())
+      expect((await ask('sorted', 'v=f')).status).toBe(400)
+    })
+
+    test('for the page has bounds that the plain names have too; a fixed limit cannot be passed by paging', async () => {
+      await define('paged', { name: 'size', field_path: 'limit', default: 2, max: 4 })
+      expect((await ask('paged', '')).body.count).toBe(2)
+      expect((await ask('paged', 'limit=3')).body.count).toBe(3)
+      for (const query of ['size=5', 'limit=5', 'size=1&limit=1'])
+        expect((await ask('paged', query)).status, query).toBe(400)
+      expect((await ask('paged', 'offset=3&limit=4')).body.count).toBe(4)
+      await define('top', { field_path: 'id.$gte', default: '0' }, { limit: 3, sort: 'id' })
+      const top = await idsOf('top', [])
+      expect(top).toHaveLength(3)
+      expect((await ask('top', 'limit=100')).body.count).toBe(3)
+      expect((await ask('top', 'offset=2')).body.data).toEqual([{ id: top[2] }])
+      expect((await ask('top', 'offset=3')).body.count).toBe(0)
+    })
+  }))

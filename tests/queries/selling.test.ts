@@ -1,0 +1,291 @@
+import { verifyDocument } from '@tollbase/verify/verify'
+import { describe, expect, test } from 'vitest'
+import { type Asked, ask, balanceOf, fundedBuyer, quote } from '../payments/buyer.ts'
+import {
+  accounts,
+  cities,
+  earnings,
+  expectBalanced,
+  type Market,
+  openMarket,
+  receiptOf,
+  store,
+} from '../payments/market.ts'
+import { withService } from '../support/per-engine.ts'
+import type { TestReply } from '../support/service.ts'
+
+const amountOf = (required: TestReply) => BigInt(required.body.accepts[0].maxAmountRequired)
+const platformOf = (amount: bigint) => (amount * 2000n) / 10_000n
+
+describe('predefined queries are sold', () =>
+  withService(
+    (service) => {
+      const post = (market: Market, path: string, body: object, method = 'POST') =>
+        service().request(method, `/api/apps/${market.appId}${path}`, {
+          body,
+          headers: market.headers,
+        })
+      const define = async (market: Market, body: object) => {
+        const reply = await post(market, '/queries', { name: 'q', ...body })
+        expect(reply.status, reply.text).toBe(201)
+        return reply
+      }
+      const data = ({ appId }: Market, query = '', name = 'q'): Asked => ({
+        method: 'GET',
+        path: `/api/queries/${appId}/${name}/data${query}`,
+      })
+      const named = ({ appId }: Market) => `"${appId}"::cities`
+
+      test('at the price of its owner: quoted for the limit, charged for the rows, kept for a retry, with a receipt that verifies', async () => {
+        const market = await openMarket(service(), { policy: { read: 'private' } })
+        await define(market, {
+          source_collection: 'cities',
+          base_query: { select: ['name'] },
+          parameters: [{ name: 'least', field_path: 'population.$gte', type: 'integer' }],
+          price: { per_access: '10', per_row: '100' },
+          public: true,
+        })
+        const buyer = await fundedBuyer(service())
+        const asked = data(market, '?least=100003&limit=4')
+        const required = await quote(service(), asked)
+        expect(amountOf(required)).toBe(410n)
+        expect(required.body.accepts[0].extra.costBreakdown).toMatchObject({
+          per_access: 10,
+          per_row: 400,
+        })
+        const payment = await buyer.payV2(required)
+        const reply = await ask(service(), asked, payment)
+        expect(reply.status, reply.text).toBe(200)
+        expect(reply.body).toMatchObject({
+          data: [{ name: 'Salzburg' }, { name: 'Innsbruck' }],
+          count: 2,
+          query: 'q',
+          version: 1,
+        })
+        const due = 210n
+        expect(await balanceOf(service(), buyer.address)).toBe(200n)
+        expect(await earnings(service(), market)).toBe(due - platformOf(due))
+        const again = await ask(service(), asked, payment)
+        expect(again.text).toBe(reply.text)
+        expect(again.headers.get('idempotent-replayed')).toBe('true')
+        const receipt = await receiptOf(service(), reply)
+        const { checks } = verifyDocument(JSON.stringify(receipt), {
+          request: {
+            method: 'GET',
+            path: `/api/queries/${market.appId}/q/data`,
+            query: 'least=100003&limit=4',
+            body: Buffer.alloc(0),
+          },
+          reply: Buffer.from(reply.text),
+        })
+        expect(checks.filter(({ ok }) => !ok)).toEqual([])
+        // Another value of a parameter is another request.
+        const other = await ask(service(), data(market, '?least=1&limit=4'), payment)
+        expect(other.status).toBe(409)
+        await expectBalanced(service())
+      })
+
+      test('in CSV and NDJSON too, and a retry has the type of the first answer', async () => {
+        const market = await openMarket(service())
+        await define(market, { source_collection: 'cities', price: { per_access: '5' } })
+        const buyer = await fundedBuyer(service())
+        for (const [format, type, first] of [
+          ['csv', 'text/csv', 'id,name,population\r\nc0,Wien,100000\r\n'],
+          ['ndjson', 'application/x-ndjson', '{"id":"c0","name":"Wien","population":100000}\n'],
+        ] as const) {
+          const asked = data(market, `?format=${format}`)
+          const payment = await buyer.payV2(await quote(service(), asked))
+          const reply = await ask(service(), asked, payment)
+          expect(reply.status, reply.text).toBe(200)
+          expect(reply.headers.get('content-type')).toContain(type)
+          expect(reply.text.startsWith(first), reply.text).toBe(true)
+          const again = await ask(service(), asked, payment)
+          expect(again.text).toBe(reply.text)
+          expect(again.headers.get('content-type')).toBe(reply.headers.get('content-type'))
+        }
+      })
+
+      test('without a price of its own at what its sources cost, be it rows or derivation', async () => {
+        const market = await openMarket(service(), {
+          price: { per_access: '3', per_row: '7' },
+          policy: { derive: { per_access: '50' } },
+        })
+        await define(market, { name: 'rows', source_collection: 'cities' })
+        await define(market, { name: 'groups', sql: `SELECT count(*) AS n FROM ${named(market)}` })
+        expect(amountOf(await quote(service(), data(market, '?limit=2', 'rows')))).toBe(17n)
+        expect(amountOf(await quote(service(), data(market, '', 'groups')))).toBe(50n)
+        expect(await ask(service(), data(market, '', 'rows'))).toMatchObject({
+          status: 400,
+          body: { details: { field: '/query/limit' } },
+        })
+      })
+
+      test('over a priced source that denies derivation only at a price of their own, which is recorded', async () => {
+        const market = await openMarket(service(), { price: { per_row: '7' } })
+        const sql = `SELECT count(*) AS n FROM ${named(market)}`
+        expect(await post(market, '/queries', { name: 'q', sql })).toMatchObject({
+          status: 403,
+          body: { code: 'DERIVATION_DENIED' },
+        })
+        const { body } = await define(market, { sql, price: { per_access: '0' } })
+        expect(body.price).toMatchObject({ per_access: '0', explicit: true })
+        expect((await ask(service(), data(market))).body.data).toEqual([{ n: 5 }])
+        const own = await post(market, '/queries', { name: 'inside', sql, public: false })
+        expect(own.status, own.text).toBe(201)
+      })
+
+      test('at a price that was set on a source later, and never for nothing because it came later', async () => {
+        const market = await openMarket(service())
+        await define(market, { sql: `SELECT count(*) AS n FROM ${named(market)}` })
+        expect((await ask(service(), data(market))).status).toBe(200)
+        const priced = { access_policy: { read: 'public', price: { per_row: '7' } } }
+        await post(market, '/collections/cities', priced, 'PUT')
+        expect(await ask(service(), data(market))).toMatchObject({
+          status: 403,
+          body: { code: 'DERIVATION_DENIED' },
+        })
+        await post(
+          market,
+          '/collections/cities',
+          { access_policy: { ...priced.access_policy, derive: { per_access: '9' } } },
+          'PUT',
+        )
+        expect(amountOf(await quote(service(), data(market)))).toBe(9n)
+      })
+
+      test('by the rules of the application, which overrule the definition, for all versions alike', async () => {
+        const market = await openMarket(service())
+        await define(market, { source_collection: 'cities', price: { per_access: '5' } })
+        await define(market, { source_collection: 'cities', price: { per_access: '50' } })
+        for (const version of [1, 2])
+          expect(amountOf(await quote(service(), data(market, `?version=${version}`)))).toBe(50n)
+        const rule = {
+          target: { query: 'q' },
+          operation: 'read',
+          model: 'per_access',
+          amount: '70',
+        }
+        expect((await post(market, '/pricing', { rules: [rule] }, 'PUT')).body.rules).toEqual([
+          rule,
+        ])
+        expect(amountOf(await quote(service(), data(market)))).toBe(70n)
+        const nowhere = { ...rule, target: { query: 'nothing' } }
+        expect(await post(market, '/pricing', { rules: [nowhere] }, 'PUT')).toMatchObject({
+          status: 404,
+          body: { code: 'QUERY_NOT_FOUND' },
+        })
+        const openly = await service().request('GET', `/api/apps/${market.appId}/pricing`)
+        expect(openly.body.rules).toEqual([rule])
+      })
+
+      test('and quoted beforehand, to outsiders and, for nothing, to whom it is free', async () => {
+        const market = await openMarket(service())
+        await define(market, {
+          source_collection: 'cities',
+          parameters: [{ name: 'name', field_path: 'name' }],
+          price: { per_access: '5', per_row: '1' },
+        })
+        const body = { app: market.appId, query: 'q', parameters: { name: 'Wien', limit: 3 } }
+        const quoted = await service().request('POST', '/api/pricing/quote', { body })
+        expect(quoted.status, quoted.text).toBe(200)
+        expect(quoted.body).toMatchObject({ total_cost_atomic: '8', type: 'read_quote' })
+        const { headers } = market
+        const own = await service().request('POST', '/api/pricing/quote', { body, headers })
+        expect(own.body.total_cost_atomic).toBe('0')
+        const wrong = { ...body, parameters: {} }
+        expect(
+          (await service().request('POST', '/api/pricing/quote', { body: wrong })).status,
+        ).toBe(400)
+        const dry = await post(market, '/queries/q/dry-run', { parameters: body.parameters })
+        expect(dry.body.price_cap).toMatchObject({ amount: '8', per_access: '5', per_row: '3' })
+        const open = await post(market, '/queries/q/dry-run', { parameters: { name: 'Wien' } })
+        expect(open.body.price_cap).toBeNull()
+      })
+
+      test("over others' sources: each charges and gets its part, whoever asks but its own owner, and must allow it", async () => {
+        const home = await openMarket(service())
+        const other = await openMarket(service(), { price: { per_row: '9' } })
+        const sql = `SELECT a.name, b.population FROM ${named(home)} a JOIN ${named(other)} b ON a.id = b.id ORDER BY population`
+        expect(
+          await post(home, '/queries', { name: 'q', sql, price: { per_access: '30' } }),
+        ).toMatchObject({
+          status: 403,
+          body: { code: 'DERIVATION_DENIED' },
+        })
+        const rows = { name: 'resold', source_collection: other.root, price: { per_access: '1' } }
+        expect((await post(home, '/queries', rows)).status).toBe(403)
+        const allow = { read: 'public', price: { per_row: '9' }, derive: { per_access: '77' } }
+        await post(other, '/collections/cities', { access_policy: allow }, 'PUT')
+        await define(home, { sql, price: { per_access: '30' } })
+        await define(home, rows)
+        const asked = data(home)
+        const buyer = await fundedBuyer(service())
+        const before = await accounts(service())
+        expect(amountOf(await quote(service(), asked))).toBe(107n)
+        const reply = await buyer.buy(service(), asked)
+        expect(reply.status, reply.text).toBe(200)
+        expect(reply.body.data).toEqual(
+          cities.map(({ name, population }) => ({ name, population })),
+        )
+        expect(await earnings(service(), home)).toBe(30n - platformOf(30n))
+        expect(await earnings(service(), other)).toBe(77n - platformOf(77n))
+        const after = await accounts(service())
+        expect((after.get('platform') ?? 0n) - (before.get('platform') ?? 0n)).toBe(
+          platformOf(30n) + platformOf(77n),
+        )
+        // Rows of another's collection cost what they cost there, and the reseller's price on top.
+        expect(amountOf(await quote(service(), data(home, '?limit=2', 'resold')))).toBe(19n)
+        const withKey = (market: Market) => ({ ...asked, headers: market.headers })
+        expect(amountOf(await quote(service(), withKey(home)))).toBe(77n)
+        expect(amountOf(await quote(service(), withKey(other)))).toBe(30n)
+        await post(
+          other,
+          '/collections/cities',
+          { access_policy: { ...allow, derive: 'deny' } },
+          'PUT',
+        )
+        expect((await ask(service(), asked)).status).toBe(403)
+        expect((await ask(service(), data(home, '?limit=2', 'resold'))).status).toBe(403)
+        await expectBalanced(service())
+      })
+
+      test('not to whom may read the application: to its own keys they are free', async () => {
+        const market = await openMarket(service())
+        await define(market, { source_collection: 'cities', price: { per_row: '100' } })
+        const reply = await ask(service(), { ...data(market), headers: market.headers })
+        expect(reply.status).toBe(200)
+        expect(reply.body.count).toBe(5)
+      })
+
+      test('by the KB: the answer ends where what was bought ends', async () => {
+        const records = Array.from({ length: 40 }, (_, at) => ({
+          id: `r${at}`,
+          pad: 'x'.repeat(99),
+        }))
+        const market = await openMarket(service(), { records })
+        await define(market, { source_collection: 'cities', price: { per_kb: '10' } })
+        const buyer = await fundedBuyer(service())
+        const asked = data(market, '?max_kb=2')
+        expect(amountOf(await quote(service(), asked))).toBe(20n)
+        const { body } = await buyer.buy(service(), asked)
+        expect(body.truncated).toBe(true)
+        expect(body.data).toEqual(records.slice(0, body.count))
+      })
+
+      test('under the version that was newest when the quote was made, for its price', async () => {
+        const market = await openMarket(service())
+        await define(market, { source_collection: 'cities', price: { per_access: '5' } })
+        const buyer = await fundedBuyer(service())
+        const asked = data(market)
+        const payment = await buyer.payV2(await quote(service(), asked))
+        await define(market, { source_collection: 'cities', price: { per_access: '500' } })
+        const reply = await ask(service(), asked, payment)
+        expect(reply.status, reply.text).toBe(200)
+        expect(await earnings(service(), market)).toBe(5n - platformOf(5n))
+        await store(service(), market, [{ id: 'new', name: 'Neu', population: 1 }])
+        const again = await ask(service(), asked, payment)
+        expect(again.text).toBe(reply.text)
+      })
+    },
+    { devnet: true },
+  ))

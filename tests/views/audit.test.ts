@@ -1,0 +1,71 @@
+import { expect, test } from 'vitest'
+import { audit } from '../../packages/server/src/app-audit.ts'
+import { rebuild } from '../../packages/server/src/app-rebuild.ts'
+import { sql } from '../../packages/server/src/database/sql.ts'
+import { dataOf, newData } from '../support/data.ts'
+import { withService } from '../support/per-engine.ts'
+import { createView, newSeller, perMarket, rowsOf } from './support.ts'
+
+const quiet = () => undefined
+
+withService((service) => {
+  test('a rebuild fills every view as of its own position, and the audit finds each as its definition says', async () => {
+    const app = await newSeller(service())
+    const guest = await newData(service())
+    await app.call('POST', '/grants', { grantee: guest.appId, collection: 'sales' })
+    await createView(app, { name: 'live', query: perMarket, refresh_mode: 'live' })
+    await createView(app, { name: 'lazy', query: perMarket })
+    await createView(app, { name: 'dropped', query: perMarket })
+    await app.call('POST', '/indexes', { collection: 'live', field: 'total' })
+    await createView(guest, {
+      name: 'foreign',
+      source_collections: [`${app.appId}::sales`],
+      query: perMarket,
+    })
+    await app.store('sales', [{ id: 's9', market: 'BTC', amount: 9 }])
+    await app.call('DELETE', '/views/dropped')
+    const told = async () => {
+      const [one, two] = [dataOf(service(), app), dataOf(service(), guest)]
+      const rows = [await one.list('live'), await one.list('lazy'), await two.list('foreign')]
+      return rows.map((reply) => ({ rows: rowsOf(reply), as_of: reply.body.as_of }))
+    }
+    const before = await told()
+    expect(before[0]?.rows).not.toEqual(before[1]?.rows)
+    await service().whileStopped(async (config) => {
+      expect(await audit(config, quiet)).toMatchObject({ equal: true })
+      expect(await rebuild(config, quiet)).toMatchObject({ equal: true })
+      expect(await audit(config, quiet)).toMatchObject({ equal: true })
+    })
+    expect(await told()).toEqual(before)
+    await dataOf(service(), app).store('sales', [{ id: 's10', market: 'BTC', amount: 1 }])
+    expect(rowsOf(await dataOf(service(), app).list('live'))[0]).toMatchObject({ total: 13 })
+  })
+
+  test('the audit finds one changed row of a view, and names the view', async () => {
+    const app = await newSeller(service())
+    await createView(app, { name: 'totals', query: perMarket })
+    await service().whileStopped(async (config) => {
+      const { number } = service().running.service.tenancy.system.applications.get(app.appId) ?? {}
+      const [{ id } = { id: 0n }] = await service().database.query<{ id: bigint }>(
+        sql`SELECT id FROM ${sql.id(`app_${number}`, 'view_state')}`,
+      )
+      const table = sql.id(`app_${number}`, `v_${id}`)
+      const change = (from: string, to: string) =>
+        service().database.execute(sql`
+          UPDATE ${table} SET body = replace(body, ${from}::text, ${to}::text),
+            data = replace(data::text, ${from}::text, ${to}::text)::jsonb`)
+      await change('BTC', 'BTX')
+      expect(await audit(config, quiet)).toMatchObject({
+        equal: false,
+        difference: {
+          chain: app.appId,
+          what: 'view totals',
+          expected: expect.stringContaining('BTC'),
+          found: expect.stringContaining('BTX'),
+        },
+      })
+      await change('BTX', 'BTC')
+      expect(await audit(config, quiet)).toMatchObject({ equal: true })
+    })
+  })
+})

@@ -1,0 +1,99 @@
+import type { AppliedEntry } from '../../packages/server/src/chain/applier.ts'
+import type { Queryable } from '../../packages/server/src/database/database.ts'
+import { sql } from '../../packages/server/src/database/sql.ts'
+import type { TestDatabase } from '../../packages/server/src/database/testing.ts'
+import {
+  type Catalog,
+  emptyCatalog,
+  withLookups,
+} from '../../packages/server/src/domains/tenancy/catalog.ts'
+import type { CollectionDefinition } from '../../packages/server/src/domains/tenancy/definitions.ts'
+import {
+  collectionTables,
+  projectRecords,
+} from '../../packages/server/src/domains/tenancy/record-projection.ts'
+import type { CompiledStatement } from '../../packages/server/src/query/sql-text.ts'
+import type { ViewPlace } from '../../packages/server/src/views/view-program.ts'
+
+export type Write = {
+  readonly collection: string
+  readonly key: string
+  /** JSON text; undefined deletes. */
+  readonly body: string | undefined
+}
+
+/** A schema with collections, to which records are written by the projection that the service has. */
+export type EnginePlace = {
+  /** Entries so far. */
+  readonly size: () => number
+  /** As one block. */
+  readonly write: (tx: Queryable, writes: readonly Write[]) => Promise<void>
+  readonly view: (number: number) => ViewPlace
+  readonly transaction: (work: (tx: Queryable) => Promise<void>) => Promise<void>
+}
+
+export async function run(tx: Queryable, statements: readonly CompiledStatement[]): Promise<void> {
+  for (const { text, values } of statements) await tx.execute(sql.compiled(text, values))
+}
+
+export async function enginePlace(
+  { database }: TestDatabase,
+  schema: string,
+  names: readonly string[],
+  startSize = 0,
+): Promise<EnginePlace> {
+  const catalog = catalogOf(names)
+  let size = startSize
+  let height = 0
+  await database.transaction(async (tx) => {
+    await tx.execute(sql`CREATE SCHEMA ${sql.id(schema)}`)
+    await tx.execute(sql`CREATE TABLE ${sql.id(schema, 'collection_stats')} (
+      collection text PRIMARY KEY, documents int8 NOT NULL, bytes int8 NOT NULL, versions int8 NOT NULL)`)
+    for (const collection of catalog.collections.values())
+      for (const statement of collectionTables(schema, collection)) await tx.execute(statement)
+  })
+  const write = async (tx: Queryable, writes: readonly Write[]) => {
+    height += 1
+    const entries = writes.map(({ collection, key, body }, sequence): AppliedEntry => {
+      const deleted = body === undefined ? { deleted: true } : {}
+      const leafIndex = size + sequence
+      const header = { type: 'record', collection, key, ...deleted }
+      return { header, body: body ?? '{}', height, sequence, leafIndex, time: 0 }
+    })
+    size += writes.length
+    await projectRecords(tx, { schema, catalog, entries })
+  }
+  return {
+    size: () => size,
+    write,
+    view: (number) => ({
+      schema,
+      number,
+      resolve: (model) => {
+        const collection = catalog.byName.get(model.split('::').at(-1) ?? '')
+        return collection === undefined ? undefined : { schema, table: collection.table }
+      },
+    }),
+    transaction: (work) => database.transaction(work),
+  }
+}
+
+function catalogOf(names: readonly string[]): Catalog {
+  const collections = names.map((name, at): readonly [string, CollectionDefinition] => [
+    name,
+    {
+      id: name,
+      number: at + 1,
+      name,
+      namespace: 'app',
+      primary_column: 'id',
+      sort_column: null,
+      collection_type: 'document',
+      access_policy: {},
+      schema_definition: null,
+      created_at: '',
+      updated_at: '',
+    },
+  ])
+  return withLookups({ ...emptyCatalog, collections: new Map(collections) })
+}

@@ -1,0 +1,106 @@
+import { expect, test } from 'vitest'
+import { withService } from '../support/per-engine.ts'
+import { createFromSql, createView, grouped, newSeller, perMarket, rowsOf } from './support.ts'
+
+withService((service) => {
+  test('a lazy view shows what it showed until it is refreshed, with its own position and how far it is behind', async () => {
+    const app = await newSeller(service())
+    await createView(app, { name: 'totals', query: perMarket })
+    const before = await app.list('totals')
+    expect(rowsOf(before)).toEqual(grouped)
+    await app.store('sales', [{ id: 's1', market: 'BTC', price: 10, amount: 100 }])
+    const behind = await app.list('totals')
+    expect(rowsOf(behind)).toEqual(grouped)
+    expect(behind.body.as_of).toEqual(before.body.as_of)
+    expect(behind.body.lag.blocks).toBe(1)
+    const refreshed = await app.call('POST', '/views/totals/refresh', {})
+    expect(refreshed.status, refreshed.text).toBe(200)
+    expect(refreshed.body).toMatchObject({
+      success: true,
+      refresh_metadata: { total_source_records: 3, total_view_records: 2 },
+    })
+    const after = await app.list('totals')
+    expect(rowsOf(after)).toEqual([{ market: 'BTC', total: 101, trades: 2 }, grouped[1]])
+    expect(after.body.lag).toEqual({ blocks: 0, ms: 0 })
+    expect(after.body.as_of).toEqual({
+      block_height: refreshed.body.refresh_metadata.last_processed_block_height,
+      sequence: refreshed.body.refresh_metadata.last_processed_sequence,
+    })
+  })
+
+  test('a refresh of what cannot be kept up with changes computes it anew', async () => {
+    const app = await newSeller(service())
+    const sql = `CREATE MATERIALIZED VIEW "${app.appId}"::ranks AS
+      SELECT id, rank() OVER (ORDER BY amount DESC) AS place FROM "${app.appId}"::sales`
+    await createFromSql(app, sql)
+    const live = await app.call('POST', '/views/sql', {
+      sql: sql.replace('::ranks', '::other'),
+      refresh_mode: 'live',
+    })
+    expect(live.status).toBe(400)
+    expect(live.body.error).toContain('window function')
+    await app.store('sales', [{ id: 's4', market: 'SOL', amount: 4 }])
+    expect((await app.call('POST', '/views/ranks/refresh')).status).toBe(200)
+    expect(rowsOf(await app.list('ranks'), 'id')).toEqual([
+      { id: 's1', place: 3 },
+      { id: 's2', place: 4 },
+      { id: 's3', place: 1 },
+      { id: 's4', place: 2 },
+    ])
+  })
+
+  test('a view tells of itself what the interface specifies, with true numbers', async () => {
+    const app = await newSeller(service())
+    const created = await createView(app, {
+      name: 'totals',
+      query: perMarket,
+      variables: { market: 'market' },
+      description: 'What was traded',
+    })
+    expect(created).toMatchObject({ success: true, view_name: 'totals' })
+    const { results } = (await app.store('sales', [{ id: 's9', market: 'X', amount: 1 }])).body
+    await app.call('POST', '/views/totals/refresh', {})
+    const { status, body } = await app.call('GET', '/views')
+    expect(status).toBe(200)
+    const [view] = body.views
+    expect(view).toMatchObject({
+      name: 'totals',
+      source_collections: ['sales'],
+      refresh_mode: 'lazy',
+      variables: { market: 'market' },
+      description: 'What was traded',
+      status: 'lazy',
+      refresh_metadata: {
+        last_processed_tx_id: results[0].tx_hash,
+        total_source_records: 4,
+        total_view_records: 3,
+      },
+    })
+    expect(Date.parse(view.refresh_metadata.last_processed_timestamp)).toBeGreaterThanOrEqual(
+      Date.parse(view.created_at),
+    )
+    expect((await app.call('GET', '/views/totals')).body).toEqual(view)
+    const task = await service().request('GET', `/task/${created.ticket_id}`)
+    expect(task.body).toMatchObject({ status: 'Completed', operation_type: 'create_view' })
+    expect((await service().request('GET', `/api/apps/${app.appId}/views`)).status).toBe(401)
+  })
+
+  test('an empty view has height 0, sequence 0 and the time of its creation', async () => {
+    const app = await newSeller(service())
+    await app.create({ name: 'nothing' })
+    const { view } = await createView(app, {
+      name: 'empty',
+      source_collections: ['nothing'],
+      query: perMarket,
+    })
+    expect(view.refresh_metadata).toMatchObject({
+      last_processed_block_height: 0,
+      last_processed_sequence: 0,
+      last_processed_timestamp: view.created_at,
+      last_processed_tx_id: null,
+      total_source_records: 0,
+      total_view_records: 0,
+    })
+    expect((await app.list('empty')).body.records).toEqual([])
+  })
+})

@@ -1,0 +1,29 @@
+import { expect, test } from 'vitest'
+import { withService } from '../support/per-engine.ts'
+import { createView, grouped, newSeller, perMarket, rowsOf } from './support.ts'
+
+withService((service) => {
+  test('a live view shows a write as soon as the write is shown, at the position of the write', async () => {
+    const app = await newSeller(service())
+    const { view } = await createView(app, {
+      name: 'totals',
+      query: perMarket,
+      refresh_mode: 'live',
+    })
+    expect(view).toMatchObject({ name: 'totals', refresh_mode: 'live', status: 'live' })
+    expect(rowsOf(await app.list('totals'))).toEqual(grouped)
+    const stored = await app.store('sales', [
+      { id: 's1', market: 'BTC', price: 10, amount: 5 },
+      { id: 's4', market: 'SOL', price: 1, amount: 4 },
+      { id: 's3', deleted: true },
+    ])
+    const listed = await app.list('totals')
+    expect(rowsOf(listed)).toEqual([
+      { market: 'BTC', total: 6, trades: 2 },
+      { market: 'SOL', total: 4, trades: 1 },
+    ])
+    const [, , last] = stored.body.results
+    expect(listed.body.as_of).toEqual({ block_height: last.block_height, sequence: last.sequence })
+    expect(listed.body.lag).toEqual({ blocks: 0, ms: 0 })
+  })
+})

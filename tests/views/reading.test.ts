@@ -1,0 +1,115 @@
+import { expect, test } from 'vitest'
+import { withService } from '../support/per-engine.ts'
+import { createView, grouped, newSeller, perMarket, rowsOf, sales } from './support.ts'
+
+withService((service) => {
+  test('a view is read in a list, in groups, in joins and in SQL, at its own position', async () => {
+    const app = await newSeller(service())
+    await createView(app, { name: 'totals', query: perMarket, refresh_mode: 'live' })
+    const at = `"${app.appId}"::`
+    const sql = (text: string) =>
+      service().request('POST', '/query/sql', { body: { sql: text }, headers: app.headers })
+    const listed = await app.list('totals', { sortBy: 'total', sortDirection: 'desc', limit: 1 })
+    expect(listed.body.records).toEqual([grouped[1]])
+    expect(listed.body.total).toBe(2)
+    expect(listed.body.next_cursor).toBeUndefined()
+    const one = await sql(`SELECT market, total * 2 AS twice FROM ${at}totals WHERE total > 5`)
+    expect(one.body.data).toEqual([{ market: 'ETH', twice: 14 }])
+    expect(one.body.lag).toEqual({ blocks: 0, ms: 0 })
+    const joined = await sql(
+      `SELECT s.id, t.total FROM ${at}sales s JOIN ${at}totals t ON t.market = s.market ORDER BY s.id`,
+    )
+    expect(joined.body.data).toEqual([
+      { id: 's1', total: 3 },
+      { id: 's2', total: 3 },
+      { id: 's3', total: 7 },
+    ])
+    const groups = await app.list('totals', { aggregate: { all: { $sum: 'total' } } })
+    expect(groups.body.records).toEqual([{ all: 10 }])
+    const found = await app.list('sales', {
+      find: { of: { model: 'totals', many: false, resolve: { find: { market: '$data.market' } } } },
+      limit: 1,
+    })
+    expect(found.body.records).toEqual([{ ...sales[0], of: grouped[0] }])
+  })
+
+  test('cursors and history are about records, and are refused of a view', async () => {
+    const app = await newSeller(service())
+    await createView(app, { name: 'totals', query: perMarket })
+    const cursor = await app.list('totals', { cursor: 'x', limit: 1 })
+    expect(cursor).toMatchObject({ status: 400, body: { details: { field: '/cursor' } } })
+    const history = await app.list('totals', { include_history: true })
+    expect(history).toMatchObject({ status: 400, body: { details: { field: '/include_history' } } })
+  })
+
+  test('variables are conditions on fields, bound as values; what is no variable is refused by name', async () => {
+    const app = await newSeller(service())
+    const { view } = await createView(app, {
+      name: 'totals',
+      query: perMarket,
+      refresh_mode: 'live',
+      variables: { market: 'market', least: 'total.$gte', one_of: 'trades.$in' },
+    })
+    const get = (query: string) => app.call('GET', `/views/totals/data${query}`)
+    const all = await get('')
+    expect(rowsOf(all)).toEqual(grouped)
+    expect(all.body).toMatchObject({
+      count: 2,
+      view: 'totals',
+      lag: { blocks: 0, ms: 0 },
+      as_of: { block_height: view.refresh_metadata.last_processed_block_height },
+    })
+    expect((await get('?market=BTC')).body.data).toEqual([grouped[0]])
+    expect((await get('?least=5')).body.data).toEqual([grouped[1]])
+    expect((await get('?least=1&market=BTC')).body.data).toEqual([grouped[0]])
+    expect((await get('?one_of=1,5')).body.data).toEqual([grouped[1]])
+    expect((await get('?sortBy=total&sortDirection=desc&limit=1&offset=1')).body.data).toEqual([
+      grouped[0],
+    ])
+    for (const [query, field] of [
+      ['?nothing=1', '/query/nothing'],
+      ['?least=cheap', '/query/least'],
+      ['?market=a&market=b', '/query/market'],
+      ['?limit=-1', '/query/limit'],
+    ] as const)
+      expect(await get(query), query).toMatchObject({ status: 400, body: { details: { field } } })
+    expect((await get(`?market=${encodeURIComponent('{"$gte":""}')}`)).body.data).toEqual([])
+    expect((await app.call('GET', '/views/none/data')).body.code).toBe('VIEW_NOT_FOUND')
+  })
+
+  test('a variable that could never be used is refused when the view is made', async () => {
+    const app = await newSeller(service())
+    for (const variables of [{ limit: 'total' }, { x: 'total.$where' }, { x: '.$gte' }]) {
+      const body = { name: 'v', source_collections: ['sales'], query: perMarket, variables }
+      expect((await app.call('POST', '/views', body)).status, JSON.stringify(variables)).toBe(400)
+    }
+  })
+
+  test('a view is for keys where one of its sources is, unless its owner says otherwise', async () => {
+    const app = await newSeller(service())
+    await app.create({ name: 'closed', access_policy: { read: 'key' } })
+    await app.store('closed', [{ id: 'c', market: 'BTC', amount: 1 }])
+    const source_collections = ['closed']
+    await createView(app, { name: 'inside', source_collections, query: perMarket })
+    await createView(app, {
+      name: 'outside',
+      source_collections,
+      query: perMarket,
+      access_policy: { read: 'public' },
+    })
+    expect((await app.listOpenly('inside')).status).toBe(401)
+    expect((await app.list('inside')).status).toBe(200)
+    expect((await app.listOpenly('outside')).status).toBe(200)
+    await app.create({
+      name: 'half',
+      access_policy: { read: 'public', offered: { select: ['market'] } },
+    })
+    await createView(app, { name: 'hidden', source_collections: ['half'], query: perMarket })
+    expect((await app.listOpenly('hidden')).status).toBe(401)
+    await app.create({ name: 'secret', access_policy: { read: 'private' } })
+    await createView(app, { name: 'unknown', source_collections: ['secret'], query: perMarket })
+    expect((await app.listOpenly('unknown')).body.code).toBe('COLLECTION_NOT_FOUND')
+    const data = await service().request('GET', `/api/apps/${app.appId}/views/unknown/data`)
+    expect(data.body.code).toBe('VIEW_NOT_FOUND')
+  })
+})

@@ -1,0 +1,187 @@
+import { limits } from '@tollbase/contract/limits'
+import { expect, test } from 'vitest'
+import { sql } from '../../packages/server/src/database/sql.ts'
+import type { Data } from '../support/data.ts'
+import { withService } from '../support/per-engine.ts'
+import type { TestReply, TestService } from '../support/service.ts'
+import { createView, grouped, newSeller, perMarket, rowsOf } from './support.ts'
+
+withService((service) => {
+  const tenantOf = (app: Data) => service().running.service.tenancy.tenant(app.appId)
+  const stateOf = async (app: Data, name: string) => (await app.call('GET', `/views/${name}`)).body
+
+  /** Breaks what the view is kept in, as a bug or a bad disk would. */
+  async function breakView(app: Data, name: string): Promise<string> {
+    const { schema, data } = await tenantOf(app)
+    const table = data.catalog.viewsByName.get(name)?.table ?? ''
+    await service().database.execute(
+      sql`ALTER TABLE ${sql.id(schema, table)} RENAME COLUMN body TO broken`,
+    )
+    return table
+  }
+
+  test('a live view that fails stands still and says why, keeps no write and no other view back, and a refresh repairs it', async () => {
+    const app = await newSeller(service())
+    await createView(app, { name: 'bad', query: perMarket, refresh_mode: 'live' })
+    await createView(app, { name: 'good', query: perMarket, refresh_mode: 'live' })
+    const table = await breakView(app, 'bad')
+    const stored = await app.store('sales', [{ id: 's9', market: 'SOL', amount: 1 }])
+    expect(stored.status, stored.text).toBe(200)
+    const sol = { market: 'SOL', total: 1, trades: 1 }
+    expect(rowsOf(await app.list('good'))).toEqual([...grouped, sol])
+    expect(await stateOf(app, 'bad')).toMatchObject({
+      status: 'stale',
+      stale_reason: expect.stringMatching(/body/),
+    })
+    const { schema } = await tenantOf(app)
+    await service().database.execute(
+      sql`ALTER TABLE ${sql.id(schema, table)} RENAME COLUMN broken TO body`,
+    )
+    expect(rowsOf(await app.list('bad'))).toEqual(grouped)
+    await app.store('sales', [{ id: 's9', market: 'SOL', amount: 4 }])
+    expect((await app.list('bad')).body.lag.blocks).toBe(2)
+    const refreshed = await app.call('POST', '/views/bad/refresh', {})
+    expect(refreshed.status, refreshed.text).toBe(200)
+    expect(await stateOf(app, 'bad')).toMatchObject({ status: 'live' })
+    expect(rowsOf(await app.list('bad'))).toEqual([...grouped, { ...sol, total: 4 }])
+    await app.store('sales', [{ id: 's9', deleted: true }])
+    expect(rowsOf(await app.list('bad'))).toEqual(grouped)
+  })
+
+  test('a view that is not filled yet is not read as an empty one', async () => {
+    const app = await newSeller(service())
+    await createView(app, { name: 'totals', query: perMarket })
+    const { data } = await tenantOf(app)
+    const held = await holdFills(service(), app)
+    try {
+      const body = { name: 'slow', source_collections: ['sales'], query: perMarket }
+      const creating = app.call('POST', '/views', body)
+      await expect.poll(() => data.catalog.viewsByName.has('slow')).toBe(true)
+      for (const reply of [await app.list('slow'), await app.call('GET', '/views/slow/data')])
+        expect(reply).toMatchObject({ status: 503, body: { code: 'VIEW_NOT_READY' } })
+      expect(await stateOf(app, 'slow')).toMatchObject({ status: 'building' })
+      await held.release()
+      expect((await creating).body.view.status).toBe('lazy')
+    } finally {
+      await held.release()
+    }
+    expect(rowsOf(await app.list('slow'))).toEqual(grouped)
+  })
+
+  test('a live view that takes longer than it may stands still, and the write that it belongs to is shown', async () => {
+    const app = await newSeller(service())
+    await createView(app, { name: 'slow', query: perMarket, refresh_mode: 'live' })
+    const { data } = await tenantOf(app)
+    const held = await holdTable(service(), app, data.catalog.viewsByName.get('slow')?.table)
+    try {
+      const stored = await app.store('sales', [{ id: 's9', market: 'SOL', amount: 1 }])
+      expect(stored.status, stored.text).toBe(200)
+    } finally {
+      await held.release()
+    }
+    expect(await stateOf(app, 'slow')).toMatchObject({
+      status: 'stale',
+      stale_reason: expect.stringContaining(`${limits.viewAdvanceMs} ms`),
+    })
+    expect((await app.call('POST', '/views/slow/refresh')).status).toBe(200)
+    expect(rowsOf(await app.list('slow'))).toHaveLength(3)
+  })
+
+  test('a view that is replaced is read until the new one is whole, and the new one is shown as its replacement', async () => {
+    const app = await newSeller(service())
+    await createView(app, { name: 'totals', query: perMarket })
+    const { data } = await tenantOf(app)
+    const held = await holdFills(service(), app)
+    let creating: Promise<TestReply> | undefined
+    try {
+      const at = `"${app.appId}"::`
+      creating = app.call('POST', '/views/sql', {
+        sql: `CREATE OR REPLACE MATERIALIZED VIEW ${at}totals AS SELECT DISTINCT market FROM ${at}sales`,
+      })
+      await expect.poll(() => data.catalog.views.size).toBe(2)
+      expect(rowsOf(await app.list('totals'))).toEqual(grouped)
+    } finally {
+      await held.release()
+    }
+    expect((await creating)?.body.view).toMatchObject({ status: 'lazy' })
+    expect(rowsOf(await app.list('totals'))).toEqual([{ market: 'BTC' }, { market: 'ETH' }])
+    const { body } = await app.call('GET', '/views')
+    expect(body.views).toHaveLength(1)
+    expect(body.views[0].replacement).toBeUndefined()
+  })
+
+  test('a view that is made while records are written has neither a gap nor an overlap', async () => {
+    const app = await newSeller(service())
+    let isOver = false
+    let written = 0
+    const writing = (async () => {
+      while (!isOver) {
+        const id = `w${written % 40}`
+        const market = `m${written % 3}`
+        await app.queue('sales', [
+          { id, market, amount: written },
+          { id: `n${written}`, market, amount: 1 },
+        ])
+        written += 1
+      }
+    })()
+    await createView(app, { name: 'one', query: perMarket, refresh_mode: 'live' })
+    await createView(app, { name: 'two', query: perMarket, refresh_mode: 'live' })
+    isOver = true
+    await writing
+    await app.store('sales', [{ id: 'last', market: 'm0', amount: 0 }])
+    const wanted = await app.list('sales', {
+      group_by: 'market',
+      aggregate: { total: { $sum: 'amount' }, trades: { $count: '*' } },
+    })
+    for (const name of ['one', 'two']) {
+      expect(rowsOf(await app.list(name)), `${written} writes`).toEqual(rowsOf(wanted))
+      expect((await app.list(name)).body.lag.blocks).toBe(0)
+    }
+  })
+
+  test('live and lazy views outlast a restart', async () => {
+    const app = await newSeller(service())
+    await createView(app, { name: 'live', query: perMarket, refresh_mode: 'live' })
+    await createView(app, { name: 'lazy', query: perMarket })
+    await service().restart()
+    expect(rowsOf(await app.list('lazy'))).toEqual(grouped)
+    await app.store('sales', [{ id: 's9', market: 'SOL', amount: 1 }])
+    const sol = { market: 'SOL', total: 1, trades: 1 }
+    expect(rowsOf(await app.list('live'))).toEqual([...grouped, sol])
+    expect(rowsOf(await app.list('lazy'))).toEqual(grouped)
+    await app.call('POST', '/views/lazy/refresh', {})
+    expect(rowsOf(await app.list('lazy'))).toEqual([...grouped, sol])
+  })
+})
+
+/** Holds whatever fills views of an application, before it has done anything, until it is released. */
+async function holdFills(service: TestService, app: Data) {
+  const { data } = await service.running.service.tenancy.tenant(app.appId)
+  return holdTable(service, app, data.catalog.byName.get('sales')?.table)
+}
+
+/** Keeps everybody from a table of the application until it is released. */
+async function holdTable(service: TestService, app: Data, table = '') {
+  const { schema } = await service.running.service.tenancy.tenant(app.appId)
+  let release: () => void = () => undefined
+  const released = new Promise<void>((resolve) => {
+    release = resolve
+  })
+  let isHeld: () => void = () => undefined
+  const held = new Promise<void>((resolve) => {
+    isHeld = resolve
+  })
+  const holding = service.database.transaction(async (tx) => {
+    await tx.execute(sql`LOCK TABLE ${sql.id(schema, table)} IN ACCESS EXCLUSIVE MODE`)
+    isHeld()
+    await released
+  })
+  await held
+  return {
+    release: async () => {
+      release()
+      await holding
+    },
+  }
+}
