@@ -27,43 +27,104 @@ const collectionsMax = 2_000
 /** Longer ones, which name hundreds of fields, are not worth their memory; anyone may send them. */
 const shapeCharsMax = 1_000
 
+/** One way to write a shape, and what was seen of it. Changed in place: it is noted after every query. */
+type Spelling = {
+  readonly shape: QueryShape
+  count: number
+  totalMs: number
+  longestMs: number
+  totalRows: number
+  seenAt: number
+}
+
+type Seen = { readonly spellings: Map<string, Spelling>; seenAt: number }
+
 /** What was asked of late, by collection and shape, in memory. */
 export class QueryStatistics {
-  readonly #collections = new Map<string, Map<string, ObservedShape>>()
+  readonly #collections = new Map<string, Seen>()
+  /** Counts the queries, to tell what was unseen the longest. */
+  #noted = 0
 
   note(collection: string, query: ListQuery, took: { ms: number; rows: number }): void {
-    const shape = shapeOf(query)
-    const key = JSON.stringify(shape)
+    const key = spellingOf(query)
     if (key.length > shapeCharsMax) return
-    const shapes = newest(this.#collections, collection, collectionsMax) ?? new Map()
-    this.#collections.set(collection, shapes)
-    const before: ObservedShape | undefined = newest(shapes, key, shapesMax)
-    shapes.set(key, {
-      ...shape,
-      count: (before?.count ?? 0) + 1,
-      totalMs: (before?.totalMs ?? 0) + took.ms,
-      longestMs: Math.max(before?.longestMs ?? 0, took.ms),
-      totalRows: (before?.totalRows ?? 0) + took.rows,
-    })
+    const seenAt = ++this.#noted
+    let seen = this.#collections.get(collection)
+    if (seen === undefined) {
+      makeRoom(this.#collections, collectionsMax)
+      seen = { spellings: new Map(), seenAt }
+      this.#collections.set(collection, seen)
+    }
+    seen.seenAt = seenAt
+    let spelling = seen.spellings.get(key)
+    if (spelling === undefined) {
+      makeRoom(seen.spellings, shapesMax)
+      const nothing = { count: 0, totalMs: 0, longestMs: 0, totalRows: 0 }
+      spelling = { shape: shapeOf(query), ...nothing, seenAt }
+      seen.spellings.set(key, spelling)
+    }
+    spelling.seenAt = seenAt
+    spelling.count += 1
+    spelling.totalMs += took.ms
+    spelling.longestMs = Math.max(spelling.longestMs, took.ms)
+    spelling.totalRows += took.rows
   }
 
   of(collection: string): ObservedShape[] {
-    return [...(this.#collections.get(collection)?.values() ?? [])]
+    const shapes = new Map<string, ObservedShape>()
+    for (const { shape, ...more } of this.#collections.get(collection)?.spellings.values() ?? []) {
+      const key = JSON.stringify(shape)
+      const { count = 0, totalMs = 0, longestMs = 0, totalRows = 0 } = shapes.get(key) ?? {}
+      shapes.set(key, {
+        ...shape,
+        count: count + more.count,
+        totalMs: totalMs + more.totalMs,
+        longestMs: Math.max(longestMs, more.longestMs),
+        totalRows: totalRows + more.totalRows,
+      })
+    }
+    return [...shapes.values()]
   }
 
   /** Queries like this one. */
   like(collection: string, query: ListQuery): ObservedShape | undefined {
-    return this.#collections.get(collection)?.get(JSON.stringify(shapeOf(query)))
+    const key = JSON.stringify(shapeOf(query))
+    return this.of(collection).find(
+      ({ count, totalMs, longestMs, totalRows, ...shape }) => JSON.stringify(shape) === key,
+    )
   }
 }
 
-/** What a map holds, taken out, so that it comes last when it is put in again; makes room where there is none. */
-function newest<T>(map: Map<string, T>, key: string, max: number): T | undefined {
-  const found = map.get(key)
-  map.delete(key)
-  const [oldest] = map.keys()
-  if (map.size >= max && oldest !== undefined) map.delete(oldest)
-  return found
+/** Forgets what was unseen the longest where there is no room for one more. */
+function makeRoom<T extends { readonly seenAt: number }>(map: Map<string, T>, max: number): void {
+  if (map.size < max) return
+  let oldest: [string, T] | undefined
+  for (const entry of map)
+    if (oldest === undefined || entry[1].seenAt < oldest[1].seenAt) oldest = entry
+  if (oldest !== undefined) map.delete(oldest[0])
+}
+
+/** Queries that are written alike, their values aside: cheaper to tell than their shape. */
+function spellingOf({ where, sort, history }: ListQuery): string {
+  const order = sort === undefined ? '' : ` by ${sort.path.join('.')}`
+  return `${conditionSpelling(where)}${order}${history ? ' of all' : ''}`
+}
+
+function conditionSpelling(condition: Condition): string {
+  switch (condition.kind) {
+    case 'always':
+    case 'never':
+      return condition.kind
+    case 'all':
+    case 'any':
+      return `${condition.kind}(${condition.conditions.map(conditionSpelling).join()})`
+    case 'not':
+      return `not(${conditionSpelling(condition.condition)})`
+    default: {
+      const isFolded = 'ignoreCase' in condition && condition.ignoreCase
+      return `${condition.kind}${isFolded ? '*' : ''} ${condition.path.join('.')}`
+    }
+  }
 }
 
 export function shapeOf(query: ListQuery): QueryShape {
