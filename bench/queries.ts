@@ -102,8 +102,9 @@ async function fill(place: Place): Promise<readonly string[]> {
   }
 }
 
-function pathOf({ query, valueOf }: Ask, at: number): string {
-  return `/api/queries/${app}/${query}/data?v=${encodeURIComponent(valueOf(at))}&limit=${limit}`
+function pathOf(one: Ask, at: number): string {
+  const value = encodeURIComponent(one.valueOf(at))
+  return `/api/queries/${app}/${one.query}/data?v=${value}&limit=${limit}`
 }
 
 /** The statement of a query as the service makes it, its values still open. */

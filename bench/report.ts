@@ -91,5 +91,5 @@ function versionOf(name: string): string {
 }
 
 function amount(value: number): string {
-  return Math.round(value).toLocaleString('en-US')
+  return value < 10 ? value.toPrecision(3) : Math.round(value).toLocaleString('en-US')
 }

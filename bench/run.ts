@@ -13,7 +13,15 @@ import { stores } from './stores.ts'
 // --peers installs PostGraphile and Directus below peers/, which takes minutes the first time.
 // A run of all of them with nothing left out (so with --peers) writes results.md.
 
-const benchmarks: readonly Benchmark[] = [reads, queries, engine, stores, paidReads, signatures, coldStart]
+const benchmarks: readonly Benchmark[] = [
+  reads,
+  queries,
+  engine,
+  stores,
+  paidReads,
+  signatures,
+  coldStart,
+]
 
 const recordsFull = 1_000_000
 

@@ -5,7 +5,7 @@ import { dataOf, newData } from '../support/data.ts'
 import { withService } from '../support/per-engine.ts'
 
 withService((service) => {
-  test('batches, relations, migrations, data sets and shard keys are made anew from the log as they were', async () => {
+  test('batches, relations, migrations, data sets, predefined queries and shard keys are made anew from the log as they were', async () => {
     const app = await newData(service())
     await app.store('c', [{ id: 'a', market: 'x' }, { id: 'b' }])
     await app.call('POST', '/relations', {
@@ -49,9 +49,17 @@ withService((service) => {
       entries: ['192.0.2.0/24,DE', '2001:db8::/32,AT'],
     })
     await app.call('DELETE', '/datasets/gone')
+    const query = {
+      name: 'q',
+      source_collection: 'c',
+      parameters: [{ name: 'id', field_path: 'id' }],
+    }
+    for (const name of ['q', 'q', 'gone']) await app.call('POST', '/queries', { ...query, name })
+    await app.call('DELETE', '/queries/q?version=1')
+    await app.call('DELETE', '/queries/gone')
     const told = async () => {
       const now = dataOf(service(), app)
-      const paths = ['/collections', '/relations', '/datasets', '/indexes', '/stats']
+      const paths = ['/collections', '/relations', '/datasets', '/indexes', '/queries', '/stats']
       const replies = await Promise.all(paths.map((path) => now.call('GET', path)))
       return [
         ...replies.map(({ body }) => ({ ...body, active_connections: 0 })),

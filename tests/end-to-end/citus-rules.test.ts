@@ -35,6 +35,18 @@ async function work(service: TestService): Promise<void> {
     })
   for (const more of [{ index_type: 'fulltext' }, { where: { d: { gt: 1 } }, sparse: true }])
     await app.call('POST', '/indexes', { collection: 'plain', field_name: 'd', ...more })
+  const perValue = {
+    select: ['a'],
+    group_by: ['a'],
+    aggregate: { n: { $count: '*' }, most: { $max: 'u' } },
+  }
+  for (const refresh_mode of ['live', 'lazy'])
+    await app.call('POST', '/views', {
+      name: `by_a_${refresh_mode}`,
+      source_collections: ['notes'],
+      query: perValue,
+      refresh_mode,
+    })
   for (let round = 0; round < 5; round++) {
     await Promise.all([
       app.store('notes', [
@@ -48,6 +60,9 @@ async function work(service: TestService): Promise<void> {
       app.store('new', [{ id: `n${round}` }], { strict: true }),
     ])
   }
+  await app.call('POST', '/views/by_a_lazy/refresh')
+  await app.list('by_a_lazy', { sortBy: 'n', limit: 2 })
+  await app.call('DELETE', '/views/by_a_live')
   const queries = [
     { find: { a: { gt: 1 }, b: { isNull: true } }, sortBy: 'a', limit: 3 },
     { find: { or: [{ c: { startsWith: 'x' } }, { c: { in: ['a', 1] } }] }, select: { a: true } },

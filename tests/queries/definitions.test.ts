@@ -1,3 +1,4 @@
+import { limits } from '@tollbase/contract/limits'
 import { beforeAll, describe, expect, test } from 'vitest'
 import { type Data, newData } from '../support/data.ts'
 import { withService } from '../support/per-engine.ts'
@@ -190,6 +191,36 @@ describe('the definition of a query', () =>
       const reply = await define(body({ root }))
       expect(reply.status, reply.text).toBe(400)
       if (field !== '') expect(reply.body.details.field).toBe(field)
+    })
+
+    test('has bounds: parameters, their texts and lists, bytes, and versions of one name', async () => {
+      const some = (count: number) =>
+        Array.from({ length: count }, (_, at) => ({
+          name: `p${at}`,
+          field_path: `f${at}`,
+          required: false,
+        }))
+      const of = (more: object) =>
+        define(base({ name: 'bounds', ...more })).then(({ status }) => status)
+      expect(await of({ parameters: some(limits.queryParametersMax) })).toBe(201)
+      expect(await of({ parameters: some(limits.queryParametersMax + 1) })).toBe(400)
+      const text = (maxLength: number) => ({
+        parameters: [{ name: 'v', field_path: 'g', maxLength }],
+      })
+      expect(await of(text(limits.queryTextCharsMax))).toBe(201)
+      expect(await of(text(limits.queryTextCharsMax + 1))).toBe(400)
+      const list = (maxItems: number) => ({
+        parameters: [{ name: 'v', field_path: 'g', type: 'list', maxItems }],
+      })
+      expect(await of(list(limits.queryListMax))).toBe(201)
+      expect(await of(list(limits.queryListMax + 1))).toBe(400)
+      const large = (bytes: number) => ({ example_response: 'x'.repeat(bytes) })
+      const frame = JSON.stringify(base({ name: 'bounds', ...large(0) })).length
+      expect(await of(large(limits.queryDefinitionBytesMax - frame))).toBe(201)
+      expect(await of(large(limits.queryDefinitionBytesMax - frame + 1))).toBe(400)
+      for (let version = 5; version <= limits.queryVersionsMax; version++)
+        expect(await of({})).toBe(201)
+      expect(await of({})).toBe(409)
     })
 
     test('gets the type of a parameter from its default, else from what the collection declares, else it is a string', async () => {

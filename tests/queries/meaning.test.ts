@@ -83,7 +83,9 @@ describe('a parameter', () =>
     const ask = (name: string, query: string) =>
       service().request('GET', `/api/queries/${data.appId}/${name}/data?${query}`)
     const idsOf = async (name: string, given: readonly unknown[]) => {
-      const query = new URLSearchParams(given.map((one): [string, string] => ['v', String(one)])).toString()
+      const query = new URLSearchParams(
+        given.map((one): [string, string] => ['v', String(one)]),
+      ).toString()
       const { status, body, text } = await ask(name, query)
       expect(status, text).toBe(200)
       return body.data.map(({ id }: { id: string }) => id)
@@ -127,6 +129,16 @@ describe('a parameter', () =>
       for (const id of ['a', '%', "'", 'r3', 'without'])
         expect(await idsOf('one', [id])).toEqual([id])
       expect(await idsOf('one', ['nobody'])).toEqual([])
+    })
+
+    test('that a text makes into a number compares as one, and 400 names one that is none', async () => {
+      const sql = `SELECT id FROM "${data.appId}"::c WHERE f >= :v::numeric`
+      await data.call('POST', '/queries', { name: 'cast', sql, parameters: [{ name: 'v' }] })
+      expect(await idsOf('cast', [5])).toEqual(await listed({ f: { gte: 5 } }))
+      expect(await ask('cast', 'v=five')).toMatchObject({
+        status: 400,
+        body: { details: { field: '/query/v' } },
+      })
     })
 
     test('never changes the statement, whatever its text is', async () => {
@@ -216,7 +228,7 @@ describe('a parameter', () =>
       await define('paged', { name: 'size', field_path: 'limit', default: 2, max: 4 })
       expect((await ask('paged', '')).body.count).toBe(2)
       expect((await ask('paged', 'limit=3')).body.count).toBe(3)
-      for (const query of ['size=5', 'limit=5', 'size=1&limit=1'])
+      for (const query of ['size=5', 'limit=5', 'size=1&limit=1', 'size=-1', 'size=1.5'])
         expect((await ask('paged', query)).status, query).toBe(400)
       expect((await ask('paged', 'offset=3&limit=4')).body.count).toBe(4)
       await define('top', { field_path: 'id.$gte', default: '0' }, { limit: 3, sort: 'id' })

@@ -20,11 +20,13 @@ const platformOf = (amount: bigint) => (amount * 2000n) / 10_000n
 describe('predefined queries are sold', () =>
   withService(
     (service) => {
-      const post = (market: Market, path: string, body: object, method = 'POST') =>
+      const send = (method: string) => (market: Market, path: string, body: object) =>
         service().request(method, `/api/apps/${market.appId}${path}`, {
           body,
           headers: market.headers,
         })
+      const post = send('POST')
+      const put = send('PUT')
       const define = async (market: Market, body: object) => {
         const reply = await post(market, '/queries', { name: 'q', ...body })
         expect(reply.status, reply.text).toBe(201)
@@ -139,17 +141,14 @@ describe('predefined queries are sold', () =>
         await define(market, { sql: `SELECT count(*) AS n FROM ${named(market)}` })
         expect((await ask(service(), data(market))).status).toBe(200)
         const priced = { access_policy: { read: 'public', price: { per_row: '7' } } }
-        await post(market, '/collections/cities', priced, 'PUT')
+        await put(market, '/collections/cities', priced)
         expect(await ask(service(), data(market))).toMatchObject({
           status: 403,
           body: { code: 'DERIVATION_DENIED' },
         })
-        await post(
-          market,
-          '/collections/cities',
-          { access_policy: { ...priced.access_policy, derive: { per_access: '9' } } },
-          'PUT',
-        )
+        await put(market, '/collections/cities', {
+          access_policy: { ...priced.access_policy, derive: { per_access: '9' } },
+        })
         expect(amountOf(await quote(service(), data(market)))).toBe(9n)
       })
 
@@ -165,12 +164,10 @@ describe('predefined queries are sold', () =>
           model: 'per_access',
           amount: '70',
         }
-        expect((await post(market, '/pricing', { rules: [rule] }, 'PUT')).body.rules).toEqual([
-          rule,
-        ])
+        expect((await put(market, '/pricing', { rules: [rule] })).body.rules).toEqual([rule])
         expect(amountOf(await quote(service(), data(market)))).toBe(70n)
         const nowhere = { ...rule, target: { query: 'nothing' } }
-        expect(await post(market, '/pricing', { rules: [nowhere] }, 'PUT')).toMatchObject({
+        expect(await put(market, '/pricing', { rules: [nowhere] })).toMatchObject({
           status: 404,
           body: { code: 'QUERY_NOT_FOUND' },
         })
@@ -215,7 +212,7 @@ describe('predefined queries are sold', () =>
         const rows = { name: 'resold', source_collection: other.root, price: { per_access: '1' } }
         expect((await post(home, '/queries', rows)).status).toBe(403)
         const allow = { read: 'public', price: { per_row: '9' }, derive: { per_access: '77' } }
-        await post(other, '/collections/cities', { access_policy: allow }, 'PUT')
+        await put(other, '/collections/cities', { access_policy: allow })
         await define(home, { sql, price: { per_access: '30' } })
         await define(home, rows)
         const asked = data(home)
@@ -238,12 +235,7 @@ describe('predefined queries are sold', () =>
         const withKey = (market: Market) => ({ ...asked, headers: market.headers })
         expect(amountOf(await quote(service(), withKey(home)))).toBe(77n)
         expect(amountOf(await quote(service(), withKey(other)))).toBe(30n)
-        await post(
-          other,
-          '/collections/cities',
-          { access_policy: { ...allow, derive: 'deny' } },
-          'PUT',
-        )
+        await put(other, '/collections/cities', { access_policy: { ...allow, derive: 'deny' } })
         expect((await ask(service(), asked)).status).toBe(403)
         expect((await ask(service(), data(home, '?limit=2', 'resold'))).status).toBe(403)
         await expectBalanced(service())

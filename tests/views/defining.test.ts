@@ -1,4 +1,6 @@
+import { limits } from '@tollbase/contract/limits'
 import { expect, test } from 'vitest'
+import { define } from '../../packages/server/src/domains/tenancy/define.ts'
 import { withService } from '../support/per-engine.ts'
 import { createFromSql, createView, grouped, newSeller, perMarket, rowsOf } from './support.ts'
 
@@ -18,6 +20,31 @@ withService((service) => {
       body: { code: 'VIEW_EXISTS' },
     })
     expect((await app.store('totals', [{ id: 'x' }])).status).toBe(409)
+  })
+
+  test('the oldest form of public clients, with groups beside the query, joins and counts', async () => {
+    const app = await newSeller(service())
+    await app.store('markets', [{ id: 'BTC' }, { id: 'ETH' }, { id: 'XMR' }])
+    await createView(app, {
+      name: 'funding',
+      source_collections: ['markets', 'sales'],
+      query: {
+        find: {},
+        select: {},
+        sales: { resolve: { market: '$data.id' }, model: 'sales', many: true },
+      },
+      group_by: ['id'],
+      aggregate: { amount: { $sum: 'sales.amount' }, trades: { $count: 'sales' } },
+      refresh_mode: 'live',
+    })
+    await app.store('sales', [{ id: 's9', market: 'XMR', amount: 2 }])
+    await app.store('markets', [{ id: 'ETH', deleted: true }])
+    expect(rowsOf(await app.list('funding'), 'id')).toEqual([
+      { id: 'BTC', amount: 3, trades: 2 },
+      { id: 'XMR', amount: 2, trades: 1 },
+    ])
+    const { body } = await app.call('GET', '/collections/sales/indexes')
+    expect(body.indexes).toMatchObject([{ field: 'market' }])
   })
 
   test('IF NOT EXISTS keeps what is there, OR REPLACE puts a new definition in its place', async () => {
@@ -93,6 +120,33 @@ withService((service) => {
     expect((await app.call('DELETE', '/collections/sales', { cascade: true })).status).toBe(200)
     expect((await app.call('GET', '/views')).body).toEqual({ views: [] })
     expect((await app.store('sales', [{ id: 'new', market: 'BTC', amount: 1 }])).status).toBe(200)
+  })
+
+  test('a view has so many variables, and an application gives so many grants, and no more', async () => {
+    const app = await newSeller(service())
+    const variables = (count: number) =>
+      Object.fromEntries(Array.from({ length: count }, (_, n) => [`v${n}`, 'market']))
+    const body = { source_collections: ['sales'], query: perMarket }
+    await createView(app, { name: 'most', query: perMarket, variables: variables(64) })
+    const more = { ...body, name: 'more', variables: variables(limits.viewVariablesMax + 1) }
+    expect(await app.call('POST', '/views', more)).toMatchObject({
+      status: 400,
+      body: { details: { field: '/variables' } },
+    })
+    const other = await newSeller(service())
+    const tenant = await service().running.service.tenancy.tenant(app.appId)
+    const grants = Array.from({ length: limits.grantsPerApplicationMax - 1 }, (_, n) => {
+      const grant = { id: `g${n}`, grantee: 'a', source: `s${n}`, per_access: '0', created_at: '' }
+      return { kind: 'grant', id: grant.id, body: grant } as const
+    })
+    await define(tenant, grants)
+    const give = (grantee: string) => app.call('POST', '/grants', { grantee, collection: 'sales' })
+    expect((await give(other.appId)).status).toBe(201)
+    expect((await give(other.appId)).status).toBe(201)
+    const third = await service().createApp()
+    expect(await give(third.appId)).toMatchObject({ status: 409, body: { code: 'CONFLICT' } })
+    expect((await give('nobody')).status).toBe(404)
+    expect((await give(app.appId)).status).toBe(400)
   })
 
   test('an index on a view serves its readers, and cannot be unique or have a price', async () => {

@@ -106,6 +106,13 @@ withService((service) => {
     })
     await createView(app, { name: 'hidden', source_collections: ['half'], query: perMarket })
     expect((await app.listOpenly('hidden')).status).toBe(401)
+    // Who may read, and what it costs, follow the source where the owner of the view did not say.
+    await createView(app, { name: 'after', query: perMarket })
+    expect((await app.listOpenly('after')).status).toBe(200)
+    const { body: shown } = await app.call('GET', '/views/after')
+    expect(shown.access_policy).toEqual({ read: 'public' })
+    await app.call('PUT', '/collections/sales', { access_policy: { read: 'key' } })
+    expect((await app.listOpenly('after')).status).toBe(401)
     await app.create({ name: 'secret', access_policy: { read: 'private' } })
     await createView(app, { name: 'unknown', source_collections: ['secret'], query: perMarket })
     expect((await app.listOpenly('unknown')).body.code).toBe('COLLECTION_NOT_FOUND')

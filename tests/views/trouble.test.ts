@@ -1,6 +1,8 @@
 import { limits } from '@tollbase/contract/limits'
 import { expect, test } from 'vitest'
 import { sql } from '../../packages/server/src/database/sql.ts'
+import { advanceLiveViews } from '../../packages/server/src/domains/tenancy/view-projection.ts'
+import { enterSession } from '../../packages/server/src/domains/views/view-store.ts'
 import type { Data } from '../support/data.ts'
 import { withService } from '../support/per-engine.ts'
 import type { TestReply, TestService } from '../support/service.ts'
@@ -87,6 +89,40 @@ withService((service) => {
     expect(rowsOf(await app.list('slow'))).toHaveLength(3)
   })
 
+  test('live views that a turn has no time for are caught up beside the writes, and are live again', async () => {
+    const app = await newSeller(service())
+    await createView(app, { name: 'totals', query: perMarket, refresh_mode: 'live' })
+    const { schema, data } = await tenantOf(app)
+    const { id = '', view } = data.catalog.viewsByName.get('totals') ?? {}
+    const collection = data.catalog.byName.get('sales')?.id ?? ''
+    let clock = 0
+    const entry = {
+      header: { type: 'record', collection, key: 'x' },
+      body: '{}',
+      height: 1000,
+      sequence: 0,
+      leafIndex: 5000,
+      time: 0,
+    }
+    const now = () => {
+      clock += limits.viewAdvancesMs
+      return clock
+    }
+    const stale: unknown[] = []
+    const live = { now, onStale: (...told: unknown[]) => stale.push(told) }
+    const isLeft = await service().database.transaction((tx) =>
+      advanceLiveViews(tx, { schema, catalog: data.catalog, entries: [entry], live }),
+    )
+    expect(isLeft).toBe(true)
+    expect(stale).toEqual([])
+    expect(await stateOf(app, 'totals')).toMatchObject({ status: 'building' })
+    expect(rowsOf(await app.list('totals'))).toEqual(grouped)
+    await service().running.service.views.settled(app.appId, id)
+    expect(await stateOf(app, 'totals')).toMatchObject({ name: view?.name, status: 'live' })
+    await app.store('sales', [{ id: 's3', deleted: true }])
+    expect(rowsOf(await app.list('totals'))).toEqual([grouped[0]])
+  })
+
   test('a view that is replaced is read until the new one is whole, and the new one is shown as its replacement', async () => {
     const app = await newSeller(service())
     await createView(app, { name: 'totals', query: perMarket })
@@ -138,6 +174,26 @@ withService((service) => {
       expect(rowsOf(await app.list(name)), `${written} writes`).toEqual(rowsOf(wanted))
       expect((await app.list(name)).body.lag.blocks).toBe(0)
     }
+  })
+
+  test('a collection is deleted though a view of another application is being filled from it for long', async () => {
+    const app = await newSeller(service())
+    const { schema, data } = await tenantOf(app)
+    const table = data.catalog.byName.get('sales')?.table ?? ''
+    let isReading: () => void = () => undefined
+    const reading = new Promise<void>((resolve) => {
+      isReading = resolve
+    })
+    const filling = service().database.transaction(async (tx) => {
+      await enterSession(tx)
+      await tx.query(sql`SELECT count(*) AS n FROM ${sql.id(schema, table)}`)
+      isReading()
+      await tx.query(sql`SELECT pg_sleep(60) AS slept`)
+    })
+    const ended = filling.catch((error: Error) => error.message)
+    await reading
+    expect((await app.call('DELETE', '/collections/sales')).status).toBe(200)
+    expect(await ended).toMatch(/cancel/)
   })
 
   test('live and lazy views outlast a restart', async () => {

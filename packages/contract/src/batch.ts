@@ -61,6 +61,7 @@ export const batch = contract({
       'RECORD_NOT_FOUND',
       'PAYMENT_REQUIRED',
       'RECORD_EXISTS',
+      'VIEW_EXISTS',
       'CONFLICT',
       'SCHEMA_VIOLATION',
       'PAYLOAD_TOO_LARGE',

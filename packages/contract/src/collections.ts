@@ -142,7 +142,7 @@ export const collections = contract({
     params: AppParams,
     body: Type.Object({ name: Name, ...settings }, open),
     reply: Collection,
-    errors: ['APPLICATION_NOT_FOUND', 'COLLECTION_EXISTS', 'CONFLICT'],
+    errors: ['APPLICATION_NOT_FOUND', 'COLLECTION_EXISTS', 'VIEW_EXISTS', 'CONFLICT'],
   },
   listCollections: {
     method: 'GET',
@@ -182,6 +182,7 @@ export const collections = contract({
     path: '/api/apps/:app/collections/:collection',
     area: 'Collections',
     summary: 'Delete a collection; its entries stay in the chain',
+    description: 'With `cascade` the views that are made of it go too; without, they forbid it.',
     access: 'Admin',
     params: CollectionParams,
     body: Type.Object(
@@ -190,7 +191,7 @@ export const collections = contract({
     ),
     bodyOptional: true,
     reply: Success,
-    errors: ['COLLECTION_NOT_FOUND'],
+    errors: ['COLLECTION_NOT_FOUND', 'CONFLICT'],
   },
   validateRecord: {
     method: 'POST',

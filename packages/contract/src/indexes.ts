@@ -201,7 +201,13 @@ export const indexes = contract({
       execution_time_estimate: Type.Number({ description: 'milliseconds' }),
       optimization_hints: Type.Array(Type.String()),
     }),
-    errors: ['APPLICATION_NOT_FOUND', 'COLLECTION_NOT_FOUND', 'DATA_SET_NOT_FOUND'],
+    errors: [
+      'APPLICATION_NOT_FOUND',
+      'COLLECTION_NOT_FOUND',
+      'DATA_SET_NOT_FOUND',
+      'VIEW_NOT_READY',
+      'GRANT_NEEDED',
+    ],
   },
   optimizeCollection: {
     method: 'GET',

@@ -102,6 +102,8 @@ export const pricing = contract({
       'DATA_SET_NOT_FOUND',
       'FIELD_NOT_OFFERED',
       'DERIVATION_DENIED',
+      'VIEW_NOT_READY',
+      'GRANT_NEEDED',
       'QUERY_NOT_FOUND',
     ],
   },

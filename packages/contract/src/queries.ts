@@ -190,7 +190,13 @@ const QueryParams = appParamsWith({ name: Name })
 const Version = Type.Optional(Type.Integer({ minimum: 1, maximum: 1_000_000 }))
 const QueryVersion = Type.Object({ version: Version })
 const refusals = ['APPLICATION_NOT_FOUND', 'QUERY_NOT_FOUND'] as const
-const ofSources = ['COLLECTION_NOT_FOUND', 'FIELD_NOT_OFFERED', 'DERIVATION_DENIED'] as const
+const ofSources = [
+  'COLLECTION_NOT_FOUND',
+  'FIELD_NOT_OFFERED',
+  'DERIVATION_DENIED',
+  'VIEW_NOT_READY',
+  'GRANT_NEEDED',
+] as const
 
 export const formats = ['json', 'csv', 'ndjson'] as const
 
@@ -273,7 +279,10 @@ export const queries = contract({
       price_cap: Nullable(
         Type.Object(
           { amount: Atomic, per_access: Atomic, per_row: Atomic, per_kb: Atomic },
-          { description: 'what others are quoted; null where they would have to give a limit' },
+          {
+            description:
+              'what others are quoted; null where they may not ask, or would have to give a limit',
+          },
         ),
       ),
     }),

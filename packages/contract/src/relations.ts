@@ -46,7 +46,7 @@ export const relations = contract({
         child_index: Type.Boolean(),
       }),
     }),
-    errors: ['APPLICATION_NOT_FOUND', 'CONFLICT'],
+    errors: ['APPLICATION_NOT_FOUND', 'VIEW_EXISTS', 'CONFLICT'],
   },
   listRelations: {
     method: 'GET',

@@ -86,6 +86,7 @@ export const storage = contract({
       'PAYMENT_REQUIRED',
       'CONFLICT',
       'RECORD_EXISTS',
+      'VIEW_EXISTS',
       'SCHEMA_VIOLATION',
       'PAYLOAD_TOO_LARGE',
       'UNAVAILABLE',

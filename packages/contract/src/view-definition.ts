@@ -66,6 +66,9 @@ const aggregates = [
   'count sum avg min max first last bool_and bool_or every stddev stddev_pop stddev_samp variance',
   'var_pop var_samp string_agg array_agg json_agg jsonb_agg',
 ].flatMap((names) => names.split(' '))
+const windows = 'row_number rank dense_rank ntile lag lead first_value last_value nth_value'.split(
+  ' ',
+)
 const forms = 'literal number case cast in like matches find query exists'.split(' ')
 
 const aggregate = (name: string) =>
@@ -138,8 +141,7 @@ const ViewExpression = Type.Union(
       },
       {
         patternProperties: {
-          '^\\$(row_number|rank|dense_rank|ntile|lag|lead|first_value|last_value|nth_value)$':
-            Operands,
+          [`^\\$(${windows.join('|')})$`]: Operands,
         },
         ...closed,
         minProperties: 2,
@@ -147,7 +149,7 @@ const ViewExpression = Type.Union(
       },
     ),
     named(
-      `^\\$(?!(?:${[...forms, ...aggregates].join('|')})$)[a-z_]+$`,
+      `^\\$(?!(?:${[...forms, ...aggregates, ...windows].join('|')})$)[a-z_]+$`,
       Operands,
       'an operator or a function, with its operands',
     ),

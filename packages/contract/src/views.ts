@@ -106,6 +106,7 @@ const Created = Type.Object({
 const createErrors = [
   'APPLICATION_NOT_FOUND',
   'COLLECTION_NOT_FOUND',
+  'COLLECTION_EXISTS',
   'VIEW_EXISTS',
   'GRANT_NEEDED',
   'FIELD_NOT_OFFERED',

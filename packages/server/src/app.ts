@@ -287,7 +287,8 @@ async function openStorage(
     config.databaseUrl === undefined ? await embedded() : { url: config.databaseUrl }
   const database = await openDatabase({ connection, log, world })
   closers.push(() => database.close())
-  const queryDatabase = await openDatabase({ connection, log, world })
+  const readOnly = { temporaryKbMax: limits.queryTemporaryKbMax }
+  const queryDatabase = await openDatabase({ connection, log, world, readOnly })
   closers.push(() => queryDatabase.close())
   await runMigrations(database, migrations, { now: world.now() })
   const onCrash = (listener: () => void) => listeners.push(listener)

@@ -6,6 +6,7 @@ import { checkServer } from './check-server.ts'
 import { CommitUnknownError, endsSession, isStalePlan } from './errors.ts'
 import type { DatabaseLog } from './log.ts'
 import { preparedNames } from './prepared.ts'
+import { sessionSettings } from './session-settings.ts'
 import { type SqlStatement, sql } from './sql.ts'
 import { typeParsers } from './types.ts'
 
@@ -79,6 +80,8 @@ export type DatabaseOptions = {
   readonly poolSize?: number
   /** Longest run of one statement, 0 is no limit. */
   readonly statementTimeoutMs?: number
+  /** For reading alone, with so much temporary space on disk for a statement. */
+  readonly readOnly?: { readonly temporaryKbMax: number }
   readonly log?: DatabaseLog
   readonly world?: World
 }
@@ -89,8 +92,6 @@ const connectTimeoutMs = 10_000
 const closeTimeoutMs = 10_000
 /** It does no work, so what does not answer is not there. */
 const beginTimeoutMs = 30_000
-/** A client holding an open transaction and doing nothing keeps locks and dead rows. */
-const idleTransactionTimeoutMs = 60_000
 /** How much longer than the server's own time-out we wait for its answer, for a peer that went silent. */
 const answerGraceMs = 30_000
 const namedTextsMax = 256
@@ -367,7 +368,7 @@ class Transaction implements Queryable {
 }
 
 function poolConfig(
-  { connection, poolSize }: DatabaseOptions,
+  { connection, poolSize, readOnly }: DatabaseOptions,
   statementTimeoutMs: number,
 ): PoolConfig {
   return {
@@ -378,7 +379,7 @@ function poolConfig(
     application_name: 'tollbase',
     types: typeParsers,
     onConnect: async (client) => {
-      await client.query(sessionSettings(statementTimeoutMs))
+      await client.query(sessionSettings({ statementTimeoutMs, readOnly }))
     },
   }
 }
@@ -388,22 +389,4 @@ function target(connection: DatabaseConnection): PoolConfig {
   if ('url' in connection) return { connectionString: connection.url }
   const isSocket = connection.host.startsWith('/')
   return { port: postgresPort, ...connection, ...(isSocket ? { ssl: false } : {}) }
-}
-
-/** Settings that change results or safety are ours, whatever the server's defaults are. */
-function sessionSettings(statementTimeoutMs: number): string {
-  const settings = {
-    TimeZone: 'UTC',
-    DateStyle: 'ISO, YMD',
-    standard_conforming_strings: 'on',
-    extra_float_digits: '1',
-    // Names are always written with their schema.
-    search_path: 'pg_catalog',
-    jit: 'off',
-    statement_timeout: String(statementTimeoutMs),
-    idle_in_transaction_session_timeout: String(idleTransactionTimeoutMs),
-  }
-  return `SELECT ${Object.entries(settings)
-    .map(([name, value]) => `pg_catalog.set_config('${name}', '${value}', false)`)
-    .join(', ')}`
 }

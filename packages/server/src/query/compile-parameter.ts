@@ -1,7 +1,7 @@
 import { givenBy, keyTest } from './compile/compare.ts'
-import type { ParameterTest } from './condition.ts'
+import type { ParameterRef, ParameterTest } from './condition.ts'
 import { keyOrder } from './index-key.ts'
-import { afterPrefix, json, key, mayBeCut, type ParameterRef, plain } from './parameter.ts'
+import { afterPrefix, json, key, mayBeCut, plain } from './parameter.ts'
 import type { Parameters } from './sql-text.ts'
 
 type Field = {

@@ -1,4 +1,4 @@
-import { invalid } from '../base/fault.ts'
+import { Fault, invalid } from '../base/fault.ts'
 import type { ParameterRef, Scalar } from './condition.ts'
 import { member } from './field-path.ts'
 import { keyCharsMax, keyOf, successor } from './index-key.ts'
@@ -73,6 +73,18 @@ export function mayBeCut({ type, charsMax }: ParameterRef): boolean {
 /** The statement's values for one run. */
 export function bindValues(values: readonly unknown[], given: Arguments): unknown[] {
   return values.map((value) => (isLate(value) ? made(value, given) : value))
+}
+
+/** The same to plan a statement with samples: one that the text could make nothing of is NULL. */
+export function bindSamples(values: readonly unknown[], given: Arguments): unknown[] {
+  return values.map((value) => {
+    try {
+      return isLate(value) ? made(value, given) : value
+    } catch (error) {
+      if (error instanceof Fault) return null
+      throw error
+    }
+  })
 }
 
 function lateValue(parameter: string, form: string, make: LateValue['make']): LateValue {

@@ -4,6 +4,7 @@ import { sqlTypes } from '../query/compile/print-expression.ts'
 import { printAsOf } from '../query/compile/print-query.ts'
 import { quoteName } from '../query/sql-text.ts'
 import type { Expression, ValueType } from '../query/tree/query.ts'
+import { referencesOf, relationsIn } from './relations.ts'
 import type { Mode, SqlType, Writing } from './writing.ts'
 
 export type FlowColumn = { readonly name: string; readonly type: SqlType }
@@ -15,9 +16,15 @@ export type FlowColumn = { readonly name: string; readonly type: SqlType }
  */
 export type Flow = {
   readonly columns: readonly FlowColumn[]
+  /** By which of its columns an index finds rows, and whether one may by fields of its records. */
+  readonly found: Found
   readonly rows: (writing: Writing) => string
   readonly change: (writing: Writing) => string
 }
+
+export type Found = { readonly columns: ReadonlySet<number>; readonly fields: boolean }
+
+export const notFound: Found = { columns: new Set(), fields: false }
 
 const leafColumn: FlowColumn = { name: 'leaf', type: 'int8' }
 const recordColumn: FlowColumn = { name: 'data', type: 'jsonb' }
@@ -30,6 +37,7 @@ export function sourceFlow(model: string, isWhole: boolean): Flow {
   const sourceOf = ({ place }: Writing) => present(place.resolve(model), `the source ${model}`)
   return {
     columns,
+    found: { columns: new Set(), fields: true },
     rows: (writing) => printAsOf(sourceOf(writing), writing.position('to', model)),
     change: (writing) => {
       const { schema, table } = sourceOf(writing)
@@ -38,37 +46,72 @@ export function sourceFlow(model: string, isWhole: boolean): Flow {
       return `SELECT ${names}, 1 AS w FROM ${name}
  WHERE leaf >= ${from} AND leaf < ${to} AND NOT deleted AND (superseded_by IS NULL OR superseded_by >= ${to})
  UNION ALL SELECT ${names}, -1 FROM ${name}
- WHERE superseded_by >= ${from} AND superseded_by < ${to} AND leaf < ${from} AND NOT deleted`
+ WHERE superseded_by >= ${from} AND superseded_by < ${to} AND leaf + 0 < ${from} AND NOT deleted`
     },
   }
 }
 
 /** Relations that stand side by side, each as `r<id>` in a FROM clause. */
 export type Bundle = {
-  readonly parts: readonly { readonly id: number; readonly columns: readonly FlowColumn[] }[]
+  readonly parts: readonly Part[]
   readonly rows: (writing: Writing) => string
   /** `from` with the SQL of each row's weight. */
   readonly change: (writing: Writing) => { readonly from: string; readonly weight: string }
+  /**
+   * The rows of now for each row of what stands before it in FROM, found by an index; undefined where no condition
+   * allows that. Conditions are about both; those in `rest` are still to be asked.
+   */
+  readonly probe: (writing: Writing, conditions: readonly Expression[]) => Probe | undefined
 }
+
+export type Part = {
+  readonly id: number
+  readonly columns: readonly FlowColumn[]
+  readonly found: Found
+}
+
+export type Probe = { readonly from: string; readonly rest: readonly Expression[] }
 
 /** One relation, of which only the rows that satisfy the conditions count. */
 export function bundleOf(id: number, flow: Flow, conditions: readonly Expression[]): Bundle {
   const as = `r${id}`
-  const filtered = (text: string, writing: Writing) =>
-    conditions.length === 0
-      ? `(${text}) AS ${as}`
-      : `(SELECT ${as}.* FROM (${text}) AS ${as}${whereText(conditions, writing)}) AS ${as}`
+  const { columns, found } = flow
+  const select = (text: string, where: readonly Expression[], writing: Writing) =>
+    `SELECT ${as}.* FROM (${text}) AS ${as}${whereText(where, writing)}`
   const key = {}
   return {
-    parts: [{ id, columns: flow.columns }],
-    rows: (writing) => filtered(flow.rows(writing), writing),
+    parts: [{ id, columns, found }],
+    rows: (writing) => `(${select(flow.rows(writing), conditions, writing)}) AS ${as}`,
     change: (writing) => {
-      const name = writing.common(key, () => {
-        return `SELECT * FROM ${filtered(flow.change(writing), writing)}`
-      })
+      const name = writing.common(key, () => select(flow.change(writing), conditions, writing))
       return { from: `${name} AS ${as}`, weight: `${as}.w` }
     },
+    probe: (writing, asked) => {
+      if (!asked.some((each) => finds(each, { id, found }))) return undefined
+      // What ends with OFFSET is planned by itself, for one row of what stands before it.
+      const text = select(flow.rows(writing), [...conditions, ...asked], writing)
+      return { from: `LATERAL (${text} OFFSET 0) AS ${as}`, rest: [] }
+    },
   }
+}
+
+/** Whether a condition says what a column or field of the relation, by which rows are found, is equal to. */
+function finds(condition: Expression, { id, found }: Pick<Part, 'id' | 'found'>): boolean {
+  const isFound = (side: Expression) =>
+    (side.kind === 'field' && side.relation === id && found.fields) ||
+    (side.kind === 'column' && side.relation === id && found.columns.has(side.column))
+  const isOther = (side: Expression) => {
+    const used = relationsIn(side)
+    return used.size > 0 && !used.has(id)
+  }
+  if (condition.kind === 'condition') {
+    const { relation, parent, condition: test } = condition
+    const isOf = relation === id || parent === id
+    return found.fields && isOf && parent !== undefined && referencesOf(test).length > 0
+  }
+  if (condition.kind !== 'compare' || condition.operator !== '=') return false
+  const { left, right } = condition
+  return (isFound(left) && isOther(right)) || (isFound(right) && isOther(left))
 }
 
 export function whereText(conditions: readonly Expression[], writing: Writing): string {
@@ -114,6 +157,7 @@ export function projectFlow(projection: Projection): Flow {
       ...columns.map(({ type }, at): FlowColumn => ({ name: `c${at}`, type: sqlTypes[type] })),
       ...wholes,
     ],
+    found: from.parts.length === 1 ? foundOf(first?.found ?? notFound, columns) : notFound,
     rows: (writing) =>
       `SELECT ${select(writing)}\nFROM ${from.rows(writing)}${whereText(where, writing)}`,
     change: (writing) => {
@@ -121,6 +165,14 @@ export function projectFlow(projection: Projection): Flow {
       return `SELECT ${select(writing)}, ${weight} AS w\nFROM ${text}${whereText(where, writing)}`
     },
   }
+}
+
+/** Columns that are nothing but columns of a relation are found as those are. */
+function foundOf({ columns, fields }: Found, list: readonly Expression[]): Found {
+  const passed = list.flatMap((each, at) =>
+    each.kind === 'column' && columns.has(each.column) ? [at] : [],
+  )
+  return { columns: new Set(passed), fields }
 }
 
 /** A place in the order of storing is a whole number in PostgreSQL, but a number like others in a query. */
@@ -151,6 +203,7 @@ export function unionFlow(sides: readonly Side[], types: readonly ValueType[]): 
       { name: 'leaf', type: 'text' },
       ...types.map((type, at): FlowColumn => ({ name: `c${at}`, type: sqlTypes[type] })),
     ],
+    found: notFound,
     rows: (writing) => all('rows', writing),
     change: (writing) => all('change', writing),
   }

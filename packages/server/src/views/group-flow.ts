@@ -194,6 +194,7 @@ function groupRows(groups: Groups): Grouped {
         ({ type }, at): FlowColumn => ({ name: `c${at}`, type: sqlTypes[type] }),
       ),
     ],
+    found: { columns: new Set(isJoined ? keys.keys() : []), fields: false },
     rows: ({ place }) =>
       `SELECT ${['t.leaf', ...list].join(', ')} FROM ${tableOf(tally, place)} AS t`,
     // What a row was has a leaf of its own.
@@ -234,7 +235,7 @@ function occurrences(
       const from =
         mode === 'advance'
           ? handedTable(tally, writing.place)
-          : `(SELECT *, 1 AS w FROM ${tableOf(tally, writing.place)})`
+          : `(SELECT bag.*, 1 AS w FROM ${tableOf(tally, writing.place)} AS bag)`
       return `SELECT ${list('k', '0', bag)} FROM ${from} AS part`
     }),
   ]

@@ -1,5 +1,6 @@
 import type { Expression } from '../query/tree/query.ts'
-import type { Bundle } from './flow.ts'
+import type { Bundle, Part, Probe } from './flow.ts'
+import { relationsIn } from './relations.ts'
 import type { Writing } from './writing.ts'
 
 export type JoinOf = {
@@ -17,20 +18,67 @@ export type JoinOf = {
  * matches came or went; see `flips`.
  */
 export function joinBundle(join: JoinOf): Bundle {
-  const { left, right, keeps } = join
+  const { left, right, keeps, on } = join
   const parts = [...left.parts, ...right.parts]
   const key = {}
   return {
     parts,
     rows: (writing) => {
       const word = wordOf(keeps.left, keeps.right)
-      return `(${left.rows(writing)}\n ${word} JOIN ${right.rows(writing)} ON ${onText(join, writing)})`
+      return `(${left.rows(writing)}\n ${word} JOIN ${right.rows(writing)} ON ${onText(on, writing)})`
     },
     change: (writing) => {
       const name = writing.common(key, () => changeOf(join, writing))
       return { from: spread(name, parts), weight: `${name}.w` }
     },
+    probe: (writing, conditions) =>
+      probeFrom({ first: left, other: right, keepsFirst: keeps.left }, join, {
+        writing,
+        conditions,
+      }) ??
+      probeFrom({ first: right, other: left, keepsFirst: keeps.right }, join, {
+        writing,
+        conditions,
+      }),
   }
+}
+
+type Order = { readonly first: Bundle; readonly other: Bundle; readonly keepsFirst: boolean }
+type Asked = { readonly writing: Writing; readonly conditions: readonly Expression[] }
+
+/**
+ * The pairs, begun from the side that is found. Where the other side has rows that stay without a match, the
+ * condition that finds does not hold of them.
+ */
+function probeFrom(
+  order: Order,
+  { on }: JoinOf,
+  { writing, conditions }: Asked,
+): Probe | undefined {
+  const { first, other, keepsFirst } = order
+  const ids = new Set(other.parts.map(({ id }) => id))
+  const later = conditions.filter((each) => [...relationsIn(each)].some((id) => ids.has(id)))
+  const found = first.probe(
+    writing,
+    conditions.filter((each) => !later.includes(each)),
+  )
+  if (found === undefined) return undefined
+  const rest = [...found.rest, ...later]
+  const pairs = keepsFirst ? on : [...on, ...rest]
+  const right = reached(other, pairs, writing)
+  const from = joined({ left: found.from, word: keepsFirst ? 'LEFT' : 'INNER', right }, writing)
+  return { from: `(${from})`, rest: keepsFirst ? rest : [] }
+}
+
+/** The rows of now that satisfy the conditions for each row of what stands before: by an index, or else all of them. */
+function reached(bundle: Bundle, conditions: readonly Expression[], writing: Writing): Probe {
+  return bundle.probe(writing, conditions) ?? { from: bundle.rows(writing), rest: conditions }
+}
+
+type Pair = { readonly left: string; readonly word: 'LEFT' | 'INNER'; readonly right: Probe }
+
+function joined({ left, word, right }: Pair, writing: Writing): string {
+  return `${left} ${word} JOIN ${right.from} ON ${onText(right.rest, writing)}`
 }
 
 function wordOf(left: boolean, right: boolean): string {
@@ -38,37 +86,40 @@ function wordOf(left: boolean, right: boolean): string {
   return left ? 'LEFT' : right ? 'RIGHT' : 'INNER'
 }
 
-function onText({ on }: JoinOf, writing: Writing): string {
+function onText(on: readonly Expression[], writing: Writing): string {
   return on.length === 0 ? 'TRUE' : on.map(writing.print).join('\n AND ')
 }
 
-type Parts = Bundle['parts']
-
-function changeOf(join: JoinOf, writing: Writing): string {
-  const { left, right, keeps } = join
-  const on = onText(join, writing)
+function changeOf({ left, right, keeps, on }: JoinOf, writing: Writing): string {
   const [dl, dr] = [left.change(writing), right.change(writing)]
-  const columns = [...left.parts, ...right.parts].flatMap(packed)
-  const select = (weight: string, from: string) =>
-    `SELECT ${columns.join(', ')}, ${weight} AS w FROM ${from} ON ${on}`
+  const columns = [...left.parts, ...right.parts].flatMap(packed).join(', ')
+  const toRight: Pair = {
+    left: dl.from,
+    word: keeps.left ? 'LEFT' : 'INNER',
+    right: reached(right, on, writing),
+  }
+  const toLeft: Pair = {
+    left: dr.from,
+    word: keeps.right ? 'LEFT' : 'INNER',
+    right: reached(left, on, writing),
+  }
+  const both: Pair = { left: dl.from, word: 'INNER', right: { from: dr.from, rest: on } }
+  const bundles = [left, right]
   return [
-    select(dl.weight, `${dl.from} ${keeps.left ? 'LEFT' : 'INNER'} JOIN ${right.rows(writing)}`),
-    select(dr.weight, `${left.rows(writing)} ${keeps.right ? 'RIGHT' : 'INNER'} JOIN ${dr.from}`),
-    select(`-${dl.weight} * ${dr.weight}`, `${dl.from} INNER JOIN ${dr.from}`),
-    ...(keeps.left
-      ? [flips({ kept: left, other: right, on, columns: [left, right] }, writing)]
-      : []),
-    ...(keeps.right
-      ? [flips({ kept: right, other: left, on, columns: [left, right] }, writing)]
-      : []),
+    `SELECT ${columns}, ${dl.weight} AS w FROM ${joined(toRight, writing)}`,
+    `SELECT ${columns}, ${dr.weight} FROM ${joined(toLeft, writing)}`,
+    `SELECT ${columns}, -${dl.weight} * ${dr.weight} FROM ${joined(both, writing)}`,
+    ...(keeps.left ? [flips({ kept: left, other: right, on, bundles }, writing)] : []),
+    ...(keeps.right ? [flips({ kept: right, other: left, on, bundles }, writing)] : []),
   ].join('\nUNION ALL ')
 }
 
 type Flip = {
   readonly kept: Bundle
   readonly other: Bundle
-  readonly on: string
-  readonly columns: readonly Bundle[]
+  readonly on: readonly Expression[]
+  /** Both, in the order of columns. */
+  readonly bundles: readonly Bundle[]
 }
 
 /**
@@ -76,39 +127,42 @@ type Flip = {
  * it has less the change's, and whether that is none is known after counting one more than the change brought. Rows
  * of before are those of now less the change.
  */
-function flips({ kept, other, on, columns }: Flip, writing: Writing): string {
+function flips({ kept, other, on, bundles }: Flip, writing: Writing): string {
   const [dk, dother] = [kept.change(writing), other.change(writing)]
-  const names = kept.parts.flatMap(({ id, columns: own }) =>
-    own.map(({ name }) => `r${id}_${name}`),
-  )
   const own = kept.parts.flatMap(packed).join(', ')
-  const pairs = `SELECT ${own}, 1 AS kept_w, ${dother.weight} AS other_w FROM ${kept.rows(writing)} INNER JOIN ${dother.from} ON ${on}
- UNION ALL SELECT ${own}, -${dk.weight}, ${dother.weight} FROM ${dk.from} INNER JOIN ${dother.from} ON ${on}`
+  const names = kept.parts.flatMap(({ id, columns }) => columns.map(({ name }) => `r${id}_${name}`))
+  const now: Pair = { left: dother.from, word: 'INNER', right: reached(kept, on, writing) }
+  const changed: Pair = { left: dk.from, word: 'INNER', right: { from: dother.from, rest: on } }
+  const pairs = `SELECT ${own}, 1 AS kept_w, ${dother.weight} AS other_w
+ FROM ${joined(now, writing)}
+ UNION ALL SELECT ${own}, -${dk.weight}, ${dother.weight}
+ FROM ${joined(changed, writing)}`
   const touched = writing.common(
     {},
     () => `SELECT ${names.join(', ')}, kept_w, sum(other_w) AS came
 FROM (${pairs}) AS pair GROUP BY ${names.join(', ')}, kept_w HAVING sum(other_w) <> 0`,
   )
   const flip = `(found.n = 0)::int4 - (found.n = ${touched}.came)::int4`
-  const select = columns.flatMap((bundle) =>
-    bundle.parts.flatMap(({ id, columns: list }) =>
-      list.map(({ name, type }) =>
-        bundle === kept ? `${touched}.r${id}_${name}` : `NULL::${type}`,
+  const columns = bundles.flatMap((bundle) =>
+    bundle.parts.flatMap((part) =>
+      part.columns.map(({ name, type }) =>
+        bundle === kept ? `${touched}.r${part.id}_${name}` : `NULL::${type}`,
       ),
     ),
   )
-  return `SELECT ${select.join(', ')}, ${touched}.kept_w * (${flip})
+  const { from, rest } = reached(other, on, writing)
+  return `SELECT ${columns.join(', ')}, ${touched}.kept_w * (${flip})
 FROM ${spread(touched, kept.parts)} CROSS JOIN LATERAL (SELECT count(*) AS n FROM
- (SELECT FROM ${other.rows(writing)} WHERE ${on} LIMIT greatest(${touched}.came, 0) + 1) AS one) AS found
+ (SELECT FROM ${from} WHERE ${onText(rest, writing)} LIMIT greatest(${touched}.came, 0) + 1) AS one) AS found
 WHERE ${flip} <> 0`
 }
 
 /** Columns of relations as columns of one, and back. */
-function packed({ id, columns }: Parts[number]): readonly string[] {
+function packed({ id, columns }: Part): readonly string[] {
   return columns.map(({ name }) => `r${id}.${name} AS r${id}_${name}`)
 }
 
-function spread(name: string, parts: Parts): string {
+function spread(name: string, parts: readonly Part[]): string {
   const relations = parts.map(({ id, columns }) => {
     const list = columns.map((column) => `${name}.r${id}_${column.name} AS ${column.name}`)
     return ` CROSS JOIN LATERAL (SELECT ${list.join(', ')}) AS r${id}`

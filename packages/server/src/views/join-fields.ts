@@ -1,6 +1,6 @@
-import type { Condition, FieldPath } from '../query/condition.ts'
+import type { FieldPath } from '../query/condition.ts'
 import { type Expression, type Query, type Relation, relationsOf } from '../query/tree/query.ts'
-import { conjuncts, relationsIn } from './relations.ts'
+import { conjuncts, referencesOf, relationsIn } from './relations.ts'
 
 /** A field by which records of a collection are looked up. */
 export type JoinField = { readonly model: string; readonly path: FieldPath }
@@ -67,12 +67,4 @@ function visitTest(test: Expression, origins: ReadonlyMap<number, string>, found
   if (left.size === 0 || right.size === 0 || [...left].some((id) => right.has(id))) return
   for (const side of [test.left, test.right])
     if (side.kind === 'field') add(side.relation, side.path)
-}
-
-function referencesOf(
-  condition: Condition,
-): readonly { readonly path: FieldPath; readonly to: FieldPath }[] {
-  if (condition.kind === 'all') return condition.conditions.flatMap(referencesOf)
-  if (condition.kind !== 'reference' || condition.relation !== '=') return []
-  return [{ path: condition.path, to: condition.to }]
 }

@@ -47,7 +47,7 @@ export function lowerSelect(query: SelectQuery, kept: Kept, isJoined = false): F
   }
   const columns = query.columns.map(({ expression }) => expression)
   refuseUnkept([...columns, ...conjuncts(query.where)])
-  return projectFlow({ ...lowerFrom(query, kept), columns, records: query.records })
+  return projectFlow({ ...lowerFrom(query, kept, isJoined), columns, records: query.records })
 }
 
 /** The groups of a SELECT, with its columns and HAVING over them as the relation that has the number of the query. */
@@ -104,7 +104,7 @@ function asColumns(
 type From = { readonly from: Bundle; readonly where: readonly Expression[] }
 
 /** The relations of FROM in one, with those conditions of WHERE that no relation and no join took. */
-function lowerFrom(query: SelectQuery, kept: Kept): From {
+function lowerFrom(query: SelectQuery, kept: Kept, isInner = false): From {
   const [first, ...others] = query.from
   if (first === undefined) throw new Obstacle('a SELECT without FROM')
   const all = others.reduce<Relation>(
@@ -112,7 +112,7 @@ function lowerFrom(query: SelectQuery, kept: Kept): From {
     first,
   )
   const wholes = new Set(query.records)
-  const isJoined = all.kind === 'join'
+  const isJoined = all.kind === 'join' || isInner
   const source = (relation: Source): Flow => {
     if (relation.kind === 'collection') return sourceFlow(relation.model, wholes.has(relation.id))
     if (relation.kind === 'query') return lowerQuery(relation.query, kept, isJoined)

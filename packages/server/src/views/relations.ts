@@ -1,3 +1,4 @@
+import type { Condition, FieldPath } from '../query/condition.ts'
 import { type Expression, partsOf } from '../query/tree/query.ts'
 
 /** The parts that all have to hold. */
@@ -26,4 +27,13 @@ export function relationsIn(expression: Expression): ReadonlySet<number> {
     default:
       return new Set(inner)
   }
+}
+
+/** The equalities of fields of two records that a condition of a JSON join asks for. */
+export function referencesOf(
+  condition: Condition,
+): readonly { readonly path: FieldPath; readonly to: FieldPath }[] {
+  if (condition.kind === 'all') return condition.conditions.flatMap(referencesOf)
+  if (condition.kind !== 'reference' || condition.relation !== '=') return []
+  return [{ path: condition.path, to: condition.to }]
 }

@@ -57,10 +57,10 @@ FROM (${lines(mode, writing)}) AS line GROUP BY body HAVING sum(w) <> 0`,
   )
   writing.common(
     {},
-    () => `DELETE FROM ${table} WHERE leaf IN (SELECT one.leaf FROM ${net} AS net
+    () => `DELETE FROM ${table} WHERE leaf = ANY (ARRAY(SELECT one.leaf FROM ${net} AS net
  CROSS JOIN LATERAL (SELECT leaf FROM ${table} AS t WHERE t.superseded_by IS NULL
   AND t.key = ${keyText('net.body')} AND t.body = net.body LIMIT greatest(-net.w, 0)) AS one
- WHERE net.w < 0)`,
+ WHERE net.w < 0))`,
   )
   return `INSERT INTO ${table} (key, data, body) SELECT ${keyText('net.body')}, net.body::jsonb, net.body
 FROM ${net} AS net CROSS JOIN LATERAL generate_series(1, net.w) WHERE net.w > 0 ORDER BY net.leaf`

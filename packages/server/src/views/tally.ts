@@ -62,14 +62,19 @@ export function tablesOf({ suffix, handsOn }: Tally, number: number): readonly s
 export function tallyTables(tally: Tally, place: ViewPlace): readonly string[] {
   const table = tableOf(tally, place)
   const columns = ownColumns(tally).map(({ name, type }) => `${name} ${type}`)
-  const handed = `CREATE TABLE ${handedTable(tally, place)} (w int4, leaf int8, ${columns.join(', ')})`
+  const name = tally.suffix === '' ? `v_${place.number}` : nameOf(tally.suffix, place.number)
+  const key = (of: string, column: string) =>
+    `CONSTRAINT ${quoteName(`${of}_pkey`)} PRIMARY KEY (${column})`
+  const handed = `CREATE TABLE ${handedTable(tally, place)} (id int8 GENERATED ALWAYS AS IDENTITY, w int4, leaf int8, ${columns.join(', ')}, ${key(nameOf(`${tally.suffix}d`, place.number), 'id')})`
   return [
     ...(tally.suffix === ''
       ? rowsTables(place, columns)
       : [
-          `CREATE TABLE ${table} (leaf int8 GENERATED ALWAYS AS IDENTITY PRIMARY KEY, ${columns.join(', ')})`,
+          `CREATE TABLE ${table} (leaf int8 GENERATED ALWAYS AS IDENTITY, ${columns.join(', ')}, ${key(name, 'leaf')})`,
         ]),
-    ...['(hash)', ...tally.indexes].map((index) => `CREATE INDEX ON ${table} ${index}`),
+    ...['(hash)', ...tally.indexes].map(
+      (index, at) => `CREATE INDEX ${quoteName(`${name}_by${at}`)} ON ${table} ${index}`,
+    ),
     ...(tally.handsOn ? [handed] : []),
   ]
 }
@@ -81,15 +86,19 @@ export function tallyStep(tally: Tally, mode: Mode, writing: Writing): string {
   const [set, columns] = [changing(tally), storedColumns(tally)]
   const [there, gone] = tally.always ? ['TRUE', 'FALSE'] : ['fresh.n > 0', 'fresh.n <= 0']
   const names = ['leaf', ...columns.map(({ name }) => name)]
-  const changed = writing.common(
-    {},
-    () => `UPDATE ${table} AS t SET ${set.map(({ name }) => `${name} = fresh.${name}`).join(', ')}
- FROM ${fresh} AS fresh WHERE t.leaf = fresh.leaf AND ${there}
-  AND (${listOf('t', set)}) IS DISTINCT FROM (${listOf('fresh', set)}) RETURNING ${prefixed('t', names)}`,
-  )
+  const isNew = (of: string) => `(${listOf('t', set)}) IS DISTINCT FROM (${listOf(of, set)})`
+  const stored = `SELECT ${prefixed('t', names)} FROM ${table} AS t WHERE t.leaf = fresh.leaf`
+  // A conflict finds each row by the primary key; a join could go through the whole table.
+  const changed = writing.common({}, () => {
+    const values = set.map(({ name }) => `${name} = excluded.${name}`).join(', ')
+    return `INSERT INTO ${table} AS t (${names.join(', ')}) OVERRIDING SYSTEM VALUE
+ SELECT ${prefixed('fresh', names)} FROM ${fresh} AS fresh WHERE fresh.leaf IS NOT NULL AND ${there}
+ ON CONFLICT (leaf) DO UPDATE SET ${values} WHERE ${isNew('excluded')} RETURNING ${prefixed('t', names)}`
+  })
   writing.common(
     {},
-    () => `DELETE FROM ${table} AS t USING ${fresh} AS fresh WHERE t.leaf = fresh.leaf AND ${gone}`,
+    () =>
+      `DELETE FROM ${table} WHERE leaf = ANY (ARRAY(SELECT leaf FROM ${fresh} AS fresh WHERE ${gone}))`,
   )
   const added = `INSERT INTO ${table} AS t (${names.slice(1).join(', ')})
  SELECT ${listOf('fresh', columns)} FROM ${fresh} AS fresh WHERE fresh.leaf IS NULL AND ${there}`
@@ -98,8 +107,8 @@ export function tallyStep(tally: Tally, mode: Mode, writing: Writing): string {
   const handed = handedTable(tally, writing.place)
   writing.common({}, () => `DELETE FROM ${handed}`)
   return `INSERT INTO ${handed} (w, ${names.join(', ')})
- SELECT -1, ${prefixed('t', names)} FROM ${fresh} AS fresh JOIN ${table} AS t ON t.leaf = fresh.leaf
- WHERE NOT ${there} OR (${listOf('t', set)}) IS DISTINCT FROM (${listOf('fresh', set)})
+ SELECT -1, ${prefixed('t', names)} FROM ${fresh} AS fresh CROSS JOIN LATERAL (${stored} ${once}) AS t
+ WHERE NOT ${there} OR ${isNew('fresh')}
  UNION ALL SELECT 1, ${names.join(', ')} FROM ${changed}
  UNION ALL SELECT 1, ${names.join(', ')} FROM ${inserted}`
 }
@@ -191,5 +200,6 @@ function totalRows(tally: Tally, mode: Mode, writing: Writing): string {
     return `${type === 'numeric' ? `trim_scale(${text})` : text} AS ${name}`
   })
   return `SELECT ${['t.leaf', 'd.hash', ...keys.map((each) => `d.${each}`), ...added].join(', ')}
-FROM (${delta}) AS d LEFT JOIN ${table} AS t ON t.hash = d.hash${sameKeys(keys.length, 't', 'd')}`
+FROM (${delta}) AS d LEFT JOIN LATERAL (SELECT ${['leaf', ...sums.map(({ name }) => name)].join(', ')}
+ FROM ${table} AS t WHERE t.hash = d.hash${sameKeys(keys.length, 't', 'd')} ${once}) AS t ON TRUE`
 }

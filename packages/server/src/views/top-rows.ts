@@ -62,7 +62,7 @@ export function topRows(query: SelectQuery, kept: Kept): Lines {
   return (_mode, writing) => {
     const table = tableOf(tally, writing.place)
     const first = (test: string) =>
-      `(SELECT * FROM ${table} WHERE ${test} ORDER BY ${order} LIMIT ${most})`
+      `(SELECT one.* FROM ${table} AS one WHERE ${test} ORDER BY ${order} LIMIT ${most})`
     return `SELECT k0 AS body, row_number() OVER () AS leaf, 1 AS w
 FROM (SELECT k0 FROM (${first('NOT long')} UNION ALL ${first('long')}) AS first
  CROSS JOIN LATERAL generate_series(1, least(n, ${most}))

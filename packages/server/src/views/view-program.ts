@@ -2,6 +2,7 @@ import { rowText } from '../query/compile/compile-query.ts'
 import { type CompiledStatement, quoteName } from '../query/sql-text.ts'
 import { type OutputColumn, outputOf, type Query } from '../query/tree/query.ts'
 import { sourcesOfQuery } from '../query/tree/sources.ts'
+import { notFound } from './flow.ts'
 import { groupedRows } from './grouped-rows.ts'
 import { type JoinField, joinFieldsOf } from './join-fields.ts'
 import { type Kept, lowerQuery } from './lower-query.ts'
@@ -125,7 +126,7 @@ function linesOf(query: Query, kept: Kept): Lines | undefined {
 function wholeLines(query: Query): Lines {
   const rows = (writing: Writing) =>
     `SELECT NULL::int8 AS leaf, whole.* FROM (${writing.printQuery(query)}) AS whole`
-  return flowLines(query, { columns: [], rows, change: rows })
+  return flowLines(query, { columns: [], found: notFound, rows, change: rows })
 }
 
 function countsOf(place: ViewPlace, models: readonly string[]): CompiledStatement {

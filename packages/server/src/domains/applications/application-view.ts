@@ -18,7 +18,7 @@ export async function applicationView(call: Call, record: ApplicationRecord) {
     owner_address: record.owner_address,
     collections: data.catalog.collections.size,
     views: data.catalog.viewsByName.size,
-    queries: 0,
+    queries: data.catalog.queries.size,
     encryption: { private_app: false, encrypted_collections: [] },
     payout: { auto_payout_enabled: false },
   }

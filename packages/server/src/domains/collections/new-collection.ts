@@ -36,7 +36,9 @@ export async function createInGate(
     throw new Fault('COLLECTION_EXISTS', { message: `There is a collection ${wish.name} already` })
   }
   if (catalog.viewsByName.has(wish.name)) {
-    throw new Fault('VIEW_EXISTS', { message: `There is a view ${wish.name} already` })
+    throw new Fault('VIEW_EXISTS', {
+      message: `There is a view ${wish.name} already; nobody writes to a view`,
+    })
   }
   if (catalog.collections.size >= limits.collectionsPerApplicationMax) {
     throw new Fault('CONFLICT', {

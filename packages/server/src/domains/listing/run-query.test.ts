@@ -1,3 +1,4 @@
+import { limits } from '@tollbase/contract/limits'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { Slots } from '../../base/slots.ts'
 import { realWorld } from '../../base/world.ts'
@@ -7,7 +8,8 @@ import { queryFault, runQuery } from './run-query.ts'
 
 let test: TestDatabase
 beforeAll(async () => {
-  test = await withTestDatabase()
+  const readOnly = { temporaryKbMax: limits.queryTemporaryKbMax }
+  test = await withTestDatabase(undefined, { readOnly })
 })
 afterAll(() => test?.drop())
 
@@ -50,10 +52,12 @@ describe('a heavy query', () => {
       true,
     )
     expect(row).toEqual({ read_only: 'on', space: '512MB', time: '15s' })
-    const [after] = await test.database.query(
-      sql`SELECT current_setting('transaction_read_only') AS read_only, current_setting('temp_file_limit') AS space`,
+    const writing = runQuery(
+      service(),
+      { text: 'CREATE TABLE public.mine (a int4)', values: [] },
+      true,
     )
-    expect(after).toEqual({ read_only: 'off', space: '-1' })
+    await expect(writing).rejects.toMatchObject({ code: '25006' })
   })
 
   it('that is too much leaves its slot to the next', async () => {

@@ -1,42 +1,27 @@
-import { limits } from '@tollbase/contract/limits'
 import { Fault } from '../../base/fault.ts'
-import type { Database } from '../../database/database.ts'
-import { type SqlStatement, sql } from '../../database/sql.ts'
+import { sql } from '../../database/sql.ts'
 import type { ListRow } from '../../query/compile-list.ts'
 import type { CompiledStatement } from '../../query/sql-text.ts'
 import type { Service } from '../call.ts'
 
 /**
- * The one row of a compiled query. A heavy one waits for its slot, so that such queries never hold all connections of lists,
- * and has bounds of time and of temporary space. There is no bound by the planner's estimate: it would tell how much
- * a collection holds to those who have not paid for it.
+ * The one row of a compiled query. A heavy one waits for its slot, so that such queries never hold all connections of
+ * lists; the connections themselves are for reading alone, with bounds of time and of temporary space. There is no
+ * bound by the planner's estimate: it would tell how much a collection holds to those who have not paid for it.
  */
 export async function runQuery(
-  { queryDatabase: database, querySlots }: Pick<Service, 'queryDatabase' | 'querySlots'>,
+  { queryDatabase, querySlots }: Pick<Service, 'queryDatabase' | 'querySlots'>,
   compiled: CompiledStatement,
   isHeavy: boolean,
 ): Promise<ListRow> {
-  const statement = sql.compiled(compiled.text, compiled.values)
+  const ask = () => queryDatabase.query<ListRow>(sql.compiled(compiled.text, compiled.values))
   try {
-    const [row] = isHeavy
-      ? await querySlots.run(() => bounded(database, statement))
-      : await database.query<ListRow>(statement)
+    const [row] = isHeavy ? await querySlots.run(ask) : await ask()
     if (row === undefined) throw new Error('the watermark is missing')
     return row
   } catch (error) {
     throw queryFault(error) ?? error
   }
-}
-
-/** Only a superuser may bound temporary space; on a server where we are none, its own setting counts. */
-function bounded(database: Database, statement: SqlStatement): Promise<ListRow[]> {
-  return database.transaction(async (tx) => {
-    await tx.query(sql`
-      SELECT set_config('transaction_read_only', 'on', true),
-        CASE WHEN rolsuper THEN set_config('temp_file_limit', ${String(limits.queryTemporaryKbMax)}, true) END
-      FROM pg_roles WHERE rolname = current_user`)
-    return tx.query<ListRow>(statement)
-  })
 }
 
 /** What PostgreSQL says of a query that is too much for it (SQLSTATE), without its text, which may tell values. */

@@ -61,7 +61,7 @@ export class Delivering {
 
   /** The answer that was kept, charged by now if it was not; 410 where it was charged and is not kept any more. */
   async earlier(settled: Settled): Promise<Sold | undefined> {
-    const { claim, transaction } = settled
+    const { claim } = settled
     const { database, tenancy } = this.#ports
     const { chain, ledger, schema } = tenancy.system
     await chain.whenApplied(chain.head().height)

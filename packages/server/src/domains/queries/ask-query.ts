@@ -1,6 +1,6 @@
 import { limits } from '@tollbase/contract/limits'
 import { invalid } from '../../base/fault.ts'
-import { ownParameters, bindValues, type ParameterValue } from '../../query/parameter.ts'
+import { bindValues, ownParameters, type ParameterValue } from '../../query/parameter.ts'
 import { type Given, readArguments, type SentTexts } from '../../query/predefined/arguments.ts'
 import { smallRowsMax, type Template, type Variant } from '../../query/predefined/template.ts'
 import type { CompiledStatement } from '../../query/sql-text.ts'
@@ -16,7 +16,7 @@ import type { Tenant } from '../tenancy/tenancy.ts'
 import { type Format, writerOf } from './answer-format.ts'
 import { firstSource, type JudgedUses, judgeUses } from './judge-query.ts'
 import type { QueryPlan } from './query-plans.ts'
-import { ownUses, queryPriceOf } from './query-price.ts'
+import { queryPriceOf } from './query-price.ts'
 import type { FoundQuery } from './stored-queries.ts'
 
 /** What the endpoint takes beside the parameters of the query. */
@@ -115,8 +115,10 @@ export async function questionOf(call: Call, asked: Asked): Promise<Question> {
     maxKb,
     limitMissing: { pointer: '/query/limit', problem: 'is needed' },
     isHeavy: template.isHeavy,
-    isCuttable: template.isCuttable,
-    compile: (size) => statementOf(plan, { run, size, sources: judged.sources, now }),
+    // Only JSON can say that it was cut.
+    isCuttable: template.isCuttable && format === 'json',
+    compile: (size) =>
+      statementOf(plan, { run, size, sources: judged.sources, now, bind: bindValues }),
     reply: (page) => write.text(page, now),
     contentType: write.contentType,
   }
@@ -128,10 +130,9 @@ function chargesOf(call: Call, { tenant, found, plan }: Asked, judged: JudgedUse
   const foreign = chargedSources(judged.foreign)
   if (mayRead(call.caller, tenant.application)) return [...foreign]
   const { name } = found.newest
-  const uses = ownUses(plan.template.uses, app)
   const priceUnder = (catalog: Catalog) => {
     const newest = catalog.queries.get(name)?.at(-1)
-    return newest && queryPriceOf(catalog, newest, uses)?.price
+    return newest && queryPriceOf(catalog, newest, plan.own)?.price
   }
   const price = priceUnder(tenant.data.catalog)
   // Its owner gave it no price, and a source has got one that does not allow derivation.
@@ -149,10 +150,14 @@ type Wanted = {
   readonly sources: readonly JudgedSource[]
   /** Milliseconds since 1970. */
   readonly now: number
+  readonly bind: typeof bindValues
 }
 
 /** The statement of a run: its text is made once for all runs alike, and only values are new. */
-export function statementOf(plan: QueryPlan, { run, size, sources, now }: Wanted): CompiledStatement {
+export function statementOf(
+  plan: QueryPlan,
+  { run, size, sources, now, bind }: Wanted,
+): CompiledStatement {
   const rows = Math.min(size.limit ?? limits.rowsMax + 1, limits.rowsMax + 1)
   const { text, values } = compiled(plan, variantOf(plan.template, run, rows), sources)
   const own: readonly (readonly [string, ParameterValue])[] = [
@@ -161,7 +166,7 @@ export function statementOf(plan: QueryPlan, { run, size, sources, now }: Wanted
     [ownParameters.bytes, size.bytesMax],
     [ownParameters.now, new Date(now).toISOString().slice(0, -1)],
   ]
-  return { text, values: bindValues(values, new Map([...run.given, ...own])) }
+  return { text, values: bind(values, new Map([...run.given, ...own])) }
 }
 
 function variantOf({ parameters }: Template, { given }: Run, rows: number): Variant {

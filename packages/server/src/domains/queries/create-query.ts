@@ -2,9 +2,11 @@ import { limits } from '@tollbase/contract/limits'
 import { Fault, invalid } from '../../base/fault.ts'
 import { checkStorable } from '../../base/json-text.ts'
 import { sql } from '../../database/sql.ts'
-import { type Declared, sampleOf } from '../../query/predefined/declaration.ts'
-import type { Template } from '../../query/predefined/template.ts'
 import { jsonReply } from '../../http/reply.ts'
+import { bindSamples } from '../../query/parameter.ts'
+import { sampleOf } from '../../query/predefined/declaration.ts'
+import type { Declared } from '../../query/predefined/declared.ts'
+import type { Template } from '../../query/predefined/template.ts'
 import type { Call } from '../call.ts'
 import { planOf } from '../indexes/query-plan.ts'
 import type { Operation } from '../operation.ts'
@@ -30,7 +32,7 @@ export const createQuery: Operation<'createQuery'> = async (call, { params, body
   return tenant.definitions.run(async () => {
     const version = nextVersion(tenant, body)
     const text = { ...body, parameters: body.parameters ?? [] }
-    const template = await templateOf(service, params.app, text)
+    const template = await templateOf(service.tenancy, params.app, text)
     const judged = await judgeUses(call, tenant, template.uses)
     firstSource(judged.sources)
     const stored: StoredQuery = {
@@ -94,13 +96,13 @@ function refuseUnsellable(tenant: Tenant, stored: StoredQuery, { uses }: Templat
 async function planAll(call: Call, template: Template, { sources }: JudgedUses): Promise<void> {
   const isLeftOut = ({ required, default: given }: Declared) => !required && given === undefined
   const least = template.parameters.filter((one) => !isLeftOut(one))
-  const plan = { template, statements: new Map() }
+  const plan = { template, own: [], statements: new Map() }
   for (const parameters of new Set([template.parameters, least])) {
     const given = new Map(parameters.map((one) => [one.name, sampleOf(one)] as const))
     const run = { given, limit: undefined, offset: 0 }
     const size = { limit: undefined, bytesMax: limits.resultBytesMax, total: false }
     const now = call.service.world.now()
-    const { text, values } = statementOf(plan, { run, size, sources, now })
+    const { text, values } = statementOf(plan, { run, size, sources, now, bind: bindSamples })
     await planOf(call.service.database, sql.compiled(text, values))
   }
 }

@@ -16,6 +16,9 @@ export const deleteQuery: Operation<'deleteQuery'> = async ({ service }, { param
       })),
     )
     const what = query.version === undefined ? '' : `Version ${query.version} of `
-    return { success: true, message: `${what}${what === '' ? 'Query' : 'query'} ${params.name} is deleted` }
+    return {
+      success: true,
+      message: `${what}${what === '' ? 'Query' : 'query'} ${params.name} is deleted`,
+    }
   })
 }

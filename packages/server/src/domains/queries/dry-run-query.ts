@@ -2,18 +2,18 @@ import { limits } from '@tollbase/contract/limits'
 import { sql } from '../../database/sql.ts'
 import type { Call } from '../call.ts'
 import { planOf } from '../indexes/query-plan.ts'
-import { quoteQuestion, type Question } from '../listing/answer-query.ts'
+import { type Question, quoteQuestion } from '../listing/answer-query.ts'
 import type { Operation } from '../operation.ts'
 import { indexNameOf } from '../tenancy/index-ddl.ts'
 import { questionOf, readRun } from './ask-query.ts'
 import { textsOf } from './parameter-texts.ts'
-import { findQuery } from './stored-queries.ts'
+import { findQuery, isPublic } from './stored-queries.ts'
 
 export const dryRunQuery: Operation<'dryRunQuery'> = async (call, { params, query, body }) => {
   const { service } = call
   const tenant = await service.tenancy.tenant(params.app)
   const found = findQuery(tenant.data.catalog, params.name, query.version)
-  const plan = await service.predefined.plans.planOf(service, tenant, found.stored)
+  const plan = await service.predefined.plans.planOf(service.tenancy, tenant, found.stored)
   const run = readRun(plan.template, textsOf(body.parameters ?? {}))
   const asked = { tenant, found, plan, run, format: 'json', maxKb: undefined } as const
   const question = await questionOf(call, asked)
@@ -38,7 +38,9 @@ export const dryRunQuery: Operation<'dryRunQuery'> = async (call, { params, quer
       statement_characters: text.length,
       values_bound: values.length,
     },
-    price_cap: capFor(await questionOf(asOutsider(call), asked)),
+    price_cap: isPublic(tenant.data.catalog, found)
+      ? capFor(await questionOf(asOutsider(call), asked))
+      : null,
   }
 }
 
@@ -48,10 +50,12 @@ function asOutsider(call: Call): Call {
 }
 
 function capFor(question: Question) {
-  const isOpen = question.limit === undefined && question.charges?.some(({ priceUnder, tenant }) => {
-    const price = priceUnder(tenant.data.catalog)
-    return price !== undefined && price.perRow > 0n
-  })
+  const isOpen =
+    question.limit === undefined &&
+    question.charges?.some(({ priceUnder, tenant }) => {
+      const price = priceUnder(tenant.data.catalog)
+      return price !== undefined && price.perRow > 0n
+    })
   if (isOpen === true) return null
   const { cap, breakdown } = quoteQuestion(question)
   return {

@@ -11,8 +11,9 @@ export const executeQuery: Operation<'executeQuery'> = async (call, { params, qu
   const tenant = await service.tenancy.tenant(params.app)
   const { name } = params
   const found = askableQuery(call, tenant, { name, version: query.version })
-  rates.take(call, tenant, found.newest)
-  const plan = await plans.planOf(service, tenant, found.stored)
+  const visit = { caller: call.caller, address: facts.remoteAddress, nowMs: service.world.now() }
+  rates.take(visit, tenant, found.newest)
+  const plan = await plans.planOf(service.tenancy, tenant, found.stored)
   const run = readRun(plan.template, facts.query)
   const format = query.format ?? acceptedFormat(oneHeader(facts, 'accept'))
   const asked = { tenant, found, plan, run, format, maxKb: query.max_kb }

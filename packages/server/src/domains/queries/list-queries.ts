@@ -10,8 +10,7 @@ export const listQueries: Operation<'listQueries'> = async (call, { params }) =>
   const queries: QueryView[] = []
   for (const name of [...catalog.queries.keys()].toSorted()) {
     const found = findQuery(catalog, name)
-    if (all || isPublic(catalog, found))
-      queries.push(await queryView(call, tenant, found))
+    if (all || isPublic(catalog, found)) queries.push(await queryView(call, tenant, found))
   }
   return { queries }
 }

@@ -16,7 +16,10 @@ export function textsOf(parameters: object): SentTexts {
 function textOf(value: unknown, name: string, at?: number): string {
   if (!['string', 'number', 'boolean'].includes(typeof value)) {
     const place = member('/parameters', name)
-    throw invalid(at === undefined ? place : member(place, at), 'must be a string, a number or true or false')
+    throw invalid(
+      at === undefined ? place : member(place, at),
+      'must be a string, a number or true or false',
+    )
   }
   return String(value)
 }

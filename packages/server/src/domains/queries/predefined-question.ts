@@ -20,7 +20,7 @@ export async function predefinedQuestion(
   const { name, version, parameters = {}, max_kb: maxKb } = asked
   const tenant = await service.tenancy.tenant(app)
   const found = askableQuery(call, tenant, { name, version })
-  const plan = await service.predefined.plans.planOf(service, tenant, found.stored)
+  const plan = await service.predefined.plans.planOf(service.tenancy, tenant, found.stored)
   const run = readRun(plan.template, textsOf(parameters))
   return questionOf(call, { tenant, found, plan, run, format: 'json', maxKb })
 }

@@ -56,15 +56,15 @@ function schemaOf(parameter: Parameter): TSchema {
   }
   const schema =
     type === 'list'
-      ? Type.Array(valueOf(items ?? 'string', parameter, {}), {
+      ? Type.Array(schemaOfValue(items ?? 'string', parameter, {}), {
           ...about,
           ...(maxItems !== undefined && { maxItems }),
         })
-      : valueOf(type ?? 'string', parameter, about)
+      : schemaOfValue(type ?? 'string', parameter, about)
   return required === true ? schema : Type.Optional(schema)
 }
 
-function valueOf(
+function schemaOfValue(
   type: NonNullable<Parameter['items']>,
   { values = [], min, max, pattern, minLength, maxLength }: Parameter,
   about: TSchemaOptions,

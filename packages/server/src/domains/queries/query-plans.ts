@@ -2,16 +2,18 @@ import { limits } from '@tollbase/contract/limits'
 import { readTemplate, type Template, type TemplateText } from '../../query/predefined/template.ts'
 import type { CompiledStatement } from '../../query/sql-text.ts'
 import type { ValueType } from '../../query/tree/query.ts'
-import type { Service } from '../call.ts'
 import { declaredTypes } from '../collections/declared-types.ts'
 import { type Catalog, findReadable } from '../tenancy/catalog.ts'
 import type { StoredQuery } from '../tenancy/definitions.ts'
 import { parseRoot } from '../tenancy/root.ts'
-import type { Tenant } from '../tenancy/tenancy.ts'
+import type { Tenancy, Tenant } from '../tenancy/tenancy.ts'
+import { type OwnUse, ownUses } from './query-price.ts'
 
 /** A version of a query, read once; its statements are made when they are first needed. */
 export type QueryPlan = {
   readonly template: Template
+  /** Its uses of what is its application's own. */
+  readonly own: readonly OwnUse[]
   readonly statements: Map<string, CompiledStatement>
 }
 
@@ -27,11 +29,11 @@ export class QueryPlans {
   readonly #kept = new Map<string, Kept>()
 
   /** The plan of a version under what is defined now. */
-  async planOf(service: Service, tenant: Tenant, stored: StoredQuery): Promise<QueryPlan> {
+  async planOf(tenancy: Tenancy, tenant: Tenant, stored: StoredQuery): Promise<QueryPlan> {
     const key = `${tenant.application.number} ${stored.name} ${stored.version}`
     const kept = this.#kept.get(key)
-    const isGood = kept?.stored === stored && (await isUnchanged(service, kept))
-    const now = kept !== undefined && isGood ? kept : await made(service, tenant, stored)
+    const isGood = kept?.stored === stored && (await isUnchanged(tenancy, kept))
+    const now = kept !== undefined && isGood ? kept : await made(tenancy, tenant, stored)
     this.#kept.delete(key)
     this.#kept.set(key, now)
     if (this.#kept.size > limits.queryPlansMax)
@@ -43,21 +45,21 @@ export class QueryPlans {
   }
 }
 
-async function isUnchanged(service: Service, { catalogs }: Kept): Promise<boolean> {
+async function isUnchanged(tenancy: Tenancy, { catalogs }: Kept): Promise<boolean> {
   for (const { app, catalog } of catalogs)
-    if ((await service.tenancy.tenant(app)).data.catalog !== catalog) return false
+    if ((await tenancy.tenant(app)).data.catalog !== catalog) return false
   return true
 }
 
-async function made(service: Service, tenant: Tenant, stored: StoredQuery): Promise<Kept> {
+async function made(tenancy: Tenancy, tenant: Tenant, stored: StoredQuery): Promise<Kept> {
   const home = tenant.application.app_id
   const foreign = stored.sources.filter((name) => name.includes('::'))
   const apps = new Set([home, ...foreign.map((model) => parseRoot(model).app)])
-  const tenants = await Promise.all([...apps].map((app) => service.tenancy.tenant(app)))
-  const template = await templateOf(service, home, stored)
+  const tenants = await Promise.all([...apps].map((app) => tenancy.tenant(app)))
+  const template = await templateOf(tenancy, home, stored)
   return {
     stored,
-    plan: { template, statements: new Map() },
+    plan: { template, own: ownUses(template.uses, home), statements: new Map() },
     catalogs: tenants.map(({ application, data }) => ({
       app: application.app_id,
       catalog: data.catalog,
@@ -71,7 +73,7 @@ type Text = Pick<
 >
 
 /** The template of a text with the types that the collections it reads declare; a 400 names what is wrong. */
-export async function templateOf(service: Service, home: string, stored: Text): Promise<Template> {
+export async function templateOf(tenancy: Tenancy, home: string, stored: Text): Promise<Template> {
   const text = textOf(stored)
   const types = new Map<string, ReadonlyMap<string, ValueType>>()
   const typesOf = (model: string) => types.get(model)
@@ -82,7 +84,7 @@ export async function templateOf(service: Service, home: string, stored: Text): 
   for (const name of models) {
     const model = name.includes('::') ? name : `${home}::${name}`
     const root = parseRoot(model)
-    const { data } = await service.tenancy.tenant(root.app)
+    const { data } = await tenancy.tenant(root.app)
     const declared = declaredTypes(findReadable(data.catalog, root.name)?.schema_definition)
     if (declared.size > 0) types.set(model, declared)
   }

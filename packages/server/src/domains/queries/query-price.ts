@@ -59,7 +59,8 @@ function floorOf(catalog: Catalog, own: readonly OwnUse[]): Price | undefined {
     if (source === undefined) continue
     const derive = kind === 'derived' ? derivePriceOf(catalog, source) : undefined
     if (kind === 'derived' && derive === undefined) return undefined
-    const price = derive === undefined ? readPriceOf(catalog, source) : { ...free, perAccess: derive }
+    const price =
+      derive === undefined ? readPriceOf(catalog, source) : { ...free, perAccess: derive }
     sum = {
       perAccess: sum.perAccess + price.perAccess,
       perRow: sum.perRow + price.perRow,

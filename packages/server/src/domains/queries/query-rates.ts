@@ -2,12 +2,13 @@ import { limits } from '@tollbase/contract/limits'
 import { Fault } from '../../base/fault.ts'
 import { addressKey } from '../../http/rate-limits.ts'
 import { TokenBuckets } from '../../http/token-buckets.ts'
-import { mayRead } from '../access/access.ts'
-import type { Call } from '../call.ts'
+import { type Caller, mayRead } from '../access/access.ts'
 import type { StoredQuery } from '../tenancy/definitions.ts'
 import type { Tenant } from '../tenancy/tenancy.ts'
 
 type Rate = { readonly requests: number; readonly window_seconds: number }
+/** Who asks, from where, and when (milliseconds since 1970). */
+type Visit = { readonly caller: Caller; readonly address: string; readonly nowMs: number }
 type Kept = { readonly rate: Rate; readonly buckets: TokenBuckets }
 
 /** Callers of one query that are remembered, and queries whose callers are. */
@@ -19,13 +20,13 @@ export class QueryRates {
   readonly #kept = new Map<string, Kept>()
 
   /** Takes one request; 429 where the caller has none left. Who may read the application is not limited. */
-  take(call: Call, tenant: Tenant, newest: StoredQuery): void {
+  take(visit: Visit, tenant: Tenant, newest: StoredQuery): void {
     const { rate_limit: rate, name } = newest
-    if (rate === undefined || rate === null || mayRead(call.caller, tenant.application)) return
+    if (rate === undefined || rate === null || mayRead(visit.caller, tenant.application)) return
     const buckets = this.#bucketsOf(`${tenant.application.number} ${name}`, rate)
     // Buckets fill within a minute of their clock; here that minute is as long as the window.
     const pace = 60 / rate.window_seconds
-    const taken = buckets.take(callerName(call), 1, call.service.world.now() * pace)
+    const taken = buckets.take(callerName(visit), 1, visit.nowMs * pace)
     if (taken.ok) return
     const seconds = Math.max(1, Math.ceil(taken.waitMs / pace / 1000))
     throw new Fault('RATE_LIMITED', {
@@ -54,7 +55,7 @@ export class QueryRates {
   }
 }
 
-function callerName({ caller, facts }: Call): string {
+function callerName({ caller, address }: Visit): string {
   if (caller.kind === 'key') return caller.key.key_hash
-  return caller.kind === 'wallet' ? caller.address : addressKey(facts.remoteAddress)
+  return caller.kind === 'wallet' ? caller.address : addressKey(address)
 }

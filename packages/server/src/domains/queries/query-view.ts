@@ -4,23 +4,23 @@ import { isInsider } from '../access/access.ts'
 import type { Call } from '../call.ts'
 import { free } from '../tenancy/policy.ts'
 import type { Tenant } from '../tenancy/tenancy.ts'
-import { ownUses, queryPriceOf } from './query-price.ts'
+import { queryPriceOf } from './query-price.ts'
 import { type FoundQuery, isPublic } from './stored-queries.ts'
 
 export type QueryView = Static<typeof PredefinedQuery>
 
 /** A query as the caller may see it: its text is for those who belong to the application. */
-export async function queryView(
-  call: Call,
-  tenant: Tenant,
-  found: FoundQuery,
-): Promise<QueryView> {
+export async function queryView(call: Call, tenant: Tenant, found: FoundQuery): Promise<QueryView> {
   const { stored, newest, versions } = found
   const { service, caller } = call
   const { app_id: app } = tenant.application
   const { catalog } = tenant.data
-  const { template } = await service.predefined.plans.planOf(service, tenant, stored)
-  const own = queryPriceOf(catalog, newest, ownUses(template.uses, app))
+  const { template, own: uses } = await service.predefined.plans.planOf(
+    service.tenancy,
+    tenant,
+    stored,
+  )
+  const own = queryPriceOf(catalog, newest, uses)
   const { perAccess, perRow, perKb } = own?.price ?? free
   return {
     name: stored.name,

@@ -17,8 +17,7 @@ export function findQuery(
 ): FoundQuery {
   const versions = catalog.queries.get(name) ?? []
   const newest = versions.at(-1)
-  const stored =
-    version === undefined ? newest : versions.find((each) => each.version === version)
+  const stored = version === undefined ? newest : versions.find((each) => each.version === version)
   if (newest === undefined || stored === undefined) throw noSuchQuery(name, version)
   return { stored, newest, versions }
 }

@@ -65,11 +65,12 @@ export function withLookups(definitions: Definitions): Catalog {
   const states = [...definitions.collections.values()]
     .sort(byNumber)
     .map((collection) => stateOf(collection, indexes.get(collection.id) ?? []))
+  const byId = new Map(states.map((state) => [state.id, state]))
   return {
     ...definitions,
     byName: new Map(states.map((state) => [state.name, state])),
-    byId: new Map(states.map((state) => [state.id, state])),
-    ...viewLookups(definitions, (id) => indexes.get(id) ?? []),
+    byId,
+    ...viewLookups({ ...definitions, byId }, (id) => indexes.get(id) ?? []),
   }
 }
 
@@ -83,8 +84,10 @@ export function withLookupsOf(
   collectionId: string | undefined,
 ): Catalog {
   const { byName: names, byId: ids } = before
-  const views = lookupsOfViews(definitions, before, collectionId)
-  if (collectionId === undefined) return { ...definitions, byName: names, byId: ids, ...views }
+  if (collectionId === undefined) {
+    const { viewsByName, viewsById } = before
+    return { ...definitions, byName: names, byId: ids, viewsByName, viewsById }
+  }
   const [byName, byId] = [new Map(names), new Map(ids)]
   const old = byId.get(collectionId)
   const collection = definitions.collections.get(collectionId)
@@ -99,27 +102,31 @@ export function withLookupsOf(
     byName.delete(old.name)
     byId.delete(old.id)
   }
+  // Views follow their sources, so they are made anew with any of them.
+  const all = [...definitions.indexes.values()]
+  const views = viewLookups({ ...definitions, byId }, (id) =>
+    all.filter((index) => index.collection === id),
+  )
   return { ...definitions, byName, byId, ...views }
 }
 
-function lookupsOfViews(definitions: Definitions, before: Catalog, changedId: string | undefined) {
-  const isOfView =
-    changedId !== undefined && (definitions.views.has(changedId) || before.views.has(changedId))
-  if (!isOfView) return { viewsByName: before.viewsByName, viewsById: before.viewsById }
-  const all = [...definitions.indexes.values()]
-  return viewLookups(definitions, (id) => all.filter((index) => index.collection === id))
-}
-
+/** In the order of creation, in which a view comes after those that it is made of. */
 function viewLookups(
-  { views }: Definitions,
+  { views, byId }: Pick<Catalog, 'views' | 'byId'>,
   indexesOf: (id: string) => readonly IndexDefinition[],
 ): Pick<Catalog, 'viewsByName' | 'viewsById'> {
-  const states = [...views.values()]
-    .map((planned) => viewStateOf(planned, [...indexesOf(planned.view.id)].sort(byNumber)))
-    .sort(byNumber)
+  const viewsById = new Map<string, CollectionState>()
+  const planned = [...views.values()].sort((a, b) => a.view.number - b.view.number)
+  for (const one of planned) {
+    const { id } = one.view
+    const indexes = [...indexesOf(id)].sort(byNumber)
+    const sourceOf = (source: string) => byId.get(source) ?? viewsById.get(source)
+    viewsById.set(id, viewStateOf(one, { indexes, sourceOf }))
+  }
+  const states = [...viewsById.values()]
   return {
     viewsByName: new Map(states.toReversed().map((state) => [state.name, state])),
-    viewsById: new Map(states.map((state) => [state.id, state])),
+    viewsById,
   }
 }
 

@@ -1,7 +1,7 @@
+import type { QueryDefinition, QueryParameter } from '@tollbase/contract/queries'
 import type { DataSetKind } from '../../query/data-set.ts'
 import type { ValueType } from '../../query/tree/query.ts'
 import type { ViewDefinition } from '../../views/definition/view-definition.ts'
-import type { QueryDefinition, QueryParameter } from '@tollbase/contract/queries'
 import type { AccessPolicy } from './policy.ts'
 
 /** A collection as its newest definition entry says. */
@@ -172,8 +172,10 @@ export type StoredView = {
   readonly positions: ForeignPositions
   readonly variables: Readonly<Record<string, string>> | null
   readonly description: string | null
-  /** With `read` filled in; a price only where the seller gave one. */
+  /** As sent, with the price that was sent beside it. */
   readonly access_policy: unknown
+  /** Where the policy does not say who may read: it is this strict at least, and as strict as its sources are now. */
+  readonly least_read: AccessPolicy['read'] | null
   /** The view whose place this one takes once it is whole. */
   readonly replaces?: string
   readonly created_at: string

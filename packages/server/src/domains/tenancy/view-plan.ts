@@ -1,4 +1,5 @@
 import { Fault } from '../../base/fault.ts'
+import { isRecord } from '../../base/is-record.ts'
 import type { OutputColumn, Query, ValueType } from '../../query/tree/query.ts'
 import type { DefaultOrder } from '../../views/definition/default-order.ts'
 import { readViewDefinition } from '../../views/definition/read-view-definition.ts'
@@ -47,9 +48,14 @@ export function viewTable({ number }: { readonly number: number }): string {
 /** A view as what it is read as: a collection of rows without keys. */
 export function viewStateOf(
   { view, plan }: PlannedView,
-  indexes: readonly IndexDefinition[],
+  from: {
+    readonly indexes: readonly IndexDefinition[]
+    /** Collections and views of the same application, by id. */
+    readonly sourceOf: (id: string) => CollectionState | undefined
+  },
 ): CollectionState {
-  const { id, number, name, access_policy, created_at } = view
+  const { id, number, name, created_at } = view
+  const access_policy = policyNow(view, from.sourceOf)
   return {
     id,
     number,
@@ -65,9 +71,24 @@ export function viewStateOf(
     updated_at: created_at,
     table: viewTable(view),
     policy: readPolicy(access_policy),
-    indexes,
+    indexes: from.indexes,
     view,
   }
+}
+
+/** From the least strict on. */
+export const strictness = ['public', 'key', 'private'] as const
+
+/** The policy with `read` filled in where its owner left that to the sources. */
+function policyNow(
+  { app, sources, access_policy: sent, least_read: least }: StoredView,
+  sourceOf: (id: string) => CollectionState | undefined,
+): unknown {
+  if (least === null) return sent
+  const own = sources.filter((source) => source.app === app).map(({ id }) => sourceOf(id))
+  const levels = [least, ...own.map((source) => source?.policy.read ?? least)]
+  const read = strictness[Math.max(...levels.map((level) => strictness.indexOf(level)))]
+  return { ...(isRecord(sent) ? sent : {}), read }
 }
 
 /** The declaration of a view's fields, as far as its definition says what they are. */

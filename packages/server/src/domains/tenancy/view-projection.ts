@@ -218,14 +218,16 @@ function positionAfter({ leafIndex, height, sequence }: AppliedEntry): Position 
   return { leaf: leafIndex + 1, height, sequence }
 }
 
-type Settings = { readonly timeout: string; readonly plans: string }
+type Settings = { readonly timeout: string; readonly plans: string; readonly scans: string }
 
-/** Plans are made anew each time: one made while a table was small would go through all of it once it is large. */
+/** Statements of views find rows by indexes, so a plan is made once, and one made while a table was small does too. */
 async function limitStatements(tx: Queryable): Promise<Settings | undefined> {
   const [before] = await tx.query<Settings>(
-    sql`SELECT current_setting('statement_timeout') AS timeout, current_setting('plan_cache_mode') AS plans`,
+    sql`SELECT current_setting('statement_timeout') AS timeout, current_setting('plan_cache_mode') AS plans,
+      current_setting('enable_seqscan') AS scans`,
   )
-  await setSettings(tx, { timeout: String(limits.viewAdvanceMs), plans: 'force_custom_plan' })
+  const timeout = String(limits.viewAdvanceMs)
+  await setSettings(tx, { timeout, plans: 'force_generic_plan', scans: 'off' })
   return before
 }
 
@@ -233,8 +235,9 @@ async function restoreSettings(tx: Queryable, before: Settings | undefined): Pro
   if (before !== undefined) await setSettings(tx, before)
 }
 
-async function setSettings(tx: Queryable, { timeout, plans }: Settings): Promise<void> {
+async function setSettings(tx: Queryable, { timeout, plans, scans }: Settings): Promise<void> {
   await tx.query(
-    sql`SELECT set_config('statement_timeout', ${timeout}, true), set_config('plan_cache_mode', ${plans}, true)`,
+    sql`SELECT set_config('statement_timeout', ${timeout}, true), set_config('plan_cache_mode', ${plans}, true),
+      set_config('enable_seqscan', ${scans}, true)`,
   )
 }

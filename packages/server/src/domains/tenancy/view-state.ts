@@ -150,7 +150,10 @@ export async function markStale(
     UPDATE ${sql.id(schema, viewStateTable)} SET status = 'stale', whole = false, reason = ${reason} WHERE view = ${view}`)
 }
 
-/** The rows of these views are their definitions at a position now; false where a revision is not that of before. */
+/**
+ * The rows of these views are their definitions at a position now. Where a revision is given, it must be that of the
+ * view still, and rises; false where it is not.
+ */
 export async function markAt(
   tx: Queryable,
   schema: string,
@@ -163,12 +166,14 @@ export async function markAt(
     readonly revision?: number
   },
 ): Promise<boolean> {
-  const { views, at, status, now } = done
+  const { views, at, status, now, revision } = done
   const changed = await tx.execute(sql`
     UPDATE ${sql.id(schema, viewStateTable)} SET status = ${status}, reason = NULL, whole = true,
       leaf = ${at.leaf}, height = ${at.height}, sequence = ${at.sequence},
-      positions = ${JSON.stringify(done.positions ?? {})}, refreshed_at = ${now}
-    WHERE view = ANY(${views}::text[]) AND (${done.revision ?? null}::int8 IS NULL OR revision = ${done.revision ?? null}::int8)`)
+      positions = ${JSON.stringify(done.positions ?? {})}, refreshed_at = ${now},
+      revision = revision + ${revision === undefined ? 0 : 1}::int8
+    WHERE view = ANY(${views}::text[])
+      AND revision = coalesce(${revision ?? null}::int8, revision)`)
   return changed === views.length
 }
 

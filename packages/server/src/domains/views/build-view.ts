@@ -78,7 +78,7 @@ async function refresh(build: Build, progress: ViewProgress): Promise<void> {
 async function makeLive(build: Build, progress: ViewProgress): Promise<void> {
   const { ports, tenant, view, plan } = build
   const { program } = plan
-  const { revision } = progress
+  let { revision } = progress
   const place = placeOf(tenant.schema, view, tenant.data.catalog)
   let at: Position = progress
   if (!progress.whole) {
@@ -92,6 +92,7 @@ async function makeLive(build: Build, progress: ViewProgress): Promise<void> {
     })
     tenant.data.setFilled(view)
     at = to
+    revision += 1
   }
   for (let time = 0; ; time++) {
     const to = await watermarkOf(ports.database, tenant.schema)
@@ -111,6 +112,7 @@ async function makeLive(build: Build, progress: ViewProgress): Promise<void> {
       await settle(tx, build, { at: to, status: 'building', revision })
     })
     at = to
+    revision += 1
   }
   await inTransaction(build, async (tx) => {
     const to = await lockedWatermark(tx, tenant.schema)
@@ -141,17 +143,19 @@ async function settle(tx: Queryable, build: Build, done: Settled): Promise<void>
   ports.world.reach?.(status === 'live' ? 'view.beforeLive' : 'view.beforeFilled')
 }
 
-/** Only one process works on a view, and nobody for longer than it may. */
+/**
+ * Nobody works on a view for longer than he may. Of two who do at once (a process that was killed may be survived by
+ * its session) one finds the revision changed at the end.
+ */
 async function inTransaction(
-  { ports, tenant, view }: Build,
+  { ports }: Build,
   work: (tx: Queryable) => Promise<void>,
 ): Promise<void> {
   let entered: number | undefined
   try {
     await ports.database.transaction(
       async (tx) => {
-        const pid = await enterSession(tx, `${tenant.schema}.${view.number}`)
-        if (pid === undefined) throw new Superseded()
+        const pid = await enterSession(tx)
         ports.entered(pid)
         entered = pid
         await work(tx)

@@ -3,7 +3,20 @@ import { createAndTell } from './created-reply.ts'
 import { readSettings } from './view-wish.ts'
 
 /** Members of a query that public clients also send beside it. */
-const siblingNames = ['group_by', 'aggregate', 'select', 'find', 'sort_by', 'limit'] as const
+const siblingNames = [
+  'select',
+  'find',
+  'where',
+  'filter',
+  'group_by',
+  'groupBy',
+  'aggregate',
+  'having',
+  'sort_by',
+  'order_by',
+  'orderBy',
+  'limit',
+] as const
 
 export const createView: Operation<'createView'> = async ({ service }, { params, body }) => {
   const tenant = await service.tenancy.tenant(params.app)

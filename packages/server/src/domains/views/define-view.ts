@@ -90,7 +90,8 @@ async function storedView(
     positions,
     variables: wish.variables,
     description: wish.description,
-    access_policy: read.accessPolicy,
+    access_policy: wish.accessPolicy,
+    least_read: read.leastRead,
     ...(replaces !== undefined && { replaces }),
     created_at: new Date(service.world.now()).toISOString(),
   }

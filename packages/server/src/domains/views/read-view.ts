@@ -17,6 +17,7 @@ import type { CollectionState, StoredView, ViewSource } from '../tenancy/definit
 import { grantOf } from '../tenancy/grants.ts'
 import { parseRoot } from '../tenancy/root.ts'
 import type { Tenant } from '../tenancy/tenancy.ts'
+import { strictness } from '../tenancy/view-plan.ts'
 import { checkGrants } from './build-view.ts'
 
 /** What a seller wants as a view; its parts are checked as far as a schema can. */
@@ -43,7 +44,8 @@ export type ReadView = {
   readonly reads: readonly ViewSource[]
   readonly inner: StoredView['inner']
   readonly types: StoredView['types']
-  readonly accessPolicy: unknown
+  /** See StoredView. */
+  readonly leastRead: StoredView['least_read']
   /** Of the catalog that this was read by. */
   readonly version: number
 }
@@ -91,9 +93,8 @@ export async function readView(
     reads: reads.map(referenceTo),
     inner,
     types,
-    accessPolicy: policyOf(wish.accessPolicy, {
+    leastRead: leastReadOf(wish.accessPolicy, {
       named,
-      tenant,
       uses: sourcesOfQuery(untyped.query),
     }),
     version,
@@ -185,24 +186,21 @@ function typesOf(reads: readonly Named[]): Record<string, Record<string, ValueTy
   )
 }
 
-const strictness = ['public', 'key', 'private'] as const
-
 /**
- * The policy with `read` filled in: the strictest of the sources, and for keys alone where the view shows or tests
+ * Where a policy does not say who may read: the strictest of the sources, and keys alone where the view shows or tests
  * what a source does not offer to others.
  */
-function policyOf(
+function leastReadOf(
   sent: unknown,
-  from: { named: readonly Named[]; tenant: Tenant; uses: ReturnType<typeof sourcesOfQuery> },
-): unknown {
-  if (sent === 'public' || sent === 'key' || sent === 'private') return { read: sent }
-  if (sent !== null && sent !== undefined && !isRecord(sent)) return sent
-  if (isRecord(sent) && sent.read !== undefined) return sent
+  from: { named: readonly Named[]; uses: ReturnType<typeof sourcesOfQuery> },
+): StoredView['least_read'] {
+  const isSilent = sent === null || (isRecord(sent) && sent.read === undefined)
+  if (!isSilent) return null
   const levels = from.named.map(({ model, source }) => {
     const isHidden = from.uses.some((use) => use.model === model && hides(source, use.used))
     return Math.max(strictness.indexOf(source.policy.read), isHidden ? 1 : 0)
   })
-  return { ...sent, read: strictness[Math.max(0, ...levels)] }
+  return strictness[Math.max(0, ...levels)] ?? 'private'
 }
 
 function hides(source: CollectionState, used: Parameters<typeof refuseUnoffered>[1]): boolean {

@@ -2,14 +2,15 @@ import type { ViewInfo, ViewRefreshMetadata } from '@tollbase/contract/views'
 import type { Static } from 'typebox'
 import { Fault } from '../../base/fault.ts'
 import type { Service } from '../call.ts'
+import { readStats } from '../collections/collection-store.ts'
 import type { CollectionState, StoredView } from '../tenancy/definitions.ts'
 import { readPriceOf } from '../tenancy/price.ts'
 import type { Tenant } from '../tenancy/tenancy.ts'
-import { placeOf } from '../tenancy/view-projection.ts'
+import { viewTable } from '../tenancy/view-plan.ts'
 import { readProgress, type ViewProgress } from '../tenancy/view-state.ts'
 import { checkGrants } from './build-view.ts'
 import type { ViewState } from './find-view.ts'
-import { countsOf, newestBelow } from './view-store.ts'
+import { newestBelow, rowCount } from './view-store.ts'
 
 type Info = Static<typeof ViewInfo>
 type Metadata = Static<typeof ViewRefreshMetadata>
@@ -115,26 +116,18 @@ async function metadataOf(
   }
 }
 
+/** Live records of its sources, as their applications count them, and its rows. */
 async function viewCounts(service: Service, tenant: Tenant, view: StoredView) {
-  const plan = tenant.data.catalog.views.get(view.id)?.plan
-  if (plan === undefined) return undefined
-  const foreign = await foreignTables(service, view)
-  const place = placeOf(tenant.schema, view, tenant.data.catalog)
-  const resolve = (model: string) => foreign.get(model) ?? place.resolve(model)
-  return countsOf(service.database, plan.program.counts({ ...place, resolve }))
-}
-
-/** The tables of other applications' collections, by model. */
-export async function foreignTables({ tenancy }: Pick<Service, 'tenancy'>, view: StoredView) {
-  const tables = new Map<string, { schema: string; table: string }>()
-  for (const { model, app, id } of view.reads) {
-    if (app === view.app) continue
-    const owner = await tenancy.tenant(app)
-    const collection = owner.data.catalog.byId.get(id)
-    if (collection !== undefined)
-      tables.set(model, { schema: owner.schema, table: collection.table })
+  const { database, tenancy } = service
+  const ids = new Map<string, Set<string>>()
+  for (const { app, id } of view.reads) ids.set(app, (ids.get(app) ?? new Set()).add(id))
+  let source = 0
+  for (const [app, collections] of ids) {
+    const { schema } = app === view.app ? tenant : await tenancy.tenant(app)
+    const stats = await readStats(database, schema)
+    for (const id of collections) source += stats.get(id)?.documents ?? 0
   }
-  return tables
+  return { source, view: await rowCount(database, tenant.schema, viewTable(view)) }
 }
 
 /** The newest record that the view has counted, of its own application where it reads any of that. */

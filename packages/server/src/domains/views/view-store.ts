@@ -1,19 +1,18 @@
 import { present } from '../../base/assert.ts'
 import type { Queryable } from '../../database/database.ts'
 import { sql } from '../../database/sql.ts'
-import type { CompiledStatement } from '../../query/sql-text.ts'
 import { viewSession } from '../tenancy/view-projection.ts'
 import type { Position } from '../tenancy/view-state.ts'
 
 /**
- * Makes a transaction one that fills a view: others can see that, and its plans are those of the tables as they are
- * now. The process of it; undefined where somebody else is at this view.
+ * Makes a transaction one that fills views: others can see that, and its plans are those of the tables as they are
+ * now. The process of it.
  */
-export async function enterSession(tx: Queryable, view: string): Promise<number | undefined> {
-  const [row] = await tx.query<{ pid: number; mine: boolean }>(sql`
-    SELECT pg_backend_pid() AS pid, pg_try_advisory_xact_lock(hashtextextended(${`view ${view}`}, 0)) AS mine,
-      set_config('application_name', ${viewSession}, true), set_config('plan_cache_mode', 'force_custom_plan', true)`)
-  return row?.mine === true ? row.pid : undefined
+export async function enterSession(tx: Queryable): Promise<number> {
+  const [row] = await tx.query<{ pid: number }>(sql`
+    SELECT pg_backend_pid() AS pid, set_config('application_name', ${viewSession}, true),
+      set_config('plan_cache_mode', 'force_custom_plan', true)`)
+  return present(row, 'the session').pid
 }
 
 /** Ends what a session is doing. */
@@ -43,16 +42,16 @@ function positionOf(row: WatermarkRow | undefined): Position {
   return { leaf: Number(leaf), height: Number(height), sequence }
 }
 
-/** Source records that the view has counted, and its rows. */
-export async function countsOf(
+/** The rows of a table. */
+export async function rowCount(
   database: Queryable,
-  { text, values }: CompiledStatement,
-): Promise<{ source: number; view: number }> {
-  const [row] = await database.query<{ source_records: bigint; view_records: bigint }>(
-    sql.compiled(text, values),
+  schema: string,
+  table: string,
+): Promise<number> {
+  const [row] = await database.query<{ count: bigint }>(
+    sql`SELECT count(*) AS count FROM ${sql.id(schema, table)}`,
   )
-  const { source_records, view_records } = present(row, 'the counts')
-  return { source: Number(source_records), view: Number(view_records) }
+  return Number(row?.count ?? 0n)
 }
 
 /** The newest version in a collection's table that is older than a leaf. */

@@ -1,6 +1,8 @@
+import type { ParameterRef } from '../condition.ts'
 import { isLong, keyExpression, keyOf, keyOrder, successor } from '../index-key.ts'
-import { json, key, mayBeCut, type ParameterRef, plain } from '../parameter.ts'
+import { json, key, mayBeCut, plain, readAs } from '../parameter.ts'
 import type { Parameters } from '../sql-text.ts'
+import { constantText } from '../tree/build.ts'
 import type { Comparison, Expression, TypedConstant, ValueType } from '../tree/query.ts'
 import { castText } from './convert.ts'
 
@@ -110,7 +112,13 @@ export function givenBy(parameter: ParameterRef): Given {
 }
 
 function givenOf(expression: Expression): Given | undefined {
-  if (expression.kind === 'parameter') return givenBy(expression.parameter)
+  if (expression.kind === 'parameter') {
+    const { parameter, type } = expression
+    if (type === parameter.type) return givenBy(parameter)
+    // A text that was made into a number or a truth value; both say in JSON what they say as text.
+    const made = readAs(parameter, type, (text) => constantText(text.trim(), type))
+    return { type, json: made, key: made, isCut: false }
+  }
   if (expression.kind !== 'constant') return undefined
   return {
     type: expression.type,

@@ -151,12 +151,13 @@ function printCollection(model: string, { options, printer }: Context): string {
 
 /**
  * The records of a collection as they were when only entries below the leaf `at` (SQL) counted: those that are live,
- * by the indexes of live rows, and those that were replaced since. Conditions go into both halves.
+ * by the indexes of live rows, and those that were replaced since. Conditions go into both halves. Written with a sum,
+ * the leaf does not bring the primary key into plans that do not know the position.
  */
 export function printAsOf({ schema, table }: Source, at: string): string {
   const select = `SELECT leaf, data, body FROM ${quoteName(schema, table)}`
   return `${select} WHERE superseded_by IS NULL AND leaf < ${at} AND NOT deleted
- UNION ALL ${select} WHERE superseded_by >= ${at} AND leaf < ${at} AND NOT deleted`
+ UNION ALL ${select} WHERE superseded_by >= ${at} AND leaf + 0 < ${at} AND NOT deleted`
 }
 
 function printSet(query: SetQuery, context: Context): string {

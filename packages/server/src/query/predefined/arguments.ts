@@ -1,7 +1,7 @@
 import { invalid } from '../../base/fault.ts'
 import { member } from '../field-path.ts'
 import type { ParameterValue } from '../parameter.ts'
-import type { Declared } from './declaration.ts'
+import type { Declared } from './declared.ts'
 import { readText } from './read-text.ts'
 
 /** What came in a query string, as it stands there. */

@@ -1,35 +1,14 @@
+import { limits } from '@tollbase/contract/limits'
 import type { QueryParameter } from '@tollbase/contract/queries'
 import { invalid } from '../../base/fault.ts'
-import type { Scalar } from '../condition.ts'
+import type { ParameterRef, Scalar } from '../condition.ts'
 import { member } from '../field-path.ts'
 import { keyCharsMax } from '../index-key.ts'
-import type { ParameterRef, ParameterValue } from '../parameter.ts'
+import type { ParameterValue } from '../parameter.ts'
 import { compilePattern } from '../pattern.ts'
+import type { Declared, ItemType } from './declared.ts'
 import { readText } from './read-text.ts'
 import { readUse, type Use } from './use.ts'
-
-/** The type of one value. */
-export type ItemType = 'string' | 'number' | 'integer' | 'boolean' | 'date' | 'enum'
-
-/** A parameter as its owner declared it, checked; what is not bounded by him has the bounds of all. */
-export type Declared = {
-  readonly name: string
-  readonly type: ItemType
-  readonly isList: boolean
-  readonly values: readonly (string | number)[]
-  /** Of a date: milliseconds since 1970. */
-  readonly min: number | undefined
-  readonly max: number | undefined
-  /** Whether the whole of a string matches the owner's pattern. */
-  readonly matches: ((text: string) => boolean) | undefined
-  readonly minLength: number
-  readonly maxLength: number
-  readonly maxItems: number
-  readonly default: ParameterValue | undefined
-  /** Without a value and a default: whether that is a 400, or the condition is left out. */
-  readonly required: boolean
-  readonly use: Use
-}
 
 export type DeclarationOptions = {
   /** `sql`: they stand in the text; `base`: each has a field_path. */
@@ -141,10 +120,23 @@ function readDeclaration(
   )
     throw invalid(`${pointer}/min`, 'is more than max')
   checkUse(declared, pointer)
-  const given = sent.default === undefined ? undefined : defaultOf(declared, sent.default, pointer)
+  const bounded = withBoundsOfPage(declared)
+  const given = sent.default === undefined ? undefined : defaultOf(bounded, sent.default, pointer)
   if (form === 'sql' && !declared.required && given === undefined && use.kind === 'text')
     throw invalid(`${pointer}/default`, 'is needed: in SQL nothing can be left out')
-  return given === undefined ? declared : { ...declared, default: given }
+  return given === undefined ? bounded : { ...bounded, default: given }
+}
+
+/** No page begins before the first row, or is larger than an answer can be. */
+function withBoundsOfPage(declared: Declared): Declared {
+  const { kind } = declared.use
+  if (kind !== 'limit' && kind !== 'offset') return declared
+  const most = kind === 'limit' ? limits.rowsMax : limits.offsetMax
+  return {
+    ...declared,
+    min: Math.max(declared.min ?? 0, 0),
+    max: Math.min(declared.max ?? most, most),
+  }
 }
 
 /** That a field equals a list means that it is one of it. */

@@ -1,7 +1,7 @@
 import { Fault, invalid } from '../../base/fault.ts'
 import type { Scalar } from '../condition.ts'
 import { checkText } from '../operand.ts'
-import type { Declared } from './declaration.ts'
+import type { Declared } from './declared.ts'
 
 type Bounds = Omit<Declared, 'default' | 'use' | 'required' | 'isList' | 'name' | 'maxItems'>
 

@@ -23,7 +23,8 @@ import {
 } from '../tree/query.ts'
 import { isRowQuery, sourcesOfQuery } from '../tree/sources.ts'
 import { findOfBase, type SentBase, selectOfBase, sortOfBase, takenFrom } from './base-query.ts'
-import { type Declared, type ItemType, readDeclarations, refOf } from './declaration.ts'
+import { readDeclarations, refOf } from './declaration.ts'
+import type { Declared, ItemType } from './declared.ts'
 import { both, withGroupsOf } from './group-size.ts'
 import { conditionOf } from './use.ts'
 
@@ -296,7 +297,9 @@ function windowOf(
   const offset = base.offset ?? 0
   const declared = parameters.find(({ use }) => use.kind === 'limit')
   if (declared === undefined) return { limitDefault: own, limitMost: own, offset }
-  const bounds = [own, declared.max].flatMap((most) => most ?? [])
+  // What every answer is bounded by says nothing of what is wanted.
+  const most = declared.max === limits.rowsMax ? undefined : declared.max
+  const bounds = [own, most].flatMap((bound) => bound ?? [])
   const limitDefault = bounds.length === 0 ? undefined : Math.min(...bounds)
   return { limitDefault, limitMost: undefined, offset }
 }

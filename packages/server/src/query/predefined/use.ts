@@ -1,8 +1,14 @@
 import { invalid } from '../../base/fault.ts'
-import { type Condition, type FieldPath, field, not, type ParameterTest } from '../condition.ts'
+import {
+  type Condition,
+  type FieldPath,
+  field,
+  not,
+  type ParameterRef,
+  type ParameterTest,
+} from '../condition.ts'
 import { parseFieldPath } from '../field-path.ts'
 import { nearest } from '../nearest.ts'
-import type { ParameterRef } from '../parameter.ts'
 
 /** What a parameter does: it stands in the text, puts a condition on a field, or says which part of the rows is given. */
 export type Use =

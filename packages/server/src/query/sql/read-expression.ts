@@ -1,6 +1,6 @@
 import { limits } from '@tollbase/contract/limits'
 import type { A_Const, A_Expr, CaseExpr, Node, SubLink } from 'libpg-query'
-import type { ParameterRef } from '../parameter.ts'
+import type { ParameterRef } from '../condition.ts'
 import { translatePattern } from '../pattern.ts'
 import { coerced, compared, constant, numberText, parameter, unified } from '../tree/build.ts'
 import {

@@ -1,7 +1,7 @@
 import { limits } from '@tollbase/contract/limits'
 import type { Node, SelectStmt } from 'libpg-query'
 import { Fault } from '../../base/fault.ts'
-import type { ParameterRef } from '../parameter.ts'
+import type { ParameterRef } from '../condition.ts'
 import { TypeProblem } from '../tree/build.ts'
 import type { Expression, Query, TypedConstant, ValueType } from '../tree/query.ts'
 import { NameProblem, type Scope } from './scope.ts'

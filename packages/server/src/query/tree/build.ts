@@ -1,4 +1,4 @@
-import type { ParameterRef } from '../parameter.ts'
+import type { ParameterRef } from '../condition.ts'
 import type { Comparison, Expression, TypedConstant, ValueType } from './query.ts'
 
 /** Why values do not fit together, in words that follow "has". */

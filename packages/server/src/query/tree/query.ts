@@ -1,5 +1,4 @@
-import type { Condition, FieldPath } from '../condition.ts'
-import type { ParameterRef } from '../parameter.ts'
+import type { Condition, FieldPath, ParameterRef } from '../condition.ts'
 
 /**
  * What an expression gives. `json`: any JSON value, as fields of records are; JSON null counts as SQL's NULL.

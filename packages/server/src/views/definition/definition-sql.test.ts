@@ -11,7 +11,9 @@ import { parseSql } from '../../query/sql/parse-sql.ts'
 import { refused } from '../../query/sql/refused.test-data.ts'
 import { queryRunner } from '../../query/sql/test-sql.test-support.ts'
 import { createTestCollection, createTestSchema } from '../../query/test-collection.test-support.ts'
+import { aggregates, windowFunctions } from '../../query/tree/aggregates.ts'
 import type { Query } from '../../query/tree/query.ts'
+import { operatorNames } from './operators.ts'
 import { readViewDefinition } from './read-view-definition.ts'
 import { sqlOfDefinition } from './sql-of-definition.ts'
 import type { Json, ViewDefinition } from './view-definition.ts'
@@ -178,6 +180,18 @@ const definitions: fc.Arbitrary<ViewDefinition> = fc.oneof(
   unions,
   nested,
 )
+
+describe('the grammar', () => {
+  it.each([...aggregates.keys(), ...windowFunctions.keys()])('knows $%s over a window', (name) => {
+    const column = { [`$${name}`]: 'a', over: { partition_by: ['b'] } }
+    expect(grammar.Check({ select: [{ x: column }], from: 'app::orders' })).toBe(true)
+  })
+
+  it('has no operator that hides a function', () => {
+    const names = operatorNames()
+    expect(new Set(names).size).toBe(names.length)
+  })
+})
 
 describe('a SELECT in a view', () => {
   let test: TestDatabase

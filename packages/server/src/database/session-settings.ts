@@ -1,0 +1,35 @@
+/** A client holding an open transaction and doing nothing keeps locks and dead rows. */
+const idleTransactionTimeoutMs = 60_000
+
+export type SessionOptions = {
+  /** Longest run of one statement, 0 is no limit. */
+  readonly statementTimeoutMs: number
+  /** Nothing can be written, and a statement has so much temporary space on disk. */
+  readonly readOnly: { readonly temporaryKbMax: number } | undefined
+}
+
+/** A statement of the settings that change results or safety: they are ours, whatever the server's defaults are. */
+export function sessionSettings({ statementTimeoutMs, readOnly }: SessionOptions): string {
+  const settings = {
+    TimeZone: 'UTC',
+    DateStyle: 'ISO, YMD',
+    standard_conforming_strings: 'on',
+    extra_float_digits: '1',
+    // Names are always written with their schema.
+    search_path: 'pg_catalog',
+    jit: 'off',
+    statement_timeout: String(statementTimeoutMs),
+    idle_in_transaction_session_timeout: String(idleTransactionTimeoutMs),
+    ...(readOnly && { default_transaction_read_only: 'on' }),
+  }
+  const columns = Object.entries(settings).map(([name, value]) => setting(name, value))
+  // Only a superuser may bound temporary space; on a server where we are none, its own setting counts.
+  const space =
+    readOnly &&
+    `CASE WHEN (SELECT rolsuper FROM pg_catalog.pg_roles WHERE rolname = current_user) THEN ${setting('temp_file_limit', String(readOnly.temporaryKbMax))} END`
+  return `SELECT ${[...columns, ...(space === undefined ? [] : [space])].join(', ')}`
+}
+
+function setting(name: string, value: string): string {
+  return `pg_catalog.set_config('${name}', '${value}', false)`
+}
