@@ -1,11 +1,12 @@
 import { limits } from '@tollbase/contract/limits'
-import { Pool, type PoolClient, type PoolConfig, type QueryConfig } from 'pg'
+import { Pool, type PoolClient, type PoolConfig } from 'pg'
 import { assert } from '../base/assert.ts'
 import { realWorld, type World } from '../base/world.ts'
 import { checkServer } from './check-server.ts'
 import { CommitUnknownError, endsSession, isStalePlan } from './errors.ts'
 import type { DatabaseLog } from './log.ts'
 import { preparedNames } from './prepared.ts'
+import { sendQuery } from './send-query.ts'
 import { sessionSettings } from './session-settings.ts'
 import { type SqlStatement, sql } from './sql.ts'
 import { typeParsers } from './types.ts'
@@ -269,15 +270,9 @@ class Session {
     const name = givenName ?? this.#sessions.names.nameOf(text)
     if (name !== undefined) this.#plans.add(name)
     this.#sessions.announce(text, this.#client)
-    const config: QueryConfig<unknown[]> & { queryMode: 'extended'; query_timeout?: number } = {
-      text,
-      values: [...values],
-      queryMode: 'extended',
-      ...(timeoutMs === 0 ? {} : { query_timeout: timeoutMs + answerGraceMs }),
-      ...(name === undefined ? {} : { name }),
-    }
+    const answerMs = timeoutMs === 0 ? 0 : timeoutMs + answerGraceMs
     try {
-      return await this.#client.query<Row>(config)
+      return await sendQuery(this.#client, { text, values, name, timeoutMs: answerMs })
     } catch (error) {
       if (endsSession(error)) this.broken = true
       if (isStalePlan(error)) this.#sessions.names.forget(text)
@@ -295,11 +290,7 @@ class Session {
     const text = [begin, ...settings.map((setting) => `SET LOCAL ${setting}`)].join('; ')
     this.#sessions.announce(text, this.#client)
     try {
-      const config: QueryConfig & { query_timeout: number } = {
-        text,
-        query_timeout: beginTimeoutMs,
-      }
-      await this.#client.query(config)
+      await sendQuery(this.#client, { text, timeoutMs: beginTimeoutMs })
     } catch (error) {
       this.broken = true
       throw error

@@ -15,29 +15,35 @@ export type PreparedNames = {
 
 /** Remembers at most `textsMax` texts, the least recently used go first. */
 export function preparedNames(textsMax: number): PreparedNames {
-  const uses = new Map<string, { name: string; count: number }>()
+  const uses = new Map<string, { readonly name: string; usedAt: number }>()
+  let clock = 0
   let generation = 0
 
   return {
     nameOf(text) {
-      if (text.length > textCharsMax || !plannable.test(text)) return undefined
-      const use = uses.get(text) ?? { name: `${hashName(text)}_${generation}`, count: 0 }
-      use.count += 1
-      uses.delete(text)
-      uses.set(text, use)
-      if (uses.size > textsMax) {
-        for (const oldest of uses.keys()) {
-          uses.delete(oldest)
-          break
-        }
+      if (text.length > textCharsMax) return undefined
+      clock += 1
+      const use = uses.get(text)
+      if (use !== undefined) {
+        use.usedAt = clock
+        return use.name
       }
-      return use.count > 1 ? use.name : undefined
+      if (!plannable.test(text)) return undefined
+      if (uses.size >= textsMax) uses.delete(leastRecent(uses))
+      uses.set(text, { name: `${hashName(text)}_${generation}`, usedAt: clock })
+      return undefined
     },
     forget(text) {
       generation += 1
       uses.delete(text)
     },
   }
+}
+
+function leastRecent(uses: ReadonlyMap<string, { readonly usedAt: number }>): string {
+  let oldest = { text: '', usedAt: Number.POSITIVE_INFINITY }
+  for (const [text, { usedAt }] of uses) if (usedAt < oldest.usedAt) oldest = { text, usedAt }
+  return oldest.text
 }
 
 function hashName(text: string): string {
