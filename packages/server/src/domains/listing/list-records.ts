@@ -39,16 +39,14 @@ export async function listQuestion(
   const { app } = parseRoot(body.root)
   // Who may not know of the root is told nothing of his request either.
   const root = await readableSource(call, body.root, app)
-  const asked = { ...body, app }
-  const ask = isAggregate(asked) ? groupsOf : recordsOf
-  return ask(call, asked, root)
+  const ask = isAggregate(body) ? groupsOf : recordsOf
+  return ask(call, body, root)
 }
 
 const limitMissing = { pointer: '/limit', problem: 'is needed' }
 
 type Asked = AggregateRequest & {
   readonly root: string
-  readonly app: string
   readonly max_kb?: number
   readonly cursor?: string | null
 }
@@ -58,7 +56,7 @@ async function recordsOf(call: Call, asked: Asked, root: Root): Promise<Question
   const query = parseJoinedList(asked)
   const uses = sourcesOfList(query, asked.root)
   const requests = uses.map((use, at) => ({ ...use, history: at === 0 && query.history }))
-  const sources = await judgeSources(call, requests, asked.app)
+  const sources = await judgeSources(call, requests, root.tenant.application.app_id)
   refuseUnshardedSources(sources, query)
   const hasJoins = query.joins.length > 0
   const { tenant, collection } = root
@@ -103,7 +101,7 @@ async function groupsOf(call: Call, asked: Asked, root: Root): Promise<Question>
   if (parseHistory(asked.include_history))
     throw invalid('/include_history', 'is about records; groups are of their latest versions')
   const requests = sourcesOfQuery(query).map((use) => ({ ...use, history: false }))
-  const sources = await judgeSources(call, requests, asked.app)
+  const sources = await judgeSources(call, requests, root.tenant.application.app_id)
   refuseUnshardedSources(sources, parseJoinedFind(asked.find))
   const now = call.service.world.now()
   return {
