@@ -21,8 +21,11 @@ export function readArguments(
 ): Given {
   const names = new Set(declared.map(({ name }) => name))
   const unknown = Object.keys(sent).find((name) => !names.has(name) && !others.has(name))
-  if (unknown !== undefined)
-    throw invalid(member('/query', unknown.slice(0, 64)), 'is no parameter of this query')
+  if (unknown !== undefined) {
+    const known = names.size === 0 ? 'no parameters' : [...names].join(', ')
+    const problem = `is not a parameter of this query; it has ${known}`
+    throw invalid(member('/query', unknown.slice(0, 64)), problem)
+  }
   const given = new Map<string, ParameterValue>()
   for (const one of declared) {
     const value = readArgument(one, Object.hasOwn(sent, one.name) ? sent[one.name] : undefined)

@@ -54,8 +54,9 @@ export type CompilePlace = {
   /** Gives the tables, and of the first source the field that is its primary key. */
   readonly resolve: Resolve
   readonly primaryColumn: string
-  /** Of the first source, where that is a view: its position, and the order of its rows. */
+  /** Of the views among the sources. */
   readonly position: PositionRow | undefined
+  /** Of the first source, where that is a view: the order of its rows. */
   readonly sort: Sort | undefined
 }
 
