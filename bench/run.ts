@@ -8,6 +8,7 @@ import { reads } from './reads.ts'
 import { type Benchmark, type Row, resultsDocument, rowText, tableHead } from './report.ts'
 import { signatures } from './signatures.ts'
 import { stores } from './stores.ts'
+import { views } from './views.ts'
 
 // npm run bench [-- name ...] [--rounds 5] [--only text] [--profile folder] [--records 1000000] [--peers]
 // --peers installs PostGraphile and Directus below peers/, which takes minutes the first time.
@@ -17,6 +18,7 @@ const benchmarks: readonly Benchmark[] = [
   reads,
   queries,
   engine,
+  views,
   stores,
   paidReads,
   signatures,

@@ -163,7 +163,7 @@ describe('what the service sends to its database runs on Citus', () =>
         if (/^CREATE (UNIQUE )?INDEX/i.test(text))
           expect(text).toMatch(/INDEX (CONCURRENTLY )?(IF NOT EXISTS )?"?\w+"? ON /i)
         if (/ON CONFLICT .* DO UPDATE SET/i.test(text)) {
-          const set = text.slice(text.search(/DO UPDATE SET/i))
+          const [set] = text.slice(text.search(/DO UPDATE SET/i)).split(/\bRETURNING\b/i)
           expect(set, 'what follows DO UPDATE SET is immutable').not.toMatch(
             /\b(SELECT|to_jsonb|concat|format|extract)\b/i,
           )

@@ -7,7 +7,10 @@ import {
   emptyCatalog,
   withLookups,
 } from '../../packages/server/src/domains/tenancy/catalog.ts'
-import type { CollectionDefinition } from '../../packages/server/src/domains/tenancy/definitions.ts'
+import type {
+  CollectionDefinition,
+  IndexDefinition,
+} from '../../packages/server/src/domains/tenancy/definitions.ts'
 import {
   collectionTables,
   projectRecords,
@@ -32,6 +35,12 @@ export type EnginePlace = {
   readonly transaction: (work: (tx: Queryable) => Promise<void>) => Promise<void>
 }
 
+type PlaceOptions = {
+  readonly names: readonly string[]
+  /** Fields of which each value is had by one record, the newest. */
+  readonly unique?: readonly { readonly collection: string; readonly field: string }[]
+}
+
 export async function run(tx: Queryable, statements: readonly CompiledStatement[]): Promise<void> {
   for (const { text, values } of statements) await tx.execute(sql.compiled(text, values))
 }
@@ -39,11 +48,10 @@ export async function run(tx: Queryable, statements: readonly CompiledStatement[
 export async function enginePlace(
   { database }: TestDatabase,
   schema: string,
-  names: readonly string[],
-  startSize = 0,
+  options: PlaceOptions,
 ): Promise<EnginePlace> {
-  const catalog = catalogOf(names)
-  let size = startSize
+  const catalog = catalogOf(options)
+  let size = 0
   let height = 0
   await database.transaction(async (tx) => {
     await tx.execute(sql`CREATE SCHEMA ${sql.id(schema)}`)
@@ -78,7 +86,8 @@ export async function enginePlace(
   }
 }
 
-function catalogOf(names: readonly string[]): Catalog {
+function catalogOf({ names, unique }: PlaceOptions): Catalog {
+  const created = { created_at: '', updated_at: '' }
   const collections = names.map((name, at): readonly [string, CollectionDefinition] => [
     name,
     {
@@ -91,9 +100,27 @@ function catalogOf(names: readonly string[]): Catalog {
       collection_type: 'document',
       access_policy: {},
       schema_definition: null,
-      created_at: '',
-      updated_at: '',
+      ...created,
     },
   ])
-  return withLookups({ ...emptyCatalog, collections: new Map(collections) })
+  const indexes = (unique ?? []).map(
+    ({ collection, field }, at): readonly [string, IndexDefinition] => [
+      `unique ${at}`,
+      {
+        id: `unique ${at}`,
+        number: names.length + at + 1,
+        name: `unique ${at}`,
+        collection,
+        fields: [field],
+        index_type: 'btree',
+        unique: true,
+        ...created,
+      },
+    ],
+  )
+  return withLookups({
+    ...emptyCatalog,
+    collections: new Map(collections),
+    indexes: new Map(indexes),
+  })
 }

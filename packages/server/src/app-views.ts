@@ -139,14 +139,15 @@ async function compareView(
   const at = positionsAt(view, progress.leaf, progress.positions)
   const { text, values } = program.recompute(place, at)
   const wanted = sql.compiled(`SELECT wanted.body FROM (${text}) AS wanted`, values)
-  const stored = sql`SELECT row.body FROM ${table} AS row`
+  // A group that HAVING leaves out is there as deleted.
+  const stored = sql`SELECT row.body FROM ${table} AS row WHERE NOT row.deleted`
   const [missing] = await database.query<{ body: string }>(
     sql`${wanted} EXCEPT ALL ${stored} LIMIT 1`,
   )
   const [extra] = await database.query<{ body: string }>(sql`
     WITH wanted AS (${wanted}) ${stored} EXCEPT ALL SELECT wanted.body FROM wanted LIMIT 1`)
   const [torn] = await database.query<{ body: string }>(
-    sql`SELECT body FROM ${table} WHERE data IS DISTINCT FROM body::jsonb OR deleted OR superseded_by IS NOT NULL LIMIT 1`,
+    sql`SELECT body FROM ${table} WHERE NOT deleted AND (data IS DISTINCT FROM body::jsonb OR superseded_by IS NOT NULL) LIMIT 1`,
   )
   if (missing === undefined && extra === undefined && torn === undefined) return undefined
   return {

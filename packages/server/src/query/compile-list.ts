@@ -29,7 +29,7 @@ export type CompileListOptions = {
   readonly ofRun?: boolean
   /** Goes on after an earlier page; then there is no total. Joins are then of collections of the same chain. */
   readonly from?: Continuation | undefined
-  /** Of a view, which is not where its application is. */
+  /** Of the views among the sources, which are not where their application is. */
   readonly position?: PositionRow | undefined
 }
 

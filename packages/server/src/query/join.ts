@@ -47,8 +47,11 @@ export type Source = {
   readonly schema: string
   readonly table: string
   readonly dataSets?: DataSets
-  /** In a query of SQL: the records as they were when so many entries of the chain counted, in place of those of now. */
-  readonly asOf?: number
+  /**
+   * In a query of SQL: the records as they were when so many entries of the chain counted, in place of those of now; SQL
+   * of the number.
+   */
+  readonly asOf?: string
 }
 
 /** Gives the table of every model that the query names, which the caller was told beforehand (`sourcesOf...`). */

@@ -14,7 +14,7 @@ import { planGroups } from './group-flow.ts'
 import { joinBundle } from './join-bundle.ts'
 import { mapExpression } from './map-expression.ts'
 import { Obstacle } from './obstacle.ts'
-import { conjuncts, relationsIn } from './relations.ts'
+import { conjuncts, namesDataSet, relationsIn } from './relations.ts'
 import type { Tally } from './tally.ts'
 
 /** The tables that the flows made so far keep, in the order in which they are brought up to date. */
@@ -70,6 +70,8 @@ function refuseUnkept(expressions: readonly Expression[]): void {
     if (queryOf(expression) !== undefined) throw new Obstacle('a sub-query in an expression')
     if (expression.kind === 'parameter' || expression.kind === 'in-list')
       throw new Obstacle('a parameter')
+    if (expression.kind === 'condition' && namesDataSet(expression.condition))
+      throw new Obstacle('a data set in a condition')
     refuseUnkept(partsOf(expression))
   }
 }

@@ -2,7 +2,6 @@ import { present } from '../base/assert.ts'
 import {
   type Column,
   type Expression,
-  type Order,
   type OutputColumn,
   outputOf,
   type Query,
@@ -12,6 +11,7 @@ import {
   type SetQuery,
   selectOf,
 } from '../query/tree/query.ts'
+import { decideOrders, ordersOf, shortOf, tiesOf } from './decided-order.ts'
 import { mapExpression, mapOrder } from './map-expression.ts'
 
 /**
@@ -48,7 +48,11 @@ function normal(query: Query, outer: Context): Query {
 }
 
 function normalSet(query: SetQuery, context: Context): Query {
-  const [left, right] = [normal(query.left, context), normal(query.right, context)]
+  const side = (each: Query) => {
+    const rows = normal(each, context)
+    return query.operator === 'UNION' ? rows : shortRows(rows, context)
+  }
+  const [left, right] = [side(query.left), side(query.right)]
   const isDistinct = query.operator === 'UNION' && !query.all
   const set: SetQuery = {
     ...query,
@@ -65,7 +69,7 @@ function normalSet(query: SetQuery, context: Context): Query {
 
 function normalSelect(query: SelectQuery, context: Context): Query {
   const inside = (expression: Expression) => withTables(expression, context)
-  const select: SelectQuery = {
+  const select = decideOrders({
     ...query,
     columns: query.columns.map((column) => ({ ...column, expression: inside(column.expression) })),
     from: query.from.map((relation) => normalRelation(relation, context)),
@@ -73,7 +77,7 @@ function normalSelect(query: SelectQuery, context: Context): Query {
     groupBy: query.groupBy.map(inside),
     having: query.having === undefined ? undefined : inside(query.having),
     orderBy: isCut(query) ? mapOrder(query.orderBy, (each) => queryReplaced(each, context)) : [],
-  }
+  })
   if (!query.distinct) return limited(select.grouped ? shortGroups(select) : select)
   const all = { ...select, distinct: false, orderBy: [], limit: undefined, offset: 0 }
   const rows = all.grouped ? shortGroups(all) : all
@@ -142,6 +146,17 @@ function columnOf(
   return { name, path, expression: { kind: 'column', type, relation: id, column: at } }
 }
 
+/** The rows of a query with values in their shortest form; of an INTERSECT it is open whose digits remain. */
+function shortRows(rows: Query, context: Context): Query {
+  if (outputOf(rows).columns.length === 0) return rows
+  const whole = { id: context.nextId(), orderBy: [], limit: undefined, offset: 0 }
+  const select = over(rows, whole, context)
+  const columns = select.columns.map((column) => {
+    return { ...column, expression: shortOf(column.expression) }
+  })
+  return { ...select, columns }
+}
+
 /** The different rows of a query: groups by all columns. */
 function distinctRows(rows: Query, cut: Cut, context: Context): SelectQuery {
   const select = over(rows, cut, context)
@@ -157,7 +172,7 @@ function shortGroups(query: SelectQuery): SelectQuery {
     if (each.kind === 'aggregate') return each
     if (each.type !== 'json' && each.type !== 'number') return undefined
     if (!texts.has(JSON.stringify(each))) return undefined
-    return { kind: 'cast', type: each.type, argument: each }
+    return shortOf(each)
   }
   const map = (each: Expression) => mapExpression(each, replace)
   return {
@@ -180,14 +195,5 @@ function limited(query: SelectQuery): SelectQuery {
         ...query.columns.flatMap(({ expression }) => tiesOf(expression)),
         ...query.records.flatMap((id) => tiesOf({ kind: 'record', type: 'json', relation: id })),
       ]
-  const orders = ties.map((expression): Order => {
-    return { expression, descending: false, nulls: undefined }
-  })
-  return { ...query, orderBy: [...query.orderBy, ...orders] }
-}
-
-/** Lists and objects have no order among themselves; their texts have. */
-function tiesOf(expression: Expression): readonly Expression[] {
-  if (expression.type !== 'json') return [expression]
-  return [expression, { kind: 'cast', type: 'text', argument: expression }]
+  return { ...query, orderBy: [...query.orderBy, ...ordersOf(ties)] }
 }

@@ -37,3 +37,11 @@ export function referencesOf(
   if (condition.kind !== 'reference' || condition.relation !== '=') return []
   return [{ path: condition.path, to: condition.to }]
 }
+
+/** What a data set holds may change while no record does. */
+export function namesDataSet(condition: Condition): boolean {
+  if (condition.kind === 'all' || condition.kind === 'any')
+    return condition.conditions.some(namesDataSet)
+  if (condition.kind === 'not') return namesDataSet(condition.condition)
+  return condition.kind === 'in-data-set'
+}

@@ -86,7 +86,10 @@ export function tallyStep(tally: Tally, mode: Mode, writing: Writing): string {
   const [set, columns] = [changing(tally), storedColumns(tally)]
   const [there, gone] = tally.always ? ['TRUE', 'FALSE'] : ['fresh.n > 0', 'fresh.n <= 0']
   const names = ['leaf', ...columns.map(({ name }) => name)]
-  const isNew = (of: string) => `(${listOf('t', set)}) IS DISTINCT FROM (${listOf(of, set)})`
+  // What is shown follows from the rest, but a fill sets it right too.
+  const telling = mode === 'fill' ? set : set.slice(0, set.length - shownColumns(tally).length)
+  const isNew = (of: string) =>
+    `(${listOf('t', telling)}) IS DISTINCT FROM (${listOf(of, telling)})`
   const stored = `SELECT ${prefixed('t', names)} FROM ${table} AS t WHERE t.leaf = fresh.leaf`
   // A conflict finds each row by the primary key; a join could go through the whole table.
   const changed = writing.common({}, () => {

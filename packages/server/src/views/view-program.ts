@@ -19,7 +19,14 @@ import {
 } from './rows-step.ts'
 import { type Tally, tablesOf, tallyStep, tallyTables } from './tally.ts'
 import { topRows } from './top-rows.ts'
-import { type Mode, type Positions, type ViewPlace, type Writing, write } from './writing.ts'
+import {
+  type Mode,
+  type Positions,
+  type ViewPlace,
+  type Writing,
+  type Written,
+  write,
+} from './writing.ts'
 
 export type { JoinField } from './join-fields.ts'
 export type { Positions, ViewPlace } from './writing.ts'
@@ -59,14 +66,15 @@ export function planView(query: Query): ViewProgram {
   const normal = normalForm(query)
   const models = [...new Set(sourcesOfQuery(query).map(({ model }) => model))]
   const { lines, tallies, obstacle } = planOf(normal)
-  const steps = (mode: Mode, begin: () => Writing): readonly CompiledStatement[] =>
+  const steps = (mode: Mode, place: ViewPlace): readonly Written[] =>
     [
       ...tallies.map((tally) => (writing: Writing) => tallyStep(tally, mode, writing)),
       ...(lines === undefined ? [] : [(writing: Writing) => rowsStep(lines, mode, writing)]),
     ].map((step) => {
-      const writing = begin()
+      const writing = write(place, normal)
       return writing.statement(step(writing))
     })
+  const advances = onceFor((place) => steps('advance', place))
   return {
     columns: outputOf(query).columns,
     obstacle,
@@ -81,14 +89,28 @@ export function planView(query: Query): ViewProgram {
       rowsName(number),
       ...tallies.flatMap((tally) => tablesOf(tally, number)),
     ],
-    fill: (place, to) => steps('fill', () => write(place, { to, top: normal })),
-    advance: (place, from, to) => steps('advance', () => write(place, { from, to, top: normal })),
+    fill: (place, to) => steps('fill', place).map((step) => step({ from: to, to })),
+    advance: (place, from, to) => advances(place, models).map((step) => step({ from, to })),
     recompute: (place, at) => {
-      const writing = write(place, { to: at, top: normal })
+      const writing = write(place, normal)
       const rows = writing.printQuery(normal)
-      return writing.statement(`SELECT ${rowText(normal)} AS body FROM (${rows}) AS item`)
+      const text = `SELECT ${rowText(normal)} AS body FROM (${rows}) AS item`
+      return writing.statement(text)({ from: at, to: at })
     },
     counts: (place) => countsOf(place, models),
+  }
+}
+
+/** What is made for a place is made once, as long as the place is the same. */
+function onceFor(
+  make: (place: ViewPlace) => readonly Written[],
+): (place: ViewPlace, models: readonly string[]) => readonly Written[] {
+  let known: { readonly key: string; readonly made: readonly Written[] } | undefined
+  return (place, models) => {
+    const tables = models.map((model) => place.resolve(model))
+    const key = JSON.stringify([place.schema, place.number, tables])
+    if (known?.key !== key) known = { key, made: make(place) }
+    return known.made
   }
 }
 

@@ -19,37 +19,44 @@ export type SqlType = (typeof sqlTypes)[keyof typeof sqlTypes] | 'int8' | 'boole
 /** `advance`: by the change between two positions. `fill`: by all that is there, set against what the tables hold. */
 export type Mode = 'advance' | 'fill'
 
+/** From where a statement goes, and where to. */
+export type Span = { readonly from: Positions; readonly to: Positions }
+
+/** A statement that can be run between any two positions; its text is the same for all. */
+export type Written = (span: Span) => CompiledStatement
+
 /** What the writing of one statement shares. */
 export type Writing = {
   readonly place: ViewPlace
   readonly print: (expression: Expression) => string
+  /** SQL of a query as of the position that the statement goes to. */
   readonly printQuery: (query: Query) => string
   /** SQL of the position that the statement starts from, or goes to. */
-  readonly position: (which: 'from' | 'to', model: string) => string
+  readonly position: (which: keyof Span, model: string) => string
   /** The name of a common table of the statement, which is written when it is first asked for. */
   readonly common: (of: object, text: () => string) => string
   /** The statement, its common tables before it. */
-  readonly statement: (text: string) => CompiledStatement
+  readonly statement: (text: string) => Written
 }
 
-/** Begins a statement. `from` is not asked for where everything is made from what is there at `to`. */
-export function write(
-  place: ViewPlace,
-  positions: { readonly from?: Positions; readonly to: Positions; readonly top?: Query },
-): Writing {
+/** Begins a statement. The order of `top`, a query in normal form, is that of the whole. */
+export function write(place: ViewPlace, top: Query): Writing {
   const values = sharedParameters()
   const names = new Map<object, string>()
   const tables: string[] = []
+  const positions = new Map<number, { readonly which: keyof Span; readonly model: string }>()
+  const position = (which: keyof Span, model: string): string => {
+    const text = values.add(`${which} ${model}`, 'int8')
+    positions.set(placeOf(text), { which, model })
+    return text
+  }
   const resolve: Resolve = (model) => {
     const source = place.resolve(model)
-    return source === undefined ? undefined : { ...source, asOf: positions.to(model) }
+    return source === undefined ? undefined : { ...source, asOf: position('to', model) }
   }
-  const { top } = positions
-  const query: Printer['query'] = (each, printer) =>
-    queryPrinter({ resolve, history: false, top: top ?? each })(each, printer)
   const printer: Printer = {
     values,
-    query,
+    query: queryPrinter({ resolve, history: false, top }),
     dataSets: (model) => place.resolve(model)?.dataSets,
     grouped: new Set(),
     work: { chars: 0 },
@@ -57,8 +64,8 @@ export function write(
   return {
     place,
     print: (expression) => printExpression(expression, printer),
-    printQuery: (each) => query(each, printer),
-    position: (which, model) => values.add((positions[which] ?? positions.to)(model), 'int8'),
+    printQuery: (query) => printer.query(query, printer),
+    position,
     common: (of, text) => {
       const known = names.get(of)
       if (known !== undefined) return known
@@ -68,9 +75,20 @@ export function write(
       tables.push(`${name} AS (${body})`)
       return name
     },
-    statement: (text) => ({
-      text: tables.length === 0 ? text : `WITH ${tables.join(',\n')}\n${text}`,
-      values: values.values,
-    }),
+    statement: (body) => {
+      const text = tables.length === 0 ? body : `WITH ${tables.join(',\n')}\n${body}`
+      return (span) => ({
+        text,
+        values: values.values.map((value, at) => {
+          const found = positions.get(at)
+          return found === undefined ? value : span[found.which](found.model)
+        }),
+      })
+    },
   }
+}
+
+/** The place of a parameter among the values, from 0. */
+function placeOf(parameter: string): number {
+  return Number.parseInt(parameter.slice(1), 10) - 1
 }

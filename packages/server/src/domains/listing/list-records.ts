@@ -85,7 +85,7 @@ async function recordsOf(call: Call, asked: Asked, root: Root): Promise<Question
           dataSets: sources[0]?.dataSets,
           resolve: tablesOf(sources),
           from: continuation,
-          position: positionOf(collection),
+          position: positionOf(sources),
         },
       ),
     ...(from && { place: (row) => atCursor(row, from) }),
@@ -95,7 +95,7 @@ async function recordsOf(call: Call, asked: Asked, root: Root): Promise<Question
 }
 
 async function groupsOf(call: Call, asked: Asked, root: Root): Promise<Question> {
-  const { tenant, collection } = root
+  const { tenant } = root
   const query = parseAggregate(asked, asked.root)
   if (typeof asked.cursor === 'string') throw invalid('/cursor', 'is about records, not groups')
   if (parseHistory(asked.include_history))
@@ -122,7 +122,7 @@ async function groupsOf(call: Call, asked: Asked, root: Root): Promise<Question>
           caps: { rows: limits.rowsMax, bytes: bytesMax },
           resolve: tablesOf(sources),
           total: true,
-          position: positionOf(collection),
+          position: positionOf(sources),
         },
       ),
     reply: (page, total) => replyText(page, { ...query, now }, page.total ?? total),

@@ -55,7 +55,7 @@ export async function sqlQuestion(
           caps: { rows: limits.rowsMax, bytes: bytesMax },
           resolve: tablesOf(sources),
           history,
-          position: positionOf(first.collection),
+          position: positionOf(sources),
         },
       ),
     reply: (page) => replyText(page, { statement: body.sql, first, now: options.now }),

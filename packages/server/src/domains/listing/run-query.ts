@@ -3,6 +3,7 @@ import { sql } from '../../database/sql.ts'
 import type { ListRow } from '../../query/compile-list.ts'
 import type { CompiledStatement } from '../../query/sql-text.ts'
 import type { Service } from '../call.ts'
+import { deletedMeanwhile } from '../collections/visibility.ts'
 
 /**
  * The one row of a compiled query. A heavy one waits for its slot, so that such queries never hold all connections of
@@ -20,7 +21,7 @@ export async function runQuery(
     if (row === undefined) throw new Error('the watermark is missing')
     return row
   } catch (error) {
-    throw queryFault(error) ?? error
+    throw queryFault(error) ?? deletedMeanwhile(error) ?? error
   }
 }
 

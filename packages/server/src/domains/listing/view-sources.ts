@@ -9,7 +9,7 @@ import type { Call } from '../call.ts'
 import { readsFreely, refuseUnoffered, type UsedFields } from '../collections/visibility.ts'
 import { readableOfId } from '../tenancy/catalog.ts'
 import type { CollectionState, StoredView, ViewSource } from '../tenancy/definitions.ts'
-import { grantOf } from '../tenancy/grants.ts'
+import { grantedPriceOf, grantOf } from '../tenancy/grants.ts'
 import type { Tenant } from '../tenancy/tenancy.ts'
 import { viewStateTable } from '../tenancy/view-state.ts'
 
@@ -85,6 +85,8 @@ async function grantedSource(
   // What its owner does not offer (any more) is not had through a view either.
   refuseUnoffered(collection, used, false)
   const free = readsFreely(call, owner)
+  // A grant of no amount is worth what deriving costs, which its owner may have come to deny.
+  if (!free && grantedPriceOf(catalog, collection, view.app) === undefined) throw refusal
   return {
     model,
     kind: 'derived',
@@ -114,9 +116,22 @@ function usedFields(
   }
 }
 
-/** Where an answer's position stands, if it is that of a view. */
-export function positionOf({ view }: CollectionState): PositionRow | undefined {
-  return view && { table: viewStateTable, id: view.number }
+/**
+ * Where an answer's position stands, if views of the first source's application are among its sources: with what is
+ * fresher beside it, an answer is no newer than its oldest part.
+ */
+export function positionOf(
+  sources: readonly {
+    readonly tenant: Tenant
+    readonly collection: CollectionState
+    readonly grantee?: string
+  }[],
+): PositionRow | undefined {
+  const [first] = sources
+  const ids = sources.flatMap(({ tenant, collection: { view }, grantee }) =>
+    view !== undefined && grantee === undefined && tenant === first?.tenant ? [view.number] : [],
+  )
+  return ids.length === 0 ? undefined : { table: viewStateTable, ids: [...new Set(ids)] }
 }
 
 /** The order of a view's rows where a reader asks for none: the first column that its definition sorts by. */

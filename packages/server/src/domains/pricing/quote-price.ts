@@ -140,8 +140,8 @@ async function wholePriceOf(
 ): Promise<Price> {
   const price = readPriceOf(tenant.data.catalog, collection)
   const behind = await sourcesOfView(call, tenant, { collection, history: false })
-  const derived = behind.reduce((sum, { tenant: owner, collection: source, grantee = '' }) => {
-    return sum + (grantedPriceOf(owner.data.catalog, source, grantee) ?? 0n)
+  const derived = behind.reduce((sum, { tenant: owner, collection: source, grantee, free }) => {
+    return sum + ((!free && grantedPriceOf(owner.data.catalog, source, grantee)) || 0n)
   }, 0n)
   return { ...price, perAccess: price.perAccess + derived }
 }

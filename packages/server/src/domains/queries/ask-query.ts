@@ -196,7 +196,7 @@ function compiled(
     schema: tenant.schema,
     primaryColumn: collection.primary_column,
     resolve: tablesOf(sources),
-    position: positionOf(collection),
+    position: positionOf(sources),
     sort: sortOfView(tenant, collection),
   })
   if (statements.size >= statementsMax) statements.clear()

@@ -1,5 +1,5 @@
 import { isRecord } from '../../base/is-record.ts'
-import type { Catalog } from './catalog.ts'
+import { type Catalog, readableOfId } from './catalog.ts'
 import type { CollectionState, FieldPrice, PriceRule, StoredView } from './definitions.ts'
 import { free, type Price } from './policy.ts'
 
@@ -22,16 +22,17 @@ function ownPriceOf(catalog: Catalog, { policy, view, access_policy }: Collectio
 
 /**
  * What a view costs whose owner has not priced it: as much as its sources would, so that it is no cheap way around
- * them. Each adds what deriving from it costs, or what an access to it costs where that is more, and its prices by row
- * and KB. Sources of other applications charge for themselves.
+ * them. Each that its definition names, be it a view with a price of its own, adds what deriving from it costs, or what
+ * an access to it costs where that is more, and its prices by row and KB. Sources of other applications charge for
+ * themselves.
  */
-export function priceOfSources(catalog: Catalog, { app, reads }: StoredView): Price {
-  const own = reads.filter((source) => source.app === app)
+export function priceOfSources(catalog: Catalog, { app, sources }: StoredView): Price {
+  const own = sources.filter((source) => source.app === app)
   const prices = [...new Set(own.map(({ id }) => id))].flatMap((id) => {
-    const collection = catalog.byId.get(id)
-    if (collection === undefined) return []
-    const price = readPriceOf(catalog, collection)
-    const derive = derivePriceOf(catalog, collection) ?? 0n
+    const source = readableOfId(catalog, id)
+    if (source === undefined) return []
+    const price = readPriceOf(catalog, source)
+    const derive = derivePriceOf(catalog, source) ?? 0n
     return [{ ...price, perAccess: derive > price.perAccess ? derive : price.perAccess }]
   })
   return prices.reduce(

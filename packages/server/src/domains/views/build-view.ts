@@ -96,7 +96,9 @@ async function makeLive(build: Build, progress: ViewProgress): Promise<void> {
   }
   for (let time = 0; ; time++) {
     const to = await watermarkOf(ports.database, tenant.schema)
-    if (to.leaf - at.leaf <= limits.viewGapEntriesMax) break
+    const gap = to.leaf - at.leaf
+    // Once it is caught up without the lane waiting, so that little is left for which it does.
+    if (gap === 0 || (time > 0 && gap <= limits.viewGapEntriesMax)) break
     if (time === catchUpsMax)
       throw new Fault('CONFLICT', { message: 'it cannot keep up with what is written' })
     const from = at
@@ -217,10 +219,29 @@ export async function checkGrants(
       throw new Fault('GRANT_NEEDED', {
         message: `the owner of ${model} does not grant its use (any more)`,
       })
-    if (source.view !== undefined) {
-      assert(source.view.id !== view.id, 'a view is not made of itself')
-      await checkGrants({ tenantOf }, owner, source.view)
-    }
+    if (source.view === undefined) continue
+    assert(source.view.id !== view.id, 'a view is not made of itself')
+    await checkGrantsBehind({ tenantOf }, tenant, { model, owner, view: source.view })
+  }
+}
+
+/**
+ * The same behind a view that another one of `tenant` is made of. What another application's view is made of has no
+ * name in the refusal: its owner need not have told it.
+ */
+export async function checkGrantsBehind(
+  ports: Pick<BuildPorts, 'tenantOf'>,
+  tenant: Tenant,
+  { model, owner, view }: { model: string; owner: Tenant; view: StoredView },
+): Promise<void> {
+  try {
+    await checkGrants(ports, owner, view)
+  } catch (error) {
+    const isTold = owner === tenant || !(error instanceof Fault) || error.code !== 'GRANT_NEEDED'
+    if (isTold) throw error
+    throw new Fault('GRANT_NEEDED', {
+      message: `a source of ${model} is gone, or its owner does not grant its use (any more)`,
+    })
   }
 }
 

@@ -7,7 +7,6 @@ import type { StoredView } from '../tenancy/definitions.ts'
 import { dependentsOf } from '../tenancy/dependents.ts'
 import type { Tenant } from '../tenancy/tenancy.ts'
 import { planOf, type ViewPlan } from '../tenancy/view-plan.ts'
-import { joinFieldsOf } from './join-fields.ts'
 import { type ReadView, readView, type ViewWish } from './read-view.ts'
 import { watermarkOf } from './view-store.ts'
 
@@ -26,13 +25,14 @@ export type Defined = {
 export async function defineView(
   service: Service,
   tenant: Tenant,
-  wish: ViewWish,
+  sent: ViewWish,
 ): Promise<Defined> {
-  refuseTaken(tenant, wish)
+  refuseTaken(tenant, sent)
   // Before the gate: it may read other applications' catalogs.
-  const first = await readView(service, tenant, wish)
+  const first = await readView(service, tenant, withKeptPolicy(tenant, sent))
   return tenant.definitions.run(async () => {
     const { catalog } = tenant.data
+    const wish = withKeptPolicy(tenant, sent)
     const before = catalog.viewsByName.get(wish.name)?.view
     refuseTaken(tenant, wish)
     if (before !== undefined && wish.ifExists === 'keep') return { view: before, place: undefined }
@@ -54,6 +54,13 @@ export async function defineView(
     const place = await define(tenant, definitions)
     return { view, place: { ...place, count: definitions.length } }
   })
+}
+
+/** Nothing becomes open, or cheaper, by a new definition that does not say so. */
+function withKeptPolicy({ data }: Tenant, wish: ViewWish): ViewWish {
+  if (wish.ifExists !== 'replace' || wish.accessPolicy !== null) return wish
+  const before = data.catalog.viewsByName.get(wish.name)?.view
+  return before === undefined ? wish : { ...wish, accessPolicy: before.access_policy }
 }
 
 /** Views and collections share their names. */
@@ -98,14 +105,20 @@ async function storedView(
 }
 
 /** A live view must follow from the changes of its own application's records. */
-function refuseUnmaintained({ refresh_mode: mode, reads, app }: StoredView, plan: ViewPlan): void {
+function refuseUnmaintained(
+  { refresh_mode: mode, reads, sources, app }: StoredView,
+  plan: ViewPlan,
+): void {
   if (mode !== 'live') return
-  const foreign = reads.find((source) => source.app !== app)
-  if (foreign !== undefined)
+  if (reads.some((source) => source.app !== app)) {
+    // What is behind a view may have a name that its owner has not told.
+    const what =
+      sources.find((source) => source.app !== app)?.model ?? 'what its sources are made of'
     throw invalid(
       '/refresh_mode',
-      `cannot be live: ${foreign.model} is on the chain of another application, whose writes this one does not see; use lazy`,
+      `cannot be live: ${what} is on the chain of another application, whose writes this one does not see; use lazy`,
     )
+  }
   const { obstacle } = plan.program
   if (obstacle !== undefined)
     throw invalid(
@@ -146,7 +159,7 @@ function companions(
     const body = { ...index, id, collection: view.id, number: view.number + 1 + at }
     return { kind: 'index', id, body }
   })
-  for (const { model, path } of joinFieldsOf(made.plan.query)) {
+  for (const { model, path } of made.plan.program.joinFields) {
     const source = view.reads.find((one) => one.model === model && one.app === view.app)
     const collection = source && catalog.byId.get(source.id)
     const isFull = (collection?.indexes.length ?? 0) >= limits.indexesPerCollectionMax

@@ -18,7 +18,7 @@ import { grantOf } from '../tenancy/grants.ts'
 import { parseRoot } from '../tenancy/root.ts'
 import type { Tenant } from '../tenancy/tenancy.ts'
 import { strictness } from '../tenancy/view-plan.ts'
-import { checkGrants } from './build-view.ts'
+import { checkGrantsBehind } from './build-view.ts'
 
 /** What a seller wants as a view; its parts are checked as far as a schema can. */
 export type ViewWish = {
@@ -133,7 +133,8 @@ async function namedSources(
     const source = findReadable(owner.data.catalog, name)
     if (source === undefined) throw noSuchCollection(owner, name)
     if (owner !== tenant) refuseUngranted(tenant, { model, owner, source })
-    if (source.view !== undefined) await checkGrants(portsOf(service), owner, source.view)
+    if (source.view !== undefined)
+      await checkGrantsBehind(portsOf(service), tenant, { model, owner, view: source.view })
     named.push({ model, owner, source })
   }
   return named

@@ -1,4 +1,3 @@
-import { present } from '../../base/assert.ts'
 import { Fault } from '../../base/fault.ts'
 import { within } from '../../base/within.ts'
 import { jsonReply } from '../../http/reply.ts'
@@ -10,7 +9,7 @@ import type { Tenant } from '../tenancy/tenancy.ts'
 import { readProgress } from '../tenancy/view-state.ts'
 import { checkGrants } from './build-view.ts'
 import { patienceMs } from './created-reply.ts'
-import { viewOf } from './find-view.ts'
+import { noSuchView, viewOf } from './find-view.ts'
 import { viewInfo } from './view-info.ts'
 import { watermarkOf } from './view-store.ts'
 
@@ -41,7 +40,10 @@ export const refreshView: Operation<'refreshView'> = async ({ service }, { param
 
 async function progressOf(service: Service, tenant: Tenant, view: StoredView) {
   const progress = await readProgress(service.database, tenant.schema)
-  return present(progress.get(view.id), 'the progress of a view')
+  const now = progress.get(view.id)
+  // It was deleted or replaced while it was refreshed.
+  if (now === undefined) throw noSuchView(tenant, view.name)
+  return now
 }
 
 /** The refresh is an entry: the view is brought to it, and to where other applications' chains are now. */

@@ -1,3 +1,4 @@
+import { limits } from '@tollbase/contract/limits'
 import { present } from '../../base/assert.ts'
 import type { Queryable } from '../../database/database.ts'
 import { sql } from '../../database/sql.ts'
@@ -29,11 +30,16 @@ export async function watermarkOf(database: Queryable, schema: string): Promise<
   return positionOf(row)
 }
 
-/** The lane, which moves the watermark first of all, waits until this transaction has ended. */
+/**
+ * The lane, which moves the watermark first of all, waits until this transaction has ended; no statement of it may
+ * take longer from now on than one of the lane for the view.
+ */
 export async function lockedWatermark(tx: Queryable, schema: string): Promise<Position> {
   const [row] = await tx.query<WatermarkRow>(
     sql`SELECT leaf, height, sequence FROM ${sql.id(schema, 'watermark')} WHERE id = 1 FOR UPDATE`,
   )
+  const timeout = String(limits.viewAdvanceMs)
+  await tx.query(sql`SELECT set_config('statement_timeout', ${timeout}, true)`)
   return positionOf(row)
 }
 

@@ -24,7 +24,7 @@ export type CompileQueryOptions = {
   readonly ofRun?: boolean
   /** Whether rows before limit and offset are counted; only of queries made from a request's aggregates. */
   readonly total?: boolean
-  /** Of the first source, where that is a view. */
+  /** Of the views among the sources. */
   readonly position?: PositionRow | undefined
 }
 

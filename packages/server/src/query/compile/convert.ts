@@ -48,8 +48,13 @@ export function castText(
 function normalText(value: string, type: ValueType): string {
   if (type === 'number') return `trim_scale(${value})`
   if (type !== 'json') return value
-  return `CASE jsonb_typeof(${value}) WHEN 'number' THEN to_jsonb(trim_scale(${value}::numeric)) ELSE ${value} END`
+  const short = `regexp_replace(${value}::text, ${zeros}, '\\1\\2', 'g')::jsonb`
+  return `CASE jsonb_typeof(${value}) WHEN 'number' THEN to_jsonb(trim_scale(${value}::numeric))
+ WHEN 'object' THEN ${short} WHEN 'array' THEN ${short} ELSE ${value} END`
 }
+
+/** Of the text of a list or an object (PostgreSQL writes no exponents): texts, which stay, and zeros that end a number. */
+const zeros = `'("(?:[^"\\\\]|\\\\.)*")|([.][0-9]*[1-9])0+(?![0-9])|[.]0+(?![0-9])'`
 
 function toText(value: string, from: ValueType): string {
   switch (from) {

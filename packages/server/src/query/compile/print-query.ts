@@ -141,10 +141,10 @@ function printRelation(relation: Relation, context: Context): string {
   }
 }
 
-function printCollection(model: string, { options, printer }: Context): string {
+function printCollection(model: string, { options }: Context): string {
   const source = options.resolve(model)
   assert(source !== undefined, `the source ${model} is not resolved`)
-  if (source.asOf !== undefined) return printAsOf(source, printer.values.add(source.asOf, 'int8'))
+  if (source.asOf !== undefined) return printAsOf(source, source.asOf)
   const live = options.history ? '' : ' WHERE superseded_by IS NULL AND NOT deleted'
   return `SELECT leaf, data, body FROM ${quoteName(source.schema, source.table)}${live}`
 }

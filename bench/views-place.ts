@@ -1,0 +1,160 @@
+import type { AppliedEntry } from '@tollbase/server/chain/applier'
+import type { Queryable } from '@tollbase/server/database/database'
+import { sql } from '@tollbase/server/database/sql'
+import { type Catalog, emptyCatalog, withLookups } from '@tollbase/server/domains/tenancy/catalog'
+import type { CollectionDefinition } from '@tollbase/server/domains/tenancy/definitions'
+import {
+  collectionTables,
+  projectRecords,
+} from '@tollbase/server/domains/tenancy/record-projection'
+import { createIndexStatement } from '@tollbase/server/query/index-key'
+import { parseSql } from '@tollbase/server/query/sql/parse-sql'
+import type { CompiledStatement } from '@tollbase/server/query/sql-text'
+import { planView, type ViewPlace, type ViewProgram } from '@tollbase/server/views/view-program'
+import type { Place } from './place.ts'
+
+export const schema = 'app_views'
+const groups = 1_000
+export const itemsPerPlace = 10
+
+/** Collections with their tables as the service's lane fills them, and views at their side. */
+export type ViewsPlace = {
+  /** Entries so far, of all collections. */
+  readonly size: () => number
+  /** A block of new items, or of new versions of places, as the lane applies it. */
+  readonly write: (tx: Queryable, block: Block) => Promise<void>
+  readonly addView: (text: string) => Promise<KeptView>
+  readonly transaction: (work: (tx: Queryable) => Promise<void>) => Promise<void>
+}
+
+export type Block = { readonly collection: Name; readonly count: number }
+export type KeptView = { readonly program: ViewProgram; readonly place: ViewPlace; at: number }
+type Name = 'items' | 'few' | 'places'
+
+const names = ['items', 'few', 'places'] as const
+
+/** Fills `items` with so many records, `few` with less, and `places` with one for each ten items. */
+export async function openViewsPlace(
+  { database }: Place,
+  records: { readonly items: number; readonly few: number },
+): Promise<ViewsPlace> {
+  const catalog = catalogOf()
+  const places = Math.ceil(records.items / itemsPerPlace)
+  let size = records.items
+  let height = 1
+  let views = 0
+  const transaction = (work: (tx: Queryable) => Promise<void>) =>
+    database.transaction(work, { statementTimeoutMs: 0 })
+  await transaction(async (tx) => {
+    await tx.execute(sql`CREATE SCHEMA ${sql.id(schema)}`)
+    await tx.execute(sql`CREATE TABLE ${sql.id(schema, 'collection_stats')} (
+      collection text PRIMARY KEY, documents int8 NOT NULL, bytes int8 NOT NULL, versions int8 NOT NULL)`)
+    for (const collection of catalog.collections.values())
+      for (const statement of collectionTables(schema, collection)) await tx.execute(statement)
+    await fill(tx, { table: 'c_1', count: records.items, places })
+    await fill(tx, { table: 'c_2', count: records.few, places })
+    await fill(tx, { table: 'c_3', count: places, places })
+  })
+  await vacuum(database)
+  const resolve = (model: string) => {
+    const collection = catalog.byName.get(model.split('::').at(-1) ?? '')
+    return collection === undefined ? undefined : { schema, table: collection.table }
+  }
+  return {
+    size: () => size,
+    transaction,
+    write: async (tx, { collection, count }) => {
+      height += 1
+      const entries = Array.from({ length: count }, (_, sequence): AppliedEntry => {
+        const leafIndex = size + sequence
+        const at = collection === 'places' ? (leafIndex * 7919) % places : leafIndex
+        const header = { type: 'record', collection, key: `k${at}` }
+        return { header, body: bodyOf(at, places), height, sequence, leafIndex, time: 0 }
+      })
+      size += count
+      await projectRecords(tx, { schema, catalog, entries })
+    },
+    addView: async (text) => {
+      views += 1
+      const program = planView(await parseSql(text, { now: 0 }))
+      const place = { schema, number: views, resolve }
+      await transaction(async (tx) => {
+        await run(tx, [...program.tables(place), ...joinIndexes(program, place)])
+        await run(
+          tx,
+          program.fill(place, () => size),
+        )
+      })
+      await vacuum(database)
+      return { program, place, at: size }
+    },
+  }
+}
+
+export async function run(tx: Queryable, statements: readonly CompiledStatement[]): Promise<void> {
+  for (const { text, values } of statements) await tx.execute(sql.compiled(text, values))
+}
+
+function joinIndexes(program: ViewProgram, place: ViewPlace): readonly CompiledStatement[] {
+  return program.joinFields.flatMap(({ model, path }, at) => {
+    const source = place.resolve(model)
+    const name = `i_${place.number}_${at}`
+    return source === undefined
+      ? []
+      : [createIndexStatement({ ...source, name, paths: [path], kind: 'btree' })]
+  })
+}
+
+/** About 450 bytes. */
+function bodyOf(at: number, places: number): string {
+  return JSON.stringify({
+    id: `k${at}`,
+    group: `g${at % groups}`,
+    place: `p${at % places}`,
+    amount: at % 977,
+    text: 'x'.repeat(360),
+  })
+}
+
+/** The same records, made by the database. */
+async function fill(
+  tx: Queryable,
+  {
+    table,
+    count,
+    places,
+  }: { readonly table: string; readonly count: number; readonly places: number },
+): Promise<void> {
+  await tx.execute(sql`INSERT INTO ${sql.id(schema, table)} (leaf, height, sequence, key, deleted, data, body)
+    SELECT at, 1, 0, 'k' || at, FALSE, body::jsonb, body FROM (SELECT at, format(
+      '{"id":"k%s","group":"g%s","place":"p%s","amount":%s,"text":"%s"}',
+      at, at % ${groups}::int8, at % ${places}::int8, at % 977, repeat('x', 360)) AS body
+      FROM generate_series(0::int8, ${count}::int8 - 1) AS at) AS made`)
+}
+
+async function vacuum(database: Place['database']): Promise<void> {
+  await database.apart((session) => session.execute(sql`VACUUM ANALYZE`), {
+    statementTimeoutMs: 0,
+    lockTimeoutMs: 0,
+  })
+}
+
+function catalogOf(): Catalog {
+  const collections = names.map((name, at): readonly [string, CollectionDefinition] => [
+    name,
+    {
+      id: name,
+      number: at + 1,
+      name,
+      namespace: 'bench',
+      primary_column: 'id',
+      sort_column: null,
+      collection_type: 'document',
+      access_policy: {},
+      schema_definition: null,
+      created_at: '',
+      updated_at: '',
+    },
+  ])
+  return withLookups({ ...emptyCatalog, collections: new Map(collections) })
+}

@@ -1,0 +1,108 @@
+import { expect } from 'vitest'
+import type { Queryable } from '../../packages/server/src/database/database.ts'
+import { sql } from '../../packages/server/src/database/sql.ts'
+import type { CompiledStatement } from '../../packages/server/src/query/sql-text.ts'
+import type { ViewProgram } from '../../packages/server/src/views/view-program.ts'
+import { type EnginePlace, run } from './engine-place.ts'
+
+/** A view at a position. */
+export type EngineView = {
+  readonly program: ViewProgram
+  readonly number: number
+  /** What a failure says. */
+  readonly about: string
+  /** The same rows in plain PostgreSQL over what is live, as the column `row`; where it can be stated. */
+  readonly plain: string | undefined
+  at: number
+}
+
+/** Makes the tables and fills them as of the view's position. */
+export async function begin(tx: Queryable, place: EnginePlace, view: EngineView): Promise<void> {
+  const own = place.view(view.number)
+  const { program } = view
+  await told(view, () => run(tx, [...program.tables(own), ...program.fill(own, () => view.at)]))
+  await check(tx, place, view)
+}
+
+/** Brings the view to a position: by the change where that is possible and wanted, else by a fill. */
+export async function bring(
+  tx: Queryable,
+  place: EnginePlace,
+  { view, to, isFill = false }: { view: EngineView; to: number; isFill?: boolean },
+): Promise<void> {
+  const own = place.view(view.number)
+  const { program, at } = view
+  const statements =
+    isFill || program.obstacle !== undefined
+      ? program.fill(own, () => to)
+      : program.advance(
+          own,
+          () => at,
+          () => to,
+        )
+  await told(view, () => run(tx, statements))
+  view.at = to
+  await check(tx, place, view)
+}
+
+/** As the service sets it before it advances live views. */
+export async function settle(tx: Queryable): Promise<void> {
+  await tx.query(
+    sql`SELECT set_config('plan_cache_mode', 'force_generic_plan', true), set_config('enable_seqscan', 'off', true)`,
+  )
+}
+
+async function told(view: EngineView, work: () => Promise<void>): Promise<void> {
+  try {
+    await work()
+  } catch (error) {
+    throw new Error(view.about, { cause: error })
+  }
+}
+
+/** To the byte what a recomputation gives; and where the position is now, what plain SQL gives. */
+async function check(tx: Queryable, place: EnginePlace, view: EngineView): Promise<void> {
+  const { program, number, at, about, plain } = view
+  const own = place.view(number)
+  const rows = `${own.schema}.v_${number} WHERE NOT deleted`
+  const recomputed = program.recompute(own, () => at)
+  const bodies = (from: string) =>
+    `coalesce((SELECT array_agg(body ORDER BY body COLLATE "C") FROM ${from}), '{}')`
+  const difference = (one: string, other: string) =>
+    `(SELECT coalesce(jsonb_agg(row), '[]') FROM (${one} EXCEPT ALL ${other}) AS difference(row))`
+  const data = `SELECT data FROM ${rows}`
+  const isPlain = plain !== undefined && at === place.size()
+  const more = isPlain
+    ? `, ${difference(plain, data)} AS missing, ${difference(data, plain)} AS surplus`
+    : ''
+  const text = `SELECT ${bodies(rows)} AS have, ${bodies(`(${recomputed.text}) AS recomputed`)} AS want${more}`
+  const [row] = await query(tx, { text, values: recomputed.values })
+  expect(row?.have, `${about} at ${at}`).toEqual(row?.want)
+  if (isPlain) expect(`${row?.missing} ${row?.surplus}`, `${about} at ${at}`).toBe('[] []')
+}
+
+/** A fill finds nothing to do: the tables are as it would make them, with no row made anew. */
+export async function checkFill(
+  tx: Queryable,
+  place: EnginePlace,
+  view: EngineView,
+): Promise<void> {
+  const own = place.view(view.number)
+  const tables = view.program.tableNames(view.number).filter((name) => !/^s_.*d$/.test(name))
+  const all = tables.map(
+    (name) => `SELECT '${name}' AS name, t::text AS line FROM ${own.schema}.${name} AS t`,
+  )
+  const content = { text: `${all.join(' UNION ALL ')} ORDER BY name, line`, values: [] }
+  const before = await query(tx, content)
+  await told(view, () =>
+    run(
+      tx,
+      view.program.fill(own, () => view.at),
+    ),
+  )
+  expect(await query(tx, content), `${view.about}, filled`).toEqual(before)
+}
+
+export async function query(tx: Queryable, { text, values }: CompiledStatement) {
+  return tx.query<Record<string, unknown>>(sql.compiled(text, values))
+}
