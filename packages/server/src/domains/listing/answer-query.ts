@@ -171,7 +171,7 @@ function chargeOf(
   prices: readonly PricedSource[],
   page: Page,
   seller: Tenant,
-): { charge: bigint; shares: Share[] } {
+): { charge: bigint; shares: Share[]; own: bigint } {
   const isEmpty = page.count === 0
   const size = { rows: page.count, bytes: isEmpty ? 0 : Number(page.bytes) }
   const due = prices.map(({ source, price }) => {
@@ -184,7 +184,9 @@ function chargeOf(
     const account = applicationAccount(source.tenant.application.app_id)
     return [{ amount, platformBasisPoints: 0n, account }]
   })
-  return { charge: sumOf(due, ({ amount }) => amount), shares }
+  const own = due.filter(({ source }) => isOf(source, seller))
+  const amountOf = ({ amount }: { amount: bigint }) => amount
+  return { charge: sumOf(due, amountOf), shares, own: sumOf(own, amountOf) }
 }
 
 /** Of the rows that are given; what is derived from costs by access alone. */

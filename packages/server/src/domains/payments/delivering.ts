@@ -139,7 +139,8 @@ export class Delivering {
     const { claim, transaction } = settled
     const { world, split, database } = this.#ports
     const facts = factsOf(purchase, settled, { ...delivery, nowMs: world.now() })
-    const entry = saleEntry({ identity: claim.identity, facts, split, shares: delivery.shares })
+    const { shares, own } = delivery
+    const entry = saleEntry({ identity: claim.identity, facts, split, shares, own })
     const kept = await keepReply(database, {
       status: delivery.status,
       body: delivery.body,

@@ -47,13 +47,14 @@ export type Share = {
 
 /**
  * The entry that charges the payer and shares the charge out: first the parts that have a way of their own, as far as
- * the charge goes, then the rest. The platform's share of each is rounded down.
+ * the charge goes beside the seller's `own` part, then the rest. The platform's share of each is rounded down.
  */
 export function saleEntry(sale: {
   identity: string
   facts: ReceiptFacts
   split: Split
   shares?: readonly Share[] | undefined
+  own?: bigint | undefined
 }) {
   const { facts, identity, split } = sale
   const charge = BigInt(facts.amount)
@@ -61,12 +62,15 @@ export function saleEntry(sale: {
   const credits = new Map<string, bigint>([[seller, 0n]])
   const credit = (account: string, amount: bigint) =>
     credits.set(account, (credits.get(account) ?? 0n) + amount)
+  const { own = 0n } = sale
+  let shared = own < charge ? charge - own : 0n
   let rest = charge
-  for (const { amount, platformBasisPoints: own, account } of sale.shares ?? []) {
-    const part = amount < rest ? amount : rest
-    const platform = (part * atLeast(own, split.platformBasisPoints)) / 10_000n
+  for (const { amount, platformBasisPoints: least, account } of sale.shares ?? []) {
+    const part = amount < shared ? amount : shared
+    const platform = (part * atLeast(least, split.platformBasisPoints)) / 10_000n
     credit(account, part - platform)
     credit(platformAccount, platform)
+    shared -= part
     rest -= part
   }
   const platform = (rest * split.platformBasisPoints) / 10_000n

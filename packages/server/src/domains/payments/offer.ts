@@ -12,6 +12,8 @@ export type Delivery = {
   readonly charge: bigint
   /** Parts of the charge that are not shared out as usual. */
   readonly shares?: readonly Share[]
+  /** What of the charge is the seller's own: parts of others that have risen since the quote take nothing from it. */
+  readonly own?: bigint
   readonly rows: number
   readonly asOf: { readonly block_height: number; readonly sequence: number } | null
 }
