@@ -120,6 +120,7 @@ export async function startShop(
     world,
     log,
     database,
+    queryDatabase: database,
     tenancy,
     payments,
     queries: new QueryStatistics(),
