@@ -403,7 +403,7 @@ withService(
 
     test('two payments at once for one quote buy once each, however often each is sent', async () => {
       const app = await seller({ read: 'public', price: { per_row: '10' } })
-      await createView(app, { name: 'totals', query: perMarket })
+      await createView(app, { name: 'totals', query: perMarket, price: { per_row: '10' } })
       const buyer = await fundedBuyer(service())
       const asked = dataOfView(app, '?limit=2')
       const required = await quote(service(), asked)
@@ -421,7 +421,7 @@ withService(
 
     test('an answer over a view and fresher records states the older position of the two', async () => {
       const app = await seller({ read: 'public' })
-      await createView(app, { name: 'totals', query: perMarket })
+      await createView(app, { name: 'totals', query: perMarket, price: { per_row: '100' } })
       await app.store('sales', [{ id: 's9', market: 'ETH', amount: 100 }])
       const alone = await app.list('totals')
       const at = alone.body.as_of
@@ -451,7 +451,7 @@ withService(
 
     test('a stale view that is sold says how old it is, on the answer and on its receipt', async () => {
       const app = await seller({ read: 'public', price: { per_row: '10' } })
-      await createView(app, { name: 'totals', query: perMarket })
+      await createView(app, { name: 'totals', query: perMarket, price: { per_row: '10' } })
       const before = (await app.list('totals')).body.as_of
       await app.store('sales', [{ id: 's9', market: 'ETH', amount: 100 }])
       const buyer = await fundedBuyer(service())
@@ -464,7 +464,7 @@ withService(
     test('everything is deleted while a view is refreshed and bought: an answer, or none and no money', async () => {
       for (let round = 0; round < 3; round++) {
         const app = await seller({ read: 'public', price: { per_row: '10' } })
-        await createView(app, { name: 'totals', query: perMarket })
+        await createView(app, { name: 'totals', query: perMarket, price: { per_row: '10' } })
         await createView(app, {
           name: 'again',
           source_collections: ['totals'],

@@ -161,6 +161,11 @@ withService(
       }
       for (const name of ['sales', 'copy'])
         expect(await openList(app, { ...grouping, limit: 1 }, name)).toMatchObject(denied)
+      for (const [at, select] of packing.slice(0, 5).entries()) {
+        const create = `CREATE MATERIALIZED VIEW APP::packed_${at} AS ${select}`
+        await createFromSql(app, sqlOf(app, create))
+        expect(await openList(app, { limit: 1 }, `packed_${at}`), create).toMatchObject(denied)
+      }
       const sold = await seller({ ...priced, derive: { per_access: '5000' } })
       for (const sql of packing.slice(0, 5))
         expect(amountOf(await askSql(sold, sql)), sql).toBe(5000n)
@@ -446,7 +451,7 @@ withService(
       expect(taken.status).toBe(401)
       expect(steady(taken.text, app)).toBe(steady(fresh.text, app))
 
-      await createView(app, { name: 'totals', query: perMarket })
+      await createView(app, { name: 'totals', query: perMarket, price: { per_row: '100' } })
       const [first, second] = [await fundedBuyer(service()), await fundedBuyer(service())]
       const asked = dataOfView(app, '?limit=2')
       const payment = await first.payV2(await quote(service(), asked))
@@ -468,6 +473,7 @@ withService(
       const { ticket_id: ticket, view } = await createView(app, {
         name: 'totals',
         query: perMarket,
+        price: { per_row: '100' },
       })
       expect(view.name).toBe('totals')
       const buyer = await fundedBuyer(service())

@@ -81,7 +81,8 @@ withService(
 
     test('nothing of a priced view is had by joins, groups, counts or another verb', async () => {
       const app = await seller({ read: 'public', price: { per_row: '100' } })
-      await createView(app, { name: 'totals', query: perMarket, refresh_mode: 'live' })
+      const price = { per_row: '100' }
+      await createView(app, { name: 'totals', query: perMarket, refresh_mode: 'live', price })
       const root = `${app.appId}::totals`
       const open = (method: string, path: string, body?: object) =>
         service().request(method, path, body === undefined ? {} : { body })

@@ -5,7 +5,7 @@ import { readable, readableOf, refuseUnoffered } from '../collections/visibility
 import { findDataSets } from '../data-sets/find-data-sets.ts'
 import type { FoundDataSet } from '../data-sets/operator-data-sets.ts'
 import type { CollectionState } from '../tenancy/definitions.ts'
-import { derivePriceOf } from '../tenancy/price.ts'
+import { derivePriceOf, isUnsold } from '../tenancy/price.ts'
 import { parseRoot } from '../tenancy/root.ts'
 import type { Tenant } from '../tenancy/tenancy.ts'
 import { sourcesOfView } from './view-sources.ts'
@@ -45,6 +45,7 @@ export async function judgeSources(
       refuseUnoffered(collection, used, history)
       if (kind === 'derived' && derivePriceOf(tenant.data.catalog, collection) === undefined)
         throw derivationDenied(`${tenant.application.app_id}::${collection.name}`)
+      refuseUnsold(tenant, collection)
     }
     const dataSets = findDataSets(request.dataSets, call.service.dataSets, {
       tenant,
@@ -80,6 +81,16 @@ export function tablesOf(sources: readonly JudgedSource[]): Resolve {
     })
   }
   return (model) => tables.get(model)
+}
+
+/** 403 for a view that others cannot buy. */
+export function refuseUnsold({ application, data }: Tenant, collection: CollectionState): void {
+  if (!isUnsold(data.catalog, collection)) return
+  const name = `${application.app_id}::${collection.name}`
+  throw new Fault('DERIVATION_DENIED', {
+    message: `${name} is made of what others may not derive from, and is not to be had until its owner sets a price for it (one of 0 makes it free)`,
+    details: { collection: name },
+  })
 }
 
 /** `name` is app::collection. */

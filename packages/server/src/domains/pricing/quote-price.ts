@@ -7,6 +7,7 @@ import type { Call } from '../call.ts'
 import { describable, readableOf } from '../collections/visibility.ts'
 import { quoteQuestion } from '../listing/answer-query.ts'
 import { type AnyQuery, anyQuestion } from '../listing/any-question.ts'
+import { refuseUnsold } from '../listing/sources.ts'
 import { sourcesOfView } from '../listing/view-sources.ts'
 import type { Operation } from '../operation.ts'
 import { predefinedQuestion } from '../queries/predefined-question.ts'
@@ -138,6 +139,7 @@ async function wholePriceOf(
   tenant: Tenant,
   collection: CollectionState,
 ): Promise<Price> {
+  refuseUnsold(tenant, collection)
   const price = readPriceOf(tenant.data.catalog, collection)
   const behind = await sourcesOfView(call, tenant, { collection, history: false })
   const derived = behind.reduce((sum, { tenant: owner, collection: source, grantee, free }) => {

@@ -14,10 +14,30 @@ export function readPriceOf(catalog: Catalog, collection: CollectionState): Pric
   }
 }
 
-function ownPriceOf(catalog: Catalog, { policy, view, access_policy }: CollectionState): Price {
-  if (view === undefined || policy.unknownShape) return policy.price
-  const isGiven = isRecord(access_policy) && isRecord(access_policy.price)
-  return isGiven ? policy.price : priceOfSources(catalog, view)
+function ownPriceOf(catalog: Catalog, collection: CollectionState): Price {
+  const { policy, view } = collection
+  if (view === undefined || policy.unknownShape || isPriced(collection)) return policy.price
+  return priceOfSources(catalog, view)
+}
+
+function isPriced({ access_policy: policy }: CollectionState): boolean {
+  return isRecord(policy) && isRecord(policy.price)
+}
+
+/**
+ * Whether others cannot buy a view: it packs or joins what has a price and may not be derived from, and its owner has
+ * set no price for it. How many records are behind a row of it no price by the row could tell.
+ */
+export function isUnsold(catalog: Catalog, collection: CollectionState): boolean {
+  const { view } = collection
+  if (view === undefined || isPriced(collection)) return false
+  const plan = catalog.views.get(view.id)?.plan
+  if (plan === undefined || plan.isRows) return false
+  if (rulesFor(catalog, collection, 'read').length > 0) return false
+  return view.sources.some(({ app, id }) => {
+    const source = app === view.app ? readableOfId(catalog, id) : undefined
+    return source !== undefined && derivePriceOf(catalog, source) === undefined
+  })
 }
 
 /**

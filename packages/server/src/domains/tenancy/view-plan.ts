@@ -1,6 +1,7 @@
 import { Fault } from '../../base/fault.ts'
 import { isRecord } from '../../base/is-record.ts'
 import type { OutputColumn, Query, ValueType } from '../../query/tree/query.ts'
+import { isRowQuery } from '../../query/tree/sources.ts'
 import type { DefaultOrder } from '../../views/definition/default-order.ts'
 import { readViewDefinition } from '../../views/definition/read-view-definition.ts'
 import { planView, type ViewProgram } from '../../views/view-program.ts'
@@ -16,6 +17,8 @@ export type PlannedView = {
 
 export type ViewPlan = {
   readonly query: Query
+  /** It gives rows of one source one by one, be that a view. */
+  readonly isRows: boolean
   readonly program: ViewProgram
   readonly defaultOrder: DefaultOrder | undefined
 }
@@ -28,10 +31,23 @@ export async function planOf(view: StoredView): Promise<PlannedView> {
       typesOf: (model) => typesOf(view, model),
       viewOf: (model) => view.inner[model],
     })
-    return { view, plan: { query, program: planView(query), defaultOrder } }
+    const isRows = await givesRows(view, query)
+    return { view, plan: { query, isRows, program: planView(query), defaultOrder } }
   } catch (error) {
     // A definition that was taken in once must not stop the application.
     if (error instanceof Fault) return { view, plan: undefined }
+    throw error
+  }
+}
+
+/** Judged by the definition as it is written: `query` has the definitions of its views in their places. */
+async function givesRows(view: StoredView, query: Query): Promise<boolean> {
+  if (Object.keys(view.inner).length === 0) return isRowQuery(query)
+  try {
+    return isRowQuery((await readViewDefinition(view.query, { app: view.app })).query)
+  } catch (error) {
+    // What can be read of views alone is no row of one of them.
+    if (error instanceof Fault) return false
     throw error
   }
 }
