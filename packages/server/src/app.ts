@@ -1,3 +1,4 @@
+import { availableParallelism } from 'node:os'
 import { join } from 'node:path'
 import { interfaceVersion, tollbase } from '@tollbase/contract/contract'
 import { limits } from '@tollbase/contract/limits'
@@ -288,7 +289,9 @@ async function openStorage(
   const database = await openDatabase({ connection, log, world })
   closers.push(() => database.close())
   const readOnly = { temporaryKbMax: limits.queryTemporaryKbMax }
-  const queryDatabase = await openDatabase({ connection, log, world, readOnly })
+  // More connections than keep the processors busy only make each other wait.
+  const poolSize = Math.max(6, 2 * availableParallelism())
+  const queryDatabase = await openDatabase({ connection, log, world, readOnly, poolSize })
   closers.push(() => queryDatabase.close())
   await runMigrations(database, migrations, { now: world.now() })
   const onCrash = (listener: () => void) => listeners.push(listener)

@@ -1,3 +1,4 @@
+import { frozen } from '../base/frozen.ts'
 /** Names of nested fields from the record's root: ['address', 'city']. */
 export type FieldPath = readonly [string, ...string[]]
 
@@ -70,8 +71,8 @@ export type ParameterRef = {
 /** `in`: is one of a list; the last three are about strings, `includes` about arrays too. */
 export type ParameterTest = '=' | '<' | '<=' | '>' | '>=' | 'in' | 'starts' | 'ends' | 'includes'
 
-export const always: Condition = Object.freeze({ kind: 'always' })
-export const never: Condition = Object.freeze({ kind: 'never' })
+export const always: Condition = frozen({ kind: 'always' })
+export const never: Condition = frozen({ kind: 'never' })
 
 /** True when all are; `always` of none. */
 export function all(conditions: readonly Condition[]): Condition {
@@ -82,9 +83,7 @@ export function all(conditions: readonly Condition[]): Condition {
   if (kept.some((each) => each.kind === 'never')) return never
   const [first, second] = kept
   if (first === undefined) return always
-  return second === undefined
-    ? first
-    : Object.freeze({ kind: 'all', conditions: Object.freeze(kept) })
+  return second === undefined ? first : frozen({ kind: 'all', conditions: frozen(kept) })
 }
 
 /** True when one is; `never` of none. */
@@ -96,19 +95,17 @@ export function any(conditions: readonly Condition[]): Condition {
   if (kept.some((each) => each.kind === 'always')) return always
   const [first, second] = kept
   if (first === undefined) return never
-  return second === undefined
-    ? first
-    : Object.freeze({ kind: 'any', conditions: Object.freeze(kept) })
+  return second === undefined ? first : frozen({ kind: 'any', conditions: frozen(kept) })
 }
 
 export function not(condition: Condition): Condition {
   if (condition.kind === 'always') return never
   if (condition.kind === 'never') return always
-  return condition.kind === 'not' ? condition.condition : Object.freeze({ kind: 'not', condition })
+  return condition.kind === 'not' ? condition.condition : frozen({ kind: 'not', condition })
 }
 
 export function field(path: FieldPath, test: FieldTest): Condition {
-  return Object.freeze({ path, ...test })
+  return frozen({ path, ...test })
 }
 
 /** The dotted names of the fields that the condition looks at, each once. */

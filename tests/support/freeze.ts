@@ -1,0 +1,3 @@
+import { freezeInEarnest } from '../../packages/server/src/base/frozen.ts'
+
+freezeInEarnest()
