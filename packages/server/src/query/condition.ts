@@ -71,8 +71,8 @@ export type ParameterRef = {
 /** `in`: is one of a list; the last three are about strings, `includes` about arrays too. */
 export type ParameterTest = '=' | '<' | '<=' | '>' | '>=' | 'in' | 'starts' | 'ends' | 'includes'
 
-export const always: Condition = frozen({ kind: 'always' })
-export const never: Condition = frozen({ kind: 'never' })
+export const always: Condition = Object.freeze({ kind: 'always' })
+export const never: Condition = Object.freeze({ kind: 'never' })
 
 /** True when all are; `always` of none. */
 export function all(conditions: readonly Condition[]): Condition {

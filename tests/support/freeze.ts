@@ -1,3 +1,0 @@
-import { freezeInEarnest } from '../../packages/server/src/base/frozen.ts'
-
-freezeInEarnest()
