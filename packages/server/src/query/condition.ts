@@ -1,4 +1,3 @@
-import { frozen } from '../base/frozen.ts'
 /** Names of nested fields from the record's root: ['address', 'city']. */
 export type FieldPath = readonly [string, ...string[]]
 
@@ -83,7 +82,9 @@ export function all(conditions: readonly Condition[]): Condition {
   if (kept.some((each) => each.kind === 'never')) return never
   const [first, second] = kept
   if (first === undefined) return always
-  return second === undefined ? first : frozen({ kind: 'all', conditions: frozen(kept) })
+  return second === undefined
+    ? first
+    : Object.freeze({ kind: 'all', conditions: Object.freeze(kept) })
 }
 
 /** True when one is; `never` of none. */
@@ -95,17 +96,19 @@ export function any(conditions: readonly Condition[]): Condition {
   if (kept.some((each) => each.kind === 'always')) return always
   const [first, second] = kept
   if (first === undefined) return never
-  return second === undefined ? first : frozen({ kind: 'any', conditions: frozen(kept) })
+  return second === undefined
+    ? first
+    : Object.freeze({ kind: 'any', conditions: Object.freeze(kept) })
 }
 
 export function not(condition: Condition): Condition {
   if (condition.kind === 'always') return never
   if (condition.kind === 'never') return always
-  return condition.kind === 'not' ? condition.condition : frozen({ kind: 'not', condition })
+  return condition.kind === 'not' ? condition.condition : Object.freeze({ kind: 'not', condition })
 }
 
 export function field(path: FieldPath, test: FieldTest): Condition {
-  return frozen({ path, ...test })
+  return Object.freeze({ path, ...test })
 }
 
 /** The dotted names of the fields that the condition looks at, each once. */

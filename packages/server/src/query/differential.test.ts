@@ -1,6 +1,5 @@
 import fc from 'fast-check'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { freezeInEarnest } from '../base/frozen.ts'
 import { sql } from '../database/sql.ts'
 import { type TestDatabase, testEngines, withTestDatabase } from '../database/testing.ts'
 import { compileList } from './compile-list.ts'
@@ -16,8 +15,6 @@ import {
   valueAt,
 } from './reference-evaluator.test-support.ts'
 import { createTestCollection, createTestSchema } from './test-collection.test-support.ts'
-
-freezeInEarnest()
 
 const long = (length: number, end = '') => 'x'.repeat(length) + end
 const texts = [

@@ -1,6 +1,5 @@
 import { limits } from '@tollbase/contract/limits'
 import { invalid } from '../base/fault.ts'
-import { frozen } from '../base/frozen.ts'
 import type { FieldPath } from './condition.ts'
 import { checkText } from './operand.ts'
 
@@ -22,7 +21,7 @@ export function extendPath(path: readonly string[], name: string, pointer: strin
   if (extended.join('.').length > limits.fieldPathCharsMax) {
     throw invalid(pointer, `is a field name of more than ${limits.fieldPathCharsMax} characters`)
   }
-  return frozen(extended)
+  return Object.freeze(extended)
 }
 
 /** The JSON pointer (RFC 6901) of a member of what `pointer` points at. */

@@ -1,11 +1,8 @@
 import { limits } from '@tollbase/contract/limits'
 import { describe, expect, it } from 'vitest'
 import { Fault } from '../base/fault.ts'
-import { freezeInEarnest } from '../base/frozen.ts'
 import { conditionPaths } from './condition.ts'
 import { parseFind } from './find.ts'
-
-freezeInEarnest()
 
 function faultOf(find: unknown): Fault {
   try {

@@ -1,6 +1,5 @@
 import { limits } from '@tollbase/contract/limits'
 import { Fault, invalid } from '../base/fault.ts'
-import { frozen } from '../base/frozen.ts'
 import { isRecord } from '../base/is-record.ts'
 import { all, always, any, type Condition, type FieldPath, not } from './condition.ts'
 import { extendPath, member } from './field-path.ts'
@@ -39,7 +38,7 @@ export function parseFind(find: unknown, pointer = '/find'): Condition {
 export function parseJoinedFind(find: unknown, pointer = '/find'): JoinedFind {
   const joins: Join[] = []
   const where = isEmpty(find) ? always : parseObject(find, { ...root(pointer), joins })
-  return { where, joins: frozen(joins) }
+  return { where, joins: Object.freeze(joins) }
 }
 
 /** Conditions on a record that is joined to another; `$data.<field>` is a field of the other one. */
@@ -183,13 +182,13 @@ function parseJoin(alias: string, item: Readonly<Record<string, unknown>>, conte
   }
   const where = isEmpty(find) ? always : parseObject(find, inner)
   const select = isBare ? undefined : parseSelect(resolve.select, member(at, 'select'))
-  return frozen({
+  return Object.freeze({
     alias,
     model: item.model,
     many,
     where,
     select,
-    joins: frozen(joins),
+    joins: Object.freeze(joins),
   })
 }
 

@@ -2,7 +2,6 @@ import { limits } from '@tollbase/contract/limits'
 import fc from 'fast-check'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { Fault } from '../base/fault.ts'
-import { freezeInEarnest } from '../base/frozen.ts'
 import { sql } from '../database/sql.ts'
 import { type TestDatabase, testEngines, withTestDatabase } from '../database/testing.ts'
 import { compileList } from './compile-list.ts'
@@ -14,8 +13,6 @@ import {
   indexTestCollection,
   type RunSql,
 } from './test-collection.test-support.ts'
-
-freezeInEarnest()
 
 type Json = Readonly<Record<string, unknown>>
 

@@ -1,6 +1,5 @@
 import { limits } from '@tollbase/contract/limits'
 import { invalid } from '../base/fault.ts'
-import { frozen } from '../base/frozen.ts'
 import { type Condition, dataSetNames, type FieldPath } from './condition.ts'
 import { parseFieldPath } from './field-path.ts'
 import { type JoinedFind, parseFind, parseJoinedFind } from './find.ts'
@@ -50,7 +49,7 @@ export function parseJoinedList(request: ListRequest): ListQuery {
 function listOf(request: ListRequest, find: JoinedFind): ListQuery {
   const { sort, limit, offset } = parsePage(request)
   // Member by member: spreading and freezing is slow, and this is a part of every read.
-  return frozen({
+  return Object.freeze({
     where: find.where,
     joins: find.joins,
     select: parseSelect(request.select),
@@ -95,7 +94,7 @@ function parseSort(request: ListRequest): Sort | undefined {
   if (name === undefined) return undefined
   const pointer = sortBy === undefined ? '/orderBy' : '/sortBy'
   if (typeof name !== 'string') throw invalid(pointer, 'must be the name of a field')
-  return frozen({ path: parseFieldPath(name, pointer), descending })
+  return Object.freeze({ path: parseFieldPath(name, pointer), descending })
 }
 
 function parseDescending(direction: unknown): boolean {

@@ -1,6 +1,5 @@
 import { limits } from '@tollbase/contract/limits'
 import { invalid } from '../base/fault.ts'
-import { frozen } from '../base/frozen.ts'
 import { isRecord } from '../base/is-record.ts'
 import { parseBlock } from './address.ts'
 import {
@@ -63,7 +62,7 @@ export const operators: ReadonlyMap<string, Operator> = new Map<string, Operator
 /** The field equals the operand; also what a bare value means. */
 export function is(path: FieldPath, operand: unknown, pointer: string): Condition {
   if (operand === null) return field(path, { kind: 'null' })
-  return field(path, { kind: 'one-of', values: frozen([equalityOperand(operand, pointer)]) })
+  return field(path, { kind: 'one-of', values: Object.freeze([equalityOperand(operand, pointer)]) })
 }
 
 function oneOf(path: FieldPath, operand: unknown, pointer: string): Condition {
@@ -75,7 +74,7 @@ function oneOf(path: FieldPath, operand: unknown, pointer: string): Condition {
     return item === null ? [] : [equalityOperand(item, member(pointer, index))]
   })
   return any([
-    values.length === 0 ? never : field(path, { kind: 'one-of', values: frozen(values) }),
+    values.length === 0 ? never : field(path, { kind: 'one-of', values: Object.freeze(values) }),
     items.includes(null) ? field(path, { kind: 'null' }) : never,
   ])
 }
@@ -92,7 +91,7 @@ function equalityOperand(operand: unknown, pointer: string): Scalar {
 
 function comparison(side: 'from' | 'to', inclusive: boolean): Operator {
   return (path, operand, pointer) => {
-    const bound: Bound = frozen({ value: scalarOperand(operand, pointer), inclusive })
+    const bound: Bound = Object.freeze({ value: scalarOperand(operand, pointer), inclusive })
     return field(
       path,
       side === 'from' ? { kind: 'range', from: bound } : { kind: 'range', to: bound },
@@ -111,8 +110,8 @@ function between(path: FieldPath, operand: unknown, pointer: string): Condition 
   if (typeof from !== typeof to) throw invalid(pointer, 'must have two ends of the same type')
   return field(path, {
     kind: 'range',
-    from: frozen({ value: from, inclusive: true }),
-    to: frozen({ value: to, inclusive: true }),
+    from: Object.freeze({ value: from, inclusive: true }),
+    to: Object.freeze({ value: to, inclusive: true }),
   })
 }
 

@@ -1,6 +1,5 @@
 import { limits } from '@tollbase/contract/limits'
 import { invalid } from '../base/fault.ts'
-import { frozen } from '../base/frozen.ts'
 import { isRecord } from '../base/is-record.ts'
 import type { FieldPath } from './condition.ts'
 import { extendPath, member } from './field-path.ts'
@@ -104,7 +103,7 @@ function finish(draft: ReadonlyMap<string, Draft>): Selection {
     if (typeof wanted !== 'boolean') fields.set(name, finish(wanted))
     else if (wanted === (mode === 'keep')) fields.set(name, 'whole')
   }
-  return frozen({ mode, fields })
+  return Object.freeze({ mode, fields })
 }
 
 /** One field that is wanted makes its object, and all around it, a list of what is wanted. */
