@@ -34,6 +34,7 @@ import { keptAnswer } from './domains/payments/kept-answer.ts'
 import { Payments } from './domains/payments/payments.ts'
 import { startReconciler } from './domains/payments/reconciler.ts'
 import { startSweeper } from './domains/payments/sweeper.ts'
+import { KeptAnswers } from './domains/queries/kept-answers.ts'
 import { QueryPlans } from './domains/queries/query-plans.ts'
 import { QueryRates } from './domains/queries/query-rates.ts'
 import { ensureSecret } from './domains/service/secrets.ts'
@@ -126,7 +127,9 @@ async function start(
   })
   const stopReconciler = startReconciler(payments, log)
   closers.push(async () => stopReconciler(), startSweeper(payments.ports, log))
-  metrics.watch({ world, database, queryDatabase, tenancy, payments, gasKeys })
+  const limited = queryLimits(options, metrics)
+  const { answers } = limited.predefined
+  metrics.watch({ world, database, queryDatabase, tenancy, payments, gasKeys, answers })
   const api = openapi(tollbase, { version: interfaceVersion })
   let draining = false
   const service: Service = {
@@ -138,7 +141,7 @@ async function start(
     payments,
     indexes,
     views,
-    ...queryLimits(world),
+    ...limited,
     dataSets: await loadDataSets(database, config.dataSets),
     ...(await secretsOf(database, world)),
     info: {
@@ -164,14 +167,21 @@ async function start(
 }
 
 /** What was asked of late, how many heavy queries run at once, and what is known of predefined ones. */
-function queryLimits(world: World): Pick<Service, 'queries' | 'querySlots' | 'predefined'> {
+function queryLimits(
+  { config, world }: StartOptions,
+  metrics: Metrics,
+): Pick<Service, 'queries' | 'querySlots' | 'predefined'> {
   const querySlots = new Slots({
     world,
     atOnceMax: limits.queriesAtOnceMax,
     waitingMax: limits.queriesWaitingMax,
     waitMs: limits.queryWaitMs,
   })
-  const predefined = { plans: new QueryPlans(), rates: new QueryRates() }
+  const answers = new KeptAnswers({
+    bytesMax: config.keptAnswersBytes,
+    onLookup: metrics.answerLookup,
+  })
+  const predefined = { plans: new QueryPlans(), rates: new QueryRates(), answers }
   return { queries: new QueryStatistics(), querySlots, predefined }
 }
 
@@ -290,8 +300,9 @@ async function openStorage(
   closers.push(() => database.close())
   const readOnly = { temporaryKbMax: limits.queryTemporaryKbMax }
   // More connections than keep the processors busy only make each other wait.
-  const poolSize = Math.max(6, 2 * availableParallelism())
-  const queryDatabase = await openDatabase({ connection, log, world, readOnly, poolSize })
+  const cores = availableParallelism()
+  const sizes = { poolSize: Math.max(6, 2 * cores), pipelines: Math.max(2, cores) }
+  const queryDatabase = await openDatabase({ connection, log, world, readOnly, ...sizes })
   closers.push(() => queryDatabase.close())
   await runMigrations(database, migrations, { now: world.now() })
   const onCrash = (listener: () => void) => listeners.push(listener)

@@ -1,5 +1,6 @@
 import { realWorld } from '../base/world.ts'
-import { type DatabaseConnection, openDatabase } from '../database/database.ts'
+import type { DatabaseConnection } from '../database/connection.ts'
+import { openDatabase } from '../database/database.ts'
 import { openChain } from './chain.ts'
 import { loadSigner } from './signing.ts'
 import { copyingApplier, entriesWith } from './testing.ts'

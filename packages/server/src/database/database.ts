@@ -1,15 +1,16 @@
 import { limits } from '@tollbase/contract/limits'
-import { Pool, type PoolClient, type PoolConfig } from 'pg'
+import { Pool, type PoolClient } from 'pg'
 import { assert } from '../base/assert.ts'
 import { realWorld, type World } from '../base/world.ts'
 import { checkServer } from './check-server.ts'
+import { clientConfig, type DatabaseConnection } from './connection.ts'
 import { CommitUnknownError, endsSession, isStalePlan } from './errors.ts'
 import type { DatabaseLog } from './log.ts'
+import { Pipelines } from './pipelines.ts'
 import { preparedNames } from './prepared.ts'
 import { sendQuery } from './send-query.ts'
 import { sessionSettings } from './session-settings.ts'
 import { type SqlStatement, sql } from './sql.ts'
-import { typeParsers } from './types.ts'
 
 export type Row = Record<string, unknown>
 
@@ -39,6 +40,8 @@ export type TransactionOptions = {
 }
 
 export type Database = Queryable & {
+  /** A read that ought to be short: where there are pipelines, it goes over a connection that others use meanwhile. */
+  readonly quick: <R extends Row = Row>(statement: SqlStatement) => Promise<R[]>
   /**
    * Runs `work` and commits; rolls back and rethrows where it throws. Statements of one transaction run one
    * after the other. A connection lost during COMMIT is a CommitUnknownError.
@@ -66,16 +69,6 @@ export type Database = Queryable & {
 
 export type Observer = (text: string, connection: object) => void
 
-/** `host` is the folder of the server's socket, or a host name. */
-export type DatabaseConnection =
-  | {
-      readonly host: string
-      readonly port?: number
-      readonly user: string
-      readonly database: string
-    }
-  | { readonly url: string }
-
 export type DatabaseOptions = {
   readonly connection: DatabaseConnection
   readonly poolSize?: number
@@ -83,13 +76,13 @@ export type DatabaseOptions = {
   readonly statementTimeoutMs?: number
   /** For reading alone, with so much temporary space on disk for a statement. */
   readonly readOnly?: { readonly temporaryKbMax: number }
+  /** Connections beside the pool's that short reads share. */
+  readonly pipelines?: number
   readonly log?: DatabaseLog
   readonly world?: World
 }
 
-const postgresPort = 5432
 const poolSizeDefault = 10
-const connectTimeoutMs = 10_000
 const closeTimeoutMs = 10_000
 /** It does no work, so what does not answer is not there. */
 const beginTimeoutMs = 30_000
@@ -115,6 +108,8 @@ export async function openDatabase(options: DatabaseOptions): Promise<Database> 
 function database(sessions: Sessions, major: number): Database {
   return {
     query: (statement, options) => sessions.use((session) => session.query(statement, options)),
+    // pg gives rows untyped; the caller states the shape that its SELECT list has.
+    quick: <R extends Row>(statement: SqlStatement) => sessions.quick(statement) as Promise<R[]>,
     execute: (statement) => sessions.use((session) => session.execute(statement)),
     transaction: (work, options) =>
       sessions.use((session) => session.transaction(work, options ?? {})),
@@ -131,6 +126,7 @@ class Sessions {
   readonly names = preparedNames(namedTextsMax)
   readonly statementTimeoutMs: number
   readonly #pool: Pool
+  readonly #pipelines: Pipelines
   readonly #world: World
   readonly #clients = new Set<PoolClient>()
   readonly #plans = new WeakMap<PoolClient, Set<string>>()
@@ -140,7 +136,27 @@ class Sessions {
   constructor(options: DatabaseOptions, statementTimeoutMs: number) {
     this.statementTimeoutMs = statementTimeoutMs
     this.#world = options.world ?? realWorld
-    this.#pool = new Pool(poolConfig(options, statementTimeoutMs))
+    const settings = sessionSettings({ statementTimeoutMs, readOnly: options.readOnly })
+    const config = clientConfig(options.connection)
+    this.#pool = new Pool({
+      ...config,
+      max: options.poolSize ?? poolSizeDefault,
+      onConnect: async (client) => {
+        await client.query(settings)
+      },
+    })
+    this.#pipelines = new Pipelines({
+      count: options.pipelines ?? 0,
+      config,
+      settings,
+      answerMs:
+        statementTimeoutMs === 0 ? Number.POSITIVE_INFINITY : statementTimeoutMs + answerGraceMs,
+      plansMax: plansPerConnectionMax,
+      world: this.#world,
+      names: this.names,
+      announce: (text, connection) => this.announce(text, connection),
+      alone: (statement) => this.use((session) => session.query(statement)),
+    })
     this.#pool.on('connect', (client) => {
       this.#clients.add(client)
       // pg listens only while a client is idle; without this a server killed during a statement ends our process.
@@ -164,6 +180,10 @@ class Sessions {
     }
   }
 
+  quick(statement: SqlStatement): Promise<Row[]> {
+    return this.#pipelines.query(statement)
+  }
+
   announce(text: string, connection: object): void {
     for (const listener of this.#listeners) listener(text, connection)
   }
@@ -174,9 +194,10 @@ class Sessions {
   }
 
   stats() {
+    const lines = this.#pipelines.stats()
     return {
-      total: this.#pool.totalCount,
-      idle: this.#pool.idleCount,
+      total: this.#pool.totalCount + lines.total,
+      idle: this.#pool.idleCount + lines.idle,
       waiting: this.#pool.waitingCount,
     }
   }
@@ -189,8 +210,9 @@ class Sessions {
   async #close(): Promise<void> {
     const stopCutting = this.#world.every(closeTimeoutMs, () => {
       for (const client of this.#clients) client.connection.stream.destroy()
+      this.#pipelines.cut()
     })
-    await this.#pool.end()
+    await Promise.all([this.#pipelines.close(), this.#pool.end()])
     stopCutting()
   }
 }
@@ -356,28 +378,4 @@ class Transaction implements Queryable {
     this.#tail = result
     return result
   }
-}
-
-function poolConfig(
-  { connection, poolSize, readOnly }: DatabaseOptions,
-  statementTimeoutMs: number,
-): PoolConfig {
-  return {
-    ...target(connection),
-    max: poolSize ?? poolSizeDefault,
-    connectionTimeoutMillis: connectTimeoutMs,
-    keepAlive: true,
-    application_name: 'tollbase',
-    types: typeParsers,
-    onConnect: async (client) => {
-      await client.query(sessionSettings({ statementTimeoutMs, readOnly }))
-    },
-  }
-}
-
-/** States port and encryption, which pg would otherwise take from the environment (PGPORT, PGSSLMODE). */
-function target(connection: DatabaseConnection): PoolConfig {
-  if ('url' in connection) return { connectionString: connection.url }
-  const isSocket = connection.host.startsWith('/')
-  return { port: postgresPort, ...connection, ...(isSocket ? { ssl: false } : {}) }
 }

@@ -1,4 +1,4 @@
-import { type PoolClient, Query, type QueryResult } from 'pg'
+import { type Client, Query, type QueryResult } from 'pg'
 
 export type Sent = {
   readonly text: string
@@ -15,7 +15,7 @@ export type Sent = {
  * of sending, and a query made of its text alone has nothing to copy.
  */
 export function sendQuery(
-  client: PoolClient,
+  client: Client,
   { text, values, name, timeoutMs }: Sent,
 ): Promise<QueryResult> {
   return new Promise((resolve, reject) => {

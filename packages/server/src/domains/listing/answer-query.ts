@@ -28,6 +28,9 @@ export type Page = Omit<ListRow, 'records'> & {
   readonly truncated: boolean
 }
 
+/** The reply's text, and the position that it was read at. */
+export type FreeAnswer = { readonly text: string } & Pick<ListRow, 'height' | 'sequence'>
+
 /** A query that the caller may ask, whatever it was written in. */
 export type Question = {
   readonly operation: 'list' | 'sql' | 'query'
@@ -50,6 +53,8 @@ export type Question = {
   readonly reply: (page: Page, total: bigint | number) => string
   /** Of the reply's text; JSON when not given. */
   readonly contentType?: string
+  /** Where its free answers are kept: gives the one that is known, or has it made. */
+  readonly recall?: (make: () => Promise<FreeAnswer>) => Promise<string | Buffer>
   /** Told after each run. */
   readonly note?: (took: { readonly ms: number; readonly rows: number }) => void
 }
@@ -59,15 +64,20 @@ export async function answerQuery(call: Call, question: Question): Promise<HttpR
   const charged = chargesOf(question)
   const [first] = charged
   if (first !== undefined) return sell(call, { question, charged, seller: first.tenant })
+  const make = () => freeAnswer(call, question)
+  const { contentType, recall } = question
+  const text = recall === undefined ? (await make()).text : await recall(make)
+  return new HttpReply(text, { ...(contentType && { contentType }) })
+}
+
+async function freeAnswer(call: Call, question: Question): Promise<FreeAnswer> {
   const size = { limit: question.limit, bytesMax: limits.resultBytesMax, total: true }
   const row = await run(call, question, size)
   const { records } = row
   if (records === null) throw tooLarge(row)
   const page = { ...row, records, truncated: false }
-  const { contentType } = question
-  return new HttpReply(question.reply(page, page.total ?? page.count), {
-    ...(contentType && { contentType }),
-  })
+  const { height, sequence } = row
+  return { text: question.reply(page, page.total ?? page.count), height, sequence }
 }
 
 function chargesOf({ charges, sources }: Question): readonly Charge[] {

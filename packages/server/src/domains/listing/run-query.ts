@@ -15,9 +15,11 @@ export async function runQuery(
   compiled: CompiledStatement,
   isHeavy: boolean,
 ): Promise<ListRow> {
-  const ask = () => queryDatabase.query<ListRow>(sql.compiled(compiled.text, compiled.values))
+  const statement = sql.compiled(compiled.text, compiled.values)
   try {
-    const [row] = isHeavy ? await querySlots.run(ask) : await ask()
+    const [row] = isHeavy
+      ? await querySlots.run(() => queryDatabase.query<ListRow>(statement))
+      : await queryDatabase.quick<ListRow>(statement)
     if (row === undefined) throw new Error('the watermark is missing')
     return row
   } catch (error) {

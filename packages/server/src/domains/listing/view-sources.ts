@@ -134,11 +134,15 @@ export function positionOf(
   return ids.length === 0 ? undefined : { table: viewStateTable, ids: [...new Set(ids)] }
 }
 
-/** The order of a view's rows where a reader asks for none: the first column that its definition sorts by. */
+/** The order of a view's rows where a reader asks for none: that of its definition. */
 export function sortOfView({ data }: Tenant, { view }: CollectionState): Sort | undefined {
   const order = view && data.catalog.views.get(view.id)?.plan?.defaultOrder
-  const first = order?.[0]
-  return first && { path: parseFieldPath(first.column, ''), descending: first.descending }
+  const [first, ...others] = (order ?? []).map(({ column, descending, nulls }) => ({
+    path: parseFieldPath(column, ''),
+    descending,
+    nulls,
+  }))
+  return first && { ...first, then: others }
 }
 
 /** A member of the reply that says how far a view is behind; nothing of what is no view. */

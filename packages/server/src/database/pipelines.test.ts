@@ -1,0 +1,115 @@
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { type Database, openDatabase } from './database.ts'
+import { sql } from './sql.ts'
+import { type TestDatabase, testEngines, withTestDatabase } from './testing.ts'
+
+describe.each(testEngines())('on %s', (engine) => {
+  let place: TestDatabase
+  let db: Database
+  let connections: Map<object, number>
+  beforeAll(async () => {
+    place = await withTestDatabase(engine)
+    await place.database.execute(sql`CREATE SCHEMA s`)
+    await place.database.execute(
+      sql`CREATE TABLE s.t AS SELECT g AS k FROM generate_series(1, 1000) AS g`,
+    )
+    db = await openDatabase({ connection: place.connection, poolSize: 4, pipelines: 1 })
+    connections = new Map()
+    db.observe((_text, connection) =>
+      connections.set(connection, (connections.get(connection) ?? 0) + 1),
+    )
+    await warm()
+  })
+  afterAll(async () => {
+    await db.close()
+    await place.drop()
+  })
+
+  const read = async (k: number) =>
+    (await db.quick<{ k: number }>(sql`SELECT k FROM s.t WHERE k = ${k}`))[0]?.k
+  const sleep = (seconds: number) =>
+    db.quick<{ v: number }>(
+      sql`SELECT ${seconds}::float8 AS v, pg_sleep(${seconds}) IS NULL AS slept`,
+    )
+  /** Until the shared connection is there. */
+  const warm = async () => {
+    while (db.stats().total === 0 || (await shares()) < 4)
+      await new Promise((done) => setTimeout(done, 5))
+  }
+  const shares = async () => {
+    connections.clear()
+    await Promise.all(Array.from({ length: 8 }, (_, at) => read(at + 1)))
+    return Math.max(...connections.values())
+  }
+
+  test('each of many reads at once gets its own answer', async () => {
+    const keys = Array.from({ length: 1000 }, (_, at) => at + 1)
+    expect(await Promise.all(keys.map(read))).toEqual(keys)
+    expect(await shares()).toBeGreaterThanOrEqual(4)
+  })
+
+  test('an error is the answer of its own read alone', async () => {
+    const wrong = (k: number) => db.quick(sql`SELECT 1 / (k - ${k}) FROM s.t WHERE k = ${k}`)
+    const missing = () => db.quick(sql`SELECT nothing FROM s.t WHERE k = 1`)
+    for (let round = 0; round < 3; round++) {
+      const all = [
+        read(1),
+        wrong(2),
+        read(3),
+        missing(),
+        missing(),
+        read(4),
+        missing(),
+        wrong(5),
+        read(6),
+      ]
+      const results = await Promise.allSettled(all)
+      expect(
+        results.map((one) => (one.status === 'fulfilled' ? one.value : one.reason.code)),
+      ).toEqual([1, '22012', 3, '42703', '42703', 4, '42703', '22012', 6])
+    }
+  })
+
+  test('whoever stands behind a slow read does not wait for it', async () => {
+    await warm()
+    let isSlowOver = false
+    const slow = sleep(2).then(() => {
+      isSlowOver = true
+    })
+    expect(await Promise.all([1, 2, 3].map(read))).toEqual([1, 2, 3])
+    expect(await read(4)).toBe(4)
+    expect(isSlowOver).toBe(false)
+    await slow
+  })
+
+  test('a lost connection costs its reads nothing, and another takes its place', async () => {
+    await warm()
+    const [shared] = await db.quick<{ pid: number }>(sql`SELECT pg_backend_pid() AS pid`)
+    const slow = sleep(1)
+    const reads = [read(1), read(2)]
+    await place.database.query(sql`SELECT pg_terminate_backend(${shared?.pid})`)
+    reads.push(read(3))
+    expect(await Promise.all(reads)).toEqual([1, 2, 3])
+    expect(await slow).toEqual([{ v: 1, slept: false }])
+    await warm()
+    expect(await shares()).toBeGreaterThanOrEqual(4)
+  })
+
+  test('a table whose columns change is read by its new columns', async () => {
+    await place.database.execute(sql`CREATE TABLE s.changing AS SELECT 1 AS a`)
+    const rows = () => Promise.all([1, 2, 3].map(() => db.quick(sql`SELECT * FROM s.changing`)))
+    for (let round = 0; round < 3; round++) await rows()
+    await place.database.execute(sql`ALTER TABLE s.changing ADD COLUMN b integer DEFAULT 2`)
+    expect(await rows()).toEqual(Array.from({ length: 3 }, () => [{ a: 1, b: 2 }]))
+  })
+
+  test('closing lets reads under way end', async () => {
+    const other = await openDatabase({ connection: place.connection, pipelines: 1 })
+    const one = () => other.quick<{ v: number }>(sql`SELECT 1 AS v FROM pg_sleep(0.05)`)
+    await one()
+    await expect.poll(() => other.stats().total).toBe(2)
+    const reads = [one(), one(), one()]
+    await other.close()
+    expect((await Promise.all(reads)).flat()).toEqual([{ v: 1 }, { v: 1 }, { v: 1 }])
+  })
+})
