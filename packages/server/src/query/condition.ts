@@ -75,6 +75,8 @@ export const never: Condition = Object.freeze({ kind: 'never' })
 
 /** True when all are; `always` of none. */
 export function all(conditions: readonly Condition[]): Condition {
+  const [only] = conditions
+  if (only !== undefined && conditions.length === 1) return only
   const kept = conditions.flatMap((each) => {
     if (each.kind === 'always') return []
     return each.kind === 'all' ? each.conditions : [each]

@@ -31,24 +31,24 @@ export type JoinedFind = { readonly where: Condition; readonly joins: readonly J
  */
 export function parseFind(find: unknown, pointer = '/find'): Condition {
   if (isEmpty(find)) return always
-  return parseObject(find, { ...root(pointer), joins: undefined })
+  return parseObject(find, rootContext(pointer, undefined))
 }
 
 /** The same for a find that may join records of other collections: `{alias: {resolve: {find, select}, model, many}}`. */
 export function parseJoinedFind(find: unknown, pointer = '/find'): JoinedFind {
   const joins: Join[] = []
-  const where = isEmpty(find) ? always : parseObject(find, { ...root(pointer), joins })
+  const where = isEmpty(find) ? always : parseObject(find, rootContext(pointer, joins))
   return { where, joins: Object.freeze(joins) }
 }
 
 /** Conditions on a record that is joined to another; `$data.<field>` is a field of the other one. */
 export function parseResolve(find: unknown, pointer: string): Condition {
-  return parseObject(find, { ...root(pointer), joinDepth: 1, joins: undefined })
+  return parseObject(find, { ...rootContext(pointer, undefined), joinDepth: 1 })
 }
 
-function root(pointer: string) {
+function rootContext(pointer: string, joins: Join[] | undefined): Context {
   const budget = { conditions: limits.conditionsMax, joins: limits.joinsMax }
-  return { path: [], pointer, depth: 1, budget, joinDepth: 0 } as const
+  return { path: [], pointer, depth: 1, budget, joinDepth: 0, joins }
 }
 
 function isEmpty(find: unknown): boolean {

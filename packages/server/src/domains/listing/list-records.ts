@@ -60,10 +60,11 @@ async function recordsOf(call: Call, asked: Asked, root: Root): Promise<Question
   refuseUnshardedSources(sources, query)
   const hasJoins = query.joins.length > 0
   const { tenant, collection } = root
-  const paging = openPaging(call.service, asked, { ...root, sources, query })
+  const paging = openPaging(call.service, asked, { tenant, collection, sources, query })
   const { from } = paging
   const now = call.service.world.now()
-  const continuation = from && (await continuationOf(call.service, from, { ...root, query }))
+  const continuation =
+    from && (await continuationOf(call.service, from, { tenant, collection, query }))
   return {
     operation: 'list',
     sources,
