@@ -206,7 +206,14 @@ export class Life {
   async #within<T>(tx: Queryable, work: (tx: Queryable) => Promise<T>): Promise<T> {
     if (!this.#alive) throw new Reset()
     let isLost = false
-    const send = async <R>(text: string, statement: () => Promise<R>): Promise<R> => {
+    let before: Promise<unknown> = Promise.resolve()
+    // One after the other, as on the connection.
+    const send = <R>(text: string, statement: () => Promise<R>): Promise<R> => {
+      const sent = before.then(() => sendNow(text, statement))
+      before = sent.catch(() => undefined)
+      return sent
+    }
+    const sendNow = async <R>(text: string, statement: () => Promise<R>): Promise<R> => {
       if (isLost) throw new Lost()
       try {
         return await this.#statement(text, statement)

@@ -67,6 +67,8 @@ export class Lane {
   #working: Promise<void> | undefined
   #failure: Error | undefined
   #doubt: Attempt | undefined
+  /** From before a commit until it is known here: others may see the tables further than `#watermark` says. */
+  #isCommitting = false
   /** Single blocks after a permanent failure, so that all before the bad one are applied and it can be named. */
   #blocksMax = blocksMax
   #stopAt = Number.POSITIVE_INFINITY
@@ -80,6 +82,11 @@ export class Lane {
 
   get watermark(): Watermark {
     return this.#watermark
+  }
+
+  /** The watermark while nobody can see the tables anywhere else; another object after each change of them. */
+  get settled(): Watermark | undefined {
+    return this.#isCommitting ? undefined : this.#watermark
   }
 
   /** Why the lane stopped for good. */
@@ -205,23 +212,30 @@ export class Lane {
   async #apply(blocks: readonly AppliedBlock[]): Promise<void> {
     const { database, store, applier, world } = this.#options
     const attempt: Attempt = { to: watermarkAfter(blocks), after: undefined }
-    let advanced = false
     try {
       await database.transaction(
         async (tx) => {
-          // First of all, so that a lane which lost the chain waits or ends here and changes nothing.
-          advanced = await store.advance(tx, this.#watermark, attempt.to)
-          if (advanced) attempt.after = await applier.apply(tx, blocks)
+          // First of all, so that a lane which lost the chain waits or ends here. The rest goes out with it.
+          const [advance, apply] = await Promise.allSettled([
+            store.advance(tx, this.#watermark, attempt.to),
+            applier.apply(tx, blocks),
+          ])
+          if (advance.status === 'rejected') throw advance.reason
+          if (!advance.value) throw new Overtaken()
+          if (apply.status === 'rejected') throw apply.reason
+          attempt.after = apply.value
+          this.#isCommitting = true
           world.reach?.('applier.beforeCommit')
         },
         { statementTimeoutMs, relaxed: this.#options.relaxed },
       )
     } catch (error) {
+      if (error instanceof Overtaken) return this.#applied(await this.#settleDoubt())
       if (error instanceof CommitUnknownError) this.#doubt = attempt
       throw error
     }
     world.reach?.('applier.afterCommit')
-    this.#applied(advanced ? attempt : await this.#settleDoubt())
+    this.#applied(attempt)
   }
 
   /** The watermark was not where this lane left it: our own attempt of unknown outcome, or another producer. */
@@ -237,6 +251,7 @@ export class Lane {
     this.#doubt = undefined
     after?.()
     this.#watermark = to
+    this.#isCommitting = false
     this.#forgetMarks(to.height)
     const reached = this.#waiters.filter((waiter) => waiter.height <= to.height)
     this.#waiters = this.#waiters.filter((waiter) => waiter.height > to.height)
@@ -283,6 +298,9 @@ export class Lane {
     for (const waiter of waiters) waiter.reject(error)
   }
 }
+
+/** The watermark is not where this lane left it. */
+class Overtaken extends Error {}
 
 function watermarkAfter(blocks: readonly AppliedBlock[]): Watermark {
   const last = blocks[blocks.length - 1]

@@ -54,6 +54,53 @@ describe.each(testEngines())('on %s', (engine) => {
     expect(db.major).toBe(engine === 'debian15' ? 15 : 18)
   })
 
+  test('statements of a transaction that do not wait for each other keep their order', async () => {
+    const read = await db.transaction(async (tx) => {
+      await Promise.all([
+        tx.execute(sql`INSERT INTO s.t VALUES (901, 'a')`),
+        tx.execute(sql`UPDATE s.t SET v = 'b' WHERE k = 901`),
+      ])
+      return tx.query(sql`SELECT v FROM s.t WHERE k = 901`)
+    })
+    expect(read).toEqual([{ v: 'b' }])
+    await db.execute(sql`DELETE FROM s.t WHERE k = 901`)
+  })
+
+  test('after a statement that fails, those sent with it do nothing', async () => {
+    const outcomes = db.transaction((tx) =>
+      Promise.allSettled([
+        tx.execute(sql`INSERT INTO s.t VALUES (902, 'a')`),
+        tx.execute(sql`INSERT INTO s.t VALUES (902, 'again')`),
+        tx.execute(sql`INSERT INTO s.t VALUES (903, 'a')`),
+      ]),
+    )
+    await expect(outcomes).rejects.toThrow('one of its statements had failed')
+    expect(await keys()).not.toEqual(expect.arrayContaining([902]))
+    expect(await keys()).not.toEqual(expect.arrayContaining([903]))
+  })
+
+  test('nothing is done where a transaction could not begin', async () => {
+    const insert = db.transaction((tx) => tx.execute(sql`INSERT INTO s.t VALUES (904, 'a')`), {
+      statementTimeoutMs: -5,
+    })
+    expect(await failure(insert)).toMatchObject({ code: '22023' })
+    expect(await keys()).not.toEqual(expect.arrayContaining([904]))
+    // The connection is not used again with what pg believes of it.
+    for (let n = 0; n < 8; n++)
+      expect(await db.transaction((tx) => tx.query(sql`SELECT ${n}::int4 AS n`))).toEqual([{ n }])
+  })
+
+  test('a transaction without statements is none', async () => {
+    const texts: string[] = []
+    const stop = db.observe((text) => texts.push(text))
+    expect(await db.transaction(async () => 'done')).toBe('done')
+    expect(await failure(db.transaction(() => Promise.reject(new Error('no'))))).toMatchObject({
+      message: 'no',
+    })
+    stop()
+    expect(texts).toEqual([])
+  })
+
   test('text sorts by code point', async () => {
     const rows = await db.query<{ x: string }>(
       sql`SELECT x FROM (VALUES ('b'), ('A'), ('é'), ('a'), ('Z')) v (x) ORDER BY x`,

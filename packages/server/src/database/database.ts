@@ -43,8 +43,9 @@ export type Database = Queryable & {
   /** A read that ought to be short: where there are pipelines, it goes over a connection that others use meanwhile. */
   readonly quick: <R extends Row = Row>(statement: SqlStatement) => Promise<R[]>
   /**
-   * Runs `work` and commits; rolls back and rethrows where it throws. Statements of one transaction run one
-   * after the other. A connection lost during COMMIT is a CommitUnknownError.
+   * Runs `work` and commits; rolls back and rethrows where it throws. Statements run in the order in which they are
+   * sent; those that do not wait for the one before travel with it, and after one that fails the next do nothing.
+   * A connection lost during COMMIT is a CommitUnknownError.
    */
   readonly transaction: <T>(
     work: (tx: Queryable) => Promise<T>,
@@ -84,8 +85,6 @@ export type DatabaseOptions = {
 
 const poolSizeDefault = 10
 const closeTimeoutMs = 10_000
-/** It does no work, so what does not answer is not there. */
-const beginTimeoutMs = 30_000
 /** How much longer than the server's own time-out we wait for its answer, for a peer that went silent. */
 const answerGraceMs = 30_000
 const namedTextsMax = 256
@@ -140,6 +139,7 @@ class Sessions {
     const config = clientConfig(options.connection)
     this.#pool = new Pool({
       ...config,
+      pipeline: true,
       max: options.poolSize ?? poolSizeDefault,
       onConnect: async (client) => {
         await client.query(settings)
@@ -224,6 +224,8 @@ class Session {
   readonly #client: PoolClient
   readonly #plans: Set<string>
   readonly #sessions: Sessions
+  /** Goes out with the first statement of a transaction: a way there and back less. */
+  #opening: readonly string[] | undefined
 
   constructor(client: PoolClient, plans: Set<string>, sessions: Sessions) {
     this.#client = client
@@ -255,8 +257,8 @@ class Session {
     options: TransactionOptions,
   ): Promise<T> {
     const timeoutMs = options.statementTimeoutMs ?? this.#sessions.statementTimeoutMs
+    this.#opening = openingOf(options)
     const tx = new Transaction((statement, name) => this.send(statement, timeoutMs, name))
-    await this.#begin(options)
     try {
       const result = await work(tx)
       await tx.end()
@@ -291,35 +293,23 @@ class Session {
     const { text, values } = statement
     const name = givenName ?? this.#sessions.names.nameOf(text)
     if (name !== undefined) this.#plans.add(name)
+    const opening = this.#opening
+    this.#opening = undefined
+    for (const each of opening ?? []) this.#sessions.announce(each, this.#client)
     this.#sessions.announce(text, this.#client)
     const answerMs = timeoutMs === 0 ? 0 : timeoutMs + answerGraceMs
     try {
-      return await sendQuery(this.#client, { text, values, name, timeoutMs: answerMs })
+      return await sendQuery(this.#client, { text, values, name, timeoutMs: answerMs, opening })
     } catch (error) {
-      if (endsSession(error)) this.broken = true
+      // Of an opening that failed pg believes that it prepared the statement.
+      if (endsSession(error) || opening !== undefined) this.broken = true
       if (isStalePlan(error)) this.#sessions.names.forget(text)
       throw error
     }
   }
 
-  /** The settings come with BEGIN, in the simple protocol: a way there and back less for each transaction. */
-  async #begin({ isolation, relaxed, statementTimeoutMs }: TransactionOptions): Promise<void> {
-    const begin = isolation === undefined ? 'BEGIN' : 'BEGIN ISOLATION LEVEL REPEATABLE READ'
-    const settings = [
-      ...(statementTimeoutMs === undefined ? [] : [`statement_timeout = ${statementTimeoutMs}`]),
-      ...(relaxed === true ? ['synchronous_commit = off'] : []),
-    ]
-    const text = [begin, ...settings.map((setting) => `SET LOCAL ${setting}`)].join('; ')
-    this.#sessions.announce(text, this.#client)
-    try {
-      await sendQuery(this.#client, { text, timeoutMs: beginTimeoutMs })
-    } catch (error) {
-      this.broken = true
-      throw error
-    }
-  }
-
   async #commit(timeoutMs: number): Promise<void> {
+    if (this.#opening !== undefined) return
     let command: string
     try {
       command = (await this.send(sql`COMMIT`, timeoutMs)).command
@@ -332,7 +322,7 @@ class Session {
   }
 
   async #rollback(timeoutMs: number): Promise<void> {
-    if (this.broken) return
+    if (this.broken || this.#opening !== undefined) return
     try {
       await this.send(sql`ROLLBACK`, timeoutMs)
     } catch {
@@ -340,6 +330,20 @@ class Session {
       this.broken = true
     }
   }
+}
+
+function openingOf({
+  isolation,
+  relaxed,
+  statementTimeoutMs,
+}: TransactionOptions): readonly string[] {
+  return [
+    isolation === undefined ? 'BEGIN' : 'BEGIN ISOLATION LEVEL REPEATABLE READ',
+    ...(statementTimeoutMs === undefined
+      ? []
+      : [`SET LOCAL statement_timeout = ${statementTimeoutMs}`]),
+    ...(relaxed === true ? ['SET LOCAL synchronous_commit = off'] : []),
+  ]
 }
 
 type Result = { readonly rows: Row[]; readonly rowCount: number | null; readonly command: string }
@@ -369,13 +373,13 @@ class Transaction implements Queryable {
   /** Waits for statements that `work` started and did not await. */
   async end(): Promise<void> {
     this.#open = false
-    await this.#tail.catch(() => undefined)
+    await this.#tail
   }
 
   #next<T>(send: () => Promise<T>): Promise<T> {
     assert(this.#open, 'a transaction was used after its end')
-    const result = this.#tail.catch(() => undefined).then(send)
-    this.#tail = result
+    const result = send()
+    this.#tail = Promise.allSettled([this.#tail, result])
     return result
   }
 }

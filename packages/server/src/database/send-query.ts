@@ -1,4 +1,4 @@
-import { type Client, Query, type QueryResult } from 'pg'
+import { type Client, type Connection, Query, type QueryResult } from 'pg'
 
 export type Sent = {
   readonly text: string
@@ -8,25 +8,26 @@ export type Sent = {
   readonly name?: string | undefined
   /** How long to wait for an answer; 0 is for ever. */
   readonly timeoutMs: number
+  /** Statements that go before it in the same message: where one of them fails, nothing that follows is done. */
+  readonly opening?: readonly string[] | undefined
 }
 
 /**
  * What `client.query(config)` does; but pg copies each config by property descriptors, which costs more than all else
  * of sending, and a query made of its text alone has nothing to copy.
  */
-export function sendQuery(
-  client: Client,
-  { text, values, name, timeoutMs }: Sent,
-): Promise<QueryResult> {
+export function sendQuery(client: Client, sent: Sent): Promise<QueryResult> {
+  const { text, values, name, timeoutMs, opening } = sent
   return new Promise((resolve, reject) => {
     const query = new Query(text, values === undefined ? undefined : [...values])
     client.query(
       Object.assign(query, {
         ...(values !== undefined && { queryMode: 'extended' }),
+        ...(opening !== undefined && { submit: submitAfter(opening, query) }),
         name,
         query_timeout: timeoutMs,
-        callback: (error: Error | null, result: QueryResult) => {
-          if (error === null || error === undefined) return resolve(result)
+        callback: (error: Error | null, result: QueryResult | readonly QueryResult[]) => {
+          if (error === null || error === undefined) return resolve(lastOf(result))
           // Otherwise its stack tells of the socket alone.
           Error.captureStackTrace(error)
           reject(error)
@@ -34,4 +35,25 @@ export function sendQuery(
       }),
     )
   })
+}
+
+/** Without a Sync between, so that the server, after an error, passes over everything up to the query's own. */
+function submitAfter(opening: readonly string[], query: Query) {
+  const { submit } = query
+  return (connection: Connection) => {
+    for (const text of opening) {
+      connection.parse({ name: '', text, types: [] }, false)
+      connection.bind({}, false)
+      connection.execute({}, false)
+    }
+    return submit.call(query, connection)
+  }
+}
+
+/** Of several statements each has a result. */
+function lastOf(result: QueryResult | readonly QueryResult[]): QueryResult {
+  if ('rows' in result) return result
+  const last = result.at(-1)
+  if (last === undefined) throw new Error('a query has no result')
+  return last
 }

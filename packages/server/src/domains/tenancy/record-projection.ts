@@ -38,11 +38,13 @@ export async function projectRecords(
     if (list === undefined) byCollection.set(id, [entry])
     else list.push(entry)
   }
-  for (const [id, entries] of byCollection) {
-    const collection = run.catalog.byId.get(id)
-    if (collection !== undefined)
-      await projectCollection(tx, { schema: run.schema, collection, entries })
-  }
+  // They have nothing in common, and go out together.
+  await Promise.all(
+    [...byCollection].map(([id, entries]) => {
+      const collection = run.catalog.byId.get(id)
+      return collection && projectCollection(tx, { schema: run.schema, collection, entries })
+    }),
+  )
 }
 
 type Batch = { schema: string; collection: CollectionState; entries: readonly AppliedEntry[] }
@@ -54,9 +56,11 @@ async function projectCollection(tx: Queryable, batch: Batch): Promise<void> {
     return
   }
   const next = batch.entries.map(() => null)
-  await tx.execute(sql`WITH ${freshRows(batch, next)} ${insertFresh(batch)}`)
   const fields = unique.map((index) => index.fields)
-  const { documents, bytes } = await supersedeByFields(tx, { batch, fields })
+  const [, { documents, bytes }] = await Promise.all([
+    tx.execute(sql`WITH ${freshRows(batch, next)} ${insertFresh(batch)}`),
+    supersedeByFields(tx, { batch, fields }),
+  ])
   const gone = sql`SELECT ${documents}::int8 AS documents, ${bytes}::int8 AS bytes`
   await tx.execute(countBatch(batch, next, gone))
 }
@@ -172,15 +176,19 @@ async function supersede(
         AND old.superseded_by IS NULL AND fresh.superseded_by IS NULL`,
   )
   // A plan made while the table was small, and kept, would go through the whole table once it is large.
-  await tx.query(sql`SELECT set_config('plan_cache_mode', 'force_custom_plan', true)`)
-  const [row] = await tx.query<Replaced>(sql`
+  const replacing = sql`
     WITH candidate AS MATERIALIZED (${sql.join(candidates, ' UNION ALL ')}),
     earliest AS MATERIALIZED (SELECT leaf, min(by) AS by FROM candidate GROUP BY leaf),
     replaced AS (
       UPDATE ${table} AS old SET superseded_by = earliest.by FROM earliest WHERE old.leaf = earliest.leaf
       RETURNING old.deleted, octet_length(old.body) AS bytes)
-    SELECT count(*) AS documents, coalesce(sum(bytes), 0)::int8 AS bytes FROM replaced WHERE NOT deleted`)
-  await tx.query(sql`SELECT set_config('plan_cache_mode', 'auto', true)`)
+    SELECT count(*) AS documents, coalesce(sum(bytes), 0)::int8 AS bytes FROM replaced WHERE NOT deleted`
+  // Sent at once, so that nothing comes between them.
+  const [, [row]] = await Promise.all([
+    tx.query(sql`SELECT set_config('plan_cache_mode', 'force_custom_plan', true)`),
+    tx.query<Replaced>(replacing),
+    tx.query(sql`SELECT set_config('plan_cache_mode', 'auto', true)`),
+  ])
   return row ?? { documents: 0n, bytes: 0n }
 }
 
