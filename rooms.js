@@ -149,7 +149,7 @@ export const domains = {
   grants: ['collections', 'tenancy'],
   queries: {
     may: ['access', 'collections', 'data-sets', 'indexes', 'listing', 'tenancy'],
-    doors: ['query-plans', 'query-rates', 'predefined-question', 'stored-queries'],
+    doors: ['kept-answers', 'query-plans', 'query-rates', 'predefined-question', 'stored-queries'],
   },
   changes: ['access', 'collections', 'tenancy'],
   chains: [],

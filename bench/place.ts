@@ -49,17 +49,24 @@ export async function openPlace(): Promise<Place> {
 const root = join(import.meta.dirname, '..')
 const program = join(root, 'bin/tollbase.js')
 
-/** The load comes from one address, asks more than any client, and is not logged by the peers either. */
+/** The load comes from one address, asks more than any client, and is not logged by the peers either; no answer is kept. */
 export const configFile = join(import.meta.dirname, 'tollbase.config.json')
+
+/** The same, with free answers of predefined queries kept in memory, as the service does by default. */
+export const keepingConfigFile = join(import.meta.dirname, 'kept-answers.config.json')
 
 /** Our service as users run it: the built program, in a process of its own, on the database of the place. */
 export function startOurs(
   place: Place,
-  options: { readonly nodeOptions: readonly string[]; readonly command?: 'serve' | 'dev' },
+  options: {
+    readonly nodeOptions: readonly string[]
+    readonly command?: 'serve' | 'dev'
+    readonly config?: string
+  },
 ): Promise<Child> {
   const args = [
     options.command ?? 'serve',
-    ...['--config', configFile, '--port', '0', '--operator-key', operatorKey],
+    ...['--config', options.config ?? configFile, '--port', '0', '--operator-key', operatorKey],
     ...['--data-dir', place.serviceDir, '--database-url', place.databaseUrl],
   ]
   if (options.nodeOptions.length === 0) return startChild(args, program)

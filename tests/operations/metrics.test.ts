@@ -57,6 +57,7 @@ describe('metrics', () =>
           'database_connections{pool="other",state="busy"}',
           'database_connections{pool="other",state="idle"}',
           'database_connections{pool="other",state="waiting"}',
+          'query_answers_bytes',
           'payments_in_flight',
           'payments_open',
           'payments_open_oldest_seconds',

@@ -1,8 +1,12 @@
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import { Validator } from '@seriousme/openapi-schema-validator'
 import { beforeAll, describe, expect, test } from 'vitest'
 import { type Data, newData } from '../support/data.ts'
 import { idleNetwork } from '../support/idle-network.ts'
 import { withService } from '../support/per-engine.ts'
+import { startTestService } from '../support/service.ts'
 
 describe('a predefined query', () =>
   withService(
@@ -223,3 +227,38 @@ describe('a predefined query', () =>
     },
     { config: { networks: [idleNetwork] } },
   ))
+
+test('a data set that others may not look into is not what they are answered by, whoever has asked before them', async () => {
+  const folder = mkdtempSync(join(tmpdir(), 'tollbase-query-sets-'))
+  const file = join(folder, 'known.txt')
+  writeFileSync(file, 'public\n')
+  const service = await startTestService({
+    config: { dataSets: [{ name: 'known', kind: 'values', file }] },
+  })
+  try {
+    const [owner, seller] = [await newData(service), await newData(service)]
+    await owner.store('visits', [
+      { id: 'a', who: 'public' },
+      { id: 'b', who: 'secret' },
+    ])
+    const own = { name: 'known', kind: 'values', entries: ['secret'] }
+    expect((await owner.call('POST', '/datasets', own)).status).toBe(201)
+    const made = await seller.call('POST', '/queries', {
+      name: 'q',
+      source_collection: `${owner.appId}::visits`,
+      base_query: { find: { who: { inDataset: 'known' } }, select: ['id'] },
+    })
+    expect(made.status, made.text).toBe(201)
+    const path = `/api/queries/${seller.appId}/q/data`
+    for (const [headers, id] of [
+      [owner.headers, 'b'],
+      [{}, 'a'],
+      [owner.headers, 'b'],
+      [seller.headers, 'a'],
+    ] as const)
+      expect((await service.request('GET', path, { headers })).body.data).toEqual([{ id }])
+  } finally {
+    await service.close()
+    rmSync(folder, { recursive: true })
+  }
+})

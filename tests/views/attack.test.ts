@@ -101,6 +101,14 @@ withService((service) => {
       'SELECT t.v, row_number() OVER (ORDER BY t.n) AS place FROM (SELECT n, v FROM app::a) t',
       'SELECT id, sum(v) OVER (ORDER BY n ROWS UNBOUNDED PRECEDING) AS so_far FROM app::a',
       'SELECT v, lag(v) OVER (ORDER BY n) AS before FROM app::a',
+      'SELECT id, first_value(v) OVER (ORDER BY n) AS one FROM app::a',
+      'SELECT id, first_value(v) OVER (PARTITION BY n) AS one FROM app::a',
+      'SELECT id, last_value(v) OVER (ORDER BY n RANGE BETWEEN CURRENT ROW AND UNBOUNDED FOLLOWING) AS one FROM app::a',
+      'SELECT id, last_value(v) OVER (PARTITION BY n) AS one FROM app::a',
+      'SELECT id, nth_value(v, 2) OVER (ORDER BY n GROUPS BETWEEN UNBOUNDED PRECEDING AND UNBOUNDED FOLLOWING) AS one FROM app::a',
+      'SELECT id, array_agg(v) OVER (PARTITION BY n) AS list FROM app::a',
+      "SELECT id, string_agg(t, ',') OVER (ROWS BETWEEN UNBOUNDED PRECEDING AND UNBOUNDED FOLLOWING EXCLUDE CURRENT ROW) AS list FROM app::a",
+      'SELECT n, first_value(count(*)) OVER (ORDER BY count(*)) AS one FROM app::a GROUP BY n',
       'SELECT x FROM app::a INTERSECT SELECT x FROM app::b',
       'SELECT x FROM app::a EXCEPT SELECT n FROM app::b',
       'SELECT n, (SELECT b.v FROM app::b b WHERE b.n = a.n LIMIT 1) AS other FROM app::a a',
@@ -121,6 +129,47 @@ withService((service) => {
       )
     const outcome = await service().whileStopped((config) => audit(config, quiet))
     expect(outcome).toMatchObject({ equal: true })
+  })
+
+  test('a window whose value nothing decides is refused by name, and ranks are those that SQL gives', async () => {
+    const app = await newApp()
+    const records = [1, 1, 1, 2].map((n, v) => ({ id: `r${v}`, n, v }))
+    await app.store('a', records)
+    const create = (select: string) =>
+      app.call('POST', '/views/sql', {
+        sql: `CREATE OR REPLACE MATERIALIZED VIEW "${app.appId}"::ranks AS ${at(app, select)}`,
+      })
+    const open = {
+      'nth_value(v, 2) OVER (ORDER BY n)': 'nth_value over the usual frame',
+      'last_value(v) OVER (ORDER BY n)': 'last_value over the usual frame',
+      'array_agg(v) OVER (ORDER BY n)': 'array_agg over the usual frame',
+      'first_value(v) OVER (ORDER BY n GROUPS 1 PRECEDING)': 'first_value over GROUPS',
+      'sum(v) OVER (ORDER BY n ROWS 1 PRECEDING EXCLUDE TIES)': 'sum over ROWS EXCLUDE TIES',
+    }
+    for (const [call, words] of Object.entries(open)) {
+      const reply = await create(`SELECT id, ${call} AS one FROM app::a`)
+      expect(reply, call).toMatchObject({
+        status: 400,
+        body: { code: 'VALIDATION_FAILED', details: { field: '/sql' } },
+      })
+      expect(reply.body.error).toContain(words)
+    }
+    const one = { $array_agg: 'v', over: { order_by: ['n'] } }
+    const json = { name: 'ranks', source_collections: ['a'], query: { select: ['id', { one }] } }
+    expect(await app.call('POST', '/views', json)).toMatchObject({
+      status: 400,
+      body: { details: { field: '/query' } },
+    })
+    const made = await create(
+      'SELECT id, rank() OVER (ORDER BY n ROWS UNBOUNDED PRECEDING) AS place, last_value(v) OVER (ORDER BY n ROWS UNBOUNDED PRECEDING) AS one FROM app::a',
+    )
+    expect(made.status, made.text).toBe(201)
+    expect((await app.list('ranks', { sortBy: 'id' })).body.records).toEqual([
+      { id: 'r0', place: 1, one: 0 },
+      { id: 'r1', place: 1, one: 1 },
+      { id: 'r2', place: 1, one: 2 },
+      { id: 'r3', place: 4, one: 3 },
+    ])
   })
 
   test('a store is applied though a live view that is to join the writes cannot take its last step', async () => {

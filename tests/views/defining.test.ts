@@ -73,7 +73,26 @@ withService((service) => {
     ])
     const { body } = await app.call('GET', '/collections/totals/indexes')
     expect(body.indexes).toMatchObject([{ name: 'by_market', status: 'active' }])
+    const again = { name: 'totals', query: perMarket, or_replace: true }
+    await createView(app, { ...again, source_collections: [`${app.appId}::sales`] })
+    expect(rowsOf(await app.list('totals'))).toEqual(grouped)
     expect((await app.call('GET', '/views')).body.views).toHaveLength(1)
+  })
+
+  test('own sources are shown by their plain names, however the view was defined', async () => {
+    const app = await newSeller(service())
+    const at = `"${app.appId}"::`
+    const { view: fromSql } = await createFromSql(
+      app,
+      `CREATE MATERIALIZED VIEW ${at}one AS SELECT market FROM ${at}sales`,
+    )
+    const source_collections = [`${app.appId}::sales`, 'sales']
+    const { view: fromJson } = await createView(app, {
+      name: 'other',
+      query: { select: ['market'] },
+      source_collections,
+    })
+    for (const view of [fromSql, fromJson]) expect(view.source_collections).toEqual(['sales'])
   })
 
   test('views over views follow from the collections beneath them, and a cycle is refused by name', async () => {
@@ -120,6 +139,55 @@ withService((service) => {
     expect((await app.call('DELETE', '/collections/sales', { cascade: true })).status).toBe(200)
     expect((await app.call('GET', '/views')).body).toEqual({ views: [] })
     expect((await app.store('sales', [{ id: 'new', market: 'BTC', amount: 1 }])).status).toBe(200)
+  })
+
+  test('what is wrong with a setting is said with what is possible', async () => {
+    const app = await newSeller(service())
+    const said = async (more: object) => {
+      const body = { name: 'v', source_collections: ['sales'], query: perMarket, ...more }
+      const reply = await app.call('POST', '/views', body)
+      expect(reply.status, reply.text).toBe(400)
+      return reply.body.error
+    }
+    expect(await said({ refresh_mode: 'Live' })).toBe('/refresh_mode must be live or lazy')
+    expect(await said({ price: { per_acces: '5' } })).toBe('/price/per_acces is not known here')
+    const other = { from: 'trades', select: ['market'] }
+    expect(await said({ query: other })).toMatch(
+      /which the query does not read; it reads .*::trades/,
+    )
+  })
+
+  test('a view that predefined queries read is not deleted, nor what it is made of, unless they go with it', async () => {
+    const app = await newSeller(service())
+    await createView(app, { name: 'totals', query: perMarket, refresh_mode: 'live' })
+    const at = `"${app.appId}"::`
+    const queries = [
+      { name: 'best', source_collection: 'totals', base_query: { find: {} } },
+      { name: 'summed', sql: `SELECT sum(total) AS total FROM ${at}totals` },
+      { name: 'summed', sql: `SELECT sum(amount) AS total FROM ${at}sales` },
+      { name: 'other', sql: `SELECT count(*) AS n FROM ${at}elsewhere` },
+    ]
+    await app.create({ name: 'elsewhere' })
+    for (const query of queries)
+      expect((await app.call('POST', '/queries', query)).status).toBe(201)
+    const refused = await app.call('DELETE', '/views/totals')
+    expect(refused).toMatchObject({
+      status: 409,
+      body: { details: { queries: ['best', 'summed'] } },
+    })
+    expect(refused.body.error).toMatch(/^totals is needed by the queries best, summed; /)
+    expect(await app.call('DELETE', '/collections/sales')).toMatchObject({
+      status: 409,
+      body: { details: { views: ['totals'], queries: ['best', 'summed'] } },
+    })
+    expect((await app.call('DELETE', '/views/totals', { cascade: true })).status).toBe(200)
+    const ask = (name: string) => app.call('GET', `/queries/${name}`)
+    expect((await ask('best')).body.code).toBe('QUERY_NOT_FOUND')
+    // Its second version does not read the view.
+    expect((await ask('summed')).body.version).toBe(2)
+    expect((await app.call('DELETE', '/collections/sales', { cascade: true })).status).toBe(200)
+    expect((await ask('summed')).body.code).toBe('QUERY_NOT_FOUND')
+    expect((await ask('other')).status).toBe(200)
   })
 
   test('a view has so many variables, and an application gives so many grants, and no more', async () => {

@@ -1,9 +1,9 @@
-import { expect } from 'vitest'
 import type { Queryable } from '../../packages/server/src/database/database.ts'
 import { sql } from '../../packages/server/src/database/sql.ts'
 import type { CompiledStatement } from '../../packages/server/src/query/sql-text.ts'
 import type { ViewProgram } from '../../packages/server/src/views/view-program.ts'
 import { type EnginePlace, run } from './engine-place.ts'
+import { kindOf, Wrong } from './wrong.ts'
 
 /** A view at a position. */
 export type EngineView = {
@@ -45,10 +45,11 @@ export async function bring(
   await check(tx, place, view)
 }
 
-/** As the service sets it before it advances live views. */
-export async function settle(tx: Queryable): Promise<void> {
+/** As the service sets it before it advances live views, or back. */
+export async function settle(tx: Queryable, asService = true): Promise<void> {
+  const [mode, scans] = asService ? ['force_generic_plan', 'off'] : ['auto', 'on']
   await tx.query(
-    sql`SELECT set_config('plan_cache_mode', 'force_generic_plan', true), set_config('enable_seqscan', 'off', true)`,
+    sql`SELECT set_config('plan_cache_mode', ${mode}, true), set_config('enable_seqscan', ${scans}, true)`,
   )
 }
 
@@ -56,7 +57,8 @@ async function told(view: EngineView, work: () => Promise<void>): Promise<void> 
   try {
     await work()
   } catch (error) {
-    throw new Error(view.about, { cause: error })
+    const text = error instanceof Error ? error.message : String(error)
+    throw new Wrong(`an error, ${kindOf(error)}`, `${view.about}\n${text}`, error)
   }
 }
 
@@ -77,8 +79,14 @@ async function check(tx: Queryable, place: EnginePlace, view: EngineView): Promi
     : ''
   const text = `SELECT ${bodies(rows)} AS have, ${bodies(`(${recomputed.text}) AS recomputed`)} AS want${more}`
   const [row] = await query(tx, { text, values: recomputed.values })
-  expect(row?.have, `${about} at ${at}`).toEqual(row?.want)
-  if (isPlain) expect(`${row?.missing} ${row?.surplus}`, `${about} at ${at}`).toBe('[] []')
+  const [have, want] = [JSON.stringify(row?.have), JSON.stringify(row?.want)]
+  const told = `${about}\nat ${at}`
+  if (have !== want) throw new Wrong('not what is recomputed', `${told}\nhas ${have}\nnot ${want}`)
+  if (isPlain && `${row?.missing} ${row?.surplus}` !== '[] []')
+    throw new Wrong(
+      'not what plain SQL says',
+      `${told}\nlacks ${row?.missing}\nbeyond ${row?.surplus}`,
+    )
 }
 
 /** A fill finds nothing to do: the tables are as it would make them, with no row made anew. */
@@ -100,7 +108,8 @@ export async function checkFill(
       view.program.fill(own, () => view.at),
     ),
   )
-  expect(await query(tx, content), `${view.about}, filled`).toEqual(before)
+  const [had, has] = [JSON.stringify(before), JSON.stringify(await query(tx, content))]
+  if (had !== has) throw new Wrong('a fill changes tables', `${view.about}\nhad ${had}\nhas ${has}`)
 }
 
 export async function query(tx: Queryable, { text, values }: CompiledStatement) {

@@ -1,5 +1,4 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import type { Queryable } from '../../packages/server/src/database/database.ts'
 import { sql } from '../../packages/server/src/database/sql.ts'
 import { type TestDatabase, withTestDatabase } from '../../packages/server/src/database/testing.ts'
 import { parseAggregate } from '../../packages/server/src/query/aggregate-request.ts'
@@ -8,10 +7,10 @@ import { createIndexStatement } from '../../packages/server/src/query/index-key.
 import { parseSql } from '../../packages/server/src/query/sql/parse-sql.ts'
 import type { Query } from '../../packages/server/src/query/tree/query.ts'
 import { planView } from '../../packages/server/src/views/view-program.ts'
-import { type Chance, chanceOf } from './engine-chance.ts'
+import { chanceOf } from './engine-chance.ts'
 import { begin, bring, checkFill, type EngineView, query, settle } from './engine-check.ts'
-import { block, collections } from './engine-history.ts'
 import { type EnginePlace, enginePlace, run } from './engine-place.ts'
+import { blocksOf, collections, writesOf } from './records.ts'
 
 /** What stands against keeping them by changes. */
 const withObstacles: readonly (readonly [string, string])[] = [
@@ -176,23 +175,18 @@ describe('an advance', () => {
 })
 
 async function follow(parsed: Query, about: string): Promise<void> {
-  const chance = chanceOf(7)
+  const block = blocksOf(chanceOf(7))
   const place = await openPlace('follow')
   const view = await viewOf(parsed, { number: 1, about })
   await place.transaction(async (tx) => {
     await begin(tx, place, view)
-    for (let step = 0; step < 12; step += 1) await go(tx, { place, view, chance })
+    for (let step = 0; step < 12; step += 1) {
+      await place.write(tx, writesOf(block()))
+      await bring(tx, place, { view, to: place.size() })
+    }
     await checkFill(tx, place, view)
     await tx.execute(sql`DROP SCHEMA follow CASCADE`)
   })
-}
-
-async function go(
-  tx: Queryable,
-  { place, view, chance }: { place: EnginePlace; view: EngineView; chance: Chance },
-): Promise<void> {
-  await place.write(tx, block(chance))
-  await bring(tx, place, { view, to: place.size() })
 }
 
 /** Collections with indexes on the fields that are joined by. */

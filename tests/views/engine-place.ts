@@ -25,8 +25,12 @@ export type Write = {
   readonly body: string | undefined
 }
 
-/** A schema with collections, to which records are written by the projection that the service has. */
+/**
+ * A schema with collections, to which records are written by the projection that the service has. Beside their tables
+ * are views of their names with the columns `leaf` and `data` of the records that are live.
+ */
 export type EnginePlace = {
+  readonly schema: string
   /** Entries so far. */
   readonly size: () => number
   /** As one block. */
@@ -59,6 +63,9 @@ export async function enginePlace(
       collection text PRIMARY KEY, documents int8 NOT NULL, bytes int8 NOT NULL, versions int8 NOT NULL)`)
     for (const collection of catalog.collections.values())
       for (const statement of collectionTables(schema, collection)) await tx.execute(statement)
+    for (const { name, table } of catalog.byName.values())
+      await tx.execute(sql`CREATE VIEW ${sql.id(schema, name)} AS SELECT leaf, data
+        FROM ${sql.id(schema, table)} WHERE superseded_by IS NULL AND NOT deleted`)
   })
   const write = async (tx: Queryable, writes: readonly Write[]) => {
     height += 1
@@ -72,6 +79,7 @@ export async function enginePlace(
     await projectRecords(tx, { schema, catalog, entries })
   }
   return {
+    schema,
     size: () => size,
     write,
     view: (number) => ({

@@ -80,6 +80,18 @@ withService((service) => {
       Date.parse(view.created_at),
     )
     expect((await app.call('GET', '/views/totals')).body).toEqual(view)
+    // What it counts is as old as it is: 4 records, whatever became of them since.
+    const later = [
+      { id: 's1', deleted: true },
+      { id: 's2', market: 'BTC', amount: 5 },
+      { id: 's10', market: 'Y', amount: 1 },
+      { id: 's11', market: 'Y', amount: 1 },
+    ]
+    await app.store('sales', later)
+    const counted = async () => (await app.call('GET', '/views/totals')).body.refresh_metadata
+    expect(await counted()).toEqual(view.refresh_metadata)
+    await app.call('POST', '/views/totals/refresh', {})
+    expect(await counted()).toMatchObject({ total_source_records: 5, total_view_records: 4 })
     const task = await service().request('GET', `/task/${created.ticket_id}`)
     expect(task.body).toMatchObject({ status: 'Completed', operation_type: 'create_view' })
     expect((await service().request('GET', `/api/apps/${app.appId}/views`)).status).toBe(401)

@@ -1,43 +1,90 @@
 import { randomBytes } from 'node:crypto'
+import { dirname } from 'node:path'
 import { parseArgs } from 'node:util'
 import { audit } from '../../packages/server/src/app-audit.ts'
+import { withTestDatabase } from '../../packages/server/src/database/testing.ts'
 import { startTestService } from '../support/service.ts'
-import { followHistory, historySize } from './service-history.ts'
+import { type EngineCase, followEngine, runEngineCase } from './engine-case.ts'
+import { readHistory } from './kept.ts'
+import { followService } from './service-case.ts'
+import { runServiceCase, type ServiceCase } from './service-run.ts'
 
-/** `npm run views -- --minutes 20 --seed 7`: histories of consecutive seeds; exit code 0 where nothing was wrong. */
+/**
+ * `npm run views -- --minutes 20 --seed 7`: histories of consecutive seeds, each through the engine of views and then
+ * through a whole service; those that are wrong are made simpler and kept. `--replay` follows a kept one. The exit code
+ * is 0 where nothing was wrong.
+ */
 const { values } = parseArgs({
-  options: { minutes: { type: 'string' }, seed: { type: 'string' } },
+  options: {
+    minutes: { type: 'string' },
+    seed: { type: 'string' },
+    only: { type: 'string' },
+    replay: { type: 'string' },
+  },
 })
 const minutes = Number(values.minutes ?? 1)
 const first = Number(values.seed ?? randomBytes(4).readUInt32BE())
-if (!(minutes > 0) || !Number.isSafeInteger(first) || first < 0 || first >= 2 ** 32) {
-  console.error('usage: npm run views -- [--minutes <more than 0>] [--seed <0 to 4294967295>]')
+const only = values.only ?? 'both'
+const isSeed = Number.isSafeInteger(first) && first >= 0 && first < 2 ** 32
+if (!(minutes > 0) || !isSeed || !['engine', 'service', 'both'].includes(only)) {
+  console.error(
+    'usage: npm run views -- [--minutes <more than 0>] [--seed <0 to 4294967295>] [--only engine|service]\n' +
+      '       npm run views -- --replay <file>',
+  )
   process.exit(2)
+}
+process.exit((values.replay === undefined ? await search() : await replay(values.replay)) ? 0 : 1)
+
+async function replay(file: string): Promise<boolean> {
+  if (dirname(file).endsWith('service')) {
+    const service = await startTestService()
+    const isRight = await told(file, runServiceCase(service, readHistory<ServiceCase>(file)))
+    await service.close()
+    return isRight
+  }
+  const test = await withTestDatabase()
+  const isRight = await told(file, runEngineCase(test, readHistory<EngineCase>(file)))
+  await test.drop()
+  return isRight
 }
 
 /** So many share a service, whose audit comes after the last. */
-const historiesOfService = 10
-
-const until = Date.now() + minutes * 60_000
-let failed = 0
-let seed = first
-while (Date.now() < until) {
-  const service = await startTestService()
-  for (let made = 0; made < historiesOfService && Date.now() < until; made += 1, seed += 1) {
-    const startedAt = performance.now()
-    const wrong = await followHistory(service, seed, historySize).catch((error: unknown) => error)
-    const ms = Math.round(performance.now() - startedAt)
-    console.log(`seed ${seed}: ${ms} ms${wrong === undefined ? '' : ', WRONG'}`)
-    if (wrong === undefined) continue
-    failed += 1
-    console.log(wrong instanceof Error ? wrong.message : wrong)
+async function search(): Promise<boolean> {
+  const historiesOfService = 10
+  const bounds = () => ({ tries: { left: 3_000 }, log: (line: string) => console.log(line) })
+  const until = Date.now() + minutes * 60_000
+  let [failed, seed] = [0, first]
+  while (Date.now() < until) {
+    const test = await withTestDatabase()
+    const service = await startTestService()
+    for (let made = 0; made < historiesOfService && Date.now() < until; made += 1, seed += 1) {
+      if (only !== 'service' && !(await told(`engine ${seed}`, followEngine(test, seed, bounds()))))
+        failed += 1
+      if (
+        only !== 'engine' &&
+        !(await told(`service ${seed}`, followService(service, seed, bounds())))
+      )
+        failed += 1
+    }
+    const outcome = await service.whileStopped((config) => audit(config, () => undefined))
+    if (!outcome.equal) {
+      failed += 1
+      console.log('the audit, WRONG', outcome)
+    }
+    await service.close()
+    await test.drop()
   }
-  const outcome = await service.whileStopped((config) => audit(config, () => undefined))
-  if (!outcome.equal) {
-    failed += 1
-    console.log('the audit, WRONG', outcome)
-  }
-  await service.close()
+  console.log(`${seed - first} seeds from ${first}: ${failed} are wrong`)
+  return failed === 0
 }
-console.log(`${seed - first} histories from ${first}: ${failed} are wrong`)
-process.exit(failed === 0 ? 0 : 1)
+
+async function told(what: string, work: Promise<void>): Promise<boolean> {
+  const startedAt = performance.now()
+  const wrong = await work.then(
+    () => undefined,
+    (error: unknown) => (error instanceof Error ? error.message : String(error)),
+  )
+  const ms = Math.round(performance.now() - startedAt)
+  console.log(`${what}: ${ms} ms${wrong === undefined ? '' : `, WRONG\n${wrong}`}`)
+  return wrong === undefined
+}

@@ -33,6 +33,39 @@ withService((service) => {
     expect(found.body.records).toEqual([{ ...sales[0], of: grouped[0] }])
   })
 
+  test('a reader who asks for no order gets that of the definition: all its columns, directions and places of null', async () => {
+    const app = await newSeller(service())
+    await app.create({ name: 'places' })
+    const rows = [
+      { id: 'a', land: 'AT', size: 1 },
+      { id: 'b', land: 'DE', size: 2 },
+      { id: 'c', land: 'DE', size: 9 },
+      { id: 'd', land: 'AT', size: 5 },
+      { id: 'e', land: null, size: 3 },
+      { id: 'f', land: 'DE', size: 2 },
+    ]
+    await app.store('places', rows)
+    const select = ['id', 'land', 'size']
+    const order_by = [
+      { by: 'land', nulls: 'first' },
+      { by: 'size', direction: 'desc' },
+      { by: 'id', direction: 'desc' },
+    ]
+    for (const [name, more] of Object.entries({ sorted: {}, cut: { limit: 4 } })) {
+      const query = { from: 'places', select, order_by, ...more }
+      await createView(app, { name, query, source_collections: ['places'], refresh_mode: 'live' })
+    }
+    const ids = (list: { id: string }[]) => list.map(({ id }) => id).join('')
+    expect(ids((await app.list('sorted')).body.records)).toBe('edacfb')
+    expect(ids((await app.list('cut')).body.records)).toBe('edac')
+    const page = await app.call('GET', '/views/sorted/data?limit=3&offset=3')
+    expect(ids(page.body.data)).toBe('cfb')
+    const own = await app.list('sorted', { sortBy: 'size', limit: 2 })
+    expect(ids(own.body.records)).toBe('ab')
+    await app.store('places', [{ id: 'd', land: 'DE', size: 4 }])
+    expect(ids((await app.list('sorted')).body.records)).toBe('eacdfb')
+  })
+
   test('cursors and history are about records, and are refused of a view', async () => {
     const app = await newSeller(service())
     await createView(app, { name: 'totals', query: perMarket })
@@ -40,6 +73,38 @@ withService((service) => {
     expect(cursor).toMatchObject({ status: 400, body: { details: { field: '/cursor' } } })
     const history = await app.list('totals', { include_history: true })
     expect(history).toMatchObject({ status: 400, body: { details: { field: '/include_history' } } })
+  })
+
+  test('what reading a view would do is explained as of a collection; there is no preview and no dry run of one', async () => {
+    const app = await newSeller(service())
+    await createView(app, { name: 'totals', query: perMarket, refresh_mode: 'live' })
+    await createView(app, { name: 'rows', query: { select: ['id', 'price'] } })
+    const index = await app.call('POST', '/indexes', { collection: 'rows', field_name: 'price' })
+    expect(index.status, index.text).toBe(200)
+    const explain = (collection: string, query: object) =>
+      app.call('POST', `/collections/${collection}/explain`, { query })
+    const found = await explain('rows', { find: { price: { gt: 5 } }, limit: 1 })
+    expect(found.body.estimated_cost, found.text).toBeGreaterThan(0)
+    const sql = `SELECT t.total FROM "${app.appId}"::totals t JOIN "${app.appId}"::sales s ON s.market = t.market`
+    for (const asked of [{ sql }, { aggregate: { all: { $sum: 'total' } } }]) {
+      const reply = await explain('totals', asked)
+      expect(reply.body.estimated_cost, reply.text).toBeGreaterThan(0)
+    }
+    expect(await explain('none', {})).toMatchObject({
+      status: 404,
+      body: { code: 'COLLECTION_NOT_FOUND' },
+    })
+    const preview = await app.call('GET', '/collections/totals/preview')
+    expect(preview).toMatchObject({ status: 404, body: { code: 'COLLECTION_NOT_FOUND' } })
+    const at = `"${app.appId}"::`
+    const create = { sql: `CREATE MATERIALIZED VIEW ${at}more AS SELECT id FROM ${at}sales` }
+    const query = { name: 'more', source_collections: ['sales'], query: perMarket }
+    for (const [path, body] of Object.entries({ '/views/sql': create, '/views': query }))
+      expect(await app.call('POST', path, { ...body, dry_run: true })).toMatchObject({
+        status: 400,
+        body: { details: { field: '/dry_run' } },
+      })
+    expect((await app.call('GET', '/views/more')).status).toBe(404)
   })
 
   test('variables are conditions on fields, bound as values; what is no variable is refused by name', async () => {
@@ -83,6 +148,15 @@ withService((service) => {
       const body = { name: 'v', source_collections: ['sales'], query: perMarket, variables }
       expect((await app.call('POST', '/views', body)).status, JSON.stringify(variables)).toBe(400)
     }
+    const variables = { one: 'market', other: 'markt.$in' }
+    const body = { name: 'v', source_collections: ['sales'], variables }
+    const typo = await app.call('POST', '/views', { ...body, query: perMarket })
+    expect(typo).toMatchObject({ status: 400, body: { details: { field: '/variables/other' } } })
+    expect(typo.body.error).toContain('the view has not; it has market, total, trades')
+    // Records may have any field, and a field may be an object.
+    const inner = { select: ['id', { markt: 'of' }, 'market'] }
+    await createView(app, { ...body, name: 'whole', query: {} })
+    await createView(app, { ...body, name: 'part', query: inner, variables: { a: 'markt.b.$gte' } })
   })
 
   test('a view is for keys where one of its sources is, unless its owner says otherwise', async () => {
@@ -111,6 +185,14 @@ withService((service) => {
     expect((await app.listOpenly('after')).status).toBe(200)
     const { body: shown } = await app.call('GET', '/views/after')
     expect(shown.access_policy).toEqual({ read: 'public' })
+    const offering = (select: string[]) =>
+      app.call('PUT', '/collections/sales', {
+        access_policy: { read: 'public', offered: { select } },
+      })
+    await offering(['id', 'market'])
+    expect((await app.listOpenly('after')).status).toBe(401)
+    await offering(['market', 'amount'])
+    expect((await app.listOpenly('after')).status).toBe(200)
     await app.call('PUT', '/collections/sales', { access_policy: { read: 'key' } })
     expect((await app.listOpenly('after')).status).toBe(401)
     await app.create({ name: 'secret', access_policy: { read: 'private' } })

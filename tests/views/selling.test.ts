@@ -163,6 +163,72 @@ withService(
       )
     })
 
+    test('what an owner ceases to offer or to let others derive from is neither read nor refreshed, and shown as the reason', async () => {
+      const owner = await seller({ read: 'public' })
+      await createView(owner, { name: 'ready', query: perMarket })
+      const app = await newData(service())
+      for (const source of [{ collection: 'sales' }, { view: 'ready' }])
+        await owner.call('POST', '/grants', { grantee: app.appId, ...source })
+      const views = {
+        totals: ['sales', perMarket],
+        again: ['ready', { select: ['total'] }],
+      } as const
+      for (const [name, [source, query]] of Object.entries(views))
+        await createView(app, { name, query, source_collections: [`${owner.appId}::${source}`] })
+      await createView(app, {
+        name: 'outer',
+        source_collections: ['totals'],
+        query: { select: ['*'] },
+      })
+      const narrowed = { read: 'public', offered: { select: ['id', 'market'] } }
+      const settings = { access_policy: narrowed }
+      expect((await owner.call('PUT', '/collections/sales', settings)).status).toBe(200)
+      for (const reply of [
+        await app.list('totals'),
+        await app.list('outer'),
+        await app.listOpenly('outer'),
+        await app.call('GET', '/views/totals/data'),
+        await app.call('POST', '/views/totals/refresh', {}),
+        await app.call('POST', '/views/outer/refresh', {}),
+      ])
+        expect(reply).toMatchObject({ status: 403, body: { code: 'FIELD_NOT_OFFERED' } })
+      const shown = async (name: string) => (await app.call('GET', `/views/${name}`)).body
+      for (const name of ['totals', 'outer'])
+        expect(await shown(name)).toMatchObject({
+          status: 'stale',
+          stale_reason: `the owner of ${owner.appId}::sales does not offer amount to select by (any more)`,
+          refresh_metadata: { total_source_records: 0, total_view_records: 0 },
+        })
+      // The owner's own view of it is his to give.
+      expect((await app.list('again')).body.records).toEqual([{ total: 3 }, { total: 7 }])
+      const wide = { read: 'public' }
+      await owner.call('PUT', '/collections/sales', { access_policy: wide })
+      expect(rowsOf(await app.list('totals'))).toEqual(grouped)
+      const undoing = { access_policy: { ...wide, derive: 'deny' } }
+      await owner.call('PUT', '/collections/sales', undoing)
+      expect((await app.list('totals')).body.code).toBe('GRANT_NEEDED')
+      expect(await shown('totals')).toMatchObject({ status: 'stale' })
+      expect((await app.call('POST', '/views/totals/refresh', {})).body.code).toBe('GRANT_NEEDED')
+    })
+
+    test("of another application's view, too, only what is offered is used", async () => {
+      const owner = await seller({ read: 'public' })
+      const access_policy = { read: 'public', offered: { select: ['market'], filter: ['market'] } }
+      await createView(owner, { name: 'ready', query: perMarket, access_policy })
+      const app = await newData(service())
+      await owner.call('POST', '/grants', { grantee: app.appId, view: 'ready' })
+      const source_collections = [`${owner.appId}::ready`]
+      const hidden = { status: 403, body: { code: 'FIELD_NOT_OFFERED' } }
+      const where = { $gt: ['total', 5] }
+      for (const query of [{ select: ['total'] }, { select: ['*'] }, { select: ['market'], where }])
+        expect(
+          await app.call('POST', '/views', { name: 'totals', query, source_collections }),
+        ).toMatchObject(hidden)
+      const query = { select: ['market'] }
+      await createView(app, { name: 'totals', query, source_collections })
+      expect((await app.list('totals')).body.records).toHaveLength(2)
+    })
+
     test("a view over another application's source is refreshed to where its chain is", async () => {
       const owner = await seller({ read: 'public' })
       const app = await newData(service())

@@ -1,27 +1,33 @@
 import type { Database } from '../../packages/server/src/database/database.ts'
 import { sql } from '../../packages/server/src/database/sql.ts'
-import type { Definition } from './engine-definitions.ts'
 
-/** The setting that says how many entries count in the tables of `makePlainTables`. */
-const leafSetting = 'plain.leaf'
+/** The setting that says how many entries count in the tables of `makeLiveRecords`. */
+const leafSetting = 'live.leaf'
+
+type LiveRecords = {
+  readonly schema: string
+  /** The schema to be made. */
+  readonly live: string
+  readonly tables: readonly { readonly name: string; readonly table: string }[]
+}
 
 /**
- * A schema with `c_1`, `c_2` ... that hold the live records of collections as of a position. They do not use what the
+ * A schema with relations `leaf`, `data` of the live records of collections as of a position. They do not use what the
  * service notes of versions that were replaced, but for the last, whose versions a unique field may replace.
  */
-export async function makePlainTables(
+export async function makeLiveRecords(
   database: Database,
-  { schema, plain, tables }: { schema: string; plain: string; tables: readonly string[] },
+  { schema, live, tables }: LiveRecords,
 ): Promise<void> {
-  await database.execute(sql`CREATE SCHEMA ${sql.id(plain)}`)
+  await database.execute(sql`CREATE SCHEMA ${sql.id(live)}`)
   const upTo = sql`current_setting(${sql.literal(leafSetting)})::int8`
-  for (const [at, table] of tables.entries()) {
+  for (const [at, { name, table }] of tables.entries()) {
     const isLast = at === tables.length - 1
-    const live = isLast
+    const latest = isLast
       ? sql`SELECT leaf, data, deleted FROM ${sql.id(schema, table)} WHERE leaf < ${upTo} AND coalesce(superseded_by >= ${upTo}, true)`
       : sql`SELECT DISTINCT ON (key) leaf, data, deleted FROM ${sql.id(schema, table)} WHERE leaf < ${upTo} ORDER BY key, leaf DESC`
     await database.execute(
-      sql`CREATE VIEW ${sql.id(plain, `c_${at + 1}`)} AS SELECT leaf, data, deleted, NULL::int8 AS superseded_by FROM (${live}) AS live`,
+      sql`CREATE VIEW ${sql.id(live, name)} AS SELECT leaf, data FROM (${latest}) AS latest WHERE NOT deleted`,
     )
   }
 }
@@ -52,7 +58,8 @@ export async function viewsNow(
 type Asked = {
   readonly schema: string
   readonly table: string
-  readonly definition: Definition
+  /** SQL that gives the column `row`. */
+  readonly plain: string
   readonly leaf: number
   /** A reply with all rows of the view. */
   readonly listed: string | undefined
@@ -61,15 +68,12 @@ type Asked = {
 /** Rows that a view lacks, has beyond its definition, or gives otherwise to a reader; undefined where there are none. */
 export async function wrongRows(
   database: Database,
-  { schema, table, definition, leaf, listed }: Asked,
+  { schema, table, plain, leaf, listed }: Asked,
 ): Promise<string | undefined> {
-  const { columns, plain } = definition
-  const row = columns.length === 0 ? 'plain.data' : 'to_jsonb(plain)'
-  const want = `SELECT ${row} AS row FROM (${plain}) AS plain`
   const have = `SELECT data AS row FROM "${schema}"."${table}" WHERE NOT deleted`
   const read = `SELECT row FROM jsonb_array_elements($1::jsonb -> 'records') AS list(row)`
   const wrong = [
-    ...difference(['missing', want], ['surplus', have]),
+    ...difference(['missing', plain], ['surplus', have]),
     ...(listed === undefined ? [] : difference(['unread', have], ['misread', read])),
     `SELECT 'torn' AS what, data AS row FROM "${schema}"."${table}" WHERE body::jsonb <> data`,
   ]

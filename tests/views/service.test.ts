@@ -2,21 +2,29 @@ import { expect, test } from 'vitest'
 import { audit } from '../../packages/server/src/app-audit.ts'
 import { rebuild } from '../../packages/server/src/app-rebuild.ts'
 import { withService } from '../support/per-engine.ts'
-import { followHistory, historySize } from './service-history.ts'
+import { keptHistories } from './kept.ts'
+import { followService } from './service-case.ts'
+import { runServiceCase, type ServiceCase } from './service-run.ts'
 
-/** More of them, by hand: `npm run views -- --minutes 20 --seed 7`. */
+/** More of them by hand: `npm run views -- --only service --minutes 20 --seed 7`. */
 const [first, histories] = [20_261_121, 6]
-
-/** Seeds of histories that found a bug. */
-const kept: readonly number[] = []
-const seeds = [...kept, ...Array.from({ length: histories }, (_, at) => first + at)]
+/** For all of them, so that a service that is wrong everywhere is told in time. */
+const tries = { left: 60 }
 
 withService((service) => {
-  test.each(seeds)(
+  test.each(keptHistories<ServiceCase>('service'))(
+    'a history in which a view of a service was wrong once is right: $name',
+    async ({ history }) => {
+      await expect(runServiceCase(service(), history)).resolves.toBeUndefined()
+    },
+  )
+
+  test.each(Array.from({ length: histories }, (_, at) => first + at))(
     'every view of a service equals its definition at the position that it states: history %i',
     async (seed) => {
-      await followHistory(service(), seed, historySize)
+      await followService(service(), seed, { tries })
     },
+    600_000,
   )
 
   test('the audit and a rebuild agree with all views that these histories left', async () => {

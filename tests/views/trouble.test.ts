@@ -6,7 +6,7 @@ import { enterSession } from '../../packages/server/src/domains/views/view-store
 import type { Data } from '../support/data.ts'
 import { withService } from '../support/per-engine.ts'
 import type { TestReply, TestService } from '../support/service.ts'
-import { createView, grouped, newSeller, perMarket, rowsOf } from './support.ts'
+import { createView, grouped, holdTable, newSeller, perMarket, rowsOf } from './support.ts'
 
 withService((service) => {
   const tenantOf = (app: Data) => service().running.service.tenancy.tenant(app.appId)
@@ -110,8 +110,9 @@ withService((service) => {
     }
     const stale: unknown[] = []
     const live = { now, onStale: (...told: unknown[]) => stale.push(told) }
+    const applied = Promise.resolve()
     const isLeft = await service().database.transaction((tx) =>
-      advanceLiveViews(tx, { schema, catalog: data.catalog, entries: [entry], live }),
+      advanceLiveViews(tx, { schema, catalog: data.catalog, entries: [entry], applied, live }),
     )
     expect(isLeft).toBe(true)
     expect(stale).toEqual([])
@@ -215,29 +216,4 @@ withService((service) => {
 async function holdFills(service: TestService, app: Data) {
   const { data } = await service.running.service.tenancy.tenant(app.appId)
   return holdTable(service, app, data.catalog.byName.get('sales')?.table)
-}
-
-/** Keeps everybody from a table of the application until it is released. */
-async function holdTable(service: TestService, app: Data, table = '') {
-  const { schema } = await service.running.service.tenancy.tenant(app.appId)
-  let release: () => void = () => undefined
-  const released = new Promise<void>((resolve) => {
-    release = resolve
-  })
-  let isHeld: () => void = () => undefined
-  const held = new Promise<void>((resolve) => {
-    isHeld = resolve
-  })
-  const holding = service.database.transaction(async (tx) => {
-    await tx.execute(sql`LOCK TABLE ${sql.id(schema, table)} IN ACCESS EXCLUSIVE MODE`)
-    isHeld()
-    await released
-  })
-  await held
-  return {
-    release: async () => {
-      release()
-      await holding
-    },
-  }
 }

@@ -182,7 +182,8 @@ export const collections = contract({
     path: '/api/apps/:app/collections/:collection',
     area: 'Collections',
     summary: 'Delete a collection; its entries stay in the chain',
-    description: 'With `cascade` the views that are made of it go too; without, they forbid it.',
+    description:
+      'With `cascade` the views that are made of it and the versions of predefined queries that read it or them go too; without, they forbid it.',
     access: 'Admin',
     params: CollectionParams,
     body: Type.Object(

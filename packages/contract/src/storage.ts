@@ -7,6 +7,7 @@ import {
   appParamsWith,
   CollectionParams,
   Nullable,
+  OneOf,
   open,
   Time,
 } from './schemas.ts'
@@ -45,6 +46,20 @@ export const Task = Type.Object(
     transaction_hash: Nullable(Type.String()),
     block_height: Nullable(Type.Integer()),
     progress_log: Type.Array(Type.String()),
+    progress: Type.Optional(
+      Type.Object(
+        {
+          percent: Type.Integer({ minimum: 0, maximum: 100 }),
+          done: Type.Optional(Type.Integer({ minimum: 0 })),
+          total: Type.Optional(Type.Integer({ minimum: 0, description: 'known about' })),
+          unit: Type.Optional(OneOf(['records', 'entries'])),
+        },
+        {
+          description:
+            'of filling or refreshing a view: 100 once it is whole; absent while it waits for its turn',
+        },
+      ),
+    ),
     result: Type.Optional(
       Type.Object({ results: Type.Array(StoredRecord), celestia_height: Type.Integer() }),
     ),

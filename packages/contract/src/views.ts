@@ -141,6 +141,9 @@ export const views = contract({
           maxItems: limits.sqlSourcesMax,
         }),
         query: Type.Unknown(),
+        or_replace: Type.Optional(
+          Type.Boolean({ description: 'take the place of the view of this name, as OR REPLACE' }),
+        ),
         ...settings,
       },
       open,
@@ -177,6 +180,8 @@ export const views = contract({
     path: '/api/apps/:app/views/:name',
     area: 'Materialized Views',
     summary: 'Delete a materialized view',
+    description:
+      'With `cascade` the views that are made of it and the versions of predefined queries that read it go too; without, they forbid it.',
     access: 'Admin',
     params: ViewParams,
     body: Type.Object({ cascade: Type.Optional(Type.Boolean()) }, open),
@@ -201,7 +206,14 @@ export const views = contract({
       refresh_metadata: Type.Optional(ViewRefreshMetadata),
       ticket_id: Type.Optional(Type.String()),
     }),
-    errors: ['APPLICATION_NOT_FOUND', 'VIEW_NOT_FOUND', 'GRANT_NEEDED', 'CONFLICT', 'UNAVAILABLE'],
+    errors: [
+      'APPLICATION_NOT_FOUND',
+      'VIEW_NOT_FOUND',
+      'GRANT_NEEDED',
+      'FIELD_NOT_OFFERED',
+      'CONFLICT',
+      'UNAVAILABLE',
+    ],
   },
   queryView: {
     method: 'GET',

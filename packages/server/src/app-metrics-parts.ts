@@ -5,6 +5,7 @@ import type { World } from './base/world.ts'
 import type { Database } from './database/database.ts'
 import { backlogOf } from './domains/payments/claim-store.ts'
 import type { Payments } from './domains/payments/payments.ts'
+import type { KeptAnswers } from './domains/queries/kept-answers.ts'
 import type { Tenancy } from './domains/tenancy/tenancy.ts'
 import { undecidedCount } from './x402/journal.ts'
 
@@ -15,6 +16,7 @@ export type ObservedParts = {
   readonly tenancy: Tenancy
   readonly payments: Payments
   readonly gasKeys: readonly GasKey[]
+  readonly predefined: { readonly answers: KeptAnswers }
 }
 
 type MakeGauge = (name: string, help: string, labelNames?: readonly string[]) => Gauge
@@ -29,6 +31,7 @@ export function observeParts(registry: Registry, parts: ObservedParts): () => Pr
     observePools(gauge, parts),
     observePayments(gauge, parts),
     observeGas(gauge, parts),
+    observeAnswers(gauge, parts),
   ]
   return async () => {
     await Promise.all(reads.map((read) => read()))
@@ -103,6 +106,11 @@ function observePayments(gauge: MakeGauge, parts: ObservedParts): Read {
       for (const unknown of [open, openAge, kept, signed, signedAge]) unknown.remove()
     }
   }
+}
+
+function observeAnswers(gauge: MakeGauge, { predefined }: ObservedParts): Read {
+  const bytes = gauge('query_answers_bytes', 'Memory of the kept answers of predefined queries')
+  return () => bytes.set(predefined.answers.bytes)
 }
 
 const gasWaitMs = 2_000

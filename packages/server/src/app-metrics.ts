@@ -50,6 +50,12 @@ export function createMetrics() {
     help: 'Times that a view could not be kept up or filled, and stands still',
     registers,
   })
+  const answers = new Counter({
+    name: 'tollbase_query_answers_total',
+    help: 'Free answers of predefined queries that were looked for in memory: hit, miss',
+    labelNames: ['result'],
+    registers,
+  })
   let read: () => Promise<void> = async () => undefined
   return {
     observe: (request: FastifyRequest, reply: FastifyReply, ms: number) => {
@@ -63,6 +69,7 @@ export function createMetrics() {
       entries.inc(block.entries)
     },
     staleView: () => staleViews.inc(),
+    answerLookup: (result: 'hit' | 'miss') => answers.inc({ result }),
     payment: (state: string) => payments.inc({ state }),
     watch: (parts: ObservedParts) => {
       read = observeParts(registry, parts)

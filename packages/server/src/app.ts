@@ -128,8 +128,7 @@ async function start(
   const stopReconciler = startReconciler(payments, log)
   closers.push(async () => stopReconciler(), startSweeper(payments.ports, log))
   const limited = queryLimits(options, metrics)
-  const { answers } = limited.predefined
-  metrics.watch({ world, database, queryDatabase, tenancy, payments, gasKeys, answers })
+  metrics.watch({ world, database, queryDatabase, tenancy, payments, gasKeys, ...limited })
   const api = openapi(tollbase, { version: interfaceVersion })
   let draining = false
   const service: Service = {

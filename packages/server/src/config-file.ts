@@ -95,6 +95,13 @@ export const ConfigFile = Type.Object(
           'how long requests under way may take to finish when the service is told to end; 8 when not given',
       }),
     ),
+    kept_answers_mb: Type.Optional(
+      Type.Integer({
+        minimum: 0,
+        maximum: 65_536,
+        description: 'memory for free answers of predefined queries, 0 for none; 32 when not given',
+      }),
+    ),
     service_name: Type.Optional(
       Type.String({
         pattern: '^[a-z0-9][a-z0-9.-]{0,99}$',

@@ -23,6 +23,15 @@ test('rate limits are on with their defaults, each may be changed, and all may b
   expect(configOf({ rate_limits: 'off' }).rateLimits).toEqual({})
 })
 
+test('answers of predefined queries have 32 MiB of memory, another amount, or none', () => {
+  const bytesOf = (file: object) => configOf(file).keptAnswersBytes
+  expect([bytesOf({}), bytesOf({ kept_answers_mb: 1 }), bytesOf({ kept_answers_mb: 0 })]).toEqual([
+    32 * 2 ** 20,
+    2 ** 20,
+    0,
+  ])
+})
+
 test('no proxy is believed unless it is named', () => {
   expect(configOf({}).trustProxy).toEqual([])
   const proxies = ['loopback', '10.0.0.0/8', '192.0.2.1', '2001:db8::/32']
@@ -45,6 +54,7 @@ test.each([
   [{ trust_proxy: ['::/129'] }, 'trust_proxy[0]'],
   [{ trust_proxy: 2 }, 'trust_proxy must be array'],
   [{ drain_seconds: 0 }, 'drain_seconds must be >= 1'],
+  [{ kept_answers_mb: -1 }, 'kept_answers_mb must be >= 0'],
   [{ access_log: 'yes' }, 'access_log must be boolean'],
   [{ data_sets: [{ ...set, kind: 'ranges' }] }, 'data_sets[0].kind must be one of values, cidr'],
   [{ data_sets: [set, set] }, 'data_sets[1].name is that of another data set, geo'],

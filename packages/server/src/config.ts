@@ -41,6 +41,8 @@ export type Config = {
   readonly trustProxy: readonly string[]
   /** How long requests under way have to finish at the end. */
   readonly drainMs: number
+  /** Memory for free answers of predefined queries; 0: none are kept. */
+  readonly keptAnswersBytes: number
   readonly dataSets: NonNullable<ConfigFile['data_sets']>
   readonly networks: NonNullable<ConfigFile['networks']>
 }
@@ -83,6 +85,7 @@ export function readConfig(flags: Flags, environment: Environment): Config {
     rateLimits: readRateLimits(file.rate_limits),
     trustProxy: readProxies(file.trust_proxy ?? []),
     drainMs: (file.drain_seconds ?? 8) * 1000,
+    keptAnswersBytes: (file.kept_answers_mb ?? 32) * 1024 * 1024,
     dataSets: readDataSets(file.data_sets ?? []),
     networks: file.networks ?? [],
   }

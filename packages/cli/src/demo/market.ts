@@ -124,6 +124,7 @@ function configOf(dataDir: string): Config {
     rateLimits: {},
     trustProxy: [],
     drainMs: 8_000,
+    keptAnswersBytes: 0,
     dataSets: [],
     networks: [],
   }

@@ -9,7 +9,7 @@ import type { World } from '../base/world.ts'
 import type { Database } from '../database/database.ts'
 import { type Applier, appliedBlock } from './applier.ts'
 import { type Block, openBlock } from './block.ts'
-import { BlockStore } from './block-store.ts'
+import { BlockStore, type Watermark } from './block-store.ts'
 import { type Appended, type BuiltBlock, Committer } from './committer.ts'
 import { encodeGroup, withSalts } from './entries.ts'
 import { Lane } from './lane.ts'
@@ -90,7 +90,7 @@ const pageBytesMax = 8 * 1024 * 1024
  * last block and tree, and applies what was committed and not applied yet.
  */
 export async function openChain(options: ChainOptions): Promise<Chain> {
-  const { database, schema: chain, holder, world } = options
+  const { database, schema: chain, holder, world, applier } = options
   const log = options.log ?? noLog
   const ttlMs = options.leaseTtlMs ?? leaseTtlMsDefault
   const lease = await acquireLease({ database, chain, holder, world, log, ttlMs })
@@ -103,16 +103,7 @@ export async function openChain(options: ChainOptions): Promise<Chain> {
     // After the watermark: should it move while this reads, the lane's first step fails instead of going wrong.
     await options.prepare?.()
     const relaxed = options.relaxedTables === true
-    const lane = new Lane({
-      relaxed,
-      database,
-      store,
-      applier: options.applier,
-      world,
-      log,
-      chain,
-      watermark,
-    })
+    const lane = new Lane({ relaxed, database, store, applier, world, log, chain, watermark })
     const opened = new Chain({ ...options, log, store, lease, lane, head, tree })
     lane.applyUpTo(head.height)
     // A chain whose applier fails opens nevertheless: it can be read and proven, and shows the failure.
@@ -207,6 +198,16 @@ export class Chain {
   watermark(): { readonly height: number; readonly sequence: number } {
     const { height, sequence } = this.#parts.lane.watermark
     return { height, sequence }
+  }
+
+  /**
+   * Where whoever reads the tables now reads them; undefined where that is not certain (a commit is under way, another
+   * process could have the chain). Another object after each change: between two calls that give one, nothing changed.
+   */
+  settled(): Watermark | undefined {
+    const { lane, lease } = this.#parts
+    const isOurs = this.#closing === undefined && this.failure === undefined && lease.isSure()
+    return isOurs ? lane.settled : undefined
   }
 
   /** Entries that are queued or committed and not applied yet. */

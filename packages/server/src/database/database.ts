@@ -8,11 +8,9 @@ import { CommitUnknownError, endsSession, isStalePlan } from './errors.ts'
 import type { DatabaseLog } from './log.ts'
 import { Pipelines } from './pipelines.ts'
 import { preparedNames } from './prepared.ts'
-import { sendQuery } from './send-query.ts'
+import { type Row, sendQuery } from './send-query.ts'
 import { sessionSettings } from './session-settings.ts'
 import { type SqlStatement, sql } from './sql.ts'
-
-export type Row = Record<string, unknown>
 
 export type Queryable = {
   /**

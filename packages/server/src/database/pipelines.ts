@@ -1,9 +1,8 @@
 import { Client, type ClientConfig, DatabaseError } from 'pg'
 import type { World } from '../base/world.ts'
-import type { Row } from './database.ts'
 import { endsSession, isStalePlan } from './errors.ts'
 import type { PreparedNames } from './prepared.ts'
-import { sendQuery } from './send-query.ts'
+import { type Row, sendQuery } from './send-query.ts'
 import type { SqlStatement } from './sql.ts'
 
 export type PipelineOptions = {

@@ -1,5 +1,7 @@
 import { type Client, type Connection, Query, type QueryResult } from 'pg'
 
+export type Row = Record<string, unknown>
+
 export type Sent = {
   readonly text: string
   /** With values, were they none, the extended protocol is used, which refuses text that holds several statements. */

@@ -8,6 +8,7 @@ import type { OperatorDataSets } from './data-sets/operator-data-sets.ts'
 import type { IndexBuilder } from './indexes/index-builder.ts'
 import type { QueryStatistics } from './indexes/query-statistics.ts'
 import type { Payments } from './payments/payments.ts'
+import type { KeptAnswers } from './queries/kept-answers.ts'
 import type { QueryPlans } from './queries/query-plans.ts'
 import type { QueryRates } from './queries/query-rates.ts'
 import type { ServiceInfo } from './service/service.ts'
@@ -28,7 +29,11 @@ export type Service = {
   readonly views: ViewBuilder
   readonly queries: QueryStatistics
   readonly dataSets: OperatorDataSets
-  readonly predefined: { readonly plans: QueryPlans; readonly rates: QueryRates }
+  readonly predefined: {
+    readonly plans: QueryPlans
+    readonly rates: QueryRates
+    readonly answers: KeptAnswers
+  }
   /** For SQL, joins and groups, which may take long. */
   readonly querySlots: Slots
   /** 16 bytes; tickets are encrypted with them. */

@@ -9,13 +9,31 @@ export function checkOf(schema: TSchema): Check {
   const compiled = Compile(schema)
   return (value, pointer) => {
     if (compiled.Check(value)) return
-    const [first] = compiled.Errors(value)
+    const errors = [...compiled.Errors(value)]
+    const [first] = errors
     if (first === undefined) throw invalid(pointer, 'is not valid')
-    throw invalid(pointer + first.instancePath, describe(first))
+    const words = errors.flatMap((each) => wordOf(each, first.instancePath))
+    const problem = words.length === 0 ? describe(first) : `must be ${words.join(' or ')}`
+    throw invalid(pointer + first.instancePath, problem)
   }
 }
 
-function describe(error: { keyword: string; message: string; params: object }): string {
+type SchemaError = {
+  readonly keyword: string
+  readonly message: string
+  readonly params: object
+  readonly instancePath: string
+}
+
+/** A word that could stand at a place. */
+function wordOf({ keyword, params, instancePath }: SchemaError, at: string): readonly string[] {
+  const isWord = keyword === 'const' && instancePath === at && 'allowedValue' in params
+  return isWord ? [String(params.allowedValue)] : []
+}
+
+function describe(error: SchemaError): string {
+  // What an object that names all its members does not have.
+  if (error.keyword === 'boolean') return 'is not known here'
   if (error.keyword === 'required' && 'requiredProperties' in error.params) {
     return `lacks ${String(error.params.requiredProperties)}`
   }

@@ -189,10 +189,12 @@ function limitedRows(
   query: ListQuery,
   { matches, rows, offset }: Window & { readonly matches: readonly string[] },
 ): string {
-  const keys =
-    query.sort === undefined
-      ? ''
-      : `, ${keyExpression(query.sort.path, 'record.data')} AS sort_key, ${tieExpression(query.sort.path, 'record.data')} AS sort_tie`
+  const keys = termsOf(query.sort)
+    .map(
+      ({ path }, at) =>
+        `, ${keyExpression(path, 'record.data')} AS sort_key${at}, ${tieExpression(path, 'record.data')} AS sort_tie${at}`,
+    )
+    .join('')
   const parts = matches.map(
     (
       part,
@@ -210,8 +212,16 @@ function limitedRows(
 function order(sort: Sort | undefined, row?: string): string {
   const column = (name: string) => (row === undefined ? name : `${row}.${name}`)
   if (sort === undefined) return row === undefined ? 'record.leaf' : column('leaf')
-  const direction = sort.descending ? ' DESC' : ''
-  return `${column('sort_key')}${direction}, ${column('sort_tie')}${direction}, ${column('leaf')}`
+  const terms = termsOf(sort).map(({ descending, nulls }, at) => {
+    const direction = descending ? ' DESC' : ''
+    const ending = nulls === undefined ? direction : `${direction} NULLS ${nulls.toUpperCase()}`
+    return `${column(`sort_key${at}`)}${ending}, ${column(`sort_tie${at}`)}${direction}, `
+  })
+  return `${terms.join('')}${column('leaf')}`
+}
+
+function termsOf(sort: Sort | undefined): readonly Sort[] {
+  return sort === undefined ? [] : [sort, ...(sort.next ?? [])]
 }
 
 type Joined = { readonly query: ListQuery; readonly joined: JoinedPart | undefined }

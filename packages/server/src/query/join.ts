@@ -52,6 +52,8 @@ export type Source = {
    * of the number.
    */
   readonly asOf?: string
+  /** With `asOf`: an SQL condition that every record fulfils, for what reading it does besides. */
+  readonly noted?: string
 }
 
 /** Gives the table of every model that the query names, which the caller was told beforehand (`sourcesOf...`). */

@@ -18,7 +18,14 @@ export type ListRequest = {
   readonly include_history?: unknown
 }
 
-export type Sort = { readonly path: FieldPath; readonly descending: boolean }
+export type Sort = {
+  readonly path: FieldPath
+  readonly descending: boolean
+  /** Where null and missing stand; undefined: behind everything, before it in descending order. */
+  readonly nulls?: 'first' | 'last' | undefined
+  /** What orders rows that this leaves equal; no request has it, and no page is continued by it. */
+  readonly next?: readonly Sort[]
+}
 
 /** A checked list query; frozen. */
 export type ListQuery = {

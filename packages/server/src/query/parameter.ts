@@ -87,6 +87,11 @@ export function bindSamples(values: readonly unknown[], given: Arguments): unkno
   })
 }
 
+/** Whether one of the values is the time of each run. */
+export function readsClock(values: readonly unknown[]): boolean {
+  return values.some((value) => isLate(value) && value.parameter === ownParameters.now)
+}
+
 function lateValue(parameter: string, form: string, make: LateValue['make']): LateValue {
   return { [late]: true, parameter, form, make }
 }

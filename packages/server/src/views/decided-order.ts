@@ -5,8 +5,8 @@ import {
   type Relation,
   relationsOf,
   type SelectQuery,
-  type WindowCall,
 } from '../query/tree/query.ts'
+import { decidedWindow } from './decided-window.ts'
 import { mapExpression } from './map-expression.ts'
 
 /** Aggregates whose value depends on the order of rows. */
@@ -17,8 +17,6 @@ const ordered: ReadonlySet<string> = new Set([
   'string_agg',
   'first',
 ])
-/** Functions of the place of a row, in which their frame has no part. */
-const placed: ReadonlySet<string> = new Set(['row_number', 'ntile', 'lag', 'lead'])
 
 /**
  * The expressions of a SELECT with orders that leave nothing open: PostgreSQL would take rows that are equal in the
@@ -38,10 +36,14 @@ export function decideOrders(select: SelectQuery): SelectQuery {
       })
       return { ...each, arguments: list, orderBy }
     }
-    if (each.kind !== 'window' || !isOpen(each)) return undefined
+    if (each.kind !== 'window') return undefined
+    const decided = decidedWindow(each)
+    if (decided === 'as it is' || decided === undefined) return undefined
     return {
       ...each,
+      frame: decided.frame,
       arguments: each.arguments.map(inside),
+      filter: each.filter === undefined ? undefined : inside(each.filter),
       partitionBy: each.partitionBy.map(inside),
       orderBy: [
         ...each.orderBy.map((order) => ({ ...order, expression: inside(order.expression) })),
@@ -55,16 +57,6 @@ export function decideOrders(select: SelectQuery): SelectQuery {
     having: select.having === undefined ? undefined : inside(select.having),
     orderBy: select.orderBy.map((each) => ({ ...each, expression: inside(each.expression) })),
   }
-}
-
-/** Whether the order of rows that are equal in the window's changes its value, and its peers do not. */
-function isOpen({ name, frame }: WindowCall): boolean {
-  if (placed.has(name)) return true
-  return (
-    frame?.mode === 'ROWS' &&
-    frame.exclude !== ' EXCLUDE GROUP' &&
-    frame.exclude !== ' EXCLUDE TIES'
-  )
 }
 
 function tiesOfRelation(relation: Exclude<Relation, { kind: 'join' }>): readonly Expression[] {

@@ -1,4 +1,10 @@
-import type { Expression, Order, Query, Relation } from '../query/tree/query.ts'
+import {
+  type Expression,
+  type Order,
+  type Query,
+  queryOf,
+  type Relation,
+} from '../query/tree/query.ts'
 
 type Replace = (expression: Expression) => Expression | undefined
 
@@ -74,7 +80,18 @@ export function mapOrder(orderBy: readonly Order[], replace: Replace): readonly 
   }))
 }
 
-function mapQuery(query: Query, replace: Replace): Query {
+/** Whether an expression of the query, or of those in its FROM, is made of a query. */
+export function hasSubQueries(query: Query): boolean {
+  let isFound = false
+  mapQuery(query, (each) => {
+    if (queryOf(each) !== undefined) isFound = true
+    return undefined
+  })
+  return isFound
+}
+
+/** The same of every expression of a query. */
+export function mapQuery(query: Query, replace: Replace): Query {
   const optional = (each: Expression | undefined) =>
     each === undefined ? undefined : mapExpression(each, replace)
   const common = {

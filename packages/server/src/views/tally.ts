@@ -90,18 +90,17 @@ export function tallyStep(tally: Tally, mode: Mode, writing: Writing): string {
   const telling = mode === 'fill' ? set : set.slice(0, set.length - shownColumns(tally).length)
   const isNew = (of: string) =>
     `(${listOf('t', telling)}) IS DISTINCT FROM (${listOf(of, telling)})`
-  const stored = `SELECT ${prefixed('t', names)} FROM ${table} AS t WHERE t.leaf = fresh.leaf`
-  // A conflict finds each row by the primary key; a join could go through the whole table.
+  const stored = `SELECT ${prefixed('t', names)} FROM ${table} AS t WHERE t.ctid = fresh.at`
+  // The place of a row finds it whatever the plan; a join by a column could go through the whole table.
   const changed = writing.common({}, () => {
-    const values = set.map(({ name }) => `${name} = excluded.${name}`).join(', ')
-    return `INSERT INTO ${table} AS t (${names.join(', ')}) OVERRIDING SYSTEM VALUE
- SELECT ${prefixed('fresh', names)} FROM ${fresh} AS fresh WHERE fresh.leaf IS NOT NULL AND ${there}
- ON CONFLICT (leaf) DO UPDATE SET ${values} WHERE ${isNew('excluded')} RETURNING ${prefixed('t', names)}`
+    const values = set.map(({ name }) => `${name} = fresh.${name}`).join(', ')
+    return `UPDATE ${table} AS t SET ${values} FROM ${fresh} AS fresh
+ WHERE t.ctid = fresh.at AND ${there} AND ${isNew('fresh')} RETURNING ${prefixed('t', names)}`
   })
   writing.common(
     {},
     () =>
-      `DELETE FROM ${table} WHERE leaf = ANY (ARRAY(SELECT leaf FROM ${fresh} AS fresh WHERE ${gone}))`,
+      `DELETE FROM ${table} WHERE ctid = ANY (ARRAY(SELECT fresh.at FROM ${fresh} AS fresh WHERE ${gone}))`,
   )
   const added = `INSERT INTO ${table} AS t (${names.slice(1).join(', ')})
  SELECT ${listOf('fresh', columns)} FROM ${fresh} AS fresh WHERE fresh.leaf IS NULL AND ${there}`
@@ -184,7 +183,7 @@ function freshRows(tally: Tally, mode: Mode, writing: Writing): string {
       ? totals
       : `SELECT fresh.*, ${computed.join(', ')} FROM (${totals}) AS fresh ${once}`
   if (shown === undefined) return rows
-  const names = ['leaf', ...ownColumns(tally).map(({ name }) => name)]
+  const names = ['leaf', 'at', ...ownColumns(tally).map(({ name }) => name)]
   return `SELECT fresh.*, fresh.body::jsonb AS data FROM (${shown(rows, names, writing)}) AS fresh`
 }
 
@@ -202,7 +201,7 @@ function totalRows(tally: Tally, mode: Mode, writing: Writing): string {
     const text = `coalesce(t.${name}, 0) + d.${name}`
     return `${type === 'numeric' ? `trim_scale(${text})` : text} AS ${name}`
   })
-  return `SELECT ${['t.leaf', 'd.hash', ...keys.map((each) => `d.${each}`), ...added].join(', ')}
-FROM (${delta}) AS d LEFT JOIN LATERAL (SELECT ${['leaf', ...sums.map(({ name }) => name)].join(', ')}
+  return `SELECT ${['t.leaf', 't.at', 'd.hash', ...keys.map((each) => `d.${each}`), ...added].join(', ')}
+FROM (${delta}) AS d LEFT JOIN LATERAL (SELECT ${['leaf', 't.ctid AS at', ...sums.map(({ name }) => name)].join(', ')}
  FROM ${table} AS t WHERE t.hash = d.hash${sameKeys(keys.length, 't', 'd')} ${once}) AS t ON TRUE`
 }

@@ -1,9 +1,11 @@
 import { Fault } from '../../base/fault.ts'
 import { missingTable } from '../../database/errors.ts'
+import type { UsedFields } from '../../query/join.ts'
 import { isInsider, mayRead } from '../access/access.ts'
 import type { Call } from '../call.ts'
 import { findCollection, findReadable } from '../tenancy/catalog.ts'
 import type { CollectionState } from '../tenancy/definitions.ts'
+import { hiddenUse } from '../tenancy/policy.ts'
 import type { Tenant } from '../tenancy/tenancy.ts'
 
 /** The collection, or 404. */
@@ -100,34 +102,28 @@ export function refuseOperator(call: Call, collection: CollectionState): void {
   }
 }
 
-/** The fields that a request uses, and for what. */
-export type UsedFields = {
-  readonly filter: readonly string[]
-  readonly sort: readonly string[]
-  readonly select: readonly string[] | 'all'
-}
-
 /** Others may use a field only for what its owner offers: a filter on a hidden field would tell its value. */
 export function refuseUnoffered(
   collection: CollectionState,
   used: UsedFields,
   history: boolean,
 ): void {
-  const { offered } = collection.policy
   if (history)
     throw new Fault('FORBIDDEN', {
       message: 'History is for keys of the application that may Read',
     })
-  refuse('filter', used.filter, offered.filter)
-  refuse('sort', used.sort, offered.sort)
-  if (offered.select === undefined) return
-  if (used.select === 'all') {
+  const hidden = hiddenUse(collection.policy, used)
+  if (hidden === undefined) return
+  const { field, use, offered } = hidden
+  if (field === undefined)
     throw new Fault('FIELD_NOT_OFFERED', {
-      message: `Name the fields to select; offered are ${offered.select.join(', ')}`,
-      details: { offered: offered.select },
+      message: `Name the fields to select; offered are ${offered.join(', ')}`,
+      details: { offered },
     })
-  }
-  refuse('select', used.select, offered.select)
+  throw new Fault('FIELD_NOT_OFFERED', {
+    message: `${field} is not offered to ${use} by; offered are ${offered.join(', ') || 'none'}`,
+    details: { field, use, offered },
+  })
 }
 
 function keyNeeded(tenant: Tenant): Fault {
@@ -141,21 +137,5 @@ export function noSuchCollection(tenant: Tenant, name: string): Fault {
   return new Fault('COLLECTION_NOT_FOUND', {
     message: `There is no collection ${name} in ${tenant.application.app_id}`,
     details: { app: tenant.application.app_id, collection: name },
-  })
-}
-
-function refuse(
-  use: string,
-  names: readonly string[],
-  offered: readonly string[] | undefined,
-): void {
-  if (offered === undefined) return
-  const hidden = names.find(
-    (name) => !offered.some((one) => name === one || name.startsWith(`${one}.`)),
-  )
-  if (hidden === undefined) return
-  throw new Fault('FIELD_NOT_OFFERED', {
-    message: `${hidden} is not offered to ${use} by; offered are ${offered.join(', ') || 'none'}`,
-    details: { field: hidden, use, offered },
   })
 }

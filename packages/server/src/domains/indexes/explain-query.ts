@@ -3,15 +3,17 @@ import { Fault } from '../../base/fault.ts'
 import { sql } from '../../database/sql.ts'
 import { isAggregate } from '../../query/aggregate-request.ts'
 import { type ListQuery, parseJoinedList } from '../../query/list-query.ts'
+import type { Service } from '../call.ts'
 import { readStats } from '../collections/collection-store.ts'
-import { collectionOf } from '../collections/visibility.ts'
+import { readableOf } from '../collections/visibility.ts'
 import type { Question } from '../listing/answer-query.ts'
 import { type AnyQuery, anyQuestion } from '../listing/any-question.ts'
 import type { Operation } from '../operation.ts'
 import type { CollectionState } from '../tenancy/definitions.ts'
 import { indexNameOf } from '../tenancy/index-ddl.ts'
 import type { Tenant } from '../tenancy/tenancy.ts'
-import { hintsOfList, hintsOfSources } from './query-hints.ts'
+import { rowsUpTo } from './index-store.ts'
+import { hintsOfList, hintsOfSources, smallMax } from './query-hints.ts'
 import { planOf, type QueryPlan } from './query-plan.ts'
 
 /** What a unit of PostgreSQL's cost takes about, where nothing like the query was observed. */
@@ -21,7 +23,7 @@ const msPerCost = 0.01
 export const explainQuery: Operation<'explainQuery'> = async (call, { params, body }) => {
   const { service } = call
   const tenant = await service.tenancy.tenant(params.app)
-  const root = collectionOf(tenant, params.collection)
+  const root = readableOf(tenant, params.collection)
   const { query } = body
   const question = await anyQuestion(call, query, `${params.app}::${root.name}`)
   refuseForeign(question, tenant)
@@ -32,16 +34,16 @@ export const explainQuery: Operation<'explainQuery'> = async (call, { params, bo
     total: true,
   })
   const plan = await planOf(service.database, sql.compiled(text, values))
-  const stats = await readStats(service.database, tenant.schema)
-  const usedOf = (collection: CollectionState) => namesOf(plan, collection)
   const collections = new Set([root, ...question.sources.map(({ collection }) => collection)])
+  const counts = await countsOf(service, tenant, collections)
+  const usedOf = (collection: CollectionState) => namesOf(plan, collection)
   const list = plainList(query)
   const like = list && service.queries.like(root.id, list)
   const time = like === undefined ? plan.cost * msPerCost : like.totalMs / like.count
   const place = {
     tables: tenant,
     usedOf,
-    documentsOf: ({ id }: CollectionState) => stats.get(id)?.documents ?? 0,
+    documentsOf: ({ id }: CollectionState) => counts.get(id) ?? 0,
   }
   return {
     query,
@@ -55,6 +57,20 @@ export const explainQuery: Operation<'explainQuery'> = async (call, { params, bo
     optimization_hints:
       list === undefined ? hintsOfSources(question, place) : hintsOfList(list, root, place),
   }
+}
+
+/** Records by collection id; the rows of a view only as far as they are few. */
+async function countsOf(
+  { database }: Service,
+  { schema, data }: Tenant,
+  collections: ReadonlySet<CollectionState>,
+): Promise<ReadonlyMap<string, number>> {
+  const stats = await readStats(database, schema)
+  const counts = new Map([...stats].map(([id, { documents }]) => [id, documents]))
+  for (const { id, table, view } of collections)
+    if (view !== undefined && data.catalog.viewsById.has(id))
+      counts.set(id, await rowsUpTo(database, schema, { table, most: smallMax }))
+  return counts
 }
 
 function plainList(query: AnyQuery): ListQuery | undefined {

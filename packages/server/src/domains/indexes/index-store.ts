@@ -47,6 +47,17 @@ export async function analyze(session: Queryable, schema: string, table: string)
   await session.execute(sql`ANALYZE ${sql.id(schema, table)}`)
 }
 
+/** The rows of a table, counted no further than to a number. */
+export async function rowsUpTo(
+  database: Queryable,
+  schema: string,
+  { table, most }: { table: string; most: number },
+): Promise<number> {
+  const [row] = await database.query<{ count: bigint }>(sql`
+    SELECT count(*) AS count FROM (SELECT 1 FROM ${sql.id(schema, table)} LIMIT ${most}) AS few`)
+  return Number(row?.count ?? 0n)
+}
+
 export type BuildProgress = {
   readonly command: string
   readonly phase: string

@@ -14,7 +14,7 @@ export type Planned = {
 }
 
 /** Fewer records are read from end to end sooner than by an index. */
-const smallMax = 1_000
+export const smallMax = 1_000
 const withoutLimit = 'Without a limit every match is read; give one, and sort by an indexed field.'
 
 /** Advice on a list without joins. */

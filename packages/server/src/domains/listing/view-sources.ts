@@ -2,11 +2,11 @@ import { present } from '../../base/assert.ts'
 import { Fault, invalid } from '../../base/fault.ts'
 import type { ListRow } from '../../query/compile-list.ts'
 import { parseFieldPath } from '../../query/field-path.ts'
+import type { UsedFields } from '../../query/join.ts'
 import type { Sort } from '../../query/list-query.ts'
 import type { PositionRow } from '../../query/position.ts'
-import { sourcesOfQuery } from '../../query/tree/sources.ts'
 import type { Call } from '../call.ts'
-import { readsFreely, refuseUnoffered, type UsedFields } from '../collections/visibility.ts'
+import { readsFreely, refuseUnoffered } from '../collections/visibility.ts'
 import { readableOfId } from '../tenancy/catalog.ts'
 import type { CollectionState, StoredView, ViewSource } from '../tenancy/definitions.ts'
 import { grantedPriceOf, grantOf } from '../tenancy/grants.ts'
@@ -99,22 +99,17 @@ async function grantedSource(
   }
 }
 
-/** The fields that a view uses of a source; of a view that it is made of its owner has published all. */
+/** What a view uses of a source that its definition names. */
 function usedFields(
   tenant: Tenant,
   { view, source }: { view: StoredView; source: ViewSource },
 ): UsedFields {
   const { plan } = present(tenant.data.catalog.views.get(view.id), 'the view')
-  const uses = plan === undefined ? [] : sourcesOfQuery(plan.query)
-  const own = uses.filter(({ model }) => model === source.model).map(({ used }) => used)
-  return {
-    filter: own.flatMap(({ filter }) => filter),
-    sort: own.flatMap(({ sort }) => sort),
-    select: own.some(({ select }) => select === 'all')
-      ? 'all'
-      : own.flatMap(({ select }) => (select === 'all' ? [] : select)),
-  }
+  return plan?.uses.get(source.model) ?? anything
 }
+
+/** Of a definition that cannot be read any more. */
+const anything: UsedFields = { filter: ['*'], sort: ['*'], select: 'all' }
 
 /**
  * Where an answer's position stands, if views of the first source's application are among its sources: with what is
@@ -142,7 +137,7 @@ export function sortOfView({ data }: Tenant, { view }: CollectionState): Sort | 
     descending,
     nulls,
   }))
-  return first && { ...first, then: others }
+  return first && { ...first, next: others }
 }
 
 /** A member of the reply that says how far a view is behind; nothing of what is no view. */

@@ -1,6 +1,11 @@
 import { limits } from '@tollbase/contract/limits'
 import { invalid } from '../../base/fault.ts'
-import { bindValues, ownParameters, type ParameterValue } from '../../query/parameter.ts'
+import {
+  bindValues,
+  ownParameters,
+  type ParameterValue,
+  readsClock,
+} from '../../query/parameter.ts'
 import { type Given, readArguments, type SentTexts } from '../../query/predefined/arguments.ts'
 import { smallRowsMax, type Template, type Variant } from '../../query/predefined/template.ts'
 import type { CompiledStatement } from '../../query/sql-text.ts'
@@ -15,8 +20,9 @@ import { isFree } from '../tenancy/price.ts'
 import type { Tenant } from '../tenancy/tenancy.ts'
 import { type Format, writerOf } from './answer-format.ts'
 import { firstSource, type JudgedUses, judgeUses } from './judge-query.ts'
-import type { QueryPlan } from './query-plans.ts'
+import type { PlannedStatement, QueryPlan } from './query-plans.ts'
 import { queryPriceOf } from './query-price.ts'
+import { recallAnswer } from './recall-answer.ts'
 import type { FoundQuery } from './stored-queries.ts'
 
 /** What the endpoint takes beside the parameters of the query. */
@@ -105,10 +111,12 @@ export async function questionOf(call: Call, asked: Asked): Promise<Question> {
   const { stored } = found
   const judged = await judgeUses(call, tenant, template.uses)
   const write = writerOf(format, { query: stored.name, version: stored.version }, template.columns)
-  const now = call.service.world.now()
+  const { sources } = judged
+  const { world, predefined } = call.service
+  const now = world.now()
   return {
     operation: 'query',
-    sources: judged.sources,
+    sources,
     charges: chargesOf(call, asked, judged),
     limit: run.limit,
     offset: 0,
@@ -117,11 +125,24 @@ export async function questionOf(call: Call, asked: Asked): Promise<Question> {
     isHeavy: template.isHeavy,
     // Only JSON can say that it was cut.
     isCuttable: template.isCuttable && format === 'json',
-    compile: (size) =>
-      statementOf(plan, { run, size, sources: judged.sources, now, bind: bindValues }),
+    compile: (size) => statementOf(plan, { run, size, sources, now, bind: bindValues }),
     reply: (page) => write.text(page, now),
     contentType: write.contentType,
+    recall: (make) =>
+      recallAnswer(predefined.answers, { key: keyOfAnswer(asked, sources), sources }, make),
   }
+}
+
+/** The key of a run's answer, which says all that decides it but positions; undefined where the time does too. */
+function keyOfAnswer(
+  { plan, run, format }: Asked,
+  sources: readonly JudgedSource[],
+): string | undefined {
+  const variant = variantOf(plan.template, run, rowsOf(run.limit))
+  const { key, isTimed } = compiled(plan, variant, sources)
+  return isTimed
+    ? undefined
+    : `${key} ${format} ${JSON.stringify([run.limit, run.offset, [...run.given]])}`
 }
 
 /** The query's own price, unless the caller may read its application; and what others' sources charge for themselves. */
@@ -158,15 +179,21 @@ export function statementOf(
   plan: QueryPlan,
   { run, size, sources, now, bind }: Wanted,
 ): CompiledStatement {
-  const rows = Math.min(size.limit ?? limits.rowsMax + 1, limits.rowsMax + 1)
-  const { text, values } = compiled(plan, variantOf(plan.template, run, rows), sources)
+  const rows = rowsOf(size.limit)
+  const { statement } = compiled(plan, variantOf(plan.template, run, rows), sources)
   const own: readonly (readonly [string, ParameterValue])[] = [
     [ownParameters.limit, rows],
     [ownParameters.offset, run.offset],
     [ownParameters.bytes, size.bytesMax],
     [ownParameters.now, new Date(now).toISOString().slice(0, -1)],
   ]
+  const { text, values } = statement
   return { text, values: bind(values, new Map([...run.given, ...own])) }
+}
+
+/** One more than an answer may have tells that there are too many. */
+function rowsOf(limit: number | undefined): number {
+  return Math.min(limit ?? limits.rowsMax + 1, limits.rowsMax + 1)
 }
 
 function variantOf({ parameters }: Template, { given }: Run, rows: number): Variant {
@@ -183,12 +210,12 @@ function variantOf({ parameters }: Template, { given }: Run, rows: number): Vari
 const statementsMax = 64
 
 function compiled(
-  { template, statements }: QueryPlan,
+  plan: QueryPlan,
   variant: Variant,
   sources: readonly JudgedSource[],
-): CompiledStatement {
-  const isGiven = template.parameters.map(({ name }) => (variant.given.has(name) ? '1' : '0'))
-  const key = `${isGiven.join('')} ${variant.isSmall} ${variant.sort ?? ''}`
+): PlannedStatement {
+  const { template, statements } = plan
+  const key = keyOf(plan, variant, sources)
   const known = statements.get(key)
   if (known !== undefined) return known
   const { tenant, collection } = firstSource(sources)
@@ -199,7 +226,21 @@ function compiled(
     position: positionOf(sources),
     sort: sortOfView(tenant, collection),
   })
+  const planned = { key, statement, isTimed: readsClock(statement.values) }
   if (statements.size >= statementsMax) statements.clear()
-  statements.set(key, statement)
-  return statement
+  statements.set(key, planned)
+  return planned
+}
+
+/** What a name of a data set means is a matter of who asks. */
+function keyOf(
+  { template, number }: QueryPlan,
+  { given, isSmall, sort = '' }: Variant,
+  sources: readonly JudgedSource[],
+): string {
+  const isGiven = template.parameters.map(({ name }) => (given.has(name) ? '1' : '0')).join('')
+  const dataSets = sources.flatMap((source) =>
+    [...source.dataSets.values()].map(({ schema, table }) => `${schema}.${table}`),
+  )
+  return JSON.stringify([number, isGiven, isSmall, sort, ...dataSets])
 }

@@ -96,7 +96,7 @@ function refuseUnsellable(tenant: Tenant, stored: StoredQuery, { uses }: Templat
 async function planAll(call: Call, template: Template, { sources }: JudgedUses): Promise<void> {
   const isLeftOut = ({ required, default: given }: Declared) => !required && given === undefined
   const least = template.parameters.filter((one) => !isLeftOut(one))
-  const plan = { template, own: [], statements: new Map() }
+  const plan = { template, own: [], statements: new Map(), number: 0 }
   for (const parameters of new Set([template.parameters, least])) {
     const given = new Map(parameters.map((one) => [one.name, sampleOf(one)] as const))
     const run = { given, limit: undefined, offset: 0 }

@@ -14,7 +14,17 @@ export type QueryPlan = {
   readonly template: Template
   /** Its uses of what is its application's own. */
   readonly own: readonly OwnUse[]
-  readonly statements: Map<string, CompiledStatement>
+  readonly statements: Map<string, PlannedStatement>
+  /** No other plan of this process has it. */
+  readonly number: number
+}
+
+export type PlannedStatement = {
+  /** No statement of another text has it. */
+  readonly key: string
+  readonly statement: CompiledStatement
+  /** Whether it reads the time of each run. */
+  readonly isTimed: boolean
 }
 
 /** What a plan was made of; each is replaced as a whole where anything of it changes. */
@@ -27,13 +37,17 @@ type Kept = {
 /** The plans of predefined queries, in the memory of this process; the one unused the longest goes first. */
 export class QueryPlans {
   readonly #kept = new Map<string, Kept>()
+  #next = 1
 
   /** The plan of a version under what is defined now. */
   async planOf(tenancy: Tenancy, tenant: Tenant, stored: StoredQuery): Promise<QueryPlan> {
     const key = `${tenant.application.number} ${stored.name} ${stored.version}`
     const kept = this.#kept.get(key)
     const isGood = kept?.stored === stored && (await isUnchanged(tenancy, kept))
-    const now = kept !== undefined && isGood ? kept : await made(tenancy, tenant, stored)
+    const now =
+      kept !== undefined && isGood
+        ? kept
+        : await made(tenancy, { tenant, stored, number: this.#next++ })
     this.#kept.delete(key)
     this.#kept.set(key, now)
     if (this.#kept.size > limits.queryPlansMax)
@@ -51,7 +65,10 @@ async function isUnchanged(tenancy: Tenancy, { catalogs }: Kept): Promise<boolea
   return true
 }
 
-async function made(tenancy: Tenancy, tenant: Tenant, stored: StoredQuery): Promise<Kept> {
+async function made(
+  tenancy: Tenancy,
+  { tenant, stored, number }: { tenant: Tenant; stored: StoredQuery; number: number },
+): Promise<Kept> {
   const home = tenant.application.app_id
   const foreign = stored.sources.filter((name) => name.includes('::'))
   const apps = new Set([home, ...foreign.map((model) => parseRoot(model).app)])
@@ -59,7 +76,7 @@ async function made(tenancy: Tenancy, tenant: Tenant, stored: StoredQuery): Prom
   const template = await templateOf(tenancy, home, stored)
   return {
     stored,
-    plan: { template, own: ownUses(template.uses, home), statements: new Map() },
+    plan: { template, own: ownUses(template.uses, home), statements: new Map(), number },
     catalogs: tenants.map(({ application, data }) => ({
       app: application.app_id,
       catalog: data.catalog,

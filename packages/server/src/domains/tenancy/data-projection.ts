@@ -150,11 +150,11 @@ export class DataProjection implements Projection {
       if (entry.header.type === 'view_refresh') await noteRefresh(tx, schema, { catalog, entry })
       else catalog = await applyDefinition(tx, { schema, catalog, entry, built })
     }
-    await flush()
     const listener = this.#listener
-    const isBehind =
-      listener !== undefined &&
-      (await advanceLiveViews(tx, { schema, catalog, entries, live: listener.live }))
+    const applied = flush()
+    const advanced =
+      listener && advanceLiveViews(tx, { schema, catalog, entries, applied, live: listener.live })
+    const [isBehind] = await Promise.all([advanced, applied])
     return () => {
       const before = this.#catalog
       if (catalog !== before) {
@@ -163,7 +163,7 @@ export class DataProjection implements Projection {
         listener?.onChange(before, catalog)
       }
       const isRefreshed = entries.some(({ header }) => header.type === 'view_refresh')
-      const isOfViews = catalog !== before || isBehind || isRefreshed
+      const isOfViews = catalog !== before || isBehind === true || isRefreshed
       if (isOfViews && catalog.views.size > 0) listener?.onViews()
       if (this.watchers.count > 0) this.watchers.wake(touched(entries))
     }

@@ -1,6 +1,7 @@
 import { AccessPolicy as PolicySchema } from '@tollbase/contract/collections'
 import type { Static } from 'typebox'
 import { Compile } from 'typebox/compile'
+import type { UsedFields } from '../../query/join.ts'
 
 /** Atomic units; zero where nothing is asked. */
 export type Price = { readonly perAccess: bigint; readonly perRow: bigint; readonly perKb: bigint }
@@ -26,6 +27,33 @@ export type AccessPolicy = {
   readonly emptyAnswerFree: boolean
   /** The stored shape is not understood, so the data is treated as private. */
   readonly unknownShape: boolean
+}
+
+type Hidden = {
+  /** Undefined: the whole record is asked for. */
+  readonly field: string | undefined
+  readonly use: keyof UsedFields
+  readonly offered: readonly string[]
+}
+
+/** The first use of a field that its owner does not offer to others for that; undefined where there is none. */
+export function hiddenUse(
+  { offered }: Pick<AccessPolicy, 'offered'>,
+  used: UsedFields,
+): Hidden | undefined {
+  for (const use of ['filter', 'sort', 'select'] as const) {
+    const [names, allowed] = [used[use], offered[use]]
+    if (allowed === undefined) continue
+    if (names === 'all') return { field: undefined, use, offered: allowed }
+    const field = names.find((name) => !isAmong(name, allowed))
+    if (field !== undefined) return { field, use, offered: allowed }
+  }
+  return undefined
+}
+
+/** A field is offered by its own name or by that of what it is a part of. */
+function isAmong(name: string, offered: readonly string[]): boolean {
+  return offered.some((one) => name === one || name.startsWith(`${one}.`))
 }
 
 export const free: Price = { perAccess: 0n, perRow: 0n, perKb: 0n }

@@ -1,12 +1,13 @@
 import { Fault } from '../../base/fault.ts'
 import { isRecord } from '../../base/is-record.ts'
+import type { UsedFields } from '../../query/join.ts'
 import type { OutputColumn, Query, ValueType } from '../../query/tree/query.ts'
-import { isRowQuery } from '../../query/tree/sources.ts'
+import { isRowQuery, sourcesOfQuery } from '../../query/tree/sources.ts'
 import type { DefaultOrder } from '../../views/definition/default-order.ts'
 import { readViewDefinition } from '../../views/definition/read-view-definition.ts'
 import { planView, type ViewProgram } from '../../views/view-program.ts'
 import type { CollectionState, IndexDefinition, StoredView } from './definitions.ts'
-import { readPolicy } from './policy.ts'
+import { type AccessPolicy, hiddenUse, readPolicy } from './policy.ts'
 
 /** A view with what its definition comes to. */
 export type PlannedView = {
@@ -19,9 +20,13 @@ export type ViewPlan = {
   readonly query: Query
   /** It gives rows of one source one by one, be that a view. */
   readonly isRows: boolean
+  /** What it uses of each source that its definition names, by model. */
+  readonly uses: SourceUses
   readonly program: ViewProgram
   readonly defaultOrder: DefaultOrder | undefined
 }
+
+export type SourceUses = ReadonlyMap<string, UsedFields>
 
 /** Reads a stored definition. It names all that its meaning depends on, so the outcome is the same at any time. */
 export async function planOf(view: StoredView): Promise<PlannedView> {
@@ -31,8 +36,11 @@ export async function planOf(view: StoredView): Promise<PlannedView> {
       typesOf: (model) => typesOf(view, model),
       viewOf: (model) => view.inner[model],
     })
-    const isRows = await givesRows(view, query)
-    return { view, plan: { query, isRows, program: planView(query), defaultOrder } }
+    const hasViews = Object.keys(view.inner).length > 0
+    const written = hasViews ? await queryAsWritten(view.query, view) : query
+    const uses = usesOf(written, view.sources)
+    const isRows = written !== undefined && isRowQuery(written)
+    return { view, plan: { query, isRows, uses, program: planView(query), defaultOrder } }
   } catch (error) {
     // A definition that was taken in once must not stop the application.
     if (error instanceof Fault) return { view, plan: undefined }
@@ -40,16 +48,42 @@ export async function planOf(view: StoredView): Promise<PlannedView> {
   }
 }
 
-/** Judged by the definition as it is written: `query` has the definitions of its views in their places. */
-async function givesRows(view: StoredView, query: Query): Promise<boolean> {
-  if (Object.keys(view.inner).length === 0) return isRowQuery(query)
+/**
+ * The definition with its views as sources, where `ViewPlan.query` has the definitions of these in their places;
+ * undefined where it cannot be read without those.
+ */
+export async function queryAsWritten(
+  definition: unknown,
+  { app }: { readonly app: string },
+): Promise<Query | undefined> {
   try {
-    return isRowQuery((await readViewDefinition(view.query, { app: view.app })).query)
+    return (await readViewDefinition(definition, { app })).query
   } catch (error) {
-    // What can be read of views alone is no row of one of them.
-    if (error instanceof Fault) return false
+    if (error instanceof Fault) return undefined
     throw error
   }
+}
+
+/** What a query uses of each model; where it cannot be read by itself, anything. */
+export function usesOf(
+  query: Query | undefined,
+  sources: readonly { readonly model: string }[],
+): SourceUses {
+  const found = query === undefined ? [] : sourcesOfQuery(query)
+  return new Map(
+    sources.map(({ model }) => {
+      const own = found.filter((use) => use.model === model).map(({ used }) => used)
+      const all = query === undefined || own.some(({ select }) => select === 'all')
+      return [
+        model,
+        {
+          filter: query === undefined ? ['*'] : own.flatMap(({ filter }) => filter),
+          sort: query === undefined ? ['*'] : own.flatMap(({ sort }) => sort),
+          select: all ? 'all' : own.flatMap(({ select }) => (select === 'all' ? [] : select)),
+        },
+      ]
+    }),
+  )
 }
 
 function typesOf({ types }: StoredView, model: string): ReadonlyMap<string, ValueType> | undefined {
@@ -71,7 +105,7 @@ export function viewStateOf(
   },
 ): CollectionState {
   const { id, number, name, created_at } = view
-  const access_policy = policyNow(view, from.sourceOf)
+  const access_policy = policyNow(view, plan?.uses, from.sourceOf)
   return {
     id,
     number,
@@ -92,19 +126,38 @@ export function viewStateOf(
   }
 }
 
-/** From the least strict on. */
-export const strictness = ['public', 'key', 'private'] as const
-
-/** The policy with `read` filled in where its owner left that to the sources. */
+/**
+ * The policy with `read` filled in where its owner left that to the sources: the strictest of them, and keys alone
+ * where the view uses what one of them does not offer to others.
+ */
 function policyNow(
   { app, sources, access_policy: sent, least_read: least }: StoredView,
+  uses: SourceUses | undefined,
   sourceOf: (id: string) => CollectionState | undefined,
 ): unknown {
   if (least === null) return sent
-  const own = sources.filter((source) => source.app === app).map(({ id }) => sourceOf(id))
-  const levels = [least, ...own.map((source) => source?.policy.read ?? least)]
-  const read = strictness[Math.max(...levels.map((level) => strictness.indexOf(level)))]
-  return { ...(isRecord(sent) ? sent : {}), read }
+  const own = sources.filter((source) => source.app === app)
+  const levels = own.flatMap(({ id, model }) => {
+    const policy = sourceOf(id)?.policy
+    return policy === undefined ? [] : [leastReadOf(policy, uses?.get(model))]
+  })
+  return { ...(isRecord(sent) ? sent : {}), read: strictest([least, ...levels]) }
+}
+
+/** Who may read what is made of a source, at least; of a use that is not known none is judged. */
+export function leastReadOf(policy: AccessPolicy, used: UsedFields | undefined): Read {
+  const isHidden = used !== undefined && hiddenUse(policy, used) !== undefined
+  return strictest([policy.read, isHidden ? 'key' : 'public'])
+}
+
+type Read = AccessPolicy['read']
+
+/** From the least strict on. */
+const strictness = ['public', 'key', 'private'] as const
+
+export function strictest(levels: readonly Read[]): Read {
+  const most = Math.max(0, ...levels.map((level) => strictness.indexOf(level)))
+  return strictness[most] ?? 'private'
 }
 
 /** The declaration of a view's fields, as far as its definition says what they are. */

@@ -19,7 +19,7 @@ import {
   markBehind,
   markStale,
   type Position,
-  readProgress,
+  readLive,
   viewStateTables,
   wantProgress,
 } from './view-state.ts'
@@ -58,7 +58,7 @@ export async function dropView(
   await deleteProgress(tx, schema, planned.view)
 }
 
-/** What sessions are called that fill views, so that whoever drops a table can end them. */
+/** What the names of sessions begin with that fill views, so that whoever drops a table can end them. */
 export const viewSession = 'tollbase views'
 
 /** Ends what fills views from a table, or fills the table, which may take long. */
@@ -72,7 +72,7 @@ export async function endViewWork(
     JOIN pg_catalog.pg_locks AS held ON held.pid = session.pid
     JOIN pg_catalog.pg_class AS class ON class.oid = held.relation
     JOIN pg_catalog.pg_namespace AS namespace ON namespace.oid = class.relnamespace
-    WHERE session.datname = current_database() AND session.application_name = ${viewSession}
+    WHERE session.datname = current_database() AND session.application_name ^@ ${viewSession}
       AND namespace.nspname = ${schema} AND class.relname = ${table}`)
 }
 
@@ -125,67 +125,138 @@ export function placeOf(schema: string, view: StoredView, catalog: Catalog): Vie
 type Run = {
   readonly schema: string
   readonly catalog: Catalog
-  /** What was applied just now, in the same transaction. */
+  /** What is applied in the same transaction, which is done once `applied` resolves. */
   readonly entries: readonly AppliedEntry[]
+  readonly applied: Promise<void>
   readonly live: LiveViews
 }
 
 /**
- * Brings every live view to the end of a run. Each has a bounded time, in a savepoint: one that fails stands still
- * with its reason, one that there is no time for is caught up beside the writes, and neither keeps anything else back.
- * True where something is left for that.
+ * Brings every live view to the end of a run. Each has a bounded time, and is taken back where it fails: one that
+ * fails stands still with its reason, one that there is no time for is caught up beside the writes, and neither keeps
+ * anything else back. True where something is left for that.
  */
-export async function advanceLiveViews(tx: Queryable, applied: Run): Promise<boolean> {
-  const { schema, catalog, entries, live } = applied
+export async function advanceLiveViews(tx: Queryable, applying: Run): Promise<boolean> {
+  const { schema, catalog, entries, applied, live } = applying
   const views = [...catalog.views.values()].filter(({ view }) => view.refresh_mode === 'live')
   const last = entries.at(-1)
   if (views.length === 0 || last === undefined) return false
-  const progress = await readProgress(tx, schema)
-  const to = positionAfter(last)
   const written = new Set(entries.map(({ header }) => String(header.collection)))
-  const [done, behind]: [string[], string[]] = [[], []]
-  const startedMs = live.now()
-  const before = await limitStatements(tx)
-  for (const planned of views) {
-    const { id, reads } = planned.view
-    const from = progress.get(id)
-    if (from?.status !== 'live') continue
-    if (!reads.some((source) => written.has(source.id))) done.push(id)
-    else if (live.now() - startedMs >= limits.viewAdvancesMs) behind.push(id)
-    else if (await advanceOne(tx, applied, { planned, from, to })) done.push(id)
-  }
-  await restoreSettings(tx, before)
-  if (done.length > 0)
-    await markAt(tx, schema, { views: done, at: to, status: 'live', now: live.now() })
-  if (behind.length > 0) await markBehind(tx, schema, behind)
+  const isTouched = ({ view }: PlannedView) => view.reads.some(({ id }) => written.has(id))
+  const touched = views.filter(isTouched)
+  const [leaves, before] = await Promise.all([
+    readLive(tx, schema),
+    touched.length > 0 ? limitStatements(tx) : undefined,
+    applied,
+  ])
+  const to = positionAfter(last)
+  const steps = touched.flatMap((planned) => {
+    const from = leaves.get(planned.view.id)
+    return from === undefined ? [] : [{ planned, from, to: to.leaf }]
+  })
+  const turn = { ...applying, steps, startedMs: live.now() }
+  const { done, behind } = (await advanceTogether(tx, turn)) ?? (await advanceApart(tx, turn))
+  const untouched = views.filter((each) => !isTouched(each) && leaves.has(each.view.id))
+  const there = [...done, ...untouched.map(({ view }) => view.id)]
+  const mark = { views: there, at: to, status: 'live', now: live.now() } as const
+  await Promise.all([
+    restoreSettings(tx, before),
+    there.length > 0 && markAt(tx, schema, mark),
+    behind.length > 0 && markBehind(tx, schema, behind),
+  ])
   return behind.length > 0
 }
 
-async function advanceOne(
-  tx: Queryable,
-  { schema, catalog, live }: Run,
-  { planned, from, to }: { planned: PlannedView; from: Position; to: Position },
-): Promise<boolean> {
-  const { view, plan } = planned
+/** A view that is to be brought from one leaf of the chain to another. */
+type Step = { readonly planned: PlannedView; readonly from: number; readonly to: number }
+
+type Turn = Run & { readonly steps: readonly Step[]; readonly startedMs: number }
+
+/** Ids of views: those that are where they belong, and those that there was no time for. */
+type Outcome = { readonly done: readonly string[]; readonly behind: readonly string[] }
+
+/**
+ * All of them as if none could fail, so that each costs its own statements and nothing else; while one statement runs,
+ * the next one is there already. Undefined where one has failed, and everything is as before.
+ */
+async function advanceTogether(tx: Queryable, turn: Turn): Promise<Outcome | undefined> {
+  const [done, behind]: [string[], string[]] = [[], []]
+  if (turn.steps.length === 0) return { done, behind }
+  let previous: Promise<unknown> = tx.execute(sql`SAVEPOINT live_views`)
+  try {
+    for (const step of turn.steps) {
+      const { id } = step.planned.view
+      if (isTurnOver(turn)) {
+        behind.push(id)
+        continue
+      }
+      for (const statement of statementsOf(turn, step)) {
+        // Where the one before it fails this one does too, but says nothing.
+        previous.catch(() => undefined)
+        const sent = run(tx, statement)
+        sent.catch(() => undefined)
+        await previous
+        previous = sent
+      }
+      done.push(id)
+    }
+    await previous
+    await tx.execute(sql`RELEASE SAVEPOINT live_views`)
+    return { done, behind }
+  } catch (error) {
+    if (isOfAll(error)) throw error
+    await tx.execute(sql`ROLLBACK TO SAVEPOINT live_views`)
+    return undefined
+  }
+}
+
+/** One after the other, so that it is known which of them fails, and why. */
+async function advanceApart(tx: Queryable, turn: Turn): Promise<Outcome> {
+  const [done, behind]: [string[], string[]] = [[], []]
+  for (const step of turn.steps) {
+    const { id } = step.planned.view
+    if (isTurnOver(turn)) behind.push(id)
+    else if (await advanceOne(tx, turn, step)) done.push(id)
+  }
+  return { done, behind }
+}
+
+function isTurnOver({ live, startedMs }: Turn): boolean {
+  return live.now() - startedMs >= limits.viewAdvancesMs
+}
+
+async function advanceOne(tx: Queryable, turn: Turn, step: Step): Promise<boolean> {
+  const { view } = step.planned
   await tx.execute(sql`SAVEPOINT live_view`)
   try {
-    const { program } = present(plan, 'the program of a live view')
-    const place = placeOf(schema, view, catalog)
-    const startedMs = live.now()
-    const at = (leaf: number) => () => leaf
-    for (const statement of program.advance(place, at(from.leaf), at(to.leaf))) {
-      if (live.now() - startedMs >= limits.viewAdvanceMs) throw new Error(tooSlow)
-      await run(tx, statement)
-    }
+    for (const statement of statementsOf(turn, step)) await run(tx, statement)
     await tx.execute(sql`RELEASE SAVEPOINT live_view`)
     return true
   } catch (error) {
     if (isOfAll(error)) throw error
     await tx.execute(sql`ROLLBACK TO SAVEPOINT live_view`)
     const reason = reasonOf(error, view)
-    await markStale(tx, schema, { view: view.id, reason })
-    live.onStale(view, reason, error)
+    await markStale(tx, turn.schema, { view: view.id, reason })
+    turn.live.onStale(view, reason, error)
     return false
+  }
+}
+
+/** Throws where the view's time is over before a statement. */
+function* statementsOf(
+  { schema, catalog, live }: Turn,
+  { planned: { view, plan }, from, to }: Step,
+): Generator<CompiledStatement> {
+  const { program } = present(plan, 'the program of a live view')
+  const startedMs = live.now()
+  const place = placeOf(schema, view, catalog)
+  for (const statement of program.advance(
+    place,
+    () => from,
+    () => to,
+  )) {
+    if (live.now() - startedMs >= limits.viewAdvanceMs) throw new Error(tooSlow)
+    yield statement
   }
 }
 
@@ -222,20 +293,17 @@ type Settings = { readonly timeout: string; readonly plans: string; readonly sca
 
 /** Statements of views find rows by indexes, so a plan is made once, and one made while a table was small does too. */
 async function limitStatements(tx: Queryable): Promise<Settings | undefined> {
-  const [before] = await tx.query<Settings>(
-    sql`SELECT current_setting('statement_timeout') AS timeout, current_setting('plan_cache_mode') AS plans,
-      current_setting('enable_seqscan') AS scans`,
-  )
-  const timeout = String(limits.viewAdvanceMs)
-  await setSettings(tx, { timeout, plans: 'force_generic_plan', scans: 'off' })
+  const [before] = await tx.query<Settings>(sql`
+    WITH before AS MATERIALIZED (SELECT current_setting('statement_timeout') AS timeout,
+      current_setting('plan_cache_mode') AS plans, current_setting('enable_seqscan') AS scans)
+    SELECT timeout, plans, scans, set_config('statement_timeout', ${String(limits.viewAdvanceMs)}, true),
+      set_config('plan_cache_mode', 'force_generic_plan', true), set_config('enable_seqscan', 'off', true) FROM before`)
   return before
 }
 
 async function restoreSettings(tx: Queryable, before: Settings | undefined): Promise<void> {
-  if (before !== undefined) await setSettings(tx, before)
-}
-
-async function setSettings(tx: Queryable, { timeout, plans, scans }: Settings): Promise<void> {
+  if (before === undefined) return
+  const { timeout, plans, scans } = before
   await tx.query(
     sql`SELECT set_config('statement_timeout', ${timeout}, true), set_config('plan_cache_mode', ${plans}, true),
       set_config('enable_seqscan', ${scans}, true)`,

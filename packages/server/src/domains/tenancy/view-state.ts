@@ -73,6 +73,17 @@ export async function readProgress(
   return new Map(rows.map((row) => [row.view, progressOf(row)]))
 }
 
+/** Where the live views of an application are, by id, as leaves; the table must be there. */
+export async function readLive(
+  tx: Queryable,
+  schema: string,
+): Promise<ReadonlyMap<string, number>> {
+  const rows = await tx.query<Pick<Row, 'view' | 'leaf'>>(
+    sql`SELECT view, leaf FROM ${sql.id(schema, viewStateTable)} WHERE status = 'live'`,
+  )
+  return new Map(rows.map(({ view, leaf }) => [view, Number(leaf)]))
+}
+
 function progressOf(row: Row): ViewProgress {
   const { view, status, reason, whole, sequence } = row
   return {

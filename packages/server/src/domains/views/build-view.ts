@@ -3,16 +3,19 @@ import { assert, present } from '../../base/assert.ts'
 import { Fault } from '../../base/fault.ts'
 import type { World } from '../../base/world.ts'
 import type { Database, Queryable } from '../../database/database.ts'
-import type { Source } from '../../query/join.ts'
-import type { CompiledStatement } from '../../query/sql-text.ts'
+import type { Source, UsedFields } from '../../query/join.ts'
+import { hasSubQueries } from '../../views/map-expression.ts'
 import type { Positions, ViewPlace } from '../../views/view-program.ts'
+import { readStats } from '../collections/collection-store.ts'
 import { readableOfId } from '../tenancy/catalog.ts'
-import type { ForeignPositions, StoredView } from '../tenancy/definitions.ts'
-import { grantOf } from '../tenancy/grants.ts'
+import type { CollectionState, ForeignPositions, StoredView } from '../tenancy/definitions.ts'
+import { grantedPriceOf, grantOf } from '../tenancy/grants.ts'
+import { hiddenUse } from '../tenancy/policy.ts'
 import type { Tenant } from '../tenancy/tenancy.ts'
 import type { ViewPlan } from '../tenancy/view-plan.ts'
 import { placeOf, run } from '../tenancy/view-projection.ts'
 import { markAt, type Position, readProgress, type ViewProgress } from '../tenancy/view-state.ts'
+import { countedPlace, type Work } from './build-progress.ts'
 import { enterSession, lockedWatermark, watermarkOf } from './view-store.ts'
 
 export type BuildPorts = {
@@ -22,6 +25,8 @@ export type BuildPorts = {
   /** A session is at work, or would be: throws where it is over. */
   readonly entered: (pid: number) => void
   readonly left: (pid: number) => void
+  /** Told to whoever asks how far the view is. */
+  readonly work: Work
 }
 
 /** Somebody else is at the view, or it was changed while it was worked on: what is to be done is looked for anew. */
@@ -58,13 +63,12 @@ async function refresh(build: Build, progress: ViewProgress): Promise<void> {
   const { view, plan } = build
   const { wanted, whole } = progress
   const place = await placeWithGrants(build, wanted.positions)
-  const to = positionsAt(view, wanted.leaf, wanted.positions)
   const isForeign = view.reads.some(({ app }) => app !== view.app)
   const byChange = whole && plan.program.obstacle === undefined && !isForeign
-  const from = positionsAt(view, progress.leaf, progress.positions)
+  if (byChange) toDo(build, 'entries', wanted.leaf - progress.leaf)
   await inTransaction(build, async (tx) => {
-    const { program } = plan
-    await runAll(tx, byChange ? program.advance(place, from, to) : program.fill(place, to))
+    if (byChange) await advance(build, tx, { place, from: progress.leaf, to: wanted.leaf })
+    else await fill(build, tx, { place, to: wanted.leaf, foreign: wanted.positions })
     const { positions } = wanted
     await settle(tx, build, { at: wanted, status: 'lazy', positions, revision: progress.revision })
   })
@@ -76,18 +80,14 @@ async function refresh(build: Build, progress: ViewProgress): Promise<void> {
  * waits, the rest; from there on the lane goes on.
  */
 async function makeLive(build: Build, progress: ViewProgress): Promise<void> {
-  const { ports, tenant, view, plan } = build
-  const { program } = plan
+  const { ports, tenant, view } = build
   let { revision } = progress
   const place = placeOf(tenant.schema, view, tenant.data.catalog)
   let at: Position = progress
   if (!progress.whole) {
     const to = await watermarkOf(ports.database, tenant.schema)
     await inTransaction(build, async (tx) => {
-      await runAll(
-        tx,
-        program.fill(place, () => to.leaf),
-      )
+      await fill(build, tx, { place, to: to.leaf, foreign: {} })
       await settle(tx, build, { at: to, status: 'building', revision })
     })
     tenant.data.setFilled(view)
@@ -101,16 +101,10 @@ async function makeLive(build: Build, progress: ViewProgress): Promise<void> {
     if (gap === 0 || (time > 0 && gap <= limits.viewGapEntriesMax)) break
     if (time === catchUpsMax)
       throw new Fault('CONFLICT', { message: 'it cannot keep up with what is written' })
+    if (progress.whole && time === 0) toDo(build, 'entries', gap)
     const from = at
     await inTransaction(build, async (tx) => {
-      await runAll(
-        tx,
-        program.advance(
-          place,
-          () => from.leaf,
-          () => to.leaf,
-        ),
-      )
+      await advance(build, tx, { place, from: from.leaf, to: to.leaf })
       await settle(tx, build, { at: to, status: 'building', revision })
     })
     at = to
@@ -118,16 +112,66 @@ async function makeLive(build: Build, progress: ViewProgress): Promise<void> {
   }
   await inTransaction(build, async (tx) => {
     const to = await lockedWatermark(tx, tenant.schema)
-    await runAll(
-      tx,
-      program.advance(
-        place,
-        () => at.leaf,
-        () => to.leaf,
-      ),
-    )
+    await advance(build, tx, { place, from: at.leaf, to: to.leaf })
     await settle(tx, build, { at: to, status: 'live', revision })
   })
+}
+
+function toDo({ ports: { work } }: Build, unit: Work['unit'], total: number): void {
+  Object.assign(work, { unit, total })
+}
+
+/** Brings the view to what its definition is at the position, from whatever it holds. */
+async function fill(
+  build: Build,
+  tx: Queryable,
+  goal: { place: ViewPlace; to: number; foreign: ForeignPositions },
+): Promise<void> {
+  const { ports, view, plan } = build
+  const reads = new Map<string, number>()
+  // A condition that is counted by would keep PostgreSQL from making a join of such a sub-query.
+  const isCounted = !hasSubQueries(plan.query)
+  const place = isCounted ? countedPlace(goal.place, reads) : goal.place
+  const statements = plan.program.fill(place, positionsAt(view, goal.to, goal.foreign))
+  toDo(build, 'records', await recordsToRead(build, reads))
+  for (const statement of statements) await run(tx, statement)
+  ports.work.done = ports.work.total
+}
+
+/** So many entries are added by one statement, so that it can be said how far it is. */
+const stepEntries = 100_000
+
+/** Brings the view on by the changes between two positions of its own application's chain. */
+async function advance(
+  { ports, plan }: Build,
+  tx: Queryable,
+  span: { place: ViewPlace; from: number; to: number },
+): Promise<void> {
+  const { place, to } = span
+  for (let from = span.from; from < to; from += stepEntries) {
+    const end = Math.min(from + stepEntries, to)
+    const statements = plan.program.advance(
+      place,
+      () => from,
+      () => end,
+    )
+    for (const statement of statements) await run(tx, statement)
+    ports.work.done += end - from
+  }
+}
+
+/** What is live of each source, as often as it is read. */
+async function recordsToRead(
+  { ports, view }: Build,
+  reads: ReadonlyMap<string, number>,
+): Promise<number> {
+  let total = 0
+  for (const { model, app, id } of view.reads) {
+    const { schema } = await ports.tenantOf(app)
+    const stats = (await readStats(ports.database, schema)).get(id)
+    total += (stats?.documents ?? 0) * (reads.get(model) ?? 0)
+  }
+  return total
 }
 
 type Settled = {
@@ -160,18 +204,16 @@ async function inTransaction(
         const pid = await enterSession(tx)
         ports.entered(pid)
         entered = pid
+        ports.work.pid = pid
         await work(tx)
       },
       { statementTimeoutMs: limits.viewBuildMs },
     )
   } finally {
+    ports.work.pid = undefined
     if (entered !== undefined) ports.left(entered)
   }
   ports.world.reach?.('view.committed')
-}
-
-async function runAll(tx: Queryable, statements: readonly CompiledStatement[]): Promise<void> {
-  for (const statement of statements) await run(tx, statement)
 }
 
 /** Entries that count, by model. */
@@ -205,7 +247,7 @@ async function placeWithGrants(
   return { ...place, resolve: (model) => foreign.get(model) ?? place.resolve(model) }
 }
 
-/** Every source of another application, also behind the views that this one is made of, is granted. */
+/** Every source of another application, also behind the views that this one is made of, is granted as it is used. */
 export async function checkGrants(
   { tenantOf }: Pick<BuildPorts, 'tenantOf'>,
   tenant: Tenant,
@@ -215,14 +257,36 @@ export async function checkGrants(
     const owner = app === view.app ? tenant : await tenantOf(app).catch(orGone(model))
     const source = readableOfId(owner.data.catalog, id)
     if (source === undefined) throw gone(model)
-    if (owner !== tenant && grantOf(owner.data.catalog, source, view.app) === undefined)
-      throw new Fault('GRANT_NEEDED', {
-        message: `the owner of ${model} does not grant its use (any more)`,
-      })
+    const uses = tenant.data.catalog.views.get(view.id)?.plan?.uses
+    if (owner !== tenant)
+      refuseUngrantedUse(owner, source, { model, grantee: view.app, used: uses?.get(model) })
     if (source.view === undefined) continue
     assert(source.view.id !== view.id, 'a view is not made of itself')
     await checkGrantsBehind({ tenantOf }, tenant, { model, owner, view: source.view })
   }
+}
+
+/** What makes reads of the view fail makes its refreshes fail, and is told as the reason why it stands still. */
+function refuseUngrantedUse(
+  { data: { catalog } }: Tenant,
+  source: CollectionState,
+  by: { readonly model: string; readonly grantee: string; readonly used: UsedFields | undefined },
+): void {
+  const { model, grantee, used } = by
+  if (grantOf(catalog, source, grantee) === undefined)
+    throw new Fault('GRANT_NEEDED', {
+      message: `the owner of ${model} does not grant its use (any more)`,
+    })
+  const hidden = used && hiddenUse(source.policy, used)
+  if (hidden !== undefined)
+    throw new Fault('FIELD_NOT_OFFERED', {
+      message: `the owner of ${model} does not offer ${hidden.field ?? 'all fields'} to ${hidden.use} by (any more)`,
+      details: { ...(hidden.field !== undefined && { field: hidden.field }), use: hidden.use },
+    })
+  if (grantedPriceOf(catalog, source, grantee) === undefined)
+    throw new Fault('GRANT_NEEDED', {
+      message: `the owner of ${model} has granted its use at its derive price, and lets nobody derive from it any more`,
+    })
 }
 
 /**
@@ -237,8 +301,9 @@ export async function checkGrantsBehind(
   try {
     await checkGrants(ports, owner, view)
   } catch (error) {
-    const isTold = owner === tenant || !(error instanceof Fault) || error.code !== 'GRANT_NEEDED'
-    if (isTold) throw error
+    const isRefusal =
+      error instanceof Fault && ['GRANT_NEEDED', 'FIELD_NOT_OFFERED'].includes(error.code)
+    if (owner === tenant || !isRefusal) throw error
     throw new Fault('GRANT_NEEDED', {
       message: `a source of ${model} is gone, or its owner does not grant its use (any more)`,
     })

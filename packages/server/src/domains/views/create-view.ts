@@ -30,6 +30,6 @@ export const createView: Operation<'createView'> = async ({ service }, { params,
     sources: body.source_collections,
     siblings: Object.fromEntries(siblings),
     ...readSettings(body),
-    ifExists: 'refuse',
+    ifExists: body.or_replace === true ? 'replace' : 'refuse',
   })
 }

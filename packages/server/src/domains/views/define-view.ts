@@ -1,5 +1,7 @@
 import { limits } from '@tollbase/contract/limits'
 import { Fault, invalid } from '../../base/fault.ts'
+import { outputOf } from '../../query/tree/query.ts'
+import { undecidedWindow } from '../../views/decided-window.ts'
 import type { Service } from '../call.ts'
 import { leadingIndex } from '../collections/leading-index.ts'
 import { type Definition, define } from '../tenancy/define.ts'
@@ -8,6 +10,7 @@ import { dependentsOf } from '../tenancy/dependents.ts'
 import type { Tenant } from '../tenancy/tenancy.ts'
 import { planOf, type ViewPlan } from '../tenancy/view-plan.ts'
 import { type ReadView, readView, type ViewWish } from './read-view.ts'
+import { fieldOfVariable } from './variables.ts'
 import { watermarkOf } from './view-store.ts'
 
 export type Defined = {
@@ -45,6 +48,8 @@ export async function defineView(
     const view = await storedView(service, tenant, { wish, read, replaces: before?.id })
     const { plan } = await planOf(view)
     if (plan === undefined) throw invalid('/query', 'is not understood')
+    refuseUnreachable(plan, wish)
+    refuseUndecided(plan, wish)
     refuseUnmaintained(view, plan)
     const definitions = [
       { kind: 'view', id: view.id, body: view } as const,
@@ -102,6 +107,30 @@ async function storedView(
     ...(replaces !== undefined && { replaces }),
     created_at: new Date(service.world.now()).toISOString(),
   }
+}
+
+/** A variable of a field that no row has would find nothing for ever. */
+function refuseUnreachable({ query }: ViewPlan, { variables }: ViewWish): void {
+  const { columns, records } = outputOf(query)
+  // Whole records may have any field.
+  if (records.length > 0) return
+  const names = columns.map(({ path }) => path.join('.'))
+  for (const [name, path] of Object.entries(variables ?? {})) {
+    const field = fieldOfVariable(path)
+    const isThere = names.some((one) => `${field}.`.startsWith(`${one}.`))
+    if (!isThere)
+      throw invalid(
+        `/variables/${name}`,
+        `is of the field ${field}, which the view has not; it has ${names.join(', ')}`,
+      )
+  }
+}
+
+/** What two computations could give differently is no function of the records. */
+function refuseUndecided({ query }: ViewPlan, { sources }: ViewWish): void {
+  const undecided = undecidedWindow(query)
+  if (undecided !== undefined)
+    throw invalid(sources === undefined ? '/sql' : '/query', `has ${undecided}`)
 }
 
 /** A live view must follow from the changes of its own application's records. */

@@ -1,7 +1,6 @@
 import { Fault } from '../../base/fault.ts'
 import { isRecord } from '../../base/is-record.ts'
 import type { ValueType } from '../../query/tree/query.ts'
-import { sourcesOfQuery } from '../../query/tree/sources.ts'
 import {
   modelsOfDefinition,
   readViewDefinition,
@@ -17,7 +16,7 @@ import type { CollectionState, StoredView, ViewSource } from '../tenancy/definit
 import { grantOf } from '../tenancy/grants.ts'
 import { parseRoot } from '../tenancy/root.ts'
 import type { Tenant } from '../tenancy/tenancy.ts'
-import { strictness } from '../tenancy/view-plan.ts'
+import { leastReadOf, queryAsWritten, strictest, usesOf } from '../tenancy/view-plan.ts'
 import { checkGrantsBehind } from './build-view.ts'
 
 /** What a seller wants as a view; its parts are checked as far as a schema can. */
@@ -39,6 +38,7 @@ export type ViewWish = {
 /** A definition with all that its meaning depends on, as the catalogs say now. */
 export type ReadView = {
   readonly definition: ViewDefinition
+  /** Plain names, `app::name` of what is another application's. */
   readonly named: readonly string[]
   readonly sources: readonly ViewSource[]
   readonly reads: readonly ViewSource[]
@@ -71,10 +71,10 @@ export async function readView(
   const inner = innerDefinitions(named)
   const viewOf = (model: string) => inner[model]
   const untyped = await readViewDefinition(wish.query, { ...options, viewOf })
+  const uses = usesOf(await queryAsWritten(untyped.definition, { app }), named)
   for (const { model, owner, source } of named) {
-    if (owner === tenant) continue
-    for (const use of sourcesOfQuery(untyped.query))
-      if (use.model === model) refuseUnoffered(source, use.used, false)
+    const used = uses.get(model)
+    if (owner !== tenant && used !== undefined) refuseUnoffered(source, used, false)
   }
   const reads = await readSources(service, tenant, planView(untyped.query).models)
   const types = typesOf(reads)
@@ -88,15 +88,14 @@ export async function readView(
   })
   return {
     definition,
-    named: wish.sources ?? models,
+    named: namesFor(models, { app, sent: wish.sources }),
     sources: named.map(referenceTo),
     reads: reads.map(referenceTo),
     inner,
     types,
-    leastRead: leastReadOf(wish.accessPolicy, {
-      named,
-      uses: sourcesOfQuery(untyped.query),
-    }),
+    leastRead: isSilent(wish.accessPolicy)
+      ? strictest(named.map(({ model, source }) => leastReadOf(source.policy, uses.get(model))))
+      : null,
     version,
   }
 }
@@ -187,31 +186,21 @@ function typesOf(reads: readonly Named[]): Record<string, Record<string, ValueTy
   )
 }
 
-/**
- * Where a policy does not say who may read: the strictest of the sources, and keys alone where the view shows or tests
- * what a source does not offer to others.
- */
-function leastReadOf(
-  sent: unknown,
-  from: { named: readonly Named[]; uses: ReturnType<typeof sourcesOfQuery> },
-): StoredView['least_read'] {
-  const isSilent = sent === null || (isRecord(sent) && sent.read === undefined)
-  if (!isSilent) return null
-  const levels = from.named.map(({ model, source }) => {
-    const isHidden = from.uses.some((use) => use.model === model && hides(source, use.used))
-    return Math.max(strictness.indexOf(source.policy.read), isHidden ? 1 : 0)
-  })
-  return strictness[Math.max(0, ...levels)] ?? 'private'
+/** The models as they are shown, in the order in which they were sent. */
+function namesFor(
+  models: readonly string[],
+  { app, sent }: { app: string; sent: readonly string[] | undefined },
+): readonly string[] {
+  const own = `${app}::`
+  const names = (sent ?? models).map((name) =>
+    name.startsWith(own) ? name.slice(own.length) : name,
+  )
+  return [...new Set(names)]
 }
 
-function hides(source: CollectionState, used: Parameters<typeof refuseUnoffered>[1]): boolean {
-  try {
-    refuseUnoffered(source, used, false)
-    return false
-  } catch (error) {
-    if (error instanceof Fault) return true
-    throw error
-  }
+/** Whether a policy leaves it to the sources who may read. */
+function isSilent(sent: unknown): boolean {
+  return sent === null || (isRecord(sent) && sent.read === undefined)
 }
 
 function portsOf({ tenancy }: Service) {

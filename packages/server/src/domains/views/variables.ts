@@ -34,6 +34,11 @@ export function readVariable(path: string, sent: Sent): Readonly<Record<string, 
   return condition
 }
 
+/** The field that a variable's path is of, without the operator. */
+export function fieldOfVariable(path: string): string {
+  return partsOf(path).field
+}
+
 /** The find of all parameters that were sent; a 400 names one that the view does not have, or that came twice. */
 export function findOfParameters(
   query: Readonly<Record<string, string | readonly string[]>>,

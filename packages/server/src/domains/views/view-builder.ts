@@ -8,6 +8,7 @@ import type { StoredView } from '../tenancy/definitions.ts'
 import type { Tenant } from '../tenancy/tenancy.ts'
 import { isOfAll, reasonOf } from '../tenancy/view-projection.ts'
 import { markStale, readProgress, type ViewProgress } from '../tenancy/view-state.ts'
+import { newWork, type Progress, progressOf, type Work } from './build-progress.ts'
 import { type BuildPorts, buildView, Superseded } from './build-view.ts'
 import { cancelSession } from './view-store.ts'
 
@@ -36,7 +37,7 @@ const lookAgainMs = 2_000
  * every opening and every change, so that no state of such work is kept and what was broken off is begun again.
  */
 export class ViewBuilder {
-  readonly #ports: BuildPorts
+  readonly #ports: Omit<BuildPorts, 'work'>
   readonly #tenantOf: (app: string) => Promise<Tenant>
   readonly #log: Logger
   readonly #world: World
@@ -44,7 +45,10 @@ export class ViewBuilder {
   readonly #onStale: () => void
   readonly #sites = new Map<string, Site>()
   /** By application and view. */
-  readonly #working = new Map<string, { readonly app: string; readonly done: Promise<void> }>()
+  readonly #working = new Map<
+    string,
+    { readonly app: string; readonly work: Work; readonly done: Promise<void> }
+  >()
   readonly #looking = new Set<Promise<void>>()
   readonly #pids = new Set<number>()
   readonly #timers = new Set<() => void>()
@@ -88,6 +92,12 @@ export class ViewBuilder {
       watchers.set(view, [...(watchers.get(view) ?? []), resolve])
       this.notice(app)
     })
+  }
+
+  /** How far what is being done for the view by this process is; undefined where nothing is. */
+  async progress(app: string, view: string): Promise<Progress | undefined> {
+    const under = this.#working.get(keyOf(app, view))
+    return under && progressOf(this.#database, under.work)
   }
 
   async close(): Promise<void> {
@@ -163,21 +173,25 @@ export class ViewBuilder {
         const own = [...this.#working.values()].filter((work) => work.app === app)
         if (own.length >= limits.viewBuildsPerApplicationMax) break
         if (this.#working.has(key) || site.resting.has(view.id)) continue
-        const done = this.#work(app, site, view).finally(() => {
+        const work = newWork()
+        const done = this.#work(app, { site, view, work }).finally(() => {
           this.#working.delete(key)
           this.notice(app)
         })
-        this.#working.set(key, { app, done })
+        this.#working.set(key, { app, work, done })
       }
     }
   }
 
   /** Never rejects. */
-  async #work(app: string, site: Site, view: StoredView): Promise<void> {
+  async #work(
+    app: string,
+    { site, view, work }: { site: Site; view: StoredView; work: Work },
+  ): Promise<void> {
     // What is done now is looked for anew afterwards.
     site.waiting = site.waiting.filter((one) => one !== view)
     try {
-      await buildView(this.#ports, await this.#tenantOf(app), view)
+      await buildView({ ...this.#ports, work }, await this.#tenantOf(app), view)
       site.attempts.delete(view.id)
     } catch (error) {
       await this.#failed(app, { site, view, error }).catch((second: unknown) => {

@@ -2,7 +2,6 @@ import type { ViewInfo, ViewRefreshMetadata } from '@tollbase/contract/views'
 import type { Static } from 'typebox'
 import { Fault } from '../../base/fault.ts'
 import type { Service } from '../call.ts'
-import { readStats } from '../collections/collection-store.ts'
 import type { CollectionState, StoredView } from '../tenancy/definitions.ts'
 import { readPriceOf } from '../tenancy/price.ts'
 import type { Tenant } from '../tenancy/tenancy.ts'
@@ -10,7 +9,7 @@ import { viewTable } from '../tenancy/view-plan.ts'
 import { readProgress, type ViewProgress } from '../tenancy/view-state.ts'
 import { checkGrants } from './build-view.ts'
 import type { ViewState } from './find-view.ts'
-import { newestBelow, rowCount } from './view-store.ts'
+import { liveBelow, newestBelow, rowCount } from './view-store.ts'
 
 type Info = Static<typeof ViewInfo>
 type Metadata = Static<typeof ViewRefreshMetadata>
@@ -103,7 +102,9 @@ async function metadataOf(
       ? undefined
       : await lastSource(service, tenant, { view, now })
   const counts =
-    refreshed === undefined || !isGranted ? undefined : await viewCounts(service, tenant, view)
+    now === undefined || refreshed === undefined || !isGranted
+      ? undefined
+      : await viewCounts(service, tenant, { view, now })
   return {
     last_processed_block_height: last === undefined ? 0 : (now?.height ?? 0),
     last_processed_sequence: last === undefined ? 0 : (now?.sequence ?? 0),
@@ -116,18 +117,39 @@ async function metadataOf(
   }
 }
 
-/** Live records of its sources, as their applications count them, and its rows. */
-async function viewCounts(service: Service, tenant: Tenant, view: StoredView) {
-  const { database, tenancy } = service
-  const ids = new Map<string, Set<string>>()
-  for (const { app, id } of view.reads) ids.set(app, (ids.get(app) ?? new Set()).add(id))
+/** Records that were live in its sources at its position, and its rows. */
+async function viewCounts(
+  service: Service,
+  tenant: Tenant,
+  { view, now }: { view: StoredView; now: ViewProgress },
+) {
+  const { database } = service
   let source = 0
-  for (const [app, collections] of ids) {
-    const { schema } = app === view.app ? tenant : await tenancy.tenant(app)
-    const stats = await readStats(database, schema)
-    for (const id of collections) source += stats.get(id)?.documents ?? 0
-  }
+  for (const { owner, collection, below } of await sourcesBelow(service, tenant, { view, now }))
+    source += await liveBelow(database, owner.schema, { ...collection, below })
   return { source, view: await rowCount(database, tenant.schema, viewTable(view)) }
+}
+
+type SourceBelow = {
+  readonly owner: Tenant
+  readonly collection: CollectionState
+  readonly below: number
+}
+
+/** The collections that it reads, each once, and how far it has counted each. */
+async function sourcesBelow(
+  { tenancy }: Service,
+  tenant: Tenant,
+  { view, now }: { view: StoredView; now: ViewProgress },
+): Promise<readonly SourceBelow[]> {
+  const sources = new Map<string, SourceBelow>()
+  for (const { app, id } of view.reads) {
+    const owner = app === view.app ? tenant : await tenancy.tenant(app)
+    const collection = owner.data.catalog.byId.get(id)
+    const below = app === view.app ? now.leaf : (now.positions[app] ?? 0)
+    if (collection !== undefined) sources.set(id, { owner, collection, below })
+  }
+  return [...sources.values()]
 }
 
 /** The newest record that the view has counted, of its own application where it reads any of that. */
@@ -136,15 +158,11 @@ async function lastSource(
   tenant: Tenant,
   { view, now }: { view: StoredView; now: ViewProgress },
 ): Promise<{ time: string; transaction: string } | undefined> {
-  const isOwn = view.reads.some(({ app }) => app === view.app)
+  const sources = await sourcesBelow(service, tenant, { view, now })
+  const own = sources.filter(({ owner }) => owner === tenant)
   let newest: { leaf: bigint; height: bigint; sequence: number; owner: Tenant } | undefined
-  for (const { app, id } of view.reads) {
-    if (isOwn && app !== view.app) continue
-    const owner = app === view.app ? tenant : await service.tenancy.tenant(app)
-    const collection: CollectionState | undefined = owner.data.catalog.byId.get(id)
-    const below = app === view.app ? now.leaf : (now.positions[app] ?? 0)
-    const row =
-      collection && (await newestBelow(service.database, owner.schema, { ...collection, below }))
+  for (const { owner, collection, below } of own.length > 0 ? own : sources) {
+    const row = await newestBelow(service.database, owner.schema, { ...collection, below })
     if (row !== undefined && (newest === undefined || row.leaf > newest.leaf))
       newest = { ...row, owner }
   }

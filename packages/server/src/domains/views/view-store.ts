@@ -60,6 +60,23 @@ export async function rowCount(
   return Number(row?.count ?? 0n)
 }
 
+/**
+ * The records of a collection that were live when only entries below a leaf counted, from those that are live now:
+ * what has changed since is few.
+ */
+export async function liveBelow(
+  database: Queryable,
+  schema: string,
+  { id, table, below }: { id: string; table: string; below: number },
+): Promise<number> {
+  const records = sql.id(schema, table)
+  const [row] = await database.query<{ count: bigint }>(sql`
+    SELECT coalesce((SELECT documents FROM ${sql.id(schema, 'collection_stats')} WHERE collection = ${id}), 0)
+      - (SELECT count(*) FROM ${records} WHERE leaf >= ${below} AND superseded_by IS NULL AND NOT deleted)
+      + (SELECT count(*) FROM ${records} WHERE superseded_by >= ${below} AND leaf < ${below} AND NOT deleted) AS count`)
+  return Number(row?.count ?? 0n)
+}
+
 /** The newest version in a collection's table that is older than a leaf. */
 export async function newestBelow(
   database: Queryable,

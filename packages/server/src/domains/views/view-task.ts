@@ -2,12 +2,13 @@ import type { Task } from '@tollbase/contract/storage'
 import type { Static } from 'typebox'
 import type { Block } from '../../chain/block.ts'
 import type { Service } from '../call.ts'
+import type { StoredView } from '../tenancy/definitions.ts'
 import type { Tenant } from '../tenancy/tenancy.ts'
 import { readProgress, type ViewProgress } from '../tenancy/view-state.ts'
 
 /** The task of filling or refreshing a view that begins with this entry; undefined where the entry begins none. */
 export async function viewTask(
-  { database }: Pick<Service, 'database'>,
+  { database, views }: Pick<Service, 'database' | 'views'>,
   tenant: Tenant,
   place: { id: string; block: Block; sequence: number },
 ): Promise<Static<typeof Task> | undefined> {
@@ -18,13 +19,18 @@ export async function viewTask(
   const isCreation = type === 'definition' && kind === 'view' && entry.body !== ''
   if (!isCreation && type !== 'view_refresh') return undefined
   const id = String(isCreation ? entry.header.id : entry.header.view)
+  // Before the state is read: what is at its end in between is told as done.
+  const work = await views.progress(tenant.application.app_id, id)
   const progress = (await readProgress(database, tenant.schema)).get(id)
   const time = new Date(block.time).toISOString()
   const leaf = block.firstLeaf + sequence + 1
   const at = progress?.refreshedAt
+  const mode = tenant.data.catalog.views.get(id)?.view.refresh_mode
+  const status = statusOf(progress, { leaf, mode })
+  const now = status === 'StoringData' ? work : undefined
   return {
     ticket_id: place.id,
-    status: statusOf(progress, leaf),
+    status,
     operation_type: isCreation ? 'create_view' : 'refresh_view',
     created_at: time,
     updated_at: at === undefined ? time : new Date(at).toISOString(),
@@ -34,14 +40,22 @@ export async function viewTask(
     progress_log: [
       `asked for in block ${block.height}`,
       ...(at === undefined ? [] : [`the view is whole up to block ${progress?.height}`]),
+      ...(now === undefined ? [] : [`${now.done} of about ${now.total} ${now.unit} read`]),
     ],
+    ...(now !== undefined && { progress: now }),
+    ...(status === 'Completed' && { progress: { percent: 100 } }),
   }
 }
 
-function statusOf(progress: ViewProgress | undefined, leaf: number): Static<typeof Task>['status'] {
+function statusOf(
+  progress: ViewProgress | undefined,
+  { leaf, mode }: { leaf: number; mode: StoredView['refresh_mode'] | undefined },
+): Static<typeof Task>['status'] {
   if (progress === undefined) return { Failed: { error: 'the view is deleted or replaced' } }
   const { status, reason } = progress
+  // Of a lazy view each position is one that was asked for; what befell it later is no matter of this task.
+  if (mode === 'lazy' && progress.refreshedAt !== undefined && progress.leaf >= leaf)
+    return 'Completed'
   if (status === 'stale') return { Failed: { error: reason ?? 'something went wrong on our side' } }
-  if (status === 'live' || (status === 'lazy' && progress.leaf >= leaf)) return 'Completed'
-  return 'StoringData'
+  return status === 'live' ? 'Completed' : 'StoringData'
 }

@@ -11,12 +11,19 @@ export type SentSettings = {
   readonly access_policy?: unknown
   readonly price?: unknown
   readonly description?: string | null
+  readonly dry_run?: unknown
 }
 
 /** The settings of a new view, with their defaults. */
 export function readSettings(
   sent: SentSettings,
 ): Pick<ViewWish, 'refreshMode' | 'variables' | 'description' | 'accessPolicy'> {
+  // Passed over, it would make what was not to be made.
+  if (sent.dry_run !== undefined && sent.dry_run !== false)
+    throw invalid(
+      '/dry_run',
+      'is not possible of views; POST .../explain and /query/sql tell what its SELECT does',
+    )
   return {
     refreshMode: sent.refresh_mode ?? 'lazy',
     variables: readVariables(sent.variables ?? null),

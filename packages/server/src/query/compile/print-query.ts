@@ -154,10 +154,11 @@ function printCollection(model: string, { options }: Context): string {
  * by the indexes of live rows, and those that were replaced since. Conditions go into both halves. Written with a sum,
  * the leaf does not bring the primary key into plans that do not know the position.
  */
-export function printAsOf({ schema, table }: Source, at: string): string {
+export function printAsOf({ schema, table, noted }: Source, at: string): string {
   const select = `SELECT leaf, data, body FROM ${quoteName(schema, table)}`
-  return `${select} WHERE superseded_by IS NULL AND leaf < ${at} AND NOT deleted
- UNION ALL ${select} WHERE superseded_by >= ${at} AND leaf + 0 < ${at} AND NOT deleted`
+  const ending = noted === undefined ? '' : ` AND ${noted}`
+  return `${select} WHERE superseded_by IS NULL AND leaf < ${at} AND NOT deleted${ending}
+ UNION ALL ${select} WHERE superseded_by >= ${at} AND leaf + 0 < ${at} AND NOT deleted${ending}`
 }
 
 function printSet(query: SetQuery, context: Context): string {

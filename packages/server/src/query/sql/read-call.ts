@@ -314,6 +314,9 @@ function readWindow(
         )
   const result = own?.result ?? aggregate?.result ?? 'same'
   const window = named(over, place)
+  const frame = frameOf(window, inside, read)
+  if (frame?.mode === 'GROUPS' && window.orderClause === undefined)
+    throw refuse(place, location, 'GROUPS in a window without ORDER BY')
   return Object.freeze({
     kind: 'window',
     type: result === 'same' ? (args[0]?.type ?? 'null') : result,
@@ -322,7 +325,7 @@ function readWindow(
     filter: readFilter(node.agg_filter, inside, read),
     partitionBy: Object.freeze((window.partitionClause ?? []).map((each) => read(each, inside))),
     orderBy: readOrder(window.orderClause, inside, read),
-    frame: frameOf(window, inside, read),
+    frame,
   })
 }
 

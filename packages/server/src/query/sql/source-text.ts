@@ -206,6 +206,6 @@ function charPosition(text: string, characters: number): number {
 function reason(error: unknown): string {
   // Worded otherwise, so that nobody takes it for an error of the database's own.
   if (error instanceof SqlError)
-    return error.message.replace(/^syntax error at or /, 'syntax error ')
+    return error.message.replace(/^syntax error at or /, 'syntax error ').replaceAll('""', '"')
   return 'it is nested too deeply'
 }

@@ -4,6 +4,7 @@ import { readFrame } from '../../query/sql/read-frame.ts'
 import { textsOf } from '../../query/sql/reader.ts'
 import type { FrameEnd } from '../../query/tree/query.ts'
 import { countIn, type Given } from './given.ts'
+import { looksDirected } from './order.ts'
 import type { Json } from './view-definition.ts'
 
 /** A call of a function, an aggregate or a window function. */
@@ -30,7 +31,7 @@ export function jsonOfOrder(node: Node, given: Given): Json {
   const isDescending = direction === 'SORTBY_DESC'
   const end =
     nulls === 'SORTBY_NULLS_FIRST' ? 'first' : nulls === 'SORTBY_NULLS_LAST' ? 'last' : undefined
-  if (!isDescending && end === undefined) return by
+  if (!isDescending && end === undefined && !looksDirected(by)) return by
   return {
     by,
     ...(isDescending ? { direction: 'desc' } : {}),

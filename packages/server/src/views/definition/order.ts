@@ -22,7 +22,17 @@ export function readOrder(
 
 const members = ['by', 'direction', 'nulls']
 
+/** Whether the name of a field could be meant as one with a direction, `price desc` or `-price`. */
+export function looksDirected(by: Json): boolean {
+  return typeof by === 'string' && /^[-+]|\s(asc|desc)(ending)?$/i.test(by)
+}
+
 function readOne(item: unknown, place: Place): Read {
+  if (typeof item === 'string' && looksDirected(item))
+    throw invalid(
+      place.pointer,
+      'is the name of a field; an order is {"by": "price", "direction": "desc"}',
+    )
   if (!isRecord(item) || !('by' in item)) return place.expression(item, place)
   const foreign = Object.keys(item).find((key) => !members.includes(key))
   if (foreign !== undefined)
@@ -33,7 +43,7 @@ function readOne(item: unknown, place: Place): Read {
   if (nulls !== undefined && nulls !== 'first' && nulls !== 'last')
     throw invalid(inside(place, 'nulls').pointer, 'must be first or last')
   const { json, sql } = place.expression(item.by, inside(place, 'by'))
-  const isPlain = direction === 'asc' && nulls === undefined
+  const isPlain = direction === 'asc' && nulls === undefined && !looksDirected(json)
   return {
     json: isPlain
       ? json

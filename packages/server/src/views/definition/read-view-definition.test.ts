@@ -5,6 +5,7 @@ import type { Fault } from '../../base/fault.ts'
 import type { ValueType } from '../../query/tree/query.ts'
 import { modelsOfDefinition, readViewDefinition } from './read-view-definition.ts'
 import type { ViewDefinition } from './view-definition.ts'
+import { viewFromSql } from './view-from-sql.ts'
 
 type Options = Parameters<typeof readViewDefinition>[1]
 
@@ -82,6 +83,8 @@ describe('what is wrong in a definition is named by its place:', () => {
       { base: 'orders', join: { items: { on: {} } }, select: ['id'] },
       '/query/join/items/on must say',
     ],
+    ['a direction in a name', of(['a'], { order_by: ['a', 'b desc'] }), '/query/order_by/1 is the'],
+    ['a sign before a name', of(['a'], { order_by: ['-b'] }), '/query/order_by/0 is the name of'],
     ['no collection', { select: [{ one: 1 }] }, '/query reads no collection'],
     ['no object', 'SELECT 1', '/query must be an object'],
     ['a short union', { union: [of(['a'])] }, '/query/union must be a list of two'],
@@ -152,7 +155,7 @@ describe('source_collections', () => {
       '/source_collections lacks other::items, which the query reads',
     )
     expect(await refusal(query, { sources: ['orders', 'items', 'other::items'] })).toBe(
-      '/source_collections/1 is app::items, which the query does not read',
+      '/source_collections/1 is app::items, which the query does not read; it reads app::orders, other::items',
     )
   })
 
@@ -185,6 +188,18 @@ describe('a definition', () => {
     const { query } = await read(of(['amount', 'status']), { typesOf: () => types })
     const columns = query.kind === 'select' ? query.columns : []
     expect(columns.map((column) => column.expression.type)).toEqual(['number', 'json'])
+  })
+
+  it('orders by fields whose names look like directions where they are said to be fields', async () => {
+    const order_by = [{ by: 'a desc' }, { by: '-a' }]
+    const { definition, query } = await read(of(['a'], { order_by, limit: 1 }))
+    expect(definition.order_by).toEqual(order_by)
+    expect(query.orderBy).toHaveLength(2)
+    const { definition: made } = await viewFromSql(
+      'CREATE MATERIALIZED VIEW app::v AS SELECT a FROM app::orders ORDER BY "a desc", "-a" LIMIT 1',
+      'app',
+    )
+    expect(made.order_by).toEqual(order_by)
   })
 
   it('gives its order to readers, and keeps it only where it chooses rows', async () => {

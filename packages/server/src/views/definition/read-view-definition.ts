@@ -105,7 +105,10 @@ function checkSources(sources: readonly string[], models: readonly string[], app
   const named = sources.map((name, index) => modelOf(name, app, member(pointer, index)))
   const unread = named.findIndex((model) => !models.includes(model))
   if (unread >= 0)
-    throw invalid(member(pointer, unread), `is ${named[unread]}, which the query does not read`)
+    throw invalid(
+      member(pointer, unread),
+      `is ${named[unread]}, which the query does not read; it reads ${models.join(', ')}`,
+    )
   const missing = models.find((model) => !named.includes(model))
   if (missing !== undefined) throw invalid(pointer, `lacks ${missing}, which the query reads`)
 }

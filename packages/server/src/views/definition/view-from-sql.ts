@@ -48,6 +48,7 @@ export async function viewFromSql(
   const source = await readSource(select)
   const self = `${app}::${head.name}`
   const models = [...new Set(modelsOf(source.select))]
+  if (models.length === 0) throw invalid('/sql', 'reads no collection')
   const { typesOf, viewOf } = await known(models)
   const views = await viewStatements(models, { pointer: '/sql', self, viewOf })
   queryOfSource(source, {

@@ -1,0 +1,94 @@
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { present } from '../base/assert.ts'
+import { realWorld } from '../base/world.ts'
+import { CommitUnknownError } from '../database/errors.ts'
+import { type TestDatabase, withTestDatabase } from '../database/testing.ts'
+import type { Watermark } from './block-store.ts'
+import type { Chain } from './chain.ts'
+import { createTestChain, entriesWith } from './testing.ts'
+
+describe('the position that readers of the tables have', () => {
+  let shared: TestDatabase
+  beforeAll(async () => {
+    shared = await withTestDatabase()
+  })
+  afterAll(() => shared.drop())
+
+  test('is certain before a commit and after it is known, never in between, and another object after each', async () => {
+    const { open } = await createTestChain(shared.database)
+    const seen: (readonly [string, Watermark | undefined])[] = []
+    let chain: Chain | undefined
+    const reach = (point: string) => {
+      if (point.startsWith('applier.')) seen.push([point, chain?.settled()])
+    }
+    chain = await open({ world: { ...realWorld, reach } })
+    const before = present(chain.settled(), 'a position')
+    expect(before).toMatchObject({ height: 0, leaf: 0 })
+    expect(chain.settled()).toBe(before)
+    await chain.append(entriesWith('a', 'b'))
+    await chain.whenApplied(1)
+    const after = present(chain.settled(), 'a position')
+    expect(after).toEqual({ height: 1, sequence: 1, leaf: 2 })
+    expect(after).toEqual(expect.objectContaining(chain.watermark()))
+    expect(chain.settled()).toBe(after)
+    expect(seen).toEqual([
+      ['applier.beforeCommit', undefined],
+      ['applier.afterCommit', undefined],
+    ])
+    await chain.close()
+  })
+
+  test('is not certain from a commit of unknown outcome until it is known', async () => {
+    const { open, options } = await createTestChain(shared.database)
+    const { database } = options
+    let chain: Chain | undefined
+    const seen: unknown[] = []
+    const world = {
+      ...realWorld,
+      sleep: (ms: number) => {
+        seen.push(chain?.settled())
+        return realWorld.sleep(ms)
+      },
+    }
+    let isLost = false
+    const losing = {
+      ...database,
+      transaction: async <T>(...of: Parameters<typeof database.transaction<T>>) => {
+        const result = await database.transaction(...of)
+        if (chain === undefined || isLost) return result
+        isLost = true
+        throw new CommitUnknownError('the connection broke')
+      },
+    }
+    chain = await open({ world, database: losing })
+    await chain.append(entriesWith('a'))
+    await chain.whenApplied(1)
+    expect(seen).toEqual([undefined])
+    expect(chain.settled()).toMatchObject({ height: 1 })
+    await chain.close()
+  })
+
+  test('is not certain once another process could have the chain, nor when it is closed', async () => {
+    const { open } = await createTestChain(shared.database)
+    let shiftMs = 0
+    const world = {
+      ...realWorld,
+      every: () => () => undefined,
+      now: () => realWorld.now() + shiftMs,
+    }
+    const chain = await open({ world, leaseTtlMs: 600_000 })
+    expect(chain.settled()).toBeDefined()
+    shiftMs = 390_000
+    expect(chain.settled()).toBeDefined()
+    shiftMs = 400_001
+    expect(chain.settled()).toBeUndefined()
+    // Whatever is appended renews the lease first.
+    await chain.append(entriesWith('a'))
+    await chain.whenApplied(1)
+    expect(chain.settled()).toMatchObject({ height: 1 })
+    const closing = chain.close()
+    expect(chain.settled()).toBeUndefined()
+    await closing
+    expect(chain.settled()).toBeUndefined()
+  })
+})

@@ -1,0 +1,213 @@
+import fc from 'fast-check'
+import { describe, expect, test } from 'vitest'
+import { type Data, newData } from '../support/data.ts'
+import { idleNetwork } from '../support/idle-network.ts'
+import { withService } from '../support/per-engine.ts'
+import { startTestService, type TestService } from '../support/service.ts'
+import { change, changeNames, compareAll, openPlace } from './history.ts'
+import { type Answer, type Asked, askByHttp } from './uncached.ts'
+
+/** Asks once the positions of all chains are certain, which they are not while a lease is renewed late. */
+async function askSteadily(service: TestService, asked: Asked): Promise<Answer> {
+  const { tenancy } = service.running.service
+  const isSteady = () => tenancy.tenants().every(({ chain }) => chain.settled() !== undefined)
+  await expect.poll(isSteady, { timeout: 30_000 }).toBe(true)
+  return askByHttp(service, asked)
+}
+
+/** Statements that the service sends for reads while the work runs; one may be sent twice. */
+async function sentDuring(service: TestService, work: () => Promise<unknown>): Promise<number> {
+  let count = 0
+  const stop = service.running.service.queryDatabase.observe(() => {
+    count += 1
+  })
+  await work()
+  stop()
+  return count
+}
+
+async function lookupsOf(service: TestService): Promise<{ hits: number; misses: number }> {
+  const { text } = await service.request('GET', '/metrics')
+  const countOf = (result: string) =>
+    Number(
+      new RegExp(`^tollbase_query_answers_total\\{result="${result}"\\} (\\d+)$`, 'm').exec(
+        text,
+      )?.[1] ?? 0,
+    )
+  return { hits: countOf('hit'), misses: countOf('miss') }
+}
+
+async function define(data: Data, body: object): Promise<void> {
+  const reply = await data.call('POST', '/queries', body)
+  expect(reply.status, reply.text).toBe(201)
+}
+
+describe('kept answers of predefined queries', () =>
+  withService(
+    (service) => {
+      test('are given again without the database, byte for byte and in each format, until a write, and never the time', async () => {
+        const data = await newData(service())
+        await data.store('items', [
+          { id: 'a', n: 1.5 },
+          { id: 'b', n: 2, word: 'ü, "x"' },
+        ])
+        await define(data, {
+          name: 'q',
+          source_collection: 'items',
+          parameters: [{ name: 'n', field_path: 'n.$gte', type: 'number', default: 0 }],
+        })
+        const sql = `SELECT i.id, now() AS t FROM "${data.appId}"::items i`
+        await define(data, { name: 'timed', sql })
+        const ask = (more: Partial<Asked> = {}) =>
+          askSteadily(service(), { app: data.appId, name: 'q', values: {}, ...more })
+        for (const format of ['json', 'csv', 'ndjson'] as const) {
+          const first = await ask({ format })
+          expect(first.status, first.text).toBe(200)
+          const again = async () => expect(await ask({ format })).toEqual(first)
+          expect(await sentDuring(service(), again), format).toBe(0)
+        }
+        for (const values of [{ n: '0.0' }, { n: '+0' }])
+          expect(await sentDuring(service(), () => ask({ values }))).toBe(0)
+        for (const values of [{ n: '2' }, { limit: '1' }, { offset: '1' }])
+          expect(await sentDuring(service(), () => ask({ values }))).toBeGreaterThan(0)
+        await data.store('others', [{ id: 'x' }])
+        expect(await sentDuring(service(), () => ask())).toBeGreaterThan(0)
+        const timed = () => ask({ name: 'timed' })
+        await timed()
+        expect(await sentDuring(service(), timed)).toBeGreaterThan(0)
+      })
+
+      test('are of views that are where their chain is, not of those that are behind, nor of views whose position no answer states', async () => {
+        const [data, other] = [await newData(service()), await newData(service())]
+        await data.store('items', [{ id: 'a' }])
+        await other.store('items', [{ id: 'a' }])
+        const from = `FROM "${data.appId}"::items i JOIN "${other.appId}"::live v ON v.id = i.id`
+        for (const owner of [data, other])
+          for (const refresh_mode of ['live', 'lazy'])
+            await owner.call('POST', '/views', {
+              name: refresh_mode,
+              source_collections: ['items'],
+              query: { select: ['id'] },
+              refresh_mode,
+            })
+        await define(data, { name: 'live', source_collection: 'live' })
+        await define(data, { name: 'lazy', source_collection: 'lazy' })
+        await define(data, { name: 'far', sql: `SELECT v.id ${from}` })
+        for (const [name, isKept] of [
+          ['live', true],
+          ['lazy', false],
+          ['far', false],
+        ] as const) {
+          const ask = () => askSteadily(service(), { app: data.appId, name, values: {} })
+          expect((await ask()).status).toBe(200)
+          expect((await sentDuring(service(), ask)) === 0, name).toBe(isKept)
+        }
+      })
+
+      test('are never a way around a price: whoever is asked for money neither finds nor leaves one', async () => {
+        const data = await newData(service())
+        await data.store('items', [{ id: 'a' }])
+        const query = { name: 'q', source_collection: 'items', public: true }
+        await define(data, query)
+        const asked = { app: data.appId, name: 'q', values: { limit: '5' } }
+        for (let time = 0; time < 2; time++)
+          expect((await askByHttp(service(), asked)).status).toBe(200)
+        await define(data, { ...query, price: { per_row: '7' } })
+        for (const version of [1, 2])
+          expect((await askByHttp(service(), { ...asked, version })).status).toBe(402)
+        // Its owner reads for free, and may leave an answer that others are not given.
+        for (const hits of [0, 1]) {
+          const before = await lookupsOf(service())
+          expect((await askSteadily(service(), { ...asked, by: data })).status).toBe(200)
+          const between = await lookupsOf(service())
+          expect(between.hits - before.hits).toBe(hits)
+          expect((await askByHttp(service(), asked)).status).toBe(402)
+          expect(await lookupsOf(service())).toEqual(between)
+        }
+        await define(data, { ...query, price: {} })
+        const rule = { operation: 'read', target: { query: 'q' }, model: 'per_access', amount: '3' }
+        expect((await askByHttp(service(), asked)).status).toBe(200)
+        const priced = await data.call('PUT', '/pricing', { rules: [rule] })
+        expect(priced.status, priced.text).toBe(200)
+        expect((await askByHttp(service(), asked)).status).toBe(402)
+      })
+
+      test('never hide a write from whoever was told that it is shown, nor go back behind what was seen', async () => {
+        const data = await newData(service())
+        await data.create({ name: 'counters' })
+        const sql = `SELECT max(c.n) AS n FROM "${data.appId}"::counters c`
+        await define(data, { name: 'top', sql })
+        const asked = { app: data.appId, name: 'top', values: {} }
+        const top = async (): Promise<number> => {
+          const { status, text } = await askByHttp(service(), asked)
+          expect(status, text).toBe(200)
+          return JSON.parse(text).data[0].n ?? -1
+        }
+        let isOver = false
+        const read = async () => {
+          for (let last = -1; !isOver; ) {
+            const { body } = await data.list('counters', { sort: ['-n'], limit: 1 })
+            const listed = body.records[0]?.n ?? -1
+            const now = await top()
+            expect(now).toBeGreaterThanOrEqual(Math.max(last, listed))
+            last = await top()
+            expect(last).toBeGreaterThanOrEqual(now)
+          }
+        }
+        const before = await lookupsOf(service())
+        const readers = [read(), read()]
+        try {
+          for (let n = 0; n < 40; n++) {
+            const { status } = await data.store('counters', [{ id: `c${n % 7}`, n }])
+            expect(status).toBe(200)
+            expect(await top()).toBe(n)
+            expect(await top()).toBe(n)
+          }
+        } finally {
+          isOver = true
+          await Promise.all(readers)
+        }
+        expect((await lookupsOf(service())).hits).toBeGreaterThan(before.hits)
+      })
+
+      test('are what is read anew, after any history of writes, definitions, rights and prices', async () => {
+        let hits = 0
+        await fc.assert(
+          fc.asyncProperty(
+            fc.array(fc.record({ name: fc.constantFrom(...changeNames), draw: fc.nat(1000) }), {
+              minLength: 10,
+              maxLength: 15,
+            }),
+            async (history) => {
+              const before = await lookupsOf(service())
+              const place = await openPlace(service())
+              for (const { name, draw } of history) {
+                await change(place, name, draw)
+                await compareAll(service(), place, draw)
+              }
+              hits += (await lookupsOf(service())).hits - before.hits
+            },
+          ),
+          { numRuns: 2, endOnFailure: true },
+        )
+        expect(hits).toBeGreaterThan(20)
+      })
+    },
+    { config: { networks: [idleNetwork] } },
+  ))
+
+test('no answer is kept where no memory is given for it', async () => {
+  const service = await startTestService({ config: { keptAnswersBytes: 0 } })
+  try {
+    const data = await newData(service)
+    await data.store('items', [{ id: 'a' }])
+    await define(data, { name: 'q', source_collection: 'items' })
+    const ask = () => askSteadily(service, { app: data.appId, name: 'q', values: {} })
+    const first = await ask()
+    const again = async () => expect(await ask()).toEqual(first)
+    expect(await sentDuring(service, again)).toBeGreaterThan(0)
+    expect(await lookupsOf(service)).toEqual({ hits: 0, misses: 0 })
+  } finally {
+    await service.close()
+  }
+})

@@ -1,0 +1,94 @@
+import { expect, test } from 'vitest'
+import { sql } from '../../packages/server/src/database/sql.ts'
+import type { Data } from '../support/data.ts'
+import { withService } from '../support/per-engine.ts'
+import type { Json } from '../support/service.ts'
+import { createView, holdOpen, holdTable, newSeller, perMarket } from './support.ts'
+
+const records = 8_000
+
+withService((service) => {
+  const newestTask = async (app: Data): Promise<Json> =>
+    (await app.call('GET', '/tasks?limit=1')).body.tasks[0]
+
+  /** As `newestTask`, once it has gone past so many records. */
+  const pastRecords = async (app: Data, count: number): Promise<Json> => {
+    await expect
+      .poll(async () => (await newestTask(app)).progress?.done ?? -1, { timeout: 20_000 })
+      .toBeGreaterThan(count)
+    return newestTask(app)
+  }
+
+  test('the task that fills a view says how many records it has read, and 100 only when the view is whole', async () => {
+    const app = await newSeller(service())
+    await app.create({ name: 'many' })
+    const list = Array.from({ length: records }, (_, at) => ({ id: `r${at}`, at }))
+    await app.store('many', list)
+    const { data } = await service().running.service.tenancy.tenant(app.appId)
+    const reading = await holdTable(service(), app, data.catalog.byName.get('many')?.table)
+    const body = {
+      name: 'all',
+      source_collections: ['many'],
+      query: { select: ['at'], where: { $lt: ['at', 800] } },
+    }
+    const creating = app.call('POST', '/views', body)
+    try {
+      expect(await pastRecords(app, -1)).toMatchObject({
+        operation_type: 'create_view',
+        status: 'StoringData',
+        progress: { percent: 0, done: 0, total: records, unit: 'records' },
+        progress_log: [expect.any(String), `0 of about ${records} records read`],
+      })
+      // All is read before the first row is written, which waits for this one.
+      const table = data.catalog.viewsByName.get('all')?.table ?? ''
+      const writing = await holdOpen(service(), app, (tx, schema) =>
+        tx.execute(sql`
+          INSERT INTO ${sql.id(schema, table)} (leaf, key, data, body) OVERRIDING SYSTEM VALUE
+          VALUES (1, '', '{}', '{}')`),
+      )
+      await reading.release()
+      const { status, progress } = await pastRecords(app, 0)
+      expect(status).toBe('StoringData')
+      expect(progress.percent).toBe(Math.min(99, Math.floor((100 * progress.done) / records)))
+      await writing.release()
+    } finally {
+      await reading.release()
+    }
+    const { ticket_id, view } = (await creating).body
+    expect(view.refresh_metadata.total_view_records).toBe(800)
+    const task = await service().request('GET', `/task/${ticket_id}`)
+    expect(task.body).toMatchObject({ status: 'Completed', progress: { percent: 100 } })
+  })
+
+  test('the task of a refresh by changes counts entries, and a repair counts records again', async () => {
+    const app = await newSeller(service())
+    await createView(app, { name: 'totals', query: perMarket })
+    const { data } = await service().running.service.tenancy.tenant(app.appId)
+    const table = data.catalog.viewsByName.get('totals')?.table
+    await app.store('sales', [{ id: 's4', market: 'SOL', amount: 1 }])
+    const refreshed = async (unit: string, total: number) => {
+      const held = await holdTable(service(), app, table)
+      const refreshing = app.call('POST', '/views/totals/refresh', {})
+      try {
+        await expect
+          .poll(async () => (await newestTask(app)).progress)
+          .toEqual({ percent: 0, done: 0, total, unit })
+      } finally {
+        await held.release()
+      }
+      expect((await refreshing).status).toBe(200)
+    }
+    // The record and the refresh.
+    await refreshed('entries', 2)
+    const { schema } = await service().running.service.tenancy.tenant(app.appId)
+    await service().database.execute(
+      sql`UPDATE ${sql.id(schema, 'view_state')} SET status = 'stale', whole = false, reason = 'as a test wants'`,
+    )
+    const { body: stale } = await app.call('GET', '/views/totals')
+    expect(stale).toMatchObject({ status: 'stale', stale_reason: 'as a test wants' })
+    // What was done stays done.
+    expect((await newestTask(app)).status).toBe('Completed')
+    await refreshed('records', 4)
+    expect((await newestTask(app)).progress).toEqual({ percent: 100 })
+  })
+})

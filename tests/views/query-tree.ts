@@ -1,0 +1,147 @@
+/** Queries of random histories as data, so that they can be made simpler part by part. `query-text.ts` gives the SQL. */
+export type Query = Select | Union | Counted
+
+export type Select = {
+  readonly kind: 'select'
+  /** None: whole records. Grouped by the columns that are no aggregates where others are. */
+  readonly columns: readonly Column[]
+  readonly distinct: boolean
+  readonly from: Relation
+  /** Tests that all hold, as everywhere in lists. */
+  readonly where: readonly Test[]
+  /** Of the columns, which are the fields of the relation ''. */
+  readonly having: readonly Test[]
+  readonly page?: Page
+}
+
+export type Union = {
+  readonly kind: 'union'
+  readonly all: boolean
+  readonly left: Query
+  readonly right: Query
+}
+
+/** The rows of a query by their first column, each with how many have the same: a window, which nothing keeps up. */
+export type Counted = { readonly kind: 'counted'; readonly query: Query; readonly as: string }
+
+export type Page = {
+  readonly order: readonly Order[]
+  readonly limit: number
+  readonly offset: number
+}
+
+/** By a column, or by a field of whole records. */
+export type Order = { readonly by: string; readonly ending: string }
+
+export type Column = { readonly name: string; readonly value: Term | Call }
+
+export type Relation =
+  | { readonly kind: 'collection'; readonly name: string; readonly as: string }
+  | { readonly kind: 'query'; readonly query: Query; readonly as: string }
+  | Named
+  | Join
+
+/** A view (`app::v1`), or a common table of the whole query, which is defined so. */
+export type Named = {
+  readonly kind: 'named'
+  readonly name: string
+  readonly query: Query
+  readonly as: string
+}
+
+/** Of a cross join `on` is empty. */
+export type Join = {
+  readonly kind: 'join'
+  readonly word: 'CROSS JOIN' | 'JOIN' | 'LEFT JOIN' | 'RIGHT JOIN' | 'FULL JOIN'
+  readonly left: Relation
+  readonly right: Relation
+  readonly on: readonly Test[]
+}
+
+export type Term =
+  | { readonly kind: 'field'; readonly of: string; readonly name: string }
+  | { readonly kind: 'number' | 'text' | 'twice'; readonly of: Term }
+  | { readonly kind: 'either'; readonly one: Term; readonly other: Term }
+
+export type Call = { readonly filter: readonly Test[] } & (
+  | { readonly kind: 'rows' }
+  | { readonly kind: 'truth'; readonly name: 'bool_and' | 'bool_or'; readonly of: Test }
+  | {
+      readonly kind: 'call'
+      readonly name: 'count' | 'count distinct' | 'sum' | 'avg' | 'min' | 'max'
+      readonly of: Term
+    }
+)
+
+export type Test =
+  | { readonly kind: 'known'; readonly term: Term }
+  /** With a constant, as JSON. */
+  | { readonly kind: 'compare'; readonly term: Term; readonly sign: string; readonly limit: string }
+  | { readonly kind: 'all' | 'any'; readonly one: Test; readonly other: Test }
+  | { readonly kind: 'not'; readonly test: Test }
+  /** Two terms: equal; or different or in order, as their types allow. */
+  | { readonly kind: 'equal' | 'apart'; readonly one: Term; readonly other: Term }
+
+export function isCall(value: Term | Call): value is Call {
+  return value.kind === 'rows' || value.kind === 'truth' || value.kind === 'call'
+}
+
+/** Whether columns are computed of groups. */
+export function isGrouped({ columns }: Select): boolean {
+  return columns.some(({ value }) => isCall(value))
+}
+
+/** What a query reads by name, and what that reads. */
+export function namedIn(query: Query): readonly Named[] {
+  return queriesOf(query).flatMap((each) => [
+    ...('name' in each ? [each] : []),
+    ...namedIn(each.query),
+  ])
+}
+
+export function isView({ name }: Named): boolean {
+  return name.startsWith('app::')
+}
+
+/** How many collections a query reads, each as often as it names it. */
+export function collectionsOf(query: Query): number {
+  const own = query.kind === 'select' ? collectionsIn(query.from) : 0
+  return queriesOf(query).reduce((sum, each) => sum + collectionsOf(each.query), own)
+}
+
+function collectionsIn(relation: Relation): number {
+  if (relation.kind === 'join') return collectionsIn(relation.left) + collectionsIn(relation.right)
+  return relation.kind === 'collection' ? 1 : 0
+}
+
+/** Whether a view can be kept by changes: without windows, and without limits in what it reads. */
+export function canFollow(query: Query, isInner = false): boolean {
+  if (query.kind === 'counted') return false
+  if (isInner && query.kind === 'select' && query.page !== undefined) return false
+  return queriesOf(query).every((each) => canFollow(each.query, true))
+}
+
+/** The queries from which a query takes its rows. */
+function queriesOf(query: Query): readonly (Named | { readonly query: Query })[] {
+  switch (query.kind) {
+    case 'select':
+      return queriesIn(query.from)
+    case 'union':
+      return [{ query: query.left }, { query: query.right }]
+    case 'counted':
+      return [{ query: query.query }]
+  }
+}
+
+function queriesIn(relation: Relation): readonly (Named | { readonly query: Query })[] {
+  switch (relation.kind) {
+    case 'collection':
+      return []
+    case 'query':
+      return [{ query: relation.query }]
+    case 'named':
+      return [relation]
+    case 'join':
+      return [...queriesIn(relation.left), ...queriesIn(relation.right)]
+  }
+}

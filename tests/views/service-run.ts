@@ -1,0 +1,197 @@
+import { sql } from '../../packages/server/src/database/sql.ts'
+import { type Data, dataOf } from '../support/data.ts'
+import type { TestReply, TestService } from '../support/service.ts'
+import type { Definition } from './query-text.ts'
+import { bodyOf, collections, type StoredRecord } from './records.ts'
+import { makeLiveRecords, type ViewNow, viewsNow, wrongRows } from './service-check.ts'
+import { Wrong } from './wrong.ts'
+
+/** A history of one application; after each step all of its views are looked at. */
+export type ServiceCase<Of = Definition> = { readonly steps: readonly ServiceStep<Of>[] }
+
+export type Mode = 'live' | 'lazy'
+
+export type ServiceStep<Of> =
+  | { readonly do: 'write'; readonly records: readonly StoredRecord[] }
+  /** A new view, or another definition of one. */
+  | { readonly do: 'define'; readonly view: string; readonly mode: Mode; readonly query: Of }
+  /** With the views that read it. */
+  | { readonly do: 'drop' | 'refresh'; readonly view: string }
+  | { readonly do: 'unique'; readonly collection: string; readonly field: string }
+  | { readonly do: 'restart' }
+  | { readonly do: 'together'; readonly steps: readonly ServiceStep<Of>[] }
+
+type View = { readonly definition: Definition; readonly mode: Mode }
+
+type Run = {
+  readonly service: TestService
+  readonly app: Data
+  /** The schema with the live records. */
+  readonly live: string
+  /** By name. */
+  readonly views: Map<string, View>
+}
+
+let applications = 0
+
+/**
+ * A history through the whole service. After each step every view is what plain SQL over the collections' tables says
+ * of the position that the view states. Throws Wrong where one is not.
+ */
+export async function runServiceCase(service: TestService, { steps }: ServiceCase): Promise<void> {
+  applications += 1
+  const app = dataOf(service, await service.createApp(`views-${applications}`))
+  const run: Run = { service, app, live: `live_${applications}`, views: new Map() }
+  try {
+    for (const name of collections) expectStatus(await app.create({ name }), 201)
+    const { schema, data } = await service.running.service.tenancy.tenant(app.appId)
+    const tables = collections.map((name) => ({
+      name,
+      table: data.catalog.byName.get(name)?.table ?? '',
+    }))
+    await makeLiveRecords(service.database, { schema, live: run.live, tables })
+    for (const [at, step] of steps.entries()) {
+      await follow(run, step)
+      await check(run, at)
+    }
+  } finally {
+    // A rebuild drops the tables that the schema shows.
+    await service.database.execute(sql`DROP SCHEMA IF EXISTS ${sql.id(run.live)} CASCADE`)
+  }
+}
+
+/** Steps of views that are not there, in a case that was made simpler, do nothing. */
+async function follow(run: Run, step: ServiceStep<Definition>): Promise<void> {
+  const { app, service, views } = run
+  switch (step.do) {
+    case 'write':
+      return write(run, step.records)
+    case 'define':
+      return define(run, step.view, { definition: step.query, mode: step.mode })
+    case 'drop': {
+      if (!views.has(step.view)) return
+      expectStatus(await app.call('DELETE', `/views/${step.view}`, { cascade: true }), 200)
+      for (const name of [step.view, ...readersOf(run, step.view)]) views.delete(name)
+      return
+    }
+    case 'refresh':
+      return views.get(step.view)?.mode === 'lazy' ? refresh(run, step.view) : undefined
+    case 'unique': {
+      const { collection, field } = step
+      const wish = { collection, field_name: field, index_type: 'btree', unique_constraint: true }
+      const made = await app.call('POST', '/indexes', wish)
+      if (made.status !== 200) expectStatus(made, 201)
+      return
+    }
+    case 'restart':
+      return service.restart()
+    case 'together':
+      await Promise.all(step.steps.map((each) => follow(run, each)))
+  }
+}
+
+async function write({ app, service }: Run, records: readonly StoredRecord[]): Promise<void> {
+  for (const collection of collections) {
+    const own = records.filter((each) => each.in === collection)
+    if (own.length === 0) continue
+    const texts = own.map(({ key, fields }) =>
+      bodyOf({ id: JSON.stringify(key), ...(fields ?? { deleted: 'true' }) }),
+    )
+    const reply = await service.request('POST', '/store?wait=true', {
+      raw: `{"root":"${app.appId}::${collection}","data":[${texts.join(',')}]}`,
+      headers: app.headers,
+    })
+    expectStatus(reply, 200)
+  }
+}
+
+async function define({ app, views }: Run, name: string, view: View): Promise<void> {
+  const text = view.definition.ours.replaceAll('app::', `"${app.appId}"::`)
+  const statement = `CREATE OR REPLACE MATERIALIZED VIEW "${app.appId}"::${name} AS ${text}`
+  const wish = { sql: statement, refresh_mode: view.mode }
+  expectStatus(await app.call('POST', '/views/sql', wish), 201)
+  views.set(name, view)
+}
+
+/** The views that read a view, be it through others. */
+function readersOf(run: Run, name: string): readonly string[] {
+  const readers = [...run.views].filter(([, { definition }]) =>
+    definition.ours.split(/[ ()]/).includes(`app::${name}`),
+  )
+  return readers.flatMap(([reader]) => [reader, ...readersOf(run, reader)])
+}
+
+async function refresh({ app }: Run, name: string): Promise<void> {
+  const reply = await app.call('POST', `/views/${name}/refresh`, {})
+  if (reply.status !== 202) expectStatus(reply, 200)
+}
+
+/** All views; one of them, another after each step, as a reader gets it too. */
+async function check(run: Run, at: number): Promise<void> {
+  const { service, app, live, views } = run
+  if (views.size === 0) return
+  const tenant = await service.running.service.tenancy.tenant(app.appId)
+  const all = await settled(run)
+  const asked = [...views.keys()][at % Math.max(1, views.size)]
+  for (const [name, view] of views) {
+    const state = tenant.data.catalog.viewsByName.get(name)
+    const now = all.get(state?.id ?? '')
+    if (state === undefined || now === undefined) throw new Wrong('no view', `${name} is not there`)
+    const about = `after step ${at + 1} ${view.mode} ${name} at ${now.leaf}, ${view.definition.ours}`
+    expectPlace(about, view, now)
+    const listed = name === asked ? await list(run, name, now) : undefined
+    const wrong = await wrongRows(service.database, {
+      schema: tenant.schema,
+      table: state.table,
+      plain: view.definition.plain.replaceAll('live.', `${live}.`),
+      leaf: now.leaf,
+      listed,
+    })
+    if (wrong !== undefined) throw new Wrong('not what plain SQL says', `${about}\n${wrong}`)
+  }
+}
+
+/** What a reader of all rows gets; undefined where they may be too many. */
+async function list({ app }: Run, name: string, now: ViewNow): Promise<string | undefined> {
+  const listed = await app.list(name, { limit: 1_000 })
+  expectStatus(listed, 200)
+  const { block_height: height, sequence } = listed.body.as_of
+  if (height !== now.height || sequence !== now.sequence) {
+    const told = `${name} says it is at ${height}:${sequence}, not at ${now.height}:${now.sequence}`
+    throw new Wrong('another position', told)
+  }
+  return listed.body.records.length === 1_000 ? undefined : listed.text
+}
+
+function expectPlace(about: string, { mode }: View, now: ViewNow): void {
+  const wanted = mode === 'live' ? now.watermark : now.wantedLeaf
+  if (now.status === mode && now.leaf === wanted) return
+  throw new Wrong(`a ${mode} view is ${now.status}`, `${about}, of ${wanted}: ${now.reason}`)
+}
+
+const settledMs = 60_000
+
+/** The views when nothing is left to do for them; what a slow machine made stale is repaired. */
+async function settled(run: Run): Promise<ReadonlyMap<string, ViewNow>> {
+  const { service, app, views } = run
+  const until = Date.now() + settledMs
+  for (;;) {
+    const tenant = await service.running.service.tenancy.tenant(app.appId)
+    const all = await viewsNow(service.database, tenant.schema)
+    for (const [name] of views) {
+      const now = all.get(tenant.data.catalog.viewsByName.get(name)?.id ?? '')
+      if (now?.status === 'stale' && now.reason?.includes('took longer')) await refresh(run, name)
+    }
+    const isBusy = [...all.values()].some(
+      ({ status, leaf, wantedLeaf }) =>
+        status === 'building' || (status === 'lazy' && leaf < wantedLeaf),
+    )
+    if (!isBusy && tenant.data.catalog.views.size === views.size) return all
+    if (Date.now() > until) throw new Wrong('no rest', 'the views do not settle')
+    await new Promise((resolve) => setTimeout(resolve, 20))
+  }
+}
+
+function expectStatus(reply: TestReply, status: number): void {
+  if (reply.status !== status) throw new Wrong(`status ${reply.status}`, reply.text)
+}
