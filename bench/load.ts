@@ -1,4 +1,5 @@
 import { connect, type Socket } from 'node:net'
+import { setTimeout } from 'node:timers/promises'
 
 export type Load = {
   readonly port: number
@@ -7,6 +8,8 @@ export type Load = {
   readonly requests: readonly Buffer[]
   /** Status that every reply must have. */
   readonly status: number
+  /** Each connection sends so long after its last request began, where that is not later. */
+  readonly everyMs?: number
 }
 
 export type LoadResult = {
@@ -57,9 +60,11 @@ export async function drive(load: Load): Promise<LoadResult> {
         const sentAt = performance.now()
         const reply = await exchange(request)
         times.push(performance.now() - sentAt)
-        if (reply.status === load.status) continue
-        failures += 1
-        firstFailure ??= `${reply.headers}${reply.body.toString('utf8', 0, 500)}`
+        if (reply.status !== load.status) {
+          failures += 1
+          firstFailure ??= `${reply.headers}${reply.body.toString('utf8', 0, 500)}`
+        }
+        if (load.everyMs !== undefined) await setTimeout(sentAt + load.everyMs - performance.now())
       }
     }),
   )

@@ -1,5 +1,6 @@
 import type { Queryable } from '@tollbase/server/database/database'
 import { sql } from '@tollbase/server/database/sql'
+import { manyLiveViews } from './live-views.ts'
 import { openPlace } from './place.ts'
 import type { Benchmark, Row, RunOptions } from './report.ts'
 import { interleave } from './rounds.ts'
@@ -30,10 +31,12 @@ const materialized = `SELECT data -> 'group' AS "group", count(*) AS n, sum((dat
 export const views: Benchmark = {
   name: 'views',
   run: async (options) => {
+    const many = 'many'.includes(options.only) ? await manyLiveViews(options) : []
+    if (options.only === 'many') return many
     const place = await openPlace()
     try {
       const open = await openViewsPlace(place, { items: options.records, few: fewTotal })
-      return await measure(open, options)
+      return [...(await measure(open, options)), ...many]
     } finally {
       await place.close()
     }

@@ -8,7 +8,7 @@ import { begin, bring, checkFill, type EngineView, settle } from './engine-check
 import { type EnginePlace, enginePlace } from './engine-place.ts'
 import { type Bounds, followed } from './kept.ts'
 import { type Draw, drawQuery } from './query-draw.ts'
-import { simplerQuery } from './query-simpler.ts'
+import { simplerDefinition } from './query-simpler.ts'
 import { type Definition, definitionOf } from './query-text.ts'
 import type { Query } from './query-tree.ts'
 import { blocksOf, collections, type StoredRecord, simplerRecord, writesOf } from './records.ts'
@@ -168,5 +168,6 @@ function* simplerStep(step: EngineStep<Query>): Generator<EngineStep<Query>> {
   }
   if (step.share < 100) yield { ...step, share: 100 }
   if (step.do === 'fill') yield { ...step, do: 'advance' }
-  if (step.do === 'create') for (const query of simplerQuery(step.query)) yield { ...step, query }
+  if (step.do === 'create')
+    for (const query of simplerDefinition(step.query)) yield { ...step, query }
 }

@@ -39,7 +39,12 @@ it('a history that fails is kept as the simplest that fails in the same way, and
   expect(keptHistories<History>('engine', folder)).toEqual([
     {
       name: 'seed-7.json',
-      history: { found: 'seed 7', wrong: ['sum: of 2 steps'], steps: [3, 5] },
+      history: {
+        runner: 'engine',
+        found: 'seed 7',
+        wrong: ['sum: of 2 steps'],
+        steps: [3, 5],
+      },
     },
   ])
   expect(tries.left).toBeGreaterThan(0)

@@ -61,7 +61,7 @@ export async function followed<Drawn extends Steps, Told extends Steps>(
   const history = told(smallest)
   const text = (await failureOf(run, history))?.text ?? failure.text
   const file = join(folder, runner, `seed-${seed}.json`)
-  const content = fileText({ found: `seed ${seed}`, wrong: text }, history)
+  const content = fileText({ runner, found: `seed ${seed}`, wrong: text.split('\n') }, history)
   mkdirSync(join(folder, runner), { recursive: true })
   writeFileSync(file, content)
   const shown = content.length > shownMax ? text : content
@@ -91,10 +91,11 @@ function meaningOf<Drawn, Told>(told: (one: Drawn) => Told, drawn: Drawn): Told 
 }
 
 /** One step a line. */
-function fileText({ found, wrong }: { found: string; wrong: string }, history: Steps): string {
+function fileText(head: object, history: Steps): string {
   const { steps, ...rest } = history
-  const head = Object.entries({ found, wrong: wrong.split('\n'), ...rest })
-  const members = head.map(([name, value]) => `  "${name}": ${JSON.stringify(value)},\n`)
+  const members = Object.entries({ ...head, ...rest }).map(
+    ([name, value]) => `  "${name}": ${JSON.stringify(value)},\n`,
+  )
   const lines = steps.map((step) => `    ${JSON.stringify(step)}`)
   return `{\n${members.join('')}  "steps": [\n${lines.join(',\n')}\n  ]\n}\n`
 }
@@ -109,7 +110,7 @@ export function keptHistories<Told>(
   return names.map((name) => ({ name, history: readHistory(join(folder, runner, name)) }))
 }
 
-/** A file that was written here is a history of its runner. */
+/** A file that was written here is a history of its `runner`. */
 export function readHistory<Told>(file: string): Told {
   return JSON.parse(readFileSync(file, 'utf8'))
 }

@@ -1,11 +1,10 @@
 import { randomBytes } from 'node:crypto'
-import { dirname } from 'node:path'
 import { parseArgs } from 'node:util'
 import { audit } from '../../packages/server/src/app-audit.ts'
 import { withTestDatabase } from '../../packages/server/src/database/testing.ts'
 import { startTestService } from '../support/service.ts'
 import { type EngineCase, followEngine, runEngineCase } from './engine-case.ts'
-import { readHistory } from './kept.ts'
+import { type Runner, readHistory } from './kept.ts'
 import { followService } from './service-case.ts'
 import { runServiceCase, type ServiceCase } from './service-run.ts'
 
@@ -36,7 +35,8 @@ if (!(minutes > 0) || !isSeed || !['engine', 'service', 'both'].includes(only)) 
 process.exit((values.replay === undefined ? await search() : await replay(values.replay)) ? 0 : 1)
 
 async function replay(file: string): Promise<boolean> {
-  if (dirname(file).endsWith('service')) {
+  const { runner } = readHistory<{ readonly runner: Runner }>(file)
+  if (runner === 'service') {
     const service = await startTestService()
     const isRight = await told(file, runServiceCase(service, readHistory<ServiceCase>(file)))
     await service.close()

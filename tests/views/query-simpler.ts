@@ -2,6 +2,8 @@ import {
   type Call,
   type Column,
   isCall,
+  isView,
+  namedIn,
   type Query,
   type Relation,
   type Select,
@@ -10,8 +12,20 @@ import {
 } from './query-tree.ts'
 import { eachSimpler, fewer } from './simpler.ts'
 
-/** Queries that are a little simpler. What they name may be gone: then they have no SQL. */
-export function* simplerQuery(query: Query): Generator<Query> {
+/** Definitions that are a little simpler. What they name may be gone: then they have no SQL. */
+export function* simplerDefinition(query: Query): Generator<Query> {
+  yield* simplerQuery(query)
+  const common = new Map(
+    namedIn(query).flatMap((one) => (isView(one) ? [] : [[one.name, one.query]])),
+  )
+  for (const [name, inner] of common)
+    for (const simple of simplerQuery(inner))
+      yield JSON.parse(JSON.stringify(query), (_key, part) =>
+        part?.kind === 'named' && part.name === name ? { ...part, query: simple } : part,
+      )
+}
+
+function* simplerQuery(query: Query): Generator<Query> {
   switch (query.kind) {
     case 'select':
       yield* simplerSelect(query)

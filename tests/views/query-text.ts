@@ -178,7 +178,11 @@ function pageText(select: Select, { order, limit, offset }: Page, rows: Text): T
     return { ours, plain: `${rows.plain} ORDER BY ${all}${end}` }
   }
   const types = columnsOf(select)
-  const typeOf = (name: string) => (types === 'records' ? 'json' : (types.get(name) ?? 'json'))
+  const typeOf = (name: string) => {
+    const type = types === 'records' ? undefined : types.get(name)
+    if (type === undefined) throw new Error(`there is no column ${name}`)
+    return type
+  }
   const short = columns.map(({ name }) =>
     typeOf(name) === 'json'
       ? `CASE jsonb_typeof(${name}) WHEN 'number' THEN to_jsonb(trim_scale(${name}::numeric)) ELSE ${name} END AS ${name}`

@@ -2,7 +2,7 @@ import type { TestService } from '../support/service.ts'
 import { type Chance, chanceOf } from './engine-chance.ts'
 import { type Bounds, followed } from './kept.ts'
 import { type Draw, drawCounted, drawQuery } from './query-draw.ts'
-import { simplerQuery } from './query-simpler.ts'
+import { simplerDefinition } from './query-simpler.ts'
 import { type Definition, definitionOf } from './query-text.ts'
 import { canFollow, collectionsOf, namedIn, type Query } from './query-tree.ts'
 import { blocksOf, type StoredRecord, simplerRecord } from './records.ts'
@@ -162,7 +162,7 @@ function* simplerStep(step: ServiceStep<Query>): Generator<ServiceStep<Query>> {
       for (const records of eachSimpler(step.records, simplerRecord)) yield { ...step, records }
       return
     case 'define':
-      for (const query of simplerQuery(step.query)) yield { ...step, query }
+      for (const query of simplerDefinition(step.query)) yield { ...step, query }
       return
     case 'together':
       for (const steps of fewer(step.steps, 1)) yield { ...step, steps }

@@ -18,7 +18,7 @@ it('of a list that fails by two of its elements these two are left', async () =>
 })
 
 it('elements are made simpler where they cannot be left out', async () => {
-  const smallest = await shrink<readonly number[]>([3, 9, 12], {
+  const smallest = await shrink<readonly number[]>([3, 12, 9], {
     simpler: function* (list) {
       yield* fewer(list)
       yield* eachSimpler(list, (one) => (one === 0 ? [] : [0, one - 1]))
@@ -85,7 +85,7 @@ function failsByExample({ steps }: EngineCase): boolean {
     (step) => step.do === 'write' && step.records.some(({ fields }) => fields?.h === '"y"'),
   )
   const hasView = steps.some(
-    (step) => step.do === 'create' && /count\(DISTINCT.*LEFT JOIN/.test(step.query.ours),
+    (step) => step.do === 'create' && /^SELECT count\(DISTINCT.* LEFT JOIN /.test(step.query.ours),
   )
   return hasValue && hasView
 }

@@ -1,9 +1,9 @@
-/** Lists without some of their elements, the boldest first; `least` of them stay. */
+/** Lists without some of their elements, the boldest first, and the last before the first; `least` of them stay. */
 export function* fewer<T>(list: readonly T[], least = 0): Generator<readonly T[]> {
   for (let size = list.length; size >= 1; size = Math.floor(size / 2))
-    for (let at = 0; at < list.length; at += size) {
-      const rest = [...list.slice(0, at), ...list.slice(at + size)]
-      if (rest.length >= least && rest.length < list.length) yield rest
+    for (let end = list.length; end > 0; end -= size) {
+      const rest = [...list.slice(0, Math.max(0, end - size)), ...list.slice(end)]
+      if (rest.length >= least) yield rest
     }
 }
 

@@ -12,7 +12,8 @@ export type DatabaseConnection =
   | { readonly url: string }
 
 const postgresPort = 5432
-const connectTimeoutMs = 10_000
+/** For connecting, and again for the settings that a connection begins with. */
+export const connectTimeoutMs = 10_000
 
 /** What every connection is made with. */
 export function clientConfig(connection: DatabaseConnection): ClientConfig {

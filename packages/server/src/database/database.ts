@@ -1,14 +1,14 @@
 import { limits } from '@tollbase/contract/limits'
-import { Pool, type PoolClient } from 'pg'
+import { Client, Pool, type PoolClient } from 'pg'
 import { assert } from '../base/assert.ts'
 import { realWorld, type World } from '../base/world.ts'
 import { checkServer } from './check-server.ts'
-import { clientConfig, type DatabaseConnection } from './connection.ts'
+import { clientConfig, connectTimeoutMs, type DatabaseConnection } from './connection.ts'
 import { CommitUnknownError, endsSession, isStalePlan } from './errors.ts'
 import type { DatabaseLog } from './log.ts'
 import { Pipelines } from './pipelines.ts'
 import { preparedNames } from './prepared.ts'
-import { type Row, sendQuery } from './send-query.ts'
+import { type Opening, type Row, sendQuery } from './send-query.ts'
 import { sessionSettings } from './session-settings.ts'
 import { type SqlStatement, sql } from './sql.ts'
 
@@ -125,7 +125,7 @@ class Sessions {
   readonly #pool: Pool
   readonly #pipelines: Pipelines
   readonly #world: World
-  readonly #clients = new Set<PoolClient>()
+  readonly #clients = new Set<Client>()
   readonly #plans = new WeakMap<PoolClient, Set<string>>()
   readonly #listeners = new Set<Observer>()
   #closing: Promise<void> | undefined
@@ -140,7 +140,12 @@ class Sessions {
       pipeline: true,
       max: options.poolSize ?? poolSizeDefault,
       onConnect: async (client) => {
-        await client.query(settings)
+        assert(client instanceof Client, 'a pool makes clients')
+        this.#clients.add(client)
+        client.once('end', () => this.#clients.delete(client))
+        // pg listens only while a client is idle; without this a server killed during a statement ends our process.
+        client.on('error', () => undefined)
+        await sendQuery(client, { text: settings, timeoutMs: connectTimeoutMs })
       },
     })
     this.#pipelines = new Pipelines({
@@ -155,12 +160,6 @@ class Sessions {
       announce: (text, connection) => this.announce(text, connection),
       alone: (statement) => this.use((session) => session.query(statement)),
     })
-    this.#pool.on('connect', (client) => {
-      this.#clients.add(client)
-      // pg listens only while a client is idle; without this a server killed during a statement ends our process.
-      client.on('error', () => undefined)
-    })
-    this.#pool.on('remove', (client) => this.#clients.delete(client))
     this.#pool.on('error', (error) => {
       options.log?.warn({ error: error.message }, 'a database connection was lost')
     })
@@ -222,8 +221,11 @@ class Session {
   readonly #client: PoolClient
   readonly #plans: Set<string>
   readonly #sessions: Sessions
-  /** Goes out with the first statement of a transaction: a way there and back less. */
-  #opening: readonly string[] | undefined
+  /**
+   * Goes out with the first statement of a transaction: a way there and back less. Until that is answered, each later
+   * one is done only where BEGIN was.
+   */
+  #opening: Opening | undefined
 
   constructor(client: PoolClient, plans: Set<string>, sessions: Sessions) {
     this.#client = client
@@ -292,22 +294,29 @@ class Session {
     const name = givenName ?? this.#sessions.names.nameOf(text)
     if (name !== undefined) this.#plans.add(name)
     const opening = this.#opening
-    this.#opening = undefined
-    for (const each of opening ?? []) this.#sessions.announce(each, this.#client)
+    const isFirst = typeof opening === 'object'
+    if (isFirst) {
+      this.#opening = 'begun'
+      for (const each of opening) this.#sessions.announce(each, this.#client)
+    }
     this.#sessions.announce(text, this.#client)
     const answerMs = timeoutMs === 0 ? 0 : timeoutMs + answerGraceMs
     try {
-      return await sendQuery(this.#client, { text, values, name, timeoutMs: answerMs, opening })
+      const sent = { text, values, name, timeoutMs: answerMs, opening }
+      const result = await sendQuery(this.#client, sent)
+      if (isFirst) this.#opening = undefined
+      return result
     } catch (error) {
       // Of an opening that failed pg believes that it prepared the statement.
-      if (endsSession(error) || opening !== undefined) this.broken = true
+      if (endsSession(error) || isFirst) this.broken = true
       if (isStalePlan(error)) this.#sessions.names.forget(text)
       throw error
     }
   }
 
   async #commit(timeoutMs: number): Promise<void> {
-    if (this.#opening !== undefined) return
+    if (typeof this.#opening === 'object') return
+    assert(this.#opening === undefined, wentOn)
     let command: string
     try {
       command = (await this.send(sql`COMMIT`, timeoutMs)).command
@@ -316,7 +325,7 @@ class Session {
       throw new CommitUnknownError('the connection was lost during COMMIT', { cause: error })
     }
     // PostgreSQL answers COMMIT with ROLLBACK, and no error, where an earlier failure was swallowed.
-    assert(command === 'COMMIT', 'a transaction went on after one of its statements had failed')
+    assert(command === 'COMMIT', wentOn)
   }
 
   async #rollback(timeoutMs: number): Promise<void> {
@@ -330,11 +339,9 @@ class Session {
   }
 }
 
-function openingOf({
-  isolation,
-  relaxed,
-  statementTimeoutMs,
-}: TransactionOptions): readonly string[] {
+const wentOn = 'a transaction went on after one of its statements had failed'
+
+function openingOf({ isolation, relaxed, statementTimeoutMs }: TransactionOptions): Opening {
   return [
     isolation === undefined ? 'BEGIN' : 'BEGIN ISOLATION LEVEL REPEATABLE READ',
     ...(statementTimeoutMs === undefined

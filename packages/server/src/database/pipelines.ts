@@ -1,5 +1,6 @@
 import { Client, type ClientConfig, DatabaseError } from 'pg'
 import type { World } from '../base/world.ts'
+import { connectTimeoutMs } from './connection.ts'
 import { endsSession, isStalePlan } from './errors.ts'
 import type { PreparedNames } from './prepared.ts'
 import { type Row, sendQuery } from './send-query.ts'
@@ -27,6 +28,8 @@ const depthMax = 16
 const waitMsMax = 5
 /** How often a connection is looked at; who is behind the same read twice is asked for again, elsewhere. */
 const lookMs = 10
+/** After a connection that could not be made, how long no other is tried. */
+const retryMs = 1_000
 /** How much the newest read counts in the mean of what reads take. */
 const meanWeight = 1 / 8
 
@@ -82,8 +85,11 @@ type Read = {
 /** One connection. */
 class Line {
   readonly #options: PipelineOptions
+  /** All that have not ended: the one in use, or being made, and those that are left. */
+  readonly #clients = new Set<Client>()
   #client: Client | undefined
   #connecting: Promise<void> | undefined
+  #retryAt = Number.NEGATIVE_INFINITY
   #plans = new Set<string>()
   /** The oldest first. */
   #reads: Read[] = []
@@ -112,12 +118,12 @@ class Line {
   accepts(now: number): boolean {
     if (this.#isClosed) return false
     if (this.#client === undefined) {
-      this.#connecting ??= this.#connect()
+      if (now >= this.#retryAt) this.#connecting ??= this.#connect()
       return false
     }
     const { length } = this.#reads
     if (this.#plans.size > this.#options.plansMax) {
-      if (length === 0) void this.#drop()
+      if (length === 0) this.#leave()
       return false
     }
     if (length === 0) return true
@@ -150,24 +156,30 @@ class Line {
   async close(): Promise<void> {
     this.#isClosed = true
     await this.#connecting
-    await this.#drop()
+    this.#leave()
+    await Promise.all([...this.#clients].map((client) => client.end()))
     this.#stopLooking?.()
   }
 
   cut(): void {
-    this.#client?.connection.stream.destroy()
+    for (const client of this.#clients) client.connection.stream.destroy()
   }
 
   async #connect(): Promise<void> {
     const client = new Client({ ...this.#options.config, pipeline: true })
+    this.#clients.add(client)
     client.on('error', () => this.#lost(client))
-    client.on('end', () => this.#lost(client))
+    client.on('end', () => {
+      this.#clients.delete(client)
+      this.#lost(client)
+    })
     try {
       await client.connect()
-      await client.query(this.#options.settings)
+      await sendQuery(client, { text: this.#options.settings, timeoutMs: connectTimeoutMs })
       this.#client = client
     } catch {
       // Whoever reads meanwhile does so elsewhere, and is told there what is wrong.
+      this.#retryAt = this.#options.world.ticks() + retryMs
       await client.end()
     } finally {
       this.#connecting = undefined
@@ -236,16 +248,16 @@ class Line {
   }
 
   #lost(client: Client): void {
-    if (this.#client === client) void this.#drop()
+    if (this.#client === client) this.#leave()
   }
 
   /** Ends the connection after what is under way; the next read that comes has another one made. */
-  async #drop(): Promise<void> {
+  #leave(): void {
     const client = this.#client
     this.#client = undefined
     this.#plans = new Set()
     this.#meanMs = 0
-    await client?.end()
+    void client?.end()
   }
 }
 

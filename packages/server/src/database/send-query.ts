@@ -10,9 +10,15 @@ export type Sent = {
   readonly name?: string | undefined
   /** How long to wait for an answer; 0 is for ever. */
   readonly timeoutMs: number
-  /** Statements that go before it in the same message: where one of them fails, nothing that follows is done. */
-  readonly opening?: readonly string[] | undefined
+  /** Goes before it in the same message: where a part of it fails, nothing that follows is done. */
+  readonly opening?: Opening | undefined
 }
+
+/** BEGIN and its settings; or that a BEGIN sent before must have succeeded, whose answer is not known yet. */
+export type Opening = readonly [begin: string, ...settings: string[]] | 'begun'
+
+/** The portal that BEGIN runs in. It lives as long as the transaction does, so naming it fails outside of one. */
+const transactionPortal = 'transaction'
 
 /**
  * What `client.query(config)` does; but pg copies each config by property descriptors, which costs more than all else
@@ -40,15 +46,26 @@ export function sendQuery(client: Client, sent: Sent): Promise<QueryResult> {
 }
 
 /** Without a Sync between, so that the server, after an error, passes over everything up to the query's own. */
-function submitAfter(opening: readonly string[], query: Query) {
+function submitAfter(opening: Opening, query: Query) {
   const { submit } = query
   return (connection: Connection) => {
-    for (const text of opening) {
-      connection.parse({ name: '', text, types: [] }, false)
-      connection.bind({}, false)
-      connection.execute({}, false)
+    connection.stream.cork()
+    try {
+      if (opening === 'begun') connection.describe({ type: 'P', name: transactionPortal }, false)
+      else open(connection, opening)
+      return submit.call(query, connection)
+    } finally {
+      connection.stream.uncork()
     }
-    return submit.call(query, connection)
+  }
+}
+
+function open(connection: Connection, statements: readonly string[]): void {
+  for (const [at, text] of statements.entries()) {
+    const portal = at === 0 ? transactionPortal : ''
+    connection.parse({ name: '', text, types: [] }, false)
+    connection.bind({ portal }, false)
+    connection.execute({ portal }, false)
   }
 }
 

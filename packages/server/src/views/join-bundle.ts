@@ -56,18 +56,23 @@ function probeFrom(
   { writing, conditions }: Asked,
 ): Probe | undefined {
   const { first, other, keepsFirst } = order
-  const ids = new Set(other.parts.map(({ id }) => id))
-  const later = conditions.filter((each) => [...relationsIn(each)].some((id) => ids.has(id)))
+  const others = new Set(other.parts.map(({ id }) => id))
+  const later = conditions.filter((each) => [...relationsIn(each)].some((id) => others.has(id)))
   const found = first.probe(
     writing,
     conditions.filter((each) => !later.includes(each)),
   )
   if (found === undefined) return undefined
   const rest = [...found.rest, ...later]
-  const pairs = keepsFirst ? on : [...on, ...rest]
-  const right = reached(other, pairs, writing)
-  const from = joined({ left: found.from, word: keepsFirst ? 'LEFT' : 'INNER', right }, writing)
-  return { from: `(${from})`, rest: keepsFirst ? rest : [] }
+  const right = reached(other, keepsFirst ? on : [...on, ...rest], writing)
+  // What is in parentheses cannot name what stands before them.
+  const ids = new Set([...first.parts, ...other.parts].map(({ id }) => id))
+  const isInside = (each: Expression) => [...relationsIn(each)].every((id) => ids.has(id))
+  const pairs = { from: right.from, rest: right.rest.filter(isInside) }
+  const word = keepsFirst ? 'LEFT' : 'INNER'
+  const from = joined({ left: found.from, word, right: pairs }, writing)
+  const outside = right.rest.filter((each) => !isInside(each))
+  return { from: `(${from})`, rest: keepsFirst ? rest : outside }
 }
 
 /** The rows of now that satisfy the conditions for each row of what stands before: by an index, or else all of them. */

@@ -133,7 +133,7 @@ async function fill(
   const isCounted = !hasSubQueries(plan.query)
   const place = isCounted ? countedPlace(goal.place, reads) : goal.place
   const statements = plan.program.fill(place, positionsAt(view, goal.to, goal.foreign))
-  toDo(build, 'records', await recordsToRead(build, reads))
+  toDo(build, 'records', await recordsToRead(build, tx, reads))
   for (const statement of statements) await run(tx, statement)
   ports.work.done = ports.work.total
 }
@@ -148,27 +148,31 @@ async function advance(
   span: { place: ViewPlace; from: number; to: number },
 ): Promise<void> {
   const { place, to } = span
-  for (let from = span.from; from < to; from += stepEntries) {
-    const end = Math.min(from + stepEntries, to)
+  let { from } = span
+  do {
+    const start = from
+    const end = Math.min(start + stepEntries, to)
     const statements = plan.program.advance(
       place,
-      () => from,
+      () => start,
       () => end,
     )
     for (const statement of statements) await run(tx, statement)
-    ports.work.done += end - from
-  }
+    ports.work.done += end - start
+    from = end
+  } while (from < to)
 }
 
 /** What is live of each source, as often as it is read. */
 async function recordsToRead(
   { ports, view }: Build,
+  tx: Queryable,
   reads: ReadonlyMap<string, number>,
 ): Promise<number> {
   let total = 0
   for (const { model, app, id } of view.reads) {
     const { schema } = await ports.tenantOf(app)
-    const stats = (await readStats(ports.database, schema)).get(id)
+    const stats = (await readStats(tx, schema)).get(id)
     total += (stats?.documents ?? 0) * (reads.get(model) ?? 0)
   }
   return total

@@ -1,0 +1,188 @@
+import { createServer, connect as dial, type Socket } from 'node:net'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { realWorld } from '../base/world.ts'
+import { type Database, type DatabaseOptions, openDatabase } from './database.ts'
+import { sql } from './sql.ts'
+import { type TestDatabase, testEngines, withTestDatabase } from './testing.ts'
+
+const pause = (ms: number) => new Promise((done) => setTimeout(done, ms))
+
+/** A way to the database on which what clients send may be held back. */
+type Link = {
+  readonly port: number
+  /** Holds back everything after this text, on the first connection that sends it, until `release`. */
+  readonly holdAfter: (text: string) => void
+  readonly isHolding: () => boolean
+  readonly release: () => void
+  /** Lets nobody connect any more; how many tried since. */
+  readonly refuse: () => { readonly tries: () => number; readonly end: () => void }
+  readonly close: () => Promise<void>
+}
+
+async function openLink(socketPath: string): Promise<Link> {
+  let wanted: Buffer | undefined
+  let held: { readonly server: Socket; rest: Buffer } | undefined
+  const sockets = new Set<Socket>()
+  let refused: number | undefined
+  const listener = createServer((client) => {
+    if (refused !== undefined) {
+      refused += 1
+      client.destroy()
+      return
+    }
+    const server = dial(socketPath)
+    for (const [one, other] of [
+      [client, server],
+      [server, client],
+    ] as const) {
+      sockets.add(one)
+      one.on('error', () => undefined)
+      one.on('close', () => other.destroy())
+    }
+    server.pipe(client)
+    client.on('data', (sent) => {
+      if (held?.server === server) {
+        held.rest = Buffer.concat([held.rest, sent])
+        return
+      }
+      const at = wanted === undefined ? -1 : sent.indexOf(wanted)
+      if (wanted === undefined || at < 0) {
+        server.write(sent)
+        return
+      }
+      const end = at + wanted.length
+      wanted = undefined
+      server.write(sent.subarray(0, end))
+      held = { server, rest: sent.subarray(end) }
+    })
+  })
+  await new Promise<void>((done) => listener.listen(0, '127.0.0.1', done))
+  const address = listener.address()
+  return {
+    port: typeof address === 'object' && address !== null ? address.port : 0,
+    holdAfter: (text) => {
+      wanted = Buffer.from(text)
+    },
+    isHolding: () => held !== undefined,
+    release: () => {
+      held?.server.write(held.rest)
+      held = undefined
+    },
+    refuse: () => {
+      refused = 0
+      const end = () => {
+        refused = undefined
+      }
+      return { tries: () => refused ?? 0, end }
+    },
+    close: () => {
+      for (const socket of sockets) socket.destroy()
+      return new Promise((done) => listener.close(() => done()))
+    },
+  }
+}
+
+describe.each(testEngines())('on %s', (engine) => {
+  let place: TestDatabase
+  let link: Link
+  beforeAll(async () => {
+    place = await withTestDatabase(engine)
+    await place.database.execute(sql`CREATE SCHEMA s`)
+    await place.database.execute(sql`CREATE TABLE s.t (k integer PRIMARY KEY)`)
+    const { host, port } = place.connection
+    link = await openLink(`${host}/.s.PGSQL.${port}`)
+  })
+  afterAll(async () => {
+    await link.close()
+    await place.drop()
+  })
+
+  const open = (options: Omit<DatabaseOptions, 'connection'>): Promise<Database> =>
+    openDatabase({
+      ...options,
+      connection: { ...place.connection, host: '127.0.0.1', port: link.port },
+    })
+  const keys = async () =>
+    (await place.database.query<{ k: number }>(sql`SELECT k FROM s.t ORDER BY k`)).map(({ k }) => k)
+
+  test('where BEGIN runs out of time, nothing of what was sent behind it is done', async () => {
+    const db = await open({ poolSize: 1, statementTimeoutMs: 100 })
+    const insert = (k: number) => sql`INSERT INTO s.t VALUES (${k})`
+    // A Parse message of BEGIN without parameters: the server has begun to count, and has nothing to run yet.
+    link.holdAfter('BEGIN\0\0\0')
+    let outcomes: readonly PromiseSettledResult<number>[] = []
+    const transaction = db.transaction(async (tx) => {
+      outcomes = await Promise.allSettled([tx.execute(insert(1)), tx.execute(insert(2))])
+      await tx.execute(insert(3)).catch(() => undefined)
+    })
+    const refused = expect(transaction).rejects.toThrow()
+    await expect.poll(link.isHolding).toBe(true)
+    await pause(400)
+    link.release()
+    await refused
+    expect(outcomes[0]).toMatchObject({ status: 'rejected', reason: { code: '57014' } })
+    expect(outcomes[1]).toMatchObject({ status: 'rejected' })
+    expect(await keys()).toEqual([])
+    expect(await db.transaction((tx) => tx.execute(insert(4)))).toBe(1)
+    expect(await keys()).toEqual([4])
+    await db.close()
+  })
+
+  /** Has the shared connection made. */
+  const warm = async (db: Database) => {
+    await expect
+      .poll(async () => {
+        await db.quick(sql`SELECT 1`)
+        return db.stats().total
+      })
+      .toBe(2)
+  }
+  const hurried = {
+    ...realWorld,
+    every: (ms: number, call: () => void) => realWorld.every(Math.min(ms, 300), call),
+  }
+
+  test('closing ends where a shared connection does not answer', async () => {
+    const db = await open({ poolSize: 1, pipelines: 1, world: hurried })
+    await warm(db)
+    link.holdAfter('FROM s.t WHERE k = 77')
+    const read = Promise.allSettled([db.quick(sql`SELECT k FROM s.t WHERE k = 77`)])
+    await expect.poll(link.isHolding).toBe(true)
+    await db.close()
+    expect(await read).toMatchObject([{ status: 'rejected' }])
+    link.release()
+  })
+
+  test.each([
+    ['shared', (db: Database) => db.quick(sql`SELECT 1`)],
+    ['of the pool', (db: Database) => Promise.all([1, 2].map((n) => db.query(sql`SELECT ${n}`)))],
+  ] as const)(
+    'closing ends where a connection %s that is being made does not answer',
+    async (_which, use) => {
+      const db = await open({ poolSize: 2, pipelines: 1, world: hurried })
+      link.holdAfter("set_config('TimeZone'")
+      const used = Promise.allSettled([use(db)])
+      await expect.poll(link.isHolding).toBe(true)
+      await db.close()
+      await used
+      link.release()
+    },
+  )
+
+  test('where nobody can connect, reads do not try again and again for shared connections', async () => {
+    let ticks = 0
+    const world = { ...realWorld, ticks: () => ticks }
+    const db = await open({ poolSize: 1, pipelines: 1, world })
+    const refusal = link.refuse()
+    const read = (n: number) => db.quick<{ n: number }>(sql`SELECT ${n}::int4 AS n`)
+    for (let n = 0; n < 50; n++) {
+      expect(await read(n)).toEqual([{ n }])
+      await pause(2)
+    }
+    expect(refusal.tries()).toBe(1)
+    refusal.end()
+    ticks += 2_000
+    await warm(db)
+    await db.close()
+  })
+})
