@@ -7,7 +7,7 @@ import { interleave } from './rounds.ts'
 
 const blockSize = 100
 /** One block in so many milliseconds. */
-const blockEveryMs = 200
+const blockEveryMs = 500
 const roundMs = 10_000
 const otherEveryMs = 20
 const otherApp = 'other'

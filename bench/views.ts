@@ -1,5 +1,6 @@
 import type { Queryable } from '@tollbase/server/database/database'
 import { sql } from '@tollbase/server/database/sql'
+import { exchangeSettings, planning } from '@tollbase/server/domains/tenancy/view-projection'
 import { manyLiveViews } from './live-views.ts'
 import { openPlace } from './place.ts'
 import type { Benchmark, Row, RunOptions } from './report.ts'
@@ -199,9 +200,7 @@ async function advanceMs(
 
 /** As the lane advances live views: by plans that are made once. */
 async function advance(tx: Queryable, place: ViewsPlace, view: KeptView): Promise<void> {
-  await tx.query(
-    sql`SELECT set_config('plan_cache_mode', 'force_generic_plan', true), set_config('enable_seqscan', 'off', true)`,
-  )
+  await exchangeSettings(tx, planning)
   await bring(tx, place, view)
 }
 

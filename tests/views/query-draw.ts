@@ -1,6 +1,7 @@
 import type { Chance } from './engine-chance.ts'
-import { columnsOf, recordFields, type Scope, scopeOf, type Type } from './query-text.ts'
+import { columnsOf, scopeOf } from './query-text.ts'
 import type { Call, Column, Page, Query, Relation, Select, Term, Test } from './query-tree.ts'
+import { recordFields, type Scope, type Type } from './term-text.ts'
 
 /** What queries are drawn with; `next` names the next relation. */
 export type Draw = {
@@ -173,9 +174,7 @@ function relations(draw: Draw, depth: number): Relation {
       matched(draw, chance.one(pairs)),
       ...(chance.happens(25) ? [predicate(draw, own)] : []),
       ...(chance.happens(25) ? [predicate(draw, other)] : []),
-      ...(chance.happens(15) && word !== 'FULL JOIN'
-        ? [{ kind: 'apart' as const, one: chance.one(own).term, other: chance.one(other).term }]
-        : []),
+      ...(chance.happens(15) && word !== 'FULL JOIN' ? apart(draw, own, other) : []),
     ]
     left = { kind: 'join', word, left, right, on }
   }
@@ -198,6 +197,16 @@ function pairsOf(own: readonly TypedTerm[], others: readonly TypedTerm[]): Equal
         type: one.type,
       })),
   )
+}
+
+/** Two terms that may be compared without an equality. */
+function apart({ chance }: Draw, own: readonly TypedTerm[], others: readonly TypedTerm[]): Test[] {
+  const one = chance.one(own)
+  const fitting = others.filter(
+    ({ type }) => [type, one.type].includes('json') || type === one.type,
+  )
+  if (fitting.length === 0) return []
+  return [{ kind: 'apart', one: one.term, other: chance.one(fitting).term }]
 }
 
 type Equality = { kind: 'equal'; one: Term; other: Term; type: Type }

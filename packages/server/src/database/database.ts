@@ -4,7 +4,7 @@ import { assert } from '../base/assert.ts'
 import { realWorld, type World } from '../base/world.ts'
 import { checkServer } from './check-server.ts'
 import { clientConfig, connectTimeoutMs, type DatabaseConnection } from './connection.ts'
-import { CommitUnknownError, endsSession, isStalePlan } from './errors.ts'
+import { CommitUnknownError, endsSession, isStalePlan, isUnsent } from './errors.ts'
 import type { DatabaseLog } from './log.ts'
 import { Pipelines } from './pipelines.ts'
 import { preparedNames } from './prepared.ts'
@@ -321,7 +321,7 @@ class Session {
     try {
       command = (await this.send(sql`COMMIT`, timeoutMs)).command
     } catch (error) {
-      if (!endsSession(error)) throw error
+      if (!endsSession(error) || isUnsent(error)) throw error
       throw new CommitUnknownError('the connection was lost during COMMIT', { cause: error })
     }
     // PostgreSQL answers COMMIT with ROLLBACK, and no error, where an earlier failure was swallowed.

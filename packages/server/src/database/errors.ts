@@ -37,6 +37,8 @@ const socketCodes = new Set(['ECONNREFUSED', 'ECONNRESET', 'EPIPE', 'ETIMEDOUT',
 const connectionTexts =
   /^(Connection terminated|Client has encountered a connection error|Client was closed|timeout exceeded when trying to connect|Query read timeout)/
 
+const unsentTexts = /^(Client has encountered a connection error|Client was closed)/
+
 /**
  * True where trying again can help: conflicts, a restarting server, a lost connection. A transaction that failed so
  * did nothing; a single write outside of one, whose connection was lost, may have happened, so it must be idempotent.
@@ -92,6 +94,11 @@ export function endsSession(error: unknown): boolean {
   return (
     !(error instanceof DatabaseError) || error.severity === 'FATAL' || error.severity === 'PANIC'
   )
+}
+
+/** The connection was known to be lost, so the statement was not sent at all. */
+export function isUnsent(error: unknown): boolean {
+  return error instanceof Error && unsentTexts.test(error.message)
 }
 
 function isConnectionLost(error: unknown): boolean {

@@ -80,6 +80,8 @@ type Read = {
   /** Connections that were asked for it and have not failed. */
   open: number
   isElsewhere: boolean
+  /** What went wrong elsewhere, where nobody else could have a part in it. */
+  error: unknown
 }
 
 /** One connection. */
@@ -135,7 +137,14 @@ class Line {
     return new Promise((resolve, reject) => {
       const client = this.#client
       if (client === undefined) throw new Error('a line was used without a connection')
-      const read: Read = { statement, resolve, reject, open: 1, isElsewhere: false }
+      const read: Read = {
+        statement,
+        resolve,
+        reject,
+        open: 1,
+        isElsewhere: false,
+        error: undefined,
+      }
       if (this.#reads.length === 0) this.#headSince = this.#options.world.ticks()
       this.#reads.push(read)
       this.#stopLooking ??= this.#options.world.every(lookMs, () => this.#look())
@@ -221,17 +230,18 @@ class Line {
     // It was refused before it ran, or nobody knows: a read may run twice.
     if (isStale || isNameLost(error) || endsSession(error)) this.#readElsewhere(read)
     read.open -= 1
-    if (read.open === 0) read.reject(error)
+    if (read.open === 0) read.reject(read.error ?? error)
   }
 
-  /** Its first answer counts, and an error only where no other answer will come. */
+  /** Its first answer counts, and a lost connection is one only where no other will come. */
   #readElsewhere(read: Read): void {
     if (read.isElsewhere) return
     read.isElsewhere = true
     read.open += 1
     this.#options.alone(read.statement).then(read.resolve, (error) => {
       read.open -= 1
-      if (read.open === 0) read.reject(error)
+      read.error = error
+      if (read.open === 0 || !endsSession(error)) read.reject(error)
     })
   }
 

@@ -2,9 +2,11 @@ import { createServer, connect as dial, type Socket } from 'node:net'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { realWorld } from '../base/world.ts'
 import { type Database, type DatabaseOptions, openDatabase } from './database.ts'
+import { isTransient } from './errors.ts'
 import { sql } from './sql.ts'
 import { type TestDatabase, testEngines, withTestDatabase } from './testing.ts'
 
+const patience = { timeout: 20_000, interval: 10 }
 const pause = (ms: number) => new Promise((done) => setTimeout(done, ms))
 
 /** A way to the database on which what clients send may be held back. */
@@ -106,7 +108,15 @@ describe.each(testEngines())('on %s', (engine) => {
     (await place.database.query<{ k: number }>(sql`SELECT k FROM s.t ORDER BY k`)).map(({ k }) => k)
 
   test('where BEGIN runs out of time, nothing of what was sent behind it is done', async () => {
-    const db = await open({ poolSize: 1, statementTimeoutMs: 100 })
+    const db = await open({ poolSize: 1 })
+    await db.query(sql`SELECT set_config('statement_timeout', '50', false)`)
+    // The server says so only once it reads on.
+    const isOutOfTime = async () => {
+      const [row] =
+        await place.database.query(sql`SELECT FROM pg_stat_activity WHERE datname = current_database()
+        AND query = 'BEGIN' AND state = 'active' AND clock_timestamp() - query_start > '200 ms'`)
+      return row !== undefined
+    }
     const insert = (k: number) => sql`INSERT INTO s.t VALUES (${k})`
     // A Parse message of BEGIN without parameters: the server has begun to count, and has nothing to run yet.
     link.holdAfter('BEGIN\0\0\0')
@@ -116,8 +126,7 @@ describe.each(testEngines())('on %s', (engine) => {
       await tx.execute(insert(3)).catch(() => undefined)
     })
     const refused = expect(transaction).rejects.toThrow()
-    await expect.poll(link.isHolding).toBe(true)
-    await pause(400)
+    await expect.poll(isOutOfTime, patience).toBe(true)
     link.release()
     await refused
     expect(outcomes[0]).toMatchObject({ status: 'rejected', reason: { code: '57014' } })
@@ -128,13 +137,26 @@ describe.each(testEngines())('on %s', (engine) => {
     await db.close()
   })
 
+  test('a connection that was lost before COMMIT was sent is no unknown outcome', async () => {
+    const db = await open({ poolSize: 1 })
+    const transaction = db.transaction(async (tx) => {
+      const [row] = await tx.query<{ pid: number }>(sql`SELECT pg_backend_pid() AS pid`)
+      await place.database.query(sql`SELECT pg_terminate_backend(${row?.pid})`)
+      const said = () => tx.query(sql`SELECT 1`).then(() => 'nothing', String)
+      await expect.poll(said, patience).toMatch(/is not queryable/)
+    })
+    const error: unknown = await transaction.catch((thrown: unknown) => thrown)
+    expect(isTransient(error), String(error)).toBe(true)
+    await db.close()
+  })
+
   /** Has the shared connection made. */
   const warm = async (db: Database) => {
     await expect
       .poll(async () => {
         await db.quick(sql`SELECT 1`)
         return db.stats().total
-      })
+      }, patience)
       .toBe(2)
   }
   const hurried = {
@@ -147,7 +169,7 @@ describe.each(testEngines())('on %s', (engine) => {
     await warm(db)
     link.holdAfter('FROM s.t WHERE k = 77')
     const read = Promise.allSettled([db.quick(sql`SELECT k FROM s.t WHERE k = 77`)])
-    await expect.poll(link.isHolding).toBe(true)
+    await expect.poll(link.isHolding, patience).toBe(true)
     await db.close()
     expect(await read).toMatchObject([{ status: 'rejected' }])
     link.release()
@@ -162,7 +184,7 @@ describe.each(testEngines())('on %s', (engine) => {
       const db = await open({ poolSize: 2, pipelines: 1, world: hurried })
       link.holdAfter("set_config('TimeZone'")
       const used = Promise.allSettled([use(db)])
-      await expect.poll(link.isHolding).toBe(true)
+      await expect.poll(link.isHolding, patience).toBe(true)
       await db.close()
       await used
       link.release()

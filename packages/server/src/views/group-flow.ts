@@ -277,15 +277,19 @@ type Looking = {
   readonly writing: Writing
 }
 
-/** The least or greatest of a group's values, in the order of `sortBy`; lists and objects are none. */
+/**
+ * The least or greatest of a group's values, in the order of `sortBy`; lists and objects are none. They stand at both
+ * ends of that order: those of the end where it begins are passed over by the index, and where the first value after
+ * them is of the other end, there is no value between.
+ */
 function extremeText({ bag, descending }: Pick, { tally, count, writing }: Looking): string {
   assert(tally !== undefined, 'a bag has a table')
   const value = `bag.k${count}`
-  const isScalar =
-    bag.type === 'json' ? ` AND ${value} >= '""'::jsonb AND ${value} <= 'true'::jsonb` : ''
+  const ends = [`${value} >= '""'::jsonb`, `${value} <= 'true'::jsonb`]
+  const [begin, end] = bag.type !== 'json' ? ['TRUE', 'TRUE'] : descending ? ends.toReversed() : ends
   const order = `ORDER BY ${value}${descending ? ' DESC' : ''} LIMIT 1`
   const one = (test: string) =>
     `(SELECT ${value} FROM ${tableOf(tally, writing.place)} AS bag
-  WHERE bag.part = fresh.hash AND ${test}${sameKeys(count, 'bag', 'fresh')}${isScalar} ${order})`
-  return `(SELECT bag.k${count} FROM (${one('NOT bag.long')} UNION ALL ${one('bag.long')}) AS bag ${order})`
+  WHERE bag.part = fresh.hash AND ${test}${sameKeys(count, 'bag', 'fresh')} AND ${begin} ${order})`
+  return `(SELECT CASE WHEN ${end} THEN ${value} END FROM (${one('NOT bag.long')} UNION ALL ${one('bag.long')}) AS bag ${order})`
 }

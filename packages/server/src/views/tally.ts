@@ -62,17 +62,17 @@ export function tablesOf({ suffix, handsOn }: Tally, number: number): readonly s
 export function tallyTables(tally: Tally, place: ViewPlace): readonly string[] {
   const table = tableOf(tally, place)
   const columns = ownColumns(tally).map(({ name, type }) => `${name} ${type}`)
-  const name = tally.suffix === '' ? `v_${place.number}` : nameOf(tally.suffix, place.number)
+  const isOwn = tally.suffix !== ''
+  const name = isOwn ? nameOf(tally.suffix, place.number) : `v_${place.number}`
   const key = (of: string, column: string) =>
     `CONSTRAINT ${quoteName(`${of}_pkey`)} PRIMARY KEY (${column})`
   const handed = `CREATE TABLE ${handedTable(tally, place)} (id int8 GENERATED ALWAYS AS IDENTITY, w int4, leaf int8, ${columns.join(', ')}, ${key(nameOf(`${tally.suffix}d`, place.number), 'id')})`
+  // The hash in front of the key makes one index of two.
+  const own = `CREATE TABLE ${table} (leaf int8 GENERATED ALWAYS AS IDENTITY, ${columns.join(', ')}, ${key(name, 'hash, leaf')})`
+  const indexes = isOwn ? tally.indexes : ['(hash)', ...tally.indexes]
   return [
-    ...(tally.suffix === ''
-      ? rowsTables(place, columns)
-      : [
-          `CREATE TABLE ${table} (leaf int8 GENERATED ALWAYS AS IDENTITY, ${columns.join(', ')}, ${key(name, 'leaf')})`,
-        ]),
-    ...['(hash)', ...tally.indexes].map(
+    ...(isOwn ? [own] : rowsTables(place, columns)),
+    ...indexes.map(
       (index, at) => `CREATE INDEX ${quoteName(`${name}_by${at}`)} ON ${table} ${index}`,
     ),
     ...(tally.handsOn ? [handed] : []),

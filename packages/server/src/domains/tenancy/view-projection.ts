@@ -146,7 +146,7 @@ export async function advanceLiveViews(tx: Queryable, applying: Run): Promise<bo
   const touched = views.filter(isTouched)
   const [leaves, before] = await Promise.all([
     readLive(tx, schema),
-    touched.length > 0 ? limitStatements(tx) : undefined,
+    touched.length > 0 ? exchangeSettings(tx, limited) : undefined,
     applied,
   ])
   const to = positionAfter(last)
@@ -160,7 +160,7 @@ export async function advanceLiveViews(tx: Queryable, applying: Run): Promise<bo
   const there = [...done, ...untouched.map(({ view }) => view.id)]
   const mark = { views: there, at: to, status: 'live', now: live.now() } as const
   await Promise.all([
-    restoreSettings(tx, before),
+    before && exchangeSettings(tx, before),
     there.length > 0 && markAt(tx, schema, mark),
     behind.length > 0 && markBehind(tx, schema, behind),
   ])
@@ -289,23 +289,26 @@ function positionAfter({ leafIndex, height, sequence }: AppliedEntry): Position 
   return { leaf: leafIndex + 1, height, sequence }
 }
 
-type Settings = { readonly timeout: string; readonly plans: string; readonly scans: string }
+type Settings = Readonly<Record<string, string>>
 
-/** Statements of views find rows by indexes, so a plan is made once, and one made while a table was small does too. */
-async function limitStatements(tx: Queryable): Promise<Settings | undefined> {
-  const [before] = await tx.query<Settings>(sql`
-    WITH before AS MATERIALIZED (SELECT current_setting('statement_timeout') AS timeout,
-      current_setting('plan_cache_mode') AS plans, current_setting('enable_seqscan') AS scans)
-    SELECT timeout, plans, scans, set_config('statement_timeout', ${String(limits.viewAdvanceMs)}, true),
-      set_config('plan_cache_mode', 'force_generic_plan', true), set_config('enable_seqscan', 'off', true) FROM before`)
-  return before
+/**
+ * Statements of views find rows by indexes, few for each of many keys. So a plan is made once, and one made while a
+ * table was small does for a large one too; and a bitmap of pages, made for each key anew, costs more than it saves.
+ */
+export const planning: Settings = {
+  plan_cache_mode: 'force_generic_plan',
+  enable_seqscan: 'off',
+  enable_bitmapscan: 'off',
 }
 
-async function restoreSettings(tx: Queryable, before: Settings | undefined): Promise<void> {
-  if (before === undefined) return
-  const { timeout, plans, scans } = before
-  await tx.query(
-    sql`SELECT set_config('statement_timeout', ${timeout}, true), set_config('plan_cache_mode', ${plans}, true),
-      set_config('enable_seqscan', ${scans}, true)`,
-  )
+const limited: Settings = { ...planning, statement_timeout: String(limits.viewAdvanceMs) }
+
+/** Changes settings up to the end of the transaction, and gives what they were. */
+export async function exchangeSettings(tx: Queryable, settings: Settings): Promise<Settings> {
+  const rows = await tx.query<{ name: string; value: string }>(sql`
+    WITH before AS MATERIALIZED (
+      SELECT name, wanted, current_setting(name) AS value
+      FROM unnest(${Object.keys(settings)}::text[], ${Object.values(settings)}::text[]) AS setting (name, wanted))
+    SELECT name, value, set_config(name, wanted, true) FROM before`)
+  return Object.fromEntries(rows.map(({ name, value }) => [name, value]))
 }
