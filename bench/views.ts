@@ -67,11 +67,16 @@ async function measure(place: ViewsPlace, options: RunOptions): Promise<readonly
 /** Blocks as the lane applies them: each in a transaction, with the view brought to its end or left behind. */
 async function besideWrites({ place, groups, rounds, records }: Bench): Promise<readonly Row[]> {
   const without = async () => {
-    const ms = await timedBlocks(place, 'items', async () => undefined)
+    const ms = await timedBlocks(place, 'items', (_tx, written) => written)
     await catchUp(place, groups)
     return ms
   }
-  const withView = () => timedBlocks(place, 'items', (tx) => advance(tx, place, groups))
+  // The lane sends the settings together with the records.
+  const withView = () =>
+    timedBlocks(place, 'items', async (tx, written) => {
+      await Promise.all([written, exchangeSettings(tx, planning)])
+      await bring(tx, place, groups)
+    })
   await withView()
   await without()
   return [
@@ -170,13 +175,12 @@ async function joins({ place, rounds, records }: Bench): Promise<readonly Row[]>
 async function timedBlocks(
   place: ViewsPlace,
   collection: 'items' | 'few' | 'places',
-  after: (tx: Queryable) => Promise<void>,
+  work: (tx: Queryable, written: Promise<void>) => Promise<void>,
 ): Promise<number> {
   const from = performance.now()
   for (let made = 0; made < blocks; made += 1) {
-    await place.transaction(async (tx) => {
-      await place.write(tx, { collection, count: blockSize })
-      await after(tx)
+    await place.transaction((tx) => {
+      return work(tx, place.write(tx, { collection, count: blockSize }))
     })
   }
   return (performance.now() - from) / blocks
@@ -190,7 +194,8 @@ async function advanceMs(
 ): Promise<number> {
   await catchUp(place, view)
   let ms = 0
-  await timedBlocks(place, collection, async (tx) => {
+  await timedBlocks(place, collection, async (tx, written) => {
+    await written
     const from = performance.now()
     await advance(tx, place, view)
     ms += performance.now() - from

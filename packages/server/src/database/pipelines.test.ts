@@ -125,7 +125,7 @@ describe.each(testEngines())('on %s', (engine) => {
     const other = await openDatabase({ connection: place.connection, pipelines: 1 })
     const one = () => other.quick<{ v: number }>(sql`SELECT 1 AS v FROM pg_sleep(0.05)`)
     await one()
-    await expect.poll(() => other.stats().total).toBe(2)
+    await expect.poll(() => other.stats().total, { timeout: 20_000 }).toBe(2)
     const reads = [one(), one(), one()]
     await other.close()
     expect((await Promise.all(reads)).flat()).toEqual([{ v: 1 }, { v: 1 }, { v: 1 }])

@@ -91,11 +91,13 @@ export function tallyStep(tally: Tally, mode: Mode, writing: Writing): string {
   const isNew = (of: string) =>
     `(${listOf('t', telling)}) IS DISTINCT FROM (${listOf(of, telling)})`
   const stored = `SELECT ${prefixed('t', names)} FROM ${table} AS t WHERE t.ctid = fresh.at`
+  const isHanded = tally.handsOn && mode === 'advance'
+  const given = isHanded ? ` RETURNING ${prefixed('t', names)}` : ''
   // The place of a row finds it whatever the plan; a join by a column could go through the whole table.
   const changed = writing.common({}, () => {
     const values = set.map(({ name }) => `${name} = fresh.${name}`).join(', ')
     return `UPDATE ${table} AS t SET ${values} FROM ${fresh} AS fresh
- WHERE t.ctid = fresh.at AND ${there} AND ${isNew('fresh')} RETURNING ${prefixed('t', names)}`
+ WHERE t.ctid = fresh.at AND ${there} AND ${isNew('fresh')}${given}`
   })
   writing.common(
     {},
@@ -104,8 +106,8 @@ export function tallyStep(tally: Tally, mode: Mode, writing: Writing): string {
   )
   const added = `INSERT INTO ${table} AS t (${names.slice(1).join(', ')})
  SELECT ${listOf('fresh', columns)} FROM ${fresh} AS fresh WHERE fresh.leaf IS NULL AND ${there}`
-  if (!tally.handsOn || mode === 'fill') return added
-  const inserted = writing.common({}, () => `${added} RETURNING ${prefixed('t', names)}`)
+  if (!isHanded) return added
+  const inserted = writing.common({}, () => `${added}${given}`)
   const handed = handedTable(tally, writing.place)
   writing.common({}, () => `DELETE FROM ${handed}`)
   return `INSERT INTO ${handed} (w, ${names.join(', ')})
