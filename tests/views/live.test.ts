@@ -26,4 +26,24 @@ withService((service) => {
     expect(listed.body.as_of).toEqual({ block_height: last.block_height, sequence: last.sequence })
     expect(listed.body.lag).toEqual({ blocks: 0, ms: 0 })
   })
+
+  test('of many live views each costs a write one statement more, and none a savepoint of its own', async () => {
+    const app = await newSeller(service())
+    const views = Array.from({ length: 5 }, (_, at) => `totals_${at}`)
+    for (const name of views)
+      await createView(app, { name, query: perMarket, refresh_mode: 'live' })
+    const sent: { readonly text: string; readonly connection: object }[] = []
+    const stop = service().running.service.database.observe((text, connection) => {
+      sent.push({ text, connection })
+    })
+    await app.store('sales', [{ id: 's4', market: 'SOL', price: 1, amount: 4 }])
+    stop()
+    const begin = sent.findIndex(({ text }) => text === 'SAVEPOINT live_views')
+    const { connection } = sent[begin] ?? {}
+    const lane = sent.slice(begin).filter((each) => each.connection === connection)
+    const end = lane.findIndex(({ text }) => text === 'RELEASE SAVEPOINT live_views')
+    expect(end).toBe(1 + views.length)
+    expect(lane.filter(({ text }) => text.includes('SAVEPOINT'))).toHaveLength(2)
+    for (const name of views) expect(rowsOf(await app.list(name))).toHaveLength(3)
+  })
 })
