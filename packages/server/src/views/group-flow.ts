@@ -286,7 +286,8 @@ function extremeText({ bag, descending }: Pick, { tally, count, writing }: Looki
   assert(tally !== undefined, 'a bag has a table')
   const value = `bag.k${count}`
   const ends = [`${value} >= '""'::jsonb`, `${value} <= 'true'::jsonb`]
-  const [begin, end] = bag.type !== 'json' ? ['TRUE', 'TRUE'] : descending ? ends.toReversed() : ends
+  const [begin, end] =
+    bag.type !== 'json' ? ['TRUE', 'TRUE'] : descending ? ends.toReversed() : ends
   const order = `ORDER BY ${value}${descending ? ' DESC' : ''} LIMIT 1`
   const one = (test: string) =>
     `(SELECT ${value} FROM ${tableOf(tally, writing.place)} AS bag
