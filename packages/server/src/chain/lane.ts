@@ -48,6 +48,8 @@ const heldBlocksMax = 4_096
 const attemptsMax = 200
 /** Times of commits closer together than this are not told apart. */
 const markMs = 250
+/** The longest rest after a transaction. */
+const restMsMax = 50
 const pauseMinMs = 20
 const pauseMaxMs = 5_000
 /** An applier may build an index over a large table. */
@@ -65,6 +67,9 @@ export class Lane {
   #marks: { readonly height: number; readonly time: number }[] = []
   #waiters: Waiter[] = []
   #working: Promise<void> | undefined
+  /** By the world's ticks. */
+  #restUntil = 0
+  #endRest: (() => void) | undefined
   #failure: Error | undefined
   #doubt: Attempt | undefined
   /** From before a commit until it is known here: others may see the tables further than `#watermark` says. */
@@ -123,12 +128,14 @@ export class Lane {
     if (height <= this.#watermark.height) return Promise.resolve()
     const failure = this.#failure ? stopped(this.#failure) : this.#ended ? closed() : undefined
     if (failure !== undefined) return Promise.reject(failure)
+    this.#endRest?.()
     return new Promise((resolve, reject) => this.#waiters.push({ height, resolve, reject }))
   }
 
   /** Applies what is committed for so long at most, then ends after the transaction at hand. */
   async stop(drainMs: number): Promise<void> {
     this.#stopAt = Math.min(this.#stopAt, this.#options.world.now() + drainMs)
+    this.#endRest?.()
     while (this.#working !== undefined) await this.#working
     this.#ended = true
     this.#rejectWaiters(closed())
@@ -142,12 +149,33 @@ export class Lane {
         this.#failure === undefined &&
         !this.#isStopped()
       ) {
+        await this.#rest()
+        const startedAt = this.#options.world.ticks()
         await this.#applyNext()
+        const endedAt = this.#options.world.ticks()
+        this.#restUntil = endedAt + Math.min(endedAt - startedAt, restMsMax)
       }
     } catch (error) {
       this.#fail(error)
     }
     this.#working = undefined
+  }
+
+  /**
+   * Rests as long as the last transaction took, while nobody waits: two blocks in one transaction cost hardly more than
+   * one, and under load this is what makes them two.
+   */
+  async #rest(): Promise<void> {
+    const { world } = this.#options
+    const restMs = this.#restUntil - world.ticks()
+    if (restMs <= 0 || this.#waiters.length > 0 || this.#stopAt !== Number.POSITIVE_INFINITY) return
+    await Promise.race([
+      world.sleep(restMs),
+      new Promise<void>((resolve) => {
+        this.#endRest = resolve
+      }),
+    ])
+    this.#endRest = undefined
   }
 
   async #applyNext(): Promise<void> {

@@ -226,6 +226,7 @@ class Session {
    * one is done only where BEGIN was.
    */
   #opening: Opening | undefined
+  #isCorked = false
 
   constructor(client: PoolClient, plans: Set<string>, sessions: Sessions) {
     this.#client = client
@@ -293,6 +294,7 @@ class Session {
     const { text, values } = statement
     const name = givenName ?? this.#sessions.names.nameOf(text)
     if (name !== undefined) this.#plans.add(name)
+    this.#cork()
     const opening = this.#opening
     const isFirst = typeof opening === 'object'
     if (isFirst) {
@@ -312,6 +314,18 @@ class Session {
       if (isStalePlan(error)) this.#sessions.names.forget(text)
       throw error
     }
+  }
+
+  /** What is sent without waiting between goes out at once. */
+  #cork(): void {
+    if (this.#isCorked) return
+    this.#isCorked = true
+    const { stream } = this.#client.connection
+    stream.cork()
+    process.nextTick(() => {
+      this.#isCorked = false
+      stream.uncork()
+    })
   }
 
   async #commit(timeoutMs: number): Promise<void> {
