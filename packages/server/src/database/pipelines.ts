@@ -27,7 +27,7 @@ const depthMax = 16
 /** A read joins others where it should not wait longer for them. */
 const waitMsMax = 5
 /** How often a connection is looked at; who is behind the same read twice is asked for again, elsewhere. */
-const lookMs = 10
+const lookMs = 3
 /** After a connection that could not be made, how long no other is tried. */
 const retryMs = 1_000
 /** How much the newest read counts in the mean of what reads take. */

@@ -1,3 +1,4 @@
+import { availableParallelism } from 'node:os'
 import type { Command } from './as-user.ts'
 import type { PostgresBinaries } from './binaries.ts'
 import { socketPort } from './socket-folder.ts'
@@ -17,6 +18,8 @@ export type ServerPlaces = {
 
 const sharedBuffersMbDefault = 128
 const maxConnectionsDefault = 100
+/** PostgreSQL's own. */
+const workersPerQueryDefault = 2
 
 /** The command line of the server; every setting we rely on is stated, so the cluster's own file does not matter. */
 export function serverCommand(places: ServerPlaces, settings: ServerSettings): Command {
@@ -34,6 +37,8 @@ export function serverCommand(places: ServerPlaces, settings: ServerSettings): C
     full_page_writes: durable,
     wal_compression: 'off',
     jit: 'off',
+    // With the process that leads them no more than there are processors: more make a query no faster, and others wait.
+    max_parallel_workers_per_gather: Math.min(workersPerQueryDefault, availableParallelism() - 1),
     timezone: 'UTC',
     log_timezone: 'UTC',
     log_destination: 'stderr',
