@@ -1,4 +1,6 @@
 import type { ClientConfig } from 'pg'
+import type { World } from '../base/world.ts'
+import type { DatabaseLog } from './log.ts'
 import { typeParsers } from './types.ts'
 
 /** `host` is the folder of the server's socket, or a host name. */
@@ -10,6 +12,19 @@ export type DatabaseConnection =
       readonly database: string
     }
   | { readonly url: string }
+
+export type DatabaseOptions = {
+  readonly connection: DatabaseConnection
+  readonly poolSize?: number
+  /** Longest run of one statement, 0 is no limit. */
+  readonly statementTimeoutMs?: number
+  /** For reading alone, with so much temporary space on disk for a statement. */
+  readonly readOnly?: { readonly temporaryKbMax: number }
+  /** Connections beside the pool's that short reads share. */
+  readonly pipelines?: number
+  readonly log?: DatabaseLog
+  readonly world?: World
+}
 
 const postgresPort = 5432
 /** For connecting, and again for the settings that a connection begins with. */

@@ -3,9 +3,8 @@ import { Client, Pool, type PoolClient } from 'pg'
 import { assert } from '../base/assert.ts'
 import { realWorld, type World } from '../base/world.ts'
 import { checkServer } from './check-server.ts'
-import { clientConfig, connectTimeoutMs, type DatabaseConnection } from './connection.ts'
+import { clientConfig, connectTimeoutMs, type DatabaseOptions } from './connection.ts'
 import { CommitUnknownError, endsSession, isStalePlan, isUnsent } from './errors.ts'
-import type { DatabaseLog } from './log.ts'
 import { Pipelines } from './pipelines.ts'
 import { preparedNames } from './prepared.ts'
 import { type Opening, type Row, sendQuery } from './send-query.ts'
@@ -67,19 +66,6 @@ export type Database = Queryable & {
 }
 
 export type Observer = (text: string, connection: object) => void
-
-export type DatabaseOptions = {
-  readonly connection: DatabaseConnection
-  readonly poolSize?: number
-  /** Longest run of one statement, 0 is no limit. */
-  readonly statementTimeoutMs?: number
-  /** For reading alone, with so much temporary space on disk for a statement. */
-  readonly readOnly?: { readonly temporaryKbMax: number }
-  /** Connections beside the pool's that short reads share. */
-  readonly pipelines?: number
-  readonly log?: DatabaseLog
-  readonly world?: World
-}
 
 const poolSizeDefault = 10
 const closeTimeoutMs = 10_000
