@@ -1,5 +1,6 @@
 import { limits } from '@tollbase/contract/limits'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { realWorld } from '../base/world.ts'
 import { sql } from '../database/sql.ts'
 import { type TestDatabase, withTestDatabase } from '../database/testing.ts'
 import type { Applier } from './applier.ts'
@@ -42,6 +43,38 @@ describe('applying', () => {
     await again.append(entriesWith('more'))
     await again.close()
     expect(await applied()).toEqual([...bodies, 'more'])
+  })
+
+  test('after a transaction it rests as long as that took, and not while somebody waits', async () => {
+    const { open, options, applied } = await createTestChain(shared.database)
+    let now = 0
+    const sleeps: number[] = []
+    const runs: number[] = []
+    const applier: Applier = {
+      apply: (tx, blocks) => {
+        now += 40
+        runs.push(blocks.length)
+        return options.applier.apply(tx, blocks)
+      },
+    }
+    const sleep = (ms: number) => {
+      sleeps.push(ms)
+      return new Promise<void>(() => undefined)
+    }
+    const chain = await open({ applier, world: { ...realWorld, ticks: () => now, sleep } })
+    const first = await chain.append(entriesWith('a'))
+    await chain.whenApplied(first.height)
+    await chain.append(entriesWith('b'))
+    const last = await chain.append(entriesWith('c'))
+    expect({ sleeps, runs, applied: await applied() }).toEqual({
+      sleeps: [40],
+      runs: [1],
+      applied: ['a'],
+    })
+    await chain.whenApplied(last.height)
+    expect({ sleeps, runs }).toEqual({ sleeps: [40], runs: [1, 2] })
+    expect(await applied()).toEqual(['a', 'b', 'c'])
+    await chain.close()
   })
 
   test('memory is read from the tables after the lease was taken and before anything is applied', async () => {
