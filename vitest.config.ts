@@ -9,6 +9,8 @@ export default defineConfig({
     include: ['packages/*/src/**/*.test.ts', 'tests/**/*.test.ts'],
     testTimeout: 60_000,
     hookTimeout: 120_000,
+    // A poll waits for something that will come; a loaded machine only makes it come later.
+    expect: { poll: { timeout: 30_000 } },
     maxWorkers: 2,
   },
 })

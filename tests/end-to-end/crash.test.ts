@@ -128,7 +128,7 @@ describe('the program', () => {
         ({ status }) => status,
         () => 0,
       )
-    await expect.poll(ready, { timeout: 20_000 }).not.toBe(200)
+    await expect.poll(ready).not.toBe(200)
     const before = second.acknowledged.size
     await expect
       .poll(() => second.acknowledged.size, { timeout: 30_000 })

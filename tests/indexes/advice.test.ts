@@ -146,12 +146,7 @@ perEngine('advice on indexes', (service) => {
     expect(JSON.stringify(advice)).not.toContain('city 1')
     // Sessions tell what they have counted a little later.
     await expect
-      .poll(
-        async () => (await app.call('GET', '/collections/people/optimize')).body.unused_indexes,
-        {
-          timeout: 20_000,
-        },
-      )
+      .poll(async () => (await app.call('GET', '/collections/people/optimize')).body.unused_indexes)
       .toEqual(['people_name_idx'])
   })
 
@@ -163,7 +158,7 @@ perEngine('advice on indexes', (service) => {
     for (let at = 0; at < 5; at++) await app.list('people', { find: { age: at }, limit: 10 })
     const statistics = async () =>
       (await app.call('GET', '/collections/people/indexes/people_age_idx/statistics')).body
-    await expect.poll(async () => (await statistics()).usage_count, { timeout: 20_000 }).toBe(10)
+    await expect.poll(async () => (await statistics()).usage_count).toBe(10)
     const counted = await statistics()
     expect(counted.size).toBeGreaterThan(8_000)
     expect(counted.tuples_read).toBeGreaterThan(0)

@@ -310,7 +310,7 @@ test('P12: with two confirmations nothing is delivered before the second block',
       answered = true
     })
     const left = () => tokensOf(devnet, buyer.address)
-    await expect.poll(left, { timeout: 20_000 }).toBe(1_000_000n - 300n)
+    await expect.poll(left).toBe(1_000_000n - 300n)
     // Two of the service's looks at the chain.
     await new Promise((resolve) => setTimeout(resolve, 1_100))
     expect(answered).toBe(false)

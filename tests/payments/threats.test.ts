@@ -140,7 +140,7 @@ withService(
       await service().restart()
       await withNode(service(), async (rpc) => {
         await expect
-          .poll(() => rpc.call('eth_getTransactionReceipt', [transaction]), { timeout: 20_000 })
+          .poll(() => rpc.call('eth_getTransactionReceipt', [transaction]))
           .toMatchObject({ status: '0x1' })
       })
       expect(await onChain(service(), buyer.address)).toBe(100_000_000n - 300n)

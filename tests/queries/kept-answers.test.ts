@@ -11,7 +11,7 @@ import { type Answer, type Asked, askByHttp } from './uncached.ts'
 async function askSteadily(service: TestService, asked: Asked): Promise<Answer> {
   const { tenancy } = service.running.service
   const isSteady = () => tenancy.tenants().every(({ chain }) => chain.settled() !== undefined)
-  await expect.poll(isSteady, { timeout: 30_000 }).toBe(true)
+  await expect.poll(isSteady).toBe(true)
   return askByHttp(service, asked)
 }
 

@@ -14,7 +14,7 @@ withService((service) => {
   /** As `newestTask`, once it has gone past so many records. */
   const pastRecords = async (app: Data, count: number): Promise<Json> => {
     await expect
-      .poll(async () => (await newestTask(app)).progress?.done ?? -1, { timeout: 20_000 })
+      .poll(async () => (await newestTask(app)).progress?.done ?? -1)
       .toBeGreaterThan(count)
     return newestTask(app)
   }
