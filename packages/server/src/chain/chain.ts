@@ -364,6 +364,7 @@ export class Chain {
     this.#parts.lane.push({
       height,
       bytes: body.length,
+      entries: block.entryCount,
       time: head.time,
       open: () => appliedBlock({ ...block, time: head.time }),
     })

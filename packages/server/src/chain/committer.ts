@@ -76,6 +76,8 @@ type Pending = {
 const attemptsMax = 14
 const pauseMinMs = 20
 const pauseMaxMs = 2_000
+/** Groups share a block up to here; with more, who sent the first of them would wait for the last. */
+const sharedEntriesMax = 1_000
 
 /**
  * Group commit: one block is on its way at a time, and what arrives meanwhile goes into the next. A block that
@@ -179,7 +181,7 @@ export class Committer {
     for (const { group } of this.#queue) {
       entries += group.entries.length
       bytes += group.body.length
-      if (count > 0 && (entries > limits.blockEntriesMax || bytes > limits.blockBytesMax)) break
+      if (count > 0 && (entries > sharedEntriesMax || bytes > limits.blockBytesMax)) break
       count += 1
     }
     return this.#queue.splice(0, count)

@@ -30,6 +30,7 @@ type Waiter = {
 export type CommittedBlock = {
   readonly height: number
   readonly bytes: number
+  readonly entries: number
   /** When it was committed, milliseconds since 1970. */
   readonly time: number
   readonly open: () => AppliedBlock
@@ -38,8 +39,9 @@ export type CommittedBlock = {
 /** One transaction of the applier, kept until it is known whether it was committed. */
 type Attempt = { readonly to: Watermark; after: (() => void) | undefined }
 
-/** Of one transaction. */
+/** Of one transaction. With more entries, who waits for the first would wait for the last. */
 const blocksMax = 64
+const entriesMax = 1_000
 const bytesMax = 16 * 1024 * 1024
 /** Of blocks waiting in memory; what does not fit is read from the log again. */
 const heldBytesMax = 32 * 1024 * 1024
@@ -226,12 +228,13 @@ export class Lane {
       return rows.map((row) => appliedBlock(openBlock(row)))
     }
     const blocks: AppliedBlock[] = []
-    let bytes = 0
+    let [bytes, entries] = [0, 0]
     for (const held of this.#held) {
       bytes += held.bytes
+      entries += held.entries
       const follows = held.height === from + blocks.length
-      if (!follows || blocks.length === this.#blocksMax || (blocks.length > 0 && bytes > bytesMax))
-        break
+      const isMore = blocks.length > 0 && (bytes > bytesMax || entries > entriesMax)
+      if (!follows || blocks.length === this.#blocksMax || isMore) break
       blocks.push(held.open())
     }
     return blocks

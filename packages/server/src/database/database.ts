@@ -72,6 +72,8 @@ const closeTimeoutMs = 10_000
 /** How much longer than the server's own time-out we wait for its answer, for a peer that went silent. */
 const answerGraceMs = 30_000
 const namedTextsMax = 256
+/** With so much to send, what was sent together goes out before its tick is over. */
+const corkedBytesMax = 64 * 1024
 /** Plans that a connection may hold (some for texts no longer hot) before it is replaced. */
 const plansPerConnectionMax = 512
 
@@ -291,7 +293,9 @@ class Session {
     const answerMs = timeoutMs === 0 ? 0 : timeoutMs + answerGraceMs
     try {
       const sent = { text, values, name, timeoutMs: answerMs, opening }
-      const result = await sendQuery(this.#client, sent)
+      const answer = sendQuery(this.#client, sent)
+      this.#letGo()
+      const result = await answer
       if (isFirst) this.#opening = undefined
       return result
     } catch (error) {
@@ -312,6 +316,14 @@ class Session {
       this.#isCorked = false
       stream.uncork()
     })
+  }
+
+  /** The server can be at work on much that was sent while more is being made. */
+  #letGo(): void {
+    const { stream } = this.#client.connection
+    if (stream.writableLength < corkedBytesMax) return
+    stream.uncork()
+    stream.cork()
   }
 
   async #commit(timeoutMs: number): Promise<void> {

@@ -47,12 +47,16 @@ export async function projectRecords(
   )
 }
 
+const entriesPerStatement = 256
+
 type Batch = { schema: string; collection: CollectionState; entries: readonly AppliedEntry[] }
 
 async function projectCollection(tx: Queryable, batch: Batch): Promise<void> {
   const unique = batch.collection.indexes.filter((index) => index.unique)
   if (unique.length === 0) {
-    await tx.execute(replaceVersions(batch, nextOfSameKey(batch.entries)))
+    await Promise.all(
+      partsOf(batch).map((part) => tx.execute(replaceVersions(part, nextOfSameKey(part.entries)))),
+    )
     return
   }
   const next = batch.entries.map(() => null)
@@ -63,6 +67,15 @@ async function projectCollection(tx: Queryable, batch: Batch): Promise<void> {
   ])
   const gone = sql`SELECT ${documents}::int8 AS documents, ${bytes}::int8 AS bytes`
   await tx.execute(countBatch(batch, next, gone))
+}
+
+/** The database is at work on the first part while the others are made and sent. */
+function partsOf(batch: Batch): readonly Batch[] {
+  const count = Math.ceil(batch.entries.length / entriesPerStatement)
+  return Array.from({ length: count }, (_, at) => {
+    const from = at * entriesPerStatement
+    return { ...batch, entries: batch.entries.slice(from, from + entriesPerStatement) }
+  })
 }
 
 function tableOf(batch: Batch): SqlStatement {
