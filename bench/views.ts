@@ -1,6 +1,6 @@
 import type { Queryable } from '@tollbase/server/database/database'
 import { sql } from '@tollbase/server/database/sql'
-import { exchangeSettings, planning } from '@tollbase/server/domains/tenancy/view-projection'
+import { planning, setSettings } from '@tollbase/server/domains/tenancy/view-projection'
 import { manyLiveViews } from './live-views.ts'
 import { openPlace } from './place.ts'
 import type { Benchmark, Row, RunOptions } from './report.ts'
@@ -17,7 +17,7 @@ import {
 const fewTotal = 10_000
 const blockSize = 100
 /** Blocks of one round. */
-const blocks = 20
+const blocks = 100
 const lazySize = 1_000
 
 const groupOf = (collection: string) =>
@@ -71,11 +71,10 @@ async function besideWrites({ place, groups, rounds, records }: Bench): Promise<
     await catchUp(place, groups)
     return ms
   }
-  // The lane sends the settings together with the records.
+  // The lane too sends all of it at once.
   const withView = () =>
     timedBlocks(place, 'items', async (tx, written) => {
-      await Promise.all([written, exchangeSettings(tx, planning)])
-      await bring(tx, place, groups)
+      await Promise.all([written, setSettings(tx, planning), bring(tx, place, groups)])
     })
   await withView()
   await without()
@@ -205,7 +204,7 @@ async function advanceMs(
 
 /** As the lane advances live views: by plans that are made once. */
 async function advance(tx: Queryable, place: ViewsPlace, view: KeptView): Promise<void> {
-  await exchangeSettings(tx, planning)
+  await setSettings(tx, planning)
   await bring(tx, place, view)
 }
 

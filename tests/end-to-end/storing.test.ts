@@ -360,6 +360,12 @@ perEngine('storing', (service) => {
       { id: 'b', v: 1 },
       { id: 'a', v: 2 },
     ])
+    // So many that the tables take them by several statements.
+    const many = Array.from({ length: 700 }, (_, at) => ({ id: `${at % 300}`, v: at }))
+    await app.store('many', many)
+    expect((await app.list('many')).body.records).toEqual(many.slice(-300))
+    const counted = await app.call('GET', '/collections/many/stats')
+    expect(counted.body).toMatchObject({ document_count: 300 })
   })
 
   test('a first store, and a first index, make the collection; of many at once one is made', async () => {

@@ -1,7 +1,7 @@
 import { limits } from '@tollbase/contract/limits'
 import { expect, test } from 'vitest'
 import { sql } from '../../packages/server/src/database/sql.ts'
-import { advanceLiveViews } from '../../packages/server/src/domains/tenancy/view-projection.ts'
+import { applyWithLiveViews } from '../../packages/server/src/domains/tenancy/view-projection.ts'
 import { enterSession } from '../../packages/server/src/domains/views/view-store.ts'
 import type { Data } from '../support/data.ts'
 import { withService } from '../support/per-engine.ts'
@@ -92,7 +92,8 @@ withService((service) => {
 
   test('live views that a turn has no time for are caught up beside the writes, and are live again', async () => {
     const app = await newSeller(service())
-    await createView(app, { name: 'totals', query: perMarket, refresh_mode: 'live' })
+    for (const name of ['early', 'totals'])
+      await createView(app, { name, query: perMarket, refresh_mode: 'live' })
     const { schema, data } = await tenantOf(app)
     const { id = '', view } = data.catalog.viewsByName.get('totals') ?? {}
     const collection = data.catalog.byName.get('sales')?.id ?? ''
@@ -111,12 +112,13 @@ withService((service) => {
     }
     const stale: unknown[] = []
     const live = { now, onStale: (...told: unknown[]) => stale.push(told) }
-    const applied = Promise.resolve()
+    const apply = async () => undefined
     const isLeft = await service().database.transaction((tx) =>
-      advanceLiveViews(tx, { schema, catalog: data.catalog, entries: [entry], applied, live }),
+      applyWithLiveViews(tx, { schema, catalog: data.catalog, entries: [entry], apply, live }),
     )
     expect(isLeft).toBe(true)
     expect(stale).toEqual([])
+    expect(await stateOf(app, 'early')).toMatchObject({ status: 'live' })
     expect(await stateOf(app, 'totals')).toMatchObject({ status: 'building' })
     expect(rowsOf(await app.list('totals'))).toEqual(grouped)
     await service().running.service.views.settled(app.appId, id)

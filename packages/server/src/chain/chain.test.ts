@@ -107,6 +107,17 @@ describe.each(testEngines())('a chain on %s', (engine) => {
     await chain.close()
   })
 
+  test('large groups have blocks of their own, so that the first does not wait for the last', async () => {
+    const { open } = await createTestChain(test_.database)
+    const chain = await open()
+    const large = Array.from({ length: 800 }, (_, index) => String(index))
+    const appended = await Promise.all(
+      [large, large, ['a'], ['b'], large].map((bodies) => chain.append(entriesWith(...bodies))),
+    )
+    expect(appended.map(({ height }) => height)).toEqual([1, 2, 2, 2, 3])
+    await chain.close()
+  })
+
   test('what cannot be appended is refused and leaves no trace', async () => {
     const { open } = await createTestChain(test_.database)
     const chain = await open()

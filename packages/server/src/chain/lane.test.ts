@@ -77,6 +77,27 @@ describe('applying', () => {
     await chain.close()
   })
 
+  test('a transaction ends with the block that makes it large, and who waits for that block is told', async () => {
+    const { open, options } = await createTestChain(shared.database)
+    const gate = held(options.applier)
+    const runs: number[] = []
+    const applier: Applier = {
+      apply: (tx, blocks) => {
+        runs.push(blocks.length)
+        return gate.applier.apply(tx, blocks)
+      },
+    }
+    const chain = await open({ applier })
+    const sizes = [1, 600, 300, 300, 2000, 1, 1]
+    for (const size of sizes)
+      await chain.append(entriesWith(...Array.from({ length: size }, () => 'x')))
+    const applied = chain.whenApplied(sizes.length)
+    gate.release()
+    await applied
+    expect(runs).toEqual([1, 2, 1, 1, 2])
+    await chain.close()
+  })
+
   test('memory is read from the tables after the lease was taken and before anything is applied', async () => {
     const { open, options, applied } = await createTestChain(shared.database)
     const chain = await open({ applier: onBody('b', options.applier, 'P0001') })

@@ -10,7 +10,7 @@ import { createIndex, indexNameOf } from './index-ddl.ts'
 import { collectionTables, projectRecords, supersedeAll } from './record-projection.ts'
 import { planOf } from './view-plan.ts'
 import {
-  advanceLiveViews,
+  applyWithLiveViews,
   distrustViewsOf,
   dropView,
   endViewWork,
@@ -151,10 +151,15 @@ export class DataProjection implements Projection {
       else catalog = await applyDefinition(tx, { schema, catalog, entry, built })
     }
     const listener = this.#listener
-    const applied = flush()
-    const advanced =
-      listener && advanceLiveViews(tx, { schema, catalog, entries, applied, live: listener.live })
-    const [isBehind] = await Promise.all([advanced, applied])
+    const isBehind = listener
+      ? await applyWithLiveViews(tx, {
+          schema,
+          catalog,
+          entries,
+          apply: flush,
+          live: listener.live,
+        })
+      : await flush()
     return () => {
       const before = this.#catalog
       if (catalog !== before) {

@@ -26,7 +26,10 @@ export function collectionTables(schema: string, collection: CollectionDefinitio
   ]
 }
 
-/** Adds new versions and marks the ones they replace. Entries of a collection that was deleted since are passed over. */
+/**
+ * Adds new versions and marks the ones they replace. Entries of a collection that was deleted since are passed over.
+ * Everything is sent before this returns, so what is sent next finds it done.
+ */
 export async function projectRecords(
   tx: Queryable,
   run: { schema: string; catalog: Catalog; entries: readonly AppliedEntry[] },
@@ -61,12 +64,10 @@ async function projectCollection(tx: Queryable, batch: Batch): Promise<void> {
   }
   const next = batch.entries.map(() => null)
   const fields = unique.map((index) => index.fields)
-  const [, { documents, bytes }] = await Promise.all([
+  await Promise.all([
     tx.execute(sql`WITH ${freshRows(batch, next)} ${insertFresh(batch)}`),
-    supersedeByFields(tx, { batch, fields }),
+    supersedeByFields(tx, { batch, fields }, countBatch(batch, next, gone)),
   ])
-  const gone = sql`SELECT ${documents}::int8 AS documents, ${bytes}::int8 AS bytes`
-  await tx.execute(countBatch(batch, next, gone))
 }
 
 /** The database is at work on the first part while the others are made and sent. */
@@ -117,7 +118,6 @@ function arrayText(list: readonly (number | boolean | null)[]): string {
  */
 function replaceVersions(batch: Batch, next: readonly (number | null)[]): SqlStatement {
   const keys = [...new Set(batch.entries.map(keyOf))].join(separator)
-  const gone = sql`SELECT count(*) AS documents, coalesce(sum(bytes), 0)::int8 AS bytes FROM replaced WHERE NOT deleted`
   // The second condition on the key says nothing new, but with it the plan, made when the table was small and kept
   // while it grows, goes by the index and not through the whole table.
   return sql`
@@ -146,41 +146,44 @@ function nextOfSameKey(entries: readonly AppliedEntry[]): (number | null)[] {
     .toReversed()
 }
 
-type Replaced = { documents: bigint; bytes: bigint }
+/** What a common table `replaced` comes to. */
+const gone = sql`SELECT count(*) AS documents, coalesce(sum(bytes), 0)::int8 AS bytes FROM replaced WHERE NOT deleted`
 
 /**
  * A unique field versions like the primary key: a record is replaced by the first later one that has its
  * key or the value of one of its unique fields. Being the earliest over all of them, the outcome does not
  * depend on how entries were gathered into batches.
  */
-async function supersedeByFields(
+function supersedeByFields(
   tx: Queryable,
   change: { batch: Batch; fields: readonly (readonly string[])[] },
-): Promise<Replaced> {
+  count: SqlStatement,
+): Promise<void> {
   const first = change.batch.entries[0]?.leafIndex ?? 0
   const same = [sql`old.key = fresh.key`, ...change.fields.map(sameValues)]
-  return supersede(tx, { table: tableOf(change.batch), first, same })
+  return supersede(tx, { table: tableOf(change.batch), first, same }, count)
 }
 
 /** What a field that becomes unique means for the records that are there: the newest of each value stays live. */
-export async function supersedeAll(
+export function supersedeAll(
   tx: Queryable,
   change: { schema: string; collection: CollectionState; fields: readonly string[] },
 ): Promise<void> {
   const { schema, collection } = change
   const table = sql.id(schema, collection.table)
-  const replaced = await supersede(tx, { table, first: 0, same: [sameValues(change.fields)] })
-  await tx.execute(sql`
-    UPDATE ${sql.id(schema, 'collection_stats')}
-    SET documents = documents - ${replaced.documents}, bytes = bytes - ${replaced.bytes}
-    WHERE collection = ${collection.id}`)
+  const count = sql`
+    UPDATE ${sql.id(schema, 'collection_stats')} AS stats
+    SET documents = stats.documents - gone.documents, bytes = stats.bytes - gone.bytes
+    FROM (${gone}) AS gone WHERE collection = ${collection.id}`
+  return supersede(tx, { table, first: 0, same: [sameValues(change.fields)] }, count)
 }
 
-/** Marks live rows with the first row from `first` on that is the same by one of the conditions. */
+/** Marks live rows with the first row from `first` on that is the same by one of the conditions; `count` uses `gone`. */
 async function supersede(
   tx: Queryable,
   change: { table: SqlStatement; first: number; same: readonly SqlStatement[] },
-): Promise<Replaced> {
+  count: SqlStatement,
+): Promise<void> {
   const { table, first } = change
   const candidates = change.same.map(
     (same) => sql`SELECT old.leaf, fresh.leaf AS by
@@ -189,20 +192,17 @@ async function supersede(
         AND old.superseded_by IS NULL AND fresh.superseded_by IS NULL`,
   )
   // A plan made while the table was small, and kept, would go through the whole table once it is large.
-  const replacing = sql`
-    WITH candidate AS MATERIALIZED (${sql.join(candidates, ' UNION ALL ')}),
-    earliest AS MATERIALIZED (SELECT leaf, min(by) AS by FROM candidate GROUP BY leaf),
-    replaced AS (
-      UPDATE ${table} AS old SET superseded_by = earliest.by FROM earliest WHERE old.leaf = earliest.leaf
-      RETURNING old.deleted, octet_length(old.body) AS bytes)
-    SELECT count(*) AS documents, coalesce(sum(bytes), 0)::int8 AS bytes FROM replaced WHERE NOT deleted`
-  // Sent at once, so that nothing comes between them.
-  const [, [row]] = await Promise.all([
+  await Promise.all([
     tx.query(sql`SELECT set_config('plan_cache_mode', 'force_custom_plan', true)`),
-    tx.query<Replaced>(replacing),
+    tx.execute(sql`
+      WITH candidate AS MATERIALIZED (${sql.join(candidates, ' UNION ALL ')}),
+      earliest AS MATERIALIZED (SELECT leaf, min(by) AS by FROM candidate GROUP BY leaf),
+      replaced AS (
+        UPDATE ${table} AS old SET superseded_by = earliest.by FROM earliest WHERE old.leaf = earliest.leaf
+        RETURNING old.deleted, octet_length(old.body) AS bytes)
+      ${count}`),
     tx.query(sql`SELECT set_config('plan_cache_mode', 'auto', true)`),
   ])
-  return row ?? { documents: 0n, bytes: 0n }
 }
 
 /** Keys of those live records that have a value of an index's fields in common with one of the texts. */

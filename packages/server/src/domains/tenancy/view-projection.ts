@@ -125,63 +125,89 @@ export function placeOf(schema: string, view: StoredView, catalog: Catalog): Vie
 type Run = {
   readonly schema: string
   readonly catalog: Catalog
-  /** What is applied in the same transaction, which is done once `applied` resolves. */
   readonly entries: readonly AppliedEntry[]
-  readonly applied: Promise<void>
+  /** Sends, without waiting between, what makes the last of the entries into rows. */
+  readonly apply: () => Promise<void>
   readonly live: LiveViews
 }
 
 /**
- * Brings every live view to the end of a run. Each has a bounded time, and is taken back where it fails: one that
- * fails stands still with its reason, one that there is no time for is caught up beside the writes, and neither keeps
- * anything else back. True where something is left for that.
+ * Applies a run and brings every live view to its end. Each has a bounded time, and is taken back where it fails: one
+ * that fails stands still with its reason, one that there is no time for is caught up beside the writes, and neither
+ * keeps anything else back. True where something is left for that.
  */
-export async function advanceLiveViews(tx: Queryable, applying: Run): Promise<boolean> {
-  const { schema, catalog, entries, applied, live } = applying
+export async function applyWithLiveViews(tx: Queryable, run: Run): Promise<boolean> {
+  const { schema, catalog, entries, apply, live } = run
   const views = [...catalog.views.values()].filter(({ view }) => view.refresh_mode === 'live')
   const last = entries.at(-1)
-  if (views.length === 0 || last === undefined) return false
+  if (views.length === 0 || last === undefined) {
+    await apply()
+    return false
+  }
   const written = new Set(entries.map(({ header }) => String(header.collection)))
   const isTouched = ({ view }: PlannedView) => view.reads.some(({ id }) => written.has(id))
   const touched = views.filter(isTouched)
-  const [leaves, before] = await Promise.all([
-    readLive(tx, schema),
-    touched.length > 0 ? exchangeSettings(tx, limited) : undefined,
-    applied,
-  ])
+  // What is asked is answered while the rows are made, so that the database goes on to the views without a pause.
+  const asked = Promise.all([readLive(tx, schema), readSettings(tx, limited)])
+  const applied = Promise.all([apply(), touched.length > 0 && setSettings(tx, limited)])
+  let appliedMs: number | undefined
+  applied.then(
+    () => {
+      appliedMs = live.now()
+    },
+    () => undefined,
+  )
+  const [leaves, before] = await asked
   const to = positionAfter(last)
   const steps = touched.flatMap((planned) => {
     const from = leaves.get(planned.view.id)
     return from === undefined ? [] : [{ planned, from, to: to.leaf }]
   })
-  const turn = { ...applying, steps, startedMs: live.now() }
-  const { done, behind } = (await advanceTogether(tx, turn)) ?? (await advanceApart(tx, turn))
   const untouched = views.filter((each) => !isTouched(each) && leaves.has(each.view.id))
-  const there = [...done, ...untouched.map(({ view }) => view.id)]
-  const mark = { views: there, at: to, status: 'live', now: live.now() } as const
-  await Promise.all([
-    before && exchangeSettings(tx, before),
-    there.length > 0 && markAt(tx, schema, mark),
-    behind.length > 0 && markBehind(tx, schema, behind),
-  ])
-  return behind.length > 0
+  const finish = async ({ done, behind }: Outcome) => {
+    const there = [...done, ...untouched.map(({ view }) => view.id)]
+    const mark = { views: there, at: to, status: 'live', now: live.now() } as const
+    await Promise.all([
+      touched.length > 0 && setSettings(tx, before),
+      there.length > 0 && markAt(tx, schema, mark),
+      behind.length > 0 && markBehind(tx, schema, behind),
+    ])
+    return behind.length > 0
+  }
+  const elapsedMs = () => (appliedMs === undefined ? 0 : live.now() - appliedMs)
+  const turn = { ...run, steps, finish, elapsedMs }
+  return (await advanceTogether(tx, turn, applied)) ?? finish(await advanceApart(tx, turn))
 }
 
 /** A view that is to be brought from one leaf of the chain to another. */
 type Step = { readonly planned: PlannedView; readonly from: number; readonly to: number }
 
-type Turn = Run & { readonly steps: readonly Step[]; readonly startedMs: number }
+type Turn = Run & {
+  readonly steps: readonly Step[]
+  /** Since the rows are there. */
+  readonly elapsedMs: () => number
+  /** What comes behind the views; whether something is left to be caught up. */
+  readonly finish: (outcome: Outcome) => Promise<boolean>
+}
 
 /** Ids of views: those that are where they belong, and those that there was no time for. */
 type Outcome = { readonly done: readonly string[]; readonly behind: readonly string[] }
 
 /**
- * All of them as if none could fail, so that each costs its own statements and nothing else; while one statement runs,
- * the next one is there already. Undefined where one has failed, and everything is as before.
+ * All of them, and what comes behind them, as if none could fail, so that each costs its own statements and nothing
+ * else; while one statement runs, the next one is there already. Undefined where one has failed, and everything is as
+ * before.
  */
-async function advanceTogether(tx: Queryable, turn: Turn): Promise<Outcome | undefined> {
+async function advanceTogether(
+  tx: Queryable,
+  turn: Turn,
+  applied: Promise<unknown>,
+): Promise<boolean | undefined> {
   const [done, behind]: [string[], string[]] = [[], []]
-  if (turn.steps.length === 0) return { done, behind }
+  if (turn.steps.length === 0) {
+    const [isBehind] = await Promise.all([turn.finish({ done, behind }), applied])
+    return isBehind
+  }
   let previous: Promise<unknown> = tx.execute(sql`SAVEPOINT live_views`)
   try {
     for (const step of turn.steps) {
@@ -200,10 +226,11 @@ async function advanceTogether(tx: Queryable, turn: Turn): Promise<Outcome | und
       }
       done.push(id)
     }
-    await previous
-    await tx.execute(sql`RELEASE SAVEPOINT live_views`)
-    return { done, behind }
+    const released = tx.execute(sql`RELEASE SAVEPOINT live_views`)
+    const [, , isBehind] = await Promise.all([previous, released, turn.finish({ done, behind })])
+    return isBehind
   } catch (error) {
+    await applied
     if (isOfAll(error)) throw error
     await tx.execute(sql`ROLLBACK TO SAVEPOINT live_views`)
     return undefined
@@ -221,8 +248,8 @@ async function advanceApart(tx: Queryable, turn: Turn): Promise<Outcome> {
   return { done, behind }
 }
 
-function isTurnOver({ live, startedMs }: Turn): boolean {
-  return live.now() - startedMs >= limits.viewAdvancesMs
+function isTurnOver({ elapsedMs }: Turn): boolean {
+  return elapsedMs() >= limits.viewAdvancesMs
 }
 
 async function advanceOne(tx: Queryable, turn: Turn, step: Step): Promise<boolean> {
@@ -244,18 +271,18 @@ async function advanceOne(tx: Queryable, turn: Turn, step: Step): Promise<boolea
 
 /** Throws where the view's time is over before a statement. */
 function* statementsOf(
-  { schema, catalog, live }: Turn,
+  { schema, catalog, elapsedMs }: Turn,
   { planned: { view, plan }, from, to }: Step,
 ): Generator<CompiledStatement> {
   const { program } = present(plan, 'the program of a live view')
-  const startedMs = live.now()
+  const startedMs = elapsedMs()
   const place = placeOf(schema, view, catalog)
   for (const statement of program.advance(
     place,
     () => from,
     () => to,
   )) {
-    if (live.now() - startedMs >= limits.viewAdvanceMs) throw new Error(tooSlow)
+    if (elapsedMs() - startedMs >= limits.viewAdvanceMs) throw new Error(tooSlow)
     yield statement
   }
 }
@@ -303,12 +330,16 @@ export const planning: Settings = {
 
 const limited: Settings = { ...planning, statement_timeout: String(limits.viewAdvanceMs) }
 
-/** Changes settings up to the end of the transaction, and gives what they were. */
-export async function exchangeSettings(tx: Queryable, settings: Settings): Promise<Settings> {
+/** The values of settings now. */
+async function readSettings(tx: Queryable, settings: Settings): Promise<Settings> {
   const rows = await tx.query<{ name: string; value: string }>(sql`
-    WITH before AS MATERIALIZED (
-      SELECT name, wanted, current_setting(name) AS value
-      FROM unnest(${Object.keys(settings)}::text[], ${Object.values(settings)}::text[]) AS setting (name, wanted))
-    SELECT name, value, set_config(name, wanted, true) FROM before`)
+    SELECT name, current_setting(name) AS value FROM unnest(${Object.keys(settings)}::text[]) AS name`)
   return Object.fromEntries(rows.map(({ name, value }) => [name, value]))
+}
+
+/** Changes settings up to the end of the transaction. */
+export async function setSettings(tx: Queryable, settings: Settings): Promise<void> {
+  await tx.query(sql`
+    SELECT set_config(name, value, true)
+    FROM unnest(${Object.keys(settings)}::text[], ${Object.values(settings)}::text[]) AS setting (name, value)`)
 }
