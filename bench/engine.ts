@@ -31,9 +31,10 @@ const poolSize = 10
 /** As our own program is started. */
 const nodeFlags = ['--max-semi-space-size=32']
 
+/** `share` of the requests make a round: as many as it answers in seconds. */
 const packaged = {
-  postgraphile: { request: postgraphileRequest, recordsOf: postgraphileRecords },
-  directus: { request: directusRequest, recordsOf: directusRecords },
+  postgraphile: { request: postgraphileRequest, recordsOf: postgraphileRecords, share: 1 },
+  directus: { request: directusRequest, recordsOf: directusRecords, share: 0.25 },
 } as const
 const packagedNames = ['postgraphile', 'directus'] as const
 
@@ -179,7 +180,7 @@ async function againstPeer(name: (typeof packagedNames)[number], bench: Bench): 
   const one = lookup(records)
   const { request, recordsOf } = packaged[name]
   const peer = { ...child, requestOf: (at: number) => request(at, records), recordsOf }
-  const load = { ...one, count: one.count / 4, postmaster, rounds }
+  const load = { ...one, count: Math.ceil(one.count * packaged[name].share), postmaster, rounds }
   const { comparison, cpu } = await compareSides({ ours: ourSide(one, bench), peer }, load)
   return {
     name: `${one.name}, ${conditions(one, bench)}`,

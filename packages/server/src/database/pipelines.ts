@@ -3,6 +3,7 @@ import type { World } from '../base/world.ts'
 import { connectTimeoutMs } from './connection.ts'
 import { endsSession, isStalePlan } from './errors.ts'
 import type { PreparedNames } from './prepared.ts'
+import { readPrepared } from './prepared-read.ts'
 import { type Row, sendQuery } from './send-query.ts'
 import type { SqlStatement } from './sql.ts'
 
@@ -149,7 +150,7 @@ class Line {
       this.#reads.push(read)
       this.#stopLooking ??= this.#options.world.every(lookMs, () => this.#look())
       this.#send(client, statement).then(
-        ({ rows }) => {
+        (rows) => {
           this.#answered(read)
           resolve(rows)
         },
@@ -195,14 +196,15 @@ class Line {
     }
   }
 
-  #send(client: Client, statement: SqlStatement) {
+  #send(client: Client, statement: SqlStatement): Promise<Row[]> {
     const { names, announce } = this.#options
     const { text, values } = statement
     const name = names.nameOf(text)
     if (name !== undefined) this.#plans.add(name)
     announce(text, client)
     this.#cork(client)
-    return sendQuery(client, { text, values, name, timeoutMs: 0 })
+    if (name !== undefined) return readPrepared(client, { text, values, name })
+    return sendQuery(client, { text, values, timeoutMs: 0 }).then(({ rows }) => rows)
   }
 
   /** What is asked for in one turn of the event loop goes out together. */

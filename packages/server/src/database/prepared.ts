@@ -13,36 +13,50 @@ export type PreparedNames = {
   readonly forget: (text: string) => void
 }
 
+type Use = { readonly text: string; readonly name: string; usedAt: number }
+
 /** Remembers at most `textsMax` texts, the least recently used go first. */
 export function preparedNames(textsMax: number): PreparedNames {
-  const uses = new Map<string, { readonly name: string; usedAt: number }>()
+  // By their length: to compare a text with the few of its length costs less than to hash it.
+  const uses = new Map<number, readonly Use[]>()
+  let count = 0
   let clock = 0
   let generation = 0
 
+  const drop = (text: string) => {
+    const same = uses.get(text.length) ?? []
+    const left = same.filter((use) => use.text !== text)
+    count -= same.length - left.length
+    if (left.length > 0) uses.set(text.length, left)
+    else uses.delete(text.length)
+  }
   return {
     nameOf(text) {
       if (text.length > textCharsMax) return undefined
       clock += 1
-      const use = uses.get(text)
+      const same = uses.get(text.length) ?? []
+      const use = same.find((each) => each.text === text)
       if (use !== undefined) {
         use.usedAt = clock
         return use.name
       }
       if (!plannable.test(text)) return undefined
-      if (uses.size >= textsMax) uses.delete(leastRecent(uses))
-      uses.set(text, { name: `${hashName(text)}_${generation}`, usedAt: clock })
+      if (count >= textsMax) drop(leastRecent(uses.values()))
+      const made = { text, name: `${hashName(text)}_${generation}`, usedAt: clock }
+      uses.set(text.length, [...(uses.get(text.length) ?? []), made])
+      count += 1
       return undefined
     },
     forget(text) {
       generation += 1
-      uses.delete(text)
+      drop(text)
     },
   }
 }
 
-function leastRecent(uses: ReadonlyMap<string, { readonly usedAt: number }>): string {
+function leastRecent(all: Iterable<readonly Use[]>): string {
   let oldest = { text: '', usedAt: Number.POSITIVE_INFINITY }
-  for (const [text, { usedAt }] of uses) if (usedAt < oldest.usedAt) oldest = { text, usedAt }
+  for (const same of all) for (const use of same) if (use.usedAt < oldest.usedAt) oldest = use
   return oldest.text
 }
 

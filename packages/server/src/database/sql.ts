@@ -23,6 +23,26 @@ const nameBytesMax = 63
 /** The wire protocol counts parameters in 16 bits. */
 const valuesMax = 65_535
 
+/** Rendered when it is first sent, as most are parts of others. */
+class Statement implements SqlStatement {
+  readonly [brand]: readonly Part[]
+  #rendered: Rendered | undefined
+
+  constructor(parts: readonly Part[]) {
+    this[brand] = parts
+  }
+
+  get text(): string {
+    this.#rendered ??= render(this[brand])
+    return this.#rendered.text
+  }
+
+  get values(): readonly unknown[] {
+    this.#rendered ??= render(this[brand])
+    return this.#rendered.values
+  }
+}
+
 /** sql`SELECT ${value} FROM ${sql.id(schema, table)} WHERE ${fragment}` */
 export const sql = Object.assign(tag, { id, literal, join, compiled, empty: statement([]) })
 
@@ -85,23 +105,13 @@ function raw(text: string): SqlStatement {
 }
 
 function statement(parts: readonly Part[]): SqlStatement {
-  let rendered: { text: string; values: readonly unknown[] } | undefined
-  const once = () => {
-    rendered ??= render(parts)
-    return rendered
-  }
-  return {
-    get text() {
-      return once().text
-    },
-    get values() {
-      return once().values
-    },
-    [brand]: parts,
-  }
+  return new Statement(parts)
 }
 
-function render(parts: readonly Part[]): { text: string; values: readonly unknown[] } {
+function render(parts: readonly Part[]): Rendered {
+  const [only] = parts
+  // As it is, where it is all there is.
+  if (parts.length === 1 && only?.kind === 'compiled') return checked(only)
   let text = ''
   const values: unknown[] = []
   for (const part of parts) {
@@ -118,11 +128,15 @@ function render(parts: readonly Part[]): { text: string; values: readonly unknow
       values.push(...part.values)
     }
   }
-  assert(
-    values.length <= valuesMax,
-    `a statement has at most ${valuesMax} values, not ${values.length}`,
-  )
-  return { text, values }
+  return checked({ text, values })
+}
+
+type Rendered = { readonly text: string; readonly values: readonly unknown[] }
+
+function checked(rendered: Rendered): Rendered {
+  const { length } = rendered.values
+  assert(length <= valuesMax, `a statement has at most ${valuesMax} values, not ${length}`)
+  return rendered
 }
 
 function isStatement(input: unknown): input is SqlStatement {

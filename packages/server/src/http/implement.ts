@@ -113,7 +113,7 @@ export function factsOf(request: FastifyRequest, route: Pick<Route, 'path'>): Re
   return {
     requestId: request.id,
     method: request.method,
-    path: route.path.replace(/:(\w+)/g, (_, name: string) => params[name] ?? ''),
+    path: pathWith(route.path, params),
     url: request.originalUrl,
     queryText: mark < 0 ? '' : withoutKey(request.raw.url?.slice(mark + 1) ?? ''),
     headers: request.headers,
@@ -127,6 +127,11 @@ export function factsOf(request: FastifyRequest, route: Pick<Route, 'path'>): Re
     remoteAddress: request.ip,
     pass: request.pass,
   }
+}
+
+function pathWith(path: string, params: Readonly<Record<string, string>>): string {
+  if (!path.includes(':')) return path
+  return path.replace(/:(\w+)/g, (_, name: string) => params[name] ?? '')
 }
 
 /** Node keeps the first of several and says nothing of the others, which a proxy in between may have believed. */

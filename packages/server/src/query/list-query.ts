@@ -78,7 +78,8 @@ export function parsePage(request: ListRequest): Pick<ListQuery, 'sort' | 'limit
 
 /** The dotted names of the fields that a query filters by, sorts by and gives (`all`: the whole record). */
 export function usedFields(query: ListQuery): UsedFields {
-  return usedBy({ ...query, sort: query.sort?.path })
+  const { where, joins, select, sort } = query
+  return usedBy({ where, joins, select, sort: sort?.path })
 }
 
 /** Every use of a collection, the root's first. */

@@ -55,11 +55,13 @@ export function literals(): Parameters {
   }
 }
 
+const plainName = /^[a-z0-9_]{1,63}$/
 /** Longest name that PostgreSQL keeps whole (NAMEDATALEN - 1). */
 const nameBytesMax = 63
 
 /** A quoted, dotted name such as "schema"."table". */
 export function quoteName(...names: readonly string[]): string {
+  if (names.every((name) => plainName.test(name))) return `"${names.join('"."')}"`
   for (const name of names) {
     const bytes = Buffer.byteLength(name)
     assert(

@@ -48,7 +48,7 @@ export type Question = {
   readonly isCuttable: boolean
   readonly compile: (size: PageSize) => CompiledStatement
   /** What the row counts for, where it is not what is there now. */
-  readonly place?: (row: ListRow) => ListRow
+  readonly place?: ((row: ListRow) => ListRow) | undefined
   /** The reply's text; `total` is the number of matches. */
   readonly reply: (page: Page, total: bigint | number) => string
   /** Of the reply's text; JSON when not given. */
@@ -56,7 +56,7 @@ export type Question = {
   /** Where its free answers are kept: gives the one that is known, or has it made. */
   readonly recall?: (make: () => Promise<FreeAnswer>) => Promise<string | Buffer>
   /** Told after each run. */
-  readonly note?: (took: { readonly ms: number; readonly rows: number }) => void
+  readonly note?: ((took: { readonly ms: number; readonly rows: number }) => void) | undefined
 }
 
 /** Answers for free what has no price for the caller, and sells all else. */

@@ -52,9 +52,10 @@ export async function judgeSources(
       mayRead: free,
     })
     judged.push({ model, kind, used, tenant, collection, free, dataSets })
-    behind.push(...(await sourcesOfView(call, tenant, { collection, history })))
+    if (collection.view !== undefined)
+      behind.push(...(await sourcesOfView(call, tenant, { collection, history })))
   }
-  return [...judged, ...behind]
+  return behind.length === 0 ? judged : [...judged, ...behind]
 }
 
 /** The collection that a model names, if the caller may read it, free or by paying; 404, 401 or 403 if not. */
@@ -65,7 +66,8 @@ export async function readableSource(
 ): Promise<Pick<JudgedSource, 'tenant' | 'collection' | 'free'>> {
   const { app, name } = parseRoot(model.includes('::') ? model : `${home}::${model}`)
   const tenant = await call.service.tenancy.tenant(app)
-  return { tenant, ...readable(call, tenant, readableOf(tenant, name)) }
+  const { collection, free } = readable(call, tenant, readableOf(tenant, name))
+  return { tenant, collection, free }
 }
 
 /** The tables of judged sources, and of nothing else. */
