@@ -24,7 +24,8 @@ type Scope = {
   readonly dataSets?: DataSets | undefined
 }
 /** A field in the three forms of index-key.ts, in brackets. */
-type Field = Scope & { readonly key: string; readonly value: string; readonly text: string }
+type Forms = { readonly key: string; readonly value: string; readonly text: string }
+type Field = Scope & Forms
 
 /**
  * An SQL expression that is true for exactly the records that satisfy the condition (false or NULL for others).
@@ -213,10 +214,24 @@ function whenAddress(field: Field, test: string): string {
 }
 
 function fieldOf(path: FieldPath, scope: Scope): Field {
-  return {
-    ...scope,
-    key: `(${keyExpression(path, scope.record)})`,
-    value: `(${valueExpression(path, scope.record)})`,
-    text: `(${textExpression(path, scope.record)})`,
+  const { key, value, text } = formsOf(path, scope.record)
+  return { ...scope, key, value, text }
+}
+
+/** Those written last: they are long, and a field that is asked for once is asked for again. */
+const written = new Map<string, Forms>()
+const writtenMax = 1_000
+
+function formsOf(path: FieldPath, record: string): Forms {
+  const field = JSON.stringify([record, path])
+  const known = written.get(field)
+  if (known !== undefined) return known
+  const forms = {
+    key: `(${keyExpression(path, record)})`,
+    value: `(${valueExpression(path, record)})`,
+    text: `(${textExpression(path, record)})`,
   }
+  if (written.size === writtenMax) written.clear()
+  written.set(field, forms)
+  return forms
 }

@@ -4,7 +4,7 @@ import type { Scalar } from './condition.ts'
 /** The text, if a stored string could equal it: PostgreSQL's JSON has neither U+0000 nor lone surrogates. */
 export function checkText(text: string, pointer: string): string {
   if (text.includes('\0')) throw invalid(pointer, 'must not contain the character U+0000')
-  if (loneSurrogate.test(text)) throw invalid(pointer, 'must not contain half of a surrogate pair')
+  if (!text.isWellFormed()) throw invalid(pointer, 'must not contain half of a surrogate pair')
   return text
 }
 
@@ -30,5 +30,3 @@ export function scalarOperand(operand: unknown, pointer: string): Scalar {
 export function isScalar(value: unknown): value is Scalar {
   return typeof value === 'string' || typeof value === 'number' || typeof value === 'boolean'
 }
-
-const loneSurrogate = /\p{Surrogate}/u
