@@ -51,6 +51,31 @@ describe.each(testEngines())('on %s', (engine) => {
     expect(await shares()).toBeGreaterThanOrEqual(4)
   })
 
+  test('a read gives the same values however often it was run, whatever their types', async () => {
+    const typed = (n: number) => sql`SELECT g AS "int4", g::int8 * 9007199254740993 AS "int8",
+      nullif(g % 2, 0) AS "maybe", g::numeric / 3 AS "numeric", '\\x00ff'::bytea AS "bytes",
+      ARRAY[g, NULL]::int8[] AS "list", to_jsonb(g) AS "json", g % 2 = 0 AS "bool", '' AS "empty"
+      FROM generate_series(1, ${n}::int4) AS g ORDER BY g`
+    const wanted = await db.query(typed(3))
+    expect(wanted).toHaveLength(3)
+    const runs = Array.from({ length: 40 }, (_, at) => db.quick(typed(at % 4)))
+    for (const [at, rows] of (await Promise.all(runs)).entries())
+      expect(rows).toEqual(wanted.slice(0, at % 4))
+  })
+
+  test('an error behind the first rows is the answer, and the next run is whole', async () => {
+    const divided = (by: number) =>
+      db.quick<{ v: number }>(
+        sql`SELECT 12 / (g - ${by}) AS v FROM generate_series(1, 3) AS g ORDER BY g`,
+      )
+    for (let round = 0; round < 5; round++) {
+      const [good, bad, again] = await Promise.allSettled([divided(9), divided(2), divided(9)])
+      expect(bad).toMatchObject({ status: 'rejected', reason: { code: '22012' } })
+      for (const each of [good, again])
+        expect(each).toMatchObject({ value: [{ v: -1 }, { v: -1 }, { v: -2 }] })
+    }
+  })
+
   test('an error is the answer of its own read alone', async () => {
     const wrong = (k: number) => db.quick(sql`SELECT 1 / (k - ${k}) FROM s.t WHERE k = ${k}`)
     const missing = () => db.quick(sql`SELECT nothing FROM s.t WHERE k = 1`)
