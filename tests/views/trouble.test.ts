@@ -51,6 +51,42 @@ withService((service) => {
     expect(rowsOf(await app.list('bad'))).toEqual(grouped)
   })
 
+  test.each(['40P01', '55P03', '53100'])(
+    'a passing %s of the records stops no view, and is not mistaken for another error',
+    async (state) => {
+      const app = await newSeller(service())
+      await createView(app, { name: 'totals', query: perMarket, refresh_mode: 'live' })
+      const { schema, data, chain } = await tenantOf(app)
+      const table = data.catalog.byName.get('sales')?.table ?? ''
+      const fails = sql.id(schema, 'fails')
+      for (const statement of [
+        sql`CREATE SEQUENCE ${fails}`,
+        sql`CREATE FUNCTION ${fails}() RETURNS trigger LANGUAGE plpgsql AS ${sql.literal(
+          `BEGIN IF nextval(TG_ARGV[0]::regclass) < 6 THEN RAISE EXCEPTION 'passing' USING ERRCODE = TG_ARGV[1]; END IF; RETURN NEW; END`,
+        )}`,
+        sql`CREATE TRIGGER fails BEFORE INSERT ON ${sql.id(schema, table)}
+        FOR EACH ROW EXECUTE FUNCTION ${fails}(${sql.literal(`${schema}.fails`)}, ${sql.literal(state)})`,
+      ])
+        await service().database.execute(statement)
+      // So that all answers of a transaction are read at once.
+      const busy = setInterval(() => {
+        for (const end = Date.now() + 15; Date.now() < end; );
+      }, 1)
+      try {
+        await app.store('sales', [{ id: 's9', market: 'SOL', amount: 1 }])
+        await expect
+          .poll(async () => rowsOf(await app.list('totals')))
+          .toEqual([...grouped, { market: 'SOL', total: 1, trades: 1 }])
+      } finally {
+        clearInterval(busy)
+      }
+      // One that had stopped would have been opened anew.
+      expect((await tenantOf(app)).chain).toBe(chain)
+      expect(chain.failure).toBeUndefined()
+      expect(await stateOf(app, 'totals')).toMatchObject({ status: 'live' })
+    },
+  )
+
   test('a view that is not filled yet is not read as an empty one', async () => {
     const app = await newSeller(service())
     await createView(app, { name: 'totals', query: perMarket })

@@ -79,6 +79,20 @@ describe.each(testEngines())('on %s', (engine) => {
     expect(await keys()).not.toEqual(expect.arrayContaining([903]))
   })
 
+  test('a transaction fails with the error of the statement at fault, whichever answer is seen first', async () => {
+    // Both answers are read at once, and who waits less deep is told first.
+    const wrapped = async (statement: Promise<unknown>) => {
+      await (async () => statement)()
+    }
+    const work = db.transaction(async (tx) => {
+      const sent = [wrapped(tx.execute(sql`SELECT 1 / 0`)), tx.execute(sql`SELECT 1`)]
+      await new Promise(process.nextTick)
+      for (const end = Date.now() + 50; Date.now() < end; );
+      await Promise.all(sent)
+    })
+    expect(await failure(work)).toMatchObject({ code: '22012' })
+  })
+
   test('nothing is done where a transaction could not begin', async () => {
     const insert = db.transaction((tx) => tx.execute(sql`INSERT INTO s.t VALUES (904, 'a')`), {
       statementTimeoutMs: -5,

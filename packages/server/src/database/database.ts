@@ -4,7 +4,7 @@ import { assert } from '../base/assert.ts'
 import { realWorld, type World } from '../base/world.ts'
 import { checkServer } from './check-server.ts'
 import { clientConfig, connectTimeoutMs, type DatabaseOptions } from './connection.ts'
-import { CommitUnknownError, endsSession, isStalePlan, isUnsent } from './errors.ts'
+import { CommitUnknownError, endsSession, isAftermath, isStalePlan, isUnsent } from './errors.ts'
 import { Pipelines } from './pipelines.ts'
 import { preparedNames } from './prepared.ts'
 import { type Opening, type Row, sendQuery } from './send-query.ts'
@@ -256,7 +256,7 @@ class Session {
     } catch (error) {
       await tx.end()
       await this.#rollback(timeoutMs)
-      throw error
+      throw isAftermath(error) ? (tx.failure ?? error) : error
     }
   }
 
@@ -368,6 +368,8 @@ type Send = (statement: SqlStatement, name?: string) => Promise<Result>
 
 /** What `work` of a transaction holds; refuses use after the end, which would run outside of the transaction. */
 class Transaction implements Queryable {
+  /** The last error of a statement that was at fault itself; those sent behind it may be told of theirs before. */
+  failure: unknown
   readonly #send: Send
   #tail: Promise<unknown> = Promise.resolve()
   #open = true
@@ -396,6 +398,9 @@ class Transaction implements Queryable {
   #next<T>(send: () => Promise<T>): Promise<T> {
     assert(this.#open, 'a transaction was used after its end')
     const result = send()
+    result.catch((error) => {
+      if (!isAftermath(error)) this.failure = error
+    })
     this.#tail = Promise.allSettled([this.#tail, result])
     return result
   }

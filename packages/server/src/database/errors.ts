@@ -80,6 +80,11 @@ export function missingTable(error: unknown): string | undefined {
   return /^relation "([^"]+)" does not exist/.exec(error.message)?.[1]
 }
 
+/** What a statement of a transaction is told because BEGIN, or one before it, had failed. */
+export function isAftermath(error: unknown): boolean {
+  return error instanceof DatabaseError && (error.code === '25P02' || error.code === '34000')
+}
+
 /** A prepared statement whose result columns changed under it (a table was altered); preparing anew helps. */
 export function isStalePlan(error: unknown): boolean {
   return (

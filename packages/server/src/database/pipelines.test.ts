@@ -63,6 +63,16 @@ describe.each(testEngines())('on %s', (engine) => {
       expect(rows).toEqual(wanted.slice(0, at % 4))
   })
 
+  test('a value that cannot be read is an error of its own read', async () => {
+    const lists = () => db.quick(sql`SELECT '{{1,2},{3,4}}'::int8[] AS lists`)
+    for (const all of [
+      await Promise.allSettled([lists(), lists(), lists()]),
+      await Promise.allSettled([lists(), lists(), lists()]),
+    ])
+      for (const each of all) expect(each).toMatchObject({ reason: expect.any(SyntaxError) })
+    expect(await read(7)).toBe(7)
+  })
+
   test('an error behind the first rows is the answer, and the next run is whole', async () => {
     const divided = (by: number) =>
       db.quick<{ v: number }>(

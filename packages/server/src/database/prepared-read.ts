@@ -19,7 +19,7 @@ export function readPrepared(client: Client, read: NamedRead): Promise<Row[]> {
 
 type Answer = {
   readonly resolve: (rows: Row[]) => void
-  readonly reject: (error: Error) => void
+  readonly reject: (error: unknown) => void
 }
 type Column = { readonly name: string; readonly parse: (text: string) => unknown }
 type Fields = readonly { readonly name: string; readonly dataTypeID: number }[]
@@ -51,6 +51,7 @@ class PreparedRead extends Query {
   readonly queryMode = 'extended'
   readonly callback: (error: Error | null) => void
   readonly #rows: Row[] = []
+  #unreadable: unknown
   #described: Described | undefined
   #columns: readonly Column[] = []
 
@@ -58,7 +59,8 @@ class PreparedRead extends Query {
     super(text, [...values])
     this.name = name
     this.callback = (error) => {
-      if (error === null) return resolve(this.#rows)
+      if (error === null && this.#unreadable === undefined) return resolve(this.#rows)
+      if (error === null) return reject(this.#unreadable)
       // Otherwise its stack tells of the socket alone.
       Error.captureStackTrace(error)
       reject(error)
@@ -83,10 +85,15 @@ class PreparedRead extends Query {
 
   handleDataRow({ fields: texts }: { readonly fields: readonly (string | null)[] }): void {
     const row: Row = {}
-    for (let at = 0; at < texts.length; at++) {
-      const [column, text] = [this.#columns[at], texts[at]]
-      if (column !== undefined) row[column.name] = text == null ? null : column.parse(text)
+    try {
+      for (let at = 0; at < texts.length; at++) {
+        const [column, text] = [this.#columns[at], texts[at]]
+        if (column !== undefined) row[column.name] = text == null ? null : column.parse(text)
+      }
+      this.#rows.push(row)
+    } catch (error) {
+      // It would be thrown at the socket.
+      this.#unreadable ??= error
     }
-    this.#rows.push(row)
   }
 }

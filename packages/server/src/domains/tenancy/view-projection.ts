@@ -209,6 +209,7 @@ async function advanceTogether(
     return isBehind
   }
   let previous: Promise<unknown> = tx.execute(sql`SAVEPOINT live_views`)
+  previous.catch(() => undefined)
   try {
     for (const step of turn.steps) {
       const { id } = step.planned.view
@@ -217,9 +218,8 @@ async function advanceTogether(
         continue
       }
       for (const statement of statementsOf(turn, step)) {
-        // Where the one before it fails this one does too, but says nothing.
-        previous.catch(() => undefined)
         const sent = run(tx, statement)
+        // Where the one before it fails this one does too, but says nothing.
         sent.catch(() => undefined)
         await previous
         previous = sent
