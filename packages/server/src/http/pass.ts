@@ -22,8 +22,10 @@ export class Pass {
   place: PlaceName | undefined
   /** Frees that place. */
   leave: (() => void) | undefined
-  /** The text of its key with the hash of it, which is asked for before and after its body is read. */
-  hashedKey: { readonly text: string; readonly hash: string } | undefined
+  /** The text of its key, and what is made of it: that is asked for before and after its body is read. */
+  hashedKey:
+    | { readonly text: string; readonly hash: string; readonly isOperator: boolean }
+    | undefined
   /** Whether its body is here. */
   hasArrived = false
   /** When it was first looked at for being late, in milliseconds since 1970. */

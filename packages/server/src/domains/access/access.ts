@@ -47,9 +47,13 @@ export async function identify(facts: RequestFacts, ports: AccessPorts): Promise
 
 /** Who has the key of this text, if it is alive. */
 export function holderOfKey(keyText: string, pass: Pass, ports: AccessPorts): Caller | undefined {
-  if (pass.hashedKey?.text !== keyText) pass.hashedKey = { text: keyText, hash: hashOfKey(keyText) }
-  const { hash } = pass.hashedKey
-  if (equalInConstantTime(hash, ports.operatorKeyHash)) return { kind: 'operator' }
+  if (pass.hashedKey?.text !== keyText) {
+    const hash = hashOfKey(keyText)
+    const isOperator = equalInConstantTime(hash, ports.operatorKeyHash)
+    pass.hashedKey = { text: keyText, hash, isOperator }
+  }
+  const { hash, isOperator } = pass.hashedKey
+  if (isOperator) return { kind: 'operator' }
   const key = ports.tenancy.system.keys.find(hash, ports.world.now())
   return key && { kind: 'key', key }
 }

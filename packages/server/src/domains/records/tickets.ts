@@ -44,9 +44,11 @@ const made = new WeakMap<Buffer, Ciphers>()
 
 /** Made once: each block is encrypted by itself (ECB), so one cipher serves all of them, and making one costs more than using it. */
 function ciphersOf(key: Buffer): Ciphers {
-  const known = made.get(key) ?? newCiphers(key)
-  made.set(key, known)
-  return known
+  const known = made.get(key)
+  if (known !== undefined) return known
+  const ciphers = newCiphers(key)
+  made.set(key, ciphers)
+  return ciphers
 }
 
 function newCiphers(key: Buffer) {
