@@ -136,8 +136,8 @@ type Run = {
  * that fails stands still with its reason, one that there is no time for is caught up beside the writes, and neither
  * keeps anything else back. True where something is left for that.
  */
-export async function applyWithLiveViews(tx: Queryable, run: Run): Promise<boolean> {
-  const { schema, catalog, entries, apply, live } = run
+export async function applyWithLiveViews(tx: Queryable, applying: Run): Promise<boolean> {
+  const { schema, catalog, entries, apply, live } = applying
   const views = [...catalog.views.values()].filter(({ view }) => view.refresh_mode === 'live')
   const last = entries.at(-1)
   if (views.length === 0 || last === undefined) {
@@ -175,7 +175,7 @@ export async function applyWithLiveViews(tx: Queryable, run: Run): Promise<boole
     return behind.length > 0
   }
   const elapsedMs = () => (appliedMs === undefined ? 0 : live.now() - appliedMs)
-  const turn = { ...run, steps, finish, elapsedMs }
+  const turn = { ...applying, steps, finish, elapsedMs }
   return (await advanceTogether(tx, turn, applied)) ?? finish(await advanceApart(tx, turn))
 }
 
