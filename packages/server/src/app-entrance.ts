@@ -157,6 +157,7 @@ function costOf(operationId: string, head: RequestHead): number {
 function bearsPayment(headers: RequestHead['headers']): boolean {
   const xPayment = headers['x-payment']
   const paymentSignature = headers['payment-signature']
+  if (xPayment === undefined && paymentSignature === undefined) return false
   try {
     const decoded = decodePayment({
       ...(typeof xPayment === 'string' && { xPayment }),
@@ -193,6 +194,11 @@ function appOfBody(facts: RequestFacts): string | undefined {
     throw error
   }
   if (!isRecord(body)) return undefined
-  if (typeof body.root === 'string') return body.root.split('::', 1)[0]
+  if (typeof body.root === 'string') return beforeColons(body.root)
   return typeof body.app_id === 'string' ? body.app_id : undefined
+}
+
+function beforeColons(root: string): string {
+  const end = root.indexOf('::')
+  return end < 0 ? root : root.slice(0, end)
 }

@@ -19,7 +19,7 @@ type Scope = {
   readonly record: string
   readonly parameters: Parameters
   /** SQL of the jsonb that `reference` conditions compare with. */
-  readonly parent?: string
+  readonly parent?: string | undefined
   /** The data sets that conditions may name; those of no other name are refused. */
   readonly dataSets?: DataSets | undefined
 }
@@ -106,15 +106,19 @@ function compileTest(condition: ValueCondition, field: Field): string {
 /** A value of a key as long as a key can be is looked at twice: the key alone could be of a longer one. */
 function oneOf(values: readonly Scalar[], field: Field): string {
   const { add } = field.parameters
-  const keys = [...new Set(values.map((value) => JSON.stringify(keyOf(value))))]
+  const keys = distinct(values.map((value) => JSON.stringify(keyOf(value))))
   const [only] = keys
   const byKey =
     only !== undefined && keys.length === 1
       ? `${field.key} = ${add(only, 'jsonb')}`
       : `${field.key} = ANY (${add(keys, 'jsonb[]')})`
   if (!values.some(isLong)) return byKey
-  const exact = [...new Set(values.map((value) => JSON.stringify(value)))]
+  const exact = distinct(values.map((value) => JSON.stringify(value)))
   return `(${byKey} AND ${field.value} = ANY (${add(exact, 'jsonb[]')}))`
+}
+
+function distinct(texts: readonly string[]): readonly string[] {
+  return texts.length === 1 ? texts : [...new Set(texts)]
 }
 
 function range(condition: { readonly from?: Bound; readonly to?: Bound }, field: Field): string {
@@ -213,9 +217,10 @@ function whenAddress(field: Field, test: string): string {
   return whenString(field, `CASE WHEN ${field.text} ~ ${pattern} THEN ${test} ELSE FALSE END`)
 }
 
-function fieldOf(path: FieldPath, scope: Scope): Field {
-  const { key, value, text } = formsOf(path, scope.record)
-  return { ...scope, key, value, text }
+/** Member by member: this is a part of every read, and spreading is slow. */
+function fieldOf(path: FieldPath, { record, parameters, parent, dataSets }: Scope): Field {
+  const { key, value, text } = formsOf(path, record)
+  return { record, parameters, parent, dataSets, key, value, text }
 }
 
 /** Those written last: they are long, and a field that is asked for once is asked for again. */

@@ -6,7 +6,7 @@ type Field = {
   readonly key: string
   readonly value: string
   readonly text: string
-  readonly parent?: string
+  readonly parent?: string | undefined
 }
 
 /**

@@ -23,8 +23,11 @@ export type PageSize = {
   readonly total: boolean
 }
 
-export type Page = Omit<ListRow, 'records'> & {
+/** The row beside its records, not copied with them: this is a part of every read, and spreading is slow. */
+export type Page = {
+  readonly row: Omit<ListRow, 'records'>
   readonly records: string
+  /** Whether it was cut short of its limit. */
   readonly truncated: boolean
 }
 
@@ -75,9 +78,9 @@ async function freeAnswer(call: Call, question: Question): Promise<FreeAnswer> {
   const row = await run(call, question, size)
   const { records } = row
   if (records === null) throw tooLarge(row)
-  const page = { ...row, records, truncated: false }
-  const { height, sequence } = row
-  return { text: question.reply(page, page.total ?? page.count), height, sequence }
+  const { height, sequence, total, count } = row
+  const text = question.reply({ row, records, truncated: false }, total ?? count)
+  return { text, height, sequence }
 }
 
 function chargesOf({ charges, sources }: Question): readonly Charge[] {
@@ -124,14 +127,15 @@ function sell(call: Call, sale: Sale): Promise<HttpReply> {
         mostOf(question, rowsPriceOf(prices)).bytes,
       )
       // A count of matches is an aggregate, which is not what was sold: the total tells only what was delivered.
-      const total = question.offset + page.count
+      const { count, height, sequence } = page.row
+      const total = question.offset + count
       return {
         status: 200,
         body: Buffer.from(question.reply(page, total)),
         contentType: question.contentType,
-        ...chargeOf(prices, page, seller),
-        rows: page.count,
-        asOf: { block_height: Number(page.height), sequence: page.sequence },
+        ...chargeOf(prices, page.row, seller),
+        rows: count,
+        asOf: { block_height: Number(height), sequence },
       }
     },
   })
@@ -179,11 +183,11 @@ function capOf(question: Question, prices: readonly PricedSource[]): bigint | un
  */
 function chargeOf(
   prices: readonly PricedSource[],
-  page: Page,
+  { count, bytes }: Page['row'],
   seller: Tenant,
 ): { charge: bigint; shares: Share[]; own: bigint } {
-  const isEmpty = page.count === 0
-  const size = { rows: page.count, bytes: isEmpty ? 0 : Number(page.bytes) }
+  const isEmpty = count === 0
+  const size = { rows: count, bytes: isEmpty ? 0 : Number(bytes) }
   const due = prices.map(({ source, price }) => {
     if (price === undefined) throw derivationDenied(source.name)
     const isFree = isEmpty && source.emptyAnswerFree
@@ -222,7 +226,7 @@ async function largestThatFits(call: Call, question: Question, bytesMax: number)
   for (;;) {
     const row = await run(call, question, { limit, bytesMax, total: false })
     const { records } = row
-    if (records !== null) return { ...row, records, truncated: limit !== question.limit }
+    if (records !== null) return { row, records, truncated: limit !== question.limit }
     if (!question.isCuttable) throw tooLarge(row)
     const half = Math.floor(Math.min(limit ?? row.count, row.count) / 2)
     if (half === 0) {

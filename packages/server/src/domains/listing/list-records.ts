@@ -137,7 +137,7 @@ async function groupsOf(call: Call, asked: Asked, root: Root): Promise<Question>
           position: positionOf(sources),
         },
       ),
-    reply: (page, total) => replyText(page, { ...query, now }, page.total ?? total),
+    reply: (page, total) => replyText(page, { ...query, now }, page.row.total ?? total),
   }
 }
 
@@ -160,23 +160,24 @@ function pageText(
   { limit }: ListQuery,
   { paging, now }: { paging: Paging; now: number },
 ): string {
-  const total = page.total === null ? paging.from?.total : Number(page.total)
-  const next = paging.next({ ...page, total })
+  const { total: matches, count } = page.row
+  const total = matches === null ? paging.from?.total : Number(matches)
+  const next = paging.next(page, total)
   const asked = { limit, offset: paging.given, next, now }
-  return replyText(page, asked, total ?? paging.given + page.count)
+  return replyText(page, asked, total ?? paging.given + count)
 }
 
 function replyText(
-  page: Page,
+  { row, records, truncated }: Page,
   query: Pick<ListQuery, 'limit' | 'offset'> & {
     readonly next?: string | undefined
     readonly now: number
   },
   total: bigint | number,
 ): string {
-  const limit = query.limit ?? page.count
+  const limit = query.limit ?? row.count
   const number = query.limit ? Math.floor(query.offset / query.limit) + 1 : 1
-  const cut = page.truncated ? ',"truncated":true' : ''
+  const cut = truncated ? ',"truncated":true' : ''
   const next = query.next === undefined ? '' : `,"next_cursor":"${query.next}"`
-  return `{"records":[${page.records}],"total":${total},"page":${number},"limit":${limit}${cut}${next},"as_of":{"block_height":${page.height},"sequence":${page.sequence}}${lagText(page, query.now)}}`
+  return `{"records":[${records}],"total":${total},"page":${number},"limit":${limit}${cut}${next},"as_of":{"block_height":${row.height},"sequence":${row.sequence}}${lagText(row, query.now)}}`
 }

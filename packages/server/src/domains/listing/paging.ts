@@ -9,6 +9,7 @@ import type { ListQuery, ListRequest } from '../../query/list-query.ts'
 import type { Service } from '../call.ts'
 import type { CollectionState } from '../tenancy/definitions.ts'
 import type { Tenant } from '../tenancy/tenancy.ts'
+import type { Page } from './answer-query.ts'
 import { type Cursor, issueCursor, readCursor } from './cursor.ts'
 import type { JudgedSource } from './sources.ts'
 
@@ -18,16 +19,8 @@ export type Paging = {
   readonly from: Cursor | undefined
   /** Rows before this page. */
   readonly given: number
-  /** The cursor of the rest, where there is a page that can have one. */
-  readonly next: (page: PageEnd) => string | undefined
-}
-
-/** What ended a page, and at which position it was read. */
-export type PageEnd = Pick<ListRow, 'height' | 'sequence' | 'size' | 'last' | 'count'> & {
-  /** Whether it was cut short of its limit. */
-  readonly truncated?: boolean
-  /** Rows of the whole list, where the caller is told. */
-  readonly total: number | undefined
+  /** The cursor of the rest, where there is a page that can have one; `total` where the caller is told. */
+  readonly next: (page: Page, total: number | undefined) => string | undefined
 }
 
 type Listed = {
@@ -60,19 +53,19 @@ export function openPaging(
   return {
     from,
     given,
-    next: (page) => {
-      const end = given + page.count
-      const isFull = query.limit !== undefined && page.count === query.limit
-      const isLast = page.total === undefined ? !isFull : end >= page.total
-      if (page.last === null || !isOneChain) return undefined
-      if (page.truncated !== true && (!isFull || isLast)) return undefined
+    next: ({ row, truncated }, total) => {
+      const end = given + row.count
+      const isFull = query.limit !== undefined && row.count === query.limit
+      const isLast = total === undefined ? !isFull : end >= total
+      if (row.last === null || !isOneChain) return undefined
+      if (!truncated && (!isFull || isLast)) return undefined
       const start = from ?? {
         expiresAt: Math.floor(world.now() / 1000) + limits.cursorLifetimeSeconds,
-        height: Number(page.height),
-        sequence: page.sequence,
-        size: Number(page.size),
+        height: Number(row.height),
+        sequence: row.sequence,
+        size: Number(row.size),
       }
-      const cursor = { ...start, last: Number(page.last), given: end, total: page.total }
+      const cursor = { ...start, last: Number(row.last), given: end, total }
       return issueCursor(cursorSecret, cursor, scope())
     },
   }

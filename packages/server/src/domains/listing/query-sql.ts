@@ -69,13 +69,13 @@ function judge(call: Call, query: Query, history: boolean): Promise<JudgedSource
 }
 
 function replyText(
-  page: Page,
+  { row, records, truncated }: Page,
   { statement, first, now }: { statement: string; first: JudgedSource; now: number },
 ): string {
   const { tenant, collection } = first
-  const cut = page.truncated ? ',"truncated":true' : ''
+  const cut = truncated ? ',"truncated":true' : ''
   const names = [statement, tenant.application.app_id, collection.name].map((name) =>
     JSON.stringify(name),
   )
-  return `{"data":[${page.records}],"count":${page.count},"query":${names[0]},"app_id":${names[1]},"collection":${names[2]}${cut},"as_of":{"block_height":${page.height},"sequence":${page.sequence}}${lagText(page, now)}}`
+  return `{"data":[${records}],"count":${row.count},"query":${names[0]},"app_id":${names[1]},"collection":${names[2]}${cut},"as_of":{"block_height":${row.height},"sequence":${row.sequence}}${lagText(row, now)}}`
 }

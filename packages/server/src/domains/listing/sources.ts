@@ -75,11 +75,11 @@ export function tablesOf(sources: readonly JudgedSource[]): Resolve {
   const tables = new Map<string, Source>()
   // A collection may be used several times, each time with other data sets.
   for (const { model, tenant, collection, dataSets } of sources) {
-    const others = tables.get(model)?.dataSets ?? []
+    const others = tables.get(model)?.dataSets
     tables.set(model, {
       schema: tenant.schema,
       table: collection.table,
-      dataSets: new Map([...others, ...dataSets]),
+      dataSets: others === undefined ? dataSets : new Map([...others, ...dataSets]),
     })
   }
   return (model) => tables.get(model)

@@ -64,12 +64,12 @@ export function acceptedFormat(accept: string | undefined): Format {
 }
 
 function jsonText(
-  page: Page,
+  { row, records, truncated }: Page,
   { query, version }: { readonly query: string; readonly version: number },
   now: number,
 ): string {
-  const cut = page.truncated ? ',"truncated":true' : ''
-  return `{"data":[${page.records}],"count":${page.count},"query":${JSON.stringify(query)},"version":${version}${cut},"as_of":{"block_height":${page.height},"sequence":${page.sequence}}${lagText(page, now)}}`
+  const cut = truncated ? ',"truncated":true' : ''
+  return `{"data":[${records}],"count":${row.count},"query":${JSON.stringify(query)},"version":${version}${cut},"as_of":{"block_height":${row.height},"sequence":${row.sequence}}${lagText(row, now)}}`
 }
 
 /** RFC 4180: a header, CRLF, quotes where they are needed. Without columns: the fields of the rows, as they come. */

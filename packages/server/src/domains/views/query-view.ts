@@ -21,10 +21,10 @@ export const queryView: Operation<'queryView'> = async (call, { params, query })
     const now = call.service.world.now()
     return await answerQuery(call, {
       ...question,
-      reply: (page) => {
-        const cut = page.truncated ? ',"truncated":true' : ''
-        const asOf = `{"block_height":${page.height},"sequence":${page.sequence}}`
-        return `{"data":[${page.records}],"count":${page.count},"view":${JSON.stringify(view.name)}${cut},"as_of":${asOf}${lagText(page, now)}}`
+      reply: ({ row, records, truncated }) => {
+        const cut = truncated ? ',"truncated":true' : ''
+        const asOf = `{"block_height":${row.height},"sequence":${row.sequence}}`
+        return `{"data":[${records}],"count":${row.count},"view":${JSON.stringify(view.name)}${cut},"as_of":${asOf}${lagText(row, now)}}`
       },
     })
   } catch (error) {
