@@ -31,8 +31,9 @@ const waitMsMax = 5
 const lookMs = 3
 /** After a connection that could not be made, how long no other is tried. */
 const retryMs = 1_000
-/** How much the newest read counts in the mean of what reads take. */
+/** How much the newest read counts in the mean of what reads take, and how long it counts at most. */
 const meanWeight = 1 / 8
+const meanPartMs = 2
 
 /**
  * A few connections on which many short reads are under way at once: a server process that always has a next one
@@ -221,7 +222,9 @@ class Line {
 
   #answered(read: Read): void {
     const now = this.#options.world.ticks()
-    this.#meanMs += (now - this.#headSince - this.#meanMs) * meanWeight
+    // One that was late, perhaps because we were, says little of the next ones.
+    const tookMs = Math.min(now - this.#headSince, meanPartMs)
+    this.#meanMs += (tookMs - this.#meanMs) * meanWeight
     this.#headSince = now
     this.#reads.splice(this.#reads.indexOf(read), 1)
   }
