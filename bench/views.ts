@@ -5,6 +5,7 @@ import { manyLiveViews } from './live-views.ts'
 import { openPlace } from './place.ts'
 import type { Benchmark, Row, RunOptions } from './report.ts'
 import { interleave } from './rounds.ts'
+import { viewedStores } from './viewed-stores.ts'
 import {
   itemsPerPlace,
   type KeptView,
@@ -33,11 +34,12 @@ export const views: Benchmark = {
   name: 'views',
   run: async (options) => {
     const many = 'many'.includes(options.only) ? await manyLiveViews(options) : []
-    if (options.only === 'many') return many
+    const stores = 'stores'.includes(options.only) ? await viewedStores(options) : []
+    if (['many', 'stores'].includes(options.only)) return [...stores, ...many]
     const place = await openPlace()
     try {
       const open = await openViewsPlace(place, { items: options.records, few: fewTotal })
-      return [...(await measure(open, options)), ...many]
+      return [...(await measure(open, options)), ...stores, ...many]
     } finally {
       await place.close()
     }
