@@ -5,6 +5,7 @@ import { realWorld, type World } from '../base/world.ts'
 import { checkServer } from './check-server.ts'
 import { clientConfig, connectTimeoutMs, type DatabaseOptions } from './connection.ts'
 import { CommitUnknownError, endsSession, isAftermath, isStalePlan, isUnsent } from './errors.ts'
+import { Pace } from './pace.ts'
 import { Pipelines } from './pipelines.ts'
 import { preparedNames } from './prepared.ts'
 import { type Opening, type Row, sendQuery } from './send-query.ts'
@@ -40,6 +41,8 @@ export type TransactionOptions = {
 export type Database = Queryable & {
   /** A read that ought to be short: where there are pipelines, it goes over a connection that others use meanwhile. */
   readonly quick: <R extends Row = Row>(statement: SqlStatement) => Promise<R[]>
+  /** A read that may take long: where many quick ones come in, it leaves them all processors but one. */
+  readonly long: <R extends Row = Row>(statement: SqlStatement) => Promise<R[]>
   /**
    * Runs `work` and commits; rolls back and rethrows where it throws. Statements run in the order in which they are
    * sent; those that do not wait for the one before travel with it, and after one that fails the next do nothing.
@@ -73,6 +76,10 @@ const closeTimeoutMs = 10_000
 /** How much longer than the server's own time-out we wait for its answer, for a peer that went silent. */
 const answerGraceMs = 30_000
 const namedTextsMax = 256
+/** From so many quick reads on, long ones are held to one processor. */
+const manyPerSecond = 10
+/** Plans stay as they are: where they want workers, they get none. */
+const withoutWorkers = sql`SELECT set_config('max_parallel_workers', '0', true)`
 /** With so much to send, what was sent together goes out before its tick is over. */
 const corkedBytesMax = 64 * 1024
 /** Plans that a connection may hold (some for texts no longer hot) before it is replaced. */
@@ -96,6 +103,7 @@ function database(sessions: Sessions, major: number): Database {
     query: (statement, options) => sessions.use((session) => session.query(statement, options)),
     // pg gives rows untyped; the caller states the shape that its SELECT list has.
     quick: <R extends Row>(statement: SqlStatement) => sessions.quick(statement) as Promise<R[]>,
+    long: <R extends Row>(statement: SqlStatement) => sessions.long(statement) as Promise<R[]>,
     execute: (statement) => sessions.use((session) => session.execute(statement)),
     transaction: (work, options) =>
       sessions.use((session) => session.transaction(work, options ?? {})),
@@ -114,6 +122,7 @@ class Sessions {
   readonly #pool: Pool
   readonly #pipelines: Pipelines
   readonly #world: World
+  readonly #quickReads = new Pace()
   readonly #clients = new Set<Client>()
   readonly #plans = new WeakMap<PoolClient, Set<string>>()
   readonly #listeners = new Set<Observer>()
@@ -167,7 +176,27 @@ class Sessions {
   }
 
   quick(statement: SqlStatement): Promise<Row[]> {
+    this.#quickReads.note(this.#world.ticks())
     return this.#pipelines.query(statement)
+  }
+
+  async long(statement: SqlStatement): Promise<Row[]> {
+    const send = () => this.use((session) => session.query(statement))
+    if (this.#quickReads.perSecond(this.#world.ticks()) < manyPerSecond) return send()
+    const sendAlone = () =>
+      this.use((session) =>
+        session.transaction(async (tx) => {
+          const [, rows] = await Promise.all([tx.query(withoutWorkers), tx.query(statement)])
+          return rows
+        }, {}),
+      )
+    try {
+      return await sendAlone()
+    } catch (error) {
+      // As in `query`: it was refused before it ran.
+      if (isStalePlan(error)) return sendAlone()
+      throw error
+    }
   }
 
   announce(text: string, connection: object): void {

@@ -31,9 +31,11 @@ const waitMsMax = 5
 const lookMs = 3
 /** After a connection that could not be made, how long no other is tried. */
 const retryMs = 1_000
-/** How much the newest read counts in the mean of what reads take, and how long it counts at most. */
+/** How much the newest read counts in the mean of what reads take. */
 const meanWeight = 1 / 8
-const meanPartMs = 2
+/** A read counts for no more than so many means and this: one that was late says little of the next. */
+const meanTimes = 4
+const meanMoreMs = 0.5
 
 /**
  * A few connections on which many short reads are under way at once: a server process that always has a next one
@@ -222,8 +224,7 @@ class Line {
 
   #answered(read: Read): void {
     const now = this.#options.world.ticks()
-    // One that was late, perhaps because we were, says little of the next ones.
-    const tookMs = Math.min(now - this.#headSince, meanPartMs)
+    const tookMs = Math.min(now - this.#headSince, this.#meanMs * meanTimes + meanMoreMs)
     this.#meanMs += (tookMs - this.#meanMs) * meanWeight
     this.#headSince = now
     this.#reads.splice(this.#reads.indexOf(read), 1)

@@ -18,7 +18,7 @@ export async function runQuery(
   const statement = sql.compiled(compiled.text, compiled.values)
   try {
     const [row] = isHeavy
-      ? await querySlots.run(() => queryDatabase.query<ListRow>(statement))
+      ? await querySlots.run(() => queryDatabase.long<ListRow>(statement))
       : await queryDatabase.quick<ListRow>(statement)
     if (row === undefined) throw new Error('the watermark is missing')
     return row

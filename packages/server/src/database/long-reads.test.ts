@@ -1,0 +1,65 @@
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { realWorld } from '../base/world.ts'
+import { type Database, openDatabase } from './database.ts'
+import { sql } from './sql.ts'
+import { type TestDatabase, testEngines, withTestDatabase } from './testing.ts'
+
+describe.each(testEngines())('on %s', (engine) => {
+  let place: TestDatabase
+  let db: Database
+  let now: number
+  beforeAll(async () => {
+    place = await withTestDatabase(engine)
+    await place.database.execute(sql`CREATE SCHEMA s`)
+    now = 1_000
+    const world = { ...realWorld, ticks: () => now }
+    db = await openDatabase({ connection: place.connection, poolSize: 2, world })
+  })
+  afterAll(async () => {
+    await db.close()
+    await place.drop()
+  })
+
+  /** What a statement may have, seen from inside. */
+  const workers = async () => {
+    const [row] = await db.long<{ workers: string }>(
+      sql`SELECT current_setting('max_parallel_workers') AS workers`,
+    )
+    return row?.workers
+  }
+  const readOften = () =>
+    Promise.all(Array.from({ length: 100 }, () => db.quick(sql`SELECT 1 AS one`)))
+
+  test('a long read has helpers unless many quick ones were there a moment ago', async () => {
+    const usual = await workers()
+    expect(usual).not.toBe('0')
+    await readOften()
+    expect(await workers()).toBe('0')
+    now += 20_000
+    expect(await workers()).toBe(usual)
+  })
+
+  test('a long read beside quick ones is told of its error, and leaves its connection as it was', async () => {
+    await readOften()
+    await expect(db.long(sql`SELECT 1 / 0 AS v`)).rejects.toMatchObject({ code: '22012' })
+    const settings = await Promise.all(
+      [1, 2].map(() =>
+        db.query(
+          sql`SELECT current_setting('max_parallel_workers') AS v, pg_sleep(0.05) IS NULL AS slept`,
+        ),
+      ),
+    )
+    for (const [row] of settings) expect(row?.v).not.toBe('0')
+  })
+
+  test('a long read beside quick ones sees the new columns of a table', async () => {
+    await place.database.execute(sql`CREATE TABLE s.changing AS SELECT 1 AS a`)
+    const rows = () => db.long(sql`SELECT * FROM s.changing`)
+    for (let round = 0; round < 3; round += 1) {
+      await readOften()
+      expect(await rows()).toEqual([{ a: 1 }])
+    }
+    await place.database.execute(sql`ALTER TABLE s.changing ADD COLUMN b integer DEFAULT 2`)
+    expect(await rows()).toEqual([{ a: 1, b: 2 }])
+  })
+})
