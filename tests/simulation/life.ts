@@ -155,6 +155,7 @@ export class Life {
       query: (statement, options) =>
         this.#statement(statement.text, () => inner.query(statement, options)),
       quick: (statement) => this.#statement(statement.text, () => inner.query(statement)),
+      long: (statement) => this.#statement(statement.text, () => inner.query(statement)),
       execute: (statement) => this.#statement(statement.text, () => inner.execute(statement)),
       transaction: (work, options) =>
         this.#transaction((inside) => inner.transaction(inside, options), work),
