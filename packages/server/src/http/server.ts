@@ -93,7 +93,9 @@ export function createServer(options: HttpOptions): FastifyInstance {
     },
   })
   fastify.removeAllContentTypeParsers()
-  fastify.addContentTypeParser('*', { parseAs: 'buffer' }, (_request, body, done) =>
+  // What nearly all send is named, because Fastify keeps what it found for a name alone.
+  const types = ['application/json', '*']
+  fastify.addContentTypeParser(types, { parseAs: 'buffer' }, (_request, body, done) =>
     done(null, body),
   )
   const methodsAt = watchMethods(fastify)

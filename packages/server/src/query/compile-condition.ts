@@ -223,20 +223,33 @@ function fieldOf(path: FieldPath, { record, parameters, parent, dataSets }: Scop
   return { record, parameters, parent, dataSets, key, value, text }
 }
 
-/** Those written last: they are long, and a field that is asked for once is asked for again. */
-const written = new Map<string, Forms>()
+type Written = { readonly names: Map<string, Forms>; readonly paths: Map<string, Forms> }
+
+/** Those written last, by records: they are long, and a field that is asked for once is asked for again. */
+const written = new Map<string, Written>()
 const writtenMax = 1_000
+let count = 0
 
 function formsOf(path: FieldPath, record: string): Forms {
-  const field = JSON.stringify([record, path])
-  const known = written.get(field)
+  const ofRecord = written.get(record) ?? { names: new Map(), paths: new Map() }
+  const [name] = path
+  // A name is looked up as it is; only a longer path is worth a text of its own.
+  const isName = path.length === 1
+  const kept = isName ? ofRecord.names : ofRecord.paths
+  const field = isName ? name : JSON.stringify(path)
+  const known = kept.get(field)
   if (known !== undefined) return known
   const forms = {
     key: `(${keyExpression(path, record)})`,
     value: `(${valueExpression(path, record)})`,
     text: `(${textExpression(path, record)})`,
   }
-  if (written.size === writtenMax) written.clear()
-  written.set(field, forms)
+  if (count === writtenMax) {
+    written.clear()
+    count = 0
+  }
+  kept.set(field, forms)
+  written.set(record, ofRecord)
+  count += 1
   return forms
 }
