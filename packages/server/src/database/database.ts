@@ -1,11 +1,12 @@
+import { availableParallelism } from 'node:os'
 import { limits } from '@tollbase/contract/limits'
 import { Client, Pool, type PoolClient } from 'pg'
 import { assert } from '../base/assert.ts'
 import { realWorld, type World } from '../base/world.ts'
 import { checkServer } from './check-server.ts'
 import { clientConfig, connectTimeoutMs, type DatabaseOptions } from './connection.ts'
+import { Crowd } from './crowd.ts'
 import { CommitUnknownError, endsSession, isAftermath, isStalePlan, isUnsent } from './errors.ts'
-import { Pace } from './pace.ts'
 import { Pipelines } from './pipelines.ts'
 import { preparedNames } from './prepared.ts'
 import { type Opening, type Row, sendQuery } from './send-query.ts'
@@ -41,7 +42,7 @@ export type TransactionOptions = {
 export type Database = Queryable & {
   /** A read that ought to be short: where there are pipelines, it goes over a connection that others use meanwhile. */
   readonly quick: <R extends Row = Row>(statement: SqlStatement) => Promise<R[]>
-  /** A read that may take long: where many quick ones come in, it leaves them all processors but one. */
+  /** A read that may take long: where many quick ones come in and processors are few, it takes but one of these. */
   readonly long: <R extends Row = Row>(statement: SqlStatement) => Promise<R[]>
   /**
    * Runs `work` and commits; rolls back and rethrows where it throws. Statements run in the order in which they are
@@ -76,8 +77,6 @@ const closeTimeoutMs = 10_000
 /** How much longer than the server's own time-out we wait for its answer, for a peer that went silent. */
 const answerGraceMs = 30_000
 const namedTextsMax = 256
-/** From so many quick reads on, long ones are held to one processor. */
-const manyPerSecond = 10
 /** Plans stay as they are: where they want workers, they get none. */
 const withoutWorkers = sql`SELECT set_config('max_parallel_workers', '0', true)`
 /** With so much to send, what was sent together goes out before its tick is over. */
@@ -122,7 +121,7 @@ class Sessions {
   readonly #pool: Pool
   readonly #pipelines: Pipelines
   readonly #world: World
-  readonly #quickReads = new Pace()
+  readonly #crowd: Crowd
   readonly #clients = new Set<Client>()
   readonly #plans = new WeakMap<PoolClient, Set<string>>()
   readonly #listeners = new Set<Observer>()
@@ -131,6 +130,7 @@ class Sessions {
   constructor(options: DatabaseOptions, statementTimeoutMs: number) {
     this.statementTimeoutMs = statementTimeoutMs
     this.#world = options.world ?? realWorld
+    this.#crowd = new Crowd(options.processors ?? availableParallelism())
     const settings = sessionSettings({ statementTimeoutMs, readOnly: options.readOnly })
     const config = clientConfig(options.connection)
     this.#pool = new Pool({
@@ -176,14 +176,14 @@ class Sessions {
   }
 
   quick(statement: SqlStatement): Promise<Row[]> {
-    this.#quickReads.note(this.#world.ticks())
+    this.#crowd.note(this.#world.ticks())
     return this.#pipelines.query(statement)
   }
 
   async long(statement: SqlStatement): Promise<Row[]> {
     const send = () => this.use((session) => session.query(statement))
-    if (this.#quickReads.perSecond(this.#world.ticks()) < manyPerSecond) return send()
-    const sendAlone = () =>
+    if (!this.#crowd.isThere(this.#world.ticks())) return send()
+    const sendWithoutWorkers = () =>
       this.use((session) =>
         session.transaction(async (tx) => {
           const [, rows] = await Promise.all([tx.query(withoutWorkers), tx.query(statement)])
@@ -191,10 +191,10 @@ class Sessions {
         }, {}),
       )
     try {
-      return await sendAlone()
+      return await sendWithoutWorkers()
     } catch (error) {
       // As in `query`: it was refused before it ran.
-      if (isStalePlan(error)) return sendAlone()
+      if (isStalePlan(error)) return sendWithoutWorkers()
       throw error
     }
   }

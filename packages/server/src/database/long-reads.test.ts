@@ -13,7 +13,7 @@ describe.each(testEngines())('on %s', (engine) => {
     await place.database.execute(sql`CREATE SCHEMA s`)
     now = 1_000
     const world = { ...realWorld, ticks: () => now }
-    db = await openDatabase({ connection: place.connection, poolSize: 2, world })
+    db = await openDatabase({ connection: place.connection, poolSize: 2, processors: 4, world })
   })
   afterAll(async () => {
     await db.close()
@@ -21,14 +21,14 @@ describe.each(testEngines())('on %s', (engine) => {
   })
 
   /** What a statement may have, seen from inside. */
-  const workers = async () => {
-    const [row] = await db.long<{ workers: string }>(
+  const workers = async (of: Database = db) => {
+    const [row] = await of.long<{ workers: string }>(
       sql`SELECT current_setting('max_parallel_workers') AS workers`,
     )
     return row?.workers
   }
-  const readOften = () =>
-    Promise.all(Array.from({ length: 100 }, () => db.quick(sql`SELECT 1 AS one`)))
+  const readOften = (from: Database = db) =>
+    Promise.all(Array.from({ length: 100 }, () => from.quick(sql`SELECT 1 AS one`)))
 
   test('a long read has helpers unless many quick ones were there a moment ago', async () => {
     const usual = await workers()
@@ -37,6 +37,13 @@ describe.each(testEngines())('on %s', (engine) => {
     expect(await workers()).toBe('0')
     now += 20_000
     expect(await workers()).toBe(usual)
+  })
+
+  test('where there are processors enough, a long read has helpers beside quick ones too', async () => {
+    const large = await openDatabase({ connection: place.connection, processors: 8 })
+    await readOften(large)
+    expect(await workers(large)).not.toBe('0')
+    await large.close()
   })
 
   test('a long read beside quick ones is told of its error, and leaves its connection as it was', async () => {

@@ -228,9 +228,13 @@ type Written = { readonly names: Map<string, Forms>; readonly paths: Map<string,
 /** Those written last, by records: they are long, and a field that is asked for once is asked for again. */
 const written = new Map<string, Written>()
 const writtenMax = 1_000
-let count = 0
+let writtenCount = 0
 
 function formsOf(path: FieldPath, record: string): Forms {
+  if (writtenCount === writtenMax) {
+    written.clear()
+    writtenCount = 0
+  }
   const ofRecord = written.get(record) ?? { names: new Map(), paths: new Map() }
   const [name] = path
   // A name is looked up as it is; only a longer path is worth a text of its own.
@@ -244,12 +248,8 @@ function formsOf(path: FieldPath, record: string): Forms {
     value: `(${valueExpression(path, record)})`,
     text: `(${textExpression(path, record)})`,
   }
-  if (count === writtenMax) {
-    written.clear()
-    count = 0
-  }
   kept.set(field, forms)
   written.set(record, ofRecord)
-  count += 1
+  writtenCount += 1
   return forms
 }

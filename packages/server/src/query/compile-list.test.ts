@@ -1,3 +1,5 @@
+import { setFlagsFromString } from 'node:v8'
+import { runInNewContext } from 'node:vm'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { sql } from '../database/sql.ts'
 import { type TestDatabase, testEngines, withTestDatabase } from '../database/testing.ts'
@@ -65,6 +67,28 @@ describe('the text of a list statement', () => {
     )
     const outside = compiled.text.replace(/E?'(?:''|\\\\|[^'])*'/g, '')
     expect(outside).not.toContain('DROP')
+  })
+
+  it('means the field that was asked for, whatever others were named alike', () => {
+    const named = (path: readonly string[]) =>
+      text({ find: path.reduceRight<object>((inner, name) => ({ [name]: inner }), { is: 1 }) })
+    const alike = [['["a","b"]'], ['a', 'b'], ['["a"]'], ['a'], ['"a"'], ['a,b'], ['__proto__']]
+    const first = alike.map(named)
+    expect(new Set(first).size).toBe(alike.length)
+    expect(alike.map(named)).toEqual(first)
+  })
+
+  it('leaves nothing in memory of fields that are asked for no more', () => {
+    setFlagsFromString('--expose-gc')
+    const collect: () => void = runInNewContext('gc')
+    const heapAfter = (from: number, to: number) => {
+      for (let at = from; at < to; at += 1) text({ find: { [`field_${at}`]: { is: 1 } } })
+      collect()
+      return process.memoryUsage().heapUsed
+    }
+    const before = heapAfter(0, 2_000)
+    // Some 2 KB for each of them would be left otherwise.
+    expect(heapAfter(2_000, 12_000) - before).toBeLessThan(9_000_000)
   })
 
   it('refuses names of tables that PostgreSQL would cut', () => {
