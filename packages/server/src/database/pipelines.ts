@@ -34,8 +34,8 @@ const retryMs = 1_000
 /** How much the newest read counts in the mean of what reads take. */
 const meanWeight = 1 / 8
 /** A read counts for no more than so many means and this: one that was late says little of the next. */
-const meanTimes = 4
-const meanMoreMs = 0.5
+const meanTimes = 8
+const meanMoreMs = 1
 
 /**
  * A few connections on which many short reads are under way at once: a server process that always has a next one
