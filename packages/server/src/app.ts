@@ -72,8 +72,11 @@ export type StartOptions = {
 export async function startService(options: StartOptions): Promise<RunningService> {
   const closers: (() => Promise<unknown>)[] = []
   const closeAll = async () => {
-    for (const close of closers.reverse()) await close()
+    const failures: unknown[] = []
+    // Where one cannot end in order (its database may be gone), the others still do.
+    for (const close of closers.reverse()) await close().catch((error) => failures.push(error))
     closers.length = 0
+    if (failures.length > 0) throw failures[0]
   }
   try {
     return await start(options, closers, closeAll)

@@ -44,15 +44,20 @@ function closeInTime(
   end: { world: World; log: Logger; code: number; withinMs: number },
 ): Promise<number> {
   const { world, log, code, withinMs } = end
-  return new Promise((resolve, reject) => {
+  return new Promise((resolve) => {
     const stop = world.every(withinMs, () => {
       stop()
       log.error({}, 'did not drain in time')
       resolve(1)
     })
-    running
+    const failed = (error: unknown) => {
+      log.error({ error: String(error) }, 'something did not end in order')
+      return 1
+    }
+    void running
       .close()
-      .then(() => resolve(code), reject)
+      .then(() => code, failed)
+      .then(resolve)
       .finally(stop)
   })
 }
