@@ -1,17 +1,15 @@
-import type { AppliedEntry } from '@tollbase/server/chain/applier'
+import { type AppliedBlock, type AppliedEntry, appliedBlock } from '@tollbase/server/chain/applier'
+import { chainTables } from '@tollbase/server/chain/tables'
 import type { Queryable } from '@tollbase/server/database/database'
 import { sql } from '@tollbase/server/database/sql'
-import { type Catalog, emptyCatalog, withLookups } from '@tollbase/server/domains/tenancy/catalog'
+import { DataProjection } from '@tollbase/server/domains/tenancy/data-projection'
 import type { CollectionDefinition } from '@tollbase/server/domains/tenancy/definitions'
-import {
-  collectionTables,
-  projectRecords,
-} from '@tollbase/server/domains/tenancy/record-projection'
+import { projectRecords } from '@tollbase/server/domains/tenancy/record-projection'
 import { createIndexStatement } from '@tollbase/server/query/index-key'
 import { parseSql } from '@tollbase/server/query/sql/parse-sql'
 import type { CompiledStatement } from '@tollbase/server/query/sql-text'
 import { planView, type ViewPlace, type ViewProgram } from '@tollbase/server/views/view-program'
-import type { Place } from './place.ts'
+import { app, type Place } from './place.ts'
 
 export const schema = 'app_views'
 const groups = 1_000
@@ -23,11 +21,23 @@ export type ViewsPlace = {
   readonly size: () => number
   /** A block of new items, or of new versions of places, as the lane applies it. */
   readonly write: (tx: Queryable, block: Block) => Promise<void>
+  /** The same block for a lane that applies it itself. */
+  readonly next: (block: Block) => AppliedBlock
+  /** Applies definitions. */
+  readonly define: (definitions: readonly Definition[]) => Promise<void>
+  /** Lets the chain's watermark say where the tables are. */
+  readonly mark: () => Promise<void>
   readonly addView: (text: string) => Promise<KeptView>
   readonly transaction: (work: (tx: Queryable) => Promise<void>) => Promise<void>
 }
 
 export type Block = { readonly collection: Name; readonly count: number }
+/** `body` undefined deletes. */
+export type Definition = {
+  readonly kind: string
+  readonly id: string
+  readonly body: object | undefined
+}
 export type KeptView = { readonly program: ViewProgram; readonly place: ViewPlace; at: number }
 type Name = 'items' | 'few' | 'places'
 
@@ -38,42 +48,62 @@ export async function openViewsPlace(
   { database }: Place,
   records: { readonly items: number; readonly few: number },
 ): Promise<ViewsPlace> {
-  const catalog = catalogOf()
+  const data = new DataProjection()
   const places = Math.ceil(records.items / itemsPerPlace)
   let size = records.items
   let height = 1
   let views = 0
   const transaction = (work: (tx: Queryable) => Promise<void>) =>
     database.transaction(work, { statementTimeoutMs: 0 })
+  const define = async (definitions: readonly Definition[]) => {
+    const entries = definitions.map(({ kind, id, body }, sequence): AppliedEntry => {
+      const header = { type: 'definition', kind, id }
+      const text = body === undefined ? '' : JSON.stringify(body)
+      return { header, body: text, height, sequence, leafIndex: size, time: 0 }
+    })
+    await transaction(async (tx) => (await data.apply(tx, schema, { entries }))())
+  }
   await transaction(async (tx) => {
     await tx.execute(sql`CREATE SCHEMA ${sql.id(schema)}`)
-    await tx.execute(sql`CREATE TABLE ${sql.id(schema, 'collection_stats')} (
-      collection text PRIMARY KEY, documents int8 NOT NULL, bytes int8 NOT NULL, versions int8 NOT NULL)`)
-    for (const collection of catalog.collections.values())
-      for (const statement of collectionTables(schema, collection)) await tx.execute(statement)
+    for (const statement of [...chainTables(schema), ...data.tables(schema)])
+      await tx.execute(statement)
+  })
+  await define(names.map(collectionNamed))
+  await transaction(async (tx) => {
     await fill(tx, { table: 'c_1', count: records.items, places })
     await fill(tx, { table: 'c_2', count: records.few, places })
     await fill(tx, { table: 'c_3', count: places, places })
   })
   await vacuum(database)
   const resolve = (model: string) => {
-    const collection = catalog.byName.get(model.split('::').at(-1) ?? '')
+    const collection = data.catalog.byName.get(model.split('::').at(-1) ?? '')
     return collection === undefined ? undefined : { schema, table: collection.table }
+  }
+  const next = ({ collection, count }: Block): AppliedBlock => {
+    height += 1
+    const firstLeaf = size
+    size += count
+    const entries = Array.from({ length: count }, (_, sequence) => {
+      const leaf = firstLeaf + sequence
+      const at = collection === 'places' ? (leaf * 7919) % places : leaf
+      const header = { type: 'record', collection, key: `k${at}` }
+      return { header, body: bodyOf(at, places) }
+    })
+    return appliedBlock({ height, time: 0, firstLeaf, groupStarts: [0], entries })
   }
   return {
     size: () => size,
     transaction,
-    write: async (tx, { collection, count }) => {
-      height += 1
-      const entries = Array.from({ length: count }, (_, sequence): AppliedEntry => {
-        const leafIndex = size + sequence
-        const at = collection === 'places' ? (leafIndex * 7919) % places : leafIndex
-        const header = { type: 'record', collection, key: `k${at}` }
-        return { header, body: bodyOf(at, places), height, sequence, leafIndex, time: 0 }
-      })
-      size += count
-      await projectRecords(tx, { schema, catalog, entries })
-    },
+    next,
+    define,
+    mark: () =>
+      transaction(async (tx) => {
+        await tx.execute(
+          sql`UPDATE ${sql.id(schema, 'watermark')} SET height = ${height}, leaf = ${size}`,
+        )
+      }),
+    write: (tx, block) =>
+      projectRecords(tx, { schema, catalog: data.catalog, entries: next(block).entries }),
     addView: async (text) => {
       views += 1
       const program = planView(await parseSql(text, { now: 0 }))
@@ -139,22 +169,19 @@ async function vacuum(database: Place['database']): Promise<void> {
   })
 }
 
-function catalogOf(): Catalog {
-  const collections = names.map((name, at): readonly [string, CollectionDefinition] => [
+function collectionNamed(name: Name, at: number): Definition {
+  const body: CollectionDefinition = {
+    id: name,
+    number: at + 1,
     name,
-    {
-      id: name,
-      number: at + 1,
-      name,
-      namespace: 'bench',
-      primary_column: 'id',
-      sort_column: null,
-      collection_type: 'document',
-      access_policy: {},
-      schema_definition: null,
-      created_at: '',
-      updated_at: '',
-    },
-  ])
-  return withLookups({ ...emptyCatalog, collections: new Map(collections) })
+    namespace: app,
+    primary_column: 'id',
+    sort_column: null,
+    collection_type: 'document',
+    access_policy: {},
+    schema_definition: null,
+    created_at: '',
+    updated_at: '',
+  }
+  return { kind: 'collection', id: name, body }
 }

@@ -2,9 +2,10 @@ import type { Queryable } from '@tollbase/server/database/database'
 import { sql } from '@tollbase/server/database/sql'
 import { planning, setSettings } from '@tollbase/server/domains/tenancy/view-projection'
 import { manyLiveViews } from './live-views.ts'
-import { openPlace } from './place.ts'
+import { openPlace, type Place } from './place.ts'
 import type { Benchmark, Row, RunOptions } from './report.ts'
 import { interleave } from './rounds.ts'
+import { besideWrites } from './viewed-lane.ts'
 import { viewedStores } from './viewed-stores.ts'
 import {
   itemsPerPlace,
@@ -41,18 +42,20 @@ export const views: Benchmark = {
     const place = await openPlace()
     try {
       const open = await openViewsPlace(place, { items: options.records, few: fewTotal })
-      return [...(await measure(open, options)), ...stores, ...many]
+      return [...(await measure({ server: place, place: open }, options)), ...stores, ...many]
     } finally {
       await place.close()
     }
   },
 }
 
-type Bench = RunOptions & { readonly place: ViewsPlace; readonly groups: KeptView }
+type Places = { readonly server: Place; readonly place: ViewsPlace }
+type Bench = RunOptions & Places & { readonly groups: KeptView }
 
-async function measure(place: ViewsPlace, options: RunOptions): Promise<readonly Row[]> {
+async function measure(places: Places, options: RunOptions): Promise<readonly Row[]> {
+  const { place } = places
   const groups = await place.addView(groupOf('items'))
-  const bench = { ...options, place, groups }
+  const bench = { ...options, ...places, groups }
   const parts: readonly (readonly [string, (bench: Bench) => Promise<readonly Row[]>])[] = [
     ['beside', besideWritesOfAll],
     ['refresh', againstRefresh],
@@ -70,36 +73,12 @@ async function measure(place: ViewsPlace, options: RunOptions): Promise<readonly
 
 /** A view costs by the groups that a block touches: as many as records, and few. */
 async function besideWritesOfAll(bench: Bench): Promise<readonly Row[]> {
-  const { place } = bench
-  const each = await besideWrites(bench, 'each record of a block in another of 1,000 groups')
-  const few = { ...bench, groups: await place.addView(groupOf('items', fewGroups)) }
-  return [each, await besideWrites(few, 'the records of a block in 10 groups')]
-}
-
-/** Blocks as the lane applies them: each in a transaction, with the view brought to its end or left behind. */
-async function besideWrites(
-  { place, groups, rounds, records }: Bench,
-  spread: string,
-): Promise<Row> {
-  const without = async () => {
-    const ms = await timedBlocks(place, 'items', (_tx, written) => written)
-    await catchUp(place, groups)
-    return ms
+  const each = {
+    select: groupOf('items'),
+    spread: 'each record of a block in another of 1,000 groups',
   }
-  // The lane too sends all of it at once.
-  const withView = () =>
-    timedBlocks(place, 'items', async (tx, written) => {
-      await Promise.all([written, setSettings(tx, planning), bring(tx, place, groups)])
-    })
-  await withView()
-  await without()
-  return {
-    name: `applying a block of ${blockSize} new records with a live GROUP BY view (ours) and without (peer), ${spread}, ${text(records)} records`,
-    unit: 'ms',
-    most: 1.5,
-    comparison: await interleave({ rounds, ours: withView, peer: without }),
-    note: 'one transaction a block; count, sum and mean of each group',
-  }
+  const few = { select: groupOf('items', fewGroups), spread: 'the records of a block in 10 groups' }
+  return [await besideWrites(bench, each), await besideWrites(bench, few)]
 }
 
 async function againstRefresh({ place, groups, rounds, records }: Bench): Promise<readonly Row[]> {

@@ -179,8 +179,8 @@ export const mutants: readonly Mutant[] = [
     name: 'applier-skips-a-block',
     scene: 'log',
     file: 'chain/lane.ts',
-    find: 'applier.apply(tx, blocks)',
-    put: 'applier.apply(tx, blocks.length > 1 ? blocks.slice(1) : blocks)',
+    find: 'applier.apply(tx, blocks, step)',
+    put: 'applier.apply(tx, blocks.length > 1 ? blocks.slice(1) : blocks, step)',
   },
   {
     name: 'applied-twice',

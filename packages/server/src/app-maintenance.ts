@@ -140,7 +140,7 @@ export async function replay(
     const commit = await database.transaction((tx) => applier.apply(tx, blocks), {
       statementTimeoutMs: 0,
     })
-    commit()
+    commit?.()
     from += rows.length
     to.progress(`${chain.app}: replaying block ${from - 1} of ${to.height}`, (from - 1) / to.height)
   }

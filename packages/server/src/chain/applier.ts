@@ -1,5 +1,6 @@
 import type { Entry } from '@tollbase/verify/entry'
 import type { Queryable } from '../database/database.ts'
+import type { Watermark } from './block-store.ts'
 
 /** An entry in its place on the chain. */
 export type AppliedEntry = Entry & {
@@ -25,12 +26,27 @@ export type AppliedBlock = {
 export type Applier = {
   /**
    * Applies whole blocks, in height order, within `tx`; in-memory state may change only in the returned function,
-   * which runs right after the commit. May be called again with the same blocks where the transaction failed.
+   * which runs right after the commit. May be called again with the same blocks where the transaction failed. Without
+   * blocks it is called to catch up. Replays of the log have no step, and nothing that follows the tables.
    */
   readonly apply: (
     tx: Queryable,
     blocks: readonly AppliedBlock[],
+    step?: Step,
   ) => Promise<(() => void) | undefined>
+  /**
+   * By when what follows the tables, and may be behind them for a moment, is to catch up, in the world's ticks;
+   * undefined where nothing is behind.
+   */
+  readonly catchUpAt?: () => number | undefined
+}
+
+/** One transaction of a lane. */
+export type Step = {
+  /** Where the tables are at its end. */
+  readonly at: Watermark
+  /** Whether what follows the tables is to be there too, whatever time it is. */
+  readonly catchUp: boolean
 }
 
 type Positioned = {

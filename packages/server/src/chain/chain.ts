@@ -189,6 +189,11 @@ export class Chain {
     return this.#parts.lane.whenApplied(height)
   }
 
+  /** Resolves when what follows the tables (live views) is where they are now, or is not brought there any more. */
+  whenCaughtUp(): Promise<void> {
+    return this.#parts.lane.whenCaughtUp()
+  }
+
   /** The height by which everything is in the log that was appended before this call. */
   flushed(): Promise<number> {
     return this.#committer.flushed()

@@ -1,10 +1,10 @@
-import { Fault } from '../base/fault.ts'
 import type { World } from '../base/world.ts'
 import type { Database } from '../database/database.ts'
 import { CommitUnknownError, isTransient, storageProblem } from '../database/errors.ts'
 import { type AppliedBlock, type Applier, appliedBlock } from './applier.ts'
 import { openBlock } from './block.ts'
 import type { BlockStore, Watermark } from './block-store.ts'
+import { closed, notShown, stopped } from './lane-faults.ts'
 import type { ChainLog } from './log.ts'
 
 export type LaneOptions = {
@@ -68,6 +68,8 @@ export class Lane {
   /** Blocks not applied yet, one for each stretch of time, oldest first. */
   #marks: { readonly height: number; readonly time: number }[] = []
   #waiters: Waiter[] = []
+  /** Of those who wait for what follows the tables. */
+  #catchUps: (() => void)[] = []
   #working: Promise<void> | undefined
   /** By the world's ticks. */
   #restUntil = 0
@@ -91,9 +93,12 @@ export class Lane {
     return this.#watermark
   }
 
-  /** The watermark while nobody can see the tables anywhere else; another object after each change of them. */
+  /**
+   * The watermark while nobody can see the tables, or what follows them, anywhere else; another object after each
+   * change of them.
+   */
   get settled(): Watermark | undefined {
-    return this.#isCommitting ? undefined : this.#watermark
+    return this.#isCommitting || this.#catchUpAt() !== undefined ? undefined : this.#watermark
   }
 
   /** Why the lane stopped for good. */
@@ -121,6 +126,8 @@ export class Lane {
 
   /** Blocks up to this height are committed. */
   applyUpTo(height: number): void {
+    // Where no block waited, it rests until what follows the tables is due.
+    if (this.#watermark.height === this.#target) this.#endRest?.()
     this.#target = height
     this.#working ??= this.#work()
   }
@@ -134,6 +141,17 @@ export class Lane {
     return new Promise((resolve, reject) => this.#waiters.push({ height, resolve, reject }))
   }
 
+  /** Resolves when what follows the tables is where they are now, or is not brought there any more. */
+  whenCaughtUp(): Promise<void> {
+    const isOver = this.#failure !== undefined || this.#ended
+    if (this.#catchUpAt() === undefined || isOver) return Promise.resolve()
+    this.#endRest?.()
+    return new Promise((resolve) => {
+      this.#catchUps.push(resolve)
+      this.#working ??= this.#work()
+    })
+  }
+
   /** Applies what is committed for so long at most, then ends after the transaction at hand. */
   async stop(drainMs: number): Promise<void> {
     this.#stopAt = Math.min(this.#stopAt, this.#options.world.now() + drainMs)
@@ -141,17 +159,19 @@ export class Lane {
     while (this.#working !== undefined) await this.#working
     this.#ended = true
     this.#rejectWaiters(closed())
+    this.#endCatchUps()
   }
 
   async #work(): Promise<void> {
     await Promise.resolve()
     try {
-      while (
-        this.#watermark.height < this.#target &&
-        this.#failure === undefined &&
-        !this.#isStopped()
-      ) {
-        await this.#rest()
+      while (this.#failure === undefined && !this.#isStopped()) {
+        const restMs = this.#restMs()
+        if (restMs === undefined) break
+        if (restMs > 0) {
+          await this.#rest(restMs)
+          continue
+        }
         const startedAt = this.#options.world.ticks()
         await this.#applyNext()
         const endedAt = this.#options.world.ticks()
@@ -164,15 +184,34 @@ export class Lane {
   }
 
   /**
-   * Rests as long as the last transaction took, while nobody waits: two blocks in one transaction cost hardly more than
-   * one, and under load this is what makes them two.
+   * How long the next transaction has time; undefined where there is nothing to do. While nobody waits it has as long as
+   * the last one took: two blocks in one transaction cost hardly more than one, and under load this is what makes them
+   * two.
    */
-  async #rest(): Promise<void> {
-    const { world } = this.#options
-    const restMs = this.#restUntil - world.ticks()
-    if (restMs <= 0 || this.#waiters.length > 0 || this.#stopAt !== Number.POSITIVE_INFINITY) return
+  #restMs(): number | undefined {
+    const hasBlocks = this.#hasBlocks()
+    const catchUpAt = this.#catchUpAt()
+    const isStopping = this.#stopAt !== Number.POSITIVE_INFINITY
+    // The next opening catches up.
+    if (!hasBlocks && (catchUpAt === undefined || isStopping)) return undefined
+    if (isStopping || this.#waiters.length > 0 || this.#catchUps.length > 0) return 0
+    const never = Number.POSITIVE_INFINITY
+    const nextAt = Math.min(hasBlocks ? this.#restUntil : never, catchUpAt ?? never)
+    return Math.max(0, nextAt - this.#options.world.ticks())
+  }
+
+  #hasBlocks(): boolean {
+    return this.#watermark.height < this.#target
+  }
+
+  #catchUpAt(): number | undefined {
+    return this.#options.applier.catchUpAt?.()
+  }
+
+  /** Ends early where somebody begins to wait. */
+  async #rest(restMs: number): Promise<void> {
     await Promise.race([
-      world.sleep(restMs),
+      this.#options.world.sleep(restMs),
       new Promise<void>((resolve) => {
         this.#endRest = resolve
       }),
@@ -184,7 +223,7 @@ export class Lane {
     const { world, log, chain } = this.#options
     for (let attempt = 1; ; attempt++) {
       try {
-        const blocks = await this.#nextBlocks()
+        const blocks = this.#hasBlocks() ? await this.#nextBlocks() : []
         await this.#apply(blocks)
         this.#release()
         return
@@ -242,14 +281,15 @@ export class Lane {
 
   async #apply(blocks: readonly AppliedBlock[]): Promise<void> {
     const { database, store, applier, world } = this.#options
-    const attempt: Attempt = { to: watermarkAfter(blocks), after: undefined }
+    const attempt: Attempt = { to: watermarkAfter(blocks) ?? this.#watermark, after: undefined }
+    const step = { at: attempt.to, catchUp: this.#catchUps.length > 0 || blocks.length === 0 }
     try {
       await database.transaction(
         async (tx) => {
           // First of all, so that a lane which lost the chain waits or ends here. The rest goes out with it.
           const [advance, apply] = await Promise.allSettled([
             store.advance(tx, this.#watermark, attempt.to),
-            applier.apply(tx, blocks),
+            applier.apply(tx, blocks, step),
           ])
           if (advance.status === 'rejected') throw advance.reason
           if (!advance.value) throw new Overtaken()
@@ -287,6 +327,13 @@ export class Lane {
     const reached = this.#waiters.filter((waiter) => waiter.height <= to.height)
     this.#waiters = this.#waiters.filter((waiter) => waiter.height > to.height)
     for (const waiter of reached) waiter.resolve()
+    if (this.#catchUpAt() === undefined) this.#endCatchUps()
+  }
+
+  #endCatchUps(): void {
+    const waiting = this.#catchUps
+    this.#catchUps = []
+    for (const resolve of waiting) resolve()
   }
 
   /** The mark at or before the oldest block that waits stays: that block was committed at its time or a little later. */
@@ -321,6 +368,7 @@ export class Lane {
     this.#heldBytes = 0
     log.error({ chain, height, error: String(error) }, 'the applier stopped')
     this.#rejectWaiters(stopped(this.#failure))
+    this.#endCatchUps()
   }
 
   #rejectWaiters(error: Error): void {
@@ -333,34 +381,9 @@ export class Lane {
 /** The watermark is not where this lane left it. */
 class Overtaken extends Error {}
 
-function watermarkAfter(blocks: readonly AppliedBlock[]): Watermark {
+function watermarkAfter(blocks: readonly AppliedBlock[]): Watermark | undefined {
   const last = blocks[blocks.length - 1]
-  if (last === undefined) throw new Error('there is no block to apply')
+  if (last === undefined) return undefined
   const { height, firstLeaf, entries } = last
   return { height, sequence: entries.length - 1, leaf: firstLeaf + entries.length }
-}
-
-/** The entries are on the chain; who asks again finds it opened anew. */
-function closed(): Fault {
-  return new Fault('UNAVAILABLE', {
-    message: 'The chain was closed before this height was applied; it is committed.',
-    retryAfterSeconds: 1,
-  })
-}
-
-function notShown(code: 'STORAGE_FULL' | 'STORAGE_READ_ONLY', cause: unknown): Fault {
-  return new Fault(code, {
-    message: 'This is committed; it is shown once the storage takes writes again.',
-    internal: String(cause),
-    cause,
-    retryAfterSeconds: 10,
-  })
-}
-
-function stopped(failure: Error): Fault {
-  return new Fault('UNAVAILABLE', {
-    internal: failure.message,
-    cause: failure,
-    retryAfterSeconds: 1,
-  })
 }

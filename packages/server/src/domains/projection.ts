@@ -1,6 +1,13 @@
-import type { AppliedBlock, AppliedEntry } from '../chain/applier.ts'
+import type { AppliedBlock, AppliedEntry, Applier, Step } from '../chain/applier.ts'
 import type { Queryable } from '../database/database.ts'
 import type { SqlStatement } from '../database/sql.ts'
+
+/** Entries that follow one another. */
+export type Run = {
+  readonly entries: readonly AppliedEntry[]
+  /** See Applier. */
+  readonly step?: Step | undefined
+}
 
 /**
  * Turns entries of some types into tables of one schema, and into the memory that serves requests.
@@ -17,27 +24,33 @@ export type Projection = {
   /** Reads the tables into memory when a chain is opened. */
   readonly load: (database: Queryable, schema: string) => Promise<void>
   /** Applies a run of entries; the returned function changes the memory once the transaction has committed. */
-  readonly apply: (
-    tx: Queryable,
-    schema: string,
-    entries: readonly AppliedEntry[],
-  ) => Promise<() => void>
+  readonly apply: (tx: Queryable, schema: string, run: Run) => Promise<() => void>
+  /** See Applier; without entries it is applied to catch up. */
+  readonly catchUpAt?: () => number | undefined
 }
 
 /** An applier for a chain: entries go, in order and in runs as long as possible, to the projection of their type. */
-export function applierOf(schema: string, projections: readonly Projection[]) {
+export function applierOf(schema: string, projections: readonly Projection[]): Applier {
   const byType = new Map(
     projections.flatMap((one) => one.types.map((type) => [type, one] as const)),
   )
   return {
-    apply: async (tx: Queryable, blocks: readonly AppliedBlock[]): Promise<() => void> => {
+    apply: async (tx, blocks, step) => {
+      const behind = projections.filter((one) => one.catchUpAt?.() !== undefined)
+      const runs =
+        blocks.length > 0
+          ? runsOf(blocks, byType)
+          : behind.map((projection) => ({ projection, entries: [] }))
       const done: (() => void)[] = []
-      for (const { projection, entries } of runsOf(blocks, byType)) {
-        done.push(await projection.apply(tx, schema, entries))
-      }
+      for (const { projection, entries } of runs)
+        done.push(await projection.apply(tx, schema, { entries, step }))
       return () => {
         for (const commit of done) commit()
       }
+    },
+    catchUpAt: () => {
+      const times = projections.flatMap((one) => one.catchUpAt?.() ?? [])
+      return times.length === 0 ? undefined : Math.min(...times)
     },
   }
 }

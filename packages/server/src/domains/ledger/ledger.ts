@@ -2,7 +2,7 @@ import { assert } from '../../base/assert.ts'
 import type { AppliedEntry } from '../../chain/applier.ts'
 import type { Queryable } from '../../database/database.ts'
 import { type SqlStatement, sql } from '../../database/sql.ts'
-import type { Projection } from '../projection.ts'
+import type { Projection, Run } from '../projection.ts'
 
 /**
  * Double entry: each `ledger` entry of the system chain carries postings that sum to zero.
@@ -58,11 +58,7 @@ export class Ledger implements Projection {
 
   async load(): Promise<void> {}
 
-  async apply(
-    tx: Queryable,
-    schema: string,
-    entries: readonly AppliedEntry[],
-  ): Promise<() => void> {
+  async apply(tx: Queryable, schema: string, { entries }: Run): Promise<() => void> {
     const read = entries.map((entry): Booking => ({ entry, body: JSON.parse(entry.body) }))
     const bookings = await countingOf(tx, schema, read)
     if (bookings.length === 0) return () => undefined

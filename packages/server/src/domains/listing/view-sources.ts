@@ -1,5 +1,7 @@
 import { present } from '../../base/assert.ts'
 import { Fault, invalid } from '../../base/fault.ts'
+import { within } from '../../base/within.ts'
+import type { World } from '../../base/world.ts'
 import type { ListRow } from '../../query/compile-list.ts'
 import { parseFieldPath } from '../../query/field-path.ts'
 import type { UsedFields } from '../../query/join.ts'
@@ -44,7 +46,21 @@ export async function sourcesOfView(
       message: `The view ${view.name} is being filled for the first time; try again shortly.`,
       retryAfterSeconds: 1,
     })
+  await catchUp(call.service.world, tenant, view)
   return foreignSources(call, tenant, view)
+}
+
+/** Longer than this a reader does not wait for rows to be brought on; the position in his answer says how old they are. */
+const patienceMs = 1_000
+
+/** Has a live view take in what the tables have. */
+export async function catchUp(
+  world: World,
+  { data, chain }: Tenant,
+  view: StoredView,
+): Promise<void> {
+  if (data.isBehind(view))
+    await within(chain.whenCaughtUp(), { world, ms: patienceMs, otherwise: undefined })
 }
 
 async function foreignSources(

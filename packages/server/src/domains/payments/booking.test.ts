@@ -122,7 +122,7 @@ async function applied(steps: readonly Step[], sizes: readonly number[]): Promis
   })
   for (let at = 0, turn = 0; at < entries.length; turn++) {
     const run = entries.slice(at, at + (sizes[turn % sizes.length] ?? 1))
-    await store.database.transaction((tx) => ledger.apply(tx, schema, run))
+    await store.database.transaction((tx) => ledger.apply(tx, schema, { entries: run }))
     at += run.length
   }
   return schema

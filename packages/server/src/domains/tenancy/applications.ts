@@ -1,7 +1,6 @@
-import type { AppliedEntry } from '../../chain/applier.ts'
 import type { Queryable } from '../../database/database.ts'
 import { type SqlStatement, sql } from '../../database/sql.ts'
-import type { Projection } from '../projection.ts'
+import type { Projection, Run } from '../projection.ts'
 
 export type ApplicationRecord = {
   readonly app_id: string
@@ -54,11 +53,7 @@ export class Applications implements Projection {
     for (const row of rows) this.#set(row.body)
   }
 
-  async apply(
-    tx: Queryable,
-    schema: string,
-    entries: readonly AppliedEntry[],
-  ): Promise<() => void> {
+  async apply(tx: Queryable, schema: string, { entries }: Run): Promise<() => void> {
     for (const entry of entries) {
       await tx.execute(sql`
         INSERT INTO ${sql.id(schema, 'application')} (app_id, body) VALUES (${String(entry.header.app)}, ${entry.body})

@@ -1,7 +1,7 @@
 import type { AppliedEntry } from '../../chain/applier.ts'
 import type { Queryable } from '../../database/database.ts'
 import { type SqlStatement, sql } from '../../database/sql.ts'
-import type { Projection } from '../projection.ts'
+import type { Projection, Run } from '../projection.ts'
 import { type Catalog, emptyCatalog, readableOfId, withLookups } from './catalog.ts'
 import { catalogWith, draftOf, setDefinition } from './catalog-draft.ts'
 import { dataSetTable, dataSetTableName, fillDataSet, parted } from './data-set-table.ts'
@@ -18,6 +18,8 @@ import {
   makeView,
   noteRefresh,
   tablesOfView,
+  viewsDueAt,
+  type Waiting,
 } from './view-projection.ts'
 import { readProgress, viewStateTable } from './view-state.ts'
 import { Watchers } from './watchers.ts'
@@ -41,6 +43,7 @@ export class DataProjection implements Projection {
   #built: ReadonlySet<number> = new Set()
   /** Numbers of the views that have been filled once, so that they can be read. */
   #filled: ReadonlySet<number> = new Set()
+  #waiting: Waiting = { views: new Set(), since: Number.NEGATIVE_INFINITY }
   readonly #listener: DataListener | undefined
 
   constructor(listener?: DataListener) {
@@ -71,6 +74,15 @@ export class DataProjection implements Projection {
 
   setFilled(view: { readonly number: number }): void {
     this.#filled = new Set([...this.#filled, view.number])
+  }
+
+  /** Whether a live view lacks what the tables have, until the lane catches up. */
+  isBehind(view: { readonly id: string }): boolean {
+    return this.#waiting.views.has(view.id)
+  }
+
+  catchUpAt(): number | undefined {
+    return this.#waiting.views.size === 0 ? undefined : viewsDueAt(this.#waiting)
   }
 
   /** The indexes that are not built. */
@@ -127,13 +139,13 @@ export class DataProjection implements Projection {
         .filter(({ view }) => progress.get(view.id)?.refreshedAt !== undefined)
         .map(({ view }) => view.number),
     )
+    // How far they were when the chain was closed is not known here.
+    const live = [...draft.views.values()].filter(({ view }) => view.refresh_mode === 'live')
+    const views = new Set(live.map(({ view }) => view.id))
+    this.#waiting = { views, since: Number.NEGATIVE_INFINITY }
   }
 
-  async apply(
-    tx: Queryable,
-    schema: string,
-    entries: readonly AppliedEntry[],
-  ): Promise<() => void> {
+  async apply(tx: Queryable, schema: string, { entries, step }: Run): Promise<() => void> {
     let catalog = this.#catalog
     const built = new Set<number>()
     let records: AppliedEntry[] = []
@@ -151,16 +163,20 @@ export class DataProjection implements Projection {
       else catalog = await applyDefinition(tx, { schema, catalog, entry, built })
     }
     const listener = this.#listener
-    const isBehind = listener
-      ? await applyWithLiveViews(tx, {
-          schema,
-          catalog,
-          entries,
-          apply: flush,
-          live: listener.live,
-        })
-      : await flush()
+    const followed =
+      listener && step
+        ? await applyWithLiveViews(tx, {
+            schema,
+            catalog,
+            entries,
+            apply: flush,
+            step,
+            waiting: this.#waiting,
+            live: listener.live,
+          })
+        : await flush()
     return () => {
+      if (followed) this.#waiting = followed.waiting
       const before = this.#catalog
       if (catalog !== before) {
         this.#catalog = catalog
@@ -168,7 +184,7 @@ export class DataProjection implements Projection {
         listener?.onChange(before, catalog)
       }
       const isRefreshed = entries.some(({ header }) => header.type === 'view_refresh')
-      const isOfViews = catalog !== before || isBehind === true || isRefreshed
+      const isOfViews = catalog !== before || followed?.isLeft === true || isRefreshed
       if (isOfViews && catalog.views.size > 0) listener?.onViews()
       if (this.watchers.count > 0) this.watchers.wake(touched(entries))
     }

@@ -1,9 +1,8 @@
 import { hash } from 'node:crypto'
 import type { Permission } from '@tollbase/contract/keys'
-import type { AppliedEntry } from '../../chain/applier.ts'
 import type { Queryable } from '../../database/database.ts'
 import { type SqlStatement, sql } from '../../database/sql.ts'
-import type { Projection } from '../projection.ts'
+import type { Projection, Run } from '../projection.ts'
 
 export type KeyRecord = {
   readonly key_hash: string
@@ -72,11 +71,7 @@ export class Keys implements Projection {
     for (const row of rows) this.#set(row.body)
   }
 
-  async apply(
-    tx: Queryable,
-    schema: string,
-    entries: readonly AppliedEntry[],
-  ): Promise<() => void> {
+  async apply(tx: Queryable, schema: string, { entries }: Run): Promise<() => void> {
     for (const entry of entries) {
       const record: KeyRecord = JSON.parse(entry.body)
       await tx.execute(sql`

@@ -216,6 +216,7 @@ export class Tenancy {
       onViews: () => onViews?.(application.app_id),
       live: {
         now: () => world.now(),
+        ticks: () => world.ticks(),
         onStale: (view, reason, error) => {
           log.warn({ app: application.app_id, view: view.name, reason, error }, 'a view is stale')
           onStaleView?.()

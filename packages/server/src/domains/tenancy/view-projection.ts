@@ -1,7 +1,7 @@
 import { limits } from '@tollbase/contract/limits'
 import { present } from '../../base/assert.ts'
 import { Fault } from '../../base/fault.ts'
-import type { AppliedEntry } from '../../chain/applier.ts'
+import type { AppliedEntry, Step } from '../../chain/applier.ts'
 import type { Queryable } from '../../database/database.ts'
 import { CommitUnknownError, isTransient, storageProblem } from '../../database/errors.ts'
 import { sql } from '../../database/sql.ts'
@@ -28,6 +28,8 @@ import {
 export type LiveViews = {
   /** Milliseconds since 1970. */
   readonly now: () => number
+  /** Of a clock that never goes back. */
+  readonly ticks: () => number
   readonly onStale: (view: StoredView, reason: string, error: unknown) => void
 }
 
@@ -128,28 +130,56 @@ type Run = {
   readonly entries: readonly AppliedEntry[]
   /** Sends, without waiting between, what makes the last of the entries into rows. */
   readonly apply: () => Promise<void>
+  readonly step: Step
+  /** What was written and live views have not taken in yet. */
+  readonly waiting: Waiting
   readonly live: LiveViews
 }
 
+/** Live views that are behind the tables for a moment. */
+export type Waiting = {
+  /** Their ids. */
+  readonly views: ReadonlySet<string>
+  /** When live views were brought on last, in ticks. */
+  readonly since: number
+}
+
+export type Followed = {
+  /** After the transaction. */
+  readonly waiting: Waiting
+  /** Whether something is left to be caught up beside the writes. */
+  readonly isLeft: boolean
+}
+
+/** When views that wait are to be brought on. */
+export function viewsDueAt({ since }: Waiting): number {
+  return since + limits.viewPauseMs
+}
+
 /**
- * Applies a run and brings every live view to its end. Each has a bounded time, and is taken back where it fails: one
- * that fails stands still with its reason, one that there is no time for is caught up beside the writes, and neither
- * keeps anything else back. True where something is left for that.
+ * Applies a run, and brings the live views to its end whose sources have changed: now, or in a later run where views
+ * were brought on just before. A group that several writes change is then made anew once. Each view has a bounded time,
+ * and is taken back where it fails: one that fails stands still with its reason, one that there is no time for is
+ * caught up beside the writes, and neither keeps anything else back.
  */
-export async function applyWithLiveViews(tx: Queryable, applying: Run): Promise<boolean> {
-  const { schema, catalog, entries, apply, live } = applying
+export async function applyWithLiveViews(tx: Queryable, applying: Run): Promise<Followed> {
+  const { schema, catalog, entries, apply, step, waiting, live } = applying
   const views = [...catalog.views.values()].filter(({ view }) => view.refresh_mode === 'live')
   const last = entries.at(-1)
-  if (views.length === 0 || last === undefined) {
-    await apply()
-    return false
-  }
   const written = new Set(entries.map(({ header }) => String(header.collection)))
-  const isTouched = ({ view }: PlannedView) => view.reads.some(({ id }) => written.has(id))
-  const touched = views.filter(isTouched)
+  const isChanged = ({ view }: PlannedView) =>
+    waiting.views.has(view.id) || view.reads.some(({ id }) => written.has(id))
+  const changed = views.filter(isChanged)
+  const others = views.filter((each) => !isChanged(each))
+  const isDue = step.catchUp || live.ticks() >= viewsDueAt(waiting)
+  const due = isDue ? changed : []
+  if (due.length === 0 && others.length === 0) {
+    await apply()
+    return { waiting: waitingWith(waiting, changed), isLeft: false }
+  }
   // What is asked is answered while the rows are made, so that the database goes on to the views without a pause.
-  const asked = Promise.all([readLive(tx, schema), readSettings(tx, limited)])
-  const applied = Promise.all([apply(), touched.length > 0 && setSettings(tx, limited)])
+  const asked = Promise.all([readLive(tx, schema), due.length > 0 ? readSettings(tx, limited) : {}])
+  const applied = Promise.all([apply(), due.length > 0 && setSettings(tx, limited)])
   let appliedMs: number | undefined
   applied.then(
     () => {
@@ -158,32 +188,42 @@ export async function applyWithLiveViews(tx: Queryable, applying: Run): Promise<
     () => undefined,
   )
   const [leaves, before] = await asked
-  const to = positionAfter(last)
-  const steps = touched.flatMap((planned) => {
+  const to = last === undefined ? step.at : positionAfter(last)
+  const advances = due.flatMap((planned) => {
     const from = leaves.get(planned.view.id)
     return from === undefined ? [] : [{ planned, from, to: to.leaf }]
   })
-  const untouched = views.filter((each) => !isTouched(each) && leaves.has(each.view.id))
+  const unchanged = others.filter(({ view }) => leaves.has(view.id))
   const finish = async ({ done, behind }: Outcome) => {
-    const there = [...done, ...untouched.map(({ view }) => view.id)]
+    const there = [...done, ...unchanged.map(({ view }) => view.id)]
     const mark = { views: there, at: to, status: 'live', now: live.now() } as const
     await Promise.all([
-      touched.length > 0 && setSettings(tx, before),
+      due.length > 0 && setSettings(tx, before),
       there.length > 0 && markAt(tx, schema, mark),
       behind.length > 0 && markBehind(tx, schema, behind),
     ])
     return behind.length > 0
   }
   const elapsedMs = () => (appliedMs === undefined ? 0 : live.now() - appliedMs)
-  const turn = { ...applying, steps, finish, elapsedMs }
-  return (await advanceTogether(tx, turn, applied)) ?? finish(await advanceApart(tx, turn))
+  const turn = { ...applying, advances, finish, elapsedMs }
+  const isLeft =
+    (await advanceTogether(tx, turn, applied)) ?? (await finish(await advanceApart(tx, turn)))
+  const after =
+    due.length > 0
+      ? { views: new Set<string>(), since: live.ticks() }
+      : waitingWith(waiting, changed)
+  return { waiting: after, isLeft }
+}
+
+function waitingWith({ since }: Waiting, changed: readonly PlannedView[]): Waiting {
+  return { views: new Set(changed.map(({ view }) => view.id)), since }
 }
 
 /** A view that is to be brought from one leaf of the chain to another. */
-type Step = { readonly planned: PlannedView; readonly from: number; readonly to: number }
+type Advance = { readonly planned: PlannedView; readonly from: number; readonly to: number }
 
 type Turn = Run & {
-  readonly steps: readonly Step[]
+  readonly advances: readonly Advance[]
   /** Since the rows are there. */
   readonly elapsedMs: () => number
   /** What comes behind the views; whether something is left to be caught up. */
@@ -204,20 +244,20 @@ async function advanceTogether(
   applied: Promise<unknown>,
 ): Promise<boolean | undefined> {
   const [done, behind]: [string[], string[]] = [[], []]
-  if (turn.steps.length === 0) {
+  if (turn.advances.length === 0) {
     const [isBehind] = await Promise.all([turn.finish({ done, behind }), applied])
     return isBehind
   }
   let previous: Promise<unknown> = tx.execute(sql`SAVEPOINT live_views`)
   previous.catch(() => undefined)
   try {
-    for (const step of turn.steps) {
-      const { id } = step.planned.view
+    for (const each of turn.advances) {
+      const { id } = each.planned.view
       if (isTurnOver(turn)) {
         behind.push(id)
         continue
       }
-      for (const statement of statementsOf(turn, step)) {
+      for (const statement of statementsOf(turn, each)) {
         const sent = run(tx, statement)
         // Where the one before it fails this one does too, but says nothing.
         sent.catch(() => undefined)
@@ -240,10 +280,10 @@ async function advanceTogether(
 /** One after the other, so that it is known which of them fails, and why. */
 async function advanceApart(tx: Queryable, turn: Turn): Promise<Outcome> {
   const [done, behind]: [string[], string[]] = [[], []]
-  for (const step of turn.steps) {
-    const { id } = step.planned.view
+  for (const each of turn.advances) {
+    const { id } = each.planned.view
     if (isTurnOver(turn)) behind.push(id)
-    else if (await advanceOne(tx, turn, step)) done.push(id)
+    else if (await advanceOne(tx, turn, each)) done.push(id)
   }
   return { done, behind }
 }
@@ -252,11 +292,11 @@ function isTurnOver({ elapsedMs }: Turn): boolean {
   return elapsedMs() >= limits.viewAdvancesMs
 }
 
-async function advanceOne(tx: Queryable, turn: Turn, step: Step): Promise<boolean> {
-  const { view } = step.planned
+async function advanceOne(tx: Queryable, turn: Turn, each: Advance): Promise<boolean> {
+  const { view } = each.planned
   await tx.execute(sql`SAVEPOINT live_view`)
   try {
-    for (const statement of statementsOf(turn, step)) await run(tx, statement)
+    for (const statement of statementsOf(turn, each)) await run(tx, statement)
     await tx.execute(sql`RELEASE SAVEPOINT live_view`)
     return true
   } catch (error) {
@@ -272,7 +312,7 @@ async function advanceOne(tx: Queryable, turn: Turn, step: Step): Promise<boolea
 /** Throws where the view's time is over before a statement. */
 function* statementsOf(
   { schema, catalog, elapsedMs }: Turn,
-  { planned: { view, plan }, from, to }: Step,
+  { planned: { view, plan }, from, to }: Advance,
 ): Generator<CompiledStatement> {
   const { program } = present(plan, 'the program of a live view')
   const startedMs = elapsedMs()

@@ -2,6 +2,7 @@ import type { ViewInfo, ViewRefreshMetadata } from '@tollbase/contract/views'
 import type { Static } from 'typebox'
 import { Fault } from '../../base/fault.ts'
 import type { Service } from '../call.ts'
+import { catchUp } from '../listing/view-sources.ts'
 import type { CollectionState, StoredView } from '../tenancy/definitions.ts'
 import { readPriceOf } from '../tenancy/price.ts'
 import type { Tenant } from '../tenancy/tenancy.ts'
@@ -16,6 +17,8 @@ type Metadata = Static<typeof ViewRefreshMetadata>
 
 /** All views of an application as they are read; what is to replace one stands with it. */
 export async function viewInfos(service: Service, tenant: Tenant): Promise<Info[]> {
+  for (const { view } of tenant.data.catalog.views.values())
+    await catchUp(service.world, tenant, view)
   const progress = await readProgress(service.database, tenant.schema)
   const infos: Info[] = []
   for (const state of tenant.data.catalog.viewsByName.values())
@@ -25,6 +28,7 @@ export async function viewInfos(service: Service, tenant: Tenant): Promise<Info[
 }
 
 export async function viewInfo(service: Service, tenant: Tenant, state: ViewState): Promise<Info> {
+  await catchUp(service.world, tenant, state.view)
   const progress = await readProgress(service.database, tenant.schema)
   return infoOf({ service, tenant, progress }, state)
 }

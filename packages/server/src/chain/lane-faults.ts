@@ -1,0 +1,28 @@
+import { Fault } from '../base/fault.ts'
+
+/** The entries are on the chain; who asks again finds it opened anew. */
+export function closed(): Fault {
+  return new Fault('UNAVAILABLE', {
+    message: 'The chain was closed before this height was applied; it is committed.',
+    retryAfterSeconds: 1,
+  })
+}
+
+/** The storage takes no writes for now. */
+export function notShown(code: 'STORAGE_FULL' | 'STORAGE_READ_ONLY', cause: unknown): Fault {
+  return new Fault(code, {
+    message: 'This is committed; it is shown once the storage takes writes again.',
+    internal: String(cause),
+    cause,
+    retryAfterSeconds: 10,
+  })
+}
+
+/** The lane stopped for good. */
+export function stopped(failure: Error): Fault {
+  return new Fault('UNAVAILABLE', {
+    internal: failure.message,
+    cause: failure,
+    retryAfterSeconds: 1,
+  })
+}
