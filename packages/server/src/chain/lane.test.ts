@@ -187,6 +187,83 @@ describe('applying', () => {
   })
 })
 
+describe('what follows the tables', () => {
+  test('is brought on when that is due, in a transaction without blocks, and the position is certain then', async () => {
+    const { open, options, applied } = await createTestChain(shared.database)
+    const followed = following(options.applier, () => performance.now() + 30)
+    const chain = await open({ applier: followed.applier })
+    const { height } = await chain.append(entriesWith('a'))
+    await chain.whenApplied(height)
+    expect(followed.runs).toEqual([[1, false]])
+    await expect
+      .poll(() => followed.runs)
+      .toEqual([
+        [1, false],
+        [0, true],
+      ])
+    await chain.whenCaughtUp()
+    expect(chain.settled()).toMatchObject({ height })
+    expect(await applied()).toEqual(['a'])
+    await chain.close()
+  })
+
+  test('is brought on at once where somebody waits, with the blocks that are there', async () => {
+    const { open, options } = await createTestChain(shared.database)
+    const followed = following(options.applier, () => Number.POSITIVE_INFINITY)
+    const gate = held(followed.applier)
+    const chain = await open({ applier: gate.applier })
+    await chain.whenCaughtUp()
+    const first = await chain.append(entriesWith('a'))
+    gate.release()
+    await chain.whenApplied(first.height)
+    expect(chain.settled()).toBeUndefined()
+    const appended = chain.append(entriesWith('b'))
+    await Promise.all([chain.whenCaughtUp(), chain.whenCaughtUp()])
+    await chain.whenApplied((await appended).height)
+    await chain.whenCaughtUp()
+    expect(followed.runs[0]).toEqual([1, false])
+    expect(followed.runs.at(-1)?.[1]).toBe(true)
+    expect(chain.settled()).toMatchObject(chain.watermark())
+    await chain.close()
+  })
+
+  test('keeps no block waiting, and is left to the next opening when the chain is closed', async () => {
+    const { open, options, applied } = await createTestChain(shared.database)
+    const followed = following(options.applier, () => performance.now() + 60_000)
+    const chain = await open({ applier: followed.applier })
+    for (const body of ['a', 'b', 'c']) {
+      await chain.append(entriesWith(body))
+      await expect.poll(applied).toContain(body)
+    }
+    await chain.close()
+    await chain.whenCaughtUp()
+    expect(followed.runs.every(([, catchUp]) => catchUp === false)).toBe(true)
+  })
+
+  test('is tried again where it fails for a moment; where it fails for good, the chain says so and nobody waits', async () => {
+    const { open, options } = await createTestChain(shared.database)
+    const followed = following(options.applier, () => Number.POSITIVE_INFINITY)
+    const states = ['40001', '40001', '', 'P0001', 'P0001']
+    const applier: Applier = {
+      ...followed.applier,
+      apply: async (tx, blocks, step) => {
+        const state = step?.catchUp === true ? states.shift() : ''
+        if (state !== undefined && state !== '') await fail(tx.execute.bind(tx), state)
+        return followed.applier.apply(tx, blocks, step)
+      },
+    }
+    const chain = await open({ applier })
+    await chain.whenApplied((await chain.append(entriesWith('a'))).height)
+    await chain.whenCaughtUp()
+    expect(states).toHaveLength(2)
+    expect(chain.settled()).toMatchObject({ height: 1 })
+    await chain.whenApplied((await chain.append(entriesWith('b'))).height)
+    await chain.whenCaughtUp()
+    expect(chain.failure?.message).toMatch('what follows the tables cannot be applied')
+    await chain.close()
+  })
+})
+
 /** Fails with the SQLSTATE, raised by the database, where a block has this body. */
 function onBody(body: string, applier: Applier, state: string): Applier {
   return {
@@ -215,10 +292,28 @@ function held(applier: Applier) {
     release = resolve
   })
   const waiting: Applier = {
-    apply: async (tx, blocks) => {
+    ...applier,
+    apply: async (tx, blocks, step) => {
       await released
-      return applier.apply(tx, blocks)
+      return applier.apply(tx, blocks, step)
     },
   }
   return { applier: waiting, release }
+}
+
+/** With something behind the tables after each run that does not catch up, until `dueAt`; runs as [blocks, catchUp]. */
+function following(applier: Applier, dueAt: () => number) {
+  const runs: (readonly [number, boolean | undefined])[] = []
+  let at: number | undefined
+  const follower: Applier = {
+    apply: async (tx, blocks, step) => {
+      runs.push([blocks.length, step?.catchUp])
+      if (blocks.length > 0) await applier.apply(tx, blocks)
+      return () => {
+        at = step?.catchUp === true ? undefined : dueAt()
+      }
+    },
+    catchUpAt: () => at,
+  }
+  return { applier: follower, runs }
 }

@@ -361,9 +361,8 @@ export class Lane {
   #fail(error: unknown): void {
     const { log, chain } = this.#options
     const height = this.#watermark.height + 1
-    this.#failure = new Error(`block ${height} cannot be applied: ${String(error)}`, {
-      cause: error,
-    })
+    const what = this.#hasBlocks() ? `block ${height}` : 'what follows the tables'
+    this.#failure = new Error(`${what} cannot be applied: ${String(error)}`, { cause: error })
     this.#held = []
     this.#heldBytes = 0
     log.error({ chain, height, error: String(error) }, 'the applier stopped')

@@ -53,11 +53,16 @@ export async function sourcesOfView(
 /** Longer than this a reader does not wait for rows to be brought on; the position in his answer says how old they are. */
 const patienceMs = 1_000
 
+type Following = {
+  readonly data: Pick<Tenant['data'], 'isBehind'>
+  readonly chain: Pick<Tenant['chain'], 'whenCaughtUp'>
+}
+
 /** Has a live view take in what the tables have. */
 export async function catchUp(
   world: World,
-  { data, chain }: Tenant,
-  view: StoredView,
+  { data, chain }: Following,
+  view: { readonly id: string },
 ): Promise<void> {
   if (data.isBehind(view))
     await within(chain.whenCaughtUp(), { world, ms: patienceMs, otherwise: undefined })
