@@ -207,7 +207,8 @@ export class Chain {
 
   /**
    * Where whoever reads the tables now reads them; undefined where that is not certain (a commit is under way, another
-   * process could have the chain). Another object after each change: between two calls that give one, nothing changed.
+   * process could have the chain). Another object after each change: between two calls that give one, nothing changed but
+   * what follows the tables.
    */
   settled(): Watermark | undefined {
     const { lane, lease } = this.#parts

@@ -94,11 +94,11 @@ export class Lane {
   }
 
   /**
-   * The watermark while nobody can see the tables, or what follows them, anywhere else; another object after each
-   * change of them.
+   * The watermark while nobody can see the tables anywhere else; another object after each change of them. What follows
+   * the tables may change meanwhile.
    */
   get settled(): Watermark | undefined {
-    return this.#isCommitting || this.#catchUpAt() !== undefined ? undefined : this.#watermark
+    return this.#isCommitting ? undefined : this.#watermark
   }
 
   /** Why the lane stopped for good. */
