@@ -16,10 +16,10 @@ import {
   endViewWork,
   type LiveViews,
   makeView,
+  noneWaiting,
   noteRefresh,
   tablesOfView,
   viewsDueAt,
-  type Waiting,
 } from './view-projection.ts'
 import { readProgress, viewStateTable } from './view-state.ts'
 import { Watchers } from './watchers.ts'
@@ -43,7 +43,7 @@ export class DataProjection implements Projection {
   #built: ReadonlySet<number> = new Set()
   /** Numbers of the views that have been filled once, so that they can be read. */
   #filled: ReadonlySet<number> = new Set()
-  #waiting: Waiting = { views: new Set(), since: Number.NEGATIVE_INFINITY }
+  #waiting = noneWaiting
   readonly #listener: DataListener | undefined
 
   constructor(listener?: DataListener) {
@@ -142,7 +142,7 @@ export class DataProjection implements Projection {
     // How far they were when the chain was closed is not known here.
     const live = [...draft.views.values()].filter(({ view }) => view.refresh_mode === 'live')
     const views = new Set(live.map(({ view }) => view.id))
-    this.#waiting = { views, since: Number.NEGATIVE_INFINITY }
+    this.#waiting = { ...noneWaiting, views }
   }
 
   async apply(tx: Queryable, schema: string, { entries, step }: Run): Promise<() => void> {

@@ -124,7 +124,7 @@ export function placeOf(schema: string, view: StoredView, catalog: Catalog): Vie
   return { schema, number: view.number, resolve }
 }
 
-type Run = {
+type LiveRun = {
   readonly schema: string
   readonly catalog: Catalog
   readonly entries: readonly AppliedEntry[]
@@ -144,6 +144,9 @@ export type Waiting = {
   readonly since: number
 }
 
+/** As before anything was brought on. */
+export const noneWaiting: Waiting = { views: new Set(), since: Number.NEGATIVE_INFINITY }
+
 export type Followed = {
   /** After the transaction. */
   readonly waiting: Waiting
@@ -162,9 +165,13 @@ export function viewsDueAt({ since }: Waiting): number {
  * and is taken back where it fails: one that fails stands still with its reason, one that there is no time for is
  * caught up beside the writes, and neither keeps anything else back.
  */
-export async function applyWithLiveViews(tx: Queryable, applying: Run): Promise<Followed> {
+export async function applyWithLiveViews(tx: Queryable, applying: LiveRun): Promise<Followed> {
   const { schema, catalog, entries, apply, step, waiting, live } = applying
   const views = [...catalog.views.values()].filter(({ view }) => view.refresh_mode === 'live')
+  if (views.length === 0) {
+    await apply()
+    return { waiting: noneWaiting, isLeft: false }
+  }
   const last = entries.at(-1)
   const written = new Set(entries.map(({ header }) => String(header.collection)))
   const isChanged = ({ view }: PlannedView) =>
@@ -222,7 +229,7 @@ function waitingWith({ since }: Waiting, changed: readonly PlannedView[]): Waiti
 /** A view that is to be brought from one leaf of the chain to another. */
 type Advance = { readonly planned: PlannedView; readonly from: number; readonly to: number }
 
-type Turn = Run & {
+type Turn = LiveRun & {
   readonly advances: readonly Advance[]
   /** Since the rows are there. */
   readonly elapsedMs: () => number
