@@ -1,6 +1,7 @@
 import { limits } from '@tollbase/contract/limits'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { realWorld } from '../base/world.ts'
+import type { Database } from '../database/database.ts'
 import { sql } from '../database/sql.ts'
 import { type TestDatabase, withTestDatabase } from '../database/testing.ts'
 import type { Applier } from './applier.ts'
@@ -208,7 +209,7 @@ describe('what follows the tables', () => {
 
   test('is brought on at once where somebody waits, with the blocks that are there', async () => {
     const { open, options } = await createTestChain(shared.database)
-    const followed = following(options.applier, () => Number.POSITIVE_INFINITY)
+    const followed = following(options.applier, later)
     const gate = held(followed.applier)
     const chain = await open({ applier: gate.applier })
     await chain.whenCaughtUp()
@@ -226,7 +227,7 @@ describe('what follows the tables', () => {
 
   test('keeps no block waiting, and is left to the next opening when the chain is closed', async () => {
     const { open, options, applied } = await createTestChain(shared.database)
-    const followed = following(options.applier, () => performance.now() + 60_000)
+    const followed = following(options.applier, later)
     const chain = await open({ applier: followed.applier })
     for (const body of ['a', 'b', 'c']) {
       await chain.append(entriesWith(body))
@@ -239,7 +240,7 @@ describe('what follows the tables', () => {
 
   test('is tried again where it fails for a moment; where it fails for good, the chain says so and nobody waits', async () => {
     const { open, options } = await createTestChain(shared.database)
-    const followed = following(options.applier, () => Number.POSITIVE_INFINITY)
+    const followed = following(options.applier, later)
     const states = ['40001', '40001', '', 'P0001', 'P0001']
     const applier: Applier = {
       ...followed.applier,
@@ -257,6 +258,51 @@ describe('what follows the tables', () => {
     await chain.whenCaughtUp()
     expect(chain.failure?.message).toMatch('what follows the tables cannot be applied')
     await chain.close()
+  })
+
+  test('is durable once it is there: where no block comes with it, nothing would tell that a crash has lost it', async () => {
+    const { open, options } = await createTestChain(shared.database)
+    const followed = following(options.applier, later)
+    const relaxed: unknown[] = []
+    const database: Database = {
+      ...shared.database,
+      transaction: (work, options) =>
+        shared.database.transaction((tx) => {
+          relaxed.push(options?.relaxed)
+          return work(tx)
+        }, options),
+    }
+    const chain = await open({ applier: followed.applier, relaxedTables: true, database })
+    await chain.whenApplied((await chain.append(entriesWith('a'))).height)
+    await chain.whenCaughtUp()
+    expect(followed.runs).toEqual([
+      [1, false],
+      [0, true],
+    ])
+    expect(relaxed.slice(-2)).toEqual([true, false])
+    await chain.close()
+  })
+
+  test('keeps nobody waiting while the storage takes no writes, and closing does not wait for it', async () => {
+    const { open, options } = await createTestChain(shared.database)
+    const followed = following(options.applier, later)
+    let refusals = 0
+    const applier: Applier = {
+      ...followed.applier,
+      apply: async (tx, blocks, step) => {
+        if (step?.catchUp === true) {
+          refusals += 1
+          await fail(tx.execute.bind(tx), '53100')
+        }
+        return followed.applier.apply(tx, blocks, step)
+      },
+    }
+    const chain = await open({ applier })
+    await chain.whenApplied((await chain.append(entriesWith('a'))).height)
+    await chain.whenCaughtUp()
+    expect(refusals).toBe(1)
+    await chain.close()
+    expect(chain.failure).toBeUndefined()
   })
 })
 
@@ -296,6 +342,9 @@ function held(applier: Applier) {
   }
   return { applier: waiting, release }
 }
+
+/** After the test. */
+const later = () => performance.now() + 60_000
 
 /** With something behind the tables after each run that does not catch up, until `dueAt`; runs as [blocks, catchUp]. */
 function following(applier: Applier, dueAt: () => number) {

@@ -234,8 +234,11 @@ export class Lane {
         if (refused !== undefined) {
           // It lasts until somebody makes room: nobody waits so long, and it does not count as an attempt.
           this.#rejectWaiters(notShown(refused, error))
+          this.#endCatchUps()
           attempt = Math.min(attempt, attemptsMax / 2)
         }
+        // At the end, what follows the tables is left to the next opening.
+        if (retriable && this.#restMs() === undefined) return
         if (!retriable && this.#blocksMax > 1) {
           this.#blocksMax = 1
         } else if (!retriable || attempt >= attemptsMax || this.#isStopped()) {
@@ -283,6 +286,8 @@ export class Lane {
     const { database, store, applier, world } = this.#options
     const attempt: Attempt = { to: watermarkAfter(blocks) ?? this.#watermark, after: undefined }
     const step = { at: attempt.to, catchUp: this.#catchUps.length > 0 || blocks.length === 0 }
+    // That a crash has lost a relaxed commit, the watermark shows; without blocks it stays where it is.
+    const relaxed = this.#options.relaxed && blocks.length > 0
     try {
       await database.transaction(
         async (tx) => {
@@ -298,7 +303,7 @@ export class Lane {
           this.#isCommitting = true
           world.reach?.('applier.beforeCommit')
         },
-        { statementTimeoutMs, relaxed: this.#options.relaxed },
+        { statementTimeoutMs, relaxed },
       )
     } catch (error) {
       if (error instanceof Overtaken) return this.#applied(await this.#settleDoubt())

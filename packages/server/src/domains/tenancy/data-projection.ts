@@ -139,6 +139,7 @@ export class DataProjection implements Projection {
         .filter(({ view }) => progress.get(view.id)?.refreshedAt !== undefined)
         .map(({ view }) => view.number),
     )
+    if (this.#listener === undefined) return
     // How far they were when the chain was closed is not known here.
     const live = [...draft.views.values()].filter(({ view }) => view.refresh_mode === 'live')
     const views = new Set(live.map(({ view }) => view.id))

@@ -17,8 +17,8 @@ type Metadata = Static<typeof ViewRefreshMetadata>
 
 /** All views of an application as they are read; what is to replace one stands with it. */
 export async function viewInfos(service: Service, tenant: Tenant): Promise<Info[]> {
-  for (const { view } of tenant.data.catalog.views.values())
-    await catchUp(service.world, tenant, view)
+  const views = [...tenant.data.catalog.views.values()]
+  await Promise.all(views.map(({ view }) => catchUp(service.world, tenant, view)))
   const progress = await readProgress(service.database, tenant.schema)
   const infos: Info[] = []
   for (const state of tenant.data.catalog.viewsByName.values())
