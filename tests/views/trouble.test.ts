@@ -151,7 +151,9 @@ withService((service) => {
     const step = { at: { height: 1000, sequence: 0, leaf: 5001 }, catchUp: true }
     const waiting = { views: new Set<string>(), since: 0 }
     const apply = async () => undefined
-    const turn = { schema, catalog: data.catalog, entries: [entry], apply, step, waiting, live }
+    const readAt = new Map<string, number>()
+    const views = { waiting, readAt, live }
+    const turn = { schema, catalog: data.catalog, entries: [entry], apply, step, ...views }
     const followed = await service().database.transaction((tx) => applyWithLiveViews(tx, turn))
     expect(followed.isLeft).toBe(true)
     expect(stale).toEqual([])
@@ -237,7 +239,7 @@ withService((service) => {
     expect(await ended).toMatch(/cancel/)
   })
 
-  test('a view that was brought on just before waits for more, while others are where the tables are, and catches up with all of it', async () => {
+  test('a view that was brought on just before, and that nobody reads, waits for more, while others are where the tables are, and catches up with all of it', async () => {
     const app = await newSeller(service())
     await app.create({ name: 'others' })
     const others = { source_collections: ['others'], query: { select: ['x'] } }
@@ -258,7 +260,8 @@ withService((service) => {
     const entry = { header, body: '{}', height: 90, sequence: 0, leafIndex: 500, time: 0 }
     const at = { height: 90, sequence: 0, leaf: 501 }
     const live = { now: () => 0, ticks: () => 10 + limits.viewPauseMs, onStale: () => undefined }
-    const turn = { schema, catalog: data.catalog, apply: async () => undefined, live }
+    const readAt = new Map([[totals ?? '', 10 - limits.viewReadMs]])
+    const turn = { schema, catalog: data.catalog, apply: async () => undefined, readAt, live }
     const { database } = service()
     const brought = { views: new Set<string>(), since: 20 }
     const late = await database.transaction((tx) =>
@@ -281,6 +284,18 @@ withService((service) => {
     )
     expect(early.waiting).toEqual({ views: new Set(), since: live.ticks() })
     expect(await positions()).toEqual({ [other ?? '']: 501, [totals ?? '']: 501 })
+    const next = { ...entry, height: 91, leafIndex: 501 }
+    readAt.set(totals ?? '', 11)
+    const read = await database.transaction((tx) =>
+      applyWithLiveViews(tx, {
+        ...turn,
+        entries: [next],
+        step: { at, catchUp: false },
+        waiting: early.waiting,
+      }),
+    )
+    expect(read.waiting).toEqual(early.waiting)
+    expect(await positions()).toEqual({ [other ?? '']: 502, [totals ?? '']: 502 })
   })
 
   test('what live views had not taken in when the service was stopped is there for the next reader', async () => {

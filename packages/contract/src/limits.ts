@@ -113,8 +113,9 @@ export const limits = {
   /** What a live view may take of the writes' time in one turn, and all of an application together. */
   viewAdvanceMs: 1_000,
   viewAdvancesMs: 5_000,
-  /** Where writes come closer together, live views that nobody reads meanwhile take in several at once. */
-  viewPauseMs: 50,
+  /** Where writes come closer together, live views take in several at once, but for those that were read just now. */
+  viewPauseMs: 100,
+  viewReadMs: 10_000,
   /** Entries of a chain that a live view may lack when it joins the writes; more are caught up beside them. */
   viewGapEntriesMax: 1_000,
   /** Entries and bytes of one block. */

@@ -2,7 +2,7 @@ import { expect, test } from 'vitest'
 import { realWorld, type World } from '../../base/world.ts'
 import { catchUp } from './view-sources.ts'
 
-test('a reader does not wait for ever for a view to be brought on', async () => {
+test('a reader does not wait for ever for a live view to be brought on', async () => {
   const waits: number[] = []
   const world: World = {
     ...realWorld,
@@ -13,8 +13,9 @@ test('a reader does not wait for ever for a view to be brought on', async () => 
     },
   }
   const chain = { whenCaughtUp: () => new Promise<void>(() => undefined) }
-  await catchUp(world, { chain, data: { isBehind: ({ id }) => id === 'slow' } }, { id: 'slow' })
+  const data = { isBehind: ({ id }: { id: string }) => id === 'slow' }
+  await catchUp(world, { chain, data }, { id: 'slow' })
   expect(waits).toEqual([1_000])
-  await catchUp(world, { chain, data: { isBehind: () => false } }, { id: 'quick' })
+  await catchUp(world, { chain, data }, { id: 'quick' })
   expect(waits).toHaveLength(1)
 })

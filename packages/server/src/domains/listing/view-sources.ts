@@ -46,7 +46,10 @@ export async function sourcesOfView(
       message: `The view ${view.name} is being filled for the first time; try again shortly.`,
       retryAfterSeconds: 1,
     })
-  await catchUp(call.service.world, tenant, view)
+  if (view.refresh_mode === 'live') {
+    tenant.data.noteRead(view)
+    await catchUp(call.service.world, tenant, view)
+  }
   return foreignSources(call, tenant, view)
 }
 

@@ -44,6 +44,7 @@ export class DataProjection implements Projection {
   /** Numbers of the views that have been filled once, so that they can be read. */
   #filled: ReadonlySet<number> = new Set()
   #waiting = noneWaiting
+  readonly #readAt = new Map<string, number>()
   readonly #listener: DataListener | undefined
 
   constructor(listener?: DataListener) {
@@ -79,6 +80,11 @@ export class DataProjection implements Projection {
   /** Whether a live view lacks what the tables have, until the lane catches up. */
   isBehind(view: { readonly id: string }): boolean {
     return this.#waiting.views.has(view.id)
+  }
+
+  /** Somebody reads a live view, so it is kept where the tables are for some time. */
+  noteRead(view: { readonly id: string }): void {
+    if (this.#listener !== undefined) this.#readAt.set(view.id, this.#listener.live.ticks())
   }
 
   catchUpAt(): number | undefined {
@@ -173,6 +179,7 @@ export class DataProjection implements Projection {
             apply: flush,
             step,
             waiting: this.#waiting,
+            readAt: this.#readAt,
             live: listener.live,
           })
         : await flush()
@@ -181,6 +188,7 @@ export class DataProjection implements Projection {
       const before = this.#catalog
       if (catalog !== before) {
         this.#catalog = catalog
+        for (const id of this.#readAt.keys()) if (!catalog.views.has(id)) this.#readAt.delete(id)
         this.#built = builtIn(catalog, (index) => built.has(index.number) || this.isBuilt(index))
         listener?.onChange(before, catalog)
       }

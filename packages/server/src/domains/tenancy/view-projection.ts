@@ -133,6 +133,8 @@ type LiveRun = {
   readonly step: Step
   /** What was written and live views have not taken in yet. */
   readonly waiting: Waiting
+  /** When live views were read last, in ticks, by id. */
+  readonly readAt: ReadonlyMap<string, number>
   readonly live: LiveViews
 }
 
@@ -140,7 +142,7 @@ type LiveRun = {
 export type Waiting = {
   /** Their ids. */
   readonly views: ReadonlySet<string>
-  /** When live views were brought on last, in ticks. */
+  /** When all of them were brought on last, in ticks. */
   readonly since: number
 }
 
@@ -160,13 +162,13 @@ export function viewsDueAt({ since }: Waiting): number {
 }
 
 /**
- * Applies a run, and brings the live views to its end whose sources have changed: now, or in a later run where views
- * were brought on just before. A group that several writes change is then made anew once. Each view has a bounded time,
- * and is taken back where it fails: one that fails stands still with its reason, one that there is no time for is
- * caught up beside the writes, and neither keeps anything else back.
+ * Applies a run, and brings the live views to its end whose sources have changed: now, or, where nobody has read them
+ * of late and views were brought on just before, in a later run. A group that several writes change is then made anew
+ * once. Each view has a bounded time, and is taken back where it fails: one that fails stands still with its reason, one
+ * that there is no time for is caught up beside the writes, and neither keeps anything else back.
  */
 export async function applyWithLiveViews(tx: Queryable, applying: LiveRun): Promise<Followed> {
-  const { schema, catalog, entries, apply, step, waiting, live } = applying
+  const { schema, catalog, entries, apply, step, waiting, readAt, live } = applying
   const views = [...catalog.views.values()].filter(({ view }) => view.refresh_mode === 'live')
   if (views.length === 0) {
     await apply()
@@ -178,11 +180,18 @@ export async function applyWithLiveViews(tx: Queryable, applying: LiveRun): Prom
     waiting.views.has(view.id) || view.reads.some(({ id }) => written.has(id))
   const changed = views.filter(isChanged)
   const others = views.filter((each) => !isChanged(each))
-  const isDue = step.catchUp || live.ticks() >= viewsDueAt(waiting)
-  const due = isDue ? changed : []
+  const now = live.ticks()
+  const isTime = step.catchUp || now >= viewsDueAt(waiting)
+  const isRead = ({ view }: PlannedView) =>
+    now - (readAt.get(view.id) ?? Number.NEGATIVE_INFINITY) < limits.viewReadMs
+  const due = isTime ? changed : changed.filter(isRead)
+  const after = {
+    views: new Set(changed.filter((each) => !due.includes(each)).map(({ view }) => view.id)),
+    since: isTime && due.length > 0 ? now : waiting.since,
+  }
   if (due.length === 0 && others.length === 0) {
     await apply()
-    return { waiting: waitingWith(waiting, changed), isLeft: false }
+    return { waiting: after, isLeft: false }
   }
   // What is asked is answered while the rows are made, so that the database goes on to the views without a pause.
   const asked = Promise.all([readLive(tx, schema), due.length > 0 ? readSettings(tx, limited) : {}])
@@ -215,15 +224,7 @@ export async function applyWithLiveViews(tx: Queryable, applying: LiveRun): Prom
   const turn = { ...applying, advances, finish, elapsedMs }
   const isLeft =
     (await advanceTogether(tx, turn, applied)) ?? (await finish(await advanceApart(tx, turn)))
-  const after =
-    due.length > 0
-      ? { views: new Set<string>(), since: live.ticks() }
-      : waitingWith(waiting, changed)
   return { waiting: after, isLeft }
-}
-
-function waitingWith({ since }: Waiting, changed: readonly PlannedView[]): Waiting {
-  return { views: new Set(changed.map(({ view }) => view.id)), since }
 }
 
 /** A view that is to be brought from one leaf of the chain to another. */
