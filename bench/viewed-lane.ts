@@ -58,8 +58,9 @@ export async function besideWrites(bench: Bench, { select, spread }: Case): Prom
 async function blockMs({ server: { database }, place }: Bench, isViewed: boolean): Promise<number> {
   await place.mark()
   const world = realWorld
-  const live = { now: world.now, ticks: world.ticks, onStale: failed }
-  const listener = { onChange: () => undefined, onViews: () => undefined, live }
+  const live = { now: world.now, onStale: failed }
+  const nothing = () => undefined
+  const listener = { onChange: nothing, onViews: nothing, ticks: world.ticks, live }
   // Without a listener it leaves views behind.
   const data = new DataProjection(isViewed ? listener : undefined)
   await data.load(database, schema)

@@ -1,7 +1,9 @@
 import { limits } from '@tollbase/contract/limits'
 import { expect, test } from 'vitest'
+import type { AppliedEntry } from '../../packages/server/src/chain/applier.ts'
 import { sql } from '../../packages/server/src/database/sql.ts'
 import { applyWithLiveViews } from '../../packages/server/src/domains/tenancy/view-projection.ts'
+import { WaitingViews } from '../../packages/server/src/domains/tenancy/waiting-views.ts'
 import { enterSession } from '../../packages/server/src/domains/views/view-store.ts'
 import type { Data } from '../support/data.ts'
 import { withService } from '../support/per-engine.ts'
@@ -147,15 +149,16 @@ withService((service) => {
       return clock
     }
     const stale: unknown[] = []
-    const live = { now, ticks: () => 0, onStale: (...told: unknown[]) => stale.push(told) }
-    const step = { at: { height: 1000, sequence: 0, leaf: 5001 }, catchUp: true }
-    const waiting = { views: new Set<string>(), since: 0 }
+    const live = { now, onStale: (...told: unknown[]) => stale.push(told) }
+    const at = { height: 1000, sequence: 0, leaf: 5001 }
+    const { catalog } = data
+    const entries = [entry]
+    const decision = new WaitingViews(() => 0).decide({ catalog, entries, catchUp: true })
     const apply = async () => undefined
-    const readAt = new Map<string, number>()
-    const views = { waiting, readAt, live }
-    const turn = { schema, catalog: data.catalog, entries: [entry], apply, step, ...views }
-    const followed = await service().database.transaction((tx) => applyWithLiveViews(tx, turn))
-    expect(followed.isLeft).toBe(true)
+    const isLeft = await service().database.transaction((tx) =>
+      applyWithLiveViews(tx, { schema, catalog, entries, apply, at, decision, live }),
+    )
+    expect(isLeft).toBe(true)
     expect(stale).toEqual([])
     expect(await stateOf(app, 'early')).toMatchObject({ status: 'live' })
     expect(await stateOf(app, 'totals')).toMatchObject({ status: 'building' })
@@ -258,43 +261,30 @@ withService((service) => {
     const before = await positions()
     const header = { type: 'record', collection: data.catalog.byName.get('sales')?.id ?? '' }
     const entry = { header, body: '{}', height: 90, sequence: 0, leafIndex: 500, time: 0 }
-    const at = { height: 90, sequence: 0, leaf: 501 }
-    const live = { now: () => 0, ticks: () => 10 + limits.viewPauseMs, onStale: () => undefined }
-    const readAt = new Map([[totals ?? '', 10 - limits.viewReadMs]])
-    const turn = { schema, catalog: data.catalog, apply: async () => undefined, readAt, live }
-    const { database } = service()
-    const brought = { views: new Set<string>(), since: 20 }
-    const late = await database.transaction((tx) =>
-      applyWithLiveViews(tx, {
-        ...turn,
-        entries: [entry],
-        step: { at, catchUp: false },
-        waiting: brought,
-      }),
-    )
-    expect(late.waiting).toEqual({ views: new Set([totals]), since: 20 })
+    const { catalog } = data
+    const apply = async () => undefined
+    const live = { now: () => 0, onStale: () => undefined }
+    let ticks = 0
+    const waiting = new WaitingViews(() => ticks)
+    let at = { height: 1, sequence: 0, leaf: before[totals ?? ''] ?? 0 }
+    const follow = async (entries: readonly AppliedEntry[], catchUp: boolean) => {
+      const decision = waiting.decide({ catalog, entries, catchUp })
+      await service().database.transaction((tx) =>
+        applyWithLiveViews(tx, { schema, catalog, entries, apply, at, decision, live }),
+      )
+      waiting.committed(decision, catalog)
+    }
+    waiting.open(catalog)
+    await follow([], true)
+    ticks = limits.viewPauseMs - 1
+    at = { height: 90, sequence: 0, leaf: 501 }
+    await follow([entry], false)
     expect(await positions()).toEqual({ ...before, [other ?? '']: 501 })
-    const early = await database.transaction((tx) =>
-      applyWithLiveViews(tx, {
-        ...turn,
-        entries: [],
-        step: { at, catchUp: true },
-        waiting: late.waiting,
-      }),
-    )
-    expect(early.waiting).toEqual({ views: new Set(), since: live.ticks() })
+    expect(waiting.isBehind({ id: totals ?? '' })).toBe(true)
+    await follow([], true)
     expect(await positions()).toEqual({ [other ?? '']: 501, [totals ?? '']: 501 })
-    const next = { ...entry, height: 91, leafIndex: 501 }
-    readAt.set(totals ?? '', 11)
-    const read = await database.transaction((tx) =>
-      applyWithLiveViews(tx, {
-        ...turn,
-        entries: [next],
-        step: { at, catchUp: false },
-        waiting: early.waiting,
-      }),
-    )
-    expect(read.waiting).toEqual(early.waiting)
+    waiting.noteRead({ id: totals ?? '' })
+    await follow([{ ...entry, height: 91, leafIndex: 501 }], false)
     expect(await positions()).toEqual({ [other ?? '']: 502, [totals ?? '']: 502 })
   })
 
@@ -305,7 +295,7 @@ withService((service) => {
     const view = data.catalog.viewsByName.get('totals') ?? { id: '' }
     let amount = 0
     // Not even a slow day is so slow that no two writes are close together.
-    while (!data.isBehind(view) && amount < 1_000) {
+    while (!data.waiting.isBehind(view) && amount < 1_000) {
       amount += 1
       await app.store('sales', [{ id: 's9', market: 'SOL', amount }])
     }

@@ -115,7 +115,7 @@ export const limits = {
   viewAdvancesMs: 5_000,
   /** Where writes come closer together, live views take in several at once, but for those that were read just now. */
   viewPauseMs: 100,
-  viewReadMs: 10_000,
+  viewReadMs: 60_000,
   /** Entries of a chain that a live view may lack when it joins the writes; more are caught up beside them. */
   viewGapEntriesMax: 1_000,
   /** Entries and bytes of one block. */

@@ -13,7 +13,7 @@ test('a reader does not wait for ever for a live view to be brought on', async (
     },
   }
   const chain = { whenCaughtUp: () => new Promise<void>(() => undefined) }
-  const data = { isBehind: ({ id }: { id: string }) => id === 'slow' }
+  const data = { waiting: { isBehind: ({ id }: { id: string }) => id === 'slow' } }
   await catchUp(world, { chain, data }, { id: 'slow' })
   expect(waits).toEqual([1_000])
   await catchUp(world, { chain, data }, { id: 'quick' })

@@ -47,7 +47,7 @@ export async function sourcesOfView(
       retryAfterSeconds: 1,
     })
   if (view.refresh_mode === 'live') {
-    tenant.data.noteRead(view)
+    tenant.data.waiting.noteRead(view)
     await catchUp(call.service.world, tenant, view)
   }
   return foreignSources(call, tenant, view)
@@ -57,7 +57,7 @@ export async function sourcesOfView(
 const patienceMs = 1_000
 
 type Following = {
-  readonly data: Pick<Tenant['data'], 'isBehind'>
+  readonly data: { readonly waiting: Pick<Tenant['data']['waiting'], 'isBehind'> }
   readonly chain: Pick<Tenant['chain'], 'whenCaughtUp'>
 }
 
@@ -67,7 +67,7 @@ export async function catchUp(
   { data, chain }: Following,
   view: { readonly id: string },
 ): Promise<void> {
-  if (data.isBehind(view))
+  if (data.waiting.isBehind(view))
     await within(chain.whenCaughtUp(), { world, ms: patienceMs, otherwise: undefined })
 }
 

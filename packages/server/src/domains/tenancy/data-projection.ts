@@ -16,12 +16,11 @@ import {
   endViewWork,
   type LiveViews,
   makeView,
-  noneWaiting,
   noteRefresh,
   tablesOfView,
-  viewsDueAt,
 } from './view-projection.ts'
 import { readProgress, viewStateTable } from './view-state.ts'
+import { WaitingViews } from './waiting-views.ts'
 import { Watchers } from './watchers.ts'
 
 /** What the service does when the tables have changed; replays of the log do nothing. */
@@ -31,6 +30,8 @@ export type DataListener = {
   /** There may be views to fill. */
   readonly onViews: () => void
   readonly live: LiveViews
+  /** Of a clock that never goes back. */
+  readonly ticks: () => number
 }
 
 /** The tables of one application's data: its definitions, and a table per collection. */
@@ -43,12 +44,13 @@ export class DataProjection implements Projection {
   #built: ReadonlySet<number> = new Set()
   /** Numbers of the views that have been filled once, so that they can be read. */
   #filled: ReadonlySet<number> = new Set()
-  #waiting = noneWaiting
-  readonly #readAt = new Map<string, number>()
+  /** Live views that lack what the tables have. */
+  readonly waiting: WaitingViews
   readonly #listener: DataListener | undefined
 
   constructor(listener?: DataListener) {
     this.#listener = listener
+    this.waiting = new WaitingViews(() => listener?.ticks() ?? 0)
   }
 
   get catalog(): Catalog {
@@ -77,18 +79,8 @@ export class DataProjection implements Projection {
     this.#filled = new Set([...this.#filled, view.number])
   }
 
-  /** Whether a live view lacks what the tables have, until the lane catches up. */
-  isBehind(view: { readonly id: string }): boolean {
-    return this.#waiting.views.has(view.id)
-  }
-
-  /** Somebody reads a live view, so it is kept where the tables are for some time. */
-  noteRead(view: { readonly id: string }): void {
-    if (this.#listener !== undefined) this.#readAt.set(view.id, this.#listener.live.ticks())
-  }
-
   catchUpAt(): number | undefined {
-    return this.#waiting.views.size === 0 ? undefined : viewsDueAt(this.#waiting)
+    return this.waiting.catchUpAt()
   }
 
   /** The indexes that are not built. */
@@ -145,11 +137,7 @@ export class DataProjection implements Projection {
         .filter(({ view }) => progress.get(view.id)?.refreshedAt !== undefined)
         .map(({ view }) => view.number),
     )
-    if (this.#listener === undefined) return
-    // How far they were when the chain was closed is not known here.
-    const live = [...draft.views.values()].filter(({ view }) => view.refresh_mode === 'live')
-    const views = new Set(live.map(({ view }) => view.id))
-    this.#waiting = { ...noneWaiting, views }
+    if (this.#listener !== undefined) this.waiting.open(this.#catalog)
   }
 
   async apply(tx: Queryable, schema: string, { entries, step }: Run): Promise<() => void> {
@@ -170,30 +158,21 @@ export class DataProjection implements Projection {
       else catalog = await applyDefinition(tx, { schema, catalog, entry, built })
     }
     const listener = this.#listener
-    const followed =
-      listener && step
-        ? await applyWithLiveViews(tx, {
-            schema,
-            catalog,
-            entries,
-            apply: flush,
-            step,
-            waiting: this.#waiting,
-            readAt: this.#readAt,
-            live: listener.live,
-          })
-        : await flush()
+    const live = listener && step && { at: step.at, live: listener.live }
+    const decision = live && this.waiting.decide({ catalog, entries, catchUp: step.catchUp })
+    const isLeft = decision
+      ? await applyWithLiveViews(tx, { schema, catalog, entries, apply: flush, decision, ...live })
+      : await flush()
     return () => {
-      if (followed) this.#waiting = followed.waiting
+      if (decision !== undefined) this.waiting.committed(decision, catalog)
       const before = this.#catalog
       if (catalog !== before) {
         this.#catalog = catalog
-        for (const id of this.#readAt.keys()) if (!catalog.views.has(id)) this.#readAt.delete(id)
         this.#built = builtIn(catalog, (index) => built.has(index.number) || this.isBuilt(index))
         listener?.onChange(before, catalog)
       }
       const isRefreshed = entries.some(({ header }) => header.type === 'view_refresh')
-      const isOfViews = catalog !== before || followed?.isLeft === true || isRefreshed
+      const isOfViews = catalog !== before || isLeft === true || isRefreshed
       if (isOfViews && catalog.views.size > 0) listener?.onViews()
       if (this.watchers.count > 0) this.watchers.wake(touched(entries))
     }

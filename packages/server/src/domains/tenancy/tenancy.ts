@@ -214,9 +214,9 @@ export class Tenancy {
         onDefinitions?.({ schema, data })
       },
       onViews: () => onViews?.(application.app_id),
+      ticks: () => world.ticks(),
       live: {
         now: () => world.now(),
-        ticks: () => world.ticks(),
         onStale: (view, reason, error) => {
           log.warn({ app: application.app_id, view: view.name, reason, error }, 'a view is stale')
           onStaleView?.()

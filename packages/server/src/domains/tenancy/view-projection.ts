@@ -1,7 +1,7 @@
 import { limits } from '@tollbase/contract/limits'
 import { present } from '../../base/assert.ts'
 import { Fault } from '../../base/fault.ts'
-import type { AppliedEntry, Step } from '../../chain/applier.ts'
+import type { AppliedEntry } from '../../chain/applier.ts'
 import type { Queryable } from '../../database/database.ts'
 import { CommitUnknownError, isTransient, storageProblem } from '../../database/errors.ts'
 import { sql } from '../../database/sql.ts'
@@ -23,13 +23,12 @@ import {
   viewStateTables,
   wantProgress,
 } from './view-state.ts'
+import type { Decision } from './waiting-views.ts'
 
 /** What the lane needs to keep live views up, and whom it tells of what it leaves to others. */
 export type LiveViews = {
   /** Milliseconds since 1970. */
   readonly now: () => number
-  /** Of a clock that never goes back. */
-  readonly ticks: () => number
   readonly onStale: (view: StoredView, reason: string, error: unknown) => void
 }
 
@@ -124,74 +123,29 @@ export function placeOf(schema: string, view: StoredView, catalog: Catalog): Vie
   return { schema, number: view.number, resolve }
 }
 
-type LiveRun = {
+type Run = {
   readonly schema: string
   readonly catalog: Catalog
   readonly entries: readonly AppliedEntry[]
   /** Sends, without waiting between, what makes the last of the entries into rows. */
   readonly apply: () => Promise<void>
-  readonly step: Step
-  /** What was written and live views have not taken in yet. */
-  readonly waiting: Waiting
-  /** When live views were read last, in ticks, by id. */
-  readonly readAt: ReadonlyMap<string, number>
+  /** Where the tables are at the end. */
+  readonly at: Position
+  readonly decision: Decision
   readonly live: LiveViews
 }
 
-/** Live views that are behind the tables for a moment. */
-export type Waiting = {
-  /** Their ids. */
-  readonly views: ReadonlySet<string>
-  /** When all of them were brought on last, in ticks. */
-  readonly since: number
-}
-
-/** As before anything was brought on. */
-export const noneWaiting: Waiting = { views: new Set(), since: Number.NEGATIVE_INFINITY }
-
-export type Followed = {
-  /** After the transaction. */
-  readonly waiting: Waiting
-  /** Whether something is left to be caught up beside the writes. */
-  readonly isLeft: boolean
-}
-
-/** When views that wait are to be brought on. */
-export function viewsDueAt({ since }: Waiting): number {
-  return since + limits.viewPauseMs
-}
-
 /**
- * Applies a run, and brings the live views to its end whose sources have changed: now, or, where nobody has read them
- * of late and views were brought on just before, in a later run. A group that several writes change is then made anew
- * once. Each view has a bounded time, and is taken back where it fails: one that fails stands still with its reason, one
- * that there is no time for is caught up beside the writes, and neither keeps anything else back.
+ * Applies a run, and brings the live views that are due to its end. Each has a bounded time, and is taken back where it
+ * fails: one that fails stands still with its reason, one that there is no time for is caught up beside the writes, and
+ * neither keeps anything else back. True where something is left for that.
  */
-export async function applyWithLiveViews(tx: Queryable, applying: LiveRun): Promise<Followed> {
-  const { schema, catalog, entries, apply, step, waiting, readAt, live } = applying
-  const views = [...catalog.views.values()].filter(({ view }) => view.refresh_mode === 'live')
-  if (views.length === 0) {
+export async function applyWithLiveViews(tx: Queryable, applying: Run): Promise<boolean> {
+  const { schema, entries, apply, at, live } = applying
+  const { due, unchanged } = applying.decision
+  if (due.length === 0 && unchanged.length === 0) {
     await apply()
-    return { waiting: noneWaiting, isLeft: false }
-  }
-  const last = entries.at(-1)
-  const written = new Set(entries.map(({ header }) => String(header.collection)))
-  const isChanged = ({ view }: PlannedView) =>
-    waiting.views.has(view.id) || view.reads.some(({ id }) => written.has(id))
-  const changed = views.filter(isChanged)
-  const others = views.filter((each) => !isChanged(each))
-  const now = live.ticks()
-  const isTime = step.catchUp || now >= viewsDueAt(waiting)
-  const isRead = ({ view }: PlannedView) =>
-    now - (readAt.get(view.id) ?? Number.NEGATIVE_INFINITY) < limits.viewReadMs
-  const due = isTime ? changed : changed.filter(isRead)
-  const after = {
-    views: new Set(changed.filter((each) => !due.includes(each)).map(({ view }) => view.id)),
-    since: isTime && due.length > 0 ? now : waiting.since,
-  }
-  if (due.length === 0 && others.length === 0) {
-    await apply()
-    return { waiting: after, isLeft: false }
+    return false
   }
   // What is asked is answered while the rows are made, so that the database goes on to the views without a pause.
   const asked = Promise.all([readLive(tx, schema), due.length > 0 ? readSettings(tx, limited) : {}])
@@ -204,14 +158,15 @@ export async function applyWithLiveViews(tx: Queryable, applying: LiveRun): Prom
     () => undefined,
   )
   const [leaves, before] = await asked
-  const to = last === undefined ? step.at : positionAfter(last)
+  const last = entries.at(-1)
+  const to = last === undefined ? at : positionAfter(last)
   const advances = due.flatMap((planned) => {
     const from = leaves.get(planned.view.id)
     return from === undefined ? [] : [{ planned, from, to: to.leaf }]
   })
-  const unchanged = others.filter(({ view }) => leaves.has(view.id))
   const finish = async ({ done, behind }: Outcome) => {
-    const there = [...done, ...unchanged.map(({ view }) => view.id)]
+    const still = unchanged.filter(({ view }) => leaves.has(view.id))
+    const there = [...done, ...still.map(({ view }) => view.id)]
     const mark = { views: there, at: to, status: 'live', now: live.now() } as const
     await Promise.all([
       due.length > 0 && setSettings(tx, before),
@@ -222,15 +177,13 @@ export async function applyWithLiveViews(tx: Queryable, applying: LiveRun): Prom
   }
   const elapsedMs = () => (appliedMs === undefined ? 0 : live.now() - appliedMs)
   const turn = { ...applying, advances, finish, elapsedMs }
-  const isLeft =
-    (await advanceTogether(tx, turn, applied)) ?? (await finish(await advanceApart(tx, turn)))
-  return { waiting: after, isLeft }
+  return (await advanceTogether(tx, turn, applied)) ?? finish(await advanceApart(tx, turn))
 }
 
 /** A view that is to be brought from one leaf of the chain to another. */
 type Advance = { readonly planned: PlannedView; readonly from: number; readonly to: number }
 
-type Turn = LiveRun & {
+type Turn = Run & {
   readonly advances: readonly Advance[]
   /** Since the rows are there. */
   readonly elapsedMs: () => number
