@@ -46,4 +46,36 @@ withService((service) => {
     expect(lane.filter(({ text }) => text.includes('SAVEPOINT'))).toHaveLength(2)
     for (const name of views) expect(rowsOf(await app.list(name))).toHaveLength(3)
   })
+
+  test('a query sees a live view and its source at one position, whatever is written meanwhile', async () => {
+    const app = await newSeller(service())
+    const names = Array.from({ length: 8 }, (_, at) => `totals_${at}`)
+    for (const name of names)
+      await createView(app, { name, query: perMarket, refresh_mode: 'live' })
+    let isOver = false
+    const writing = [0, 1, 2].map(async (writer) => {
+      for (let n = 0; !isOver; n++) {
+        const records = [{ id: `w${writer}-${n % 50}`, market: `m${n % 5}`, amount: n }]
+        if (n % 7 === 0) await app.store('sales', records)
+        else await app.queue('sales', records)
+      }
+    })
+    const sum = (of: string, from: string) => `(SELECT sum(${of}) FROM "${app.appId}"::${from})`
+    try {
+      // Nobody has read the next one yet, so it may wait for several writes.
+      for (const name of names.flatMap((each) => Array.from({ length: 5 }, () => each))) {
+        const query = `SELECT ${sum('total', name)} AS viewed, ${sum('amount', 'sales')} AS stored FROM "${app.appId}"::sales LIMIT 1`
+        const asked = { body: { sql: query }, headers: app.headers }
+        const from = performance.now()
+        const { body, text } = await service().request('POST', '/query/sql', asked)
+        expect(body.data?.[0]?.viewed, text).toBeTypeOf('number')
+        // A reader has patience for a second.
+        const isPatient = performance.now() - from < 900
+        if (isPatient) expect(body.data[0].viewed, text).toBe(body.data[0].stored)
+      }
+    } finally {
+      isOver = true
+      await Promise.all(writing)
+    }
+  })
 })
