@@ -10,6 +10,7 @@ import type { Database } from '../database/database.ts'
 import { type Applier, appliedBlock } from './applier.ts'
 import { type Block, openBlock } from './block.ts'
 import { BlockStore, type Watermark } from './block-store.ts'
+import { closing } from './chain-faults.ts'
 import { type Appended, type BuiltBlock, Committer } from './committer.ts'
 import { encodeGroup, withSalts } from './entries.ts'
 import { Lane } from './lane.ts'
@@ -332,7 +333,7 @@ export class Chain {
 
   async #close(): Promise<void> {
     await this.#committer.drained()
-    this.#committer.fail(closed())
+    this.#committer.fail(closing())
     await this.#parts.lane.stop(drainMs)
     try {
       await this.#parts.lease.release()
@@ -346,7 +347,7 @@ export class Chain {
   }
 
   #admit(count: number): void {
-    if (this.#closing !== undefined) throw closed()
+    if (this.#closing !== undefined) throw closing()
     const { failure } = this
     if (failure !== undefined) {
       const internal = `the chain has stopped: ${failure.message}`
@@ -396,11 +397,4 @@ export class Chain {
       throw new Fault('NO_CHAIN_ENTRY')
     return block
   }
-}
-
-function closed(): Fault {
-  return new Fault('UNAVAILABLE', {
-    message: 'This application is being closed on this server.',
-    retryAfterSeconds: 1,
-  })
 }

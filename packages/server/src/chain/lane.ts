@@ -4,7 +4,7 @@ import { CommitUnknownError, isTransient, storageProblem } from '../database/err
 import { type AppliedBlock, type Applier, appliedBlock } from './applier.ts'
 import { openBlock } from './block.ts'
 import type { BlockStore, Watermark } from './block-store.ts'
-import { closed, notShown, stopped } from './lane-faults.ts'
+import { closed, notShown, stopped } from './chain-faults.ts'
 import type { ChainLog } from './log.ts'
 
 export type LaneOptions = {

@@ -8,7 +8,7 @@ export function closed(): Fault {
   })
 }
 
-/** The storage takes no writes for now. */
+/** The storage takes no writes. */
 export function notShown(code: 'STORAGE_FULL' | 'STORAGE_READ_ONLY', cause: unknown): Fault {
   return new Fault(code, {
     message: 'This is committed; it is shown once the storage takes writes again.',
@@ -23,6 +23,14 @@ export function stopped(failure: Error): Fault {
   return new Fault('UNAVAILABLE', {
     internal: failure.message,
     cause: failure,
+    retryAfterSeconds: 1,
+  })
+}
+
+/** Nothing new is taken in here; another server may have the chain. */
+export function closing(): Fault {
+  return new Fault('UNAVAILABLE', {
+    message: 'This application is being closed on this server.',
     retryAfterSeconds: 1,
   })
 }
