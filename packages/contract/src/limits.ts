@@ -113,7 +113,7 @@ export const limits = {
   /** What a live view may take of the writes' time in one turn, and all of an application together. */
   viewAdvanceMs: 1_000,
   viewAdvancesMs: 5_000,
-  /** Where writes come closer together, live views take in several at once, but for those that were read just now. */
+  /** Where writes come closer together than the first, live views take in several at once, unless they were read within the second. */
   viewPauseMs: 100,
   viewReadMs: 60_000,
   /** Entries of a chain that a live view may lack when it joins the writes; more are caught up beside them. */
