@@ -3,7 +3,7 @@ import { expect, test } from 'vitest'
 import { withService } from '../support/per-engine.ts'
 import { type Asked, ask, balanceOf, type Forged, list, newBuyer, quote } from './buyer.ts'
 import { earnings, expectBalanced, onChain, openMarket } from './market.ts'
-import { chainOf } from './payer.ts'
+import { chainOf, minedOn } from './payer.ts'
 
 const token = parseAbi([
   'function transferWithAuthorization(address from, address to, uint256 value, uint256 validAfter, uint256 validBefore, bytes32 nonce, bytes signature)',
@@ -43,7 +43,7 @@ withService(
           },
         ] as never,
       })
-      const receipt = await chain.waitForTransactionReceipt({ hash: hash as Hex })
+      const receipt = await minedOn(chain, String(hash))
       expect(receipt.status).toBe('success')
     }
 

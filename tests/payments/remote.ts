@@ -1,17 +1,11 @@
 import { createServer, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
-import {
-  createPublicClient,
-  createWalletClient,
-  type Hex,
-  http,
-  parseAbi,
-  parseSignature,
-} from 'viem'
+import { createWalletClient, type Hex, http, parseAbi, parseSignature } from 'viem'
 import { privateKeyToAccount } from 'viem/accounts'
 import { baseSepolia } from 'viem/chains'
 import type { Devnet } from '../../packages/server/src/devnet/devnet.ts'
 import type { Json } from '../support/service.ts'
+import { chainAt, minedOn } from './payer.ts'
 
 /** What the facilitator does with a request for settlement. */
 export type Behaviour = (payment: Json, reply: ServerResponse) => Promise<void> | void
@@ -77,7 +71,6 @@ export function executor(devnet: Devnet): (payment: Json) => Promise<Hex> {
   const account = privateKeyToAccount(`0x${Buffer.from(devnet.keys.gas).toString('hex')}`)
   const transport = http(devnet.rpcUrl)
   const wallet = createWalletClient({ account, chain: baseSepolia, transport })
-  const reader = createPublicClient({ chain: baseSepolia, transport, pollingInterval: 10 })
   const abi = parseAbi([
     'function transferWithAuthorization(address from, address to, uint256 value, uint256 validAfter, uint256 validBefore, bytes32 nonce, uint8 v, bytes32 r, bytes32 s)',
   ])
@@ -101,7 +94,7 @@ export function executor(devnet: Devnet): (payment: Json) => Promise<Hex> {
       ],
       gas: 200_000n,
     })
-    await reader.waitForTransactionReceipt({ hash })
+    await minedOn(chainAt(devnet.rpcUrl), hash)
     return hash
   }
 }
