@@ -1,5 +1,24 @@
 import { defineConfig } from 'vitest/config'
+import { BaseSequencer, type TestSpecification } from 'vitest/node'
 import { plantedMutants } from './tests/simulation/mutant-plugin.ts'
+
+/** What takes minutes begins first; begun last, it would run alone at the end. */
+const longest = [
+  'tests/faults/matrix.test.ts',
+  'tests/simulation/mutants.test.ts',
+  'tests/views/engine.test.ts',
+  'tests/simulation/simulation.test.ts',
+]
+
+class LongestFirst extends BaseSequencer {
+  override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {
+    const others = await super.sort(files)
+    const first = longest.flatMap((name) =>
+      others.filter(({ moduleId }) => moduleId.endsWith(name)),
+    )
+    return [...new Set([...first, ...others])]
+  }
+}
 
 export default defineConfig({
   plugins: [plantedMutants()],
@@ -12,5 +31,8 @@ export default defineConfig({
     // A poll waits for something that will come; a loaded machine only makes it come later.
     expect: { poll: { timeout: 30_000 } },
     maxWorkers: 2,
+    // Each loads the code, and starts its PostgreSQL, once and not for each file.
+    isolate: false,
+    sequence: { sequencer: LongestFirst },
   },
 })

@@ -4,6 +4,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { afterAll, describe, expect, test } from 'vitest'
+import { bundled } from '../support/bundle.ts'
 
 const run = promisify(execFile)
 const repository = new URL('../..', import.meta.url)
@@ -14,8 +15,7 @@ const options = { cwd: repository, env: { ...process.env, TMPDIR: folder }, time
 afterAll(() => rmSync(folder, { recursive: true, force: true }))
 
 function tollbase(...args: string[]) {
-  const node = ['--import', 'tsx', '--conditions=source', 'bin/tollbase.js', ...args]
-  return run(process.execPath, node, options)
+  return run(process.execPath, [bundled('bin/tollbase.js'), ...args], options)
 }
 
 describe('tollbase demo', () => {

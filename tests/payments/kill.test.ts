@@ -5,6 +5,7 @@ import { join } from 'node:path'
 import { afterAll, expect, test } from 'vitest'
 import { audit } from '../../packages/server/src/app-audit.ts'
 import { readConfig } from '../../packages/server/src/config.ts'
+import { bundled } from '../support/bundle.ts'
 import { send, type TestReply, type TestService } from '../support/service.ts'
 import {
   type Asked,
@@ -22,7 +23,6 @@ const kills = 2
 const buyers = 6
 const operatorKey = 'operator-key-of-the-kill-test'
 const dataDir = mkdtempSync(join(tmpdir(), 'tollbase-kill-'))
-const program = join(import.meta.dirname, '../../bin/tollbase.js')
 let child: ChildProcess | undefined
 let url = ''
 
@@ -34,14 +34,10 @@ afterAll(async () => {
 /** The program itself, on the folder that the last one left behind. */
 async function start(): Promise<void> {
   const flags = ['serve', '--devnet', '--port', '0', '--data-dir', dataDir]
-  const started = spawn(
-    process.execPath,
-    ['--import', 'tsx', '--conditions=source', program, ...flags],
-    {
-      env: { ...process.env, TOLLBASE_OPERATOR_KEY: operatorKey, TOLLBASE_LOG_LEVEL: 'error' },
-      stdio: ['ignore', 'pipe', 'inherit'],
-    },
-  )
+  const started = spawn(process.execPath, [bundled('bin/tollbase.js'), ...flags], {
+    env: { ...process.env, TOLLBASE_OPERATOR_KEY: operatorKey, TOLLBASE_LOG_LEVEL: 'error' },
+    stdio: ['ignore', 'pipe', 'inherit'],
+  })
   child = started
   url = await new Promise<string>((resolve, reject) => {
     let text = ''

@@ -348,7 +348,7 @@ withService(
       expect(sold.status, sold.text).toBe(200)
       expect(await receiptOf(service(), sold)).toMatchObject({ deposited: '1000' })
       const unknown = proof('q1.of.nobody', `0x${'12'.repeat(32)}`)
-      const free = { ...asked, raw: raw.replace('1', '2') }
+      const free = { ...asked, raw: raw.replace('"n":1', '"n":2') }
       expect((await ask(service(), free, unknown)).status).toBe(200)
       await expectBalanced(service())
     })

@@ -44,6 +44,7 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'pending-is-refused',
     scene: 'market',
+    from: 6,
     file: 'domains/payments/payments.ts',
     find: "if (outcome.state === 'pending') throw pending(claim.id, outcome.reason)",
     put: "if (outcome.state === 'pending') return 'The payment was not settled'",
@@ -51,6 +52,7 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'lookup-of-pending-fails-the-claim',
     scene: 'market',
+    from: 3,
     file: 'domains/payments/payments.ts',
     find: "if (outcome.state === 'pending' || (outcome.state === 'failed' && !outcome.final))\n      return undefined",
     put: "if (outcome.state === 'pending') {\n await setFailed(this.ports.database, claim.id, { reason: 'pending', isFinal: true })\n return undefined }",
@@ -93,6 +95,7 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'retry-writes-again',
     scene: 'market',
+    from: 12,
     file: 'domains/payments/delivering.ts',
     find: 'const earlier = await offer.recover(catalog, claim.id, Number(claim.write_after))',
     put: 'const earlier = undefined',
@@ -100,6 +103,7 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'no-lock-on-a-payment',
     scene: 'market',
+    from: 5,
     file: 'domains/payments/once.ts',
     find: 'if (busy === undefined) break',
     put: 'break',
@@ -150,6 +154,7 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'acknowledged-and-left-out',
     scene: 'log',
+    from: 13,
     file: 'chain/committer.ts',
     find: 'this.#build(batch)',
     put: 'this.#build(batch.length > 1 ? batch.slice(1) : batch)',
@@ -157,6 +162,7 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'groups-out-of-order',
     scene: 'log',
+    from: 13,
     file: 'chain/committer.ts',
     find: 'const groups = batch.map(({ group }) => group)',
     put: 'const groups = batch.map(({ group }) => group).reverse()',
@@ -164,6 +170,7 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'any-block-at-the-height-is-ours',
     scene: 'log',
+    from: 8,
     file: 'chain/committer.ts',
     find: 'if (stored.header.equals(block.header) && stored.signature.equals(block.signature)) return',
     put: 'return',
@@ -171,6 +178,7 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'unknown-commit-has-failed',
     scene: 'log',
+    from: 4,
     file: 'chain/committer.ts',
     find: 'if (!isUniqueViolation(error)) throw error\n      await',
     put: 'throw error\n      await',

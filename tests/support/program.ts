@@ -1,7 +1,6 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { createRequire } from 'node:module'
-import { fileURLToPath } from 'node:url'
+import { bundled } from './bundle.ts'
 import type { Strike, Told } from './strike.ts'
 
 /** As the program has them, and `--wait`: it loads, and starts when told to `go`. */
@@ -30,13 +29,10 @@ const smallHeap = '--max-old-space-size=256'
 
 /** The real program as a process of its own, on a data folder. */
 export function startProgram(dataDir: string, flags: readonly Flag[] = []): Program {
-  const loader = createRequire(import.meta.url).resolve('tsx')
-  const file = fileURLToPath(new URL('serve.ts', import.meta.url))
-  const child = spawn(
-    process.execPath,
-    [smallHeap, '--conditions=source', '--import', loader, file, dataDir, ...flags],
-    { stdio: ['ignore', 'pipe', 'pipe', 'ipc'] },
-  )
+  const file = bundled('tests/support/serve.ts')
+  const child = spawn(process.execPath, [smallHeap, file, dataDir, ...flags], {
+    stdio: ['ignore', 'pipe', 'pipe', 'ipc'],
+  })
   let output = ''
   let struck: Promise<unknown> = Promise.resolve()
   const told = (what: Told) =>

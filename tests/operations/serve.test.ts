@@ -5,8 +5,8 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { Readable } from 'node:stream'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { bundled } from '../support/bundle.ts'
 
-const repository = new URL('../../..', import.meta.url)
 const folder = mkdtempSync(join(tmpdir(), 'tollbase-serve-'))
 const first = tollbase('serve', '--port', '0', '--data-dir', join(folder, 'first'))
 let url = ''
@@ -17,9 +17,7 @@ type Run = {
 }
 
 function tollbase(...args: string[]): Run {
-  const node = ['--import', 'tsx', '--conditions=source', 'bin/tollbase.js', ...args]
-  const child = spawn(process.execPath, node, {
-    cwd: repository,
+  const child = spawn(process.execPath, [bundled('bin/tollbase.js'), ...args], {
     stdio: ['ignore', 'pipe', 'pipe'],
   })
   const output = { out: '', err: '' }
