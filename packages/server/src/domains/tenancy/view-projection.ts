@@ -214,6 +214,8 @@ async function advanceTogether(
   try {
     for (const each of turn.advances) {
       const { id } = each.planned.view
+      // The rows are there, as a statement behind them was answered; the time of the views begins to count.
+      if (done.length > 0) await applied
       if (isTurnOver(turn)) {
         behind.push(id)
         continue
