@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto'
-import { existsSync, mkdirSync, renameSync, writeFileSync } from 'node:fs'
+import { mkdirSync, readdirSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { basename, join } from 'node:path'
 import { buildSync } from 'esbuild'
 
@@ -11,6 +11,9 @@ const external = ['libpg-query', 'pg-native']
 /** What packages of CommonJS call inside of a module. */
 const js =
   "import { createRequire as requireOf } from 'node:module'; const require = requireOf(import.meta.url);"
+
+/** Longer than any run of the tests. */
+const keptMs = 24 * 3_600_000
 
 const bundles = new Map<string, string>()
 
@@ -40,11 +43,20 @@ function bundle(entry: string): string {
   const contents = outputFiles[0]?.contents ?? ''
   const hash = createHash('sha256').update(contents).digest('hex').slice(0, 16)
   const file = join(folder, `${basename(entry).replace(/\.\w+$/, '')}-${hash}.mjs`)
-  if (existsSync(file)) return file
   mkdirSync(folder, { recursive: true })
+  sweep()
   // Whole at once: processes of tests run side by side.
   const draft = `${file}.${process.pid}`
   writeFileSync(draft, contents)
   renameSync(draft, file)
   return file
+}
+
+/** Removes what was made of earlier sources. */
+function sweep(): void {
+  for (const name of readdirSync(folder)) {
+    const file = join(folder, name)
+    const madeMs = statSync(file, { throwIfNoEntry: false })?.mtimeMs ?? Date.now()
+    if (madeMs < Date.now() - keptMs) rmSync(file, { force: true })
+  }
 }
