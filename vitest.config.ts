@@ -22,8 +22,6 @@ class LongestFirst extends BaseSequencer {
 
 export default defineConfig({
   plugins: [plantedMutants()],
-  resolve: { conditions: ['source'] },
-  ssr: { resolve: { conditions: ['source'] } },
   test: {
     include: ['packages/*/src/**/*.test.ts', 'tests/**/*.test.ts'],
     testTimeout: 60_000,

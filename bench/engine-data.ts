@@ -46,7 +46,10 @@ export async function fillCollections(port: number, total: number): Promise<void
   const key = await createApplication(port)
   const to = (name: string) => ({ port, key, name })
   for (const { name } of Object.values(collections))
-    await call(port, `/api/apps/${app}/collections`, { key, body: { name } })
+    await call(port, `/api/apps/${app}/collections`, {
+      key,
+      body: { name, access_policy: 'public' },
+    })
   const places = Math.floor(total / itemsPerCity)
   await storeAll(to(collections.items.name), total, (at) => item(at, total))
   await storeAll(to(collections.places.name), places, (at) => placeRecord(at, total))

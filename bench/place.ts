@@ -86,14 +86,7 @@ export function startPeer(
   nodeOptions: readonly string[] = [],
 ): Promise<Child> {
   const file = join(import.meta.dirname, 'peers', `${name}.ts`)
-  return startChild([
-    ...nodeOptions,
-    '--conditions=source',
-    '--import',
-    'tsx',
-    file,
-    JSON.stringify(config),
-  ])
+  return startChild([...nodeOptions, '--import', 'tsx', file, JSON.stringify(config)])
 }
 
 /** A JSON request that must succeed. */
@@ -116,14 +109,14 @@ export async function createApplication(port: number): Promise<string> {
   return String(reply.app_key)
 }
 
-/** A collection with the two indexes. */
+/** A collection with the two indexes, public where nothing else is said: those who read have no key. */
 export async function createCollection(
   port: number,
   collection: { readonly key: string; readonly name: string; readonly policy?: object },
 ): Promise<void> {
-  const { key, name, policy } = collection
+  const { key, name, policy: access_policy = 'public' } = collection
   const path = `/api/apps/${app}/collections`
-  await call(port, path, { key, body: { name, ...(policy && { access_policy: policy }) } })
+  await call(port, path, { key, body: { name, access_policy } })
   for (const field_name of indexedFields)
     await call(port, `${path}/${name}/indexes`, { key, body: { field_name } })
 }

@@ -1,5 +1,6 @@
 import { writeFileSync } from 'node:fs'
 import { parseArgs } from 'node:util'
+import { besideAttacks } from './attacks.ts'
 import { coldStart } from './cold-start.ts'
 import { engine } from './engine.ts'
 import { paidReads } from './paid-reads.ts'
@@ -23,6 +24,7 @@ const benchmarks: readonly Benchmark[] = [
   paidReads,
   signatures,
   coldStart,
+  besideAttacks,
 ]
 
 const recordsFull = 1_000_000

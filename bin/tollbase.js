@@ -1,4 +1,8 @@
 #!/usr/bin/env -S node --max-semi-space-size=32
-import { main } from '@tollbase/cli/main'
-
-process.exitCode = await main(process.argv.slice(2))
+const [major, minor] = process.versions.node.split('.').map(Number)
+if (major > 20 || (major === 20 && minor >= 19)) {
+  void import('../dist/program.js')
+} else {
+  console.error(`tollbase: needs Node.js 20.19 or newer; this is ${process.versions.node}`)
+  process.exitCode = 2
+}

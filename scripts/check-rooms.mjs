@@ -24,7 +24,7 @@ const { output } = await cruise(roots, {
   exclude: { path: '(^|/)dist/' },
   enhancedResolveOptions: {
     exportsFields: ['exports'],
-    conditionNames: ['source', 'import', 'node', 'default'],
+    conditionNames: ['import', 'node', 'default'],
   },
 })
 

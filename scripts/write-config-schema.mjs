@@ -1,4 +1,4 @@
-// Writes docs/tollbase.config.schema.json from ConfigFile. Run with: tsx --conditions=source scripts/write-config-schema.mjs
+// Writes docs/tollbase.config.schema.json from ConfigFile. Run with: tsx scripts/write-config-schema.mjs
 import { writeFileSync } from 'node:fs'
 import { configFileSchema } from '@tollbase/server/config-file'
 

@@ -1,4 +1,4 @@
-// Writes docs/errors.md from the error catalogue. Run with: tsx --conditions=source scripts/write-errors.mjs
+// Writes docs/errors.md from the error catalogue. Run with: tsx scripts/write-errors.mjs
 import { writeFileSync } from 'node:fs'
 import { errorsPage } from '@tollbase/contract/errors-page'
 

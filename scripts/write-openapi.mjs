@@ -1,4 +1,4 @@
-// Writes docs/openapi.json and docs/view-query.schema.json from the contract. Run with: tsx --conditions=source scripts/write-openapi.mjs
+// Writes docs/openapi.json and docs/view-query.schema.json from the contract. Run with: tsx scripts/write-openapi.mjs
 import { writeFileSync } from 'node:fs'
 import { interfaceVersion, tollbase } from '@tollbase/contract/contract'
 import { openapi } from '@tollbase/contract/openapi'

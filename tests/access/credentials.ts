@@ -125,7 +125,8 @@ function sign(service: TestService, wallet: Wallet, request: Request & { shift?:
   signatures += 1
   const spread = shift === 0 ? -(signatures % 200) : shift
   const timestamp = Math.floor(service.world.now() / 1000) + spread
-  return wallet.sign({ method, path, timestamp, ...(raw !== undefined && { body: raw }) })
+  const { url: origin } = service
+  return wallet.sign({ origin, method, path, timestamp, ...(raw !== undefined && { body: raw }) })
 }
 
 async function newKey(service: TestService, app: TestApp, body: object) {

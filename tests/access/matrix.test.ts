@@ -11,6 +11,7 @@ import { exampleOf, isRepeatable, openScene, type Scene, unreadable } from './sc
 const network = {
   network: 'base-sepolia',
   pay_to: `0x${'22'.repeat(20)}`,
+  minimum_payment: 1,
   facilitator_url: 'http://127.0.0.1:9',
 }
 
@@ -61,8 +62,7 @@ describe('who may do what, by the contract', () =>
           const { requests, success } = exampleOf(route, { scene: fresh, kind: 'free' })
           const refused = fresh.credentials.filter(
             ({ standing }) =>
-              expected({ operation: 'archiveApplication', access: 'Admin' }, standing, 'free') !==
-              'in',
+              expected({ operation: 'archiveApplication', ...route[1] }, standing, 'free') !== 'in',
           )
           const most = wanted(route, {
             scene: { ...fresh, credentials: refused },
@@ -120,13 +120,17 @@ describe('who may do what, by the contract', () =>
       )
 
       test('an endpoint that is judged by policy and that nobody has written down fails this file', () => {
-        const unwritten = { operation: 'sellTheMoon', access: 'by-policy' } as const
+        const unwritten = {
+          operation: 'sellTheMoon',
+          access: 'by-policy',
+          shows: 'accounts',
+        } as const
         expect(expected(unwritten, 'nobody', 'free')).toBeUndefined()
-        for (const [operation, { access }] of routes)
-          expect(expected({ operation, access }, 'nobody', 'free'), operation).toBeDefined()
+        for (const [operation, route] of routes)
+          expect(expected({ operation, ...route }, 'nobody', 'free'), operation).toBeDefined()
       })
     },
-    { config: { networks: [network] } },
+    { config: { networks: [network], registration: 'open' } },
   ))
 
 /** Status and code by the name of the credential. */
@@ -156,11 +160,11 @@ function outcomeOf({ status, body }: TestReply): string {
 }
 
 function wanted(
-  [operation, { access }]: readonly [string, Route],
+  [operation, route]: readonly [string, Route],
   { scene, kind, success }: { scene: Scene; kind: Kind; success: string },
 ): Record<string, string> {
   const entries = scene.credentials.map(({ name, standing }): [string, string] => {
-    const outcome = expected({ operation, access }, standing, kind)
+    const outcome = expected({ operation, ...route }, standing, kind)
     if (outcome === undefined) throw new Error(`${operation}: write down who may call it`)
     return [name, outcome === 'in' ? success : outcome]
   })

@@ -1,4 +1,4 @@
-import type { Access } from '@tollbase/contract/route'
+import type { Access, Route, Shows } from '@tollbase/contract/route'
 
 /**
  * Who may do what, written down from the interface's own table and never from the server's code: what these rows say
@@ -19,7 +19,7 @@ export type Standing =
   | 'owner'
 
 /** The kinds of collection: what its owner says of its records. */
-export const kinds = ['free', 'priced', 'key', 'private'] as const
+export const kinds = ['free', 'priced', 'unsaid', 'sold', 'key', 'private'] as const
 export type Kind = (typeof kinds)[number]
 
 /** The request goes on to its operation, or it is refused with a status and a code. */
@@ -56,32 +56,57 @@ const byAccess: Readonly<Record<Exclude<Access, 'by-policy'>, Row>> = {
   'Read or Write': { ...Admin, Read: 'in', Write: 'in' },
   Admin,
   owner,
+  // Where wallets may register, as on a devnet.
+  registrar: owner,
   operator: { ...owner, wallet: lacking, owner: lacking },
 }
 
-/** A collection's description, its preview, its price: with a key of the application, or where it is public. */
+/** What is defined, its preview, its price: for who may Read, or where it is open to strangers. */
 const describing: Readonly<Record<Kind, Row>> = {
   free: everybody,
   priced: everybody,
-  key: { ...everybody, ...outsiders },
-  private: { ...everybody, nobody: unknown, stranger: unknown, wallet: unknown },
+  unsaid: { ...everybody, ...outsiders, Write: lacking, Pay: lacking },
+  sold: everybody,
+  key: { ...everybody, ...outsiders, Write: lacking, Pay: lacking },
+  private: {
+    ...everybody,
+    nobody: unknown,
+    stranger: unknown,
+    wallet: unknown,
+    Write: lacking,
+    Pay: lacking,
+  },
 }
 
-/** Its records: free to Read and to the owner, for money to all others where they are public. */
+const forMoney: Row = {
+  nobody: payable,
+  stranger: payable,
+  wallet: payable,
+  Read: 'in',
+  Write: payable,
+  Admin: 'in',
+  Pay: payable,
+  operator: payable,
+  owner: 'in',
+}
+const forKeys: Row = {
+  ...everybody,
+  ...outsiders,
+  Write: lacking,
+  Pay: lacking,
+  operator: needed,
+}
+
+/**
+ * Its records: free to Read and to the owner, for money to all others where they are public, or where they have a price
+ * and nobody said who may read them.
+ */
 const reading: Readonly<Record<Kind, Row>> = {
   free: everybody,
-  priced: {
-    nobody: payable,
-    stranger: payable,
-    wallet: payable,
-    Read: 'in',
-    Write: payable,
-    Admin: 'in',
-    Pay: payable,
-    operator: payable,
-    owner: 'in',
-  },
-  key: { ...everybody, ...outsiders, Write: lacking, Pay: lacking, operator: needed },
+  priced: forMoney,
+  unsaid: forKeys,
+  sold: forMoney,
+  key: forKeys,
   private: {
     ...everybody,
     nobody: unknown,
@@ -109,39 +134,66 @@ const readingViews: Readonly<Record<Kind, Row>> = {
 const asking: Readonly<Record<Kind, Row>> = { ...reading, private: reading.key }
 const describingQueries: Readonly<Record<Kind, Row>> = { ...describing, private: describing.key }
 
-/** Past versions and proofs are for Read, whatever the policy; the operator reads no private data. */
-const ofRead = byAccess.Read
-const noOperator: Row = { ...ofRead, operator: lacking }
-const past = { free: ofRead, priced: ofRead, key: noOperator, private: noOperator } as const
+/** The log of an application of which something is open to strangers, as here. */
+const openLog: Readonly<Record<Kind, Row>> = {
+  free: everybody,
+  priced: everybody,
+  unsaid: everybody,
+  sold: everybody,
+  key: everybody,
+  private: everybody,
+}
 
-/** Endpoints that are judged by what they address. One of access `by-policy` without a row here fails. */
+/** Of what is sold even that there is a record of a key has its price. */
+const proving: Readonly<Record<Kind, Row>> = {
+  ...reading,
+  priced: { ...everybody, ...outsiders, Write: lacking, Pay: lacking },
+  sold: { ...everybody, ...outsiders, Write: lacking, Pay: lacking },
+}
+
+/**
+ * Endpoints that are judged by what they address: by what their answers show, as the contract states it, and for those
+ * that address a view or a query by what that is made of.
+ */
+const byPolicy: Partial<Readonly<Record<Shows, Readonly<Record<Kind, Row>>>>> = {
+  definitions: describing,
+  records: reading,
+  hashes: openLog,
+}
 const byOperation: Readonly<Record<string, Readonly<Record<Kind, Row>>>> = {
-  getCollection: describing,
-  previewCollection: describing,
   quotePrice: describing,
-  listRecords: reading,
-  querySql: reading,
-  getRecord: reading,
+  getRecordProof: proving,
   queryView: readingViews,
   executeQuery: asking,
   getQuery: describingQueries,
   getQueryDocs: describingQueries,
-  getRecordHistory: past,
-  getRecordProof: past,
-  listChanges: past,
 }
+
+/** What needs Read shows the operator no records but those that are open to strangers. */
+const noOperator: Row = { ...byAccess.Read, operator: lacking }
+const past: Readonly<Record<Kind, Row>> = {
+  free: byAccess.Read,
+  priced: byAccess.Read,
+  unsaid: noOperator,
+  sold: byAccess.Read,
+  key: noOperator,
+  private: noOperator,
+}
+
+type Stated = { readonly operation: string } & Pick<Route, 'access' | 'shows'>
 
 /** What a credential meets at an endpoint, or undefined where nobody has written it down. */
 export function expected(
-  { operation, access }: { operation: string; access: Access },
+  { operation, access, shows }: Stated,
   standing: Standing,
   kind: Kind,
 ): Outcome | undefined {
   if (standing === 'dead') return needed
-  const row = byOperation[operation]?.[kind]
-  if (row !== undefined) return row[standing]
-  if (access === 'by-policy') return undefined
   // A wallet's movements are for its own signature.
   if (operation === 'listWalletEntries' && standing === 'wallet') return lacking
+  const own = byOperation[operation]?.[kind]
+  if (own !== undefined) return own[standing]
+  if (access === 'by-policy') return byPolicy[shows]?.[kind][standing]
+  if (access === 'Read' && shows === 'records') return past[kind][standing]
   return byAccess[access][standing]
 }

@@ -16,6 +16,8 @@ export type Scene = {
 const policies: Readonly<Record<Kind, unknown>> = {
   free: { read: 'public' },
   priced: { read: 'public', price: { per_access: '10' } },
+  unsaid: null,
+  sold: { price: { per_access: '10' } },
   key: { read: 'key' },
   private: { read: 'private' },
 }
@@ -81,7 +83,7 @@ function nameFor(operation: string, kind: Kind): string {
 
 /** Queries of endpoints that need one. */
 const queries: Readonly<Record<string, string>> = {
-  getEntryProof: '?height=1&sequence=0',
+  getEntryProof: '?collection=free&key=a',
   getConsistencyProof: '?from=1&to=1',
 }
 

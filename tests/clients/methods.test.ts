@@ -4,6 +4,7 @@ import { describe, expect, test } from 'vitest'
 import { pathsOf } from '../../packages/server/src/http/implement.ts'
 import { openMarket } from '../payments/market.ts'
 import { routes } from '../support/contract-replies.ts'
+import { newData } from '../support/data.ts'
 import { idleNetwork } from '../support/idle-network.ts'
 import { withService } from '../support/per-engine.ts'
 
@@ -80,6 +81,20 @@ describe('another method than an endpoint has', () =>
           body: { code: 'METHOD_NOT_ALLOWED', details: { allow: allow.split(', ') } },
         })
         expect(reply.headers.get('allow')).toBe(allow)
+      })
+
+      test('who tries to delete or change a record by its address is told how it is done', async () => {
+        const app = await newData(service())
+        await app.store('c', [{ id: 'k', n: 1 }])
+        const path = `/api/apps/${app.appId}/collections/c/records/k`
+        for (const method of ['DELETE', 'PUT', 'PATCH', 'POST']) {
+          const reply = await service().request(method, path, { headers: app.headers })
+          expect(reply.status).toBe(405)
+          expect(reply.body.error).toContain('POST /store')
+          expect(reply.body.error).toContain('"deleted": true')
+        }
+        await app.store('c', [{ id: 'k', deleted: true }])
+        expect((await app.list('c')).body.records).toEqual([])
       })
 
       test('HEAD answers as GET does without its body, but where an answer can cost money it is 405', async () => {

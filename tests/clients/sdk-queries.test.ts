@@ -115,6 +115,10 @@ describe('the public SDK, unmodified: how it reads', () =>
     beforeAll(async () => {
       sdk = await connect(service())
       await sdk.client.storeAndConfirm({ collection: 'hosts', data: hosts })
+      await service().request('PUT', `/api/apps/${sdk.app.appId}/collections/hosts`, {
+        headers: { 'x-app-key': sdk.app.key },
+        body: { access_policy: 'public' },
+      })
     })
     const query = () => sdk.client.queryBuilder().collection('hosts')
 

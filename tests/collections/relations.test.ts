@@ -95,6 +95,7 @@ perEngine('relations', (service) => {
   test('a relation to a collection that others may not know of is not shown to them', async () => {
     const app = await newData(service())
     await app.create({ name: 'orders', access_policy: 'private' })
+    for (const name of ['people', 'reviews']) await app.create({ name, access_policy: 'public' })
     await relate(app)
     await relate(app, { child_collection: 'reviews' })
     const path = `/api/apps/${app.appId}/collections`

@@ -46,6 +46,7 @@ perEngine('sharding', (service) => {
 
   test('where queries must state a key, those that do not are refused, and told the keys', async () => {
     const app = await prices(service())
+    await app.call('PUT', '/collections/prices', { access_policy: 'public' })
     await shard(app, [market, day, user])
     const taken = [
       { market: 'x' },

@@ -15,9 +15,28 @@ describe('the interface description', () => {
 
   test('holds every operation of the contract exactly once', () => {
     const described = Object.values(document.paths).flatMap((path) =>
-      Object.values(path).map((operation) => operation.operationId),
+      Object.values(path).flatMap((one) => (one['x-alias-of'] ? [] : [one.operationId])),
     )
     expect(described.toSorted()).toEqual(Object.keys(tollbase).toSorted())
+  })
+
+  test("has the specification's own paths, each other path of an operation, and every header with a key", () => {
+    for (const [path, method, id] of [
+      ['/apps/{app}/views', 'get', 'listViews'],
+      ['/apps/{app}/views', 'post', 'createView'],
+      ['/apps/{app}/views/sql', 'post', 'createViewFromSql'],
+      ['/tasks/{id}', 'get', 'getTask'],
+      ['/api/applications/{app}', 'get', 'getApplication'],
+    ] as const)
+      expect(document.paths[path]?.[method]?.['x-alias-of'], path).toBe(id)
+    const ids = Object.values(document.paths).flatMap((path) =>
+      Object.values(path).map((operation) => operation.operationId),
+    )
+    expect(new Set(ids).size).toBe(ids.length)
+    const list = JSON.stringify(document.paths['/list']?.post)
+    for (const name of Object.keys(document.components.securitySchemes))
+      if (name !== 'operator') expect(list).toContain(`"${name}"`)
+    for (const name of ['PaymentV1', 'PaymentV2']) expect(list).toContain(name)
   })
 
   test('refers only to components that are there', () => {

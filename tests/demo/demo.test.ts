@@ -1,5 +1,5 @@
 import { execFile } from 'node:child_process'
-import { existsSync, mkdtempSync, readdirSync, rmSync } from 'node:fs'
+import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
@@ -15,7 +15,7 @@ const options = { cwd: repository, env: { ...process.env, TMPDIR: folder }, time
 afterAll(() => rmSync(folder, { recursive: true, force: true }))
 
 function tollbase(...args: string[]) {
-  return run(process.execPath, [bundled('bin/tollbase.js'), ...args], options)
+  return run(process.execPath, [bundled('packages/cli/src/program.ts'), ...args], options)
 }
 
 describe('tollbase demo', () => {
@@ -30,16 +30,19 @@ describe('tollbase demo', () => {
   test('leaves receipts and a proof that `tollbase verify` accepts, and for nothing else', async () => {
     const [kept = ''] = readdirSync(folder).filter((name) => name.startsWith('tollbase-demo-'))
     const file = (name: string) => join(folder, kept, name)
-    const receipt = await tollbase(
-      'verify',
-      file('receipt-1.json'),
-      '--reply',
-      file('reply-1.json'),
-    )
-    expect(receipt.stdout).toContain('receipt-1.json: valid')
-    const proof = await tollbase('verify', file('record-proof.json'))
+    const keyIn = (name: string) => ['--key', readFileSync(file(name), 'utf8')]
+    const verifyReceipt = (reply: string) =>
+      tollbase('verify', file('receipt-1.json'), ...keyIn('receipt-key'), '--reply', file(reply))
+    expect((await verifyReceipt('reply-1.json')).stdout).toContain('receipt-1.json: valid')
+    const proof = await tollbase('verify', file('record-proof.json'), ...keyIn('record-key'))
     expect(proof.stdout).toContain('record-proof.json: valid')
-    const another = tollbase('verify', file('receipt-1.json'), '--reply', file('reply-2.json'))
+    for (const name of ['receipt-1.json', 'record-proof.json'])
+      await expect(tollbase('verify', file(name))).rejects.toMatchObject({
+        code: 2,
+        stdout: '',
+        stderr: expect.stringMatching(/not verified.*--key/),
+      })
+    const another = verifyReceipt('reply-2.json')
     await expect(another).rejects.toMatchObject({
       code: 1,
       stdout: expect.stringContaining('✗ reply: the receipt is for another reply'),

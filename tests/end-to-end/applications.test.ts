@@ -1,3 +1,5 @@
+import { createHash } from 'node:crypto'
+import { generatePrivateKey, privateKeyToAccount } from 'viem/accounts'
 import { describe, expect, test } from 'vitest'
 import { withService } from '../support/per-engine.ts'
 import type { TestService } from '../support/service.ts'
@@ -138,6 +140,8 @@ describe('applications', () =>
     })
   }))
 
+const open = { config: { registration: 'open' } } as const
+
 describe('an owner without a key', () =>
   withService((service) => {
     const now = () => Math.floor(service().world.now() / 1000)
@@ -150,13 +154,18 @@ describe('an owner without a key', () =>
       expect(created.body.owner_address).toBe(wallet.address)
       await service().createApp()
       const list = await service().request('GET', '/api/apps', {
-        headers: await wallet.sign({ method: 'GET', path: '/api/apps', timestamp: now() }),
+        headers: await wallet.sign({
+          origin: service().url,
+          method: 'GET',
+          path: '/api/apps',
+          timestamp: now(),
+        }),
       })
       expect(list.body.applications).toMatchObject([
         { app_id: created.body.app_id, owner_address: wallet.address },
       ])
-      const keys = `/api/apps/${created.body.app_id}/keys?x=1`
-      const sign = { method: 'GET', path: keys, timestamp: now() }
+      const keys = `/api/apps/${created.body.app_id}/tasks?limit=1`
+      const sign = { origin: service().url, method: 'GET', path: keys, timestamp: now() }
       const owned = await service().request('GET', keys, { headers: await wallet.sign(sign) })
       expect(owned.status).toBe(200)
       const thief = await service().request('GET', keys, {
@@ -168,6 +177,7 @@ describe('an owner without a key', () =>
     test('a signature counts once', async () => {
       const wallet = testWallet()
       const headers = await wallet.sign({
+        origin: service().url,
         method: 'POST',
         path: '/api/apps',
         body,
@@ -193,12 +203,15 @@ describe('an owner without a key', () =>
     test('a signature over another method, path, body or time, or by another wallet, is refused', async () => {
       const wallet = testWallet()
       const timestamp = now()
-      const right = { method: 'POST', path: '/api/apps', body, timestamp }
+      const right = { origin: service().url, method: 'POST', path: '/api/apps', body, timestamp }
       const wrong = [
         { ...right, method: 'PUT' },
         { ...right, path: '/api/apps?x=1' },
         { ...right, body: JSON.stringify({ name: 'Other' }) },
         { ...right, timestamp: timestamp - 1 },
+        { ...right, origin: 'https://another.example' },
+        { ...right, origin: service().url.replace('http:', 'https:') },
+        { ...right, origin: service().url.replace(/\d+$/, '1') },
       ]
       for (const request of wrong) {
         const signed = await wallet.sign(request)
@@ -218,6 +231,31 @@ describe('an owner without a key', () =>
       ).toBe(401)
     })
 
+    test('a signature that names no service is refused, with the text to sign', async () => {
+      const account = privateKeyToAccount(generatePrivateKey())
+      const path = '/api/apps?api%5Fkey='
+      const { body: known } = await service().request('GET', '/.well-known/tollbase')
+      expect(known.origin).toBe(service().url)
+      const timestamp = String(now())
+      const rest = `POST\n${path}\n${timestamp}\n${createHash('sha256').update(body).digest('hex')}`
+      const ask = async (message: string) =>
+        service().request('POST', path, {
+          raw: body,
+          headers: {
+            'x-wallet-address': account.address,
+            'x-timestamp': timestamp,
+            'x-signature': await account.signMessage({ message }),
+          },
+        })
+      const old = await ask(`tollbase\n${rest}`)
+      expect(old).toMatchObject({ status: 401, body: { code: 'UNAUTHORIZED' } })
+      const wanted = `tollbase ${known.origin}\n${rest}`
+      // A key in the address is not shown; here there is none to hide.
+      expect(old.body.details.text_to_sign).toBe(wanted.replace('api%5Fkey=', 'api_key=***'))
+      expect(old.body.error).toContain(JSON.stringify(old.body.details.text_to_sign))
+      expect((await ask(wanted)).status).toBe(201)
+    })
+
     test('an owner address that did not sign is refused', async () => {
       const claimed = JSON.stringify({ name: 'Signed', owner_address: testWallet().address })
       const reply = await signedCreate(service(), testWallet(), {
@@ -226,6 +264,22 @@ describe('an owner without a key', () =>
       })
       expect(reply).toMatchObject({ status: 400, body: { details: { field: '/owner_address' } } })
     })
+  }, open))
+
+describe('where the operator alone registers applications, which is what a service does unless told otherwise', () =>
+  withService((service) => {
+    test('a wallet is told so, before anything of its request is judged, and makes nothing', async () => {
+      expect(service().config.registration).toBe('operator')
+      const timestamp = Math.floor(service().world.now() / 1000)
+      for (const body of ['{"name":"Signed","app_id":"signed"}', '{"nonsense":1}']) {
+        const reply = await signedCreate(service(), testWallet(), { body, timestamp })
+        expect(reply).toMatchObject({ status: 403, body: { code: 'FORBIDDEN' } })
+        expect(reply.body.error).toContain('Only the operator of this service registers')
+      }
+      const nobody = await service().request('POST', '/api/apps', { body: { name: 'x' } })
+      expect(nobody.status).toBe(401)
+      expect((await service().request('GET', '/api/apps/signed')).status).toBe(404)
+    })
   }))
 
 async function signedCreate(
@@ -233,6 +287,12 @@ async function signedCreate(
   wallet: ReturnType<typeof testWallet>,
   { body, timestamp }: { body: string; timestamp: number },
 ) {
-  const headers = await wallet.sign({ method: 'POST', path: '/api/apps', body, timestamp })
+  const headers = await wallet.sign({
+    origin: service.url,
+    method: 'POST',
+    path: '/api/apps',
+    body,
+    timestamp,
+  })
   return service.request('POST', '/api/apps', { raw: body, headers })
 }

@@ -10,11 +10,17 @@ import type { Json } from '../support/service.ts'
 
 describe('the chain of an application', () =>
   withService((service) => {
+    /** Its chain is for anyone, as it has something that is. */
+    const newOpen = async (): Promise<Data> => {
+      const app = await newData(service())
+      await app.create({ name: 'notes', access_policy: 'public' })
+      return app
+    }
     const open = async (app: Data, path: string): Promise<Json> =>
       (await service().request('GET', `/api/apps/${app.appId}/chain${path}`)).body
 
     test('a record is proven offline, to who trusts the key; any changed byte of the proof breaks it', async () => {
-      const app = await newData(service())
+      const app = await newOpen()
       await app.store('notes', [{ id: 'a', n: 1 }, { id: 'b' }, { id: 'c' }])
       await app.store('notes', [{ id: 'd' }])
       const proof = (await app.record('notes', 'b', '/proof')).body
@@ -26,13 +32,13 @@ describe('the chain of an application', () =>
         const text = JSON.stringify(changed.document)
         expect(verifyDocument(text, { trustedKey: key }).ok, changed.what).toBe(false)
       }
-      const other = await newData(service())
+      const other = await newOpen()
       const otherKey = (await open(other, '/checkpoint')).key
       expect(verifyDocument(JSON.stringify(proof), { trustedKey: otherKey }).ok).toBe(false)
     })
 
     test('the checkpoint is signed by the chain`s key over its root and size, and grows with the log', async () => {
-      const app = await newData(service())
+      const app = await newOpen()
       await app.store('notes', [{ id: 'a' }])
       const before = await open(app, '/checkpoint')
       expect(verifyCheckpoint(before.checkpoint, before.key)).toMatchObject({
@@ -45,7 +51,7 @@ describe('the chain of an application', () =>
     })
 
     test('a block is signed, follows the one before, and shows hashes only', async () => {
-      const app = await newData(service())
+      const app = await newOpen()
       await app.store('notes', [{ id: 'a', secret: 'xyzzy' }])
       const stored = await app.store('notes', [{ id: 'b', secret: 'xyzzy' }])
       const height = stored.body.results[0].block_height
@@ -73,7 +79,7 @@ describe('the chain of an application', () =>
     })
 
     test('an entry is proven by height and sequence, to anyone, without its content', async () => {
-      const app = await newData(service())
+      const app = await newOpen()
       const { body } = await app.store(
         'notes',
         Array.from({ length: 5 }, (_, id) => ({ id, secret: 'xyzzy' })),
@@ -104,7 +110,7 @@ describe('the chain of an application', () =>
     })
 
     test('any two checkpoints are connected by a proof, over many tiles too', async () => {
-      const app = await newData(service())
+      const app = await newOpen()
       const checkpoints = [await open(app, '/checkpoint')]
       for (const count of [1, 1, 3, 300, 1000, 7]) {
         await app.store(
@@ -135,7 +141,7 @@ describe('the chain of an application', () =>
     })
 
     test('the head of every application comes into the service`s own chain', async () => {
-      const app = await newData(service())
+      const app = await newOpen()
       await app.store('notes', [{ id: 'a' }])
       const { size } = await open(app, '/checkpoint')
       const system = async () =>
@@ -167,7 +173,7 @@ describe('the chain of an application', () =>
     })
 
     test('a chain goes on after a restart, under the same key', async () => {
-      const app = await newData(service())
+      const app = await newOpen()
       await app.store('notes', [{ id: 'a' }])
       const before = await open(app, '/checkpoint')
       await service().restart()

@@ -153,8 +153,10 @@ describe('what the service sends to its database runs on Citus', () =>
         )
         expect(text).not.toMatch(/\bSELECT\s+\*/i)
         expect(text).not.toMatch(
-          /\b(LISTEN|NOTIFY|LOCK TABLE|MERGE INTO|TRIGGER|INHERITS|REFERENCES|FOREIGN KEY)\b|pg_\w*advisory|tableoid|reltuples|pg_\w*relation_size/i,
+          /\b(LISTEN|NOTIFY|LOCK TABLE|MERGE INTO|TRIGGER|INHERITS|REFERENCES|FOREIGN KEY)\b|pg_\w*advisory|tableoid|reltuples/i,
         )
+        // The bound of views (view-sizes.ts) says that it does not reach tables that Citus has spread.
+        expect(text).not.toMatch(/pg_\w*relation_size\((?!class\.oid\))/i)
         // A transaction begins with its settings; the workers never see those.
         const statement = text.replace(/^(BEGIN[^;]*)(; SET LOCAL \w+ = \w+)+$/, '$1')
         expect(statement, 'one statement per call').not.toMatch(/;\s*\S/)

@@ -64,7 +64,7 @@ perEngine('collections', (service) => {
       access_policy: null,
     })
     expect(body).toMatchObject({ namespace: 'shop', primary_column: 'number', sort_column: null })
-    expect((await app.listOpenly('orders')).status).toBe(200)
+    expect((await app.listOpenly('orders')).status).toBe(401)
   })
 
   test.each([
@@ -78,16 +78,37 @@ perEngine('collections', (service) => {
     expect((await app.listOpenly('orders')).status).toBe(expected)
   })
 
-  test.each([
-    [{ read: 'everyone' }],
-    [{ readers: ['a'] }],
-    [{ price: { per_access: -1 } }],
-    [{ price: { per_access: '1.5' } }],
-    ['open'],
-    [7],
-    [[]],
-  ])(
-    'an access_policy of unknown shape (%j) is stored as sent, enforced as private and warned of',
+  test.each<[unknown, string, string]>([
+    [{ read: 'everyone' }, '/read', 'VALIDATION_FAILED'],
+    [{ read: 'pubic' }, '/read', 'did you mean "public"'],
+    [{ raed: 'public', owners: [] }, '/raed', 'did you mean "read"'],
+    [{ read: 'key', readers: ['a'] }, '/readers', 'UNKNOWN_MEMBER'],
+    [{ price: { per_access: -1 } }, '/price/per_access', 'whole atomic units'],
+    [{ price: { per_access: '1.5' } }, '/price/per_access', '1 cent = 10000'],
+    [{ price: { per_acces: '1' } }, '/price/per_acces', 'did you mean "per_access"'],
+    [{ preview: {} }, '/preview/rows', 'is needed'],
+    ['open', '', 'VALIDATION_FAILED'],
+    ['privat', '', 'did you mean "private"'],
+    [7, '', 'VALIDATION_FAILED'],
+    [[], '', 'VALIDATION_FAILED'],
+  ])('an access_policy like %j is refused, naming %s', async (policy, place, words) => {
+    const app = await newData(service())
+    const made = await app.create({ name: 'orders', access_policy: policy })
+    await app.create({ name: 'sales' })
+    const query = { source_collections: ['sales'], query: {}, access_policy: policy }
+    for (const reply of [
+      made,
+      await app.call('PUT', '/collections/sales', { access_policy: policy }),
+      await app.call('POST', '/views', { name: 'v', ...query }),
+    ]) {
+      expect(reply.status, reply.text).toBe(400)
+      expect(reply.body.details.field).toBe(`/access_policy${place}`)
+      expect(`${reply.body.code}: ${reply.body.error}`).toContain(words)
+    }
+  })
+
+  test.each([[{ readers: ['a'] }], [{ rules: { owner: 'x' } }]])(
+    'an access_policy of a foreign shape (%j) is stored as sent, enforced as private and warned of',
     async (policy) => {
       const app = await newData(service())
       const { status, body } = await app.create({ name: 'orders', access_policy: policy })
@@ -266,7 +287,7 @@ perEngine('collections', (service) => {
 
   test('stats follow stores, new versions and deletions', async () => {
     const app = await newData(service())
-    await app.store('notes', [{ id: 'a' }, { id: 'b' }, { id: 'c' }])
+    await app.publish('notes', [{ id: 'a' }, { id: 'b' }, { id: 'c' }])
     await app.store('notes', [{ id: 'a', text: 'new' }])
     await app.store('notes', [{ id: 'b', deleted: true }])
     const { body } = await app.call('GET', '/collections/notes/stats')
@@ -284,6 +305,7 @@ perEngine('collections', (service) => {
 
   test('a preview shows the first records, as numbers were written, and a band instead of a count', async () => {
     const app = await newData(service())
+    await app.create({ name: 'notes', access_policy: 'public' })
     await app.storeText('notes', '{"id":"a","price":1.50},{"id":"b"},{"id":"c"},{"id":"d"}')
     const path = `/api/apps/${app.appId}/collections/notes/preview`
     const { body, text } = await service().request('GET', path)

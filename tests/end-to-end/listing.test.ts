@@ -155,7 +155,7 @@ perEngine('listing', (service) => {
 
   test('an empty answer is an answer', async () => {
     const app = await newData(service())
-    await app.create({ name: 'empty' })
+    await app.create({ name: 'empty', access_policy: 'public' })
     expect((await app.listOpenly('empty')).body).toMatchObject({ records: [], total: 0, page: 1 })
   })
 
@@ -175,7 +175,7 @@ perEngine('listing', (service) => {
 
   test('history is for the application`s own readers', async () => {
     const app = await newData(service())
-    await app.store('notes', [{ id: 'a', v: 1 }])
+    await app.publish('notes', [{ id: 'a', v: 1 }])
     await app.store('notes', [{ id: 'a', v: 2 }])
     const own = await app.list('notes', { include_history: true })
     expect(own.body.records).toEqual([
@@ -189,7 +189,7 @@ perEngine('listing', (service) => {
   test('others may use a field only for what its owner offers; the owner uses all', async () => {
     const app = await newData(service())
     const offered = { select: ['id', 'name', 'at'], filter: ['name', 'at.country'], sort: ['name'] }
-    await app.create({ name: 'cities', access_policy: { offered } })
+    await app.create({ name: 'cities', access_policy: { read: 'public', offered } })
     await app.store('cities', people)
     const select = { id: true }
     const allowed = { find: { name: { gt: 'L' }, 'at.country': 'AT' }, sortBy: 'name', select }
@@ -216,7 +216,7 @@ perEngine('listing', (service) => {
   test('a record by its key is held to the offered fields too', async () => {
     const app = await newData(service())
     const offered = { select: ['id', 'name'] }
-    await app.create({ name: 'cities', access_policy: { offered } })
+    await app.create({ name: 'cities', access_policy: { read: 'public', offered } })
     await app.store('cities', people)
     const path = `/api/apps/${app.appId}/collections/cities/records/a`
     expect(await service().request('GET', path)).toMatchObject({

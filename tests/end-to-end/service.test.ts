@@ -159,14 +159,17 @@ describe('the service itself', () =>
       expect(php.status).toBe(200)
     })
 
-    test('a body of the largest size is read, one byte more is 413', async () => {
+    test.each([
+      ['/store', limits.bodyBytesMax],
+      ['/list', limits.plainBodyBytesMax],
+    ])('a body to %s of the largest size is read, one byte more is 413', async (path, most) => {
       const body = (bytes: number) => {
-        const head = '{"root":"not-there::x","pad":"'
-        return `${head}${'x'.repeat(bytes - head.length - 2)}"}`
+        const head = '{"root":"not-there::x"'
+        return `${head}${' '.repeat(bytes - head.length - 1)}}`
       }
-      const at = await service().request('POST', '/list', { raw: body(limits.bodyBytesMax) })
-      expect(at.status).toBe(404)
-      const past = await service().request('POST', '/list', { raw: body(limits.bodyBytesMax + 1) })
+      const at = await service().request('POST', path, { raw: body(most) })
+      expect(at.status, at.text).toBe(path === '/store' ? 401 : 404)
+      const past = await service().request('POST', path, { raw: body(most + 1) })
       expect(past).toMatchObject({ status: 413, body: { code: 'PAYLOAD_TOO_LARGE' } })
     })
 

@@ -323,6 +323,22 @@ perEngine('storing', (service) => {
     },
   )
 
+  test('a history ends where it says that it was read, whatever is written meanwhile', async () => {
+    const app = await newData(service())
+    await app.store('notes', [{ id: 'a', n: 0 }])
+    let isOver = false
+    const writing = (async () => {
+      for (let n = 1; !isOver; n++) await app.queue('notes', [{ id: 'a', n }])
+    })()
+    const looks = []
+    for (let look = 0; look < 60; look++)
+      looks.push((await app.record('notes', 'a', '/history')).body)
+    isOver = true
+    await writing
+    const ends = looks.map(({ versions }) => versions.at(-1).block_height)
+    expect(ends).toEqual(looks.map(({ as_of }) => as_of.block_height))
+  })
+
   test('a deleted record is hidden, its history is not, and it can come back', async () => {
     const app = await newData(service())
     await app.store('notes', [{ id: 'a', v: 1 }])

@@ -75,11 +75,16 @@ test('a disk without room for more is told by name, and asked again only after a
   let now = 0
   const world = { ...realWorld, now: () => now }
   const folder = tmpdir()
-  expect(watchFreeSpace({ folder, bytesMin: 1, world })).not.toThrow()
+  const roomy = watchFreeSpace({ folder, bytesMin: 1, world })
+  expect(roomy.need).not.toThrow()
+  expect([roomy.isShort(), roomy.bytes() > 0]).toEqual([false, true])
   const full = watchFreeSpace({ folder, bytesMin: Number.MAX_SAFE_INTEGER, world })
-  expect(full).toThrow(expect.objectContaining({ code: 'STORAGE_FULL', retryAfterSeconds: 10 }))
+  expect(full.isShort()).toBe(true)
+  expect(full.need).toThrow(
+    expect.objectContaining({ code: 'STORAGE_FULL', retryAfterSeconds: 10 }),
+  )
   now = 10_000
-  expect(full).toThrow(/full/)
+  expect(full.need).toThrow(/full/)
 })
 
 test('a database that turns read only refuses writes and payments by name, reads on, and goes on when it is writable', async () => {
@@ -135,6 +140,10 @@ describe.runIf(canMount)('on a disk that can be filled', () => {
       expect(await place.onChain(buyer.address)).toBe(funds)
       expect((await records(service, market)).get('before')).toBe(1)
       expect((await service.request('GET', '/health')).status).toBe(200)
+      const ready = await service.request('GET', '/ready')
+      expect(ready).toMatchObject({ status: 503, body: { checks: { storage: 'full' } } })
+      const { text } = await service.request('GET', '/metrics')
+      expect(text).toMatch(/^tollbase_storage_free_bytes \d+$/m)
       disk.empty()
       await expect.poll(async () => (await store(service, market, [{}])).status, patience).toBe(200)
       expect((await ask(service, asked, header)).status).toBe(200)
@@ -240,6 +249,9 @@ async function expectRefusalAndReturn(
   }
   if (refusal === undefined) throw new Error('nothing was refused')
   expectRefused(refusal, trouble.code)
+  const named = trouble.code === 'STORAGE_FULL' ? 'full' : 'read_only'
+  const ready = await service.request('GET', '/ready')
+  expect(ready).toMatchObject({ status: 503, body: { checks: { storage: named } } })
   expectRefused(await ask(service, asked, header), trouble.code)
   expect(await onChain(service, buyer.address)).toBe(funds)
   expect(await balanceOf(service, buyer.address)).toBe(0n)
@@ -255,9 +267,13 @@ async function expectRefusalAndReturn(
     `/api/apps/${market.appId}/collections/notes/records/after/proof`,
     { headers: market.headers },
   )
-  expect(verifyDocument(proof.text).ok).toBe(true)
+  const head = await service.request('GET', `/api/apps/${market.appId}/chain/checkpoint`, {
+    headers: market.headers,
+  })
+  expect(verifyDocument(proof.text, { trustedKey: head.body.key }).ok).toBe(true)
   const paid = await insist(service, asked, header)
   expect(paid.status, paid.text).toBe(200)
+  expect((await service.request('GET', '/ready')).body.checks.storage).toBe('ok')
   expect(await onChain(service, buyer.address)).toBe(funds - 3000n)
   await expectBalanced(service)
   await service.whileStopped(async (config) => {

@@ -104,7 +104,7 @@ export async function insist(
 /** Audits a folder on which nothing runs, and reads its ledger. */
 export function readBooks(dataDir: string): Promise<Books> {
   return withStorage(readConfig({ dataDir }, {}), async (database, places) => {
-    const report = await auditStorage(database, places, () => undefined)
+    const report = await auditStorage(database, places, { progress: () => undefined })
     const rows = await database.query<{ account: string; balance: string }>(
       sql`SELECT account, balance FROM system.account`,
     )

@@ -196,12 +196,29 @@ withService((service) => {
     60_000,
   )
 
-  test('patternStepsMax: a call with more text than its patterns can be tried on is 413', async () => {
+  test('recordPatternStepsMax: a record whose texts hold up all others is 413, many that do not are stored', async () => {
     const data = await newData(service())
-    const fields = { a: { validation: { pattern: '[a-z]{200}Z' } } }
+    const fields = {
+      a: { validation: { pattern: '^[a-z]+$' } },
+      b: { validation: { pattern: '[a-z]{50}Z' } },
+    }
     await data.create({ name: 'c', schema_definition: { fields } })
     const begin = performance.now()
-    const stored = await data.store('c', [{ id: 'x', a: 'a'.repeat(1_000_000) }])
+    const held = await data.store('c', [{ id: 'x', b: 'a'.repeat(20_000) }])
+    expect(held, held.text).toMatchObject({ status: 413, body: { code: 'PAYLOAD_TOO_LARGE' } })
+    expect(performance.now() - begin).toBeLessThan(5_000)
+    const many = Array.from({ length: 1_000 }, (_, at) => ({ id: `k${at}`, a: 'a'.repeat(1_000) }))
+    const stored = await data.store('c', many)
+    expect(stored.status, stored.text).toBe(200)
+  })
+
+  test('patternStepsMax: a call with more text than its patterns can be tried on is 413', async () => {
+    const data = await newData(service())
+    const fields = { a: { validation: { pattern: '^([a-z]+|[a-z]+x|[a-z]+y)$' } } }
+    await data.create({ name: 'c', schema_definition: { fields } })
+    const begin = performance.now()
+    const many = Array.from({ length: 1_500 }, (_, at) => ({ id: `k${at}`, a: 'a'.repeat(3_000) }))
+    const stored = await data.store('c', many)
     expect(stored, stored.text).toMatchObject({ status: 413, body: { code: 'PAYLOAD_TOO_LARGE' } })
     expect(performance.now() - begin).toBeLessThan(30_000)
     await expectWorking(data)

@@ -15,7 +15,7 @@ beforeAll(async () => {
   data = await newData(service)
   await data.create({ name: 'c', schema_definition: { fields: { n: { type: 'number' } } } })
   await data.create({ name: 'priced', access_policy: { price: { per_access: '1000' } } })
-  await data.create({ name: 'part', access_policy: { offered: { filter: ['a'] } } })
+  await data.create({ name: 'part', access_policy: { read: 'public', offered: { filter: ['a'] } } })
   await data.create({ name: 'proxy', collection_type: 'api' })
   await data.store('c', [{ id: 'k', n: 1 }])
 })
@@ -34,6 +34,7 @@ const openly = (method: string, path: string, body?: unknown) =>
 const provocations: Readonly<Record<ErrorCode, (() => Promise<Answer>) | { readonly by: string }>> =
   {
     VALIDATION_FAILED: () => data.list('c', { limit: -1 }),
+    UNKNOWN_MEMBER: () => data.list('c', { where: {} }),
     PAYMENT_MALFORMED: () =>
       service.request('POST', '/list', {
         body: { root: `${data.appId}::priced` },
@@ -51,6 +52,12 @@ const provocations: Readonly<Record<ErrorCode, (() => Promise<Answer>) | { reado
       return data.call('POST', '/views', view)
     },
     VIEW_NOT_READY: { by: 'tests/views/trouble.test.ts' },
+    QUOTA_EXCEEDED: async () => {
+      const full = await newData(service)
+      const body = { quota: { records: 0 } }
+      await service.request('PATCH', `/api/apps/${full.appId}`, { body, headers: service.operator })
+      return full.store('c', [{ id: 'k' }])
+    },
     GRANT_NOT_FOUND: () => data.call('DELETE', '/grants/nothing'),
     GRANT_NEEDED: async () => {
       const other = await newData(service)
@@ -93,7 +100,10 @@ const provocations: Readonly<Record<ErrorCode, (() => Promise<Answer>) | { reado
     COLLECTION_EXISTS: () => data.create({ name: 'c' }),
     RECORD_EXISTS: () => data.store('c', [{ id: 'k' }], { strict: true }),
     LAST_ADMIN_KEY: () => data.call('POST', `/keys/${data.keyHash}/revoke`, {}),
+    PRICE_REMOVED: { by: 'tests/pricing/changes.test.ts' },
+    PRICING_CHANGED: { by: 'tests/pricing/changes.test.ts' },
     PAYMENT_ALREADY_USED: { by: 'tests/payments/attacks.test.ts' },
+    OFFER_CHANGED: { by: 'tests/payments/resolving.test.ts' },
     PAYMENT_REPLY_GONE: { by: 'tests/payments/crash-points.test.ts' },
     PAYLOAD_TOO_LARGE: () => data.store('c', [{ pad: 'x'.repeat(limits.recordBytesMax) }]),
     RESULT_TOO_LARGE: { by: 'tests/end-to-end/listing.test.ts' },

@@ -113,7 +113,7 @@ describe('limits of single fields', () => {
       },
     )
 
-    test('previewRowsMax: a policy of more rows is not understood, and so private', async () => {
+    test('previewRowsMax: a policy of more rows is refused', async () => {
       const data = await newData(service())
       const policy = (rows: number) => ({ read: 'public', preview: { rows } })
       const at = await data.create({ name: 'at', access_policy: policy(limits.previewRowsMax) })
@@ -122,8 +122,8 @@ describe('limits of single fields', () => {
         name: 'past',
         access_policy: policy(limits.previewRowsMax + 1),
       })
-      expect(past.body._warning).toContain('private')
-      expect((await data.listOpenly('past')).status).toBe(404)
+      expect(past.status).toBe(400)
+      expect(past.body.details.field).toBe('/access_policy/preview/rows')
     })
 
     test('keysPerApplicationMax: the last one is made, one more is 409, and revoking makes room', async () => {

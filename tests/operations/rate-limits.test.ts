@@ -25,7 +25,7 @@ function limited(
       (service) => {
         test('holds', () => work(service()))
       },
-      { devnet, config: { rateLimits, trustProxy } },
+      { devnet, config: { rateLimits, trustProxy, registration: 'open' } },
     ),
   )
 }
@@ -124,7 +124,7 @@ limited(
     const create = async (by: ReturnType<typeof testWallet>) => {
       const request = { method: 'POST', path: '/api/apps', body: JSON.stringify({ name: 'One' }) }
       const timestamp = Math.floor(service.world.now() / 1000)
-      const headers = await by.sign({ ...request, timestamp })
+      const headers = await by.sign({ origin: service.url, ...request, timestamp })
       return service.request('POST', request.path, { headers, raw: request.body })
     }
     expect((await create(testWallet())).status).toBe(201)
@@ -153,11 +153,12 @@ limited(
   'a wallet`s signature is dear to check, so it costs more than a plain request',
   { address: 22 },
   async (service) => {
-    const wallet = testWallet()
     const own = async () => {
-      const path = `/api/apps?n=${Math.random()}`
+      const path = '/api/apps'
       const timestamp = Math.floor(service.world.now() / 1000)
-      const headers = await wallet.sign({ method: 'GET', path, timestamp })
+      const asked = { origin: service.url, method: 'GET', path, timestamp }
+      // Each signature counts once, so each is of another wallet.
+      const headers = await testWallet().sign(asked)
       return service.request('GET', path, { headers })
     }
     expect((await own()).status).toBe(200)
@@ -333,5 +334,24 @@ limited(
     const raw = `{"root":"a::b","pad":"${'x'.repeat(limits.bodyBytesMax)}"}`
     // 413 would mean that its body was looked at.
     expectRefused(await service.request('POST', '/list', { raw }), 'address')
+  },
+)
+
+limited(
+  'a body costs by its length, and a statement more than other bodies',
+  { address: 1000 },
+  async (service) => {
+    const left = async (path: string, body: object) => {
+      await service.request('POST', path, { body })
+      // What a body costs is known once it is here, and is told with the next answer.
+      const { headers } = await service.request('GET', '/api/apps/not-there')
+      return Number(/r=(\d+)/.exec(headers.get('ratelimit') ?? '')?.[1])
+    }
+    const start = await left('/list', { root: 'not::there' })
+    const list = await left('/list', { root: 'not::there', pad: 'x'.repeat(64 * 1024) })
+    expect(start - list).toBeGreaterThanOrEqual(4)
+    expect(start - list).toBeLessThan(10)
+    const statement = `SELECT ${'x'.repeat(60 * 1024)} FROM not::there`
+    expect(list - (await left('/query/sql', { sql: statement }))).toBeGreaterThanOrEqual(60)
   },
 )

@@ -5,7 +5,7 @@ import { sql } from '../../packages/server/src/database/sql.ts'
 import { withService } from '../support/per-engine.ts'
 import type { TestApp, TestService } from '../support/service.ts'
 
-const ready = { database: 'ok', system_chain: 'ok', appliers: 'ok', draining: 'no' }
+const ready = { database: 'ok', system_chain: 'ok', appliers: 'ok', storage: 'ok', draining: 'no' }
 
 async function expectNotReady(service: TestService, checks: object): Promise<void> {
   const { status, body, headers } = await service.request('GET', '/ready')

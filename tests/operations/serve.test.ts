@@ -1,6 +1,14 @@
 import { type ChildProcessByStdio, spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { mkdtempSync, rmSync } from 'node:fs'
+import {
+  copyFileSync,
+  existsSync,
+  mkdtempSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { Readable } from 'node:stream'
@@ -17,7 +25,7 @@ type Run = {
 }
 
 function tollbase(...args: string[]): Run {
-  const child = spawn(process.execPath, [bundled('bin/tollbase.js'), ...args], {
+  const child = spawn(process.execPath, [bundled('packages/cli/src/program.ts'), ...args], {
     stdio: ['ignore', 'pipe', 'pipe'],
   })
   const output = { out: '', err: '' }
@@ -38,11 +46,25 @@ async function refused(...args: string[]): Promise<string> {
   return output.err
 }
 
-beforeAll(async () => {
-  while (!first.output.out.includes('tollbase listening on')) {
-    if (first.child.exitCode !== null) throw new Error(first.output.err)
-    await once(first.child.stdout, 'data')
+async function untilReady({ child, output }: Run): Promise<void> {
+  const ended = once(child, 'close')
+  while (!output.out.includes('tollbase listening on')) {
+    if (child.exitCode !== null) throw new Error(output.err)
+    await Promise.race([once(child.stdout, 'data'), ended])
   }
+}
+
+/** Starts the service on the folder, and ends it when it is ready; gives what it wrote to stderr. */
+async function startOnce(dataDir: string, command = 'serve', ...more: string[]): Promise<string> {
+  const run = tollbase(command, '--port', '0', '--data-dir', dataDir, ...more)
+  await untilReady(run)
+  run.child.kill('SIGTERM')
+  await once(run.child, 'close')
+  return run.output.err
+}
+
+beforeAll(async () => {
+  await untilReady(first)
   url = /^tollbase listening on (http:\/\/127\.0\.0\.1:\d+)$/m.exec(first.output.out)?.[1] ?? ''
 })
 
@@ -68,6 +90,52 @@ describe('tollbase serve', () => {
   test('refuses a data folder that is in use, and says by whom', async () => {
     const said = await refused('serve', '--port', '0', '--data-dir', join(folder, 'first'))
     expect(said).toContain(`is in use by the process ${first.child.pid}`)
+  })
+
+  test('refuses a taken port before it starts a database', async () => {
+    const { port } = new URL(url)
+    const dataDir = join(folder, 'never')
+    await refused('serve', '--port', port, '--data-dir', dataDir)
+    expect(existsSync(dataDir)).toBe(false)
+  })
+
+  test('refuses to go on without the key that its chains are signed with, and makes no new one', async () => {
+    const dataDir = join(folder, 'lost-key')
+    await startOnce(dataDir)
+    const key = join(dataDir, 'signing-key.pem')
+    const kept = readFileSync(key)
+    rmSync(key)
+    const lost = await refused('serve', '--port', '0', '--data-dir', dataDir)
+    expect(lost).toContain(
+      `${key}, the service's signing key, is missing; restore it from a backup`,
+    )
+    expect(existsSync(key)).toBe(false)
+    copyFileSync(join(folder, 'first', 'signing-key.pem'), key)
+    const others = await refused('serve', '--port', '0', '--data-dir', dataDir)
+    expect(others).toContain('data folder and database belong to different services')
+    writeFileSync(key, kept)
+    await startOnce(dataDir)
+  })
+
+  test('refuses a devnet that lost its chain, and one of another database', async () => {
+    const dataDir = join(folder, 'devnet')
+    const flags = ['dev', '--port', '0', '--data-dir', dataDir]
+    await startOnce(dataDir, 'dev')
+    const devnet = join(dataDir, 'devnet')
+    renameSync(join(devnet, 'state.json'), join(folder, 'state.json'))
+    expect(await refused(...flags)).toContain('the state of the devnet is gone')
+    rmSync(devnet, { recursive: true })
+    expect(await refused(...flags)).toContain(
+      'data folder and database belong to different services',
+    )
+  })
+
+  test.each([
+    ['json', /^\{"level":30,/m],
+    ['pretty', /^\[\d\d:\d\d:\d\d\.\d{3}\] INFO.*: PostgreSQL is running/m],
+  ])('writes its log as %s where that is asked for', async (format, expected) => {
+    const err = await startOnce(join(folder, 'logs'), 'serve', '--log-format', format)
+    expect(err).toMatch(expected)
   })
 
   test('never tells the password of a database that it cannot reach', async () => {

@@ -18,8 +18,7 @@ const numbers = (count: number, from = 0) =>
 
 async function openList(records: readonly object[] = numbers(20)): Promise<Data> {
   const data = await newData(service)
-  await data.create({ name: 'c' })
-  await data.store('c', records)
+  await data.publish('c', records)
   return data
 }
 

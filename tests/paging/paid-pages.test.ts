@@ -43,21 +43,25 @@ describe('pages by cursor where rows have a price', () => {
     await expectBalanced(service)
   })
 
-  test('go on where an answer was cut short of its limit by its bytes', async () => {
+  test('are never cut short by their bytes: what is too large is refused, and the limit that it names fits', async () => {
     const text = 'x'.repeat(400)
     const long = records.map((record) => ({ ...record, text }))
     const market = await openMarket(service, { price: { per_kb: '10' }, records: long })
     const query = { root: market.root, max_kb: 1 }
     const buyer = await fundedBuyer(service)
+    const refused = await buyer.buy(service, list(query))
+    expect([refused.status, refused.body.code]).toEqual([413, 'RESULT_TOO_LARGE'])
+    const { limit } = refused.body.details
     const seen: Json[] = []
     let cursor: string | undefined
     do {
-      const page = await buyer.buy(service, list({ ...query, ...(cursor && { cursor }) }))
+      const page = await buyer.buy(service, list({ ...query, limit, ...(cursor && { cursor }) }))
       expect(page.status, page.text).toBe(200)
       seen.push(...page.body.records)
       cursor = page.body.next_cursor
     } while (cursor !== undefined)
     expect(seen).toEqual(long)
+    await expectBalanced(service)
   })
 
   test('a cursor of who reads for free, a forged and an expired one are refused before anybody pays', async () => {

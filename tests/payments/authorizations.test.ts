@@ -1,9 +1,20 @@
 import { encodeFunctionData, type Hex, parseAbi } from 'viem'
-import { expect, test } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import { withService } from '../support/per-engine.ts'
-import { type Asked, ask, balanceOf, type Forged, list, newBuyer, quote } from './buyer.ts'
+import {
+  type Asked,
+  ask,
+  balanceOf,
+  entryOf,
+  type Forged,
+  fundedBuyer,
+  list,
+  newBuyer,
+  quote,
+} from './buyer.ts'
 import { earnings, expectBalanced, onChain, openMarket } from './market.ts'
 import { chainOf, minedOn } from './payer.ts'
+import { whileSettling } from './while-settling.ts'
 
 const token = parseAbi([
   'function transferWithAuthorization(address from, address to, uint256 value, uint256 validAfter, uint256 validBefore, bytes32 nonce, bytes signature)',
@@ -21,7 +32,10 @@ withService(
       if (devnet === undefined) throw new Error('this needs the devnet')
       const chain = chainOf(service())
       const calls = payments.map((header) => {
-        const text = Buffer.from(header['payment-signature'] ?? '', 'base64').toString()
+        const text = Buffer.from(
+          header['payment-signature'] ?? header['x-payment'] ?? '',
+          'base64',
+        ).toString()
         const { authorization: one, signature } = JSON.parse(text).payload
         const { from, to, value, validAfter, validBefore, nonce } = one
         const numbers = [BigInt(value), BigInt(validAfter), BigInt(validBefore)] as const
@@ -47,7 +61,7 @@ withService(
       expect(receipt.status).toBe('success')
     }
 
-    test('P10: of payments whose nonces were used together in one transaction only that counts which moved its value', async () => {
+    test('P10, A3: of payments whose nonces were used together before they came here none buys, and that is credited which moved its value', async () => {
       const market = await openMarket(service(), { price: { per_row: '100' } })
       const buyer = newBuyer()
       await service().running.devnet?.faucet(buyer.address, 300n)
@@ -62,29 +76,103 @@ withService(
         await payment(asked(0), { authorization: { nonce: nonce(2), ...back } }),
         await payment(asked(0), { authorization: { nonce: nonce(3) } }),
       ])
-      const replies = [
-        await ask(
-          service(),
-          asked(0),
-          await payment(asked(0), { authorization: { nonce: nonce(1) } }),
-        ),
-        await ask(
-          service(),
-          asked(1),
-          await payment(asked(1), { authorization: { nonce: nonce(2) } }),
-        ),
-        await ask(
-          service(),
-          asked(2),
-          await payment(asked(2), { authorization: { nonce: nonce(3) } }),
-        ),
-      ]
-      expect(replies.map(({ status }) => status)).toEqual([402, 402, 200])
+      for (const at of [0, 1, 2]) {
+        const forged = { authorization: { nonce: nonce(at + 1) } }
+        const reply = await ask(service(), asked(at), await payment(asked(at), forged))
+        expect(reply.status, reply.text).toBe(402)
+        expect(await balanceOf(service(), buyer.address)).toBe(at === 2 ? 300n : 0n)
+      }
       expect(await onChain(service(), buyer.address)).toBe(0n)
-      expect(await earnings(service(), market)).toBe(240n)
-      expect(await balanceOf(service(), buyer.address)).toBe(0n)
+      expect(await earnings(service(), market)).toBe(0n)
       await expectBalanced(service())
     })
+
+    describe.each(['payV1', 'payV2'] as const)(
+      'A3: an authorization used elsewhere, %s',
+      (version) => {
+        async function scene(per_row = '100') {
+          const market = await openMarket(service(), { price: { per_row } })
+          const buyer = await fundedBuyer(service(), 10n * BigInt(per_row))
+          const asked = list({ root: market.root, limit: 3 })
+          const header = await buyer[version](await quote(service(), asked))
+          return { market, buyer, asked, header }
+        }
+
+        test('buys nothing and is its payer’s balance, once, whoever brings it and how often', async () => {
+          const { market, buyer, asked, header } = await scene()
+          await submitTogether([header])
+          const first = await ask(service(), asked, header)
+          expect(first.status, first.text).toBe(402)
+          expect(first.body.error).toMatch(/used before .* 300 atomic units are on the balance/)
+          const later = await Promise.all([1, 2, 3].map(() => ask(service(), asked, header)))
+          await service().restart()
+          later.push(await ask(service(), asked, header))
+          for (const { status, body } of later) {
+            expect([status, body.code]).toEqual([409, 'PAYMENT_ALREADY_USED'])
+            expect(body.error).toMatch(/on the balance of its payer/)
+          }
+          for (const { text } of [first, ...later]) expect(text).not.toContain('Wien')
+          expect(await balanceOf(service(), buyer.address)).toBe(300n)
+          expect(await earnings(service(), market)).toBe(0n)
+          await expectBalanced(service())
+        })
+
+        test('is its payer’s balance though it has expired, and the quote with it', async () => {
+          const { market, buyer, header } = await scene('1000')
+          await submitTogether([header])
+          const text = Buffer.from(Object.values(header)[0] ?? '', 'base64').toString()
+          const { x402Version, ...rest } = JSON.parse(text)
+          const body = {
+            x402Version,
+            paymentPayload: { x402Version, ...rest },
+            paymentRequirements: {},
+          }
+          service().world.advance(20 * 60_000)
+          const send = () => service().request('POST', '/api/payments/settle', { body })
+          try {
+            for (const reply of [await send(), await send()])
+              expect(reply.body, reply.text).toMatchObject({ success: true, payer: buyer.address })
+          } finally {
+            service().world.advance(-20 * 60_000)
+          }
+          expect(await balanceOf(service(), buyer.address)).toBe(3000n)
+          expect(await earnings(service(), market)).toBe(0n)
+          await expectBalanced(service())
+        })
+
+        test('read from the chain by a third party, it buys him nothing under a quote of his own', async () => {
+          const { market, buyer, asked, header } = await scene()
+          await submitTogether([header])
+          const name = version === 'payV1' ? 'x-payment' : 'payment-signature'
+          const read = JSON.parse(Buffer.from(header[name] ?? '', 'base64').toString())
+          const own = { x402Version: 2, accepted: entryOf(await quote(service(), asked)) }
+          const stolen = Buffer.from(JSON.stringify({ ...own, payload: read.payload }))
+          const reply = await ask(service(), asked, {
+            'payment-signature': stolen.toString('base64'),
+          })
+          expect(reply.status, reply.text).toBe(402)
+          expect(reply.text).not.toContain('Wien')
+          // The money is the payer's, though it came by another.
+          expect(await balanceOf(service(), buyer.address)).toBe(300n)
+          expect(await earnings(service(), market)).toBe(0n)
+          await expectBalanced(service())
+        })
+
+        test('by somebody who overtakes a claim of this service is this buyer’s purchase', async () => {
+          const { market, buyer, asked, header } = await scene()
+          const reply = await whileSettling(
+            service(),
+            { before: () => submitTogether([header]) },
+            () => ask(service(), asked, header),
+          )
+          expect(reply.status, reply.text).toBe(200)
+          expect((await ask(service(), asked, header)).text).toBe(reply.text)
+          expect(await onChain(service(), buyer.address)).toBe(700n)
+          expect(await balanceOf(service(), buyer.address)).toBe(0n)
+          expect(await earnings(service(), market)).toBe(240n)
+        })
+      },
+    )
   },
   { devnet: true },
 )

@@ -152,7 +152,13 @@ withService(
       const body = JSON.stringify({ owner_address: victim.address })
       const signed = async (by: LocalAccount) => {
         const timestamp = Math.floor(service().world.now() / 1000)
-        return testWallet(by).sign({ method: 'PATCH', path, body, timestamp })
+        return testWallet(by).sign({
+          origin: service().url,
+          method: 'PATCH',
+          path,
+          body,
+          timestamp,
+        })
       }
       const patch = async (headers: Record<string, string>) =>
         service().request('PATCH', path, { headers, raw: body })
@@ -199,6 +205,7 @@ withService(
     test('P5: a transfer counts by the price of now, or by one that was asked a moment ago', async () => {
       const shop = await scene()
       const setPrice = (amount: string) => priceOf(shop, amount)
+      await quote(service(), storeOf(shop))
       const before = await shop.owner.transfer({ to: treasury(), value: price })
       await setPrice('5000')
       const old = storeOf(shop, { payment_tx_hash: before })

@@ -50,6 +50,7 @@ export function dyingPayments(ports: PaymentPorts, death: Death | undefined): Dy
       network,
       facilitator: {
         verify: (...given) => step('verify', () => facilitator.verify(...given)),
+        findUse: (...given) => step('lookup', () => facilitator.findUse(...given)),
         settle: (...given) => step('settle', () => facilitator.settle(...given)),
         lookup: (...given) => step('lookup', () => facilitator.lookup(...given)),
       },

@@ -2,13 +2,15 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import type { ServerResponse } from 'node:http'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { generatePrivateKey, privateKeyToAddress } from 'viem/accounts'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { type Devnet, startDevnet } from '../../packages/server/src/devnet/devnet.ts'
 import { openRpc } from '../../packages/server/src/x402/rpc.ts'
 import { type Json, startTestService, type TestService } from '../support/service.ts'
 import { testWorld } from '../support/test-world.ts'
-import { ask, type Buyer, balanceOf, list, newBuyer, quote } from './buyer.ts'
+import { ask, type Buyer, balanceOf, list, newBuyer, type PaymentHeader, quote } from './buyer.ts'
 import { earnings, expectBalanced, openMarket, setPrices, tokensOf } from './market.ts'
+import { chainAt } from './payer.ts'
 import {
   agrees,
   answer,
@@ -47,6 +49,7 @@ function withRemote(tests: (scene: Scene) => void, options: { node: boolean }): 
     const network = {
       network: 'base-sepolia',
       pay_to: devnet.network.payTo,
+      minimum_payment: 1,
       facilitator_url: remote.url,
       ...(options.node && { rpc_url: devnet.rpcUrl }),
     }
@@ -92,6 +95,10 @@ async function storeScene(service: TestService) {
 async function expectNothingBought(service: TestService, buyer: Buyer): Promise<void> {
   expect(await balanceOf(service, buyer.address)).toBe(0n)
   await expectBalanced(service)
+}
+
+function decoded(header: PaymentHeader): Json {
+  return JSON.parse(Buffer.from(header['payment-signature'] ?? '', 'base64').toString())
 }
 
 /** Waits for the service's own reconciliation, which comes every few seconds. */
@@ -172,6 +179,34 @@ describe('a facilitator elsewhere, checked by a node of the chain', () => {
         remote().settle = says({ success: true, transaction: real })
         expect((await ask(service(), second.asked, second.header)).status).toBe(503)
         await expectNothingBought(service(), second.buyer)
+      })
+
+      test('A3: one that takes what was used elsewhere for good sells nothing for it; the money is its payer’s', async () => {
+        const { market, buyer, asked, header } = await scene(service())
+        const used = await execute(decoded(header))
+        const settlesBefore = remote().settles()
+        remote().settle = says({ success: true, transaction: used })
+        const reply = await ask(service(), asked, header)
+        expect(reply.status, reply.text).toBe(402)
+        expect(reply.body.error).toMatch(/used before .* 300 atomic units are on the balance/)
+        expect((await ask(service(), asked, header)).status).toBe(409)
+        expect(remote().settles()).toBe(settlesBefore)
+        expect(await balanceOf(service(), buyer.address)).toBe(300n)
+        expect(await earnings(service(), market)).toBe(0n)
+        await expectBalanced(service())
+      })
+
+      test('A3: what was claimed here first and used by another is delivered, though its request was cut off', async () => {
+        const { market, buyer, asked, header } = await scene(service())
+        remote().settle = (_, reply) => void reply.destroy()
+        expect((await ask(service(), asked, header)).body.code).toBe('PAYMENT_PENDING')
+        await service().restart()
+        await execute(decoded(header))
+        await expect
+          .poll(async () => (await ask(service(), asked, header)).status, { timeout: 10_000 })
+          .toBe(200)
+        expect(await earnings(service(), market)).toBe(240n)
+        expect(await balanceOf(service(), buyer.address)).toBe(0n)
       })
 
       test('P6: one that refuses leaves no data and no charge, and a later good try is served', async () => {
@@ -293,10 +328,15 @@ describe('a facilitator elsewhere, and nothing to check it by', () => {
 
 test('P12: with two confirmations nothing is delivered before the second block', async () => {
   const signer = join(folder, 'signer')
-  writeFileSync(signer, `0x${Buffer.from(devnet.keys.gas).toString('hex')}`)
+  // The devnet's own key has settled for others already.
+  const key = generatePrivateKey()
+  const chain = chainAt(devnet.rpcUrl)
+  await chain.setBalance({ address: privateKeyToAddress(key), value: 10n ** 20n })
+  writeFileSync(signer, key)
   const network = {
     network: 'base-sepolia',
     pay_to: devnet.network.payTo,
+    minimum_payment: 1,
     rpc_url: devnet.rpcUrl,
     signer_key_file: signer,
     confirmations: 2,

@@ -34,7 +34,7 @@ afterAll(async () => {
 /** The program itself, on the folder that the last one left behind. */
 async function start(): Promise<void> {
   const flags = ['serve', '--devnet', '--port', '0', '--data-dir', dataDir]
-  const started = spawn(process.execPath, [bundled('bin/tollbase.js'), ...flags], {
+  const started = spawn(process.execPath, [bundled('packages/cli/src/program.ts'), ...flags], {
     env: { ...process.env, TOLLBASE_OPERATOR_KEY: operatorKey, TOLLBASE_LOG_LEVEL: 'error' },
     stdio: ['ignore', 'pipe', 'inherit'],
   })

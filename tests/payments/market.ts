@@ -52,7 +52,10 @@ export async function store(service: Api, market: Market, data: readonly object[
 export async function setPrices(service: Api, market: Market, rules: readonly object[]) {
   const reply = await service.request('PUT', `/api/apps/${market.appId}/pricing`, {
     headers: market.headers,
-    body: { rules: rules.map((rule) => ({ target: { collection: market.collection }, ...rule })) },
+    body: {
+      rules: rules.map((rule) => ({ target: { collection: market.collection }, ...rule })),
+      confirm_free: [{ collection: market.collection }],
+    },
   })
   expect(reply.status, reply.text).toBe(200)
 }

@@ -201,7 +201,9 @@ test('what came in is swept to the address of the configuration', async () => {
 
 test('without native_transfers none is offered or taken; with them a node is needed', async () => {
   const { native_transfers: _, ...without } = network
-  const plain = await startTestService({ config: { networks: [without] } })
+  // Its key has settled for another database.
+  const config = { networks: [without], afterRestore: true }
+  const plain = await startTestService({ config })
   try {
     const market = await openMarket(plain, { price: { per_row: '1000' } })
     const asked = list({ root: market.root, limit: 3 })
@@ -215,8 +217,8 @@ test('without native_transfers none is offered or taken; with them a node is nee
     await plain.close()
   }
   const { rpc_url: __, ...nodeless } = network
-  const config = { networks: [{ ...nodeless, facilitator_url: 'http://127.0.0.1:9' }] }
-  await expect(startTestService({ config })).rejects.toThrow(
+  const remote = { networks: [{ ...nodeless, facilitator_url: 'http://127.0.0.1:9' }] }
+  await expect(startTestService({ config: remote })).rejects.toThrow(
     'networks[0].native_transfers needs rpc_url',
   )
 })

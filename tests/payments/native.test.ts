@@ -435,7 +435,7 @@ withService(
 )
 
 function unswept({ database, ways }: PaymentPorts) {
-  const networks = ways.map(({ network }) => network.id)
+  const networks = ways.map(({ network }) => network)
   return unsweptClaims(database, { networks, triesMax: 10, after: { at: -1n, id: '' }, limit: 50 })
 }
 

@@ -16,7 +16,15 @@ import {
   quote,
 } from './buyer.ts'
 import { type Death, dyingPayments, replacePayments } from './dying.ts'
-import { earnings, expectBalanced, type Market, onChain, openMarket, setPrices } from './market.ts'
+import {
+  earnings,
+  expectBalanced,
+  type Market,
+  onChain,
+  openMarket,
+  setPrices,
+  store,
+} from './market.ts'
 
 type Scene = {
   readonly market: Market
@@ -219,6 +227,7 @@ withService(
         expect(thief.status, thief.text).toBe(409)
         expect(thief.text).not.toContain('Wien')
         const signature = await testWallet(scene.buyer.account).sign({
+          origin: service().url,
           method: scene.asked.method,
           path: scene.asked.path,
           body: scene.asked.raw ?? '',
@@ -232,6 +241,73 @@ withService(
         expect(payer.text).toBe(bought.text)
         expect((await ask(service(), scene.asked, scene.header)).text).toBe(bought.text)
         expect(await onChain(service(), buyer.address)).toBe(100_000_000n - 300n)
+      },
+    )
+
+    /** A payment without a quote whose money is here, and whose answer could not be given. */
+    async function unansweredScene() {
+      const market = await openMarket(service(), {
+        price: { per_access: '5', per_kb: '10' },
+        records: [{ id: 'x', text: 'y'.repeat(3000) }],
+      })
+      const buyer = await fundedBuyer(service())
+      const asked = list({ root: market.root, max_kb: 1 })
+      const header = await buyer.payV1(await quote(service(), asked))
+      const mend = () => store(service(), market, [{ id: 'x', text: 'short' }])
+      return { market, buyer, asked, header, mend }
+    }
+    const signedBy = (buyer: Buyer, { method, path, raw = '' }: Asked) =>
+      testWallet(buyer.account).sign({
+        origin: service().url,
+        method,
+        path,
+        body: raw,
+        timestamp: Math.floor(service().world.now() / 1000),
+      })
+    const elsewhere = (asked: Asked, headers: PaymentHeader) =>
+      askFrom('127.0.0.2', service(), { ...asked, headers: { ...asked.headers, ...headers } })
+
+    test.runIf(process.platform === 'linux')(
+      'P11: the payer who signs his request goes on from any address where a payment without a quote stands; nobody else does',
+      async () => {
+        const { buyer, asked, header, mend } = await unansweredScene()
+        expect((await ask(service(), asked, header)).status).toBe(413)
+        await mend()
+        const thief = await fundedBuyer(service())
+        for (const stolen of [header, { ...header, ...(await signedBy(thief, asked)) }]) {
+          const reply = await elsewhere(asked, stolen)
+          expect(reply.status, reply.text).toBe(409)
+          expect(reply.text).not.toContain('short')
+        }
+        const signed = await elsewhere(asked, { ...header, ...(await signedBy(buyer, asked)) })
+        expect(signed.status, signed.text).toBe(200)
+        expect((await ask(service(), asked, header)).text).toBe(signed.text)
+        // For another request it is worth no more than before, whoever signs.
+        const other = list({ root: asked.raw ? JSON.parse(asked.raw).root : '', max_kb: 2 })
+        const reused = await elsewhere(other, { ...header, ...(await signedBy(buyer, other)) })
+        expect(reused.status, reused.text).toBe(409)
+        await expectBalanced(service())
+      },
+    )
+
+    test.runIf(process.platform === 'linux')(
+      'P11: the same key repeats a payment without a quote from any address, another key does not',
+      async () => {
+        const { buyer, asked, header, mend } = await unansweredScene()
+        const [mine, thiefs] = [await service().createApp(), await service().createApp()]
+        const withKey = ({ headers }: { headers: PaymentHeader }) => ({ ...header, ...headers })
+        expect((await ask(service(), asked, withKey(mine))).status).toBe(413)
+        await mend()
+        for (const stolen of [header, withKey(thiefs)]) {
+          const reply = await elsewhere(asked, stolen)
+          expect(reply.status, reply.text).toBe(409)
+        }
+        const again = await elsewhere(asked, withKey(mine))
+        expect(again.status, again.text).toBe(200)
+        expect((await elsewhere(asked, withKey(mine))).text).toBe(again.text)
+        expect((await elsewhere(asked, withKey(thiefs))).status).toBe(409)
+        expect((await ask(service(), asked, header)).text).toBe(again.text)
+        expect(await onChain(service(), buyer.address)).toBe(100_000_000n - 15n)
       },
     )
 

@@ -8,6 +8,7 @@ import { type Market, openMarket } from './market.ts'
 const network = {
   network: 'base-sepolia',
   pay_to: `0x${'22'.repeat(20)}`,
+  minimum_payment: 1,
   facilitator_url: 'http://127.0.0.1:9',
 }
 

@@ -286,7 +286,7 @@ withService(
     })
 
     test('L7: a parameter is a value: no text, list, object or absence of it widens what is sold', async () => {
-      const app = await seller({ read: 'private' })
+      const app = await seller({ read: 'key' })
       await define(app, {
         source_collection: 'sales',
         base_query: { find: { amount: { $lt: 5 } } },
@@ -527,7 +527,7 @@ withService(
     })
 
     test('L16: a group below the size that its seller sets is not there, so one record changes nothing that is told', async () => {
-      const app = await seller({ read: 'private' })
+      const app = await seller({ read: 'key' })
       await define(app, {
         sql: sqlOf(
           app,

@@ -11,6 +11,7 @@ describe('the definition of a query', () =>
       data = await newData(service())
       await data.create({
         name: 'c',
+        access_policy: 'public',
         schema_definition: { fields: { n: { type: 'number' }, at: { type: 'date' } } },
       })
       await data.store('c', [
@@ -276,13 +277,13 @@ describe('the definition of a query', () =>
     })
 
     test('that changes what it reads is read anew: a declared type, an index, a collection of the same name', async () => {
-      await data.create({ name: 'changing' })
+      await data.create({ name: 'changing', access_policy: 'public' })
       await data.store('changing', [{ id: 'a', n: 1 }])
       await define({ name: 'changing', source_collection: 'changing' })
       expect((await ask('changing')).body.data).toEqual([{ id: 'a', n: 1 }])
       await data.call('DELETE', '/collections/changing', { cascade: true })
       expect((await ask('changing')).status).toBe(404)
-      await data.create({ name: 'changing' })
+      await data.create({ name: 'changing', access_policy: 'public' })
       await data.store('changing', [{ id: 'b', n: 2 }])
       await define({ name: 'changing', source_collection: 'changing' })
       await data.call('POST', '/collections/changing/indexes', { field_name: 'n' })

@@ -13,8 +13,8 @@ export type Place = { readonly home: Data; readonly other: Data; readonly grants
 export async function openPlace(service: TestService): Promise<Place> {
   const home = await newData(service)
   const other = await newData(service)
-  await home.create({ name: 'items' })
-  await other.create({ name: 'notes' })
+  await home.create({ name: 'items', access_policy: 'public' })
+  await other.create({ name: 'notes', access_policy: 'public' })
   await home.store(
     'items',
     words.map((word, n) => ({ id: `i${n}`, word, n })),

@@ -63,7 +63,7 @@ describe('a parameter', () =>
     let data: Data
     beforeAll(async () => {
       data = await newData(service())
-      await data.create({ name: 'c' })
+      await data.create({ name: 'c', access_policy: 'public' })
       const mixed = [...values, ...numbers, true, false, null, ['a', 5, 'b'], { a: 1 }]
       await data.store('c', [
         ...mixed.map((f, at) => ({ id: `r${at}`, f })),

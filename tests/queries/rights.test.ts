@@ -16,7 +16,7 @@ describe('a predefined query', () =>
       beforeAll(async () => {
         data = await newData(service())
         other = await newData(service())
-        await data.create({ name: 'open' })
+        await data.create({ name: 'open', access_policy: 'public' })
         await data.create({ name: 'closed', access_policy: { read: 'private' } })
         await data.create({
           name: 'part',
@@ -37,7 +37,7 @@ describe('a predefined query', () =>
       const ask = (name: string, headers: Record<string, string> = {}, query = '') =>
         service().request('GET', at(name, query), { headers })
 
-      test('over private data is for keys of the application, unless its owner says that it is public', async () => {
+      test('over private data is for keys of the application; what is for keys its owner may publish', async () => {
         const made = await define({ name: 'inner', source_collection: 'closed' })
         expect(made.body.public).toBe(false)
         expect(await ask('inner')).toMatchObject({ status: 401, body: { code: 'UNAUTHORIZED' } })
@@ -46,17 +46,20 @@ describe('a predefined query', () =>
         expect((await ask('inner', data.headers)).status).toBe(200)
         const { body } = await data.call('POST', '/keys', { permissions: ['Write'] })
         expect((await ask('inner', { 'x-app-key': body.key })).status).toBe(403)
-        await define({
-          name: 'outer',
+        const outer = { name: 'outer', base_query: { select: ['id'] }, public: true }
+        const refused = await data.call('POST', '/queries', {
+          ...outer,
           source_collection: 'closed',
-          base_query: { select: ['id'] },
-          public: true,
         })
+        expect(refused).toMatchObject({ status: 400, body: { details: { field: '/public' } } })
+        await data.create({ name: 'keyed', access_policy: 'key' })
+        await data.store('keyed', [{ id: 'a' }, { id: 'b' }])
+        await define({ ...outer, source_collection: 'keyed' })
         expect((await ask('outer')).body.data).toEqual([{ id: 'a' }, { id: 'b' }])
       })
 
       test('of which nothing says that it is public is closed with the collection that it reads', async () => {
-        await data.create({ name: 'later' })
+        await data.create({ name: 'later', access_policy: 'public' })
         await define({ name: 'follows', source_collection: 'later' })
         expect((await ask('follows')).status).toBe(200)
         await data.call('PUT', '/collections/later', { access_policy: 'private' })
@@ -123,6 +126,25 @@ describe('a predefined query', () =>
         service().world.advance(wait * 1000)
         expect((await ask('slow')).status).toBe(200)
         expect((await ask('slow')).status).toBe(429)
+      })
+
+      test('bounds each version by its own rate, which a new version leaves as it was', async () => {
+        const version = (requests: number) =>
+          define({
+            name: 'paced',
+            source_collection: 'open',
+            rate_limit: { requests, window_seconds: 600 },
+          })
+        await version(2)
+        await version(1)
+        for (const status of [200, 429]) expect((await ask('paced')).status).toBe(status)
+        for (const status of [200, 200, 429])
+          expect((await ask('paced', {}, '?version=1')).status).toBe(status)
+        const described = await service().request(
+          'GET',
+          `/api/apps/${data.appId}/queries/paced?version=1`,
+        )
+        expect(described.body.rate_limit).toEqual({ requests: 2, window_seconds: 600 })
       })
 
       test('answers in the format that a client accepts; JSON where it names none', async () => {
@@ -237,7 +259,7 @@ test('a data set that others may not look into is not what they are answered by,
   })
   try {
     const [owner, seller] = [await newData(service), await newData(service)]
-    await owner.store('visits', [
+    await owner.publish('visits', [
       { id: 'a', who: 'public' },
       { id: 'b', who: 'secret' },
     ])

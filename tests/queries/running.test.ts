@@ -18,7 +18,7 @@ describe('a predefined query', () =>
       let data: Data
       beforeAll(async () => {
         data = await newData(service())
-        await data.create({ name: 'cities' })
+        await data.create({ name: 'cities', access_policy: 'public' })
         await data.store('cities', cities)
       })
       const make = async (body: object) => {

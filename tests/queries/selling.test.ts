@@ -39,7 +39,7 @@ describe('predefined queries are sold', () =>
       const named = ({ appId }: Market) => `"${appId}"::cities`
 
       test('at the price of its owner: quoted for the limit, charged for the rows, kept for a retry, with a receipt that verifies', async () => {
-        const market = await openMarket(service(), { policy: { read: 'private' } })
+        const market = await openMarket(service(), { policy: { read: 'key' } })
         await define(market, {
           source_collection: 'cities',
           base_query: { select: ['name'] },
@@ -71,7 +71,9 @@ describe('predefined queries are sold', () =>
         expect(again.text).toBe(reply.text)
         expect(again.headers.get('idempotent-replayed')).toBe('true')
         const receipt = await receiptOf(service(), reply)
+        const { body: known } = await service().request('GET', '/.well-known/tollbase')
         const { checks } = verifyDocument(JSON.stringify(receipt), {
+          trustedKey: known.receipt_public_key,
           request: {
             method: 'GET',
             path: `/api/queries/${market.appId}/q/data`,
@@ -136,6 +138,21 @@ describe('predefined queries are sold', () =>
         expect(own.status, own.text).toBe(201)
       })
 
+      test('over a view that is not to be had for money only at a price of their own', async () => {
+        const market = await openMarket(service(), { price: { per_row: '7' } })
+        const made = await post(market, '/views/sql', {
+          sql: `CREATE MATERIALIZED VIEW "${market.appId}"::counted AS SELECT count(*) AS n FROM ${named(market)}`,
+        })
+        expect(made.status, made.text).toBe(201)
+        const body = { root: `${market.appId}::counted`, limit: 1 }
+        const denied = { status: 403, body: { code: 'DERIVATION_DENIED' } }
+        expect(await service().request('POST', '/list', { body })).toMatchObject(denied)
+        const query = { name: 'q', source_collection: 'counted' }
+        expect(await post(market, '/queries', query)).toMatchObject(denied)
+        await define(market, { ...query, price: { per_access: '30' } })
+        expect(amountOf(await quote(service(), data(market, '?limit=1')))).toBe(30n)
+      })
+
       test('at a price that was set on a source later, and never for nothing because it came later', async () => {
         const market = await openMarket(service())
         await define(market, { sql: `SELECT count(*) AS n FROM ${named(market)}` })
@@ -156,8 +173,13 @@ describe('predefined queries are sold', () =>
         const market = await openMarket(service())
         await define(market, { source_collection: 'cities', price: { per_access: '5' } })
         await define(market, { source_collection: 'cities', price: { per_access: '50' } })
-        for (const version of [1, 2])
-          expect(amountOf(await quote(service(), data(market, `?version=${version}`)))).toBe(50n)
+        const amounts = () =>
+          Promise.all(
+            ['?version=1', '?version=2', ''].map(async (version) =>
+              amountOf(await quote(service(), data(market, version))),
+            ),
+          )
+        expect(await amounts()).toEqual([5n, 50n, 50n])
         const rule = {
           target: { query: 'q' },
           operation: 'read',
@@ -165,7 +187,7 @@ describe('predefined queries are sold', () =>
           amount: '70',
         }
         expect((await put(market, '/pricing', { rules: [rule] })).body.rules).toEqual([rule])
-        expect(amountOf(await quote(service(), data(market)))).toBe(70n)
+        expect(await amounts()).toEqual([70n, 70n, 70n])
         const nowhere = { ...rule, target: { query: 'nothing' } }
         expect(await put(market, '/pricing', { rules: [nowhere] })).toMatchObject({
           status: 404,
@@ -249,7 +271,7 @@ describe('predefined queries are sold', () =>
         expect(reply.body.count).toBe(5)
       })
 
-      test('by the KB: the answer ends where what was bought ends', async () => {
+      test('by the KB: an answer of more than was bought is refused, and says what to ask for', async () => {
         const records = Array.from({ length: 40 }, (_, at) => ({
           id: `r${at}`,
           pad: 'x'.repeat(99),
@@ -259,18 +281,26 @@ describe('predefined queries are sold', () =>
         const buyer = await fundedBuyer(service())
         const asked = data(market, '?max_kb=2')
         expect(amountOf(await quote(service(), asked))).toBe(20n)
-        const { body } = await buyer.buy(service(), asked)
-        expect(body.truncated).toBe(true)
-        expect(body.data).toEqual(records.slice(0, body.count))
+        for (const format of ['', '&format=csv', '&format=ndjson']) {
+          const refused = await buyer.buy(service(), data(market, `?max_kb=2${format}`))
+          expect(refused.status).toBe(413)
+          expect(refused.body.details).toMatchObject({ max_kb: 8, limit: 16 })
+        }
+        const { body } = await buyer.buy(service(), data(market, '?max_kb=8'))
+        expect(body.data).toEqual(records)
       })
 
-      test('under the version that was newest when the quote was made, for its price', async () => {
+      test('each version for its own price: a later one changes nothing of it, and is not bought by its quotes', async () => {
         const market = await openMarket(service())
         await define(market, { source_collection: 'cities', price: { per_access: '5' } })
         const buyer = await fundedBuyer(service())
-        const asked = data(market)
+        const asked = data(market, '?version=1')
         const payment = await buyer.payV2(await quote(service(), asked))
+        const unnamed = await buyer.payV2(await quote(service(), data(market)))
         await define(market, { source_collection: 'cities', price: { per_access: '500' } })
+        const refused = await ask(service(), data(market), unnamed)
+        expect(refused.status).toBe(402)
+        expect(amountOf(refused)).toBe(500n)
         const reply = await ask(service(), asked, payment)
         expect(reply.status, reply.text).toBe(200)
         expect(await earnings(service(), market)).toBe(5n - platformOf(5n))

@@ -18,7 +18,7 @@ const countries = ['192.0.2.0/24,DE', '10.0.0.0,10.0.0.255,AT', '2001:db8::/32,D
 
 async function openVisits(service: Parameters<typeof newData>[0]): Promise<Data> {
   const data = await newData(service)
-  await data.store('visits', visits)
+  await data.publish('visits', visits)
   return data
 }
 

@@ -1,24 +1,28 @@
 import { limits } from '@tollbase/contract/limits'
-import { expect, test } from 'vitest'
+import { expect, test, vi } from 'vitest'
 import { sql } from '../../packages/server/src/database/sql.ts'
-import { newData } from '../support/data.ts'
+import { type Data, newData } from '../support/data.ts'
 import { withService } from '../support/per-engine.ts'
 import type { TestReply } from '../support/service.ts'
 
 withService((service) => {
-  test('however many lists are stuck, stores and reads by key go on', async () => {
-    const data = await newData(service())
+  test('however many lists are stuck, stores, reads by key and the lists of others go on', async () => {
+    const [data, other] = [await newData(service()), await newData(service())]
+    await other.publish('notes', [{ id: 'c' }])
     await data.store('held', [{ id: 'a', n: 1 }])
     await data.store('other', [{ id: 'b', n: 2 }])
     const { schema, data: projection } = await service().running.service.tenancy.tenant(data.appId)
     const table = projection.catalog.byName.get('held')?.table ?? ''
-    const { queryDatabase } = service().running.service
+    const { querySlots } = service().running.service
     const lists = await service().database.transaction(async (tx) => {
       await tx.execute(sql`LOCK TABLE ${sql.id(schema, table)} IN ACCESS EXCLUSIVE MODE`)
-      const stuck = Array.from({ length: 16 }, () => data.list('held', { find: { n: 1 } }))
-      // More wait than there are connections.
-      while (queryDatabase.stats().waiting < 6)
-        await new Promise((resolve) => setTimeout(resolve, 10))
+      const stuck = Array.from({ length: 32 }, () => data.list('held', { find: { n: 1 } }))
+      // More are stuck than there are connections, and each is told from a quick one soon.
+      await vi.waitFor(() => expect(querySlots.stats()).toEqual({ running: 2, waiting: 30 }), {
+        timeout: 3_000,
+      })
+      for (const reply of [await other.list('notes'), await other.listOpenly('notes')])
+        expect(reply.body.records, reply.text).toEqual([{ id: 'c' }])
       // Each of these would wait for as long as the lists do if it needed one of theirs.
       expect((await data.store('other', [{ id: 'c', n: 3 }])).status).toBe(200)
       const strict = await data.store('other', [{ id: 'd' }], { strict: true })
@@ -27,41 +31,78 @@ withService((service) => {
       return stuck
     })
     for (const reply of await Promise.all(lists))
-      expect(reply.body.records).toEqual([{ id: 'a', n: 1 }])
+      expect(reply.body.records, reply.text).toEqual([{ id: 'a', n: 1 }])
   })
 
-  test('heavy queries wait for their turn, too many are 503 with Retry-After, and plain reads go on', async () => {
-    const data = await newData(service())
+  test('heavy queries wait for their turn, too many of one caller are 429 with Retry-After, and others go on', async () => {
+    const [data, other] = [await newData(service()), await newData(service())]
     await data.store('held', [{ id: 'a', n: 1 }])
     await data.store('other', [{ id: 'b', n: 2 }])
+    await other.store('notes', [{ id: 'c' }])
     const { schema, data: projection } = await service().running.service.tenancy.tenant(data.appId)
     const table = projection.catalog.byName.get('held')?.table ?? ''
-    const count = { sql: `SELECT count(*) AS n FROM "${data.appId}"::held` }
-    const heavy = () =>
-      service().request('POST', '/query/sql', { body: count, headers: data.headers })
-    const most = limits.queriesAtOnceMax + limits.queriesWaitingMax
+    const countOf = ({ appId, headers }: Data, name: string) =>
+      service().request('POST', '/query/sql', {
+        body: { sql: `SELECT count(*) AS n FROM "${appId}"::${name}` },
+        headers,
+      })
+    const most = limits.queriesAtOnceMax / 2 + limits.queriesWaitingOfCallerMax
     // Nothing that reads the table ends before this transaction does.
     const replies = await service().database.transaction(async (tx) => {
       await tx.execute(sql`LOCK TABLE ${sql.id(schema, table)} IN ACCESS EXCLUSIVE MODE`)
       const early: TestReply[] = []
       const asked = Array.from({ length: most + 3 }, async () => {
-        const reply = await heavy()
+        const reply = await countOf(data, 'held')
         early.push(reply)
         return reply
       })
-      while (early.length < 3) await new Promise((resolve) => setTimeout(resolve, 10))
+      await vi.waitFor(() => expect(early).toHaveLength(3), { timeout: 9_000 })
       for (const { status, body, headers } of early) {
-        expect(status).toBe(503)
-        expect(body.code).toBe('UNAVAILABLE')
+        expect(status).toBe(429)
+        expect(body.code).toBe('RATE_LIMITED')
+        expect(body.details.limit).toBe('queries_of_caller')
         expect(headers.get('retry-after')).toBe('2')
       }
       expect((await data.list('other')).body.records).toEqual([{ id: 'b', n: 2 }])
+      expect((await countOf(other, 'notes')).body.data).toEqual([{ n: 1 }])
       return asked
     })
     const statuses = (await Promise.all(replies)).map(({ status }) => status)
     // On a slow day some have waited too long.
-    expect(statuses.filter((status) => status !== 200 && status !== 503)).toEqual([])
+    expect(statuses.filter((status) => ![200, 429, 503].includes(status))).toEqual([])
     expect(statuses.filter((status) => status === 200).length).toBeGreaterThan(0)
-    expect((await heavy()).body.data).toEqual([{ n: 1 }])
+    expect((await countOf(data, 'held')).body.data).toEqual([{ n: 1 }])
+  })
+
+  test('whoever hangs up ends his statement and frees his slot and his place in the queue', async () => {
+    const data = await newData(service())
+    await data.store(
+      'numbers',
+      Array.from({ length: 300 }, (_, n) => ({ id: `${n}`, n })),
+    )
+    const { querySlots } = service().running.service
+    const from = ['a', 'b', 'c', 'd'].map((name) => `"${data.appId}"::numbers AS ${name}`)
+    const body = JSON.stringify({ sql: `SELECT count(*) AS n FROM ${from.join(', ')}` })
+    const gone = new AbortController()
+    const asked = Array.from({ length: 6 }, () =>
+      fetch(`${service().url}/query/sql`, {
+        method: 'POST',
+        headers: { ...data.headers, 'content-type': 'application/json' },
+        body,
+        signal: gone.signal,
+      }).catch(() => undefined),
+    )
+    await vi.waitFor(() => expect(querySlots.stats()).toEqual({ running: 2, waiting: 4 }))
+    const active = () =>
+      service().database.query(sql`
+        SELECT pid FROM pg_catalog.pg_stat_activity
+        WHERE datname = current_database() AND state = 'active' AND query LIKE '%count(%' AND pid <> pg_backend_pid()`)
+    await vi.waitFor(async () => expect(await active()).toHaveLength(2))
+    gone.abort()
+    await Promise.all(asked)
+    await vi.waitFor(() => expect(querySlots.stats()).toEqual({ running: 0, waiting: 0 }), {
+      timeout: 2_000,
+    })
+    expect(await active()).toEqual([])
   })
 })

@@ -9,10 +9,10 @@ type Ask = (target: string) => { readonly path: string; readonly body: object }
 const policies = {
   priced: { price: { per_row: '10' } },
   derivable: { price: { per_row: '10' }, derive: { per_access: '70' } },
-  denied: { derive: 'deny' },
+  denied: { read: 'public', derive: 'deny' },
   key: { read: 'key' },
   private: { read: 'private' },
-  open: {},
+  open: { read: 'public' },
 } as const
 
 describe('rights and prices are judged for each source of a query', () =>
@@ -23,7 +23,7 @@ describe('rights and prices are judged for each source of a query', () =>
       beforeAll(async () => {
         seller = await newData(service())
         buyer = await newData(service())
-        await buyer.store('mine', [{ id: 'm', n: 1 }])
+        await buyer.publish('mine', [{ id: 'm', n: 1 }])
         for (const [name, policy] of Object.entries(policies)) {
           await seller.create({ name, access_policy: policy })
           await seller.store(name, [
@@ -32,7 +32,7 @@ describe('rights and prices are judged for each source of a query', () =>
           ])
         }
         const offered = { select: ['id', 'n'], filter: ['n'], sort: ['n'] }
-        await seller.create({ name: 'part', access_policy: { offered } })
+        await seller.create({ name: 'part', access_policy: { read: 'public', offered } })
         await seller.store('part', [{ id: 'a', n: 1, hidden: 7 }])
       })
 

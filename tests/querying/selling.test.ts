@@ -66,10 +66,18 @@ describe('queries are sold', () =>
         const buyer = await fundedBuyer(service())
         const asked = inSql(`SELECT * FROM ${nameIn(byKb)}`, { max_kb: 2 })
         expect(amountOf(await quote(service(), asked))).toBe(20n)
-        const { body } = await buyer.buy(service(), asked)
-        expect(body.truncated).toBe(true)
-        expect(body.data).toEqual(records.slice(0, body.count))
-        expect(body.count).toBeGreaterThan(5)
+        const refused = await buyer.buy(service(), asked)
+        expect([refused.status, refused.body.code]).toEqual([413, 'RESULT_TOO_LARGE'])
+        expect(refused.body.details).toMatchObject({ max_kb: 8, limit: 16, charged: '0' })
+        expect(await balanceOf(service(), buyer.address)).toBe(20n)
+        for (const [sql, size] of [
+          [`SELECT * FROM ${nameIn(byKb)}`, { max_kb: 8 }],
+          [`SELECT * FROM ${nameIn(byKb)} LIMIT 16`, { max_kb: 2 }],
+        ] as const) {
+          const { status, body } = await buyer.buy(service(), inSql(sql, size))
+          expect(status).toBe(200)
+          expect(body.data).toEqual(records.slice(0, size.max_kb === 8 ? 40 : 16))
+        }
       })
 
       test('a join over two sellers: rows and derivation are each paid to whose they are, to the atomic unit', async () => {
@@ -247,7 +255,9 @@ async function expectReceipt(
   { asked, reply }: { asked: Asked; reply: TestReply },
 ) {
   const receipt = await receiptOf(service, reply)
+  const { body: known } = await service.request('GET', '/.well-known/tollbase')
   const { checks } = verifyDocument(JSON.stringify(receipt), {
+    trustedKey: known.receipt_public_key,
     request: { method: asked.method, path: asked.path, body: Buffer.from(asked.raw ?? '') },
     reply: Buffer.from(reply.text),
   })

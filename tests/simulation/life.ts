@@ -51,6 +51,7 @@ type Common = {
 type CommitFate = 'lost after' | 'dies after' | undefined
 
 const never = new Promise<never>(() => undefined)
+const noTurn = () => undefined
 
 /**
  * One process from start to end. All that it does to the outside are steps; it may die at any of them, before or
@@ -149,7 +150,10 @@ export class Life {
     })
   }
 
-  /** The database as this process sees it. Transactions of all processes take turns, as their row locks make them. */
+  /**
+   * The database as this process sees it. Transactions of all processes take turns, as their row locks make them; one
+   * that reads a snapshot waits for nobody.
+   */
   database(inner: Database): Database {
     return {
       query: (statement, options) =>
@@ -157,8 +161,10 @@ export class Life {
       quick: (statement) => this.#statement(statement.text, () => inner.query(statement)),
       long: (statement) => this.#statement(statement.text, () => inner.query(statement)),
       execute: (statement) => this.#statement(statement.text, () => inner.execute(statement)),
-      transaction: (work, options) =>
-        this.#transaction((inside) => inner.transaction(inside, options), work),
+      transaction: async (work, options) => {
+        const over = options?.isolation === undefined ? await this.#common.turns.take() : noTurn
+        return this.#transaction((inside) => inner.transaction(inside, options), work, over)
+      },
       apart: () => Promise.reject(new Error('nothing that is simulated works apart')),
       major: inner.major,
       observe: () => () => undefined,
@@ -175,8 +181,8 @@ export class Life {
   async #transaction<T>(
     begin: (inside: (tx: Queryable) => Promise<T>) => Promise<T>,
     work: (tx: Queryable) => Promise<T>,
+    over: () => void,
   ): Promise<T> {
-    const over = await this.#common.turns.take()
     // Held whenever the database works: around BEGIN, the statements, and COMMIT or ROLLBACK.
     let release = this.#common.scheduler.hold()
     let fate: CommitFate

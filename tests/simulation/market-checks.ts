@@ -1,34 +1,13 @@
 import { createHash } from 'node:crypto'
-import { limits } from '@tollbase/contract/limits'
-import { openBlock } from '../../packages/server/src/chain/block.ts'
-import { BlockStore } from '../../packages/server/src/chain/block-store.ts'
 import type { Database } from '../../packages/server/src/database/database.ts'
 import { sql } from '../../packages/server/src/database/sql.ts'
 import { costOf } from '../../packages/server/src/domains/tenancy/price.ts'
+import { type Books, bodiesOf, booksOf, differences, entriesOf } from './books.ts'
+import { checkAccounts, checkKept, checkReads, checkSales } from './delivery-checks.ts'
 import type { Market } from './market.ts'
 import type { Acknowledged, Order } from './orders.ts'
 
 const applicationSchema = 'app_1'
-
-type Body = {
-  readonly kind: 'deposit' | 'sale'
-  readonly payment_id: string
-  readonly identity: string
-  readonly amount: string
-  readonly deposited: string
-  readonly request_hash: string
-  readonly result_hash: string
-  readonly delivered_at: string
-  readonly row_count: number
-  readonly postings: readonly { readonly account: string; readonly amount: string }[]
-}
-
-/** What the entries of the system chain say, booked by the rules alone: no tables, no code of the ledger. */
-type Books = {
-  readonly deposits: Map<string, Body>
-  readonly sales: Map<string, Body>
-  readonly balances: Map<string, bigint>
-}
 
 /** What must hold at every moment, whatever is under way: debits are credits, and nobody who pays is in debt. */
 export async function checkLedger(database: Database): Promise<string[]> {
@@ -45,7 +24,7 @@ export async function checkLedger(database: Database): Promise<string[]> {
 }
 
 /** What must hold once all payments are past their time: each claim is over, and all money that arrived is booked. */
-export async function checkSettled(market: Market): Promise<string[]> {
+export async function checkSettled(market: Market, orders: readonly Order[]): Promise<string[]> {
   const { database } = market
   const books = booksOf(await bodiesOf(database))
   const claims = await database.query<Claim>(
@@ -55,6 +34,7 @@ export async function checkSettled(market: Market): Promise<string[]> {
     ...(await checkLedger(database)),
     ...(await checkTables(database, books)),
     ...checkMoney(market, books),
+    ...checkAccounts(market, orders, books),
     ...checkClaims(claims, books),
   ]
 }
@@ -69,8 +49,11 @@ export async function checkMarket(
   const books = booksOf(await bodiesOf(database))
   const records = await recordsOf(database)
   return [
-    ...(await checkSettled(market)),
-    ...orders.flatMap((order) => checkOrder(market, order, books)),
+    ...(await checkSettled(market, orders)),
+    ...orders.flatMap((order) => checkOrder(order, books)),
+    ...checkSales(market, orders, books),
+    ...(await checkKept(database, orders, books)),
+    ...(await checkReads(database, orders, books)),
     ...checkRecords(records, orders, acknowledged),
   ]
 }
@@ -80,29 +63,6 @@ type Claim = {
   readonly id: string
   readonly state: string
   readonly is_final: boolean
-}
-
-async function bodiesOf(database: Database): Promise<Body[]> {
-  const entries = await entriesOf(database, 'system')
-  return entries.filter(({ type }) => type === 'ledger').map(({ body }) => JSON.parse(body))
-}
-
-/** Of deposits of one settled payment the first counts, of sales the first of a payment that was deposited. */
-function booksOf(bodies: readonly Body[]): Books {
-  const deposits = new Map<string, Body>()
-  const sales = new Map<string, Body>()
-  const balances = new Map<string, bigint>()
-  for (const body of bodies) {
-    const { kind, identity, payment_id } = body
-    if (kind === 'deposit' && deposits.has(identity)) continue
-    if (kind === 'sale' && deposits.get(identity)?.payment_id !== payment_id) continue
-    if (kind === 'sale' && sales.has(payment_id)) continue
-    if (kind === 'deposit') deposits.set(identity, body)
-    else sales.set(payment_id, body)
-    for (const { account, amount } of body.postings)
-      balances.set(account, (balances.get(account) ?? 0n) + BigInt(amount))
-  }
-  return { deposits, sales, balances }
 }
 
 async function checkTables(database: Database, books: Books): Promise<string[]> {
@@ -152,29 +112,25 @@ function checkClaims(claims: readonly Claim[], books: Books): string[] {
   })
 }
 
-/** The charge is what the quote promised; where its prices were forgotten, some price's, and never above it. */
-function checkOrder(market: Market, order: Order, books: Books): string[] {
-  const { delivered, kind, name, amount } = order
+/** The charge is what was asked for, for the rows that came, and never above it. */
+function checkOrder(order: Order, books: Books): string[] {
+  const { delivered, kind, name, amount, price, derive } = order
   if (delivered === undefined) return []
   const sale = books.sales.get(delivered.paymentId)
   if (kind === 'deposit') return sale === undefined ? [] : [`${name} was sold, and only deposited`]
   if (sale === undefined) return [`${name} was delivered and never charged`]
   const charge = BigInt(sale.amount)
-  const soldAtMs = Date.parse(sale.delivered_at)
-  const isLate = soldAtMs > order.quotedAtMs + limits.quoteLifetimeSeconds * 1000
-  const isForgotten =
-    isLate || market.openings.some((at) => at > order.quotedAtMs && at <= soldAtMs)
-  const priced = (perRow: bigint) => {
-    const cost = costOf({ perAccess: 0n, perRow, perKb: 0n }, { rows: sale.row_count, bytes: 0 })
-    if (cost > amount) return amount
-    return cost
-  }
-  const promised = amount / BigInt(order.rows)
-  const fair = [promised, ...(isForgotten ? market.prices : [])].map(priced)
+  const promised = (price - derive) / BigInt(order.rows)
+  const due = costOf(
+    { perAccess: derive, perRow: promised, perKb: 0n },
+    { rows: sale.row_count, bytes: 0 },
+  )
+  // Without a quote the lowest price counts of those that asked for the same smallest payment.
+  const isLowest = order.quoteId === undefined && price < amount
   const hash = createHash('sha256').update(delivered.text).digest('hex')
   return [
-    ...(charge > amount ? [`${name} was charged ${charge}, above its quote ${amount}`] : []),
-    ...(fair.includes(charge)
+    ...(charge > price ? [`${name} was charged ${charge}, above its quote ${price}`] : []),
+    ...(charge === due || (isLowest && charge < due)
       ? []
       : [`${name} was charged ${charge} for ${sale.row_count} of ${promised} each`]),
     ...(BigInt(sale.deposited) === amount
@@ -220,35 +176,4 @@ async function recordsOf(database: Database): Promise<Stored[]> {
       mark: String(JSON.parse(body).mark),
       payment: header.payment === undefined ? undefined : String(header.payment),
     }))
-}
-
-async function entriesOf(database: Database, schema: string) {
-  const store = new BlockStore(database, schema)
-  const last = (await store.last())?.height ?? 0
-  const bounds = { from: 1, to: last, blocksMax: 100_000, bytesMax: 1 << 30 }
-  const rows = last === 0 ? [] : await store.blocks(bounds)
-  return rows.flatMap((row) =>
-    openBlock(row).entries.map(({ header, body }) => ({
-      type: header.type,
-      header,
-      body,
-    })),
-  )
-}
-
-function differences(
-  what: string,
-  given: { expected: readonly string[]; found: readonly string[] },
-): string[] {
-  const found = new Map<string, number>()
-  for (const one of given.found) found.set(one, (found.get(one) ?? 0) + 1)
-  const problems: string[] = []
-  for (const one of given.expected) {
-    const count = found.get(one) ?? 0
-    if (count === 0) problems.push(`${what}: ${one} is missing`)
-    else found.set(one, count - 1)
-  }
-  for (const [one, count] of found)
-    if (count > 0) problems.push(`${what}: ${one} is ${count} times too many`)
-  return problems
 }

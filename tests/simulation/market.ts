@@ -2,10 +2,13 @@ import type { Database } from '../../packages/server/src/database/database.ts'
 import type { Chance } from './chance.ts'
 import { calm, Life, Reset, Turns, type Weather } from './life.ts'
 import { PaymentChain } from './payment-chain.ts'
+import { Prices } from './prices.ts'
 import { Scheduler } from './scheduler.ts'
 import {
   type Answer,
+  type AppKeys,
   type Asked,
+  firstDerive,
   firstPrice,
   foundedMs,
   otherNetwork,
@@ -45,22 +48,21 @@ export class Market {
   readonly chain: PaymentChain
   readonly told: ToldNetwork
   readonly database: Database
-  readonly appKey: string
-  /** Every price that was ever set or tried to. */
-  readonly prices: bigint[] = [firstPrice]
-  /** When chains were opened, and with them the memory of earlier prices began anew. */
-  readonly openings: number[] = []
+  readonly keys: AppKeys
+  readonly prices = new Prices(firstPrice)
+  readonly derives = new Prices(firstDerive)
   readonly problems: string[] = []
   isRough = true
   readonly #turns = new Turns()
   #serving: Running[] = []
   #lives: Life[] = []
   #started = 0
+  #steps = 0
 
-  constructor(parts: { database: Database; appKey: string; chance: Chance }) {
+  constructor(parts: { database: Database; keys: AppKeys; chance: Chance }) {
     const { chance } = parts
     this.database = parts.database
-    this.appKey = parts.appKey
+    this.keys = parts.keys
     this.chance = chance
     this.weather = weatherOf(chance)
     const shared = { scheduler: this.scheduler, chance, weather: this.weather }
@@ -85,8 +87,7 @@ export class Market {
     })
     this.#lives.push(life)
     const { database, chain, told, scheduler } = this
-    const onOpen = () => void this.openings.push(scheduler.now)
-    startShop(life, { database, chain, told, onOpen }).then(
+    startShop(life, { database, chain, told }).then(
       (running) => {
         if (!life.alive) return
         scheduler.note(`${life.name} serves`)
@@ -142,9 +143,13 @@ export class Market {
 
   /** A new price by which the seller may go from now on. */
   newPrice(): bigint {
-    const price = BigInt(this.chance.between('price', 1, Number(pricesMax / 500n))) * 500n
-    this.prices.push(price)
-    return price
+    return BigInt(this.chance.between('price', 1, Number(pricesMax / 500n))) * 500n
+  }
+
+  /** What comes after what, as its people see it. */
+  step(): number {
+    this.#steps += 1
+    return this.#steps
   }
 
   wrong(problem: string): void {

@@ -10,6 +10,8 @@ import {
   type Answer,
   type Asked,
   depositing,
+  deriving,
+  joining,
   listing,
   otherNetwork,
   ownNetwork,
@@ -28,11 +30,16 @@ export type Order = {
   readonly nonce: string
   /** What the buyer was asked for and signed. */
   readonly amount: bigint
+  /** What it was told that the request costs at most: less than the amount where the network's smallest payment is more. */
+  readonly price: bigint
+  /** Whether the supplier's records are joined, and what of the price is for that. */
+  readonly isJoin: boolean
+  readonly derive: bigint
   /** Rows that were asked for, or records to write. */
   readonly rows: number
-  readonly quotedAtMs: number
   readonly validBefore: number
-  readonly hasQuote: boolean
+  /** The quote that the payment speaks of; clients of version 1 speak of none. */
+  readonly quoteId: string | undefined
   /** What was delivered first; all later answers must be the same. */
   delivered: { readonly text: string; readonly paymentId: string } | undefined
 }
@@ -44,9 +51,15 @@ type Entry = {
   readonly network: string
   readonly amount?: string
   readonly maxAmountRequired?: string
-  readonly extra: object
+  readonly extra: {
+    readonly quoteId: string
+    readonly price?: string
+    readonly costBreakdown: { readonly derive?: number }
+  }
 }
 
+/** A deposit of less is not taken: it is worth less than the gas that it costs. */
+const depositMin = 1_000n
 const triesMax = 12
 const givesUpPerMille = 150
 
@@ -67,6 +80,11 @@ export async function shopAs(buyer: number, market: Market, orders: Order[]): Pr
     if (chance.happens(`${who} re-aims`, 400)) await misuse(market, order)
     if (chance.happens(`${who} asks again`, 500)) await attempt(market, order)
   }
+}
+
+/** Whether the service rightly refuses the order at every try. */
+export function isTooSmall({ kind, amount }: Order): boolean {
+  return kind === 'deposit' && amount < depositMin
 }
 
 /** Tries until there is an answer that says what became of it, or the buyer gives up. */
@@ -111,7 +129,7 @@ async function misuse(market: Market, order: Order): Promise<void> {
   const { chain } = market
   const isSeen =
     order.delivered !== undefined || chain.moved(order.payer, order.nonce) !== undefined
-  if (!order.hasQuote || order.kind === 'deposit' || !isSeen) return
+  if (order.quoteId === undefined || order.kind === 'deposit' || !isSeen) return
   const other =
     order.kind === 'read'
       ? listing(order.rows + 1)
@@ -171,6 +189,7 @@ function judgeRefusal(
 /** No data without money, and the same answer every time. */
 function judgeDelivery(market: Market, order: Order, answer: Answer): void {
   const { payer, nonce, network } = order
+  if (isTooSmall(order)) market.wrong(`${order.name} was taken, and is too small a deposit`)
   if (network.id === otherNetwork.id) {
     const moved = market.told.moved(payer, nonce)
     if (moved === undefined) market.wrong(`${order.name} was delivered and never paid`)
@@ -193,16 +212,24 @@ function judgeDelivery(market: Market, order: Order, answer: Answer): void {
 
 /** Asks what something costs, and signs a payment for it. */
 export async function quoted(market: Market, who: string, n: number): Promise<Order | undefined> {
-  const { chance, scheduler, appKey } = market
+  const { chance, scheduler } = market
   const name = `${who}.${n}`
   const kind = chance.pick(`${who} kind`, ['read', 'read', 'write', 'write', 'deposit'] as const)
   const rows = chance.between(`${who} rows`, 1, kind === 'write' ? 3 : 9)
   const marks = Array.from({ length: rows }, (_, at) => ({ mark: `${name}/${at}` }))
-  const asked = kind === 'write' ? storing('notes', marks) : listing(rows)
-  const own: Readonly<Record<string, string>> = kind === 'write' ? { 'x-app-key': appKey } : {}
+  const isJoin = kind === 'read' && chance.happens(`${who} joins`, 400)
+  const reading = isJoin ? joining(rows) : listing(rows)
+  const asked = kind === 'write' ? storing('notes', marks) : reading
+  const own: Readonly<Record<string, string>> =
+    kind === 'write' ? { 'x-app-key': market.keys.appKey } : {}
   for (let attempt = 0; attempt < triesMax; attempt++) {
+    const step = market.step()
     const answer = await market.send(name, asked, { headers: own })
-    if (answer?.status === 402) return orderOf(market, { name, kind, asked, own, rows, answer })
+    if (answer?.status === 402) {
+      const order = orderOf(market, { name, kind, isJoin, asked, own, rows, answer })
+      judgeQuote(market, order, step)
+      return order
+    }
     if (answer !== undefined && answer.status < 500)
       market.wrong(`${name}: without a payment the answer was ${answer.status} ${answer.text}`)
     await scheduler.sleep(chance.between(`${who} waits for a quote`, 500, 5_000))
@@ -210,11 +237,21 @@ export async function quoted(market: Market, who: string, n: number): Promise<Or
   return undefined
 }
 
+/** Nobody is asked by a price that was not in force since the step. */
+function judgeQuote(market: Market, order: Order, step: number): void {
+  const { name, isJoin, rows, price, derive } = order
+  const wholes = market.prices.since(step).map((one) => one * BigInt(rows) + derive)
+  const derives = isJoin ? market.derives.since(step) : [0n]
+  if (!wholes.includes(price) || !derives.includes(derive))
+    market.wrong(`${name} was asked for ${price} with ${derive}, by a price that is not in force`)
+}
+
 function orderOf(
   market: Market,
   given: {
     name: string
     kind: Order['kind']
+    isJoin: boolean
     asked: Asked
     own: Readonly<Record<string, string>>
     rows: number
@@ -222,8 +259,9 @@ function orderOf(
   },
 ): Order {
   const { chance, scheduler } = market
-  const { name, kind, own, rows, answer } = given
-  const isV1 = kind !== 'deposit' && chance.happens(`${name} version 1`, 250)
+  const { name, kind, isJoin, own, rows, answer } = given
+  // Without a quote a payment tells of its parts nothing.
+  const isV1 = kind !== 'deposit' && !isJoin && chance.happens(`${name} version 1`, 250)
   const required = isV1
     ? JSON.parse(answer.text)
     : JSON.parse(Buffer.from(answer.headers['payment-required'] ?? '', 'base64').toString())
@@ -268,10 +306,12 @@ function orderOf(
     payer,
     nonce,
     amount,
+    price: BigInt(entry.extra.price ?? amount),
+    isJoin,
+    derive: BigInt(entry.extra.costBreakdown.derive ?? 0),
     rows,
-    quotedAtMs: scheduler.now,
     validBefore,
-    hasQuote: !isV1,
+    quoteId: isV1 ? undefined : entry.extra.quoteId,
     delivered: undefined,
   }
 }
@@ -282,11 +322,15 @@ export async function sell(
   acknowledged: Acknowledged[],
   isOver: () => boolean,
 ): Promise<void> {
-  const { chance, scheduler, appKey } = market
+  const { chance, scheduler } = market
+  const headers = { 'x-app-key': market.keys.appKey }
   for (let n = 0; !isOver(); n++) {
     await scheduler.sleep(chance.between('seller waits', 500, 9_000))
     if (chance.happens('seller sets prices', 400)) {
-      await market.send('seller', pricing(market.newPrice()), { headers: { 'x-app-key': appKey } })
+      const price = market.newPrice()
+      const isInForce = market.prices.change(price, () => market.step())
+      const answer = await market.send('seller', pricing(price), { headers })
+      if (answer !== undefined && answer.status < 300) isInForce()
       continue
     }
     const marks = Array.from(
@@ -294,11 +338,22 @@ export async function sell(
       (_, at) => `s${n}/${at}`,
     )
     const data = marks.map((mark) => ({ mark }))
-    const answer = await market.send('seller', storing('goods', data), {
-      headers: { 'x-app-key': appKey },
-    })
+    const answer = await market.send('seller', storing('goods', data), { headers })
     if (answer !== undefined && answer.status < 300)
       acknowledged.push(...marks.map((mark) => ({ collection: 'goods', mark })))
+  }
+}
+
+/** The supplier changes now and then what joining its records costs. */
+export async function supply(market: Market, isOver: () => boolean): Promise<void> {
+  const { chance, scheduler } = market
+  const headers = { 'x-app-key': market.keys.supplierKey }
+  while (!isOver()) {
+    await scheduler.sleep(chance.between('supplier waits', 5_000, 30_000))
+    const price = BigInt(chance.between('supplier price', 1, 499))
+    const isInForce = market.derives.change(price, () => market.step())
+    const answer = await market.send('supplier', deriving(price), { headers })
+    if (answer !== undefined && answer.status < 300) isInForce()
   }
 }
 

@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { type Database, openDatabase } from '../../packages/server/src/database/database.ts'
 import { sql } from '../../packages/server/src/database/sql.ts'
 import { withTestDatabase } from '../../packages/server/src/database/testing.ts'
-import { foundShop, signingKey } from './shop.ts'
+import { type AppKeys, foundShop, signingKey } from './shop.ts'
 import { foundLog } from './summary.ts'
 
 export type Result = {
@@ -23,10 +23,21 @@ type Template = 'shop' | 'log'
 export type Place = {
   /** A folder with the service's signing key, for the audit. */
   readonly folder: string
-  readonly appKey: string
+  readonly keys: AppKeys
   readonly copyOf: (template: Template) => Promise<Copy>
   readonly drop: (copy: Copy) => Promise<void>
   readonly close: () => Promise<void>
+}
+
+/**
+ * Of a run. A transaction of a process that stands still keeps its connection, and whoever waits for one stops the
+ * simulated time: there are more than all processes of a run can use at once.
+ */
+const poolSize = 24
+
+/** A run's connections to its database. */
+export function openCopy({ url }: Pick<Copy, 'url'>): Promise<Database> {
+  return openDatabase({ connection: { url }, poolSize })
 }
 
 let places = 0
@@ -45,18 +56,18 @@ export async function openPlace(): Promise<Place> {
   const found = async <T>(name: Template, work: (database: Database) => Promise<T>): Promise<T> => {
     const full = `${prefix}_${name}`
     await store.database.execute(sql`CREATE DATABASE ${sql.id(full)} TEMPLATE template0`)
-    const database = await openDatabase({ connection: { url: urlOf(full) }, poolSize: 3 })
+    const database = await openCopy({ url: urlOf(full) })
     try {
       return await work(database)
     } finally {
       await database.close()
     }
   }
-  const { appKey } = await found('shop', foundShop)
+  const keys = await found('shop', foundShop)
   await found('log', foundLog)
   return {
     folder,
-    appKey,
+    keys,
     copyOf: async (template) => {
       runs += 1
       const name = `${prefix}_${runs}`

@@ -1,15 +1,14 @@
-import { openDatabase } from '../../packages/server/src/database/database.ts'
 import { Chance } from './chance.ts'
 import { Log } from './log.ts'
 import { checkLog, checkProjection } from './log-checks.ts'
-import type { Place, Result } from './place.ts'
+import { openCopy, type Place, type Result } from './place.ts'
 
 const checkEveryMs = 4_000
 
 /** One run of a chain: rough for a while, then calm until all is applied. */
 export async function runLog(seed: string, place: Place): Promise<Result> {
   const copy = await place.copyOf('log')
-  const database = await openDatabase({ connection: { url: copy.url }, poolSize: 3 })
+  const database = await openCopy(copy)
   const log = new Log({ database, chance: new Chance(seed) })
   const { scheduler, problems } = log
   let isOver = false

@@ -1,12 +1,23 @@
+import { verifyReceipt } from '@tollbase/verify/receipt'
 import { audit } from '../../packages/server/src/app-audit.ts'
+import { signerOf } from '../../packages/server/src/chain/signing.ts'
 import { readConfig } from '../../packages/server/src/config.ts'
-import { openDatabase } from '../../packages/server/src/database/database.ts'
 import { Chance } from './chance.ts'
 import { Market } from './market.ts'
 import { checkLedger, checkMarket, checkSettled } from './market-checks.ts'
-import { type Acknowledged, attempt, type Order, persist, quoted, sell, shopAs } from './orders.ts'
-import type { Copy, Place, Result } from './place.ts'
-import { serviceName } from './shop.ts'
+import {
+  type Acknowledged,
+  attempt,
+  isTooSmall,
+  type Order,
+  persist,
+  quoted,
+  sell,
+  shopAs,
+  supply,
+} from './orders.ts'
+import { type Copy, openCopy, type Place, type Result } from './place.ts'
+import { receipt, serviceName, signingKey } from './shop.ts'
 
 const ledgerEveryMs = 5_000
 /** After a payment's end: blocks may lag behind the clock, and reconciliation leaves a margin. */
@@ -18,9 +29,9 @@ const lastSalesMax = 8
 /** One run of the market: rough for a while, then calm until everything must have come to its end. */
 export async function runMarket(seed: string, place: Place): Promise<Result> {
   const copy = await place.copyOf('shop')
-  const database = await openDatabase({ connection: { url: copy.url }, poolSize: 3 })
+  const database = await openCopy(copy)
   const chance = new Chance(seed)
-  const market = new Market({ database, appKey: place.appKey, chance })
+  const market = new Market({ database, keys: place.keys, chance })
   const orders: Order[] = []
   const acknowledged: Acknowledged[] = []
   let isOver = false
@@ -56,7 +67,7 @@ export async function runMarket(seed: string, place: Place): Promise<Result> {
 async function play(market: Market, orders: Order[], acknowledged: Acknowledged[]): Promise<void> {
   const { chance, scheduler } = market
   let isSelling = true
-  const selling = sell(market, acknowledged, () => !isSelling)
+  const selling = [sell(market, acknowledged, () => !isSelling), supply(market, () => !isSelling)]
   const count = chance.between('buyers', 2, 5)
   const buying = Array.from({ length: count }, (_, at) => shopAs(at + 1, market, orders))
   await Promise.race([
@@ -65,13 +76,15 @@ async function play(market: Market, orders: Order[], acknowledged: Acknowledged[
   ])
   market.calmDown()
   isSelling = false
-  await Promise.all([...buying, selling])
+  await Promise.all([...buying, ...selling])
   const last = Math.max(0, ...orders.map(({ validBefore }) => validBefore * 1000))
   await scheduler.sleep(Math.max(0, last - scheduler.now) + afterLastMs)
   // Without anybody who asks again, all money that arrived is booked by now.
-  for (const problem of await scheduler.held(() => checkSettled(market))) market.wrong(problem)
+  for (const problem of await scheduler.held(() => checkSettled(market, orders)))
+    market.wrong(problem)
   await Promise.all(orders.map((order) => lastAnswer(market, order)))
   await lastSales(market, orders)
+  await lastReceipts(market, orders)
   // What was answered last is applied and marked.
   await scheduler.sleep(30_000)
 }
@@ -84,9 +97,27 @@ async function lastSales(market: Market, orders: Order[]): Promise<void> {
     if (order === undefined) return market.wrong('nothing is offered in the end')
     orders.push(order)
     await persist(market, order)
+    if (isTooSmall(order)) continue
     if (order.delivered === undefined)
       market.wrong(`nothing is sold on ${order.network.id} in the end`)
     networks.add(order.network.id)
+  }
+}
+
+/** Each sale has a receipt that proves what was bought, by the service's key and without it. */
+async function lastReceipts(market: Market, orders: readonly Order[]): Promise<void> {
+  for (const { name, kind, asked, delivered } of orders) {
+    if (delivered === undefined || kind === 'deposit') continue
+    const id = delivered.paymentId.replace('pay_', 'rcpt_')
+    const answer = await market.send(`${name} receipt`, receipt(id), { headers: {} })
+    const { path, body } = asked
+    const { checks } = verifyReceipt(JSON.parse(answer?.text ?? 'null'), {
+      trustedKey: signerOf(signingKey, `${serviceName}/system`).vkey,
+      request: { method: 'POST', path, body: Buffer.from(JSON.stringify(body)) },
+      reply: Buffer.from(delivered.text),
+    })
+    for (const { ok, detail } of checks)
+      if (!ok) market.wrong(`the receipt of ${name} does not hold: ${detail}`)
   }
 }
 
@@ -129,5 +160,7 @@ async function audited(place: Place, copy: Copy): Promise<string[]> {
   const flags = { dataDir: place.folder, databaseUrl: copy.url }
   const config = { ...readConfig(flags, {}), serviceName }
   const report = await audit(config, () => undefined)
-  return report.equal ? [] : [`the audit differs: ${JSON.stringify(report.difference)}`]
+  return report.equal
+    ? []
+    : [`the audit differs: ${JSON.stringify(report.difference ?? report.unfinished)}`]
 }

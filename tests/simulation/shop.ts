@@ -11,8 +11,11 @@ import { identify } from '../../packages/server/src/domains/access/access.ts'
 import { createApplication } from '../../packages/server/src/domains/applications/create-application.ts'
 import type { Call, Service } from '../../packages/server/src/domains/call.ts'
 import { createCollection } from '../../packages/server/src/domains/collections/create-collection.ts'
+import { updateCollection } from '../../packages/server/src/domains/collections/update-collection.ts'
 import { QueryStatistics } from '../../packages/server/src/domains/indexes/query-statistics.ts'
 import { listRecords } from '../../packages/server/src/domains/listing/list-records.ts'
+import { QuickReads } from '../../packages/server/src/domains/listing/quick-reads.ts'
+import { getReceipt } from '../../packages/server/src/domains/payments/get-receipt.ts'
 import { keptAnswer } from '../../packages/server/src/domains/payments/kept-answer.ts'
 import { Payments } from '../../packages/server/src/domains/payments/payments.ts'
 import type { Way } from '../../packages/server/src/domains/payments/purchase.ts'
@@ -39,7 +42,14 @@ export const foundedMs = Date.UTC(2026, 0, 1)
 export const serviceName = 'simulated'
 export const application = 'shop'
 export const operatorKey = 'operator-of-the-simulation'
+/** Another seller, whose records are joined to the shop's goods. */
+export const supplier = 'farm'
+export const feeds = ['c1', 'c3', 'c4'].map((id) => ({ id, feed: `of ${id}` }))
 export const firstPrice = 1000n
+/** What joining the supplier's records costs at first. */
+export const firstDerive = 77n
+
+const publicUrl = () => 'https://shop.example'
 
 const payTo = `0x${'a1'.repeat(20)}`
 const asset = { name: 'Test Dollar', version: '2', symbol: 'TUSD', decimals: 6 }
@@ -54,6 +64,7 @@ export const ownNetwork = paymentNetwork({
 export const otherNetwork = paymentNetwork({
   chainId: 43113,
   payTo,
+  minimumPayment: 4_000n,
   asset: { ...asset, address: `0x${'c3'.repeat(20)}` },
 })
 
@@ -79,8 +90,6 @@ export async function startShop(
     readonly database: Database
     readonly chain?: PaymentChain
     readonly told?: ToldNetwork
-    /** A chain was opened, and with it a new memory of prices. */
-    readonly onOpen?: () => void
   },
 ): Promise<Running> {
   const { world } = life
@@ -92,7 +101,6 @@ export async function startShop(
     serviceName,
     holder: life.name,
     signerOf: async (origin): Promise<Signer> => {
-      parts.onOpen?.()
       return signerOf(signingKey, origin)
     },
   })
@@ -107,7 +115,7 @@ export async function startShop(
     ways,
     quoteSecret: Buffer.alloc(32, 3),
     depositSecret: Buffer.alloc(32, 4),
-    publicUrl: () => 'https://shop.example',
+    publicUrl,
     split: { platformBasisPoints: 2000n },
   })
   startReconciler(payments, log)
@@ -124,7 +132,15 @@ export async function startShop(
     tenancy,
     payments,
     queries: new QueryStatistics(),
-    querySlots: new Slots({ world, atOnceMax: 4, waitingMax: 100, waitMs: 10_000 }),
+    quickReads: new QuickReads({ world, boundMs: 100, slowForMs: 10_000, atOnceMax: 16 }),
+    querySlots: new Slots({
+      world,
+      atOnceMax: 4,
+      waitingMax: 100,
+      waitingOfApplicationMax: 100,
+      waitingOfCallerMax: 100,
+      waitMs: 10_000,
+    }),
     cursorSecret: Buffer.alloc(32, 6),
     ticketKey: Buffer.alloc(16, 5),
   } as unknown as Service
@@ -167,25 +183,12 @@ export async function request(
   asked: Asked,
   headers: Readonly<Record<string, string>>,
 ): Promise<Answer> {
-  const bodyBytes = Buffer.from(JSON.stringify(asked.body))
-  const facts: RequestFacts = {
-    requestId: 'simulated',
-    method: 'POST',
-    path: asked.path,
-    url: asked.path,
-    queryText: '',
-    headers,
-    params: { app: application },
-    query: {},
-    bodyBytes,
-    json: () => ({ text: bodyBytes.toString(), value: asked.body }),
-    remoteAddress: '127.0.0.1',
-    pass: new Pass(0, () => undefined),
-  }
+  const facts = factsOf(asked, headers)
   const serve = async () => {
     const { tenancy, database, world } = service
     const operatorKeyHash = hashOfKey(operatorKey)
-    const caller = await identify(facts, { tenancy, database, world, operatorKeyHash })
+    const known = { tenancy, database, world, origin: publicUrl, operatorKeyHash }
+    const caller = await identify(facts, known)
     const call = { service, caller, facts }
     const kept = asked.isPaid ? await keptAnswer(call) : undefined
     return kept ?? asked.run(call, asked.body)
@@ -195,6 +198,28 @@ export async function request(
   } catch (error) {
     if (error instanceof Reset) throw error
     return failureOf(error)
+  }
+}
+
+/** A request as the HTTP layer hands it on. */
+function factsOf(
+  { path, body }: Pick<Asked, 'path' | 'body'>,
+  headers: Readonly<Record<string, string>>,
+): RequestFacts {
+  const bodyBytes = Buffer.from(JSON.stringify(body))
+  return {
+    requestId: 'simulated',
+    method: 'POST',
+    path,
+    url: path,
+    queryText: '',
+    headers,
+    params: { app: application },
+    query: {},
+    bodyBytes,
+    json: () => ({ text: bodyBytes.toString(), value: body }),
+    remoteAddress: '127.0.0.1',
+    pass: new Pass(0, () => undefined),
   }
 }
 
@@ -221,11 +246,14 @@ function isCaused(error: unknown): boolean {
   return error instanceof Error && error.cause !== undefined && isCaused(error.cause)
 }
 
+/** Keys of the shop and of its supplier. */
+export type AppKeys = { readonly appKey: string; readonly supplierKey: string }
+
 /**
  * Founds the shop in an empty database: an application with a collection to read at a price and one to write to at
- * a price. Every run starts from a copy of it.
+ * a price, and a supplier with one to join at a price. Every run starts from a copy of it.
  */
-export async function foundShop(database: Database): Promise<{ readonly appKey: string }> {
+export async function foundShop(database: Database): Promise<AppKeys> {
   await runMigrations(database, migrations, { now: foundedMs })
   const scheduler = new Scheduler(foundedMs)
   const life = new Life('founder', {
@@ -236,12 +264,12 @@ export async function foundShop(database: Database): Promise<{ readonly appKey: 
     onPause: () => undefined,
     onDeath: () => undefined,
   })
-  let founded: { readonly appKey: string } | undefined
+  let founded: AppKeys | undefined
   let failure: unknown
   const work = async () => {
     const running = await startShop(life, { database })
     const { service } = running
-    const facts = { bodyBytes: Buffer.alloc(0) } as RequestFacts
+    const facts = factsOf({ path: '/', body: {} }, {})
     const call: Call = { service, caller: { kind: 'operator' }, facts }
     const body = { app_id: application, name: 'Shop' }
     const { app_key: appKey } = plain(await createApplication(call, { body }))
@@ -253,8 +281,9 @@ export async function foundShop(database: Database): Promise<{ readonly appKey: 
     await setPricing(call, { params, body: priceList(firstPrice) })
     const data = ['c0', 'c1', 'c2', 'c3', 'c4', 'c5'].map((id) => ({ id, n: 0 }))
     await request(running, storing('goods', data), { 'x-app-key': appKey })
+    const supplierKey = await foundSupplier(running, call)
     await service.tenancy.close()
-    return { appKey }
+    return { appKey, supplierKey }
   }
   work().then(
     (done) => {
@@ -269,11 +298,25 @@ export async function foundShop(database: Database): Promise<{ readonly appKey: 
   return founded
 }
 
-export function storing(collection: string, data: readonly object[]): Asked {
+async function foundSupplier(running: Running, call: Call): Promise<string> {
+  const body = { app_id: supplier, name: 'Farm' }
+  const { app_key: key } = plain(await createApplication(call, { body }))
+  const params = { app: supplier }
+  const collection = { name: 'feeds', access_policy: deriveAt(firstDerive) }
+  await createCollection(call, { params, body: collection })
+  await request(running, storing('feeds', feeds, supplier), { 'x-app-key': key })
+  return key
+}
+
+export function storing(
+  collection: string,
+  data: readonly object[],
+  app: string = application,
+): Asked {
   return {
     path: '/store',
     isPaid: true,
-    body: { root: `${application}::${collection}`, data },
+    body: { root: `${app}::${collection}`, data },
     // The body was made here, in the shape that the contract wants.
     run: (call, body) => storeRecords(call, { query: {}, body: body as never }),
   }
@@ -295,6 +338,29 @@ export function listing(limit: number): Asked {
   }
 }
 
+/** The same with what the supplier has to each. */
+export function joining(limit: number): Asked {
+  const resolve = { find: { id: '$data.id' } }
+  const find = { feed: { model: `${supplier}::feeds`, many: false, resolve } }
+  return { ...listing(limit), body: { root: `${application}::goods`, limit, find } }
+}
+
+const deriveAt = (amount: bigint) => ({
+  read: 'public' as const,
+  derive: { per_access: String(amount) },
+})
+
+/** Another price of the supplier's. */
+export function deriving(amount: bigint): Asked {
+  const params = { app: supplier, collection: 'feeds' }
+  return {
+    path: `/api/apps/${supplier}/collections/feeds`,
+    isPaid: false,
+    body: { access_policy: deriveAt(amount) },
+    run: (call, body) => updateCollection(call, { params, body: body as never }),
+  }
+}
+
 /** A payment for nothing but the payer's balance. */
 export function depositing(paymentPayload: { readonly accepted: object }): Asked {
   const paymentRequirements = paymentPayload.accepted
@@ -303,6 +369,15 @@ export function depositing(paymentPayload: { readonly accepted: object }): Asked
     isPaid: false,
     body: { x402Version: 2, paymentPayload, paymentRequirements },
     run: (call, body) => settlePayment(call, { body: body as never }),
+  }
+}
+
+export function receipt(id: string): Asked {
+  return {
+    path: `/api/receipts/${id}`,
+    isPaid: false,
+    body: {},
+    run: (call) => getReceipt(call, { params: { id } }),
   }
 }
 

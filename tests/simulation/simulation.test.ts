@@ -2,30 +2,47 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { openPlace, type Place } from './place.ts'
 import { runLog } from './run-log.ts'
 import { runMarket } from './run-market.ts'
+import { firstSeed, found, headOf } from './seeds.ts'
 
 /** npm run simulate takes more of them. */
-const seeds = Array.from({ length: 50 }, (_, at) => at + 1)
+const seedsCount = 50
+const { first, why } = firstSeed(headOf(import.meta.dirname))
+const last = first + seedsCount - 1
+const fresh = Array.from({ length: seedsCount }, (_, at) => first + at)
 const scenes = { log: runLog, market: runMarket }
 
 let place: Place
 
 beforeAll(async () => {
+  console.log(`the simulation takes the seeds ${first} to ${last} (${why})`)
   place = await openPlace()
 })
 afterAll(() => place.close())
 
 describe.each(['log', 'market'] as const)('%s', (scene) => {
-  test.each(seeds)('seed %i keeps every promise, whatever goes wrong', async (seed) => {
-    const { problems, trace } = await scenes[scene](`${scene} ${seed}`, place)
-    const story = `${trace.slice(-80).join('\n')}\nnpm run simulate -- --only ${scene} --seeds 1 --from ${seed}`
-    expect(problems, story).toEqual([])
-  })
+  test.each([...found[scene], ...fresh])(
+    'seed %i keeps every promise, whatever goes wrong',
+    async (seed) => {
+      const { problems, trace } = await scenes[scene](`${scene} ${seed}`, place)
+      const story = `${trace.slice(-80).join('\n')}\nnpm run simulate -- --only ${scene} --seeds 1 --from ${seed}`
+      expect(problems, story).toEqual([])
+    },
+  )
 
   test('the same seed is the same run, step by step', async () => {
     const seed = `${scene} twice`
-    const first = await scenes[scene](seed, place)
-    const second = await scenes[scene](seed, place)
-    expect(first.trace.length).toBeGreaterThan(50)
-    expect(second.trace).toEqual(first.trace)
+    const once = await scenes[scene](seed, place)
+    const again = await scenes[scene](seed, place)
+    expect(once.trace.length).toBeGreaterThan(50)
+    expect(again.trace).toEqual(once.trace)
   })
+})
+
+test('each commit has seeds of its own, and without git they are the same', () => {
+  const one = firstSeed('0123456789abcdef0123456789abcdef01234567')
+  const other = firstSeed('f123456789abcdef0123456789abcdef01234567')
+  expect(one).toEqual({ first: 20_088_743, why: 'by commit 0123456789ab' })
+  expect(other.first).not.toBe(one.first)
+  expect(Number.isSafeInteger(other.first + seedsCount)).toBe(true)
+  expect(firstSeed(headOf('/'))).toEqual(firstSeed(undefined))
 })

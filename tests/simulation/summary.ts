@@ -1,6 +1,10 @@
 import { createHash } from 'node:crypto'
 import type { Applier } from '../../packages/server/src/chain/applier.ts'
-import { chainTables, leaseTables } from '../../packages/server/src/chain/tables.ts'
+import {
+  chainTables,
+  leaseSizeColumns,
+  leaseTables,
+} from '../../packages/server/src/chain/tables.ts'
 import type { Database } from '../../packages/server/src/database/database.ts'
 import { sql } from '../../packages/server/src/database/sql.ts'
 
@@ -16,7 +20,8 @@ export function digestAfter(digest: Buffer, bodies: readonly string[]): Buffer {
 
 /** An empty chain, and the table of its projection: how many entries were applied, and a hash over them in order. */
 export async function foundLog(database: Database): Promise<void> {
-  for (const statement of leaseTables()) await database.execute(statement)
+  for (const statement of [...leaseTables(), ...leaseSizeColumns()])
+    await database.execute(statement)
   await database.execute(sql`CREATE SCHEMA ${sql.id(logSchema)}`)
   for (const statement of chainTables(logSchema)) await database.execute(statement)
   await database.execute(

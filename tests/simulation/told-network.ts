@@ -79,6 +79,7 @@ export class ToldNetwork {
         const lost = () => unreachable(new Error('the facilitator gave no answer'))
         return life.step('told verify', async () => ({ ok: true }), { ...trouble, lost })
       },
+      findUse: async () => ({ state: 'failed', reason: 'use_not_found', final: false }),
       settle: (_, payment) => settle(payment),
       lookup: (_, payment) => settle(payment),
     }

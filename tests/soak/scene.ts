@@ -13,7 +13,7 @@ export async function openSoakMarket({ service }: Place, id: string): Promise<Ma
   for (const name of ['open', 'orders']) {
     await service.request('POST', `/api/apps/${id}/collections`, {
       headers: market.headers,
-      body: { name },
+      body: { name, access_policy: 'public' },
     })
   }
   await setPrices(service, market, [

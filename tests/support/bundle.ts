@@ -35,7 +35,6 @@ function bundle(entry: string): string {
     platform: 'node',
     format: 'esm',
     target: 'node20',
-    conditions: ['source'],
     external,
     banner: { js },
     logLevel: 'error',

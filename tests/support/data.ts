@@ -14,6 +14,12 @@ export function dataOf(service: TestService, app: TestApp) {
     call: (method: string, path: string, body?: unknown) =>
       ask(method, `/api/apps/${app.appId}${path}`, body),
     create: (body: object) => ask('POST', at, body),
+    /** Makes a collection that all may read, with these records. */
+    publish: async (name: string, data: readonly unknown[]) => {
+      const made = await ask('POST', at, { name, access_policy: 'public' })
+      if (made.status !== 201) throw new Error(made.text)
+      return ask('POST', '/store?wait=true', { root: `${app.appId}::${name}`, data })
+    },
     /** Waits until the tables show it. */
     store: (collection: string, data: readonly unknown[], more: object = {}) =>
       ask('POST', '/store?wait=true', { root: `${app.appId}::${collection}`, data, ...more }),

@@ -84,6 +84,7 @@ export async function startTestService(options: TestOptions = {}): Promise<TestS
     databaseUrl: urlOf(store.connection),
     devnet: options.devnet ?? false,
     logLevel: 'error',
+    logFormat: 'json',
   }
   // Tests that are about the limits ask for them.
   const unlimited = { rateLimits: {}, accessLog: false, drainMs: 2_000 }

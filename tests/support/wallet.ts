@@ -3,6 +3,8 @@ import type { LocalAccount } from 'viem'
 import { generatePrivateKey, privateKeyToAccount } from 'viem/accounts'
 
 export type SignedRequest = {
+  /** As /.well-known/tollbase names it. */
+  readonly origin: string
   readonly method: string
   /** With the query. */
   readonly path: string
@@ -23,7 +25,7 @@ export function testWallet(
       const hash = createHash('sha256')
         .update(request.body ?? '')
         .digest('hex')
-      const message = `tollbase\n${request.method}\n${request.path}\n${request.timestamp}\n${hash}`
+      const message = `tollbase ${request.origin}\n${request.method}\n${request.path}\n${request.timestamp}\n${hash}`
       return {
         'x-wallet-address': account.address,
         'x-timestamp': String(request.timestamp),

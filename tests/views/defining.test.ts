@@ -149,8 +149,12 @@ withService((service) => {
       expect(reply.status, reply.text).toBe(400)
       return reply.body.error
     }
-    expect(await said({ refresh_mode: 'Live' })).toBe('/refresh_mode must be live or lazy')
-    expect(await said({ price: { per_acces: '5' } })).toBe('/price/per_acces is not known here')
+    expect(await said({ refresh_mode: 'Live' })).toBe(
+      '/refresh_mode must be live or lazy; did you mean "live"?',
+    )
+    expect(await said({ price: { per_acces: '5' } })).toBe(
+      '/price/per_acces is not known here; did you mean "per_access"?',
+    )
     const other = { from: 'trades', select: ['market'] }
     expect(await said({ query: other })).toMatch(
       /which the query does not read; it reads .*::trades/,

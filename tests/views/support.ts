@@ -20,7 +20,7 @@ export const perMarket = {
 /** An application with sales. */
 export async function newSeller(service: TestService): Promise<Data> {
   const app = await newData(service)
-  await app.create({ name: 'sales' })
+  await app.create({ name: 'sales', access_policy: 'public' })
   const stored = await app.store('sales', sales)
   expect(stored.status, stored.text).toBe(200)
   return app

@@ -1,4 +1,3 @@
-import { audit } from '@tollbase/server/app-audit'
 import type { Command } from 'commander'
 import { type MaintenanceFlags, maintenance, maintenanceOptions } from './maintenance.ts'
 
@@ -6,7 +5,14 @@ import { type MaintenanceFlags, maintenance, maintenanceOptions } from './mainte
 export function auditCommand(program: Command, finish: (code: number) => void): void {
   maintenanceOptions(program.command('audit'))
     .description(
-      'recompute every hash, root, table, balance and receipt from the entries, and compare',
+      'recompute every hash, root, table, view, balance and receipt from the entries, and compare, also what tables are made of and what is kept beside them',
     )
-    .action(async (flags: MaintenanceFlags) => finish(await maintenance(flags, audit)))
+    .option(
+      '--checkpoint <file...>',
+      'checkpoints that were kept (GET /api/apps/{app}/chain/checkpoint): the log must begin as each says',
+    )
+    .action(async ({ checkpoint, ...flags }: MaintenanceFlags & { checkpoint?: string[] }) => {
+      const { audit } = await import('@tollbase/server/app-audit')
+      finish(await maintenance(flags, (config, progress) => audit(config, progress, checkpoint)))
+    })
 }

@@ -1,5 +1,4 @@
 import { type Command, InvalidArgumentError } from 'commander'
-import { runDemo } from './demo/run.ts'
 
 type Options = { readonly rows?: number; readonly keep?: boolean }
 
@@ -12,7 +11,10 @@ export function demoCommand(program: Command, finish: (code: number) => void): v
     )
     .option('--rows <count>', 'how many of its rows to store (all)', rowCount)
     .option('--keep', 'keep the data folder, with the receipts, and say where it is')
-    .action(async ({ rows, keep }: Options) => finish(await runDemo({ rows, keep: keep === true })))
+    .action(async ({ rows, keep }: Options) => {
+      const { runDemo } = await import('./demo/run.ts')
+      finish(await runDemo({ rows, keep: keep === true }))
+    })
 }
 
 function rowCount(text: string): number {

@@ -1,5 +1,4 @@
-import { ConfigError } from '@tollbase/server/config-file'
-import { DatabaseSetupError } from '@tollbase/server/database/errors'
+import { SetupError } from '@tollbase/server/base/setup-error'
 import { Command, CommanderError } from 'commander'
 import { auditCommand } from './audit.ts'
 import { demoCommand } from './demo.ts'
@@ -28,7 +27,7 @@ export async function main(args: readonly string[]): Promise<number> {
     return code
   } catch (error) {
     if (error instanceof CommanderError) return error.exitCode
-    if (error instanceof ConfigError || error instanceof DatabaseSetupError) {
+    if (error instanceof SetupError) {
       console.error(`tollbase: ${error.message}`)
       return 2
     }

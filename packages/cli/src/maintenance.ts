@@ -1,7 +1,7 @@
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
-import { type Config, type Flags, readConfig } from '@tollbase/server/config'
-import { ConfigError } from '@tollbase/server/config-file'
+import { SetupError } from '@tollbase/server/base/setup-error'
+import type { Config, Flags } from '@tollbase/server/config'
 import type { Command } from 'commander'
 import { progressLine } from './progress.ts'
 
@@ -11,6 +11,7 @@ export type MaintenanceFlags = Flags & { readonly json?: boolean }
 type Report = {
   readonly equal: boolean
   readonly difference?: Readonly<Record<string, unknown>>
+  readonly unfinished?: readonly Readonly<Record<string, unknown>>[]
   readonly chains: readonly {
     readonly chain: string
     readonly blocks: number
@@ -33,6 +34,7 @@ export async function maintenance(
 ): Promise<number> {
   const line = progressLine(flags.json !== true)
   try {
+    const { readConfig } = await import('@tollbase/server/config')
     const config = readConfig(flags, process.env)
     refuseEmptyFolder(config)
     const report = await run(config, line.update)
@@ -52,7 +54,7 @@ export async function maintenance(
 /** A mistyped folder must not become a new, empty and perfectly equal service. */
 function refuseEmptyFolder({ dataDir, databaseUrl }: Config): void {
   if (databaseUrl === undefined && !existsSync(join(dataDir, 'postgres')))
-    throw new ConfigError(`--data-dir ${dataDir}: there is no service's data in this folder`)
+    throw new SetupError(`--data-dir ${dataDir}: there is no service's data in this folder`)
 }
 
 function print(report: Report): void {
@@ -63,7 +65,15 @@ function print(report: Report): void {
     console.log('equal')
     return
   }
-  console.log('DIFFERENT; the first difference:')
-  for (const [name, value] of Object.entries(report.difference ?? {}))
-    console.log(`  ${name}: ${String(value)}`)
+  if (report.difference !== undefined) {
+    console.log('DIFFERENT; the first difference:')
+    printFields(report.difference)
+    return
+  }
+  console.log('NOT WHOLE; start the service and let it fill these views, or run rebuild:')
+  for (const view of report.unfinished ?? []) printFields(view)
+}
+
+function printFields(fields: Readonly<Record<string, unknown>>): void {
+  for (const [name, value] of Object.entries(fields)) console.log(`  ${name}: ${String(value)}`)
 }

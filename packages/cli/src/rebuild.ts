@@ -1,4 +1,3 @@
-import { rebuild } from '@tollbase/server/app-rebuild'
 import type { Command } from 'commander'
 import { type MaintenanceFlags, maintenance, maintenanceOptions } from './maintenance.ts'
 
@@ -6,5 +5,8 @@ import { type MaintenanceFlags, maintenance, maintenanceOptions } from './mainte
 export function rebuildCommand(program: Command, finish: (code: number) => void): void {
   maintenanceOptions(program.command('rebuild'))
     .description('make every table anew from the entries of the chains (with the service stopped)')
-    .action(async (flags: MaintenanceFlags) => finish(await maintenance(flags, rebuild)))
+    .action(async (flags: MaintenanceFlags) => {
+      const { rebuild } = await import('@tollbase/server/app-rebuild')
+      finish(await maintenance(flags, rebuild))
+    })
 }

@@ -1,5 +1,4 @@
-import { type Flags, readConfig } from '@tollbase/server/config'
-import { serve } from '@tollbase/server/main'
+import type { Flags } from '@tollbase/server/config'
 import type { Command } from 'commander'
 
 const exitGraceMs = 2_000
@@ -7,6 +6,10 @@ const exitGraceMs = 2_000
 /** `tollbase serve`, and `tollbase dev`, which is the same with a devnet. */
 export function serveCommand(program: Command, finish: (code: number) => void): void {
   const run = async (flags: Flags) => {
+    const [{ readConfig }, { serve }] = await Promise.all([
+      import('@tollbase/server/config'),
+      import('@tollbase/server/main'),
+    ])
     const output = {
       line: (text: string) => console.log(text),
       error: (text: string) => console.error(text),
@@ -44,6 +47,14 @@ function withServeOptions(command: Command): Command {
     .option(
       '--log-level <level>',
       'fatal, error, warn, info, debug, trace or silent (TOLLBASE_LOG_LEVEL, info)',
+    )
+    .option(
+      '--log-format <format>',
+      'pretty or json (TOLLBASE_LOG_FORMAT; pretty in a terminal, json elsewhere)',
+    )
+    .option(
+      '--after-restore',
+      'the database was restored from a backup: what was paid before this start buys nothing more',
     )
     .option('--config <file>', 'configuration file (tollbase.config.json)')
 }

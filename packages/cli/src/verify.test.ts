@@ -28,6 +28,11 @@ describe('what cannot be verified at all is said in one line, with exit code 2',
   test.each([
     ['a file that is not there', [join(folder, 'missing')], 'missing: there is no such file'],
     ['a folder', [folder], 'is a folder, not a file'],
+    [
+      'a member that comes twice',
+      [file('twice', '{"type": "a", "type": "b"}')],
+      'the member "type" twice',
+    ],
     ['garbage', [file('garbage', '\u0000 not json')], 'the document is not JSON'],
     ['another list', [file('list', '[1]')], 'not a JSON object with a `type`'],
     ['another document', [file('package', '{"type": "module"}')], 'known are tollbase/'],

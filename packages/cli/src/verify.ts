@@ -1,12 +1,13 @@
 import { readFile } from 'node:fs/promises'
 import { FormatError } from '@tollbase/verify/bytes'
 import { parseVerifierKey } from '@tollbase/verify/checkpoint'
+import { receiptType } from '@tollbase/verify/receipt'
 import { type Verdict, verifyDocument } from '@tollbase/verify/verify'
 import type { Command } from 'commander'
 
 type Options = { readonly key?: string; readonly reply?: string; readonly json?: boolean }
 
-/** `tollbase verify <file>`: exit 0 valid, 1 not valid, 2 could not be checked. No network is used. */
+/** `tollbase verify <file>`: exit 0 valid, 1 not valid, 2 could not be judged. No network is used. */
 export function verifyCommand(program: Command, finish: (code: number) => void): void {
   program
     .command('verify')
@@ -14,7 +15,7 @@ export function verifyCommand(program: Command, finish: (code: number) => void):
     .argument('<file>', 'JSON file: a receipt or a record proof, as the service gave it')
     .option(
       '--key <vkey>',
-      "the service's public key, from a place you trust (GET /.well-known/tollbase)",
+      "the service's public key, from a place you trust; without it nothing is valid",
     )
     .option(
       '--reply <file>',
@@ -35,6 +36,9 @@ async function verify(file: string, options: Options): Promise<number> {
     const text = (await contentOf(file)).toString()
     const reply = options.reply === undefined ? undefined : await contentOf(options.reply)
     const verdict = verdictOf(file, text, { trustedKey: options.key, reply })
+    // What fails by the document's own key fails by every key.
+    const isOpen = !verdict.trusted && verdict.checks.every(({ ok, name }) => ok || name === 'key')
+    if (isOpen) throw new Unusable(missingKey(file, verdict.type))
     if (options.json === true) console.log(JSON.stringify(verdict, null, 2))
     else print(file, verdict)
     return verdict.ok ? 0 : 1
@@ -44,6 +48,17 @@ async function verify(file: string, options: Options): Promise<number> {
     else console.error(`tollbase: ${error.message}`)
     return 2
   }
+}
+
+function missingKey(file: string, type: string): string {
+  const source =
+    type === receiptType
+      ? '`receipt_public_key` of GET /.well-known/tollbase'
+      : '`key` of GET /api/apps/{app}/chain/checkpoint'
+  return (
+    `${file}: not verified. Anybody can make such a document with a key of his own: give the service's public key with ` +
+    `--key. It is ${source}; note it once, over a connection that you trust, and not beside the document.`
+  )
 }
 
 function checkKeyOption(key: string): void {
@@ -83,5 +98,7 @@ function verdictOf(
 function print(file: string, verdict: Verdict): void {
   for (const { name, ok, detail } of verdict.checks)
     console.log(`${ok ? '✓' : '✗'} ${name}: ${detail}`)
+  if (verdict.ok)
+    for (const { name, detail } of verdict.unchecked) console.log(`- ${name}, unchecked: ${detail}`)
   console.log(verdict.ok ? `${file}: valid` : `${file}: NOT valid`)
 }

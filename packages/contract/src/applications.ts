@@ -11,6 +11,29 @@ const PublicApplication = {
   status: Type.Union([Type.Literal('active'), Type.Literal('archived')]),
 }
 
+const Bound = (what: string) =>
+  Nullable(Type.Integer({ minimum: 0, description: `${what}; null: as many as there is room for` }))
+
+const Quota = Type.Object(
+  {
+    bytes: Bound('bytes of its log'),
+    records: Bound('entries of its log'),
+    used: Type.Object({ bytes: Type.Integer(), records: Type.Integer() }),
+  },
+  {
+    description:
+      'What the application may keep, and has. Its log counts, which nothing ever leaves: every version of every record, deletions, definitions.',
+  },
+)
+
+const OwnQuota = Type.Object(
+  {
+    bytes: Type.Optional(Bound('bytes of its log')),
+    records: Type.Optional(Bound('entries of its log')),
+  },
+  { additionalProperties: false },
+)
+
 export const Application = Type.Object(
   {
     ...PublicApplication,
@@ -20,6 +43,7 @@ export const Application = Type.Object(
     queries: Type.Optional(Type.Integer()),
     encryption: Type.Optional(Type.Object({}, open)),
     payout: Type.Optional(Type.Object({}, open)),
+    quota: Type.Optional(Quota),
   },
   { $id: 'Application' },
 )
@@ -33,8 +57,9 @@ export const applications = contract({
     area: 'Applications',
     summary: 'Create an application and its first key',
     description:
-      'Asked by the operator, or signed by a wallet, which becomes the owner. The key is shown this once.',
-    access: 'owner',
+      'Asked by the operator, or, where the service lets wallets register (`registration: "open"`), signed by a wallet, which becomes the owner. The key is shown this once.',
+    access: 'registrar',
+    shows: 'outcome',
     status: 201,
     body: Type.Object(
       {
@@ -61,6 +86,7 @@ export const applications = contract({
     area: 'Applications',
     summary: 'List applications: all for the operator, their own for an owner',
     access: 'owner',
+    shows: 'definitions',
     reply: Type.Object({ applications: Type.Array(Application) }),
   },
   getApplication: {
@@ -70,6 +96,7 @@ export const applications = contract({
     area: 'Applications',
     summary: 'Get application details; with a key of the application also its owner and counts',
     access: 'public',
+    shows: 'definitions',
     params: AppParams,
     reply: Application,
     errors: ['APPLICATION_NOT_FOUND'],
@@ -78,16 +105,21 @@ export const applications = contract({
     method: 'PATCH',
     path: '/api/apps/:app',
     area: 'Applications',
-    summary: 'Change name, description or owner',
+    summary:
+      'Change name, description or owner; for the operator also its quota, and out of the archive',
+    evenArchived: true,
     description:
-      'A new owner agrees by signing the request (X-Wallet-Address, X-Timestamp, X-Signature), which is made with a key; the operator needs no signature.',
+      'A new owner agrees by signing the request (X-Wallet-Address, X-Timestamp, X-Signature), which is made with a key; the operator needs no signature. Only the operator may send `quota`: what it says counts in place of the quota in the configuration of the service, and null takes it back; and `status: "active"`, which brings an archived application back as it was.',
     access: 'Admin',
+    shows: 'definitions',
     params: AppParams,
     body: Type.Object(
       {
         name: Type.Optional(DisplayName),
         description: Type.Optional(Nullable(Description)),
         owner_address: Type.Optional(Address),
+        quota: Type.Optional(Nullable(OwnQuota)),
+        status: Type.Optional(Type.Literal('active')),
       },
       { additionalProperties: false },
     ),
@@ -99,10 +131,13 @@ export const applications = contract({
     path: '/api/apps/:app',
     area: 'Applications',
     summary: 'Archive an application: it answers 404 from then on, its chain stays',
+    description:
+      'Wallet and payout information stay for its owner, its Admin keys and the operator. 409 while payments to it are under way, which `details.open.payments` names; those of more than an hour ago do not count.',
     access: 'Admin',
+    shows: 'outcome',
     params: AppParams,
     reply: Type.Object({ success: Type.Boolean(), message: Type.String() }),
-    errors: ['APPLICATION_NOT_FOUND'],
+    errors: ['APPLICATION_NOT_FOUND', 'CONFLICT'],
   },
   getApplicationStats: {
     method: 'GET',
@@ -110,6 +145,7 @@ export const applications = contract({
     area: 'Applications',
     summary: 'Totals of an application',
     access: 'Read',
+    shows: 'definitions',
     params: AppParams,
     reply: Type.Object({
       total_collections: Type.Integer(),

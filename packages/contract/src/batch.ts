@@ -6,17 +6,14 @@ import { StoredRecord } from './storage.ts'
 
 const operations = ['create', 'update', 'delete'] as const
 
-const BatchOperation = Type.Object(
-  {
-    operation: OneOf(operations),
-    collection: Name,
-    data: Type.Optional(Nullable(Type.Object({}, open))),
-    conditions: Type.Optional(
-      Type.Unknown({ description: 'as `find` of /list: which records are updated or deleted' }),
-    ),
-  },
-  open,
-)
+const BatchOperation = Type.Object({
+  operation: OneOf(operations),
+  collection: Name,
+  data: Type.Optional(Nullable(Type.Object({}, open))),
+  conditions: Type.Optional(
+    Type.Unknown({ description: 'as `find` of /list: which records are updated or deleted' }),
+  ),
+})
 
 const BatchResult = Type.Object(
   {
@@ -40,20 +37,19 @@ export const batch = contract({
     description:
       'The operations take effect in their order and are written as one group of one block; one that cannot be done refuses the whole call, which names it (`/operations/2/data`). `create` stores as /store does. `update` lays `data` over the newest version of the record that its primary key names, or of all that match `conditions`; with both, of the record if it matches. `delete` stores that version with `deleted: true`. Batches are serializable: no other write to their collections comes between what a batch reads and what it writes; conditions see the records as they were before the batch.',
     access: 'Write',
+    shows: 'outcome',
     paid: true,
     params: AppParams,
-    body: Type.Object(
-      {
-        operations: Type.Array(BatchOperation, {
-          minItems: 1,
-          maxItems: limits.batchOperationsMax,
-        }),
-        strict: Type.Optional(
-          Type.Boolean({ description: 'refuse to create a record whose key exists (409)' }),
-        ),
-      },
-      open,
-    ),
+    takesRecords: true,
+    body: Type.Object({
+      operations: Type.Array(BatchOperation, {
+        minItems: 1,
+        maxItems: limits.batchOperationsMax,
+      }),
+      strict: Type.Optional(
+        Type.Boolean({ description: 'refuse to create a record whose key exists (409)' }),
+      ),
+    }),
     reply: Type.Array(BatchResult),
     errors: [
       'APPLICATION_NOT_FOUND',

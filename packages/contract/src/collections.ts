@@ -2,6 +2,7 @@ import { Type } from 'typebox'
 import { limits } from './limits.ts'
 import { Relation } from './relations.ts'
 import { contract } from './route.ts'
+import { AnySchema } from './schema-definition.ts'
 import {
   AppParams,
   Atomic,
@@ -10,7 +11,6 @@ import {
   Name,
   Nullable,
   OneOf,
-  open,
   Success,
   Time,
 } from './schemas.ts'
@@ -32,29 +32,43 @@ const FieldList = Type.Array(Type.String({ minLength: 1, maxLength: limits.field
   maxItems: 500,
 })
 
-/** The shape that is understood; anything else is stored as sent, enforced as private and answered with `_warning`. */
+/** The shape that is understood. */
 export const AccessPolicy = Type.Object(
   {
     read: Type.Optional(
-      Type.Union([Type.Literal('public'), Type.Literal('key'), Type.Literal('private')]),
+      Type.Unsafe<'public' | 'key' | 'private'>({
+        ...OneOf(['public', 'key', 'private']),
+        description:
+          'public: anyone, for the price where there is one; key: the keys of the application; private: these, and others do not learn that it is there. Not given: the keys of the application, and buyers as soon as reading has a price',
+      }),
     ),
     price: Type.Optional(Nullable(Price)),
     preview: Type.Optional(
       Nullable(
         Type.Object(
           {
-            rows: Type.Integer({ minimum: 0, maximum: limits.previewRowsMax }),
+            rows: Type.Integer({
+              minimum: 0,
+              maximum: limits.previewRowsMax,
+              description: 'the first records; 3 of what is free and 0 of what is sold by default',
+            }),
             fields: Type.Optional(FieldList),
           },
-          { additionalProperties: false },
+          { additionalProperties: false, description: 'what GET .../preview shows of the records' },
         ),
       ),
     ),
     derive: Type.Optional(
-      Type.Union([
-        Type.Literal('deny'),
-        Type.Object({ per_access: AtomicInput }, { additionalProperties: false }),
-      ]),
+      Type.Union(
+        [
+          Type.Literal('deny'),
+          Type.Object({ per_access: AtomicInput }, { additionalProperties: false }),
+        ],
+        {
+          description:
+            'what joining, aggregating or combining its records costs others for each request; deny is the default where reading has a price',
+        },
+      ),
     ),
     offered: Type.Optional(
       Nullable(
@@ -64,13 +78,39 @@ export const AccessPolicy = Type.Object(
             filter: Type.Optional(FieldList),
             sort: Type.Optional(FieldList),
           },
-          { additionalProperties: false },
+          {
+            additionalProperties: false,
+            description: 'the fields that others may use for each; all where nothing is said',
+          },
         ),
       ),
     ),
-    empty_answer: Type.Optional(Type.Union([Type.Literal('per_access'), Type.Literal('free')])),
+    empty_answer: Type.Optional(
+      Type.Unsafe<'per_access' | 'free'>({
+        ...OneOf(['per_access', 'free']),
+        description: 'what an answer without records costs; per_access by default',
+      }),
+    ),
   },
   { $id: 'AccessPolicy', additionalProperties: false },
+)
+
+/** A policy as callers send it: a word, the shape above, or one that is foreign as a whole. */
+export const AnyPolicy = Type.Unsafe<unknown>(
+  Type.Union([
+    Type.Literal('public'),
+    Type.Literal('key'),
+    Type.Literal('private'),
+    AccessPolicy,
+    Type.Object(
+      {},
+      {
+        additionalProperties: true,
+        description:
+          'with no member of AccessPolicy, nor one a letter or two from it: kept as sent, enforced as private, answered with `_warning`',
+      },
+    ),
+  ]),
 )
 
 export const collectionTypes = ['document', 'event', 'blob', 'api'] as const
@@ -125,8 +165,8 @@ const settings = {
   primary_column: Type.Optional(Nullable(Column)),
   sort_column: Type.Optional(Nullable(Column)),
   collection_type: Type.Optional(Nullable(OneOf(collectionTypes))),
-  access_policy: Type.Optional(Type.Unknown()),
-  schema_definition: Type.Optional(Type.Unknown()),
+  access_policy: Type.Optional(Nullable(AnyPolicy)),
+  schema_definition: Type.Optional(Nullable(AnySchema)),
 }
 
 const StatsQuery = Type.Object({ include_stats: Type.Optional(Type.Boolean()) })
@@ -138,9 +178,10 @@ export const collections = contract({
     area: 'Collections',
     summary: 'Create a collection',
     access: 'Write',
+    shows: 'outcome',
     status: 201,
     params: AppParams,
-    body: Type.Object({ name: Name, ...settings }, open),
+    body: Type.Object({ name: Name, ...settings }),
     reply: Collection,
     errors: ['APPLICATION_NOT_FOUND', 'COLLECTION_EXISTS', 'VIEW_EXISTS', 'CONFLICT'],
   },
@@ -150,6 +191,7 @@ export const collections = contract({
     area: 'Collections',
     summary: 'List collections: all with a key of the application, the public ones without',
     access: 'public',
+    shows: 'definitions',
     params: AppParams,
     query: StatsQuery,
     reply: Type.Array(Collection),
@@ -161,6 +203,7 @@ export const collections = contract({
     area: 'Collections',
     summary: 'Get a collection by name or collection_id',
     access: 'by-policy',
+    shows: 'definitions',
     params: CollectionParams,
     query: StatsQuery,
     reply: Collection,
@@ -172,8 +215,9 @@ export const collections = contract({
     area: 'Collections',
     summary: 'Change a collection',
     access: 'Admin',
+    shows: 'definitions',
     params: CollectionParams,
-    body: Type.Object({ name: Type.Optional(Name), ...settings }, open),
+    body: Type.Object({ name: Type.Optional(Name), ...settings }),
     reply: Collection,
     errors: ['COLLECTION_NOT_FOUND', 'CONFLICT'],
   },
@@ -185,11 +229,9 @@ export const collections = contract({
     description:
       'With `cascade` the views that are made of it and the versions of predefined queries that read it or them go too; without, they forbid it.',
     access: 'Admin',
+    shows: 'outcome',
     params: CollectionParams,
-    body: Type.Object(
-      { force: Type.Optional(Type.Boolean()), cascade: Type.Optional(Type.Boolean()) },
-      open,
-    ),
+    body: Type.Object({ cascade: Type.Optional(Type.Boolean()) }),
     bodyOptional: true,
     reply: Success,
     errors: ['COLLECTION_NOT_FOUND', 'CONFLICT'],
@@ -200,8 +242,10 @@ export const collections = contract({
     area: 'Collections',
     summary: 'Check a record, or a list of them, against the schema, without storing it',
     access: 'Write',
+    shows: 'outcome',
     params: CollectionParams,
-    body: Type.Object({ data: Type.Unknown() }, open),
+    takesRecords: true,
+    body: Type.Object({ data: Type.Unknown() }),
     reply: Type.Object({ valid: Type.Boolean(), errors: Type.Optional(Type.Array(Type.String())) }),
     errors: ['COLLECTION_NOT_FOUND'],
   },
@@ -211,6 +255,7 @@ export const collections = contract({
     area: 'Collections',
     summary: 'Counts and sizes of a collection',
     access: 'Read',
+    shows: 'definitions',
     params: CollectionParams,
     reply: Type.Object({
       created_at: Time,
@@ -227,6 +272,7 @@ export const collections = contract({
     area: 'Collections',
     summary: 'A free, fixed sample of a collection, its schema and its size in bands',
     access: 'by-policy',
+    shows: 'definitions',
     params: CollectionParams,
     reply: Type.Object({
       collection: Type.String(),
@@ -246,30 +292,25 @@ export const collections = contract({
     description:
       'Each key field gets an index that leads with it, which is what the division is made of (no tables are split). With `enforce_in_queries`, a /list that states no key is refused: an equality or a list of values, or, for a key that is not hashed, a range or a prefix. No keys: the collection is divided no more.',
     access: 'Admin',
+    shows: 'definitions',
     params: CollectionParams,
-    body: Type.Object(
-      {
-        keys: Type.Array(
-          Type.Object(
-            {
-              field: Column,
-              type: OneOf([...shardTypes, 'hashed', 'time_series']),
-              granularity: Type.Optional(Nullable(OneOf(granularities))),
-              num_buckets: Type.Optional(
-                Nullable(Type.Integer({ minimum: 1, maximum: limits.shardBucketsMax })),
-              ),
-            },
-            open,
+    body: Type.Object({
+      keys: Type.Array(
+        Type.Object({
+          field: Column,
+          type: OneOf([...shardTypes, 'hashed', 'time_series']),
+          granularity: Type.Optional(Nullable(OneOf(granularities))),
+          num_buckets: Type.Optional(
+            Nullable(Type.Integer({ minimum: 1, maximum: limits.shardBucketsMax })),
           ),
-          { maxItems: limits.shardKeysMax },
-        ),
-        enforce_in_queries: Type.Optional(Nullable(Type.Boolean())),
-        max_shard_size: Type.Optional(
-          Nullable(Type.Integer({ minimum: 1, maximum: Number.MAX_SAFE_INTEGER })),
-        ),
-      },
-      open,
-    ),
+        }),
+        { maxItems: limits.shardKeysMax },
+      ),
+      enforce_in_queries: Type.Optional(Nullable(Type.Boolean())),
+      max_shard_size: Type.Optional(
+        Nullable(Type.Integer({ minimum: 1, maximum: Number.MAX_SAFE_INTEGER })),
+      ),
+    }),
     reply: Collection,
     errors: ['COLLECTION_NOT_FOUND', 'CONFLICT'],
   },
@@ -281,17 +322,15 @@ export const collections = contract({
     description:
       'Records that lack a field with a default get it, as new versions; nothing else of them is changed. Then the schema is in force, in the block of the last of them. A record that breaks the new schema stops the migration: the old schema stays, and `errors` names the records. The reply waits 10 seconds for the end; GET /task/{task_id} tells how far a longer one is. One that was interrupted by a restart is repeated by the same call. With `dryRun`, nothing is written.',
     access: 'Admin',
+    shows: 'definitions',
     params: CollectionParams,
-    body: Type.Object(
-      {
-        schema: Type.Object({}, open),
-        dryRun: Type.Optional(Nullable(Type.Boolean())),
-        batchSize: Type.Optional(
-          Nullable(Type.Integer({ minimum: 1, maximum: limits.migrationBatchMax })),
-        ),
-      },
-      open,
-    ),
+    body: Type.Object({
+      schema: AnySchema,
+      dryRun: Type.Optional(Nullable(Type.Boolean())),
+      batchSize: Type.Optional(
+        Nullable(Type.Integer({ minimum: 1, maximum: limits.migrationBatchMax })),
+      ),
+    }),
     reply: Type.Object({
       success: Type.Boolean({ description: 'false where records break the new schema' }),
       status: OneOf(['dry run', 'running', 'completed', 'failed']),

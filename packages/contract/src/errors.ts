@@ -4,6 +4,10 @@
  */
 export const errors = {
   VALIDATION_FAILED: { status: 400, text: 'The request is not valid.' },
+  UNKNOWN_MEMBER: {
+    status: 400,
+    text: 'The request has a member that is not known; details.field names it.',
+  },
   PAYMENT_MALFORMED: { status: 400, text: 'The payment header cannot be read.' },
   CREDENTIALS_CONFLICT: { status: 400, text: 'The request carries two different keys; send one.' },
   NO_CHAIN_ENTRY: { status: 404, text: 'There is no entry at this height and sequence.' },
@@ -51,10 +55,26 @@ export const errors = {
     status: 409,
     text: 'The last Admin key cannot be revoked with a key; ask the operator or sign as the owner.',
   },
+  PRICE_REMOVED: {
+    status: 409,
+    text: 'Strangers could then read for nothing what has a price today; name it in confirm_free if that is meant.',
+  },
+  QUOTA_EXCEEDED: {
+    status: 409,
+    text: 'The application has used up its quota; the operator of the service can raise it.',
+  },
   PAYMENT_ALREADY_USED: { status: 409, text: 'This payment was made for another request.' },
+  OFFER_CHANGED: {
+    status: 409,
+    text: 'What the request names is something else than when it was paid for; the money is on the payer’s balance.',
+  },
   PAYMENT_REPLY_GONE: {
     status: 410,
     text: 'The answer that this payment bought is no longer kept; the receipt is.',
+  },
+  PRICING_CHANGED: {
+    status: 412,
+    text: 'The prices are others than those of If-Match; read them again.',
   },
   PAYLOAD_TOO_LARGE: { status: 413, text: 'The request body is too large.' },
   RESULT_TOO_LARGE: { status: 413, text: 'The answer would be too large; give a limit.' },

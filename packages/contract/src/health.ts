@@ -11,6 +11,7 @@ export const health = contract({
     area: 'Health',
     summary: 'Say that the service is there',
     access: 'public',
+    shows: 'service',
     reply: Status,
   },
   getHealth: {
@@ -19,6 +20,7 @@ export const health = contract({
     area: 'Health',
     summary: 'Liveness',
     access: 'public',
+    shows: 'service',
     reply: Status,
   },
   postHealth: {
@@ -27,6 +29,7 @@ export const health = contract({
     area: 'Health',
     summary: 'Liveness, as the public clients ask',
     access: 'public',
+    shows: 'service',
     body: Type.Unknown(),
     bodyOptional: true,
     reply: Status,
@@ -37,6 +40,7 @@ export const health = contract({
     area: 'Health',
     summary: 'Whether the service can do its work now',
     access: 'public',
+    shows: 'service',
     reply: Type.Object({ ready: Type.Boolean(), checks: Type.Object({}, open) }),
     errors: ['UNAVAILABLE'],
   },
@@ -46,6 +50,7 @@ export const health = contract({
     area: 'Health',
     summary: 'What this service is',
     access: 'public',
+    shows: 'service',
     body: Type.Unknown(),
     bodyOptional: true,
     reply: Type.Object(
@@ -59,6 +64,7 @@ export const health = contract({
     area: 'Health',
     summary: 'Whether an application answers, and what it can do',
     access: 'public',
+    shows: 'service',
     params: AppParams,
     reply: Type.Object({
       status: Type.String(),
@@ -72,7 +78,11 @@ export const health = contract({
     path: '/metrics',
     area: 'Health',
     summary: 'Metrics in Prometheus text format (operator, or from loopback)',
+    description:
+      "Without the operator's key for programs on this machine only: a request that a web page or a proxy makes is refused, and so is one to a name that is not the loopback's.",
     access: 'public',
+    shows: 'service',
+    sameOriginOnly: true,
     reply: Type.String(),
     replyType: 'text/plain',
   },
@@ -82,6 +92,7 @@ export const health = contract({
     area: 'Health',
     summary: 'This interface as an OpenAPI 3.1 document',
     access: 'public',
+    shows: 'service',
     reply: Type.Object({}, open),
   },
   getDocs: {
@@ -90,6 +101,7 @@ export const health = contract({
     area: 'Health',
     summary: 'This interface as a page to read',
     access: 'public',
+    shows: 'service',
     reply: Type.String(),
     replyType: 'text/html',
   },
@@ -100,7 +112,11 @@ export const health = contract({
     summary:
       'The key that signs receipts and checkpoints, the payment networks, and the newest checkpoint',
     access: 'public',
+    shows: 'service',
     reply: Type.Object({
+      origin: Type.String({
+        description: 'scheme, host and port of the public URL; signed requests name it',
+      }),
       receipt_public_key: Type.String({ description: 'C2SP verifier key (ed25519)' }),
       networks: Type.Array(Type.Object({}, open)),
       checkpoint: Type.String({ description: "C2SP signed checkpoint of the service's own chain" }),

@@ -5,8 +5,8 @@ import {
   AppParams,
   appParamsWith,
   CollectionParams,
+  Nullable,
   OneOf,
-  open,
   Success,
   Time,
 } from './schemas.ts'
@@ -61,8 +61,69 @@ const IndexParams = appParamsWith({
   name: Type.String({ minLength: 1, maxLength: 400 }),
 })
 
-/** The public clients speak several dialects; which keys count is decided in the operation. */
-const AnyIndexBody = Type.Object({}, open)
+const FieldName = Type.String({ description: 'a field, or a dotted path' })
+const IndexType = Type.String({
+  description:
+    'btree (the default), hash, fulltext, unique, price, sparse, partial, composite, or the type of the field; in any case of letters',
+})
+const Where = Type.Unknown({
+  description: 'which records a partial index has, as `find` of POST /list',
+})
+const Flag = Type.Optional(Nullable(Type.Boolean()))
+
+/** The public clients speak several dialects, so that most has several names. */
+const AnyIndexBody = Type.Object({
+  name: Type.Optional(Type.Unknown({ description: 'text; made of the field when not given' })),
+  collection: Type.Optional(Type.Unknown({ description: 'its name, where the path has none' })),
+  collection_name: Type.Optional(Type.Unknown({ description: 'the same' })),
+  field_name: Type.Optional(Nullable(FieldName)),
+  field: Type.Optional(Nullable(FieldName)),
+  fields: Type.Optional(
+    Type.Unknown({ description: 'instead of one: a list of fields, in their order' }),
+  ),
+  index_type: Type.Optional(Nullable(IndexType)),
+  type: Type.Optional(Nullable(IndexType)),
+  unique: Flag,
+  unique_constraint: Flag,
+  sparse: Flag,
+  where: Type.Optional(Where),
+  partial: Type.Optional(Nullable(Type.Object({ where: Type.Optional(Where) }))),
+  options: Type.Optional(
+    Nullable(
+      Type.Object({
+        unique: Flag,
+        sparse: Flag,
+        partialFilter: Type.Optional(Where),
+        defaultLanguage: Type.Optional(Type.Unknown()),
+      }),
+    ),
+  ),
+  index_config: Type.Optional(
+    Nullable(Type.Object({ index_type: Type.Optional(Nullable(IndexType)) })),
+  ),
+  price_config: Type.Optional(
+    Nullable(
+      Type.Object({
+        app_owner_percentage: Type.Optional(Type.Unknown()),
+        platform_percentage: Type.Optional(Type.Unknown()),
+        app_owner_address: Type.Optional(Type.Unknown()),
+        pricing_model: Type.Optional(Type.Unknown()),
+        price_per_record: Type.Optional(Type.Unknown()),
+      }),
+    ),
+  ),
+  read_price_config: Type.Optional(
+    Nullable(
+      Type.Object({
+        pricing_model: Type.Optional(Type.Unknown()),
+        price_per_access: Type.Optional(Type.Unknown()),
+        price_per_access_tia: Type.Optional(Type.Unknown()),
+        price_per_kb: Type.Optional(Type.Unknown()),
+        price_per_kb_tia: Type.Optional(Type.Unknown()),
+      }),
+    ),
+  ),
+})
 const errors = ['APPLICATION_NOT_FOUND', 'COLLECTION_NOT_FOUND', 'CONFLICT'] as const
 
 export const indexes = contract({
@@ -72,6 +133,7 @@ export const indexes = contract({
     area: 'Indexes',
     summary: 'Create an index, or change the one on the same field; a missing collection is made',
     access: 'Write',
+    shows: 'outcome',
     params: AppParams,
     body: AnyIndexBody,
     reply: Index,
@@ -83,6 +145,7 @@ export const indexes = contract({
     area: 'Indexes',
     summary: 'Create an index on a collection',
     access: 'Write',
+    shows: 'outcome',
     params: CollectionParams,
     body: AnyIndexBody,
     reply: Index,
@@ -94,6 +157,7 @@ export const indexes = contract({
     area: 'Indexes',
     summary: 'List all indexes of an application',
     access: 'Read',
+    shows: 'definitions',
     params: AppParams,
     query: Type.Object({ include_stats: Type.Optional(Type.Boolean()) }),
     reply: Type.Array(Index),
@@ -105,6 +169,7 @@ export const indexes = contract({
     area: 'Indexes',
     summary: 'List the indexes of a collection',
     access: 'Read',
+    shows: 'definitions',
     params: CollectionParams,
     query: Type.Object({ include_stats: Type.Optional(Type.Boolean()) }),
     reply: Type.Object({ indexes: Type.Array(Index) }),
@@ -116,6 +181,7 @@ export const indexes = contract({
     area: 'Indexes',
     summary: 'Get an index by name',
     access: 'Read',
+    shows: 'definitions',
     params: IndexParams,
     reply: Index,
     errors: ['COLLECTION_NOT_FOUND', 'INDEX_NOT_FOUND'],
@@ -126,6 +192,7 @@ export const indexes = contract({
     area: 'Indexes',
     summary: 'Delete an index by name',
     access: 'Admin',
+    shows: 'outcome',
     params: IndexParams,
     reply: Success,
     errors: ['COLLECTION_NOT_FOUND', 'INDEX_NOT_FOUND', 'CONFLICT'],
@@ -136,6 +203,7 @@ export const indexes = contract({
     area: 'Indexes',
     summary: 'Delete an index by its id, its name, or `{collection}_{field}_index`',
     access: 'Admin',
+    shows: 'outcome',
     params: appParamsWith({ id: Type.String({ minLength: 1, maxLength: 400 }) }),
     reply: Success,
     errors: ['APPLICATION_NOT_FOUND', 'INDEX_NOT_FOUND', 'CONFLICT'],
@@ -148,6 +216,7 @@ export const indexes = contract({
     description:
       'An index of a collection with many records is built beside the writes; until it is active, reads do without it. `progress` goes from 0 to 1, and `rows_done` is an estimate by it.',
     access: 'Read',
+    shows: 'definitions',
     params: IndexParams,
     reply: Type.Object({
       status: IndexState,
@@ -166,6 +235,7 @@ export const indexes = contract({
     area: 'Indexes',
     summary: 'What an index has served, and its size',
     access: 'Read',
+    shows: 'definitions',
     params: IndexParams,
     reply: IndexStatistics,
     errors: ['COLLECTION_NOT_FOUND', 'INDEX_NOT_FOUND'],
@@ -178,8 +248,9 @@ export const indexes = contract({
     description:
       'Waits for the end, a few seconds at most, unless `background` is true. How far it is tells its status.',
     access: 'Admin',
+    shows: 'outcome',
     params: IndexParams,
-    body: Type.Object({ background: Type.Optional(Type.Boolean()) }, open),
+    body: Type.Object({ background: Type.Optional(Type.Boolean()) }),
     bodyOptional: true,
     reply: Type.Object({ success: Type.Boolean(), message: Type.String(), status: IndexState }),
     errors: ['COLLECTION_NOT_FOUND', 'INDEX_NOT_FOUND', 'UNAVAILABLE'],
@@ -192,8 +263,9 @@ export const indexes = contract({
     description:
       'Joins, groups and SQL are planned as lists are. Queries over another application are refused (403), as a plan tells what a collection holds. Costs are those of PostgreSQL; the time is what such queries took lately, or else an estimate by the cost.',
     access: 'Read',
+    shows: 'definitions',
     params: CollectionParams,
-    body: Type.Object({ query: AnyQuery }, open),
+    body: Type.Object({ query: AnyQuery }),
     reply: Type.Object({
       query: Type.Unknown(),
       indexes_used: Type.Array(Type.String()),
@@ -217,6 +289,7 @@ export const indexes = contract({
     description:
       'From queries observed since the service started: the fields that they filter and sort by, never the values.',
     access: 'Read',
+    shows: 'definitions',
     params: CollectionParams,
     reply: Type.Object({
       missing_indexes: Type.Array(

@@ -67,6 +67,7 @@ export const keys = contract({
     area: 'API Keys',
     summary: "List an application's keys, without their text",
     access: 'Admin',
+    shows: 'accounts',
     params: AppParams,
     reply: Type.Object({
       keys: Type.Array(
@@ -86,6 +87,7 @@ export const keys = contract({
     area: 'API Keys',
     summary: 'Create a key',
     access: 'Admin',
+    shows: 'accounts',
     status: 201,
     params: AppParams,
     body: NewKey,
@@ -100,6 +102,7 @@ export const keys = contract({
     summary:
       'Replace the key of a name (`default` when none is given); the old one is dead at once',
     access: 'Admin',
+    shows: 'accounts',
     status: 201,
     params: AppParams,
     body: NewKey,
@@ -113,6 +116,7 @@ export const keys = contract({
     area: 'API Keys',
     summary: 'Make a successor of a key; the old one stays valid for the overlap',
     access: 'Admin',
+    shows: 'accounts',
     params: KeyParams,
     body: Type.Object(
       {
@@ -137,6 +141,7 @@ export const keys = contract({
     area: 'API Keys',
     summary: 'Revoke a key; repeated, the same answer again',
     access: 'Admin',
+    shows: 'accounts',
     params: KeyParams,
     body: Type.Unknown(),
     bodyOptional: true,

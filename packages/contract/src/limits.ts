@@ -2,6 +2,12 @@
 export const limits = {
   /** Largest JSON request body in bytes (the public clients check the same 5 MiB). */
   bodyBytesMax: 5 * 1024 * 1024,
+  /** Largest body of an endpoint that takes no records. */
+  plainBodyBytesMax: 512 * 1024,
+  /** Bodies up to so many bytes are read at once, longer ones in slices of so many characters with turns of others between. */
+  bodyBytesAtOnce: 64 * 1024,
+  /** Members of one object of a body. */
+  objectMembersMax: 10_000,
   /** Address and headers of a request together; a payment header of the largest size fits. */
   headerBytesMax: 32 * 1024,
   /** How long a request may take to arrive, headers and body together. */
@@ -34,12 +40,18 @@ export const limits = {
   fieldPathDepthMax: 16,
   /** Conditions of one find, nested ones counted. */
   conditionsMax: 256,
+  /** Objects of one find, empty ones too; its regular expressions, of which PostgreSQL keeps as many prepared; values of all its lists. */
+  findObjectsMax: 1_024,
+  patternsMax: 32,
   inListMax: 10_000,
+  inValuesMax: 20_000,
   /** Fields named in one select, nested ones counted. */
   selectedFieldsMax: 500,
   regexCharsMax: 512,
-  /** Steps of matching that a schema's patterns may take for the records of one call; about two seconds. */
+  /** Steps of matching that a schema's patterns may take for the records of one call; about two seconds, in turns. */
   patternStepsMax: 20_000_000,
+  /** The same for one record, whose matching holds up all others; about 20 milliseconds. */
+  recordPatternStepsMax: 200_000,
   /** Characters of the words that a text is searched for; none may have more than PostgreSQL takes in a word. */
   searchCharsMax: 500,
   /** Of a text so many characters are searched for words. */
@@ -55,10 +67,21 @@ export const limits = {
   aggregatesMax: 64,
   /** One SQL statement: characters, nesting of expressions and sub-queries, collections, columns of a row, values. */
   sqlCharsMax: 65_536,
+  /** Words and signs of one, values and commas not counted, and all together: reading it takes the time of so many. */
+  sqlWordsMax: 4_096,
+  sqlTokensMax: 24_576,
+  /** Statements up to so many characters are read where the request is; longer ones in a thread of their own. */
+  sqlCharsHere: 1_024,
+  /** Long statements that wait to be read. */
+  sqlReadingMax: 64,
   sqlDepthMax: 64,
   /** Characters of the statement that is made of it. */
   sqlCompiledCharsMax: 1024 * 1024,
   sqlSourcesMax: 16,
+  /** Bytes of a text that an expression could make, of all of a row, and characters that lpad and rpad make. */
+  textBytesMax: 16 * 1024 * 1024,
+  rowBytesMax: 272 * 1024 * 1024,
+  padCharsMax: 1_000,
   sqlColumnsMax: 256,
   sqlParametersMax: 1_000,
   /** Predefined queries of an application, versions of one, bytes of one as it is stored, and its parameters. */
@@ -89,9 +112,21 @@ export const limits = {
   /** Largest answer that can be sold in one call: it is spooled, hashed and kept for a retry. */
   paidResultBytesMax: 8 * 1024 * 1024,
   statementTimeoutMs: 15_000,
-  /** SQL, joins and groups that run at once, so that they never take all connections; how many wait, and how long. */
+  /**
+   * Any other list that takes longer is stopped, and asked again as one of the former below. Whose list was so slow asks
+   * what is not known to be quick that way at once, for so long. And how many of one caller are asked at once.
+   */
+  quickReadMs: 100,
+  slowReaderMs: 10_000,
+  quickReadsOfCallerMax: 16,
+  /**
+   * SQL, joins and groups that run at once, so that they never take all connections; how many of those who pay, of
+   * those with a key and of those with neither wait: in all, for one application, and of one caller; and how long.
+   */
   queriesAtOnceMax: 4,
-  queriesWaitingMax: 32,
+  queriesWaitingMax: 256,
+  queriesWaitingOfApplicationMax: 64,
+  queriesWaitingOfCallerMax: 32,
   queryWaitMs: 10_000,
   /** Temporary space on disk that one of them may take for sorting and joining, in KB. */
   queryTemporaryKbMax: 512 * 1024,
@@ -126,6 +161,8 @@ export const limits = {
   /** GET /ready says no where a chain's tables are further behind its log than this. */
   readyLagEntriesMax: 100_000,
   readyLagMsMax: 30_000,
+  /** So long after a block that the storage did not take, and no later one, the storage counts as full or read only. */
+  readyStorageMs: 30_000,
   /** A database that takes longer than this to say a word is not ready. */
   readyWaitMs: 2_000,
   /** Buckets of one rate limit in memory; past them the one unused the longest is forgotten. */
@@ -155,4 +192,6 @@ export const limits = {
   descriptionCharsMax: 2_000,
   /** A price of more atomic units than this is a typing error (1 billion dollars at 6 decimals). */
   amountAtomicMax: 10n ** 15n,
+  /** A payment that is still not known to have settled after so long does not keep an application from being archived. */
+  openPaymentSeconds: 60 * 60,
 } as const

@@ -14,12 +14,17 @@ export const securitySchemes = {
     name: 'api_key',
     description: 'The same key as a query parameter; it is masked in logs.',
   },
+  agent_key: header(
+    'X-Agent-Key',
+    'A key that pays; it may come beside the key of the application, and gives no rights to its data.',
+  ),
+  user_key: header('X-User-Key', 'The same for a key that an authorization issued.'),
   operator: { type: 'http', scheme: 'bearer', description: 'The key of the operator.' },
   wallet_address: header('X-Wallet-Address', 'The address that signs the request.'),
   wallet_timestamp: header('X-Timestamp', 'Unix seconds; valid for five minutes.'),
   wallet_signature: header(
     'X-Signature',
-    'EIP-191 signature, 0x hex, over `tollbase\\n<METHOD>\\n<path with query>\\n<timestamp>\\n<sha256 hex of the body>`; each signature once.',
+    'EIP-191 signature, 0x hex, over `tollbase <origin of the service, as /.well-known/tollbase names it>\\n<METHOD>\\n<path with query>\\n<timestamp>\\n<sha256 hex of the body>`; each signature once.',
   ),
 } as const
 

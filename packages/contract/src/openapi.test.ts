@@ -14,6 +14,7 @@ const shop = contract({
     area: 'Data Query',
     summary: 'Read an item',
     access: 'by-policy',
+    shows: 'records',
     paid: true,
     params: Type.Object({ shop: Type.String({ description: 'which shop' }), item: Type.String() }),
     query: Type.Object({ depth: Type.Optional(Type.Integer()), at: Type.String() }),
@@ -26,6 +27,7 @@ const shop = contract({
     area: 'Data Storage',
     summary: 'Add an item',
     access: 'Write',
+    shows: 'records',
     status: 201,
     params: Type.Object({ shop: Type.String(), item: Type.String() }),
     body: Item,
@@ -41,7 +43,10 @@ const addItem = path?.post
 
 describe('openapi', () => {
   test('both methods of a path stand under one templated path', () => {
-    expect(Object.keys(document.paths)).toEqual(['/shops/{shop}/items/{item}'])
+    expect(Object.keys(document.paths)).toEqual([
+      '/shops/{shop}/items/{item}',
+      '/items/{shop}/{item}',
+    ])
     expect(readItem?.operationId).toBe('readItem')
     expect(readItem?.['x-aliases']).toEqual(['/items/{shop}/{item}'])
     expect(document.tags).toEqual([{ name: 'Data Storage' }, { name: 'Data Query' }])

@@ -5,7 +5,7 @@ import {
   paymentSchemas,
   securitySchemes,
 } from './openapi-components.ts'
-import { type Access, areas, type Contract, type Route } from './route.ts'
+import { type Access, areas, type Contract, type Route, type Shows } from './route.ts'
 import { ErrorBody } from './schemas.ts'
 
 /** A JSON Schema (2020-12) as plain data. */
@@ -40,8 +40,11 @@ export type Operation = {
   readonly requestBody?: { readonly required: boolean; readonly content: Content }
   readonly responses: { readonly [status: string]: Response }
   readonly 'x-access': Access
+  readonly 'x-shows': Shows
   readonly 'x-paid': boolean
   readonly 'x-aliases'?: readonly string[]
+  /** The operation that this is another path of. */
+  readonly 'x-alias-of'?: string
 }
 
 export type OpenApi = {
@@ -59,8 +62,8 @@ export type OpenApi = {
 }
 
 /**
- * The OpenAPI 3.1 document of a contract, as plain JSON. Canonical paths only; aliases are named in
- * `x-aliases`. A schema with an `$id` becomes a component. Throws where two schemas share an `$id`,
+ * The OpenAPI 3.1 document of a contract, as plain JSON. Other paths of an operation stand beside its own, with
+ * `x-alias-of`. A schema with an `$id` becomes a component. Throws where two schemas share an `$id`,
  * or a path names a parameter without a schema.
  */
 export function openapi(contract: Contract, options: { readonly version: string }): OpenApi {
@@ -68,10 +71,13 @@ export function openapi(contract: Contract, options: { readonly version: string 
   plain(ErrorBody, schemas)
   const paths: Record<string, Record<string, Operation>> = {}
   for (const [operationId, route] of Object.entries(contract)) {
-    const path = templateOf(route.path)
-    const methods = paths[path] ?? {}
-    methods[route.method.toLowerCase()] = operationOf(operationId, route, schemas)
-    paths[path] = methods
+    const operation = operationOf(operationId, route, schemas)
+    for (const [at, place] of [route.path, ...(route.aliases ?? [])].entries()) {
+      const path = templateOf(place)
+      const alias = { operationId: `${operationId}_${at + 1}`, 'x-alias-of': operationId }
+      const methods = { [route.method.toLowerCase()]: { ...operation, ...(at > 0 && alias) } }
+      paths[path] = { ...paths[path], ...methods }
+    }
   }
   const used = new Set(Object.values(contract).map((route) => route.area))
   return {
@@ -100,8 +106,9 @@ export function openapi(contract: Contract, options: { readonly version: string 
  */
 export function errorCodesOf(route: Route): readonly ErrorCode[] {
   const codes = new Set<ErrorCode>([...commonCodes, ...(route.errors ?? [])])
-  if (route.body) for (const code of bodyCodes) codes.add(code)
   if (route.method !== 'GET') for (const code of storageCodes) codes.add(code)
+  if (route.method !== 'GET' && ['Write', 'Admin'].includes(route.access))
+    codes.add('QUOTA_EXCEEDED')
   if (route.access !== 'public') codes.add('FORBIDDEN')
   if (route.path.includes('/:app')) codes.add('APPLICATION_NOT_FOUND')
   if (route.paid) for (const code of paymentCodes) codes.add(code)
@@ -111,17 +118,22 @@ export function errorCodesOf(route: Route): readonly ErrorCode[] {
 
 const commonCodes = [
   'VALIDATION_FAILED',
+  'UNKNOWN_MEMBER',
   'CREDENTIALS_CONFLICT',
   'UNAUTHORIZED',
+  'REQUEST_TIMEOUT',
+  'PAYLOAD_TOO_LARGE',
   'RATE_LIMITED',
+  'HEADERS_TOO_LARGE',
   'INTERNAL',
+  'UNAVAILABLE',
 ] as const
-const bodyCodes = ['PAYLOAD_TOO_LARGE'] as const
 const storageCodes = ['STORAGE_FULL', 'STORAGE_READ_ONLY'] as const
 const paymentCodes = [
   'PAYMENT_MALFORMED',
   'PAYMENT_REQUIRED',
   'PAYMENT_ALREADY_USED',
+  'OFFER_CHANGED',
   'PAYMENT_REPLY_GONE',
   'PAYMENT_PENDING',
   'PAYMENT_NETWORK_UNREACHABLE',
@@ -145,10 +157,11 @@ function operationOf(operationId: string, route: Route, schemas: Schemas): Opera
       },
     }),
     responses: {
-      [String(route.status ?? 200)]: successOf(route, schemas),
+      ...successesOf(route, schemas),
       ...refusalsOf(route),
     },
     'x-access': route.access,
+    'x-shows': route.shows,
     'x-paid': route.paid ?? false,
     ...(route.aliases && { 'x-aliases': route.aliases.map(templateOf) }),
   }
@@ -183,28 +196,36 @@ function parameterOf(
 
 function securityOf(access: Access): Operation['security'] {
   const keys = [{ app_key: [] }, { x_api_key: [] }, { bearer: [] }, { api_key: [] }]
+  const paying = [{ agent_key: [] }, { user_key: [] }]
   const wallet = { wallet_address: [], wallet_timestamp: [], wallet_signature: [] }
   switch (access) {
     case 'public':
-      return []
     case 'by-policy':
-      return [{}, ...keys]
+      return [{}, ...keys, ...paying, wallet]
     case 'Read':
     case 'Write':
     case 'Read or Write':
     case 'Admin':
-      return [...keys, { operator: [] }]
+      return [...keys, { operator: [] }, wallet]
     case 'operator':
       return [{ operator: [] }]
     case 'owner':
+    case 'registrar':
       return [{ operator: [] }, wallet]
   }
 }
 
-function successOf(route: Route, schemas: Schemas): Response {
+function successesOf(route: Route, schemas: Schemas): Record<string, Response> {
+  const statuses = [route.status ?? 200, ...(route.otherStatuses ?? [])]
+  return Object.fromEntries(
+    statuses.map((status) => [String(status), successOf(status, route, schemas)]),
+  )
+}
+
+function successOf(status: 200 | 201 | 202, route: Route, schemas: Schemas): Response {
   const descriptions = { 200: 'Done.', 201: 'Created.', 202: 'Accepted; durable from now on.' }
   return {
-    description: descriptions[route.status ?? 200],
+    description: descriptions[status],
     ...(route.paid === true && {
       headers: {
         'X-PAYMENT-RESPONSE': { $ref: '#/components/headers/PaymentResponseV1' },
@@ -273,8 +294,10 @@ function plain(schema: object, schemas: Schemas): Schema {
 
 /** Keywords whose values are schemas are walked; all others (`const`, `enum`, `default`) are data. */
 function keywords(schema: Schema, schemas: Schemas): Schema {
+  // What is said of a wrong value is no part of a schema.
+  const { problem: _, ...rest } = schema
   return Object.fromEntries(
-    Object.entries(schema).map(([keyword, value]) => {
+    Object.entries(rest).map(([keyword, value]) => {
       if (schemaMaps.has(keyword) && isObject(value)) {
         const named = Object.entries(value).map(([name, one]) => [name, walk(one, schemas)])
         return [keyword, Object.fromEntries(named)]

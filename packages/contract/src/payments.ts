@@ -2,14 +2,11 @@ import { Type } from 'typebox'
 import { contract } from './route.ts'
 import { Address, AppParams, AtomicInput, Nullable, open, PageQuery, Time } from './schemas.ts'
 
-const Facilitate = Type.Object(
-  {
-    x402Version: Type.Integer(),
-    paymentPayload: Type.Object({}, open),
-    paymentRequirements: Type.Object({}, open),
-  },
-  open,
-)
+const Facilitate = Type.Object({
+  x402Version: Type.Integer(),
+  paymentPayload: Type.Object({}, open),
+  paymentRequirements: Type.Object({}, open),
+})
 
 const Wallet = Type.Object(
   {
@@ -47,6 +44,7 @@ export const payments = contract({
     area: 'Payment verification and settlement',
     summary: 'The payment kinds that are accepted (x402 facilitator form)',
     access: 'public',
+    shows: 'service',
     reply: Type.Object({
       kinds: Type.Array(Type.Object({}, open)),
       extensions: Type.Array(Type.String()),
@@ -60,6 +58,7 @@ export const payments = contract({
     summary:
       'Whether a payment would be accepted for requirements of this service; nothing is charged',
     access: 'public',
+    shows: 'outcome',
     body: Facilitate,
     reply: Type.Object({
       isValid: Type.Boolean(),
@@ -76,6 +75,7 @@ export const payments = contract({
     description:
       'A transfer that was made to the address of a quote (payload.txHash with its quoteId) becomes the balance of its sender, where nothing can be bought by it any more.',
     access: 'public',
+    shows: 'outcome',
     body: Facilitate,
     reply: Type.Object(
       {
@@ -100,6 +100,7 @@ export const payments = contract({
     area: 'Payment verification and settlement',
     summary: 'The state of a payment',
     access: 'public',
+    shows: 'named',
     params: IdParams,
     reply: Type.Object({ payment_id: Type.String(), state: Type.String() }, open),
     errors: ['PAYMENT_NOT_FOUND'],
@@ -110,6 +111,7 @@ export const payments = contract({
     area: 'Payment verification and settlement',
     summary: 'A receipt, verifiable offline',
     access: 'public',
+    shows: 'named',
     params: IdParams,
     reply: Type.Object({}, open),
     errors: ['RECEIPT_NOT_FOUND'],
@@ -123,6 +125,7 @@ export const wallets = contract({
     area: 'Wallet',
     summary: "A payer's balance",
     access: 'public',
+    shows: 'accounts',
     params: AddressParams,
     reply: Wallet,
   },
@@ -133,6 +136,7 @@ export const wallets = contract({
     summary:
       "The movements on a payer's balance, newest first (signed by the address, or the operator)",
     access: 'owner',
+    shows: 'accounts',
     params: AddressParams,
     query: PageQuery,
     reply: Entries,
@@ -143,6 +147,8 @@ export const wallets = contract({
     area: 'Wallet',
     summary: "An application's balance",
     access: 'Admin',
+    shows: 'accounts',
+    evenArchived: true,
     params: AppParams,
     reply: Wallet,
     errors: ['APPLICATION_NOT_FOUND'],
@@ -153,6 +159,8 @@ export const wallets = contract({
     area: 'Wallet',
     summary: "The movements on an application's balance, newest first",
     access: 'Admin',
+    shows: 'accounts',
+    evenArchived: true,
     params: AppParams,
     query: PageQuery,
     reply: Entries,
@@ -167,6 +175,8 @@ export const payout = contract({
     area: 'Payout',
     summary: 'Payout settings and the available balance',
     access: 'Admin',
+    shows: 'accounts',
+    evenArchived: true,
     params: AppParams,
     body: Type.Unknown(),
     bodyOptional: true,
@@ -195,6 +205,7 @@ export const devnet = contract({
     area: 'Wallet',
     summary: 'Test dollars of the local devnet (only with --devnet)',
     access: 'public',
+    shows: 'service',
     body: Type.Object(
       { address: Address, amount: Type.Optional(AtomicInput) },
       { additionalProperties: false },

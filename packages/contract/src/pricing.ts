@@ -2,21 +2,24 @@ import { Type } from 'typebox'
 import { limits } from './limits.ts'
 import { AnyQuery } from './query.ts'
 import { contract } from './route.ts'
-import { AppParams, AtomicInput, Name, OneOf, open } from './schemas.ts'
+import { AppParams, Atomic, AtomicInput, Name, OneOf, open } from './schemas.ts'
+
+const Target = Type.Union([
+  Type.Object({ collection: Name }, { additionalProperties: false }),
+  Type.Object({ view: Name }, { additionalProperties: false }),
+  Type.Object({ query: Name }, { additionalProperties: false }),
+  Type.Object({ api_collection: Name }, { additionalProperties: false }),
+])
+
+const naming = {
+  target: Target,
+  operation: Type.Union([Type.Literal('read'), Type.Literal('write')]),
+  model: OneOf(['per_access', 'per_row', 'per_kb', 'per_record', 'field_value']),
+  field: Type.Optional(Type.String({ maxLength: limits.fieldPathCharsMax })),
+}
 
 export const Rule = Type.Object(
-  {
-    target: Type.Union([
-      Type.Object({ collection: Name }, { additionalProperties: false }),
-      Type.Object({ view: Name }, { additionalProperties: false }),
-      Type.Object({ query: Name }, { additionalProperties: false }),
-      Type.Object({ api_collection: Name }, { additionalProperties: false }),
-    ]),
-    operation: Type.Union([Type.Literal('read'), Type.Literal('write')]),
-    model: OneOf(['per_access', 'per_row', 'per_kb', 'per_record', 'field_value']),
-    amount: Type.Optional(AtomicInput),
-    field: Type.Optional(Type.String({ maxLength: limits.fieldPathCharsMax })),
-  },
+  { ...naming, amount: Type.Optional(AtomicInput) },
   { $id: 'PriceRule', additionalProperties: false },
 )
 
@@ -28,7 +31,42 @@ export const Split = Type.Object(
   { $id: 'Split' },
 )
 
-const Rules = Type.Object({ rules: Type.Array(Rule), split: Split })
+const version = Type.String({
+  description: 'changes with every rule; If-Match with it refuses what was made from older rules',
+})
+const Rules = Type.Object({ rules: Type.Array(Rule), split: Split, version })
+
+const ChangedRules = Type.Object({
+  rules: Type.Array(Rule),
+  split: Split,
+  version,
+  added: Type.Array(Rule),
+  changed: Type.Array(
+    Type.Object(
+      { ...naming, amount: Atomic, previous_amount: Atomic },
+      { additionalProperties: false },
+    ),
+  ),
+  removed: Type.Array(Rule),
+})
+
+const confirm_free = Type.Optional(
+  Type.Array(Target, {
+    maxItems: 1000,
+    description:
+      'what strangers may read for nothing from now on, such as {"collection": "prices"}; without it such a change is 409 PRICE_REMOVED',
+  }),
+)
+
+const changeErrors = [
+  'APPLICATION_NOT_FOUND',
+  'COLLECTION_NOT_FOUND',
+  'VIEW_NOT_FOUND',
+  'QUERY_NOT_FOUND',
+  'PRICE_REMOVED',
+  'PRICING_CHANGED',
+  'NOT_IMPLEMENTED',
+] as const
 
 export const pricing = contract({
   getPricing: {
@@ -37,6 +75,7 @@ export const pricing = contract({
     area: 'Pricing',
     summary: 'The prices of an application',
     access: 'public',
+    shows: 'definitions',
     params: AppParams,
     reply: Rules,
     errors: ['APPLICATION_NOT_FOUND'],
@@ -45,18 +84,35 @@ export const pricing = contract({
     method: 'PUT',
     path: '/api/apps/:app/pricing',
     area: 'Pricing',
-    summary: 'Set the prices of an application',
+    summary: 'Replace all price rules of an application',
+    description:
+      'A rule that is not in the list is gone; PATCH changes single ones. The answer names what was added, changed and removed.',
     access: 'Admin',
+    shows: 'definitions',
     params: AppParams,
-    body: Type.Object({ rules: Type.Array(Rule, { maxItems: 1000 }) }, open),
-    reply: Rules,
-    errors: [
-      'APPLICATION_NOT_FOUND',
-      'COLLECTION_NOT_FOUND',
-      'VIEW_NOT_FOUND',
-      'QUERY_NOT_FOUND',
-      'NOT_IMPLEMENTED',
-    ],
+    body: Type.Object({ rules: Type.Array(Rule, { maxItems: 1000 }), confirm_free }),
+    reply: ChangedRules,
+    errors: changeErrors,
+  },
+  updatePricing: {
+    method: 'PATCH',
+    path: '/api/apps/:app/pricing',
+    area: 'Pricing',
+    summary: 'Set or remove single price rules',
+    description:
+      '`set` adds rules, or gives new amounts to those that are there; `remove` names rules by target, operation and model (and field, where the model is field_value). All others stay.',
+    access: 'Admin',
+    shows: 'definitions',
+    params: AppParams,
+    body: Type.Object({
+      set: Type.Optional(Type.Array(Rule, { maxItems: 1000 })),
+      remove: Type.Optional(
+        Type.Array(Type.Object(naming, { additionalProperties: false }), { maxItems: 1000 }),
+      ),
+      confirm_free,
+    }),
+    reply: ChangedRules,
+    errors: changeErrors,
   },
   quotePrice: {
     method: 'POST',
@@ -66,27 +122,25 @@ export const pricing = contract({
     description:
       'With `query` it is what the caller would be asked for if it were asked now: joins, groups and SQL at the derive prices of their sources, rows for their limit. A `query` that is a name is a predefined one, which needs nothing else but `app_id` and its `parameters`; without it `app_id`, `operation_type`, `size_kb` and `collection` are needed.',
     access: 'public',
-    body: Type.Object(
-      {
-        app_id: Type.Optional(Type.String()),
-        app: Type.Optional(Type.String({ description: 'the same' })),
-        operation_type: Type.Optional(OneOf(['read', 'write'])),
-        size_kb: Type.Optional(Type.Number({ minimum: 0, maximum: 1_000_000 })),
-        collection: Type.Optional(Type.String()),
-        monthly_volume_kb: Type.Optional(Type.Number({ minimum: 0 })),
-        rows: Type.Optional(Type.Integer({ minimum: 0, maximum: limits.rowsMax })),
-        data: Type.Optional(Type.Unknown()),
-        query: Type.Optional(Type.Union([Name, AnyQuery])),
-        parameters: Type.Optional(
-          Type.Object({}, { ...open, description: 'of a predefined query, by name' }),
-        ),
-        version: Type.Optional(Type.Integer({ minimum: 1 })),
-        max_kb: Type.Optional(
-          Type.Integer({ minimum: 1, maximum: limits.paidResultBytesMax / 1024 }),
-        ),
-      },
-      open,
-    ),
+    shows: 'definitions',
+    body: Type.Object({
+      app_id: Type.Optional(Type.String()),
+      app: Type.Optional(Type.String({ description: 'the same' })),
+      operation_type: Type.Optional(OneOf(['read', 'write'])),
+      size_kb: Type.Optional(Type.Number({ minimum: 0, maximum: 1_000_000 })),
+      collection: Type.Optional(Type.String()),
+      monthly_volume_kb: Type.Optional(Type.Number({ minimum: 0 })),
+      rows: Type.Optional(Type.Integer({ minimum: 0, maximum: limits.rowsMax })),
+      data: Type.Optional(Type.Unknown()),
+      query: Type.Optional(Type.Union([Name, AnyQuery])),
+      parameters: Type.Optional(
+        Type.Object({}, { ...open, description: 'of a predefined query, by name' }),
+      ),
+      version: Type.Optional(Type.Integer({ minimum: 1 })),
+      max_kb: Type.Optional(
+        Type.Integer({ minimum: 1, maximum: limits.paidResultBytesMax / 1024 }),
+      ),
+    }),
     reply: Type.Object(
       {
         type: Type.String(),

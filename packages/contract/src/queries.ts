@@ -132,7 +132,7 @@ export const QueryDefinition = Type.Object(
       Nullable(
         Type.Boolean({
           description:
-            'whether callers without a key of the application may ask; if not given, they may where all its own collections are public',
+            "whether strangers may ask, free or by paying, whatever its sources' policy (private ones excepted); if not given, they may where all its sources are open to them",
         }),
       ),
     ),
@@ -207,8 +207,9 @@ export const queries = contract({
     area: 'Predefined Queries',
     summary: 'Define a query under a name, or the next version of one',
     description:
-      'Either `sql` with `:name` in the place of values, or `source_collection` with a `base_query` into which parameters put conditions. It is compiled and planned now, so that it cannot fail for its text later. A name that is there gets the next version; older ones stay callable by `?version=`. Price, rate limit and whether it is public are those of the newest version.',
+      'Either `sql` with `:name` in the place of values, or `source_collection` with a `base_query` into which parameters put conditions. It is compiled and planned now, so that it cannot fail for its text later. A name that is there gets the next version; older ones stay callable by `?version=`. Each version has its own price and rate limit; whether the query is public is for the newest one to say.',
     access: 'Admin',
+    shows: 'definitions',
     status: 201,
     params: AppParams,
     body: QueryDefinition,
@@ -221,6 +222,7 @@ export const queries = contract({
     area: 'Predefined Queries',
     summary: 'List queries: all with a key of the application, the public ones without',
     access: 'public',
+    shows: 'definitions',
     params: AppParams,
     reply: Type.Object({ queries: Type.Array(PredefinedQuery) }),
     errors: ['APPLICATION_NOT_FOUND'],
@@ -232,6 +234,7 @@ export const queries = contract({
     summary:
       'A query with its parameters, versions and price; its text is for keys of the application',
     access: 'by-policy',
+    shows: 'definitions',
     params: QueryParams,
     query: QueryVersion,
     reply: PredefinedQuery,
@@ -243,6 +246,7 @@ export const queries = contract({
     area: 'Predefined Queries',
     summary: 'Delete a query, or one version of it',
     access: 'Admin',
+    shows: 'outcome',
     params: QueryParams,
     query: QueryVersion,
     reply: Success,
@@ -254,16 +258,14 @@ export const queries = contract({
     area: 'Predefined Queries',
     summary: 'What a query would do and cost for others with these parameters; it is not run',
     access: 'Admin',
+    shows: 'definitions',
     params: QueryParams,
     query: QueryVersion,
-    body: Type.Object(
-      {
-        parameters: Type.Optional(
-          Type.Object({}, { ...open, description: 'by name, `limit` and `offset` among them' }),
-        ),
-      },
-      open,
-    ),
+    body: Type.Object({
+      parameters: Type.Optional(
+        Type.Object({}, { ...open, description: 'by name, `limit` and `offset` among them' }),
+      ),
+    }),
     bodyOptional: true,
     reply: Type.Object({
       query: Type.String(),
@@ -297,21 +299,25 @@ export const queries = contract({
     description:
       'Its parameters stand in the query string: an unknown, a missing and an ill-typed one are 400. `limit` and `offset` take a part of the rows. `Accept` or `format` chooses JSON, CSV (RFC 4180, with a header) or NDJSON; `as_of` and `count` are in JSON. Where it has a price, the reply without a payment is 402.',
     access: 'by-policy',
+    shows: 'records',
     paid: true,
     params: QueryParams,
-    query: Type.Object({
-      limit: Type.Optional(Type.Integer({ minimum: 0, maximum: limits.rowsMax })),
-      offset: Type.Optional(Type.Integer({ minimum: 0, maximum: limits.offsetMax })),
-      version: Version,
-      format: Type.Optional(OneOf(formats)),
-      max_kb: Type.Optional(
-        Type.Integer({
-          minimum: 1,
-          maximum: limits.paidResultBytesMax / 1024,
-          description: 'bounds the answer, and the quote, of what is sold by the KB',
-        }),
-      ),
-    }),
+    query: Type.Object(
+      {
+        limit: Type.Optional(Type.Integer({ minimum: 0, maximum: limits.rowsMax })),
+        offset: Type.Optional(Type.Integer({ minimum: 0, maximum: limits.offsetMax })),
+        version: Version,
+        format: Type.Optional(OneOf(formats)),
+        max_kb: Type.Optional(
+          Type.Integer({
+            minimum: 1,
+            maximum: limits.paidResultBytesMax / 1024,
+            description: 'bounds the answer, and the quote, of what is sold by the KB',
+          }),
+        ),
+      },
+      open,
+    ),
     reply: Type.Object({
       data: Type.Array(Type.Unknown()),
       count: Type.Integer(),
@@ -319,7 +325,6 @@ export const queries = contract({
       version: Type.Integer(),
       as_of: AsOf,
       lag: Type.Optional(Lag),
-      truncated: Type.Optional(Type.Boolean()),
     }),
     otherReplyTypes: ['text/csv', 'application/x-ndjson'],
     errors: [
@@ -344,6 +349,7 @@ export const queries = contract({
     area: 'Predefined Queries',
     summary: 'A query as a page to read',
     access: 'by-policy',
+    shows: 'definitions',
     params: QueryParams,
     reply: Type.String(),
     replyType: 'text/html',
@@ -355,6 +361,7 @@ export const queries = contract({
     area: 'Predefined Queries',
     summary: 'The public queries of an application as an OpenAPI 3.1 document',
     access: 'public',
+    shows: 'definitions',
     params: AppParams,
     reply: Type.Object({}, open),
     errors: ['APPLICATION_NOT_FOUND'],

@@ -1,7 +1,7 @@
 import { Type } from 'typebox'
 import { limits } from './limits.ts'
 import { contract } from './route.ts'
-import { AsOf, Lag, Nullable, open } from './schemas.ts'
+import { AsOf, Lag, Nullable } from './schemas.ts'
 
 const MaxKb = Type.Optional(
   Type.Integer({
@@ -27,6 +27,7 @@ const listParts = {
     ),
   ),
   sortBy: Type.Optional(Nullable(Type.String())),
+  orderBy: Type.Optional(Nullable(Type.String({ description: 'another name of sortBy' }))),
   sortDirection: Type.Optional(Nullable(Type.String())),
   include_history: Type.Optional(Nullable(Type.Boolean())),
   group_by: Type.Optional(
@@ -53,7 +54,6 @@ const SqlParameters = Type.Optional(
 export const AnyQuery = Type.Object(
   { ...listParts, sql: Type.Optional(Type.String()), params: SqlParameters },
   {
-    ...open,
     description: 'what POST /list takes, without its root, or `{sql, params}` of POST /query/sql',
   },
 )
@@ -67,14 +67,12 @@ export const query = contract({
     description:
       'Conditions in `find`, fields in `select`, order by `sortBy`, page by `limit` and `offset`. `find` may join records of other collections, and `group_by`, `aggregate` and `distinct` give groups. With no limit all matches are answered. Where the collection has a price, the reply without a payment is 402.',
     access: 'by-policy',
+    shows: 'records',
     paid: true,
-    body: Type.Object(
-      {
-        root: Type.String({ description: 'app::collection' }),
-        ...listParts,
-      },
-      open,
-    ),
+    body: Type.Object({
+      root: Type.String({ description: 'app::collection' }),
+      ...listParts,
+    }),
     reply: Type.Object({
       records: Type.Array(Type.Unknown()),
       total: Type.Integer(),
@@ -85,7 +83,6 @@ export const query = contract({
       ),
       as_of: AsOf,
       lag: Type.Optional(Lag),
-      truncated: Type.Optional(Type.Boolean()),
     }),
     errors: [
       'APPLICATION_NOT_FOUND',
@@ -111,16 +108,14 @@ export const query = contract({
     description:
       'One SELECT over collections written as app::collection. Rights and prices are those of each collection: rows of one are sold as by POST /list, and joins, groups, set operations and sub-queries over what has a price need its owner to allow derivation, at the derive price of each.',
     access: 'by-policy',
+    shows: 'records',
     paid: true,
-    body: Type.Object(
-      {
-        sql: Type.String({ description: 'one SELECT' }),
-        params: SqlParameters,
-        include_history: Type.Optional(Nullable(Type.Boolean())),
-        max_kb: MaxKb,
-      },
-      open,
-    ),
+    body: Type.Object({
+      sql: Type.String({ description: 'one SELECT' }),
+      params: SqlParameters,
+      include_history: Type.Optional(Nullable(Type.Boolean())),
+      max_kb: MaxKb,
+    }),
     reply: Type.Object({
       data: Type.Array(Type.Unknown()),
       count: Type.Integer(),
@@ -129,7 +124,6 @@ export const query = contract({
       collection: Type.String({ description: 'the first one' }),
       as_of: AsOf,
       lag: Type.Optional(Lag),
-      truncated: Type.Optional(Type.Boolean()),
     }),
     errors: [
       'APPLICATION_NOT_FOUND',

@@ -29,6 +29,7 @@ export const relations = contract({
     description:
       'Both fields get an index where none leads with them; a missing collection is made. The relation itself forbids nothing. The same one again answers what is there.',
     access: 'Write',
+    shows: 'outcome',
     status: 201,
     params: AppParams,
     body: Type.Object({
@@ -54,6 +55,7 @@ export const relations = contract({
     area: 'Relations',
     summary: "List an application's relations",
     access: 'Read',
+    shows: 'definitions',
     params: AppParams,
     reply: Type.Array(Relation),
     errors: ['APPLICATION_NOT_FOUND'],
@@ -64,6 +66,7 @@ export const relations = contract({
     area: 'Relations',
     summary: 'Delete a relation; its indexes stay',
     access: 'Admin',
+    shows: 'outcome',
     params: appParamsWith({ id: Type.String({ minLength: 1, maxLength: 64 }) }),
     reply: Success,
     errors: ['APPLICATION_NOT_FOUND', 'RELATION_NOT_FOUND'],

@@ -3,11 +3,30 @@ import type { ErrorCode } from './errors.ts'
 
 /**
  * Who may call. `public`: anyone. A permission: a key of the addressed application that has it, or one of the two.
- * `operator`: the operator's key. `owner`: the operator, or a wallet's signature.
+ * `operator`: the operator's key. `owner`: the operator, or a wallet's signature. `registrar`: the same where the
+ * service lets wallets register, else the operator alone.
  * `by-policy`: decided by what the request addresses (a collection's access policy).
  */
-export type Access = 'public' | Permitted | 'operator' | 'owner' | 'by-policy'
+export type Access = 'public' | Permitted | 'operator' | 'owner' | 'registrar' | 'by-policy'
 export type Permitted = 'Read' | 'Write' | 'Read or Write' | 'Admin'
+
+/**
+ * What an answer can tell of an application, and who may have it: with `access` this decides who gets what. Each
+ * endpoint states it, and a test asks each as everybody (tests/access).
+ */
+export const shown = {
+  service: 'It tells nothing of an application.',
+  outcome: 'It tells what became of what was sent, and nothing else of the application.',
+  definitions:
+    'Of what is open to strangers it tells anyone, without exact counts; all else is for keys with Read, for the owner and for the operator.',
+  records:
+    'Records that are open to strangers are for anyone, for their price; others for keys with Read and for the owner, and never for the operator.',
+  hashes: 'It tells hashes, and no content to who may not read it.',
+  named: 'Whoever has the id, which is random and long, may know what it names.',
+  accounts: 'Keys and money are for Admin, or for the wallet that they belong to.',
+} as const
+
+export type Shows = keyof typeof shown
 
 /** Everything a caller may know about one endpoint; no server code. */
 export type Route = {
@@ -20,11 +39,16 @@ export type Route = {
   readonly summary: string
   readonly description?: string
   readonly access: Access
+  readonly shows: Shows
+  /** An archived application answers too, to those who may: its money stays theirs. */
+  readonly evenArchived?: boolean
   /** Whether the call can have a price (402). */
   readonly paid?: boolean
   readonly params?: TObject
   readonly query?: TObject
   readonly body?: TSchema
+  /** Whether the body may be as long as records are (`bodyBytesMax`). */
+  readonly takesRecords?: boolean
   /** An absent or empty body counts as `{}`. */
   readonly bodyOptional?: boolean
   /** Success status; 200 when not given. */
@@ -34,6 +58,12 @@ export type Route = {
   readonly replyType?: string
   /** Content types in which the reply comes instead where the client asks for them. */
   readonly otherReplyTypes?: readonly string[]
+  /** Other statuses of success than the usual one. */
+  readonly otherStatuses?: readonly (200 | 201 | 202)[]
+  /** What somebody who comes with another method is told beside the methods that there are. */
+  readonly otherwise?: string
+  /** A page of another origin may not read the answer: no CORS headers come with it. */
+  readonly sameOriginOnly?: true
   /** Error codes beyond the common ones (VALIDATION_FAILED, UNAUTHORIZED, FORBIDDEN, INTERNAL). */
   readonly errors?: readonly ErrorCode[]
 }

@@ -11,32 +11,49 @@ export const Nullable = <T extends TSchema>(schema: T) => Type.Union([schema, Ty
 export const OneOf = <const T extends readonly string[]>(words: T) =>
   Type.Unsafe<T[number]>(Type.Union(words.map((word) => Type.Literal(word))))
 
+/** What a validator says of a value that is none, instead of the pattern; see `problem` in openapi.ts. */
 export const AppId = Type.String({
+  problem: 'must be 3-63 of a-z 0-9 _ -, starting with a letter',
   pattern: '^[a-z][a-z0-9_-]{2,62}$',
   description: '3-63 of a-z 0-9 _ -, starting with a letter',
 })
 
 export const Name = Type.String({
+  problem: 'must be 1-63 of a-z A-Z 0-9 _ -',
   pattern: '^[A-Za-z0-9_-]{1,63}$',
   description: '1-63 of a-z A-Z 0-9 _ -',
 })
 
-export const Address = Type.String({ pattern: '^0x[0-9a-fA-F]{40}$', description: 'EVM address' })
+export const Address = Type.String({
+  problem: 'must be an EVM address: 0x and 40 hex digits',
+  pattern: '^0x[0-9a-fA-F]{40}$',
+  description: 'EVM address',
+})
+
+const notAtomic = 'must be whole atomic units; 1 cent = 10000'
 
 /** Atomic units as a decimal string: never a float. */
 export const Atomic = Type.String({
+  problem: notAtomic,
   pattern: '^(0|[1-9][0-9]{0,15})$',
   description: 'atomic units (millionths of a dollar at 6 decimals), decimal string',
 })
 
 /** What callers may send for an amount: a decimal string, or an integer that a double holds exactly. */
-export const AtomicInput = Type.Union([
-  Atomic,
-  Type.Integer({ minimum: 0, maximum: Number.MAX_SAFE_INTEGER }),
-])
+export const AtomicInput = Type.Union(
+  [Atomic, Type.Integer({ minimum: 0, maximum: Number.MAX_SAFE_INTEGER })],
+  { problem: notAtomic },
+)
 
-export const Time = Type.String({ format: 'date-time', description: 'RFC 3339, UTC, milliseconds' })
-export const HexHash = Type.String({ pattern: '^[0-9a-f]{64}$' })
+export const Time = Type.String({
+  problem: 'must be a time such as 2026-01-31T12:00:00.000Z',
+  format: 'date-time',
+  description: 'RFC 3339, UTC, milliseconds',
+})
+export const HexHash = Type.String({
+  problem: 'must be 64 hex digits, in small letters',
+  pattern: '^[0-9a-f]{64}$',
+})
 
 export const AsOf = Type.Object(
   { block_height: Type.Integer(), sequence: Type.Integer() },

@@ -1,4 +1,5 @@
 import { Type } from 'typebox'
+import { ReceiptId, RecordProof } from './chain.ts'
 import { limits } from './limits.ts'
 import { contract } from './route.ts'
 import {
@@ -8,7 +9,6 @@ import {
   CollectionParams,
   Nullable,
   OneOf,
-  open,
   Time,
 } from './schemas.ts'
 
@@ -76,19 +76,26 @@ export const storage = contract({
     description:
       'Answered after the block is committed (202, with a ticket) or, with `?wait=true`, after the tables show it (200, with the results). A record whose primary key is known becomes its newest version. A transfer that was made may be proved in the body, as older clients do: `payment_tx_hash` with `quote_id` or, sent by the owner of the application, without.',
     access: 'Write',
+    shows: 'outcome',
     paid: true,
     status: 202,
+    otherStatuses: [200],
     query: Type.Object({ wait: Type.Optional(Type.Boolean()) }),
-    body: Type.Object(
-      {
-        root: Type.String({ description: 'app::collection' }),
-        data: Type.Array(Type.Unknown(), { minItems: 1, maxItems: limits.recordsPerStoreMax }),
-        strict: Type.Optional(
-          Type.Boolean({ description: 'refuse a record whose key exists (409)' }),
-        ),
-      },
-      open,
-    ),
+    takesRecords: true,
+    body: Type.Object({
+      root: Type.String({ description: 'app::collection' }),
+      data: Type.Array(Type.Unknown(), { minItems: 1, maxItems: limits.recordsPerStoreMax }),
+      strict: Type.Optional(
+        Type.Boolean({ description: 'refuse a record whose key exists (409)' }),
+      ),
+      payment_tx_hash: Type.Optional(
+        Type.Unknown({ description: 'of a transfer that was made for this store' }),
+      ),
+      quote_id: Type.Optional(Type.Unknown({ description: 'what the transfer was made for' })),
+      quoteId: Type.Optional(Type.Unknown({ description: 'the same' })),
+      user_address: Type.Optional(Type.Unknown({ description: 'whose transfer it is' })),
+      payment_network: Type.Optional(Type.Unknown({ description: 'where it was made' })),
+    }),
     reply: Type.Object({
       ticket_id: Type.String(),
       status: Type.String(),
@@ -110,9 +117,12 @@ export const storage = contract({
   getRecord: {
     method: 'GET',
     path: '/api/apps/:app/collections/:collection/records/:key',
+    otherwise:
+      'Records are written by POST /store; to delete one, store its primary key with "deleted": true',
     area: 'Data Storage',
     summary: 'Get the newest version of a record by its primary key',
     access: 'by-policy',
+    shows: 'records',
     paid: true,
     params: RecordParams,
     reply: Type.Object({
@@ -135,6 +145,7 @@ export const storage = contract({
     area: 'Data Storage',
     summary: 'All versions of a record, oldest first',
     access: 'Read',
+    shows: 'records',
     params: RecordParams,
     reply: Type.Object({
       versions: Type.Array(
@@ -153,11 +164,21 @@ export const storage = contract({
     method: 'GET',
     path: '/api/apps/:app/collections/:collection/records/:key/proof',
     area: 'Data Storage',
-    summary: 'The newest version of a record with its proof of inclusion, verifiable offline',
-    access: 'Read',
+    summary: 'Proof of inclusion of the newest version of a record, verifiable offline',
+    description:
+      'As GET .../chain/proof with `collection` and `key`: with the bytes of the record for keys with Read, with hashes only for others.',
+    access: 'by-policy',
+    shows: 'hashes',
     params: RecordParams,
-    reply: Type.Object({}, open),
-    errors: ['COLLECTION_NOT_FOUND', 'RECORD_NOT_FOUND'],
+    query: Type.Object({ receipt_id: ReceiptId }),
+    reply: RecordProof,
+    errors: [
+      'APPLICATION_NOT_FOUND',
+      'COLLECTION_NOT_FOUND',
+      'RECORD_NOT_FOUND',
+      'RECEIPT_NOT_FOUND',
+      'FIELD_NOT_OFFERED',
+    ],
   },
   listChanges: {
     method: 'GET',
@@ -167,6 +188,7 @@ export const storage = contract({
     description:
       'Begin with `since=0`, or with the height of an answer of yours, and go on with `next`: each version comes exactly once. With `wait` the answer comes as soon as there is a change, and without one after so many seconds.',
     access: 'Read',
+    shows: 'records',
     params: CollectionParams,
     query: Type.Object({
       since: Type.Optional(
@@ -211,6 +233,7 @@ export const tasks = contract({
     area: 'Tasks',
     summary: 'How far a piece of work is',
     access: 'public',
+    shows: 'named',
     params: Type.Object({ id: Type.String({ maxLength: 200 }) }),
     reply: Task,
     errors: ['TASK_NOT_FOUND'],
@@ -221,6 +244,7 @@ export const tasks = contract({
     area: 'Tasks',
     summary: "An application's newest tasks",
     access: 'Read or Write',
+    shows: 'named',
     params: AppParams,
     query: Type.Object({ limit: Type.Optional(Type.Integer({ minimum: 1, maximum: 1000 })) }),
     reply: Type.Object({ tasks: Type.Array(Task), total_tasks: Type.Integer() }),

@@ -1,5 +1,5 @@
 import { Type } from 'typebox'
-import { Price } from './collections.ts'
+import { AnyPolicy, Price } from './collections.ts'
 import { limits } from './limits.ts'
 import { contract } from './route.ts'
 import {
@@ -19,6 +19,22 @@ import {
 
 export const refreshModes = ['live', 'lazy'] as const
 
+/** Members of a query that public clients also send beside it. */
+export const viewQueryParts = [
+  'select',
+  'find',
+  'where',
+  'filter',
+  'group_by',
+  'groupBy',
+  'aggregate',
+  'having',
+  'sort_by',
+  'order_by',
+  'orderBy',
+  'limit',
+] as const
+
 export const ViewRefreshMetadata = Type.Object(
   {
     last_processed_block_height: Type.Integer({
@@ -34,6 +50,12 @@ export const ViewRefreshMetadata = Type.Object(
     last_refresh_timestamp: Time,
     total_source_records: Type.Integer({ minimum: 0 }),
     total_view_records: Type.Integer({ minimum: 0 }),
+    counts_hidden: Type.Optional(
+      Type.Literal(true, {
+        description:
+          'a source of another application costs its reader something, and so does how much it holds: the counts are 0 here',
+      }),
+    ),
   },
   {
     $id: 'ViewRefreshMetadata',
@@ -90,10 +112,26 @@ const settings = {
       }),
     ),
   ),
-  access_policy: Type.Optional(Type.Unknown()),
+  access_policy: Type.Optional(Nullable(AnyPolicy)),
   price: Type.Optional(Nullable(Price)),
+  public: Type.Optional(
+    Nullable(
+      Type.Boolean({
+        description:
+          "whether strangers may read it, free or by paying, whatever its sources' policy (private ones excepted); if not given, they may where all its sources are open to them",
+      }),
+    ),
+  ),
   description: Type.Optional(Nullable(Description)),
 }
+
+/** Members of `query` that may stand beside it, as public clients send them. */
+const queryParts = Object.fromEntries(
+  viewQueryParts.map((name) => [
+    name,
+    Type.Optional(Type.Unknown({ description: 'a member of `query`, beside it' })),
+  ]),
+)
 
 const Created = Type.Object({
   success: Type.Boolean(),
@@ -117,9 +155,11 @@ export const views = contract({
   listViews: {
     method: 'GET',
     path: '/api/apps/:app/views',
+    aliases: ['/apps/:app/views'],
     area: 'Materialized Views',
     summary: 'List materialized views',
-    access: 'Read or Write',
+    access: 'Read',
+    shows: 'definitions',
     params: AppParams,
     reply: Type.Object({ views: Type.Array(ViewInfo) }),
     errors: ['APPLICATION_NOT_FOUND'],
@@ -127,41 +167,43 @@ export const views = contract({
   createView: {
     method: 'POST',
     path: '/api/apps/:app/views',
+    aliases: ['/apps/:app/views'],
     area: 'Materialized Views',
     summary: 'Create a materialized view',
     description:
       'The grammar of `query` is in docs/views.md. A `live` view is kept up with every write; a `lazy` one, which is the default, by POST .../refresh. It is filled beside the writes; the answer waits some seconds for that. A price that is not given is that of its sources.',
     access: 'Admin',
+    shows: 'definitions',
     status: 201,
     params: AppParams,
-    body: Type.Object(
-      {
-        name: Name,
-        source_collections: Type.Array(Type.String({ maxLength: 200 }), {
-          maxItems: limits.sqlSourcesMax,
-        }),
-        query: Type.Unknown(),
-        or_replace: Type.Optional(
-          Type.Boolean({ description: 'take the place of the view of this name, as OR REPLACE' }),
-        ),
-        ...settings,
-      },
-      open,
-    ),
+    body: Type.Object({
+      name: Name,
+      source_collections: Type.Array(Type.String({ maxLength: 200 }), {
+        maxItems: limits.sqlSourcesMax,
+      }),
+      query: Type.Unknown(),
+      or_replace: Type.Optional(
+        Type.Boolean({ description: 'take the place of the view of this name, as OR REPLACE' }),
+      ),
+      ...queryParts,
+      ...settings,
+    }),
     reply: Created,
     errors: createErrors,
   },
   createViewFromSql: {
     method: 'POST',
     path: '/api/apps/:app/views/sql',
+    aliases: ['/apps/:app/views/sql'],
     area: 'Materialized Views',
     summary: 'Create a materialized view from SQL',
     description:
       'One `CREATE MATERIALIZED VIEW app::name AS SELECT ...`, with IF NOT EXISTS or OR REPLACE where that is meant. A view that is replaced is read until the new one is whole.',
     access: 'Admin',
+    shows: 'definitions',
     status: 201,
     params: AppParams,
-    body: Type.Object({ sql: Type.String({ maxLength: limits.sqlCharsMax }), ...settings }, open),
+    body: Type.Object({ sql: Type.String({ maxLength: limits.sqlCharsMax }), ...settings }),
     reply: Created,
     errors: createErrors,
   },
@@ -170,7 +212,8 @@ export const views = contract({
     path: '/api/apps/:app/views/:name',
     area: 'Materialized Views',
     summary: 'Get a materialized view',
-    access: 'Read or Write',
+    access: 'Read',
+    shows: 'definitions',
     params: ViewParams,
     reply: ViewInfo,
     errors: ['APPLICATION_NOT_FOUND', 'VIEW_NOT_FOUND'],
@@ -183,8 +226,9 @@ export const views = contract({
     description:
       'With `cascade` the views that are made of it and the versions of predefined queries that read it go too; without, they forbid it.',
     access: 'Admin',
+    shows: 'outcome',
     params: ViewParams,
-    body: Type.Object({ cascade: Type.Optional(Type.Boolean()) }, open),
+    body: Type.Object({ cascade: Type.Optional(Type.Boolean()) }),
     bodyOptional: true,
     reply: Success,
     errors: ['APPLICATION_NOT_FOUND', 'VIEW_NOT_FOUND', 'CONFLICT'],
@@ -192,13 +236,15 @@ export const views = contract({
   refreshView: {
     method: 'POST',
     path: '/api/apps/:app/views/:name/refresh',
+    otherStatuses: [202],
     area: 'Materialized Views',
     summary: 'Bring a view to what its sources say now',
     description:
       'Readers see the old contents until the new ones are whole. The answer waits some seconds; of longer work it gives the ticket (202). It also repairs a view that is stale.',
     access: 'Write',
+    shows: 'outcome',
     params: ViewParams,
-    body: Type.Object({}, open),
+    body: Type.Object({}),
     bodyOptional: true,
     reply: Type.Object({
       success: Type.Boolean(),
@@ -223,24 +269,27 @@ export const views = contract({
     description:
       "The view's `variables` are the parameters; each is a condition on the rows. An unknown one is refused.",
     access: 'by-policy',
+    shows: 'records',
     paid: true,
     params: ViewParams,
-    query: Type.Object({
-      limit: Type.Optional(Type.Integer({ minimum: 0, maximum: limits.rowsMax })),
-      offset: Type.Optional(Type.Integer({ minimum: 0, maximum: limits.offsetMax })),
-      sortBy: Type.Optional(Type.String({ maxLength: limits.fieldPathCharsMax })),
-      sortDirection: Type.Optional(Type.String({ maxLength: 20 })),
-      max_kb: Type.Optional(
-        Type.Integer({ minimum: 1, maximum: limits.paidResultBytesMax / 1024 }),
-      ),
-    }),
+    query: Type.Object(
+      {
+        limit: Type.Optional(Type.Integer({ minimum: 0, maximum: limits.rowsMax })),
+        offset: Type.Optional(Type.Integer({ minimum: 0, maximum: limits.offsetMax })),
+        sortBy: Type.Optional(Type.String({ maxLength: limits.fieldPathCharsMax })),
+        sortDirection: Type.Optional(Type.String({ maxLength: 20 })),
+        max_kb: Type.Optional(
+          Type.Integer({ minimum: 1, maximum: limits.paidResultBytesMax / 1024 }),
+        ),
+      },
+      open,
+    ),
     reply: Type.Object({
       data: Type.Array(Type.Unknown()),
       count: Type.Integer(),
       view: Type.String(),
       as_of: AsOf,
       lag: Lag,
-      truncated: Type.Optional(Type.Boolean()),
     }),
     errors: [
       'APPLICATION_NOT_FOUND',
@@ -282,17 +331,15 @@ export const grants = contract({
     description:
       'Each read of such a view costs its reader `per_access`, or else the derive price of the source, and that is this application’s. The same again changes the price.',
     access: 'Admin',
+    shows: 'definitions',
     status: 201,
     params: AppParams,
-    body: Type.Object(
-      {
-        grantee: Type.String({ minLength: 1, maxLength: 64 }),
-        collection: Type.Optional(Nullable(Type.String({ minLength: 1, maxLength: 128 }))),
-        view: Type.Optional(Nullable(Type.String({ minLength: 1, maxLength: 128 }))),
-        per_access: Type.Optional(Nullable(AtomicInput)),
-      },
-      open,
-    ),
+    body: Type.Object({
+      grantee: Type.String({ minLength: 1, maxLength: 64 }),
+      collection: Type.Optional(Nullable(Type.String({ minLength: 1, maxLength: 128 }))),
+      view: Type.Optional(Nullable(Type.String({ minLength: 1, maxLength: 128 }))),
+      per_access: Type.Optional(Nullable(AtomicInput)),
+    }),
     reply: Grant,
     errors: ['APPLICATION_NOT_FOUND', 'COLLECTION_NOT_FOUND', 'VIEW_NOT_FOUND', 'CONFLICT'],
   },
@@ -302,6 +349,7 @@ export const grants = contract({
     area: 'Materialized Views',
     summary: 'Who may build views on what',
     access: 'Read',
+    shows: 'definitions',
     params: AppParams,
     reply: Type.Object({ grants: Type.Array(Grant) }),
     errors: ['APPLICATION_NOT_FOUND'],
@@ -312,8 +360,9 @@ export const grants = contract({
     area: 'Materialized Views',
     summary: 'Take a grant back: views that need it cannot be read or refreshed any more',
     access: 'Admin',
+    shows: 'outcome',
     params: appParamsWith({ id: Type.String({ minLength: 1, maxLength: 64 }) }),
-    body: Type.Object({}, open),
+    body: Type.Object({}),
     bodyOptional: true,
     reply: Success,
     errors: ['APPLICATION_NOT_FOUND', 'GRANT_NOT_FOUND'],
@@ -324,6 +373,7 @@ export const grants = contract({
     area: 'Materialized Views',
     summary: 'Take a grant back',
     access: 'Admin',
+    shows: 'outcome',
     params: appParamsWith({ id: Type.String({ minLength: 1, maxLength: 64 }) }),
     reply: Success,
     errors: ['APPLICATION_NOT_FOUND', 'GRANT_NOT_FOUND'],

@@ -1,7 +1,13 @@
 import type { OperationId } from '@tollbase/contract/contract'
 import { Fault } from './base/fault.ts'
 import { isRecord } from './base/is-record.ts'
-import { authorize, type Caller, holderOfKey, identify } from './domains/access/access.ts'
+import {
+  authorize,
+  type Caller,
+  holderOfKey,
+  identify,
+  type Registration,
+} from './domains/access/access.ts'
 import { keysOf } from './domains/access/credentials.ts'
 import type { Call, Service } from './domains/call.ts'
 import { hashOfKey } from './domains/tenancy/keys.ts'
@@ -32,6 +38,9 @@ const points = {
   application: 500,
 } as const
 
+/** Bytes of a body that cost a point, beside the request's own: SQL takes much longer to read than JSON does. */
+const bytesPerPoint = { sql: 1_024, other: 16 * 1_024 } as const
+
 /** Probes must be answered whatever else happens, and cost next to nothing. */
 const probes = new Set<string>([
   'getRoot',
@@ -61,11 +70,18 @@ const facilitating = new Set<string>(['verifyPayment', 'settlePayment'] satisfie
  */
 export function entrance(
   service: Service,
-  options: { operatorKey: string; onKey: (hash: string) => void; rates: RateLimits },
+  options: {
+    operatorKey: string
+    onKey: (hash: string) => void
+    rates: RateLimits
+    registration: Registration
+  },
 ): Entrance {
   const { tenancy, database, world } = service
-  const { rates } = options
-  const ports = { tenancy, database, world, operatorKeyHash: hashOfKey(options.operatorKey) }
+  const { rates, registration } = options
+  const { origin } = service.info
+  const operatorKeyHash = hashOfKey(options.operatorKey)
+  const ports = { tenancy, database, world, origin, operatorKeyHash }
   return {
     admit: (request) => {
       const { operationId, route } = request.routeOptions.config
@@ -82,13 +98,17 @@ export function entrance(
       else if (text !== undefined) admitVisitor({ ...visit, pays: false }, points.refused)
       else admitVisitor(visit, costOf(operationId, head))
     },
-    enter: async (_operationId, route, facts) => {
+    enter: async (operationId, route, facts) => {
       const { pass } = facts
+      if (pass.place === 'anonymous_in_flight') {
+        const cost = costOfBody(operationId, facts.bodyBytes.length)
+        if (cost > 0) rates.charge('address', { key: addressKey(facts.remoteAddress), cost })
+      }
       if (pass.place !== undefined) pass.leave = rates.occupy(pass.place)
       const caller = await identify(facts, ports)
       note(pass, caller)
       if (caller.kind === 'key') options.onKey(caller.key.key_hash)
-      authorize(route, caller, { appId: facts.params.app, tenancy })
+      authorize(route, caller, { appId: facts.params.app, tenancy, registration })
       pass.app = appOf(facts, tenancy) ?? pass.app
       if (pass.place === 'anonymous_in_flight' && pass.app !== undefined)
         rates.take(pass, 'visitors', { key: pass.app })
@@ -151,6 +171,11 @@ function keyTextOf(head: RequestHead): string | undefined {
 function costOf(operationId: string, head: RequestHead): number {
   const isSigned = head.headers['x-signature'] !== undefined
   return (dear.get(operationId) ?? points.request) + (isSigned ? points.signature : 0)
+}
+
+function costOfBody(operationId: string, bytes: number): number {
+  const isSql = operationId === ('querySql' satisfies OperationId)
+  return Math.floor(bytes / (isSql ? bytesPerPoint.sql : bytesPerPoint.other))
 }
 
 /** What cannot be read as a payment is none: it can have bought nothing. */

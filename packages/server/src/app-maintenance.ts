@@ -14,7 +14,7 @@ import { runMigrations } from './database/migrations.ts'
 import { sql } from './database/sql.ts'
 import { Ledger } from './domains/ledger/ledger.ts'
 import { applierOf, type Projection } from './domains/projection.ts'
-import { ensureSecret } from './domains/service/secrets.ts'
+import { ensureSecret, serviceSecrets } from './domains/service/secrets.ts'
 import { Applications } from './domains/tenancy/applications.ts'
 import { DataProjection } from './domains/tenancy/data-projection.ts'
 import { Keys } from './domains/tenancy/keys.ts'
@@ -33,6 +33,8 @@ export type ChainPlace = {
 export type MaintenanceReport = {
   readonly equal: boolean
   readonly difference?: Readonly<Record<string, unknown>>
+  /** Views that are not filled, as after a crash, so that there is nothing to compare; the service or a rebuild fills them. */
+  readonly unfinished?: readonly Readonly<Record<string, unknown>>[]
   readonly chains: readonly {
     readonly chain: string
     readonly blocks: number
@@ -68,7 +70,7 @@ export async function withStorage<T>(
 }
 
 async function chainPlaces(config: Config, database: Database): Promise<ChainPlace[]> {
-  const name = await ensureSecret(database, realWorld, { name: 'service-name', bytes: 4 })
+  const name = await ensureSecret(database, realWorld, serviceSecrets.serviceName)
   const serviceName = config.serviceName ?? `tollbase-${name.toString('hex')}`
   const vkeyOf = async (origin: string) =>
     (await loadSigner(join(config.dataDir, 'signing-key.pem'), origin)).vkey

@@ -1,11 +1,14 @@
 import { Gauge, type Registry } from 'prom-client'
 import type { GasKey } from './app-payments.ts'
+import type { Slots } from './base/slots.ts'
 import { within } from './base/within.ts'
 import type { World } from './base/world.ts'
 import type { Database } from './database/database.ts'
+import type { FreeSpace } from './database/embedded/free-space.ts'
 import { backlogOf } from './domains/payments/claim-store.ts'
 import type { Payments } from './domains/payments/payments.ts'
 import type { KeptAnswers } from './domains/queries/kept-answers.ts'
+import { usedOf } from './domains/tenancy/quota.ts'
 import type { Tenancy } from './domains/tenancy/tenancy.ts'
 import { undecidedCount } from './x402/journal.ts'
 
@@ -13,10 +16,12 @@ export type ObservedParts = {
   readonly world: World
   readonly database: Database
   readonly queryDatabase: Database
+  readonly room: FreeSpace | undefined
   readonly tenancy: Tenancy
   readonly payments: Payments
   readonly gasKeys: readonly GasKey[]
   readonly predefined: { readonly answers: KeptAnswers }
+  readonly querySlots: Slots
 }
 
 type MakeGauge = (name: string, help: string, labelNames?: readonly string[]) => Gauge
@@ -28,7 +33,10 @@ export function observeParts(registry: Registry, parts: ObservedParts): () => Pr
     new Gauge({ name: `tollbase_${name}`, help, labelNames, registers: [registry] })
   const reads: readonly Read[] = [
     observeChains(gauge, parts),
+    observeQuotas(gauge, parts),
     observePools(gauge, parts),
+    observeQueries(gauge, parts),
+    observeRoom(gauge, parts),
     observePayments(gauge, parts),
     observeGas(gauge, parts),
     observeAnswers(gauge, parts),
@@ -58,6 +66,27 @@ function observeChains(gauge: MakeGauge, { tenancy }: ObservedParts): Read {
   }
 }
 
+function observeQuotas(gauge: MakeGauge, { tenancy }: ObservedParts): Read {
+  const used = gauge(
+    'quota_used_ratio',
+    'Part of its quota that is used, of the application that has used the most of its own',
+  )
+  return () => {
+    const parts = tenancy.tenants().flatMap(({ application, chain }) => {
+      const { bytes, records } = tenancy.quotaOf(application)
+      const now = usedOf(chain.contents())
+      return [partOf(now.bytes, bytes), partOf(now.records, records)]
+    })
+    used.set(Math.max(0, ...parts))
+  }
+}
+
+/** What is forbidden altogether is used up. */
+function partOf(used: number, max: number | null): number {
+  if (max === null) return 0
+  return max === 0 ? 1 : used / max
+}
+
 function observePools(gauge: MakeGauge, { database, queryDatabase }: ObservedParts): Read {
   const connections = gauge(
     'database_connections',
@@ -75,6 +104,24 @@ function observePools(gauge: MakeGauge, { database, queryDatabase }: ObservedPar
       connections.set({ pool, state: 'waiting' }, waiting)
     }
   }
+}
+
+function observeQueries(gauge: MakeGauge, { querySlots }: ObservedParts): Read {
+  const queries = gauge(
+    'queries',
+    'SQL, joins, groups and slow lists, by state: running, waiting',
+    ['state'],
+  )
+  return () => {
+    for (const [state, count] of Object.entries(querySlots.stats())) queries.set({ state }, count)
+  }
+}
+
+/** Without a gauge where the disk is not ours to see. */
+function observeRoom(gauge: MakeGauge, { room }: ObservedParts): Read {
+  if (room === undefined) return () => undefined
+  const free = gauge('storage_free_bytes', 'Room left on the disk of the embedded database')
+  return () => free.set(room.bytes())
 }
 
 function observePayments(gauge: MakeGauge, parts: ObservedParts): Read {

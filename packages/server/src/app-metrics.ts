@@ -29,6 +29,11 @@ export function createMetrics() {
     labelNames: ['limit'],
     registers,
   })
+  const overQuota = new Counter({
+    name: 'tollbase_quota_refused_total',
+    help: 'Writes refused because an application has used up its quota',
+    registers,
+  })
   const blocks = new Counter({
     name: 'tollbase_blocks_total',
     help: 'Blocks committed by this process, of all chains',
@@ -68,6 +73,7 @@ export function createMetrics() {
       blocks.inc()
       entries.inc(block.entries)
     },
+    quotaRefused: () => overQuota.inc(),
     staleView: () => staleViews.inc(),
     answerLookup: (result: 'hit' | 'miss') => answers.inc({ result }),
     payment: (state: string) => payments.inc({ state }),

@@ -1,9 +1,9 @@
-import { leaseTables } from './chain/tables.ts'
+import { leaseSizeColumns, leaseTables } from './chain/tables.ts'
 import type { Migration } from './database/migrations.ts'
 import { usedSignatureTables } from './domains/access/wallet-signature.ts'
 import { keyUseTables } from './domains/keys/key-use.ts'
-import { paymentTables, replyTypeColumn } from './domains/payments/claim-store.ts'
-import { networkTables } from './domains/payments/network-pin.ts'
+import { claimTermsColumn, paymentTables, replyTypeColumn } from './domains/payments/claim-store.ts'
+import { networkTables, restoredColumns } from './domains/payments/network-pin.ts'
 import { secretTables } from './domains/service/secrets.ts'
 import { journalTables } from './x402/journal.ts'
 
@@ -26,4 +26,7 @@ export const migrations: readonly Migration[] = [
     ],
   },
   { id: 2, name: 'types of kept replies', statements: () => replyTypeColumn() },
+  { id: 3, name: 'terms of claims', statements: () => claimTermsColumn() },
+  { id: 4, name: 'restored databases', statements: () => restoredColumns() },
+  { id: 5, name: 'sizes of chains', statements: () => leaseSizeColumns() },
 ]

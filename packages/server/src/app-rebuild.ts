@@ -9,8 +9,8 @@ import {
 import { fillViews } from './app-views.ts'
 import { auditChain } from './chain/audit.ts'
 import type { Config } from './config.ts'
-import type { Database } from './database/database.ts'
-import { sql } from './database/sql.ts'
+import type { Database, Queryable } from './database/database.ts'
+import { type SqlStatement, sql } from './database/sql.ts'
 
 /**
  * Makes every projected table anew from the entries. The new tables grow in a schema beside the old ones and
@@ -46,17 +46,10 @@ async function rebuildOne(
   const projections = place.projections()
   await database.transaction((tx) => createScratch(tx, scratch, projections))
   await replay(database, place, { schema: scratch, projections, ...to })
-  const names = projections.flatMap((one) => [
-    ...one.tableNames(),
-    ...(one.derivedTableNames?.() ?? []),
-  ])
   await database.transaction(async (tx) => {
-    const old = await tx.query<{ table_name: string }>(sql`
-      SELECT table_name FROM information_schema.tables
-      WHERE table_schema = ${place.schema} AND NOT table_name = ANY(${logTables}::text[])`)
-    for (const { table_name: name } of old)
-      await tx.execute(sql`DROP TABLE ${sql.id(place.schema, name)}`)
-    for (const name of names)
+    for (const { name, kind } of await relationsIn(tx, place.schema))
+      await tx.execute(sql`DROP ${kind} ${sql.id(place.schema, name)}`)
+    for (const { name } of await relationsIn(tx, scratch))
       await tx.execute(sql`ALTER TABLE ${sql.id(scratch, name)} SET SCHEMA ${sql.id(place.schema)}`)
     await tx.execute(sql`
       UPDATE ${sql.id(place.schema, 'watermark')} SET height = last.height, sequence = last.entry_count - 1,
@@ -65,4 +58,22 @@ async function rebuildOne(
       WHERE id = 1`)
     await tx.execute(sql`DROP SCHEMA ${sql.id(scratch)} CASCADE`)
   })
+}
+
+/** Tables and what may have been put in their place, those of the log aside. */
+async function relationsIn(
+  tx: Queryable,
+  schema: string,
+): Promise<readonly { readonly name: string; readonly kind: SqlStatement }[]> {
+  const rows = await tx.query<{ name: string; kind: string }>(sql`
+    SELECT relname::text AS name, relkind::text AS kind FROM pg_catalog.pg_class AS class
+    JOIN pg_catalog.pg_namespace AS namespace ON namespace.oid = relnamespace
+    WHERE nspname = ${schema} AND relkind IN ('r', 'p', 'v', 'm', 'f') AND NOT relname = ANY(${logTables}::text[])
+    ORDER BY relkind = 'r', relname`)
+  const kinds: Readonly<Record<string, SqlStatement>> = {
+    v: sql`VIEW`,
+    m: sql`MATERIALIZED VIEW`,
+    f: sql`FOREIGN TABLE`,
+  }
+  return rows.map(({ name, kind }) => ({ name, kind: kinds[kind] ?? sql`TABLE` }))
 }

@@ -1,3 +1,4 @@
+import { compareRows } from './app-audit-tables.ts'
 import type { ChainPlace, Progress } from './app-maintenance.ts'
 import { realWorld } from './base/world.ts'
 import type { Database } from './database/database.ts'
@@ -29,20 +30,38 @@ type Judged = {
   readonly progress: ViewProgress
 }
 
-/** Recomputes every view as of the position that it states, from the tables of its sources, and compares the rows. */
+/**
+ * Recomputes every view as of the position that it states, from the tables of its sources, and compares the rows; and
+ * fills its tables anew beside them, and compares every column. One that says that it is not filled claims nothing
+ * that could be compared, and is told apart.
+ */
 export async function auditViews(
   database: Database,
   places: readonly ChainPlace[],
-): Promise<Difference | undefined> {
+): Promise<{
+  readonly difference?: Difference
+  readonly unfinished: readonly Difference[]
+}> {
+  const unfinished: Difference[] = []
   for (const judged of await viewsOf(database, places)) {
     const { view, progress, site } = judged
-    // One that is being filled or stands still does not say that its rows are the definition.
-    if (!progress.whole || (await isReversioned(database, judged))) continue
-    const difference = await compareView(database, judged)
-    if (difference !== undefined)
-      return { chain: site.app, what: `view ${view.name}`, ...difference }
+    const { status, reason } = progress
+    const named = { chain: site.app, what: `view ${view.name}` }
+    if (status === 'building' && !progress.whole) {
+      unfinished.push({ ...named, expected: 'rows of its definition', found: 'not filled yet' })
+      continue
+    }
+    if (await isReversioned(database, judged)) continue
+    const difference =
+      (await comparePosition(database, judged)) ??
+      (await compareView(database, judged)) ??
+      (await compareKept(database, judged))
+    if (difference === undefined) continue
+    if (progress.whole) return { difference: { ...named, ...difference }, unfinished }
+    // What stands still does not say that its rows are the definition.
+    unfinished.push({ ...named, ...difference, status, reason })
   }
-  return undefined
+  return { unfinished }
 }
 
 /** Fills every view as of the position that its entries say: of a live one the end, of a lazy one its last refresh. */
@@ -129,6 +148,78 @@ async function isReversioned(
     if (found.length > 0) return true
   }
   return false
+}
+
+/** The position is that of an entry, of the view's definition or of a later one, and of those that are in the tables. */
+async function comparePosition(
+  database: Database,
+  { site: { schema }, view, progress }: Judged,
+): Promise<Difference | undefined> {
+  const { leaf, height, sequence, wanted } = progress
+  const of = (position: Position) => `${position.leaf} (${position.height}.${position.sequence})`
+  const [entry] = await database.query<{ leaf: bigint; defined: bigint; applied: bigint }>(sql`
+    SELECT block.first_leaf + ${sequence}::int8 + 1 AS leaf, definition.leaf + 1 AS defined, watermark.leaf AS applied
+    FROM ${sql.id(schema, 'block')} AS block, ${sql.id(schema, 'definition')} AS definition, ${sql.id(schema, 'watermark')} AS watermark
+    WHERE block.height = ${height} AND definition.kind = 'view' AND definition.id = ${view.id}`)
+  if (!progress.whole) return undefined
+  const isThere =
+    Number(entry?.leaf) === leaf && leaf >= Number(entry?.defined) && leaf <= Number(entry?.applied)
+  if (!isThere)
+    return {
+      field: 'leaf',
+      expected: `${entry?.defined ?? 1} to ${entry?.applied ?? 'the last'}, with the place of that entry`,
+      found: of(progress),
+    }
+  const isWanted = view.refresh_mode !== 'live' && leaf === wanted.leaf
+  const [found, expected] = [progress.positions, wanted.positions].map((each) =>
+    JSON.stringify(each),
+  )
+  return isWanted && found !== expected ? { field: 'positions', expected, found } : undefined
+}
+
+const scratch = 'audit_views'
+
+/** Fills the tables of the view anew, empty ones, and compares them with those that changes have kept. */
+async function compareKept(
+  database: Database,
+  { view, program, place, progress }: Judged,
+): Promise<Difference | undefined> {
+  const beside = { ...place, schema: scratch }
+  const at = positionsAt(view, progress.leaf, progress.positions)
+  try {
+    await database.transaction(
+      async (tx) => {
+        await tx.execute(sql`DROP SCHEMA IF EXISTS ${sql.id(scratch)} CASCADE`)
+        await tx.execute(sql`CREATE SCHEMA ${sql.id(scratch)}`)
+        for (const statement of program.tables(beside)) await run(tx, statement)
+        for (const statement of program.fill(beside, at)) await run(tx, statement)
+      },
+      { statementTimeoutMs: 0 },
+    )
+    for (const table of program.keptTableNames(view.number)) {
+      const columns = await columnsOf(database, table)
+      const schemas = { stored: place.schema, recomputed: scratch }
+      // Groups are known by their keys.
+      const key = columns.filter((name) => /^(hash|k\d+)$/.test(name))
+      const difference = await compareRows(database, { table, columns, key, ...schemas })
+      if (difference !== undefined) {
+        const { what, ...rest } = difference
+        return { table: what, ...rest }
+      }
+    }
+    return undefined
+  } finally {
+    await database.execute(sql`DROP SCHEMA IF EXISTS ${sql.id(scratch)} CASCADE`)
+  }
+}
+
+/** All but those that number the rows as they came. */
+async function columnsOf(database: Database, table: string): Promise<readonly string[]> {
+  const rows = await database.query<{ name: string }>(sql`
+    SELECT attname::text AS name FROM pg_catalog.pg_attribute
+    WHERE attrelid = to_regclass(${`${scratch}.${table}`}) AND attnum > 0 AND NOT attisdropped AND attidentity = ''
+    ORDER BY attnum`)
+  return rows.map(({ name }) => name)
 }
 
 async function compareView(

@@ -18,7 +18,7 @@ import type { World } from './base/world.ts'
 import { loadSigner } from './chain/signing.ts'
 import type { Config } from './config.ts'
 import { type Database, openDatabase } from './database/database.ts'
-import { watchFreeSpace } from './database/embedded/free-space.ts'
+import { type FreeSpace, watchFreeSpace } from './database/embedded/free-space.ts'
 import { startEmbeddedPostgres } from './database/embedded/server.ts'
 import { databaseFault } from './database/errors.ts'
 import { runMigrations } from './database/migrations.ts'
@@ -30,6 +30,7 @@ import { handlers } from './domains/handlers.ts'
 import { IndexBuilder } from './domains/indexes/index-builder.ts'
 import { QueryStatistics } from './domains/indexes/query-statistics.ts'
 import { KeyUse } from './domains/keys/key-use.ts'
+import { QuickReads } from './domains/listing/quick-reads.ts'
 import { keptAnswer } from './domains/payments/kept-answer.ts'
 import { Payments } from './domains/payments/payments.ts'
 import { startReconciler } from './domains/payments/reconciler.ts'
@@ -37,12 +38,15 @@ import { startSweeper } from './domains/payments/sweeper.ts'
 import { KeptAnswers } from './domains/queries/kept-answers.ts'
 import { QueryPlans } from './domains/queries/query-plans.ts'
 import { QueryRates } from './domains/queries/query-rates.ts'
-import { ensureSecret } from './domains/service/secrets.ts'
+import { ensureSecret, serviceSecrets } from './domains/service/secrets.ts'
+import { ensureSigningKey } from './domains/service/signing-key.ts'
 import { openTenancy, type Tenancy, type TenancyOptions } from './domains/tenancy/tenancy.ts'
 import { ViewBuilder } from './domains/views/view-builder.ts'
+import { compressAnswers } from './http/compress.ts'
 import { docsPage } from './http/docs-page.ts'
 import { implement } from './http/implement.ts'
 import { limitRequests } from './http/limit-requests.ts'
+import { listen, tryListening } from './http/listen.ts'
 import { RateLimits } from './http/rate-limits.ts'
 import { createServer } from './http/server.ts'
 import { refuseUnbuilt } from './http/unbuilt.ts'
@@ -79,6 +83,7 @@ export async function startService(options: StartOptions): Promise<RunningServic
     if (failures.length > 0) throw failures[0]
   }
   try {
+    await tryListening(options.config)
     return await start(options, closers, closeAll)
   } catch (error) {
     await closeAll().catch(() => undefined)
@@ -96,7 +101,7 @@ async function start(
   const metrics = createMetrics()
   const operator = operatorKey(config.dataDir, config.operatorKey, world)
   // Storage first: its lock keeps a second service on the folder away from the first one's devnet.
-  const { database, queryDatabase, onCrash, needRoom } = await openStorage(options, log, closers)
+  const { database, queryDatabase, onCrash, room } = await openStorage(options, log, closers)
   const devnet = config.devnet
     ? await startDevnet({ dataDir: config.dataDir, world, log })
     : undefined
@@ -107,8 +112,9 @@ async function start(
   const { tenancy, indexes, views } = await openChains(options, closers, {
     database,
     log,
-    admit: needRoom,
+    admit: room?.need,
     onBlock: metrics.block,
+    onQuota: metrics.quotaRefused,
     onStaleView: metrics.staleView,
   })
   onCrash(() => tenancy.reopenAll())
@@ -116,23 +122,23 @@ async function start(
   const { ways, gasKeys, close } = await openWays(config, devnet, { database, world, log })
   closers.push(close)
   let url = ''
+  const publicUrl = () => config.publicUrl ?? url
   const payments = new Payments({
     database,
     tenancy,
     world,
     ways,
-    quoteSecret: await ensureSecret(database, world, { name: 'quotes', bytes: 32 }),
-    depositSecret: await ensureSecret(database, world, { name: 'deposit-addresses', bytes: 32 }),
-    publicUrl: () => config.publicUrl ?? url,
-    admit: needRoom,
+    quoteSecret: await ensureSecret(database, world, serviceSecrets.quotes),
+    depositSecret: await ensureSecret(database, world, serviceSecrets.depositAddresses),
+    publicUrl,
+    admit: room?.need,
     split: { platformBasisPoints: config.platformBasisPoints },
     onState: metrics.payment,
   })
   const stopReconciler = startReconciler(payments, log)
   closers.push(async () => stopReconciler(), startSweeper(payments.ports, log))
   const limited = queryLimits(options, metrics)
-  metrics.watch({ world, database, queryDatabase, tenancy, payments, gasKeys, ...limited })
-  const api = openapi(tollbase, { version: interfaceVersion })
+  metrics.watch({ world, database, queryDatabase, room, tenancy, payments, gasKeys, ...limited })
   let draining = false
   const service: Service = {
     world,
@@ -147,12 +153,11 @@ async function start(
     dataSets: await loadDataSets(database, config.dataSets),
     ...(await secretsOf(database, world)),
     info: {
-      version: programVersion,
+      ...descriptions(publicUrl),
       startedAtMs: world.now(),
       draining: () => draining,
+      room,
       keyLastUsed: (hash) => keyUse.lastUsed(hash),
-      openapiJson: JSON.stringify(api),
-      docsHtml: () => docsPage(api, { baseUrl: config.publicUrl ?? url }),
       metrics: () => metrics.text(),
       faucet: devnet && ((address, amount) => devnet.faucet(address, amount)),
     },
@@ -168,15 +173,30 @@ async function start(
   return { url, operatorKey: operator, devnet, service, close: end }
 }
 
+/** How the service describes itself to those who come to it. */
+function descriptions(
+  publicUrl: () => string,
+): Pick<Service['info'], 'version' | 'origin' | 'openapiJson' | 'docsHtml'> {
+  const api = openapi(tollbase, { version: interfaceVersion })
+  return {
+    version: programVersion,
+    origin: () => new URL(publicUrl()).origin,
+    openapiJson: JSON.stringify(api),
+    docsHtml: () => docsPage(api, { baseUrl: publicUrl() }),
+  }
+}
+
 /** What was asked of late, how many heavy queries run at once, and what is known of predefined ones. */
 function queryLimits(
   { config, world }: StartOptions,
   metrics: Metrics,
-): Pick<Service, 'queries' | 'querySlots' | 'predefined'> {
+): Pick<Service, 'queries' | 'quickReads' | 'querySlots' | 'predefined'> {
   const querySlots = new Slots({
     world,
     atOnceMax: limits.queriesAtOnceMax,
     waitingMax: limits.queriesWaitingMax,
+    waitingOfApplicationMax: limits.queriesWaitingOfApplicationMax,
+    waitingOfCallerMax: limits.queriesWaitingOfCallerMax,
     waitMs: limits.queryWaitMs,
   })
   const answers = new KeptAnswers({
@@ -184,34 +204,44 @@ function queryLimits(
     onLookup: metrics.answerLookup,
   })
   const predefined = { plans: new QueryPlans(), rates: new QueryRates(), answers }
-  return { queries: new QueryStatistics(), querySlots, predefined }
+  const quickReads = new QuickReads({
+    world,
+    boundMs: limits.quickReadMs,
+    slowForMs: limits.slowReaderMs,
+    atOnceMax: limits.quickReadsOfCallerMax,
+  })
+  return { queries: new QueryStatistics(), quickReads, querySlots, predefined }
 }
 
 /** The service's own chain and, when they are asked for, those of applications; indexes and views are built beside them. */
 async function openChains(
   { config, world }: StartOptions,
   closers: (() => Promise<unknown>)[],
-  parts: Pick<TenancyOptions, 'database' | 'log' | 'admit' | 'onBlock'> & {
+  parts: Pick<TenancyOptions, 'database' | 'log' | 'admit' | 'onBlock' | 'onQuota'> & {
     readonly onStaleView: () => void
   },
 ): Promise<{ tenancy: Tenancy; indexes: IndexBuilder; views: ViewBuilder }> {
   const { database, log } = parts
-  const name = { name: 'service-name', bytes: 4 }
+  const keyFile = join(config.dataDir, 'signing-key.pem')
+  await ensureSigningKey(database, keyFile)
   const indexes = new IndexBuilder({ database, world, log })
   const views = new ViewBuilder({
     database,
     world,
     log,
     tenantOf: (app) => tenancy.tenant(app),
+    tenants: () => tenancy.tenants(),
+    viewBytesMax: ({ application }) => tenancy.quotaNow(application.app_id).bytes,
     onStale: parts.onStaleView,
   })
   const tenancy: Tenancy = await openTenancy({
     ...parts,
     world,
-    signerOf: (origin) => loadSigner(join(config.dataDir, 'signing-key.pem'), origin),
+    quota: config.quota,
+    signerOf: (origin) => loadSigner(keyFile, origin),
     serviceName:
       config.serviceName ??
-      `tollbase-${(await ensureSecret(database, world, name)).toString('hex')}`,
+      `tollbase-${(await ensureSecret(database, world, serviceSecrets.serviceName)).toString('hex')}`,
     holder: holderName(world),
     onDefinitions: (tables) => indexes.notice(tables),
     onViews: (app) => views.notice(app),
@@ -229,8 +259,8 @@ async function secretsOf(
   world: World,
 ): Promise<Pick<Service, 'ticketKey' | 'cursorSecret'>> {
   return {
-    ticketKey: await ensureSecret(database, world, { name: 'tickets', bytes: 16 }),
-    cursorSecret: await ensureSecret(database, world, { name: 'cursors', bytes: 32 }),
+    ticketKey: await ensureSecret(database, world, serviceSecrets.tickets),
+    cursorSecret: await ensureSecret(database, world, serviceSecrets.cursors),
   }
 }
 
@@ -256,8 +286,10 @@ function openDoor(
   const door = entrance(service, {
     operatorKey,
     onKey: (hash) => keyUse.note(hash),
+    registration: config.registration,
     rates: new RateLimits({ world, settings: config.rateLimits, onRefused: metrics.refused }),
   })
+  compressAnswers(fastify)
   limitRequests(fastify, door.admit)
   implement(fastify, tollbase, { handlers, enter: door.enter, answered: keptAnswer })
   refuseUnbuilt(fastify, unbuilt, door.enter)
@@ -284,8 +316,8 @@ type Storage = {
   readonly queryDatabase: Database
   /** Calls back when the database has crashed. */
   readonly onCrash: (listener: () => void) => void
-  /** Throws while its disk has no room for anything new. */
-  readonly needRoom: (() => void) | undefined
+  /** On its disk, where that is ours to see. */
+  readonly room: FreeSpace | undefined
 }
 
 /** PostgreSQL: the server of the URL, or our own child process. */
@@ -303,20 +335,23 @@ async function openStorage(
   const readOnly = { temporaryKbMax: limits.queryTemporaryKbMax }
   // More connections than keep the processors busy only make each other wait.
   const cores = availableParallelism()
-  const sizes = { poolSize: Math.max(6, 2 * cores), pipelines: Math.max(2, cores) }
+  const sizes = {
+    poolSize: Math.max(6, 2 * cores),
+    pipelines: Math.max(2, cores),
+    quickTimeoutMs: limits.quickReadMs,
+  }
   const queryDatabase = await openDatabase({ connection, log, world, readOnly, ...sizes })
   closers.push(() => queryDatabase.close())
   await runMigrations(database, migrations, { now: world.now() })
   const onCrash = (listener: () => void) => listeners.push(listener)
   // A server of its own has a disk of its own, which only it can see.
-  if (config.databaseUrl !== undefined)
-    return { database, queryDatabase, onCrash, needRoom: undefined }
+  if (config.databaseUrl !== undefined) return { database, queryDatabase, onCrash, room: undefined }
   const bytesMin = limits.storageFreeBytesMin
   return {
     database,
     queryDatabase,
     onCrash,
-    needRoom: watchFreeSpace({ folder: config.dataDir, bytesMin, world }),
+    room: watchFreeSpace({ folder: config.dataDir, bytesMin, world }),
   }
 
   async function embedded() {
@@ -329,12 +364,4 @@ async function openStorage(
     })
     return server.connection
   }
-}
-
-async function listen(fastify: FastifyInstance, config: Config): Promise<string> {
-  await fastify.listen({ host: config.host, port: config.port })
-  const address = fastify.server.address()
-  const port = typeof address === 'object' && address !== null ? address.port : config.port
-  const host = config.host.includes(':') ? `[${config.host}]` : config.host
-  return `http://${host}:${port}`
 }

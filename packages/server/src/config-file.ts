@@ -1,10 +1,16 @@
+import { limits } from '@tollbase/contract/limits'
 import { type Static, Type } from 'typebox'
 import { Check, Errors } from 'typebox/value'
 import { isRecord } from './base/is-record.ts'
+import { SetupError } from './base/setup-error.ts'
 import { dataSetKinds } from './query/data-set.ts'
 
 export const logLevels = ['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent'] as const
 export type LogLevel = (typeof logLevels)[number]
+
+export const logFormats = ['pretty', 'json'] as const
+export type LogFormat = (typeof logFormats)[number]
+export const registrations = ['open', 'operator'] as const
 
 const Quota = (description: string) =>
   Type.Optional(Type.Integer({ minimum: 1, maximum: 1_000_000_000, description }))
@@ -73,6 +79,11 @@ export const ConfigFile = Type.Object(
         description: 'least level that is written to stderr; info when not given',
       }),
     ),
+    log_format: Type.Optional(
+      Type.Enum(logFormats, {
+        description: 'pretty or json; when not given pretty in a terminal and json elsewhere',
+      }),
+    ),
     access_log: Type.Optional(
       Type.Boolean({
         description:
@@ -80,6 +91,30 @@ export const ConfigFile = Type.Object(
       }),
     ),
     rate_limits: Type.Optional(RateLimits),
+    registration: Type.Optional(
+      Type.Enum(registrations, {
+        description:
+          'who registers applications: open (also wallets, which become their owners) or operator; operator when not given, open with --devnet',
+      }),
+    ),
+    quota: Type.Optional(
+      Type.Union(
+        [
+          Type.Literal('off'),
+          Type.Object(
+            {
+              megabytes: Quota('MiB of its log; 10240 when not given'),
+              records: Quota('entries of its log; 20000000 when not given'),
+            },
+            { additionalProperties: false },
+          ),
+        ],
+        {
+          description:
+            'what each application may keep where the operator sets nothing else for it, or "off"; see docs/operating.md',
+        },
+      ),
+    ),
     trust_proxy: Type.Optional(
       Type.Array(Type.String({ minLength: 1 }), {
         maxItems: 100,
@@ -179,6 +214,22 @@ export const ConfigFile = Type.Object(
               }),
             ),
             confirmations: Type.Optional(Type.Integer({ minimum: 1, maximum: 1000 })),
+            minimum_payment: Type.Optional(
+              Type.Integer({
+                minimum: 1,
+                maximum: Number(limits.amountAtomicMax),
+                description:
+                  'smallest payment that is asked for, in atomic units (1000); what a price is less stays on the payer’s balance',
+              }),
+            ),
+            sweep_minimum: Type.Optional(
+              Type.Integer({
+                minimum: 1,
+                maximum: Number(limits.amountAtomicMax),
+                description:
+                  'what came in by a native transfer is sent on to pay_to from so many atomic units (minimum_payment)',
+              }),
+            ),
             native_transfers: Type.Optional(
               Type.Boolean({
                 description:
@@ -209,11 +260,8 @@ export function configFileSchema() {
 }
 
 /** A mistake in the configuration: refused at start, naming the field. */
-export class ConfigError extends Error {
-  constructor(message: string) {
-    super(message)
-    this.name = 'ConfigError'
-  }
+export class ConfigError extends SetupError {
+  override readonly name = 'ConfigError'
 }
 
 /** Reads the text of a configuration file; `path` names it in what a ConfigError says. */

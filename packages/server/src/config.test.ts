@@ -32,6 +32,19 @@ test('answers of predefined queries have 32 MiB of memory, another amount, or no
   ])
 })
 
+test('the operator alone registers applications, except on a devnet, or where the file says otherwise', () => {
+  expect(configOf({}).registration).toBe('operator')
+  expect(readConfig({ devnet: true }, {}).registration).toBe('open')
+  expect(configOf({ registration: 'open' }).registration).toBe('open')
+})
+
+test('each application has a quota, another one, or none', () => {
+  const quotaOf = (file: object) => configOf(file).quota
+  expect(quotaOf({})).toEqual({ bytes: 10 * 2 ** 30, records: 20_000_000 })
+  expect(quotaOf({ quota: { megabytes: 1 } })).toEqual({ bytes: 2 ** 20, records: 20_000_000 })
+  expect(quotaOf({ quota: 'off' })).toEqual({ bytes: null, records: null })
+})
+
 test('no proxy is believed unless it is named', () => {
   expect(configOf({}).trustProxy).toEqual([])
   const proxies = ['loopback', '10.0.0.0/8', '192.0.2.1', '2001:db8::/32']
@@ -55,6 +68,8 @@ test.each([
   [{ trust_proxy: 2 }, 'trust_proxy must be array'],
   [{ drain_seconds: 0 }, 'drain_seconds must be >= 1'],
   [{ kept_answers_mb: -1 }, 'kept_answers_mb must be >= 0'],
+  [{ registration: 'wallets' }, 'registration must be one of open, operator'],
+  [{ quota: { bytes: 1 } }, 'there is no field quota.bytes; known are megabytes, records'],
   [{ access_log: 'yes' }, 'access_log must be boolean'],
   [{ data_sets: [{ ...set, kind: 'ranges' }] }, 'data_sets[0].kind must be one of values, cidr'],
   [{ data_sets: [set, set] }, 'data_sets[1].name is that of another data set, geo'],

@@ -4,9 +4,12 @@ import { resolve } from 'node:path'
 import {
   ConfigError,
   type ConfigFile,
+  type LogFormat,
   type LogLevel,
+  logFormats,
   logLevels,
   parseConfigFile,
+  type registrations,
 } from './config-file.ts'
 import type { Places, Quotas } from './http/rate-limits.ts'
 
@@ -20,7 +23,9 @@ export type Flags = {
   readonly publicUrl?: string
   readonly config?: string
   readonly devnet?: boolean
+  readonly afterRestore?: boolean
   readonly logLevel?: string
+  readonly logFormat?: string
 }
 
 export type Config = {
@@ -33,11 +38,19 @@ export type Config = {
   readonly serviceName: string | undefined
   readonly platformBasisPoints: bigint
   readonly devnet: boolean
+  /** The operator says that the database is older than what its networks show. */
+  readonly afterRestore: boolean
   readonly logLevel: LogLevel
+  /** Undefined: pretty where the log goes to a terminal, JSON elsewhere. */
+  readonly logFormat: LogFormat | undefined
   /** One line for each request. */
   readonly accessLog: boolean
   /** A limit that is not given is off. */
   readonly rateLimits: Quotas & Places
+  /** Who may register applications. */
+  readonly registration: (typeof registrations)[number]
+  /** What each application may keep; null is no bound. */
+  readonly quota: { readonly bytes: number | null; readonly records: number | null }
   readonly trustProxy: readonly string[]
   /** How long requests under way have to finish at the end. */
   readonly drainMs: number
@@ -60,6 +73,8 @@ const rateLimitDefaults = {
   paying_in_flight: 1024,
 } as const satisfies Required<Quotas & Places>
 
+const quotaDefaults = { megabytes: 10_240, records: 20_000_000 } as const
+
 const configFileDefault = 'tollbase.config.json'
 
 /** The configuration of a run. Throws a ConfigError that names what is wrong. */
@@ -68,6 +83,7 @@ export function readConfig(flags: Flags, environment: Environment): Config {
   const port = flags.port ?? environment.TOLLBASE_PORT ?? String(file.port ?? 9092)
   if (!/^\d{1,5}$/.test(port) || Number(port) > 65_535)
     throw new ConfigError(`--port must be 0 to 65535, not ${port}`)
+  const devnet = flags.devnet ?? false
   return {
     host: flags.host ?? environment.TOLLBASE_HOST ?? file.host ?? '127.0.0.1',
     port: Number(port),
@@ -76,13 +92,17 @@ export function readConfig(flags: Flags, environment: Environment): Config {
     ),
     databaseUrl: flags.databaseUrl ?? environment.DATABASE_URL ?? file.database_url,
     operatorKey: readOperatorKey(flags.operatorKey ?? environment.TOLLBASE_OPERATOR_KEY),
-    publicUrl: (flags.publicUrl ?? file.public_url)?.replace(/\/+$/, ''),
+    publicUrl: readPublicUrl(flags.publicUrl ?? file.public_url),
     serviceName: file.service_name,
     platformBasisPoints: BigInt(Math.round((file.platform_percentage ?? 20) * 100)),
-    devnet: flags.devnet ?? false,
+    devnet,
+    afterRestore: flags.afterRestore ?? false,
     logLevel: readLogLevel(flags.logLevel ?? environment.TOLLBASE_LOG_LEVEL ?? file.log_level),
+    logFormat: readLogFormat(flags.logFormat ?? environment.TOLLBASE_LOG_FORMAT ?? file.log_format),
     accessLog: file.access_log ?? true,
     rateLimits: readRateLimits(file.rate_limits),
+    registration: file.registration ?? (devnet ? 'open' : 'operator'),
+    quota: readQuota(file.quota),
     trustProxy: readProxies(file.trust_proxy ?? []),
     drainMs: (file.drain_seconds ?? 8) * 1000,
     keptAnswersBytes: (file.kept_answers_mb ?? 32) * 1024 * 1024,
@@ -105,8 +125,21 @@ function readFile(path: string | undefined): ConfigFile {
   return parseConfigFile(text, chosen)
 }
 
+function readPublicUrl(text: string | undefined): string | undefined {
+  if (text === undefined) return undefined
+  if (!URL.canParse(text) || !/^https?:$/.test(new URL(text).protocol))
+    throw new ConfigError(`--public-url must be a URL of http or https, not ${text}`)
+  return text.replace(/\/+$/, '')
+}
+
 function readRateLimits(given: ConfigFile['rate_limits']): Quotas & Places {
   return given === 'off' ? {} : { ...rateLimitDefaults, ...given }
+}
+
+function readQuota(given: ConfigFile['quota']): Config['quota'] {
+  if (given === 'off') return { bytes: null, records: null }
+  const { megabytes, records } = { ...quotaDefaults, ...given }
+  return { bytes: megabytes * 1024 * 1024, records }
 }
 
 function readDataSets(sets: Config['dataSets']): Config['dataSets'] {
@@ -151,5 +184,13 @@ function readLogLevel(level: string | undefined): LogLevel {
   const known = logLevels.find((one) => one === (level ?? 'info'))
   if (known === undefined)
     throw new ConfigError(`--log-level must be one of ${logLevels.join(', ')}, not ${level}`)
+  return known
+}
+
+function readLogFormat(format: string | undefined): LogFormat | undefined {
+  if (format === undefined) return undefined
+  const known = logFormats.find((one) => one === format)
+  if (known === undefined)
+    throw new ConfigError(`--log-format must be ${logFormats.join(' or ')}, not ${format}`)
   return known
 }

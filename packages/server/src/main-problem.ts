@@ -8,13 +8,12 @@ import type { Config } from './config.ts'
  */
 export function startProblem(error: unknown, config: Config): string | undefined {
   if (error instanceof DatabaseError && config.databaseUrl !== undefined) {
-    // SQLSTATE classes: 28 who may connect, 3D no such database, 53 too many connections, 57 not ready.
-    const isRefusal = /^(28|3D|53|57)/.test(error.code ?? '')
+    // SQLSTATE classes: 28 who may connect, 3D no such database, 53 too many connections, 57 not ready; 42501 no right.
+    const isRefusal = /^(28|3D|53|57|42501)/.test(error.code ?? '')
     return isRefusal ? `--database-url: the server refuses: ${error.message}` : undefined
   }
   if (!(error instanceof Error)) return undefined
-  if (error instanceof Fault && error.code === 'VALIDATION_FAILED')
-    return `data_sets: ${error.message}`
+  if (error instanceof Fault) return faultProblem(error)
   const { syscall = '', code = '', path }: NodeJS.ErrnoException = error
   if (syscall === 'listen' || (syscall === 'getaddrinfo' && config.databaseUrl === undefined))
     return listenProblem(code, config)
@@ -23,6 +22,13 @@ export function startProblem(error: unknown, config: Config): string | undefined
   if (path?.startsWith(config.dataDir) === true)
     return `--data-dir ${config.dataDir} cannot be used: ${error.message}`
   return undefined
+}
+
+function faultProblem({ code, message, details, status }: Fault): string | undefined {
+  if (code === 'VALIDATION_FAILED') return `data_sets: ${message}`
+  if (details?.holder !== undefined)
+    return `another process (${String(details.holder)}) runs the service on this database; end it first, or use another database`
+  return status === 500 ? undefined : message
 }
 
 function listenProblem(code: string, { host, port }: Config): string {

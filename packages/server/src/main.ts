@@ -1,6 +1,6 @@
-import pino, { type Logger } from 'pino'
+import type { Logger } from 'pino'
 import { type RunningService, startService } from './app.ts'
-import { createLog } from './app-log.ts'
+import { createLog, openLogDestination } from './app-log.ts'
 import type { World } from './base/world.ts'
 import { realWorld } from './base/world.ts'
 import type { Config } from './config.ts'
@@ -24,7 +24,7 @@ export async function serve(
   output: Output,
   world: World = realWorld,
 ): Promise<number> {
-  const log = createLog(config.logLevel, pino.destination({ dest: 2, sync: true }))
+  const log = createLog(config.logLevel, await openLogDestination(config.logFormat))
   const end = ending()
   const running = await startService({ config, world, log, onFatal: end.fatal }).catch(
     (error: unknown) => {

@@ -1,5 +1,5 @@
 import { FormatError, fromUtf8, utf8 } from './bytes.ts'
-import { isFields, parseJson } from './fields.ts'
+import { isFields } from './fields.ts'
 
 export type Json =
   | string
@@ -27,12 +27,24 @@ export function encodeEntry(header: EntryHeader, body: string): Uint8Array {
   return utf8(entryText(header, body))
 }
 
-/** Throws a FormatError where the bytes are not an entry. */
+/** Reads an entry of one's own log; throws a FormatError where the bytes are not an entry. */
 export function decodeEntry(bytes: Uint8Array): Entry {
+  return readEntry(fromUtf8(bytes))
+}
+
+/** Reads an entry that a stranger shows: its header has the one form that `entryText` writes. */
+export function decodeShownEntry(bytes: Uint8Array): Entry {
   const text = fromUtf8(bytes)
+  const entry = readEntry(text)
+  if (entryText(entry.header, entry.body) !== text)
+    throw new FormatError("the entry's header is not in its standard form")
+  return entry
+}
+
+function readEntry(text: string): Entry {
   const lineEnd = text.indexOf('\n')
   if (lineEnd < 0) throw new FormatError('an entry has a header line')
-  const header = parseJson(text.slice(0, lineEnd), "the entry's header")
+  const header = parsed(text.slice(0, lineEnd))
   if (!isHeader(header))
     throw new FormatError("an entry's header is an object whose first member is a string `type`")
   return { header, body: text.slice(lineEnd + 1) }
@@ -40,4 +52,12 @@ export function decodeEntry(bytes: Uint8Array): Entry {
 
 function isHeader(value: unknown): value is EntryHeader {
   return isFields(value) && Object.keys(value)[0] === 'type' && typeof value.type === 'string'
+}
+
+function parsed(line: string): unknown {
+  try {
+    return JSON.parse(line)
+  } catch {
+    throw new FormatError("the entry's header is not JSON")
+  }
 }

@@ -7,11 +7,35 @@ export function isFields(value: unknown): value is Fields {
   return typeof value === 'object' && value !== null && !Array.isArray(value)
 }
 
+/**
+ * JSON in which two readers cannot see two things: a member that comes twice, of which one reader takes the first and
+ * another the last, is refused, and so is a number in another form than the one that JSON.stringify writes.
+ */
 export function parseJson(text: string, what: string): unknown {
+  let value: unknown
   try {
-    return JSON.parse(text)
+    value = JSON.parse(text)
   } catch {
     throw new FormatError(`${what} is not JSON`)
+  }
+  refuseTwoMeanings(text, what)
+  return value
+}
+
+const tokens = /"(?:[^"\\]|\\.)*"(\s*:)?|[{}]|-?\d[\d.eE+-]*/g
+
+/** The text is JSON, so its tokens follow one another as they must. */
+function refuseTwoMeanings(text: string, what: string): void {
+  const open: Set<unknown>[] = []
+  for (const [token, colon] of text.matchAll(tokens)) {
+    if (token === '{') open.push(new Set())
+    else if (token === '}') open.pop()
+    else if (colon !== undefined) {
+      const name: unknown = JSON.parse(token.slice(0, -colon.length))
+      if (open.at(-1)?.has(name)) throw new FormatError(`${what} has the member "${name}" twice`)
+      open.at(-1)?.add(name)
+    } else if (!token.startsWith('"') && String(Number(token)) !== token)
+      throw new FormatError(`${what} has a number in another form than the usual one: ${token}`)
   }
 }
 

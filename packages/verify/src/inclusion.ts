@@ -2,7 +2,7 @@ import { base64, fromBase64 } from './bytes.ts'
 import { attempt, type Check, check } from './check.ts'
 import type { CheckpointVerdict, SignedCheckpoint } from './checkpoint.ts'
 import { countField, type Fields, textsField } from './fields.ts'
-import { leafHash, verifyInclusion } from './tree.ts'
+import { verifyInclusion } from './tree.ts'
 
 /** An audit path as documents carry it; the hashes are base64, from the leaf up. */
 export type Inclusion = {
@@ -20,8 +20,8 @@ export type Consistency = {
 
 export type InclusionParts = {
   readonly leafIndex: number
-  /** The leaf's bytes in base64. */
-  readonly entry: string
+  /** See `leafHash`; read when it is checked. */
+  readonly leaf: () => Uint8Array
   readonly inclusion: Inclusion
 }
 
@@ -47,7 +47,7 @@ export function checkCheckpoint(verdict: CheckpointVerdict): Check {
     : { name: 'checkpoint', ok: false, detail: verdict.problem }
 }
 
-/** That the entry is the leaf at its index in the checkpoint's tree. */
+/** That the leaf is the one at its index in the checkpoint's tree. */
 export function checkInclusion(
   parts: InclusionParts,
   checkpoint: SignedCheckpoint | undefined,
@@ -66,12 +66,12 @@ export function checkInclusion(
       verifyInclusion({
         index: inclusion.index,
         size: inclusion.size,
-        leaf: leafHash(fromBase64(parts.entry)),
+        leaf: parts.leaf(),
         proof: inclusion.hashes.map(fromBase64),
         root: checkpoint.root,
       })
     return check('inclusion', included, {
-      good: `the entry is leaf ${leafIndex} of the signed tree`,
+      good: `the entry is leaf ${leafIndex} of the signed tree of ${checkpoint.size}`,
       bad: `the entry is not leaf ${leafIndex} of the signed tree`,
     })
   })

@@ -1,10 +1,19 @@
 import { blockHash, parseBlockHeader, verifyBlockSignature } from './block.ts'
-import { fromBase64, hex } from './bytes.ts'
-import { attempt, type Check, check, checkKey } from './check.ts'
+import { equalBytes, FormatError, fromBase64, fromHex, hex } from './bytes.ts'
+import {
+  attempt,
+  type Check,
+  check,
+  checkKey,
+  type Findings,
+  judgedBy,
+  type Unchecked,
+} from './check.ts'
 import { verifyCheckpoint } from './checkpoint.ts'
-import { decodeEntry } from './entry.ts'
+import { decodeShownEntry } from './entry.ts'
 import { countField, type Fields, fieldOf, objectField, textField } from './fields.ts'
 import { checkCheckpoint, checkInclusion, type Inclusion, readInclusion } from './inclusion.ts'
+import { hashBytes, leafHash } from './tree.ts'
 
 export const recordProofType = 'tollbase/record-proof@v1'
 
@@ -16,8 +25,10 @@ export type RecordProof = {
   /** Place within the block, from 0. */
   readonly sequence: number
   readonly leaf_index: number
-  /** The leaf's bytes (see entry.ts) in base64. */
-  readonly entry: string
+  /** The leaf's bytes (see entry.ts) in base64; who may not read the entry gets `leaf_hash` in its place. */
+  readonly entry?: string
+  /** SHA-256 (hex) of the leaf, see `leafHash`. */
+  readonly leaf_hash?: string
   readonly inclusion: Inclusion
   /** Signed note, see checkpoint.ts. */
   readonly checkpoint: string
@@ -37,14 +48,16 @@ export type ProofOptions = {
 
 /** Throws a FormatError that names the member. */
 export function readRecordProof(fields: Fields): RecordProof {
-  const block = fieldOf(fields, 'block') === undefined ? undefined : objectField(fields, 'block')
-  return {
+  const has = (name: string) => fieldOf(fields, name) !== undefined
+  const block = has('block') ? objectField(fields, 'block') : undefined
+  const proof = {
     type: recordProofType,
     app: textField(fields, 'app'),
     height: countField(fields, 'height'),
     sequence: countField(fields, 'sequence'),
     leaf_index: countField(fields, 'leaf_index'),
-    entry: textField(fields, 'entry'),
+    ...(has('entry') && { entry: textField(fields, 'entry') }),
+    ...(has('leaf_hash') && { leaf_hash: textField(fields, 'leaf_hash') }),
     inclusion: readInclusion(objectField(fields, 'inclusion')),
     checkpoint: textField(fields, 'checkpoint'),
     ...(block === undefined
@@ -53,28 +66,56 @@ export function readRecordProof(fields: Fields): RecordProof {
           block: { header: textField(block, 'header'), signature: textField(block, 'signature') },
         }),
     key: textField(fields, 'key'),
-  }
+  } as const
+  if (!has('entry') && !has('leaf_hash'))
+    throw new FormatError('"entry" must be a string, or "leaf_hash" in its place')
+  return proof
 }
 
 /** The proof holds where every check is ok. Throws a FormatError where a key cannot be read. */
-export function verifyRecordProof(proof: RecordProof, options: ProofOptions = {}): Check[] {
-  const { check: keyCheck, vkey, key } = checkKey(proof.key, options.trustedKey)
-  const verdict = verifyCheckpoint(proof.checkpoint, vkey)
+export function verifyRecordProof(proof: RecordProof, options: ProofOptions = {}): Findings {
+  const key = checkKey(proof.key, options.trustedKey)
+  const verdict = verifyCheckpoint(proof.checkpoint, key.vkey)
   const checkpoint = verdict.ok ? verdict.checkpoint : undefined
-  const { leaf_index: leafIndex, entry, inclusion } = proof
-  return [
-    keyCheck,
+  const { leaf_index: leafIndex, entry, inclusion, block } = proof
+  const checks = [
     checkCheckpoint(verdict),
     check('application', checkpoint?.origin.endsWith(`/${proof.app}`) === true, {
       good: `the checkpoint is that of ${proof.app}`,
       bad: `the checkpoint is not that of ${proof.app}`,
     }),
-    checkInclusion({ leafIndex, entry, inclusion }, checkpoint),
-    attempt('entry', () => {
-      const { header } = decodeEntry(fromBase64(entry))
-      return { name: 'entry', ok: true, detail: `the entry is a ${header.type}` }
-    }),
-    ...(proof.block === undefined ? [] : [checkBlock(proof, proof.block, key.publicKey)]),
+    checkInclusion({ leafIndex, leaf: () => leafOf(proof), inclusion }, checkpoint),
+    ...(entry === undefined
+      ? []
+      : [
+          attempt('entry', () => {
+            const { header } = decodeShownEntry(fromBase64(entry))
+            return { name: 'entry', ok: true, detail: `the entry is a ${header.type}` }
+          }),
+        ]),
+    ...(block === undefined ? [] : [checkBlock(proof, block, key.key.publicKey)]),
+  ]
+  return { checks: judgedBy(key, checks), unchecked: uncheckedOf(proof) }
+}
+
+/** Where the proof has both, the hash is that of the entry. */
+function leafOf({ entry, leaf_hash }: RecordProof): Uint8Array {
+  const told = leaf_hash === undefined ? undefined : fromHex(leaf_hash, hashBytes)
+  const made = entry === undefined ? undefined : leafHash(fromBase64(entry))
+  const leaf = made ?? told
+  if (leaf === undefined || (told !== undefined && !equalBytes(leaf, told)))
+    throw new FormatError('"leaf_hash" is not the hash of "entry"')
+  return leaf
+}
+
+function uncheckedOf({ entry, block }: RecordProof): readonly Unchecked[] {
+  const content =
+    'the proof holds the hash of the entry only, so what the entry says was not checked'
+  const place =
+    'the proof has no signed block header, so the height and the sequence that it names were not checked'
+  return [
+    ...(entry === undefined ? [{ name: 'content', detail: content }] : []),
+    ...(block === undefined ? [{ name: 'height', detail: place }] : []),
   ]
 }
 

@@ -1,9 +1,17 @@
 import { sha256 } from '@noble/hashes/sha2.js'
 import { FormatError, fromBase64, hex, utf8 } from './bytes.ts'
 import { canonicalJson } from './canonical.ts'
-import { attempt, type Check, check, checkKey } from './check.ts'
+import {
+  attempt,
+  type Check,
+  check,
+  checkKey,
+  type Findings,
+  judgedBy,
+  type Unchecked,
+} from './check.ts'
 import { type SignedCheckpoint, verifyCheckpoint, verifySignature } from './checkpoint.ts'
-import { decodeEntry } from './entry.ts'
+import { decodeShownEntry } from './entry.ts'
 import {
   countField,
   type Fields,
@@ -15,6 +23,7 @@ import {
   textOrNullField,
 } from './fields.ts'
 import { checkCheckpoint, checkInclusion, type Inclusion, readInclusion } from './inclusion.ts'
+import { leafHash } from './tree.ts'
 
 export const receiptType = 'tollbase/receipt@v1'
 
@@ -163,15 +172,15 @@ export function readReceipt(fields: Fields): Receipt {
  * The receipt holds where every check is ok. Takes the parsed JSON, since the signature is over every member,
  * known here or not. Throws a FormatError where the form is wrong or a key cannot be read.
  */
-export function verifyReceipt(document: unknown, options: ReceiptOptions = {}): Check[] {
+export function verifyReceipt(document: unknown, options: ReceiptOptions = {}): Findings {
   if (!isFields(document)) throw new FormatError('a receipt is a JSON object')
   const receipt = readReceipt(document)
-  const { check: keyCheck, vkey, key } = checkKey(receipt.key, options.trustedKey)
+  const checked = checkKey(receipt.key, options.trustedKey)
+  const { vkey, key } = checked
   const verdict = verifyCheckpoint(receipt.ledger.checkpoint, vkey)
   const checkpoint = verdict.ok ? verdict.checkpoint : undefined
   const { leaf_index: leafIndex, entry, inclusion } = receipt.ledger
-  return [
-    keyCheck,
+  const checks = [
     attempt('signature', () =>
       check(
         'signature',
@@ -184,11 +193,12 @@ export function verifyReceipt(document: unknown, options: ReceiptOptions = {}): 
     ),
     checkCheckpoint(verdict),
     checkOrigin(checkpoint),
-    checkInclusion({ leafIndex, entry, inclusion }, checkpoint),
+    checkInclusion({ leafIndex, leaf: () => leafHash(fromBase64(entry)), inclusion }, checkpoint),
     attempt('ledger', () => checkLedgerEntry(receipt)),
     checkAmounts(receipt),
     ...checkDelivery(receipt, options),
   ]
+  return { checks: judgedBy(checked, checks), unchecked: uncheckedOf(options) }
 }
 
 function checkOrigin(checkpoint: SignedCheckpoint | undefined): Check {
@@ -198,11 +208,13 @@ function checkOrigin(checkpoint: SignedCheckpoint | undefined): Check {
   })
 }
 
-/** Every fact must be in the entry, and be the same there. */
+/** The entry must be of a sale, and every fact be the same there. */
 function checkLedgerEntry(receipt: Receipt): Check {
-  const { body } = decodeEntry(fromBase64(receipt.ledger.entry))
+  const { header, body } = decodeShownEntry(fromBase64(receipt.ledger.entry))
   const booked = parseJson(body, "the ledger entry's body")
   if (!isFields(booked)) throw new FormatError("the ledger entry's body is not an object")
+  if (header.type !== 'ledger' || fieldOf(booked, 'kind') !== 'sale')
+    throw new FormatError('the entry is not that of a sale')
   const differing = factNames.filter((name) => {
     const value = fieldOf(booked, name)
     return value === undefined || canonicalJson(value) !== canonicalJson(receipt[name])
@@ -236,6 +248,17 @@ function checkDelivery(receipt: Receipt, { request, reply }: ReceiptOptions): Ch
     checks.push(check('reply', sha256Hex(reply) === receipt.result_hash, texts))
   }
   return checks
+}
+
+function uncheckedOf({ request, reply }: ReceiptOptions): readonly Unchecked[] {
+  return [
+    ...(request === undefined
+      ? [{ name: 'request', detail: 'no request was given to compare with the receipt' }]
+      : []),
+    ...(reply === undefined
+      ? [{ name: 'reply', detail: 'no reply was given to compare with the receipt' }]
+      : []),
+  ]
 }
 
 function readLedger(fields: Fields): ReceiptLedger {

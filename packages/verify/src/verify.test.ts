@@ -44,12 +44,68 @@ const facts: ReceiptFacts = {
   delivered_at: '2026-01-02T03:04:05.006Z',
 }
 
+const sale = { kind: 'sale', ...facts }
+
 describe('verifying documents', () => {
+  test('without a trusted key nothing is valid, and nothing is said to be true', () => {
+    for (const document of [recordProof(), signedReceipt(facts)]) {
+      const verdict = verifyDocument(JSON.stringify(document), { request, reply })
+      expect(verdict).toMatchObject({ ok: false, trusted: false })
+      expect(verdict.checks.map(({ name, ok }) => [name, ok])).toEqual([['key', false]])
+    }
+    const forged = verifyDocument(JSON.stringify({ ...signedReceipt(facts), amount: '701' }))
+    expect(forged.checks.map(({ name }) => name)).toEqual(['key', 'signature', 'ledger', 'amounts'])
+    expect(forged.checks.every(({ ok }) => !ok)).toBe(true)
+  })
+
+  test('a proof without its block does not vouch for a height, whatever it names', () => {
+    const { block: _, ...short } = recordProof()
+    for (const height of [1, 77]) {
+      const document = { ...short, height, sequence: 5 }
+      expect(failed(document)).toEqual([])
+      expect(unchecked(document)).toEqual(['height'])
+      expect(JSON.stringify(verdictOf(document).checks)).not.toContain('77')
+    }
+    const inclusion = verdictOf(short).checks.find(({ name }) => name === 'inclusion')
+    expect(inclusion?.detail).toBe('the entry is leaf 3 of the signed tree of 6')
+  })
+
+  test('a proof may hold the hash of its entry only: then it vouches for the hash, and says so', () => {
+    const { entry = '', ...rest } = recordProof()
+    const leaf_hash = Buffer.from(leafHash(Buffer.from(entry, 'base64'))).toString('hex')
+    expect(failed({ ...rest, leaf_hash })).toEqual([])
+    expect(unchecked({ ...rest, leaf_hash })).toEqual(['content'])
+    expect(unchecked({ ...rest, entry, leaf_hash })).toEqual([])
+    const other = leaf_hash.replace(/^./, (digit) => (digit === '0' ? '1' : '0'))
+    expect(failed({ ...rest, leaf_hash: other })).toEqual(['inclusion'])
+    expect(failed({ ...rest, entry, leaf_hash: other })).toEqual(['inclusion'])
+    expect(failed({ ...rest, leaf_hash: leaf_hash.toUpperCase() })).toEqual(['inclusion'])
+    expect(failed(rest)).toEqual(['format'])
+  })
+
+  test('what two readers may read as two things is refused, in documents and in entries', () => {
+    const text = JSON.stringify(signedReceipt(facts))
+    const twice = (more: string) => () => verify(text.replace('{', `{${more},`))
+    expect(twice('"amount":"1"')).toThrow('has the member "amount" twice')
+    expect(twice('"am\\u006funt":"1"')).toThrow('has the member "amount" twice')
+    expect(twice('"more":{"a":[{"b":1}],"a":2}')).toThrow('has the member "a" twice')
+    expect(twice('"more":"{\\"a\\":1,\\"a\\":2}"')().ok, 'a text is a text').toBe(false)
+    const form = () => verify(text.replace('"row_count":0', '"row_count":0.0'))
+    expect(form).toThrow('a number in another form')
+    const proof = recordProof()
+    const entryOf = (header: string) => base64(utf8(`${header}\n{}`))
+    const entry = entryOf('{"type":"record","key":"a","key":"b"}')
+    expect(failed({ ...proof, entry })).toContain('entry')
+    const booked = JSON.stringify(sale).replace('{', '{"amount":"1",')
+    expect(failed(signedReceipt(facts, booked))).toEqual(['ledger'])
+  })
+
   test('a proof holds with and without its block, and says what does not hold when it is changed', () => {
     const proof = recordProof()
     expect(failed(proof)).toEqual([])
     const { block: _, ...short } = proof
     expect(failed(short)).toEqual([])
+    expect(unchecked(proof)).toEqual([])
     expect(failed({ ...proof, key: otherKey })).toContain('key')
     expect(failed({ ...proof, app: 'other' })).toEqual(['application', 'block'])
     expect(failed({ ...proof, sequence: 1 })).toEqual(['block'])
@@ -82,10 +138,16 @@ describe('verifying documents', () => {
         expect.arrayContaining(['signature', 'ledger']),
       )
     }
-    const { amount: _, ...less } = facts
+    const { amount: _, ...less } = sale
     expect(failed(signedReceipt(facts, less))).toEqual(['ledger'])
     expect(failed({ ...receipt, extra: true })).toEqual(['signature'])
-    expect(failed(signedReceipt(facts, facts, 'data.example/weather'))).toEqual(['origin'])
+    const { kind: _kind, ...unkind } = sale
+    for (const other of [unkind, { ...sale, kind: 'deposit' }])
+      expect(failed(signedReceipt(facts, other))).toEqual(['ledger'])
+    expect(failed(signedReceipt(facts, sale, { type: 'record' }))).toEqual(['ledger'])
+    expect(failed(signedReceipt(facts, sale, { origin: 'data.example/weather' }))).toEqual([
+      'origin',
+    ])
     expect(failed(signedReceipt({ ...facts, change: '301' }))).toEqual(['amounts'])
   })
 
@@ -96,9 +158,22 @@ describe('verifying documents', () => {
   })
 })
 
+function verify(text: string, options = {}) {
+  return verifyDocument(text, { trustedKey: vkey, ...options })
+}
+
+function verdictOf(document: object, options = {}) {
+  return verify(JSON.stringify(document), options)
+}
+
 function failed(document: object, options = {}): string[] {
-  const verdict = verifyDocument(JSON.stringify(document), { trustedKey: vkey, ...options })
-  return verdict.checks.filter((each) => !each.ok).map((each) => each.name)
+  return verdictOf(document, options)
+    .checks.filter((each) => !each.ok)
+    .map((each) => each.name)
+}
+
+function unchecked(document: object): string[] {
+  return verdictOf(document).unchecked.map(({ name }) => name)
 }
 
 function recordProof(): RecordProof {
@@ -132,10 +207,10 @@ function recordProof(): RecordProof {
 
 function signedReceipt(
   receiptFacts: ReceiptFacts,
-  booked: object = receiptFacts,
-  origin = 'data.example/system',
+  booked: object | string = { kind: 'sale', ...receiptFacts },
+  { type = 'ledger', origin = 'data.example/system' } = {},
 ) {
-  const entry = encodeEntry({ type: 'delivery' }, JSON.stringify(booked))
+  const entry = encodeEntry({ type }, typeof booked === 'string' ? booked : JSON.stringify(booked))
   const { inclusion, checkpoint } = treeWith(entry, origin)
   const receipt: UnsignedReceipt = {
     type: 'tollbase/receipt@v1',

@@ -1,4 +1,5 @@
 import { Agent, request as httpRequest, type IncomingHttpHeaders } from 'node:http'
+import { meterLoop } from '../../support/loop-meter.ts'
 import type { TestService } from '../../support/service.ts'
 import { type Fixture, filled, newFixture } from './fixture.ts'
 import { type Answer, wrongWith } from './oracle.ts'
@@ -15,6 +16,8 @@ export type Report = {
   readonly requests: number
   readonly byStatus: ReadonlyMap<number, number>
   readonly failures: readonly Failure[]
+  /** The longest turn of the event loop meanwhile, which the service and the campaign share. */
+  readonly heldMs: number
 }
 
 export type CampaignOptions = {
@@ -38,6 +41,8 @@ export async function runCampaign(service: TestService, options: CampaignOptions
   const failures: Failure[] = []
   let done = 0
   let started = 0
+  const meter = meterLoop()
+  let heldMs = 0
   const isOver = () =>
     started >= options.requests ||
     failures.length >= options.failuresMax ||
@@ -59,8 +64,9 @@ export async function runCampaign(service: TestService, options: CampaignOptions
     }
   } finally {
     agent.destroy()
+    heldMs = meter.stop()
   }
-  return { requests: done, byStatus, failures }
+  return { requests: done, byStatus, failures, heldMs }
 }
 
 /** Sends requests that were found before, in their order, on a fixture of their own. */

@@ -8,7 +8,7 @@ import { logLines } from './log-lines.ts'
 
 /**
  * `npm run fuzz -- --requests 200000 --seed 1 [--minutes N] [--concurrency N] [--failures N]`: a long campaign
- * against a service of its own. Ends with 1 where an answer was wrong, and writes the request into found/.
+ * against a service of its own. Ends with 1 where an answer was wrong, and writes the request into found/, or where the event loop was held too long.
  */
 const { values: flags } = parseArgs({
   options: {
@@ -19,6 +19,9 @@ const { values: flags } = parseArgs({
     failures: { type: 'string', default: '20' },
   },
 })
+
+/** No request may hold up all others for longer. */
+const heldMsMax = 100
 
 const { log, last } = logLines()
 const service = await startTestService({ devnet: true, log })
@@ -48,7 +51,9 @@ async function run(): Promise<number> {
   console.log(`ready: ${ready.text}`)
   const audited = await service.whileStopped((config) => audit(config, () => undefined))
   console.log(`audit: ${JSON.stringify({ ...audited, chains: audited.chains.length })}`)
-  const isWell = report.failures.length === 0 && ready.status === 200 && audited.equal
+  console.log(`longest turn of the event loop: ${report.heldMs.toFixed(1)} ms`)
+  const isQuick = report.heldMs <= heldMsMax
+  const isWell = report.failures.length === 0 && ready.status === 200 && audited.equal && isQuick
   if (!isWell) console.log(`last errors of the service:\n${last().join('\n')}`)
   return isWell ? 0 : 1
 }

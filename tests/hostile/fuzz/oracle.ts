@@ -1,8 +1,10 @@
 import { type ErrorCode, errors } from '@tollbase/contract/errors'
 import { errorCodesOf } from '@tollbase/contract/openapi'
 import { ErrorBody } from '@tollbase/contract/schemas'
+import { knownBy } from '../../../packages/server/src/base/known-members.ts'
 import { checkOf } from '../../../packages/server/src/http/validate.ts'
 import { checkReply, routeOf } from '../../support/contract-replies.ts'
+import { unknownMember } from './requests.ts'
 
 export type Answer = {
   readonly status: number
@@ -11,12 +13,7 @@ export type Answer = {
 }
 
 /** Codes of what was refused before it reached an endpoint. */
-const anywhere: readonly string[] = [
-  'ROUTE_NOT_FOUND',
-  'METHOD_NOT_ALLOWED',
-  'HEADERS_TOO_LARGE',
-  'PAYLOAD_TOO_LARGE',
-]
+const anywhere: readonly string[] = ['ROUTE_NOT_FOUND', 'METHOD_NOT_ALLOWED']
 
 /** Words of a stack, of SQL and of drivers, which tell strangers how we are made. */
 const inside =
@@ -26,13 +23,14 @@ const checkError = checkOf(ErrorBody)
 
 /** What is wrong with an answer, or undefined: whatever was asked, a client can understand it. */
 export function wrongWith(
-  request: { readonly method: string; readonly path: string },
+  request: { readonly method: string; readonly path: string; readonly body?: string },
   answer: Answer,
 ): string | undefined {
   const { status, headers, text } = answer
   if (request.method === 'HEAD') return status >= 500 ? `status ${status}` : undefined
   const type = String(headers['content-type'] ?? '')
   if (status < 400) {
+    if (hasUnknown(request)) return 'an unknown member was taken'
     try {
       checkReply(request, { status, body: type.includes('json') ? JSON.parse(text) : text, text })
     } catch (error) {
@@ -50,6 +48,18 @@ export function wrongWith(
     return `an error of another shape: ${String(error)}`
   }
   return wrongError(request, { status, headers, body, text })
+}
+
+/** Whether the request has the member that nobody knows where the contract says which there are. */
+function hasUnknown(request: { method: string; path: string; body?: string }): boolean {
+  const route = routeOf(request.method, request.path)?.route
+  const isTold = new URLSearchParams(request.path.split('?')[1]).has(unknownMember)
+  const takesAny = route?.query !== undefined && knownBy(route.query) === undefined
+  if (isTold && !takesAny && request.method !== 'OPTIONS') return true
+  const body = request.body === undefined ? undefined : parsed(request.body)
+  return (
+    body !== undefined && Object.hasOwn(body, unknownMember) && knownBy(route?.body) !== undefined
+  )
 }
 
 function parsed(text: string): Readonly<Record<string, unknown>> | undefined {

@@ -1,4 +1,5 @@
 import type { Route } from '@tollbase/contract/route'
+import { isRecord } from '../../../packages/server/src/base/is-record.ts'
 import { pathsOf } from '../../../packages/server/src/http/implement.ts'
 import { routes } from '../../support/contract-replies.ts'
 import { fromSchema, nearly, type Schema } from './from-schema.ts'
@@ -50,7 +51,9 @@ function pathOf(route: Route, random: Random, app: string): string {
     .pick(pathsOf(route))
     .replace(/:(\w+)/g, (_, name: string) => segment(name, random, app))
   const whole = path + queryOf(route, random)
-  return random.chance(0.04) ? mangled(whole, random) : whole
+  if (random.chance(0.04)) return mangled(whole, random)
+  if (random.chance(0.96)) return whole
+  return `${whole}${whole.includes('?') ? '&' : '?'}${unknownMember}=1`
 }
 
 function segment(name: string, random: Random, app: string): string {
@@ -187,12 +190,16 @@ function payment(random: Random): string {
   ])
 }
 
+/** A member that no endpoint knows: what takes it in silence would take a misspelling too. */
+export const unknownMember = 'zz_nobody_knows'
+
 function bodyOf(operation: string, route: Route, random: Random): Value {
   if (route.body === undefined) return random.chance(0.03) ? odd(random) : undefined
   if (route.bodyOptional === true && random.chance(0.4)) return undefined
   const schema: Schema = route.body
   const isIndex = operation === 'createIndex' || operation === 'createCollectionIndex'
   const valid = isIndex ? indexWish(random) : fromSchema(schema, random)
+  if (isRecord(valid) && random.chance(0.05)) return { ...valid, [unknownMember]: 1 }
   const kind = random.below(10)
   if (kind < 6) return valid
   return kind < 9 ? nearly(valid, random) : odd(random)

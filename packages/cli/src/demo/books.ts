@@ -68,7 +68,7 @@ export async function auditAll(market: Market): Promise<void> {
     report.equal,
     report.equal
       ? `equal: hashes, signatures, trees, tables and balances of ${count(entries)} entries, in ${seconds(startedAt)}`
-      : `the audit finds no difference; it found ${JSON.stringify(report.difference)}`,
+      : `the audit finds no difference; it found ${JSON.stringify(report.difference ?? report.unfinished)}`,
   )
 }
 

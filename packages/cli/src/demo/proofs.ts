@@ -48,7 +48,7 @@ export async function proveRecord(market: Market, shop: Shop, bought: Bought): P
   )
   const [record] = answer.records
   const params = { app: shop.app, collection: 'cities', key: String(record?.id) }
-  const text = await api.text('getRecordProof', { params }, shop.key)
+  const text = await api.text('getRecordProof', { params, query: {} }, shop.key)
   const proof: { entry: string; leaf_index: number; inclusion: object } = JSON.parse(text)
   screen.say(
     `the seller hands out the proof of ${record?.name}, entry ${proof.leaf_index} of the log`,
@@ -100,4 +100,15 @@ export function documentsOf(
     [`reply-${at + 1}.json`, exchange.replyBytes] as const,
   ])
   return [...bought, ['record-proof.json', utf8(proof)]]
+}
+
+/** The keys that were noted, beside the documents only because nobody but the demo writes into its folder. */
+export function keysOf(
+  market: Market,
+  shop: Shop,
+): readonly (readonly [name: string, content: Uint8Array])[] {
+  return [
+    ['receipt-key', utf8(market.vkey)],
+    ['record-key', utf8(shop.vkey)],
+  ]
 }

@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { auditAll, balanceBooks } from './books.ts'
 import { buyThrice, meetPaywall, replayPayment } from './buyer.ts'
 import { type Market, openMarket } from './market.ts'
-import { documentsOf, proveRecord, verifyReceipts } from './proofs.ts'
+import { documentsOf, keysOf, proveRecord, verifyReceipts } from './proofs.ts'
 import { openScreen, type Screen, StepFailure, seconds } from './screen.ts'
 import { previewShop, priceShop, stockShop } from './seller.ts'
 
@@ -55,10 +55,10 @@ async function playAll(
   const { folder, stop } = play
   const market = await openMarket(screen, { path: folder, isKept: play.keep, stop })
   try {
-    const { purchases, proof } = await playMarket(market, play.rows)
+    const { purchases, proof, shop } = await playMarket(market, play.rows)
     await auditAll(market)
     if (play.keep) {
-      for (const [name, content] of documentsOf(purchases, proof))
+      for (const [name, content] of [...documentsOf(purchases, proof), ...keysOf(market, shop)])
         writeFileSync(join(folder, name), content)
     }
     return 0
@@ -79,14 +79,16 @@ async function playMarket(market: Market, rows: number | undefined) {
   verifyReceipts(market, purchases)
   const proof = await proveRecord(market, shop, first)
   await balanceBooks(market, { buyer, shop }, purchases)
-  return { purchases, proof }
+  return { purchases, proof, shop }
 }
 
 function tellWhatIsKept(screen: Screen, folder: string): void {
   screen.say('Try next:')
-  screen.say(`  npx tollbase verify ${folder}/receipt-1.json --reply ${folder}/reply-1.json`)
-  screen.say(`  npx tollbase verify ${folder}/record-proof.json`)
-  screen.say(`  npx tollbase dev --data-dir ${folder}`)
+  const verify = (document: string, key: string) =>
+    `  npx --no tollbase verify ${folder}/${document} --key "$(cat ${folder}/${key})"`
+  screen.say(`${verify('receipt-1.json', 'receipt-key')} --reply ${folder}/reply-1.json`)
+  screen.say(verify('record-proof.json', 'record-key'))
+  screen.say(`  npx --no tollbase dev --data-dir ${folder}`)
 }
 
 function reasonOf(error: unknown): string {

@@ -45,7 +45,7 @@ export async function stockShop(market: Market, rows: number | undefined): Promi
   const rate = Math.round(cities.length / ((Date.now() - startedAt) / 1000))
   const took = seconds(startedAt)
   await storeAll(market, key, { collection: 'countries', records: countries })
-  const head = await api.call('getCheckpoint', { params: { app } })
+  const head = await api.call('getCheckpoint', { params: { app } }, key)
   const stored = await api.call(
     'getCollectionStats',
     { params: { app, collection: 'cities' } },

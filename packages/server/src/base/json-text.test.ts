@@ -1,7 +1,14 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { Fault } from './fault.ts'
-import { itemTexts, memberText, mergedText, parseJsonBytes, withoutMembers } from './json-text.ts'
+import {
+  itemTexts,
+  memberText,
+  mergedText,
+  parseJsonBytes,
+  parseLongJson,
+  withoutMembers,
+} from './json-text.ts'
 
 const refusal = (work: () => unknown): Fault => {
   try {
@@ -108,4 +115,16 @@ test('the text of a member is its own, and there is none of another name', () =>
   expect(memberText(text, 'a')).toBe('[1.0 , 2]')
   expect(memberText(text, 'c')).toBe('null')
   expect(memberText(text, 'd')).toBeUndefined()
+})
+
+test('a long body is the same whether it is read at once or in turns, and broken UTF-8 is refused in both', async () => {
+  const value = { root: 'a::b', data: Array.from({ length: 3 }, () => 'aä€😀'.repeat(100_000)) }
+  const bytes = Buffer.from(JSON.stringify(value))
+  expect(await parseLongJson(bytes)).toEqual(parseJsonBytes(bytes))
+  expect((await parseLongJson(bytes)).value).toEqual(value)
+  bytes[1_000_000] = 0xff
+  await expect(parseLongJson(bytes)).rejects.toMatchObject({
+    message: 'The body is not valid UTF-8',
+  })
+  expect(() => parseJsonBytes(bytes)).toThrow('The body is not valid UTF-8')
 })

@@ -1,5 +1,7 @@
 import { limits } from '@tollbase/contract/limits'
 import { Fault, invalid } from './fault.ts'
+import { breakOf } from './json-break.ts'
+import { parseInSlices } from './json-slices.ts'
 
 const quote = 0x22
 const backslash = 0x5c
@@ -11,29 +13,80 @@ const comma = 0x2c
 
 const decoder = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })
 
-/** Bytes -> text -> value, or a 400 that says what is wrong. An empty body is undefined. */
-export function parseJsonBytes(bytes: Buffer): { text: string; value: unknown } {
+/** A body, or a 400 that says what is wrong with it. An empty one is undefined. */
+export type JsonBody = { readonly text: string; readonly value: unknown }
+
+/** Bytes -> text -> value, at once. */
+export function parseJsonBytes(bytes: Buffer): JsonBody {
   if (bytes.length === 0) return { text: '', value: undefined }
-  let text: string
-  try {
-    text = decoder.decode(bytes)
-  } catch {
-    throw invalid('', 'is not valid UTF-8')
-  }
-  refuseDeep(bytes)
+  const text = textOf(bytes)
+  refuseShape(bytes)
   try {
     return { text, value: JSON.parse(text) }
   } catch (error) {
-    throw new Fault('VALIDATION_FAILED', {
-      message: 'The body is not valid JSON',
-      internal: String(error),
-    })
+    throw notJson(text, error)
   }
 }
 
-/** What is nested by the thousand overflows the stack of whoever walks it: JSON.stringify, checks, PostgreSQL. */
-function refuseDeep(bytes: Buffer): void {
-  let depth = 0
+/** The same for any number of bytes: others have their turns meanwhile. */
+export async function parseLongJson(bytes: Buffer): Promise<JsonBody> {
+  const text = await longTextOf(bytes)
+  try {
+    const value = await parseInSlices(text, {
+      charsMax: limits.bodyBytesAtOnce / 2,
+      depthMax: limits.bodyDepthMax,
+      membersMax: limits.objectMembersMax,
+      pause: turn,
+    })
+    return { text, value }
+  } catch (error) {
+    throw error instanceof Fault ? error : notJson(text, error)
+  }
+}
+
+function textOf(bytes: Buffer): string {
+  try {
+    return decoder.decode(bytes)
+  } catch {
+    throw invalid('', 'is not valid UTF-8')
+  }
+}
+
+async function longTextOf(bytes: Buffer): Promise<string> {
+  const ownDecoder = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })
+  const parts: string[] = []
+  const step = limits.bodyBytesAtOnce * 8
+  try {
+    for (let at = 0; at < bytes.length; at += step) {
+      parts.push(ownDecoder.decode(bytes.subarray(at, at + step), { stream: true }))
+      await turn()
+    }
+    parts.push(ownDecoder.decode())
+  } catch {
+    throw invalid('', 'is not valid UTF-8')
+  }
+  return parts.join('')
+}
+
+function notJson(text: string, error: unknown): Fault {
+  const place = breakOf(text)
+  const where =
+    place === undefined ? '' : `: it breaks at line ${place.line}, column ${place.column}`
+  return new Fault('VALIDATION_FAILED', {
+    message: `The body is not valid JSON${where}`,
+    details: { field: '', problem: 'is not valid JSON', ...place },
+    internal: String(error),
+  })
+}
+
+/**
+ * What is nested by the thousand overflows the stack of whoever walks it: JSON.stringify, checks, PostgreSQL; and
+ * objects of very many members take long to make and to look through.
+ */
+function refuseShape(bytes: Buffer): void {
+  /** Commas so far of each object and list that is open. */
+  const commas: number[] = []
+  const kinds: number[] = []
   let isText = false
   for (let at = 0; at < bytes.length; at++) {
     const byte = bytes[at]
@@ -42,9 +95,18 @@ function refuseDeep(bytes: Buffer): void {
       else if (byte === quote) isText = false
     } else if (byte === quote) isText = true
     else if (byte === openBrace || byte === openBracket) {
-      if (++depth > limits.bodyDepthMax)
+      kinds.push(byte)
+      if (commas.push(0) > limits.bodyDepthMax)
         throw invalid('', `is nested deeper than ${limits.bodyDepthMax}`)
-    } else if (byte === closeBrace || byte === closeBracket) depth--
+    } else if (byte === closeBrace || byte === closeBracket) {
+      commas.pop()
+      kinds.pop()
+    } else if (byte === comma && kinds.at(-1) === openBrace) {
+      const members = (commas.pop() ?? 0) + 1
+      commas.push(members)
+      if (members >= limits.objectMembersMax)
+        throw invalid('', `has an object of more than ${limits.objectMembersMax} members`)
+    }
   }
 }
 
@@ -55,8 +117,17 @@ function refuseDeep(bytes: Buffer): void {
  * range, nesting past the limit.
  */
 export function itemTexts(text: string, key: string): string[] {
-  const scan = new Scanner(text)
-  return scan.itemsOf(key)
+  return [...eachItemText(text, key)]
+}
+
+/** The same, one after the other: what is refused is found as it is come to. */
+export function eachItemText(text: string, key: string): Iterable<string> {
+  return new Scanner(text).itemsOf(key)
+}
+
+/** Lets others have their turn. */
+export function turn(): Promise<void> {
+  return new Promise((resolve) => setImmediate(resolve))
 }
 
 /**
@@ -133,15 +204,17 @@ class Scanner {
     this.value(0)
   }
 
-  itemsOf(wanted: string): string[] {
-    let items: string[] = []
+  *itemsOf(wanted: string): Generator<string, void> {
     this.skipSpace()
-    this.object(0, (key, depth) => {
-      if (key === wanted && this.text.charCodeAt(this.at) === openBracket)
-        items = this.items(depth, wanted)
-      else this.value(depth)
-    })
-    return items
+    this.open(0)
+    const seen = new Set<string>()
+    while (this.text.charCodeAt(this.at) !== closeBrace) {
+      if (this.key(seen) === wanted && this.text.charCodeAt(this.at) === openBracket)
+        yield* this.items(1, wanted)
+      else this.value(1)
+      this.separator()
+    }
+    this.at++
   }
 
   /** Where the members of the object are: from the key's quote to the end of the value. */
@@ -156,16 +229,17 @@ class Scanner {
     return found
   }
 
-  private items(depth: number, list: string): string[] {
-    const found: string[] = []
-    this.array(depth, (inner) => {
-      this.item = `/${list}/${found.length}`
+  private *items(depth: number, list: string): Generator<string, void> {
+    this.open(depth)
+    for (let count = 0; this.text.charCodeAt(this.at) !== closeBracket; count++) {
+      this.item = `/${list}/${count}`
       const start = this.at
-      this.value(inner)
-      found.push(this.text.slice(start, this.at))
-    })
+      this.value(depth + 1)
+      yield this.text.slice(start, this.at)
+      this.separator()
+    }
+    this.at++
     this.item = undefined
-    return found
   }
 
   private value(depth: number): void {
@@ -177,37 +251,48 @@ class Scanner {
   }
 
   private object(depth: number, member: (key: string, depth: number, start: number) => void): void {
-    this.checkDepth(depth)
-    this.at++
+    this.open(depth)
     const seen = new Set<string>()
-    this.skipSpace()
     while (this.text.charCodeAt(this.at) !== closeBrace) {
       const start = this.at
-      const key = this.string()
-      if (seen.has(key)) throw this.refusal(`has the key ${JSON.stringify(key)} twice`)
-      seen.add(key)
-      this.skipSpace()
-      this.at++
-      this.skipSpace()
-      member(key, depth + 1, start)
-      this.skipSpace()
-      if (this.text.charCodeAt(this.at) === comma) this.at++
-      this.skipSpace()
+      member(this.key(seen), depth + 1, start)
+      this.separator()
     }
     this.at++
   }
 
   private array(depth: number, element: (depth: number) => void): void {
-    this.checkDepth(depth)
-    this.at++
-    this.skipSpace()
+    this.open(depth)
     while (this.text.charCodeAt(this.at) !== closeBracket) {
       element(depth + 1)
-      this.skipSpace()
-      if (this.text.charCodeAt(this.at) === comma) this.at++
-      this.skipSpace()
+      this.separator()
     }
     this.at++
+  }
+
+  /** Moves into an object or a list. */
+  private open(depth: number): void {
+    if (depth > limits.jsonDepthMax)
+      throw this.refusal(`is nested deeper than ${limits.jsonDepthMax}`)
+    this.at++
+    this.skipSpace()
+  }
+
+  /** Moves past a key to its value; refuses one that was there before. */
+  private key(seen: Set<string>): string {
+    const key = this.string()
+    if (seen.has(key)) throw this.refusal(`has the key ${JSON.stringify(key)} twice`)
+    seen.add(key)
+    this.skipSpace()
+    this.at++
+    this.skipSpace()
+    return key
+  }
+
+  private separator(): void {
+    this.skipSpace()
+    if (this.text.charCodeAt(this.at) === comma) this.at++
+    this.skipSpace()
   }
 
   /** Moves past a string and returns what it says. */
@@ -257,11 +342,6 @@ class Scanner {
     if (exponent !== undefined && Number(exponent) > 400) {
       throw this.refusal(`has a number that is too small to keep: ${token.slice(0, 24)}`)
     }
-  }
-
-  private checkDepth(depth: number): void {
-    if (depth > limits.jsonDepthMax)
-      throw this.refusal(`is nested deeper than ${limits.jsonDepthMax}`)
   }
 
   private skipSpace(): void {

@@ -17,6 +17,8 @@ export type AuditOptions = {
   readonly origin: string
   /** The service's verifier key. */
   readonly vkey: string
+  /** Called with what each block comes to. */
+  readonly onHead?: ((head: Head) => void) | undefined
   /** Called after each page of blocks. */
   readonly onProgress?: (progress: { readonly height: number; readonly of: number }) => void
 }
@@ -70,6 +72,7 @@ export async function auditChain(
       if (rows.length === 0) throw at(from).differs('block', 'a row', 'none')
       for (const row of rows) {
         audit.block(row)
+        options.onHead?.(audit.head)
         if (row.height === watermark.height) audit.watermark(watermark)
       }
       await audit.tiles()
@@ -79,6 +82,7 @@ export async function auditChain(
       throw at(last).differs('watermark', `0 to ${last}`, watermark.height)
     }
     await audit.noOtherTiles()
+    await audit.noStrays()
     return { ok: true, blocks: audit.height, entries: audit.head.size, head: audit.head }
   } catch (error) {
     if (error instanceof Differs) return { ok: false, difference: error.difference }
@@ -172,6 +176,12 @@ class Audit {
         )
       }
     }
+  }
+
+  /** The walk goes by numbers from the first; there is nothing before that. */
+  async noStrays(): Promise<void> {
+    const stray = await this.#store.stray()
+    if (stray !== undefined) throw at(0).differs(stray, 'none', 'a row')
   }
 
   #grow(row: BlockRow, header: BlockHeader): void {

@@ -1,5 +1,5 @@
 import { present } from '../base/assert.ts'
-import type { Database, Queryable } from '../database/database.ts'
+import type { Queryable } from '../database/database.ts'
 import { type SqlStatement, sql } from '../database/sql.ts'
 import type { FullTile, TileCoordinate } from './merkle.ts'
 
@@ -44,12 +44,12 @@ type RawBlock = {
 
 /** The SQL of one chain's tables. */
 export class BlockStore {
-  readonly #database: Database
+  readonly #database: Queryable
   readonly #block: SqlStatement
   readonly #tile: SqlStatement
   readonly #watermark: SqlStatement
 
-  constructor(database: Database, schema: string) {
+  constructor(database: Queryable, schema: string) {
     this.#database = database
     this.#block = sql.id(schema, 'block')
     this.#tile = sql.id(schema, 'tile')
@@ -100,6 +100,15 @@ export class BlockStore {
       : this.#blocks(sql`WHERE height >= ${from} AND height <= ${end} ORDER BY height`)
   }
 
+  /** Bytes of the bodies of the blocks after `after`, up to and with `to`. */
+  async bodyBytes(after: number, to: number): Promise<number> {
+    const [row] = await this.#database.query<{ bytes: bigint }>(
+      sql`SELECT coalesce(sum(octet_length(body)), 0)::int8 AS bytes FROM ${this.#block}
+        WHERE height > ${after} AND height <= ${to}`,
+    )
+    return Number(row?.bytes ?? 0)
+  }
+
   /** The hashes of all leaves from this one on. */
   async leafHashesFrom(leaf: number): Promise<Buffer> {
     const rows = await this.#database.query<{ first_leaf: bigint; leaf_hashes: Buffer }>(
@@ -142,6 +151,14 @@ export class BlockStore {
       sql`SELECT level, max(index) AS index FROM ${this.#tile} GROUP BY level ORDER BY level`,
     )
     return rows.map(({ level, index }) => ({ level, index: Number(index) }))
+  }
+
+  /** Names a row that no walk from the first block comes to. */
+  async stray(): Promise<string | undefined> {
+    const [row] = await this.#database.query<{ what: string }>(sql`
+      SELECT 'block ' || height AS what FROM ${this.#block} WHERE height < 1
+      UNION ALL SELECT 'tile ' || index || ' of level ' || level FROM ${this.#tile} WHERE level < 0 OR index < 0 LIMIT 1`)
+    return row?.what
   }
 
   async watermark(): Promise<Watermark> {

@@ -8,6 +8,9 @@ export function closed(): Fault {
   })
 }
 
+/** That the storage took no write, and when. */
+export type StorageRefusal = { readonly code: string; readonly atMs: number }
+
 /** The storage takes no writes. */
 export function notShown(code: 'STORAGE_FULL' | 'STORAGE_READ_ONLY', cause: unknown): Fault {
   return new Fault(code, {

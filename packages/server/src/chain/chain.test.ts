@@ -45,7 +45,7 @@ describe.each(testEngines())('a chain on %s', (engine) => {
           app: options.schema,
           ...(await chain.prove(height, sequence)),
         } as const
-        const checks = verifyRecordProof(proof, { trustedKey: options.signer.vkey })
+        const { checks } = verifyRecordProof(proof, { trustedKey: options.signer.vkey })
         expect(checks.filter((each) => !each.ok)).toEqual([])
         expect(await chain.readEntry(height, sequence)).toMatchObject({
           leafIndex: leaf,

@@ -2,59 +2,22 @@ import { limits } from '@tollbase/contract/limits'
 import { formatCheckpoint } from '@tollbase/verify/checkpoint'
 import { decodeEntry, type Entry } from '@tollbase/verify/entry'
 import { type Consistency, formatHashes, type Inclusion } from '@tollbase/verify/inclusion'
-import type { RecordProof } from '@tollbase/verify/proof'
+import type { ProofBlock, RecordProof } from '@tollbase/verify/proof'
 import { Fault, invalid } from '../base/fault.ts'
 import { RandomPool } from '../base/random-pool.ts'
-import type { World } from '../base/world.ts'
-import type { Database } from '../database/database.ts'
-import { type Applier, appliedBlock } from './applier.ts'
+import { appliedBlock } from './applier.ts'
 import { type Block, openBlock } from './block.ts'
 import { BlockStore, type Watermark } from './block-store.ts'
-import { closing } from './chain-faults.ts'
+import { closing, type StorageRefusal } from './chain-faults.ts'
+import type { ChainOptions, Contents } from './chain-options.ts'
 import { type Appended, type BuiltBlock, Committer } from './committer.ts'
-import { encodeGroup, withSalts } from './entries.ts'
+import { encodeGroup, type Group, withSalts } from './entries.ts'
 import { Lane } from './lane.ts'
 import { acquireLease, type Lease } from './lease.ts'
 import { type ChainLog, noLog } from './log.ts'
 import { planConsistency, planInclusion } from './proofs.ts'
-import { restoreChain } from './restore.ts'
-import type { Signer } from './signing.ts'
+import { type Restored, restoreChain } from './restore.ts'
 import { TileReader } from './tile-reader.ts'
-
-export type ChainOptions = {
-  readonly database: Database
-  /** Has the chain's tables (see tables.ts). */
-  readonly schema: string
-  /** `<service>/<app>`, in every header and checkpoint. */
-  readonly origin: string
-  readonly signer: Signer
-  readonly world: World
-  /** Names this process among all that share the database. */
-  readonly holder: string
-  readonly applier: Applier
-  /**
-   * Reads the applier's tables into memory. Runs once the chain is ours and before anything is applied: read any
-   * earlier, the tables could still be moved by the holder before.
-   */
-  readonly prepare?: () => Promise<void>
-  readonly log?: ChainLog
-  /** Throws where nothing new may be taken in (the disk is full). */
-  readonly admit?: () => void
-  /** How long this process may be silent before another one takes the chain. */
-  readonly leaseTtlMs?: number
-  /** Called after each commit of a block. */
-  readonly onBlock?: (block: { readonly entries: number }) => void
-  /**
-   * Whether the tables may be committed before the disk has them. The log has them: after a crash of the database
-   * the lane finds its watermark behind and stops, and the chain opened anew applies again what was lost.
-   */
-  readonly relaxedTables?: boolean
-  /**
-   * Whether each entry's header gets a random `salt`. Leaf hashes are public, and what an entry says may be easy to
-   * guess: without a salt everybody could see whether a guess is right.
-   */
-  readonly salted?: boolean
-}
 
 export type AppendOptions = {
   /** These entries finish what was begun (money has moved), so `admit` is not asked. */
@@ -76,7 +39,10 @@ export type ChainHead = {
 }
 
 /** What a RecordProof needs beside its type and application. */
-export type EntryProof = Omit<RecordProof, 'type' | 'app'>
+export type EntryProof = Omit<RecordProof, 'type' | 'app' | 'leaf_hash'> & {
+  readonly entry: string
+  readonly block: ProofBlock
+}
 
 const leaseTtlMsDefault = 10_000
 /** Of entries that wait for their block. */
@@ -97,15 +63,13 @@ export async function openChain(options: ChainOptions): Promise<Chain> {
   const lease = await acquireLease({ database, chain, holder, world, log, ttlMs })
   try {
     const store = new BlockStore(database, chain)
-    const { head, tree } = await restoreChain(store, options.origin, options.signer.publicKey)
-    const watermark = await store.watermark()
-    if (watermark.height > head.height)
-      throw new Error(`the chain ${chain} ends below its watermark; run the audit`)
-    // After the watermark: should it move while this reads, the lane's first step fails instead of going wrong.
-    await options.prepare?.()
+    const { head, tree, watermark } = await restoreChain(options)
     const relaxed = options.relaxedTables === true
     const lane = new Lane({ relaxed, database, store, applier, world, log, chain, watermark })
-    const opened = new Chain({ ...options, log, store, lease, lane, head, tree })
+    const { height, bytes } = lease.sizeBefore
+    const more = await store.bodyBytes(height, head.height)
+    const parts = { ...options, log, store, lease, lane, head, tree, bytes: bytes + more }
+    const opened = new Chain(parts)
     lane.applyUpTo(head.height)
     // A chain whose applier fails opens nevertheless: it can be read and proven, and shows the failure.
     await lane.whenApplied(head.height).catch(() => undefined)
@@ -122,7 +86,8 @@ type ChainParts = Omit<ChainOptions, 'log'> & {
   readonly store: BlockStore
   readonly lease: Lease
   readonly lane: Lane
-} & Awaited<ReturnType<typeof restoreChain>>
+  readonly bytes: number
+} & Pick<Restored, 'head' | 'tree'>
 
 /** One application's log, held by this process; made by `openChain`. */
 export class Chain {
@@ -136,7 +101,7 @@ export class Chain {
   #checkpoint: { readonly size: number; readonly note: string } | undefined
 
   constructor(parts: ChainParts) {
-    const { store, signer, world, origin, lease, head, tree } = parts
+    const { store, signer, world, origin, lease, head, tree, bytes } = parts
     this.#parts = parts
     this.origin = origin
     this.#tiles = new TileReader(store, tree)
@@ -148,6 +113,7 @@ export class Chain {
       origin,
       epoch: lease.epoch,
       head,
+      bytes,
       tree,
       ensureLease: () => lease.ensure(),
       onTiles: (tiles) => this.#tiles.hold(tiles),
@@ -155,15 +121,23 @@ export class Chain {
       onCommitted: (block) => this.#committed(block),
       onFailure: (error) => this.#fail(error),
     })
-    lease.keep((error) => {
-      this.#committer.fail(error)
-      this.#fail(error)
+    lease.keep({
+      onLost: (error) => {
+        this.#committer.fail(error)
+        this.#fail(error)
+      },
+      size: () => ({ height: this.#committer.head.height, bytes: this.#committer.bytes }),
     })
   }
 
   /** Why the chain stopped for good; it must be closed and opened anew. */
   get failure(): Error | undefined {
     return this.#failure ?? this.#parts.lane.failure
+  }
+
+  /** That the storage took no block, or nothing into the tables, unless it has taken some since. */
+  get storageRefusal(): StorageRefusal | undefined {
+    return this.#committer.storageRefusal ?? this.#parts.lane.storageRefusal
   }
 
   /** Verifier key of headers and checkpoints. */
@@ -181,8 +155,15 @@ export class Chain {
     if (options.isOwed !== true) this.#parts.admit?.()
     const { salted } = this.#parts
     const group = encodeGroup(salted === true ? withSalts(entries, this.#random) : entries)
+    this.#fit(group)
     options.check?.()
     return this.#committer.enqueue(group)
+  }
+
+  /** What is in the log, and what has been taken in and is not there yet. */
+  contents(): Contents {
+    const { head, bytes, queuedEntries, queuedBytes } = this.#committer
+    return { entries: head.size + queuedEntries, bytes: bytes + queuedBytes }
   }
 
   /** Resolves when the block of this height is applied; rejects where the lane stops before. */
@@ -362,6 +343,12 @@ export class Chain {
         retryAfterSeconds: 1,
       })
     }
+  }
+
+  #fit({ entries, body }: Group): void {
+    const before = this.contents()
+    const after = { entries: before.entries + entries.length, bytes: before.bytes + body.length }
+    this.#parts.fits?.(entries, { before, after })
   }
 
   #committed(block: BuiltBlock): void {

@@ -11,6 +11,7 @@ import {
   storageProblem,
 } from '../database/errors.ts'
 import type { BlockRow, BlockStore } from './block-store.ts'
+import type { StorageRefusal } from './chain-faults.ts'
 import type { Group } from './entries.ts'
 import { type CompletedTile, type MerkleTree, sha256 } from './merkle.ts'
 import type { Signer } from './signing.ts'
@@ -54,6 +55,8 @@ export type CommitterOptions = {
   readonly origin: string
   readonly epoch: number
   readonly head: Head
+  /** Of the bodies of all blocks up to `head`. */
+  readonly bytes: number
   /** At the size of `head`; belongs to the committer from now on. */
   readonly tree: MerkleTree
   /** Throws where the chain is not ours any more. */
@@ -88,6 +91,7 @@ export class Committer {
   readonly #options: CommitterOptions
   readonly #tree: MerkleTree
   #head: Head
+  #bytes: number
   #queue: Pending[] = []
   #queuedEntries = 0
   #queuedBytes = 0
@@ -95,15 +99,27 @@ export class Committer {
   #last: Promise<unknown> = Promise.resolve()
   #working: Promise<void> | undefined
   #failure: Fault | undefined
+  #storageRefusal: StorageRefusal | undefined
 
   constructor(options: CommitterOptions) {
     this.#options = options
     this.#tree = options.tree
     this.#head = options.head
+    this.#bytes = options.bytes
   }
 
   get head(): Head {
     return this.#head
+  }
+
+  /** That the storage took no block, unless it has taken one since. */
+  get storageRefusal(): StorageRefusal | undefined {
+    return this.#storageRefusal
+  }
+
+  /** Of the bodies of all blocks up to the head. */
+  get bytes(): number {
+    return this.#bytes
   }
 
   /** Entries that are waiting or on their way. */
@@ -162,6 +178,7 @@ export class Committer {
         const failure = asFault(error)
         this.#settle(batch, (pending) => pending.reject(failure))
         if (block !== undefined && isStorageFault(failure)) {
+          this.#storageRefusal = { code: failure.code, atMs: this.#options.world.now() }
           this.#tree.rollBack(before)
           this.#options.onTilesDropped(block.tiles)
         } else {
@@ -240,6 +257,8 @@ export class Committer {
         world.reach?.('block.beforeCommit')
         await this.#insert(block)
         world.reach?.('block.afterCommit')
+        // Whoever took the chain while this was on its way may have read it before: he would not know of the block.
+        await ensureLease()
         return
       } catch (error) {
         if (storageProblem(error) !== undefined) return await this.#judgeRefusal(block, error)
@@ -280,6 +299,8 @@ export class Committer {
 
   #committed(block: BuiltBlock, batch: readonly Pending[]): void {
     this.#head = block.head
+    this.#bytes += block.body.length
+    this.#storageRefusal = undefined
     this.#options.onCommitted(block)
     const { height, firstLeaf } = block
     let sequence = 0

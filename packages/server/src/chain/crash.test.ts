@@ -10,7 +10,7 @@ import { expect, test } from 'vitest'
 import { withTestDatabase } from '../database/testing.ts'
 import { auditChain } from './audit.ts'
 import type { CrashWriterInput } from './crash-writer.ts'
-import { loadSigner } from './signing.ts'
+import { createSigningKey, loadSigner } from './signing.ts'
 import { createTestChain } from './testing.ts'
 
 const rounds = 3
@@ -23,6 +23,7 @@ test('every acknowledged entry survives SIGKILL of its producer, in its place, a
     const { schema, options, open, applied } = await createTestChain(shared.database)
     const { connection } = shared
     const keyPath = join(folder, 'chain-key.pem')
+    await createSigningKey(keyPath)
     const signer = await loadSigner(keyPath, 'data.example')
     const acknowledged = new Map<number, string>()
     for (let round = 0; round < rounds; round++) {
@@ -61,7 +62,7 @@ test('every acknowledged entry survives SIGKILL of its producer, in its place, a
 async function linesUntilKilled(input: CrashWriterInput, afterMs: number): Promise<string[]> {
   const loader = createRequire(import.meta.url).resolve('tsx')
   const program = fileURLToPath(new URL('crash-writer.ts', import.meta.url))
-  const args = ['--conditions=source', '--import', loader, program, JSON.stringify(input)]
+  const args = ['--import', loader, program, JSON.stringify(input)]
   const child = spawn(process.execPath, args, { stdio: ['ignore', 'pipe', 'inherit'] })
   const ended = once(child, 'close')
   let output = ''

@@ -4,7 +4,7 @@ import { CommitUnknownError, isTransient, storageProblem } from '../database/err
 import { type AppliedBlock, type Applier, appliedBlock } from './applier.ts'
 import { openBlock } from './block.ts'
 import type { BlockStore, Watermark } from './block-store.ts'
-import { closed, notShown, stopped } from './chain-faults.ts'
+import { closed, notShown, type StorageRefusal, stopped } from './chain-faults.ts'
 import type { ChainLog } from './log.ts'
 
 export type LaneOptions = {
@@ -75,6 +75,8 @@ export class Lane {
   #restUntil = 0
   #endRest: (() => void) | undefined
   #failure: Error | undefined
+  /** That the storage took nothing into the tables, unless it has taken some since. */
+  storageRefusal: StorageRefusal | undefined
   #doubt: Attempt | undefined
   /** From before a commit until it is known here: others may see the tables further than `#watermark` says. */
   #isCommitting = false
@@ -235,6 +237,7 @@ export class Lane {
           // It lasts until somebody makes room: nobody waits so long, and it does not count as an attempt.
           this.#rejectWaiters(notShown(refused, error))
           this.#endCatchUps()
+          this.storageRefusal = { code: refused, atMs: this.#options.world.now() }
           attempt = Math.min(attempt, attemptsMax / 2)
         }
         // At the end, what follows the tables is left to the next opening.
@@ -325,6 +328,7 @@ export class Lane {
 
   #applied({ to, after }: Attempt): void {
     this.#doubt = undefined
+    this.storageRefusal = undefined
     after?.()
     this.#watermark = to
     this.#isCommitting = false

@@ -17,6 +17,13 @@ export type LeaseOptions = {
   readonly ttlMs: number
 }
 
+/** What is committed of a chain. */
+export type ChainSize = {
+  readonly height: number
+  /** Of the bodies of all blocks. */
+  readonly bytes: number
+}
+
 const retryMs = 200
 
 /**
@@ -39,18 +46,30 @@ export async function acquireLease(options: LeaseOptions): Promise<Lease> {
 export class Lease {
   /** Rises with each acquisition of the chain. */
   readonly epoch: number
+  /** What the chain was, at least, when the lease was last renewed. */
+  readonly sizeBefore: ChainSize
   readonly #options: LeaseOptions
+  #size: () => ChainSize
   #expiresAt: number
   #stopRenewing: () => void = () => undefined
 
-  constructor(options: LeaseOptions, epoch: number, expiresAt: number) {
+  constructor(
+    options: LeaseOptions,
+    taken: { readonly epoch: number; readonly expiresAt: number; readonly size: ChainSize },
+  ) {
     this.#options = options
-    this.epoch = epoch
-    this.#expiresAt = expiresAt
+    this.epoch = taken.epoch
+    this.sizeBefore = taken.size
+    this.#size = () => taken.size
+    this.#expiresAt = taken.expiresAt
   }
 
-  /** Renews in the background until `release`; calls back once where another holder took the chain. */
-  keep(onLost: (error: Fault) => void): void {
+  /**
+   * Renews in the background until `release`, noting what the chain is by then; calls back once where another holder
+   * took it.
+   */
+  keep({ onLost, size }: { onLost: (error: Fault) => void; size: () => ChainSize }): void {
+    this.#size = size
     const renew = async () => {
       try {
         await this.#renew()
@@ -84,8 +103,10 @@ export class Lease {
   async release(): Promise<void> {
     this.#stopRenewing()
     const { database, chain, holder } = this.#options
+    const { height, bytes } = this.#size()
     await database.execute(
-      sql`UPDATE operations.chain_lease SET expires_at_ms = 0
+      sql`UPDATE operations.chain_lease
+        SET expires_at_ms = 0, height = ${height}, body_bytes = ${bytes}
         WHERE chain = ${chain} AND holder = ${holder} AND epoch = ${this.epoch}`,
     )
   }
@@ -93,8 +114,10 @@ export class Lease {
   async #renew(): Promise<void> {
     const { database, chain, holder, world, ttlMs } = this.#options
     const expiresAt = world.now() + ttlMs
+    const { height, bytes } = this.#size()
     const changed = await database.execute(
-      sql`UPDATE operations.chain_lease SET expires_at_ms = ${expiresAt}
+      sql`UPDATE operations.chain_lease
+        SET expires_at_ms = ${expiresAt}, height = ${height}, body_bytes = ${bytes}
         WHERE chain = ${chain} AND holder = ${holder} AND epoch = ${this.epoch}`,
     )
     if (changed !== 1) throw await heldByAnother(this.#options)
@@ -106,15 +129,17 @@ export class Lease {
 async function take(options: LeaseOptions, over: string): Promise<Lease | undefined> {
   const { database, chain, holder, world, ttlMs } = options
   const now = world.now()
-  const [row] = await database.query<{ epoch: bigint }>(
+  const [row] = await database.query<{ epoch: bigint; height: bigint; body_bytes: bigint }>(
     sql`INSERT INTO operations.chain_lease AS lease (chain, holder, epoch, expires_at_ms)
       VALUES (${chain}, ${holder}, 1, ${now + ttlMs})
       ON CONFLICT (chain) DO UPDATE
         SET holder = excluded.holder, epoch = lease.epoch + 1, expires_at_ms = excluded.expires_at_ms
         WHERE lease.holder IN (excluded.holder, ${over}) OR lease.expires_at_ms <= ${now}
-      RETURNING epoch`,
+      RETURNING epoch, height, body_bytes`,
   )
-  return row === undefined ? undefined : new Lease(options, Number(row.epoch), now + ttlMs)
+  if (row === undefined) return undefined
+  const size = { height: Number(row.height), bytes: Number(row.body_bytes) }
+  return new Lease(options, { epoch: Number(row.epoch), expiresAt: now + ttlMs, size })
 }
 
 async function heldByAnother(options: LeaseOptions): Promise<Fault> {

@@ -1,9 +1,11 @@
 import { noBlockHash, verifyBlockSignature } from '@tollbase/verify/block'
 import { emptyRoot } from '@tollbase/verify/tree'
+import type { Database, Queryable } from '../database/database.ts'
 import { type Block, openBlock } from './block.ts'
-import type { BlockStore } from './block-store.ts'
+import { BlockStore, type Watermark } from './block-store.ts'
 import type { Head } from './committer.ts'
 import { MerkleTree, Tile, tileWidth } from './merkle.ts'
+import type { Signer } from './signing.ts'
 
 /** What every chain begins from. */
 export const genesis: Head = {
@@ -14,15 +16,51 @@ export const genesis: Head = {
   root: Buffer.from(emptyRoot),
 }
 
+/** See ChainOptions. */
+export type RestoreOptions = {
+  readonly database: Database
+  readonly schema: string
+  readonly origin: string
+  readonly signer: Pick<Signer, 'publicKey'>
+  readonly prepare?: (snapshot: Queryable) => Promise<void>
+}
+
+export type Restored = {
+  readonly head: Head
+  readonly tree: MerkleTree
+  readonly watermark: Watermark
+}
+
 /**
- * Head and tree as the database has them. Throws where the last header is not ours or the tree has another root
- * than it says: a chain that is damaged there must not grow.
+ * Head, tree and watermark as the database has them, and what `prepare` reads beside them: all in one snapshot, since
+ * the holder before may still be at work and commit or apply a block between two statements. (What it commits later is
+ * found out by the primary key of the next block, what it applies by the lane's next step.) Throws where the last
+ * header is not ours or the tree has another root than it says: a chain that is damaged there must not grow.
  */
-export async function restoreChain(
+export function restoreChain({
+  database,
+  schema,
+  origin,
+  signer,
+  prepare,
+}: RestoreOptions): Promise<Restored> {
+  const read = async (snapshot: Queryable) => {
+    const store = new BlockStore(snapshot, schema)
+    const end = await readEnd(store, origin, signer.publicKey)
+    const watermark = await store.watermark()
+    if (watermark.height > end.head.height)
+      throw new Error(`the chain ${schema} ends below its watermark; run the audit`)
+    await prepare?.(snapshot)
+    return { ...end, watermark }
+  }
+  return database.transaction(read, { isolation: 'repeatable read' })
+}
+
+async function readEnd(
   store: BlockStore,
   origin: string,
   publicKey: Uint8Array,
-): Promise<{ readonly head: Head; readonly tree: MerkleTree }> {
+): Promise<Pick<Restored, 'head' | 'tree'>> {
   const row = await store.last()
   if (row === undefined) return { head: genesis, tree: new MerkleTree() }
   const last = openBlock(row)

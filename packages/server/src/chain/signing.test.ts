@@ -9,7 +9,7 @@ import {
 } from '@tollbase/verify/checkpoint'
 import { emptyRoot } from '@tollbase/verify/tree'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { loadSigner } from './signing.ts'
+import { createSigningKey, loadSigner } from './signing.ts'
 
 let folder: string
 beforeAll(async () => {
@@ -20,7 +20,10 @@ afterAll(() => rm(folder, { recursive: true }))
 test('a key is made once, readable by its owner only, even where several ask at once', async () => {
   const path = join(folder, 'new', 'chain-key.pem')
   const signers = await Promise.all(
-    Array.from({ length: 5 }, () => loadSigner(path, 'data.example')),
+    Array.from({ length: 5 }, async () => {
+      await createSigningKey(path)
+      return loadSigner(path, 'data.example')
+    }),
   )
   expect(new Set(signers.map((each) => each.vkey)).size).toBe(1)
   expect((await stat(path)).mode & 0o777).toBe(0o600)
@@ -29,7 +32,9 @@ test('a key is made once, readable by its owner only, even where several ask at 
 })
 
 test('what it signs verifies with the published key', async () => {
-  const signer = await loadSigner(join(folder, 'chain-key.pem'), 'data.example')
+  const path = join(folder, 'chain-key.pem')
+  await createSigningKey(path)
+  const signer = await loadSigner(path, 'data.example')
   const message = Buffer.from('message')
   expect(
     verifySignature(signer.sign(message), message, parseVerifierKey(signer.vkey).publicKey),
@@ -43,6 +48,6 @@ test('what it signs verifies with the published key', async () => {
 test('a file that is no key is refused and left alone', async () => {
   const path = join(folder, 'not-a-key.pem')
   await writeFile(path, 'not a key')
-  await expect(loadSigner(path, 'data.example')).rejects.toThrow()
+  await expect(loadSigner(path, 'data.example')).rejects.toThrow(`${path} is no signing key`)
   expect(await readFile(path, 'utf8')).toBe('not a key')
 })

@@ -10,6 +10,7 @@ import { link, mkdir, open, readFile, unlink } from 'node:fs/promises'
 import { dirname } from 'node:path'
 import { formatVerifierKey, keyId, noteText } from '@tollbase/verify/checkpoint'
 import { assert } from '../base/assert.ts'
+import { SetupError } from '../base/setup-error.ts'
 
 /** Signs blocks, checkpoints and receipts; the private key stays inside. */
 export type Signer = {
@@ -25,13 +26,18 @@ export type Signer = {
   readonly signNote: (text: string) => string
 }
 
-/**
- * The service's key from its PKCS8 PEM file (mode 0600), which is made where there is none. Two processes that
- * start at once end up with the same key.
- */
+/** The service's key from its PKCS8 PEM file, or undefined where there is no such file. */
+export async function findSigner(path: string, name: string): Promise<Signer | undefined> {
+  const pem = await readKey(path)
+  return pem === undefined ? undefined : signerOf(parseKey(pem, path), name)
+}
+
+/** The service's key, which must be there: a new one could not sign what follows on an old chain. */
 export async function loadSigner(path: string, name: string): Promise<Signer> {
-  const pem = (await readKey(path)) ?? (await createKey(path))
-  return signerOf(createPrivateKey(pem), name)
+  const signer = await findSigner(path, name)
+  if (signer === undefined)
+    throw new SetupError(`${path}, the service's signing key, is missing; restore it from a backup`)
+  return signer
 }
 
 export function signerOf(privateKey: KeyObject, name: string): Signer {
@@ -50,6 +56,14 @@ export function signerOf(privateKey: KeyObject, name: string): Signer {
   }
 }
 
+function parseKey(pem: string, path: string): KeyObject {
+  try {
+    return createPrivateKey(pem)
+  } catch (cause) {
+    throw new SetupError(`${path} is no signing key; restore the file from a backup`, { cause })
+  }
+}
+
 async function readKey(path: string): Promise<string | undefined> {
   try {
     return await readFile(path, 'utf8')
@@ -59,8 +73,11 @@ async function readKey(path: string): Promise<string | undefined> {
   }
 }
 
-/** Written and synced under another name and then linked, so that the path never shows half a key or changes it. */
-async function createKey(path: string): Promise<string> {
+/**
+ * Makes the key's file (mode 0600) where there is none. It is written and synced under another name and then linked,
+ * so that the path never shows half a key, and processes that start at once end up with the same one.
+ */
+export async function createSigningKey(path: string): Promise<void> {
   const { privateKey } = generateKeyPairSync('ed25519')
   const pem = String(privateKey.export({ format: 'pem', type: 'pkcs8' }))
   await mkdir(dirname(path), { recursive: true })
@@ -75,10 +92,8 @@ async function createKey(path: string): Promise<string> {
   try {
     await link(draft, path)
     await syncFolder(dirname(path))
-    return pem
   } catch (error) {
     if (!isCode(error, 'EEXIST')) throw error
-    return await readFile(path, 'utf8')
   } finally {
     await unlink(draft)
   }

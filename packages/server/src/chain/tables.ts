@@ -55,3 +55,12 @@ export function leaseTables(): SqlStatement[] {
     )`,
   ]
 }
+
+/** How large a chain was when its lease was last renewed, so that whoever takes it over counts from there on. */
+export function leaseSizeColumns(): SqlStatement[] {
+  return [
+    sql`ALTER TABLE operations.chain_lease
+      ADD COLUMN IF NOT EXISTS height int8 NOT NULL DEFAULT 0,
+      ADD COLUMN IF NOT EXISTS body_bytes int8 NOT NULL DEFAULT 0`,
+  ]
+}

@@ -3,11 +3,12 @@ import { hostname } from 'node:os'
 import { setTimeout as wait } from 'node:timers/promises'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { realWorld } from '../base/world.ts'
-import type { Database } from '../database/database.ts'
+import type { Database, Queryable } from '../database/database.ts'
 import { CommitUnknownError } from '../database/errors.ts'
 import { sql } from '../database/sql.ts'
 import { type TestDatabase, withTestDatabase } from '../database/testing.ts'
 import { auditChain } from './audit.ts'
+import type { Chain } from './chain.ts'
 import { createTestChain, entriesWith, type TestChain } from './testing.ts'
 
 let shared: TestDatabase
@@ -84,6 +85,78 @@ describe('one producer at a time', () => {
     await second.append(entriesWith('c'))
     await Promise.all([first.close(), second.close()])
     expect(await audit(options)).toMatchObject({ ok: true, blocks: 3, entries: 3 })
+  })
+})
+
+describe('a holder before that is still at work', () => {
+  test('commits and applies blocks between the statements of the opening: it opens, at one position', async () => {
+    const { open, schema } = await createTestChain(shared.database)
+    const first = await open({ leaseTtlMs: 60_000 })
+    await first.append(entriesWith('a', 'b'))
+    await first.whenApplied(1)
+    // More statements than there are: each has a block before it.
+    const intrude = async () => {
+      const { height } = await first.append(entriesWith('x', 'y', 'z'))
+      await first.whenApplied(height)
+    }
+    let seen: readonly unknown[] = []
+    const prepare = async (snapshot: Queryable) => {
+      const mark = sql`SELECT leaf FROM ${sql.id(schema, 'watermark')}`
+      const count = sql`SELECT count(*) AS leaf FROM ${sql.id(schema, 'applied')}`
+      seen = [...(await snapshot.query(mark)), ...(await snapshot.query(count))]
+    }
+    await shared.database.execute(
+      sql`UPDATE operations.chain_lease SET expires_at_ms = 0 WHERE chain = ${schema}`,
+    )
+    const second = await open({
+      holder: 'second',
+      database: beforeEachRead(shared.database, intrude),
+      prepare,
+    })
+    const { leaf } = await watermarkOf(schema)
+    expect(Number(leaf)).toBeGreaterThan(2)
+    expect(seen).toHaveLength(2)
+    expect(seen[0]).toEqual(seen[1])
+    // What came after the snapshot is seen with the next block.
+    await expect(second.append(entriesWith('late'))).rejects.toMatchObject({ code: 'UNAVAILABLE' })
+    await Promise.all([first.close(), second.close()])
+    const third = await open({ holder: 'third' })
+    await third.append(entriesWith('c'))
+    await third.close()
+  })
+
+  test('is not told that a block counts which the next holder may not have seen', async () => {
+    const { open, options, schema } = await createTestChain(shared.database)
+    let aheadMs = 0
+    const world = {
+      ...realWorld,
+      now: () => realWorld.now() + aheadMs,
+      every: () => () => undefined,
+    }
+    let second: Chain | undefined
+    const standsStill: Database = {
+      ...shared.database,
+      execute: async (statement) => {
+        if (statement.text.startsWith('INSERT INTO') && second === undefined) {
+          // The process stood still between the look at its lease and the commit.
+          aheadMs = 60_000
+          await shared.database.execute(
+            sql`UPDATE operations.chain_lease SET expires_at_ms = 0 WHERE chain = ${schema}`,
+          )
+          second = await open({ holder: 'second' })
+        }
+        return shared.database.execute(statement)
+      },
+    }
+    const first = await open({ world, database: standsStill })
+    await expect(first.append(entriesWith('a'))).rejects.toMatchObject({
+      code: 'UNAVAILABLE',
+      details: { holder: 'second' },
+    })
+    expect(first.failure).toBeDefined()
+    expect(second?.head().height).toBe(0)
+    await Promise.all([first.close(), second?.close()])
+    expect(await audit(options)).toMatchObject({ ok: true, blocks: 1 })
   })
 })
 
@@ -198,6 +271,29 @@ function losing(
     },
     lost: () => lost,
   }
+}
+
+/** The database, where something happens before each statement that reads, also within transactions. */
+function beforeEachRead(database: Database, happens: () => Promise<void>): Database {
+  const reading = (inner: Queryable): Queryable['query'] => {
+    return async (statement, options) => {
+      await happens()
+      return inner.query(statement, options)
+    }
+  }
+  return {
+    ...database,
+    query: reading(database),
+    transaction: (work, options) =>
+      database.transaction((tx) => work({ ...tx, query: reading(tx) }), options),
+  }
+}
+
+async function watermarkOf(schema: string) {
+  const [row] = await shared.database.query<{ leaf: bigint }>(
+    sql`SELECT leaf FROM ${sql.id(schema, 'watermark')}`,
+  )
+  return row ?? { leaf: 0n }
 }
 
 function audit(options: TestChain['options']) {

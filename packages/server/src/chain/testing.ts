@@ -3,9 +3,10 @@ import { realWorld } from '../base/world.ts'
 import type { Database } from '../database/database.ts'
 import { sql } from '../database/sql.ts'
 import type { Applier } from './applier.ts'
-import { type Chain, type ChainOptions, openChain } from './chain.ts'
+import { type Chain, openChain } from './chain.ts'
+import type { ChainOptions } from './chain-options.ts'
 import { signerOf } from './signing.ts'
-import { chainTables, leaseTables } from './tables.ts'
+import { chainTables, leaseSizeColumns, leaseTables } from './tables.ts'
 
 export type TestChain = {
   readonly schema: string
@@ -23,7 +24,7 @@ export async function createTestChain(database: Database): Promise<TestChain> {
   const schema = `app_${chains}`
   const table = sql.id(schema, 'applied')
   await database.execute(sql`CREATE SCHEMA ${sql.id(schema)}`)
-  for (const statement of [...leaseTables(), ...chainTables(schema)])
+  for (const statement of [...leaseTables(), ...leaseSizeColumns(), ...chainTables(schema)])
     await database.execute(statement)
   await database.execute(sql`CREATE TABLE ${table} (leaf int8 PRIMARY KEY, body text NOT NULL)`)
 

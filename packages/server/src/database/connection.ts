@@ -22,6 +22,8 @@ export type DatabaseOptions = {
   readonly readOnly?: { readonly temporaryKbMax: number }
   /** Connections beside the pool's that short reads share. */
   readonly pipelines?: number
+  /** Longest run of a read that ought to be short; that of any statement where nothing is said. */
+  readonly quickTimeoutMs?: number
   /** Processors of the server's machine; those of our own where nothing is said. */
   readonly processors?: number
   readonly log?: DatabaseLog

@@ -376,13 +376,28 @@ test('a server that is not there is a transient error, not a hang', async () => 
   expect(isTransient(error)).toBe(true)
 })
 
-test('only repeated, short, plannable texts get names, and the least recent are forgotten', () => {
+test('a round of more texts than are remembered finds all but the few that are too many', () => {
+  const names = preparedNames(100)
+  const round = () => Array.from({ length: 120 }, (_, at) => names.nameOf(`SELECT ${at}`))
+  round()
+  for (let turn = 0; turn < 50; turn++)
+    expect(round().filter((name) => name !== undefined)).toHaveLength(100)
+})
+
+test('only repeated, short, plannable texts get names, and those not used for long are forgotten', () => {
   const names = preparedNames(2)
   expect(names.nameOf('SELECT 1')).toBeUndefined()
   const name = names.nameOf('SELECT 1')
   expect(name).toMatch(/^t[0-9a-f]{32}_0$/)
   names.nameOf('SELECT 2')
   names.nameOf('SELECT 3')
+  expect(names.nameOf('SELECT 1')).toBe(name)
+  expect(names.nameOf('SELECT 3')).toBeUndefined()
+  for (let use = 0; use < 5_000; use++) names.nameOf('SELECT 2')
+  names.nameOf('SELECT 3')
+  expect(names.nameOf('SELECT 3')).toBeDefined()
+  expect(names.nameOf('SELECT 1')).toBeUndefined()
+  for (let use = 0; use < 5_000; use++) names.nameOf('SELECT 2')
   expect(names.nameOf('SELECT 1')).toBeUndefined()
   expect(names.nameOf('SELECT 1')).toBe(name)
   names.forget('SELECT 1')

@@ -1,8 +1,9 @@
 import { DatabaseError } from 'pg'
 import { Fault } from '../base/fault.ts'
+import { SetupError } from '../base/setup-error.ts'
 
 /** What the operator must change before the database can be used; the message says what and how. */
-export class DatabaseSetupError extends Error {
+export class DatabaseSetupError extends SetupError {
   override readonly name = 'DatabaseSetupError'
 }
 

@@ -88,22 +88,38 @@ function refuseForeign(recorded: readonly Recorded[], migrations: readonly Migra
   }
 }
 
+/** What `operations.migration` must say of migrations, the time aside. */
+export function recordsOf(migrations: readonly Migration[]): readonly Recorded[] {
+  return migrations.map((migration) => ({
+    id: migration.id,
+    name: migration.name,
+    checksum: checksum(migration),
+  }))
+}
+
 /** Of the statements' texts and values, so that an edited migration is noticed. */
 function checksum(migration: Migration): string {
   const content = migration.statements().map(({ text, values }) => [text, values.map(String)])
   return createHash('sha256').update(JSON.stringify(content)).digest('hex')
 }
 
-async function createTables(database: Database): Promise<void> {
-  for (const statement of [
+/** All that migrations have made of the schema `operations`, as in a new database; for comparing. */
+export function freshStatements(migrations: readonly Migration[]): readonly SqlStatement[] {
+  return [...ownTables(), ...migrations.flatMap((migration) => migration.statements())]
+}
+
+function ownTables(): readonly SqlStatement[] {
+  return [
     sql`CREATE SCHEMA IF NOT EXISTS operations`,
     sql`CREATE TABLE IF NOT EXISTS operations.migration (
       id integer PRIMARY KEY, name text NOT NULL, applied_at_ms bigint NOT NULL, checksum text NOT NULL)`,
     sql`CREATE TABLE IF NOT EXISTS operations.migration_lock (id integer PRIMARY KEY)`,
     sql`INSERT INTO operations.migration_lock (id) VALUES (1) ON CONFLICT (id) DO NOTHING`,
-  ]) {
-    await createOnce(database, statement)
-  }
+  ]
+}
+
+async function createTables(database: Database): Promise<void> {
+  for (const statement of ownTables()) await createOnce(database, statement)
 }
 
 async function createOnce(database: Database, statement: SqlStatement): Promise<void> {

@@ -15,7 +15,13 @@ export type PreparedNames = {
 
 type Use = { readonly text: string; readonly name: string; usedAt: number }
 
-/** Remembers at most `textsMax` texts, the least recently used go first. */
+/** A text gives way to another only where it was not asked for in so many uses. */
+const keptUses = 4_096
+
+/**
+ * Remembers at most `textsMax` texts. The least recently used gives way, but not while it is in use: otherwise a round
+ * of more texts than are remembered would find none of them, where now it finds all but the few that are too many.
+ */
 export function preparedNames(textsMax: number): PreparedNames {
   // By their length: to compare a text with the few of its length costs less than to hash it.
   const uses = new Map<number, readonly Use[]>()
@@ -41,7 +47,11 @@ export function preparedNames(textsMax: number): PreparedNames {
         return use.name
       }
       if (!plannable.test(text)) return undefined
-      if (count >= textsMax) drop(leastRecent(uses.values()))
+      if (count >= textsMax) {
+        const oldest = leastRecent(uses.values())
+        if (clock - oldest.usedAt <= keptUses) return undefined
+        drop(oldest.text)
+      }
       const made = { text, name: `${hashName(text)}_${generation}`, usedAt: clock }
       uses.set(text.length, [...(uses.get(text.length) ?? []), made])
       count += 1
@@ -54,10 +64,10 @@ export function preparedNames(textsMax: number): PreparedNames {
   }
 }
 
-function leastRecent(all: Iterable<readonly Use[]>): string {
+function leastRecent(all: Iterable<readonly Use[]>): Pick<Use, 'text' | 'usedAt'> {
   let oldest = { text: '', usedAt: Number.POSITIVE_INFINITY }
   for (const same of all) for (const use of same) if (use.usedAt < oldest.usedAt) oldest = use
-  return oldest.text
+  return oldest
 }
 
 function hashName(text: string): string {

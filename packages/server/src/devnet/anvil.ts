@@ -3,6 +3,7 @@ import { accessSync, chmodSync, constants, readFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import { createServer } from 'node:net'
 import { join } from 'node:path'
+import { SetupError } from '../base/setup-error.ts'
 import type { World } from '../base/world.ts'
 
 /** A process, told apart from a later one with the same id by its start. */
@@ -92,10 +93,7 @@ function tryPort(port: number): Promise<number | undefined> {
 function anvilBinary(): string {
   const architecture = process.arch === 'x64' ? 'amd64' : process.arch
   const name = `@foundry-rs/anvil-${process.platform}-${architecture}`
-  const require = createRequire(import.meta.url)
-  // The package of the platform is installed for @foundry-rs/anvil and may lie beside it only.
-  const paths = [import.meta.dirname, require.resolve('@foundry-rs/anvil/package.json')]
-  const folder = join(require.resolve(`${name}/package.json`, { paths }), '..')
+  const folder = packageFolder(name)
   const file = join(folder, 'bin', process.platform === 'win32' ? 'anvil.exe' : 'anvil')
   try {
     accessSync(file, constants.X_OK)
@@ -104,6 +102,20 @@ function anvilBinary(): string {
     chmodSync(file, 0o755)
   }
   return file
+}
+
+function packageFolder(name: string): string {
+  const require = createRequire(import.meta.url)
+  try {
+    // The package of the platform is installed for @foundry-rs/anvil and may lie beside it only.
+    const paths = [import.meta.dirname, require.resolve('@foundry-rs/anvil/package.json')]
+    return join(require.resolve(`${name}/package.json`, { paths }), '..')
+  } catch (error) {
+    throw new SetupError(
+      `the devnet needs the optional package ${name}: install it (npm install @foundry-rs/anvil), or start without --devnet`,
+      { cause: error },
+    )
+  }
 }
 
 function isRunning(pid: number): boolean {

@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { afterAll, describe, expect, test } from 'vitest'
 import { realWorld as world } from '../base/world.ts'
 import { balanceOf } from '../x402/authorization.ts'
-import { genesisOf, headOf, simulate } from '../x402/chain.ts'
+import { genesisHashOf, headOf, simulate } from '../x402/chain.ts'
 import { quantity } from '../x402/hex.ts'
 import { openRpc } from '../x402/rpc.ts'
 import { processOf, stopProcess } from './anvil.ts'
@@ -122,7 +122,7 @@ test('block times follow the clock, and an idle chain makes no blocks', async ()
   const devnet = await startDevnet({ dataDir: newFolder(), world, log })
   const rpc = openRpc({ url: devnet.rpcUrl, world })
   try {
-    expect(await genesisOf(rpc)).toBe(devnet.genesisHash)
+    expect(await genesisHashOf(rpc)).toBe(devnet.genesisHash)
     await devnet.faucet(holder, 5n)
     const head = await headOf(rpc)
     await world.sleep(300)

@@ -1,9 +1,10 @@
 import { existsSync, mkdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { Gate } from '../base/gate.ts'
+import { SetupError } from '../base/setup-error.ts'
 import type { World } from '../base/world.ts'
 import { balanceOf } from '../x402/authorization.ts'
-import { genesisOf } from '../x402/chain.ts'
+import { genesisHashOf } from '../x402/chain.ts'
 import { hexFrom, hexWord, isHash, keccak, numberWord, quantity, selector } from '../x402/hex.ts'
 import { type PaymentNetwork, paymentNetwork } from '../x402/networks.ts'
 import { Receipts } from '../x402/receipts.ts'
@@ -71,6 +72,8 @@ export async function startDevnet(options: DevnetOptions): Promise<Devnet> {
   const network = paymentNetwork({
     chainId,
     payTo: addressOfKey(keys.treasury),
+    // Its gas costs nothing.
+    minimumPayment: 1n,
     rpcUrl,
     genesisHash,
   })
@@ -120,7 +123,7 @@ async function adopt(folder: string, { world, log }: DevnetOptions): Promise<Run
   if (id === undefined || id.started !== started) return undefined
   const rpcUrl = `http://127.0.0.1:${port}`
   const rpc = openRpc({ url: rpcUrl, world })
-  const genesis = await genesisOf(rpc).catch(() => undefined)
+  const genesis = await genesisHashOf(rpc).catch(() => undefined)
   if (genesis !== undefined && genesis === genesisHash) {
     log.info({ pid, rpcUrl }, 'took over the running devnet')
     return { id, rpc, rpcUrl, genesisHash: genesis }
@@ -144,10 +147,12 @@ async function launch(folder: string, options: Launch): Promise<Running> {
     const rpc = openRpc({ url: rpcUrl, world })
     const id = await launchOn(rpc, port, { ...options, folder })
     if (id !== undefined) {
-      const genesisHash = await genesisOf(rpc)
+      const genesisHash = await genesisHashOf(rpc)
       if (expected !== undefined && expected !== genesisHash) {
         await stopProcess(id, world)
-        throw new Error(`the chain in ${folder} does not begin with ${String(expected)}`)
+        throw new SetupError(
+          `${folder}: its chain begins with ${genesisHash}, not with ${String(expected)} as before; restore the folder from a backup`,
+        )
       }
       writeJson(join(folder, 'anvil.json'), { ...id, port, genesisHash })
       log.info({ pid: id.pid, rpcUrl }, 'started the devnet')
@@ -157,7 +162,7 @@ async function launch(folder: string, options: Launch): Promise<Running> {
     // Another program can take the port between the look and the start.
     wanted = undefined
   }
-  throw new Error(`the devnet does not start with its state ${stateFile(folder)}`)
+  throw new SetupError(`the devnet does not start with its state ${stateFile(folder)}`)
 }
 
 /** Undefined where the process ends before it answers. */
@@ -202,7 +207,9 @@ function genesisTimeOf(folder: string, world: World): number {
   const { genesisTime, genesisHash } = readJson(file)
   if (typeof genesisTime === 'number') {
     if (genesisHash !== undefined && !existsSync(stateFile(folder))) {
-      throw new Error(`the state of the devnet is gone: ${stateFile(folder)}`)
+      throw new SetupError(
+        `the state of the devnet is gone: ${stateFile(folder)}; restore it from a backup, or begin anew with another --data-dir`,
+      )
     }
     return genesisTime
   }

@@ -7,6 +7,7 @@ import type { Caller } from './access/access.ts'
 import type { OperatorDataSets } from './data-sets/operator-data-sets.ts'
 import type { IndexBuilder } from './indexes/index-builder.ts'
 import type { QueryStatistics } from './indexes/query-statistics.ts'
+import type { QuickReads } from './listing/quick-reads.ts'
 import type { Payments } from './payments/payments.ts'
 import type { KeptAnswers } from './queries/kept-answers.ts'
 import type { QueryPlans } from './queries/query-plans.ts'
@@ -34,7 +35,9 @@ export type Service = {
     readonly rates: QueryRates
     readonly answers: KeptAnswers
   }
-  /** For SQL, joins and groups, which may take long. */
+  /** For lists that ought to be quick. */
+  readonly quickReads: QuickReads
+  /** For SQL, joins and groups, which may take long, and lists that prove slow. */
   readonly querySlots: Slots
   /** 16 bytes; tickets are encrypted with them. */
   readonly ticketKey: Buffer

@@ -58,6 +58,7 @@ import { verifyPayment } from './payments/verify-payment.ts'
 import { getPricing } from './pricing/get-pricing.ts'
 import { quotePrice } from './pricing/quote-price.ts'
 import { setPricing } from './pricing/set-pricing.ts'
+import { updatePricing } from './pricing/update-pricing.ts'
 import { createQuery } from './queries/create-query.ts'
 import { deleteQuery } from './queries/delete-query.ts'
 import { dryRunQuery } from './queries/dry-run-query.ts'
@@ -186,6 +187,7 @@ export const handlers: Handlers<Tollbase, Call> = {
   revokeKey,
   rotateKey,
   setPricing,
+  updatePricing,
   setSharding,
   settlePayment,
   storeRecords,

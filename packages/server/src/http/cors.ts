@@ -1,4 +1,4 @@
-import type { FastifyInstance } from 'fastify'
+import type { FastifyInstance, FastifyRequest } from 'fastify'
 
 /** What browsers may read of a paid reply. */
 const exposed = [
@@ -34,17 +34,36 @@ const allowed = [
   'Access-Control-Expose-Headers',
 ].join(', ')
 
-/** Credentials travel in headers that a page must set itself, so any origin may ask. */
+/**
+ * Credentials travel in headers that a page must set itself, so any origin may ask; but for what says who asks by where
+ * he is (`sameOriginOnly`).
+ */
 export function allowAnyOrigin(fastify: FastifyInstance): void {
-  fastify.addHook('onRequest', (_request, reply, done) => {
+  const closed = new Set<string>()
+  fastify.addHook('onRoute', ({ url, config }) => {
+    if (config?.route?.sameOriginOnly === true) closed.add(url)
+  })
+  const isClosed = (request: FastifyRequest) =>
+    request.routeOptions.config.route?.sameOriginOnly === true ||
+    (request.method === 'OPTIONS' && closed.has(plainPath(request.raw.url ?? '')))
+  fastify.addHook('onRequest', (request, reply, done) => {
+    if (isClosed(request)) return done()
     reply.header('access-control-allow-origin', '*')
     reply.header('access-control-expose-headers', exposed)
     done()
   })
-  fastify.options('/*', async (_request, reply) => {
+  fastify.options('/*', async (request, reply) => {
+    reply.code(200).header('content-type', 'application/json; charset=utf-8')
+    if (isClosed(request)) return reply.send('{}')
     reply.header('access-control-allow-methods', 'GET, POST, PUT, PATCH, DELETE, OPTIONS')
     reply.header('access-control-allow-headers', allowed)
     reply.header('access-control-max-age', '86400')
-    return reply.code(200).header('content-type', 'application/json; charset=utf-8').send('{}')
+    return reply.send('{}')
   })
+}
+
+/** The path as the router reads it. */
+function plainPath(url: string): string {
+  const [path = ''] = url.split('?', 1)
+  return path.replace(/\/{2,}/g, '/').replace(/(.)\/$/, '$1')
 }

@@ -1,5 +1,6 @@
 import { createHash } from 'node:crypto'
 import type { OpenApi, Operation, Parameter, Response } from '@tollbase/contract/openapi'
+import { shown } from '@tollbase/contract/route'
 import { exampleOf, type FieldRow, fieldRows } from './docs-schema.ts'
 import { docsScript, docsStyle } from './docs-style.ts'
 import { type Html, html } from './html.ts'
@@ -78,7 +79,7 @@ function endpointCard(endpoint: Endpoint, context: Context): Html {
 <summary>${method(endpoint)}${pathText(endpoint.path)}<span class="tags">${operation['x-paid'] && html`<span class="tag paid">can cost</span>`}<span class="tag">${accessTags[operation['x-access']]}</span></span><span class="says">${operation.summary}</span></summary>
 <div class="body" id="${operation.operationId}">
 ${operation.description !== undefined && html`<p>${withCode(operation.description)}</p>`}
-<p>${accessTexts[operation['x-access']]}${operation['x-paid'] && ' Without a payment, a call that costs something answers 402 and names the price.'}</p>
+<p>${accessTexts[operation['x-access']]}${operation['x-paid'] && ' Without a payment, a call that costs something answers 402 and names the price.'} ${shown[operation['x-shows']]}</p>
 ${aliases.length > 0 && html`<p>Also at ${aliases.map((alias, i) => html`${i > 0 && ', '}<code>${alias}</code>`)}.</p>`}
 ${parameterTable(operation, context)}
 ${operation.requestBody && schemaTable(operation.requestBody.required ? 'Request body' : 'Request body (optional)', operation.requestBody.content, context)}
@@ -97,6 +98,7 @@ const accessTags: Readonly<Record<Operation['x-access'], string>> = {
   Admin: 'Admin key',
   operator: 'operator',
   owner: 'owner',
+  registrar: 'operator or owner',
   'by-policy': 'by policy',
 }
 
@@ -108,6 +110,8 @@ const accessTexts: Readonly<Record<Operation['x-access'], string>> = {
   Admin: 'Needs a key of the application with Admin permission.',
   operator: "Needs the operator's key.",
   owner: "Needs the operator's key, or a request signed by a wallet.",
+  registrar:
+    "Needs the operator's key; a request signed by a wallet is enough where the service lets wallets register.",
   'by-policy':
     'What is addressed decides who may call this: its owner makes it public, or asks for a key.',
 }
@@ -206,15 +210,19 @@ function parametersOf(operation: Operation, document: OpenApi): readonly Paramet
 }
 
 function endpointsOf(document: OpenApi, tag: string): readonly Endpoint[] {
-  return Object.entries(document.paths)
-    .flatMap(([path, methods]) =>
-      Object.entries(methods).map(([name, operation]) => ({
-        method: name.toUpperCase(),
-        path,
-        operation,
-      })),
-    )
-    .filter(({ operation }) => operation.tags.includes(tag))
+  return (
+    Object.entries(document.paths)
+      .flatMap(([path, methods]) =>
+        Object.entries(methods).map(([name, operation]) => ({
+          method: name.toUpperCase(),
+          path,
+          operation,
+        })),
+      )
+      .filter(({ operation }) => operation.tags.includes(tag))
+      // Other paths are told with the operation itself.
+      .filter(({ operation }) => operation['x-alias-of'] === undefined)
+  )
 }
 
 function method(endpoint: Endpoint): Html {

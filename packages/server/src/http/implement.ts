@@ -1,7 +1,14 @@
+import { limits } from '@tollbase/contract/limits'
 import type { Contract, Input, Reply, Route } from '@tollbase/contract/route'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { Fault } from '../base/fault.ts'
-import { parseJsonBytes } from '../base/json-text.ts'
+import { type JsonBody, parseJsonBytes, parseLongJson } from '../base/json-text.ts'
+import {
+  type KnownInput,
+  knownInput,
+  refuseUnknownMembers,
+  refuseUnknownTexts,
+} from './known-input.ts'
 import type { Outcome, Pass } from './pass.ts'
 import { HttpReply } from './reply.ts'
 import { doubled, type RequestFacts } from './request.ts'
@@ -15,7 +22,7 @@ export type Handlers<C extends Contract, Call> = {
 /** Judges who calls, before the body is; throws 401, 403 or 404. */
 export type Enter<Call> = (
   operationId: string,
-  route: Pick<Route, 'access'>,
+  route: Pick<Route, 'access' | 'evenArchived'>,
   facts: RequestFacts,
 ) => Promise<Call>
 
@@ -38,6 +45,7 @@ export function implement<C extends Contract, Call>(
         method: route.method,
         url,
         config: { operationId, route },
+        bodyLimit: route.takesRecords === true ? limits.bodyBytesMax : limits.plainBodyBytesMax,
         // A HEAD would buy an answer and throw it away, so what can cost money has none.
         exposeHeadRoute: route.method === 'GET' && route.paid !== true,
         handler: run,
@@ -49,9 +57,10 @@ export function implement<C extends Contract, Call>(
 /** Every `/api/apps/` path is served under `/apps/` alike. */
 export function pathsOf(route: Pick<Route, 'path' | 'aliases'>): string[] {
   const paths = [route.path, ...(route.aliases ?? [])]
-  return paths.flatMap((path) =>
+  const all = paths.flatMap((path) =>
     path.startsWith('/api/apps') ? [path, path.slice('/api'.length)] : [path],
   )
+  return [...new Set(all)]
 }
 
 function runnerOf<Call>(
@@ -60,12 +69,14 @@ function runnerOf<Call>(
   options: { handler: AnyHandler<Call>; enter: Enter<Call>; answered: Answered<Call> },
 ) {
   const checks = {
+    known: knownInput(operationId, route),
     params: route.params && checkOf(route.params),
     query: route.query && checkOf(route.query),
     body: route.body && checkOf(route.body),
   }
   return async (request: FastifyRequest, reply: FastifyReply) => {
     const facts = factsOf(request, route)
+    await facts.arrive()
     const call = await options.enter(operationId, route, facts)
     const known = route.paid === true ? await options.answered(call) : undefined
     if (known !== undefined) reply.header('idempotent-replayed', 'true')
@@ -85,11 +96,17 @@ function outcomeOf(route: Route, answer: unknown, { isRepeat }: { isRepeat: bool
 function inputOf(
   route: Route,
   facts: RequestFacts,
-  checks: { params: Check | undefined; query: Check | undefined; body: Check | undefined },
+  checks: {
+    known: KnownInput
+    params: Check | undefined
+    query: Check | undefined
+    body: Check | undefined
+  },
 ) {
   const params = route.params ? readTexts(route.params, facts.params, '/params') : {}
   const query = route.query ? readTexts(route.query, facts.query, '/query') : {}
   checks.params?.(params, '/params')
+  refuseUnknownTexts(checks.known, facts.query)
   checks.query?.(query, '/query')
   const sent = route.body ? facts.json().value : undefined
   // The public PHP client posts `[]` where it means an empty object.
@@ -97,17 +114,22 @@ function inputOf(
   const body = route.bodyOptional === true && absent ? {} : sent
   if (route.body && body === undefined)
     throw new Fault('VALIDATION_FAILED', { message: 'A JSON body is needed' })
+  refuseUnknownMembers(checks.known, body)
   checks.body?.(body, '')
   return { params, query, body }
 }
 
 const noBody = Buffer.alloc(0)
 
+/** Facts whose body is still to be read; `arrive` does so without holding up others, and what is wrong `json` tells. */
+export type Arriving = RequestFacts & { readonly arrive: () => Promise<void> }
+
 /** The transport's facts of a request to a route. */
-export function factsOf(request: FastifyRequest, route: Pick<Route, 'path'>): RequestFacts {
+export function factsOf(request: FastifyRequest, route: Pick<Route, 'path'>): Arriving {
   refuseSecondAuthorization(request.raw)
   const bodyBytes = Buffer.isBuffer(request.body) ? request.body : noBody
-  let parsed: ReturnType<RequestFacts['json']> | undefined
+  let parsed: JsonBody | undefined
+  let problem: unknown
   const params = request.params as Record<string, string>
   const mark = request.raw.url?.indexOf('?') ?? -1
   return {
@@ -121,8 +143,17 @@ export function factsOf(request: FastifyRequest, route: Pick<Route, 'path'>): Re
     query: request.query as Record<string, string | string[]>,
     bodyBytes,
     json: () => {
+      if (problem !== undefined) throw problem
       parsed ??= parseJsonBytes(bodyBytes)
       return parsed
+    },
+    arrive: async () => {
+      if (bodyBytes.length <= limits.bodyBytesAtOnce) return
+      try {
+        parsed = await parseLongJson(bodyBytes)
+      } catch (error) {
+        problem = error
+      }
     },
     remoteAddress: request.ip,
     pass: request.pass,

@@ -33,6 +33,8 @@ export class Pass {
   /** Settles what it costs once that is known. */
   ended: ((outcome: Outcome) => void) | undefined
   readonly #setHeader: (name: string, value: string) => void
+  #gone: AbortController | undefined
+  #isGone = false
   #left = ''
   #policies = ''
 
@@ -40,6 +42,20 @@ export class Pass {
   constructor(startedAt: number, setHeader: (name: string, value: string) => void) {
     this.startedAt = startedAt
     this.#setHeader = setHeader
+  }
+
+  /** Aborted once the client has closed the connection before the answer was out. */
+  gone(): AbortSignal {
+    // Few requests ask for it, and it is not made for the others.
+    this.#gone ??= new AbortController()
+    if (this.#isGone) this.#gone.abort()
+    return this.#gone.signal
+  }
+
+  /** The client has closed the connection before the answer was out. */
+  hangUp(): void {
+    this.#isGone = true
+    this.#gone?.abort()
   }
 
   /** Its work is over: settles what it costs and frees its place. Only the first call counts. */

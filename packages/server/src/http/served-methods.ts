@@ -1,23 +1,41 @@
 import type { FastifyInstance } from 'fastify'
 
-/** The methods that are served at a path, as `Allow` lists them; empty where nothing is. */
-export type ServedMethods = (path: string) => readonly string[]
+/** What is served at a path. */
+export type Served = {
+  /** As `Allow` lists them; empty where nothing is. */
+  readonly methods: readonly string[]
+  /** What the contract tells who comes with another one. */
+  readonly otherwise: string | undefined
+}
 
 /** Watches the routes that are added from now on. The paths of `OPTIONS /*` are no places of their own. */
-export function watchMethods(fastify: FastifyInstance): ServedMethods {
-  const places = new Map<string, { pattern: RegExp; methods: Set<string> }>()
-  fastify.addHook('onRoute', ({ url, method }) => {
+export function watchMethods(fastify: FastifyInstance): (path: string) => Served {
+  const places = new Map<string, Place>()
+  fastify.addHook('onRoute', ({ url, method, config }) => {
     if (url.includes('*')) return
-    const place = places.get(url) ?? { pattern: patternOf(url), methods: new Set<string>() }
+    const place = places.get(url) ?? newPlace(url)
     for (const one of [method].flat()) place.methods.add(one)
+    place.otherwise ??= config?.route?.otherwise
     places.set(url, place)
   })
   return (path) => {
     const plain = path.replace(/\/{2,}/g, '/').replace(/(.)\/$/, '$1')
     const found = [...places.values()].filter(({ pattern }) => pattern.test(plain))
-    if (found.length === 0) return []
-    return [...new Set([...found.flatMap(({ methods }) => [...methods]), 'OPTIONS'])].sort()
+    const otherwise = found.find((one) => one.otherwise !== undefined)?.otherwise
+    const methods = new Set(found.flatMap((one) => [...one.methods]))
+    if (found.length > 0) methods.add('OPTIONS')
+    return { methods: [...methods].sort(), otherwise }
   }
+}
+
+type Place = {
+  readonly pattern: RegExp
+  readonly methods: Set<string>
+  otherwise?: string | undefined
+}
+
+function newPlace(url: string): Place {
+  return { pattern: patternOf(url), methods: new Set() }
 }
 
 function patternOf(url: string): RegExp {

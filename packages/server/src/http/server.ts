@@ -16,7 +16,7 @@ import { boundIncoming } from './incoming.ts'
 import { boundOutgoing, type OutgoingBounds } from './outgoing.ts'
 import { Pass } from './pass.ts'
 import { requestIds } from './request-ids.ts'
-import { watchMethods } from './served-methods.ts'
+import { type Served, watchMethods } from './served-methods.ts'
 
 export type HttpOptions = {
   readonly world: World
@@ -92,13 +92,8 @@ export function createServer(options: HttpOptions): FastifyInstance {
       answerError(error, { request, reply, log: options.log })
     },
   })
-  fastify.removeAllContentTypeParsers()
-  // What nearly all send is named, because Fastify keeps what it found for a name alone.
-  const types = ['application/json', '*']
-  fastify.addContentTypeParser(types, { parseAs: 'buffer' }, (_request, body, done) =>
-    done(null, body),
-  )
-  const methodsAt = watchMethods(fastify)
+  takeAnyBody(fastify)
+  const servedAt = watchMethods(fastify)
   fastify.decorateRequest('pass')
   const open = new Set<FastifyReply>()
   allowAnyOrigin(fastify)
@@ -110,6 +105,7 @@ export function createServer(options: HttpOptions): FastifyInstance {
     open.add(reply)
     // Not onResponse, which never comes where the client hangs up.
     reply.raw.once('close', () => {
+      if (!reply.raw.writableEnded) request.pass.hangUp()
       open.delete(reply)
       drain.requestEnded()
       finished(request, reply)
@@ -130,14 +126,23 @@ export function createServer(options: HttpOptions): FastifyInstance {
     answerError(options.explain(error) ?? error, { request, reply, log: options.log }),
   )
   fastify.setNotFoundHandler((request, reply) => {
-    const allow = methodsAt(pathOf(request))
-    if (allow.length > 0) reply.header('allow', allow.join(', '))
-    return answerError(notServed(request, allow), { request, reply, log: options.log })
+    const served = servedAt(pathOf(request))
+    if (served.methods.length > 0) reply.header('allow', served.methods.join(', '))
+    return answerError(notServed(request, served), { request, reply, log: options.log })
   })
   return fastify
 }
 
-function notServed(request: FastifyRequest, allow: readonly string[]): Fault {
+function takeAnyBody(fastify: FastifyInstance): void {
+  fastify.removeAllContentTypeParsers()
+  // What nearly all send is named, because Fastify keeps what it found for a name alone.
+  const types = ['application/json', '*']
+  fastify.addContentTypeParser(types, { parseAs: 'buffer' }, (_request, body, done) =>
+    done(null, body),
+  )
+}
+
+function notServed(request: FastifyRequest, { methods: allow, otherwise }: Served): Fault {
   const asked = `${request.method} ${pathOf(request)}`
   if (allow.length === 0) {
     return new Fault('ROUTE_NOT_FOUND', {
@@ -145,7 +150,7 @@ function notServed(request: FastifyRequest, allow: readonly string[]): Fault {
     })
   }
   return new Fault('METHOD_NOT_ALLOWED', {
-    message: `There is no ${asked}; here is ${allow.join(', ')}`,
+    message: `There is no ${asked}; here is ${allow.join(', ')}${otherwise === undefined ? '' : `. ${otherwise}`}`,
     details: { allow },
   })
 }
@@ -154,9 +159,10 @@ function answerError(
   error: unknown,
   to: { request: FastifyRequest; reply: FastifyReply; log: Logger },
 ): FastifyReply {
-  const fault = error instanceof Fault ? error : faultOf(error)
-  // What is not built yet is a known answer, however often it is asked for.
-  if (fault.status >= 500 && fault.code !== 'NOT_IMPLEMENTED') {
+  const fault = error instanceof Fault ? error : faultOf(error, to.request)
+  // What is not built yet is a known answer, however often it is asked for, and who hung up broke off his own work.
+  const isBroken = to.reply.raw.destroyed && fault.code === 'UNAVAILABLE'
+  if (fault.status >= 500 && fault.code !== 'NOT_IMPLEMENTED' && !isBroken) {
     to.log.error(
       {
         requestId: to.request.id,
@@ -184,11 +190,11 @@ function answerError(
 }
 
 /** Fastify's own refusals, and bugs: those answer INTERNAL and their text stays inside. */
-function faultOf(error: unknown): Fault {
+function faultOf(error: unknown, { routeOptions }: FastifyRequest): Fault {
   const { code, statusCode } = error as Partial<FastifyError>
   if (code === 'FST_ERR_CTP_BODY_TOO_LARGE') {
     return new Fault('PAYLOAD_TOO_LARGE', {
-      message: `The request body is larger than ${limits.bodyBytesMax} bytes`,
+      message: `The request body is larger than ${routeOptions.bodyLimit} bytes`,
     })
   }
   if (statusCode !== undefined && statusCode >= 400 && statusCode < 500) {

@@ -18,7 +18,9 @@ export function refuseUnbuilt<Call>(
         config: { operationId },
         exposeHeadRoute: method === 'GET',
         handler: async (request) => {
-          await enter(operationId, { access: 'public' }, factsOf(request, { path }))
+          const facts = factsOf(request, { path })
+          await facts.arrive()
+          await enter(operationId, { access: 'public' }, facts)
           throw new Fault('NOT_IMPLEMENTED', {
             message: `${area} is not built yet: ${operationId}`,
             details: { area },

@@ -1,6 +1,8 @@
 import type { TObject, TSchema } from 'typebox'
 import { Compile } from 'typebox/compile'
 import { invalid } from '../base/fault.ts'
+import { isRecord } from '../base/is-record.ts'
+import { meantBy, meantText } from '../base/known-members.ts'
 
 export type Check = (value: unknown, pointer: string) => void
 
@@ -13,7 +15,13 @@ export function checkOf(schema: TSchema): Check {
     const [first] = errors
     if (first === undefined) throw invalid(pointer, 'is not valid')
     const words = errors.flatMap((each) => wordOf(each, first.instancePath))
-    const problem = words.length === 0 ? describe(first) : `must be ${words.join(' or ')}`
+    if (first.keyword === 'required' && 'requiredProperties' in first.params) {
+      const [missing] = [first.params.requiredProperties].flat()
+      throw invalid(`${pointer}${first.instancePath}/${String(missing)}`, 'is needed')
+    }
+    const told = problemOf(schema, pathOf(first))
+    if (told !== undefined) throw invalid(pointer + first.instancePath, told)
+    const problem = words.length === 0 ? describe(first) : choiceOf(words, valueAt(value, first))
     throw invalid(pointer + first.instancePath, problem)
   }
 }
@@ -31,12 +39,50 @@ function wordOf({ keyword, params, instancePath }: SchemaError, at: string): rea
   return isWord ? [String(params.allowedValue)] : []
 }
 
+function choiceOf(words: readonly string[], value: unknown): string {
+  const meant = typeof value === 'string' ? meantBy(value, words) : undefined
+  return `must be ${words.join(' or ')}${meantText(meant)}`
+}
+
+function valueAt(value: unknown, { instancePath }: SchemaError): unknown {
+  return pathOf({ instancePath }).reduce<unknown>((at, name) => {
+    if (Array.isArray(at)) return at[Number(name)]
+    return isRecord(at) ? at[name] : undefined
+  }, value)
+}
+
+function pathOf({ instancePath }: Pick<SchemaError, 'instancePath'>): string[] {
+  const names = instancePath.split('/').slice(1)
+  return names.map((name) => name.replaceAll('~1', '/').replaceAll('~0', '~'))
+}
+
+/** What the schema of a place says of a wrong value, in words. */
+function problemOf(schema: unknown, path: readonly string[]): string | undefined {
+  if (!isRecord(schema)) return undefined
+  const [first, ...rest] = path
+  if (first === undefined && typeof schema.problem === 'string') return schema.problem
+  const inner = first === undefined ? [] : [innerOf(schema, first)]
+  const kinds: readonly unknown[] = Array.isArray(schema.anyOf) ? schema.anyOf : []
+  for (const one of inner) {
+    const found = problemOf(one, rest)
+    if (found !== undefined) return found
+  }
+  for (const kind of kinds) {
+    const found = problemOf(kind, path)
+    if (found !== undefined) return found
+  }
+  return undefined
+}
+
+function innerOf(schema: Readonly<Record<string, unknown>>, name: string): unknown {
+  if (isRecord(schema.properties)) return schema.properties[name]
+  if (isRecord(schema.patternProperties)) return Object.values(schema.patternProperties)[0]
+  return schema.items
+}
+
 function describe(error: SchemaError): string {
   // What an object that names all its members does not have.
   if (error.keyword === 'boolean') return 'is not known here'
-  if (error.keyword === 'required' && 'requiredProperties' in error.params) {
-    return `lacks ${String(error.params.requiredProperties)}`
-  }
   if (error.keyword === 'additionalProperties' && 'additionalProperties' in error.params) {
     return `has an unknown field: ${String(error.params.additionalProperties)}`
   }

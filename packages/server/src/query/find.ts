@@ -1,10 +1,10 @@
 import { limits } from '@tollbase/contract/limits'
 import { Fault, invalid } from '../base/fault.ts'
 import { isRecord } from '../base/is-record.ts'
+import { nearest } from '../base/nearest.ts'
 import { all, always, any, type Condition, type FieldPath, not } from './condition.ts'
 import { extendPath, member } from './field-path.ts'
 import type { Join } from './join.ts'
-import { nearest } from './nearest.ts'
 import { checkText, isScalar } from './operand.ts'
 import { is, operators } from './operators.ts'
 import { parseReference } from './reference.ts'
@@ -15,11 +15,19 @@ type Context = {
   readonly path: FieldPath | readonly []
   readonly pointer: string
   readonly depth: number
-  readonly budget: { conditions: number; joins: number }
+  readonly budget: Budget
   /** How many joins we are inside of. */
   readonly joinDepth: number
   /** Takes the joins of this record. `elsewhere`: it has them, but not here; undefined: there are none. */
   readonly joins: Join[] | 'elsewhere' | undefined
+}
+
+type Budget = {
+  conditions: number
+  joins: number
+  objects: number
+  patterns: number
+  values: number
 }
 
 /** A find with the joins that stand in it. */
@@ -47,7 +55,13 @@ export function parseResolve(find: unknown, pointer: string): Condition {
 }
 
 function rootContext(pointer: string, joins: Join[] | undefined): Context {
-  const budget = { conditions: limits.conditionsMax, joins: limits.joinsMax }
+  const budget = {
+    conditions: limits.conditionsMax,
+    joins: limits.joinsMax,
+    objects: limits.findObjectsMax,
+    patterns: limits.patternsMax,
+    values: limits.inValuesMax,
+  }
   return { path: [], pointer, depth: 1, budget, joinDepth: 0, joins }
 }
 
@@ -60,6 +74,9 @@ function parseObject(value: unknown, context: Context): Condition {
   if (context.depth > limits.jsonDepthMax) {
     throw invalid(context.pointer, `is nested deeper than ${limits.jsonDepthMax} levels`)
   }
+  context.budget.objects -= 1
+  if (context.budget.objects < 0)
+    throw invalid(context.pointer, `is one object too many: there may be ${limits.findObjectsMax}`)
   checkKeys(value, context)
   // Member by member: this is a part of every read, and spreading is slow.
   const { path, budget, joinDepth, joins } = context
@@ -100,6 +117,7 @@ function operatorOf(key: string, context: Context) {
   if (operator === undefined || !isField(path)) return undefined
   return (operand: unknown, pointer: string) => {
     spend(context)
+    spendOperand(operand, { key, pointer, budget: context.budget })
     const reference =
       context.joinDepth === 0 ? undefined : parseReference(key, { path, operand, pointer })
     return reference ?? operator(path, operand, pointer)
@@ -220,4 +238,18 @@ function spend(context: Context): void {
       `is one condition too many: a find has at most ${limits.conditionsMax}`,
     )
   }
+}
+
+/** Values of lists, and patterns, are dearer than other conditions. */
+function spendOperand(
+  operand: unknown,
+  { key, pointer, budget }: { key: string; pointer: string; budget: Budget },
+): void {
+  if (Array.isArray(operand)) budget.values -= operand.length
+  // Of a list that is too long itself that is said where it is read.
+  if (budget.values < 0 && Array.isArray(operand) && operand.length <= limits.inListMax)
+    throw invalid(pointer, `has too many values: all lists together may have ${limits.inValuesMax}`)
+  if (key === 'regExpMatches') budget.patterns -= 1
+  if (budget.patterns < 0)
+    throw invalid(pointer, `is one pattern too many: there may be ${limits.patternsMax}`)
 }

@@ -141,7 +141,8 @@ class Run {
     for (let index = open.pop(); index !== undefined; index = open.pop()) {
       if (--this.budget.steps < 0)
         throw new Fault('PAYLOAD_TOO_LARGE', {
-          message: 'The texts are too long for the patterns of the schema; send fewer at once',
+          message:
+            'The texts are too long for the patterns of the schema; send shorter ones, or fewer records at once',
         })
       if (this.reachedAt[index] === at) continue
       this.reachedAt[index] = at

@@ -47,6 +47,8 @@ export type ViewProgram = {
   /** Makes the tables, empty. */
   readonly tables: (place: ViewPlace) => readonly CompiledStatement[]
   readonly tableNames: (number: number) => readonly string[]
+  /** Of these tables every column but `leaf` follows from definition and position; the others hold the last change. */
+  readonly keptTableNames: (number: number) => readonly string[]
   /** Brings the tables from whatever they hold to the definition as of the positions. */
   readonly fill: (place: ViewPlace, to: Positions) => readonly CompiledStatement[]
   /** Brings them on by what changed; only without an obstacle, and from the positions that they are at. */
@@ -88,6 +90,10 @@ export function planView(query: Query): ViewProgram {
     tableNames: (number) => [
       rowsName(number),
       ...tallies.flatMap((tally) => tablesOf(tally, number)),
+    ],
+    keptTableNames: (number) => [
+      rowsName(number),
+      ...tallies.flatMap((tally) => tablesOf({ ...tally, handsOn: false }, number)),
     ],
     fill: (place, to) => steps('fill', place).map((step) => step({ from: to, to })),
     advance: (place, from, to) => advances(place, models).map((step) => step({ from, to })),

@@ -49,6 +49,14 @@ export async function statedByToken(
   return paidBy(receipt, due)
 }
 
+/** What became of an authorization that is used and was never in our hands; failed where no event tells. */
+export async function whereUsed(evidence: Evidence, due: Due): Promise<Settlement> {
+  const stated = await statedByToken(evidence, due)
+  if (stated?.state === 'pending' && stated.transaction !== undefined) return stated
+  if (stated !== undefined && stated.state !== 'pending') return stated
+  return { state: 'failed', reason: 'use_not_found', final: false }
+}
+
 /** The settlement by a transaction that succeeded: the token must say that exactly this payment was made. */
 export function paidBy(receipt: Receipt, due: Due): Settlement {
   if (!showsPayment(receipt.logs, due.requirement.network, due.payment.payload)) {

@@ -18,6 +18,13 @@ export type Receipt = {
 
 export type Fees = { readonly baseFee: bigint; readonly priorityFee: bigint }
 
+/** The node serves another chain: its money is not what is taken here. */
+export class WrongChain extends Fault {
+  constructor(internal: string) {
+    super('PAYMENT_NETWORK_UNREACHABLE', { internal })
+  }
+}
+
 /** Refuses a node of another chain, or of a test chain that only wears the same id. */
 export async function checkChain(rpc: Rpc, network: PaymentNetwork): Promise<void> {
   const [chainId, genesis] = await Promise.all([
@@ -25,21 +32,16 @@ export async function checkChain(rpc: Rpc, network: PaymentNetwork): Promise<voi
     genesisHashOf(rpc),
   ])
   if (chainId !== BigInt(network.chainId)) {
-    throw wrongChain(`the node of ${network.id} serves chain ${chainId}`)
+    throw new WrongChain(`the node of ${network.id} serves chain ${chainId}`)
   }
   if (network.genesisHash !== undefined && network.genesisHash !== genesis) {
-    throw wrongChain(`${network.id} begins with ${genesis}, not with ${network.genesisHash}`)
+    throw new WrongChain(`${network.id} begins with ${genesis}, not with ${network.genesisHash}`)
   }
 }
 
 /** Hash of block 0, which tells chains of one id apart. */
 export function genesisHashOf(rpc: Rpc): Promise<string> {
   return read(rpc, 'eth_getBlockByNumber', ['0x0', false]).then((block) => hash(record(block).hash))
-}
-
-/** Hash of block 0, the only thing that tells two chains of one id apart. */
-export async function genesisOf(rpc: Rpc): Promise<string> {
-  return hash(record(await read(rpc, 'eth_getBlockByNumber', ['0x0', false])).hash)
 }
 
 /** The data that a call of a contract returns, or the reason for which it reverts. */
@@ -183,8 +185,4 @@ function number(value: unknown): bigint {
 
 function garbage(problem: string): Fault {
   return unreachable(new Error(`the node answered with ${problem}`))
-}
-
-function wrongChain(internal: string): Fault {
-  return new Fault('PAYMENT_NETWORK_UNREACHABLE', { internal })
 }

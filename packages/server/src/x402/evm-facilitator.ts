@@ -1,5 +1,12 @@
 import type { World } from '../base/world.ts'
-import { balanceOf, type Evidence, isUsed, paidBy, statedByToken } from './authorization.ts'
+import {
+  balanceOf,
+  type Evidence,
+  isUsed,
+  paidBy,
+  statedByToken,
+  whereUsed,
+} from './authorization.ts'
 import { type Receipt, simulate } from './chain.ts'
 import {
   checkTerms,
@@ -13,6 +20,7 @@ import { bytesOf } from './hex.ts'
 import type { Journaled } from './journal.ts'
 import type { Requirement, SignedPayment } from './protocol.ts'
 import { Receipts } from './receipts.ts'
+import { Reserve } from './reserve.ts'
 import type { Rpc } from './rpc.ts'
 import type { JournaledSender, PaymentLog } from './sender.ts'
 import { recoverSigner, transferDigest } from './signature.ts'
@@ -36,22 +44,33 @@ const settleTimeoutMsDefault = 30_000
 
 /** Checks and executes payments on the chain itself, with the service's own gas key. */
 export function evmFacilitator(options: EvmFacilitatorOptions): Facilitator {
-  const { rpc, world } = options
+  const { rpc, world, sender, pollMs = pollMsDefault } = options
   const receipts = new Receipts({
     rpc,
     world,
-    pollMs: options.pollMs ?? pollMsDefault,
+    pollMs,
     confirmations: options.confirmations ?? 1,
   })
-  const parts = { ...options, receipts, confirm: (hash: string) => receipts.wait(hash, 0) }
+  const reserve = new Reserve({
+    world,
+    pollMs,
+    waitMs: options.settleTimeoutMs ?? settleTimeoutMsDefault,
+    balanceOf: (payer) => balanceOf(rpc, sender.network, payer),
+  })
+  const parts = { ...options, receipts, reserve, confirm: (hash: string) => receipts.wait(hash, 0) }
   return {
     verify: (payment, requirement) => verify(parts, payment, requirement),
+    findUse: (payment, requirement) => findUse(parts, { payment, requirement }),
     settle: (id, payment, requirement) => settle(parts, id, { payment, requirement }),
     lookup: (id, payment, requirement) => lookup(parts, id, { payment, requirement }),
   }
 }
 
-type Parts = EvmFacilitatorOptions & Evidence & { readonly receipts: Receipts }
+type Parts = EvmFacilitatorOptions &
+  Evidence & {
+    readonly receipts: Receipts
+    readonly reserve: Reserve
+  }
 
 async function verify(
   parts: Parts,
@@ -59,7 +78,7 @@ async function verify(
   requirement: Requirement,
 ): Promise<Verification> {
   const terms = checkTerms(payment, requirement, nowSeconds(parts.world))
-  if (!terms.ok) return terms
+  if (!terms.ok && terms.reason !== 'expired') return terms
   const { payload } = payment
   const { network } = requirement
   if (
@@ -67,32 +86,53 @@ async function verify(
   ) {
     return { ok: false, reason: 'invalid_signature', field: 'payload.signature' }
   }
-  const { rpc, sender } = parts
-  const [simulation] = await Promise.all([
+  const { rpc, sender, reserve } = parts
+  // What it moved before its end is here.
+  if (!terms.ok) return (await isUsed(rpc, network, payload)) ? usedBefore : terms
+  reserve.look(payload)
+  const [simulation, used] = await Promise.all([
     simulate(rpc, { from: sender.address, to: network.asset.address, data: transferCall(payload) }),
+    // Some tokens take a used authorization, and move nothing.
+    isUsed(rpc, network, payload),
     sender.requireFunds(transferGas),
   ])
+  if (used) return usedBefore
   return simulation.ok ? { ok: true } : explain(parts, { payment, requirement }, simulation.reason)
+}
+
+const usedBefore: Verification = {
+  ok: false,
+  reason: 'authorization_used',
+  field: 'payload.authorization.nonce',
 }
 
 /** Tokens word their refusals differently; what the state says is the same for all. */
 async function explain(parts: Parts, due: Due, detail: string): Promise<Verification> {
   const { payload } = due.payment
   const { network } = due.requirement
-  const [used, balance] = await Promise.all([
-    isUsed(parts.rpc, network, payload),
-    balanceOf(parts.rpc, network, payload.from),
-  ])
-  if (used) return { ok: false, reason: 'authorization_used', field: 'payload.authorization.nonce' }
+  const balance = await balanceOf(parts.rpc, network, payload.from)
   if (balance < payload.value) return { ok: false, reason: 'insufficient_balance', detail }
   return { ok: false, reason: 'simulation_failed', detail }
 }
 
+async function findUse(parts: Parts, due: Due): Promise<Settlement> {
+  try {
+    return await whereUsed(parts, due)
+  } catch (error) {
+    parts.log.warn({ error }, 'the payment network did not tell by what a payment was made')
+    return { state: 'pending', reason: 'network_unreachable' }
+  }
+}
+
 async function settle(parts: Parts, id: string, due: Due): Promise<Settlement> {
-  const { sender, receipts, log } = parts
+  const { sender, receipts, reserve, log } = parts
   const { payment, requirement } = due
   let journaled: Journaled
   try {
+    const entry = await reserve.enter(payment.payload)
+    // What an earlier try has sent needs no room: it is in its payer's balance already.
+    if (entry !== 'entered' && (await sender.find(id)) === undefined)
+      return notSent(parts, id, { due, entry })
     journaled = await sender.send({
       id,
       to: requirement.network.asset.address,
@@ -107,6 +147,20 @@ async function settle(parts: Parts, id: string, due: Due): Promise<Settlement> {
   const timeoutMs = parts.settleTimeoutMs ?? settleTimeoutMsDefault
   const receipt = isDead(journaled) ? undefined : await receipts.wait(journaled.hash, timeoutMs)
   return conclude(parts, due, { journaled, receipt })
+}
+
+/** Its payer has not enough for all that he has signed: sent, it would revert on our gas. */
+async function notSent(
+  parts: Parts,
+  id: string,
+  { due, entry }: { due: Due; entry: 'short' | 'busy' },
+): Promise<Settlement> {
+  if (entry === 'busy')
+    return { state: 'pending', reason: 'payer_has_others_under_way', isUnsent: true }
+  // Where somebody else has executed it, the balance is what is left.
+  const outcome = await lookup(parts, id, due)
+  const isOpen = outcome.state === 'failed' && outcome.reason === 'not_sent'
+  return isOpen ? { ...outcome, reason: 'insufficient_balance' } : outcome
 }
 
 async function lookup(parts: Parts, id: string, due: Due): Promise<Settlement> {
@@ -124,8 +178,14 @@ type Attempt = {
   readonly receipt: Receipt | undefined
 }
 
-/** The one table of outcomes, for fresh settlements and reconciled ones. */
 async function conclude(parts: Parts, due: Due, attempt: Attempt): Promise<Settlement> {
+  const outcome = await outcomeOf(parts, due, attempt)
+  if (outcome.state !== 'pending') parts.reserve.leave(due.payment.payload)
+  return outcome
+}
+
+/** The one table of outcomes, for fresh settlements and reconciled ones. */
+async function outcomeOf(parts: Parts, due: Due, attempt: Attempt): Promise<Settlement> {
   const { journaled, receipt } = attempt
   if (journaled !== undefined && receipt !== undefined) {
     const state = receipt.succeeded ? 'mined' : 'reverted'

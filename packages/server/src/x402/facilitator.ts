@@ -19,8 +19,8 @@ export type RefusalReason =
   | 'invalid_signature'
   | 'insufficient_balance'
   /**
-   * The authorization was used or canceled. It may still be this payment, handed in by a third
-   * party: ask `lookup` before refusing.
+   * The authorization was used or canceled. Where it was claimed before, it may be this very payment, handed in by
+   * a third party: ask `lookup`. Where not, its money may have come without a purchase: ask `findUse`.
    */
   | 'authorization_used'
   | 'simulation_failed'
@@ -35,7 +35,13 @@ export type Settlement =
       readonly final: boolean
     }
   /** Money may have moved or may still move: neither deliver nor ask for another payment. */
-  | { readonly state: 'pending'; readonly transaction?: string; readonly reason: string }
+  | {
+      readonly state: 'pending'
+      readonly transaction?: string
+      readonly reason: string
+      /** Nothing was sent, and nothing will be before it is handed to `settle` again. */
+      readonly isUnsent?: true
+    }
 
 /**
  * Who checks and executes payments. No network trouble is ever an answer about a payment: verify
@@ -43,6 +49,8 @@ export type Settlement =
  */
 export type Facilitator = {
   readonly verify: (payment: SignedPayment, requirement: Requirement) => Promise<Verification>
+  /** What the chain shows of an authorization that was used and never handed to `settle`; sends nothing. */
+  readonly findUse: (payment: SignedPayment, requirement: Requirement) => Promise<Settlement>
   /** Idempotent by id: the same id is the same transaction, however often and after whatever crash. */
   readonly settle: (
     id: string,
@@ -75,7 +83,10 @@ export function isExpired(world: World, payment: ExactPayment): boolean {
   return nowSeconds(world) > payment.validBefore + clockMarginSeconds
 }
 
-/** Everything that can be checked without asking anyone but the clock, in the order cheap to dear. */
+/**
+ * Everything that can be checked without asking anyone but the clock, in the order cheap to dear; that it has expired
+ * is said only of what is right in all else.
+ */
 export function checkTerms(
   payment: SignedPayment,
   requirement: Requirement,

@@ -14,7 +14,7 @@ test('of those who name transactions that are never mined only so many are waite
   }
   const native = nativeTransfers({
     ...{ network, rpc, world, log, confirmations: 1, pollMs: 5, returnSeconds: 60n },
-    ...{ checked: async () => undefined, waitMs: 1_000, waitersMax: 2 },
+    ...{ waitMs: 1_000, waitersMax: 2 },
   })
   const order: number[] = []
   const finds = [1, 2, 3].map((n) =>

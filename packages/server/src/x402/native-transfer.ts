@@ -1,10 +1,11 @@
 import { Fault } from '../base/fault.ts'
 import type { World } from '../base/world.ts'
+import { balanceOf } from './authorization.ts'
 import { blockTimeOf, headOf, isKnown, type Receipt, receiptOf } from './chain.ts'
 import { nowSeconds, type Settlement } from './facilitator.ts'
 import type { PaymentNetwork } from './networks.ts'
 import type { NativePayment, NativeTransfer } from './protocol.ts'
-import type { Rpc } from './rpc.ts'
+import { type Rpc, unreachable } from './rpc.ts'
 import type { PaymentLog } from './sender.ts'
 import { showsAuthorizationOf, type Transfer, transfersTo } from './token.ts'
 
@@ -22,8 +23,6 @@ export type NativeOptions = {
   readonly waitersMax?: number
   /** How long after its block a transfer that is in no block any more may still come back. */
   readonly returnSeconds: bigint
-  /** Throws while the node is not known to serve the network's own chain. */
-  readonly checked: () => Promise<void>
 }
 
 /** Below the time-outs of clients, which is 30 seconds. */
@@ -40,7 +39,13 @@ export type Wanted = {
 }
 
 /** The transfer, or what the payer is told instead: the field that does not fit, and why. */
-export type Found = { readonly transfer: NativeTransfer } | { readonly refusal: string }
+export type Found =
+  | {
+      readonly transfer: NativeTransfer
+      /** The address has less than came: its money was moved on. Never so of the network's own address. */
+      readonly isSwept: boolean
+    }
+  | { readonly refusal: string }
 
 /** Transfers that payers make themselves, read from the chain. */
 export type NativeTransfers = {
@@ -64,7 +69,6 @@ export function nativeTransfers(options: NativeOptions): NativeTransfers {
 type Waiting = { readonly waiting: { count: number } }
 
 async function find(options: NativeOptions & Waiting, wanted: Wanted): Promise<Found> {
-  await options.checked()
   const receipt = await awaitReceipt(options, wanted.transaction)
   if (receipt === undefined) {
     throw new Fault('PAYMENT_PENDING', {
@@ -77,16 +81,24 @@ async function find(options: NativeOptions & Waiting, wanted: Wanted): Promise<F
   if (!receipt.succeeded) return { refusal: 'the transaction was reverted' }
   const moved = movedBy(receipt, options.network, wanted)
   if ('refusal' in moved) return moved
-  const blockTime = await blockTimeOf(options.rpc, receipt.blockNumber)
+  const { network, rpc } = options
+  const { to } = wanted
+  const [blockTime, head, held] = await Promise.all([
+    blockTimeOf(rpc, receipt.blockNumber),
+    headOf(rpc),
+    to === network.payTo ? moved.value : balanceOf(rpc, network, to),
+  ])
+  // One of several nodes behind a URL may not have the block yet, and so not its money.
+  if (head < receipt.blockNumber) throw unreachable(new Error('the node lags behind'))
   const { hash: transaction, blockNumber } = receipt
-  return { transfer: { ...moved, to: wanted.to, transaction, blockNumber, blockTime } }
+  const transfer = { ...moved, to, transaction, blockNumber, blockTime }
+  return { transfer, isSwept: held < moved.value }
 }
 
 async function settle(options: NativeOptions, payment: NativePayment): Promise<Settlement> {
   const { payload } = payment
   let receipt: Receipt | undefined
   try {
-    await options.checked()
     receipt = await confirmedReceipt(options, payload.transaction)
   } catch (error) {
     options.log.warn({ error }, 'the payment network did not tell what became of a transfer')

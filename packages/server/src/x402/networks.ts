@@ -21,6 +21,10 @@ export type PaymentNetwork = {
   readonly asset: Asset
   /** Where payments go; lower case. */
   readonly payTo: string
+  /** The smallest payment that is asked for, in atomic units: each costs a transaction. */
+  readonly minimumPayment: bigint
+  /** What came in at a quote's own address is sent on from so much, in atomic units. */
+  readonly sweepMinimum: bigint
   readonly rpcUrl?: string
   readonly facilitatorUrl?: string
   /** Hash of block 0, by which a test chain cannot pass as the real one of the same id. */
@@ -34,6 +38,10 @@ export type NetworkSettings = {
   /** The known USDC of the chain when not given. */
   readonly asset?: Asset
   readonly payTo: string
+  /** A tenth of a cent, of a token with six decimals, when not given. */
+  readonly minimumPayment?: bigint
+  /** The smallest payment when not given. */
+  readonly sweepMinimum?: bigint
   readonly rpcUrl?: string
   readonly facilitatorUrl?: string
   readonly genesisHash?: string
@@ -73,7 +81,7 @@ const usdc: Readonly<Record<number, readonly [address: string, name: string]>> =
 
 /** Completes and checks settings; the messages are for the operator who wrote them. */
 export function paymentNetwork(settings: NetworkSettings): PaymentNetwork {
-  const { chainId, rpcUrl, facilitatorUrl } = settings
+  const { chainId, rpcUrl, facilitatorUrl, minimumPayment = 1_000n } = settings
   const v1Name = settings.v1Name ?? nameOf(chainId)
   assert(v1Name !== undefined, `payment network ${chainId}: give its version 1 name`)
   const asset = settings.asset ?? knownAsset(chainId)
@@ -90,6 +98,8 @@ export function paymentNetwork(settings: NetworkSettings): PaymentNetwork {
     chainId,
     asset: { ...asset, address },
     payTo,
+    minimumPayment,
+    sweepMinimum: settings.sweepMinimum ?? minimumPayment,
     ...(rpcUrl === undefined ? {} : { rpcUrl }),
     ...(facilitatorUrl === undefined ? {} : { facilitatorUrl }),
     ...(genesisHash === undefined ? {} : { genesisHash }),

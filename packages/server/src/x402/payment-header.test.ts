@@ -4,6 +4,7 @@ import { describe, expect, test } from 'vitest'
 import { Fault } from '../base/fault.ts'
 import { hexFrom } from './hex.ts'
 import { decodePayment } from './payment-header.ts'
+import { quoteIdCharsMax } from './quote.ts'
 
 const authorization = {
   from: `0x${'A1'.repeat(20)}`,
@@ -229,7 +230,7 @@ describe('what is refused, with the field named', () => {
     ['network', { ...v1, network: 'mocha-4' }],
     ['network', { ...v1, network: 'constructor' }],
     ['quoteId', { ...v1, quoteId: 5 }],
-    ['quoteId', { ...v1, quoteId: 'x'.repeat(201) }],
+    ['quoteId', { ...v1, quoteId: 'x'.repeat(quoteIdCharsMax + 1) }],
     ['payload', { ...v1, payload: undefined }],
     ['payload.authorization', { ...v1, payload: { signature } }],
     ['payload.txHash', { ...v1, payload: { ...payload, txHash: '0x' } }],

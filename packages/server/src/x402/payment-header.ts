@@ -2,6 +2,7 @@ import { limits } from '@tollbase/contract/limits'
 import { Fault } from '../base/fault.ts'
 import { networkIdOf } from './networks.ts'
 import type { Accepted, ExactPayment, NativeProof, Presented, SignedPayment } from './protocol.ts'
+import { quoteIdCharsMax } from './quote.ts'
 import { OtherNumber, parseStrictJson, type StrictJson, StrictJsonError } from './strict-json.ts'
 
 export type PaymentHeaders = {
@@ -13,7 +14,6 @@ export type PaymentHeaders = {
 
 type Fields = { readonly [key: string]: StrictJson }
 
-const quoteIdCharsMax = 200
 const uint256Max = 2n ** 256n - 1n
 const decimal = /^(?:0|[1-9]\d{0,77})$/
 const utf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })

@@ -141,6 +141,8 @@ describe('networks', () => {
         decimals: 6,
       },
       payTo: `0x${'b1'.repeat(20)}`,
+      minimumPayment: 1_000n,
+      sweepMinimum: 1_000n,
     })
     expect(networkIdOf('base')).toBe('eip155:8453')
     expect(networkIdOf('toString')).toBeUndefined()

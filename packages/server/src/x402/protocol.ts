@@ -12,6 +12,8 @@ export type Requirement = {
   readonly maxTimeoutSeconds: number
   /** Parts of the price by name, for display. */
   readonly costBreakdown?: Readonly<Record<string, number>>
+  /** What the request costs at most, where the network's smallest payment is more; the rest is the payer's balance. */
+  readonly price?: bigint
   /** Where plain transfers for this quote go, and for no other; absent where they are not taken. */
   readonly depositAddress?: string
 }
@@ -77,7 +79,7 @@ type Envelope = {
 /** A signed authorization, read strictly; nothing in it has been checked against anything yet. */
 export type SignedPayment = Envelope & {
   readonly accepted?: Accepted
-  /** Names where a payment without a quote came from, which stands in for the quote that only its buyer knows. */
+  /** Names who sent a payment without a quote, in place of the quote that only its buyer knows: any of its words does. */
   readonly origin?: string
   readonly payload: ExactPayment
 }
@@ -220,7 +222,8 @@ function extra(
   requirement: Requirement,
   paymentMethod: PaymentMethod,
 ): Readonly<Record<string, unknown>> {
-  const { network, amount, quoteId, expiresAt, costBreakdown } = requirement
+  const { network, amount, quoteId, expiresAt, costBreakdown, price } = requirement
+  const least = network.minimumPayment.toString()
   return {
     name: network.asset.name,
     version: network.asset.version,
@@ -231,6 +234,7 @@ function extra(
     tokenSymbol: network.asset.symbol,
     tokenDecimals: network.asset.decimals,
     ...(costBreakdown === undefined ? {} : { costBreakdown }),
+    ...(price === undefined ? {} : { price: price.toString(), minimumPayment: least }),
     pricing: { baseAmount: amount.toString(), baseAsset: network.asset.symbol, expiresAt },
   }
 }

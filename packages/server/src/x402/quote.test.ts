@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import { issueQuote, readQuote } from './quote.ts'
+import { issueQuote, meaningDigest, quoteTermsCharsMax, readQuote } from './quote.ts'
 
 const secret = Buffer.alloc(32, 1)
 const scope = {
@@ -9,19 +9,21 @@ const scope = {
   asset: `0x${'aa'.repeat(20)}`,
   payTo: `0x${'bb'.repeat(20)}`,
 }
-const quote = { amount: 1070n, ruleVersion: 3, expiresAt: 1_800_000_000 }
+const meaning = meaningDigest(secret, 'what is named')
+const quote = { amount: 1070n, expiresAt: 1_800_000_000, meaning, terms: '-2s_25' }
 const id = issueQuote(secret, { ...quote, ...scope })
 
 test('a quote says what was promised and fits into URLs', () => {
   const quotes = fc.record({
     amount: fc.bigInt({ min: 0n, max: 10n ** 15n }),
-    ruleVersion: fc.nat(),
     expiresAt: fc.integer({ min: 0, max: 2 ** 40 }),
+    meaning: fc.string().map((text) => meaningDigest(secret, text)),
+    terms: fc.stringMatching(/^[0-9a-z_-]{0,60}$/),
   })
   fc.assert(
     fc.property(quotes, fc.string(), (made, requestHash) => {
       const issued = issueQuote(secret, { ...made, ...scope, requestHash })
-      expect(issued).toMatch(/^[A-Za-z0-9_.-]{1,80}$/)
+      expect(issued).toMatch(/^[A-Za-z0-9_.-]{1,140}$/)
       expect(readQuote(secret, issued, { ...scope, requestHash })).toEqual(made)
     }),
   )
@@ -45,7 +47,20 @@ test('a quote of another secret, or with any character changed, is none', () => 
       if (changed !== id) expect(readQuote(secret, changed, scope)).toBeUndefined()
     }
   }
-  for (const text of ['', 'q1', `${id}=`, ` ${id}`, id.slice(0, -1), 'q1....', '__proto__']) {
+  for (const text of ['', 'q2', `${id}=`, ` ${id}`, id.slice(0, -1), 'q2.....', '__proto__']) {
     expect(readQuote(secret, text, scope)).toBeUndefined()
   }
+})
+
+test('the prices of a quote are bounded, as headers are', () => {
+  const issue = (terms: string) => issueQuote(secret, { ...quote, ...scope, terms })
+  const longest = issue('z'.repeat(quoteTermsCharsMax))
+  expect(readQuote(secret, longest, scope)?.terms).toHaveLength(quoteTermsCharsMax)
+  expect(() => issue('z'.repeat(quoteTermsCharsMax + 1))).toThrow()
+})
+
+test('what a quote names has one digest, which only this service can make', () => {
+  expect(meaningDigest(secret, 'what is named')).toBe(meaning)
+  expect(meaningDigest(secret, 'what is namee')).not.toBe(meaning)
+  expect(meaningDigest(Buffer.alloc(32, 2), 'what is named')).not.toBe(meaning)
 })

@@ -16,26 +16,35 @@ export type QuoteScope = {
 export type Quote = {
   /** Atomic units. */
   readonly amount: bigint
-  /** Version of the price rules that the amount follows. */
-  readonly ruleVersion: number
   /** Seconds since 1970. */
   readonly expiresAt: number
+  /** Names what the request resolves to, as `meaningDigest` makes it. */
+  readonly meaning: string
+  /** The prices behind the amount: up to `quoteTermsCharsMax` of `a-z 0-9 _ -`. */
+  readonly terms: string
 }
 
+export const quoteTermsCharsMax = 600
+/** Of a whole quote, a salt included: it goes through headers. */
+export const quoteIdCharsMax = 800
+
 const macBytes = 16
-const form = /^q1\.([0-9a-z]{1,11})\.([0-9a-z]{1,11})\.([0-9a-z]{1,16})\.([A-Za-z0-9_-]{22})$/
+const digestBytes = 12
+const form =
+  /^q2\.([0-9a-z]{1,11})\.([0-9a-z]{1,16})\.([A-Za-z0-9_-]{16})\.([0-9a-z_-]{0,600})\.([A-Za-z0-9_-]{22})$/
 
 /**
- * A quote that needs no row: q1.<expiry>.<rule version>.<amount>.<MAC>, numbers in base 36, the MAC
- * 128 bits of HMAC-SHA-256 over the numbers and the scope. Safe in URLs and headers.
+ * A quote that needs no row: q2.<expiry>.<amount>.<meaning>.<terms>.<MAC>, numbers in base 36, the MAC 128 bits of
+ * HMAC-SHA-256 over all before it and the scope. Safe in URLs and headers.
  */
 export function issueQuote(secret: Uint8Array, quote: Quote & QuoteScope): string {
-  const { amount, ruleVersion, expiresAt } = quote
+  const { amount, expiresAt, meaning, terms } = quote
   assert(amount >= 0n && amount <= limits.amountAtomicMax, 'a quoted amount is in range')
-  assert(Number.isSafeInteger(ruleVersion) && ruleVersion >= 0, 'a rule version counts from 0')
   assert(Number.isSafeInteger(expiresAt) && expiresAt >= 0, 'an expiry is in whole seconds')
-  const numbers = [expiresAt, ruleVersion, amount].map((number) => number.toString(36)).join('.')
-  return `q1.${numbers}.${mac(secret, numbers, quote).toString('base64url')}`
+  const promise = [expiresAt.toString(36), amount.toString(36), meaning, terms].join('.')
+  const issued = `q2.${promise}.${mac(secret, promise, quote).toString('base64url')}`
+  assert(form.test(issued), 'a quote has its form')
+  return issued
 }
 
 /**
@@ -47,30 +56,37 @@ export function readQuote(
   quoteId: string,
   scope: QuoteScope,
 ): Quote | undefined {
-  const [, expiry, rule, amount, given] = form.exec(quoteId) ?? []
-  if (!expiry || !rule || !amount || !given) return undefined
-  const expected = mac(secret, `${expiry}.${rule}.${amount}`, scope)
+  const [, expiry, amount, meaning, terms = '', given] = form.exec(quoteId) ?? []
+  if (!expiry || !amount || !meaning || !given) return undefined
+  const expected = mac(secret, [expiry, amount, meaning, terms].join('.'), scope)
   const received = Buffer.from(given, 'base64url')
   // The last character carries two unused bits; only one spelling of a quote is valid.
   if (received.toString('base64url') !== given) return undefined
   if (!timingSafeEqual(expected, received)) return undefined
   return {
     amount: bigintOf36(amount),
-    ruleVersion: Number.parseInt(rule, 36),
     expiresAt: Number.parseInt(expiry, 36),
+    meaning,
+    terms,
   }
 }
 
-function mac(secret: Uint8Array, numbers: string, scope: QuoteScope): Buffer {
+/** 96 bits of HMAC-SHA-256 in base64url: without the secret nobody finds two texts of one digest. */
+export function meaningDigest(secret: Uint8Array, text: string): string {
+  const hmac = createHmac('sha256', secret).update(`tollbase meaning 1\n${text}`)
+  return hmac.digest().subarray(0, digestBytes).toString('base64url')
+}
+
+function mac(secret: Uint8Array, promise: string, scope: QuoteScope): Buffer {
   assert(secret.length >= 32, 'the secret of quotes has 32 bytes')
   assert(isAddress(scope.asset) && isAddress(scope.payTo), 'a quote names lower-case addresses')
   // JSON separates the texts without doubt about where one ends.
   const { requestHash, network, asset, payTo } = scope
-  const text = JSON.stringify(['tollbase quote 1', numbers, requestHash, network, asset, payTo])
+  const text = JSON.stringify(['tollbase quote 2', promise, requestHash, network, asset, payTo])
   return createHmac('sha256', secret).update(text).digest().subarray(0, macBytes)
 }
 
-function bigintOf36(digits: string): bigint {
+export function bigintOf36(digits: string): bigint {
   let value = 0n
   for (const digit of digits) value = value * 36n + BigInt(Number.parseInt(digit, 36))
   return value

@@ -1,7 +1,7 @@
 import { Agent } from 'node:http'
 import { Agent as SecureAgent } from 'node:https'
 import type { World } from '../base/world.ts'
-import { isUsed, paidBy, statedByToken } from './authorization.ts'
+import { isUsed, paidBy, statedByToken, whereUsed } from './authorization.ts'
 import { receiptOf } from './chain.ts'
 import {
   checkTerms,
@@ -52,6 +52,7 @@ export function remoteFacilitator(options: RemoteFacilitatorOptions): Facilitato
   const remote: Remote = { ...options, ask: caller(options) }
   return {
     verify: (payment, requirement) => verify(remote, { payment, requirement }),
+    findUse: (payment, requirement) => findUse(remote, { payment, requirement }),
     settle: (id, payment, requirement) => settle(remote, id, { payment, requirement }),
     lookup: (id, payment, requirement) => lookup(remote, id, { payment, requirement }),
   }
@@ -61,24 +62,53 @@ async function verify(remote: Remote, due: Due): Promise<Verification> {
   const { payment, requirement } = due
   const { payload } = payment
   const terms = checkTerms(payment, requirement, nowSeconds(remote.world))
-  if (!terms.ok) return terms
+  if (!terms.ok && terms.reason !== 'expired') return terms
   const digest = transferDigest(requirement.network, payload)
   if (recoverSigner(digest, bytesOf(payload.signature)) !== payload.from) {
     return { ok: false, reason: 'invalid_signature', field: 'payload.signature' }
   }
+  if (!terms.ok) return verifyExpired(remote, due, terms)
   let answer: Readonly<Record<string, unknown>>
+  let used: boolean | undefined
   try {
-    answer = await remote.ask('verify', due)
+    ;[answer, used] = await Promise.all([remote.ask('verify', due), usedOnChain(remote, due)])
   } catch (error) {
     throw unreachable(error)
   }
+  if (used === true) return { ok: false, reason: 'authorization_used' }
   if (typeof answer.isValid !== 'boolean' || !fits(answer.payer, payload.from)) {
     throw unreachable(new TransportError('the facilitator gave no verdict on this payment'))
   }
   if (answer.isValid) return { ok: true }
   const detail = reasonOf(answer.invalidReason)
-  const used = namesUsedNonce(detail) && (await usedOnChain(remote, due))
-  return { ok: false, reason: used ? 'authorization_used' : 'refused_by_facilitator', detail }
+  // The chain knows better, where there is a node to ask.
+  const isSaid = used === undefined && namesUsedNonce(detail)
+  return { ok: false, reason: isSaid ? 'authorization_used' : 'refused_by_facilitator', detail }
+}
+
+/** What an authorization moved before its end is here, if a node can tell. */
+async function verifyExpired(
+  remote: Remote,
+  due: Due,
+  expired: Verification,
+): Promise<Verification> {
+  try {
+    return (await usedOnChain(remote, due)) ? { ok: false, reason: 'authorization_used' } : expired
+  } catch (error) {
+    throw unreachable(error)
+  }
+}
+
+/** Without a node nothing is found: the facilitator's word that a nonce is used tells of no transfer. */
+async function findUse(remote: Remote, due: Due): Promise<Settlement> {
+  const { rpc, world, log } = remote
+  if (rpc === undefined) return { state: 'failed', reason: 'use_not_found', final: false }
+  try {
+    return await whereUsed({ rpc, world, confirm: (hash) => receiptOf(rpc, hash) }, due)
+  } catch (error) {
+    log.warn({ error }, 'the payment network did not tell by what a payment was made')
+    return { state: 'pending', reason: 'network_unreachable' }
+  }
 }
 
 async function settle(remote: Remote, id: string, due: Due): Promise<Settlement> {
@@ -146,8 +176,9 @@ async function confirm(remote: Remote, due: Due, transaction: string): Promise<S
   }
 }
 
-async function usedOnChain(remote: Remote, due: Due): Promise<boolean> {
-  if (remote.rpc === undefined) return true
+/** Undefined where there is no node to ask. */
+async function usedOnChain(remote: Remote, due: Due): Promise<boolean | undefined> {
+  if (remote.rpc === undefined) return undefined
   return isUsed(remote.rpc, due.requirement.network, due.payment.payload)
 }
 

@@ -30,6 +30,25 @@ export type Rpc = {
   readonly close: () => void
 }
 
+/** A node that is asked nothing until the check has passed, which is repeated by each call until it does. */
+export function checkedRpc(rpc: Rpc, check: () => Promise<void>): Rpc {
+  let passed: Promise<void> | undefined
+  const pass = () => {
+    passed ??= check().catch((error: unknown) => {
+      passed = undefined
+      throw error
+    })
+    return passed
+  }
+  return {
+    call: async (method, params) => {
+      await pass()
+      return rpc.call(method, params)
+    },
+    close: () => rpc.close(),
+  }
+}
+
 export type RpcOptions = {
   readonly url: string
   readonly world: World

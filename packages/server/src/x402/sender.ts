@@ -85,6 +85,10 @@ export class JournaledSender {
     })
   }
 
+  get network(): PaymentNetwork {
+    return this.#options.network
+  }
+
   /** Waits for the lease, then broadcasts again what an earlier run left undecided. */
   async start(): Promise<void> {
     const { world } = this.#options
@@ -123,6 +127,13 @@ export class JournaledSender {
 
   async find(id: string): Promise<Journaled | undefined> {
     return (await this.#journal.find([id]))[0]
+  }
+
+  /** How many transactions the key has sent: as the chain counts those in blocks, and as the journal knows. */
+  async sent(): Promise<{ readonly mined: bigint; readonly journaled: bigint }> {
+    // In this order: what is in a block by now was journaled before.
+    const mined = await transactionCount(this.#options.rpc, this.address)
+    return { mined, journaled: await this.#journal.nextNonce() }
   }
 
   /** Remembers what the chain said about a transaction; written soon, together with others. */
@@ -258,10 +269,7 @@ export class JournaledSender {
 
   /** Transactions from elsewhere with this key would be counted by the chain only. */
   async #freeNonce(): Promise<bigint> {
-    const [journaled, mined] = await Promise.all([
-      this.#journal.nextNonce(),
-      transactionCount(this.#options.rpc, this.address),
-    ])
+    const { mined, journaled } = await this.sent()
     if (mined > journaled) return mined
     return journaled
   }

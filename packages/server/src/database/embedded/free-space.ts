@@ -13,22 +13,40 @@ export type FreeSpaceOptions = {
 const lookEveryMs = 500
 const retrySeconds = 10
 
+/** The room that a disk has left. */
+export type FreeSpace = {
+  /** Looked at not long ago. */
+  readonly bytes: () => number
+  /** Whether it is too little for new work. */
+  readonly isShort: () => boolean
+  /** Throws STORAGE_FULL where it is. */
+  readonly need: () => void
+}
+
 /**
- * Gives a function that throws STORAGE_FULL while the disk has too little room for new work. PostgreSQL does not
- * survive a disk on which its log cannot grow, so what is taken in ends before, and what is under way has the rest.
+ * Watches the disk of a folder. PostgreSQL does not survive a disk on which its log cannot grow, so what is taken in
+ * ends before, and what is under way has the rest.
  */
-export function watchFreeSpace({ folder, bytesMin, world }: FreeSpaceOptions): () => void {
+export function watchFreeSpace({ folder, bytesMin, world }: FreeSpaceOptions): FreeSpace {
   let lookedAtMs = Number.NEGATIVE_INFINITY
   let freeBytes = Number.POSITIVE_INFINITY
-  return () => {
+  const bytes = () => {
     const now = world.now()
     if (Math.abs(now - lookedAtMs) >= lookEveryMs) {
       lookedAtMs = now
       const { bavail, bsize } = statfsSync(folder)
       freeBytes = bavail * bsize
     }
-    if (freeBytes >= bytesMin) return
-    const internal = `${freeBytes} bytes are free on the disk of ${folder}, fewer than ${bytesMin}`
-    throw new Fault('STORAGE_FULL', { internal, retryAfterSeconds: retrySeconds })
+    return freeBytes
+  }
+  const isShort = () => bytes() < bytesMin
+  return {
+    bytes,
+    isShort,
+    need: () => {
+      if (!isShort()) return
+      const internal = `${freeBytes} bytes are free on the disk of ${folder}, fewer than ${bytesMin}`
+      throw new Fault('STORAGE_FULL', { internal, retryAfterSeconds: retrySeconds })
+    },
   }
 }

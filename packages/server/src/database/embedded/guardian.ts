@@ -16,6 +16,8 @@ export type GuardOptions = {
   readonly logPath: string
   /** A folder to remove when this process ended without ending the command. */
   readonly removeIfOrphaned?: string
+  /** Memory of its own that each process of the command may have, in KB, where the system bounds it. */
+  readonly memoryKbMax: number
   readonly onExit: (reason: string) => void
 }
 
@@ -24,7 +26,9 @@ export type GuardOptions = {
  * however that happened, the pipe closes and the command gets SIGQUIT (PostgreSQL's immediate shutdown).
  */
 const script = `
-scrap=$1; shift
+scrap=$1; memory=$2; shift 2
+# Linux counts all private memory by it. Where it cannot be set, the command runs without.
+ulimit -d "$memory" 2>/dev/null || true
 exec 3<&0
 "$@" </dev/null >&2 3<&- &
 pid=$!
@@ -70,8 +74,10 @@ export function startGuarded(command: Command, options: GuardOptions): Promise<G
   })
 }
 
-function spawnShell(command: Command, { user, logPath, removeIfOrphaned = '' }: GuardOptions) {
-  const guarded: Command = ['/bin/sh', '-c', script, 'guardian', removeIfOrphaned, ...command]
+function spawnShell(command: Command, guard: GuardOptions) {
+  const { user, logPath, memoryKbMax, removeIfOrphaned = '' } = guard
+  const settings = [removeIfOrphaned, String(memoryKbMax)]
+  const guarded: Command = ['/bin/sh', '-c', script, 'guardian', ...settings, ...command]
   const { file, args, options } = spawnArguments(user, guarded)
   const log = openSync(logPath, 'a', 0o600)
   try {

@@ -7,7 +7,12 @@ import type { ServerUser } from './as-user.ts'
 import { clusterUser } from './cluster.ts'
 import { type Guarded, startGuarded } from './guardian.ts'
 import { commandLineOf, isAlive, readText, waitUntil } from './process-info.ts'
-import { type ServerPlaces, type ServerSettings, serverCommand } from './settings.ts'
+import {
+  backendMemoryMbMax,
+  type ServerPlaces,
+  type ServerSettings,
+  serverCommand,
+} from './settings.ts'
 import { socketPort } from './socket-folder.ts'
 
 export type ServerProcessOptions = ServerPlaces & {
@@ -49,6 +54,7 @@ export async function startServerProcess(
     const server = await startGuarded(serverCommand(options, options.settings), {
       user: options.user,
       logPath: options.logPath,
+      memoryKbMax: backendMemoryMbMax * 1024,
       ...(options.settings.temporary === true ? { removeIfOrphaned: options.dataDir } : {}),
       onExit: (reason) => {
         if (isReady) onExit(reason)

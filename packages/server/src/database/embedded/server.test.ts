@@ -284,3 +284,25 @@ test('a strange folder name is no obstacle, failed statements stay out of the lo
 function findBundledBin(): string {
   return join(findBundled() ?? 'missing', 'bin')
 }
+
+test.runIf(process.platform === 'linux')(
+  'a statement that needs more memory than a session may have fails alone, and the session goes on',
+  async () => {
+    const { connection } = await start({ temporary: true })
+    const pool = await connect(connection)
+    const session = () => sql`SELECT pg_backend_pid() AS pid, pg_postmaster_start_time() AS start`
+    await pool.transaction(async (tx) => {
+      const [before] = await tx.query(session())
+      for (const text of [
+        `SELECT repeat('x', 1000000000)`,
+        `SELECT length(array_agg(repeat('x', 1000) || n)::text) FROM generate_series(1, 3000000) AS n`,
+        `SELECT length(concat(a, a, a, a, a, a, a)) FROM (SELECT repeat('x', 100000000) AS a) AS one`,
+      ]) {
+        await tx.execute(sql`SAVEPOINT before_it`)
+        await expect(tx.query(sql.compiled(text, []))).rejects.toMatchObject({ code: '53200' })
+        await tx.execute(sql`ROLLBACK TO before_it`)
+      }
+      expect(await tx.query(session())).toEqual([before])
+    })
+  },
+)

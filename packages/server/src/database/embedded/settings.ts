@@ -18,6 +18,12 @@ export type ServerPlaces = {
 
 const sharedBuffersMbDefault = 128
 const maxConnectionsDefault = 100
+/**
+ * Memory of its own that one process of the server may have, beside what all share. A statement that needs more fails
+ * alone (53200), where otherwise the system would end a process of its choice, and PostgreSQL all others with it. The
+ * largest answer there may be takes 300 MB.
+ */
+export const backendMemoryMbMax = 512
 /** PostgreSQL's own. */
 const workersPerQueryDefault = 2
 

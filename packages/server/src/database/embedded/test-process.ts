@@ -23,7 +23,7 @@ const report = (value) => process.stdout.write(JSON.stringify(value) + '\\n')
 export async function spawnTestProcess(program: string): Promise<TestProcess> {
   const loader = createRequire(import.meta.url).resolve('tsx')
   const code = `${prelude}${program}\nsetInterval(() => undefined, 1000)`
-  const args = ['--conditions=source', '--import', loader, '--input-type=module', '--eval', code]
+  const args = ['--import', loader, '--input-type=module', '--eval', code]
   const child = spawn(process.execPath, args, { stdio: ['ignore', 'pipe', 'inherit'] })
   const ended = once(child, 'exit')
   const reported = await Promise.race([firstLine(child), ended.then(() => undefined)])

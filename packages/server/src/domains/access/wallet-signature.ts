@@ -4,6 +4,7 @@ import { limits } from '@tollbase/contract/limits'
 import { Fault } from '../../base/fault.ts'
 import type { Database } from '../../database/database.ts'
 import { type SqlStatement, sql } from '../../database/sql.ts'
+import { maskedUrl } from '../../http/masked-url.ts'
 import type { RequestFacts } from '../../http/request.ts'
 import { recoverSigner } from '../../x402/signature.ts'
 import type { SignedBy } from './credentials.ts'
@@ -16,22 +17,29 @@ export function usedSignatureTables(): SqlStatement[] {
   ]
 }
 
+/** What a signature is judged by. */
+export type SignatureUse = {
+  readonly database: Database
+  readonly nowMs: number
+  /** Scheme, host and port of the public URL: what was signed for another service is worth nothing at this one. */
+  readonly origin: string
+}
+
 /** The text that a wallet signs (EIP-191) for one request. */
-export function signedText(request: {
-  method: string
-  url: string
-  timestamp: string
-  body: Buffer
-}): string {
-  const bodyHash = createHash('sha256').update(request.body).digest('hex')
-  return `tollbase\n${request.method}\n${request.url}\n${request.timestamp}\n${bodyHash}`
+function signedText(
+  { method, url, bodyBytes }: Pick<RequestFacts, 'method' | 'url' | 'bodyBytes'>,
+  { timestamp }: SignedBy,
+  origin: string,
+): string {
+  const bodyHash = createHash('sha256').update(bodyBytes).digest('hex')
+  return `tollbase ${origin}\n${method}\n${url}\n${timestamp}\n${bodyHash}`
 }
 
 /** The address that signed this request; 401 where it did not, or signed too long ago, or did so before. */
 export async function verifyWallet(
   facts: RequestFacts,
   signed: SignedBy,
-  use: { database: Database; nowMs: number },
+  use: SignatureUse,
 ): Promise<string> {
   const seconds = /^\d{1,12}$/.test(signed.timestamp) ? Number(signed.timestamp) : Number.NaN
   const age = Math.abs(use.nowMs / 1000 - seconds)
@@ -40,12 +48,7 @@ export async function verifyWallet(
       message: `X-Timestamp must be unix seconds within ${limits.signedRequestWindowSeconds} seconds of now`,
     })
   }
-  const text = signedText({
-    method: facts.method,
-    url: facts.url,
-    timestamp: signed.timestamp,
-    body: facts.bodyBytes,
-  })
+  const text = signedText(facts, signed, use.origin)
   const bytes = Buffer.from(text)
   const digest = keccak_256(
     Buffer.concat([Buffer.from(`\x19Ethereum Signed Message:\n${bytes.length}`), bytes]),
@@ -54,19 +57,19 @@ export async function verifyWallet(
     ? Buffer.from(signed.signature.slice(2), 'hex')
     : undefined
   const signer = signature && recoverSigner(digest, signature)
-  if (signer !== signed.address)
+  if (signer !== signed.address) {
+    // A key in the address is part of what is signed, and of no answer.
+    const wanted = signedText({ ...facts, url: maskedUrl(facts.url) }, signed, use.origin)
     throw new Fault('UNAUTHORIZED', {
-      message: 'X-Signature was not made by X-Wallet-Address over this request',
+      message: `X-Signature was not made by X-Wallet-Address over this request; the text to sign is ${JSON.stringify(wanted)}`,
+      details: { text_to_sign: wanted },
     })
+  }
   await useOnce(digest, signer, use)
   return signer
 }
 
-async function useOnce(
-  digest: Uint8Array,
-  signer: string,
-  use: { database: Database; nowMs: number },
-): Promise<void> {
+async function useOnce(digest: Uint8Array, signer: string, use: SignatureUse): Promise<void> {
   const forgotten = use.nowMs - 2 * limits.signedRequestWindowSeconds * 1000
   await use.database.execute(sql`DELETE FROM ${table} WHERE used_at_ms < ${forgotten}`)
   const id = `${signer}:${Buffer.from(digest).toString('hex')}`

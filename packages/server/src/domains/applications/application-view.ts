@@ -1,8 +1,9 @@
-import { isInsider } from '../access/access.ts'
+import { mayDescribe } from '../access/access.ts'
 import type { Call } from '../call.ts'
 import type { ApplicationRecord } from '../tenancy/applications.ts'
+import { usedOf } from '../tenancy/quota.ts'
 
-/** What the caller may see of an application: the public fields, and more with one of its keys. */
+/** What the caller may see of an application: the public fields, and more to who may Read it. */
 export async function applicationView(call: Call, record: ApplicationRecord) {
   const shown = {
     app_id: record.app_id,
@@ -11,8 +12,9 @@ export async function applicationView(call: Call, record: ApplicationRecord) {
     created_at: record.created_at,
     status: record.status,
   }
-  if (!isInsider(call.caller, record) || record.status === 'archived') return shown
-  const { data } = await call.service.tenancy.tenant(record.app_id)
+  if (!mayDescribe(call.caller, record) || record.status === 'archived') return shown
+  const { tenancy } = call.service
+  const { data, chain } = await tenancy.tenant(record.app_id)
   return {
     ...shown,
     owner_address: record.owner_address,
@@ -21,5 +23,6 @@ export async function applicationView(call: Call, record: ApplicationRecord) {
     queries: data.catalog.queries.size,
     encryption: { private_app: false, encrypted_collections: [] },
     payout: { auto_payout_enabled: false },
+    quota: { ...tenancy.quotaOf(record), used: usedOf(chain.contents()) },
   }
 }

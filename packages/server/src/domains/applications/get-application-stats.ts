@@ -1,5 +1,5 @@
 import type { Database } from '../../database/database.ts'
-import { readStats } from '../collections/collection-store.ts'
+import { readCurrentStats } from '../collections/current-stats.ts'
 import type { Operation } from '../operation.ts'
 
 export const getApplicationStats: Operation<'getApplicationStats'> = async (
@@ -7,7 +7,7 @@ export const getApplicationStats: Operation<'getApplicationStats'> = async (
   { params },
 ) => {
   const tenant = await service.tenancy.tenant(params.app)
-  const stats = [...(await readStats(service.database, tenant.schema)).values()]
+  const stats = [...(await readCurrentStats(service, tenant)).values()]
   return {
     total_collections: tenant.data.catalog.collections.size,
     total_indexes: tenant.data.catalog.indexes.size,

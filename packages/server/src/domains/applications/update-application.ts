@@ -1,19 +1,27 @@
-import { invalid } from '../../base/fault.ts'
+import { Fault, invalid } from '../../base/fault.ts'
 import { signedBy } from '../access/credentials.ts'
 import { verifyWallet } from '../access/wallet-signature.ts'
 import type { Call } from '../call.ts'
 import type { Operation } from '../operation.ts'
 import type { ApplicationRecord } from '../tenancy/applications.ts'
+import type { Tenancy } from '../tenancy/tenancy.ts'
 import { applicationView } from './application-view.ts'
 
 export const updateApplication: Operation<'updateApplication'> = async (call, { params, body }) => {
+  const { caller, service } = call
+  if (body.status !== undefined && caller.kind !== 'operator')
+    throw new Fault('FORBIDDEN', { message: 'Only the operator may bring an application back' })
   const owner = body.owner_address?.toLowerCase()
-  const before = call.service.tenancy.application(params.app).owner_address
+  const before = stateBefore(service.tenancy, params.app, body).owner_address
+  if (body.quota !== undefined && caller.kind !== 'operator')
+    throw new Fault('FORBIDDEN', { message: 'Only the operator may change a quota' })
   if (owner !== undefined && owner !== before) await refuseUnwilling(call, owner)
   const record = await changeApplication(call, params.app, {
     ...(body.name !== undefined && { name: body.name }),
     ...(body.description !== undefined && { description: body.description }),
     ...(owner !== undefined && { owner_address: owner }),
+    ...(body.quota !== undefined && { quota: body.quota }),
+    ...(body.status !== undefined && { status: body.status }),
   })
   return applicationView(call, record)
 }
@@ -31,8 +39,17 @@ async function refuseUnwilling({ caller, facts, service }: Call, owner: string):
       "must be the address that signed the request (X-Signature), which bears the application's key beside it",
     )
   }
-  const { database, world } = service
-  await verifyWallet(facts, signed, { database, nowMs: world.now() })
+  const { database, world, info } = service
+  await verifyWallet(facts, signed, { database, nowMs: world.now(), origin: info.origin() })
+}
+
+/** What is archived can only be brought back, and changed together with that; otherwise it is 404. */
+function stateBefore(
+  tenancy: Tenancy,
+  appId: string,
+  { status }: Pick<Partial<ApplicationRecord>, 'status'>,
+): ApplicationRecord {
+  return status === 'active' ? tenancy.recordOf(appId) : tenancy.application(appId)
 }
 
 /** Writes an application's new state and waits until it is in force. */
@@ -43,7 +60,7 @@ export async function changeApplication(
 ): Promise<ApplicationRecord> {
   const { tenancy } = call.service
   return tenancy.system.definitions.run(async () => {
-    const record = { ...tenancy.application(appId), ...change }
+    const record = { ...stateBefore(tenancy, appId, change), ...change }
     const { height } = await tenancy.system.chain.append([
       { header: { type: 'application', app: appId }, body: JSON.stringify(record) },
     ])

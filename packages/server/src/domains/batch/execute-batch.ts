@@ -36,7 +36,7 @@ export const executeBatch: Operation<'executeBatch'> = async (call, { params, bo
   const batch = { tenant, steps, strict: body.strict === true }
   const isPriced = (step: Step) =>
     !isFree(writePriceOf(catalog, catalog.byName.get(step.collection)))
-  if (!steps.some(isPriced) && !carriesPayment(call.facts)) return run(call, batch)
+  if (!steps.some(isPriced) && !carriesPayment(call)) return run(call, batch)
   const unbounded = steps.find((step) => step.conditions !== undefined)
   if (unbounded !== undefined) {
     // A price is a function of the request, never of how many records match.
@@ -63,7 +63,7 @@ function refuseHidden(call: Call, tenant: Tenant, steps: readonly Step[]): void 
     requirePermission(call.caller, 'Read', { appId, tenancy: call.service.tenancy })
     // One that is not there yet has nothing to hide.
     const known = tenant.data.catalog.byName.get(collection)
-    if (known !== undefined) refuseOperator(call, known)
+    if (known !== undefined) refuseOperator(call, tenant, known)
   }
 }
 

@@ -1,7 +1,8 @@
 import type { Operation } from '../operation.ts'
+import { visibleChain } from './visible-chain.ts'
 
-export const getCheckpoint: Operation<'getCheckpoint'> = async ({ service }, { params }) => {
-  const { chain } = await service.tenancy.chain(params.app)
+export const getCheckpoint: Operation<'getCheckpoint'> = async (call, { params }) => {
+  const chain = await visibleChain(call, params.app)
   const checkpoint = chain.checkpoint()
   const { size, root, height } = chain.head()
   return { origin: chain.origin, size, root, height, checkpoint, key: chain.vkey }

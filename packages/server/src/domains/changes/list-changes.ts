@@ -21,7 +21,7 @@ export const listChanges: Operation<'listChanges'> = async (call, { params, quer
   for (;;) {
     const tenant = await tenancy.tenant(params.app)
     const collection = collectionOf(tenant, params.collection)
-    refuseOperator(call, collection)
+    refuseOperator(call, tenant, collection)
     refuseFuture(tenant, since)
     // Before the look, so that nothing comes in between.
     const watch = waitMs > 0 ? tenant.data.watchers.begin(collection.id) : undefined

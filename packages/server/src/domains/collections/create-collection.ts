@@ -1,7 +1,7 @@
 import type { Operation } from '../operation.ts'
+import { checkDefinition } from './check-schema.ts'
 import { collectionView } from './collection-view.ts'
 import { createInGate } from './new-collection.ts'
-import { checkDefinition } from './record-schema.ts'
 import { given } from './settings.ts'
 
 export const createCollection: Operation<'createCollection'> = async (

@@ -1,6 +1,7 @@
 import type { Operation } from '../operation.ts'
-import { noStats, readStats } from './collection-store.ts'
+import { noStats } from './collection-store.ts'
 import { collectionView } from './collection-view.ts'
+import { readCurrentStats } from './current-stats.ts'
 import { collectionOf } from './visibility.ts'
 
 export const getCollectionStats: Operation<'getCollectionStats'> = async (
@@ -9,7 +10,7 @@ export const getCollectionStats: Operation<'getCollectionStats'> = async (
 ) => {
   const tenant = await service.tenancy.tenant(params.app)
   const collection = collectionOf(tenant, params.collection)
-  const stats = (await readStats(service.database, tenant.schema)).get(collection.id) ?? noStats
+  const stats = (await readCurrentStats(service, tenant)).get(collection.id) ?? noStats
   const { created_at, updated_at, metadata } = collectionView(collection, stats)
   return { created_at, updated_at, ...metadata }
 }

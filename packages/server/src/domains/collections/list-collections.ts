@@ -1,8 +1,9 @@
-import { isInsider } from '../access/access.ts'
+import { mayDescribe } from '../access/access.ts'
 import type { Operation } from '../operation.ts'
 import type { CollectionState } from '../tenancy/definitions.ts'
-import { readStats } from './collection-store.ts'
+import { isOpen } from '../tenancy/openness.ts'
 import { collectionView } from './collection-view.ts'
+import { readCurrentStats } from './current-stats.ts'
 import { relationsOf } from './relation-view.ts'
 
 export const listCollections: Operation<'listCollections'> = async (
@@ -10,10 +11,10 @@ export const listCollections: Operation<'listCollections'> = async (
   { params },
 ) => {
   const tenant = await service.tenancy.tenant(params.app)
-  const insider = isInsider(caller, tenant.application)
-  const stats = insider ? await readStats(service.database, tenant.schema) : new Map()
+  const all = mayDescribe(caller, tenant.application)
+  const stats = all ? await readCurrentStats(service, tenant) : new Map()
   const { catalog } = tenant.data
-  const mayKnow = (collection: CollectionState) => insider || collection.policy.read === 'public'
+  const mayKnow = (collection: CollectionState) => all || isOpen(catalog, collection)
   const relations = relationsOf(catalog, mayKnow)
   return [...catalog.byName.values()]
     .filter(mayKnow)

@@ -1,6 +1,7 @@
 import { HttpReply } from '../../http/reply.ts'
 import { mayRead } from '../access/access.ts'
 import type { Operation } from '../operation.ts'
+import { isOpen } from '../tenancy/openness.ts'
 import { isFree, readPriceOf } from '../tenancy/price.ts'
 import { noStats, readSample, readStats } from './collection-store.ts'
 import { describableCollection } from './visibility.ts'
@@ -17,7 +18,8 @@ export const previewCollection: Operation<'previewCollection'> = async (call, { 
     rows: isFree(price) ? rowsDefault : 0,
     fields: undefined,
   }
-  const mayShow = collection.policy.read === 'public' || mayRead(call.caller, tenant.application)
+  const mayShow =
+    isOpen(tenant.data.catalog, collection) || mayRead(call.caller, tenant.application)
   const { table, policy } = collection
   const sample =
     rows === 0 || !mayShow

@@ -1,10 +1,8 @@
 import { limits } from '@tollbase/contract/limits'
-import { Check, Compile, Errors } from 'typebox/schema'
-import { Fault, invalid } from '../../base/fault.ts'
+import { Check, Errors } from 'typebox/schema'
 import { isRecord, ownValue } from '../../base/is-record.ts'
-import { checkStorable } from '../../base/json-text.ts'
-import { member, parseFieldPath } from '../../query/field-path.ts'
 import { compilePattern } from '../../query/pattern.ts'
+import type { MatchBudget } from '../../query/pattern-matcher.ts'
 
 /** What breaks a collection's schema, by JSON pointer within the record. */
 export type Problem = { readonly pointer: string; readonly problem: string }
@@ -17,26 +15,15 @@ export type RecordSchema = {
 
 type Field = {
   readonly type?: string
-  readonly required?: boolean
+  readonly required?: boolean | null
   readonly default?: unknown
   readonly validation?: {
-    readonly min?: number
-    readonly max?: number
-    readonly pattern?: string
-    readonly enum?: readonly unknown[]
-  }
+    readonly min?: number | null
+    readonly max?: number | null
+    readonly pattern?: string | null
+    readonly enum?: readonly unknown[] | null
+  } | null
 }
-
-const fieldTypes = [
-  'string',
-  'number',
-  'integer',
-  'boolean',
-  'date',
-  'object',
-  'array',
-  'any',
-] as const
 
 /** Reads a schema_definition, for the records of one call: the `{fields}` form of the public clients, a JSON Schema, or none. */
 export function readSchema(definition: unknown): RecordSchema {
@@ -44,14 +31,18 @@ export function readSchema(definition: unknown): RecordSchema {
   if (!isRecord(definition.fields)) return jsonSchema(definition)
   const fields = Object.entries(definition.fields as Record<string, Field>)
   const required = Array.isArray(definition.required) ? definition.required.map(String) : []
-  const matches = patternMatches()
+  const { matches, beginRecord } = openPatterns()
+  const problemsOf = (record: Readonly<Record<string, unknown>>) => [
+    ...required.filter((name) => ownValue(record, name) === undefined).map((name) => lacks(name)),
+    ...fields.flatMap(([name, field]) =>
+      problemOf(name, field, { value: ownValue(record, name), matches }),
+    ),
+  ]
   return {
-    problems: (record) => [
-      ...required.filter((name) => ownValue(record, name) === undefined).map((name) => lacks(name)),
-      ...fields.flatMap(([name, field]) =>
-        problemOf(name, field, { value: ownValue(record, name), matches }),
-      ),
-    ],
+    problems: (record) => {
+      beginRecord()
+      return problemsOf(record)
+    },
     defaults: Object.fromEntries(
       fields.flatMap(([name, field]) =>
         field.default === undefined ? [] : [[name, field.default]],
@@ -60,91 +51,35 @@ export function readSchema(definition: unknown): RecordSchema {
   }
 }
 
-/** Refuses a definition that could not be enforced, naming the place. */
-export function checkDefinition(definition: unknown, pointer = '/schema_definition'): void {
-  if (definition === null || definition === undefined) return
-  if (!isRecord(definition)) throw invalid(pointer, 'must be an object')
-  if (isRecord(definition.fields)) checkFields(definition.fields, `${pointer}/fields`)
-  else checkJsonSchema(definition, pointer)
-}
-
-function checkFields(fields: Readonly<Record<string, unknown>>, pointer: string): void {
-  for (const [name, field] of Object.entries(fields)) {
-    const at = member(pointer, name)
-    if (!isRecord(field)) throw invalid(at, 'must be an object')
-    // What is indexed or added is read again when the log is applied, where nothing can be refused any more.
-    if (field.index === true || field.unique === true) parseFieldPath(name, at)
-    if (field.default !== undefined) {
-      checkStorable(name, at)
-      checkStorable(field.default, `${at}/default`)
-    }
-    if (field.type !== undefined && !fieldTypes.some((one) => one === field.type)) {
-      throw invalid(`${at}/type`, `must be one of ${fieldTypes.join(', ')}`)
-    }
-    if (field.validation !== undefined && field.validation !== null)
-      checkValidation(field.validation, `${at}/validation`)
-  }
-}
-
-function checkValidation(rule: unknown, at: string): void {
-  if (!isRecord(rule)) throw invalid(at, 'must be an object')
-  for (const name of ['min', 'max']) {
-    if (rule[name] !== undefined && typeof rule[name] !== 'number')
-      throw invalid(`${at}/${name}`, 'must be a number')
-  }
-  if (rule.enum !== undefined && !Array.isArray(rule.enum))
-    throw invalid(`${at}/enum`, 'must be a list')
-  if (rule.pattern === undefined) return
-  if (typeof rule.pattern !== 'string') throw invalid(`${at}/pattern`, 'must be text')
-  compilePattern(rule.pattern, `${at}/pattern`)
-}
-
-/** Its patterns are those of queries, which end in bounded time; what is wrong beside them shows in one use. */
-function checkJsonSchema(schema: Record<string, unknown>, pointer: string): void {
-  checkPatterns(schema, pointer)
-  try {
-    Compile(bounded(schema, false, patternMatches())).Check({})
-  } catch (error) {
-    throw new Fault('VALIDATION_FAILED', {
-      message: `${pointer} cannot be used as a JSON Schema`,
-      details: { field: pointer, problem: 'cannot be used as a JSON Schema' },
-      cause: error,
-    })
-  }
-}
-
 /** Keywords whose values are data, not schemas. */
-const dataKeywords = ['const', 'enum', 'default', 'examples']
-
-function checkPatterns(part: unknown, pointer: string): void {
-  if (Array.isArray(part))
-    for (const [at, item] of part.entries()) checkPatterns(item, `${pointer}/${at}`)
-  if (!isRecord(part)) return
-  if (typeof part.pattern === 'string') compilePattern(part.pattern, `${pointer}/pattern`)
-  if (isRecord(part.patternProperties)) {
-    for (const pattern of Object.keys(part.patternProperties)) {
-      const { repeats } = compilePattern(pattern, `${pointer}/patternProperties`)
-      // The names of fields are matched by JavaScript, whose time is bounded for these alone.
-      if (repeats > 1)
-        throw invalid(
-          `${pointer}/patternProperties`,
-          'may have one quantifier in a pattern, on a character or a class',
-        )
-    }
-  }
-  for (const [name, inner] of Object.entries(part)) {
-    if (!dataKeywords.includes(name)) checkPatterns(inner, `${pointer}/${name}`)
-  }
-}
+export const dataKeywords = ['const', 'enum', 'default', 'examples']
 
 function jsonSchema(schema: Record<string, unknown>): RecordSchema {
   if (Object.keys(schema).length === 0) return { problems: () => [], defaults: {} }
-  const judged = bounded(schema, false, patternMatches())
-  return { problems: (record) => jsonSchemaProblems(judged, record), defaults: {} }
+  const { matches, beginRecord } = openPatterns()
+  const judged = bounded(schema, false, matches)
+  return {
+    problems: (record) => {
+      beginRecord()
+      return jsonSchemaProblems(judged, record)
+    },
+    defaults: {},
+  }
+}
+
+/** The JSON Schema as it is judged by. */
+export function judgedSchema(schema: Record<string, unknown>): Record<string, unknown> {
+  return bounded(schema, false, openPatterns().matches)
 }
 
 /** Keywords whose members are schemas by name. */
-const mapKeywords = ['properties', 'patternProperties', '$defs', 'definitions', 'dependentSchemas']
+export const mapKeywords = [
+  'properties',
+  'patternProperties',
+  '$defs',
+  'definitions',
+  'dependentSchemas',
+]
 
 /** The schema with each pattern as a test of ours, and without what the library takes for its own instructions. */
 function bounded(
@@ -200,14 +135,18 @@ function problemOf(
         ? value.length
         : undefined
   const problems: string[] = []
-  if (rule.min !== undefined && size !== undefined && size < rule.min)
+  if (typeof rule.min === 'number' && size !== undefined && size < rule.min)
     problems.push(`must be at least ${rule.min}`)
-  if (rule.max !== undefined && size !== undefined && size > rule.max)
+  if (typeof rule.max === 'number' && size !== undefined && size > rule.max)
     problems.push(`must be at most ${rule.max}`)
-  if (rule.pattern !== undefined && typeof value === 'string' && !matches(rule.pattern, value)) {
+  if (
+    typeof rule.pattern === 'string' &&
+    typeof value === 'string' &&
+    !matches(rule.pattern, value)
+  ) {
     problems.push(`must match ${rule.pattern}`)
   }
-  if (rule.enum !== undefined && !rule.enum.includes(value))
+  if (Array.isArray(rule.enum) && !rule.enum.includes(value))
     problems.push(`must be one of ${JSON.stringify(rule.enum)}`)
   return problems.map((problem) => ({ pointer: `/${name}`, problem }))
 }
@@ -227,14 +166,21 @@ function hasType(type: string | undefined, value: unknown): boolean {
 
 type Matches = (pattern: string, text: string) => boolean
 
-/** Matches texts with patterns, each read once, all within one bound of work. */
-function patternMatches(): Matches {
-  const budget = { steps: limits.patternStepsMax }
+/** Matches texts with patterns, each read once: within a bound of work for each record, and one for all of them. */
+function openPatterns(): { readonly matches: Matches; readonly beginRecord: () => void } {
+  const budget: MatchBudget = { steps: limits.recordPatternStepsMax }
+  let left = limits.patternStepsMax
   const known = new Map<string, ReturnType<typeof compilePattern>>()
-  return (pattern, text) => {
-    const compiled = known.get(pattern) ?? compilePattern(pattern, '')
-    known.set(pattern, compiled)
-    return compiled.matches(text, budget)
+  return {
+    matches: (pattern, text) => {
+      const compiled = known.get(pattern) ?? compilePattern(pattern, '')
+      known.set(pattern, compiled)
+      return compiled.matches(text, budget)
+    },
+    beginRecord: () => {
+      left -= limits.recordPatternStepsMax - Math.max(budget.steps, 0)
+      budget.steps = Math.min(limits.recordPatternStepsMax, Math.max(left, 0))
+    },
   }
 }
 

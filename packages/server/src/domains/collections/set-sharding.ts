@@ -6,8 +6,8 @@ import { parseFieldPath } from '../../query/field-path.ts'
 import type { Operation } from '../operation.ts'
 import { type Definition, define } from '../tenancy/define.ts'
 import type { Sharding, ShardKey } from '../tenancy/definitions.ts'
-import { noStats } from './collection-store.ts'
 import { collectionView } from './collection-view.ts'
+import { readCurrentStats } from './current-stats.ts'
 import { leadingIndex } from './leading-index.ts'
 import { relationsOf } from './relation-view.ts'
 import { collectionOf } from './visibility.ts'
@@ -33,7 +33,8 @@ export const setSharding: Operation<'setSharding'> = async ({ service }, { param
     const after = { ...before, updated_at, ...(sharding !== undefined && { sharding }) }
     await define(tenant, [{ kind: 'collection', id, body: after }, ...indexes])
     const relations = relationsOf(tenant.data.catalog, () => true).get(id)
-    return collectionView(collectionOf(tenant, id), noStats, relations)
+    const stats = await readCurrentStats(service, tenant)
+    return collectionView(collectionOf(tenant, id), stats.get(id), relations)
   })
 }
 

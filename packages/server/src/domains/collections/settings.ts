@@ -1,5 +1,6 @@
 import { checkText } from '../../query/operand.ts'
 import type { CollectionDefinition } from '../tenancy/definitions.ts'
+import { checkPolicy } from './check-policy.ts'
 
 type Settings = Pick<
   CollectionDefinition,
@@ -24,6 +25,7 @@ const names = [
 export function given(
   body: { readonly [K in keyof Settings]?: Settings[K] | null | undefined },
 ): Partial<Settings> {
+  checkPolicy(body.access_policy)
   for (const name of ['primary_column', 'sort_column'] as const) {
     // A column's name becomes a part of records, so it must be text that can be stored.
     if (typeof body[name] === 'string') checkText(body[name], `/${name}`)

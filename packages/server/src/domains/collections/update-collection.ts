@@ -2,10 +2,10 @@ import { present } from '../../base/assert.ts'
 import { Fault, invalid } from '../../base/fault.ts'
 import type { Operation } from '../operation.ts'
 import { type Definition, define } from '../tenancy/define.ts'
-import { noStats } from './collection-store.ts'
+import { checkDefinition } from './check-schema.ts'
 import { collectionView } from './collection-view.ts'
+import { readCurrentStats } from './current-stats.ts'
 import { indexesOfSchema } from './new-collection.ts'
-import { checkDefinition } from './record-schema.ts'
 import { relationsOf } from './relation-view.ts'
 import { given } from './settings.ts'
 import { collectionOf } from './visibility.ts'
@@ -44,6 +44,7 @@ export const updateCollection: Operation<'updateCollection'> = async (
     // No record that was checked against the old schema comes after the new one.
     await tenant.exclusion.run([id], () => define(tenant, changes))
     const relations = relationsOf(tenant.data.catalog, () => true).get(id)
-    return collectionView(collectionOf(tenant, id), noStats, relations)
+    const stats = await readCurrentStats(service, tenant)
+    return collectionView(collectionOf(tenant, id), stats.get(id), relations)
   })
 }

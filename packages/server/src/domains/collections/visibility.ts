@@ -1,10 +1,11 @@
 import { Fault } from '../../base/fault.ts'
 import { missingTable } from '../../database/errors.ts'
 import type { UsedFields } from '../../query/join.ts'
-import { isInsider, mayRead } from '../access/access.ts'
+import { mayDescribe, mayRead, refuseWithoutRead } from '../access/access.ts'
 import type { Call } from '../call.ts'
 import { findCollection, findReadable } from '../tenancy/catalog.ts'
 import type { CollectionState } from '../tenancy/definitions.ts'
+import { isOpen, readOf } from '../tenancy/openness.ts'
 import { hiddenUse } from '../tenancy/policy.ts'
 import type { Tenant } from '../tenancy/tenancy.ts'
 
@@ -46,48 +47,57 @@ export function deletedMeanwhile(error: unknown): Fault | undefined {
   })
 }
 
-/** The collection if the caller may know its description: everybody of the public ones, insiders of all. */
+/** The collection if the caller may know its description: anybody of those that are open, `mayDescribe` of all. */
 export function describableCollection(
   call: Call,
   tenant: Tenant,
   nameOrId: string,
 ): CollectionState {
-  return describable(call, tenant, collectionOf(tenant, nameOrId))
+  const found = findCollection(tenant.data.catalog, nameOrId)
+  return openOrOwn(call, tenant, { found, nameOrId, own: mayDescribe })
 }
 
-/** The same of a collection or view that was found already. */
-export function describable(
-  call: Call,
+/** The same of a collection or view. */
+export function describableReadable(call: Call, tenant: Tenant, nameOrId: string): CollectionState {
+  const found = findReadable(tenant.data.catalog, nameOrId)
+  return openOrOwn(call, tenant, { found, nameOrId, own: mayDescribe })
+}
+
+/** A collection or view whose records the caller may have, and whether he pays nothing for them. */
+export type Readable = { readonly collection: CollectionState; readonly free: boolean }
+
+/** The collection if the caller may read its records, free or by paying. */
+export function readableCollection(call: Call, tenant: Tenant, nameOrId: string): Readable {
+  return readable(call, tenant, {
+    found: findCollection(tenant.data.catalog, nameOrId),
+    nameOrId,
+  })
+}
+
+/** The same of a collection or view. */
+export function readableSource(call: Call, tenant: Tenant, nameOrId: string): Readable {
+  return readable(call, tenant, { found: findReadable(tenant.data.catalog, nameOrId), nameOrId })
+}
+
+type Asked = { readonly found: CollectionState | undefined; readonly nameOrId: string }
+
+function readable(call: Call, tenant: Tenant, asked: Asked): Readable {
+  const collection = openOrOwn(call, tenant, { ...asked, own: mayRead })
+  return { collection, free: mayRead(call.caller, tenant.application) }
+}
+
+/** What is open to strangers, or of the caller's own; 403, 401 or 404 of all else. */
+function openOrOwn(
+  { caller }: Call,
   tenant: Tenant,
-  collection: CollectionState,
+  { found, nameOrId, own }: Asked & { readonly own: typeof mayRead },
 ): CollectionState {
-  if (isInsider(call.caller, tenant.application) || collection.policy.read === 'public')
-    return collection
-  if (collection.policy.read === 'key') throw keyNeeded(tenant)
-  throw noSuchCollection(tenant, collection.name)
-}
-
-/** The collection if the caller may read its records, free or by paying. `free` says that the caller pays nothing. */
-export function readableCollection(
-  call: Call,
-  tenant: Tenant,
-  nameOrId: string,
-): { collection: CollectionState; free: boolean } {
-  return readable(call, tenant, collectionOf(tenant, nameOrId))
-}
-
-/** The same of a collection or view that was found already. */
-export function readable(
-  call: Call,
-  tenant: Tenant,
-  collection: CollectionState,
-): { collection: CollectionState; free: boolean } {
-  const own = mayRead(call.caller, tenant.application)
-  if (own || collection.policy.read === 'public') return { collection, free: own }
-  const ownKey = call.caller.kind === 'key' && call.caller.key.app_id === tenant.application.app_id
-  if (ownKey) throw new Fault('FORBIDDEN', { message: 'The key lacks the permission Read' })
-  if (collection.policy.read === 'key') throw keyNeeded(tenant)
-  throw noSuchCollection(tenant, collection.name)
+  const read = found && readOf(tenant.data.catalog, found)
+  if (found !== undefined && read === 'public') return found
+  refuseWithoutRead(caller, tenant.application)
+  if (found !== undefined && own(caller, tenant.application)) return found
+  if (read === 'key') throw keyNeeded(tenant)
+  throw noSuchCollection(tenant, found?.name ?? nameOrId)
 }
 
 /** Whether the caller pays nothing for what the application has. */
@@ -96,8 +106,8 @@ export function readsFreely(call: Call, { application }: Pick<Tenant, 'applicati
 }
 
 /** What the operator, who may do all else that Admin may, must not see: records that are not public. */
-export function refuseOperator(call: Call, collection: CollectionState): void {
-  if (call.caller.kind === 'operator' && collection.policy.read !== 'public') {
+export function refuseOperator(call: Call, tenant: Tenant, collection: CollectionState): void {
+  if (call.caller.kind === 'operator' && !isOpen(tenant.data.catalog, collection)) {
     throw new Fault('FORBIDDEN', { message: 'The operator does not read private data' })
   }
 }

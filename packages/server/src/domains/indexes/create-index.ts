@@ -144,7 +144,7 @@ function readPriceChange(
       message:
         'The collection has an access_policy that is not understood; set it before its price',
     })
-  const before = isRecord(sent) ? sent : { read: policy.read }
+  const before = isRecord(sent) ? sent : policy.read === undefined ? {} : { read: policy.read }
   const price = { ...(isRecord(before.price) ? before.price : {}), ...wish.readPrice }
   const definition = present(tenant.data.catalog.collections.get(collection.id), 'the collection')
   return [

@@ -1,12 +1,10 @@
 import { limits } from '@tollbase/contract/limits'
-import { Fault } from '../../base/fault.ts'
 import { sql } from '../../database/sql.ts'
 import { isAggregate } from '../../query/aggregate-request.ts'
 import { type ListQuery, parseJoinedList } from '../../query/list-query.ts'
 import type { Service } from '../call.ts'
 import { readStats } from '../collections/collection-store.ts'
 import { readableOf } from '../collections/visibility.ts'
-import type { Question } from '../listing/answer-query.ts'
 import { type AnyQuery, anyQuestion } from '../listing/any-question.ts'
 import type { Operation } from '../operation.ts'
 import type { CollectionState } from '../tenancy/definitions.ts'
@@ -14,7 +12,7 @@ import { indexNameOf } from '../tenancy/index-ddl.ts'
 import type { Tenant } from '../tenancy/tenancy.ts'
 import { rowsUpTo } from './index-store.ts'
 import { hintsOfList, hintsOfSources, smallMax } from './query-hints.ts'
-import { planOf, type QueryPlan } from './query-plan.ts'
+import { planToTell, type QueryPlan } from './query-plan.ts'
 
 /** What a unit of PostgreSQL's cost takes about, where nothing like the query was observed. */
 const msPerCost = 0.01
@@ -26,14 +24,16 @@ export const explainQuery: Operation<'explainQuery'> = async (call, { params, bo
   const root = readableOf(tenant, params.collection)
   const { query } = body
   const question = await anyQuestion(call, query, `${params.app}::${root.name}`)
-  refuseForeign(question, tenant)
   const { limit } = question
   const { text, values } = question.compile({
     limit,
     bytesMax: limits.resultBytesMax,
     total: true,
   })
-  const plan = await planOf(service.database, sql.compiled(text, values))
+  const plan = await planToTell(service.database, tenant, {
+    sources: question.sources,
+    statement: sql.compiled(text, values),
+  })
   const collections = new Set([root, ...question.sources.map(({ collection }) => collection)])
   const counts = await countsOf(service, tenant, collections)
   const usedOf = (collection: CollectionState) => namesOf(plan, collection)
@@ -77,16 +77,6 @@ function plainList(query: AnyQuery): ListQuery | undefined {
   if (query.sql !== undefined || isAggregate(query)) return undefined
   const list = parseJoinedList(query)
   return list.joins.length === 0 ? list : undefined
-}
-
-/** A plan tells how much a collection holds, and how its values are spread. */
-function refuseForeign({ sources }: Question, tenant: Tenant): void {
-  const { number } = tenant.application
-  const foreign = sources.find((one) => !one.free && one.tenant.application.number !== number)
-  if (foreign === undefined) return
-  throw new Fault('FORBIDDEN', {
-    message: `The plan of a query over ${foreign.model} would tell what it holds, which is for its own application`,
-  })
 }
 
 /** As those who asked know them; the order of storing is no index of theirs. */

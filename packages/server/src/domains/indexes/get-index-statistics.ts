@@ -2,14 +2,13 @@ import type { Operation } from '../operation.ts'
 import { indexNameOf } from '../tenancy/index-ddl.ts'
 import { namedIndex } from './find-index.ts'
 import { indexUse } from './index-store.ts'
-import { statisticsView } from './index-view.ts'
+import { knownUse, statisticsView } from './index-view.ts'
 
-export const getIndexStatistics: Operation<'getIndexStatistics'> = async (
-  { service },
-  { params },
-) => {
+export const getIndexStatistics: Operation<'getIndexStatistics'> = async (call, { params }) => {
+  const { service } = call
   const tenant = await service.tenancy.tenant(params.app)
   const { collection, index } = namedIndex(tenant, params)
   const use = await indexUse(service.database, { schema: tenant.schema, table: collection.table })
-  return statisticsView(use.get(indexNameOf(index)))
+  const known = await knownUse(call, tenant, { collection, use })
+  return statisticsView(known.get(indexNameOf(index)))
 }

@@ -1,8 +1,9 @@
-import type { Service } from '../call.ts'
+import type { Call, Service } from '../call.ts'
 import { indexView } from '../collections/collection-view.ts'
+import { isCountKnown } from '../listing/view-sources.ts'
 import type { CollectionState, IndexDefinition } from '../tenancy/definitions.ts'
 import { indexNameOf } from '../tenancy/index-ddl.ts'
-import type { Tables } from '../tenancy/tenancy.ts'
+import type { Tables, Tenant } from '../tenancy/tenancy.ts'
 import { type IndexUse, indexUse } from './index-store.ts'
 
 export type IndexState = 'building' | 'active' | 'failed'
@@ -33,19 +34,35 @@ export function wholeIndexView(
 
 /** The indexes of collections; with what each has served where that is asked for. */
 export async function indexList(
-  from: { service: Service; tables: Tables; withStatistics: boolean },
+  from: { call: Call; tenant: Tenant; withStatistics: boolean },
   collections: readonly CollectionState[],
 ) {
-  const { service, tables } = from
+  const { call, tenant } = from
+  const { service } = call
   const use = from.withStatistics
-    ? await indexUse(service.database, { schema: tables.schema })
+    ? await indexUse(service.database, { schema: tenant.schema })
     : undefined
-  return collections.flatMap((collection) =>
-    collection.indexes.map((index) => ({
-      ...wholeIndexView(from, collection, index),
-      ...(use && { statistics: statisticsView(use.get(indexNameOf(index))) }),
-    })),
-  )
+  const lists = collections.map(async (collection) => {
+    const known = use && (await knownUse(call, tenant, { collection, use }))
+    return collection.indexes.map((index) => ({
+      ...wholeIndexView({ service, tables: tenant }, collection, index),
+      ...(known && { statistics: statisticsView(known.get(indexNameOf(index))) }),
+    }))
+  })
+  return (await Promise.all(lists)).flat()
+}
+
+/** What indexes have served, as far as the caller may know: the size of one tells how many rows there are. */
+export async function knownUse(
+  call: Call,
+  tenant: Tenant,
+  {
+    collection: { view },
+    use,
+  }: { collection: CollectionState; use: ReadonlyMap<string, IndexUse> },
+): Promise<ReadonlyMap<string, IndexUse>> {
+  const isKnown = view === undefined || (await isCountKnown(call, tenant, view))
+  return isKnown ? use : new Map()
 }
 
 export function statisticsView(use: IndexUse | undefined) {

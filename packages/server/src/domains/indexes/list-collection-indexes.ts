@@ -3,11 +3,11 @@ import type { Operation } from '../operation.ts'
 import { indexList } from './index-view.ts'
 
 export const listCollectionIndexes: Operation<'listCollectionIndexes'> = async (
-  { service },
+  call,
   { params, query },
 ) => {
-  const tenant = await service.tenancy.tenant(params.app)
+  const tenant = await call.service.tenancy.tenant(params.app)
   const collection = readableOf(tenant, params.collection)
   const withStatistics = query.include_stats === true
-  return { indexes: await indexList({ service, tables: tenant, withStatistics }, [collection]) }
+  return { indexes: await indexList({ call, tenant, withStatistics }, [collection]) }
 }

@@ -2,8 +2,8 @@ import type { Operation } from '../operation.ts'
 import { readables } from '../tenancy/catalog.ts'
 import { indexList } from './index-view.ts'
 
-export const listIndexes: Operation<'listIndexes'> = async ({ service }, { params, query }) => {
-  const tables = await service.tenancy.tenant(params.app)
+export const listIndexes: Operation<'listIndexes'> = async (call, { params, query }) => {
+  const tenant = await call.service.tenancy.tenant(params.app)
   const withStatistics = query.include_stats === true
-  return indexList({ service, tables, withStatistics }, readables(tables.data.catalog))
+  return indexList({ call, tenant, withStatistics }, readables(tenant.data.catalog))
 }

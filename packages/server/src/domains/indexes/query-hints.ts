@@ -59,7 +59,7 @@ export function hintsOfSources(question: Question, planned: Planned): string[] {
   const hints = [...filtered].flatMap(([collection, fields]) =>
     hintOf(collection, [...fields].sort(), planned),
   )
-  return question.limit === undefined && question.isCuttable ? [...hints, withoutLimit] : hints
+  return question.limit === undefined && question.isRows ? [...hints, withoutLimit] : hints
 }
 
 function hintOf(

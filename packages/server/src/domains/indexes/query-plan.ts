@@ -1,6 +1,10 @@
+import { Fault } from '../../base/fault.ts'
 import { isRecord } from '../../base/is-record.ts'
 import type { Database } from '../../database/database.ts'
 import { type SqlStatement, sql } from '../../database/sql.ts'
+import type { JudgedSource } from '../listing/sources.ts'
+import { isOpen } from '../tenancy/openness.ts'
+import type { Tenant } from '../tenancy/tenancy.ts'
 
 /** What PostgreSQL would do for a statement. */
 export type QueryPlan = {
@@ -12,7 +16,20 @@ export type QueryPlan = {
   readonly walked: readonly string[]
 }
 
-/** Plans the statement with its values, and does not run it. */
+/**
+ * The plan of a question, to be told to who asks. 403 where the question is about what is not the application's own, or
+ * what the caller may not read.
+ */
+export async function planToTell(
+  database: Database,
+  tenant: Tenant,
+  { sources, statement }: { sources: readonly JudgedSource[]; statement: SqlStatement },
+): Promise<QueryPlan> {
+  refuseForeign(sources, tenant)
+  return planOf(database, statement)
+}
+
+/** Plans the statement with its values, and does not run it. Nothing of a plan is told but by `planToTell`. */
 export async function planOf(database: Database, statement: SqlStatement): Promise<QueryPlan> {
   const rows = await database.query(sql`EXPLAIN (FORMAT JSON) ${statement}`)
   const [sent] = Object.values(rows[0] ?? {})
@@ -26,6 +43,20 @@ export async function planOf(database: Database, statement: SqlStatement): Promi
     indexes: namesIn(nodes),
     walked: namesIn(nodes.filter((node) => node['Index Cond'] === undefined)),
   }
+}
+
+/** A plan tells how much a collection holds, and how its values are spread. */
+function refuseForeign(sources: readonly JudgedSource[], { application }: Tenant): void {
+  const foreign = sources.find(
+    (one) =>
+      !one.free &&
+      (one.tenant.application.number !== application.number ||
+        !isOpen(one.tenant.data.catalog, one.collection)),
+  )
+  if (foreign === undefined) return
+  throw new Fault('FORBIDDEN', {
+    message: `The plan of a query over ${foreign.model} would tell what it holds, which is for who may read it free of charge`,
+  })
 }
 
 type Node = Readonly<Record<string, unknown>>

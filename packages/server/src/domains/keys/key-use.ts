@@ -53,10 +53,17 @@ export class KeyUse {
     const hashes = [...this.#fresh]
     if (hashes.length === 0) return
     this.#fresh.clear()
-    await this.#database.execute(sql`
-      INSERT INTO ${table} (key_hash, last_used_ms)
+    const write = sql`
+      INSERT INTO ${table} AS stored (key_hash, last_used_ms)
       SELECT key_hash, last_used_ms FROM unnest(
         ${hashes}::text[], ${hashes.map((hash) => this.#last.get(hash) ?? 0)}::int8[]) AS used (key_hash, last_used_ms)
-      ON CONFLICT (key_hash) DO UPDATE SET last_used_ms = excluded.last_used_ms`)
+      ON CONFLICT (key_hash) DO UPDATE SET last_used_ms = greatest(stored.last_used_ms, excluded.last_used_ms)`
+    try {
+      await this.#database.execute(write)
+    } catch (error) {
+      // The next flush writes them, at the time that they have then.
+      for (const hash of hashes) this.#fresh.add(hash)
+      throw error
+    }
   }
 }

@@ -1,17 +1,19 @@
 import { limits } from '@tollbase/contract/limits'
+import { assert } from '../../base/assert.ts'
 import { Fault, invalid } from '../../base/fault.ts'
+import type { Turn } from '../../base/slots.ts'
 import { HttpReply } from '../../http/reply.ts'
 import type { ListRow } from '../../query/compile-list.ts'
 import type { CompiledStatement } from '../../query/sql-text.ts'
 import type { Call } from '../call.ts'
-import { applicationAccount, type Share } from '../payments/entries.ts'
-import type { Catalog } from '../tenancy/catalog.ts'
+import { applicationAccount } from '../payments/entries.ts'
+import type { PartPrice } from '../payments/offer.ts'
 import { free, type Price } from '../tenancy/policy.ts'
-import { costOf } from '../tenancy/price.ts'
-import type { Tenant } from '../tenancy/tenancy.ts'
-import { type Charge, chargedSources, isOf, type PricedSource, pricesUnder } from './query-price.ts'
+import { costOf, isFree } from '../tenancy/price.ts'
+import { type Charge, chargesOf, isCharged, meaningOfSources } from './query-price.ts'
 import { runQuery } from './run-query.ts'
 import { derivationDenied, type JudgedSource } from './sources.ts'
+import { freeTurn, paidTurn } from './turn.ts'
 
 /** What a read by the KB buys at most when the request does not say. */
 const maxKbDefault = 64
@@ -27,8 +29,6 @@ export type PageSize = {
 export type Page = {
   readonly row: Omit<ListRow, 'records'>
   readonly records: string
-  /** Whether it was cut short of its limit. */
-  readonly truncated: boolean
 }
 
 /** The reply's text, and the position that it was read at. */
@@ -40,6 +40,8 @@ export type Question = {
   readonly sources: readonly JudgedSource[]
   /** What the answer costs, where that is not the sum of its sources. */
   readonly charges?: readonly Charge[]
+  /** What is asked, where the request only names it; JSON. */
+  readonly definition?: unknown
   readonly limit: number | undefined
   readonly offset: number
   readonly maxKb: number | undefined
@@ -47,8 +49,8 @@ export type Question = {
   readonly limitMissing: { readonly pointer: string; readonly problem: string }
   /** It may take long, so it waits for its turn. */
   readonly isHeavy: boolean
-  /** Rows that are given one by one: a beginning of them is an answer too. */
-  readonly isCuttable: boolean
+  /** Rows of its sources are given one by one. */
+  readonly isRows: boolean
   readonly compile: (size: PageSize) => CompiledStatement
   /** What the row counts for, where it is not what is there now. */
   readonly place?: ((row: ListRow) => ListRow) | undefined
@@ -64,9 +66,7 @@ export type Question = {
 
 /** Answers for free what has no price for the caller, and sells all else. */
 export async function answerQuery(call: Call, question: Question): Promise<HttpReply> {
-  const charged = chargesOf(question)
-  const [first] = charged
-  if (first !== undefined) return sell(call, { question, charged, seller: first.tenant })
+  if (chargesIn(question).some(isCharged)) return sell(call, question)
   const make = () => freeAnswer(call, question)
   const { contentType, recall } = question
   const text = recall === undefined ? (await make()).text : await recall(make)
@@ -75,16 +75,22 @@ export async function answerQuery(call: Call, question: Question): Promise<HttpR
 
 async function freeAnswer(call: Call, question: Question): Promise<FreeAnswer> {
   const size = { limit: question.limit, bytesMax: limits.resultBytesMax, total: true }
-  const row = await run(call, question, size)
+  const turn = freeTurn(call, readBy(question))
+  const row = await run(call, question, { ...size, turn })
   const { records } = row
   if (records === null) throw tooLarge(row)
   const { height, sequence, total, count } = row
-  const text = question.reply({ row, records, truncated: false }, total ?? count)
+  const text = question.reply({ row, records }, total ?? count)
   return { text, height, sequence }
 }
 
-function chargesOf({ charges, sources }: Question): readonly Charge[] {
-  return charges ?? chargedSources(sources)
+/** The application that is read, the first of several. */
+function readBy({ sources }: Question): string {
+  return sources[0]?.tenant.application.app_id ?? ''
+}
+
+function chargesIn({ charges, sources }: Question): readonly Charge[] {
+  return charges ?? chargesOf(sources)
 }
 
 /** What the caller would be asked for at most by today's prices, and of what it is made up; all 0 where it is free. */
@@ -92,40 +98,42 @@ export function quoteQuestion(question: Question): {
   readonly cap: bigint
   readonly breakdown: Breakdown
 } {
-  const charged = chargesOf(question)
-  const [first] = charged
-  if (first === undefined) return { cap: 0n, breakdown: breakdownOf(question, []) }
-  const prices = pricesUnder(charged, { seller: first.tenant, catalog: first.tenant.data.catalog })
-  refuseUnlimited(question, prices)
-  return { cap: capOf(question, prices) ?? 0n, breakdown: breakdownOf(question, prices) }
+  const charges = chargesIn(question)
+  const prices = pricesOf(charges)
+  return {
+    cap: capOf(question, { charges, prices }),
+    breakdown: breakdownOf(question, { charges, prices }),
+  }
 }
 
-type Sale = {
-  readonly question: Question
-  readonly charged: readonly Charge[]
-  /** The application that the payment is made to; others get their shares of it. */
-  readonly seller: Tenant
-}
+/** Who charges, and how much each: the prices are those of the charges, in their order. */
+type Priced = { readonly charges: readonly Charge[]; readonly prices: readonly PartPrice[] }
 
 /** Sells a page. The price is a function of the request: its sources, its limit, and what it says of bytes. */
-function sell(call: Call, sale: Sale): Promise<HttpReply> {
-  const { question, charged, seller } = sale
-  const under = (catalog: Catalog) => pricesUnder(charged, { seller, catalog })
-  const now = under(seller.data.catalog)
-  refuseUnlimited(question, now)
-  return call.service.payments.sell(call.facts, {
-    tenant: seller,
+function sell(call: Call, question: Question): Promise<HttpReply> {
+  const charges = chargesIn(question)
+  const [first] = charges
+  assert(first !== undefined, 'what is sold has a price')
+  const turn = paidTurn(call, appOf(charges.find(isCharged) ?? first))
+  return call.service.payments.sell(call, {
+    tenant: first.tenant,
     operation: question.operation,
-    description: `Records of ${[...new Set(charged.map(({ name }) => name))].join(', ')}`,
-    capUnder: (catalog) => capOf(question, under(catalog)),
-    breakdown: breakdownOf(question, now),
-    deliver: async (catalog) => {
-      const prices = under(catalog)
-      const page = await largestThatFits(
-        call,
-        question,
-        mostOf(question, rowsPriceOf(prices)).bytes,
-      )
+    description: `Records of ${[...new Set(charges.filter(isCharged).map(({ name }) => name))].join(', ')}`,
+    meaning: [meaningOfSources(question.sources), question.definition ?? null, charges.map(nameOf)],
+    payees: charges.map((charge) => ({
+      account: applicationAccount(appOf(charge)),
+      platformBasisPoints: 0,
+    })),
+    pricesNow: () => pricesOf(charges),
+    capUnder: (prices) => capOf(question, { charges, prices }),
+    sellerUnder: (prices) => appOf(charges.find((_, at) => !isFree(prices[at] ?? free)) ?? first),
+    breakdownUnder: (prices) => breakdownOf(question, { charges, prices }),
+    admit: () => {
+      if (question.isHeavy) call.service.querySlots.refuseFull(turn)
+    },
+    deliver: async (prices) => {
+      const { bytes: bytesMax } = mostOf(question, rowsPriceOf({ charges, prices }))
+      const page = await boughtPage(call, question, { bytesMax, turn })
       // A count of matches is an aggregate, which is not what was sold: the total tells only what was delivered.
       const { count, height, sequence } = page.row
       const total = question.offset + count
@@ -133,7 +141,7 @@ function sell(call: Call, sale: Sale): Promise<HttpReply> {
         status: 200,
         body: Buffer.from(question.reply(page, total)),
         contentType: question.contentType,
-        ...chargeOf(prices, page.row, seller),
+        due: dueOf(prices, page.row),
         rows: count,
         asOf: { block_height: Number(height), sequence },
       }
@@ -141,10 +149,19 @@ function sell(call: Call, sale: Sale): Promise<HttpReply> {
   })
 }
 
-function refuseUnlimited(question: Question, prices: readonly PricedSource[]): void {
-  if (rowsPriceOf(prices).perRow === 0n || question.limit !== undefined) return
-  const { pointer, problem } = question.limitMissing
-  throw invalid(pointer, `${problem}, because every row of this collection has a price`)
+function appOf({ tenant }: Charge): string {
+  return tenant.application.app_id
+}
+
+function nameOf({ kind, name }: Charge): readonly string[] {
+  return [kind, name]
+}
+
+function pricesOf(charges: readonly Charge[]): readonly PartPrice[] {
+  return charges.map(({ price, name, emptyAnswerFree: emptyFree }) => {
+    if (price === undefined) throw derivationDenied(name)
+    return { ...price, emptyFree }
+  })
 }
 
 type Breakdown = {
@@ -154,12 +171,10 @@ type Breakdown = {
   readonly derive?: number
 }
 
-function breakdownOf(question: Question, prices: readonly PricedSource[]): Breakdown {
-  const rows = rowsPriceOf(prices)
+function breakdownOf(question: Question, priced: Priced): Breakdown {
+  const rows = rowsPriceOf(priced)
   const most = mostOf(question, rows)
-  const derive = sumOf(prices, ({ source, price }) =>
-    source.kind === 'derived' ? (price?.perAccess ?? 0n) : 0n,
-  )
+  const derive = sumOf(pricesOfKind(priced, 'derived'), ({ perAccess }) => perAccess)
   return {
     per_access: Number(rows.perAccess),
     per_row: Number(rows.perRow) * most.rows,
@@ -168,49 +183,39 @@ function breakdownOf(question: Question, prices: readonly PricedSource[]): Break
   }
 }
 
-/** What the request costs at most; undefined where it cannot be bought under these prices. */
-function capOf(question: Question, prices: readonly PricedSource[]): bigint | undefined {
-  if (prices.some(({ price }) => price === undefined)) return undefined
-  const rows = rowsPriceOf(prices)
-  if (rows.perRow > 0n && question.limit === undefined) return undefined
+/** What the request costs at most; 400 where it cannot be bought by these prices. */
+function capOf(question: Question, priced: Priced): bigint {
+  const rows = rowsPriceOf(priced)
+  if (rows.perRow > 0n && question.limit === undefined) {
+    const { pointer, problem } = question.limitMissing
+    throw invalid(pointer, `${problem}, because every row of this collection has a price`)
+  }
   const most = mostOf(question, rows)
-  return sumOf(prices, ({ price = free }) => costOf(price, most))
+  return sumOf(priced.prices, (price) => costOf(price, most))
 }
 
-/**
- * What the answer truly costs, to the atomic unit: the sum over its sources. What is other applications' is a share
- * of their own; the platform's part of each is rounded down.
- */
-function chargeOf(
-  prices: readonly PricedSource[],
-  { count, bytes }: Page['row'],
-  seller: Tenant,
-): { charge: bigint; shares: Share[]; own: bigint } {
+/** What the answer truly costs, part by part, to the atomic unit. */
+function dueOf(
+  prices: readonly PartPrice[],
+  { count, bytes }: Pick<Page['row'], 'count' | 'bytes'>,
+): readonly bigint[] {
   const isEmpty = count === 0
   const size = { rows: count, bytes: isEmpty ? 0 : Number(bytes) }
-  const due = prices.map(({ source, price }) => {
-    if (price === undefined) throw derivationDenied(source.name)
-    const isFree = isEmpty && source.emptyAnswerFree
-    return { source, amount: isFree ? 0n : costOf(price, size) }
-  })
-  const shares = due.flatMap(({ source, amount }): Share[] => {
-    if (isOf(source, seller)) return []
-    const account = applicationAccount(source.tenant.application.app_id)
-    return [{ amount, platformBasisPoints: 0n, account }]
-  })
-  const own = due.filter(({ source }) => isOf(source, seller))
-  const amountOf = ({ amount }: { amount: bigint }) => amount
-  return { charge: sumOf(due, amountOf), shares, own: sumOf(own, amountOf) }
+  return prices.map((price) => (isEmpty && price.emptyFree ? 0n : costOf(price, size)))
 }
 
 /** Of the rows that are given; what is derived from costs by access alone. */
-function rowsPriceOf(prices: readonly PricedSource[]): Price {
-  const rows = prices.filter(({ source }) => source.kind === 'rows')
+function rowsPriceOf(priced: Priced): Price {
+  const rows = pricesOfKind(priced, 'rows')
   return {
-    perAccess: sumOf(rows, ({ price = free }) => price.perAccess),
-    perRow: sumOf(rows, ({ price = free }) => price.perRow),
-    perKb: sumOf(rows, ({ price = free }) => price.perKb),
+    perAccess: sumOf(rows, ({ perAccess }) => perAccess),
+    perRow: sumOf(rows, ({ perRow }) => perRow),
+    perKb: sumOf(rows, ({ perKb }) => perKb),
   }
+}
+
+function pricesOfKind({ charges, prices }: Priced, kind: Charge['kind']): readonly PartPrice[] {
+  return prices.filter((_, at) => charges[at]?.kind === kind)
 }
 
 /** What is not priced by the KB is bounded by the service alone; it may have been when the quote was made. */
@@ -220,30 +225,49 @@ function mostOf({ limit, maxKb }: Question, { perKb }: Price): { rows: number; b
   return { rows: limit ?? 0, bytes }
 }
 
-/** The page, or, where it has more bytes than were bought, the longest beginning of it by halves. */
-async function largestThatFits(call: Call, question: Question, bytesMax: number): Promise<Page> {
-  let { limit } = question
-  for (;;) {
-    const row = await run(call, question, { limit, bytesMax, total: false })
-    const { records } = row
-    if (records !== null) return { row, records, truncated: limit !== question.limit }
-    if (!question.isCuttable) throw tooLarge(row)
-    const half = Math.floor(Math.min(limit ?? row.count, row.count) / 2)
-    if (half === 0) {
-      throw new Fault('RESULT_TOO_LARGE', {
-        message: `The first record alone is larger than the ${Math.floor(bytesMax / 1024)} KB that were bought; ask with a larger max_kb`,
-      })
-    }
-    limit = half
-  }
+/** The whole page; 413 where it has more bytes than were bought: a part of an answer would look like all of it. */
+async function boughtPage(
+  call: Call,
+  question: Question,
+  { bytesMax, turn }: { bytesMax: number; turn: Turn },
+): Promise<Page> {
+  const { limit } = question
+  const row = await run(call, question, { limit, bytesMax, total: false, turn })
+  const { records } = row
+  if (records === null) throw row.fan_out === true ? tooLarge(row) : notBought(row, bytesMax)
+  return { row, records }
 }
 
-async function run(call: Call, question: Question, size: PageSize): Promise<ListRow> {
+async function run(
+  call: Call,
+  question: Question,
+  { turn, ...size }: PageSize & { readonly turn: Turn },
+): Promise<ListRow> {
   const { world } = call.service
   const startedMs = world.now()
-  const row = await runQuery(call.service, question.compile(size), question.isHeavy)
+  const { isHeavy } = question
+  const row = await runQuery(call.service, question.compile(size), { isHeavy, turn })
   question.note?.({ ms: world.now() - startedMs, rows: row.count })
   return question.place?.(row) ?? row
+}
+
+/**
+ * Says what to ask for instead, in powers of two: nothing is charged for this, so it tells no more of the data than its
+ * order of magnitude.
+ */
+function notBought({ count, bytes }: ListRow, bytesMax: number): Fault {
+  const largestKb = limits.paidResultBytesMax / 1024
+  const kb = Math.min(2 ** Math.ceil(Math.log2(Number(bytes) / 1024)), largestKb)
+  const fitting = Math.min((count * bytesMax) / Number(bytes), limits.rowsMax)
+  const limit = fitting >= 1 ? 2 ** Math.floor(Math.log2(fitting)) : undefined
+  const isWithin = count <= limits.rowsMax && Number(bytes) <= limits.paidResultBytesMax
+  const ways = [...(isWithin ? [`max_kb ${kb}`] : []), ...(limit ? [`limit ${limit}`] : [])]
+  if (ways.length === 0)
+    ways.push('fewer fields: its first record alone is more than an answer may have')
+  return new Fault('RESULT_TOO_LARGE', {
+    message: `The answer is larger than the ${Math.floor(bytesMax / 1024)} KB that were bought, and nothing is charged for that; ask with ${ways.join(', or with ')}`,
+    details: { ...(isWithin && { max_kb: kb }), ...(limit && { limit }) },
+  })
 }
 
 function tooLarge({ count, bytes, fan_out: isFanOut }: ListRow): Fault {

@@ -25,7 +25,7 @@ import type { Operation } from '../operation.ts'
 import { parseRoot } from '../tenancy/root.ts'
 import { answerQuery, type Page, type Question } from './answer-query.ts'
 import { atCursor, continuationOf, openPaging, type Paging } from './paging.ts'
-import { type JudgedSource, judgeSources, readableSource, tablesOf } from './sources.ts'
+import { type JudgedSource, judgeSources, namedSource, tablesOf } from './sources.ts'
 import { lagText, positionOf, sortOfView } from './view-sources.ts'
 
 export const listRecords: Operation<'listRecords'> = async (call, { body }) =>
@@ -38,7 +38,7 @@ export async function listQuestion(
 ): Promise<Question> {
   const { app } = parseRoot(body.root)
   // Who may not know of the root is told nothing of his request either.
-  const root = await readableSource(call, body.root, app)
+  const root = await namedSource(call, body.root, app)
   const ask = isAggregate(body) ? groupsOf : recordsOf
   return ask(call, body, root)
 }
@@ -76,7 +76,7 @@ async function recordsOf(call: Call, asked: Asked, root: Root): Promise<Question
     maxKb: asked.max_kb,
     limitMissing,
     isHeavy: hasJoins,
-    isCuttable: true,
+    isRows: true,
     compile: ({ limit, bytesMax, total }) =>
       compileList(
         {
@@ -124,7 +124,7 @@ async function groupsOf(call: Call, asked: Asked, root: Root): Promise<Question>
     maxKb: asked.max_kb,
     limitMissing,
     isHeavy: true,
-    isCuttable: false,
+    isRows: false,
     // The number of groups is a part of what was bought.
     compile: ({ limit, bytesMax }) =>
       compileQuery(
@@ -168,7 +168,7 @@ function pageText(
 }
 
 function replyText(
-  { row, records, truncated }: Page,
+  { row, records }: Page,
   query: Pick<ListQuery, 'limit' | 'offset'> & {
     readonly next?: string | undefined
     readonly now: number
@@ -177,7 +177,6 @@ function replyText(
 ): string {
   const limit = query.limit ?? row.count
   const number = query.limit ? Math.floor(query.offset / query.limit) + 1 : 1
-  const cut = truncated ? ',"truncated":true' : ''
   const next = query.next === undefined ? '' : `,"next_cursor":"${query.next}"`
-  return `{"records":[${records}],"total":${total},"page":${number},"limit":${limit}${cut}${next},"as_of":{"block_height":${row.height},"sequence":${row.sequence}}${lagText(row, query.now)}}`
+  return `{"records":[${records}],"total":${total},"page":${number},"limit":${limit}${next},"as_of":{"block_height":${row.height},"sequence":${row.sequence}}${lagText(row, query.now)}}`
 }

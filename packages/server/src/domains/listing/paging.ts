@@ -53,12 +53,12 @@ export function openPaging(
   return {
     from,
     given,
-    next: ({ row, truncated }, total) => {
+    next: ({ row }, total) => {
       const end = given + row.count
       const isFull = query.limit !== undefined && row.count === query.limit
       const isLast = total === undefined ? !isFull : end >= total
       if (row.last === null || !isOneChain) return undefined
-      if (!truncated && (!isFull || isLast)) return undefined
+      if (!isFull || isLast) return undefined
       const start = from ?? {
         expiresAt: Math.floor(world.now() / 1000) + limits.cursorLifetimeSeconds,
         height: Number(row.height),

@@ -1,61 +1,64 @@
-import { type Catalog, readableOfId } from '../tenancy/catalog.ts'
-import { grantedPriceOf } from '../tenancy/grants.ts'
+import { versionOf } from '../tenancy/definition-version.ts'
+import { grantedPriceOf, grantOf } from '../tenancy/grants.ts'
 import { free, type Price } from '../tenancy/policy.ts'
 import { derivePriceOf, isFree, readPriceOf } from '../tenancy/price.ts'
-import type { Tenant } from '../tenancy/tenancy.ts'
 import type { JudgedSource } from './sources.ts'
 
-/** What asks for money in an answer: a source, or what its owner has priced by itself. */
+/** What may ask for money in an answer: a source, or what its owner has priced by itself. */
 export type Charge = Pick<JudgedSource, 'kind' | 'tenant'> & {
   /** `app::name`. */
   readonly name: string
   readonly emptyAnswerFree: boolean
-  /** By the catalog of its application; undefined where it cannot be bought. */
-  readonly priceUnder: (catalog: Catalog) => Price | undefined
+  /** Today's; undefined where it cannot be bought. */
+  readonly price: Price | undefined
 }
 
-/** A charge with what the answer costs on its account. */
-export type PricedSource = { readonly source: Charge; readonly price: Price | undefined }
+/** Whether it asks for money today, or cannot be had for money either. */
+export function isCharged({ price }: Charge): boolean {
+  return price === undefined || !isFree(price)
+}
 
-/** What has a price for the caller: a collection counts once as rows, and once as derived from, however often it is used. */
-export function chargedSources(sources: readonly JudgedSource[]): readonly Charge[] {
-  const charged = new Map<string, Charge>()
+/**
+ * What others than the caller may ask him money for, whether they do so today or not: a collection counts once as
+ * rows, and once as derived from, however often it is used.
+ */
+export function chargesOf(sources: readonly JudgedSource[]): readonly Charge[] {
+  const charges = new Map<string, Charge>()
   for (const source of sources) {
-    const price = priceOf(source, source.tenant.data.catalog)
-    if (source.free || (price !== undefined && isFree(price))) continue
+    if (source.free) continue
     const { kind, tenant, collection, grantee = '' } = source
-    charged.set(`${kind} ${grantee} ${tenant.application.app_id} ${collection.id}`, {
+    charges.set(`${kind} ${grantee} ${tenant.application.app_id} ${collection.id}`, {
       kind,
       tenant,
       // Who reads a view need not know what is behind it, which may be private.
       name: grantee === '' ? `${tenant.application.app_id}::${collection.name}` : grantee,
       emptyAnswerFree: collection.policy.emptyAnswerFree,
-      priceUnder: (catalog) => priceOf(source, catalog),
+      price: priceOf(source),
     })
   }
-  return [...charged.values()]
+  return [...charges.values()]
 }
 
-/** The prices under the seller's catalog; other applications' are those of now. */
-export function pricesUnder(
-  sources: readonly Charge[],
-  { seller, catalog }: { readonly seller: Tenant; readonly catalog: Catalog },
-): readonly PricedSource[] {
-  return sources.map((source) => ({
-    source,
-    price: source.priceUnder(isOf(source, seller) ? catalog : source.tenant.data.catalog),
-  }))
-}
-
-export function isOf({ tenant }: Pick<Charge, 'tenant'>, seller: Tenant): boolean {
-  return tenant.application.app_id === seller.application.app_id
+/** What the names of a question stand for now, and what of it is the caller's own; JSON. */
+export function meaningOfSources(sources: readonly JudgedSource[]): readonly unknown[] {
+  return sources.map(({ kind, tenant, collection, free: isFreeToCaller, grantee, dataSets }) => [
+    kind,
+    isFreeToCaller,
+    versionOf(tenant, collection),
+    [...dataSets].map(([name, { version }]) => [name, version]),
+    ...(grantee === undefined
+      ? []
+      : [grantee, grantOf(tenant.data.catalog, collection, grantee)?.id ?? null]),
+  ])
 }
 
 /** Rows cost by access, row and KB as they are listed; what is derived costs by access alone. */
-function priceOf({ kind, collection, grantee }: JudgedSource, catalog: Catalog): Price | undefined {
-  const then = readableOfId(catalog, collection.id) ?? collection
-  if (kind === 'rows') return readPriceOf(catalog, then)
+function priceOf({ kind, tenant, collection, grantee }: JudgedSource): Price | undefined {
+  const { catalog } = tenant.data
+  if (kind === 'rows') return readPriceOf(catalog, collection)
   const perAccess =
-    grantee === undefined ? derivePriceOf(catalog, then) : grantedPriceOf(catalog, then, grantee)
+    grantee === undefined
+      ? derivePriceOf(catalog, collection)
+      : grantedPriceOf(catalog, collection, grantee)
   return perAccess === undefined ? undefined : { ...free, perAccess }
 }

@@ -4,7 +4,8 @@ import type { Input } from '@tollbase/contract/route'
 import { invalid } from '../../base/fault.ts'
 import { compileQuery } from '../../query/compile/compile-query.ts'
 import { parseHistory } from '../../query/list-query.ts'
-import { parseSql } from '../../query/sql/parse-sql.ts'
+import { queryOfSource } from '../../query/sql/parse-sql.ts'
+import { applicationsIn, readSource } from '../../query/sql/source-text.ts'
 import type { Query } from '../../query/tree/query.ts'
 import { isRowQuery, sourcesOfQuery } from '../../query/tree/sources.ts'
 import type { Call } from '../call.ts'
@@ -25,8 +26,10 @@ export async function sqlQuestion(
 ): Promise<Question> {
   const history = parseHistory(body.include_history)
   const options = { now: call.service.world.now(), parameters: body.params }
+  if (body.sql.length > limits.sqlCharsHere) refuseUnknown(call, body.sql)
+  const text = await readSource(body.sql)
   // What the fields are declared as may be used only where the collections may be read, so they are judged first.
-  const untyped = await parseSql(body.sql, options)
+  const untyped = queryOfSource(text, options)
   const sources = await judge(call, untyped, history)
   const [first] = sources
   if (first === undefined) throw invalid('/sql', 'names no collection')
@@ -35,7 +38,7 @@ export async function sqlQuestion(
   )
   const hasTypes = [...types.values()].some(({ size }) => size > 0)
   const query = hasTypes
-    ? await parseSql(body.sql, { ...options, typesOf: (model) => types.get(model) })
+    ? queryOfSource(text, { ...options, typesOf: (model) => types.get(model) })
     : untyped
   refuseUnshardedQuery(new Map(sources.map(({ model, collection }) => [model, collection])), query)
   return {
@@ -46,7 +49,7 @@ export async function sqlQuestion(
     maxKb: body.max_kb,
     limitMissing: { pointer: '/sql', problem: 'needs a LIMIT' },
     isHeavy: true,
-    isCuttable: isRowQuery(query),
+    isRows: isRowQuery(query),
     compile: ({ limit, bytesMax }) =>
       compileQuery(
         { ...query, limit },
@@ -62,6 +65,18 @@ export async function sqlQuestion(
   }
 }
 
+/** Reading a long statement is work that is not done for applications that are not there. */
+function refuseUnknown({ service }: Call, sql: string): void {
+  const names = applicationsIn(sql)
+  if (names === undefined) return
+  const [first] = names
+  if (first === undefined) throw invalid('/sql', 'names no collection')
+  // One that is there may still be hidden: that is judged collection by collection.
+  const { applications } = service.tenancy.system
+  if (names.every((name) => applications.get(name) === undefined))
+    service.tenancy.application(first)
+}
+
 function judge(call: Call, query: Query, history: boolean): Promise<JudgedSource[]> {
   const requests = sourcesOfQuery(query).map((use) => ({ ...use, history }))
   // In SQL every collection is written with its application.
@@ -69,13 +84,12 @@ function judge(call: Call, query: Query, history: boolean): Promise<JudgedSource
 }
 
 function replyText(
-  { row, records, truncated }: Page,
+  { row, records }: Page,
   { statement, first, now }: { statement: string; first: JudgedSource; now: number },
 ): string {
   const { tenant, collection } = first
-  const cut = truncated ? ',"truncated":true' : ''
   const names = [statement, tenant.application.app_id, collection.name].map((name) =>
     JSON.stringify(name),
   )
-  return `{"data":[${records}],"count":${row.count},"query":${names[0]},"app_id":${names[1]},"collection":${names[2]}${cut},"as_of":{"block_height":${row.height},"sequence":${row.sequence}}${lagText(row, now)}}`
+  return `{"data":[${records}],"count":${row.count},"query":${names[0]},"app_id":${names[1]},"collection":${names[2]},"as_of":{"block_height":${row.height},"sequence":${row.sequence}}${lagText(row, now)}}`
 }

@@ -1,30 +1,52 @@
 import { Fault } from '../../base/fault.ts'
+import { type Turn, unwanted } from '../../base/slots.ts'
 import { sql } from '../../database/sql.ts'
 import type { ListRow } from '../../query/compile-list.ts'
 import type { CompiledStatement } from '../../query/sql-text.ts'
 import type { Service } from '../call.ts'
 import { deletedMeanwhile } from '../collections/visibility.ts'
 
+export type Run = {
+  /** It may take long, so it waits for its turn. */
+  readonly isHeavy: boolean
+  readonly turn: Turn
+}
+
+type Ports = Pick<Service, 'queryDatabase' | 'querySlots' | 'quickReads'>
+
 /**
  * The one row of a compiled query. A heavy one waits for its slot, so that such queries never hold all connections of
- * lists; the connections themselves are for reading alone, with bounds of time and of temporary space. There is no
+ * lists, and so does a list that proves slow; the connections themselves are for reading alone, with bounds of time and of temporary space. There is no
  * bound by the planner's estimate: it would tell how much a collection holds to those who have not paid for it.
  */
 export async function runQuery(
-  { queryDatabase, querySlots }: Pick<Service, 'queryDatabase' | 'querySlots'>,
+  ports: Ports,
   compiled: CompiledStatement,
-  isHeavy: boolean,
+  { isHeavy, turn }: Run,
 ): Promise<ListRow> {
-  const statement = sql.compiled(compiled.text, compiled.values)
+  const { signal } = turn
   try {
-    const [row] = isHeavy
-      ? await querySlots.run(() => queryDatabase.long<ListRow>(statement))
-      : await queryDatabase.quick<ListRow>(statement)
+    const [row] = await rowsOf(ports, compiled, { isHeavy, turn })
     if (row === undefined) throw new Error('the watermark is missing')
     return row
   } catch (error) {
+    if (signal?.aborted === true) throw unwanted()
     throw queryFault(error) ?? deletedMeanwhile(error) ?? error
   }
+}
+
+async function rowsOf(
+  { queryDatabase, querySlots, quickReads }: Ports,
+  compiled: CompiledStatement,
+  { isHeavy, turn }: Run,
+): Promise<ListRow[]> {
+  const statement = sql.compiled(compiled.text, compiled.values)
+  const { signal } = turn
+  const long = () => queryDatabase.long<ListRow>(statement, { signal })
+  if (isHeavy) return querySlots.run(turn, long)
+  const read = { turn, text: compiled.text }
+  const rows = await quickReads.attempt(read, () => queryDatabase.quick<ListRow>(statement))
+  return rows ?? querySlots.run(turn, () => quickReads.learn(read, long))
 }
 
 /** What PostgreSQL says of a query that is too much for it (SQLSTATE), without its text, which may tell values. */

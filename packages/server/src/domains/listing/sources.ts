@@ -1,7 +1,7 @@
 import { Fault } from '../../base/fault.ts'
 import type { Resolve, Source, SourceUse } from '../../query/join.ts'
 import type { Call } from '../call.ts'
-import { readable, readableOf, refuseUnoffered } from '../collections/visibility.ts'
+import { readableSource, refuseUnoffered } from '../collections/visibility.ts'
 import { findDataSets } from '../data-sets/find-data-sets.ts'
 import type { FoundDataSet } from '../data-sets/operator-data-sets.ts'
 import type { CollectionState } from '../tenancy/definitions.ts'
@@ -40,7 +40,7 @@ export async function judgeSources(
   const behind: JudgedSource[] = []
   for (const request of requests) {
     const { model, kind, used, history } = request
-    const { tenant, collection, free } = await readableSource(call, model, home)
+    const { tenant, collection, free } = await namedSource(call, model, home)
     if (!free) {
       refuseUnoffered(collection, used, history)
       if (kind === 'derived' && derivePriceOf(tenant.data.catalog, collection) === undefined)
@@ -59,15 +59,14 @@ export async function judgeSources(
 }
 
 /** The collection that a model names, if the caller may read it, free or by paying; 404, 401 or 403 if not. */
-export async function readableSource(
+export async function namedSource(
   call: Call,
   model: string,
   home: string,
 ): Promise<Pick<JudgedSource, 'tenant' | 'collection' | 'free'>> {
   const { app, name } = parseRoot(model.includes('::') ? model : `${home}::${model}`)
   const tenant = await call.service.tenancy.tenant(app)
-  const { collection, free } = readable(call, tenant, readableOf(tenant, name))
-  return { tenant, collection, free }
+  return { tenant, ...readableSource(call, tenant, name) }
 }
 
 /** The tables of judged sources, and of nothing else. */

@@ -71,6 +71,23 @@ export async function catchUp(
     await within(chain.whenCaughtUp(), { world, ms: patienceMs, otherwise: undefined })
 }
 
+/**
+ * Whether the caller may know how many rows a view has: no other application would ask him for anything if he read it.
+ * Else each condition of a definition were a free question of how many records there are.
+ */
+export async function isCountKnown(call: Call, tenant: Tenant, view: StoredView): Promise<boolean> {
+  try {
+    const sources = await foreignSources(call, tenant, view)
+    return sources.every(
+      ({ free, tenant: owner, collection, grantee }) =>
+        free || grantedPriceOf(owner.data.catalog, collection, grantee) === 0n,
+    )
+  } catch (error) {
+    if (error instanceof Fault) return false
+    throw error
+  }
+}
+
 async function foreignSources(
   call: Call,
   tenant: Tenant,

@@ -2,8 +2,9 @@ import { present } from '../../base/assert.ts'
 import { Fault } from '../../base/fault.ts'
 import { within } from '../../base/within.ts'
 import type { Service } from '../call.ts'
+import { checkDefinition } from '../collections/check-schema.ts'
 import { indexesOfSchema } from '../collections/new-collection.ts'
-import { checkDefinition, readSchema } from '../collections/record-schema.ts'
+import { readSchema } from '../collections/record-schema.ts'
 import { collectionOf, refuseOperator } from '../collections/visibility.ts'
 import type { Operation } from '../operation.ts'
 import { sealTicket } from '../records/tickets.ts'
@@ -22,7 +23,7 @@ export const migrateCollection: Operation<'migrateCollection'> = async (call, { 
   checkDefinition(body.schema, '/schema')
   const tenant = await service.tenancy.tenant(params.app)
   const collection = collectionOf(tenant, params.collection)
-  refuseOperator(call, collection)
+  refuseOperator(call, tenant, collection)
   const rows = body.batchSize ?? rowsDefault
   const progress = { checked: 0, migrated: 0, of: 0 }
   const wanted = { collection, schema: readSchema(body.schema), rows }

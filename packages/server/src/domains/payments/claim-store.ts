@@ -24,7 +24,8 @@ export type Claim = {
   /** For a transfer that the payer made himself, the name by which it is found before the chain is asked. */
   readonly transfer: string | null
   readonly quote_id: string | null
-  readonly rule_version: number
+  /** What it was made under, as `termsText` writes it; null of a mere deposit. */
+  readonly terms: string | null
   /** Unix seconds after which the payment can no longer be settled. */
   readonly valid_before: bigint
   /** The payment as it was read: a retry must be the same, and reconciliation needs it. */
@@ -68,14 +69,18 @@ export function replyTypeColumn(): SqlStatement[] {
   return [sql`ALTER TABLE ${replies} ADD COLUMN content_type text`]
 }
 
-type ClaimRow = Omit<Claim, 'amount' | 'cap' | 'valid_before' | 'rule_version'> & {
+/** Claims keep their terms, in place of a version of the price rules that a process may have forgotten. */
+export function claimTermsColumn(): SqlStatement[] {
+  return [sql`ALTER TABLE ${claims} DROP COLUMN rule_version, ADD COLUMN terms text`]
+}
+
+type ClaimRow = Omit<Claim, 'amount' | 'cap' | 'valid_before'> & {
   readonly amount: string
   readonly cap: string
   readonly valid_before: string
-  readonly rule_version: bigint
 }
 
-const columns = sql`identity, id, request_hash, app, operation, amount, cap, transfer, quote_id, rule_version, valid_before,
+const columns = sql`identity, id, request_hash, app, operation, amount, cap, transfer, quote_id, terms, valid_before,
   payment, state, reason, settled_by, write_after, created_at_ms`
 
 function claimOf(row: ClaimRow): Claim {
@@ -84,7 +89,6 @@ function claimOf(row: ClaimRow): Claim {
     amount: BigInt(row.amount),
     cap: BigInt(row.cap),
     valid_before: BigInt(row.valid_before),
-    rule_version: Number(row.rule_version),
   }
 }
 
@@ -93,7 +97,7 @@ export async function insertClaim(database: Queryable, claim: Claim): Promise<bo
   const inserted = await database.execute(sql`
     INSERT INTO ${claims} (${columns}, sweep)
     SELECT ${claim.identity}, ${claim.id}, ${claim.request_hash}, ${claim.app}, ${claim.operation},
-      ${String(claim.amount)}::numeric, ${String(claim.cap)}::numeric, ${claim.transfer}, ${claim.quote_id}, ${claim.rule_version}::int8, ${String(claim.valid_before)}::numeric,
+      ${String(claim.amount)}::numeric, ${String(claim.cap)}::numeric, ${claim.transfer}, ${claim.quote_id}, ${claim.terms}, ${String(claim.valid_before)}::numeric,
       ${claim.payment}, ${claim.state}, ${claim.reason}, ${claim.settled_by}, ${claim.write_after}::int8,
       ${claim.created_at_ms}::int8, ${isSweepable(claim) ? 0 : null}::int4
     WHERE NOT EXISTS (SELECT 1 FROM ${sql.id('system', 'settled_payment')} AS settled WHERE settled.identity = ${claim.identity})
@@ -134,6 +138,19 @@ export async function openClaims(
       AND (created_at_ms, id) > (${page.after.at}::int8, ${page.after.id}::text)
     ORDER BY created_at_ms, id LIMIT ${page.limit}`)
   return rows.map(claimOf)
+}
+
+/** Ids of an application's open claims since then whose settlement is not known; a hundred at most. */
+export async function openPaymentsOf(
+  database: Queryable,
+  app: string,
+  sinceMs: number,
+): Promise<string[]> {
+  const rows = await database.query<{ id: string }>(sql`
+    SELECT id FROM ${claims}
+    WHERE state = 'claimed' AND app = ${app} AND settled_by IS NULL AND created_at_ms > ${sinceMs}::int8
+    ORDER BY created_at_ms, id LIMIT 100`)
+  return rows.map(({ id }) => id)
 }
 
 /** How many claims are open, since when the oldest one is, and how much room kept answers take. Cheap: an index and sizes of files. */
@@ -193,11 +210,11 @@ export async function setFailed(
 /** Opens a failed claim for another try, under the terms of now. */
 export async function reopen(
   database: Queryable,
-  claim: Pick<Claim, 'id' | 'quote_id' | 'rule_version' | 'cap'>,
+  claim: Pick<Claim, 'id' | 'quote_id' | 'terms' | 'cap'>,
 ): Promise<void> {
   await database.execute(sql`
     UPDATE ${claims} SET state = 'claimed', reason = NULL, quote_id = ${claim.quote_id},
-      rule_version = ${claim.rule_version}::int8, cap = ${String(claim.cap)}::numeric
+      terms = ${claim.terms}, cap = ${String(claim.cap)}::numeric
     WHERE id = ${claim.id} AND state = 'failed'`)
 }
 
@@ -300,16 +317,28 @@ export type Unswept = {
   readonly created_at_ms: bigint
 }
 
-/** Claims on these networks whose money has arrived and was not swept yet, oldest first, after the cursor. */
+/**
+ * Claims on these networks whose money has arrived, is worth the gas and was not swept yet, oldest first, after the
+ * cursor.
+ */
 export async function unsweptClaims(
   database: Queryable,
-  page: { networks: readonly string[]; triesMax: number; after: ClaimCursor; limit: number },
+  page: {
+    networks: readonly { id: string; sweepMinimum: bigint }[]
+    triesMax: number
+    after: ClaimCursor
+    limit: number
+  },
 ): Promise<Unswept[]> {
   const rows = await database.query<Omit<Unswept, 'amount'> & { amount: string }>(sql`
-    SELECT id, split_part(identity, '/', 1) AS network, amount, quote_id, sweep AS tries, created_at_ms FROM ${claims}
+    SELECT claim.id, swept.network, amount, quote_id, sweep AS tries, created_at_ms
+    FROM ${claims} AS claim
+    JOIN unnest(
+      ${page.networks.map(({ id }) => id)}::text[],
+      ${page.networks.map(({ sweepMinimum }) => String(sweepMinimum))}::numeric[]
+    ) AS swept (network, least) ON split_part(claim.identity, '/', 1) = swept.network AND amount >= swept.least
     WHERE sweep IS NOT NULL AND sweep < ${page.triesMax}::int4 AND settled_by IS NOT NULL
-      AND split_part(identity, '/', 1) = ANY(${[...page.networks]}::text[])
-      AND (created_at_ms, id) > (${page.after.at}::int8, ${page.after.id}::text)
+      AND (created_at_ms, claim.id) > (${page.after.at}::int8, ${page.after.id}::text)
     ORDER BY created_at_ms, id LIMIT ${page.limit}`)
   return rows.map((row) => ({ ...row, amount: BigInt(row.amount) }))
 }

@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto'
 import { limits } from '@tollbase/contract/limits'
 import type { ReceiptFacts } from '@tollbase/verify/receipt'
+import { assert } from '../../base/assert.ts'
 import { Fault } from '../../base/fault.ts'
 import { afterPayment } from './after-payment.ts'
 import {
@@ -13,10 +14,11 @@ import {
   setSettled,
   setWriteAfter,
 } from './claim-store.ts'
-import { depositEntry, saleEntry } from './entries.ts'
-import type { Delivery } from './offer.ts'
+import { applicationAccount, depositEntry, type Share, saleEntry } from './entries.ts'
+import type { Delivery, Payee } from './offer.ts'
 import type { Sold } from './paid-reply.ts'
 import type { PaymentPorts, Purchase } from './purchase.ts'
+import { meaningOf } from './terms.ts'
 
 /** A claim whose money has arrived. */
 export type Settled = {
@@ -65,8 +67,9 @@ export class Delivering {
     const { database, tenancy } = this.#ports
     const { chain, ledger, schema } = tenancy.system
     await chain.whenApplied(chain.head().height)
-    const kept = await findReply(database, claim.id)
+    // In this order: an answer is kept before it is charged for, and another process may do both at this moment.
     const isSold = (await ledger.sale(database, schema, claim.id)) !== undefined
+    const kept = await findReply(database, claim.id)
     if (kept === undefined) {
       if (isSold) throw new Fault('PAYMENT_REPLY_GONE', { details: { payment_id: claim.id } })
       return undefined
@@ -122,25 +125,27 @@ export class Delivering {
     return (await ledger.deposit(this.#ports.database, schema, claim.identity)) !== undefined
   }
 
-  async #make(purchase: Purchase, claim: Claim): Promise<Delivery> {
-    const { offer, catalog } = purchase
-    if (offer.recover === undefined) return offer.deliver(catalog, claim.id)
-    if (claim.write_after !== null) {
-      const earlier = await offer.recover(catalog, claim.id, Number(claim.write_after))
+  async #make({ offer, terms }: Purchase, claim: Claim): Promise<Delivery> {
+    const { prices, meaning } = terms
+    if (offer.recover !== undefined && claim.write_after !== null) {
+      const earlier = await offer.recover(prices, claim.id, Number(claim.write_after))
       if (earlier !== undefined) return earlier
-    } else {
+    }
+    // The claim may be older than what its request names now.
+    if (meaning !== meaningOf(this.#ports.quoteSecret, offer)) throw new Fault('OFFER_CHANGED')
+    if (offer.recover !== undefined && claim.write_after === null) {
       await setWriteAfter(this.#ports.database, claim.id, offer.tenant.chain.head().height)
       this.#ports.world.reach?.('payment.writeNoted')
     }
-    return offer.deliver(catalog, claim.id)
+    return offer.deliver(prices, claim.id)
   }
 
   async #charge(purchase: Purchase, settled: Settled, delivery: Delivery): Promise<Sold> {
     const { claim, transaction } = settled
     const { world, split, database } = this.#ports
     const facts = factsOf(purchase, settled, { ...delivery, nowMs: world.now() })
-    const { shares, own } = delivery
-    const entry = saleEntry({ identity: claim.identity, facts, split, shares, own })
+    const shares = sharesOf(delivery.due, purchase.terms.payees, claim.app)
+    const entry = saleEntry({ identity: claim.identity, facts, split, shares })
     const kept = await keepReply(database, {
       status: delivery.status,
       body: delivery.body,
@@ -201,8 +206,9 @@ function factsOf(
   delivery: Delivery & { nowMs: number },
 ): ReceiptFacts {
   const { network } = purchase.requirement
-  // The prices of the quote may be forgotten by now (a restart), but not what was promised.
-  const charge = atMost(delivery.charge, claim.cap)
+  const charge = delivery.due.reduce((sum, amount) => sum + amount, 0n)
+  // An error costs nothing: what went wrong is the payer's balance, as of any other.
+  assert(charge <= claim.cap, 'no charge is above its quote')
   return {
     payment_id: claim.id,
     request_hash: claim.request_hash,
@@ -224,9 +230,14 @@ function factsOf(
   }
 }
 
-function atMost(amount: bigint, limit: bigint): bigint {
-  if (amount > limit) return limit
-  return amount
+/** All parts but those that are the seller's own, and shared out as usual. */
+function sharesOf(due: readonly bigint[], payees: readonly Payee[], app: string): readonly Share[] {
+  const own = applicationAccount(app)
+  return payees.flatMap(({ account, platformBasisPoints: least }, at) => {
+    const platformBasisPoints = BigInt(least)
+    if (account === own && platformBasisPoints === 0n) return []
+    return [{ amount: due[at] ?? 0n, platformBasisPoints, account }]
+  })
 }
 
 function sha256Hex(content: string | Buffer): string {

@@ -47,14 +47,13 @@ export type Share = {
 
 /**
  * The entry that charges the payer and shares the charge out: first the parts that have a way of their own, as far as
- * the charge goes beside the seller's `own` part, then the rest. The platform's share of each is rounded down.
+ * the charge goes, then the rest, which is the seller's. The platform's share of each is rounded down.
  */
 export function saleEntry(sale: {
   identity: string
   facts: ReceiptFacts
   split: Split
-  shares?: readonly Share[] | undefined
-  own?: bigint | undefined
+  shares?: readonly Share[]
 }) {
   const { facts, identity, split } = sale
   const charge = BigInt(facts.amount)
@@ -62,15 +61,12 @@ export function saleEntry(sale: {
   const credits = new Map<string, bigint>([[seller, 0n]])
   const credit = (account: string, amount: bigint) =>
     credits.set(account, (credits.get(account) ?? 0n) + amount)
-  const { own = 0n } = sale
-  let shared = own < charge ? charge - own : 0n
   let rest = charge
   for (const { amount, platformBasisPoints: least, account } of sale.shares ?? []) {
-    const part = amount < shared ? amount : shared
+    const part = amount < rest ? amount : rest
     const platform = (part * atLeast(least, split.platformBasisPoints)) / 10_000n
     credit(account, part - platform)
     credit(platformAccount, platform)
-    shared -= part
     rest -= part
   }
   const platform = (rest * split.platformBasisPoints) / 10_000n

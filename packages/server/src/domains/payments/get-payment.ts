@@ -5,15 +5,17 @@ import { receiptIdOf } from './receipt-id.ts'
 
 export const getPayment: Operation<'getPayment'> = async ({ service }, { params }) => {
   const { chain, ledger, schema } = service.tenancy.system
+  await chain.whenApplied(chain.head().height)
+  // In this order: the claim notes the money before a sale is booked, and that it is delivered after.
+  const sale = await ledger.sale(service.database, schema, params.id)
   const claim = await findClaim(service.database, { id: params.id })
   if (claim === undefined)
     throw new Fault('PAYMENT_NOT_FOUND', { message: `There is no payment ${params.id}` })
-  await chain.whenApplied(chain.head().height)
-  const sale = await ledger.sale(service.database, schema, claim.id)
+  const state = sale ? 'delivered' : stateOf(claim)
   const [network, asset, payer] = claim.identity.split('/')
   return {
     payment_id: claim.id,
-    state: sale ? 'delivered' : stateOf(claim),
+    state,
     app: claim.app,
     operation: claim.operation,
     network,
@@ -22,7 +24,7 @@ export const getPayment: Operation<'getPayment'> = async ({ service }, { params 
     amount: String(claim.amount),
     transaction: claim.settled_by,
     reason: claim.reason,
-    receipt_id: sale ? receiptIdOf(claim.id) : null,
+    receipt_id: state === 'delivered' ? receiptIdOf(claim.id) : null,
     created_at: new Date(Number(claim.created_at_ms)).toISOString(),
   }
 }

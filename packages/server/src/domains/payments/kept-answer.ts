@@ -1,10 +1,9 @@
 import { Fault } from '../../base/fault.ts'
 import type { HttpReply } from '../../http/reply.ts'
-import type { RequestFacts } from '../../http/request.ts'
 import type { Payment, Presented } from '../../x402/protocol.ts'
 import type { Call } from '../call.ts'
 import { paidReply } from './paid-reply.ts'
-import { presentedOf, requestHashOf } from './presented.ts'
+import { type Asking, isByPayer, presentedOf, requestHashOf } from './presented.ts'
 import type { PaymentPorts, Way } from './purchase.ts'
 import { identityOf } from './stored-payment.ts'
 import { claimOfProof } from './tender.ts'
@@ -14,18 +13,14 @@ import { claimOfProof } from './tender.ts'
  * at anything: what was paid for is delivered though the collection is gone, private or free by now, and a write is
  * not made again. A payment that is not known, or not repeated exactly, is left to the operation.
  */
-export async function keptAnswer({
-  service: { payments },
-  caller,
-  facts,
-}: Call): Promise<HttpReply | undefined> {
-  const read = readable(facts)
+export async function keptAnswer(call: Call): Promise<HttpReply | undefined> {
+  const { payments } = call.service
+  const read = readable(call)
   const paid = read && (await paidBy(payments.ports, read.presented))
   if (read === undefined || paid === undefined) return undefined
   const { payment, way } = paid
   const identity = identityOf(way.network, payment)
-  // Who signed the request as the payer has a better claim than any quote.
-  const isPayer = caller.kind === 'wallet' && caller.address === payment.payload.from
+  const isPayer = isByPayer(call, payment)
   const sold = await payments.soldBefore({ identity, requestHash: read.hash, payment, isPayer })
   return sold && paidReply(payment, way.network, sold)
 }
@@ -41,10 +36,10 @@ async function paidBy(
 }
 
 /** What cannot be read is refused by the operation, after it has judged who asks and for what. */
-function readable(facts: RequestFacts): { presented: Presented; hash: string } | undefined {
+function readable(asking: Asking): { presented: Presented; hash: string } | undefined {
   try {
-    const presented = presentedOf(facts)
-    return presented && { presented, hash: requestHashOf(facts) }
+    const presented = presentedOf(asking)
+    return presented && { presented, hash: requestHashOf(asking.facts) }
   } catch (error) {
     if (error instanceof Fault) return undefined
     throw error

@@ -10,6 +10,13 @@ export function networkTables(): SqlStatement[] {
   ]
 }
 
+/** What an operator says of a database that was restored, or of a gas key that has been used elsewhere. */
+export function restoredColumns(): SqlStatement[] {
+  return [
+    sql`ALTER TABLE ${table} ADD COLUMN restored_at_ms int8, ADD COLUMN signer text, ADD COLUMN signer_count int8`,
+  ]
+}
+
 /**
  * The genesis hash that a network had when this database first took money on it, which is noted at the
  * first start. A network of the same id with another genesis (a devnet, a fork) is another money.
@@ -25,4 +32,38 @@ export async function pinNetwork(
     sql`SELECT genesis_hash FROM ${table} WHERE network = ${network}`,
   )
   return row?.genesis_hash ?? genesisHash
+}
+
+/** How many transactions a gas key had sent when the operator last vouched for those unknown here; 0 where he never did. */
+export async function vouchedCount(
+  database: Database,
+  { network, signer }: { network: string; signer: string },
+): Promise<bigint> {
+  const [row] = await database.query<{ signer_count: bigint | null }>(
+    sql`SELECT signer_count FROM ${table} WHERE network = ${network} AND signer = ${signer}`,
+  )
+  return row?.signer_count ?? 0n
+}
+
+export async function vouchFor(
+  database: Database,
+  { network, signer, count }: { network: string; signer: string; count: bigint },
+): Promise<void> {
+  await database.execute(
+    sql`UPDATE ${table} SET signer = ${signer}, signer_count = ${count} WHERE network = ${network}`,
+  )
+}
+
+/** Notes on every network that the database was restored: transfers until now may have been used in the life that is lost. */
+export async function noteRestore(database: Database, nowMs: number): Promise<void> {
+  await database.execute(sql`UPDATE ${table} SET restored_at_ms = ${nowMs}::int8`)
+}
+
+/** When the database was last restored, in seconds since 1970; undefined where it never was. */
+export async function restoredAt(database: Database, network: string): Promise<bigint | undefined> {
+  const [row] = await database.query<{ restored_at_ms: bigint | null }>(
+    sql`SELECT restored_at_ms FROM ${table} WHERE network = ${network}`,
+  )
+  const ms = row?.restored_at_ms ?? null
+  return ms === null ? undefined : ms / 1000n
 }

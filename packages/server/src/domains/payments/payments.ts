@@ -1,12 +1,13 @@
 import { Fault } from '../../base/fault.ts'
 import type { HttpReply } from '../../http/reply.ts'
-import type { RequestFacts } from '../../http/request.ts'
 import type { Settlement } from '../../x402/facilitator.ts'
 import { isNative, type Payment } from '../../x402/protocol.ts'
+import { AskedTerms } from './asked-terms.ts'
 import {
   type Claim,
   findClaim,
   insertClaim,
+  openPaymentsOf,
   reopen,
   setFailed,
   takeTransaction,
@@ -15,7 +16,7 @@ import { Delivering, type Settled } from './delivering.ts'
 import type { Delivery, Offer } from './offer.ts'
 import { Once } from './once.ts'
 import { freeReply, paidReply, type Sold } from './paid-reply.ts'
-import { presentedOf, requestHashOf } from './presented.ts'
+import { type Asking, isByPayer, presentedOf, requestHashOf } from './presented.ts'
 import {
   depositPurpose,
   type Paid,
@@ -23,20 +24,40 @@ import {
   type Purchase,
   type Way,
 } from './purchase.ts'
-import { askForPayment, capNow, requirementOf, termsOfClaim } from './quoting.ts'
+import {
+  askedOf,
+  askForPayment,
+  capNow,
+  isFreeNow,
+  type QuotePorts,
+  requirementOf,
+} from './quoting.ts'
+import { pending, refusalText, unconfirmed, usedOtherwise } from './refusals.ts'
 import { settlerOf } from './settler.ts'
 import {
   bondOf,
   identityOf,
+  isRepetition,
   paymentText,
   proofOf,
   storedPayment,
   transferName,
 } from './stored-payment.ts'
 import { type Stray, type Tender, tenderOf } from './tender.ts'
+import { type Terms, termsOfClaim, termsText } from './terms.ts'
 
-type Purpose = { readonly app: string; readonly operation: string; readonly ruleVersion: number }
-type Bought = { readonly sold: Sold } | { readonly free: Delivery } | { readonly refusal: string }
+type Purpose = {
+  readonly app: string
+  readonly operation: string
+  /** Undefined of a mere deposit. */
+  readonly terms?: Terms
+}
+type Repeatable = Pick<Paid, 'identity' | 'requestHash' | 'payment' | 'isPayer'>
+type Bought =
+  | { readonly sold: Sold }
+  | { readonly free: Delivery }
+  | { readonly refusal: string }
+  | { readonly stray: Stray }
 
 /**
  * The payment states, each durable before the next: quoted (a MAC, no row) -> claimed -> settled ->
@@ -47,33 +68,41 @@ export class Payments {
   readonly ports: PaymentPorts
   readonly #delivering: Delivering
   readonly #once = new Once()
+  readonly #quotes: QuotePorts
 
   constructor(ports: PaymentPorts) {
     this.ports = ports
+    this.#quotes = { ...ports, asked: new AskedTerms() }
     this.#delivering = new Delivering(ports)
   }
 
   /** Sells: answers 402 without a payment, and what was bought with a good one; what costs nothing is given. */
-  async sell(facts: RequestFacts, offer: Offer): Promise<HttpReply> {
+  async sell(asking: Asking, offer: Offer): Promise<HttpReply> {
+    const { facts } = asking
     const hash = requestHashOf(facts)
     // Nobody is asked for nothing, whatever was wrong with what he sent.
     const ask = async (error: string) =>
       capNow(offer) === 0n
         ? freeReply(await give(offer))
-        : askForPayment(this.ports, { facts, offer, hash, error })
-    const presented = presentedOf(facts)
-    if (presented === undefined) return ask('Payment is required')
-    const tender = await tenderOf(this.ports, offer, { presented, hash })
+        : askForPayment(this.#quotes, { facts, offer, hash, error })
+    const presented = presentedOf(asking)
+    const tender = presented && (await tenderOf(this.#quotes, offer, { presented, hash }))
     if (tender === 'nothing') return freeReply(await give(offer))
-    if ('refusal' in tender) return ask(tender.refusal)
+    if (tender === undefined || 'refusal' in tender) {
+      offer.admit?.()
+      return ask(tender?.refusal ?? 'Payment is required')
+    }
     if ('stray' in tender) return ask(await this.#keep(tender.stray))
     const { payment, way } = tender
     const identity = identityOf(way.network, payment)
-    const bought = await this.#once.run(identity, `${hash} ${proofOf(payment)}`, () =>
-      this.#buy(offer, { ...tender, hash, identity }),
+    const isPayer = isByPayer(asking, payment)
+    const purpose = `${hash} ${proofOf(payment)}${isPayer ? ' payer' : ''}`
+    const bought = await this.#once.run(identity, purpose, () =>
+      this.#buy(offer, { ...tender, hash, identity, isPayer }),
     )
     this.ports.world.reach?.('payment.beforeReply')
     if ('refusal' in bought) return ask(bought.refusal)
+    if ('stray' in bought) return ask(await this.#keep(bought.stray))
     return 'free' in bought ? freeReply(bought.free) : paidReply(payment, way.network, bought.sold)
   }
 
@@ -81,15 +110,13 @@ export class Payments {
    * What this payment bought before for this very request, while its answer is kept: whoever repeats both exactly gets
    * it, and so does the payer, whatever has become of the thing and its price since.
    */
-  soldBefore(
-    paid: Pick<Paid, 'identity' | 'requestHash' | 'payment'> & { isPayer: boolean },
-  ): Promise<Sold | undefined> {
+  soldBefore(paid: Repeatable): Promise<Sold | undefined> {
     const { identity, requestHash: hash, payment, isPayer } = paid
     const purpose = `again ${hash} ${isPayer ? 'payer' : proofOf(payment)}`
     return this.#once.run(identity, purpose, async () => {
       const found = await findClaim(this.ports.database, { identity })
       if (found === undefined || found.request_hash !== hash) return undefined
-      if (!isPayer && !isSame(found, payment)) return undefined
+      if (!isPayer && !isRepetition(found.payment, paid)) return undefined
       const settled = settledBefore(found)
       return settled && this.#delivering.earlier(settled)
     })
@@ -110,11 +137,15 @@ export class Payments {
       settler: settlerOf(this.ports, way, { payment, requirement }),
       identity,
       requestHash: depositPurpose,
+      isPayer: false,
     }
-    const purpose = { app: 'system', operation: depositPurpose, ruleVersion: 0 }
+    const purpose = { app: 'system', operation: depositPurpose }
     return this.#once.run(identity, `${depositPurpose} ${proofOf(payment)}`, async () => {
       const found = await this.#findClaim(paid)
-      const settled = settledBefore(found) ?? (await this.#settle(paid, purpose, found))
+      const settled =
+        settledBefore(found) ??
+        (await this.#settle(paid, purpose, found)) ??
+        (await this.#adopt(paid, purpose))
       if (typeof settled === 'string') return settled
       if (settled.claim.state !== 'settled') await this.#delivering.bookDeposit(settled)
       return { paymentId: settled.claim.id, transaction: settled.transaction }
@@ -137,6 +168,11 @@ export class Payments {
     })
   }
 
+  /** Payments to an application that were claimed since then and whose money is not known to be here; the first hundred. */
+  openFor(app: string, sinceMs: number): Promise<string[]> {
+    return openPaymentsOf(this.ports.database, app, sinceMs)
+  }
+
   /** Payments that this process is working on. */
   inFlight(): number {
     return this.#once.size
@@ -155,16 +191,22 @@ export class Payments {
     return `The payment was refused: ${why}; its ${value} atomic units are on the balance of ${from} (payment ${kept.paymentId})`
   }
 
-  async #buy(offer: Offer, bought: Tender & { hash: string; identity: string }): Promise<Bought> {
-    const { payment, way, hash, identity } = bought
-    const found = await this.#findClaim({ identity, requestHash: hash, payment })
+  async #buy(
+    offer: Offer,
+    bought: Tender & { hash: string; identity: string; isPayer: boolean },
+  ): Promise<Bought> {
+    const { payment, way, hash, identity, isPayer } = bought
+    const found = await this.#findClaim({ identity, requestHash: hash, payment, isPayer })
     // A failed try keeps no promise of earlier prices.
     const isOpen = found === undefined || found.state === 'failed'
     // A transfer has been made already, and is worth what its quote says.
-    if (isOpen && capNow(offer) === 0n && !isNative(payment)) return { free: await give(offer) }
-    const terms = isOpen ? bought.terms() : termsOfClaim(this.ports, offer, found)
+    if (isOpen && !isNative(payment) && isFreeNow(offer)) return { free: await give(offer) }
+    const terms = isOpen ? bought.terms() : termsOfClaim(found)
     if (typeof terms === 'string') return { refusal: terms }
-    const requirement = requirementOf(way.network, terms)
+    // What a payment that is under way moves was settled when it was claimed.
+    const requirement = isOpen
+      ? askedOf(way.network, terms)
+      : requirementOf(way.network, { ...terms, amount: found.amount })
     const purchase: Purchase = {
       offer,
       payment,
@@ -172,36 +214,43 @@ export class Payments {
       settler: settlerOf(this.ports, way, { payment, requirement }),
       requestHash: hash,
       identity,
-      catalog: terms.catalog,
+      isPayer,
+      terms,
     }
-    const purpose = {
-      app: offer.tenant.application.app_id,
-      operation: offer.operation,
-      ruleVersion: terms.catalog.version,
-    }
+    // What is under way already is brought to its end; money that has moved becomes the payer's balance.
+    if (isOpen && !isNative(payment)) offer.admit?.()
+    const app = offer.sellerUnder(terms.prices)
+    const purpose = { app, operation: offer.operation, terms }
     const settled = settledBefore(found) ?? (await this.#settle(purchase, purpose, found))
+    if (settled === undefined)
+      return { stray: { payment, way, why: 'it was used before it was sent here' } }
     if (typeof settled === 'string') return { refusal: settled }
     return { sold: await this.#delivering.deliver(purchase, settled) }
   }
 
-  /** The payment's claim; 409 where it was made for something else, or is not repeated exactly. */
-  async #findClaim(
-    paid: Pick<Paid, 'identity' | 'requestHash' | 'payment'>,
-  ): Promise<Claim | undefined> {
+  /** The payment's claim; 409 where it was made for another request, or is not repeated exactly. */
+  async #findClaim(paid: Repeatable): Promise<Claim | undefined> {
     const found = await findClaim(this.ports.database, { identity: paid.identity })
     if (found === undefined) return undefined
-    if (found.request_hash !== paid.requestHash) throw new Fault('PAYMENT_ALREADY_USED')
-    if (!isSame(found, paid.payment)) {
+    if (found.request_hash !== paid.requestHash) throw usedOtherwise(found)
+    if (!isRepetition(found.payment, paid)) {
       throw new Fault('PAYMENT_ALREADY_USED', {
         message:
-          'This payment was made before; repeat it exactly as it was sent, one without a quoteId also from the same address or with a signature of the payer.',
+          'This payment was made before; repeat it exactly as it was sent, one without a quoteId also from the same address, with the same key, or with a wallet signature of the payer.',
       })
     }
     return found
   }
 
-  /** Claims the payment for its purpose, durably, and only then lets money move; the reason where it did not. */
-  async #settle(paid: Paid, purpose: Purpose, found: Claim | undefined): Promise<Settled | string> {
+  /**
+   * Claims the payment for its purpose, durably, and only then lets money move; the reason where it did not.
+   * Undefined where the payment was used before it was claimed: whoever has it may have read it from the chain.
+   */
+  async #settle(
+    paid: Paid,
+    purpose: Purpose,
+    found: Claim | undefined,
+  ): Promise<Settled | string | undefined> {
     const { world } = this.ports
     const { settler } = paid
     let isUsed = false
@@ -210,18 +259,40 @@ export class Payments {
       const verdict = await settler.verify()
       isUsed = !verdict.ok && verdict.reason === 'authorization_used'
       if (!verdict.ok && !isUsed) return refusalText(verdict)
+      if (isUsed && found === undefined) return this.#refuseClaimed(paid)
       world.reach?.('payment.verified')
     }
     const claim = await this.#hold(paid, purpose, found)
     world.reach?.('payment.claimed')
-    // A used authorization may be this very payment, handed in by a third party; sent again it could only fail.
+    // Claimed in an earlier try, it may have been handed in by a third party; sent again it could only fail.
     const outcome = isUsed ? await settler.lookup(claim.id) : await settler.settle(claim.id)
     world.reach?.('payment.settled')
-    if (outcome.state === 'pending') throw pending(claim.id, outcome.reason)
+    if (outcome.state === 'pending') {
+      // Who never comes back must not leave it open: an authorization may be valid for ever.
+      if (outcome.isUnsent === true)
+        await this.#conclude(claim, { state: 'failed', reason: outcome.reason, final: false })
+      throw pending(claim.id, outcome.reason)
+    }
     const transaction = await this.#conclude(claim, outcome)
     if (transaction !== undefined) return { claim, transaction, isFresh: found === undefined }
     if (outcome.state === 'settled') throw new Fault('PAYMENT_ALREADY_USED')
     return `The payment was not settled: ${outcome.reason}`
+  }
+
+  /** Another process may have claimed and used the payment after this one looked. */
+  async #refuseClaimed(paid: Paid): Promise<undefined> {
+    const other = await this.#findClaim(paid)
+    if (other !== undefined) throw pending(other.id, 'another process settled it')
+  }
+
+  /** Claims a payment whose money came without us, once the chain shows that it did; otherwise the reason. */
+  async #adopt(paid: Paid, purpose: Purpose): Promise<Settled | string> {
+    const use = await paid.settler.findUse()
+    if (use.state === 'pending') throw unconfirmed(use.transaction)
+    if (use.state === 'failed')
+      return `The payment was refused: it was used before it was sent here (${use.reason})`
+    const claim = await this.#hold(paid, purpose, undefined)
+    return { claim, transaction: use.transaction, isFresh: true }
   }
 
   /** The claim, made or opened again. */
@@ -243,7 +314,7 @@ export class Payments {
     const payment = storedPayment(claim.payment)
     const way = this.ports.ways.find(({ network }) => network.id === payment.network)
     if (way === undefined) return undefined
-    const terms = { amount: claim.cap, quoteId: claim.quote_id ?? '', expiresAt: 0 }
+    const terms = { amount: claim.amount, quoteId: claim.quote_id ?? '', expiresAt: 0 }
     const requirement = requirementOf(way.network, terms)
     const outcome = await settlerOf(this.ports, way, { payment, requirement }).lookup(claim.id)
     if (outcome.state === 'pending' || (outcome.state === 'failed' && !outcome.final))
@@ -277,8 +348,8 @@ export class Payments {
     const { payment } = paid
     const terms = {
       quote_id: paid.requirement.quoteId === '' ? null : paid.requirement.quoteId,
-      rule_version: purpose.ruleVersion,
-      cap: paid.requirement.amount,
+      terms: purpose.terms === undefined ? null : termsText(purpose.terms),
+      cap: purpose.terms?.amount ?? paid.requirement.amount,
     }
     if (found !== undefined) return { ...found, ...terms, state: 'claimed' }
     return {
@@ -303,30 +374,12 @@ export class Payments {
   }
 }
 
-/** Whether the payment is the claimed one, repeated exactly. */
-function isSame(claim: Claim, payment: Payment): boolean {
-  return proofOf(storedPayment(claim.payment)) === proofOf(payment)
-}
-
 /** What costs nothing is delivered without a payment. */
 function give(offer: Offer): Promise<Delivery> {
-  return offer.deliver(offer.tenant.data.catalog, undefined)
+  return offer.deliver(offer.pricesNow(), undefined)
 }
 
 function settledBefore(claim: Claim | undefined): Settled | undefined {
   if (claim === undefined || claim.settled_by === null) return undefined
   return { claim, transaction: claim.settled_by, isFresh: false }
-}
-
-function pending(paymentId: string, internal: string): Fault {
-  return new Fault('PAYMENT_PENDING', {
-    retryAfterSeconds: 2,
-    internal,
-    details: { payment_id: paymentId, status: 'pending' },
-  })
-}
-
-function refusalText(verdict: { reason: string; field?: string; detail?: string }): string {
-  const where = [verdict.field, verdict.detail].filter((part) => part !== undefined).join(' ')
-  return `The payment was refused: ${verdict.reason}${where === '' ? '' : ` (${where})`}`
 }

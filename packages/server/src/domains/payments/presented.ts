@@ -6,13 +6,14 @@ import { withoutMembers } from '../../base/json-text.ts'
 import { oneHeader, type RequestFacts } from '../../http/request.ts'
 import { networkIdOf } from '../../x402/networks.ts'
 import { decodePayment, nativeProof } from '../../x402/payment-header.ts'
-import type { NativeProof, Presented } from '../../x402/protocol.ts'
+import type { NativeProof, Payment, Presented } from '../../x402/protocol.ts'
+import type { Caller } from '../access/access.ts'
 
 /**
  * The payment that the request carries, if any: in a header, of which two of one kind are refused, or else, as the
  * PHP and Python clients do, among the members of a store's body.
  */
-export function presentedOf(facts: RequestFacts): Presented | undefined {
+export function presentedOf({ facts, caller }: Asking): Presented | undefined {
   const xPayment = oneHeader(facts, 'x-payment')
   const paymentSignature = oneHeader(facts, 'payment-signature')
   const decoded = decodePayment({
@@ -21,25 +22,38 @@ export function presentedOf(facts: RequestFacts): Presented | undefined {
   })
   if (decoded === undefined) return proofInBody(facts)
   if ('transaction' in decoded || decoded.quoteId !== undefined) return decoded
-  return { ...decoded, origin: originOf(facts, decoded.payload.nonce) }
+  return { ...decoded, origin: originOf({ facts, caller }, decoded.payload.nonce) }
 }
+
+/** A request, and who sends it. */
+export type Asking = { readonly facts: RequestFacts; readonly caller: Caller }
 
 /**
  * Whether the request brings a payment, good or not. What cannot be read as one is none: clients fill in something
  * where nothing is owed, and that can have bought nothing.
  */
-export function carriesPayment(facts: RequestFacts): boolean {
+export function carriesPayment(asking: Asking): boolean {
   try {
-    return presentedOf(facts) !== undefined
+    return presentedOf(asking) !== undefined
   } catch (error) {
     if (error instanceof Fault) return false
     throw error
   }
 }
 
-/** The address that a request came from, not written down as it is. */
-function originOf({ remoteAddress }: RequestFacts, nonce: string): string {
-  return createHash('sha256').update(`${nonce} ${remoteAddress}`).digest('base64url')
+/** Whether the one who pays signed the request itself: nobody has a better claim to what was bought. */
+export function isByPayer({ caller }: Asking, { payload }: Payment): boolean {
+  return caller.kind === 'wallet' && caller.address === payload.from
+}
+
+/** By what the sender of a request is known again, none of it written down as it is: his address, and his key or wallet. */
+function originOf({ facts, caller }: Asking, nonce: string): string {
+  const names = [facts.remoteAddress]
+  if (caller.kind === 'key') names.push(`key ${caller.key.key_hash}`)
+  if (caller.kind === 'wallet') names.push(`wallet ${caller.address}`)
+  return names
+    .map((name) => createHash('sha256').update(`${nonce} ${name}`).digest('base64url'))
+    .join(' ')
 }
 
 /**

@@ -4,11 +4,11 @@ import type { Facilitator, Settlement, Verification } from '../../x402/facilitat
 import type { NativeTransfers } from '../../x402/native-transfer.ts'
 import type { PaymentNetwork } from '../../x402/networks.ts'
 import type { Payment, Requirement } from '../../x402/protocol.ts'
-import type { Catalog } from '../tenancy/catalog.ts'
 import type { Tenancy } from '../tenancy/tenancy.ts'
 import type { ClaimState } from './claim-store.ts'
 import type { Split } from './entries.ts'
 import type { Offer } from './offer.ts'
+import type { Terms } from './terms.ts'
 
 /** One network that is accepted, and who settles on it. */
 export type Way = {
@@ -16,6 +16,11 @@ export type Way = {
   readonly facilitator: Facilitator
   /** Where payers may also make the transfer themselves. */
   readonly native?: NativeTransfers
+  /**
+   * When the database was restored from a backup, in seconds since 1970: transfers made until then may have been used
+   * in the life that is lost.
+   */
+  readonly restoredAt?: bigint
 }
 
 export type PaymentPorts = {
@@ -39,6 +44,7 @@ export type PaymentPorts = {
 /** Checks and settles one payment, whatever kind it is of; see Facilitator for what each answer means. */
 export type Settler = {
   readonly verify: () => Promise<Verification>
+  readonly findUse: () => Promise<Settlement>
   readonly settle: (id: string) => Promise<Settlement>
   readonly lookup: (id: string) => Promise<Settlement>
 }
@@ -53,7 +59,9 @@ export type Paid = {
   readonly settler: Settler
   readonly identity: string
   readonly requestHash: string
+  /** The payer signed the request itself. */
+  readonly isPayer: boolean
 }
 
-/** A payment on its way: what was paid, by which way, for which request, under which prices. */
-export type Purchase = Paid & { readonly offer: Offer; readonly catalog: Catalog }
+/** A payment on its way: what was paid, by which way, for which request, under which terms. */
+export type Purchase = Paid & { readonly offer: Offer; readonly terms: Terms }

@@ -1,15 +1,11 @@
-import { limits } from '@tollbase/contract/limits'
-import { Fault } from '../../base/fault.ts'
 import type { HttpReply } from '../../http/reply.ts'
 import type { Call } from '../call.ts'
-import type { Catalog } from '../tenancy/catalog.ts'
 import { fieldCost, type WrittenRecord } from '../tenancy/field-price.ts'
 import { free } from '../tenancy/policy.ts'
 import { costOf, type PricedField, type WritePrice, writePriceOf } from '../tenancy/price.ts'
 import type { Tenant } from '../tenancy/tenancy.ts'
-import { applicationAccount, type Share, wallet } from './entries.ts'
-import type { Delivery } from './offer.ts'
-import { carriesPayment } from './presented.ts'
+import { applicationAccount, wallet } from './entries.ts'
+import type { Delivery, PartPrice, Payee } from './offer.ts'
 
 export type PaidWrite = {
   readonly tenant: Tenant
@@ -34,99 +30,117 @@ export type WrittenPart = {
 
 /** Sells a write: what it costs is known before, so the cap is the charge. 400 where a record lacks what it costs. */
 export function sellWrite(call: Call, write: PaidWrite): Promise<HttpReply> {
-  const { tenant, parts } = write
-  const { owner_address: owner, app_id: appId } = tenant.application
-  const rows = parts.reduce((sum, part) => sum + part.rows, 0)
-  const now = tenant.data.catalog
-  const fieldCosts = costsOfFields()
-  const byField = (catalog: Catalog) => sumOf(parts, (part) => fieldCosts(catalog, part))
-  // Where a payment is under way, the prices that it was made under may have asked for no such field.
-  const isPaying = carriesPayment(call.facts)
-  const fields = isPaying ? orUndefined(() => byField(now)) : byField(now)
-  const costUnder = (catalog: Catalog) =>
-    orUndefined(
-      () => sumOf(parts, (part) => costOf(priceUnder(catalog, part), part)) + byField(catalog),
-    )
-  const delivered = (reply: HttpReply, catalog: Catalog): Delivery => ({
+  const { tenant } = write
+  const { owner_address: owner, app_id: appId, number } = tenant.application
+  const { byName } = tenant.data.catalog
+  const parts = write.parts.map((part) => pricedPart(tenant, part))
+  const shares = parts.flatMap(({ part, price }) => sharesOf(part, price, appId))
+  const rows = parts.reduce((sum, { part }) => sum + part.rows, 0)
+  const amounts = memo(() => amountsOf(parts, shares))
+  const delivered = (reply: HttpReply, prices: readonly PartPrice[]): Delivery => ({
     status: reply.status ?? 202,
     body: Buffer.from(reply.text),
-    // What the prices of today cannot tell is what was quoted: more than the quote is never charged.
-    charge: costUnder(catalog) ?? limits.amountAtomicMax,
-    shares: orUndefined(() => sharesOf(parts, { catalog, appId, fieldCosts })) ?? [],
+    due: prices.map(({ perAccess }) => perAccess),
     rows,
     asOf: null,
   })
-  return call.service.payments.sell(call.facts, {
+  return call.service.payments.sell(call, {
     tenant,
     operation: write.operation,
     description: write.description,
     ...(owner !== null && { payer: owner }),
-    capUnder: costUnder,
-    breakdown: {
-      per_access: Number(sumOf(parts, (part) => priceUnder(now, part).perAccess)),
-      per_record: Number(sumOf(parts, (part) => priceUnder(now, part).perRow * BigInt(part.rows))),
-      per_kb: Number(
-        sumOf(parts, (part) => costOf({ ...free, perKb: priceUnder(now, part).perKb }, part)),
-      ),
-      ...(fields !== undefined && fields > 0n && { by_field: Number(fields) }),
+    // Without what the chain adds to each: a write that fails by that alone is not charged.
+    admit: () => {
+      const bytes = parts.reduce((sum, { part }) => sum + part.bytes, 0)
+      call.service.tenancy.refuseOverQuota(tenant, { entries: rows, bytes })
     },
-    deliver: async (catalog, paymentId) => delivered(await write.run(paymentId), catalog),
-    recover: async (catalog, paymentId, afterHeight) => {
+    meaning: [
+      number,
+      parts.map(({ part: { collection } }) => [collection, byName.get(collection)?.id ?? null]),
+      shares.map(({ part, field }) => [part.collection, field]),
+    ],
+    payees: [
+      { account: applicationAccount(appId), platformBasisPoints: 0 },
+      ...shares.map(({ payee }) => payee),
+    ],
+    pricesNow: () => {
+      const { own, shared } = amounts()
+      return [own, ...shared].map((perAccess) => ({ ...free, perAccess, emptyFree: false }))
+    },
+    capUnder: (prices) => sumOf(prices, ({ perAccess }) => perAccess),
+    sellerUnder: () => appId,
+    breakdownUnder: () => breakdownOf(parts, amounts().byField),
+    deliver: async (prices, paymentId) => delivered(await write.run(paymentId), prices),
+    recover: async (prices, paymentId, afterHeight) => {
       const reply = await write.recover(paymentId, afterHeight)
-      return reply && delivered(reply, catalog)
+      return reply && delivered(reply, prices)
     },
   })
 }
 
-type FieldCosts = (catalog: Catalog, part: WrittenPart, only?: PricedField) => bigint
+type PricedPart = { readonly part: WrittenPart; readonly price: WritePrice }
 
-/** What records owe by their fields, each field read once. */
-function costsOfFields(): FieldCosts {
-  const known = new Map<string, bigint>()
-  return (catalog, part, only) => {
-    const fields = only === undefined ? priceUnder(catalog, part).fields : [only]
-    return fields.reduce((sum, { field }) => {
-      const name = `${part.collection} ${field}`
-      const cost = known.get(name) ?? fieldCost(part.records, field)
-      known.set(name, cost)
-      return sum + cost
-    }, 0n)
-  }
+function pricedPart({ data }: Tenant, part: WrittenPart): PricedPart {
+  const { catalog } = data
+  return { part, price: writePriceOf(catalog, catalog.byName.get(part.collection)) }
 }
 
-/** The parts of the charge that price indexes share out in their own way. */
-function sharesOf(
-  parts: readonly WrittenPart[],
-  by: { catalog: Catalog; appId: string; fieldCosts: FieldCosts },
-): Share[] {
-  return parts.flatMap((part) =>
-    priceUnder(by.catalog, part).fields.flatMap((priced): Share[] => {
-      if (priced.share === undefined) return []
-      const { owner, platform_basis_points: platform } = priced.share
-      return [
-        {
-          amount: by.fieldCosts(by.catalog, part, priced),
-          platformBasisPoints: BigInt(platform),
-          account: owner === null ? applicationAccount(by.appId) : wallet(owner),
-        },
-      ]
-    }),
+/** What a price index takes for records, which it shares out in its own way. */
+type SharedField = {
+  readonly part: WrittenPart
+  readonly field: string
+  readonly payee: Payee
+}
+
+function sharesOf(part: WrittenPart, { fields }: WritePrice, appId: string): SharedField[] {
+  return fields.flatMap(({ field, share }) => {
+    if (share === undefined) return []
+    const { owner, platform_basis_points: platformBasisPoints } = share
+    const account = owner === null ? applicationAccount(appId) : wallet(owner)
+    return [{ part, field, payee: { account, platformBasisPoints } }]
+  })
+}
+
+type Amounts = {
+  /** What is shared out as usual: by call, record, KB, and fields that only a rule prices. */
+  readonly own: bigint
+  readonly shared: readonly bigint[]
+  /** Of all fields, whoever gets it. */
+  readonly byField: bigint
+}
+
+function amountsOf(parts: readonly PricedPart[], shares: readonly SharedField[]): Amounts {
+  const isOwn = ({ share }: PricedField) => share === undefined
+  const ownByField = sumOf(parts, ({ part, price }) =>
+    sumOf(price.fields.filter(isOwn), ({ field }) => fieldCost(part.records, field)),
   )
-}
-
-function orUndefined<T>(work: () => T): T | undefined {
-  try {
-    return work()
-  } catch (error) {
-    if (error instanceof Fault) return undefined
-    throw error
+  const shared = shares.map(({ part, field }) => fieldCost(part.records, field))
+  return {
+    own: ownByField + sumOf(parts, ({ part, price }) => costOf(price, part)),
+    shared,
+    byField: ownByField + sumOf(shared, (amount) => amount),
   }
 }
 
-function priceUnder(catalog: Catalog, { collection }: WrittenPart): WritePrice {
-  return writePriceOf(catalog, catalog.byName.get(collection))
+function breakdownOf(parts: readonly PricedPart[], byField: bigint) {
+  const part = (amount: (one: PricedPart) => bigint) => Number(sumOf(parts, amount))
+  return {
+    per_access: part(({ price }) => price.perAccess),
+    per_record: part(({ part: { rows }, price }) => price.perRow * BigInt(rows)),
+    per_kb: part((one) => costOf({ ...free, perKb: one.price.perKb }, one.part)),
+    ...(byField > 0n && { by_field: Number(byField) }),
+  }
 }
 
-function sumOf(parts: readonly WrittenPart[], amount: (part: WrittenPart) => bigint): bigint {
-  return parts.reduce((sum, part) => sum + amount(part), 0n)
+/** Done when it is first asked for, and once. */
+function memo<T>(work: () => T): () => T {
+  let done: { readonly value: T } | undefined
+  return () => {
+    done ??= { value: work() }
+    return done.value
+  }
+}
+
+function sumOf<T>(items: readonly T[], amount: (item: T) => bigint): bigint {
+  return items.reduce((sum, item) => sum + amount(item), 0n)
 }

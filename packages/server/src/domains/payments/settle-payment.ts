@@ -17,8 +17,10 @@ export const settlePayment: Operation<'settlePayment'> = async ({ service }, { b
 async function settleSigned(service: Service, paid: { payment: SignedPayment; way: Way }) {
   const { payment, way } = paid
   const about = { network: way.network.id, payer: payment.payload.from }
-  if (payment.payload.value < depositAtomicMin) {
-    const errorReason = `The payment was refused: payload.authorization.value must be at least ${depositAtomicMin}`
+  const { minimumPayment } = way.network
+  const least = minimumPayment > depositAtomicMin ? minimumPayment : depositAtomicMin
+  if (payment.payload.value < least) {
+    const errorReason = `The payment was refused: payload.authorization.value must be at least ${least}`
     return { success: false, transaction: '', errorReason, ...about }
   }
   return outcomeOf(await service.payments.deposit(payment, way), about)

@@ -20,7 +20,7 @@ export function settlerOf(
   if (native === undefined) throw unreachable(new Error(`${way.network.id} has no node now`))
   const settle = () => native.settle(payment)
   // It was found on the chain, and judged, before anything was claimed.
-  return { verify: async () => ({ ok: true }), settle, lookup: settle }
+  return { verify: async () => ({ ok: true }), findUse: settle, settle, lookup: settle }
 }
 
 function signedSettler(
@@ -35,6 +35,7 @@ function signedSettler(
       const detail = 'must not be an address of this service'
       return { ok: false, reason: 'mismatch', field, detail }
     },
+    findUse: () => facilitator.findUse(payment, requirement),
     settle: (id) => facilitator.settle(id, payment, requirement),
     lookup: (id) => facilitator.lookup(id, payment, requirement),
   }

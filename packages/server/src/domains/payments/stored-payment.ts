@@ -77,14 +77,39 @@ export function bondOf({ quoteId, payload }: NativePayment): string {
   return quoteId === undefined ? payload.from : payload.to
 }
 
-/**
- * What two payments must share to be one: every signed field, the signature, and the quote. All but the quote can be
- * read from the chain by anybody once it is settled, so the quote is what keeps others from asking for the answer;
- * where there is none, as in version 1, it is the place that the payment came from.
- */
+/** Names a payment as it was sent, and by whom. */
 export function proofOf(payment: Payment): string {
-  if (isNative(payment)) return [payment.payload.transaction, payment.quoteId ?? ''].join(' ')
+  return [signedText(payment), ...secretsOf(payment)].join(' ')
+}
+
+/**
+ * Whether a payment is the stored one, repeated by somebody who may have what it bought. All that is signed can be read
+ * from the chain by anybody once it is settled. What others cannot have is the quote, which only its buyer was told;
+ * where there is none, as in version 1, the same address, key or wallet must have sent both; or the payer signs the
+ * request.
+ */
+export function isRepetition(
+  stored: string,
+  { payment, isPayer }: { payment: Payment; isPayer: boolean },
+): boolean {
+  const before = storedPayment(stored)
+  if (signedText(before) !== signedText(payment)) return false
+  const known = secretsOf(before)
+  return isPayer || secretsOf(payment).some((secret) => known.includes(secret))
+}
+
+function signedText(payment: Payment): string {
+  if (isNative(payment)) return payment.payload.transaction
   const { from, to, value, validAfter, validBefore, nonce, signature } = payment.payload
-  const secret = payment.quoteId ?? payment.origin ?? ''
-  return [from, to, value, validAfter, validBefore, nonce, signature, secret].join(' ')
+  return [from, to, value, validAfter, validBefore, nonce, signature].join(' ')
+}
+
+/**
+ * Any one of them is enough. Each says what it is: a client writes its quote as it likes, and what is reckoned from an
+ * address or a wallet anybody can reckon.
+ */
+function secretsOf(payment: Payment): readonly string[] {
+  if (payment.quoteId !== undefined) return [`quote ${payment.quoteId}`]
+  const origin = 'origin' in payment ? payment.origin : undefined
+  return (origin ?? '').split(' ').map((name) => `origin ${name}`)
 }

@@ -44,8 +44,12 @@ export async function sweepRound(
   log: Logger,
   after: ClaimCursor = beginning,
 ): Promise<ClaimCursor | undefined> {
-  const networks = ports.ways.map(({ network }) => network.id)
-  const page = { networks, triesMax, after, limit: sweepsMax }
+  const page = {
+    networks: ports.ways.map(({ network }) => network),
+    triesMax,
+    after,
+    limit: sweepsMax,
+  }
   const claims = await unsweptClaims(ports.database, page)
   const results = await Promise.allSettled(claims.map((claim) => sweep(ports, claim)))
   results.forEach((result, at) => {

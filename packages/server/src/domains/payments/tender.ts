@@ -11,8 +11,9 @@ import {
 import { type Claim, findClaim } from './claim-store.ts'
 import type { Offer } from './offer.ts'
 import { depositPurpose, type PaymentPorts, type Way } from './purchase.ts'
-import { capNow, quotedTerms, type Terms, termsOfPayment, termsOfTransfer } from './quoting.ts'
+import { isFreeNow, type QuotePorts, quoteOf, termsOfPayment, termsOfTransfer } from './quoting.ts'
 import { storedPayment, transferName } from './stored-payment.ts'
+import type { Terms } from './terms.ts'
 
 /** A payment for a request, and the terms under which it was made, or why it has none. */
 export type Tender = {
@@ -22,7 +23,7 @@ export type Tender = {
 }
 
 /** Money that is here and buys nothing. */
-export type Stray = { readonly payment: NativePayment; readonly way: Way; readonly why: string }
+export type Stray = { readonly payment: Payment; readonly way: Way; readonly why: string }
 
 export type Tendered = Tender | { readonly refusal: string } | { readonly stray: Stray } | 'nothing'
 
@@ -31,7 +32,7 @@ export type Tendered = Tender | { readonly refusal: string } | { readonly stray:
  * for on the chain, unless it is claimed already. 'nothing' where none is needed.
  */
 export async function tenderOf(
-  ports: PaymentPorts,
+  ports: QuotePorts,
   offer: Offer,
   given: { presented: Presented; hash: string },
 ): Promise<Tendered> {
@@ -99,7 +100,7 @@ type Place = {
 }
 
 async function nativeTender(
-  ports: PaymentPorts,
+  ports: QuotePorts,
   offer: Offer,
   asked: { proof: NativeProof; hash: string },
 ): Promise<Tendered> {
@@ -108,9 +109,9 @@ async function nativeTender(
   const known = typeof place === 'string' ? undefined : await knownTransfer(ports, place, proof)
   if (known !== undefined && known.claim.state !== 'failed') {
     const isTaken = known.claim.request_hash !== depositPurpose
-    return judged(ports, offer, { ...known, hash, isTaken })
+    return judged(ports, offer, { ...known, hash, isTaken, isSwept: false })
   }
-  const isFree = capNow(offer) === 0n
+  const isFree = isFreeNow(offer)
   // What was paid for a quote is here, though the price has fallen to nothing since.
   if (isFree && (typeof place === 'string' || proof.quoteId === undefined)) return 'nothing'
   if (typeof place === 'string') return { refusal: `The payment was refused: ${place}` }
@@ -120,21 +121,35 @@ async function nativeTender(
   if ('refusal' in found)
     return isFree ? 'nothing' : { refusal: `The payment was refused: ${found.refusal} (txHash)` }
   const payment = paymentOf(way, proof, found.transfer)
-  return judged(ports, offer, { payment, way, hash, isTaken: false })
+  const { isSwept } = found
+  return judged(ports, offer, { payment, way, hash, isTaken: false, isSwept })
+}
+
+type Found = {
+  readonly payment: NativePayment
+  readonly way: Way
+  readonly hash: string
+  readonly isTaken: boolean
+  /** Its money has left the quote's address, which nobody but us can do, and only once it is claimed. */
+  readonly isSwept: boolean
 }
 
 /** A transfer that was taken for a request is judged by its claim; any other must fit the terms of now. */
-function judged(
-  ports: PaymentPorts,
-  offer: Offer,
-  found: { payment: NativePayment; way: Way; hash: string; isTaken: boolean },
-): Tendered {
+function judged(ports: QuotePorts, offer: Offer, found: Found): Tendered {
   const { payment, way, hash, isTaken } = found
   const { network } = way
   const terms = () => termsOfTransfer(ports, offer, { payment, network, hash })
-  const verdict = isTaken ? undefined : terms()
+  const verdict = isTaken ? undefined : (lostUse(found) ?? terms())
   if (typeof verdict === 'string') return { stray: { payment, way, why: verdict } }
   return { payment, way, terms }
+}
+
+/** Why a transfer may have bought something in a life of the database that is lost. */
+function lostUse({ way, payment, isSwept }: Found): string | undefined {
+  if (isSwept) return 'its transfer was used before'
+  const { restoredAt } = way
+  if (restoredAt === undefined || payment.payload.blockTime > restoredAt) return undefined
+  return 'its transfer was made before this service was restored from a backup, and may have been used then'
 }
 
 function placeOf(
@@ -147,7 +162,7 @@ function placeOf(
   if (ways.length === 0) return notTaken
   if (quoteId === undefined) return ownersPlace(offer, ways, proof)
   const quoted = ways.find(
-    ({ way: { network } }) => quotedTerms(ports, offer, { quoteId, network, hash }) !== undefined,
+    ({ way: { network } }) => quoteOf(ports, { quoteId, network, hash }) !== undefined,
   )
   if (quoted === undefined) return 'the quote (quoteId) is not one for this request'
   const to = depositAddress(ports.depositSecret, quoteId)

@@ -2,9 +2,9 @@ import type { Tollbase } from '@tollbase/contract/contract'
 import type { Input } from '@tollbase/contract/route'
 import { invalid } from '../../base/fault.ts'
 import { isRecord } from '../../base/is-record.ts'
-import { isInsider } from '../access/access.ts'
+import { mayWrite } from '../access/access.ts'
 import type { Call } from '../call.ts'
-import { describable, readableOf } from '../collections/visibility.ts'
+import { describableReadable } from '../collections/visibility.ts'
 import { quoteQuestion } from '../listing/answer-query.ts'
 import { type AnyQuery, anyQuestion } from '../listing/any-question.ts'
 import { refuseUnsold } from '../listing/sources.ts'
@@ -14,6 +14,7 @@ import { predefinedQuestion } from '../queries/predefined-question.ts'
 import type { CollectionState } from '../tenancy/definitions.ts'
 import { fieldCost, moneyDecimals } from '../tenancy/field-price.ts'
 import { grantedPriceOf } from '../tenancy/grants.ts'
+import { isOpen } from '../tenancy/openness.ts'
 import type { Price } from '../tenancy/policy.ts'
 import { costOf, readPriceOf, type WritePrice, writePriceOf } from '../tenancy/price.ts'
 import type { Tenant } from '../tenancy/tenancy.ts'
@@ -28,9 +29,10 @@ export const quotePrice: Operation<'quotePrice'> = async (call, { body: sent }) 
   const isRead = body.operation_type === 'read'
   const named = catalog.byName.get(body.collection)
   // A write makes a collection that is missing; one that the caller may not know of looks the same.
-  const known =
-    named?.policy.read === 'public' || isInsider(caller, tenant.application) ? named : undefined
-  const collection = isRead ? describable(call, tenant, readableOf(tenant, body.collection)) : known
+  const mayKnow =
+    named !== undefined && (mayWrite(caller, tenant.application) || isOpen(catalog, named))
+  const known = mayKnow ? named : undefined
+  const collection = isRead ? describableReadable(call, tenant, body.collection) : known
   const price: WritePrice =
     isRead && collection
       ? { ...(await wholePriceOf(call, tenant, collection)), fields: [] }

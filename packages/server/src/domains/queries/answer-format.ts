@@ -64,12 +64,11 @@ export function acceptedFormat(accept: string | undefined): Format {
 }
 
 function jsonText(
-  { row, records, truncated }: Page,
+  { row, records }: Page,
   { query, version }: { readonly query: string; readonly version: number },
   now: number,
 ): string {
-  const cut = truncated ? ',"truncated":true' : ''
-  return `{"data":[${records}],"count":${row.count},"query":${JSON.stringify(query)},"version":${version}${cut},"as_of":{"block_height":${row.height},"sequence":${row.sequence}}${lagText(row, now)}}`
+  return `{"data":[${records}],"count":${row.count},"query":${JSON.stringify(query)},"version":${version},"as_of":{"block_height":${row.height},"sequence":${row.sequence}}${lagText(row, now)}}`
 }
 
 /** RFC 4180: a header, CRLF, quotes where they are needed. Without columns: the fields of the rows, as they come. */

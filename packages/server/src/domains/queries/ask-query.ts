@@ -12,11 +12,10 @@ import type { CompiledStatement } from '../../query/sql-text.ts'
 import { mayRead } from '../access/access.ts'
 import type { Call } from '../call.ts'
 import type { PageSize, Question } from '../listing/answer-query.ts'
-import { type Charge, chargedSources } from '../listing/query-price.ts'
+import { type Charge, chargesOf } from '../listing/query-price.ts'
 import { derivationDenied, type JudgedSource, tablesOf } from '../listing/sources.ts'
 import { positionOf, sortOfView } from '../listing/view-sources.ts'
-import type { Catalog } from '../tenancy/catalog.ts'
-import { isFree } from '../tenancy/price.ts'
+import type { StoredQuery } from '../tenancy/definitions.ts'
 import type { Tenant } from '../tenancy/tenancy.ts'
 import { type Format, writerOf } from './answer-format.ts'
 import { firstSource, type JudgedUses, judgeUses } from './judge-query.ts'
@@ -117,14 +116,15 @@ export async function questionOf(call: Call, asked: Asked): Promise<Question> {
   return {
     operation: 'query',
     sources,
-    charges: chargesOf(call, asked, judged),
+    charges: chargesFor(call, asked, judged),
+    definition: meaningOfQuery(stored),
     limit: run.limit,
     offset: 0,
     maxKb,
     limitMissing: { pointer: '/query/limit', problem: 'is needed' },
     isHeavy: template.isHeavy,
     // Only JSON can say that it was cut.
-    isCuttable: template.isCuttable && format === 'json',
+    isRows: template.isRows,
     compile: (size) => statementOf(plan, { run, size, sources, now, bind: bindValues }),
     reply: (page) => write.text(page, now),
     contentType: write.contentType,
@@ -145,22 +145,23 @@ function keyOfAnswer(
     : `${key} ${format} ${JSON.stringify([run.limit, run.offset, [...run.given]])}`
 }
 
+/** What a name and a version stand for; what it reads is judged beside it. */
+function meaningOfQuery(stored: StoredQuery): readonly unknown[] {
+  const { name, version, sql, source_collection, base_query, parameters, min_group_size } = stored
+  return [name, version, sql, source_collection, base_query, parameters, min_group_size]
+}
+
 /** The query's own price, unless the caller may read its application; and what others' sources charge for themselves. */
-function chargesOf(call: Call, { tenant, found, plan }: Asked, judged: JudgedUses): Charge[] {
+function chargesFor(call: Call, { tenant, found, plan }: Asked, judged: JudgedUses): Charge[] {
   const { app_id: app } = tenant.application
-  const foreign = chargedSources(judged.foreign)
+  const foreign = chargesOf(judged.foreign)
   if (mayRead(call.caller, tenant.application)) return [...foreign]
-  const { name } = found.newest
-  const priceUnder = (catalog: Catalog) => {
-    const newest = catalog.queries.get(name)?.at(-1)
-    return newest && queryPriceOf(catalog, newest, plan.own)?.price
-  }
-  const price = priceUnder(tenant.data.catalog)
+  const { name } = found.stored
+  const price = queryPriceOf(tenant.data.catalog, found.stored, plan.own)?.price
   // Its owner gave it no price, and a source has got one that does not allow derivation.
   if (price === undefined) throw derivationDenied(`${app}::${name}`)
-  if (isFree(price)) return [...foreign]
   return [
-    { kind: 'rows', tenant, name: `${app}::${name}`, emptyAnswerFree: false, priceUnder },
+    { kind: 'rows', tenant, name: `${app}::${name}`, emptyAnswerFree: false, price },
     ...foreign,
   ]
 }

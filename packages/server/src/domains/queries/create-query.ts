@@ -41,6 +41,7 @@ export const createQuery: Operation<'createQuery'> = async (call, { params, body
       sources: sourcesOf(template, params.app),
       created_at: new Date(service.world.now()).toISOString(),
     }
+    refusePrivate(tenant, stored)
     refuseUnsellable(tenant, stored, template)
     await planAll(call, template, judged)
     await define(tenant, [{ kind: 'query', id: `${stored.name}@${version}`, body: stored }])
@@ -77,6 +78,14 @@ function sourcesOf({ uses }: Template, app: string): readonly string[] {
   const own = `${app}::`
   const names = uses.map(({ model }) => (model.startsWith(own) ? model.slice(own.length) : model))
   return [...new Set(names)]
+}
+
+function refusePrivate({ data: { catalog } }: Tenant, stored: StoredQuery): void {
+  if (stored.public !== true || isPublic(catalog, { stored, newest: stored })) return
+  throw invalid(
+    '/public',
+    'cannot be true of a query over a private collection or view; what is "key" can be published',
+  )
 }
 
 /** What is offered to others must have a price, or sources that have none or may be derived from. */

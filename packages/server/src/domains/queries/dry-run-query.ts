@@ -1,7 +1,7 @@
 import { limits } from '@tollbase/contract/limits'
 import { sql } from '../../database/sql.ts'
 import type { Call } from '../call.ts'
-import { planOf } from '../indexes/query-plan.ts'
+import { planToTell } from '../indexes/query-plan.ts'
 import { type Question, quoteQuestion } from '../listing/answer-query.ts'
 import type { Operation } from '../operation.ts'
 import { indexNameOf } from '../tenancy/index-ddl.ts'
@@ -19,7 +19,10 @@ export const dryRunQuery: Operation<'dryRunQuery'> = async (call, { params, quer
   const question = await questionOf(call, asked)
   const bytesMax = limits.resultBytesMax
   const { text, values } = question.compile({ limit: run.limit, bytesMax, total: false })
-  const { cost, indexes } = await planOf(service.database, sql.compiled(text, values))
+  const { cost, indexes } = await planToTell(service.database, tenant, {
+    sources: question.sources,
+    statement: sql.compiled(text, values),
+  })
   const names = question.sources.flatMap(({ collection }) =>
     collection.indexes.filter((index) => indexes.includes(indexNameOf(index))),
   )
@@ -52,10 +55,7 @@ function asOutsider(call: Call): Call {
 function capFor(question: Question) {
   const isOpen =
     question.limit === undefined &&
-    question.charges?.some(({ priceUnder, tenant }) => {
-      const price = priceUnder(tenant.data.catalog)
-      return price !== undefined && price.perRow > 0n
-    })
+    question.charges?.some(({ price }) => price !== undefined && price.perRow > 0n)
   if (isOpen === true) return null
   const { cap, breakdown } = quoteQuestion(question)
   return {

@@ -12,7 +12,7 @@ export const executeQuery: Operation<'executeQuery'> = async (call, { params, qu
   const { name } = params
   const found = askableQuery(call, tenant, { name, version: query.version })
   const visit = { caller: call.caller, address: facts.remoteAddress, nowMs: service.world.now() }
-  rates.take(visit, tenant, found.newest)
+  rates.take(visit, tenant, found.stored)
   const plan = await plans.planOf(service.tenancy, tenant, found.stored)
   const run = readRun(plan.template, facts.query)
   const format = query.format ?? acceptedFormat(oneHeader(facts, 'accept'))

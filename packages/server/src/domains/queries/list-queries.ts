@@ -1,4 +1,4 @@
-import { isInsider } from '../access/access.ts'
+import { mayDescribe } from '../access/access.ts'
 import type { Operation } from '../operation.ts'
 import { type QueryView, queryView } from './query-view.ts'
 import { findQuery, isPublic } from './stored-queries.ts'
@@ -6,7 +6,7 @@ import { findQuery, isPublic } from './stored-queries.ts'
 export const listQueries: Operation<'listQueries'> = async (call, { params }) => {
   const tenant = await call.service.tenancy.tenant(params.app)
   const { catalog } = tenant.data
-  const all = isInsider(call.caller, tenant.application)
+  const all = mayDescribe(call.caller, tenant.application)
   const queries: QueryView[] = []
   for (const name of [...catalog.queries.keys()].toSorted()) {
     const found = findQuery(catalog, name)

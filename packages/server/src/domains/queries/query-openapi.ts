@@ -29,6 +29,7 @@ function routeOf(query: QueryView): Route {
     summary: `${query.name}, version ${query.version}`,
     ...(query.description !== null && { description: query.description }),
     access: query.public ? 'public' : 'by-policy',
+    shows: 'records',
     paid: true,
     query: Type.Object({
       ...Object.fromEntries(query.parameters.map((one) => [one.name, schemaOf(one)])),

@@ -2,7 +2,7 @@ import type { SourceUse } from '../../query/join.ts'
 import { type Catalog, findReadable } from '../tenancy/catalog.ts'
 import type { PriceRule, StoredQuery } from '../tenancy/definitions.ts'
 import { free, type Price, readPrice } from '../tenancy/policy.ts'
-import { derivePriceOf, readPriceOf } from '../tenancy/price.ts'
+import { derivePriceOf, isUnsold, readPriceOf } from '../tenancy/price.ts'
 import { parseRoot } from '../tenancy/root.ts'
 
 /** What a query's own application asks of others for it. */
@@ -13,24 +13,24 @@ export type QueryPrice = {
 }
 
 /**
- * By the newest version's price and the application's rules for the query; without either what its own sources cost, so
+ * By the version's price and the application's rules for the query, which are for all versions; without either what its own sources cost, so
  * that a query is no cheap way around them. Undefined where one of these may not be derived from, which others can
  * then not buy. Sources of other applications charge for themselves.
  */
 export function queryPriceOf(
   catalog: Catalog,
-  newest: StoredQuery,
+  stored: StoredQuery,
   own: readonly OwnUse[],
 ): QueryPrice | undefined {
   const rules = catalog.pricing.rules.filter(
-    (rule) => rule.operation === 'read' && rule.target.query === newest.name,
+    (rule) => rule.operation === 'read' && rule.target.query === stored.name,
   )
-  const isGiven = newest.price !== undefined && newest.price !== null
+  const isGiven = stored.price !== undefined && stored.price !== null
   if (!isGiven && rules.length === 0) {
     const price = floorOf(catalog, own)
     return price && { price, explicit: false }
   }
-  const given = isGiven ? readPrice(newest.price ?? {}) : free
+  const given = isGiven ? readPrice(stored.price ?? {}) : free
   const price = {
     perAccess: amountOf(rules, ['per_access']) ?? given.perAccess,
     perRow: amountOf(rules, ['per_row', 'per_record']) ?? given.perRow,
@@ -58,7 +58,7 @@ function floorOf(catalog: Catalog, own: readonly OwnUse[]): Price | undefined {
     const source = findReadable(catalog, name)
     if (source === undefined) continue
     const derive = kind === 'derived' ? derivePriceOf(catalog, source) : undefined
-    if (kind === 'derived' && derive === undefined) return undefined
+    if (kind === 'derived' ? derive === undefined : isUnsold(catalog, source)) return undefined
     const price =
       derive === undefined ? readPriceOf(catalog, source) : { ...free, perAccess: derive }
     sum = {

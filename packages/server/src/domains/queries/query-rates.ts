@@ -15,15 +15,15 @@ type Kept = { readonly rate: Rate; readonly buckets: TokenBuckets }
 const callersMax = 5_000
 const queriesMax = limits.queryPlansMax
 
-/** How often each caller may ask each query, in the memory of this process. */
+/** How often each caller may ask each version of a query, in the memory of this process. */
 export class QueryRates {
   readonly #kept = new Map<string, Kept>()
 
   /** Takes one request; 429 where the caller has none left. Who may read the application is not limited. */
-  take(visit: Visit, tenant: Tenant, newest: StoredQuery): void {
-    const { rate_limit: rate, name } = newest
+  take(visit: Visit, tenant: Tenant, stored: StoredQuery): void {
+    const { rate_limit: rate, name, version } = stored
     if (rate === undefined || rate === null || mayRead(visit.caller, tenant.application)) return
-    const buckets = this.#bucketsOf(`${tenant.application.number} ${name}`, rate)
+    const buckets = this.#bucketsOf(`${tenant.application.number} ${name} ${version}`, rate)
     // Buckets fill within a minute of their clock; here that minute is as long as the window.
     const pace = 60 / rate.window_seconds
     const taken = buckets.take(callerName(visit), 1, visit.nowMs * pace)

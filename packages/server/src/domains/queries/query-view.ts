@@ -1,6 +1,6 @@
 import type { PredefinedQuery } from '@tollbase/contract/queries'
 import type { Static } from 'typebox'
-import { isInsider } from '../access/access.ts'
+import { mayDescribe } from '../access/access.ts'
 import type { Call } from '../call.ts'
 import { free } from '../tenancy/policy.ts'
 import type { Tenant } from '../tenancy/tenancy.ts'
@@ -9,9 +9,9 @@ import { type FoundQuery, isPublic } from './stored-queries.ts'
 
 export type QueryView = Static<typeof PredefinedQuery>
 
-/** A query as the caller may see it: its text is for those who belong to the application. */
+/** A query as the caller may see it: its text is for who may Read the application. */
 export async function queryView(call: Call, tenant: Tenant, found: FoundQuery): Promise<QueryView> {
-  const { stored, newest, versions } = found
+  const { stored, versions } = found
   const { service, caller } = call
   const { app_id: app } = tenant.application
   const { catalog } = tenant.data
@@ -20,7 +20,7 @@ export async function queryView(call: Call, tenant: Tenant, found: FoundQuery): 
     tenant,
     stored,
   )
-  const own = queryPriceOf(catalog, newest, uses)
+  const own = queryPriceOf(catalog, stored, uses)
   const { perAccess, perRow, perKb } = own?.price ?? free
   return {
     name: stored.name,
@@ -36,14 +36,14 @@ export async function queryView(call: Call, tenant: Tenant, found: FoundQuery): 
       per_kb: String(perKb),
       explicit: own?.explicit ?? false,
     },
-    rate_limit: newest.rate_limit ?? null,
+    rate_limit: stored.rate_limit ?? null,
     min_group_size: stored.min_group_size ?? null,
     sources: [...stored.sources],
     endpoint: `/api/queries/${app}/${stored.name}/data`,
     documentation: `/docs/queries/${app}/${stored.name}`,
     ...(stored.example_request !== undefined && { example_request: stored.example_request }),
     ...(stored.example_response !== undefined && { example_response: stored.example_response }),
-    ...(isInsider(caller, tenant.application) && textOf(found)),
+    ...(mayDescribe(caller, tenant.application) && textOf(found)),
     created_at: stored.created_at,
   }
 }

@@ -1,8 +1,10 @@
 import { Fault } from '../../base/fault.ts'
 import { type Catalog, findReadable } from '../tenancy/catalog.ts'
 import type { StoredQuery } from '../tenancy/definitions.ts'
+import { readOf } from '../tenancy/openness.ts'
+import type { Read } from '../tenancy/policy.ts'
 
-/** A version of a query, and the newest: price, rate limit and who may ask are the newest one's for all of them. */
+/** A version of a query, and the newest: who may ask is the newest one's to say for all of them. */
 export type FoundQuery = {
   readonly stored: StoredQuery
   readonly newest: StoredQuery
@@ -31,13 +33,24 @@ export function noSuchQuery(name: string, version?: number | undefined): Fault {
   })
 }
 
-/** Whether callers without a right of the application may ask: as its owner says, or else as its own sources are. */
+/**
+ * Whether callers without a right of the application may ask: as its owner says, private data excepted, or else where
+ * each of its own sources is open to strangers. Another application's source is judged for each caller by itself.
+ */
 export function isPublic(
   catalog: Catalog,
   { stored, newest }: Pick<FoundQuery, 'stored' | 'newest'>,
 ): boolean {
-  if (typeof newest.public === 'boolean') return newest.public
-  return stored.sources.every(
-    (name) => name.includes('::') || findReadable(catalog, name)?.policy.read === 'public',
-  )
+  if (newest.public === false) return false
+  const levels = stored.sources
+    .filter((name) => !name.includes('::'))
+    .map((name) => levelOf(catalog, name))
+  return newest.public === true
+    ? !levels.includes('private')
+    : levels.every((level) => level === 'public')
+}
+
+function levelOf(catalog: Catalog, name: string): Read {
+  const source = findReadable(catalog, name)
+  return source === undefined ? 'private' : readOf(catalog, source)
 }

@@ -2,15 +2,15 @@ import { Fault } from '../../base/fault.ts'
 import { HttpReply } from '../../http/reply.ts'
 import { collectionOf, refuseOperator } from '../collections/visibility.ts'
 import type { Operation } from '../operation.ts'
+import { asOfReply } from '../tenancy/as-of.ts'
 import { readHistory } from './record-store.ts'
 
 export const getRecordHistory: Operation<'getRecordHistory'> = async (call, { params }) => {
   const { service } = call
   const tenant = await service.tenancy.tenant(params.app)
   const collection = collectionOf(tenant, params.collection)
-  refuseOperator(call, collection)
-  const { height, sequence } = tenant.chain.watermark()
-  const versions = await readHistory(service.database, {
+  refuseOperator(call, tenant, collection)
+  const { asOf, versions } = await readHistory(service.database, {
     schema: tenant.schema,
     table: collection.table,
     key: params.key,
@@ -23,7 +23,6 @@ export const getRecordHistory: Operation<'getRecordHistory'> = async (call, { pa
     (version) =>
       `{"record":${version.body},"block_height":${version.height},"sequence":${version.sequence},"deleted":${version.deleted}}`,
   )
-  return new HttpReply(
-    `{"versions":[${texts.join(',')}],"as_of":${JSON.stringify({ block_height: height, sequence })}}`,
-  )
+  const as_of = JSON.stringify(asOfReply(asOf.as_of_height, asOf.as_of_sequence))
+  return new HttpReply(`{"versions":[${texts.join(',')}],"as_of":${as_of}}`)
 }

@@ -3,7 +3,9 @@ import { HttpReply } from '../../http/reply.ts'
 import type { Service } from '../call.ts'
 import { collectionOf, readableCollection, refuseUnoffered } from '../collections/visibility.ts'
 import type { Operation } from '../operation.ts'
+import { applicationAccount } from '../payments/entries.ts'
 import { asOfReply } from '../tenancy/as-of.ts'
+import { versionOf } from '../tenancy/definition-version.ts'
 import { costOf, isFree, readPriceOf } from '../tenancy/price.ts'
 import type { Tenant } from '../tenancy/tenancy.ts'
 import { readRecord } from './record-store.ts'
@@ -26,15 +28,19 @@ export const getRecord: Operation<'getRecord'> = async (call, { params }) => {
       })
     return new HttpReply(found.text)
   }
-  const priceUnder = (catalog: typeof tenant.data.catalog) =>
-    readPriceOf(catalog, catalog.byId.get(collection.id) ?? collection)
-  return service.payments.sell(call.facts, {
+  const { emptyAnswerFree: emptyFree } = collection.policy
+  const price = { ...readPriceOf(tenant.data.catalog, collection), emptyFree }
+  return service.payments.sell(call, {
     tenant,
     operation: 'getRecord',
     description: `One record of ${params.app}::${collection.name}`,
-    capUnder: (catalog) => costOf(priceUnder(catalog), { rows: 1, bytes: pricedBytesMax }),
-    breakdown: {},
-    deliver: async (catalog) => {
+    meaning: versionOf(tenant, collection),
+    payees: [{ account: applicationAccount(params.app), platformBasisPoints: 0 }],
+    pricesNow: () => [price],
+    capUnder: ([one = price]) => costOf(one, { rows: 1, bytes: pricedBytesMax }),
+    sellerUnder: () => params.app,
+    breakdownUnder: () => ({}),
+    deliver: async ([one = price]) => {
       const found = await read(service, tenant, place)
       // That there is no such record is an answer too, and costs what an empty answer costs: existence is not free.
       const size = {
@@ -45,12 +51,11 @@ export const getRecord: Operation<'getRecord'> = async (call, { params }) => {
         throw new Fault('RESULT_TOO_LARGE', {
           message: 'The record is too large to be sold singly; use /list with max_kb',
         })
-      const charge =
-        !found.exists && collection.policy.emptyAnswerFree ? 0n : costOf(priceUnder(catalog), size)
+      const isFreeOfCharge = !found.exists && one.emptyFree
       return {
         status: 200,
         body: Buffer.from(found.text),
-        charge,
+        due: [isFreeOfCharge ? 0n : costOf(one, size)],
         rows: size.rows,
         asOf: found.asOf,
       }

@@ -1,7 +1,7 @@
 import { limits } from '@tollbase/contract/limits'
 import { Fault, invalid } from '../../base/fault.ts'
 import { isRecord, ownValue } from '../../base/is-record.ts'
-import { itemTexts } from '../../base/json-text.ts'
+import { eachItemText, turn } from '../../base/json-text.ts'
 import type { World } from '../../base/world.ts'
 import { readSchema } from '../collections/record-schema.ts'
 import type { CollectionState } from '../tenancy/definitions.ts'
@@ -22,18 +22,28 @@ export type Sent = {
   readonly details: Readonly<Record<string, unknown>>
 }
 
-/** Checks the records of a store and gives each its key and its final text, or refuses all, naming the first at fault. */
-export function prepareRecords(
+/**
+ * Checks the records of a store and gives each its key and its final text, or refuses all, naming the first at fault.
+ * Others have their turns meanwhile, however long the store is.
+ */
+export async function prepareRecords(
   request: { text: string; data: readonly unknown[] },
   shape: Shape,
   world: World,
-): Prepared[] {
-  const texts = itemTexts(request.text, 'data')
+): Promise<Prepared[]> {
   const prepare = preparer(shape, world)
-  return request.data.map((value, at) => {
-    const [text = '', pointer, title] = [texts[at], `/data/${at}`, `Record ${at}`]
-    return prepare({ value, text, pointer, title, details: { record: at } })
-  })
+  const records: Prepared[] = []
+  let chars = 0
+  for (const text of eachItemText(request.text, 'data')) {
+    const at = records.length
+    const [value, pointer, title] = [request.data[at], `/data/${at}`, `Record ${at}`]
+    records.push(prepare({ value, text, pointer, title, details: { record: at } }))
+    chars += text.length
+    if (chars < limits.bodyBytesAtOnce) continue
+    chars = 0
+    await turn()
+  }
+  return records
 }
 
 /** What checks records of one collection and gives them their keys and final texts. */

@@ -35,11 +35,20 @@ export async function readRecord(
   return { asOf: row, version: found ? { leaf, height, sequence, deleted, body } : undefined }
 }
 
-/** All versions of a record, oldest first. */
-export async function readHistory(database: Queryable, place: Place): Promise<Version[]> {
-  return database.query<Version>(sql`
-    SELECT leaf, height, sequence, deleted, body FROM ${sql.id(place.schema, place.table)}
-    WHERE key = ${place.key} ORDER BY leaf`)
+/** All versions of a record, oldest first, with the watermark of the same snapshot. */
+export async function readHistory(
+  database: Queryable,
+  place: Place,
+): Promise<{ asOf: AsOfRow; versions: Version[] }> {
+  const rows = await database.query<AsOfRow & Version & { leaf: bigint | null }>(sql`
+    SELECT mark.height AS as_of_height, mark.sequence AS as_of_sequence,
+      version.leaf, version.height, version.sequence, version.deleted, version.body
+    FROM ${sql.id(place.schema, 'watermark')} AS mark
+    LEFT JOIN ${sql.id(place.schema, place.table)} AS version ON version.key = ${place.key}
+    ORDER BY version.leaf`)
+  const [asOf] = rows
+  if (asOf === undefined) throw new Error('the watermark is missing')
+  return { asOf, versions: rows.filter(({ leaf }) => leaf !== null) }
 }
 
 /** Those of the keys that have a live record. */

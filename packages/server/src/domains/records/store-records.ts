@@ -25,7 +25,7 @@ type Store = {
   records: readonly Prepared[]
   /** What the records were checked against. */
   shape: Shape
-  prepare: (shape: Shape) => readonly Prepared[]
+  prepare: (shape: Shape) => Promise<readonly Prepared[]>
   strict: boolean
   wait: boolean
 }
@@ -47,7 +47,7 @@ export const storeRecords: Operation<'storeRecords'> = async (call, { body, quer
   const shape = known ?? { primary_column: 'id', schema_definition: null }
   const request = { text: call.facts.json().text, data: body.data }
   const prepare = (by: Shape) => prepareRecords(request, by, call.service.world)
-  const records = prepare(shape)
+  const records = await prepare(shape)
   call.service.world.reach?.('store.validated')
   const store = {
     tenant,
@@ -59,8 +59,7 @@ export const storeRecords: Operation<'storeRecords'> = async (call, { body, quer
     wait: query.wait === true,
   }
   // A payment that is under way may have written already, whatever the price is by now.
-  if (isFree(writePriceOf(catalog, known)) && !carriesPayment(call.facts))
-    return append(call, store)
+  if (isFree(writePriceOf(catalog, known)) && !carriesPayment(call)) return append(call, store)
   return sellWrite(call, {
     tenant,
     operation: 'store',
@@ -89,7 +88,7 @@ async function append(call: Call, store: Store, paymentId?: string): Promise<Htt
     const isChecked = hasShape(collection, store.shape)
     const checked = isChecked
       ? store
-      : { ...store, shape: collection, records: store.prepare(collection) }
+      : { ...store, shape: collection, records: await store.prepare(collection) }
     try {
       return await appendChecked(call, checked, { collection, paymentId })
     } catch (error) {

@@ -17,14 +17,26 @@ export const getReady: Operation<'getReady'> = async ({ service }) => {
     database: (await answers(service)) ? 'ok' : 'unreachable',
     system_chain: tenancy.system.chain.failure === undefined ? 'ok' : 'stopped',
     appliers: isBehind ? 'behind' : 'ok',
+    storage: storageOf(service),
     draining: info.draining() ? 'yes' : 'no',
   }
   const ready =
     checks.database === 'ok' &&
     checks.system_chain === 'ok' &&
     checks.appliers === 'ok' &&
+    checks.storage === 'ok' &&
     checks.draining === 'no'
   return jsonReply({ ready, checks }, ready ? {} : { status: 503, headers: { 'retry-after': '1' } })
+}
+
+/** What is known of the disk: our own is looked at, that of a server elsewhere told of itself when it took no block. */
+function storageOf({ tenancy, info, world }: Service): 'ok' | 'full' | 'read_only' {
+  if (info.room?.isShort() === true) return 'full'
+  const refusals = tenancy.chains().flatMap(({ storageRefusal }) => storageRefusal ?? [])
+  const isNew = ({ atMs }: { atMs: number }) => world.now() - atMs < limits.readyStorageMs
+  const newest = refusals.filter(isNew).at(-1)
+  if (newest === undefined) return 'ok'
+  return newest.code === 'STORAGE_FULL' ? 'full' : 'read_only'
 }
 
 const asked = new WeakMap<Service, Promise<boolean>>()

@@ -4,6 +4,7 @@ export const getWellKnown: Operation<'getWellKnown'> = async ({ service }) => {
   const { system } = service.tenancy
   const isDevnet = service.info.faucet !== undefined
   return {
+    origin: service.info.origin(),
     receipt_public_key: system.signer.vkey,
     networks: service.payments.ports.ways.map(({ network }) => ({
       network: network.id,
@@ -13,6 +14,7 @@ export const getWellKnown: Operation<'getWellKnown'> = async ({ service }) => {
       asset_name: network.asset.name,
       decimals: network.asset.decimals,
       pay_to: network.payTo,
+      minimum_payment: String(network.minimumPayment),
       // Only a devnet's node is for everybody to use; others are the operator's own.
       ...(isDevnet && network.rpcUrl !== undefined && { rpc_url: network.rpcUrl }),
     })),

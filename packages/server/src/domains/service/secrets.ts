@@ -11,16 +11,36 @@ export function secretTables(): SqlStatement[] {
   ]
 }
 
+/** All that there may be. */
+export const serviceSecrets = {
+  serviceName: { name: 'service-name', bytes: 4 },
+  quotes: { name: 'quotes', bytes: 32 },
+  depositAddresses: { name: 'deposit-addresses', bytes: 32 },
+  tickets: { name: 'tickets', bytes: 16 },
+  cursors: { name: 'cursors', bytes: 32 },
+  /** No secret: it says which key the chains are signed with. */
+  signingPublicKey: { name: 'signing-public-key', bytes: 32 },
+} as const
+
 /** A random value that is made once and stays with the database: several processes share it. */
-export async function ensureSecret(
+export function ensureSecret(
   database: Database,
   world: World,
-  secret: { name: string; bytes: number },
+  { name, bytes }: (typeof serviceSecrets)[keyof typeof serviceSecrets],
 ): Promise<Buffer> {
+  return keepFirst(database, name, world.randomBytes(bytes))
+}
+
+/** Keeps the value under the name where there is none yet; gives the one that is kept. */
+export async function keepFirst(database: Database, name: string, value: Buffer): Promise<Buffer> {
   await database.execute(sql`
-    INSERT INTO ${table} (name, value) VALUES (${secret.name}, ${world.randomBytes(secret.bytes)}) ON CONFLICT (name) DO NOTHING`)
+    INSERT INTO ${table} (name, value) VALUES (${name}, ${value}) ON CONFLICT (name) DO NOTHING`)
+  return present(await findKept(database, name), `the secret ${name}`)
+}
+
+export async function findKept(database: Database, name: string): Promise<Buffer | undefined> {
   const [row] = await database.query<{ value: Buffer }>(
-    sql`SELECT value FROM ${table} WHERE name = ${secret.name}`,
+    sql`SELECT value FROM ${table} WHERE name = ${name}`,
   )
-  return present(row, `the secret ${secret.name}`).value
+  return row?.value
 }

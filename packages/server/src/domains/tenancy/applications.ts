@@ -1,6 +1,7 @@
 import type { Queryable } from '../../database/database.ts'
 import { type SqlStatement, sql } from '../../database/sql.ts'
 import type { Projection, Run } from '../projection.ts'
+import type { OwnQuota } from './quota.ts'
 
 export type ApplicationRecord = {
   readonly app_id: string
@@ -12,6 +13,8 @@ export type ApplicationRecord = {
   readonly owner_address: string | null
   readonly created_at: string
   readonly status: 'active' | 'archived'
+  /** Set by the operator. */
+  readonly quota?: OwnQuota | null
 }
 
 /** All applications, from `application` entries of the system chain: each holds the newest whole record. */

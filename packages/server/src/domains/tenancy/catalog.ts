@@ -36,7 +36,7 @@ export type Definitions = {
   readonly pricing: PricingDefinition
   /** The next number for a table or an index. */
   readonly nextNumber: number
-  /** Rises with every definition; names the prices that a quote was made under. */
+  /** Rises with every definition. */
   readonly version: number
 }
 
@@ -70,63 +70,51 @@ export function withLookups(definitions: Definitions): Catalog {
     ...definitions,
     byName: new Map(states.map((state) => [state.name, state])),
     byId,
-    ...viewLookups({ ...definitions, byId }, (id) => indexes.get(id) ?? []),
+    ...viewLookups(definitions.views, (id) => indexes.get(id) ?? []),
   }
 }
 
 /**
- * The lookups where one collection, or its indexes, changed: only its own are made anew, so that the cost of a
+ * The lookups where one collection or view, or its indexes, changed: only its own are made anew, so that the cost of a
  * definition does not grow with the product of collections and indexes.
  */
 export function withLookupsOf(
   definitions: Definitions,
   before: Catalog,
-  collectionId: string | undefined,
+  changedId: string | undefined,
 ): Catalog {
-  const { byName: names, byId: ids } = before
-  if (collectionId === undefined) {
-    const { viewsByName, viewsById } = before
-    return { ...definitions, byName: names, byId: ids, viewsByName, viewsById }
-  }
+  const { byName: names, byId: ids, viewsByName, viewsById } = before
+  const same = { ...definitions, byName: names, byId: ids, viewsByName, viewsById }
+  if (changedId === undefined) return same
+  const indexesOf = (id: string) =>
+    [...definitions.indexes.values()].filter((index) => index.collection === id)
+  if (definitions.views.has(changedId) || viewsById.has(changedId))
+    return { ...same, ...viewLookups(definitions.views, indexesOf) }
   const [byName, byId] = [new Map(names), new Map(ids)]
-  const old = byId.get(collectionId)
-  const collection = definitions.collections.get(collectionId)
+  const old = byId.get(changedId)
+  const collection = definitions.collections.get(changedId)
   if (collection !== undefined) {
-    const indexes = [...definitions.indexes.values()].filter(
-      (index) => index.collection === collectionId,
-    )
-    const state = stateOf(collection, indexes)
+    const state = stateOf(collection, indexesOf(changedId))
     byName.set(state.name, state)
     byId.set(state.id, state)
   } else if (old !== undefined) {
     byName.delete(old.name)
     byId.delete(old.id)
   }
-  // Views follow their sources, so they are made anew with any of them.
-  const all = [...definitions.indexes.values()]
-  const views = viewLookups({ ...definitions, byId }, (id) =>
-    all.filter((index) => index.collection === id),
-  )
-  return { ...definitions, byName, byId, ...views }
+  return { ...same, byName, byId }
 }
 
 /** In the order of creation, in which a view comes after those that it is made of. */
 function viewLookups(
-  { views, byId }: Pick<Catalog, 'views' | 'byId'>,
+  views: Catalog['views'],
   indexesOf: (id: string) => readonly IndexDefinition[],
 ): Pick<Catalog, 'viewsByName' | 'viewsById'> {
-  const viewsById = new Map<string, CollectionState>()
   const planned = [...views.values()].sort((a, b) => a.view.number - b.view.number)
-  for (const one of planned) {
-    const { id } = one.view
-    const indexes = [...indexesOf(id)].sort(byNumber)
-    const sourceOf = (source: string) => byId.get(source) ?? viewsById.get(source)
-    viewsById.set(id, viewStateOf(one, { indexes, sourceOf }))
-  }
-  const states = [...viewsById.values()]
+  const states = planned.map((one) => viewStateOf(one, [...indexesOf(one.view.id)].sort(byNumber)))
   return {
+    // Of two of one name the older one is written last, and stays.
     viewsByName: new Map(states.toReversed().map((state) => [state.name, state])),
-    viewsById,
+    viewsById: new Map(states.map((state) => [state.id, state])),
   }
 }
 

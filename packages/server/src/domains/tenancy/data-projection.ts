@@ -26,7 +26,7 @@ import { Watchers } from './watchers.ts'
 /** What the service does when the tables have changed; replays of the log do nothing. */
 export type DataListener = {
   /** Definitions have changed, and are in force. */
-  readonly onChange: (before: Catalog, after: Catalog) => void
+  readonly onChange: () => void
   /** There may be views to fill. */
   readonly onViews: () => void
   readonly live: LiveViews
@@ -169,7 +169,7 @@ export class DataProjection implements Projection {
       if (catalog !== before) {
         this.#catalog = catalog
         this.#built = builtIn(catalog, (index) => built.has(index.number) || this.isBuilt(index))
-        listener?.onChange(before, catalog)
+        listener?.onChange()
       }
       const isRefreshed = entries.some(({ header }) => header.type === 'view_refresh')
       const isOfViews = catalog !== before || isLeft === true || isRefreshed

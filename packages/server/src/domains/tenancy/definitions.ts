@@ -2,7 +2,7 @@ import type { QueryDefinition, QueryParameter } from '@tollbase/contract/queries
 import type { DataSetKind } from '../../query/data-set.ts'
 import type { ValueType } from '../../query/tree/query.ts'
 import type { ViewDefinition } from '../../views/definition/view-definition.ts'
-import type { AccessPolicy } from './policy.ts'
+import type { AccessPolicy, Read } from './policy.ts'
 
 /** A collection as its newest definition entry says. */
 export type CollectionDefinition = {
@@ -175,7 +175,7 @@ export type StoredView = {
   /** As sent, with the price that was sent beside it. */
   readonly access_policy: unknown
   /** Where the policy does not say who may read: it is this strict at least, and as strict as its sources are now. */
-  readonly least_read: AccessPolicy['read'] | null
+  readonly least_read: Read | null
   /** The view whose place this one takes once it is whole. */
   readonly replaces?: string
   readonly created_at: string

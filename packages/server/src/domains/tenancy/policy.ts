@@ -6,9 +6,13 @@ import type { UsedFields } from '../../query/join.ts'
 /** Atomic units; zero where nothing is asked. */
 export type Price = { readonly perAccess: bigint; readonly perRow: bigint; readonly perKb: bigint }
 
+/** Who may read: anyone (who pays, where it has a price), the application's keys, or these alone and unknown to others. */
+export type Read = 'public' | 'key' | 'private'
+
 /** An access policy with its defaults filled in. */
 export type AccessPolicy = {
-  readonly read: 'public' | 'key' | 'private'
+  /** Undefined where its owner has not said: see openness.ts. */
+  readonly read: Read | undefined
   readonly price: Price
   readonly preview:
     | { readonly rows: number; readonly fields: readonly string[] | undefined }
@@ -71,7 +75,7 @@ export function readPolicy(sent: unknown): AccessPolicy {
 function policyOf(policy: Static<typeof PolicySchema>): AccessPolicy {
   const price = readPrice(policy.price ?? {})
   return {
-    read: policy.read ?? 'public',
+    read: policy.read,
     price,
     preview: policy.preview
       ? { rows: policy.preview.rows, fields: policy.preview.fields }

@@ -4,9 +4,10 @@ import { Fault } from '../../base/fault.ts'
 import { Gate } from '../../base/gate.ts'
 import type { World } from '../../base/world.ts'
 import { type Chain, openChain } from '../../chain/chain.ts'
+import type { ChainOptions, Contents } from '../../chain/chain-options.ts'
 import type { Signer } from '../../chain/signing.ts'
 import { chainTables } from '../../chain/tables.ts'
-import type { Database } from '../../database/database.ts'
+import type { Database, Queryable } from '../../database/database.ts'
 import { sql } from '../../database/sql.ts'
 import { Ledger } from '../ledger/ledger.ts'
 import { applierOf, type Projection } from '../projection.ts'
@@ -15,7 +16,7 @@ import { Arrivals } from './arrivals.ts'
 import { DataProjection } from './data-projection.ts'
 import { Exclusion } from './exclusion.ts'
 import { Keys } from './keys.ts'
-import { PriceHistory } from './price-history.ts'
+import { isData, type Quota, quotaOf, refuseOverQuota } from './quota.ts'
 
 /** One application at work: its chain, and what its entries say so far. */
 export type Tenant = {
@@ -23,7 +24,6 @@ export type Tenant = {
   readonly schema: string
   readonly chain: Chain
   readonly data: DataProjection
-  readonly prices: PriceHistory
   /** Definitions change one at a time, each seen by the next. */
   readonly definitions: Gate
   /** Records on their way into the tables, for writes that refuse existing keys. */
@@ -63,6 +63,10 @@ export type TenancyOptions = {
   readonly holder: string
   /** Throws where nothing new may be taken in (the disk is full). */
   readonly admit?: (() => void) | undefined
+  /** What each application may keep where the operator says nothing else of it; without bounds when not given. */
+  readonly quota?: Quota
+  /** Called when a quota refuses something. */
+  readonly onQuota?: () => void
   /** Called when an application was opened, and when what it has defined has changed. */
   readonly onDefinitions?: (tables: Tables) => void
   /** Called with an application's id when there may be views of it to fill. */
@@ -74,6 +78,7 @@ export type TenancyOptions = {
 }
 
 const headsIntervalMs = 5_000
+const unbounded: Quota = { bytes: null, records: null }
 
 /** Opens the service's own chain, and the chains of applications when they are first asked for. */
 export async function openTenancy(options: TenancyOptions): Promise<Tenancy> {
@@ -118,10 +123,15 @@ export class Tenancy {
 
   /** The application's record, or 404 where there is none or it is archived. */
   application(appId: string): ApplicationRecord {
+    const record = this.recordOf(appId)
+    if (record.status === 'archived') throw noApplication(appId)
+    return record
+  }
+
+  /** The application's record, though it be archived; 404 where there is none. */
+  recordOf(appId: string): ApplicationRecord {
     const record = this.system.applications.get(appId)
-    if (record === undefined || record.status === 'archived') {
-      throw new Fault('APPLICATION_NOT_FOUND', { message: `There is no application ${appId}` })
-    }
+    if (record === undefined) throw noApplication(appId)
     return record
   }
 
@@ -163,14 +173,31 @@ export class Tenancy {
     return [...this.#open.values()]
   }
 
+  /** What the application may keep. */
+  quotaOf(application: ApplicationRecord): Quota {
+    return quotaOf(this.#options.quota ?? unbounded, application.quota)
+  }
+
+  /** The same by what the operator says at this moment. */
+  quotaNow(appId: string): Quota {
+    const now = this.system.applications.get(appId)
+    assert(now !== undefined, 'applications are never removed')
+    return this.quotaOf(now)
+  }
+
+  /** QUOTA_EXCEEDED where so much more data does not fit into the application any more. */
+  refuseOverQuota({ application, chain }: Tenant, more: Contents): void {
+    const before = chain.contents()
+    const after = {
+      entries: before.entries + more.entries,
+      bytes: before.bytes + more.bytes,
+    }
+    this.#refuseOverQuota(application, { before, after, isData: true })
+  }
+
   /** All chains that this process holds: the service's own, and those of applications that are open. */
   chains(): Chain[] {
     return [this.system.chain, ...this.tenants().map(({ chain }) => chain)]
-  }
-
-  /** The chain of an application, or the service's own under `system`. */
-  async chain(appId: string): Promise<{ chain: Chain; schema: string }> {
-    return appId === 'system' ? this.system : this.tenant(appId)
   }
 
   /** Writes the heads of chains that grew into the system chain, so that one root covers all of them. */
@@ -193,6 +220,18 @@ export class Tenancy {
     await this.system.chain.close()
   }
 
+  #refuseOverQuota(
+    application: ApplicationRecord,
+    change: Parameters<typeof refuseOverQuota>[1],
+  ): void {
+    try {
+      refuseOverQuota(this.quotaOf(application), change)
+    } catch (error) {
+      this.#options.onQuota?.()
+      throw error
+    }
+  }
+
   /** A chain that stopped for good is closed; the next caller opens it anew from what is committed. */
   #forget(number: number, tenant: Tenant): Promise<void> {
     const under = this.#closing.get(number)
@@ -206,13 +245,14 @@ export class Tenancy {
 
   async #openTenant(application: ApplicationRecord): Promise<Tenant> {
     const schema = schemaOf(application.number)
-    const prices = new PriceHistory()
+    const applicationNow = () => {
+      const now = this.system.applications.get(application.app_id)
+      assert(now !== undefined, 'applications are never removed')
+      return now
+    }
     const { world, log, onDefinitions, onViews, onStaleView } = this.#options
     const data = new DataProjection({
-      onChange: (before, after) => {
-        prices.changed(before, after, world.now())
-        onDefinitions?.({ schema, data })
-      },
+      onChange: () => onDefinitions?.({ schema, data }),
       onViews: () => onViews?.(application.app_id),
       ticks: () => world.ticks(),
       live: {
@@ -229,20 +269,18 @@ export class Tenancy {
       projections: [data],
       relaxedTables: true,
       salted: true,
+      fits: (entries, { before, after }) =>
+        this.#refuseOverQuota(applicationNow(), { before, after, isData: entries.some(isData) }),
     })
     onDefinitions?.({ schema, data })
     if (data.catalog.views.size > 0) onViews?.(application.app_id)
-    const applications = this.system.applications
     return {
       get application() {
-        const now = applications.get(application.app_id)
-        assert(now !== undefined, 'applications are never removed')
-        return now
+        return applicationNow()
       },
       schema,
       chain,
       data,
-      prices,
       definitions: new Gate(),
       arrivals: new Arrivals(),
       exclusion: new Exclusion(this.#options.world),
@@ -269,10 +307,11 @@ async function openOne(
     projections: readonly Projection[]
     relaxedTables?: boolean
     salted?: boolean
+    fits?: NonNullable<ChainOptions['fits']>
   },
 ): Promise<Chain> {
   const { database, world, log, holder, admit } = options
-  const { schema, projections } = chain
+  const { schema, projections, fits } = chain
   await createSchema(database, schema, projections)
   const origin = originOf(options.serviceName, chain.app)
   return openChain({
@@ -284,12 +323,13 @@ async function openOne(
     world,
     holder,
     ...(admit && { admit }),
+    ...(fits && { fits }),
     log,
     signer: await options.signerOf(origin),
     ...(options.onBlock && { onBlock: options.onBlock }),
     applier: applierOf(schema, projections),
-    prepare: async () => {
-      for (const projection of projections) await projection.load(database, schema)
+    prepare: async (snapshot) => {
+      for (const projection of projections) await projection.load(snapshot, schema)
     },
   })
 }
@@ -300,16 +340,30 @@ async function createSchema(
   schema: string,
   projections: readonly Projection[],
 ): Promise<void> {
-  const found = await database.query(
-    sql`SELECT schema_name FROM information_schema.schemata WHERE schema_name = ${schema}`,
-  )
-  if (found.length > 0) return
-  await database.transaction(async (tx) => {
+  if (await hasSchema(database, schema)) return
+  const create = async (tx: Queryable) => {
     // A no-op on plain PostgreSQL; on Citus it makes the schema a shard that can be moved.
     await tx.execute(sql`SET LOCAL citus.enable_schema_based_sharding = on`)
     await tx.execute(sql`CREATE SCHEMA ${sql.id(schema)}`)
     for (const statement of chainTables(schema)) await tx.execute(statement)
     for (const statement of projections.flatMap((one) => one.tables(schema)))
       await tx.execute(statement)
-  })
+  }
+  try {
+    await database.transaction(create)
+  } catch (error) {
+    // Nobody has the lease yet, so another process may have made it, whole, since the look.
+    if (!(await hasSchema(database, schema))) throw error
+  }
+}
+
+async function hasSchema(database: Database, schema: string): Promise<boolean> {
+  const found = await database.query(
+    sql`SELECT schema_name FROM information_schema.schemata WHERE schema_name = ${schema}`,
+  )
+  return found.length > 0
+}
+
+function noApplication(appId: string): Fault {
+  return new Fault('APPLICATION_NOT_FOUND', { message: `There is no application ${appId}` })
 }

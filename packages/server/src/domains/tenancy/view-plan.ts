@@ -1,5 +1,4 @@
 import { Fault } from '../../base/fault.ts'
-import { isRecord } from '../../base/is-record.ts'
 import type { UsedFields } from '../../query/join.ts'
 import type { OutputColumn, Query, ValueType } from '../../query/tree/query.ts'
 import { isRowQuery, sourcesOfQuery } from '../../query/tree/sources.ts'
@@ -7,7 +6,7 @@ import type { DefaultOrder } from '../../views/definition/default-order.ts'
 import { readViewDefinition } from '../../views/definition/read-view-definition.ts'
 import { planView, type ViewProgram } from '../../views/view-program.ts'
 import type { CollectionState, IndexDefinition, StoredView } from './definitions.ts'
-import { type AccessPolicy, hiddenUse, readPolicy } from './policy.ts'
+import { readPolicy } from './policy.ts'
 
 /** A view with what its definition comes to. */
 export type PlannedView = {
@@ -98,14 +97,9 @@ export function viewTable({ number }: { readonly number: number }): string {
 /** A view as what it is read as: a collection of rows without keys. */
 export function viewStateOf(
   { view, plan }: PlannedView,
-  from: {
-    readonly indexes: readonly IndexDefinition[]
-    /** Collections and views of the same application, by id. */
-    readonly sourceOf: (id: string) => CollectionState | undefined
-  },
+  indexes: readonly IndexDefinition[],
 ): CollectionState {
-  const { id, number, name, created_at } = view
-  const access_policy = policyNow(view, plan?.uses, from.sourceOf)
+  const { id, number, name, access_policy, created_at } = view
   return {
     id,
     number,
@@ -121,43 +115,9 @@ export function viewStateOf(
     updated_at: created_at,
     table: viewTable(view),
     policy: readPolicy(access_policy),
-    indexes: from.indexes,
+    indexes,
     view,
   }
-}
-
-/**
- * The policy with `read` filled in where its owner left that to the sources: the strictest of them, and keys alone
- * where the view uses what one of them does not offer to others.
- */
-function policyNow(
-  { app, sources, access_policy: sent, least_read: least }: StoredView,
-  uses: SourceUses | undefined,
-  sourceOf: (id: string) => CollectionState | undefined,
-): unknown {
-  if (least === null) return sent
-  const own = sources.filter((source) => source.app === app)
-  const levels = own.flatMap(({ id, model }) => {
-    const policy = sourceOf(id)?.policy
-    return policy === undefined ? [] : [leastReadOf(policy, uses?.get(model))]
-  })
-  return { ...(isRecord(sent) ? sent : {}), read: strictest([least, ...levels]) }
-}
-
-/** Who may read what is made of a source, at least; of a use that is not known none is judged. */
-export function leastReadOf(policy: AccessPolicy, used: UsedFields | undefined): Read {
-  const isHidden = used !== undefined && hiddenUse(policy, used) !== undefined
-  return strictest([policy.read, isHidden ? 'key' : 'public'])
-}
-
-type Read = AccessPolicy['read']
-
-/** From the least strict on. */
-const strictness = ['public', 'key', 'private'] as const
-
-export function strictest(levels: readonly Read[]): Read {
-  const most = Math.max(0, ...levels.map((level) => strictness.indexOf(level)))
-  return strictness[most] ?? 'private'
 }
 
 /** The declaration of a view's fields, as far as its definition says what they are. */

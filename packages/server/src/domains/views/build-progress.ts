@@ -1,3 +1,4 @@
+import type { Fault } from '../../base/fault.ts'
 import type { Queryable } from '../../database/database.ts'
 import { sql } from '../../database/sql.ts'
 import type { ViewPlace } from '../../views/view-program.ts'
@@ -11,6 +12,8 @@ export type Work = {
   total: number
   /** The session that reads records, which counts them in its name. */
   pid: number | undefined
+  /** Why it was ended, where somebody did. */
+  stopped: Fault | undefined
 }
 
 export type Progress = {
@@ -22,7 +25,7 @@ export type Progress = {
 }
 
 export function newWork(): Work {
-  return { unit: 'records', done: 0, total: 0, pid: undefined }
+  return { unit: 'records', done: 0, total: 0, pid: undefined, stopped: undefined }
 }
 
 /**

@@ -16,12 +16,15 @@ import type { ViewPlan } from '../tenancy/view-plan.ts'
 import { placeOf, run } from '../tenancy/view-projection.ts'
 import { markAt, type Position, readProgress, type ViewProgress } from '../tenancy/view-state.ts'
 import { countedPlace, type Work } from './build-progress.ts'
+import { oversized, tooLargeView } from './view-sizes.ts'
 import { enterSession, lockedWatermark, watermarkOf } from './view-store.ts'
 
 export type BuildPorts = {
   readonly database: Database
   readonly world: World
   readonly tenantOf: (app: string) => Promise<Tenant>
+  /** Bytes that the views of an application may take on disk; null is no bound. */
+  readonly viewBytesMax: (tenant: Tenant) => number | null
   /** A session is at work, or would be: throws where it is over. */
   readonly entered: (pid: number) => void
   readonly left: (pid: number) => void
@@ -188,6 +191,8 @@ type Settled = {
 async function settle(tx: Queryable, build: Build, done: Settled): Promise<void> {
   const { ports, tenant, view } = build
   const { at, status, positions = {}, revision } = done
+  const sizes = await oversized(tx, tenant, ports.viewBytesMax(tenant))
+  if (sizes.length > 0) throw tooLargeView(sizes, view)
   const mark = { views: [view.id], at, status, positions, revision, now: ports.world.now() }
   if (!(await markAt(tx, tenant.schema, mark))) throw new Superseded()
   ports.world.reach?.(status === 'live' ? 'view.beforeLive' : 'view.beforeFilled')

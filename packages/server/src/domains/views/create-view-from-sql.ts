@@ -5,10 +5,8 @@ import { createAndTell } from './created-reply.ts'
 import { knownModels } from './read-view.ts'
 import { readSettings } from './view-wish.ts'
 
-export const createViewFromSql: Operation<'createViewFromSql'> = async (
-  { service },
-  { params, body },
-) => {
+export const createViewFromSql: Operation<'createViewFromSql'> = async (call, { params, body }) => {
+  const { service } = call
   const tenant = await service.tenancy.tenant(params.app)
   const { name, ifNotExists, orReplace, definition } = await viewFromSql(
     body.sql,
@@ -17,7 +15,7 @@ export const createViewFromSql: Operation<'createViewFromSql'> = async (
   )
   if (ifNotExists && orReplace)
     throw new Fault('VALIDATION_FAILED', { message: '/sql says OR REPLACE and IF NOT EXISTS' })
-  return createAndTell(service, tenant, {
+  return createAndTell(call, tenant, {
     name,
     query: definition,
     sources: undefined,

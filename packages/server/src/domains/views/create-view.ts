@@ -1,30 +1,15 @@
+import { viewQueryParts } from '@tollbase/contract/views'
 import type { Operation } from '../operation.ts'
 import { createAndTell } from './created-reply.ts'
 import { readSettings } from './view-wish.ts'
 
-/** Members of a query that public clients also send beside it. */
-const siblingNames = [
-  'select',
-  'find',
-  'where',
-  'filter',
-  'group_by',
-  'groupBy',
-  'aggregate',
-  'having',
-  'sort_by',
-  'order_by',
-  'orderBy',
-  'limit',
-] as const
-
-export const createView: Operation<'createView'> = async ({ service }, { params, body }) => {
-  const tenant = await service.tenancy.tenant(params.app)
+export const createView: Operation<'createView'> = async (call, { params, body }) => {
+  const tenant = await call.service.tenancy.tenant(params.app)
   const sent: Readonly<Record<string, unknown>> = body
-  const siblings = siblingNames.flatMap((name) =>
+  const siblings = viewQueryParts.flatMap((name) =>
     sent[name] === undefined || sent[name] === null ? [] : [[name, sent[name]] as const],
   )
-  return createAndTell(service, tenant, {
+  return createAndTell(call, tenant, {
     name: body.name,
     query: body.query,
     sources: body.source_collections,

@@ -1,6 +1,6 @@
 import { present } from '../../base/assert.ts'
 import { within } from '../../base/within.ts'
-import type { Service } from '../call.ts'
+import type { Call } from '../call.ts'
 import { sealTicket } from '../records/tickets.ts'
 import type { Tenant } from '../tenancy/tenancy.ts'
 import { type Defined, defineView } from './define-view.ts'
@@ -13,7 +13,8 @@ import { placeOfView } from './view-place.ts'
 export const patienceMs = 10_000
 
 /** Creates a view, waits a little for it to be filled, and tells of it. */
-export async function createAndTell(service: Service, tenant: Tenant, wish: ViewWish) {
+export async function createAndTell(call: Call, tenant: Tenant, wish: ViewWish) {
+  const { service } = call
   const defined = await defineView(service, tenant, wish)
   const { view } = defined
   const { app_id: app, number: application } = tenant.application
@@ -23,7 +24,7 @@ export async function createAndTell(service: Service, tenant: Tenant, wish: View
     otherwise: undefined,
   })
   const place = defined.place ?? (await placeOfView(service, tenant, view.id))
-  const info = await viewInfo(service, tenant, viewOf(tenant, view.name))
+  const info = await viewInfo(call, tenant, viewOf(tenant, view.name))
   return {
     success: true,
     message: messageOf(defined, info.status),

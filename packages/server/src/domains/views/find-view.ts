@@ -6,10 +6,14 @@ export type ViewState = CollectionState & { readonly view: StoredView }
 
 /** The view by its name or id as it is read now, or 404. */
 export function viewOf(tenant: Tenant, nameOrId: string): ViewState {
-  const { viewsByName, viewsById } = tenant.data.catalog
-  const found = viewsByName.get(nameOrId) ?? viewsById.get(nameOrId)
+  const found = findView(tenant, nameOrId)
   if (found?.view === undefined) throw noSuchView(tenant, nameOrId)
   return { ...found, view: found.view }
+}
+
+export function findView({ data }: Tenant, nameOrId: string): CollectionState | undefined {
+  const { viewsByName, viewsById } = data.catalog
+  return viewsByName.get(nameOrId) ?? viewsById.get(nameOrId)
 }
 
 export function noSuchView(tenant: Tenant, name: string): Fault {

@@ -2,7 +2,7 @@ import type { Operation } from '../operation.ts'
 import { viewOf } from './find-view.ts'
 import { viewInfo } from './view-info.ts'
 
-export const getView: Operation<'getView'> = async ({ service }, { params }) => {
-  const tenant = await service.tenancy.tenant(params.app)
-  return viewInfo(service, tenant, viewOf(tenant, params.name))
+export const getView: Operation<'getView'> = async (call, { params }) => {
+  const tenant = await call.service.tenancy.tenant(params.app)
+  return viewInfo(call, tenant, viewOf(tenant, params.name))
 }

@@ -1,14 +1,19 @@
 import { Fault } from '../../base/fault.ts'
+import { refuseWithoutRead } from '../access/access.ts'
 import { answerQuery } from '../listing/answer-query.ts'
 import { listQuestion } from '../listing/list-records.ts'
 import { lagText } from '../listing/view-sources.ts'
 import type { Operation } from '../operation.ts'
-import { noSuchView, viewOf } from './find-view.ts'
+import { isOpen } from '../tenancy/openness.ts'
+import { findView, noSuchView, viewOf } from './find-view.ts'
 import { findOfParameters } from './variables.ts'
 
 export const queryView: Operation<'queryView'> = async (call, { params, query }) => {
   const { app, name } = params
   const tenant = await call.service.tenancy.tenant(app)
+  const found = findView(tenant, name)
+  if (found === undefined || !isOpen(tenant.data.catalog, found))
+    refuseWithoutRead(call.caller, tenant.application)
   const { view } = viewOf(tenant, name)
   const root = `${app}::${view.name}`
   try {
@@ -21,10 +26,9 @@ export const queryView: Operation<'queryView'> = async (call, { params, query })
     const now = call.service.world.now()
     return await answerQuery(call, {
       ...question,
-      reply: ({ row, records, truncated }) => {
-        const cut = truncated ? ',"truncated":true' : ''
+      reply: ({ row, records }) => {
         const asOf = `{"block_height":${row.height},"sequence":${row.sequence}}`
-        return `{"data":[${records}],"count":${row.count},"view":${JSON.stringify(view.name)}${cut},"as_of":${asOf}${lagText(row, now)}}`
+        return `{"data":[${records}],"count":${row.count},"view":${JSON.stringify(view.name)},"as_of":${asOf}${lagText(row, now)}}`
       },
     })
   } catch (error) {

@@ -1,5 +1,4 @@
-import { Fault } from '../../base/fault.ts'
-import { isRecord } from '../../base/is-record.ts'
+import { Fault, invalid } from '../../base/fault.ts'
 import type { ValueType } from '../../query/tree/query.ts'
 import {
   modelsOfDefinition,
@@ -14,9 +13,11 @@ import { noSuchCollection, refuseUnoffered } from '../collections/visibility.ts'
 import { findReadable } from '../tenancy/catalog.ts'
 import type { CollectionState, StoredView, ViewSource } from '../tenancy/definitions.ts'
 import { grantOf } from '../tenancy/grants.ts'
+import { leastReadOf, readOf, strictest } from '../tenancy/openness.ts'
+import { readPolicy } from '../tenancy/policy.ts'
 import { parseRoot } from '../tenancy/root.ts'
 import type { Tenant } from '../tenancy/tenancy.ts'
-import { leastReadOf, queryAsWritten, strictest, usesOf } from '../tenancy/view-plan.ts'
+import { queryAsWritten, usesOf } from '../tenancy/view-plan.ts'
 import { checkGrantsBehind } from './build-view.ts'
 
 /** What a seller wants as a view; its parts are checked as far as a schema can. */
@@ -76,6 +77,7 @@ export async function readView(
     const used = uses.get(model)
     if (owner !== tenant && used !== undefined) refuseUnoffered(source, used, false)
   }
+  refusePrivate(tenant, wish, named)
   const reads = await readSources(service, tenant, planView(untyped.query).models)
   const types = typesOf(reads)
   const typed = new Map(
@@ -93,9 +95,17 @@ export async function readView(
     reads: reads.map(referenceTo),
     inner,
     types,
-    leastRead: isSilent(wish.accessPolicy)
-      ? strictest(named.map(({ model, source }) => leastReadOf(source.policy, uses.get(model))))
-      : null,
+    leastRead:
+      readPolicy(wish.accessPolicy).read === undefined
+        ? strictest(
+            named.map(({ model, owner, source }) =>
+              leastReadOf(owner.data.catalog, source, {
+                isOwn: owner === tenant,
+                used: uses.get(model),
+              }),
+            ),
+          )
+        : null,
     version,
   }
 }
@@ -143,7 +153,7 @@ async function namedSources(
 function refuseUngranted(tenant: Tenant, { model, owner, source }: Named): void {
   const { app_id: grantee } = tenant.application
   if (grantOf(owner.data.catalog, source, grantee) !== undefined) return
-  if (source.policy.read === 'private') throw noSuchCollection(owner, source.name)
+  if (readOf(owner.data.catalog, source) === 'private') throw noSuchCollection(owner, source.name)
   throw new Fault('GRANT_NEEDED', {
     message: `The owner of ${model} has not granted ${grantee} its use in views`,
     details: { source: model, grantee },
@@ -186,6 +196,20 @@ function typesOf(reads: readonly Named[]): Record<string, Record<string, ValueTy
   )
 }
 
+/** Private data is not published by a view of its own application; to another's its owner has granted it. */
+function refusePrivate(tenant: Tenant, wish: ViewWish, named: readonly Named[]): void {
+  if (readPolicy(wish.accessPolicy).read !== 'public') return
+  const { catalog } = tenant.data
+  const found = named.find(
+    ({ owner, source }) => owner === tenant && readOf(catalog, source) === 'private',
+  )
+  if (found === undefined) return
+  throw invalid(
+    '/access_policy/read',
+    `cannot be public: ${found.model} is private; what is "key" can be published`,
+  )
+}
+
 /** The models as they are shown, in the order in which they were sent. */
 function namesFor(
   models: readonly string[],
@@ -196,11 +220,6 @@ function namesFor(
     name.startsWith(own) ? name.slice(own.length) : name,
   )
   return [...new Set(names)]
-}
-
-/** Whether a policy leaves it to the sources who may read. */
-function isSilent(sent: unknown): boolean {
-  return sent === null || (isRecord(sent) && sent.read === undefined)
 }
 
 function portsOf({ tenancy }: Service) {

@@ -1,7 +1,8 @@
 import { Fault } from '../../base/fault.ts'
 import { within } from '../../base/within.ts'
 import { jsonReply } from '../../http/reply.ts'
-import type { Service } from '../call.ts'
+import { mayDescribe } from '../access/access.ts'
+import type { Call, Service } from '../call.ts'
 import type { Operation } from '../operation.ts'
 import { sealTicket } from '../records/tickets.ts'
 import type { ForeignPositions, StoredView } from '../tenancy/definitions.ts'
@@ -13,14 +14,18 @@ import { noSuchView, viewOf } from './find-view.ts'
 import { viewInfo } from './view-info.ts'
 import { watermarkOf } from './view-store.ts'
 
-export const refreshView: Operation<'refreshView'> = async ({ service }, { params }) => {
+export const refreshView: Operation<'refreshView'> = async (call, { params }) => {
+  const { service } = call
   const tenant = await service.tenancy.tenant(params.app)
   const state = viewOf(tenant, params.name)
   const { view } = state
   await checkGrants({ tenantOf: (app) => service.tenancy.tenant(app) }, tenant, view)
   if ((await progressOf(service, tenant, view)).status === 'live') {
-    const { refresh_metadata } = await viewInfo(service, tenant, state)
-    return { success: true, message: `View ${view.name} is live`, refresh_metadata }
+    return {
+      success: true,
+      message: `View ${view.name} is live`,
+      ...(await told(call, tenant, view)),
+    }
   }
   const ticket_id = await noteRefresh(service, tenant, view)
   const settled = service.views.settled(params.app, view.id).then(() => true)
@@ -34,8 +39,15 @@ export const refreshView: Operation<'refreshView'> = async ({ service }, { param
     throw new Fault('CONFLICT', {
       message: `The view ${view.name} could not be refreshed: ${reason ?? 'something went wrong'}`,
     })
-  const { refresh_metadata } = await viewInfo(service, tenant, viewOf(tenant, params.name))
-  return { success: true, message: `View ${view.name} is refreshed`, refresh_metadata, ticket_id }
+  const message = `View ${view.name} is refreshed`
+  return { success: true, message, ...(await told(call, tenant, view)), ticket_id }
+}
+
+/** How far the view is, and what it holds: for who may know, which a key that only writes may not. */
+async function told(call: Call, tenant: Tenant, { name }: StoredView) {
+  if (!mayDescribe(call.caller, tenant.application)) return {}
+  const { refresh_metadata } = await viewInfo(call, tenant, viewOf(tenant, name))
+  return { refresh_metadata }
 }
 
 async function progressOf(service: Service, tenant: Tenant, view: StoredView) {

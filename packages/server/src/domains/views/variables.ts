@@ -1,4 +1,5 @@
 import { invalid } from '../../base/fault.ts'
+import { unknownMember } from '../../base/known-members.ts'
 import { withoutDollars } from '../../query/dollar-find.ts'
 import { parseFind } from '../../query/find.ts'
 import type { OutputColumn } from '../../query/tree/query.ts'
@@ -56,18 +57,13 @@ export function findOfParameters(
     if (reservedParameters.has(name)) continue
     const pointer = `/query/${name}`
     const path = Object.hasOwn(known, name) ? known[name] : undefined
-    if (path === undefined) throw invalid(pointer, unknownText(Object.keys(known)))
+    if (path === undefined)
+      throw unknownMember('/query', name, [...Object.keys(known), ...reservedParameters])
     if (typeof text !== 'string') throw invalid(pointer, 'is given more than once')
     if (text.includes('\0')) throw invalid(pointer, 'must not contain the character U+0000')
     conditions.push(readVariable(path, { text, pointer, columns }))
   }
   return withoutDollars({ $and: conditions })
-}
-
-function unknownText(names: readonly string[]): string {
-  return names.length === 0
-    ? 'is not a parameter: this view has no variables'
-    : `is not a parameter of this view; it has ${names.join(', ')}`
 }
 
 function partsOf(path: string): { field: string; operator: string } {

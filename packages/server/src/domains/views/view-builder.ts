@@ -10,6 +10,7 @@ import { isOfAll, reasonOf } from '../tenancy/view-projection.ts'
 import { markStale, readProgress, type ViewProgress } from '../tenancy/view-state.ts'
 import { newWork, type Progress, progressOf, type Work } from './build-progress.ts'
 import { type BuildPorts, buildView, Superseded } from './build-view.ts'
+import { oversized, tooLargeView, type ViewSize } from './view-sizes.ts'
 import { cancelSession } from './view-store.ts'
 
 /** One application's views, as the builder knows them. */
@@ -31,6 +32,8 @@ const pauseMinMs = 500
 const pauseMaxMs = 60_000
 /** After the database did not answer. */
 const lookAgainMs = 2_000
+/** How often views are measured that may have grown: a bound is passed by what comes in such a time. */
+const measureMs = 1_000
 
 /**
  * Fills, repairs and refreshes views beside the writes: compares what is wanted of them with how far they are, at
@@ -47,11 +50,19 @@ export class ViewBuilder {
   /** By application and view. */
   readonly #working = new Map<
     string,
-    { readonly app: string; readonly work: Work; readonly done: Promise<void> }
+    {
+      readonly app: string
+      readonly work: Work
+      readonly done: Promise<void>
+    }
   >()
   readonly #looking = new Set<Promise<void>>()
   readonly #pids = new Set<number>()
   readonly #timers = new Set<() => void>()
+  /** Where the chains were when views were measured. */
+  readonly #measured = new WeakMap<Tenant, number>()
+  readonly #openTenants: () => readonly Tenant[]
+  #measuring: Promise<void> | undefined
   #closed = false
 
   constructor(parts: {
@@ -59,9 +70,13 @@ export class ViewBuilder {
     world: World
     log: Logger
     tenantOf: (app: string) => Promise<Tenant>
+    /** The applications that are open. */
+    tenants: () => readonly Tenant[]
+    viewBytesMax: (tenant: Tenant) => number | null
     onStale: () => void
   }) {
-    const { database, world, tenantOf } = parts
+    const { database, world, tenantOf, viewBytesMax } = parts
+    this.#openTenants = parts.tenants
     this.#database = database
     this.#world = world
     this.#log = parts.log
@@ -71,12 +86,21 @@ export class ViewBuilder {
       database,
       world,
       tenantOf,
+      viewBytesMax,
       entered: (pid) => {
         if (this.#closed) throw new Superseded()
         this.#pids.add(pid)
       },
       left: (pid) => this.#pids.delete(pid),
     }
+    const stop = world.every(measureMs, () => {
+      this.#measuring ??= this.#measure()
+        .catch((error: unknown) => this.#log.warn({ error }, 'views could not be measured'))
+        .finally(() => {
+          this.#measuring = undefined
+        })
+    })
+    this.#timers.add(stop)
   }
 
   /** There may be work on the views of an application. */
@@ -103,6 +127,7 @@ export class ViewBuilder {
   async close(): Promise<void> {
     this.#closed = true
     for (const stop of this.#timers) stop()
+    await this.#measuring
     for (;;) {
       const under = [...this.#looking, ...[...this.#working.values()].map(({ done }) => done)]
       if (under.length === 0) break
@@ -152,15 +177,19 @@ export class ViewBuilder {
 
   /** Finds what is to be done, lets go what a newer view has replaced, and tells who waits for nothing any more. */
   async #lookAt(app: string, site: Site): Promise<void> {
+    // Who comes after this look has begun waits for the next one: what he waits for may not be seen yet.
+    const asked = new Map(site.watchers)
     const tenant = await this.#tenantOf(app)
     const progress = await readProgress(this.#database, tenant.schema)
     const views = [...tenant.data.catalog.views.values()].map(({ view }) => view)
     for (const view of views) if (isWhole(progress.get(view.id))) await retireReplaced(tenant, view)
     site.waiting = views.filter((view) => isToDo(progress.get(view.id)))
     const busy = new Set(site.waiting.map(({ id }) => id))
-    for (const [view, resolves] of site.watchers) {
+    for (const [view, resolves] of asked) {
       if (busy.has(view) || this.#working.has(keyOf(app, view))) continue
-      site.watchers.delete(view)
+      const later = (site.watchers.get(view) ?? []).filter((one) => !resolves.includes(one))
+      if (later.length === 0) site.watchers.delete(view)
+      else site.watchers.set(view, later)
       for (const resolve of resolves) resolve()
     }
   }
@@ -193,7 +222,8 @@ export class ViewBuilder {
     try {
       await buildView({ ...this.#ports, work }, await this.#tenantOf(app), view)
       site.attempts.delete(view.id)
-    } catch (error) {
+    } catch (cause) {
+      const error = work.stopped ?? cause
       await this.#failed(app, { site, view, error }).catch((second: unknown) => {
         this.#log.warn({ app, view: view.name, error: second }, 'a view could not be marked stale')
         this.#rest(app, { site, view, ms: pauseMaxMs })
@@ -219,9 +249,47 @@ export class ViewBuilder {
       return
     }
     site.attempts.delete(view.id)
-    const tenant = await this.#tenantOf(app)
-    await markStale(this.#database, tenant.schema, { view: view.id, reason: reasonOf(error, view) })
+    await this.#leaveStale(await this.#tenantOf(app), view, error)
+  }
+
+  async #leaveStale({ schema }: Tenant, view: StoredView, error: unknown): Promise<void> {
+    await markStale(this.#database, schema, { view: view.id, reason: reasonOf(error, view) })
     this.#onStale()
+  }
+
+  /** Views of a few records can have more rows than there is room for, and nothing of them is in the log. */
+  async #measure(): Promise<void> {
+    for (const tenant of this.#openTenants()) {
+      const { size } = tenant.chain.head()
+      const under = [...this.#working.values()].filter(
+        ({ app }) => app === tenant.application.app_id,
+      )
+      if (tenant.data.catalog.views.size === 0) continue
+      if (under.length === 0 && this.#measured.get(tenant) === size) continue
+      this.#measured.set(tenant, size)
+      const bytesMax = this.#ports.viewBytesMax(tenant)
+      const sizes = await this.#database.transaction((tx) => oversized(tx, tenant, bytesMax), {
+        statementTimeoutMs: measureMs,
+      })
+      if (sizes.length > 0) await this.#stopLargest(tenant, sizes)
+    }
+  }
+
+  /** What is being filled goes first: the others had room before. */
+  async #stopLargest(tenant: Tenant, sizes: readonly ViewSize[]): Promise<void> {
+    const workOf = ({ view }: ViewSize) =>
+      this.#working.get(keyOf(tenant.application.app_id, view.id))?.work
+    const filling = sizes.find((one) => workOf(one) !== undefined)
+    const work = filling && workOf(filling)
+    if (filling !== undefined && work !== undefined) {
+      work.stopped = tooLargeView(sizes, filling.view)
+      if (work.pid !== undefined) await cancelSession(this.#database, work.pid)
+      return
+    }
+    const progress = await readProgress(this.#database, tenant.schema)
+    const live = sizes.find(({ view }) => progress.get(view.id)?.status === 'live')
+    if (live !== undefined)
+      await this.#leaveStale(tenant, live.view, tooLargeView(sizes, live.view))
   }
 
   /** Leaves a view alone for a while. */

@@ -1,10 +1,14 @@
 import type { ViewInfo, ViewRefreshMetadata } from '@tollbase/contract/views'
 import type { Static } from 'typebox'
 import { Fault } from '../../base/fault.ts'
-import type { Service } from '../call.ts'
-import { catchUp } from '../listing/view-sources.ts'
+import { isRecord } from '../../base/is-record.ts'
+import type { Call, Service } from '../call.ts'
+import { catchUp, isCountKnown } from '../listing/view-sources.ts'
+import type { Catalog } from '../tenancy/catalog.ts'
 import type { CollectionState, StoredView } from '../tenancy/definitions.ts'
-import { readPriceOf } from '../tenancy/price.ts'
+import { isOpen, readOf } from '../tenancy/openness.ts'
+import type { Price } from '../tenancy/policy.ts'
+import { isFree, readPriceOf } from '../tenancy/price.ts'
 import type { Tenant } from '../tenancy/tenancy.ts'
 import { viewTable } from '../tenancy/view-plan.ts'
 import { readProgress, type ViewProgress } from '../tenancy/view-state.ts'
@@ -16,36 +20,39 @@ type Info = Static<typeof ViewInfo>
 type Metadata = Static<typeof ViewRefreshMetadata>
 
 /** All views of an application as they are read; what is to replace one stands with it. */
-export async function viewInfos(service: Service, tenant: Tenant): Promise<Info[]> {
+export async function viewInfos(call: Call, tenant: Tenant): Promise<Info[]> {
+  const { service } = call
   const views = [...tenant.data.catalog.views.values()]
   await Promise.all(views.map(({ view }) => catchUp(service.world, tenant, view)))
   const progress = await readProgress(service.database, tenant.schema)
   const infos: Info[] = []
   for (const state of tenant.data.catalog.viewsByName.values())
     if (state.view !== undefined)
-      infos.push(await infoOf({ service, tenant, progress }, { ...state, view: state.view }))
+      infos.push(await infoOf({ call, tenant, progress }, { ...state, view: state.view }))
   return infos
 }
 
-export async function viewInfo(service: Service, tenant: Tenant, state: ViewState): Promise<Info> {
+export async function viewInfo(call: Call, tenant: Tenant, state: ViewState): Promise<Info> {
+  const { service } = call
   await catchUp(service.world, tenant, state.view)
   const progress = await readProgress(service.database, tenant.schema)
-  return infoOf({ service, tenant, progress }, state)
+  return infoOf({ call, tenant, progress }, state)
 }
 
 type Site = {
-  readonly service: Service
+  readonly call: Call
   readonly tenant: Tenant
   readonly progress: ReadonlyMap<string, ViewProgress>
 }
 
 async function infoOf(site: Site, state: ViewState): Promise<Info> {
-  const { service, tenant, progress } = site
+  const { call, tenant, progress } = site
   const { view } = state
   const { catalog } = tenant.data
-  const refusal = await refusalOf(service, tenant, view)
+  const refusal = await refusalOf(call.service, tenant, view)
   const now = progress.get(view.id)
   const price = readPriceOf(catalog, state)
+  const warning = warningOf(catalog, state, price)
   const next = [...catalog.views.values()].find((one) => one.view.replaces === view.id)
   return {
     name: view.name,
@@ -53,25 +60,44 @@ async function infoOf(site: Site, state: ViewState): Promise<Info> {
     query: view.query,
     created_at: view.created_at,
     refresh_mode: view.refresh_mode,
-    refresh_metadata: await metadataOf(site, view, { now, isGranted: refusal === undefined }),
+    refresh_metadata: await metadataOf(site, state, { now, isGranted: refusal === undefined }),
     variables: view.variables,
     description: view.description,
     ...statusOf(now, refusal),
     ...(next !== undefined && {
       replacement: statusOf(progress.get(next.view.id), undefined),
     }),
-    access_policy: state.access_policy,
+    access_policy: policyText(catalog, state),
     price: {
       per_access: String(price.perAccess),
       per_row: String(price.perRow),
       per_kb: String(price.perKb),
     },
-    ...(state.policy.unknownShape && { _warning: unknownPolicy }),
+    ...(warning !== undefined && { _warning: warning }),
   }
+}
+
+/** As sent, with who may read as it counts now where the owner left that to the sources. */
+function policyText(catalog: Catalog, state: CollectionState): unknown {
+  const { policy, access_policy: sent } = state
+  if (policy.read !== undefined) return sent
+  return { ...(isRecord(sent) ? sent : {}), read: readOf(catalog, state) }
 }
 
 const unknownPolicy =
   'access_policy has a shape that is not understood; the view is treated as private'
+
+const closedThoughPriced =
+  'strangers cannot buy the view: a source of it is not open to them; say public: true to publish it'
+
+/** What its owner may not expect of the policy. */
+function warningOf(catalog: Catalog, state: CollectionState, price: Price): string | undefined {
+  if (state.policy.unknownShape) return unknownPolicy
+  const isLeftToSources = state.policy.read === undefined
+  return isLeftToSources && !isFree(price) && !isOpen(catalog, state)
+    ? closedThoughPriced
+    : undefined
+}
 
 function statusOf(now: ViewProgress | undefined, refusal: string | undefined) {
   if (refusal !== undefined) return { status: 'stale' as const, stale_reason: refusal }
@@ -94,21 +120,22 @@ async function refusalOf(
   }
 }
 
-/** How far the view is; counts over what another application does not grant (any more) are not told. */
+/**
+ * How far the view is. Nothing is told of what another application does not grant (any more); and exact counts over what
+ * it sells are part of what it sells: each condition of a definition would else be a free question of how many there are.
+ */
 async function metadataOf(
-  { service, tenant }: Site,
-  view: StoredView,
+  { call, tenant }: Site,
+  state: ViewState,
   { now, isGranted }: { now: ViewProgress | undefined; isGranted: boolean },
 ): Promise<Metadata> {
+  const { service } = call
+  const { view } = state
   const refreshed = now?.refreshedAt
-  const last =
-    now === undefined || refreshed === undefined || !isGranted
-      ? undefined
-      : await lastSource(service, tenant, { view, now })
-  const counts =
-    now === undefined || refreshed === undefined || !isGranted
-      ? undefined
-      : await viewCounts(service, tenant, { view, now })
+  const isTold = now !== undefined && refreshed !== undefined && isGranted
+  const last = isTold ? await lastSource(service, tenant, { view, now }) : undefined
+  const isCounted = isTold && (await isCountKnown(call, tenant, view))
+  const counts = isCounted ? await viewCounts(service, tenant, { view, now }) : undefined
   return {
     last_processed_block_height: last === undefined ? 0 : (now?.height ?? 0),
     last_processed_sequence: last === undefined ? 0 : (now?.sequence ?? 0),
@@ -118,6 +145,7 @@ async function metadataOf(
       refreshed === undefined ? view.created_at : new Date(refreshed).toISOString(),
     total_source_records: counts?.source ?? 0,
     total_view_records: counts?.view ?? 0,
+    ...(isTold && !isCounted && { counts_hidden: true }),
   }
 }
 

@@ -25,9 +25,11 @@ export async function viewTask(
   const time = new Date(block.time).toISOString()
   const leaf = block.firstLeaf + sequence + 1
   const at = progress?.refreshedAt
-  const mode = tenant.data.catalog.views.get(id)?.view.refresh_mode
-  const status = statusOf(progress, { leaf, mode })
+  const view = tenant.data.catalog.views.get(id)?.view
+  const status = statusOf(progress, { leaf, mode: view?.refresh_mode })
   const now = status === 'StoringData' ? work : undefined
+  // How much another application holds is no matter of who builds on it, nor of who has the ticket.
+  const isOwn = view?.reads.every(({ app }) => app === view.app) === true
   return {
     ticket_id: place.id,
     status,
@@ -40,9 +42,9 @@ export async function viewTask(
     progress_log: [
       `asked for in block ${block.height}`,
       ...(at === undefined ? [] : [`the view is whole up to block ${progress?.height}`]),
-      ...(now === undefined ? [] : [`${now.done} of about ${now.total} ${now.unit} read`]),
+      ...(now !== undefined && isOwn ? [`${now.done} of about ${now.total} ${now.unit} read`] : []),
     ],
-    ...(now !== undefined && { progress: now }),
+    ...(now !== undefined && { progress: isOwn ? now : { percent: now.percent } }),
     ...(status === 'Completed' && { progress: { percent: 100 } }),
   }
 }

@@ -1,6 +1,7 @@
 import { limits } from '@tollbase/contract/limits'
 import { invalid } from '../../base/fault.ts'
 import { isRecord } from '../../base/is-record.ts'
+import { checkPolicy } from '../collections/check-policy.ts'
 import type { ViewWish } from './read-view.ts'
 import { readVariable, reservedParameters } from './variables.ts'
 
@@ -10,25 +11,23 @@ export type SentSettings = {
   readonly variables?: Readonly<Record<string, string>> | null
   readonly access_policy?: unknown
   readonly price?: unknown
+  readonly public?: boolean | null
   readonly description?: string | null
-  readonly dry_run?: unknown
 }
 
 /** The settings of a new view, with their defaults. */
 export function readSettings(
   sent: SentSettings,
 ): Pick<ViewWish, 'refreshMode' | 'variables' | 'description' | 'accessPolicy'> {
-  // Passed over, it would make what was not to be made.
-  if (sent.dry_run !== undefined && sent.dry_run !== false)
-    throw invalid(
-      '/dry_run',
-      'is not possible of views; POST .../explain and /query/sql tell what its SELECT does',
-    )
+  checkPolicy(sent.access_policy)
   return {
     refreshMode: sent.refresh_mode ?? 'lazy',
     variables: readVariables(sent.variables ?? null),
     description: sent.description ?? null,
-    accessPolicy: withPrice(sent.access_policy ?? null, sent.price ?? null),
+    accessPolicy: withPublic(
+      withPrice(sent.access_policy ?? null, sent.price ?? null),
+      sent.public ?? null,
+    ),
   }
 }
 
@@ -56,4 +55,13 @@ function withPrice(policy: unknown, price: unknown): unknown {
   if (policy?.price !== undefined && policy.price !== null)
     throw invalid('/price', 'is said in access_policy already; say it once')
   return { ...policy, price }
+}
+
+/** `public` is another word for who may read: all, or the application's own keys. */
+function withPublic(policy: unknown, isPublic: boolean | null): unknown {
+  if (isPublic === null) return policy
+  const read = isPublic ? 'public' : 'key'
+  const said = (isRecord(policy) ? policy.read : policy) ?? read
+  if (said !== read) throw invalid('/public', 'contradicts access_policy; say it once')
+  return isRecord(policy) ? { ...policy, read } : read
 }

@@ -10,7 +10,7 @@ export const getPayoutInfo: Operation<'getPayoutInfo'> = async ({ service }, { p
     locked_balance: '0',
     min_payout: '0',
     payout_threshold: null,
-    payout_destination: service.tenancy.application(params.app).owner_address,
+    payout_destination: service.tenancy.recordOf(params.app).owner_address,
     available_balance: String(balance),
     pending_balance: '0',
     lifetime_earned: String(earned),

@@ -1,4 +1,5 @@
 import { invalid } from '../../base/fault.ts'
+import { unknownMember } from '../../base/known-members.ts'
 import { member } from '../field-path.ts'
 import type { ParameterValue } from '../parameter.ts'
 import type { Declared } from './declared.ts'
@@ -21,11 +22,7 @@ export function readArguments(
 ): Given {
   const names = new Set(declared.map(({ name }) => name))
   const unknown = Object.keys(sent).find((name) => !names.has(name) && !others.has(name))
-  if (unknown !== undefined) {
-    const known = names.size === 0 ? 'no parameters' : [...names].join(', ')
-    const problem = `is not a parameter of this query; it has ${known}`
-    throw invalid(member('/query', unknown.slice(0, 64)), problem)
-  }
+  if (unknown !== undefined) throw unknownMember('/query', unknown, [...names, ...others])
   const given = new Map<string, ParameterValue>()
   for (const one of declared) {
     const value = readArgument(one, Object.hasOwn(sent, one.name) ? sent[one.name] : undefined)

@@ -68,11 +68,7 @@ describe('a statement with open values', () => {
   test('is of rows or derived as a request of the same words is', async () => {
     const rows = await templateOf({ sql: 'SELECT id FROM shop::c' })
     const groups = await templateOf({ sql: 'SELECT count(*) AS n FROM shop::c' })
-    expect([rows.uses[0]?.kind, rows.isHeavy, rows.isCuttable]).toEqual(['rows', false, true])
-    expect([groups.uses[0]?.kind, groups.isHeavy, groups.isCuttable]).toEqual([
-      'derived',
-      true,
-      false,
-    ])
+    expect([rows.uses[0]?.kind, rows.isHeavy, rows.isRows]).toEqual(['rows', false, true])
+    expect([groups.uses[0]?.kind, groups.isHeavy, groups.isRows]).toEqual(['derived', true, false])
   })
 })

@@ -69,8 +69,8 @@ export type Template = {
   readonly columns: readonly string[] | undefined
   /** It joins, groups or combines, so it may take long. */
   readonly isHeavy: boolean
-  /** A beginning of its rows is an answer too. */
-  readonly isCuttable: boolean
+  /** Rows of its source are given one by one. */
+  readonly isRows: boolean
   /** Rows that are given if a caller does not say; undefined: all. */
   readonly limitDefault: number | undefined
   /** No run gives more rows than this, which begin behind `offset`, whatever a caller says. */
@@ -124,14 +124,14 @@ function ofSql(
 /** What a tree decides. Its own limit and offset are part of it. */
 function ofQuery(
   query: Query,
-): Pick<Template, 'uses' | 'columns' | 'isHeavy' | 'isCuttable' | 'limitBy' | 'compile'> {
+): Pick<Template, 'uses' | 'columns' | 'isHeavy' | 'isRows' | 'limitBy' | 'compile'> {
   const isRows = isRowQuery(query)
   const { columns, records } = outputOf(query)
   return {
     uses: sourcesOfQuery(query),
     columns: records.length > 0 ? undefined : columns.map(({ name }) => name),
     isHeavy: !isRows,
-    isCuttable: isRows,
+    isRows: isRows,
     limitBy: query.limitBy?.name,
     compile: (_variant, { schema, resolve, position }) =>
       compileQuery(query, { schema, resolve, position, caps: capsOfRun, ofRun: true }),
@@ -212,7 +212,7 @@ function ofList(asked: Asked): Template {
     uses: withSorts(sourcesOfList(list, model), sortsOf(parameters)),
     columns: columnsOf(list),
     isHeavy: joins.length > 0,
-    isCuttable: true,
+    isRows: true,
     limitBy: undefined,
     compile: (variant, place) => {
       const { table, dataSets } = present(place.resolve(model), 'the source')

@@ -1,4 +1,5 @@
 import { invalid } from '../../base/fault.ts'
+import { nearest } from '../../base/nearest.ts'
 import {
   type Condition,
   type FieldPath,
@@ -8,7 +9,6 @@ import {
   type ParameterTest,
 } from '../condition.ts'
 import { parseFieldPath } from '../field-path.ts'
-import { nearest } from '../nearest.ts'
 
 /** What a parameter does: it stands in the text, puts a condition on a field, or says which part of the rows is given. */
 export type Use =

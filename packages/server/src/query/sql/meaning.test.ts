@@ -82,7 +82,13 @@ function callsOf(
     parameters.map((kind, at) => kinds[kind][(turn + at) % kinds[kind].length] ?? 'a'),
   )
   const short = optional === 0 ? [] : full.map((args) => args.slice(0, args.length - optional))
-  return [...full, ...short].map((args) => `${name}(${args.join(', ')})`)
+  return [...full, ...short].map((args) => `${name}(${args.map(boundedIn(name)).join(', ')})`)
+}
+
+/** What replaces a part of a text must be short, or the whole could be too large to be held. */
+function boundedIn(name: string): (argument: string, at: number) => string {
+  return (argument, at) =>
+    name === 'replace' && at === 2 && /^\w+$/.test(argument) ? `left(${argument}, 3)` : argument
 }
 
 const people = [

@@ -6,6 +6,7 @@ import { member } from '../field-path.ts'
 import { checkText } from '../operand.ts'
 import { constant, numberText } from '../tree/build.ts'
 import { nothing, type Query, type TypedConstant, type ValueType } from '../tree/query.ts'
+import { refuseLargeTexts } from '../tree/sizes.ts'
 import { readSelect } from './read-select.ts'
 import type { Reader } from './reader.ts'
 import type { Scope } from './scope.ts'
@@ -67,11 +68,10 @@ export function queryOfSource(source: SourceText, options: SqlOptions): Query {
     }
     return reader
   }
-  return readSelect(source.select, {
-    reader: readerOf(source, options.recordCalls ?? false),
-    scope,
-    depth: 0,
-  })
+  const reader = readerOf(source, options.recordCalls ?? false)
+  const query = readSelect(source.select, { reader, scope, depth: 0 })
+  refuseLargeTexts(query)
+  return query
 }
 
 function counter(): () => number {

@@ -1,7 +1,7 @@
 import { limits } from '@tollbase/contract/limits'
 import type { FuncCall, Node, SortBy, WindowDef } from 'libpg-query'
+import { nearest } from '../../base/nearest.ts'
 import { parseBlock } from '../address.ts'
-import { nearest } from '../nearest.ts'
 import { ownParameters } from '../parameter.ts'
 import { type AggregateDefinition, aggregates, windowFunctions } from '../tree/aggregates.ts'
 import { casted, coerced, constant, parameter, unified } from '../tree/build.ts'

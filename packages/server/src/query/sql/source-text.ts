@@ -1,7 +1,8 @@
 import { limits } from '@tollbase/contract/limits'
-import { type Node, parse, type ScanToken, type SelectStmt, SqlError, scan } from 'libpg-query'
+import type { Node, SelectStmt } from 'libpg-query'
 import { Fault, invalid } from '../../base/fault.ts'
 import { checkText } from '../operand.ts'
+import { ParserProblem, parseSqlText, scanSql, type Token, tokenTypes } from './parser.ts'
 
 /** A statement as PostgreSQL's own parser reads it, and a way to say where in the caller's text something stands. */
 export type SourceText = {
@@ -12,7 +13,9 @@ export type SourceText = {
   readonly refuse: (location: number | undefined, problem: string) => Fault
 }
 
-const namesOfParser = { ident: 258, typecast: 268 } as const
+/** A token with its text; places are counted in characters. */
+export type SqlToken = Token & { readonly text: string }
+
 /** Keywords that are never names where `isName` would take them for one. */
 const notNames = new Set(
   'partition rows range groups current unbounded unknown materialized recursive delete insert update merge matched'.split(
@@ -25,7 +28,7 @@ const beforeNames = new Set(
   ),
 )
 /** `app::collection` in the place of a table: each takes one more attempt. */
-const attemptsMax = 64
+const attemptsMax = limits.sqlSourcesMax + 1
 
 /**
  * Reads one SELECT. What PostgreSQL's lexer does not know of is written around first: names keep their case (it
@@ -56,6 +59,23 @@ export async function readSource(sql: string): Promise<SourceText> {
     throw refuse(first?.stmt_location ?? 0, `${constructOf(node)}; only SELECT is possible`)
   return { select: node.SelectStmt, parameterNames: rewritten.parameterNames, refuse }
 }
+
+/**
+ * All that could be applications in a text that nobody has read yet: names before `::`, of casts too. Undefined where
+ * that cannot be told without reading it.
+ */
+export function applicationsIn(sql: string): readonly string[] | undefined {
+  if (sql.includes('--') || sql.includes('/*')) return undefined
+  const pieces = sql.split('::').slice(0, -1)
+  const names = pieces.flatMap((piece) => {
+    const end = piece.slice(-applicationCharsMax).trimEnd().replace(/"$/, '')
+    return /[A-Za-z0-9_-]+$/.exec(end) ?? []
+  })
+  return [...new Set(names)]
+}
+
+/** Of a name and the blanks behind it; of a longer one the end is no application's name. */
+const applicationCharsMax = 100
 
 /** The name of a syntax node in words: `LockingClause` is "a locking clause". */
 export function constructOf(node: Node | undefined): string {
@@ -101,7 +121,7 @@ async function rewrite(sql: string, refuse: Refuse): Promise<Rewritten> {
       const number = known < 0 ? parameterNames.push(text) : known + 1
       return [{ start: start - 1, end, text: ` $${number}` }]
     }
-    if (token.tokenType === namesOfParser.typecast && isWholeRecord(tokens, at))
+    if (token.type === tokenTypes.typecast && isWholeRecord(tokens, at))
       return [{ start, end, text: '. ' }]
     const isCased = text !== text.toLowerCase() && !text.startsWith('"')
     return isCased && isName(token, before, next) ? [{ start, end, text: `"${text}"` }] : []
@@ -112,37 +132,39 @@ async function rewrite(sql: string, refuse: Refuse): Promise<Rewritten> {
 /** Longest name that the parser keeps whole; of a longer one it would silently take the beginning. */
 const nameBytesMax = 63
 
-function checkName({ text, tokenType, start }: ScanToken, refuse: Refuse): void {
+function checkName({ text, type, start }: SqlToken, refuse: Refuse): void {
   if (/^u&"/i.test(text)) throw refuse(start, 'a name in the form U&"…"')
-  const isName = tokenType === namesOfParser.ident
+  const isName = type === tokenTypes.name
   const name = text.startsWith('"') ? text.slice(1, -1).replaceAll('""', '"') : text
   if (isName && Buffer.byteLength(name) > nameBytesMax)
     throw refuse(start, `a name of more than ${nameBytesMax} bytes`)
 }
 
 /** The tokens of a text, by its characters; none where the lexer cannot read it. */
-export async function tokensOf(sql: string): Promise<readonly ScanToken[]> {
+export async function tokensOf(sql: string): Promise<readonly SqlToken[]> {
+  let tokens: readonly Token[]
   try {
-    const offsets = byteOffsets(sql)
-    const { tokens } = await scan(sql)
-    return tokens.map((token) => {
-      const [start, end] = [offsets.charOf(token.start), offsets.charOf(token.end)]
-      return { ...token, start, end, text: sql.slice(start, end) }
-    })
-  } catch {
+    tokens = await scanSql(sql)
+  } catch (error) {
     // What the lexer cannot read, the parser refuses too, and says where.
-    return []
+    if (error instanceof ParserProblem) return []
+    throw error
   }
+  const offsets = byteOffsets(sql)
+  return tokens.map((token) => {
+    const [start, end] = [offsets.charOf(token.start), offsets.charOf(token.end)]
+    return { start, end, type: token.type, keyword: token.keyword, text: sql.slice(start, end) }
+  })
 }
 
 /** `app::collection.*`, of which the parser would take the star for a mistake. */
-function isWholeRecord(tokens: readonly ScanToken[], at: number): boolean {
+function isWholeRecord(tokens: readonly SqlToken[], at: number): boolean {
   return tokens[at + 2]?.text === '.' && tokens[at + 3]?.text === '*'
 }
 
-function isName(token: ScanToken, before: ScanToken | undefined, next: ScanToken | undefined) {
-  if (token.tokenType === namesOfParser.ident) return true
-  if (token.keywordName !== 'UNRESERVED_KEYWORD' || next?.text === '(') return false
+function isName(token: SqlToken, before: SqlToken | undefined, next: SqlToken | undefined) {
+  if (token.type === tokenTypes.name) return true
+  if (token.keyword !== 1 || next?.text === '(') return false
   if (before?.text === '.' || next?.text === '.') return true
   if (notNames.has(token.text.toLowerCase())) return false
   return before !== undefined && beforeNames.has(before.text.toLowerCase())
@@ -171,9 +193,19 @@ function applied(sql: string, edits: readonly Edit[]): Omit<Rewritten, 'paramete
 
 /** Tells the place of a character from the parser's count of UTF-8 bytes. */
 function byteOffsets(text: string): { readonly charOf: (bytes: number) => number } {
-  const bytes = Buffer.from(text)
-  if (bytes.length === text.length) return { charOf: (count) => count }
-  return { charOf: (count) => bytes.subarray(0, count).toString().length }
+  const length = Buffer.byteLength(text)
+  if (length === text.length) return { charOf: (count) => count }
+  // Reckoned once: a statement has as many places to ask for as it has words.
+  const chars = new Uint32Array(length + 1).fill(text.length)
+  let bytes = 0
+  let at = 0
+  for (const character of text) {
+    const end = bytes + Buffer.byteLength(character)
+    chars.fill(at, bytes, end)
+    bytes = end
+    at += character.length
+  }
+  return { charOf: (count) => chars[count] ?? text.length }
 }
 
 /**
@@ -184,28 +216,29 @@ async function parseTables(text: string, refuse: Refuse) {
   let attempt = text
   for (let count = 0; count < attemptsMax; count += 1) {
     try {
-      const { stmts } = await parse(attempt)
+      const { stmts } = await parseSqlText(attempt)
       return stmts ?? []
     } catch (error) {
-      const position = error instanceof SqlError ? error.sqlDetails?.cursorPosition : undefined
+      if (!(error instanceof ParserProblem)) throw error
+      const { position } = error
       if (position === undefined) throw invalid('/sql', `cannot be read: ${reason(error)}`)
       const at = charPosition(attempt, position)
       if (attempt.slice(at, at + 2) !== '::') throw refuse(at, `a mistake: ${reason(error)}`)
       attempt = `${attempt.slice(0, at)}. ${attempt.slice(at + 2)}`
     }
   }
-  throw invalid('/sql', `names more than ${attemptsMax} tables`)
+  throw invalid('/sql', `has more than ${limits.sqlSourcesMax} collections`)
 }
 
 /** The parser counts characters here, of which JavaScript has two for some. */
 function charPosition(text: string, characters: number): number {
-  return [...text].slice(0, characters).join('').length
+  let at = 0
+  for (let count = 0; count < characters && at < text.length; count++)
+    at += (text.codePointAt(at) ?? 0) > 0xffff ? 2 : 1
+  return at
 }
 
-/** The parser's sentence; what is not one of its own (too deep a nesting ends as a RangeError) is said in ours. */
-function reason(error: unknown): string {
-  // Worded otherwise, so that nobody takes it for an error of the database's own.
-  if (error instanceof SqlError)
-    return error.message.replace(/^syntax error at or /, 'syntax error ').replaceAll('""', '"')
-  return 'it is nested too deeply'
+/** The parser's sentence, worded otherwise, so that nobody takes it for an error of the database's own. */
+function reason({ message }: ParserProblem): string {
+  return message.replace(/^syntax error at or /, 'syntax error ').replaceAll('""', '"')
 }

@@ -64,6 +64,16 @@ describe('SQL that is not possible', () => {
       `SELECT 1 WHERE 1 IN (${Array.from({ length: limits.inListMax + 1 }, () => 1).join(',')})`,
     ],
     [
+      'words and signs',
+      `SELECT 1 WHERE ${Array.from({ length: limits.sqlWordsMax / 2 - 1 }, () => '1=1').join(' OR ')}`,
+      `SELECT 1 WHERE ${Array.from({ length: limits.sqlWordsMax / 2 + 1 }, () => '1=1').join(' OR ')}`,
+    ],
+    [
+      'words, signs and values',
+      `SELECT 1 WHERE ${Array.from({ length: 2 }, () => `1 IN (${Array.from({ length: 6_138 }, () => 1).join(',')})`).join(' OR ')}`,
+      `SELECT 1 WHERE ${Array.from({ length: 2 }, () => `1 IN (${Array.from({ length: 6_145 }, () => 1).join(',')})`).join(' OR ')}`,
+    ],
+    [
       'levels',
       `SELECT ${'-'.repeat(0)}${'abs('.repeat(60)}1${')'.repeat(60)}`,
       `SELECT ${'abs('.repeat(65)}1${')'.repeat(65)}`,

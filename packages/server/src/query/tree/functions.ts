@@ -1,3 +1,4 @@
+import { limits } from '@tollbase/contract/limits'
 import { addressPattern, localBlocks } from '../address.ts'
 import { quoteText } from '../sql-text.ts'
 import type { ValueType } from './query.ts'
@@ -26,9 +27,6 @@ export type FunctionDefinition = {
   /** SQL of the call; no row may make it fail. */
   readonly print: (args: readonly string[]) => string
 }
-
-/** Characters that lpad and rpad may make. */
-const padMax = 1_000
 
 type Print = FunctionDefinition['print']
 const plain =
@@ -79,7 +77,7 @@ const padded = (name: string): FunctionDefinition => ({
   optional: 1,
   result: 'text',
   print: ([text, length, ...fill]) =>
-    `${name}(${[text, `least(${count(length)}, ${padMax})`, ...fill].join(', ')})`,
+    `${name}(${[text, `least(${count(length)}, ${limits.padCharsMax})`, ...fill].join(', ')})`,
 })
 const rounded = (name: string): FunctionDefinition => ({
   parameters: ['number', 'number'],

@@ -1,6 +1,6 @@
 import { invalid } from '../../base/fault.ts'
 import { isRecord } from '../../base/is-record.ts'
-import { nearest } from '../../query/nearest.ts'
+import { nearest } from '../../base/nearest.ts'
 import { inside, type Place } from './place.ts'
 
 /** A value as it was sent, and where. */

@@ -1,6 +1,6 @@
 import { invalid } from '../../base/fault.ts'
 import { isRecord } from '../../base/is-record.ts'
-import { nearest } from '../../query/nearest.ts'
+import { nearest } from '../../base/nearest.ts'
 import { marked } from './marked-sql.ts'
 import { numberSql, pathSql } from './names.ts'
 import { operatorNamed, operatorNames } from './operators.ts'

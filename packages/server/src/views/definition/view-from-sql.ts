@@ -1,10 +1,10 @@
 import { limits } from '@tollbase/contract/limits'
-import type { ScanToken } from 'libpg-query'
 import type { Fault } from '../../base/fault.ts'
 import { invalid } from '../../base/fault.ts'
 import { checkText } from '../../query/operand.ts'
 import { queryOfSource, type SqlOptions } from '../../query/sql/parse-sql.ts'
-import { readSource, refusal, tokensOf } from '../../query/sql/source-text.ts'
+import { tokenTypes } from '../../query/sql/parser.ts'
+import { readSource, refusal, type SqlToken, tokensOf } from '../../query/sql/source-text.ts'
 import { definitionOfSelect } from './definition-of-select.ts'
 import { viewStatements } from './expand-views.ts'
 import type { ViewDefinition } from './view-definition.ts'
@@ -36,7 +36,9 @@ export async function viewFromSql(
   if (sql.trim() === '') throw invalid('/sql', 'is empty')
   if (sql.length > limits.sqlCharsMax)
     throw invalid('/sql', `is longer than ${limits.sqlCharsMax} characters`)
-  const tokens = (await tokensOf(sql)).filter((token) => !token.tokenName.endsWith('_COMMENT'))
+  const tokens = (await tokensOf(sql)).filter(
+    ({ type }) => type !== tokenTypes.lineComment && type !== tokenTypes.blockComment,
+  )
   const refuse = (at: number | undefined, problem: string) => refusal(sql, at, problem)
   if (tokens.length === 0) throw refuse(0, 'no statement that can be read')
   const head = readHead(tokens, refuse)
@@ -78,7 +80,7 @@ type Head = Omit<ViewStatement, 'definition'> & {
 }
 
 /** Tokens up to AS; the parser itself knows no OR REPLACE of materialized views. */
-function readHead(tokens: readonly ScanToken[], refuse: Refuse): Head {
+function readHead(tokens: readonly SqlToken[], refuse: Refuse): Head {
   let next = 0
   const here = () => tokens[next]?.start
   const take = (...words: readonly string[]): boolean => {
@@ -119,20 +121,20 @@ const clauses = new Map([
   ['tablespace', 'TABLESPACE'],
 ])
 
-function isWord(token: ScanToken | undefined, word: string): boolean {
-  return token?.text.toLowerCase() === word && token.keywordName !== 'NO_KEYWORD'
+function isWord(token: SqlToken | undefined, word: string): boolean {
+  return token?.text.toLowerCase() === word && token.keyword !== 0
 }
 
-function isName(token: ScanToken | undefined): boolean {
-  return token?.tokenName === 'IDENT' || token?.keywordName === 'UNRESERVED_KEYWORD'
+function isName(token: SqlToken | undefined): boolean {
+  return token?.type === tokenTypes.name || token?.keyword === 1
 }
 
-function nameOf({ text }: ScanToken): string {
+function nameOf({ text }: SqlToken): string {
   return text.startsWith('"') ? text.slice(1, -1).replaceAll('""', '"') : text
 }
 
 /** WITH [NO] DATA ends a statement that creates; no SELECT can end so. */
-function checkEnd(all: readonly ScanToken[], refuse: Refuse): void {
+function checkEnd(all: readonly SqlToken[], refuse: Refuse): void {
   const tokens = all.filter((token, at) => token.text !== ';' || at < all.length - 1)
   const [word, data] = [tokens.at(-2), tokens.at(-1)]
   if (!isWord(data, 'data')) return

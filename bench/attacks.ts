@@ -1,0 +1,176 @@
+import { drive, httpRequest, noFailure, once } from './load.ts'
+import { app, call, createApplication, openPlace, operatorKey, startOurs } from './place.ts'
+import type { Benchmark, Row, RunOptions } from './report.ts'
+import { interleave } from './rounds.ts'
+
+const roundMs = 5_000
+const readEveryMs = 20
+const victim = 'victim'
+const recordsTotal = 2_000
+
+type Attack = {
+  readonly name: string
+  readonly connections: number
+  readonly path: '/list' | '/query/sql' | '/store'
+  readonly body: object
+  /** Whether it comes with the key of the attacker's own application. */
+  readonly isKeyed: boolean
+}
+
+const many = (count: number, make: (at: number) => unknown) =>
+  Array.from({ length: count }, (_, at) => make(at))
+const own = `${app}::own`
+const sql = (text: string) => ({ path: '/query/sql', body: { sql: text } }) as const
+const find = (condition: object) =>
+  ({ path: '/list', body: { root: own, find: condition } }) as const
+const nested = (depth: number, around: (inner: string) => string): string =>
+  depth === 0 ? 'text' : around(nested(depth - 1, around))
+
+/** What one caller can do to all others, each as often as its connections can. */
+const attacks: readonly Attack[] = [
+  {
+    name: 'statements of 64 KB over an unknown application',
+    connections: 15,
+    ...sql(`SELECT ${many(31_000, () => 'a').join()} FROM nobody::things`),
+    isKeyed: false,
+  },
+  {
+    name: 'statements of 64 KB over free data',
+    connections: 15,
+    ...sql(`SELECT ${many(31_000, () => 'a').join()} FROM ${own}`),
+    isKeyed: false,
+  },
+  {
+    name: 'finds of 4,000 patterns',
+    connections: 15,
+    ...find({ or: many(4_000, (at) => ({ text: { regExpMatches: `^(a|b){1,${at % 200}}x` } })) }),
+    isKeyed: false,
+  },
+  {
+    name: 'finds of 30 patterns, which are run',
+    connections: 15,
+    ...find({ or: many(30, (at) => ({ text: { regExpMatches: `(a|b|x){1,${at + 1}}y` } })) }),
+    isKeyed: false,
+  },
+  {
+    name: 'finds of 500,000 values',
+    connections: 15,
+    ...find({ text: { in: many(500_000, (at) => at) } }),
+    isKeyed: false,
+  },
+  {
+    name: 'bodies of 300,000 members',
+    connections: 15,
+    ...find(Object.fromEntries(many(300_000, (at) => [`k${at}`, 1]) as [string, unknown][])),
+    isKeyed: false,
+  },
+  {
+    name: "cross joins over the attacker's own data",
+    connections: 36,
+    ...sql(
+      `SELECT count(*) AS n FROM ${own} a CROSS JOIN ${own} b CROSS JOIN ${own} c WHERE a.n + b.n + c.n = 0`,
+    ),
+    isKeyed: true,
+  },
+  {
+    name: 'texts that grow in each other',
+    connections: 15,
+    ...sql(
+      `SELECT ${nested(12, (inner) => `replace(${inner}, 'x', 'xxxxxxxxxx')`)} AS t FROM ${own}`,
+    ),
+    isKeyed: true,
+  },
+  {
+    name: 'stores of 1,000 records without end',
+    connections: 4,
+    path: '/store',
+    body: { root: `${app}::filled`, data: many(1_000, () => ({ text: 'x'.repeat(400) })) },
+    isKeyed: true,
+  },
+]
+
+/** How long another application's free reads take beside one caller who wants them slow. */
+export const besideAttacks: Benchmark = { name: 'attacks', run }
+
+async function run({ rounds, nodeOptions, only }: RunOptions): Promise<readonly Row[]> {
+  const place = await openPlace()
+  const ours = await startOurs(place, { nodeOptions })
+  try {
+    const key = await prepare(ours.port)
+    const rows: Row[] = []
+    for (const attack of attacks.filter(({ name }) => name.includes(only))) {
+      let answered = 0
+      const beside = async () => {
+        const [read, attacked] = await Promise.all([
+          readFor(ours.port),
+          strike(ours.port, { attack, key }),
+        ])
+        answered = attacked
+        return read
+      }
+      const comparison = await interleave({ rounds, ours: beside, peer: () => readFor(ours.port) })
+      rows.push({
+        name: `p95 of another application's free point reads beside ${attack.name} (ours), and alone (peer)`,
+        unit: 'ms',
+        most: 3,
+        comparison,
+        note: `${attack.connections} connections, ${Math.round(answered / (roundMs / 1000))} requests/s in the last round; one read each ${readEveryMs} ms`,
+      })
+    }
+    return rows
+  } finally {
+    await ours.stop()
+    await place.close()
+  }
+}
+
+/** Two applications with records that anybody may read; gives the attacker's key. */
+async function prepare(port: number): Promise<string> {
+  const key = await createApplication(port)
+  const body = { name: 'Victim', app_id: victim }
+  const { app_key } = await call(port, '/api/apps', { body, key: operatorKey })
+  for (const [of, name, with_] of [
+    [app, 'own', key],
+    [victim, 'notes', String(app_key)],
+  ] as const) {
+    const created = { name, access_policy: 'public' }
+    await call(port, `/api/apps/${of}/collections`, { key: with_, body: created })
+    const data = many(recordsTotal, (at) => ({ id: `k${at}`, n: at + 1, text: 'x'.repeat(400) }))
+    await call(port, '/store?wait=true', { key: with_, body: { root: `${of}::${name}`, data } })
+  }
+  return key
+}
+
+/** The p95 of the victim's reads during a round. */
+async function readFor(port: number): Promise<number> {
+  const requests = Array.from({ length: roundMs / readEveryMs }, (_, at) => {
+    const body = {
+      root: `${victim}::notes`,
+      find: { id: `k${(at * 7919) % recordsTotal}` },
+      limit: 1,
+    }
+    return httpRequest('/list', JSON.stringify(body))
+  })
+  const load = { port, connections: 1, requests, status: 200, everyMs: readEveryMs }
+  return noFailure(await drive(load)).p95
+}
+
+/** One round of the attack, whatever it is answered, each request on a connection of its own; gives their number. */
+async function strike(
+  port: number,
+  { attack, key }: { attack: Attack; key: string },
+): Promise<number> {
+  const headers = attack.isKeyed ? { 'x-app-key': key } : {}
+  const request = httpRequest(attack.path, JSON.stringify(attack.body), headers)
+  const endsAt = performance.now() + roundMs
+  let answered = 0
+  const attacker = async () => {
+    while (performance.now() < endsAt) {
+      // A body that is refused by its length is answered before it has been sent, and its connection closed.
+      await once(port, request).catch(() => undefined)
+      answered += 1
+    }
+  }
+  await Promise.all(Array.from({ length: attack.connections }, attacker))
+  return answered
+}

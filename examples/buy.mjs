@@ -1,0 +1,70 @@
+// Buys an answer with the stock x402 client, and shows what it cost. Run it where the packages are installed
+// (this repository has them; elsewhere: npm install @x402/fetch@2.27.0 @x402/evm@2.27.0 viem@2.57.0):
+//
+//   node examples/buy.mjs shop::prices '{"find":{"item":"tea"},"limit":10}'
+//
+// BUYER_KEY     the wallet's private key, 0x and 64 hex digits; without it a new wallet is made and shown
+// TOLLBASE_URL  the service; http://127.0.0.1:9092 when not given
+import { ExactEvmScheme } from '@x402/evm/exact/client'
+import { wrapFetchWithPaymentFromConfig } from '@x402/fetch'
+import { generatePrivateKey, privateKeyToAccount } from 'viem/accounts'
+
+const service = process.env.TOLLBASE_URL ?? 'http://127.0.0.1:9092'
+const [root, query = '{"limit":10}'] = process.argv.slice(2)
+if (root === undefined) {
+  console.error('usage: node examples/buy.mjs app::collection [\'{"find":{},"limit":10}\']')
+  process.exit(1)
+}
+
+const key = process.env.BUYER_KEY ?? generatePrivateKey()
+const wallet = privateKeyToAccount(key)
+console.log(`wallet   ${wallet.address}${process.env.BUYER_KEY ? '' : ` (new: BUYER_KEY=${key})`}`)
+
+const [network] = (await json(fetch(`${service}/.well-known/tollbase`))).networks
+// Only a devnet tells its node. It gives test dollars away; elsewhere the wallet must have some.
+if (network.rpc_url !== undefined && process.env.BUYER_KEY === undefined)
+  await json(post(fetch, '/devnet/faucet', { address: wallet.address }))
+
+const request = { root, ...JSON.parse(query) }
+const offer = await post(fetch, '/list', request)
+if (offer.status === 402) {
+  const [{ maxAmountRequired }] = (await offer.json()).accepts
+  console.log(`price    at most ${dollars(maxAmountRequired)}`)
+}
+
+// The client answers a 402 with a signed transfer of what is asked, and sends the request again with it.
+const pay = wrapFetchWithPaymentFromConfig(fetch, {
+  schemes: [{ network: 'eip155:*', client: new ExactEvmScheme(wallet) }],
+})
+const reply = await post(pay, '/list', request)
+const { records } = await json(reply)
+for (const record of records) console.log('record  ', JSON.stringify(record))
+
+const receiptId = reply.headers.get('x-receipt-id')
+if (receiptId === null) {
+  console.log('cost     nothing')
+} else {
+  const address = `${service}/api/receipts/${receiptId}`
+  const { amount, change } = await json(fetch(address))
+  console.log(
+    `cost     ${dollars(amount)}, and ${dollars(change)} of what was paid is on your balance`,
+  )
+  console.log(`receipt  ${address}`)
+}
+
+function post(send, path, body) {
+  const headers = { 'content-type': 'application/json' }
+  return send(`${service}${path}`, { method: 'POST', headers, body: JSON.stringify(body) })
+}
+
+async function json(pending) {
+  const reply = await pending
+  if (reply.ok) return reply.json()
+  console.error(`${reply.status} ${reply.url}: ${await reply.text()}`)
+  process.exit(1)
+}
+
+/** Atomic units as people read them: 1000 is $0.001 of a dollar with six decimals. */
+function dollars(atomic) {
+  return `$${Number(atomic) / 10 ** network.decimals}`
+}

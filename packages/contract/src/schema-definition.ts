@@ -1,0 +1,114 @@
+import { Type } from 'typebox'
+import { Nullable, OneOf } from './schemas.ts'
+
+export const fieldTypes = [
+  'string',
+  'number',
+  'integer',
+  'boolean',
+  'date',
+  'object',
+  'array',
+  'any',
+] as const
+
+const closed = { additionalProperties: false } as const
+
+const Flag = (description: string) => Type.Optional(Nullable(Type.Boolean({ description })))
+
+export const SchemaField = Type.Object(
+  {
+    type: Type.Optional(
+      Type.Unsafe<(typeof fieldTypes)[number]>({
+        ...OneOf(fieldTypes),
+        description: 'what values are; any when not given',
+      }),
+    ),
+    required: Flag('a record without it, or with null in it, is refused'),
+    unique: Flag(
+      'records are versioned by it: of several with one value the newest counts; it gets an index',
+    ),
+    index: Flag('it gets an index'),
+    default: Type.Optional(Type.Unknown({ description: 'given to records without the field' })),
+    validation: Type.Optional(
+      Nullable(
+        Type.Object(
+          {
+            min: Type.Optional(
+              Nullable(
+                Type.Number({ description: 'of a number; of the length of a string or a list' }),
+              ),
+            ),
+            max: Type.Optional(Nullable(Type.Number({ description: 'the same' }))),
+            pattern: Type.Optional(
+              Nullable(Type.String({ description: 'a regular expression that strings match' })),
+            ),
+            enum: Type.Optional(
+              Nullable(Type.Array(Type.Unknown(), { description: 'the values that there are' })),
+            ),
+          },
+          closed,
+        ),
+      ),
+    ),
+    description: Type.Optional(Nullable(Type.String())),
+    format: Type.Optional(
+      Type.String({ description: 'date or date-time: how SQL takes the strings' }),
+    ),
+    properties: Type.Optional(
+      Type.Unknown({
+        description: 'the fields inside, declared as these are; SQL knows their types',
+      }),
+    ),
+  },
+  { $id: 'SchemaField', ...closed },
+)
+
+export const SchemaDefinition = Type.Object(
+  {
+    fields: Type.Record(Type.String(), SchemaField, { description: 'by name' }),
+    required: Type.Optional(
+      Nullable(Type.Array(Type.String(), { description: 'fields that records must have' })),
+    ),
+  },
+  { $id: 'SchemaDefinition', ...closed },
+)
+
+/** Keywords of JSON Schema 2020-12, with those of draft 7 that mean the same. */
+export const jsonSchemaKeywords = [
+  ...['$schema', '$id', '$ref', '$anchor', '$dynamicRef', '$dynamicAnchor', '$defs', '$comment'],
+  ...['$vocabulary', 'definitions', 'title', 'description', 'default', 'examples', 'deprecated'],
+  ...['readOnly', 'writeOnly', 'type', 'enum', 'const', 'format', 'pattern', 'minLength'],
+  ...['maxLength', 'minimum', 'maximum', 'exclusiveMinimum', 'exclusiveMaximum', 'multipleOf'],
+  ...['properties', 'patternProperties', 'additionalProperties', 'unevaluatedProperties'],
+  ...['propertyNames', 'minProperties', 'maxProperties', 'required', 'dependentRequired'],
+  ...['dependentSchemas', 'dependencies', 'items', 'prefixItems', 'additionalItems'],
+  ...['unevaluatedItems', 'contains', 'minContains', 'maxContains', 'minItems', 'maxItems'],
+  ...['uniqueItems', 'allOf', 'anyOf', 'oneOf', 'not', 'if', 'then', 'else', 'contentEncoding'],
+  ...['contentMediaType', 'contentSchema'],
+] as const
+
+export const jsonTypes = [
+  'string',
+  'number',
+  'integer',
+  'boolean',
+  'object',
+  'array',
+  'null',
+] as const
+
+/** A schema as callers send it. */
+export const AnySchema = Type.Unsafe<unknown>(
+  Type.Union([
+    SchemaDefinition,
+    Type.Object(
+      {},
+      {
+        additionalProperties: true,
+        description:
+          'a JSON Schema (2020-12); a keyword that is none is refused, its own begin with x-',
+      },
+    ),
+  ]),
+)

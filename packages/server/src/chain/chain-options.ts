@@ -1,0 +1,53 @@
+import type { Entry } from '@tollbase/verify/entry'
+import type { World } from '../base/world.ts'
+import type { Database, Queryable } from '../database/database.ts'
+import type { Applier } from './applier.ts'
+import type { ChainLog } from './log.ts'
+import type { Signer } from './signing.ts'
+
+export type ChainOptions = {
+  readonly database: Database
+  /** Has the chain's tables (see tables.ts). */
+  readonly schema: string
+  /** `<service>/<app>`, in every header and checkpoint. */
+  readonly origin: string
+  readonly signer: Signer
+  readonly world: World
+  /** Names this process among all that share the database. */
+  readonly holder: string
+  readonly applier: Applier
+  /**
+   * Reads the applier's tables into memory, in the snapshot in which the chain's end and its watermark are read. Runs
+   * once the chain is ours and before anything is applied.
+   */
+  readonly prepare?: (snapshot: Queryable) => Promise<void>
+  readonly log?: ChainLog
+  /** Throws where nothing new may be taken in (the disk is full). */
+  readonly admit?: () => void
+  /** Throws where the chain may not grow so by these entries. */
+  readonly fits?: (
+    entries: readonly Entry[],
+    size: { readonly before: Contents; readonly after: Contents },
+  ) => void
+  /** How long this process may be silent before another one takes the chain. */
+  readonly leaseTtlMs?: number
+  /** Called after each commit of a block. */
+  readonly onBlock?: (block: { readonly entries: number }) => void
+  /**
+   * Whether the tables may be committed before the disk has them. The log has them: after a crash of the database
+   * the lane finds its watermark behind and stops, and the chain opened anew applies again what was lost.
+   */
+  readonly relaxedTables?: boolean
+  /**
+   * Whether each entry's header gets a random `salt`. Leaf hashes are public, and what an entry says may be easy to
+   * guess: without a salt everybody could see whether a guess is right.
+   */
+  readonly salted?: boolean
+}
+
+/** What a chain holds, with what is on its way into it. */
+export type Contents = {
+  readonly entries: number
+  /** Of the entries as they are hashed, with 4 for each one's length. */
+  readonly bytes: number
+}

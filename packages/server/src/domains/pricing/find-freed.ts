@@ -1,0 +1,70 @@
+import { Fault } from '../../base/fault.ts'
+import type { Service } from '../call.ts'
+import { queryPriceOf } from '../queries/query-price.ts'
+import { isPublic } from '../queries/stored-queries.ts'
+import type { Catalog } from '../tenancy/catalog.ts'
+import type { StoredQuery } from '../tenancy/definitions.ts'
+import { isOpen } from '../tenancy/openness.ts'
+import { isFree, readPriceOf } from '../tenancy/price.ts'
+import type { Tenant } from '../tenancy/tenancy.ts'
+
+export type Target =
+  | { readonly collection: string }
+  | { readonly view: string }
+  | { readonly query: string }
+  | { readonly api_collection: string }
+
+/**
+ * What strangers pay for today, or cannot have for money, and would read for nothing under the other catalog: collections, views (which cost what
+ * their sources do where they have no price of their own) and predefined queries, likewise.
+ */
+export async function findFreed(
+  service: Pick<Service, 'tenancy' | 'predefined'>,
+  tenant: Tenant,
+  after: Catalog,
+): Promise<readonly Target[]> {
+  const before = tenant.data.catalog
+  const freedNames = (lookup: 'byName' | 'viewsByName') =>
+    [...after[lookup]].flatMap(([name, now]) => {
+      const old = before[lookup].get(name)
+      const wasSold = old !== undefined && isOpen(before, old) && !isFree(readPriceOf(before, old))
+      return wasSold && isOpen(after, now) && isFree(readPriceOf(after, now)) ? [name] : []
+    })
+  return [
+    ...freedNames('byName').map((collection) => ({ collection })),
+    ...freedNames('viewsByName').map((view) => ({ view })),
+    ...(await freedQueries(service, tenant, after)).map((query) => ({ query })),
+  ]
+}
+
+async function freedQueries(
+  { tenancy, predefined }: Pick<Service, 'tenancy' | 'predefined'>,
+  tenant: Tenant,
+  after: Catalog,
+): Promise<readonly string[]> {
+  const before = tenant.data.catalog
+  const isFreed = async (stored: StoredQuery) => {
+    const plan = await predefined.plans.planOf(tenancy, tenant, stored).catch(undefinedWhereBroken)
+    if (plan === undefined) return false
+    const [was, is] = [before, after].map((one) => queryPriceOf(one, stored, plan.own)?.price)
+    // What was not to be had for money either is given away all the more.
+    return (was === undefined || !isFree(was)) && is !== undefined && isFree(is)
+  }
+  const freed: string[] = []
+  for (const [name, versions] of after.queries) {
+    const newest = versions.at(-1)
+    if (newest === undefined) continue
+    // Whoever names an older version is asked for its price.
+    for (const stored of versions) {
+      if (!isPublic(after, { stored, newest }) || !(await isFreed(stored))) continue
+      freed.push(name)
+      break
+    }
+  }
+  return freed
+}
+
+/** A query whose source is gone answers nobody. */
+function undefinedWhereBroken(error: unknown): undefined {
+  if (!(error instanceof Fault)) throw error
+}

@@ -1,0 +1,23 @@
+// Makes dist/, the program as it is delivered: our code in a few files, other packages beside it in node_modules.
+import { readFileSync, rmSync } from 'node:fs'
+import { build } from 'esbuild'
+
+const root = new URL('..', import.meta.url)
+const { dependencies, optionalDependencies } = JSON.parse(
+  readFileSync(new URL('package.json', root), 'utf8'),
+)
+
+rmSync(new URL('dist', root), { recursive: true, force: true })
+await build({
+  absWorkingDir: root.pathname,
+  entryPoints: ['packages/cli/src/program.ts'],
+  outdir: 'dist',
+  bundle: true,
+  // A command loads only what it needs.
+  splitting: true,
+  platform: 'node',
+  format: 'esm',
+  target: 'node20',
+  external: Object.keys({ ...dependencies, ...optionalDependencies }),
+  logLevel: 'warning',
+})

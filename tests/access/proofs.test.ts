@@ -1,0 +1,150 @@
+import { createHash } from 'node:crypto'
+import { verifyDocument } from '@tollbase/verify/verify'
+import { describe, expect, test } from 'vitest'
+import { fundedBuyer, list } from '../payments/buyer.ts'
+import { type Data, newData } from '../support/data.ts'
+import { withService } from '../support/per-engine.ts'
+import type { Json, TestReply } from '../support/service.ts'
+
+const word = 'Hochsicherheit'
+const records = [
+  { id: 'a', word, big: 1 },
+  { id: 'b', word: 'other', big: 2 },
+]
+
+describe('proofs', () =>
+  withService(
+    (service) => {
+      async function seller(access_policy: unknown): Promise<Data> {
+        const app = await newData(service())
+        await app.create({ name: 'things', access_policy })
+        await app.store('things', records)
+        return app
+      }
+      const ask = (path: string, headers: Readonly<Record<string, string>> = {}) =>
+        service().request('GET', path, { headers })
+      /** The two ways to ask for the proof of a record. */
+      const ways = (app: Data, key: string, query = '') => [
+        `/api/apps/${app.appId}/chain/proof?collection=things&key=${key}${query.replace('?', '&')}`,
+        `/api/apps/${app.appId}/collections/things/records/${key}/proof${query}`,
+      ]
+      const keyOf = async () =>
+        (await ask('/.well-known/tollbase')).body.receipt_public_key.split('+').at(-1)
+      const expectProof = async (reply: TestReply, app: Data): Promise<Json> => {
+        expect(reply.status, reply.text).toBe(200)
+        const { body: head } = await ask(`/api/apps/${app.appId}/chain/checkpoint`, app.headers)
+        expect(head.key.split('+').at(-1)).toBe(await keyOf())
+        const verdict = verifyDocument(reply.text, { trustedKey: head.key })
+        expect(verdict.checks.filter(({ ok }) => !ok)).toEqual([])
+        expect(verdict.ok).toBe(true)
+        return reply.body
+      }
+
+      test('of what is free to all, anyone gets the hashes, and a key with Read the bytes', async () => {
+        const app = await seller('public')
+        for (const path of ways(app, 'a')) {
+          const proof = await expectProof(await ask(path), app)
+          expect(Object.keys(proof)).not.toContain('entry')
+          expect(Object.keys(proof)).not.toContain('entry_header')
+          expect(JSON.stringify(proof)).not.toContain(
+            Buffer.from(word).toString('base64').slice(2, 12),
+          )
+          const own = await expectProof(await ask(path, app.headers), app)
+          const bytes = Buffer.from(own.entry, 'base64')
+          expect(bytes.toString()).toContain(word)
+          const leaf = createHash('sha256').update(Buffer.of(0)).update(bytes).digest('hex')
+          expect(leaf).toBe(proof.leaf_hash)
+          const at = `/api/apps/${app.appId}/chain/proof?height=${proof.height}&sequence=${proof.sequence}`
+          const placed = await expectProof(await ask(at), app)
+          expect(placed.leaf_hash).toBe(proof.leaf_hash)
+        }
+        for (const path of ways(app, 'none'))
+          expect(await ask(path)).toMatchObject({ status: 404, body: { code: 'RECORD_NOT_FOUND' } })
+        await app.store('things', [{ id: 'b', deleted: true }])
+        for (const path of ways(app, 'b')) expect((await ask(path)).status).toBe(404)
+      })
+
+      test('of what is closed there is none for others, and none by its place in the log', async () => {
+        const cases = [
+          ['key', 401],
+          ['private', 404],
+        ] as const
+        for (const [policy, status] of cases) {
+          const app = await seller(policy)
+          await app.create({ name: 'open', access_policy: 'public' })
+          const stored = await app.store('open', [{ id: 'o' }])
+          const own = (await ask(ways(app, 'a')[0] ?? '', app.headers)).body
+          const at = (place: Json) =>
+            `/api/apps/${app.appId}/chain/proof?height=${place.height}&sequence=${place.sequence}`
+          for (const path of ways(app, 'a')) expect((await ask(path)).status, path).toBe(status)
+          // Nor of what defines it.
+          for (const place of [own, { height: 1, sequence: 0 }])
+            expect(await ask(at(place))).toMatchObject({
+              status: 404,
+              body: { code: 'NO_CHAIN_ENTRY' },
+            })
+          expect((await ask(at(own), app.headers)).status).toBe(200)
+          const { block_height: height, sequence } = stored.body.results[0]
+          expect((await ask(at({ height, sequence }))).status).toBe(200)
+        }
+      })
+
+      test('of what is sold the proof is for who bought the record, by his receipt, and fetches no content', async () => {
+        const app = await seller({ read: 'public', price: { per_row: '100' } })
+        for (const key of ['a', 'none'])
+          for (const path of ways(app, key)) expect((await ask(path)).status, path).toBe(401)
+        const buyer = await fundedBuyer(service())
+        const root = `${app.appId}::things`
+        const bought = await buyer.buy(service(), list({ root, find: { id: 'a' }, limit: 1 }))
+        const receipt = bought.headers.get('x-receipt-id')
+        // Newer versions are not what was bought.
+        await app.store('things', [{ id: 'a', word: 'newer', big: 3 }])
+        const [text = ''] = /\{"id":"a".*?\}/.exec(bought.text) ?? []
+        for (const path of ways(app, 'a', `?receipt_id=${receipt}`)) {
+          const proof = await expectProof(await ask(path), app)
+          expect(Object.keys(proof)).not.toContain('entry')
+          expect(JSON.stringify(proof)).not.toContain(word)
+          const leaf = createHash('sha256')
+            .update(Buffer.of(0))
+            .update(`${proof.entry_header}\n${text}`)
+            .digest('hex')
+          expect(leaf).toBe(proof.leaf_hash)
+        }
+        const refused: [string, string, string][] = [
+          ['b', String(receipt), 'RECORD_NOT_FOUND'],
+          ['none', String(receipt), 'RECORD_NOT_FOUND'],
+          ['a', `rcpt_${'0'.repeat(32)}`, 'RECEIPT_NOT_FOUND'],
+          ['a', 'x', 'RECEIPT_NOT_FOUND'],
+        ]
+        for (const [key, id, code] of refused)
+          for (const path of ways(app, key, `?receipt_id=${id}`))
+            expect(await ask(path), path).toMatchObject({ status: 404, body: { code } })
+        const part = await buyer.buy(service(), list({ root, select: { word: true }, limit: 2 }))
+        const partly = part.headers.get('x-receipt-id')
+        for (const path of ways(app, 'b', `?receipt_id=${partly}`))
+          expect((await ask(path)).status).toBe(404)
+        // A receipt of another application opens nothing here.
+        const other = await seller({ read: 'public', price: { per_row: '100' } })
+        for (const path of ways(other, 'a', `?receipt_id=${receipt}`))
+          expect((await ask(path)).body.code).toBe('RECEIPT_NOT_FOUND')
+      })
+
+      test('an entry is named in one of two ways', async () => {
+        const app = await seller('public')
+        const at = `/api/apps/${app.appId}/chain/proof`
+        const cases = [
+          ['', 'collection'],
+          ['?height=1', 'sequence'],
+          ['?sequence=0', 'height'],
+          ['?collection=things', 'key'],
+          ['?key=a', 'collection'],
+        ]
+        for (const [query, field] of cases)
+          expect(await ask(at + query), query).toMatchObject({
+            status: 400,
+            body: { code: 'VALIDATION_FAILED', details: { field: `/query/${field}` } },
+          })
+      })
+    },
+    { devnet: true },
+  ))

@@ -1,0 +1,180 @@
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { audit } from '../../packages/server/src/app-audit.ts'
+import { type Harm, openPlace, type Place, part, quiet, records, testHarms } from './place.ts'
+
+let place: Place
+beforeAll(async () => {
+  place = await openPlace()
+})
+afterAll(() => place?.close())
+
+/** What can be done to a table's form. */
+const forms: readonly Harm[] = [
+  {
+    what: 'a trigger on a collection',
+    harm: [
+      `CREATE FUNCTION app_1.spoil() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RETURN NULL; END'`,
+      `CREATE TRIGGER spoil BEFORE INSERT ON app_1.c_2 FOR EACH ROW EXECUTE FUNCTION app_1.spoil()`,
+    ],
+    named: { what: 'function app_1.spoil()' },
+  },
+  {
+    what: 'a trigger by a function of PostgreSQL',
+    harm: `CREATE TRIGGER still BEFORE UPDATE ON app_1.c_2 FOR EACH ROW EXECUTE FUNCTION suppress_redundant_updates_trigger()`,
+    named: part('c_2', 'trigger still', records),
+    mended: true,
+  },
+  {
+    what: 'a trigger on the log',
+    harm: `CREATE TRIGGER still BEFORE UPDATE ON system.block FOR EACH ROW EXECUTE FUNCTION suppress_redundant_updates_trigger()`,
+    named: part('block', 'trigger still', { chain: 'system' }),
+  },
+  {
+    what: 'an event trigger',
+    harm: [
+      `CREATE FUNCTION public.spy() RETURNS event_trigger LANGUAGE plpgsql AS 'BEGIN END'`,
+      `CREATE EVENT TRIGGER spy ON ddl_command_end EXECUTE FUNCTION public.spy()`,
+    ],
+    named: { what: 'event trigger spy' },
+  },
+  {
+    what: 'a dropped primary key',
+    harm: 'ALTER TABLE app_1.c_2 DROP CONSTRAINT c_2_pkey',
+    named: part('c_2', 'constraint c_2_pkey', records),
+    mended: true,
+  },
+  {
+    what: 'a dropped primary key of the ledger',
+    harm: 'ALTER TABLE system.settled_payment DROP CONSTRAINT settled_payment_pkey',
+    named: part('settled_payment', 'settled_payment_pkey', { chain: 'system' }),
+    mended: true,
+  },
+  {
+    what: 'a dropped primary key of the claims',
+    harm: 'ALTER TABLE operations.claim DROP CONSTRAINT claim_pkey',
+    named: part('claim', 'claim_pkey', { schema: 'operations' }),
+  },
+  {
+    what: 'a dropped index',
+    harm: 'DROP INDEX app_1.c_2_key',
+    named: part('c_2', 'index c_2_key', records),
+    mended: true,
+  },
+  {
+    what: 'a dropped index of a seller',
+    harm: 'DROP INDEX app_1.i_#index',
+    named: part('c_2', 'index i_', records),
+    mended: true,
+  },
+  {
+    what: 'an index over some of the rows only',
+    harm: [
+      `DROP INDEX app_1.c_2_key`,
+      `CREATE INDEX c_2_key ON app_1.c_2 (key) WHERE superseded_by IS NULL AND key <> 's1'`,
+    ],
+    named: part('c_2', 'index c_2_key', records),
+    mended: true,
+  },
+  {
+    what: 'an index that nobody defined',
+    harm: `CREATE UNIQUE INDEX only_one ON app_1.c_2 (deleted)  WHERE deleted`,
+    named: part('c_2', 'index only_one', records),
+    mended: true,
+  },
+  {
+    what: 'a constraint that refuses records',
+    harm: `ALTER TABLE app_1.c_2 ADD CONSTRAINT few CHECK (leaf < 1000000)`,
+    named: part('c_2', 'constraint few', records),
+    mended: true,
+  },
+  {
+    what: 'row security that hides a record',
+    harm: `ALTER TABLE app_1.c_2 ENABLE ROW LEVEL SECURITY`,
+    named: part('c_2', 'kind', { ...records, found: 'table, row security' }),
+    mended: true,
+  },
+  {
+    what: 'a policy',
+    harm: `CREATE POLICY hide ON app_1.c_2 USING (key <> 's1')`,
+    named: part('c_2', 'policy hide', records),
+    mended: true,
+  },
+  {
+    what: 'a rule',
+    harm: `CREATE RULE nothing AS ON DELETE TO app_1.c_2 DO INSTEAD NOTHING`,
+    named: part('c_2', 'rule nothing', records),
+    mended: true,
+  },
+  {
+    what: 'a default',
+    harm: `ALTER TABLE operations.claim ALTER COLUMN cap SET DEFAULT 0`,
+    named: part('claim', 'column cap', { schema: 'operations' }),
+  },
+  {
+    what: 'a column that may be missing',
+    harm: `ALTER TABLE app_1.c_2 ALTER COLUMN data DROP NOT NULL`,
+    named: part('c_2', 'column data', records),
+    mended: true,
+  },
+  {
+    what: 'a column of another type',
+    harm: `ALTER TABLE app_1.c_2 ALTER COLUMN height TYPE numeric`,
+    named: part('c_2', 'column height', records),
+    mended: true,
+  },
+  {
+    what: 'a column more',
+    harm: `ALTER TABLE app_1.c_2 ADD COLUMN more text`,
+    named: part('c_2', 'column more', records),
+    mended: true,
+  },
+  {
+    what: 'a table that a crash would empty',
+    harm: `ALTER TABLE app_1.c_2 SET UNLOGGED`,
+    named: part('c_2', 'kind', { ...records, found: 'table, unlogged' }),
+    mended: true,
+  },
+  {
+    what: 'a view in place of a table',
+    harm: [
+      `ALTER TABLE app_1.c_2 RENAME TO c_2_old`,
+      `CREATE VIEW app_1.c_2 AS SELECT * FROM app_1.c_2_old`,
+    ],
+    named: part('c_2', 'kind|column|constraint', records),
+  },
+  {
+    what: 'rows that a table has by inheritance',
+    harm: `CREATE TABLE public.more () INHERITS (app_1.c_2)`,
+    named: { what: 'table public.more' },
+  },
+  {
+    what: 'an operator that is found before one of PostgreSQL',
+    harm: `CREATE OPERATOR public.=== (LEFTARG = text, RIGHTARG = text, FUNCTION = texteq)`,
+    named: { what: 'operator public.===(text,text)' },
+  },
+  {
+    what: 'a table that nobody knows, beside the operational ones',
+    harm: `CREATE TABLE operations.more (id int8)`,
+    named: part('more', 'column id|kind', { schema: 'operations' }),
+  },
+  {
+    what: 'a dropped operational table',
+    harm: `DROP TABLE operations.used_signature`,
+    named: part('used_signature', '', { schema: 'operations', found: 'none' }),
+  },
+  {
+    what: 'tables of an application that the log does not know',
+    harm: [`CREATE SCHEMA app_9`, `CREATE TABLE app_9.c_1 (id int8)`],
+    named: { what: 'table app_9.c_1' },
+  },
+]
+
+describe('the audit names, of what tables are made of,', () => {
+  test('nothing where nothing was changed', async () => {
+    await place.harmed(async (_, config) => {
+      expect(await audit(config, quiet)).toEqual({ equal: true, chains: expect.any(Array) })
+    })
+  })
+
+  testHarms(forms, () => place)
+})

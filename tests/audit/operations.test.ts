@@ -1,0 +1,132 @@
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { operationsStructure } from '../../packages/server/src/app-audit-operations.ts'
+import { type Harm, openPlace, type Place, table, testHarms } from './place.ts'
+
+let place: Place
+beforeAll(async () => {
+  place = await openPlace()
+})
+afterAll(() => place?.close())
+
+/** What can be done to operational state. */
+const operations: readonly Harm[] = [
+  ...[
+    ['amount', `amount = amount + 1`],
+    ['cap', `cap = 0`],
+    ['state', `state = 'paid'`],
+    ['identity', `identity = identity || '0'`],
+    ['request_hash', `request_hash = repeat('0', 64)`],
+    ['app', `app = 'other'`],
+    ['settled_by', `settled_by = '0x' || repeat('0', 64)`],
+    ['valid_before', `valid_before = valid_before + 1`],
+    ['quote_id', `quote_id = 'other'`],
+    ['id', `id = 'pay_' || repeat('0', 32)`],
+    ['identity', `payment = replace(payment, '"nonce":"0x', '"nonce":"0x00')`],
+  ].map(([field = '', change]) => ({
+    what: `a claim: ${change}`,
+    harm: `UPDATE operations.claim SET ${change}`,
+    named: table('operations.claim', { field, row: expect.stringContaining('pay_') }),
+  })),
+  {
+    what: 'a claim whose payment is no JSON',
+    harm: `UPDATE operations.claim SET payment = '{'`,
+    named: table('operations.claim'),
+  },
+  {
+    what: 'a claim that is gone',
+    harm: 'DELETE FROM operations.claim',
+    named: table('operations.claim', { field: 'id' }),
+  },
+  {
+    what: 'another reply for a retry',
+    harm: `UPDATE operations.kept_reply SET body = convert_to('{"records":[]}', 'UTF8')`,
+    named: table('operations.kept_reply', { field: 'body' }),
+  },
+  {
+    what: 'another reply, with the sale that fits it',
+    harm: `UPDATE operations.kept_reply SET body = convert_to('{}', 'UTF8'),
+      sale = replace(sale, sale::jsonb ->> 'result_hash', encode(sha256(convert_to('{}', 'UTF8')), 'hex'))`,
+    named: table('operations.kept_reply', { field: 'sale' }),
+  },
+  {
+    what: 'a kept reply of a refusal',
+    harm: `UPDATE operations.kept_reply SET status = 500`,
+    named: table('operations.kept_reply', { field: 'status' }),
+  },
+  {
+    what: 'a kept reply of no payment',
+    harm: `INSERT INTO operations.kept_reply SELECT 'pay_x', status, body, sale, expires_at_ms FROM operations.kept_reply`,
+    named: table('operations.kept_reply', { field: 'payment_id' }),
+  },
+  ...[
+    ['hash', `hash = '0x' || repeat('0', 64)`],
+    ['hash', `raw = raw || '\\x00'::bytea`],
+    ['nonce', `nonce = nonce + 7`],
+    ['network', `network = 'eip155:1'`],
+    ['id', `id = 'pay_' || repeat('0', 32)`],
+  ].map(([field = '', change]) => ({
+    what: `the journal: ${change}`,
+    harm: `UPDATE operations.transaction_journal SET ${change}`,
+    named: table('operations.transaction_journal', { field }),
+  })),
+  {
+    what: 'a lease that is older than the blocks',
+    harm: `UPDATE operations.chain_lease SET epoch = 0 WHERE chain = 'app_1'`,
+    named: table('operations.chain_lease', { row: 'app_1' }),
+  },
+  {
+    what: 'a lease of no chain',
+    harm: `UPDATE operations.chain_lease SET chain = 'app_7' WHERE chain = 'app_1'`,
+    named: table('operations.chain_lease'),
+  },
+  {
+    what: 'a secret that is shorter',
+    harm: `UPDATE operations.service_secret SET value = '\\x00' WHERE name = 'quotes'`,
+    named: table('operations.service_secret', { row: 'quotes' }),
+  },
+  {
+    what: 'another name of the service',
+    harm: `UPDATE operations.service_secret SET value = '\\x00000000' WHERE name = 'service-name'`,
+    named: { what: 'header origin' },
+  },
+  {
+    what: 'a use of no key',
+    harm: `INSERT INTO operations.key_use VALUES ('x', 1)`,
+    named: table('operations.key_use'),
+  },
+  {
+    what: 'a signature that is none',
+    harm: `INSERT INTO operations.used_signature VALUES ('x', 1)`,
+    named: table('operations.used_signature'),
+  },
+  {
+    what: 'another chain of payments',
+    harm: `UPDATE operations.network_pin SET genesis_hash = 'x'`,
+    named: table('operations.network_pin'),
+  },
+  {
+    what: 'another name of a migration',
+    harm: `UPDATE operations.migration SET name = 'x' WHERE id = 2`,
+    named: table('operations.migration', { row: '2' }),
+  },
+]
+
+describe('the audit names, of what the log does not decide,', () => {
+  testHarms(operations, () => place)
+})
+
+test('the audit knows the form of every operational table, as the migrations make them, and looks into each', async () => {
+  await place.harmed(async (database) => {
+    const { stored, expected } = await operationsStructure(database)
+    expect(stored).toEqual(expected)
+    const tables = new Set(
+      expected.filter(({ part }) => part === 'kind').map(({ relation }) => relation),
+    )
+    const looked = operations.flatMap(
+      ({ named }) => /operations\.(\w+)/.exec(JSON.stringify(named))?.[1] ?? [],
+    )
+    // Their rows are of whoever runs now; their form was judged.
+    for (const each of ['migration_lock', 'signer_lease']) tables.delete(each)
+    expect([...tables].toSorted()).toEqual([...new Set(looked)].toSorted())
+  })
+})

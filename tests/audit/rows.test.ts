@@ -1,0 +1,112 @@
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { audit } from '../../packages/server/src/app-audit.ts'
+import { rebuild } from '../../packages/server/src/app-rebuild.ts'
+import { sql } from '../../packages/server/src/database/sql.ts'
+import { type Harm, openPlace, type Place, quiet, records, table, testHarms } from './place.ts'
+
+let place: Place
+beforeAll(async () => {
+  place = await openPlace()
+})
+afterAll(() => place?.close())
+
+/** What can be done to rows that follow from the log. */
+const rows: readonly Harm[] = [
+  {
+    what: 'a changed text of a record',
+    harm: `UPDATE app_1.c_2 SET body = replace(body, '7', '8') WHERE key = 's2'`,
+    named: table('c_2', {
+      ...records,
+      row: expect.stringMatching(/"leaf": ?\d+/),
+      field: 'body',
+      expected: expect.stringContaining('7'),
+      found: expect.stringContaining('8'),
+    }),
+    mended: true,
+  },
+  {
+    what: 'a removed version',
+    harm: `DELETE FROM app_1.c_2 WHERE superseded_by IS NOT NULL`,
+    named: table('c_2', { ...records, found: 'no such row' }),
+    mended: true,
+  },
+  {
+    what: 'a value of a data set',
+    harm: `DELETE FROM app_1.d_#set WHERE value = '7'`,
+    named: table('d_#set', { found: 'no such row' }),
+    mended: true,
+  },
+  {
+    what: 'the count of a group in a view',
+    harm: `UPDATE app_1.v_#live SET n = n + 1`,
+    named: { what: 'view live', table: 'table v_#live', field: 'n' },
+    mended: true,
+  },
+  {
+    what: 'the hash of a group in a view',
+    harm: `UPDATE app_1.v_#live SET hash = hash + 1 WHERE k0 = '"BTC"'`,
+    named: { what: 'view live', table: 'table v_#live' },
+    mended: true,
+  },
+  {
+    what: 'a value that the extremes of a view are found by',
+    harm: `UPDATE app_1.s_#live_1_0 SET n = n + 1`,
+    named: { what: 'view live', table: 'table s_#live_1_0', field: 'n' },
+    mended: true,
+  },
+  {
+    what: 'an emptied view',
+    harm: `DELETE FROM app_1.v_#live`,
+    named: { what: 'view live', found: 'no such row' },
+    mended: true,
+  },
+  {
+    what: 'an emptied view that says that it is of the beginning',
+    harm: [
+      `DELETE FROM app_1.v_#live`,
+      `UPDATE app_1.view_state SET leaf = 0, height = 0, sequence = 0 WHERE id = #live`,
+    ],
+    named: { what: 'view live', field: 'leaf' },
+    mended: true,
+  },
+  {
+    what: 'where a view is wanted',
+    harm: `UPDATE app_1.view_state SET wanted_leaf = wanted_leaf - 1 WHERE id = #lazy`,
+    named: table('view_state', { field: 'wanted_leaf' }),
+    mended: true,
+  },
+  {
+    what: 'a balance and its counterpart',
+    harm: [
+      `UPDATE system.account SET balance = balance + 1 WHERE account = 'platform'`,
+      `UPDATE system.account SET balance = balance - 1 WHERE account LIKE 'app:%'`,
+    ],
+    named: table('account', { field: 'balance', chain: 'system' }),
+    mended: true,
+  },
+  {
+    what: 'a block before the first',
+    harm: `INSERT INTO app_1.block SELECT 0, header, signature, -1, entry_count, group_starts, body, leaf_hashes FROM app_1.block WHERE height = 1`,
+    named: { what: 'block 0' },
+  },
+]
+
+describe('the audit names, of what follows from the log,', () => {
+  testHarms(rows, () => place)
+
+  test('a view that was emptied and made to wait for its filling: nothing is equal until it is filled', async () => {
+    await place.harmed(async (database, config) => {
+      for (const text of [
+        'DELETE FROM app_1.v_#live',
+        `UPDATE app_1.view_state SET status = 'building', whole = false, leaf = 0, height = 0, sequence = 0,
+          revision = 0, refreshed_at = NULL WHERE view LIKE '%'`,
+      ])
+        await database.execute(sql.compiled(place.inserted(text), []))
+      const report = await audit(config, quiet)
+      expect(report).toMatchObject({ equal: false, unfinished: expect.any(Array) })
+      expect(report.difference).toBeUndefined()
+      expect(await rebuild(config, quiet)).toMatchObject({ equal: true })
+      expect(await audit(config, quiet)).toMatchObject({ equal: true })
+    })
+  })
+})

@@ -1,0 +1,60 @@
+import { execFileSync } from 'node:child_process'
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { startProgram } from '../support/program.ts'
+
+const repository = join(import.meta.dirname, '../..')
+const dataDir = mkdtempSync(join(tmpdir(), 'tollbase-readme-'))
+const readme = readFileSync(join(repository, 'README.md'), 'utf8')
+const program = startProgram(dataDir, ['--devnet'])
+let url = ''
+
+beforeAll(async () => {
+  url = await program.url
+})
+afterAll(async () => {
+  await program.end('SIGTERM')
+  rmSync(dataDir, { recursive: true, force: true })
+})
+
+/** The commands of a section as they are printed, on this service and its folder. */
+function commandsOf(section: string): string {
+  const [, text = ''] = readme.split(`## ${section}\n`)
+  const [, commands = ''] = /```sh\n([\s\S]*?)```/.exec(text) ?? []
+  expect(commands, section).not.toBe('')
+  return commands
+    .replaceAll('localhost:9092', new URL(url).host)
+    .replaceAll('tollbase-data', dataDir)
+}
+
+/** What the sections' commands print, run one after the other in one shell. */
+function run(...sections: string[]): string {
+  return execFileSync('bash', ['-euc', sections.map(commandsOf).join('\n')], {
+    cwd: repository,
+    env: { ...process.env, TOLLBASE_URL: url },
+    encoding: 'utf8',
+  })
+}
+
+describe('the README', () => {
+  test('sells to a stranger by the commands that it prints, and nothing else', () => {
+    const printed = run('Sell', 'Buy')
+    expect(printed).not.toContain('"error"')
+    expect(printed).toMatch(/^price {4}at most \$0\.01$/m)
+    expect(printed).toMatch(/^record {3}\{"id":"1","item":"tea","eur":2.5\}$/m)
+    expect(printed).toMatch(/^cost {5}\$0\.001, and \$0\.009 /m)
+    expect(printed).toMatch(/^receipt {2}http:\/\/\S+\/api\/receipts\/rcpt_/m)
+  })
+
+  test('sells views and queries by the commands that it prints', () => {
+    const key = `KEY=$(curl -s ${url}/api/apps/shop/keys -H "Authorization: Bearer $(cat ${dataDir}/operator-key)" -H 'Content-Type: application/json' -d '{"permissions":["Read","Write","Admin"]}' | sed 's/.*"key":"\\([^"]*\\)".*/\\1/')`
+    const printed = execFileSync('bash', ['-euc', `${key}\n${commandsOf('Sell more than rows')}`], {
+      cwd: repository,
+      encoding: 'utf8',
+    })
+    expect(printed).not.toContain('"error"')
+    expect(printed).toContain('"data":[{"item":"tea","eur":2.50}]')
+  })
+})

@@ -1,0 +1,48 @@
+import { expect, test } from 'vitest'
+import { newData } from '../support/data.ts'
+import { withService } from '../support/per-engine.ts'
+
+withService((service) => {
+  test('texts that grow inside each other are refused before they are made, in whatever they are asked', async () => {
+    const data = await newData(service())
+    await data.store('notes', [{ id: 'a', text: 'x'.repeat(1000) }])
+    const source = `"${data.appId}"::notes`
+    const grown = `replace(replace(replace(text, 'x', '${'x'.repeat(100)}'), 'x', text), 'x', text)`
+    const sql = `SELECT ${grown} AS big FROM ${source}`
+    const replies = [
+      await data.call('POST', '/queries', { name: 'big', sql }),
+      await data.call('POST', '/views/sql', {
+        sql: `CREATE MATERIALIZED VIEW "${data.appId}"::big AS ${sql}`,
+      }),
+      await service().request('POST', '/query/sql', { body: { sql }, headers: data.headers }),
+      await service().request('POST', '/query/sql', { body: { sql } }),
+    ]
+    for (const { status, text } of replies) {
+      expect(status, text).toBe(400)
+      expect(text).toMatch(/replace could give more than 16 MiB/)
+    }
+  })
+
+  test('what gathers more than a session may hold is 413, others are answered meanwhile, and all goes on after it', async () => {
+    const data = await newData(service())
+    const pad = 'x'.repeat(2000)
+    await data.store(
+      'rows',
+      Array.from({ length: 1500 }, (_, at) => ({ id: `${at}`, pad })),
+    )
+    const source = `"${data.appId}"::rows`
+    const ask = (what: string) =>
+      service().request('POST', '/query/sql', {
+        body: { sql: `SELECT length(${what}) AS n FROM ${source} AS a, ${source} AS b` },
+        headers: data.headers,
+      })
+    for (const what of ["string_agg(a.pad || b.id, ',')", 'array_agg(a.pad || b.id)::text']) {
+      const asked = ask(what)
+      expect((await data.record('rows', '7')).status).toBe(200)
+      const reply = await asked
+      expect(reply.status, reply.text).toBe(413)
+      expect(reply.body.code).toBe('QUERY_TOO_EXPENSIVE')
+      expect((await data.list('rows', { find: { id: '7' } })).body.total).toBe(1)
+    }
+  }, 120_000)
+})

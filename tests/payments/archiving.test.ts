@@ -1,0 +1,92 @@
+import { expect, test } from 'vitest'
+import { withService } from '../support/per-engine.ts'
+import { testWallet } from '../support/wallet.ts'
+import { ask, fundedBuyer, list, newBuyer, quote } from './buyer.ts'
+import { earnings, expectBalanced, openMarket } from './market.ts'
+import { whileSettling } from './while-settling.ts'
+
+withService(
+  (service) => {
+    type Headers = Readonly<Record<string, string>>
+    const send = (method: string, path: string, headers: Headers) =>
+      service().request(method, path, { headers })
+    const patch = (path: string, headers: Headers, body: object) =>
+      service().request('PATCH', path, { headers, body })
+
+    /** An application that has sold something, and its owner. */
+    async function scene() {
+      const market = await openMarket(service(), { price: { per_row: '1000' } })
+      const owner = newBuyer()
+      const path = `/api/apps/${market.appId}`
+      await patch(path, service().operator, { owner_address: owner.address })
+      const asked = list({ root: market.root, limit: 3 })
+      const bought = await (await fundedBuyer(service())).buy(service(), asked)
+      expect(bought.status, bought.text).toBe(200)
+      return { market, owner, path, asked }
+    }
+
+    test('an archived application keeps its money reachable, for its owner, its Admin keys and the operator alone', async () => {
+      const { market, owner, path } = await scene()
+      expect((await send('DELETE', path, market.headers)).status).toBe(200)
+      const signed = async (method: string, where: string) =>
+        testWallet(owner.account).sign({
+          method,
+          path: where,
+          body: '',
+          timestamp: Math.floor(service().world.now() / 1000),
+          origin: service().url,
+        })
+      for (const [method, of] of [
+        ['GET', 'wallet'],
+        ['GET', 'wallet/entries'],
+        ['POST', 'payout/info'],
+      ] as const) {
+        const where = `${path}/${of}`
+        for (const headers of [market.headers, service().operator, await signed(method, where)])
+          expect((await send(method, where, headers)).status, where).toBe(200)
+        for (const headers of [{}, await stranger()])
+          expect((await send(method, where, headers)).status, where).toBe(404)
+      }
+      expect(await earnings(service(), market)).toBe(2400n)
+      const { body } = await send('POST', `${path}/payout/info`, market.headers)
+      expect(body).toMatchObject({ available_balance: '2400', payout_destination: owner.address })
+    })
+
+    const stranger = async () => (await service().createApp()).headers
+
+    test('the operator brings it back as it was, and nobody else does', async () => {
+      const { market, path, asked } = await scene()
+      await send('DELETE', path, market.headers)
+      const back = { status: 'active' }
+      expect((await patch(path, market.headers, back)).status).toBe(403)
+      expect((await patch(path, {}, back)).status).toBe(404)
+      expect((await patch(path, service().operator, { name: 'x' })).status).toBe(404)
+      await service().restart()
+      const again = await patch(path, service().operator, back)
+      expect([again.status, again.body.status]).toEqual([200, 'active'])
+      const own = await ask(service(), { ...asked, headers: market.headers })
+      expect(own.body.records).toHaveLength(3)
+      const bought = await (await fundedBuyer(service())).buy(service(), asked)
+      expect(bought.status, bought.text).toBe(200)
+      expect(await earnings(service(), market)).toBe(4800n)
+      await expectBalanced(service())
+    })
+
+    test('it is not archived while a payment to it is under way, which is named', async () => {
+      const { market, path, asked } = await scene()
+      const buyer = await fundedBuyer(service())
+      const header = await buyer.payV2(await quote(service(), asked))
+      let refused = await send('GET', path, {})
+      const before = async () => {
+        refused = await send('DELETE', path, market.headers)
+      }
+      const sold = await whileSettling(service(), { before }, () => ask(service(), asked, header))
+      expect(sold.status, sold.text).toBe(200)
+      expect([refused.status, refused.body.code]).toEqual([409, 'CONFLICT'])
+      const id = sold.headers.get('x-payment-id')
+      expect(refused.body.details).toMatchObject({ open: { payments: [id] } })
+      expect((await send('DELETE', path, market.headers)).status).toBe(200)
+    })
+  },
+  { devnet: true },
+)

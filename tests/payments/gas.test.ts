@@ -1,0 +1,101 @@
+import type { Hex } from 'viem'
+import { privateKeyToAddress } from 'viem/accounts'
+import { expect, test } from 'vitest'
+import { withService } from '../support/per-engine.ts'
+import { ask, fundedBuyer, list, quote } from './buyer.ts'
+import { earnings, expectBalanced, onChain, openMarket } from './market.ts'
+import { chainOf } from './payer.ts'
+import { whileSettling } from './while-settling.ts'
+
+withService(
+  (service) => {
+    /** Transactions that the service has paid the gas of. */
+    const sent = async () => {
+      const key: Hex = `0x${service().running.devnet?.keys.gas.toString('hex')}`
+      return chainOf(service()).getTransactionCount({ address: privateKeyToAddress(key) })
+    }
+
+    test('A4: of forty authorizations at once from a balance for one, one is sent; the others say what is missing', async () => {
+      const market = await openMarket(service(), { price: { per_row: '100' } })
+      const buyer = await fundedBuyer(service(), 300n)
+      const asked = list({ root: market.root, limit: 3 })
+      const requests = Array.from({ length: 40 }, (_, at) => ({
+        ...asked,
+        raw: `${asked.raw}${' '.repeat(at)}`,
+      }))
+      const headers = await Promise.all(
+        requests.map(async (one) => buyer.payV2(await quote(service(), one))),
+      )
+      const before = await sent()
+      const replies = await Promise.all(requests.map((one, at) => ask(service(), one, headers[at])))
+      expect((await sent()) - before).toBe(1)
+      const refused = replies.filter(({ status }) => status === 402)
+      expect([replies.filter(({ status }) => status === 200).length, refused.length]).toEqual([
+        1, 39,
+      ])
+      for (const { body } of refused) expect(body.error).toMatch(/insufficient_balance/)
+      expect(await earnings(service(), market)).toBe(240n)
+
+      // With more money each of them is as good as ever.
+      await service().running.devnet?.faucet(buyer.address, 600n)
+      const at = replies.findIndex(({ status }) => status === 402)
+      const again = await ask(service(), requests[at] ?? asked, headers[at])
+      expect(again.status, again.text).toBe(200)
+      expect(await onChain(service(), buyer.address)).toBe(300n)
+      expect((await sent()) - before).toBe(2)
+      await expectBalanced(service())
+    })
+
+    test('A4: an authorization that finds no turn, and whose sender never comes back, leaves nothing open', async () => {
+      const market = await openMarket(service(), { price: { per_row: '100' } })
+      const buyer = await fundedBuyer(service(), 300n)
+      const asked = list({ root: market.root, limit: 3 })
+      // One goes in, 64 wait.
+      const requests = Array.from({ length: 70 }, (_, at) => ({
+        ...asked,
+        raw: `${asked.raw}${' '.repeat(at)}`,
+      }))
+      const forEver = { authorization: { validBefore: String(2n ** 64n) } }
+      const headers = await Promise.all(
+        requests.map(async (one) => buyer.payV2(await quote(service(), one), forEver)),
+      )
+      let arrived = 0
+      let begin: () => void
+      const together = new Promise<void>((resolve) => {
+        begin = resolve
+      })
+      const before = () => {
+        arrived += 1
+        if (arrived === requests.length) begin()
+        return together
+      }
+      const replies = await whileSettling(service(), { before }, () =>
+        Promise.all(requests.map((one, at) => ask(service(), one, headers[at]))),
+      )
+      const turned = replies.flatMap(({ body }, at) =>
+        body.code === 'PAYMENT_PENDING' ? [at] : [],
+      )
+      expect(turned).toHaveLength(5)
+      expect(await service().running.service.payments.openFor(market.appId, 0)).toEqual([])
+
+      await service().running.devnet?.faucet(buyer.address, 300n)
+      const [at = 0] = turned
+      const again = await ask(service(), requests[at] ?? asked, headers[at])
+      expect(again.status, again.text).toBe(200)
+      await expectBalanced(service())
+    })
+
+    test('A4: who has enough for all that he signs buys all of it at once', async () => {
+      const market = await openMarket(service(), { price: { per_row: '100' } })
+      const buyer = await fundedBuyer(service(), 300n * 30n)
+      const bought = await Promise.all(
+        Array.from({ length: 30 }, () =>
+          buyer.buy(service(), list({ root: market.root, limit: 3 })),
+        ),
+      )
+      expect(bought.map(({ status }) => status)).toEqual(bought.map(() => 200))
+      expect(await onChain(service(), buyer.address)).toBe(0n)
+    })
+  },
+  { devnet: true },
+)

@@ -1,0 +1,44 @@
+import { createHash } from 'node:crypto'
+import { expect, test } from 'vitest'
+import { withService } from '../support/per-engine.ts'
+import { testWallet } from '../support/wallet.ts'
+import { ask, fundedBuyer, list, type PaymentHeader, quote } from './buyer.ts'
+import { expectBalanced, onChain, openMarket } from './market.ts'
+
+withService(
+  (service) => {
+    test('P11: what anybody can reckon from the chain or an address stands for no quote', async () => {
+      const market = await openMarket(service(), { price: { per_row: '100' } })
+      const buyer = await fundedBuyer(service())
+      const asked = list({ root: market.root, limit: 3 })
+      const header = await buyer.payV1(await quote(service(), asked))
+      const signature = await testWallet(buyer.account).sign({
+        origin: service().url,
+        method: asked.method,
+        path: asked.path,
+        body: asked.raw ?? '',
+        timestamp: Math.floor(service().world.now() / 1000),
+      })
+      const bought = await ask(service(), asked, { ...header, ...signature })
+      expect(bought.status, bought.text).toBe(200)
+
+      const text = Buffer.from(header['x-payment'] ?? '', 'base64').toString()
+      const seen = JSON.parse(text)
+      const { nonce } = seen.payload.authorization
+      const reckoned = (name: string) =>
+        createHash('sha256').update(`${nonce} ${name}`).digest('base64url')
+      const [address, wallet] = ['127.0.0.1', `wallet ${buyer.address}`].map(reckoned)
+      for (const quoteId of [address, wallet, `${address} ${wallet}`]) {
+        const theft = Buffer.from(JSON.stringify({ ...seen, quoteId })).toString('base64')
+        const forged: PaymentHeader = { 'x-payment': theft }
+        const reply = await ask(service(), asked, forged)
+        expect(reply.status, reply.text).toBe(409)
+        expect(reply.text).not.toContain('Wien')
+      }
+      expect((await ask(service(), asked, header)).text).toBe(bought.text)
+      expect(await onChain(service(), buyer.address)).toBe(100_000_000n - 300n)
+      await expectBalanced(service())
+    })
+  },
+  { devnet: true },
+)

@@ -1,0 +1,96 @@
+import { openBlock } from '../../packages/server/src/chain/block.ts'
+import { BlockStore } from '../../packages/server/src/chain/block-store.ts'
+import type { Database } from '../../packages/server/src/database/database.ts'
+
+/** A ledger entry's body. */
+export type Body = {
+  /** As it is booked. */
+  readonly text: string
+  readonly kind: 'deposit' | 'sale'
+  readonly payment_id: string
+  readonly identity: string
+  readonly amount: string
+  readonly deposited: string
+  readonly payer: string
+  readonly payee: string
+  readonly network: string
+  readonly asset: string
+  readonly transaction: string
+  readonly app: string
+  readonly operation: string
+  readonly change: string
+  readonly quote_hash: string | null
+  readonly as_of: { readonly block_height: number; readonly sequence: number } | null
+  readonly request_hash: string
+  readonly result_hash: string
+  readonly delivered_at: string
+  readonly row_count: number
+  readonly postings: readonly { readonly account: string; readonly amount: string }[]
+}
+
+/** What the entries of the system chain say, booked by the rules alone: no tables, no code of the ledger. */
+export type Books = {
+  readonly deposits: Map<string, Body>
+  readonly sales: Map<string, Body>
+  readonly balances: Map<string, bigint>
+}
+
+export async function bodiesOf(database: Database): Promise<Body[]> {
+  const entries = await entriesOf(database, 'system')
+  return entries
+    .filter(({ type }) => type === 'ledger')
+    .map(({ body }) => ({ ...JSON.parse(body), text: body }))
+}
+
+/** Of deposits of one settled payment the first counts, of sales the first of a payment that was deposited. */
+export function booksOf(bodies: readonly Body[]): Books {
+  const deposits = new Map<string, Body>()
+  const sales = new Map<string, Body>()
+  const balances = new Map<string, bigint>()
+  for (const body of bodies) {
+    const { kind, identity, payment_id } = body
+    if (kind === 'deposit' && deposits.has(identity)) continue
+    if (kind === 'sale' && deposits.get(identity)?.payment_id !== payment_id) continue
+    if (kind === 'sale' && sales.has(payment_id)) continue
+    if (kind === 'deposit') deposits.set(identity, body)
+    else sales.set(payment_id, body)
+    for (const { account, amount } of body.postings)
+      balances.set(account, (balances.get(account) ?? 0n) + BigInt(amount))
+  }
+  return { deposits, sales, balances }
+}
+
+/** All entries of a chain, in their order. */
+export async function entriesOf(database: Database, schema: string) {
+  const store = new BlockStore(database, schema)
+  const last = (await store.last())?.height ?? 0
+  const bounds = { from: 1, to: last, blocksMax: 100_000, bytesMax: 1 << 30 }
+  const rows = last === 0 ? [] : await store.blocks(bounds)
+  return rows.flatMap((row) =>
+    openBlock(row).entries.map(({ header, body }, sequence) => ({
+      height: row.height,
+      sequence,
+      type: header.type,
+      header,
+      body,
+    })),
+  )
+}
+
+/** What is expected and not found as often, and the other way round. */
+export function differences(
+  what: string,
+  given: { expected: readonly string[]; found: readonly string[] },
+): string[] {
+  const found = new Map<string, number>()
+  for (const one of given.found) found.set(one, (found.get(one) ?? 0) + 1)
+  const problems: string[] = []
+  for (const one of given.expected) {
+    const count = found.get(one) ?? 0
+    if (count === 0) problems.push(`${what}: ${one} is missing`)
+    else found.set(one, count - 1)
+  }
+  for (const [one, count] of found)
+    if (count > 0) problems.push(`${what}: ${one} is ${count} times too many`)
+  return problems
+}
