@@ -1,5 +1,8 @@
 import { expect, test } from 'vitest'
+import { present } from '../../packages/server/src/base/assert.ts'
 import { sql } from '../../packages/server/src/database/sql.ts'
+import { newWork, sessionName } from '../../packages/server/src/domains/views/build-progress.ts'
+import { viewTask } from '../../packages/server/src/domains/views/view-task.ts'
 import type { Data } from '../support/data.ts'
 import { withService } from '../support/per-engine.ts'
 import type { Json } from '../support/service.ts'
@@ -24,7 +27,8 @@ withService((service) => {
     await app.create({ name: 'many' })
     const list = Array.from({ length: records }, (_, at) => ({ id: `r${at}`, at }))
     await app.store('many', list)
-    const { data } = await service().running.service.tenancy.tenant(app.appId)
+    const tenant = await service().running.service.tenancy.tenant(app.appId)
+    const { data, chain } = tenant
     const reading = await holdTable(service(), app, data.catalog.byName.get('many')?.table)
     const body = {
       name: 'all',
@@ -39,6 +43,12 @@ withService((service) => {
         progress: { percent: 0, done: 0, total: records, unit: 'records' },
         progress_log: [expect.any(String), `0 of about ${records} records read`],
       })
+      // Who has nothing but the database, as another process would, is told the same.
+      const { height } = chain.head()
+      const block = present(await chain.readBlock(height), 'the block')
+      expect(
+        await viewTask({ database: service().database }, tenant, { id: '', block, sequence: 0 }),
+      ).toMatchObject({ progress: { percent: 0, done: 0, total: records, unit: 'records' } })
       // All is read before the first row is written, which waits for this one.
       const table = data.catalog.viewsByName.get('all')?.table ?? ''
       const writing = await holdOpen(service(), app, (tx, schema) =>
@@ -58,6 +68,22 @@ withService((service) => {
     expect(view.refresh_metadata.total_view_records).toBe(800)
     const task = await service().request('GET', `/task/${ticket_id}`)
     expect(task.body).toMatchObject({ status: 'Completed', progress: { percent: 100 } })
+  })
+
+  test('what a session says of its work is kept whole by PostgreSQL, of numbers as large as any', async () => {
+    const app = await newSeller(service())
+    await createView(app, { name: 'totals', query: perMarket })
+    const { application, data } = await service().running.service.tenancy.tenant(app.appId)
+    const view = present(data.catalog.viewsByName.get('totals')?.view, 'the view')
+    const name = sessionName(
+      { application: { ...application, number: 9_999_999 } },
+      { ...view, number: 999_999 },
+      { ...newWork(), total: 99_999_999_999, done: 99_999_999_999 },
+    )
+    const [kept] = await service().database.query<{ name: string }>(
+      sql`SELECT set_config('application_name', ${name}, true) AS name`,
+    )
+    expect(kept?.name).toBe(name)
   })
 
   test('the task of a refresh by changes counts entries, and a repair counts records again', async () => {

@@ -2,7 +2,10 @@ import { limits } from '@tollbase/contract/limits'
 import { expect, test } from 'vitest'
 import type { AppliedEntry } from '../../packages/server/src/chain/applier.ts'
 import { sql } from '../../packages/server/src/database/sql.ts'
-import { applyWithLiveViews } from '../../packages/server/src/domains/tenancy/view-projection.ts'
+import {
+  applyWithLiveViews,
+  viewSession,
+} from '../../packages/server/src/domains/tenancy/view-projection.ts'
 import { WaitingViews } from '../../packages/server/src/domains/tenancy/waiting-views.ts'
 import { enterSession } from '../../packages/server/src/domains/views/view-store.ts'
 import type { Data } from '../support/data.ts'
@@ -231,7 +234,7 @@ withService((service) => {
       isReading = resolve
     })
     const filling = service().database.transaction(async (tx) => {
-      await enterSession(tx)
+      await enterSession(tx, viewSession)
       await tx.query(sql`SELECT count(*) AS n FROM ${sql.id(schema, table)}`)
       isReading()
       await tx.query(sql`SELECT pg_sleep(60) AS slept`)

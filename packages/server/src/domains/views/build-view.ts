@@ -15,9 +15,9 @@ import type { Tenant } from '../tenancy/tenancy.ts'
 import type { ViewPlan } from '../tenancy/view-plan.ts'
 import { placeOf, run } from '../tenancy/view-projection.ts'
 import { markAt, type Position, readProgress, type ViewProgress } from '../tenancy/view-state.ts'
-import { countedPlace, type Work } from './build-progress.ts'
+import { countedPlace, sessionName, type Work } from './build-progress.ts'
 import { oversized, tooLargeView } from './view-sizes.ts'
-import { enterSession, lockedWatermark, watermarkOf } from './view-store.ts'
+import { enterSession, lockedWatermark, renameSession, watermarkOf } from './view-store.ts'
 
 export type BuildPorts = {
   readonly database: Database
@@ -28,7 +28,7 @@ export type BuildPorts = {
   /** A session is at work, or would be: throws where it is over. */
   readonly entered: (pid: number) => void
   readonly left: (pid: number) => void
-  /** Told to whoever asks how far the view is. */
+  /** What is told of the work to whoever asks. */
   readonly work: Work
 }
 
@@ -124,6 +124,11 @@ function toDo({ ports: { work } }: Build, unit: Work['unit'], total: number): vo
   Object.assign(work, { unit, total })
 }
 
+/** Says in the session's name how far the work is. */
+function tell({ ports, tenant, view }: Build, tx: Queryable): Promise<void> {
+  return renameSession(tx, sessionName(tenant, view, ports.work))
+}
+
 /** Brings the view to what its definition is at the position, from whatever it holds. */
 async function fill(
   build: Build,
@@ -137,8 +142,10 @@ async function fill(
   const place = isCounted ? countedPlace(goal.place, reads) : goal.place
   const statements = plan.program.fill(place, positionsAt(view, goal.to, goal.foreign))
   toDo(build, 'records', await recordsToRead(build, tx, reads))
+  await tell(build, tx)
   for (const statement of statements) await run(tx, statement)
   ports.work.done = ports.work.total
+  await tell(build, tx)
 }
 
 /** So many entries are added by one statement, so that it can be said how far it is. */
@@ -146,10 +153,11 @@ const stepEntries = 100_000
 
 /** Brings the view on by the changes between two positions of its own application's chain. */
 async function advance(
-  { ports, plan }: Build,
+  build: Build,
   tx: Queryable,
   span: { place: ViewPlace; from: number; to: number },
 ): Promise<void> {
+  const { ports, plan } = build
   const { place, to } = span
   let { from } = span
   do {
@@ -162,6 +170,7 @@ async function advance(
     )
     for (const statement of statements) await run(tx, statement)
     ports.work.done += end - start
+    await tell(build, tx)
     from = end
   } while (from < to)
 }
@@ -203,14 +212,14 @@ async function settle(tx: Queryable, build: Build, done: Settled): Promise<void>
  * its session) one finds the revision changed at the end.
  */
 async function inTransaction(
-  { ports }: Build,
+  { ports, tenant, view }: Build,
   work: (tx: Queryable) => Promise<void>,
 ): Promise<void> {
   let entered: number | undefined
   try {
     await ports.database.transaction(
       async (tx) => {
-        const pid = await enterSession(tx)
+        const pid = await enterSession(tx, sessionName(tenant, view, ports.work))
         ports.entered(pid)
         entered = pid
         ports.work.pid = pid

@@ -8,7 +8,7 @@ import type { StoredView } from '../tenancy/definitions.ts'
 import type { Tenant } from '../tenancy/tenancy.ts'
 import { isOfAll, reasonOf } from '../tenancy/view-projection.ts'
 import { markStale, readProgress, type ViewProgress } from '../tenancy/view-state.ts'
-import { newWork, type Progress, progressOf, type Work } from './build-progress.ts'
+import { newWork, type Work } from './build-progress.ts'
 import { type BuildPorts, buildView, Superseded } from './build-view.ts'
 import { oversized, tooLargeView, type ViewSize } from './view-sizes.ts'
 import { cancelSession } from './view-store.ts'
@@ -116,12 +116,6 @@ export class ViewBuilder {
       watchers.set(view, [...(watchers.get(view) ?? []), resolve])
       this.notice(app)
     })
-  }
-
-  /** How far what is being done for the view by this process is; undefined where nothing is. */
-  async progress(app: string, view: string): Promise<Progress | undefined> {
-    const under = this.#working.get(keyOf(app, view))
-    return under && progressOf(this.#database, under.work)
   }
 
   async close(): Promise<void> {

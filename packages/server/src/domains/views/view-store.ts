@@ -1,19 +1,25 @@
 import { limits } from '@tollbase/contract/limits'
-import { present } from '../../base/assert.ts'
+import { assert, present } from '../../base/assert.ts'
 import type { Queryable } from '../../database/database.ts'
 import { sql } from '../../database/sql.ts'
 import { viewSession } from '../tenancy/view-projection.ts'
 import type { Position } from '../tenancy/view-state.ts'
 
 /**
- * Makes a transaction one that fills views: others can see that, and its plans are those of the tables as they are
- * now. The process of it.
+ * Makes a transaction one that fills views: others can see that by its name, which begins with `viewSession`, and its
+ * plans are those of the tables as they are now. The process of it.
  */
-export async function enterSession(tx: Queryable): Promise<number> {
+export async function enterSession(tx: Queryable, name: string): Promise<number> {
+  assert(name.startsWith(viewSession), 'the name of a session that fills views')
   const [row] = await tx.query<{ pid: number }>(sql`
-    SELECT pg_backend_pid() AS pid, set_config('application_name', ${viewSession}, true),
+    SELECT pg_backend_pid() AS pid, set_config('application_name', ${name}, true),
       set_config('plan_cache_mode', 'force_custom_plan', true)`)
   return present(row, 'the session').pid
+}
+
+/** Gives such a transaction another name. */
+export async function renameSession(tx: Queryable, name: string): Promise<void> {
+  await tx.query(sql`SELECT set_config('application_name', ${name}, true)`)
 }
 
 /** Ends what a session is doing. */

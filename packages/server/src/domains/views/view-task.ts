@@ -5,10 +5,11 @@ import type { Service } from '../call.ts'
 import type { StoredView } from '../tenancy/definitions.ts'
 import type { Tenant } from '../tenancy/tenancy.ts'
 import { readProgress, type ViewProgress } from '../tenancy/view-state.ts'
+import { progressOf } from './build-progress.ts'
 
 /** The task of filling or refreshing a view that begins with this entry; undefined where the entry begins none. */
 export async function viewTask(
-  { database, views }: Pick<Service, 'database' | 'views'>,
+  { database }: Pick<Service, 'database'>,
   tenant: Tenant,
   place: { id: string; block: Block; sequence: number },
 ): Promise<Static<typeof Task> | undefined> {
@@ -19,15 +20,14 @@ export async function viewTask(
   const isCreation = type === 'definition' && kind === 'view' && entry.body !== ''
   if (!isCreation && type !== 'view_refresh') return undefined
   const id = String(isCreation ? entry.header.id : entry.header.view)
-  // Before the state is read: what is at its end in between is told as done.
-  const work = await views.progress(tenant.application.app_id, id)
   const progress = (await readProgress(database, tenant.schema)).get(id)
   const time = new Date(block.time).toISOString()
   const leaf = block.firstLeaf + sequence + 1
   const at = progress?.refreshedAt
   const view = tenant.data.catalog.views.get(id)?.view
   const status = statusOf(progress, { leaf, mode: view?.refresh_mode })
-  const now = status === 'StoringData' ? work : undefined
+  const isUnderWay = view !== undefined && status === 'StoringData'
+  const now = isUnderWay ? await progressOf(database, tenant, view) : undefined
   // How much another application holds is no matter of who builds on it, nor of who has the ticket.
   const isOwn = view?.reads.every(({ app }) => app === view.app) === true
   return {
