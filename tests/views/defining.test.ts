@@ -79,6 +79,36 @@ withService((service) => {
     expect((await app.call('GET', '/views')).body.views).toHaveLength(1)
   })
 
+  test('a view that takes the place of another keeps what is not said anew: variables, mode, description', async () => {
+    const app = await newSeller(service())
+    const at = `"${app.appId}"::`
+    const replace = (select: string, more: object = {}) =>
+      app.call('POST', '/views/sql', {
+        sql: `CREATE OR REPLACE MATERIALIZED VIEW ${at}seen AS SELECT ${select} FROM ${at}sales`,
+        ...more,
+      })
+    const said = {
+      variables: { market: 'market', least: 'amount.$gte' },
+      refresh_mode: 'live',
+      description: 'what was sold',
+    }
+    expect((await replace('market, amount', said)).body.view).toMatchObject(said)
+    const json = { name: 'seen', query: { select: ['id', 'market', 'amount'] }, or_replace: true }
+    expect((await createView(app, json)).view).toMatchObject({ ...said, status: 'live' })
+    const read = (parameters: string) => app.call('GET', `/views/seen/data?${parameters}`)
+    expect(rowsOf(await read('market=BTC&least=2'))).toEqual([
+      { id: 's1', market: 'BTC', amount: 2 },
+    ])
+    const refused = await replace('amount')
+    expect(refused).toMatchObject({ status: 400, body: { details: { field: '/variables/market' } } })
+    expect(refused.body.error).toContain('is kept from the view that is replaced')
+    const other = { variables: { least: 'amount.$gt' }, refresh_mode: 'lazy', description: '' }
+    expect((await replace('amount', other)).body.view).toMatchObject(other)
+    expect((await read('market=BTC')).status).toBe(400)
+    expect((await replace('market', { variables: {} })).body.view.variables).toEqual({})
+    expect((await read('least=1')).status).toBe(400)
+  })
+
   test('own sources are shown by their plain names, however the view was defined', async () => {
     const app = await newSeller(service())
     const at = `"${app.appId}"::`

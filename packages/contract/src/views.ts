@@ -183,7 +183,10 @@ export const views = contract({
       }),
       query: Type.Unknown(),
       or_replace: Type.Optional(
-        Type.Boolean({ description: 'take the place of the view of this name, as OR REPLACE' }),
+        Type.Boolean({
+          description:
+            'take the place of the view of this name, as OR REPLACE; settings that are not given stay',
+        }),
       ),
       ...queryParts,
       ...settings,

@@ -20,7 +20,7 @@ export const createViewFromSql: Operation<'createViewFromSql'> = async (call, { 
     query: definition,
     sources: undefined,
     siblings: {},
-    ...readSettings(body),
+    settings: readSettings(body),
     ifExists: ifNotExists ? 'keep' : orReplace ? 'replace' : 'refuse',
   })
 }

@@ -14,7 +14,7 @@ export const createView: Operation<'createView'> = async (call, { params, body }
     query: body.query,
     sources: body.source_collections,
     siblings: Object.fromEntries(siblings),
-    ...readSettings(body),
+    settings: readSettings(body),
     ifExists: body.or_replace === true ? 'replace' : 'refuse',
   })
 }

@@ -32,10 +32,10 @@ export async function defineView(
 ): Promise<Defined> {
   refuseTaken(tenant, sent)
   // Before the gate: it may read other applications' catalogs.
-  const first = await readView(service, tenant, withKeptPolicy(tenant, sent))
+  const first = await readView(service, tenant, withKeptSettings(tenant, sent))
   return tenant.definitions.run(async () => {
     const { catalog } = tenant.data
-    const wish = withKeptPolicy(tenant, sent)
+    const wish = withKeptSettings(tenant, sent)
     const before = catalog.viewsByName.get(wish.name)?.view
     refuseTaken(tenant, wish)
     if (before !== undefined && wish.ifExists === 'keep') return { view: before, place: undefined }
@@ -48,7 +48,7 @@ export async function defineView(
     const view = await storedView(service, tenant, { wish, read, replaces: before?.id })
     const { plan } = await planOf(view)
     if (plan === undefined) throw invalid('/query', 'is not understood')
-    refuseUnreachable(plan, wish)
+    refuseUnreachable(plan, wish, sent)
     refuseUndecided(plan, wish)
     refuseUnmaintained(view, plan)
     const definitions = [
@@ -61,11 +61,23 @@ export async function defineView(
   })
 }
 
-/** Nothing becomes open, or cheaper, by a new definition that does not say so. */
-function withKeptPolicy({ data }: Tenant, wish: ViewWish): ViewWish {
-  if (wish.ifExists !== 'replace' || wish.accessPolicy !== null) return wish
+/**
+ * A new definition changes nothing else that it does not speak of: nothing becomes open or cheaper, what follows every
+ * write still does, and readers' parameters stay.
+ */
+function withKeptSettings({ data }: Tenant, wish: ViewWish): ViewWish {
   const before = data.catalog.viewsByName.get(wish.name)?.view
-  return before === undefined ? wish : { ...wish, accessPolicy: before.access_policy }
+  if (wish.ifExists !== 'replace' || before === undefined) return wish
+  const { settings } = wish
+  return {
+    ...wish,
+    settings: {
+      refreshMode: settings.refreshMode ?? before.refresh_mode,
+      variables: settings.variables ?? before.variables,
+      description: settings.description ?? before.description,
+      accessPolicy: settings.accessPolicy ?? before.access_policy,
+    },
+  }
 }
 
 /** Views and collections share their names. */
@@ -81,6 +93,7 @@ async function storedView(
   tenant: Tenant,
   { wish, read, replaces }: { wish: ViewWish; read: ReadView; replaces: string | undefined },
 ): Promise<StoredView> {
+  const { refreshMode, variables, description, accessPolicy } = wish.settings
   const positions: Record<string, number> = {}
   for (const app of new Set(read.reads.map((source) => source.app))) {
     if (app === tenant.application.app_id) continue
@@ -92,7 +105,7 @@ async function storedView(
     app: tenant.application.app_id,
     number: tenant.data.catalog.nextNumber,
     name: wish.name,
-    refresh_mode: wish.refreshMode,
+    refresh_mode: refreshMode ?? 'lazy',
     query: read.definition,
     source_collections: read.named,
     sources: read.sources,
@@ -100,9 +113,9 @@ async function storedView(
     inner: read.inner,
     types: read.types,
     positions,
-    variables: wish.variables,
-    description: wish.description,
-    access_policy: wish.accessPolicy,
+    variables,
+    description,
+    access_policy: accessPolicy,
     least_read: read.leastRead,
     ...(replaces !== undefined && { replaces }),
     created_at: new Date(service.world.now()).toISOString(),
@@ -110,18 +123,22 @@ async function storedView(
 }
 
 /** A variable of a field that no row has would find nothing for ever. */
-function refuseUnreachable({ query }: ViewPlan, { variables }: ViewWish): void {
+function refuseUnreachable({ query }: ViewPlan, wish: ViewWish, sent: ViewWish): void {
   const { columns, records } = outputOf(query)
   // Whole records may have any field.
   if (records.length > 0) return
   const names = columns.map(({ path }) => path.join('.'))
-  for (const [name, path] of Object.entries(variables ?? {})) {
+  const isKept = sent.settings.variables === null
+  const advice = isKept
+    ? '; it is kept from the view that is replaced, unless variables are sent'
+    : ''
+  for (const [name, path] of Object.entries(wish.settings.variables ?? {})) {
     const field = fieldOfVariable(path)
     const isThere = names.some((one) => `${field}.`.startsWith(`${one}.`))
     if (!isThere)
       throw invalid(
         `/variables/${name}`,
-        `is of the field ${field}, which the view has not; it has ${names.join(', ')}`,
+        `is of the field ${field}, which the view has not; it has ${names.join(', ')}${advice}`,
       )
   }
 }

@@ -28,12 +28,17 @@ export type ViewWish = {
   readonly sources: readonly string[] | undefined
   /** Members of the query that stand beside it. */
   readonly siblings: Readonly<Record<string, unknown>>
-  readonly refreshMode: 'live' | 'lazy'
+  readonly settings: ViewSettings
+  readonly ifExists: 'refuse' | 'keep' | 'replace'
+}
+
+/** What is said of a view beside its definition; null where nothing is. */
+export type ViewSettings = {
+  readonly refreshMode: 'live' | 'lazy' | null
   readonly variables: Readonly<Record<string, string>> | null
   readonly description: string | null
   /** With the price in it, if one was given. */
   readonly accessPolicy: unknown
-  readonly ifExists: 'refuse' | 'keep' | 'replace'
 }
 
 /** A definition with all that its meaning depends on, as the catalogs say now. */
@@ -96,7 +101,7 @@ export async function readView(
     inner,
     types,
     leastRead:
-      readPolicy(wish.accessPolicy).read === undefined
+      readPolicy(wish.settings.accessPolicy).read === undefined
         ? strictest(
             named.map(({ model, owner, source }) =>
               leastReadOf(owner.data.catalog, source, {
@@ -198,7 +203,7 @@ function typesOf(reads: readonly Named[]): Record<string, Record<string, ValueTy
 
 /** Private data is not published by a view of its own application; to another's its owner has granted it. */
 function refusePrivate(tenant: Tenant, wish: ViewWish, named: readonly Named[]): void {
-  if (readPolicy(wish.accessPolicy).read !== 'public') return
+  if (readPolicy(wish.settings.accessPolicy).read !== 'public') return
   const { catalog } = tenant.data
   const found = named.find(
     ({ owner, source }) => owner === tenant && readOf(catalog, source) === 'private',

@@ -2,7 +2,7 @@ import { limits } from '@tollbase/contract/limits'
 import { invalid } from '../../base/fault.ts'
 import { isRecord } from '../../base/is-record.ts'
 import { checkPolicy } from '../collections/check-policy.ts'
-import type { ViewWish } from './read-view.ts'
+import type { ViewSettings } from './read-view.ts'
 import { readVariable, reservedParameters } from './variables.ts'
 
 /** What may be sent beside a definition. */
@@ -15,13 +15,11 @@ export type SentSettings = {
   readonly description?: string | null
 }
 
-/** The settings of a new view, with their defaults. */
-export function readSettings(
-  sent: SentSettings,
-): Pick<ViewWish, 'refreshMode' | 'variables' | 'description' | 'accessPolicy'> {
+/** What was said of a view, checked. */
+export function readSettings(sent: SentSettings): ViewSettings {
   checkPolicy(sent.access_policy)
   return {
-    refreshMode: sent.refresh_mode ?? 'lazy',
+    refreshMode: sent.refresh_mode ?? null,
     variables: readVariables(sent.variables ?? null),
     description: sent.description ?? null,
     accessPolicy: withPublic(
