@@ -117,6 +117,21 @@ withService(
           await expectBalanced(service())
         })
 
+        test('is its payer’s balance though it is valid for longer than an unused one may be', async () => {
+          const { market, buyer, asked } = await scene()
+          const forEver = { authorization: { validBefore: String(2n ** 64n) } }
+          const header = await buyer[version](await quote(service(), asked), forEver)
+          const unused = await ask(service(), asked, header)
+          expect(unused.status, unused.text).toBe(402)
+          expect(unused.body.error).toMatch(/valid_too_long/)
+          expect(await service().running.service.payments.openFor(market.appId, 0)).toEqual([])
+          await submitTogether([header])
+          const reply = await ask(service(), asked, header)
+          expect(reply.body.error).toMatch(/used before .* 300 atomic units are on the balance/)
+          expect(await balanceOf(service(), buyer.address)).toBe(300n)
+          expect(await earnings(service(), market)).toBe(0n)
+        })
+
         test('is its payer’s balance though it has expired, and the quote with it', async () => {
           const { market, buyer, header } = await scene('1000')
           await submitTogether([header])

@@ -1,3 +1,4 @@
+import { limits } from '@tollbase/contract/limits'
 import type { Hex } from 'viem'
 import { privateKeyToAddress } from 'viem/accounts'
 import { expect, test } from 'vitest'
@@ -55,9 +56,10 @@ withService(
         ...asked,
         raw: `${asked.raw}${' '.repeat(at)}`,
       }))
-      const forEver = { authorization: { validBefore: String(2n ** 64n) } }
+      const long = String(Math.floor(Date.now() / 1000) + limits.authorizationSecondsMax)
+      const forLong = { authorization: { validBefore: long } }
       const headers = await Promise.all(
-        requests.map(async (one) => buyer.payV2(await quote(service(), one), forEver)),
+        requests.map(async (one) => buyer.payV2(await quote(service(), one), forLong)),
       )
       let arrived = 0
       let begin: () => void

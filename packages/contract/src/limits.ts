@@ -179,6 +179,8 @@ export const limits = {
   signedRequestWindowSeconds: 300,
   keyOverlapSecondsMax: 30 * 24 * 3600,
   quoteLifetimeSeconds: 300,
+  /** How long an authorization may be valid yet; clients sign for a quote's life. A payment that is not known to have settled is looked up until then. */
+  authorizationSecondsMax: 2 * 3600,
   /** How long after a transfer its hash is taken as a payment. */
   nativeProofSeconds: 24 * 3600,
   paymentHeaderBytesMax: 16 * 1024,

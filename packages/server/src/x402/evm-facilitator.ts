@@ -12,6 +12,7 @@ import {
   checkTerms,
   type Due,
   type Facilitator,
+  isForItsEnd,
   nowSeconds,
   type Settlement,
   type Verification,
@@ -78,7 +79,7 @@ async function verify(
   requirement: Requirement,
 ): Promise<Verification> {
   const terms = checkTerms(payment, requirement, nowSeconds(parts.world))
-  if (!terms.ok && terms.reason !== 'expired') return terms
+  if (!terms.ok && !isForItsEnd(terms)) return terms
   const { payload } = payment
   const { network } = requirement
   if (
@@ -87,7 +88,7 @@ async function verify(
     return { ok: false, reason: 'invalid_signature', field: 'payload.signature' }
   }
   const { rpc, sender, reserve } = parts
-  // What it moved before its end is here.
+  // What it moved already is here.
   if (!terms.ok) return (await isUsed(rpc, network, payload)) ? usedBefore : terms
   reserve.look(payload)
   const [simulation, used] = await Promise.all([

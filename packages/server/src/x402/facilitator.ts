@@ -1,21 +1,23 @@
+import { limits } from '@tollbase/contract/limits'
 import type { World } from '../base/world.ts'
 import type { ExactPayment, Requirement, SignedPayment } from './protocol.ts'
 
-export type Verification =
-  | { readonly ok: true }
-  | {
-      readonly ok: false
-      readonly reason: RefusalReason
-      /** The field of the payment that does not fit. */
-      readonly field?: string
-      /** For the payer: what was expected, or what the token answered. */
-      readonly detail?: string
-    }
+export type Verification = { readonly ok: true } | Refusal
+
+export type Refusal = {
+  readonly ok: false
+  readonly reason: RefusalReason
+  /** The field of the payment that does not fit. */
+  readonly field?: string
+  /** For the payer: what was expected, or what the token answered. */
+  readonly detail?: string
+}
 
 export type RefusalReason =
   | 'mismatch'
   | 'not_yet_valid'
   | 'expired'
+  | 'valid_too_long'
   | 'invalid_signature'
   | 'insufficient_balance'
   /**
@@ -83,9 +85,14 @@ export function isExpired(world: World, payment: ExactPayment): boolean {
   return nowSeconds(world) > payment.validBefore + clockMarginSeconds
 }
 
+/** True of a refusal for its end alone: what such an authorization moved, by whomever it was used, is here all the same. */
+export function isForItsEnd({ reason }: Refusal): boolean {
+  return reason === 'expired' || reason === 'valid_too_long'
+}
+
 /**
- * Everything that can be checked without asking anyone but the clock, in the order cheap to dear; that it has expired
- * is said only of what is right in all else.
+ * Everything that can be checked without asking anyone but the clock, in the order cheap to dear; that it has expired,
+ * or would be valid for too long, is said only of what is right in all else.
  */
 export function checkTerms(
   payment: SignedPayment,
@@ -117,6 +124,12 @@ export function checkTerms(
   }
   if (payload.validBefore < nowSeconds + settleMarginSeconds) {
     return { ok: false, reason: 'expired', field: 'payload.authorization.validBefore' }
+  }
+  const latest = nowSeconds + BigInt(limits.authorizationSecondsMax)
+  if (payload.validBefore > latest) {
+    const detail = `must be at most ${limits.authorizationSecondsMax} seconds from now, ${latest}`
+    const field = 'payload.authorization.validBefore'
+    return { ok: false, reason: 'valid_too_long', field, detail }
   }
   return { ok: true }
 }

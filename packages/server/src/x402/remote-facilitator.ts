@@ -8,6 +8,7 @@ import {
   type Due,
   type Facilitator,
   isExpired,
+  isForItsEnd,
   nowSeconds,
   type Settlement,
   type Verification,
@@ -62,12 +63,12 @@ async function verify(remote: Remote, due: Due): Promise<Verification> {
   const { payment, requirement } = due
   const { payload } = payment
   const terms = checkTerms(payment, requirement, nowSeconds(remote.world))
-  if (!terms.ok && terms.reason !== 'expired') return terms
+  if (!terms.ok && !isForItsEnd(terms)) return terms
   const digest = transferDigest(requirement.network, payload)
   if (recoverSigner(digest, bytesOf(payload.signature)) !== payload.from) {
     return { ok: false, reason: 'invalid_signature', field: 'payload.signature' }
   }
-  if (!terms.ok) return verifyExpired(remote, due, terms)
+  if (!terms.ok) return verifyUsed(remote, due, terms)
   let answer: Readonly<Record<string, unknown>>
   let used: boolean | undefined
   try {
@@ -86,14 +87,10 @@ async function verify(remote: Remote, due: Due): Promise<Verification> {
   return { ok: false, reason: isSaid ? 'authorization_used' : 'refused_by_facilitator', detail }
 }
 
-/** What an authorization moved before its end is here, if a node can tell. */
-async function verifyExpired(
-  remote: Remote,
-  due: Due,
-  expired: Verification,
-): Promise<Verification> {
+/** What an authorization that is refused for its end has moved already is here, if a node can tell. */
+async function verifyUsed(remote: Remote, due: Due, refusal: Verification): Promise<Verification> {
   try {
-    return (await usedOnChain(remote, due)) ? { ok: false, reason: 'authorization_used' } : expired
+    return (await usedOnChain(remote, due)) ? { ok: false, reason: 'authorization_used' } : refusal
   } catch (error) {
     throw unreachable(error)
   }

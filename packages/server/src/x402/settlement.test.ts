@@ -219,6 +219,11 @@ describe('verify refuses', () => {
         'payload.authorization.validBefore',
       ],
       [
+        signedPayment(key, 500n, { validBefore: now + 2n * 3600n + 60n }),
+        'valid_too_long',
+        'payload.authorization.validBefore',
+      ],
+      [
         signedPayment(key, 500n, { from: addressOfKey(await newPayer(0n)) }),
         'invalid_signature',
         'payload.signature',
