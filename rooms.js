@@ -63,6 +63,7 @@ export const domains = {
       'definitions',
       'define',
       'definition-version',
+      'made-by-payment',
       'policy',
       'openness',
       'price',

@@ -1,10 +1,18 @@
-import { expect, test } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import { platformOf } from '../pricing/support.ts'
 import { type Data, dataOf, newData } from '../support/data.ts'
 import { withService } from '../support/per-engine.ts'
 import type { TestReply } from '../support/service.ts'
 import { type Asked, ask, balanceOf, fundedBuyer, list, quote } from './buyer.ts'
-import { cities, earnings, expectBalanced, type Market, onChain, openMarket } from './market.ts'
+import {
+  cities,
+  earnings,
+  expectBalanced,
+  type Market,
+  onChain,
+  openMarket,
+  setPrices,
+} from './market.ts'
 
 const funds = 100_000_000n
 const dear = '2000000'
@@ -365,6 +373,83 @@ withService(
       expect(await balanceOf(service(), buyer.address)).toBe(15n)
       expect(await earnings(service(), market)).toBe(0n)
       await expectBalanced(service())
+    })
+
+    test('a batch with conditions that costs nothing is done, whatever payment comes with it, and uses none', async () => {
+      const { market, app } = await open()
+      const asked = {
+        method: 'POST',
+        path: `/api/apps/${market.appId}/batch`,
+        raw: JSON.stringify({
+          operations: [
+            {
+              operation: 'update',
+              collection: 'cities',
+              data: { seen: true },
+              conditions: { id: 'c0' },
+            },
+          ],
+        }),
+        headers: market.headers,
+      }
+      const sold = await open({ price: { per_access: '10' } })
+      const buyer = await fundedBuyer(service())
+      const payment = await buyer.payV2(await quote(service(), list({ root: sold.market.root })))
+      for (const header of [payment, { 'x-payment': 'nonsense' }])
+        await good(ask(service(), asked, header))
+      expect((await app.record('cities', 'c0')).body.record).toMatchObject({ seen: true })
+      expect(await onChain(service(), buyer.address)).toBe(funds)
+    })
+
+    describe('a paid batch that makes a collection and then fails', () => {
+      const scene = async () => {
+        const { market, app } = await open({ records: [] })
+        const write = (amount: string) =>
+          setPrices(service(), market, [{ operation: 'write', model: 'per_record', amount }])
+        await write('1000')
+        const create = (collection: string) => ({ operation: 'create', collection, data: { n: 1 } })
+        const missing = { operation: 'update', collection: 'cities', data: { id: 'late', n: 2 } }
+        const operations = [create('cities'), create('fresh'), missing]
+        const asked = {
+          method: 'POST',
+          path: `/api/apps/${market.appId}/batch`,
+          raw: JSON.stringify({ operations }),
+          headers: market.headers,
+        }
+        const buyer = await fundedBuyer(service())
+        const payment = await buyer.payV2(await quote(service(), asked))
+        const failed = await ask(service(), asked, payment)
+        expect(failed.status, failed.text).toBe(404)
+        expect(await balanceOf(service(), buyer.address)).toBe(2000n)
+        const mend = async () => {
+          await write('0')
+          await good(app.store('cities', [{ id: 'late', n: 0 }]))
+          await write('1000')
+        }
+        return { market, app, asked, buyer, payment, mend }
+      }
+
+      test('is still bought by its payment, once what was in its way is gone', async () => {
+        const { market, app, asked, buyer, payment, mend } = await scene()
+        await mend()
+        const done = await good(ask(service(), asked, payment))
+        expect(done).toHaveLength(3)
+        expect(await good(ask(service(), asked, payment))).toEqual(done)
+        expect((await app.list('fresh')).body.records).toHaveLength(1)
+        expect(await balanceOf(service(), buyer.address)).toBe(0n)
+        expect(await earnings(service(), market)).toBe(2000n - platformOf(2000n))
+        await expectBalanced(service())
+      })
+
+      test('buys nothing in one of the same name that somebody else made since', async () => {
+        const { app, asked, buyer, payment, mend } = await scene()
+        await mend()
+        await good(app.call('DELETE', '/collections/fresh', { cascade: true }))
+        await good(app.create({ name: 'fresh' }), 201)
+        const later = await good(ask(service(), asked, payment), 409)
+        expect(later).toMatchObject({ code: 'OFFER_CHANGED', details: { charged: '0' } })
+        expect(await balanceOf(service(), buyer.address)).toBe(2000n)
+      })
     })
 
     test('A1: it does not matter how many definitions others make meanwhile', async () => {

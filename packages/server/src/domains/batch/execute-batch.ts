@@ -36,9 +36,11 @@ export const executeBatch: Operation<'executeBatch'> = async (call, { params, bo
   const batch = { tenant, steps, strict: body.strict === true }
   const isPriced = (step: Step) =>
     !isFree(writePriceOf(catalog, catalog.byName.get(step.collection)))
-  if (!steps.some(isPriced) && !carriesPayment(call)) return run(call, batch)
   const unbounded = steps.find((step) => step.conditions !== undefined)
-  if (unbounded !== undefined) {
+  if (!steps.some(isPriced)) {
+    // A payment may be under way though it is free by now, but none was ever asked for conditions.
+    if (unbounded !== undefined || !carriesPayment(call)) return run(call, batch)
+  } else if (unbounded !== undefined) {
     // A price is a function of the request, never of how many records match.
     throw invalid(
       `${unbounded.sent.title}/conditions`,
@@ -87,11 +89,12 @@ function partsOf(steps: readonly Step[]): WrittenPart[] {
 
 async function run(call: Call, batch: Batch): Promise<HttpReply> {
   const { service } = call
-  const { tenant, steps } = batch
+  const { tenant, steps, paymentId } = batch
+  const by = paymentId === undefined ? {} : { madeBy: paymentId }
   const collections = new Map<string, CollectionState>()
   for (const { operation, collection: name } of steps) {
     const isMade = operation === 'create' && !collections.has(name)
-    const found = isMade ? await collectionForWriting(service, tenant, name) : undefined
+    const found = isMade ? await collectionForWriting(service, tenant, { name, ...by }) : undefined
     collections.set(name, found ?? collections.get(name) ?? collectionOf(tenant, name))
   }
   const ids = [...collections.values()].map(({ id }) => id)

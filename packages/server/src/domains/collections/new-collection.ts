@@ -10,6 +10,7 @@ import type {
   IndexDefinition,
 } from '../tenancy/definitions.ts'
 import { isPlain } from '../tenancy/index-ddl.ts'
+import { idMadeBy } from '../tenancy/made-by-payment.ts'
 import type { Tenant } from '../tenancy/tenancy.ts'
 import { defaultIndexName } from './index-names.ts'
 
@@ -23,7 +24,11 @@ export type CollectionWish = Partial<
     | 'access_policy'
     | 'schema_definition'
   >
-> & { readonly name: string }
+> & {
+  readonly name: string
+  /** The id of the payment whose write makes it. */
+  readonly madeBy?: string
+}
 
 /** Creates a collection; the caller holds the gate of definitions. */
 export async function createInGate(
@@ -46,9 +51,13 @@ export async function createInGate(
     })
   }
   const now = new Date(service.world.now()).toISOString()
+  const { nextNumber: number } = catalog
   const collection: CollectionDefinition = {
-    id: `col_${service.world.randomBytes(12).toString('hex')}`,
-    number: catalog.nextNumber,
+    id:
+      wish.madeBy === undefined
+        ? `col_${service.world.randomBytes(12).toString('hex')}`
+        : idMadeBy(wish.madeBy, number),
+    number,
     name: wish.name,
     namespace: wish.namespace ?? `${tenant.application.app_id}_${wish.name}`,
     primary_column: wish.primary_column ?? 'id',
@@ -61,7 +70,7 @@ export async function createInGate(
   }
   await define(tenant, [
     { kind: 'collection', id: collection.id, body: collection },
-    ...indexesOfSchema(service, collection, catalog.nextNumber + 1),
+    ...indexesOfSchema(service, collection, number + 1),
   ])
   return present(tenant.data.catalog.byId.get(collection.id), 'the new collection')
 }
@@ -70,19 +79,19 @@ export async function createInGate(
 export async function collectionForWriting(
   service: Service,
   tenant: Tenant,
-  name: string,
+  wish: Pick<CollectionWish, 'name' | 'madeBy'>,
 ): Promise<CollectionState> {
-  const found = tenant.data.catalog.byName.get(name)
-  return found ?? tenant.definitions.run(() => collectionInGate(service, tenant, name))
+  const found = tenant.data.catalog.byName.get(wish.name)
+  return found ?? tenant.definitions.run(() => collectionInGate(service, tenant, wish))
 }
 
 /** The same for a caller who holds the gate of definitions. */
 export async function collectionInGate(
   service: Service,
   tenant: Tenant,
-  name: string,
+  wish: Pick<CollectionWish, 'name' | 'madeBy'>,
 ): Promise<CollectionState> {
-  return tenant.data.catalog.byName.get(name) ?? createInGate(service, tenant, { name })
+  return tenant.data.catalog.byName.get(wish.name) ?? createInGate(service, tenant, wish)
 }
 
 /**

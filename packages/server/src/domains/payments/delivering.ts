@@ -132,7 +132,8 @@ export class Delivering {
       if (earlier !== undefined) return earlier
     }
     // The claim may be older than what its request names now.
-    if (meaning !== meaningOf(this.#ports.quoteSecret, offer)) throw new Fault('OFFER_CHANGED')
+    const now = { ...offer, meaning: offer.meaningBefore?.(claim.id) ?? offer.meaning }
+    if (meaning !== meaningOf(this.#ports.quoteSecret, now)) throw new Fault('OFFER_CHANGED')
     if (offer.recover !== undefined && claim.write_after === null) {
       await setWriteAfter(this.#ports.database, claim.id, offer.tenant.chain.head().height)
       this.#ports.world.reach?.('payment.writeNoted')

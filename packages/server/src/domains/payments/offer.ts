@@ -38,6 +38,8 @@ export type Offer = {
    * the same request means something else later, it buys nothing.
    */
   readonly meaning: unknown
+  /** For writes: the same without what an earlier try of this payment has made. */
+  readonly meaningBefore?: (paymentId: string) => unknown
   /** Who is paid for the parts of its price; their order, too, is a part of what it means. */
   readonly payees: readonly Payee[]
   /** What each part costs today; 400 where the request does not say what it takes. */

@@ -1,6 +1,8 @@
 import type { HttpReply } from '../../http/reply.ts'
 import type { Call } from '../call.ts'
+import type { CollectionState } from '../tenancy/definitions.ts'
 import { fieldCost, type WrittenRecord } from '../tenancy/field-price.ts'
+import { isMadeBy } from '../tenancy/made-by-payment.ts'
 import { free } from '../tenancy/policy.ts'
 import { costOf, type PricedField, type WritePrice, writePriceOf } from '../tenancy/price.ts'
 import type { Tenant } from '../tenancy/tenancy.ts'
@@ -37,6 +39,14 @@ export function sellWrite(call: Call, write: PaidWrite): Promise<HttpReply> {
   const shares = parts.flatMap(({ part, price }) => sharesOf(part, price, appId))
   const rows = parts.reduce((sum, { part }) => sum + part.rows, 0)
   const amounts = memo(() => amountsOf(parts, shares))
+  const meaningOf = (isCounted: (known: CollectionState) => boolean) => [
+    number,
+    parts.map(({ part: { collection } }) => {
+      const known = byName.get(collection)
+      return [collection, known !== undefined && isCounted(known) ? known.id : null]
+    }),
+    shares.map(({ part, field }) => [part.collection, field]),
+  ]
   const delivered = (reply: HttpReply, prices: readonly PartPrice[]): Delivery => ({
     status: reply.status ?? 202,
     body: Buffer.from(reply.text),
@@ -54,11 +64,8 @@ export function sellWrite(call: Call, write: PaidWrite): Promise<HttpReply> {
       const bytes = parts.reduce((sum, { part }) => sum + part.bytes, 0)
       call.service.tenancy.refuseOverQuota(tenant, { entries: rows, bytes })
     },
-    meaning: [
-      number,
-      parts.map(({ part: { collection } }) => [collection, byName.get(collection)?.id ?? null]),
-      shares.map(({ part, field }) => [part.collection, field]),
-    ],
+    meaning: meaningOf(() => true),
+    meaningBefore: (paymentId) => meaningOf((known) => !isMadeBy(paymentId, known)),
     payees: [
       { account: applicationAccount(appId), platformBasisPoints: 0 },
       ...shares.map(({ payee }) => payee),

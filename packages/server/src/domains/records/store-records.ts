@@ -83,8 +83,9 @@ export const storeRecords: Operation<'storeRecords'> = async (call, { body, quer
 
 /** Appends the records by the collection's schema of that moment. A paid group carries its payment's id. */
 async function append(call: Call, store: Store, paymentId?: string): Promise<HttpReply> {
+  const wish = { name: store.collection, ...(paymentId !== undefined && { madeBy: paymentId }) }
   for (let attempt = 1; attempt <= checksMax; attempt++) {
-    const collection = await collectionForWriting(call.service, store.tenant, store.collection)
+    const collection = await collectionForWriting(call.service, store.tenant, wish)
     const isChecked = hasShape(collection, store.shape)
     const checked = isChecked
       ? store

@@ -16,8 +16,8 @@ export const createRelation: Operation<'createRelation'> = async (
   const childField = parseFieldPath(body.child_field, '/child_field').join('.')
   const tenant = await service.tenancy.tenant(params.app)
   return tenant.definitions.run(async () => {
-    const parent = await collectionInGate(service, tenant, body.parent_collection)
-    const child = await collectionInGate(service, tenant, body.child_collection)
+    const parent = await collectionInGate(service, tenant, { name: body.parent_collection })
+    const child = await collectionInGate(service, tenant, { name: body.child_collection })
     const { catalog } = tenant.data
     const ends = {
       parent: parent.id,
