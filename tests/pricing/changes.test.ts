@@ -1,5 +1,6 @@
+import { createHash } from 'node:crypto'
 import { beforeEach, describe, expect, test } from 'vitest'
-import type { Data } from '../support/data.ts'
+import { type Data, newData } from '../support/data.ts'
 import { withService } from '../support/per-engine.ts'
 import { sellerOf } from './support.ts'
 
@@ -78,6 +79,28 @@ withService((service) => {
     })
   })
 
+  test('the version of prices that are not shown cannot be found by hashing guesses, nor by setting the same elsewhere', async () => {
+    const other = await newData(service())
+    const rule = perRow('5', { collection: 'kept' })
+    const versions: string[] = []
+    for (const app of [seller, other]) {
+      await app.call('POST', '/collections', { name: 'kept', access_policy: 'private' })
+      expect((await app.call('PUT', '/pricing', { rules: [rule] })).status).toBe(200)
+      const shown = await service().request('GET', `/api/apps/${app.appId}/pricing`)
+      expect(shown.body.rules).toEqual([])
+      versions.push(shown.body.version)
+      const own = await app.call('GET', '/pricing')
+      expect(own.body).toMatchObject({ rules: [rule], version: shown.body.version })
+    }
+    const guess = createHash('sha256')
+      .update(JSON.stringify([rule]))
+      .digest('hex')
+    expect(guess.startsWith(versions[0] ?? '')).toBe(false)
+    expect(versions[0]).not.toBe(versions[1])
+    await service().restart()
+    expect((await seller.call('GET', '/pricing')).body.version).toBe(versions[0])
+  })
+
   describe('what would become free to strangers', () => {
     const refusal = (names: object[]) => ({
       code: 'PRICE_REMOVED',
@@ -132,6 +155,28 @@ withService((service) => {
       expect(status).toBe(409)
       expect(body).toMatchObject(refusal([{ query: 'told' }]))
     })
+
+    test.each(['private', 'key', undefined])(
+      'is also what others may show in their views at the price of deriving from it, where its policy says %s',
+      async (policy) => {
+        const other = await newData(service())
+        await seller.call('POST', '/collections', {
+          name: 'kept',
+          ...(policy !== undefined && { access_policy: policy }),
+        })
+        const grant = { grantee: other.appId, collection: 'kept' }
+        const given = await seller.call('POST', '/grants', grant)
+        expect(given.status, given.text).toBe(201)
+        await put({ rules: [perRow('5', { collection: 'kept' })] })
+        const { status, body } = await put({ rules: [] })
+        expect(status).toBe(409)
+        expect(body).toMatchObject(refusal([{ collection: 'kept' }]))
+        // With a price of its own a grant gives nothing away.
+        const paid = { ...grant, per_access: '7' }
+        expect((await seller.call('POST', '/grants', paid)).status).toBe(201)
+        expect((await put({ rules: [] })).status).toBe(200)
+      },
+    )
 
     test('is not what nobody else may read', async () => {
       await seller.call('POST', '/collections', { name: 'unsaid' })

@@ -21,12 +21,13 @@ export async function changePricing(
   return tenant.definitions.run(async () => {
     const { catalog } = tenant.data
     const before = catalog.pricing.rules
-    refuseOtherVersion(facts.headers['if-match'], versionOfRules(before))
+    refuseOtherVersion(facts.headers['if-match'], versionOfRules(service, tenant, before))
     const rules = asked.change(catalog)
     const freed = await findFreed(service, tenant, withLookups({ ...catalog, pricing: { rules } }))
     refuseUnconfirmed(freed, asked.confirmed)
     await define(tenant, [{ kind: 'pricing', id: 'pricing', body: { rules: [...rules] } }])
-    return { ...pricingView(service, { shown: rules, all: rules }), ...compareRules(before, rules) }
+    const version = versionOfRules(service, tenant, rules)
+    return { ...pricingView(service, { shown: rules, version }), ...compareRules(before, rules) }
   })
 }
 

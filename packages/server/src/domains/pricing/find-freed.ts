@@ -3,9 +3,9 @@ import type { Service } from '../call.ts'
 import { queryPriceOf } from '../queries/query-price.ts'
 import { isPublic } from '../queries/stored-queries.ts'
 import type { Catalog } from '../tenancy/catalog.ts'
-import type { StoredQuery } from '../tenancy/definitions.ts'
+import type { CollectionState, StoredQuery } from '../tenancy/definitions.ts'
 import { isOpen } from '../tenancy/openness.ts'
-import { isFree, readPriceOf } from '../tenancy/price.ts'
+import { derivePriceOf, isFree, readPriceOf } from '../tenancy/price.ts'
 import type { Tenant } from '../tenancy/tenancy.ts'
 
 export type Target =
@@ -15,8 +15,9 @@ export type Target =
   | { readonly api_collection: string }
 
 /**
- * What strangers pay for today, or cannot have for money, and would read for nothing under the other catalog: collections, views (which cost what
- * their sources do where they have no price of their own) and predefined queries, likewise.
+ * What strangers pay for today, or cannot have for money, and would read for nothing under the other catalog:
+ * collections, views (which cost what their sources do where they have no price of their own), what other applications
+ * were granted for their views, and predefined queries, likewise.
  */
 export async function findFreed(
   service: Pick<Service, 'tenancy' | 'predefined'>,
@@ -28,13 +29,21 @@ export async function findFreed(
     [...after[lookup]].flatMap(([name, now]) => {
       const old = before[lookup].get(name)
       const wasSold = old !== undefined && isOpen(before, old) && !isFree(readPriceOf(before, old))
-      return wasSold && isOpen(after, now) && isFree(readPriceOf(after, now)) ? [name] : []
+      const isFreed = wasSold && isOpen(after, now) && isFree(readPriceOf(after, now))
+      return isFreed || (old !== undefined && isFreedByGrant(old, now)) ? [name] : []
     })
+  const isFreedByGrant = (old: CollectionState, now: CollectionState) =>
+    isGranted(after, now) && derivePriceOf(after, now) === 0n && derivePriceOf(before, old) !== 0n
   return [
     ...freedNames('byName').map((collection) => ({ collection })),
     ...freedNames('viewsByName').map((view) => ({ view })),
     ...(await freedQueries(service, tenant, after)).map((query) => ({ query })),
   ]
+}
+
+/** Whether another application shows it in its views, be it open to strangers or not, at the price of deriving from it. */
+function isGranted({ grants }: Catalog, { id }: CollectionState): boolean {
+  return [...grants.values()].some(({ source, per_access }) => source === id && per_access === null)
 }
 
 async function freedQueries(

@@ -1,4 +1,4 @@
-import { createHash } from 'node:crypto'
+import { meaningDigest } from '../../x402/quote.ts'
 import { mayDescribe } from '../access/access.ts'
 import type { Service } from '../call.ts'
 import type { Operation } from '../operation.ts'
@@ -6,6 +6,7 @@ import { isPublic } from '../queries/stored-queries.ts'
 import type { Catalog } from '../tenancy/catalog.ts'
 import type { PriceRule } from '../tenancy/definitions.ts'
 import { isOpen } from '../tenancy/openness.ts'
+import type { Tenant } from '../tenancy/tenancy.ts'
 
 export const getPricing: Operation<'getPricing'> = async ({ service, caller }, { params }) => {
   const tenant = await service.tenancy.tenant(params.app)
@@ -13,7 +14,8 @@ export const getPricing: Operation<'getPricing'> = async ({ service, caller }, {
   const all = mayDescribe(caller, tenant.application)
   const known = (rule: PriceRule) => all || isKnown(catalog, rule)
   const { rules } = catalog.pricing
-  return pricingView(service, { shown: rules.filter(known), all: rules })
+  const version = versionOfRules(service, tenant, rules)
+  return pricingView(service, { shown: rules.filter(known), version })
 }
 
 /** Whether those outside of the application may know what the price is of. */
@@ -27,22 +29,27 @@ function isKnown(catalog: Catalog, { target }: PriceRule): boolean {
 
 export function pricingView(
   service: Service,
-  { shown, all }: { shown: readonly PriceRule[]; all: readonly PriceRule[] },
+  { shown, version }: { shown: readonly PriceRule[]; version: string },
 ) {
   const platform = Number(service.payments.ports.split.platformBasisPoints) / 100
   return {
     rules: shown.map(ruleView),
     split: { app_owner_percentage: 100 - platform, platform_percentage: platform },
-    version: versionOfRules(all),
+    version,
   }
 }
 
-/** Rules that are equal have one version, so it tells nothing else. */
-export function versionOfRules(rules: readonly PriceRule[]): string {
-  return createHash('sha256')
-    .update(JSON.stringify(rules.map(ruleView)))
-    .digest('hex')
-    .slice(0, 16)
+/**
+ * Of all rules, also those that are not shown: equal rules of one application have one version, and nobody can make it
+ * of a guess.
+ */
+export function versionOfRules(
+  { payments }: Service,
+  { application }: Tenant,
+  rules: readonly PriceRule[],
+): string {
+  const text = JSON.stringify(['pricing', application.number, rules.map(ruleView)])
+  return meaningDigest(payments.ports.quoteSecret, text)
 }
 
 export function ruleView({ target, operation, model, amount, field }: PriceRule) {
