@@ -1,5 +1,6 @@
 import { encodeFunctionData, type Hex, parseAbi } from 'viem'
 import { describe, expect, test } from 'vitest'
+import { Payments } from '../../packages/server/src/domains/payments/payments.ts'
 import { withService } from '../support/per-engine.ts'
 import {
   type Asked,
@@ -10,8 +11,10 @@ import {
   fundedBuyer,
   list,
   newBuyer,
+  type PaymentHeader,
   quote,
 } from './buyer.ts'
+import { replacePayments } from './dying.ts'
 import { earnings, expectBalanced, onChain, openMarket } from './market.ts'
 import { chainOf, minedOn } from './payer.ts'
 import { whileSettling } from './while-settling.ts'
@@ -60,6 +63,48 @@ withService(
       const receipt = await minedOn(chain, String(hash))
       expect(receipt.status).toBe('success')
     }
+
+    /** Sends the payment of a header as a deposit. */
+    const settle = (header: PaymentHeader) => {
+      const paymentPayload = JSON.parse(
+        Buffer.from(Object.values(header)[0] ?? '', 'base64').toString(),
+      )
+      const { x402Version } = paymentPayload
+      return service().request('POST', '/api/payments/settle', {
+        body: { x402Version, paymentPayload, paymentRequirements: {} },
+      })
+    }
+
+    test('an authorization whose claim failed is its payer’s balance where he settles it as a deposit, and then buys nothing', async () => {
+      const market = await openMarket(service(), { price: { per_row: '1000' } })
+      const buyer = await fundedBuyer(service(), 3000n)
+      const asked = list({ root: market.root, limit: 3 })
+      const header = await buyer.payV2(await quote(service(), asked))
+      const { ports } = service().running.service.payments
+      const failing = async () =>
+        ({ state: 'failed', reason: 'transaction_reverted', final: false }) as const
+      const ways = ports.ways.map((way) => ({
+        ...way,
+        facilitator: { ...way.facilitator, settle: failing },
+      }))
+      replacePayments(service(), new Payments({ ...ports, ways }))
+      const failed = await ask(service(), asked, header)
+      replacePayments(service(), new Payments(ports))
+      expect(failed.body.error).toMatch(/not settled: transaction_reverted/)
+      // Who has not the quote does not take the payment from its purpose.
+      const { payload } = JSON.parse(
+        Buffer.from(header['payment-signature'] ?? '', 'base64').toString(),
+      )
+      const own = { x402Version: 2, accepted: entryOf(await quote(service(), asked)), payload }
+      const thief = { 'payment-signature': Buffer.from(JSON.stringify(own)).toString('base64') }
+      expect((await settle(thief)).body.code).toBe('PAYMENT_ALREADY_USED')
+      for (const reply of [await settle(header), await settle(header)])
+        expect(reply.body, reply.text).toMatchObject({ success: true, payer: buyer.address })
+      expect((await ask(service(), asked, header)).body.code).toBe('PAYMENT_ALREADY_USED')
+      expect(await balanceOf(service(), buyer.address)).toBe(3000n)
+      expect(await earnings(service(), market)).toBe(0n)
+      await expectBalanced(service())
+    })
 
     test('P10, A3: of payments whose nonces were used together before they came here none buys, and that is credited which moved its value', async () => {
       const market = await openMarket(service(), { price: { per_row: '100' } })
@@ -117,6 +162,25 @@ withService(
           await expectBalanced(service())
         })
 
+        test('is its payer’s balance though it is less than a deposit may be; unused, or of nothing, it is none', async () => {
+          const { market, buyer, asked, header } = await scene()
+          const of = async (value: string) =>
+            buyer[version](await quote(service(), asked), {
+              authorization: { value },
+              accepted: { amount: value },
+            })
+          const [small, nothing] = [header, await of('0')]
+          const unused = await settle(small)
+          expect(unused.body.errorReason).toMatch(/value must be at least 1000/)
+          await submitTogether([small, nothing])
+          for (const reply of [await settle(small), await settle(small)])
+            expect(reply.body, reply.text).toMatchObject({ success: true, payer: buyer.address })
+          expect((await settle(nothing)).body).toMatchObject({ success: false })
+          expect(await balanceOf(service(), buyer.address)).toBe(300n)
+          expect(await earnings(service(), market)).toBe(0n)
+          await expectBalanced(service())
+        })
+
         test('is its payer’s balance though it is valid for longer than an unused one may be', async () => {
           const { market, buyer, asked } = await scene()
           const forEver = { authorization: { validBefore: String(2n ** 64n) } }
@@ -135,17 +199,9 @@ withService(
         test('is its payer’s balance though it has expired, and the quote with it', async () => {
           const { market, buyer, header } = await scene('1000')
           await submitTogether([header])
-          const text = Buffer.from(Object.values(header)[0] ?? '', 'base64').toString()
-          const { x402Version, ...rest } = JSON.parse(text)
-          const body = {
-            x402Version,
-            paymentPayload: { x402Version, ...rest },
-            paymentRequirements: {},
-          }
           service().world.advance(20 * 60_000)
-          const send = () => service().request('POST', '/api/payments/settle', { body })
           try {
-            for (const reply of [await send(), await send()])
+            for (const reply of [await settle(header), await settle(header)])
               expect(reply.body, reply.text).toMatchObject({ success: true, payer: buyer.address })
           } finally {
             service().world.advance(-20 * 60_000)

@@ -218,6 +218,47 @@ withService(
       expect(await earnings(service(), shop.app)).toBe(1600n + 1440n)
     })
 
+    test('P5: of several prices that were asked, a transfer is for the highest that it pays', async () => {
+      const shop = await scene('1500')
+      await quote(service(), storeOf(shop))
+      await priceOf(shop, '500')
+      await quote(service(), storeOf(shop))
+      await priceOf(shop, '2500')
+      const hash = await shop.owner.transfer({ to: treasury(), value: 3000n })
+      const sold = await ask(service(), storeOf(shop, { payment_tx_hash: hash }))
+      expect(await receiptOf(service(), sold)).toMatchObject({ amount: '3000', change: '0' })
+    })
+
+    test('P5: a price counts that anybody was asked for this very store, for five minutes, and for no other store', async () => {
+      const shop = await scene('500')
+      const other = { ...storeOf(shop), path: '/store' }
+      const another = await service().request('POST', `/api/apps/${shop.app.appId}/keys`, {
+        headers: shop.headers,
+        body: { permissions: ['Write'] },
+      })
+      const told = await quote(service(), {
+        ...storeOf(shop),
+        headers: { 'x-app-key': another.body.key },
+      })
+      expect(nativeEntry(told).maxAmountRequired).toBe('1000')
+      await priceOf(shop, '2500')
+      const transfer = () => shop.owner.transfer({ to: treasury(), value: 1000n })
+      const [elsewhere, late, early] = [await transfer(), await transfer(), await transfer()]
+      const low = /1000, is less than the price, 5000/
+      await refused({ ...storeOf(shop, { payment_tx_hash: elsewhere }), path: other.path }, low)
+      const minutes = 5 * 60_000 + 2_000
+      service().world.advance(minutes)
+      try {
+        await refused(storeOf(shop, { payment_tx_hash: late }), low)
+      } finally {
+        service().world.advance(-minutes)
+      }
+      const sold = await ask(service(), storeOf(shop, { payment_tx_hash: early }))
+      expect(await receiptOf(service(), sold)).toMatchObject({ amount: '1000', change: '0' })
+      expect(await balanceOf(service(), shop.owner.address)).toBe(2000n)
+      await expectBalanced(service())
+    })
+
     test('members without a proof, and a header beside them, mean what they mean without them', async () => {
       const shop = await scene()
       const empty = { payment_tx_hash: '', amount_utia: 0, user_address: null, quoteId: '' }

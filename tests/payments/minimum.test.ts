@@ -93,6 +93,31 @@ test('A4: who was told a low price below the smallest payment is not charged a h
   }
 })
 
+test('A4: nor who pays it by a transfer without a quote', async () => {
+  const { market } = await scene()
+  const owner = await fundedPayer(place())
+  const patched = await service.request('PATCH', `/api/apps/${market.appId}`, {
+    headers: service.operator,
+    body: { owner_address: owner.address },
+  })
+  expect(patched.status, patched.text).toBe(200)
+  const write = (amount: string) =>
+    setPrices(service, market, [{ operation: 'write', model: 'per_record', amount }])
+  const stored = (more: object) => ({
+    method: 'POST',
+    path: '/store?wait=true',
+    raw: JSON.stringify({ root: market.root, data: [{ n: 1 }], ...more }),
+    headers: market.headers,
+  })
+  await write('3')
+  await quote(service, stored({}))
+  await write('300')
+  const hash = await owner.transfer({ to: `0x${'7e'.repeat(20)}`, value: 1000n })
+  const reply = await ask(service, stored({ payment_tx_hash: hash }))
+  expect(reply.status, reply.text).toBe(200)
+  expect(await receiptOf(service, reply)).toMatchObject({ amount: '3', change: '997' })
+})
+
 test('a price above the smallest payment is asked for as it is', async () => {
   const { market } = await scene()
   await setPrices(service, market, [{ operation: 'read', model: 'per_row', amount: '400' }])

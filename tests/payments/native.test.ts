@@ -1,12 +1,14 @@
 import { createHash } from 'node:crypto'
 import { decodeFunctionData, parseAbi } from 'viem'
-import { expect, test } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import { unsweptClaims } from '../../packages/server/src/domains/payments/claim-store.ts'
-import type { PaymentPorts } from '../../packages/server/src/domains/payments/purchase.ts'
+import { Payments } from '../../packages/server/src/domains/payments/payments.ts'
+import type { PaymentPorts, Way } from '../../packages/server/src/domains/payments/purchase.ts'
 import { sweepRound } from '../../packages/server/src/domains/payments/sweeper.ts'
 import { withService } from '../support/per-engine.ts'
 import type { Json, TestService } from '../support/service.ts'
 import { type Asked, ask, balanceOf, list, quote } from './buyer.ts'
+import { replacePayments } from './dying.ts'
 import {
   earnings,
   expectBalanced,
@@ -332,6 +334,53 @@ withService(
       expect((await ask(service(), fresh.asked, used)).status).toBe(200)
       expect((await settle(used)).body.code).toBe('PAYMENT_ALREADY_USED')
       await expectUnsold(market, payer, price)
+    })
+
+    describe('a transfer whose claim failed for good, as in a reorganization, and which is there after all', () => {
+      const forgotten = async () => {
+        const { market, payer, asked } = await scene()
+        const header = await pay(service(), payer, asked)
+        const { ports } = service().running.service.payments
+        const settle = async () =>
+          ({ state: 'failed', reason: 'transaction_gone', final: true }) as const
+        const ways = ports.ways.map(
+          (way): Way => (way.native ? { ...way, native: { ...way.native, settle } } : way),
+        )
+        replacePayments(service(), new Payments({ ...ports, ways }))
+        await refused(asked, header, /not settled: transaction_gone/)
+        replacePayments(service(), new Payments(ports))
+        await expectUnsold(market, payer)
+        return { market, payer, asked, header }
+      }
+
+      test('is its payer’s balance where it is settled as a deposit, and then buys nothing', async () => {
+        const { market, payer, asked, header } = await forgotten()
+        const body = { x402Version: 1, paymentPayload: decoded(header), paymentRequirements: {} }
+        const settle = () => service().request('POST', '/api/payments/settle', { body })
+        for (const reply of [await settle(), await settle()])
+          expect(reply.body, reply.text).toMatchObject({ success: true, payer: payer.address })
+        expect((await ask(service(), asked, header)).body.code).toBe('PAYMENT_ALREADY_USED')
+        await expectUnsold(market, payer, price)
+      })
+
+      test('is its payer’s balance where it cannot buy its request any more', async () => {
+        const { market, payer, asked, header } = await forgotten()
+        const day = 24 * 3_600_000 + 60_000
+        service().world.advance(day)
+        try {
+          await refused(asked, header, /older than 24 hours .*; its 3000 .* on the balance/)
+        } finally {
+          service().world.advance(-day)
+        }
+        await expectUnsold(market, payer, price)
+      })
+
+      test('buys its request as ever', async () => {
+        const { market, asked, header } = await forgotten()
+        const sold = await ask(service(), asked, header)
+        expect(sold.status, sold.text).toBe(200)
+        expect(await earnings(service(), market)).toBe(2400n)
+      })
     })
 
     test('a store that is free by now is paid as its quote says where the transfer was made', async () => {

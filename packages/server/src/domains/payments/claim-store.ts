@@ -207,15 +207,16 @@ export async function setFailed(
     WHERE id = ${id} AND settled_by IS NULL`)
 }
 
-/** Opens a failed claim for another try, under the terms of now. */
+/** Opens a failed claim for another try, for what it is used now; false where somebody else was first. */
 export async function reopen(
   database: Queryable,
-  claim: Pick<Claim, 'id' | 'quote_id' | 'terms' | 'cap'>,
-): Promise<void> {
-  await database.execute(sql`
-    UPDATE ${claims} SET state = 'claimed', reason = NULL, quote_id = ${claim.quote_id},
-      terms = ${claim.terms}, cap = ${String(claim.cap)}::numeric
+  claim: Pick<Claim, 'id' | 'request_hash' | 'app' | 'operation' | 'quote_id' | 'terms' | 'cap'>,
+): Promise<boolean> {
+  const opened = await database.execute(sql`
+    UPDATE ${claims} SET state = 'claimed', reason = NULL, request_hash = ${claim.request_hash}, app = ${claim.app},
+      operation = ${claim.operation}, quote_id = ${claim.quote_id}, terms = ${claim.terms}, cap = ${String(claim.cap)}::numeric
     WHERE id = ${claim.id} AND state = 'failed'`)
+  return opened === 1
 }
 
 /**

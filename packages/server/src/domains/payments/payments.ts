@@ -228,11 +228,15 @@ export class Payments {
     return { sold: await this.#delivering.deliver(purchase, settled) }
   }
 
-  /** The payment's claim; 409 where it was made for another request, or is not repeated exactly. */
+  /**
+   * The payment's claim; 409 where it was made for another request, or is not repeated exactly. What could not buy its
+   * request may become a deposit: its money may be here after all, and nobody else asks for it.
+   */
   async #findClaim(paid: Repeatable): Promise<Claim | undefined> {
     const found = await findClaim(this.ports.database, { identity: paid.identity })
     if (found === undefined) return undefined
-    if (found.request_hash !== paid.requestHash) throw usedOtherwise(found)
+    const isTakenOver = found.state === 'failed' && paid.requestHash === depositPurpose
+    if (found.request_hash !== paid.requestHash && !isTakenOver) throw usedOtherwise(found)
     if (!isRepetition(found.payment, paid)) {
       throw new Fault('PAYMENT_ALREADY_USED', {
         message:
@@ -299,8 +303,11 @@ export class Payments {
   async #hold(paid: Paid, purpose: Purpose, found: Claim | undefined): Promise<Claim> {
     const { database } = this.ports
     const claim = this.#claimOf(paid, purpose, found)
-    if (found?.state === 'failed') await reopen(database, claim)
-    if (found !== undefined || (await insertClaim(database, claim))) {
+    const isOurs =
+      found === undefined
+        ? await insertClaim(database, claim)
+        : found.state !== 'failed' || (await reopen(database, claim))
+    if (isOurs) {
       this.ports.onState?.('claimed')
       return claim
     }
@@ -346,19 +353,19 @@ export class Payments {
 
   #claimOf(paid: Paid, purpose: Purpose, found: Claim | undefined): Claim {
     const { payment } = paid
-    const terms = {
+    const use = {
+      request_hash: paid.requestHash,
+      app: purpose.app,
+      operation: purpose.operation,
       quote_id: paid.requirement.quoteId === '' ? null : paid.requirement.quoteId,
       terms: purpose.terms === undefined ? null : termsText(purpose.terms),
       cap: purpose.terms?.amount ?? paid.requirement.amount,
     }
-    if (found !== undefined) return { ...found, ...terms, state: 'claimed' }
+    if (found !== undefined) return { ...found, ...use, state: 'claimed' }
     return {
-      ...terms,
+      ...use,
       id: `pay_${this.ports.world.randomBytes(16).toString('hex')}`,
       identity: paid.identity,
-      request_hash: paid.requestHash,
-      app: purpose.app,
-      operation: purpose.operation,
       amount: payment.payload.value,
       transfer: isNative(payment)
         ? transferName(payment.network, payment.payload.transaction, bondOf(payment))

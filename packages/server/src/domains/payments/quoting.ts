@@ -84,13 +84,25 @@ export function termsOfPayment(
   }
   // Clients of version 1 do not echo the quote: their amount must be one that was asked within a quote's life.
   const { value } = payment.payload
-  const least = (amount: bigint) => paymentOf(network, amount)
-  const all = honoured(ports, offer, { network, hash })
-  // Several prices may ask for the same smallest payment; who was told the lowest is not charged more.
-  const [terms] = all
-    .filter(({ amount }) => least(amount) === value)
+  const terms = lowestAsking(network, honoured(ports, offer, { network, hash }), value)
+  if (terms !== undefined) return terms
+  return `The amount (payload.authorization.value) must be ${paymentOf(network, capNow(offer))}`
+}
+
+/** Several prices may ask for the same smallest payment; who was told the lowest is not charged more. */
+function lowestAsking(
+  network: PaymentNetwork,
+  terms: readonly Terms[],
+  payment: bigint,
+): Terms | undefined {
+  const [lowest] = terms
+    .filter(({ amount }) => paymentOf(network, amount) === payment)
     .toSorted((a, b) => Number(a.amount - b.amount))
-  return terms ?? `The amount (payload.authorization.value) must be ${least(capNow(offer))}`
+  return lowest
+}
+
+function larger(a: bigint, b: bigint): bigint {
+  return a > b ? a : b
 }
 
 /** The terms under which a transfer was made, or why it has none: it came too late, or is too little. */
@@ -108,9 +120,11 @@ export function termsOfTransfer(
   }
   const least = (amount: bigint) => paymentOf(network, amount)
   if (quoteId === undefined) {
-    const all = honoured(ports, offer, { network, hash })
-    const terms = all.find(({ amount }) => least(amount) <= value)
-    return terms ?? tooLittle(value, least(capNow(offer)))
+    // A transfer does not say what its payer was told: it is taken for the dearest that it pays.
+    const paid = ({ amount }: Terms) => least(amount) <= value
+    const all = honoured(ports, offer, { network, hash }).filter(paid)
+    const most = all.map(({ amount }) => least(amount)).reduce(larger, 0n)
+    return lowestAsking(network, all, most) ?? tooLittle(value, least(capNow(offer)))
   }
   const quote = quoteOf(ports, { quoteId, network, hash })
   if (quote === undefined) return 'the quote (quoteId) is not one for this request'

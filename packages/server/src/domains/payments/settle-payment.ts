@@ -3,6 +3,8 @@ import type { Service } from '../call.ts'
 import type { Operation } from '../operation.ts'
 import { facilitated, presentedIn } from './facilitate.ts'
 import type { Way } from './purchase.ts'
+import { requirementOf } from './quoting.ts'
+import { settlerOf } from './settler.ts'
 import { transferOfProof } from './tender.ts'
 
 /** Every deposit costs gas, so what is worth less than that is not taken; atomic units. */
@@ -19,11 +21,23 @@ async function settleSigned(service: Service, paid: { payment: SignedPayment; wa
   const about = { network: way.network.id, payer: payment.payload.from }
   const { minimumPayment } = way.network
   const least = minimumPayment > depositAtomicMin ? minimumPayment : depositAtomicMin
-  if (payment.payload.value < least) {
+  if (payment.payload.value < least && !(await isHere(service, paid))) {
     const errorReason = `The payment was refused: payload.authorization.value must be at least ${least}`
     return { success: false, transaction: '', errorReason, ...about }
   }
   return outcomeOf(await service.payments.deposit(payment, way), about)
+}
+
+/** What an authorization has moved already is its payer's, however little; it costs no gas any more. */
+async function isHere(
+  { payments }: Service,
+  { payment, way }: { payment: SignedPayment; way: Way },
+): Promise<boolean> {
+  const { value: amount } = payment.payload
+  if (amount === 0n) return false
+  const requirement = requirementOf(way.network, { amount, quoteId: '', expiresAt: 0 })
+  const verdict = await settlerOf(payments.ports, way, { payment, requirement }).verify()
+  return !verdict.ok && verdict.reason === 'authorization_used'
 }
 
 /** What came in for a quote that cannot be used any more becomes the sender's balance. */
