@@ -17,14 +17,21 @@ export const mutants: readonly Mutant[] = [
     name: 'claim-is-not-made',
     scene: 'market',
     file: 'domains/payments/payments.ts',
-    find: '(await insertClaim(database, claim))',
+    find: 'await insertClaim(database, claim)',
     put: 'insertClaim !== undefined',
   },
   {
     name: 'claim-bought-something-else',
     scene: 'market',
     file: 'domains/payments/payments.ts',
-    find: 'if (found.request_hash !== paid.requestHash) throw usedOtherwise(found)',
+    find: 'if (found.request_hash !== paid.requestHash && !isTakenOver) throw usedOtherwise(found)',
+    put: '',
+  },
+  {
+    name: 'used-before-it-came-buys',
+    scene: 'market',
+    file: 'domains/payments/payments.ts',
+    find: 'if (isUsed && found === undefined) return this.#refuseClaimed(paid)',
     put: '',
   },
   {

@@ -40,6 +40,10 @@ export type Order = {
   readonly validBefore: number
   /** The quote that the payment speaks of; clients of version 1 speak of none. */
   readonly quoteId: string | undefined
+  /** The same payment, brought for nothing but its payer's balance. */
+  readonly settling: Asked
+  /** Somebody else handed it to the token, for good, before it came to the service: it buys nothing. */
+  isUsedBefore: boolean
   /** What was delivered first; all later answers must be the same. */
   delivered: { readonly text: string; readonly paymentId: string } | undefined
 }
@@ -62,6 +66,9 @@ type Entry = {
 const depositMin = 1_000n
 const triesMax = 12
 const givesUpPerMille = 150
+const overtakenPerMille = 120
+/** Blocks until what somebody else hands in can be undone no more, with some to spare. */
+const overtakingMs = 10_000
 
 /** Buys some things, one after the other; returns when nothing more is to be done. */
 export async function shopAs(buyer: number, market: Market, orders: Order[]): Promise<void> {
@@ -73,6 +80,7 @@ export async function shopAs(buyer: number, market: Market, orders: Order[]): Pr
     const order = await quoted(market, who, n)
     if (order === undefined) continue
     orders.push(order)
+    if (chance.happens(`${who} is overtaken`, overtakenPerMille)) await overtake(market, order)
     if (chance.happens(`${who} thinks it over`, 200))
       await scheduler.sleep(chance.between(`${who} thinks over`, 0, 60_000))
     const tries = [0, ...(chance.happens(`${who} sends twice`, 350) ? [1, 2] : [])]
@@ -82,9 +90,37 @@ export async function shopAs(buyer: number, market: Market, orders: Order[]): Pr
   }
 }
 
+/** Somebody else uses the authorization before its buyer brings it, as anybody can who gets to see it. */
+async function overtake({ chain, scheduler }: Market, order: Order): Promise<void> {
+  const { name, network, payer: from, amount: value, nonce, validBefore } = order
+  if (network.id !== chain.network.id) return
+  const { payTo: to } = network
+  chain.handIn({ from, to, value, nonce, validBefore: BigInt(validBefore) })
+  await scheduler.sleep(overtakingMs)
+  order.isUsedBefore = (chain.moved(from, nonce)?.depth ?? 0) >= 2
+  scheduler.note(`${name} was ${order.isUsedBefore ? '' : 'not '}used by somebody else`)
+}
+
 /** Whether the service rightly refuses the order at every try. */
-export function isTooSmall({ kind, amount }: Order): boolean {
-  return kind === 'deposit' && amount < depositMin
+export function isTooSmall({ kind, amount, isUsedBefore }: Order): boolean {
+  return kind === 'deposit' && amount < depositMin && !isUsedBefore
+}
+
+/** Whether its money is here and buys nothing. */
+export function isStray({ kind, isUsedBefore }: Order): boolean {
+  return isUsedBefore && kind !== 'deposit'
+}
+
+/** Brings a payment that was used before for its payer's balance, where that is not done yet. */
+export async function claimStray(market: Market, order: Order): Promise<void> {
+  const { name, settling } = order
+  for (let n = 0; n < triesMax; n++) {
+    const answer = await market.send(`${name} settles`, settling, { headers: {} })
+    const isBooked = answer?.status === 200 && JSON.parse(answer.text).success === true
+    if (isBooked || answer?.status === 409) return
+    await market.scheduler.sleep(2_000)
+  }
+  market.wrong(`${name} was used before it came, and is not taken for its payer's balance`)
 }
 
 /** Tries until there is an answer that says what became of it, or the buyer gives up. */
@@ -116,7 +152,8 @@ export async function attempt(market: Market, order: Order): Promise<boolean> {
     judgeDelivery(market, order, answer)
     return true
   }
-  if (answer.status === 409 && market.told.hasLied(order.payer, order.nonce)) return true
+  const isRefused = isStray(order) || market.told.hasLied(order.payer, order.nonce)
+  if (answer.status === 409 && isRefused) return true
   if (answer.status !== 503 && answer.status !== 500)
     market.wrong(
       `${order.name}: an honest try was answered ${answer.status} ${answer.code} ${answer.text}`,
@@ -190,6 +227,7 @@ function judgeRefusal(
 function judgeDelivery(market: Market, order: Order, answer: Answer): void {
   const { payer, nonce, network } = order
   if (isTooSmall(order)) market.wrong(`${order.name} was taken, and is too small a deposit`)
+  if (isStray(order)) market.wrong(`${order.name} bought something, though it was used before`)
   if (network.id === otherNetwork.id) {
     const moved = market.told.moved(payer, nonce)
     if (moved === undefined) market.wrong(`${order.name} was delivered and never paid`)
@@ -294,7 +332,8 @@ function orderOf(
   const payload = { signature, authorization }
   const v2 = { x402Version: 2, accepted: { ...entry }, payload }
   const v1 = { x402Version: 1, scheme: 'exact', network: entry.network, payload }
-  const asked = kind === 'deposit' ? depositing(v2) : given.asked
+  const settling = depositing(isV1 ? v1 : v2)
+  const asked = kind === 'deposit' ? settling : given.asked
   const header = isV1 ? { 'x-payment': base64(v1) } : { 'payment-signature': base64(v2) }
   scheduler.note(`${name} signs ${amount} on ${network.id} for ${kind} of ${rows}`)
   return {
@@ -312,6 +351,8 @@ function orderOf(
     rows,
     validBefore,
     quoteId: isV1 ? undefined : entry.extra.quoteId,
+    settling,
+    isUsedBefore: false,
     delivered: undefined,
   }
 }

@@ -103,6 +103,11 @@ export class PaymentChain {
     }
   }
 
+  /** Somebody who is not the service hands an authorization to the token. */
+  handIn(transfer: Transfer): void {
+    this.#pool.push(this.#thirdOf({ transfer }))
+  }
+
   /** Where the money of an authorization is, if it moved. */
   moved(from: string, nonce: string): Moved | undefined {
     const use = this.#used.get(keyOf({ from, nonce }))
@@ -256,7 +261,7 @@ export class PaymentChain {
     })
   }
 
-  #thirdOf({ transfer }: Transaction): Transaction {
+  #thirdOf({ transfer }: Pick<Transaction, 'transfer'>): Transaction {
     this.#thirds += 1
     const hash = keccak256(toHex(`${this.#thirds} ${keyOf(transfer)}`))
     return { hash, nonce: undefined, transfer }

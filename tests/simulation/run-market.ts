@@ -8,6 +8,8 @@ import { checkLedger, checkMarket, checkSettled } from './market-checks.ts'
 import {
   type Acknowledged,
   attempt,
+  claimStray,
+  isStray,
   isTooSmall,
   type Order,
   persist,
@@ -77,6 +79,9 @@ async function play(market: Market, orders: Order[], acknowledged: Acknowledged[
   market.calmDown()
   isSelling = false
   await Promise.all([...buying, ...selling])
+  // Only who brings it tells the service of such a payment.
+  const used = orders.filter(({ isUsedBefore }) => isUsedBefore)
+  await Promise.all(used.map((order) => claimStray(market, order)))
   const last = Math.max(0, ...orders.map(({ validBefore }) => validBefore * 1000))
   await scheduler.sleep(Math.max(0, last - scheduler.now) + afterLastMs)
   // Without anybody who asks again, all money that arrived is booked by now.
@@ -125,7 +130,7 @@ async function lastReceipts(market: Market, orders: readonly Order[]): Promise<v
 async function lastAnswer(market: Market, order: Order): Promise<void> {
   const { payer, nonce, network } = order
   const where = network.id === market.chain.network.id ? market.chain : market.told
-  const isPaid = where.moved(payer, nonce) !== undefined
+  const isPaid = where.moved(payer, nonce) !== undefined && !isStray(order)
   const delivered = order.delivered
   order.delivered = undefined
   for (let n = 0; n < lastTries; n++) {

@@ -362,12 +362,15 @@ export function deriving(amount: bigint): Asked {
 }
 
 /** A payment for nothing but the payer's balance. */
-export function depositing(paymentPayload: { readonly accepted: object }): Asked {
-  const paymentRequirements = paymentPayload.accepted
+export function depositing(paymentPayload: {
+  readonly x402Version: number
+  readonly accepted?: object
+}): Asked {
+  const { x402Version, accepted: paymentRequirements = {} } = paymentPayload
   return {
     path: '/api/payments/settle',
     isPaid: false,
-    body: { x402Version: 2, paymentPayload, paymentRequirements },
+    body: { x402Version, paymentPayload, paymentRequirements },
     run: (call, body) => settlePayment(call, { body: body as never }),
   }
 }
