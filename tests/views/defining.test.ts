@@ -100,7 +100,10 @@ withService((service) => {
       { id: 's1', market: 'BTC', amount: 2 },
     ])
     const refused = await replace('amount')
-    expect(refused).toMatchObject({ status: 400, body: { details: { field: '/variables/market' } } })
+    expect(refused).toMatchObject({
+      status: 400,
+      body: { details: { field: '/variables/market' } },
+    })
     expect(refused.body.error).toContain('is kept from the view that is replaced')
     const other = { variables: { least: 'amount.$gt' }, refresh_mode: 'lazy', description: '' }
     expect((await replace('amount', other)).body.view).toMatchObject(other)
