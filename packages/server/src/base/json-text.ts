@@ -2,6 +2,7 @@ import { limits } from '@tollbase/contract/limits'
 import { Fault, invalid } from './fault.ts'
 import { breakOf } from './json-break.ts'
 import { parseInSlices } from './json-slices.ts'
+import { turn } from './turn.ts'
 
 const quote = 0x22
 const backslash = 0x5c
@@ -123,11 +124,6 @@ export function itemTexts(text: string, key: string): string[] {
 /** The same, one after the other: what is refused is found as it is come to. */
 export function eachItemText(text: string, key: string): Iterable<string> {
   return new Scanner(text).itemsOf(key)
-}
-
-/** Lets others have their turn. */
-export function turn(): Promise<void> {
-  return new Promise((resolve) => setImmediate(resolve))
 }
 
 /**

@@ -1,6 +1,9 @@
 import type { Entry } from '@tollbase/verify/entry'
+import { present } from '../base/assert.ts'
+import { turn } from '../base/turn.ts'
 import type { Queryable } from '../database/database.ts'
-import type { Watermark } from './block-store.ts'
+import { openBlock } from './block.ts'
+import type { BlockRow, Watermark } from './block-store.ts'
 
 /** An entry in its place on the chain. */
 export type AppliedEntry = Entry & {
@@ -79,4 +82,19 @@ export function appliedBlock({
       body,
     })),
   }
+}
+
+/** Entries that are decoded without a pause. */
+const entriesAtOnce = 128
+
+/** A block of the log as appliers get it; others have their turns while it is decoded. Throws where it is damaged. */
+export async function openToApply(row: BlockRow): Promise<AppliedBlock> {
+  const block = openBlock(row)
+  const { height, time, firstLeaf, groupStarts } = block
+  const entries: Entry[] = []
+  for (let at = 0; at < row.entryCount; at++) {
+    if (at > 0 && at % entriesAtOnce === 0) await turn()
+    entries.push(present(block.entry(at), 'an entry of the block'))
+  }
+  return appliedBlock({ height, time, firstLeaf, groupStarts, entries })
 }

@@ -29,6 +29,8 @@ export type BlockRange = {
   readonly blocksMax: number
   /** Of bodies; a single larger block is read nevertheless. */
   readonly bytesMax: number
+  /** Of entries; a single block of more is read nevertheless. */
+  readonly entriesMax?: number
 }
 
 type RawBlock = {
@@ -83,16 +85,18 @@ export class BlockStore {
   }
 
   /** The first blocks of the range, in height order; none where there are none. */
-  async blocks({ from, to, blocksMax, bytesMax }: BlockRange): Promise<BlockRow[]> {
-    const sizes = await this.#database.query<{ height: bigint; bytes: number }>(
-      sql`SELECT height, octet_length(body) AS bytes FROM ${this.#block}
+  async blocks(range: BlockRange): Promise<BlockRow[]> {
+    const { from, to, blocksMax, bytesMax, entriesMax = Number.POSITIVE_INFINITY } = range
+    const sizes = await this.#database.query<{ height: bigint; bytes: number; entries: number }>(
+      sql`SELECT height, octet_length(body) AS bytes, entry_count AS entries FROM ${this.#block}
         WHERE height >= ${from} AND height <= ${to} ORDER BY height LIMIT ${blocksMax}`,
     )
-    let bytes = 0
+    let [bytes, entries] = [0, 0]
     let end = from - 1
     for (const size of sizes) {
       bytes += size.bytes
-      if (end >= from && bytes > bytesMax) break
+      entries += size.entries
+      if (end >= from && (bytes > bytesMax || entries > entriesMax)) break
       end = Number(size.height)
     }
     return end < from

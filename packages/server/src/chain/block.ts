@@ -19,6 +19,8 @@ export type Block = {
   readonly firstLeaf: number
   /** Sequences at which the groups start; a group is what one append call brought. */
   readonly groupStarts: readonly number[]
+  /** Decoded when they are asked for: a proof needs one of thousands. */
+  readonly entry: (sequence: number) => Entry | undefined
   readonly entries: readonly Entry[]
   /** The leaf's bytes, as they were hashed. */
   readonly entryBytes: (sequence: number) => Buffer
@@ -39,6 +41,7 @@ export function openBlock(row: BlockRow): Block {
   if (!matches)
     throw new Error(`block ${height} is damaged: its row does not match its header; run the audit`)
   const views = decodeBlockBody(row.body)
+  let decoded: readonly Entry[] | undefined
   return {
     height,
     time: header.time,
@@ -48,7 +51,14 @@ export function openBlock(row: BlockRow): Block {
     signature,
     firstLeaf,
     groupStarts,
-    entries: views.map(decodeEntry),
+    entry: (sequence) => {
+      const view = views[sequence]
+      return view && decodeEntry(view)
+    },
+    get entries() {
+      decoded ??= views.map(decodeEntry)
+      return decoded
+    },
     entryBytes: (sequence) => {
       const view = present(views[sequence], `entry ${sequence} of block ${height}`)
       return Buffer.from(view.buffer, view.byteOffset, view.byteLength)

@@ -4,6 +4,7 @@ import { decodeEntry, type Entry } from '@tollbase/verify/entry'
 import { type Consistency, formatHashes, type Inclusion } from '@tollbase/verify/inclusion'
 import type { ProofBlock, RecordProof } from '@tollbase/verify/proof'
 import { Fault, invalid } from '../base/fault.ts'
+import { Gate } from '../base/gate.ts'
 import { RandomPool } from '../base/random-pool.ts'
 import { appliedBlock } from './applier.ts'
 import { type Block, openBlock } from './block.ts'
@@ -11,7 +12,7 @@ import { BlockStore, type Watermark } from './block-store.ts'
 import { closing, type StorageRefusal } from './chain-faults.ts'
 import type { ChainOptions, Contents } from './chain-options.ts'
 import { type Appended, type BuiltBlock, Committer } from './committer.ts'
-import { encodeGroup, type Group, withSalts } from './entries.ts'
+import { encodeGroup, encodeInTurns, type Group, isLong } from './entries.ts'
 import { Lane } from './lane.ts'
 import { acquireLease, type Lease } from './lease.ts'
 import { type ChainLog, noLog } from './log.ts'
@@ -96,6 +97,9 @@ export class Chain {
   readonly #committer: Committer
   readonly #tiles: TileReader
   readonly #random: RandomPool
+  /** Of long groups, and of those that come meanwhile: they keep their order. */
+  readonly #encoding = new Gate()
+  #encodings = 0
   #failure: Error | undefined
   #closing: Promise<void> | undefined
   #checkpoint: { readonly size: number; readonly note: string } | undefined
@@ -153,11 +157,18 @@ export class Chain {
   async append(entries: readonly Entry[], options: AppendOptions = {}): Promise<Appended> {
     this.#admit(entries.length)
     if (options.isOwed !== true) this.#parts.admit?.()
-    const { salted } = this.#parts
-    const group = encodeGroup(salted === true ? withSalts(entries, this.#random) : entries)
-    this.#fit(group)
-    options.check?.()
-    return this.#committer.enqueue(group)
+    const salts = this.#parts.salted === true ? this.#random : undefined
+    if (this.#encodings === 0 && !isLong(entries))
+      return this.#enqueue(encodeGroup(entries, salts), options)
+    this.#encodings += 1
+    try {
+      const group = await this.#encoding.run(() => encodeInTurns(entries, salts))
+      // Many of them may have come meanwhile.
+      this.#admit(entries.length)
+      return this.#enqueue(group, options)
+    } finally {
+      this.#encodings -= 1
+    }
   }
 
   /** What is in the log, and what has been taken in and is not there yet. */
@@ -177,7 +188,8 @@ export class Chain {
   }
 
   /** The height by which everything is in the log that was appended before this call. */
-  flushed(): Promise<number> {
+  async flushed(): Promise<number> {
+    await this.#encoding.run(async () => undefined)
     return this.#committer.flushed()
   }
 
@@ -345,6 +357,12 @@ export class Chain {
     }
   }
 
+  #enqueue(group: Group, { check }: AppendOptions): Promise<Appended> {
+    this.#fit(group)
+    check?.()
+    return this.#committer.enqueue(group)
+  }
+
   #fit({ entries, body }: Group): void {
     const before = this.contents()
     const after = { entries: before.entries + entries.length, bytes: before.bytes + body.length }
@@ -380,7 +398,7 @@ export class Chain {
 
   async #blockOf(height: number, sequence: number): Promise<Block> {
     const block = await this.readBlock(height)
-    if (block === undefined || sequence < 0 || sequence >= block.entries.length)
+    if (block === undefined || sequence < 0 || sequence >= block.header.entryCount)
       throw new Fault('NO_CHAIN_ENTRY')
     return block
   }

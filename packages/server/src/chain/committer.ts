@@ -2,6 +2,7 @@ import { limits } from '@tollbase/contract/limits'
 import { formatBlockHeader, groupStartsBytes } from '@tollbase/verify/block'
 import type { Entry } from '@tollbase/verify/entry'
 import { Fault } from '../base/fault.ts'
+import { turn } from '../base/turn.ts'
 import type { World } from '../base/world.ts'
 import {
   CommitUnknownError,
@@ -13,7 +14,7 @@ import {
 import type { BlockRow, BlockStore } from './block-store.ts'
 import type { StorageRefusal } from './chain-faults.ts'
 import type { Group } from './entries.ts'
-import { type CompletedTile, type MerkleTree, sha256 } from './merkle.ts'
+import { type CompletedTile, hashBytes, joined, type MerkleTree, sha256 } from './merkle.ts'
 import type { Signer } from './signing.ts'
 
 /** The last committed block, or what stands for it before the first one. */
@@ -81,6 +82,8 @@ const pauseMinMs = 20
 const pauseMaxMs = 2_000
 /** Groups share a block up to here; with more, who sent the first of them would wait for the last. */
 const sharedEntriesMax = 1_000
+/** Leaves that are put into the tree without a pause. */
+const leavesAtOnce = 256
 
 /**
  * Group commit: one block is on its way at a time, and what arrives meanwhile goes into the next. A block that
@@ -171,7 +174,7 @@ export class Committer {
       const before = this.#tree.mark()
       let block: BuiltBlock | undefined
       try {
-        block = this.#build(batch)
+        block = await this.#build(batch)
         await this.#commit(block)
         this.#committed(block, batch)
       } catch (error) {
@@ -204,7 +207,7 @@ export class Committer {
     return this.#queue.splice(0, count)
   }
 
-  #build(batch: readonly Pending[]): BuiltBlock {
+  async #build(batch: readonly Pending[]): Promise<BuiltBlock> {
     const { world, signer, origin, epoch } = this.#options
     const groups = batch.map(({ group }) => group)
     const body = joined(groups.map((group) => group.body))
@@ -212,10 +215,7 @@ export class Committer {
     const entries =
       groups.length === 1 ? (groups[0]?.entries ?? []) : groups.flatMap((group) => group.entries)
     const groupStarts = startsOf(groups)
-    this.#tree.append(leafHashes)
-    const tiles = this.#tree.takeFullTiles()
-    if (tiles.length > 0) this.#options.onTiles(tiles)
-
+    const tiles = await this.#grow(leafHashes)
     const previous = this.#head
     const height = previous.height + 1
     const time = Math.max(world.now(), previous.time + 1)
@@ -243,6 +243,20 @@ export class Committer {
       entryCount: entries.length,
     }
     return { ...row, groupStarts, body, leafHashes, head, entries, tiles }
+  }
+
+  /** Gives the tiles that became full. Others have their turns meanwhile, and find the tiles wherever it is. */
+  async #grow(leafHashes: Buffer): Promise<readonly CompletedTile[]> {
+    const tiles: CompletedTile[] = []
+    const step = leavesAtOnce * hashBytes
+    for (let from = 0; from < leafHashes.length; from += step) {
+      if (from > 0) await turn()
+      this.#tree.append(leafHashes.subarray(from, from + step))
+      const full = this.#tree.takeFullTiles()
+      if (full.length > 0) this.#options.onTiles(full)
+      tiles.push(...full)
+    }
+    return tiles
   }
 
   /**
@@ -320,11 +334,6 @@ export class Committer {
       settle(pending)
     }
   }
-}
-
-function joined(parts: readonly Buffer[]): Buffer {
-  const [only] = parts
-  return parts.length === 1 && only !== undefined ? only : Buffer.concat(parts)
 }
 
 function startsOf(groups: readonly Group[]): number[] {

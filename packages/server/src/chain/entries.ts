@@ -4,7 +4,8 @@ import { type Entry, entryText } from '@tollbase/verify/entry'
 import { assert } from '../base/assert.ts'
 import { Fault } from '../base/fault.ts'
 import type { RandomPool } from '../base/random-pool.ts'
-import { hashBytes } from './merkle.ts'
+import { turn } from '../base/turn.ts'
+import { hashBytes, joined } from './merkle.ts'
 
 /** What one append call brings: entries that stay together in one block, in their order. */
 export type Group = {
@@ -18,16 +19,20 @@ export type Group = {
 /** Bytes of the length before each entry of a body. */
 const lengthBytes = 4
 const saltBytes = 16
+/** Entries that are encoded without a pause. */
+const entriesAtOnce = 256
 
-/** Encodes and hashes once; what the block holds are these bytes. Faults PAYLOAD_TOO_LARGE where no block could. */
-export function encodeGroup(entries: readonly Entry[]): Group {
-  assert(entries.length > 0, 'a group has entries')
-  if (entries.length > limits.blockEntriesMax)
-    throw tooLarge(`more than ${limits.blockEntriesMax} entries`)
+/**
+ * Encodes and hashes once; what the block holds are these bytes. Where salts are given, each entry gets one. Faults
+ * PAYLOAD_TOO_LARGE where no block could hold the group.
+ */
+export function encodeGroup(plain: readonly Entry[], salts?: RandomPool): Group {
+  assert(plain.length > 0, 'a group has entries')
+  const entries = salts === undefined ? plain : withSalts(plain, salts)
   const texts = entries.map(({ header, body }) => entryText(header, body))
   const lengths = texts.map(encodedLength)
   const total = lengths.reduce((sum, length) => sum + lengthBytes + length, 0)
-  if (total > limits.blockBytesMax) throw tooLarge(`more than ${limits.blockBytesMax} bytes`)
+  refuseLong(total)
 
   const body = Buffer.allocUnsafe(total)
   const leafHashes = Buffer.allocUnsafe(entries.length * hashBytes)
@@ -45,8 +50,37 @@ export function encodeGroup(entries: readonly Entry[]): Group {
   return { entries, body, leafHashes }
 }
 
+/** Whether a group is better encoded in turns. */
+export function isLong(entries: readonly Entry[]): boolean {
+  return entries.length > entriesAtOnce
+}
+
+/** The same as encodeGroup; others have their turns meanwhile. */
+export async function encodeInTurns(plain: readonly Entry[], salts?: RandomPool): Promise<Group> {
+  if (plain.length > limits.blockEntriesMax)
+    throw tooLarge(`more than ${limits.blockEntriesMax} entries`)
+  const runs: Group[] = []
+  let bytes = 0
+  for (let from = 0; from < plain.length; from += entriesAtOnce) {
+    if (from > 0) await turn()
+    const run = encodeGroup(plain.slice(from, from + entriesAtOnce), salts)
+    bytes += run.body.length
+    refuseLong(bytes)
+    runs.push(run)
+  }
+  return {
+    entries: runs.flatMap(({ entries }) => entries),
+    body: joined(runs.map(({ body }) => body)),
+    leafHashes: joined(runs.map(({ leafHashes }) => leafHashes)),
+  }
+}
+
+function refuseLong(bytes: number): void {
+  if (bytes > limits.blockBytesMax) throw tooLarge(`more than ${limits.blockBytesMax} bytes`)
+}
+
 /** Each has its own: who is shown one entry, and its salt with it, learns nothing of its neighbours. */
-export function withSalts(entries: readonly Entry[], random: RandomPool): Entry[] {
+function withSalts(entries: readonly Entry[], random: RandomPool): Entry[] {
   // To spread the header takes several times as long, and there may be thousands of entries.
   return entries.map(({ header, body }) => ({
     header: Object.assign({}, header, { salt: random.text(saltBytes, 'base64url') }),

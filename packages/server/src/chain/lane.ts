@@ -1,8 +1,7 @@
 import type { World } from '../base/world.ts'
 import type { Database } from '../database/database.ts'
 import { CommitUnknownError, isTransient, storageProblem } from '../database/errors.ts'
-import { type AppliedBlock, type Applier, appliedBlock } from './applier.ts'
-import { openBlock } from './block.ts'
+import { type AppliedBlock, type Applier, openToApply } from './applier.ts'
 import type { BlockStore, Watermark } from './block-store.ts'
 import { closed, notShown, type StorageRefusal, stopped } from './chain-faults.ts'
 import type { ChainLog } from './log.ts'
@@ -268,9 +267,12 @@ export class Lane {
         to,
         blocksMax: this.#blocksMax,
         bytesMax,
+        entriesMax,
       })
       if (rows[0]?.height !== from) throw new Error(`block ${from} is missing`)
-      return rows.map((row) => appliedBlock(openBlock(row)))
+      const blocks: AppliedBlock[] = []
+      for (const row of rows) blocks.push(await openToApply(row))
+      return blocks
     }
     const blocks: AppliedBlock[] = []
     let [bytes, entries] = [0, 0]

@@ -27,6 +27,12 @@ export function nodeHash(left: Buffer, right: Buffer): Buffer {
   return hash('sha256', nodeInput, 'buffer')
 }
 
+/** All bytes in one buffer. */
+export function joined(parts: readonly Buffer[]): Buffer {
+  const [only] = parts
+  return parts.length === 1 && only !== undefined ? only : Buffer.concat(parts)
+}
+
 export function sha256(bytes: Uint8Array): Buffer {
   return hash('sha256', bytes, 'buffer')
 }

@@ -18,9 +18,11 @@ export const getBlock: Operation<'getBlock'> = async (call, { params }) => {
     tree_size: header.treeSize,
     root: Buffer.from(header.root).toString('base64'),
     body_hash: Buffer.from(header.bodyHash).toString('hex'),
-    entry_count: block.entries.length,
+    entry_count: header.entryCount,
     header: block.headerText,
     signature: block.signature.toString('base64'),
-    leaf_hashes: block.entries.map((_, at) => block.leafHash(at).toString('hex')),
+    leaf_hashes: Array.from({ length: header.entryCount }, (_, at) =>
+      block.leafHash(at).toString('hex'),
+    ),
   }
 }

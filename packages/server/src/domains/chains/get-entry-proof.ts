@@ -35,7 +35,7 @@ async function refuseClosed(
   const { application, data } = await service.tenancy.tenant(app)
   if (mayDescribe(caller, application)) return
   const block = await at.chain.readBlock(at.height)
-  const header = block?.entries[at.sequence]?.header
+  const header = block?.entry(at.sequence)?.header
   const collection = data.catalog.byId.get(String(header?.collection))
   const isRecord = header?.type === 'record' && collection !== undefined
   if (!isRecord || !isOpen(data.catalog, collection)) throw new Fault('NO_CHAIN_ENTRY')

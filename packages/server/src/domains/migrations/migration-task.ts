@@ -10,7 +10,7 @@ export function migrationTask(
   place: { id: string; block: Block; sequence: number },
 ): Static<typeof Task> | undefined {
   const { block, sequence } = place
-  const entry = block.entries[sequence]
+  const entry = block.entry(sequence)
   const isOne = entry?.header.type === 'definition' && entry.header.kind === 'migration'
   if (!isOne || entry.body === '') return undefined
   const begun: MigrationDefinition = JSON.parse(entry.body)

@@ -1,7 +1,9 @@
 import { limits } from '@tollbase/contract/limits'
 import { Fault, invalid } from '../../base/fault.ts'
 import { isRecord, ownValue } from '../../base/is-record.ts'
-import { eachItemText, turn } from '../../base/json-text.ts'
+import { eachItemText } from '../../base/json-text.ts'
+import { RandomPool } from '../../base/random-pool.ts'
+import { turn } from '../../base/turn.ts'
 import type { World } from '../../base/world.ts'
 import { readSchema } from '../collections/record-schema.ts'
 import type { CollectionState } from '../tenancy/definitions.ts'
@@ -50,6 +52,7 @@ export async function prepareRecords(
 export function preparer(shape: Shape, world: World): (sent: Sent) => Prepared {
   const schema = readSchema(shape.schema_definition)
   const primary = shape.primary_column
+  const random = new RandomPool(world)
   return ({ value: record, text, pointer, title, details }) => {
     if (!isRecord(record)) throw invalid(pointer, 'must be an object')
     const [problem] = schema.problems(record)
@@ -62,7 +65,8 @@ export function preparer(shape: Shape, world: World): (sent: Sent) => Prepared {
     const given = ownValue(record, primary)
     if (given === null)
       throw invalid(`${pointer}/${primary}`, 'must not be null; leave it out to have it made')
-    const key = given === undefined ? newUlid(world) : recordKey(given, `${pointer}/${primary}`)
+    const key =
+      given === undefined ? newUlid(world, random) : recordKey(given, `${pointer}/${primary}`)
     const missing = Object.entries(schema.defaults).filter(
       ([name]) => name !== primary && !Object.hasOwn(record, name),
     )

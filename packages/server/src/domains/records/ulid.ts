@@ -1,9 +1,10 @@
+import type { RandomPool } from '../../base/random-pool.ts'
 import type { World } from '../../base/world.ts'
 
 const alphabet = '0123456789ABCDEFGHJKMNPQRSTVWXYZ'
 
 /** A ULID (github.com/ulid/spec): 48 bits of milliseconds, 80 random bits, 26 characters that sort by time. */
-export function newUlid(world: World): string {
+export function newUlid(world: Pick<World, 'now'>, random: RandomPool): string {
   let time = world.now()
   let head = ''
   for (let at = 0; at < 10; at++) {
@@ -11,6 +12,6 @@ export function newUlid(world: World): string {
     time = Math.floor(time / 32)
   }
   let tail = ''
-  for (const byte of world.randomBytes(16)) tail += alphabet[byte % 32]
+  for (const byte of random.bytes(16)) tail += alphabet[byte % 32]
   return head + tail
 }

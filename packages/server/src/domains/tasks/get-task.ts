@@ -16,7 +16,7 @@ export const getTask: Operation<'getTask'> = async ({ service }, { params }) => 
   if (ticket === undefined || application?.status !== 'active') throw unknown
   const tenant = await service.tenancy.tenant(application.app_id)
   const block = await tenant.chain.readBlock(ticket.height)
-  if (block === undefined || !isGroup(block.groupStarts, block.entries.length, ticket))
+  if (block === undefined || !isGroup(block.groupStarts, block.header.entryCount, ticket))
     throw unknown
   const migration = migrationTask(tenant, { id: params.id, block, sequence: ticket.sequence })
   if (migration !== undefined) return migration

@@ -17,10 +17,10 @@ export const listTasks: Operation<'listTasks'> = async ({ service }, { params, q
     if (block === undefined) break
     for (const [at, sequence] of [...block.groupStarts.entries()].reverse()) {
       if (tasks.length >= limit) continue
-      const count = (block.groupStarts[at + 1] ?? block.entries.length) - sequence
+      const count = (block.groupStarts[at + 1] ?? block.header.entryCount) - sequence
       const ticket = { application: tenant.application.number, height, sequence, count }
       const group = { id: sealTicket(service.ticketKey, ticket), block, sequence, count }
-      const isStore = block.entries[sequence]?.header.type === 'record'
+      const isStore = block.entry(sequence)?.header.type === 'record'
       const task = isStore
         ? storeTask(tenant, group)
         : (migrationTask(tenant, group) ?? (await viewTask(service, tenant, group)))

@@ -13,6 +13,6 @@ export async function placeOfView(
   const block = height === undefined ? undefined : await chain.readBlock(height)
   if (leaf === undefined || block === undefined) return undefined
   const sequence = leaf - block.firstLeaf
-  const next = block.groupStarts.find((start) => start > sequence) ?? block.entries.length
+  const next = block.groupStarts.find((start) => start > sequence) ?? block.header.entryCount
   return { height: block.height, sequence, count: next - sequence }
 }

@@ -14,7 +14,7 @@ export async function viewTask(
   place: { id: string; block: Block; sequence: number },
 ): Promise<Static<typeof Task> | undefined> {
   const { block, sequence } = place
-  const entry = block.entries[sequence]
+  const entry = block.entry(sequence)
   if (entry === undefined) return undefined
   const { type, kind } = entry.header
   const isCreation = type === 'definition' && kind === 'view' && entry.body !== ''
