@@ -4,8 +4,16 @@ import { routes } from '../support/contract-replies.ts'
 import { withService } from '../support/per-engine.ts'
 import type { TestReply, TestService } from '../support/service.ts'
 import type { Credential, Request } from './credentials.ts'
-import { expected, type Kind, kinds } from './oracle.ts'
-import { exampleOf, isRepeatable, openScene, type Scene, unreadable } from './scene.ts'
+import { expected, type Kind } from './oracle.ts'
+import {
+  addressedByBody,
+  exampleOf,
+  isRepeatable,
+  kindsOf,
+  openScene,
+  type Scene,
+  unreadable,
+} from './scene.ts'
 
 /** Nobody pays here, so it need not be there. */
 const network = {
@@ -13,20 +21,6 @@ const network = {
   pay_to: `0x${'22'.repeat(20)}`,
   minimum_payment: 1,
   facilitator_url: 'http://127.0.0.1:9',
-}
-
-/** Endpoints that say in their body, not in their path, which collection they address. */
-const addressedByBody = ['listRecords', 'querySql', 'storeRecords', 'quotePrice']
-
-/** Endpoints that name a view or a query, of which there is one over each kind of collection. */
-const addressedByName = ['queryView', 'executeQuery', 'getQuery', 'getQueryDocs']
-
-function kindsOf([operation, route]: readonly [string, Route]): readonly Kind[] {
-  const addresses =
-    route.path.includes(':collection') ||
-    addressedByName.includes(operation) ||
-    addressedByBody.includes(operation)
-  return addresses ? kinds : ['free']
 }
 
 describe('who may do what, by the contract', () =>

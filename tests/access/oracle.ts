@@ -179,6 +179,15 @@ const past: Readonly<Record<Kind, Row>> = {
   key: noOperator,
   private: noOperator,
 }
+/** To migrate records is to read them. */
+const migrating: Readonly<Record<Kind, Row>> = {
+  free: Admin,
+  priced: Admin,
+  unsaid: { ...Admin, operator: lacking },
+  sold: Admin,
+  key: { ...Admin, operator: lacking },
+  private: { ...Admin, operator: lacking },
+}
 
 type Stated = { readonly operation: string } & Pick<Route, 'access' | 'shows'>
 
@@ -191,7 +200,7 @@ export function expected(
   if (standing === 'dead') return needed
   // A wallet's movements are for its own signature.
   if (operation === 'listWalletEntries' && standing === 'wallet') return lacking
-  const own = byOperation[operation]?.[kind]
+  const own = operation === 'migrateCollection' ? migrating[kind] : byOperation[operation]?.[kind]
   if (own !== undefined) return own[standing]
   if (access === 'by-policy') return byPolicy[shows]?.[kind][standing]
   if (access === 'Read' && shows === 'records') return past[kind][standing]

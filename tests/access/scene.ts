@@ -53,6 +53,21 @@ export async function openScene(service: TestService): Promise<Scene> {
   return { app, owner, ticket, credentials: await credentialsOf(service, app, { owner, other }) }
 }
 
+/** Endpoints that say in their body, not in their path, which collection they address. */
+export const addressedByBody = ['listRecords', 'querySql', 'storeRecords', 'quotePrice']
+
+/** Endpoints that name a view or a query, of which there is one over each kind of collection. */
+const addressedByName = ['queryView', 'executeQuery', 'getQuery', 'getQueryDocs']
+
+/** The kinds of collection that it is asked about. */
+export function kindsOf([operation, route]: readonly [string, Route]): readonly Kind[] {
+  const addresses =
+    route.path.includes(':collection') ||
+    addressedByName.includes(operation) ||
+    addressedByBody.includes(operation)
+  return addresses ? kinds : ['free']
+}
+
 /** How an endpoint is asked, and what it answers to those who may go on. */
 export type Example = {
   readonly requests: readonly Request[]
@@ -110,6 +125,9 @@ const missing: Readonly<Record<string, string>> = {
   deleteGrant: '404 GRANT_NOT_FOUND',
   deleteQuery: '404 QUERY_NOT_FOUND',
   deleteDataSet: '404 DATA_SET_NOT_FOUND',
+  rotateKey: '404 KEY_NOT_FOUND',
+  revokeKey: '404 KEY_NOT_FOUND',
+  revokeGrant: '404 GRANT_NOT_FOUND',
   getDataSet: '404 DATA_SET_NOT_FOUND',
 }
 

@@ -1,6 +1,5 @@
 import type { OperationId } from '@tollbase/contract/contract'
 import { Fault } from './base/fault.ts'
-import { isRecord } from './base/is-record.ts'
 import {
   authorize,
   type Caller,
@@ -16,7 +15,7 @@ import type { Enter } from './http/implement.ts'
 import type { Admit } from './http/limit-requests.ts'
 import type { Pass } from './http/pass.ts'
 import { addressKey, type RateLimits } from './http/rate-limits.ts'
-import type { RequestFacts, RequestHead } from './http/request.ts'
+import { legibleBody, type RequestFacts, type RequestHead } from './http/request.ts'
 import { decodePayment } from './x402/payment-header.ts'
 
 export type Entrance = {
@@ -210,15 +209,7 @@ function appOf(facts: RequestFacts, tenancy: Tenancy): string | undefined {
 
 function appOfBody(facts: RequestFacts): string | undefined {
   if (facts.bodyBytes.length === 0) return undefined
-  let body: unknown
-  try {
-    body = facts.json().value
-  } catch (error) {
-    // It is refused where it is read for its content.
-    if (error instanceof Fault) return undefined
-    throw error
-  }
-  if (!isRecord(body)) return undefined
+  const body = legibleBody(facts)
   if (typeof body.root === 'string') return beforeColons(body.root)
   return typeof body.app_id === 'string' ? body.app_id : undefined
 }

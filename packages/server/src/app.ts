@@ -38,6 +38,7 @@ import { startSweeper } from './domains/payments/sweeper.ts'
 import { KeptAnswers } from './domains/queries/kept-answers.ts'
 import { QueryPlans } from './domains/queries/query-plans.ts'
 import { QueryRates } from './domains/queries/query-rates.ts'
+import { judgeRights } from './domains/rights.ts'
 import { ensureSecret, serviceSecrets } from './domains/service/secrets.ts'
 import { ensureSigningKey } from './domains/service/signing-key.ts'
 import { openTenancy, type Tenancy, type TenancyOptions } from './domains/tenancy/tenancy.ts'
@@ -291,7 +292,12 @@ function openDoor(
   })
   compressAnswers(fastify)
   limitRequests(fastify, door.admit)
-  implement(fastify, tollbase, { handlers, enter: door.enter, answered: keptAnswer })
+  implement(fastify, tollbase, {
+    handlers,
+    enter: door.enter,
+    judge: judgeRights,
+    answered: keptAnswer,
+  })
   refuseUnbuilt(fastify, unbuilt, door.enter)
   return fastify
 }

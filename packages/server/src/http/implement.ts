@@ -29,13 +29,25 @@ export type Enter<Call> = (
 /** The answer that a request to a paid endpoint bought before, if it is a repetition; its operation is not asked then. */
 export type Answered<Call> = (call: Call) => Promise<HttpReply | undefined>
 
+/**
+ * Judges whether the caller may have what his request addresses, by what of it can be read; throws 401, 403 or 404.
+ * Asked only where a request is refused for its shape: all others are judged by their operation.
+ */
+export type Judge<Call> = (operationId: string, call: Call) => Promise<void>
+
+type Doors<Call> = {
+  readonly enter: Enter<Call>
+  readonly judge: Judge<Call>
+  readonly answered: Answered<Call>
+}
+
 type AnyHandler<Call> = (call: Call, input: unknown) => Promise<unknown>
 
 /** Makes a server route of each route of the contract and of its aliases. */
 export function implement<C extends Contract, Call>(
   fastify: FastifyInstance,
   contract: C,
-  options: { handlers: Handlers<C, Call>; enter: Enter<Call>; answered: Answered<Call> },
+  options: Doors<Call> & { handlers: Handlers<C, Call> },
 ): void {
   for (const [operationId, route] of Object.entries(contract)) {
     const handler = options.handlers[operationId] as AnyHandler<Call>
@@ -66,7 +78,7 @@ export function pathsOf(route: Pick<Route, 'path' | 'aliases'>): string[] {
 function runnerOf<Call>(
   operationId: string,
   route: Route,
-  options: { handler: AnyHandler<Call>; enter: Enter<Call>; answered: Answered<Call> },
+  options: Doors<Call> & { handler: AnyHandler<Call> },
 ) {
   const checks = {
     known: knownInput(operationId, route),
@@ -74,18 +86,31 @@ function runnerOf<Call>(
     query: route.query && checkOf(route.query),
     body: route.body && checkOf(route.body),
   }
+  /** Rights come before shape: who may not have what he asks for is not told how to ask better. */
+  const inOrder = async (call: Call, input: () => unknown) => {
+    try {
+      return await options.handler(call, input())
+    } catch (error) {
+      if (error instanceof Fault && shapeStatuses.has(error.status))
+        await options.judge(operationId, call)
+      throw error
+    }
+  }
   return async (request: FastifyRequest, reply: FastifyReply) => {
     const facts = factsOf(request, route)
     await facts.arrive()
     const call = await options.enter(operationId, route, facts)
     const known = route.paid === true ? await options.answered(call) : undefined
     if (known !== undefined) reply.header('idempotent-replayed', 'true')
-    const answer = known ?? (await options.handler(call, inputOf(route, facts, checks)))
+    const answer = known ?? (await inOrder(call, () => inputOf(route, facts, checks)))
     // Before the answer goes: how long its reader takes is not work.
     facts.pass.finish(outcomeOf(route, answer, { isRepeat: known !== undefined }))
     return send(route, reply, answer)
   }
 }
+
+/** What says that a request, or a record in it, is not as it should be. */
+const shapeStatuses: ReadonlySet<number> = new Set([400, 422])
 
 function outcomeOf(route: Route, answer: unknown, { isRepeat }: { isRepeat: boolean }): Outcome {
   if (!(answer instanceof HttpReply)) return { status: route.status ?? 200, boughtNew: false }

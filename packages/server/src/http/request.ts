@@ -1,5 +1,6 @@
 import type { IncomingHttpHeaders } from 'node:http'
-import { type Fault, invalid } from '../base/fault.ts'
+import { Fault, invalid } from '../base/fault.ts'
+import { isRecord } from '../base/is-record.ts'
 import type { Pass } from './pass.ts'
 
 /** One HTTP request as operations see it: the transport's facts, parsed but not judged. */
@@ -31,6 +32,17 @@ export function oneHeader(facts: Pick<RequestFacts, 'headers'>, name: string): s
   if (value === undefined || value === '') return undefined
   if (Array.isArray(value)) throw doubled(name)
   return value
+}
+
+/** The members of the body, whatever they are worth; none where it cannot be read, which is refused where it must be. */
+export function legibleBody(facts: Pick<RequestFacts, 'json'>): Readonly<Record<string, unknown>> {
+  try {
+    const { value } = facts.json()
+    return isRecord(value) ? value : {}
+  } catch (error) {
+    if (error instanceof Fault) return {}
+    throw error
+  }
 }
 
 export function doubled(name: string): Fault {

@@ -58,7 +58,11 @@ export const executeBatch: Operation<'executeBatch'> = async (call, { params, bo
 }
 
 /** Which records match tells what is in them, so conditions are for those who may read. */
-function refuseHidden(call: Call, tenant: Tenant, steps: readonly Step[]): void {
+export function refuseHidden(
+  call: Call,
+  tenant: Tenant,
+  steps: readonly Pick<Step, 'conditions' | 'collection'>[],
+): void {
   for (const { conditions, collection } of steps) {
     if (conditions === undefined) continue
     const { app_id: appId } = tenant.application

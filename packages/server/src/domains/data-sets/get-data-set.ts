@@ -1,12 +1,17 @@
+import type { Service } from '../call.ts'
 import type { Operation } from '../operation.ts'
+import type { Tenant } from '../tenancy/tenancy.ts'
 import { dataSetView } from './data-set-view.ts'
 import { noSuchDataSet } from './find-data-sets.ts'
 
-export const getDataSet: Operation<'getDataSet'> = async ({ service }, { params }) => {
-  const { catalog } = (await service.tenancy.tenant(params.app)).data
-  const own = [...catalog.dataSets.values()].find(({ name }) => name === params.name)
+export const getDataSet: Operation<'getDataSet'> = async ({ service }, { params }) =>
+  namedDataSet(service, await service.tenancy.tenant(params.app), params.name)
+
+/** The application's own, else the operator's, or 404. */
+export function namedDataSet({ dataSets }: Service, tenant: Tenant, name: string) {
+  const own = [...tenant.data.catalog.dataSets.values()].find((one) => one.name === name)
   if (own !== undefined) return dataSetView(own)
-  const provided = service.dataSets.views.find(({ name }) => name === params.name)
-  if (provided === undefined) throw noSuchDataSet(params.app, params.name)
+  const provided = dataSets.views.find((one) => one.name === name)
+  if (provided === undefined) throw noSuchDataSet(tenant.application.app_id, name)
   return provided
 }

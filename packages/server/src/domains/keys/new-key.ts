@@ -1,5 +1,5 @@
 import type { Permission } from '@tollbase/contract/keys'
-import { invalid } from '../../base/fault.ts'
+import { Fault, invalid } from '../../base/fault.ts'
 import type { Service } from '../call.ts'
 import { hashOfKey, type KeyRecord, newKeyText } from '../tenancy/keys.ts'
 
@@ -31,6 +31,13 @@ export function newKey(service: Service, wish: KeyWish): { text: string; record:
       revoked_at: null,
     },
   }
+}
+
+/** The application's key of this hash, dead or alive, or 404. */
+export function namedKey({ tenancy }: Service, app: string, keyHash: string): KeyRecord {
+  const key = tenancy.system.keys.get(app, keyHash)
+  if (key === undefined) throw new Fault('KEY_NOT_FOUND')
+  return key
 }
 
 /** What callers see of a key. */

@@ -2,13 +2,12 @@ import { Fault } from '../../base/fault.ts'
 import type { Call } from '../call.ts'
 import type { Operation } from '../operation.ts'
 import type { KeyRecord } from '../tenancy/keys.ts'
-import { writeKeys } from './new-key.ts'
+import { namedKey, writeKeys } from './new-key.ts'
 
 export const revokeKey: Operation<'revokeKey'> = async (call, { params }) => {
   const { definitions, keys } = call.service.tenancy.system
   return definitions.run(async () => {
-    const key = keys.get(params.app, params.key_hash)
-    if (key === undefined) throw new Fault('KEY_NOT_FOUND')
+    const key = namedKey(call.service, params.app, params.key_hash)
     if (key.revoked_at !== null)
       return { success: true, key_hash: key.key_hash, revoked_at: key.revoked_at }
     refuseLastAdmin(call, key)

@@ -1,12 +1,11 @@
 import { Fault } from '../../base/fault.ts'
 import type { Operation } from '../operation.ts'
-import { newKey, writeKeys } from './new-key.ts'
+import { namedKey, newKey, writeKeys } from './new-key.ts'
 
 export const rotateKey: Operation<'rotateKey'> = async ({ service }, { params, body }) => {
   const { definitions, keys } = service.tenancy.system
   return definitions.run(async () => {
-    const old = keys.get(params.app, params.key_hash)
-    if (old === undefined) throw new Fault('KEY_NOT_FOUND')
+    const old = namedKey(service, params.app, params.key_hash)
     const now = service.world.now()
     if (!keys.isAlive(old, now))
       throw new Fault('CONFLICT', { message: 'A revoked or expired key cannot be rotated' })

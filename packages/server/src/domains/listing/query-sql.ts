@@ -5,7 +5,7 @@ import { invalid } from '../../base/fault.ts'
 import { compileQuery } from '../../query/compile/compile-query.ts'
 import { parseHistory } from '../../query/list-query.ts'
 import { queryOfSource } from '../../query/sql/parse-sql.ts'
-import { applicationsIn, readSource } from '../../query/sql/source-text.ts'
+import { applicationsIn, modelsIn, readSource } from '../../query/sql/source-text.ts'
 import type { Query } from '../../query/tree/query.ts'
 import { isRowQuery, sourcesOfQuery } from '../../query/tree/sources.ts'
 import type { Call } from '../call.ts'
@@ -13,7 +13,7 @@ import { declaredTypes } from '../collections/declared-types.ts'
 import { refuseUnshardedQuery } from '../collections/shard-keys.ts'
 import type { Operation } from '../operation.ts'
 import { answerQuery, type Page, type Question } from './answer-query.ts'
-import { type JudgedSource, judgeSources, tablesOf } from './sources.ts'
+import { type JudgedSource, judgeSources, namedSource, tablesOf } from './sources.ts'
 import { lagText, positionOf } from './view-sources.ts'
 
 export const querySql: Operation<'querySql'> = async (call, { body }) =>
@@ -75,6 +75,12 @@ function refuseUnknown({ service }: Call, sql: string): void {
   const { applications } = service.tenancy.system
   if (names.every((name) => applications.get(name) === undefined))
     service.tenancy.application(first)
+}
+
+/** Judges whether the caller may read what a statement names, though it may not say what can be asked. */
+export async function judgeNamed(call: Call, sql: string): Promise<void> {
+  if (sql.length > limits.sqlCharsHere) refuseUnknown(call, sql)
+  for (const model of modelsIn(await readSource(sql))) await namedSource(call, model, '')
 }
 
 function judge(call: Call, query: Query, history: boolean): Promise<JudgedSource[]> {

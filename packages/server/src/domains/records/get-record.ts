@@ -1,7 +1,12 @@
 import { Fault } from '../../base/fault.ts'
 import { HttpReply } from '../../http/reply.ts'
-import type { Service } from '../call.ts'
-import { collectionOf, readableCollection, refuseUnoffered } from '../collections/visibility.ts'
+import type { Call, Service } from '../call.ts'
+import {
+  collectionOf,
+  type Readable,
+  readableCollection,
+  refuseUnoffered,
+} from '../collections/visibility.ts'
 import type { Operation } from '../operation.ts'
 import { applicationAccount } from '../payments/entries.ts'
 import { asOfReply } from '../tenancy/as-of.ts'
@@ -16,9 +21,7 @@ const pricedBytesMax = 64 * 1024
 export const getRecord: Operation<'getRecord'> = async (call, { params }) => {
   const { service } = call
   const tenant = await service.tenancy.tenant(params.app)
-  const { collection, free } = readableCollection(call, tenant, params.collection)
-  const used = { filter: [collection.primary_column], sort: [], select: 'all' } as const
-  if (!free) refuseUnoffered(collection, used, false)
+  const { collection, free } = gettable(call, tenant, params.collection)
   const place = { collection: collection.id, key: params.key }
   if (free || isFree(readPriceOf(tenant.data.catalog, collection))) {
     const found = await read(service, tenant, place)
@@ -61,6 +64,15 @@ export const getRecord: Operation<'getRecord'> = async (call, { params }) => {
       }
     },
   })
+}
+
+/** The collection if the caller may get records of it by their keys, free or by paying. */
+export function gettable(call: Call, tenant: Tenant, nameOrId: string): Readable {
+  const readable = readableCollection(call, tenant, nameOrId)
+  const { collection, free } = readable
+  const used = { filter: [collection.primary_column], sort: [], select: 'all' } as const
+  if (!free) refuseUnoffered(collection, used, false)
+  return readable
 }
 
 async function read(service: Service, tenant: Tenant, place: { collection: string; key: string }) {

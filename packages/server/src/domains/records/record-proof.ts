@@ -4,7 +4,7 @@ import { Fault } from '../../base/fault.ts'
 import type { Chain } from '../../chain/chain.ts'
 import { mayDescribe, refuseWithoutRead } from '../access/access.ts'
 import type { Call } from '../call.ts'
-import { readableCollection, refuseUnoffered } from '../collections/visibility.ts'
+import { type Readable, readableCollection, refuseUnoffered } from '../collections/visibility.ts'
 import { boughtReply } from '../payments/bought-reply.ts'
 import type { CollectionState } from '../tenancy/definitions.ts'
 import { isFree, readPriceOf } from '../tenancy/price.ts'
@@ -24,25 +24,33 @@ type Found = { readonly tenant: Tenant; readonly version: Version }
  * is for who bought the record: even that there is one of this key has its price.
  */
 export async function proveRecord(call: Call, tenant: Tenant, wish: Wish) {
-  const { collection, free } = readableCollection(call, tenant, wish.collection)
+  const { collection, free } = provable(call, tenant, wish)
   if (free) {
     const version = await newest(call, tenant, { collection, wish })
     return proofOfVersion({ tenant, version })
   }
-  refuseUnoffered(collection, { filter: [collection.primary_column], sort: [], select: [] }, false)
   if (wish.receipt_id !== undefined)
     return boughtProof(call, tenant, { collection, key: wish.key, receiptId: wish.receipt_id })
+  const version = await newest(call, tenant, { collection, wish })
+  if (version.deleted) throw noSuchRecord(collection, wish.key)
+  return hashesOf(await proofOfVersion({ tenant, version }))
+}
+
+/** The collection if the caller may have proofs of its records, with a receipt or without. */
+export function provable(call: Call, tenant: Tenant, wish: Omit<Wish, 'key'>): Readable {
+  const readable = readableCollection(call, tenant, wish.collection)
+  const { collection, free } = readable
+  if (free) return readable
+  refuseUnoffered(collection, { filter: [collection.primary_column], sort: [], select: [] }, false)
   const { caller } = call
   const isSold = !isFree(readPriceOf(tenant.data.catalog, collection))
-  if (isSold && !mayDescribe(caller, tenant.application)) {
+  if (isSold && wish.receipt_id === undefined && !mayDescribe(caller, tenant.application)) {
     refuseWithoutRead(caller, tenant.application)
     throw new Fault('UNAUTHORIZED', {
       message: `Records of ${collection.name} are sold: their proofs are for keys of ${tenant.application.app_id} that may Read, and for who bought them (receipt_id)`,
     })
   }
-  const version = await newest(call, tenant, { collection, wish })
-  if (version.deleted) throw noSuchRecord(collection, wish.key)
-  return hashesOf(await proofOfVersion({ tenant, version }))
+  return readable
 }
 
 /** The proof without what the entry says. */

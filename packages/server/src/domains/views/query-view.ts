@@ -1,24 +1,22 @@
 import { Fault } from '../../base/fault.ts'
 import { refuseWithoutRead } from '../access/access.ts'
+import type { Call } from '../call.ts'
 import { answerQuery } from '../listing/answer-query.ts'
 import { listQuestion } from '../listing/list-records.ts'
 import { lagText } from '../listing/view-sources.ts'
 import type { Operation } from '../operation.ts'
 import { isOpen } from '../tenancy/openness.ts'
-import { findView, noSuchView, viewOf } from './find-view.ts'
+import type { Tenant } from '../tenancy/tenancy.ts'
+import { findView, noSuchView, type ViewState, viewOf } from './find-view.ts'
 import { findOfParameters } from './variables.ts'
 
 export const queryView: Operation<'queryView'> = async (call, { params, query }) => {
   const { app, name } = params
   const tenant = await call.service.tenancy.tenant(app)
-  const found = findView(tenant, name)
-  if (found === undefined || !isOpen(tenant.data.catalog, found))
-    refuseWithoutRead(call.caller, tenant.application)
-  const { view } = viewOf(tenant, name)
+  // Who may not know of the view is told nothing of his parameters either.
+  const { view } = await viewToRead(call, tenant, name)
   const root = `${app}::${view.name}`
   try {
-    // Who may not know of the view is told nothing of his parameters either.
-    await listQuestion(call, { root })
     const plan = tenant.data.catalog.views.get(view.id)?.plan
     const columns = plan?.program.columns ?? []
     const find = findOfParameters(call.facts.query, { variables: view.variables, columns })
@@ -32,8 +30,26 @@ export const queryView: Operation<'queryView'> = async (call, { params, query })
       },
     })
   } catch (error) {
-    if (error instanceof Fault && error.code === 'COLLECTION_NOT_FOUND')
-      throw noSuchView(tenant, name)
-    throw error
+    throw asOfView(error, tenant, name)
   }
+}
+
+/** The view if the caller may read it, free or by paying. */
+export async function viewToRead(call: Call, tenant: Tenant, name: string): Promise<ViewState> {
+  const found = findView(tenant, name)
+  if (found === undefined || !isOpen(tenant.data.catalog, found))
+    refuseWithoutRead(call.caller, tenant.application)
+  const state = viewOf(tenant, name)
+  try {
+    await listQuestion(call, { root: `${tenant.application.app_id}::${state.view.name}` })
+    return state
+  } catch (error) {
+    throw asOfView(error, tenant, name)
+  }
+}
+
+/** A view is no collection to those who may not know of it either. */
+function asOfView(error: unknown, tenant: Tenant, name: string): unknown {
+  const isUnknown = error instanceof Fault && error.code === 'COLLECTION_NOT_FOUND'
+  return isUnknown ? noSuchView(tenant, name) : error
 }

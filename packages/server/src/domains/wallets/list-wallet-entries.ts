@@ -1,4 +1,5 @@
 import { Fault } from '../../base/fault.ts'
+import type { Call } from '../call.ts'
 import type { Operation } from '../operation.ts'
 import { entriesView } from './wallet-view.ts'
 
@@ -7,8 +8,12 @@ export const listWalletEntries: Operation<'listWalletEntries'> = async (
   { params, query },
 ) => {
   const address = params.address.toLowerCase()
-  if (caller.kind === 'wallet' && caller.address !== address) {
-    throw new Fault('FORBIDDEN', { message: 'The movements of a wallet are for its own signature' })
-  }
+  refuseOtherWallet(caller, address)
   return entriesView(service, `wallet:${address}`, query)
+}
+
+/** 403 for a wallet that is not this one, in lower case. */
+export function refuseOtherWallet(caller: Call['caller'], address: string): void {
+  if (caller.kind === 'wallet' && caller.address !== address)
+    throw new Fault('FORBIDDEN', { message: 'The movements of a wallet are for its own signature' })
 }

@@ -1,6 +1,7 @@
 import { limits } from '@tollbase/contract/limits'
 import type { Node, SelectStmt } from 'libpg-query'
 import { Fault, invalid } from '../../base/fault.ts'
+import { isRecord } from '../../base/is-record.ts'
 import { checkText } from '../operand.ts'
 import { ParserProblem, parseSqlText, scanSql, type Token, tokenTypes } from './parser.ts'
 
@@ -76,6 +77,29 @@ export function applicationsIn(sql: string): readonly string[] | undefined {
 
 /** Of a name and the blanks behind it; of a longer one the end is no application's name. */
 const applicationCharsMax = 100
+
+/**
+ * Every `app::collection` of a statement in the order of the text, each once. It tells them of statements too that
+ * nobody could run.
+ */
+export function modelsIn({ select }: SourceText): readonly string[] {
+  const found: { readonly model: string; readonly location: number }[] = []
+  // No recursion: how deep a statement goes is judged by who reads its meaning.
+  const rest: unknown[] = [select]
+  for (let node = rest.pop(); node !== undefined; node = rest.pop()) {
+    if (typeof node !== 'object' || node === null) continue
+    const table = 'RangeVar' in node && isRecord(node.RangeVar) ? node.RangeVar : {}
+    if (typeof table.schemaname === 'string')
+      found.push({
+        model: `${table.schemaname}::${table.relname}`,
+        location: Number(table.location ?? 0),
+      })
+    // Members that are not there would end the loop.
+    for (const inner of Object.values(node)) if (inner !== undefined) rest.push(inner)
+  }
+  const inOrder = found.sort((a, b) => a.location - b.location)
+  return [...new Set(inOrder.map(({ model }) => model))]
+}
 
 /** The name of a syntax node in words: `LockingClause` is "a locking clause". */
 export function constructOf(node: Node | undefined): string {

@@ -1,0 +1,239 @@
+import type { Route } from '@tollbase/contract/route'
+import { beforeAll, describe, expect, test } from 'vitest'
+import { isRecord } from '../../packages/server/src/base/is-record.ts'
+import { knownInput } from '../../packages/server/src/http/known-input.ts'
+import { checkOf } from '../../packages/server/src/http/validate.ts'
+import { routes } from '../support/contract-replies.ts'
+import { idleNetwork } from '../support/idle-network.ts'
+import { withService } from '../support/per-engine.ts'
+import type { TestReply, TestService } from '../support/service.ts'
+import type { Credential, Request } from './credentials.ts'
+import { expected, type Outcome, type Standing } from './oracle.ts'
+import {
+  addressedByBody,
+  type Example,
+  exampleOf,
+  kindsOf,
+  openScene,
+  type Scene,
+  unreadable,
+} from './scene.ts'
+
+/**
+ * Every request here is wrong in at least two ways: in who sends it or what it names, and in its shape, its payment or
+ * both. What the contract says of each endpoint makes the requests, and the one order says which refusal is told.
+ */
+
+/** One way to be wrong beside others. */
+type Flaw = {
+  readonly name: string
+  readonly of: (request: Request) => Request
+  readonly headers?: Readonly<Record<string, string>>
+  /** `shape`: 400 to all; `payment`: 400 to those who would be asked to pay; `illegible`: a shape that names nothing. */
+  readonly kind: 'shape' | 'payment' | 'illegible'
+}
+
+const badPayment = { 'x-payment': 'no payment' }
+
+/** What in a body says what is addressed: it stays, so that rights can be judged. */
+const naming = ['root', 'sql', 'app_id', 'app', 'collection', 'query', 'operation_type']
+
+function flawsOf(operation: string, route: Route): Flaw[] {
+  const found: Flaw[] = [
+    { name: 'an unknown parameter', of: withText('unheard', '1'), kind: 'shape' },
+  ]
+  const typed = Object.entries(route.query?.properties ?? {}).find(
+    ([, schema]) => 'type' in schema && schema.type !== 'string',
+  )
+  if (typed) found.push({ name: `a bad ${typed[0]}`, of: withText(typed[0], 'ill'), kind: 'shape' })
+  if (route.body) {
+    if (knownInput(operation, route).body !== undefined)
+      found.push({ name: 'an unknown member', of: withMember('unheard', 1), kind: 'shape' })
+    const bad = badMember(route)
+    if (bad) found.push({ name: `a bad ${bad[0]}`, of: withMember(...bad), kind: 'shape' })
+    found.push({ name: 'no JSON', of: (one) => ({ ...one, raw: unreadable }), kind: 'illegible' })
+  }
+  if (route.paid === true) {
+    const headers = badPayment
+    found.push({ name: 'a bad payment', of: (one) => one, headers, kind: 'payment' })
+    const both = withText('unheard', '1')
+    found.push({ name: 'a bad payment and parameter', of: both, headers, kind: 'shape' })
+  }
+  return found
+}
+
+function withText(name: string, text: string) {
+  return (request: Request): Request => {
+    const mark = request.path.includes('?') ? '&' : '?'
+    return { ...request, path: `${request.path}${mark}${name}=${text}` }
+  }
+}
+
+function withMember(name: string, value: unknown) {
+  return (request: Request): Request => {
+    const { raw = '' } = request
+    const body: unknown = raw === '' || raw === unreadable ? {} : JSON.parse(raw)
+    return { ...request, raw: JSON.stringify({ ...(isRecord(body) && body), [name]: value }) }
+  }
+}
+
+/** A member that the schema knows, with a value that it refuses. */
+function badMember({ body }: Route): [string, unknown] | undefined {
+  const members = body && 'properties' in body && isRecord(body.properties) ? body.properties : {}
+  for (const [name, schema] of Object.entries(members)) {
+    if (naming.includes(name) || !isRecord(schema)) continue
+    const check = checkOf(schema)
+    const value = [7, 'ill', [[]], true].find((one) => isRefused(() => check(one, '')))
+    if (value !== undefined) return [name, value]
+  }
+  return undefined
+}
+
+function isRefused(check: () => void): boolean {
+  try {
+    check()
+    return false
+  } catch {
+    return true
+  }
+}
+
+describe('the order of refusals', () =>
+  withService(
+    (service) => {
+      let scene: Scene
+      let everybody: readonly Credential[]
+      /** Which refusal was told in the place of which other. */
+      const judged = new Set<string>()
+      beforeAll(async () => {
+        scene = await openScene(service())
+        const one = new Map(scene.credentials.toReversed().map((each) => [each.standing, each]))
+        everybody = [...one.values()]
+      })
+
+      test.each(routes)('%s judges rights, then shape, then price', async (operation, route) => {
+        for (const kind of kindsOf([operation, route])) {
+          const example = exampleOf([operation, route], { scene, kind })
+          for (const flaw of flawsOf(operation, route)) {
+            // It names no kind.
+            if (flaw.kind === 'illegible' && kind !== 'free') continue
+            const request = flawed(example, flaw)
+            const seen = await outcomes(service(), { request, flaw, by: everybody })
+            const wanted = everybody.map(({ name, standing }) => {
+              const right = expected({ operation, ...route }, standing, kind)
+              if (right === undefined) throw new Error(`${operation}: write down who may call it`)
+              const first = firstOf([operation, route], { right, flaw, standing, example })
+              if (flaw.kind === 'shape') judged.add(pairOf(right, first))
+              return [name, first]
+            })
+            const what = `${request.method} ${request.path} with ${flaw.name} (${kind})`
+            expect(seen, what).toEqual(Object.fromEntries(wanted))
+          }
+        }
+      })
+
+      test('every two kinds of refusal have met', () => {
+        expect([...judged].sort()).toEqual([
+          '400 before 402',
+          '400 before success',
+          '401 before 400',
+          '403 before 400',
+          '404 before 400',
+        ])
+      })
+
+      test.each(routes.filter(([, route]) => namesOf(route).length > 0))(
+        '%s tells what is not there before what is wrong',
+        async (operation, route) => {
+          const admin = everybody.filter(({ standing }) => standing === 'Admin')
+          const example = exampleOf([operation, route], { scene, kind: 'free' })
+          for (const name of namesOf(route)) {
+            // The first index makes its collection.
+            if (operation === 'createCollectionIndex' && name === 'collection') continue
+            for (const flaw of flawsOf(operation, route)) {
+              if (flaw.kind === 'payment') continue
+              const request = renamed(flawed(example, flaw), route, name)
+              const seen = await outcomes(service(), { request, flaw, by: admin })
+              const what = `${request.method} ${request.path} with ${flaw.name}`
+              expect(Object.values(seen), what).toEqual([
+                name === 'app'
+                  ? '404 APPLICATION_NOT_FOUND'
+                  : expect.stringMatching(/^404 .*_NOT_FOUND$/),
+              ])
+            }
+          }
+        },
+      )
+    },
+    { config: { networks: [idleNetwork], registration: 'open' } },
+  ))
+
+function flawed({ requests }: Example, flaw: Flaw): Request {
+  const [canonical] = requests
+  if (canonical === undefined) throw new Error('no path')
+  return flaw.of(canonical)
+}
+
+/** The refusal of the highest rank, or what answers to those who may ask. */
+function firstOf(
+  [operation, route]: readonly [string, Route],
+  wrong: {
+    readonly right: Outcome
+    readonly standing: Standing
+    readonly flaw: Flaw
+    readonly example: Example
+  },
+): string {
+  const { right, standing, flaw, example } = wrong
+  if (flaw.kind === 'illegible' && addressedByBody.includes(operation)) {
+    const needsKey = operation === 'storeRecords' && standing === 'nobody'
+    return standing === 'dead' || needsKey ? '401 UNAUTHORIZED' : '400'
+  }
+  const isBuyer = right.startsWith('402')
+  if (right !== 'in' && !isBuyer) return right
+  // Clients fill in something where nothing is owed.
+  if (flaw.kind === 'payment' && !isBuyer) return example.success.replace(/^400 .*/, '400')
+  const isAbsent = example.success.startsWith('404') && route.shows !== 'named'
+  return isAbsent ? example.success : '400'
+}
+
+function pairOf(right: Outcome, first: string): string {
+  const [rank = ''] = first.split(' ')
+  if (rank !== '400') return `${rank} before 400`
+  return right.startsWith('402') ? '400 before 402' : '400 before success'
+}
+
+/** Parameters of a path that name what is looked for before the request is read. */
+function namesOf({ path, shows }: Route): string[] {
+  const names = [...path.matchAll(/:(\w+)/g)].map(([, name = '']) => name)
+  const late = shows === 'named' ? ['id'] : []
+  return names.filter((name) => !['key', 'height', 'address', ...late].includes(name))
+}
+
+/** The same with another value of a parameter of its path. */
+function renamed(request: Request, route: Route, name: string): Request {
+  const at = route.path.split('/').indexOf(`:${name}`)
+  const [path = '', query] = request.path.split('?')
+  const parts = path.split('/').map((part, place) => (place === at ? 'not_there' : part))
+  return { ...request, path: parts.join('/') + (query === undefined ? '' : `?${query}`) }
+}
+
+/** Status, and code where it is no 400, by the name of the credential. */
+async function outcomes(
+  service: TestService,
+  { request, flaw, by }: { request: Request; flaw: Flaw; by: readonly Credential[] },
+): Promise<Record<string, string>> {
+  const seen = by.map(async ({ name, headers }): Promise<[string, string]> => {
+    const { method, path, raw } = request
+    const reply = await service.request(method, path, {
+      headers: { ...(await headers(request)), ...flaw.headers },
+      ...(raw !== undefined && { raw }),
+    })
+    return [name, outcomeOf(reply)]
+  })
+  return Object.fromEntries(await Promise.all(seen))
+}
+
+function outcomeOf({ status, body }: TestReply): string {
+  return status < 300 || status === 400 ? String(status) : `${status} ${body.code}`
+}
