@@ -51,6 +51,8 @@ function flawsOf(operation: string, route: Route): Flaw[] {
       found.push({ name: 'an unknown member', of: withMember('unheard', 1), kind: 'shape' })
     const bad = badMember(route)
     if (bad) found.push({ name: `a bad ${bad[0]}`, of: withMember(...bad), kind: 'shape' })
+    const deep = operationsOwn[operation]
+    if (deep) found.push({ name: 'what cannot be asked', of: withMembers(deep), kind: 'shape' })
     found.push({ name: 'no JSON', of: (one) => ({ ...one, raw: unreadable }), kind: 'illegible' })
   }
   if (route.paid === true) {
@@ -70,11 +72,23 @@ function withText(name: string, text: string) {
 }
 
 function withMember(name: string, value: unknown) {
+  return withMembers(() => ({ [name]: value }))
+}
+
+function withMembers(change: (body: Readonly<Record<string, unknown>>) => object) {
   return (request: Request): Request => {
     const { raw = '' } = request
-    const body: unknown = raw === '' || raw === unreadable ? {} : JSON.parse(raw)
-    return { ...request, raw: JSON.stringify({ ...(isRecord(body) && body), [name]: value }) }
+    const sent: unknown = raw === '' || raw === unreadable ? {} : JSON.parse(raw)
+    const body = isRecord(sent) ? sent : {}
+    return { ...request, raw: JSON.stringify({ ...body, ...change(body) }) }
   }
+}
+
+/** What the schema of a body lets pass, and its operation does not. */
+const operationsOwn: Readonly<Record<string, Parameters<typeof withMembers>[0]>> = {
+  listRecords: () => ({ find: { n: { nonsense: 1 } } }),
+  querySql: ({ sql }) => ({ sql: `${sql} OFFSET nonsense(1)` }),
+  storeRecords: () => ({ data: ['no record'] }),
 }
 
 /** A member that the schema knows, with a value that it refuses. */
@@ -130,6 +144,17 @@ describe('the order of refusals', () =>
             expect(seen, what).toEqual(Object.fromEntries(wanted))
           }
         }
+      })
+
+      test('a batch by conditions needs Read, whatever else is wrong with it', async () => {
+        const steps = [{ operation: 'update', collection: 'free', conditions: { n: 1 } }, 7]
+        const raw = JSON.stringify({ operations: steps, unheard: 1 })
+        const request = { method: 'POST', path: `/api/apps/${scene.app.appId}/batch`, raw }
+        const by = everybody.filter(({ name }) => ['Write', 'Admin'].includes(name))
+        expect(await outcomes(service(), { request, by })).toEqual({
+          Write: '403 FORBIDDEN',
+          Admin: '400',
+        })
       })
 
       test('every two kinds of refusal have met', () => {
@@ -221,12 +246,12 @@ function renamed(request: Request, route: Route, name: string): Request {
 /** Status, and code where it is no 400, by the name of the credential. */
 async function outcomes(
   service: TestService,
-  { request, flaw, by }: { request: Request; flaw: Flaw; by: readonly Credential[] },
+  { request, flaw, by }: { request: Request; flaw?: Flaw; by: readonly Credential[] },
 ): Promise<Record<string, string>> {
   const seen = by.map(async ({ name, headers }): Promise<[string, string]> => {
     const { method, path, raw } = request
     const reply = await service.request(method, path, {
-      headers: { ...(await headers(request)), ...flaw.headers },
+      headers: { ...(await headers(request)), ...flaw?.headers },
       ...(raw !== undefined && { raw }),
     })
     return [name, outcomeOf(reply)]
