@@ -8,19 +8,58 @@ import { exampleOf, openScene, type Scene } from '../access/scene.ts'
 import { routes } from '../support/contract-replies.ts'
 import { type Data, dataOf, newData } from '../support/data.ts'
 import { withService } from '../support/per-engine.ts'
+import type { TestService } from '../support/service.ts'
 
 const nobodys = 'zz_nobody_knows'
 const takesAnyQuery = ({ query }: Route) => query !== undefined && knownBy(query) === undefined
+
+async function makeThere(service: TestService, { app }: Scene) {
+  const { appId: grantee } = await service.createApp()
+  const make = async (path: string, body: object) => {
+    const made = await dataOf(service, app).call('POST', path, body)
+    if (made.status !== 201) throw new Error(made.text)
+    return made.body
+  }
+  const grant = await make('/grants', { grantee, collection: 'free', per_access: '1' })
+  const relation = await make('/relations', {
+    parent_collection: 'free',
+    parent_field: 'n',
+    child_collection: 'priced',
+    child_field: 'n',
+  })
+  await make('/datasets', { name: 'by_n', kind: 'values', entries: [1] })
+  await make('/queries', { name: 'by_n', source_collection: 'free' })
+  const absent = 'nothing_of_this_id'
+  const key = ['0'.repeat(64), app.keyHash] as const
+  return {
+    rotateKey: key,
+    revokeKey: key,
+    revokeGrant: [absent, grant.id],
+    deleteGrant: [absent, grant.id],
+    deleteRelation: [absent, relation.id],
+    deleteIndex: [absent, 'free_n_index'],
+    deleteCollectionIndex: ['not_there', 'by_n'],
+  } as const
+}
 
 describe('a member that is not known is refused and named', () =>
   withService((service) => {
     let scene: Scene
     let data: Data
+    /** What the scene's examples name and is not there, which would be told first. */
+    let there: Readonly<Record<string, readonly [absent: string, present: string]>>
     beforeAll(async () => {
       scene = await openScene(service())
+      there = await makeThere(service(), scene)
       data = await newData(service())
       await data.store('c', [{ id: 'a', n: 1 }])
     })
+    const requestOf = ([operation, route]: readonly [string, Route]) => {
+      const [request] = exampleOf([operation, route], { scene, kind: 'free' }).requests
+      if (request === undefined) throw new Error('no example')
+      const [absent, present] = there[operation] ?? ['', '']
+      return { ...request, path: request.path.replace(absent, present) }
+    }
     /** One who may ask for it. */
     const by = ({ access }: Route) =>
       ['operator', 'owner', 'registrar'].includes(access) ? service().operator : scene.app.headers
@@ -28,8 +67,7 @@ describe('a member that is not known is refused and named', () =>
     test.each(routes.filter(([, route]) => !takesAnyQuery(route)))(
       'in the query string of %s',
       async (operation, route) => {
-        const [request] = exampleOf([operation, route], { scene, kind: 'free' }).requests
-        if (request === undefined) throw new Error('no example')
+        const request = requestOf([operation, route])
         const mark = request.path.includes('?') ? '&' : '?'
         const reply = await service().request(
           request.method,
@@ -49,8 +87,7 @@ describe('a member that is not known is refused and named', () =>
     test.each(routes.filter(([, { body }]) => knownBy(body) !== undefined))(
       'in the body of %s',
       async (operation, route) => {
-        const [request] = exampleOf([operation, route], { scene, kind: 'free' }).requests
-        if (request === undefined) throw new Error('no example')
+        const request = requestOf([operation, route])
         const reply = await service().request(request.method, request.path, {
           headers: by(route),
           body: { [nobodys]: 1 },

@@ -11,7 +11,7 @@ import {
 import { locationOf, readExpression } from './read-expression.ts'
 import { at, deeper, type Place, refuse } from './reader.ts'
 import type { Scope, ScopeRelation } from './scope.ts'
-import { constructOf } from './source-text.ts'
+import { constructOf, isCatalog } from './source-text.ts'
 
 export type From = {
   readonly relations: readonly Relation[]
@@ -58,7 +58,7 @@ function readTable(node: RangeVar, place: Place): Read {
         location,
         `the name ${schemaname}::${relname}, which is no app::collection`,
       )
-    if (schemaname.startsWith('pg_') || schemaname === 'information_schema')
+    if (isCatalog(schemaname))
       throw refuse(place, location, `the catalog ${schemaname}, which cannot be read`)
     place.reader.spendSource(location)
     const model = `${schemaname}::${relname}`

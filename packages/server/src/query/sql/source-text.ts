@@ -89,7 +89,7 @@ export function modelsIn({ select }: SourceText): readonly string[] {
   for (let node = rest.pop(); node !== undefined; node = rest.pop()) {
     if (typeof node !== 'object' || node === null) continue
     const table = 'RangeVar' in node && isRecord(node.RangeVar) ? node.RangeVar : {}
-    if (typeof table.schemaname === 'string')
+    if (typeof table.schemaname === 'string' && !isCatalog(table.schemaname))
       found.push({
         model: `${table.schemaname}::${table.relname}`,
         location: Number(table.location ?? 0),
@@ -99,6 +99,11 @@ export function modelsIn({ select }: SourceText): readonly string[] {
   }
   const inOrder = found.sort((a, b) => a.location - b.location)
   return [...new Set(inOrder.map(({ model }) => model))]
+}
+
+/** Schemas of PostgreSQL's own, which are no applications. */
+export function isCatalog(schema: string): boolean {
+  return schema.startsWith('pg_') || schema === 'information_schema'
 }
 
 /** The name of a syntax node in words: `LockingClause` is "a locking clause". */
