@@ -31,4 +31,29 @@ withService((service) => {
       }
     },
   )
+
+  test('L12: nor whose an application is, by the hashes of the service’s own chain', async () => {
+    const { appId } = await service().createApp()
+    const owner_address = `0x${'5e'.repeat(20)}`
+    const patched = await service().request('PATCH', `/api/apps/${appId}`, {
+      headers: service().operator,
+      body: { owner_address },
+    })
+    expect(patched.status, patched.text).toBe(200)
+    const shown = await service().request('GET', `/api/apps/${appId}`)
+    expect(shown.text).not.toContain(owner_address)
+    const at = '/api/apps/system/chain'
+    const { body: head } = await service().request('GET', `${at}/checkpoint`)
+    const hashes: string[] = []
+    for (let height = 1; height <= head.height; height++) {
+      const { body: block } = await service().request('GET', `${at}/blocks/${height}`)
+      hashes.push(...block.leaf_hashes)
+    }
+    // All of it but the owner is told to anybody, so who guesses him has the whole entry.
+    const guessed = service().running.service.tenancy.application(appId)
+    expect(guessed).toMatchObject({ owner_address })
+    const entry = encodeEntry({ type: 'application', app: appId }, JSON.stringify(guessed))
+    expect(hashes).not.toHaveLength(0)
+    expect(hashes).not.toContain(Buffer.from(leafHash(entry)).toString('hex'))
+  })
 })

@@ -268,7 +268,6 @@ export class Tenancy {
       schema,
       projections: [data],
       relaxedTables: true,
-      salted: true,
       fits: (entries, { before, after }) =>
         this.#refuseOverQuota(applicationNow(), { before, after, isData: entries.some(isData) }),
     })
@@ -306,7 +305,6 @@ async function openOne(
     schema: string
     projections: readonly Projection[]
     relaxedTables?: boolean
-    salted?: boolean
     fits?: NonNullable<ChainOptions['fits']>
   },
 ): Promise<Chain> {
@@ -316,7 +314,7 @@ async function openOne(
   const origin = originOf(options.serviceName, chain.app)
   return openChain({
     relaxedTables: chain.relaxedTables === true,
-    salted: chain.salted === true,
+    salted: true,
     database,
     schema,
     origin,
