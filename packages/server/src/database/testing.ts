@@ -76,7 +76,9 @@ async function onServer<T>(
   server: EmbeddedPostgres,
   work: (admin: Database) => Promise<T>,
 ): Promise<T> {
-  const admin = await openDatabase({ connection: server.connection, poolSize: 1 })
+  const { connection } = server
+  // To drop a database of thousands of tables takes long where the disk is busy.
+  const admin = await openDatabase({ connection, poolSize: 1, statementTimeoutMs: 0 })
   try {
     return await work(admin)
   } finally {
