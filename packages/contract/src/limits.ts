@@ -31,6 +31,13 @@ export const limits = {
   /** Values or networks of one data set of an application, and of a file of the operator. */
   dataSetEntriesMax: 50_000,
   dataSetFileEntriesMax: 1_000_000,
+  /** Values that a collection's schema is made of, fields and keywords, lists and texts alike; and its characters. */
+  schemaValuesMax: 10_000,
+  schemaCharsMax: 256 * 1024,
+  /** References ($ref) of a JSON Schema, each of which is looked for in all of it. */
+  schemaReferencesMax: 32,
+  /** Problems that one call reports of records that break a schema. */
+  schemaProblemsMax: 1_000,
   shardKeysMax: 4,
   shardBucketsMax: 65_536,
   /** Records that a migration reads at once, and problems that it reports. */
@@ -137,6 +144,11 @@ export const limits = {
   indexAttemptsMax: 6,
   viewsPerApplicationMax: 200,
   viewVariablesMax: 64,
+  /** A view's definition in JSON: values in all, and those that become words and signs of a statement. */
+  viewValuesMax: 24_576,
+  viewWordsMax: 6_144,
+  /** SELECTs that it becomes where common tables and other views are written out. */
+  viewSelectsMax: 128,
   /** How many views lie over each other at most. */
   viewDepthMax: 8,
   grantsPerApplicationMax: 1_000,

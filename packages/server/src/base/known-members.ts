@@ -1,5 +1,5 @@
 import { otherWords } from '@tollbase/contract/tolerated'
-import { Fault } from './fault.ts'
+import { Fault, invalid } from './fault.ts'
 import { isRecord } from './is-record.ts'
 import { nearest } from './nearest.ts'
 
@@ -9,6 +9,8 @@ export type Known = {
   /** Of members of any name. */
   readonly others?: Known
   readonly items?: Known
+  /** How many items a list may have: one of more is refused before any of them is looked at. */
+  readonly itemsMax?: number
 }
 
 /**
@@ -20,7 +22,9 @@ export function knownBy(schema: unknown): Known | undefined {
   if (Array.isArray(schema.anyOf)) return together(schema.anyOf)
   if (schema.type === 'array') {
     const items = knownBy(schema.items)
-    return items && { items }
+    const itemsMax = typeof schema.maxItems === 'number' ? schema.maxItems : undefined
+    if (items === undefined && itemsMax === undefined) return undefined
+    return { ...(items && { items }), ...(itemsMax !== undefined && { itemsMax }) }
   }
   if (isRecord(schema.patternProperties)) {
     const others = Object.values(schema.patternProperties).map(knownBy)[0]
@@ -37,8 +41,10 @@ export function knownBy(schema: unknown): Known | undefined {
 export function refuseUnknown(known: Known | undefined, value: unknown, pointer: string): void {
   if (known === undefined) return
   if (Array.isArray(value)) {
-    if (known.items === undefined) return
-    for (const [at, item] of value.entries()) refuseUnknown(known.items, item, `${pointer}/${at}`)
+    const { items, itemsMax = Number.POSITIVE_INFINITY } = known
+    if (value.length > itemsMax) throw invalid(pointer, `must not have more than ${itemsMax} items`)
+    if (items === undefined) return
+    for (const [at, item] of value.entries()) refuseUnknown(items, item, `${pointer}/${at}`)
     return
   }
   const { members, others } = known

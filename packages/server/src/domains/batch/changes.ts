@@ -28,7 +28,7 @@ type Latest = { readonly deleted: boolean; readonly body: string }
 export class Changes {
   readonly #place: { readonly database: Database; readonly schema: string }
   readonly #collection: CollectionState
-  readonly #prepare: (sent: Sent) => Prepared
+  readonly #prepare: (sent: Sent) => Promise<Prepared>
   readonly #onlyNew: boolean
   /** Newest versions as far as they are known; undefined where there is none. */
   readonly #latest = new Map<string, Latest | undefined>()
@@ -67,7 +67,7 @@ export class Changes {
   }
 
   async #create(sent: Sent): Promise<Prepared> {
-    const record = this.#prepare(sent)
+    const record = await this.#prepare(sent)
     if (!this.#onlyNew) return record
     const { name } = this.#collection
     const isThere = (await this.#newest(record.key)) !== undefined
@@ -83,7 +83,9 @@ export class Changes {
     const { sent, key } = step
     if (step.conditions !== undefined) {
       const bodies = await this.#matching(step)
-      return bodies.map((latest) => this.#changed(step, latest))
+      const made: Prepared[] = []
+      for (const latest of bodies) made.push(await this.#changed(step, latest))
+      return made
     }
     const latest = key && (await this.#newest(key.text))
     if (latest === undefined || latest.deleted) {
@@ -92,10 +94,10 @@ export class Changes {
         details: { field: sent.pointer, ...sent.details },
       })
     }
-    return [this.#changed(step, latest.body)]
+    return [await this.#changed(step, latest.body)]
   }
 
-  #changed({ operation, sent }: Step, latest: string): Prepared {
+  async #changed({ operation, sent }: Step, latest: string): Promise<Prepared> {
     const merged = mergedText(latest, sent.text)
     if (operation === 'update') {
       return this.#prepare({ ...sent, text: merged, value: JSON.parse(merged) })

@@ -1,3 +1,4 @@
+import { limits } from '@tollbase/contract/limits'
 import {
   jsonSchemaKeywords,
   jsonTypes,
@@ -6,6 +7,7 @@ import {
 } from '@tollbase/contract/schema-definition'
 import { Has } from 'typebox/format'
 import { Compile } from 'typebox/schema'
+import { countValues } from '../../base/count-values.ts'
 import { Fault, invalid } from '../../base/fault.ts'
 import { isRecord } from '../../base/is-record.ts'
 import { checkStorable } from '../../base/json-text.ts'
@@ -30,6 +32,7 @@ const checkField = checkOf(SchemaField)
 export function checkDefinition(definition: unknown, pointer = '/schema_definition'): void {
   if (definition === null || definition === undefined) return
   if (!isRecord(definition)) throw invalid(pointer, 'must be an object')
+  refuseLarge(definition, pointer)
   if (!isRecord(definition.fields)) {
     checkJsonSchema(definition, pointer)
     return
@@ -37,6 +40,15 @@ export function checkDefinition(definition: unknown, pointer = '/schema_definiti
   refuseUnknown(known, definition, pointer)
   check(definition, pointer)
   checkFields(definition.fields, `${pointer}/fields`)
+}
+
+/** Each record is judged by all of it, and gets its defaults. */
+function refuseLarge(definition: object, pointer: string): void {
+  const { schemaValuesMax, schemaCharsMax } = limits
+  if (countValues(definition, schemaValuesMax) > schemaValuesMax)
+    throw invalid(pointer, `is made of more than ${schemaValuesMax} values`)
+  if (JSON.stringify(definition).length > schemaCharsMax)
+    throw invalid(pointer, `is longer than ${schemaCharsMax} characters`)
 }
 
 function checkFields(fields: Readonly<Record<string, unknown>>, pointer: string): void {
@@ -66,6 +78,8 @@ function checkFields(fields: Readonly<Record<string, unknown>>, pointer: string)
 /** Its patterns are those of queries, which end in bounded time. */
 function checkJsonSchema(schema: Record<string, unknown>, pointer: string): void {
   checkKeywords(schema, pointer, true)
+  if (countReferences(schema) > limits.schemaReferencesMax)
+    throw invalid(pointer, `has more than ${limits.schemaReferencesMax} references`)
   try {
     Compile(judgedSchema(schema)).Check({})
   } catch (error) {
@@ -75,6 +89,12 @@ function checkJsonSchema(schema: Record<string, unknown>, pointer: string): void
       cause: error,
     })
   }
+}
+
+function countReferences(part: unknown): number {
+  if (typeof part !== 'object' || part === null) return 0
+  const own = '$ref' in part || '$dynamicRef' in part ? 1 : 0
+  return Object.values(part).reduce((sum: number, inner) => sum + countReferences(inner), own)
 }
 
 /** `isRoot`: it could as well be the other form, `{fields}`. */

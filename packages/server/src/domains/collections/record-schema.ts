@@ -1,5 +1,6 @@
 import { limits } from '@tollbase/contract/limits'
 import { Check, Errors } from 'typebox/schema'
+import { countValues } from '../../base/count-values.ts'
 import { isRecord, ownValue } from '../../base/is-record.ts'
 import { compilePattern } from '../../query/pattern.ts'
 import type { MatchBudget } from '../../query/pattern-matcher.ts'
@@ -11,6 +12,8 @@ export type RecordSchema = {
   readonly problems: (record: Readonly<Record<string, unknown>>) => Problem[]
   /** Values for fields that a record lacks. */
   readonly defaults: Readonly<Record<string, unknown>>
+  /** How dear a record is to judge, in characters of a record that would take as long to read. */
+  readonly weight: number
 }
 
 type Field = {
@@ -27,11 +30,12 @@ type Field = {
 
 /** Reads a schema_definition, for the records of one call: the `{fields}` form of the public clients, a JSON Schema, or none. */
 export function readSchema(definition: unknown): RecordSchema {
-  if (!isRecord(definition)) return { problems: () => [], defaults: {} }
+  if (!isRecord(definition)) return free
   if (!isRecord(definition.fields)) return jsonSchema(definition)
   const fields = Object.entries(definition.fields as Record<string, Field>)
   const required = Array.isArray(definition.required) ? definition.required.map(String) : []
   const { matches, beginRecord } = openPatterns()
+  const weight = weightOf(definition)
   const problemsOf = (record: Readonly<Record<string, unknown>>) => [
     ...required.filter((name) => ownValue(record, name) === undefined).map((name) => lacks(name)),
     ...fields.flatMap(([name, field]) =>
@@ -48,14 +52,21 @@ export function readSchema(definition: unknown): RecordSchema {
         field.default === undefined ? [] : [[name, field.default]],
       ),
     ),
+    weight,
   }
+}
+
+const free: RecordSchema = { problems: () => [], defaults: {}, weight: 0 }
+
+function weightOf(definition: object): number {
+  return countValues(definition, Number.POSITIVE_INFINITY) * 8
 }
 
 /** Keywords whose values are data, not schemas. */
 export const dataKeywords = ['const', 'enum', 'default', 'examples']
 
 function jsonSchema(schema: Record<string, unknown>): RecordSchema {
-  if (Object.keys(schema).length === 0) return { problems: () => [], defaults: {} }
+  if (Object.keys(schema).length === 0) return free
   const { matches, beginRecord } = openPatterns()
   const judged = bounded(schema, false, matches)
   return {
@@ -64,6 +75,7 @@ function jsonSchema(schema: Record<string, unknown>): RecordSchema {
       return jsonSchemaProblems(judged, record)
     },
     defaults: {},
+    weight: weightOf(schema),
   }
 }
 

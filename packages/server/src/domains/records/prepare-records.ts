@@ -35,25 +35,36 @@ export async function prepareRecords(
 ): Promise<Prepared[]> {
   const prepare = preparer(shape, world)
   const records: Prepared[] = []
-  let chars = 0
+  let total = 0
   for (const text of eachItemText(request.text, 'data')) {
     const at = records.length
     const [value, pointer, title] = [request.data[at], `/data/${at}`, `Record ${at}`]
-    records.push(prepare({ value, text, pointer, title, details: { record: at } }))
-    chars += text.length
-    if (chars < limits.bodyBytesAtOnce) continue
-    chars = 0
-    await turn()
+    const record = await prepare({ value, text, pointer, title, details: { record: at } })
+    records.push(record)
+    total += record.body.length
+    if (total > limits.blockBytesMax)
+      throw new Fault('PAYLOAD_TOO_LARGE', {
+        message: `The records with their defaults are larger than ${limits.blockBytesMax} bytes`,
+      })
   }
   return records
 }
 
-/** What checks records of one collection and gives them their keys and final texts. */
-export function preparer(shape: Shape, world: World): (sent: Sent) => Prepared {
+/**
+ * What checks records of one collection and gives them their keys and final texts. Others have their turns between
+ * records, however many they are and however much the schema says of them.
+ */
+export function preparer(shape: Shape, world: World): (sent: Sent) => Promise<Prepared> {
   const schema = readSchema(shape.schema_definition)
   const primary = shape.primary_column
   const random = new RandomPool(world)
-  return ({ value: record, text, pointer, title, details }) => {
+  let weight = 0
+  return async ({ value: record, text, pointer, title, details }) => {
+    weight += text.length + schema.weight
+    if (weight >= limits.bodyBytesAtOnce) {
+      weight = 0
+      await turn()
+    }
     if (!isRecord(record)) throw invalid(pointer, 'must be an object')
     const [problem] = schema.problems(record)
     if (problem !== undefined) {

@@ -1,6 +1,7 @@
 import { viewQueryParts } from '@tollbase/contract/views'
 import type { Operation } from '../operation.ts'
 import { createAndTell } from './created-reply.ts'
+import { refuseLongDefinition } from './definition-size.ts'
 import { readSettings } from './view-wish.ts'
 
 export const createView: Operation<'createView'> = async (call, { params, body }) => {
@@ -9,6 +10,8 @@ export const createView: Operation<'createView'> = async (call, { params, body }
   const siblings = viewQueryParts.flatMap((name) =>
     sent[name] === undefined || sent[name] === null ? [] : [[name, sent[name]] as const],
   )
+  refuseLongDefinition(body.query, '/query')
+  refuseLongDefinition(Object.fromEntries(siblings), '')
   return createAndTell(call, tenant, {
     name: body.name,
     query: body.query,

@@ -1,3 +1,4 @@
+import { limits } from '@tollbase/contract/limits'
 import { Fault, invalid } from '../../base/fault.ts'
 import type { ValueType } from '../../query/tree/query.ts'
 import {
@@ -6,6 +7,7 @@ import {
 } from '../../views/definition/read-view-definition.ts'
 import type { ViewDefinition } from '../../views/definition/view-definition.ts'
 import type { KnownModels } from '../../views/definition/view-from-sql.ts'
+import { selectsWritten } from '../../views/selects-written.ts'
 import { planView } from '../../views/view-program.ts'
 import type { Service } from '../call.ts'
 import { declaredTypes } from '../collections/declared-types.ts'
@@ -77,6 +79,12 @@ export async function readView(
   const inner = innerDefinitions(named)
   const viewOf = (model: string) => inner[model]
   const untyped = await readViewDefinition(wish.query, { ...options, viewOf })
+  const pointer = wish.sources === undefined ? '/sql' : '/query'
+  if (selectsWritten(untyped.query) > limits.viewSelectsMax)
+    throw invalid(
+      pointer,
+      `becomes more than ${limits.viewSelectsMax} SELECTs where what WITH and other views name is written out`,
+    )
   const uses = usesOf(await queryAsWritten(untyped.definition, { app }), named)
   for (const { model, owner, source } of named) {
     const used = uses.get(model)

@@ -49,7 +49,7 @@ function isDerived(expression: Expression): boolean {
 }
 
 /** A query's own expressions, each with what it is used for. */
-function expressionsIn(query: SelectQuery): readonly (readonly [Expression, Use])[] {
+export function expressionsIn(query: SelectQuery): readonly (readonly [Expression, Use])[] {
   const filters = [query.where, query.having, ...joinTests(query.from), ...query.groupBy]
   return [
     ...filters.flatMap((each) => (each === undefined ? [] : [[each, 'filter'] as const])),

@@ -149,7 +149,8 @@ function readWith(sent: Sent | undefined, place: Place) {
   const { value, place: at } = sent
   if (!Array.isArray(value) || value.length === 0)
     throw invalid(at.pointer, 'must be a list of {"name": query}')
-  let inner = place
+  // One set that grows: each of them may read those before it.
+  const names = new Set(place.tables)
   const tables = value.map((item: unknown, index) => {
     const [[name, query] = [], second] = isRecord(item) ? Object.entries(item) : []
     const own = inside(at, index)
@@ -157,8 +158,8 @@ function readWith(sent: Sent | undefined, place: Place) {
       throw invalid(own.pointer, 'must be {"name": query}')
     const named = inside(own, name)
     const alias = givenName(name, named.pointer)
-    const read = named.query(query, { ...named, tables: inner.tables })
-    inner = { ...inner, tables: new Set([...inner.tables, name]) }
+    const read = named.query(query, { ...named, tables: names })
+    names.add(name)
     return { json: { [name]: read.json }, sql: [`${alias} AS (`, read.sql, ')'] }
   })
   const sql = joined(
@@ -166,7 +167,7 @@ function readWith(sent: Sent | undefined, place: Place) {
     ',\n',
   )
   const json: Json = tables.map((each) => each.json)
-  return { json: { with: json }, sql: ['WITH ', sql, '\n'], place: inner }
+  return { json: { with: json }, sql: ['WITH ', sql, '\n'], place: { ...place, tables: names } }
 }
 
 function readFlag(sent: Sent | undefined): boolean {
