@@ -2,8 +2,8 @@ import type { Tollbase } from '@tollbase/contract/contract'
 import type { Input } from '@tollbase/contract/route'
 import type { Call } from '../call.ts'
 import type { Question } from './answer-query.ts'
-import { listQuestion } from './list-records.ts'
-import { sqlQuestion } from './query-sql.ts'
+import { listQuestion } from './list-question.ts'
+import { sqlQuestion } from './sql-question.ts'
 
 export type AnyQuery = Input<Tollbase['explainQuery']>['body']['query']
 
