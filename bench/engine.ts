@@ -1,6 +1,6 @@
 import { startService } from '@tollbase/server/app'
 import { realWorld } from '@tollbase/server/base/world'
-import { readConfig } from '@tollbase/server/config'
+import { readConfig } from '@tollbase/server/config/config'
 import { sql } from '@tollbase/server/database/sql'
 import {
   bareRequest,

@@ -1,7 +1,7 @@
 import { limits } from '@tollbase/contract/limits'
 import { startService } from '@tollbase/server/app'
 import { realWorld } from '@tollbase/server/base/world'
-import { readConfig } from '@tollbase/server/config'
+import { readConfig } from '@tollbase/server/config/config'
 import { sql } from '@tollbase/server/database/sql'
 import { compileList } from '@tollbase/server/query/compile-list'
 import { parseList } from '@tollbase/server/query/list-query'

@@ -1,12 +1,12 @@
 import type { Queryable } from '@tollbase/server/database/database'
 import { sql } from '@tollbase/server/database/sql'
-import { planning, setSettings } from '@tollbase/server/domains/tenancy/view-projection'
+import { planning, setSettings } from '@tollbase/server/projections/view-projection'
+import { besideWrites } from './live-view-blocks.ts'
+import { viewedStores } from './live-view-stores.ts'
 import { manyLiveViews } from './live-views.ts'
 import { openPlace, type Place } from './place.ts'
 import type { Benchmark, Row, RunOptions } from './report.ts'
 import { interleave } from './rounds.ts'
-import { besideWrites } from './viewed-lane.ts'
-import { viewedStores } from './viewed-stores.ts'
 import {
   itemsPerPlace,
   type KeptView,

@@ -1,6 +1,6 @@
 // Writes docs/tollbase.config.schema.json from ConfigFile. Run with: tsx scripts/write-config-schema.mjs
 import { writeFileSync } from 'node:fs'
-import { configFileSchema } from '@tollbase/server/config-file'
+import { configFileSchema } from '@tollbase/server/config/config-file'
 
 const target = new URL('../docs/tollbase.config.schema.json', import.meta.url)
 const schema = configFileSchema()

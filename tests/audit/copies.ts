@@ -1,4 +1,4 @@
-import type { Config } from '../../packages/server/src/config.ts'
+import type { Config } from '../../packages/server/src/config/config.ts'
 import { type Database, openDatabase } from '../../packages/server/src/database/database.ts'
 import { sql } from '../../packages/server/src/database/sql.ts'
 

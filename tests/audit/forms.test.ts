@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { audit } from '../../packages/server/src/app-audit.ts'
+import { audit } from '../../packages/server/src/operator/audit/audit.ts'
 import { type Harm, openPlace, type Place, part, quiet, records, testHarms } from './place.ts'
 
 let place: Place

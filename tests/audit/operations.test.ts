@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { operationsStructure } from '../../packages/server/src/app-audit-operations.ts'
+import { operationsStructure } from '../../packages/server/src/operator/audit/audit-operations.ts'
 import { type Harm, openPlace, type Place, table, testHarms } from './place.ts'
 
 let place: Place

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { audit } from '../../packages/server/src/app-audit.ts'
-import { rebuild } from '../../packages/server/src/app-rebuild.ts'
 import { sql } from '../../packages/server/src/database/sql.ts'
+import { audit } from '../../packages/server/src/operator/audit/audit.ts'
+import { rebuild } from '../../packages/server/src/operator/rebuild.ts'
 import { type Harm, openPlace, type Place, quiet, records, table, testHarms } from './place.ts'
 
 let place: Place

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
-import { audit } from '../../packages/server/src/app-audit.ts'
-import { rebuild } from '../../packages/server/src/app-rebuild.ts'
+import { audit } from '../../packages/server/src/operator/audit/audit.ts'
+import { rebuild } from '../../packages/server/src/operator/rebuild.ts'
 import { dataOf, newData } from '../support/data.ts'
 import { withService } from '../support/per-engine.ts'
 

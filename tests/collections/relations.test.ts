@@ -1,6 +1,6 @@
 import { limits } from '@tollbase/contract/limits'
 import { expect, test } from 'vitest'
-import { define } from '../../packages/server/src/domains/tenancy/define.ts'
+import { define } from '../../packages/server/src/services/applications/define.ts'
 import { type Data, dataOf, newData } from '../support/data.ts'
 import { perEngine } from '../support/per-engine.ts'
 

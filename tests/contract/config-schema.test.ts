@@ -1,5 +1,5 @@
 import { readFileSync } from 'node:fs'
-import { configFileSchema, parseConfigFile } from '@tollbase/server/config-file'
+import { configFileSchema, parseConfigFile } from '@tollbase/server/config/config-file'
 import { describe, expect, test } from 'vitest'
 
 describe('the schema of the configuration file', () => {

@@ -4,12 +4,12 @@ import { join } from 'node:path'
 import { setTimeout as wait } from 'node:timers/promises'
 import { verifyDocument } from '@tollbase/verify/verify'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
-import { audit } from '../../packages/server/src/app-audit.ts'
-import { rebuild } from '../../packages/server/src/app-rebuild.ts'
-import { readConfig } from '../../packages/server/src/config.ts'
+import { readConfig } from '../../packages/server/src/config/config.ts'
+import { audit } from '../../packages/server/src/operator/audit/audit.ts'
+import { rebuild } from '../../packages/server/src/operator/rebuild.ts'
+import { postmaster } from '../support/kill.ts'
 import { type Program, startProgram } from '../support/program.ts'
 import { type Json, send } from '../support/service.ts'
-import { postmaster } from '../support/strike.ts'
 
 const quiet = () => undefined
 

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
-import { audit } from '../../packages/server/src/app-audit.ts'
-import { rebuild } from '../../packages/server/src/app-rebuild.ts'
 import { type SqlStatement, sql } from '../../packages/server/src/database/sql.ts'
+import { audit } from '../../packages/server/src/operator/audit/audit.ts'
+import { rebuild } from '../../packages/server/src/operator/rebuild.ts'
 import { newData } from '../support/data.ts'
 import { withService } from '../support/per-engine.ts'
 

@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs'
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
-import { type FaultPoint, faultPoints } from '../../packages/server/src/base/fault-points.ts'
+import { type FaultPoint, faultPoints } from '../../packages/server/src/base/failpoints.ts'
 import {
   type Asked,
   ask,
@@ -12,8 +12,8 @@ import {
   quote,
 } from '../payments/buyer.ts'
 import { earnings, type Market, openMarket, setPrices } from '../payments/market.ts'
+import type { Act, Strike } from '../support/kill.ts'
 import type { Json, TestReply } from '../support/service.ts'
-import type { Act, Strike } from '../support/strike.ts'
 import { insist, openPlace, type Place, readBooks } from './place.ts'
 
 /** For a slow day: each waits for a program, an audit and an answer. */

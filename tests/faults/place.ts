@@ -4,12 +4,15 @@ import { join } from 'node:path'
 import { setTimeout as wait } from 'node:timers/promises'
 import { createPublicClient, type Hex, http, parseAbi } from 'viem'
 import { expect } from 'vitest'
-import { auditStorage } from '../../packages/server/src/app-audit.ts'
-import { type MaintenanceReport, withStorage } from '../../packages/server/src/app-maintenance.ts'
 import { realWorld } from '../../packages/server/src/base/world.ts'
-import { readConfig } from '../../packages/server/src/config.ts'
+import { readConfig } from '../../packages/server/src/config/config.ts'
 import { sql } from '../../packages/server/src/database/sql.ts'
 import { processOf, stopProcess } from '../../packages/server/src/devnet/anvil.ts'
+import { auditStorage } from '../../packages/server/src/operator/audit/audit.ts'
+import {
+  type MaintenanceReport,
+  withStorage,
+} from '../../packages/server/src/operator/maintenance.ts'
 import { type Asked, ask, type PaymentHeader } from '../payments/buyer.ts'
 import { type Program, startProgram } from '../support/program.ts'
 import { type Json, send, type TestReply, type TestService } from '../support/service.ts'

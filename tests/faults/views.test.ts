@@ -1,8 +1,8 @@
 import { afterAll, beforeAll, expect, test, vi } from 'vitest'
-import type { FaultPoint } from '../../packages/server/src/base/fault-points.ts'
+import type { FaultPoint } from '../../packages/server/src/base/failpoints.ts'
 import { ask } from '../payments/buyer.ts'
+import type { Act } from '../support/kill.ts'
 import type { Json, TestApp } from '../support/service.ts'
-import type { Act } from '../support/strike.ts'
 import { insist, openPlace, type Place, readBooks } from './place.ts'
 
 /** For a slow day: each waits for a program and a view. */

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { audit } from '../../packages/server/src/app-audit.ts'
+import { audit } from '../../packages/server/src/operator/audit/audit.ts'
 import { type Data, newData } from '../support/data.ts'
 import { withService } from '../support/per-engine.ts'
 

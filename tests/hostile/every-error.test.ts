@@ -51,7 +51,7 @@ const provocations: Readonly<Record<ErrorCode, (() => Promise<Answer>) | { reado
       await data.call('POST', '/views', view)
       return data.call('POST', '/views', view)
     },
-    VIEW_NOT_READY: { by: 'tests/views/trouble.test.ts' },
+    VIEW_NOT_READY: { by: 'tests/views/failures.test.ts' },
     QUOTA_EXCEEDED: async () => {
       const full = await newData(service)
       const body = { quota: { records: 0 } }
@@ -76,7 +76,7 @@ const provocations: Readonly<Record<ErrorCode, (() => Promise<Answer>) | { reado
       })
     },
     DERIVATION_DENIED: () => data.listOpenly('priced', { group_by: 'n' }),
-    QUERY_TOO_EXPENSIVE: { by: 'packages/server/src/domains/listing/run-query.test.ts' },
+    QUERY_TOO_EXPENSIVE: { by: 'packages/server/src/services/reading/run-query.test.ts' },
     FIELD_NOT_OFFERED: () => data.listOpenly('part', { find: { hidden: 1 } }),
     ROUTE_NOT_FOUND: () => openly('GET', '/nowhere'),
     APPLICATION_NOT_FOUND: () => openly('GET', '/api/apps/nobody'),

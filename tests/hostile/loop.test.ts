@@ -1,9 +1,14 @@
 import { limits } from '@tollbase/contract/limits'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { type FarClient, type FarReply, type FarRequest, farClient } from '../support/far-client.ts'
 import { meterLoop } from '../support/loop-meter.ts'
 import type { TestApp } from '../support/service.ts'
 import { startTestService, type TestService } from '../support/service.ts'
+import {
+  type FarClient,
+  type FarReply,
+  type FarRequest,
+  farClient,
+} from '../support/worker-client.ts'
 
 /**
  * No request that nobody has paid for may hold all others up for more than 20 ms. The rest is room for a slow machine

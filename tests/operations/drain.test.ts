@@ -6,7 +6,7 @@ import { setTimeout as wait } from 'node:timers/promises'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { type Asked, ask, list, newBuyer, type PaymentHeader, quote } from '../payments/buyer.ts'
 import { openMarket } from '../payments/market.ts'
-import { answer, type Remote, says, startRemote } from '../payments/remote.ts'
+import { answer, type Remote, says, startRemote } from '../payments/remote-facilitator.ts'
 import { type Program, startProgram } from '../support/program.ts'
 import { send, type TestService } from '../support/service.ts'
 

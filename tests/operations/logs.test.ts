@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { createLog } from '../../packages/server/src/app-log.ts'
 import { sql } from '../../packages/server/src/database/sql.ts'
+import { createLog } from '../../packages/server/src/operator/log.ts'
 import { ask, fundedBuyer, list, newBuyer, quote } from '../payments/buyer.ts'
 import { openMarket } from '../payments/market.ts'
 import { type Json, startTestService, type TestService } from '../support/service.ts'

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { sql } from '../../packages/server/src/database/sql.ts'
-import { definitionReserve } from '../../packages/server/src/domains/tenancy/quota.ts'
+import { definitionReserve } from '../../packages/server/src/model/quota.ts'
 import { ask, balanceOf, fundedBuyer } from '../payments/buyer.ts'
 import { openMarket, setPrices } from '../payments/market.ts'
 import { type Data, newData } from '../support/data.ts'

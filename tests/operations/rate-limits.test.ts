@@ -1,7 +1,7 @@
 import { setTimeout as wait } from 'node:timers/promises'
 import { limits } from '@tollbase/contract/limits'
 import { describe, expect, test } from 'vitest'
-import type { Config } from '../../packages/server/src/config.ts'
+import type { Config } from '../../packages/server/src/config/config.ts'
 import { sql } from '../../packages/server/src/database/sql.ts'
 import { type Asked, ask, fundedBuyer, list, newBuyer, quote } from '../payments/buyer.ts'
 import { type Market, openMarket } from '../payments/market.ts'

@@ -1,6 +1,6 @@
 import { encodeFunctionData, type Hex, parseAbi } from 'viem'
 import { describe, expect, test } from 'vitest'
-import { Payments } from '../../packages/server/src/domains/payments/payments.ts'
+import { Payments } from '../../packages/server/src/services/payments/payments.ts'
 import { withService } from '../support/per-engine.ts'
 import {
   type Asked,
@@ -14,7 +14,7 @@ import {
   type PaymentHeader,
   quote,
 } from './buyer.ts'
-import { replacePayments } from './dying.ts'
+import { replacePayments } from './dying-payments.ts'
 import { earnings, expectBalanced, onChain, openMarket } from './market.ts'
 import { chainOf, minedOn } from './payer.ts'
 import { whileSettling } from './while-settling.ts'

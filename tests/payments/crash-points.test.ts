@@ -1,9 +1,9 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { audit } from '../../packages/server/src/app-audit.ts'
-import { dropReplies, openClaims } from '../../packages/server/src/domains/payments/claim-store.ts'
-import { Payments } from '../../packages/server/src/domains/payments/payments.ts'
-import type { PaymentPorts } from '../../packages/server/src/domains/payments/purchase.ts'
+import { audit } from '../../packages/server/src/operator/audit/audit.ts'
+import { dropReplies, openClaims } from '../../packages/server/src/services/payments/claim-store.ts'
+import { Payments } from '../../packages/server/src/services/payments/payments.ts'
+import type { PaymentPorts } from '../../packages/server/src/services/payments/purchase.ts'
 import { withService } from '../support/per-engine.ts'
 import type { Json, TestReply, TestService } from '../support/service.ts'
 import {
@@ -16,7 +16,7 @@ import {
   type PaymentHeader,
   quote,
 } from './buyer.ts'
-import { type Death, dyingPayments, replacePayments } from './dying.ts'
+import { type Death, dyingPayments, replacePayments } from './dying-payments.ts'
 import {
   earnings,
   expectBalanced,

@@ -20,7 +20,7 @@ import {
   type Remote,
   says,
   startRemote,
-} from './remote.ts'
+} from './remote-facilitator.ts'
 
 const folder = mkdtempSync(join(tmpdir(), 'tollbase-facilitator-'))
 const log = { info: () => undefined, warn: () => undefined }

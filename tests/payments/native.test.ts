@@ -1,14 +1,14 @@
 import { createHash } from 'node:crypto'
 import { decodeFunctionData, parseAbi } from 'viem'
 import { describe, expect, test } from 'vitest'
-import { unsweptClaims } from '../../packages/server/src/domains/payments/claim-store.ts'
-import { Payments } from '../../packages/server/src/domains/payments/payments.ts'
-import type { PaymentPorts, Way } from '../../packages/server/src/domains/payments/purchase.ts'
-import { sweepRound } from '../../packages/server/src/domains/payments/sweeper.ts'
+import { unsweptClaims } from '../../packages/server/src/services/payments/claim-store.ts'
+import { Payments } from '../../packages/server/src/services/payments/payments.ts'
+import type { PaymentPorts, Way } from '../../packages/server/src/services/payments/purchase.ts'
+import { sweepRound } from '../../packages/server/src/services/payments/sweeper.ts'
 import { withService } from '../support/per-engine.ts'
 import type { Json, TestService } from '../support/service.ts'
 import { type Asked, ask, balanceOf, list, quote } from './buyer.ts'
-import { replacePayments } from './dying.ts'
+import { replacePayments } from './dying-payments.ts'
 import {
   earnings,
   expectBalanced,

@@ -1,6 +1,6 @@
 import { request } from 'node:http'
 import { describe, expect, test } from 'vitest'
-import { Payments } from '../../packages/server/src/domains/payments/payments.ts'
+import { Payments } from '../../packages/server/src/services/payments/payments.ts'
 import { withService } from '../support/per-engine.ts'
 import type { Json, TestService } from '../support/service.ts'
 import { testWallet } from '../support/wallet.ts'
@@ -15,7 +15,7 @@ import {
   type PaymentHeader,
   quote,
 } from './buyer.ts'
-import { type Death, dyingPayments, replacePayments } from './dying.ts'
+import { type Death, dyingPayments, replacePayments } from './dying-payments.ts'
 import {
   earnings,
   expectBalanced,

@@ -1,7 +1,7 @@
-import { Payments } from '../../packages/server/src/domains/payments/payments.ts'
-import type { PaymentPorts, Way } from '../../packages/server/src/domains/payments/purchase.ts'
+import { Payments } from '../../packages/server/src/services/payments/payments.ts'
+import type { PaymentPorts, Way } from '../../packages/server/src/services/payments/purchase.ts'
 import type { TestService } from '../support/service.ts'
-import { replacePayments } from './dying.ts'
+import { replacePayments } from './dying-payments.ts'
 
 type Meanwhile = {
   readonly before?: () => Promise<void>

@@ -1,9 +1,9 @@
 import { Fault } from '../../packages/server/src/base/fault.ts'
-import type { Caller } from '../../packages/server/src/domains/access/access.ts'
-import { executeQuery } from '../../packages/server/src/domains/queries/execute-query.ts'
-import { KeptAnswers } from '../../packages/server/src/domains/queries/kept-answers.ts'
-import { Pass } from '../../packages/server/src/http/pass.ts'
 import { HttpReply } from '../../packages/server/src/http/reply.ts'
+import { Pass } from '../../packages/server/src/http/request-context.ts'
+import { executeQuery } from '../../packages/server/src/operations/queries/execute-query.ts'
+import type { Caller } from '../../packages/server/src/services/access/access.ts'
+import { KeptAnswers } from '../../packages/server/src/services/queries/result-cache.ts'
 import type { TestApp, TestService } from '../support/service.ts'
 
 export type Asked = {

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto'
 import type { Database } from '../../packages/server/src/database/database.ts'
 import { sql } from '../../packages/server/src/database/sql.ts'
-import { costOf } from '../../packages/server/src/domains/tenancy/price.ts'
+import { costOf } from '../../packages/server/src/model/price.ts'
 import { type Books, bodiesOf, booksOf, differences, entriesOf } from './books.ts'
 import { checkAccounts, checkKept, checkReads, checkSales } from './delivery-checks.ts'
 import type { Market } from './market.ts'

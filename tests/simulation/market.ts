@@ -3,6 +3,7 @@ import type { Chance } from './chance.ts'
 import { calm, Life, Reset, Turns, type Weather } from './life.ts'
 import { PaymentChain } from './payment-chain.ts'
 import { Prices } from './prices.ts'
+import { ToldNetwork } from './remote-facilitator.ts'
 import { Scheduler } from './scheduler.ts'
 import {
   type Answer,
@@ -17,7 +18,6 @@ import {
   request,
   startShop,
 } from './shop.ts'
-import { ToldNetwork } from './told-network.ts'
 
 /** A client waits at most so long for an answer. */
 const patienceMs = 45_000

@@ -1,5 +1,5 @@
 import { setTimeout as wait } from 'node:timers/promises'
-import { killDatabase } from '../support/strike.ts'
+import { killDatabase } from '../support/kill.ts'
 import { checkBooks, checkSample } from './check.ts'
 import type { Random } from './random.ts'
 import type { Shared } from './worker.ts'

@@ -1,7 +1,7 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { bundled } from './bundle.ts'
-import type { Strike, Told } from './strike.ts'
+import type { Strike, Told } from './kill.ts'
 
 /** As the program has them, and `--wait`: it loads, and starts when told to `go`. */
 export type Flag = '--devnet' | `--config=${string}` | '--wait'

@@ -1,7 +1,7 @@
 import { once } from 'node:events'
-import { readConfig } from '../../packages/server/src/config.ts'
+import { readConfig } from '../../packages/server/src/config/config.ts'
 import { serve } from '../../packages/server/src/main.ts'
-import { strikingWorld } from './strike.ts'
+import { strikingWorld } from './kill.ts'
 
 /** The program for tests that kill it: `serve.ts <data folder> [--devnet] [--config=<file>] [--wait]` on a free port. */
 // It does not outlive who started it, however that ended.

@@ -6,7 +6,7 @@ import {
   type StartOptions,
   startService,
 } from '../../packages/server/src/app.ts'
-import { type Config, readConfig } from '../../packages/server/src/config.ts'
+import { type Config, readConfig } from '../../packages/server/src/config/config.ts'
 import type { Database } from '../../packages/server/src/database/database.ts'
 import { type TestEngine, withTestDatabase } from '../../packages/server/src/database/testing.ts'
 import { checkReply } from './contract-replies.ts'

@@ -1,6 +1,6 @@
 import { limits } from '@tollbase/contract/limits'
 import { expect, test } from 'vitest'
-import { define } from '../../packages/server/src/domains/tenancy/define.ts'
+import { define } from '../../packages/server/src/services/applications/define.ts'
 import { withService } from '../support/per-engine.ts'
 import { createFromSql, createView, grouped, newSeller, perMarket, rowsOf } from './support.ts'
 

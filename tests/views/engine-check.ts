@@ -3,7 +3,7 @@ import { sql } from '../../packages/server/src/database/sql.ts'
 import type { CompiledStatement } from '../../packages/server/src/query/sql-text.ts'
 import type { ViewProgram } from '../../packages/server/src/views/view-program.ts'
 import { type EnginePlace, run } from './engine-place.ts'
-import { kindOf, Wrong } from './wrong.ts'
+import { kindOf, Wrong } from './mismatch.ts'
 
 /** A view at a position. */
 export type EngineView = {

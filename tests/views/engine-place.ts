@@ -2,19 +2,15 @@ import type { AppliedEntry } from '../../packages/server/src/chain/applier.ts'
 import type { Queryable } from '../../packages/server/src/database/database.ts'
 import { sql } from '../../packages/server/src/database/sql.ts'
 import type { TestDatabase } from '../../packages/server/src/database/testing.ts'
-import {
-  type Catalog,
-  emptyCatalog,
-  withLookups,
-} from '../../packages/server/src/domains/tenancy/catalog.ts'
+import { type Catalog, emptyCatalog, withLookups } from '../../packages/server/src/model/catalog.ts'
 import type {
   CollectionDefinition,
   IndexDefinition,
-} from '../../packages/server/src/domains/tenancy/definitions.ts'
+} from '../../packages/server/src/model/definitions.ts'
 import {
   collectionTables,
   projectRecords,
-} from '../../packages/server/src/domains/tenancy/record-projection.ts'
+} from '../../packages/server/src/projections/record-projection.ts'
 import type { CompiledStatement } from '../../packages/server/src/query/sql-text.ts'
 import type { ViewPlace } from '../../packages/server/src/views/view-program.ts'
 

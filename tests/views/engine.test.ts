@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, expect, it } from 'vitest'
 import { type TestDatabase, withTestDatabase } from '../../packages/server/src/database/testing.ts'
 import { type EngineCase, followEngine, runEngineCase } from './engine-case.ts'
-import { keptHistories } from './kept.ts'
+import { keptHistories } from './kept-histories.ts'
 
 /** A case is one view after one step. More of them by hand: `npm run views -- --only engine --minutes 20 --seed 7`. */
 const [first, histories] = [20_261_121, 40]

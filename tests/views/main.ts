@@ -1,10 +1,10 @@
 import { randomBytes } from 'node:crypto'
 import { parseArgs } from 'node:util'
-import { audit } from '../../packages/server/src/app-audit.ts'
 import { withTestDatabase } from '../../packages/server/src/database/testing.ts'
+import { audit } from '../../packages/server/src/operator/audit/audit.ts'
 import { startTestService } from '../support/service.ts'
 import { type EngineCase, followEngine, runEngineCase } from './engine-case.ts'
-import { type Runner, readHistory } from './kept.ts'
+import { type Runner, readHistory } from './kept-histories.ts'
 import { followService } from './service-case.ts'
 import { runServiceCase, type ServiceCase } from './service-run.ts'
 

@@ -1,6 +1,6 @@
 import type { Chance } from './engine-chance.ts'
 import type { Write } from './engine-place.ts'
-import { fewer } from './simpler.ts'
+import { fewer } from './shrink.ts'
 
 export const collections = ['a', 'b', 'c'] as const
 

@@ -1,13 +1,13 @@
 import type { TestService } from '../support/service.ts'
+import { type Draw, drawCounted, drawQuery } from './draw-query.ts'
 import { type Chance, chanceOf } from './engine-chance.ts'
-import { type Bounds, followed } from './kept.ts'
-import { type Draw, drawCounted, drawQuery } from './query-draw.ts'
-import { simplerDefinition } from './query-simpler.ts'
-import { type Definition, definitionOf } from './query-text.ts'
+import { type Bounds, followed } from './kept-histories.ts'
+import { type Definition, definitionOf } from './print-query.ts'
 import { canFollow, collectionsOf, namedIn, type Query } from './query-tree.ts'
 import { blocksOf, type StoredRecord, simplerRecord } from './records.ts'
 import { type Mode, runServiceCase, type ServiceCase, type ServiceStep } from './service-run.ts'
-import { eachSimpler, fewer } from './simpler.ts'
+import { eachSimpler, fewer } from './shrink.ts'
+import { simplerDefinition } from './simplify-query.ts'
 
 const serviceHistory = { views: 8, rounds: 14 }
 /** Views of more are read by no others: a query may have 16. */

@@ -1,10 +1,10 @@
 import { sql } from '../../packages/server/src/database/sql.ts'
 import { type Data, dataOf } from '../support/data.ts'
 import type { TestReply, TestService } from '../support/service.ts'
-import type { Definition } from './query-text.ts'
+import { Wrong } from './mismatch.ts'
+import type { Definition } from './print-query.ts'
 import { bodyOf, collections, type StoredRecord } from './records.ts'
 import { makeLiveRecords, type ViewNow, viewsNow, wrongRows } from './service-check.ts'
-import { Wrong } from './wrong.ts'
 
 /** A history of one application; after each step all of its views are looked at. */
 export type ServiceCase<Of = Definition> = { readonly steps: readonly ServiceStep<Of>[] }

@@ -1,8 +1,8 @@
 import { expect, test } from 'vitest'
-import { audit } from '../../packages/server/src/app-audit.ts'
-import { rebuild } from '../../packages/server/src/app-rebuild.ts'
+import { audit } from '../../packages/server/src/operator/audit/audit.ts'
+import { rebuild } from '../../packages/server/src/operator/rebuild.ts'
 import { withService } from '../support/per-engine.ts'
-import { keptHistories } from './kept.ts'
+import { keptHistories } from './kept-histories.ts'
 import { followService } from './service-case.ts'
 import { runServiceCase, type ServiceCase } from './service-run.ts'
 

@@ -12,7 +12,7 @@ export function auditCommand(program: Command, finish: (code: number) => void): 
       'checkpoints that were kept (GET /api/apps/{app}/chain/checkpoint): the log must begin as each says',
     )
     .action(async ({ checkpoint, ...flags }: MaintenanceFlags & { checkpoint?: string[] }) => {
-      const { audit } = await import('@tollbase/server/app-audit')
+      const { audit } = await import('@tollbase/server/operator/audit/audit')
       finish(await maintenance(flags, (config, progress) => audit(config, progress, checkpoint)))
     })
 }

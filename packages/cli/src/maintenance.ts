@@ -1,7 +1,7 @@
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import { SetupError } from '@tollbase/server/base/setup-error'
-import type { Config, Flags } from '@tollbase/server/config'
+import type { Config, Flags } from '@tollbase/server/config/config'
 import type { Command } from 'commander'
 import { progressLine } from './progress.ts'
 
@@ -34,7 +34,7 @@ export async function maintenance(
 ): Promise<number> {
   const line = progressLine(flags.json !== true)
   try {
-    const { readConfig } = await import('@tollbase/server/config')
+    const { readConfig } = await import('@tollbase/server/config/config')
     const config = readConfig(flags, process.env)
     refuseEmptyFolder(config)
     const report = await run(config, line.update)

@@ -6,7 +6,7 @@ export function rebuildCommand(program: Command, finish: (code: number) => void)
   maintenanceOptions(program.command('rebuild'))
     .description('make every table anew from the entries of the chains (with the service stopped)')
     .action(async (flags: MaintenanceFlags) => {
-      const { rebuild } = await import('@tollbase/server/app-rebuild')
+      const { rebuild } = await import('@tollbase/server/operator/rebuild')
       finish(await maintenance(flags, rebuild))
     })
 }

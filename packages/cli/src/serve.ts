@@ -1,4 +1,4 @@
-import type { Flags } from '@tollbase/server/config'
+import type { Flags } from '@tollbase/server/config/config'
 import type { Command } from 'commander'
 
 const exitGraceMs = 2_000
@@ -7,7 +7,7 @@ const exitGraceMs = 2_000
 export function serveCommand(program: Command, finish: (code: number) => void): void {
   const run = async (flags: Flags) => {
     const [{ readConfig }, { serve }] = await Promise.all([
-      import('@tollbase/server/config'),
+      import('@tollbase/server/config/config'),
       import('@tollbase/server/main'),
     ])
     const output = {

@@ -1,11 +1,11 @@
 import type { Logger } from 'pino'
 import { type RunningService, startService } from './app.ts'
-import { createLog, openLogDestination } from './app-log.ts'
 import type { World } from './base/world.ts'
 import { realWorld } from './base/world.ts'
-import type { Config } from './config.ts'
-import { ConfigError } from './config-file.ts'
-import { startProblem } from './main-problem.ts'
+import type { Config } from './config/config.ts'
+import { ConfigError } from './config/config-file.ts'
+import { createLog, openLogDestination } from './operator/log.ts'
+import { startProblem } from './start-problem.ts'
 
 export type Output = {
   readonly line: (text: string) => void

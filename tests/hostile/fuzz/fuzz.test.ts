@@ -1,7 +1,7 @@
 import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { audit } from '../../../packages/server/src/app-audit.ts'
+import { audit } from '../../../packages/server/src/operator/audit/audit.ts'
 import { startTestService, type TestService } from '../../support/service.ts'
 import { replay, runCampaign } from './campaign.ts'
 import { logLines } from './log-lines.ts'

@@ -1,4 +1,4 @@
-import { createLog } from '../../../packages/server/src/app-log.ts'
+import { createLog } from '../../../packages/server/src/operator/log.ts'
 
 const linesMax = 20
 

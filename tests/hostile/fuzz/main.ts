@@ -1,7 +1,7 @@
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { parseArgs } from 'node:util'
-import { audit } from '../../../packages/server/src/app-audit.ts'
+import { audit } from '../../../packages/server/src/operator/audit/audit.ts'
 import { startTestService } from '../../support/service.ts'
 import { type Failure, type Report, runCampaign } from './campaign.ts'
 import { logLines } from './log-lines.ts'

@@ -1,4 +1,4 @@
-import { audit } from '@tollbase/server/app-audit'
+import { audit } from '@tollbase/server/operator/audit/audit'
 import { progressLine } from '../progress.ts'
 import type { Bought, Buyer } from './buyer.ts'
 import { balancesOf, type Market } from './market.ts'

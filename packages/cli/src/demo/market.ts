@@ -1,6 +1,6 @@
 import { type RunningService, startService } from '@tollbase/server/app'
 import { realWorld } from '@tollbase/server/base/world'
-import type { Config } from '@tollbase/server/config'
+import type { Config } from '@tollbase/server/config/config'
 import { sql } from '@tollbase/server/database/sql'
 import { createPublicClient, erc20Abi, getAddress, type Hex, http } from 'viem'
 import { type Api, openApi } from './api.ts'

@@ -1,7 +1,7 @@
 import { otherWords } from '@tollbase/contract/tolerated'
 import { Fault, invalid } from './fault.ts'
+import { nearest } from './find-nearest.ts'
 import { isRecord } from './is-record.ts'
-import { nearest } from './nearest.ts'
 
 /** Which members an object may have, and the items of a list; where it is undefined anything may stand. */
 export type Known = {

@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto'
-import type { FaultPoint } from './fault-points.ts'
+import type { FaultPoint } from './failpoints.ts'
 
 /**
  * All that is not deterministic: time, ids and timers come only from here,

@@ -1,7 +1,7 @@
 import type { ClientConfig } from 'pg'
 import type { World } from '../base/world.ts'
 import type { DatabaseLog } from './log.ts'
-import { typeParsers } from './types.ts'
+import { typeParsers } from './type-parsers.ts'
 
 /** `host` is the folder of the server's socket, or a host name. */
 export type DatabaseConnection =

@@ -8,7 +8,7 @@ import {
   isUniqueViolation,
   storageProblem,
 } from './errors.ts'
-import { preparedNames } from './prepared.ts'
+import { preparedNames } from './prepared-names.ts'
 import { sql } from './sql.ts'
 import { type TestDatabase, testEngines, withTestDatabase } from './testing.ts'
 

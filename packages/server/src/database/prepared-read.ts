@@ -1,6 +1,6 @@
 import { type Client, type Connection, Query } from 'pg'
 import type { Row } from './send-query.ts'
-import { typeParsers } from './types.ts'
+import { typeParsers } from './type-parsers.ts'
 
 /** A read as it goes over a connection that others use too. */
 export type NamedRead = {

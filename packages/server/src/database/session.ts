@@ -1,7 +1,7 @@
 import type { PoolClient } from 'pg'
 import { assert } from '../base/assert.ts'
 import { CommitUnknownError, endsSession, isAftermath, isStalePlan, isUnsent } from './errors.ts'
-import type { PreparedNames } from './prepared.ts'
+import type { PreparedNames } from './prepared-names.ts'
 import type { Queryable, TransactionOptions } from './queryable.ts'
 import { type Opening, type Row, sendQuery } from './send-query.ts'
 import { type SqlStatement, sql } from './sql.ts'

@@ -1,7 +1,7 @@
 import { promisify } from 'node:util'
 import { gunzip } from 'node:zlib'
 import type { World } from '../base/world.ts'
-import { headOf } from '../x402/chain.ts'
+import { headOf } from '../x402/evm-chain.ts'
 import { openRpc } from '../x402/rpc.ts'
 import type { PaymentLog } from '../x402/sender.ts'
 import { writeWhole } from './files.ts'

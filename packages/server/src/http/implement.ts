@@ -9,9 +9,9 @@ import {
   refuseUnknownMembers,
   refuseUnknownTexts,
 } from './known-input.ts'
-import type { Outcome, Pass } from './pass.ts'
 import { HttpReply } from './reply.ts'
-import { doubled, type RequestFacts } from './request.ts'
+import type { Outcome, Pass } from './request-context.ts'
+import { doubled, type RequestFacts } from './request-info.ts'
 import { type Check, checkOf, readTexts } from './validate.ts'
 
 /** One handler for every route of the contract: a missing one does not compile. */

@@ -1,7 +1,7 @@
 import { limits } from '@tollbase/contract/limits'
 import { Fault } from '../base/fault.ts'
 import type { World } from '../base/world.ts'
-import type { Pass, PlaceName } from './pass.ts'
+import type { Pass, PlaceName } from './request-context.ts'
 import { TokenBuckets } from './token-buckets.ts'
 
 /** Quotas by name, per minute each; one that is not given is off. docs/operating.md says who takes from which. */

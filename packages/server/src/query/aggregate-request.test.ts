@@ -13,7 +13,7 @@ import {
   createTestSchema,
   type RunSql,
 } from './test-collection.test-support.ts'
-import { sourcesOfQuery } from './tree/sources.ts'
+import { sourcesOfQuery } from './tree/query-sources.ts'
 
 type Json = Readonly<Record<string, unknown>>
 const root = 'app::orders'

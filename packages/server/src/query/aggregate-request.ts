@@ -7,7 +7,7 @@ import { parseJoinedFind } from './find.ts'
 import type { Join } from './join.ts'
 import { type ListRequest, parsePage } from './list-query.ts'
 import { checkText } from './operand.ts'
-import { constant } from './tree/build.ts'
+import { constant } from './tree/make-expression.ts'
 import type { Expression, Order } from './tree/query.ts'
 import { type Column, type Query, type Relation, selectOf } from './tree/query.ts'
 

@@ -1,7 +1,7 @@
 import { limits } from '@tollbase/contract/limits'
 import { Fault, invalid } from '../base/fault.ts'
+import { nearest } from '../base/find-nearest.ts'
 import { isRecord } from '../base/is-record.ts'
-import { nearest } from '../base/nearest.ts'
 import { all, always, any, type Condition, type FieldPath, not } from './condition.ts'
 import { extendPath, member } from './field-path.ts'
 import type { Join } from './join.ts'

@@ -1,6 +1,6 @@
 import type { FieldPath } from '../query/condition.ts'
 import { type Expression, type Query, type Relation, relationsOf } from '../query/tree/query.ts'
-import { conjuncts, referencesOf, relationsIn } from './relations.ts'
+import { conjuncts, referencesOf, relationsIn } from './expression-relations.ts'
 
 /** A field by which records of a collection are looked up. */
 export type JoinField = { readonly model: string; readonly path: FieldPath }

@@ -9,13 +9,20 @@ import {
   type SelectQuery,
   type ValueType,
 } from '../query/tree/query.ts'
-import { type Bundle, bundleOf, type Flow, projectFlow, sourceFlow, unionFlow } from './flow.ts'
-import { planGroups } from './group-flow.ts'
-import { joinBundle } from './join-bundle.ts'
+import { joinBundle } from './build-join.ts'
+import {
+  type Bundle,
+  bundleOf,
+  type Flow,
+  projectFlow,
+  sourceFlow,
+  unionFlow,
+} from './delta-relation.ts'
+import { conjuncts, namesDataSet, relationsIn } from './expression-relations.ts'
+import type { Tally } from './group-state.ts'
 import { mapExpression } from './map-expression.ts'
-import { Obstacle } from './obstacle.ts'
-import { conjuncts, namesDataSet, relationsIn } from './relations.ts'
-import type { Tally } from './tally.ts'
+import { Obstacle } from './not-incremental.ts'
+import { planGroups } from './plan-groups.ts'
 
 /** The tables that the flows made so far keep, in the order in which they are brought up to date. */
 export type Kept = {

@@ -1,5 +1,5 @@
 import { type Expression, partsOf, type Query, queryOf, relationsOf } from '../query/tree/query.ts'
-import { expressionsIn } from '../query/tree/sources.ts'
+import { expressionsIn } from '../query/tree/query-sources.ts'
 
 /**
  * How many SELECTs a query becomes where each common table is written out wherever it is named, as a view's program

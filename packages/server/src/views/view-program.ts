@@ -1,13 +1,23 @@
 import { rowText } from '../query/compile/compile-query.ts'
 import { type CompiledStatement, quoteName } from '../query/sql-text.ts'
 import { type OutputColumn, outputOf, type Query } from '../query/tree/query.ts'
-import { sourcesOfQuery } from '../query/tree/sources.ts'
-import { notFound } from './flow.ts'
-import { groupedRows } from './grouped-rows.ts'
+import { sourcesOfQuery } from '../query/tree/query-sources.ts'
+import { notFound } from './delta-relation.ts'
+import { type Tally, tablesOf, tallyStep, tallyTables } from './group-state.ts'
 import { type JoinField, joinFieldsOf } from './join-fields.ts'
 import { type Kept, lowerQuery } from './lower-query.ts'
-import { normalForm } from './normal-form.ts'
-import { Obstacle } from './obstacle.ts'
+import { normalForm } from './normalize-query.ts'
+import { Obstacle } from './not-incremental.ts'
+import { groupedRows } from './plan-grouped-rows.ts'
+import { topRows } from './plan-top-rows.ts'
+import {
+  type Mode,
+  type Positions,
+  type ViewPlace,
+  type Writing,
+  type Written,
+  write,
+} from './statement-writing.ts'
 import {
   flowLines,
   type Lines,
@@ -16,20 +26,10 @@ import {
   rowsStep,
   rowsTable,
   rowsTables,
-} from './rows-step.ts'
-import { type Tally, tablesOf, tallyStep, tallyTables } from './tally.ts'
-import { topRows } from './top-rows.ts'
-import {
-  type Mode,
-  type Positions,
-  type ViewPlace,
-  type Writing,
-  type Written,
-  write,
-} from './writing.ts'
+} from './view-rows.ts'
 
 export type { JoinField } from './join-fields.ts'
-export type { Positions, ViewPlace } from './writing.ts'
+export type { Positions, ViewPlace } from './statement-writing.ts'
 
 /**
  * What makes and keeps a view. Its rows are the table `v_<number>`, of the shape of a collection's table as far as

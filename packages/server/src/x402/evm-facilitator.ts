@@ -6,8 +6,8 @@ import {
   paidBy,
   statedByToken,
   whereUsed,
-} from './authorization.ts'
-import { type Receipt, simulate } from './chain.ts'
+} from './authorization-use.ts'
+import { type Receipt, simulate } from './evm-chain.ts'
 import {
   checkTerms,
   type Due,

@@ -1,5 +1,5 @@
 import type { World } from '../base/world.ts'
-import { headOf, type Receipt, receiptOf } from './chain.ts'
+import { headOf, type Receipt, receiptOf } from './evm-chain.ts'
 import type { Rpc } from './rpc.ts'
 
 export type ReceiptsOptions = {

@@ -1,8 +1,8 @@
 import { Agent } from 'node:http'
 import { Agent as SecureAgent } from 'node:https'
 import type { World } from '../base/world.ts'
-import { isUsed, paidBy, statedByToken, whereUsed } from './authorization.ts'
-import { receiptOf } from './chain.ts'
+import { isUsed, paidBy, statedByToken, whereUsed } from './authorization-use.ts'
+import { receiptOf } from './evm-chain.ts'
 import {
   checkTerms,
   type Due,

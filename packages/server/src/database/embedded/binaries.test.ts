@@ -13,8 +13,8 @@ import {
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { afterEach, beforeEach, expect, test } from 'vitest'
-import { chooseServerUser } from './as-user.ts'
 import { findBinaries, findBundled } from './binaries.ts'
+import { chooseServerUser } from './server-user.ts'
 import { spawnTestProcess } from './test-process.ts'
 
 const bundled = findBundled() ?? 'missing'

@@ -14,8 +14,8 @@ import {
 import { createRequire } from 'node:module'
 import { basename, dirname, join } from 'node:path'
 import { DatabaseSetupError } from '../errors.ts'
-import { giveTo, runAs, type ServerUser } from './as-user.ts'
 import { readText } from './process-info.ts'
+import { giveTo, runAs, type ServerUser } from './server-user.ts'
 
 /** PostgreSQL's programs, tried: `postgres --version` ran. */
 export type PostgresBinaries = {

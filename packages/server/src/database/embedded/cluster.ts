@@ -12,9 +12,9 @@ import {
 } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { DatabaseSetupError } from '../errors.ts'
-import { type Command, giveTo, runAs, type ServerUser } from './as-user.ts'
 import type { PostgresBinaries } from './binaries.ts'
 import { readText } from './process-info.ts'
+import { type Command, giveTo, runAs, type ServerUser } from './server-user.ts'
 
 export type ClusterOptions = {
   /** The data folder of the server itself. */

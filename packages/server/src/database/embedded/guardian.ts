@@ -1,7 +1,7 @@
 import { spawn } from 'node:child_process'
 import { closeSync, openSync } from 'node:fs'
 import { DatabaseSetupError } from '../errors.ts'
-import { type Command, type ServerUser, spawnArguments } from './as-user.ts'
+import { type Command, type ServerUser, spawnArguments } from './server-user.ts'
 
 /** A process that does not outlive this one, even where this one is killed with -9. */
 export type Guarded = {

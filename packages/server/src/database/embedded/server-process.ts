@@ -3,10 +3,10 @@ import { join } from 'node:path'
 import { Client } from 'pg'
 import type { World } from '../../base/world.ts'
 import { DatabaseSetupError } from '../errors.ts'
-import type { ServerUser } from './as-user.ts'
 import { clusterUser } from './cluster.ts'
 import { type Guarded, startGuarded } from './guardian.ts'
 import { commandLineOf, isAlive, readText, waitUntil } from './process-info.ts'
+import type { ServerUser } from './server-user.ts'
 import {
   backendMemoryMbMax,
   type ServerPlaces,

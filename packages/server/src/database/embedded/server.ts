@@ -3,7 +3,6 @@ import { join } from 'node:path'
 import type { World } from '../../base/world.ts'
 import { DatabaseSetupError } from '../errors.ts'
 import type { DatabaseLog } from '../log.ts'
-import { chooseServerUser, openWay } from './as-user.ts'
 import { findBinaries } from './binaries.ts'
 import { clusterUser, prepareCluster } from './cluster.ts'
 import type { Guarded } from './guardian.ts'
@@ -14,6 +13,7 @@ import {
   type ServerProcessOptions,
   startServerProcess,
 } from './server-process.ts'
+import { chooseServerUser, openWay } from './server-user.ts'
 import type { ServerSettings } from './settings.ts'
 import { socketFolder, socketPort } from './socket-folder.ts'
 

@@ -1,6 +1,6 @@
 import { availableParallelism } from 'node:os'
-import type { Command } from './as-user.ts'
 import type { PostgresBinaries } from './binaries.ts'
+import type { Command } from './server-user.ts'
 import { socketPort } from './socket-folder.ts'
 
 export type ServerSettings = {

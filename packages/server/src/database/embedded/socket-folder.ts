@@ -3,7 +3,7 @@ import { chmodSync, lstatSync, mkdirSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { DatabaseSetupError } from '../errors.ts'
-import { giveTo, type ServerUser } from './as-user.ts'
+import { giveTo, type ServerUser } from './server-user.ts'
 
 /** Of the whole socket path; the shorter of the limits of Linux (107) and macOS (103). */
 const socketPathBytesMax = 103

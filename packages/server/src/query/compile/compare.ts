@@ -2,7 +2,7 @@ import type { ParameterRef } from '../condition.ts'
 import { isLong, keyExpression, keyOf, keyOrder, successor } from '../index-key.ts'
 import { json, key, mayBeCut, plain, readAs } from '../parameter.ts'
 import type { Parameters } from '../sql-text.ts'
-import { constantText } from '../tree/build.ts'
+import { constantText } from '../tree/make-expression.ts'
 import type { Comparison, Expression, TypedConstant, ValueType } from '../tree/query.ts'
 import { castText } from './convert.ts'
 

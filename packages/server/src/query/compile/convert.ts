@@ -1,5 +1,5 @@
 import type { ValueType } from '../tree/query.ts'
-import { textOfDate, textOfTime, timeOfText } from './times.ts'
+import { textOfDate, textOfTime, timeOfText } from './print-time.ts'
 
 /** Texts that count as numbers, and the most characters of one. */
 const numberPattern = '^\\s*[+-]?([0-9]+([.][0-9]*)?|[.][0-9]+)([eE][+-]?[0-9]{1,2})?\\s*$'

@@ -7,8 +7,8 @@ import { tieExpression, valueExpression } from '../index-key.ts'
 import { plain, readAs } from '../parameter.ts'
 import type { Parameters } from '../sql-text.ts'
 import { aggregates, type CallText, windowFunctions } from '../tree/aggregates.ts'
-import { constantText } from '../tree/build.ts'
 import { functions } from '../tree/functions.ts'
+import { constantText } from '../tree/make-expression.ts'
 import { operators } from '../tree/operators.ts'
 import type {
   Aggregate,

@@ -2,8 +2,8 @@ import { invalid } from '../../base/fault.ts'
 import { unknownMember } from '../../base/known-members.ts'
 import { member } from '../field-path.ts'
 import type { ParameterValue } from '../parameter.ts'
-import type { Declared } from './declared.ts'
-import { readText } from './read-text.ts'
+import type { Declared } from './declared-parameter.ts'
+import { readText } from './read-argument-text.ts'
 
 /** What came in a query string, as it stands there. */
 export type SentTexts = Readonly<Record<string, string | readonly string[]>>

@@ -1,9 +1,9 @@
 import { invalid } from '../../base/fault.ts'
 import { isRecord, ownValue } from '../../base/is-record.ts'
-import { withoutDollars } from '../dollar-find.ts'
 import { member } from '../field-path.ts'
 import { isScalar } from '../operand.ts'
-import { operatorName } from './use.ts'
+import { withoutDollars } from '../remove-dollars.ts'
+import { operatorName } from './parameter-use.ts'
 
 /** A base query as it was sent; nothing of it is trusted. */
 export type SentBase = {

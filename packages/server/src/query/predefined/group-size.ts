@@ -1,5 +1,5 @@
 import { invalid } from '../../base/fault.ts'
-import { constant } from '../tree/build.ts'
+import { constant } from '../tree/make-expression.ts'
 import { type Expression, partsOf, type Query, queryOf, type Relation } from '../tree/query.ts'
 
 /**

@@ -21,12 +21,12 @@ import {
   relationsOf,
   type ValueType,
 } from '../tree/query.ts'
-import { isRowQuery, sourcesOfQuery } from '../tree/sources.ts'
+import { isRowQuery, sourcesOfQuery } from '../tree/query-sources.ts'
 import { findOfBase, type SentBase, selectOfBase, sortOfBase, takenFrom } from './base-query.ts'
-import { readDeclarations, refOf } from './declaration.ts'
-import type { Declared, ItemType } from './declared.ts'
+import type { Declared, ItemType } from './declared-parameter.ts'
 import { both, withGroupsOf } from './group-size.ts'
-import { conditionOf } from './use.ts'
+import { conditionOf } from './parameter-use.ts'
+import { readDeclarations, refOf } from './read-declarations.ts'
 
 /** What a stored query says; the same whenever it is read. */
 export type TemplateText = {

@@ -11,7 +11,7 @@ import {
 } from '../test-collection.test-support.ts'
 import { aggregates, windowFunctions } from '../tree/aggregates.ts'
 import { functions, type ParameterKind } from '../tree/functions.ts'
-import { sourcesOfQuery } from '../tree/sources.ts'
+import { sourcesOfQuery } from '../tree/query-sources.ts'
 import { parseSql } from './parse-sql.ts'
 import { castTypes } from './read-cast.ts'
 import { queryRunner, testNow } from './test-sql.test-support.ts'

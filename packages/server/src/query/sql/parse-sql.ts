@@ -4,13 +4,13 @@ import { isRecord } from '../../base/is-record.ts'
 import type { ParameterRef } from '../condition.ts'
 import { member } from '../field-path.ts'
 import { checkText } from '../operand.ts'
-import { constant, numberText } from '../tree/build.ts'
+import { refuseLargeTexts } from '../tree/estimate-sizes.ts'
+import { constant, numberText } from '../tree/make-expression.ts'
 import { nothing, type Query, type TypedConstant, type ValueType } from '../tree/query.ts'
-import { refuseLargeTexts } from '../tree/sizes.ts'
 import { readSelect } from './read-select.ts'
-import type { Reader } from './reader.ts'
 import type { Scope } from './scope.ts'
 import { readSource, type SourceText } from './source-text.ts'
+import type { Reader } from './sql-reader.ts'
 
 export type SqlOptions = {
   /**

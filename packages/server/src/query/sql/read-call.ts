@@ -1,10 +1,9 @@
 import { limits } from '@tollbase/contract/limits'
 import type { FuncCall, Node, SortBy, WindowDef } from 'libpg-query'
-import { nearest } from '../../base/nearest.ts'
+import { nearest } from '../../base/find-nearest.ts'
 import { parseBlock } from '../address.ts'
 import { ownParameters } from '../parameter.ts'
 import { type AggregateDefinition, aggregates, windowFunctions } from '../tree/aggregates.ts'
-import { casted, coerced, constant, parameter, unified } from '../tree/build.ts'
 import {
   type FunctionDefinition,
   functions,
@@ -13,11 +12,12 @@ import {
   unitsNotCut,
   unitsNotOfInterval,
 } from '../tree/functions.ts'
+import { casted, coerced, constant, parameter, unified } from '../tree/make-expression.ts'
 import { operators } from '../tree/operators.ts'
 import { type Expression, type Frame, nothing, type Order } from '../tree/query.ts'
 import { readFrame } from './read-frame.ts'
 import { readRecordCall } from './read-record-call.ts'
-import { at, type Place, refuse, textsOf } from './reader.ts'
+import { at, type Place, refuse, textsOf } from './sql-reader.ts'
 
 type ReadExpression = (node: Node | undefined, place: Place) => Expression
 

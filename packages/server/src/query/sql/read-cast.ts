@@ -1,9 +1,9 @@
 import type { Node, TypeCast, TypeName } from 'libpg-query'
-import { casted, constant } from '../tree/build.ts'
+import { casted, constant } from '../tree/make-expression.ts'
 import type { Expression, ValueType } from '../tree/query.ts'
 import { called } from './read-call.ts'
-import { at, type Place, refuse, textsOf, wholeNumber } from './reader.ts'
 import { resolveName } from './scope.ts'
+import { at, type Place, refuse, textsOf, wholeNumber } from './sql-reader.ts'
 
 type ReadExpression = (node: Node | undefined, place: Place) => Expression
 

@@ -2,7 +2,14 @@ import { limits } from '@tollbase/contract/limits'
 import type { A_Const, A_Expr, CaseExpr, Node, SubLink } from 'libpg-query'
 import type { ParameterRef } from '../condition.ts'
 import { translatePattern } from '../pattern.ts'
-import { coerced, compared, constant, numberText, parameter, unified } from '../tree/build.ts'
+import {
+  coerced,
+  compared,
+  constant,
+  numberText,
+  parameter,
+  unified,
+} from '../tree/make-expression.ts'
 import {
   type Comparison,
   type Expression,
@@ -13,9 +20,9 @@ import {
 import { called, readCall, timeOf } from './read-call.ts'
 import { readCast } from './read-cast.ts'
 import { inColumn, readInQuery } from './read-in-query.ts'
-import { at, deeper, type Place, refuse, textsOf } from './reader.ts'
 import { resolveName } from './scope.ts'
 import { constructOf } from './source-text.ts'
+import { at, deeper, type Place, refuse, textsOf } from './sql-reader.ts'
 
 /** The checked expression that a node of the parser's tree stands for, or a 400 that names what is not possible. */
 export function readExpression(node: Node | undefined, outer: Place): Expression {

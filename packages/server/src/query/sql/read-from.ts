@@ -1,5 +1,5 @@
 import type { Alias, JoinExpr, Node, RangeSubselect, RangeVar } from 'libpg-query'
-import { coerced } from '../tree/build.ts'
+import { coerced } from '../tree/make-expression.ts'
 import {
   type Expression,
   outputOf,
@@ -9,9 +9,9 @@ import {
   relationsOf,
 } from '../tree/query.ts'
 import { locationOf, readExpression } from './read-expression.ts'
-import { at, deeper, type Place, refuse } from './reader.ts'
 import type { Scope, ScopeRelation } from './scope.ts'
 import { constructOf, isCatalog } from './source-text.ts'
+import { at, deeper, type Place, refuse } from './sql-reader.ts'
 
 export type From = {
   readonly relations: readonly Relation[]

@@ -1,6 +1,6 @@
-import { casted, commonType } from '../tree/build.ts'
+import { casted, commonType } from '../tree/make-expression.ts'
 import { type Expression, outputOf, type Query, selectOf, type ValueType } from '../tree/query.ts'
-import { at, type Place, refuse } from './reader.ts'
+import { at, type Place, refuse } from './sql-reader.ts'
 
 /** The one column of a query that is used as a value or a list of values. */
 export function inColumn(

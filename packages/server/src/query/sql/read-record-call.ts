@@ -1,10 +1,10 @@
 import type { FuncCall, Node } from 'libpg-query'
 import { type Condition, conditionPaths, dataSetNames } from '../condition.ts'
 import { parseFind, parseResolve } from '../find.ts'
-import { coerced, constant } from '../tree/build.ts'
+import { coerced, constant } from '../tree/make-expression.ts'
 import type { Expression } from '../tree/query.ts'
-import { at, type Place, refuse, textsOf } from './reader.ts'
 import { resolveRelation, type ScopeRelation } from './scope.ts'
+import { at, type Place, refuse, textsOf } from './sql-reader.ts'
 
 /**
  * What a view's definition can say of a relation and SQL cannot: the conditions of a request's `find`, a record

@@ -1,6 +1,6 @@
 import { limits } from '@tollbase/contract/limits'
 import type { Node, SelectStmt } from 'libpg-query'
-import { commonType, constant } from '../tree/build.ts'
+import { commonType, constant } from '../tree/make-expression.ts'
 import {
   type Column,
   type CommonTable,
@@ -12,13 +12,13 @@ import {
   relationsOf,
   type SelectQuery,
 } from '../tree/query.ts'
+import { nameOf } from './column-name.ts'
 import { hasAggregate, isOfOuter, ungroupedPart } from './grouping.ts'
-import { nameOf } from './name-of.ts'
 import { orderOf } from './read-call.ts'
 import { locationOf, readExpression, truth } from './read-expression.ts'
 import { readFrom } from './read-from.ts'
-import { at, deeper, type Place, type Reader, refuse, textsOf, wholeNumber } from './reader.ts'
 import { type CommonTableName, resolveStar, type Scope } from './scope.ts'
+import { at, deeper, type Place, type Reader, refuse, textsOf, wholeNumber } from './sql-reader.ts'
 
 /** The query that a SELECT, or several joined by set operations, stands for. */
 export function readSelect(

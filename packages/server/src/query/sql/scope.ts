@@ -1,5 +1,5 @@
 import { parseFieldPath } from '../field-path.ts'
-import { constant } from '../tree/build.ts'
+import { constant } from '../tree/make-expression.ts'
 import type { Expression, OutputColumn, ValueType } from '../tree/query.ts'
 
 /** A relation of FROM as names see it. */

@@ -1,7 +1,7 @@
 import { invalid } from '../../base/fault.ts'
+import { nearest } from '../../base/find-nearest.ts'
 import { isRecord } from '../../base/is-record.ts'
-import { nearest } from '../../base/nearest.ts'
-import { inside, type Place } from './place.ts'
+import { inside, type Place } from './definition-place.ts'
 
 /** A value as it was sent, and where. */
 export type Sent = { readonly value: unknown; readonly place: Place }

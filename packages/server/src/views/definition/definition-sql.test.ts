@@ -14,10 +14,10 @@ import { createTestCollection, createTestSchema } from '../../query/test-collect
 import { aggregates, windowFunctions } from '../../query/tree/aggregates.ts'
 import type { Query } from '../../query/tree/query.ts'
 import { operatorNames } from './operators.ts'
+import { viewFromSql } from './parse-view-sql.ts'
+import { sqlOfDefinition } from './print-definition.ts'
 import { readViewDefinition } from './read-view-definition.ts'
-import { sqlOfDefinition } from './sql-of-definition.ts'
 import type { Json, ViewDefinition } from './view-definition.ts'
-import { viewFromSql } from './view-from-sql.ts'
 
 const statements = accepted.filter((text) => /FROM/i.test(text))
 const grammar = Compile(ViewQuery)

@@ -1,11 +1,11 @@
 import { invalid } from '../../base/fault.ts'
-import { withoutDollars } from '../../query/dollar-find.ts'
 import { parseFind, parseResolve } from '../../query/find.ts'
+import { withoutDollars } from '../../query/remove-dollars.ts'
 import { recordCalls } from '../../query/sql/read-record-call.ts'
+import { inside, type Place, type Read } from './definition-place.ts'
 import { marked } from './marked-sql.ts'
-import { relationSql, textSql } from './names.ts'
 import type { Call, Operator } from './operator.ts'
-import { inside, type Place, type Read } from './place.ts'
+import { relationSql, textSql } from './print-names.ts'
 import type { Json } from './view-definition.ts'
 
 /** Conditions of a request's `find` on a source: the query's first one, or the one that `of` names. */

@@ -1,5 +1,5 @@
 import { invalid } from '../../base/fault.ts'
-import { inside, type Place, type Read } from './place.ts'
+import { inside, type Place, type Read } from './definition-place.ts'
 
 /** An operator of the grammar: what may stand beside it, and what it means. */
 export type Operator = {

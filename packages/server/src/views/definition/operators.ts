@@ -3,14 +3,14 @@ import { invalid } from '../../base/fault.ts'
 import { isRecord } from '../../base/is-record.ts'
 import { timeFunctions } from '../../query/sql/read-call.ts'
 import { castTypes } from '../../query/sql/read-cast.ts'
-import { numberText } from '../../query/tree/build.ts'
 import { functions } from '../../query/tree/functions.ts'
+import { numberText } from '../../query/tree/make-expression.ts'
 import { aggregateNamed, aggregateNames } from './aggregate-operators.ts'
+import { inside, type Place, type Read } from './definition-place.ts'
 import { findOperator } from './find-operator.ts'
 import { joined, type MarkedSql } from './marked-sql.ts'
-import { numberSql, textSql } from './names.ts'
 import { type Call, listed, type Operator, operands } from './operator.ts'
-import { inside, type Place, type Read } from './place.ts'
+import { numberSql, textSql } from './print-names.ts'
 
 /** The operator of a name with its `$`; undefined where there is none. */
 export function operatorNamed(name: string): Operator | undefined {

@@ -1,10 +1,10 @@
 import { invalid } from '../../base/fault.ts'
+import { nearest } from '../../base/find-nearest.ts'
 import { isRecord } from '../../base/is-record.ts'
-import { nearest } from '../../base/nearest.ts'
+import { inside, type Place, type Read } from './definition-place.ts'
 import { marked } from './marked-sql.ts'
-import { numberSql, pathSql } from './names.ts'
 import { operatorNamed, operatorNames } from './operators.ts'
-import { inside, type Place, type Read } from './place.ts'
+import { numberSql, pathSql } from './print-names.ts'
 
 /**
  * An expression: a string is the path of a field, a number, a truth value and null are themselves, and an object has

@@ -2,9 +2,9 @@ import { invalid } from '../../base/fault.ts'
 import { isRecord } from '../../base/is-record.ts'
 import { isScalar } from '../../query/operand.ts'
 import type { NamedJoin, Sent } from './clauses.ts'
+import { inside, type Place } from './definition-place.ts'
 import { joined, type MarkedSql, marked } from './marked-sql.ts'
-import { givenName, modelOf, relationSql } from './names.ts'
-import { inside, type Place } from './place.ts'
+import { givenName, modelOf, relationSql } from './print-names.ts'
 import type { Json } from './view-definition.ts'
 
 /** A relation with its joins, and the SQL of the names that it gives. */

@@ -3,9 +3,9 @@ import { limits } from '@tollbase/contract/limits'
 import { describe, expect, it } from 'vitest'
 import type { Fault } from '../../base/fault.ts'
 import type { ValueType } from '../../query/tree/query.ts'
+import { viewFromSql } from './parse-view-sql.ts'
 import { modelsOfDefinition, readViewDefinition } from './read-view-definition.ts'
 import type { ViewDefinition } from './view-definition.ts'
-import { viewFromSql } from './view-from-sql.ts'
 
 type Options = Parameters<typeof readViewDefinition>[1]
 

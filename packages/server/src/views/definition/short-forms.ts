@@ -1,7 +1,7 @@
 import { invalid } from '../../base/fault.ts'
 import { isRecord } from '../../base/is-record.ts'
 import type { Sent } from './clauses.ts'
-import { inside, type Place } from './place.ts'
+import { inside, type Place } from './definition-place.ts'
 
 /**
  * Whose a bare path is where records are joined by a short form: of the root's record, or behind the alias of a join

@@ -1,0 +1,210 @@
+import { within } from './await-within.ts'
+import { Fault } from './fault.ts'
+import type { World } from './world.ts'
+
+/** What kind of request work is done for: one that has paid, one with a key, or one with neither. */
+export type Rank = 'paid' | 'key' | 'visitor'
+
+/** For whom work is done. */
+export type Turn = {
+  /** The application that it counts to. */
+  readonly application: string
+  /** Who asks, within the application. */
+  readonly caller: string
+  readonly rank: Rank
+  /** Aborted once nobody wants the outcome any more. */
+  readonly signal?: AbortSignal | undefined
+}
+
+export type SlotsOptions = {
+  readonly world: World
+  /** Pieces of work that run at once. */
+  readonly atOnceMax: number
+  /** Pieces of work of one rank that wait for a slot: of all, of one application, of one caller. */
+  readonly waitingMax: number
+  readonly waitingOfApplicationMax: number
+  readonly waitingOfCallerMax: number
+  /** How long one waits. */
+  readonly waitMs: number
+}
+
+type Waiter = { readonly turn: Turn; readonly start: (outcome: 'started') => void }
+
+/** Applications and callers of whom it is remembered when they had their last turn. */
+const rememberedMax = 1_000
+
+/**
+ * Runs so many pieces of work at once. Work may take long and is never broken off for other work, so nobody may have
+ * all slots: one is left for who pays, one for who does not, one for the keys among these, and one for other
+ * applications; who has no key gets half of them, and an application half of what costs nothing. Who waits gets the
+ * next slot in turn: the application with the fewest slots, of several the one whose last turn is the longest ago;
+ * and so among its callers.
+ */
+export class Slots {
+  readonly #options: SlotsOptions
+  readonly #running = new Set<Turn>()
+  /** In the order of arrival. */
+  #waiting: readonly Waiter[] = []
+  readonly #lastTurns = new Map<string, number>()
+  #turns = 0
+
+  constructor(options: SlotsOptions) {
+    this.#options = options
+  }
+
+  /**
+   * Runs the work when its turn comes. Faults: RATE_LIMITED where too much waits for this caller or application,
+   * UNAVAILABLE where too much waits at all, or it waits too long, or nobody wants it any more.
+   */
+  async run<T>(turn: Turn, work: () => Promise<T>): Promise<T> {
+    // One object for each call: callers may use theirs again.
+    const own = { ...turn }
+    await this.#take(own)
+    try {
+      return await work()
+    } finally {
+      this.#leave(own)
+    }
+  }
+
+  /** Throws what `run` would where too much waits already: before somebody pays for a turn that he would not get. */
+  refuseFull(turn: Turn): void {
+    if (this.#mayStart(turn)) return
+    const { waitingMax, waitingOfApplicationMax, waitingOfCallerMax } = this.#options
+    const equals = this.#waiting.filter((one) => one.turn.rank === turn.rank)
+    const ofApplication = equals.filter((one) => one.turn.application === turn.application)
+    const ofCaller = ofApplication.filter((one) => one.turn.caller === turn.caller)
+    if (ofCaller.length >= waitingOfCallerMax) throw tooMany('caller')
+    if (ofApplication.length >= waitingOfApplicationMax) throw tooMany('application')
+    if (equals.length >= waitingMax) throw busy()
+  }
+
+  /** Pieces of work that run, and that wait. */
+  stats(): { readonly running: number; readonly waiting: number } {
+    return { running: this.#running.size, waiting: this.#waiting.length }
+  }
+
+  async #take(turn: Turn): Promise<void> {
+    if (turn.signal?.aborted === true) throw unwanted()
+    if (this.#mayStart(turn)) return this.#start(turn)
+    this.refuseFull(turn)
+    const { world, waitMs } = this.#options
+    let leave: () => void = () => undefined
+    const end = new Promise<'started' | 'left'>((resolve) => {
+      this.#waiting = [...this.#waiting, { turn, start: resolve }]
+      leave = () => resolve('left')
+    })
+    turn.signal?.addEventListener('abort', leave, { once: true })
+    const outcome = await within(end, { world, ms: waitMs, otherwise: 'late' as const })
+    turn.signal?.removeEventListener('abort', leave)
+    // Its turn may have come in the very moment in which its time ran out, or in which it was given up.
+    const isStarted = this.#running.has(turn)
+    if (isStarted && outcome !== 'left') return
+    if (isStarted) this.#leave(turn)
+    this.#waiting = this.#waiting.filter((one) => one.turn !== turn)
+    throw outcome === 'left' ? unwanted() : busy()
+  }
+
+  #leave(turn: Turn): void {
+    this.#running.delete(turn)
+    this.#startNext()
+  }
+
+  #mayStart({ application, rank }: Turn): boolean {
+    const { atOnceMax } = this.#options
+    const butOne = Math.max(1, atOnceMax - 1)
+    const half = Math.max(1, Math.floor(atOnceMax / 2))
+    const quarter = Math.max(1, Math.floor(atOnceMax / 4))
+    const running = [...this.#running]
+    const own = running.filter((turn) => turn.application === application)
+    if (running.length >= atOnceMax || own.length >= butOne) return false
+    if (rank === 'paid') return running.filter(hasPaid).length < butOne
+    const [free, ownFree] = [running.filter(isFree), own.filter(isFree)]
+    if (free.length >= butOne || ownFree.length >= half) return false
+    if (rank === 'key') return true
+    return free.filter(isVisitor).length < half && ownFree.filter(isVisitor).length < quarter
+  }
+
+  #start(turn: Turn): void {
+    this.#running.add(turn)
+    this.#turns += 1
+    for (const name of [turn.application, callerOf(turn)]) {
+      // The newest are the last, so the first is the one to forget.
+      this.#lastTurns.delete(name)
+      this.#lastTurns.set(name, this.#turns)
+    }
+    for (const name of this.#lastTurns.keys()) {
+      if (this.#lastTurns.size <= rememberedMax) break
+      this.#lastTurns.delete(name)
+    }
+  }
+
+  #startNext(): void {
+    for (;;) {
+      const ready = this.#waiting.filter(({ turn }) => this.#mayStart(turn))
+      const [first, ...others] = ready
+      if (first === undefined) return
+      const next = others.reduce((best, one) => (this.#isBefore(one, best) ? one : best), first)
+      this.#waiting = this.#waiting.filter((one) => one !== next)
+      this.#start(next.turn)
+      next.start('started')
+    }
+  }
+
+  /** Whether the first of two has the next turn; the other one came before it. */
+  #isBefore({ turn: one }: Waiter, { turn: other }: Waiter): boolean {
+    const [places, others] = [this.#placesOf(one), this.#placesOf(other)]
+    const at = places.findIndex((place, n) => place !== others[n])
+    return at >= 0 && (places[at] ?? 0) < (others[at] ?? 0)
+  }
+
+  /** What decides whose turn it is, the most important first; the least is next. */
+  #placesOf(turn: Turn): readonly number[] {
+    const own = [...this.#running].filter(({ application }) => application === turn.application)
+    const callers = own.filter(({ caller }) => caller === turn.caller)
+    const lastOf = (name: string) => this.#lastTurns.get(name) ?? 0
+    return [own.length, lastOf(turn.application), callers.length, lastOf(callerOf(turn))]
+  }
+}
+
+function callerOf({ application, caller }: Turn): string {
+  return `${application} ${caller}`
+}
+
+function hasPaid({ rank }: Turn): boolean {
+  return rank === 'paid'
+}
+
+function isFree({ rank }: Turn): boolean {
+  return rank !== 'paid'
+}
+
+function isVisitor({ rank }: Turn): boolean {
+  return rank === 'visitor'
+}
+
+const retryAfterSeconds = 2
+
+function busy(): Fault {
+  return new Fault('UNAVAILABLE', {
+    message: 'Too many queries are running; try again shortly.',
+    retryAfterSeconds,
+  })
+}
+
+function tooMany(whose: 'caller' | 'application'): Fault {
+  const who = whose === 'caller' ? 'you' : 'this application'
+  return new Fault('RATE_LIMITED', {
+    message: `Too many queries of ${who} are waiting already; wait ${retryAfterSeconds} s and try again`,
+    details: { limit: `queries_of_${whose}`, retry_after_seconds: retryAfterSeconds },
+    retryAfterSeconds,
+  })
+}
+
+/** Nobody reads this. */
+export function unwanted(): Fault {
+  return new Fault('UNAVAILABLE', {
+    internal: 'the client closed the connection before the answer',
+    retryAfterSeconds,
+  })
+}

@@ -1,0 +1,326 @@
+import { limits } from '@tollbase/contract/limits'
+import { type Static, Type } from 'typebox'
+import { Check, Errors } from 'typebox/value'
+import { isRecord } from '../base/is-record.ts'
+import { SetupError } from '../base/setup-error.ts'
+import { dataSetKinds } from '../query/data-set.ts'
+
+export const logLevels = ['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent'] as const
+export type LogLevel = (typeof logLevels)[number]
+
+export const logFormats = ['pretty', 'json'] as const
+export type LogFormat = (typeof logFormats)[number]
+export const registrations = ['open', 'operator'] as const
+
+const Quota = (description: string) =>
+  Type.Optional(Type.Integer({ minimum: 1, maximum: 1_000_000_000, description }))
+
+const RateLimits = Type.Union(
+  [
+    Type.Literal('off'),
+    Type.Object(
+      {
+        address: Quota('points a minute of one address without a key; 12000 when not given'),
+        payment: Quota(
+          'payments a minute of one address or key that buy nothing new; 600 when not given',
+        ),
+        key: Quota('requests a minute with one key; 300000 when not given'),
+        application: Quota(
+          'requests a minute with the keys of one application; 600000 when not given',
+        ),
+        visitors: Quota(
+          'requests a minute without a key to one application; 300000 when not given',
+        ),
+        anonymous_in_flight: Quota('requests without a key at once; 256 when not given'),
+        paying_in_flight: Quota('requests without a key that pay at once; 1024 when not given'),
+      },
+      { additionalProperties: false },
+    ),
+  ],
+  { description: 'how much callers may ask for, or "off"; see docs/operating.md' },
+)
+
+const Address = Type.String({ pattern: '^0x[0-9a-fA-F]{40}$' })
+
+/** tollbase.config.json. */
+export const ConfigFile = Type.Object(
+  {
+    $schema: Type.Optional(Type.String()),
+    host: Type.Optional(
+      Type.String({ description: 'address to listen on; 127.0.0.1 when not given' }),
+    ),
+    port: Type.Optional(
+      Type.Integer({
+        minimum: 0,
+        maximum: 65535,
+        description: 'port to listen on, 0 for any free one; 9092 when not given',
+      }),
+    ),
+    data_dir: Type.Optional(
+      Type.String({
+        minLength: 1,
+        description: 'folder of keys and of our own database; ./tollbase-data when not given',
+      }),
+    ),
+    database_url: Type.Optional(
+      Type.String({
+        minLength: 1,
+        description: 'a PostgreSQL server, instead of our own as a child process',
+      }),
+    ),
+    public_url: Type.Optional(
+      Type.String({
+        pattern: '^https?://[^/]+(/.*)?$',
+        description: 'where buyers reach the service; stands in every 402',
+      }),
+    ),
+    log_level: Type.Optional(
+      Type.Enum(logLevels, {
+        description: 'least level that is written to stderr; info when not given',
+      }),
+    ),
+    log_format: Type.Optional(
+      Type.Enum(logFormats, {
+        description: 'pretty or json; when not given pretty in a terminal and json elsewhere',
+      }),
+    ),
+    access_log: Type.Optional(
+      Type.Boolean({
+        description:
+          'whether each request is logged, in one line at level info; true when not given',
+      }),
+    ),
+    rate_limits: Type.Optional(RateLimits),
+    registration: Type.Optional(
+      Type.Enum(registrations, {
+        description:
+          'who registers applications: open (also wallets, which become their owners) or operator; operator when not given, open with --devnet',
+      }),
+    ),
+    quota: Type.Optional(
+      Type.Union(
+        [
+          Type.Literal('off'),
+          Type.Object(
+            {
+              megabytes: Quota('MiB of its log; 10240 when not given'),
+              records: Quota('entries of its log; 20000000 when not given'),
+            },
+            { additionalProperties: false },
+          ),
+        ],
+        {
+          description:
+            'what each application may keep where the operator sets nothing else for it, or "off"; see docs/operating.md',
+        },
+      ),
+    ),
+    trust_proxy: Type.Optional(
+      Type.Array(Type.String({ minLength: 1 }), {
+        maxItems: 100,
+        description:
+          'addresses, networks (10.0.0.0/8) or loopback, linklocal, uniquelocal of the proxies in front, whose X-Forwarded-For is believed; none when not given',
+      }),
+    ),
+    drain_seconds: Type.Optional(
+      Type.Integer({
+        minimum: 1,
+        maximum: 600,
+        description:
+          'how long requests under way may take to finish when the service is told to end; 8 when not given',
+      }),
+    ),
+    kept_answers_mb: Type.Optional(
+      Type.Integer({
+        minimum: 0,
+        maximum: 65_536,
+        description: 'memory for free answers of predefined queries, 0 for none; 32 when not given',
+      }),
+    ),
+    service_name: Type.Optional(
+      Type.String({
+        pattern: '^[a-z0-9][a-z0-9.-]{0,99}$',
+        description: 'first part of the origin of every checkpoint; never change it',
+      }),
+    ),
+    platform_percentage: Type.Optional(
+      Type.Number({
+        minimum: 0,
+        maximum: 100,
+        multipleOf: 0.01,
+        description: 'share of each sale that the operator keeps; 20 when not given',
+      }),
+    ),
+    data_sets: Type.Optional(
+      Type.Array(
+        Type.Object(
+          {
+            name: Type.String({
+              pattern: '^[A-Za-z0-9_-]{1,63}$',
+              description: 'what queries name it by (inDataset)',
+            }),
+            kind: Type.Enum(dataSetKinds, {
+              description:
+                'values, networks, or networks with the country of each, of which there may be one',
+            }),
+            file: Type.String({
+              minLength: 1,
+              description:
+                'one value, "network" or "first,last", or either with ",country", a line; read at start',
+            }),
+          },
+          { additionalProperties: false },
+        ),
+        {
+          maxItems: 100,
+          description: "data sets that every application's queries can look into",
+        },
+      ),
+    ),
+    networks: Type.Optional(
+      Type.Array(
+        Type.Object(
+          {
+            network: Type.String({
+              description: 'x402 name (base-sepolia) or CAIP-2 id (eip155:84532)',
+            }),
+            asset: Type.Optional(
+              Type.Object(
+                {
+                  address: Address,
+                  name: Type.String({ description: "of the token's EIP-712 domain" }),
+                  version: Type.String(),
+                  symbol: Type.Optional(Type.String()),
+                  decimals: Type.Integer({ minimum: 0, maximum: 36 }),
+                },
+                {
+                  additionalProperties: false,
+                  description: 'an EIP-3009 token; the known USDC of the network when not given',
+                },
+              ),
+            ),
+            pay_to: Address,
+            rpc_url: Type.Optional(Type.String({ pattern: '^https?://' })),
+            facilitator_url: Type.Optional(
+              Type.String({
+                pattern: '^https?://',
+                description: 'settle through this x402 facilitator instead of our own key',
+              }),
+            ),
+            signer_key_file: Type.Optional(
+              Type.String({
+                description:
+                  'file with the 0x hex key that pays the gas of settlements; needs rpc_url',
+              }),
+            ),
+            confirmations: Type.Optional(Type.Integer({ minimum: 1, maximum: 1000 })),
+            minimum_payment: Type.Optional(
+              Type.Integer({
+                minimum: 1,
+                maximum: Number(limits.amountAtomicMax),
+                description:
+                  'smallest payment that is asked for, in atomic units (1000); what a price is less stays on the payer’s balance',
+              }),
+            ),
+            sweep_minimum: Type.Optional(
+              Type.Integer({
+                minimum: 1,
+                maximum: Number(limits.amountAtomicMax),
+                description:
+                  'what came in by a native transfer is sent on to pay_to from so many atomic units (minimum_payment)',
+              }),
+            ),
+            native_transfers: Type.Optional(
+              Type.Boolean({
+                description:
+                  'also take transfers that payers make themselves, by their hash; needs rpc_url',
+              }),
+            ),
+          },
+          { additionalProperties: false },
+        ),
+        { maxItems: 20 },
+      ),
+    ),
+  },
+  { additionalProperties: false },
+)
+
+export type ConfigFile = Static<typeof ConfigFile>
+
+/** The JSON Schema of the file, for editors; published as docs/tollbase.config.schema.json. */
+export function configFileSchema() {
+  return {
+    $schema: 'https://json-schema.org/draft/2020-12/schema',
+    title: 'tollbase.config.json',
+    description:
+      'Configuration of a Tollbase service. A command line option wins over its environment variable, which wins over this file.',
+    ...ConfigFile,
+  }
+}
+
+/** A mistake in the configuration: refused at start, naming the field. */
+export class ConfigError extends SetupError {
+  override readonly name = 'ConfigError'
+}
+
+/** Reads the text of a configuration file; `path` names it in what a ConfigError says. */
+export function parseConfigFile(text: string, path: string): ConfigFile {
+  let value: unknown
+  try {
+    value = JSON.parse(text)
+  } catch (error) {
+    throw new ConfigError(
+      `${path} is not valid JSON: ${error instanceof Error ? error.message : String(error)}`,
+    )
+  }
+  if (Check(ConfigFile, value)) return value
+  throw new ConfigError(`${path}: ${problemOf(Errors(ConfigFile, value))}`)
+}
+
+type Problem = { readonly instancePath: string; readonly message: string; readonly params: object }
+
+/** The first mistake. An unknown field goes before one that is missing, because it is often its misspelling. */
+function problemOf(problems: readonly Problem[]): string {
+  for (const { instancePath, params } of problems) {
+    const [unknown] =
+      'additionalProperties' in params && Array.isArray(params.additionalProperties)
+        ? params.additionalProperties
+        : []
+    if (typeof unknown !== 'string') continue
+    const known = fieldsAt(instancePath.split('/').slice(1))
+    return `there is no field ${nameOf(`${instancePath}/${unknown}`)}; known are ${known.join(', ')}`
+  }
+  // Where something may be one of two kinds, the deepest mistake is in the kind that was meant.
+  const first = problems.toSorted((a, b) => depthOf(b) - depthOf(a))[0]
+  const name = nameOf(first?.instancePath ?? '')
+  if (first !== undefined && 'allowedValue' in first.params)
+    return `${name} must be ${JSON.stringify(first.params.allowedValue)} or an object`
+  if (first !== undefined && 'allowedValues' in first.params)
+    return `${name} must be one of ${String(first.params.allowedValues).replaceAll(',', ', ')}`
+  return `${name} ${first?.message ?? 'is not valid'}`
+}
+
+function depthOf({ instancePath }: Problem): number {
+  return instancePath.split('/').length
+}
+
+/** A JSON pointer as people write it: networks[0].pay_to. */
+function nameOf(pointer: string): string {
+  const name = pointer.replace(/\/(\d+)(?=\/|$)/g, '[$1]').replaceAll('/', '.')
+  return name === '' ? 'the file' : name.replace(/^\./, '')
+}
+
+/** Names of the fields that the object at this place may have. */
+function fieldsAt(path: readonly string[]): string[] {
+  let schema: object = ConfigFile
+  for (const part of path) {
+    const properties: Readonly<Record<string, unknown>> =
+      'properties' in schema && isRecord(schema.properties) ? schema.properties : {}
+    const next = 'items' in schema ? schema.items : properties[part]
+    if (!isRecord(next)) return []
+    const kinds = Array.isArray(next.anyOf) ? next.anyOf.filter(isRecord) : [next]
+    schema = kinds.find((kind) => 'properties' in kind) ?? next
+  }
+  return 'properties' in schema && isRecord(schema.properties) ? Object.keys(schema.properties) : []
+}

@@ -1,0 +1,196 @@
+import { existsSync, readFileSync } from 'node:fs'
+import { isIP } from 'node:net'
+import { resolve } from 'node:path'
+import type { Places, Quotas } from '../http/rate-limits.ts'
+import {
+  ConfigError,
+  type ConfigFile,
+  type LogFormat,
+  type LogLevel,
+  logFormats,
+  logLevels,
+  parseConfigFile,
+  type registrations,
+} from './config-file.ts'
+
+/** What the command line may say; each wins over its environment variable, which wins over the file. */
+export type Flags = {
+  readonly host?: string
+  readonly port?: string
+  readonly dataDir?: string
+  readonly databaseUrl?: string
+  readonly operatorKey?: string
+  readonly publicUrl?: string
+  readonly config?: string
+  readonly devnet?: boolean
+  readonly afterRestore?: boolean
+  readonly logLevel?: string
+  readonly logFormat?: string
+}
+
+export type Config = {
+  readonly host: string
+  readonly port: number
+  readonly dataDir: string
+  readonly databaseUrl: string | undefined
+  readonly operatorKey: string | undefined
+  readonly publicUrl: string | undefined
+  readonly serviceName: string | undefined
+  readonly platformBasisPoints: bigint
+  readonly devnet: boolean
+  /** The operator says that the database is older than what its networks show. */
+  readonly afterRestore: boolean
+  readonly logLevel: LogLevel
+  /** Undefined: pretty where the log goes to a terminal, JSON elsewhere. */
+  readonly logFormat: LogFormat | undefined
+  /** One line for each request. */
+  readonly accessLog: boolean
+  /** A limit that is not given is off. */
+  readonly rateLimits: Quotas & Places
+  /** Who may register applications. */
+  readonly registration: (typeof registrations)[number]
+  /** What each application may keep; null is no bound. */
+  readonly quota: { readonly bytes: number | null; readonly records: number | null }
+  readonly trustProxy: readonly string[]
+  /** How long requests under way have to finish at the end. */
+  readonly drainMs: number
+  /** Memory for free answers of predefined queries; 0: none are kept. */
+  readonly keptAnswersBytes: number
+  readonly dataSets: NonNullable<ConfigFile['data_sets']>
+  readonly networks: NonNullable<ConfigFile['networks']>
+}
+
+type Environment = Readonly<Record<string, string | undefined>>
+
+/** What no ordinary use comes near, for one process; see docs/operating.md. */
+const rateLimitDefaults = {
+  address: 12_000,
+  payment: 600,
+  key: 300_000,
+  application: 600_000,
+  visitors: 300_000,
+  anonymous_in_flight: 256,
+  paying_in_flight: 1024,
+} as const satisfies Required<Quotas & Places>
+
+const quotaDefaults = { megabytes: 10_240, records: 20_000_000 } as const
+
+const configFileDefault = 'tollbase.config.json'
+
+/** The configuration of a run. Throws a ConfigError that names what is wrong. */
+export function readConfig(flags: Flags, environment: Environment): Config {
+  const file = readFile(flags.config)
+  const port = flags.port ?? environment.TOLLBASE_PORT ?? String(file.port ?? 9092)
+  if (!/^\d{1,5}$/.test(port) || Number(port) > 65_535)
+    throw new ConfigError(`--port must be 0 to 65535, not ${port}`)
+  const devnet = flags.devnet ?? false
+  return {
+    host: flags.host ?? environment.TOLLBASE_HOST ?? file.host ?? '127.0.0.1',
+    port: Number(port),
+    dataDir: resolve(
+      flags.dataDir ?? environment.TOLLBASE_DATA_DIR ?? file.data_dir ?? './tollbase-data',
+    ),
+    databaseUrl: flags.databaseUrl ?? environment.DATABASE_URL ?? file.database_url,
+    operatorKey: readOperatorKey(flags.operatorKey ?? environment.TOLLBASE_OPERATOR_KEY),
+    publicUrl: readPublicUrl(flags.publicUrl ?? file.public_url),
+    serviceName: file.service_name,
+    platformBasisPoints: BigInt(Math.round((file.platform_percentage ?? 20) * 100)),
+    devnet,
+    afterRestore: flags.afterRestore ?? false,
+    logLevel: readLogLevel(flags.logLevel ?? environment.TOLLBASE_LOG_LEVEL ?? file.log_level),
+    logFormat: readLogFormat(flags.logFormat ?? environment.TOLLBASE_LOG_FORMAT ?? file.log_format),
+    accessLog: file.access_log ?? true,
+    rateLimits: readRateLimits(file.rate_limits),
+    registration: file.registration ?? (devnet ? 'open' : 'operator'),
+    quota: readQuota(file.quota),
+    trustProxy: readProxies(file.trust_proxy ?? []),
+    drainMs: (file.drain_seconds ?? 8) * 1000,
+    keptAnswersBytes: (file.kept_answers_mb ?? 32) * 1024 * 1024,
+    dataSets: readDataSets(file.data_sets ?? []),
+    networks: file.networks ?? [],
+  }
+}
+
+function readFile(path: string | undefined): ConfigFile {
+  if (path === undefined && !existsSync(configFileDefault)) return {}
+  const chosen = path ?? configFileDefault
+  let text: string
+  try {
+    text = readFileSync(chosen, 'utf8')
+  } catch (error) {
+    throw new ConfigError(
+      `--config ${chosen} cannot be read: ${error instanceof Error ? error.message : String(error)}`,
+    )
+  }
+  return parseConfigFile(text, chosen)
+}
+
+function readPublicUrl(text: string | undefined): string | undefined {
+  if (text === undefined) return undefined
+  if (!URL.canParse(text) || !/^https?:$/.test(new URL(text).protocol))
+    throw new ConfigError(`--public-url must be a URL of http or https, not ${text}`)
+  return text.replace(/\/+$/, '')
+}
+
+function readRateLimits(given: ConfigFile['rate_limits']): Quotas & Places {
+  return given === 'off' ? {} : { ...rateLimitDefaults, ...given }
+}
+
+function readQuota(given: ConfigFile['quota']): Config['quota'] {
+  if (given === 'off') return { bytes: null, records: null }
+  const { megabytes, records } = { ...quotaDefaults, ...given }
+  return { bytes: megabytes * 1024 * 1024, records }
+}
+
+function readDataSets(sets: Config['dataSets']): Config['dataSets'] {
+  sets.forEach(({ name, kind }, at) => {
+    const before = sets.slice(0, at)
+    if (before.some((one) => one.name === name))
+      throw new ConfigError(`data_sets[${at}].name is that of another data set, ${name}`)
+    if (kind === 'ip_country' && before.some((one) => one.kind === kind))
+      throw new ConfigError(`data_sets[${at}].kind: there may be one data set of ip_country`)
+  })
+  return sets
+}
+
+const proxyGroups = ['loopback', 'linklocal', 'uniquelocal']
+
+function readProxies(proxies: readonly string[]): readonly string[] {
+  proxies.forEach((proxy, at) => {
+    if (!proxyGroups.includes(proxy) && !isNetwork(proxy)) {
+      throw new ConfigError(
+        `trust_proxy[${at}] must be an address, a network such as 10.0.0.0/8, or one of ${proxyGroups.join(', ')}`,
+      )
+    }
+  })
+  return proxies
+}
+
+function isNetwork(text: string): boolean {
+  const [address = '', bits, more] = text.split('/')
+  const version = isIP(address)
+  if (version === 0 || more !== undefined) return false
+  if (bits === undefined) return true
+  return /^\d{1,3}$/.test(bits) && Number(bits) <= (version === 4 ? 32 : 128)
+}
+
+function readOperatorKey(key: string | undefined): string | undefined {
+  if (key !== undefined && key.length < 16)
+    throw new ConfigError('the operator key must have at least 16 characters')
+  return key
+}
+
+function readLogLevel(level: string | undefined): LogLevel {
+  const known = logLevels.find((one) => one === (level ?? 'info'))
+  if (known === undefined)
+    throw new ConfigError(`--log-level must be one of ${logLevels.join(', ')}, not ${level}`)
+  return known
+}
+
+function readLogFormat(format: string | undefined): LogFormat | undefined {
+  if (format === undefined) return undefined
+  const known = logFormats.find((one) => one === format)
+  if (known === undefined)
+    throw new ConfigError(`--log-format must be ${logFormats.join(' or ')}, not ${format}`)
+  return known
+}

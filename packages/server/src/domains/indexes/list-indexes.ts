@@ -1,9 +1,0 @@
-import type { Operation } from '../operation.ts'
-import { readables } from '../tenancy/catalog.ts'
-import { indexList } from './index-view.ts'
-
-export const listIndexes: Operation<'listIndexes'> = async (call, { params, query }) => {
-  const tenant = await call.service.tenancy.tenant(params.app)
-  const withStatistics = query.include_stats === true
-  return indexList({ call, tenant, withStatistics }, readables(tenant.data.catalog))
-}

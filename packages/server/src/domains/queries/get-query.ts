@@ -1,9 +1,0 @@
-import type { Operation } from '../operation.ts'
-import { describableQuery } from './query-access.ts'
-import { queryView } from './query-view.ts'
-
-export const getQuery: Operation<'getQuery'> = async (call, { params, query }) => {
-  const tenant = await call.service.tenancy.tenant(params.app)
-  const { version } = query
-  return queryView(call, tenant, describableQuery(call, tenant, { name: params.name, version }))
-}

@@ -1,7 +1,0 @@
-import type { Operation } from '../operation.ts'
-import { proveRecord } from './record-proof.ts'
-
-export const getRecordProof: Operation<'getRecordProof'> = async (call, { params, query }) => {
-  const tenant = await call.service.tenancy.tenant(params.app)
-  return proveRecord(call, tenant, { ...params, ...query })
-}

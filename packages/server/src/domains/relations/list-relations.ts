@@ -1,7 +1,0 @@
-import { relationView } from '../collections/relation-view.ts'
-import type { Operation } from '../operation.ts'
-
-export const listRelations: Operation<'listRelations'> = async ({ service }, { params }) => {
-  const { catalog } = (await service.tenancy.tenant(params.app)).data
-  return [...catalog.relations.values()].map((relation) => relationView(catalog, relation))
-}

@@ -1,7 +1,0 @@
-import type { Operation } from '../operation.ts'
-import { viewInfos } from './view-info.ts'
-
-export const listViews: Operation<'listViews'> = async (call, { params }) => {
-  const tenant = await call.service.tenancy.tenant(params.app)
-  return { views: await viewInfos(call, tenant) }
-}

@@ -1,0 +1,66 @@
+import { Fault } from '../base/fault.ts'
+import type { Definition } from '../services/applications/define.ts'
+import type { Catalog } from './catalog.ts'
+import type { StoredQuery, StoredView } from './definitions.ts'
+
+/** The views of the application that are made of a collection or view, and of such views in turn; no order is kept. */
+export function dependentsOf(catalog: Catalog, id: string): readonly StoredView[] {
+  const found = new Map<string, StoredView>()
+  const add = (of: string): void => {
+    for (const { view } of catalog.views.values()) {
+      const isOn = view.sources.some((source) => source.app === view.app && source.id === of)
+      if (!isOn || found.has(view.id)) continue
+      found.set(view.id, view)
+      add(view.id)
+    }
+  }
+  add(id)
+  return [...found.values()]
+}
+
+/** The versions of predefined queries that read a collection or view of one of these names. */
+function queriesOn(catalog: Catalog, names: ReadonlySet<string>): readonly StoredQuery[] {
+  const all = [...catalog.queries.values()].flat()
+  return all.filter(({ sources }) => sources.some((source) => names.has(source)))
+}
+
+/**
+ * The removal of all that a collection or view takes with it: grants of it and, where that is asked for, the views
+ * that are made of it and the versions of queries that read it or them, which otherwise forbid it (409).
+ */
+export function removalsWith(
+  catalog: Catalog,
+  what: { readonly id: string; readonly name: string },
+  isCascade: boolean,
+): Definition[] {
+  const dependents = dependentsOf(catalog, what.id)
+  const views = [...new Set(dependents.map(({ name }) => name))]
+  const versions = queriesOn(catalog, new Set([what.name, ...views]))
+  const queries = [...new Set(versions.map(({ name }) => name))]
+  if (views.length + queries.length > 0 && !isCascade) {
+    const words = [...wordsFor('view', views), ...wordsFor('query', queries)].join(' and by ')
+    throw new Fault('CONFLICT', {
+      message: `${what.name} is needed by ${words}; delete them first, or send {"cascade": true}`,
+      details: { ...(views.length > 0 && { views }), ...(queries.length > 0 && { queries }) },
+    })
+  }
+  const ids = new Set([what.id, ...dependents.map(({ id }) => id)])
+  const grants = [...catalog.grants.values()].filter(({ source }) => ids.has(source))
+  return [
+    ...grants.map(({ id }): Definition => ({ kind: 'grant', id, body: undefined })),
+    ...versions.map(
+      ({ name, version }): Definition => ({
+        kind: 'query',
+        id: `${name}@${version}`,
+        body: undefined,
+      }),
+    ),
+    ...dependents.map(({ id }): Definition => ({ kind: 'view', id, body: undefined })),
+  ]
+}
+
+function wordsFor(kind: 'view' | 'query', names: readonly string[]): readonly string[] {
+  if (names.length === 0) return []
+  const plural = kind === 'view' ? 'views' : 'queries'
+  return [`the ${names.length === 1 ? kind : plural} ${names.join(', ')}`]
+}

@@ -1,0 +1,35 @@
+import type { Catalog } from './catalog.ts'
+import type { CollectionState, RelationDefinition } from './definitions.ts'
+
+export type RelationView = ReturnType<typeof relationView>
+
+/** A relation as callers see it. Deleting a collection deletes its relations, so both ends are there. */
+export function relationView(catalog: Catalog, relation: RelationDefinition) {
+  return {
+    id: relation.id,
+    parent_collection: catalog.byId.get(relation.parent)?.name ?? relation.parent,
+    parent_field: relation.parent_field,
+    child_collection: catalog.byId.get(relation.child)?.name ?? relation.child,
+    child_field: relation.child_field,
+    created_at: relation.created_at,
+  }
+}
+
+/** By collection id, the relations of which the caller may know both ends. */
+export function relationsOf(
+  catalog: Catalog,
+  mayKnow: (collection: CollectionState) => boolean,
+): ReadonlyMap<string, readonly RelationView[]> {
+  const views = new Map<string, RelationView[]>()
+  for (const relation of catalog.relations.values()) {
+    const ends = [...new Set([relation.parent, relation.child])]
+    const known = ends.every((id) => {
+      const collection = catalog.byId.get(id)
+      return collection !== undefined && mayKnow(collection)
+    })
+    if (!known) continue
+    for (const id of ends)
+      views.set(id, [...(views.get(id) ?? []), relationView(catalog, relation)])
+  }
+  return views
+}

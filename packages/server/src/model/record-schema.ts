@@ -1,0 +1,201 @@
+import { limits } from '@tollbase/contract/limits'
+import { Check, Errors } from 'typebox/schema'
+import { countValues } from '../base/count-values.ts'
+import { isRecord, ownValue } from '../base/is-record.ts'
+import { compilePattern } from '../query/pattern.ts'
+import type { MatchBudget } from '../query/pattern-matcher.ts'
+
+/** What breaks a collection's schema, by JSON pointer within the record. */
+export type Problem = { readonly pointer: string; readonly problem: string }
+
+export type RecordSchema = {
+  readonly problems: (record: Readonly<Record<string, unknown>>) => Problem[]
+  /** Values for fields that a record lacks. */
+  readonly defaults: Readonly<Record<string, unknown>>
+  /** How dear a record is to judge, in characters of a record that would take as long to read. */
+  readonly weight: number
+}
+
+type Field = {
+  readonly type?: string
+  readonly required?: boolean | null
+  readonly default?: unknown
+  readonly validation?: {
+    readonly min?: number | null
+    readonly max?: number | null
+    readonly pattern?: string | null
+    readonly enum?: readonly unknown[] | null
+  } | null
+}
+
+/** Reads a schema_definition, for the records of one call: the `{fields}` form of the public clients, a JSON Schema, or none. */
+export function readSchema(definition: unknown): RecordSchema {
+  if (!isRecord(definition)) return free
+  if (!isRecord(definition.fields)) return jsonSchema(definition)
+  const fields = Object.entries(definition.fields as Record<string, Field>)
+  const required = Array.isArray(definition.required) ? definition.required.map(String) : []
+  const { matches, beginRecord } = openPatterns()
+  const weight = weightOf(definition)
+  const problemsOf = (record: Readonly<Record<string, unknown>>) => [
+    ...required.filter((name) => ownValue(record, name) === undefined).map((name) => lacks(name)),
+    ...fields.flatMap(([name, field]) =>
+      problemOf(name, field, { value: ownValue(record, name), matches }),
+    ),
+  ]
+  return {
+    problems: (record) => {
+      beginRecord()
+      return problemsOf(record)
+    },
+    defaults: Object.fromEntries(
+      fields.flatMap(([name, field]) =>
+        field.default === undefined ? [] : [[name, field.default]],
+      ),
+    ),
+    weight,
+  }
+}
+
+const free: RecordSchema = { problems: () => [], defaults: {}, weight: 0 }
+
+function weightOf(definition: object): number {
+  return countValues(definition, Number.POSITIVE_INFINITY) * 8
+}
+
+/** Keywords whose values are data, not schemas. */
+export const dataKeywords = ['const', 'enum', 'default', 'examples']
+
+function jsonSchema(schema: Record<string, unknown>): RecordSchema {
+  if (Object.keys(schema).length === 0) return free
+  const { matches, beginRecord } = openPatterns()
+  const judged = bounded(schema, false, matches)
+  return {
+    problems: (record) => {
+      beginRecord()
+      return jsonSchemaProblems(judged, record)
+    },
+    defaults: {},
+    weight: weightOf(schema),
+  }
+}
+
+/** The JSON Schema as it is judged by. */
+export function judgedSchema(schema: Record<string, unknown>): Record<string, unknown> {
+  return bounded(schema, false, openPatterns().matches)
+}
+
+/** Keywords whose members are schemas by name. */
+export const mapKeywords = [
+  'properties',
+  'patternProperties',
+  '$defs',
+  'definitions',
+  'dependentSchemas',
+]
+
+/** The schema with each pattern as a test of ours, and without what the library takes for its own instructions. */
+function bounded(
+  part: Record<string, unknown>,
+  isMap: boolean,
+  matches: Matches,
+): Record<string, unknown>
+function bounded(part: unknown, isMap: boolean, matches: Matches): unknown
+function bounded(part: unknown, isMap: boolean, matches: Matches): unknown {
+  if (Array.isArray(part)) return part.map((item) => bounded(item, false, matches))
+  if (!isRecord(part)) return part
+  const entries = Object.entries(part).flatMap(([name, inner]): [string, unknown][] => {
+    if (isMap) return [[name, bounded(inner, false, matches)]]
+    if (name.startsWith('~')) return []
+    if (dataKeywords.includes(name)) return [[name, inner]]
+    if (name !== 'pattern' || typeof inner !== 'string')
+      return [[name, bounded(inner, mapKeywords.includes(name), matches)]]
+    const check = (value: unknown) => typeof value !== 'string' || matches(inner, value)
+    return [['~refine', [{ check, error: () => `must match ${inner}` }]]]
+  })
+  return Object.fromEntries(entries)
+}
+
+function jsonSchemaProblems(schema: Record<string, unknown>, record: unknown): Problem[] {
+  try {
+    if (Check(schema, record)) return []
+    const [, errors] = Errors(schema, record)
+    return errors.map((error) => ({ pointer: error.instancePath, problem: error.message }))
+  } catch (error) {
+    // A schema that refers to itself without end.
+    if (error instanceof RangeError)
+      return [{ pointer: '', problem: 'cannot be judged by the schema' }]
+    throw error
+  }
+}
+
+function problemOf(
+  name: string,
+  field: Field,
+  { value, matches }: { value: unknown; matches: Matches },
+): Problem[] {
+  if (value === undefined)
+    return field.required === true && field.default === undefined ? [lacks(name)] : []
+  if (value === null)
+    return field.required === true ? [{ pointer: `/${name}`, problem: 'must not be null' }] : []
+  if (!hasType(field.type, value))
+    return [{ pointer: `/${name}`, problem: `must be of type ${field.type}` }]
+  const rule = field.validation ?? {}
+  const size =
+    typeof value === 'number'
+      ? value
+      : typeof value === 'string' || Array.isArray(value)
+        ? value.length
+        : undefined
+  const problems: string[] = []
+  if (typeof rule.min === 'number' && size !== undefined && size < rule.min)
+    problems.push(`must be at least ${rule.min}`)
+  if (typeof rule.max === 'number' && size !== undefined && size > rule.max)
+    problems.push(`must be at most ${rule.max}`)
+  if (
+    typeof rule.pattern === 'string' &&
+    typeof value === 'string' &&
+    !matches(rule.pattern, value)
+  ) {
+    problems.push(`must match ${rule.pattern}`)
+  }
+  if (Array.isArray(rule.enum) && !rule.enum.includes(value))
+    problems.push(`must be one of ${JSON.stringify(rule.enum)}`)
+  return problems.map((problem) => ({ pointer: `/${name}`, problem }))
+}
+
+function hasType(type: string | undefined, value: unknown): boolean {
+  if (type === undefined || type === 'any') return true
+  if (type === 'array') return Array.isArray(value)
+  if (type === 'object') return isRecord(value)
+  if (type === 'integer') return Number.isInteger(value)
+  if (type === 'date')
+    return (
+      (typeof value === 'string' || typeof value === 'number') &&
+      !Number.isNaN(new Date(value).getTime())
+    )
+  return typeof value === type
+}
+
+type Matches = (pattern: string, text: string) => boolean
+
+/** Matches texts with patterns, each read once: within a bound of work for each record, and one for all of them. */
+function openPatterns(): { readonly matches: Matches; readonly beginRecord: () => void } {
+  const budget: MatchBudget = { steps: limits.recordPatternStepsMax }
+  let left = limits.patternStepsMax
+  const known = new Map<string, ReturnType<typeof compilePattern>>()
+  return {
+    matches: (pattern, text) => {
+      const compiled = known.get(pattern) ?? compilePattern(pattern, '')
+      known.set(pattern, compiled)
+      return compiled.matches(text, budget)
+    },
+    beginRecord: () => {
+      left -= limits.recordPatternStepsMax - Math.max(budget.steps, 0)
+      budget.steps = Math.min(limits.recordPatternStepsMax, Math.max(left, 0))
+    },
+  }
+}
+
+function lacks(name: string): Problem {
+  return { pointer: `/${name}`, problem: 'is required' }
+}

@@ -1,0 +1,136 @@
+import { Fault } from '../base/fault.ts'
+import type { UsedFields } from '../query/join.ts'
+import type { OutputColumn, Query, ValueType } from '../query/tree/query.ts'
+import { isRowQuery, sourcesOfQuery } from '../query/tree/query-sources.ts'
+import type { DefaultOrder } from '../views/definition/default-order.ts'
+import { readViewDefinition } from '../views/definition/read-view-definition.ts'
+import { planView, type ViewProgram } from '../views/view-program.ts'
+import type { CollectionState, IndexDefinition, StoredView } from './definitions.ts'
+import { readPolicy } from './policy.ts'
+
+/** A view with what its definition comes to. */
+export type PlannedView = {
+  readonly view: StoredView
+  /** Undefined where this version of the service cannot read the definition any more. */
+  readonly plan: ViewPlan | undefined
+}
+
+export type ViewPlan = {
+  readonly query: Query
+  /** It gives rows of one source one by one, be that a view. */
+  readonly isRows: boolean
+  /** What it uses of each source that its definition names, by model. */
+  readonly uses: SourceUses
+  readonly program: ViewProgram
+  readonly defaultOrder: DefaultOrder | undefined
+}
+
+export type SourceUses = ReadonlyMap<string, UsedFields>
+
+/** Reads a stored definition. It names all that its meaning depends on, so the outcome is the same at any time. */
+export async function planOf(view: StoredView): Promise<PlannedView> {
+  try {
+    const { query, defaultOrder } = await readViewDefinition(view.query, {
+      app: view.app,
+      typesOf: (model) => typesOf(view, model),
+      viewOf: (model) => view.inner[model],
+    })
+    const hasViews = Object.keys(view.inner).length > 0
+    const written = hasViews ? await queryAsWritten(view.query, view) : query
+    const uses = usesOf(written, view.sources)
+    const isRows = written !== undefined && isRowQuery(written)
+    return { view, plan: { query, isRows, uses, program: planView(query), defaultOrder } }
+  } catch (error) {
+    // A definition that was taken in once must not stop the application.
+    if (error instanceof Fault) return { view, plan: undefined }
+    throw error
+  }
+}
+
+/**
+ * The definition with its views as sources, where `ViewPlan.query` has the definitions of these in their places;
+ * undefined where it cannot be read without those.
+ */
+export async function queryAsWritten(
+  definition: unknown,
+  { app }: { readonly app: string },
+): Promise<Query | undefined> {
+  try {
+    return (await readViewDefinition(definition, { app })).query
+  } catch (error) {
+    if (error instanceof Fault) return undefined
+    throw error
+  }
+}
+
+/** What a query uses of each model; where it cannot be read by itself, anything. */
+export function usesOf(
+  query: Query | undefined,
+  sources: readonly { readonly model: string }[],
+): SourceUses {
+  const found = query === undefined ? [] : sourcesOfQuery(query)
+  return new Map(
+    sources.map(({ model }) => {
+      const own = found.filter((use) => use.model === model).map(({ used }) => used)
+      const all = query === undefined || own.some(({ select }) => select === 'all')
+      return [
+        model,
+        {
+          filter: query === undefined ? ['*'] : own.flatMap(({ filter }) => filter),
+          sort: query === undefined ? ['*'] : own.flatMap(({ sort }) => sort),
+          select: all ? 'all' : own.flatMap(({ select }) => (select === 'all' ? [] : select)),
+        },
+      ]
+    }),
+  )
+}
+
+function typesOf({ types }: StoredView, model: string): ReadonlyMap<string, ValueType> | undefined {
+  const known = types[model]
+  return known === undefined ? undefined : new Map(Object.entries(known))
+}
+
+export function viewTable({ number }: { readonly number: number }): string {
+  return `v_${number}`
+}
+
+/** A view as what it is read as: a collection of rows without keys. */
+export function viewStateOf(
+  { view, plan }: PlannedView,
+  indexes: readonly IndexDefinition[],
+): CollectionState {
+  const { id, number, name, access_policy, created_at } = view
+  return {
+    id,
+    number,
+    name,
+    namespace: name,
+    // No field has this name, so none is looked for as a key.
+    primary_column: '',
+    sort_column: null,
+    collection_type: 'document',
+    access_policy,
+    schema_definition: { fields: fieldsOf(plan?.program.columns ?? []) },
+    created_at,
+    updated_at: created_at,
+    table: viewTable(view),
+    policy: readPolicy(access_policy),
+    indexes,
+    view,
+  }
+}
+
+/** The declaration of a view's fields, as far as its definition says what they are. */
+function fieldsOf(columns: readonly OutputColumn[]): Record<string, { type: string }> {
+  const types: Partial<Record<ValueType, string>> = {
+    number: 'number',
+    boolean: 'boolean',
+    text: 'string',
+  }
+  return Object.fromEntries(
+    columns.flatMap(({ path, type }) => {
+      const declared = types[type]
+      return declared === undefined || path.length > 1 ? [] : [[path.join('.'), { type: declared }]]
+    }),
+  )
+}

@@ -1,0 +1,57 @@
+import { Fault, invalid } from '../../base/fault.ts'
+import type { ApplicationRecord } from '../../projections/applications.ts'
+import { newKey } from '../../services/keys/key-record.ts'
+import type { Operation } from '../operation.ts'
+
+export const createApplication: Operation<'createApplication'> = async (
+  { service, caller },
+  { body },
+) => {
+  const { tenancy, world } = service
+  const { applications, chain, definitions } = tenancy.system
+  const appId = body.app_id ?? `app_${world.randomBytes(8).toString('hex')}`
+  if (appId === 'system')
+    throw new Fault('APPLICATION_EXISTS', {
+      message: 'The id system is taken by the service itself',
+    })
+  const owner =
+    caller.kind === 'wallet' ? caller.address : (body.owner_address?.toLowerCase() ?? null)
+  if (body.owner_address !== undefined && owner !== body.owner_address.toLowerCase()) {
+    throw invalid('/owner_address', 'must be the address that signed the request')
+  }
+  return definitions.run(async () => {
+    if (applications.get(appId) !== undefined) {
+      throw new Fault('APPLICATION_EXISTS', { message: `There is an application ${appId} already` })
+    }
+    const record: ApplicationRecord = {
+      app_id: appId,
+      number: applications.nextNumber(),
+      name: body.name,
+      description: body.description ?? null,
+      owner_address: owner,
+      created_at: new Date(world.now()).toISOString(),
+      status: 'active',
+    }
+    const key = newKey(service, {
+      appId,
+      name: 'default',
+      permissions: ['Read', 'Write', 'Admin'],
+      payLimits: null,
+      expiresAt: null,
+    })
+    const { height } = await chain.append([
+      { header: { type: 'application', app: appId }, body: JSON.stringify(record) },
+      { header: { type: 'key', app: appId }, body: JSON.stringify(key.record) },
+    ])
+    await chain.whenApplied(height)
+    await tenancy.tenant(appId)
+    return {
+      app_id: appId,
+      name: record.name,
+      owner_address: owner,
+      created_at: record.created_at,
+      app_key: key.text,
+      key_hash: key.record.key_hash,
+    }
+  })
+}

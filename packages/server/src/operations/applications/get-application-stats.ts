@@ -1,0 +1,24 @@
+import type { Database } from '../../database/database.ts'
+import { readCurrentStats } from '../../services/collections/current-stats.ts'
+import type { Operation } from '../operation.ts'
+
+export const getApplicationStats: Operation<'getApplicationStats'> = async (
+  { service },
+  { params },
+) => {
+  const tenant = await service.tenancy.tenant(params.app)
+  const stats = [...(await readCurrentStats(service, tenant)).values()]
+  return {
+    total_collections: tenant.data.catalog.collections.size,
+    total_indexes: tenant.data.catalog.indexes.size,
+    total_documents: stats.reduce((sum, one) => sum + one.documents, 0),
+    storage_size: stats.reduce((sum, one) => sum + one.bytes, 0),
+    index_size: 0,
+    active_connections: busy(service.database) + busy(service.queryDatabase),
+  }
+}
+
+function busy({ stats }: Database): number {
+  const { total, idle } = stats()
+  return total - idle
+}

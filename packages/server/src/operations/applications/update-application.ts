@@ -1,0 +1,70 @@
+import { Fault, invalid } from '../../base/fault.ts'
+import type { ApplicationRecord } from '../../projections/applications.ts'
+import { signedBy } from '../../services/access/credentials.ts'
+import { verifyWallet } from '../../services/access/wallet-signature.ts'
+import type { Tenancy } from '../../services/applications/tenancy.ts'
+import type { Call } from '../../services/call.ts'
+import type { Operation } from '../operation.ts'
+import { applicationView } from './describe-application.ts'
+
+export const updateApplication: Operation<'updateApplication'> = async (call, { params, body }) => {
+  const { caller, service } = call
+  if (body.status !== undefined && caller.kind !== 'operator')
+    throw new Fault('FORBIDDEN', { message: 'Only the operator may bring an application back' })
+  const owner = body.owner_address?.toLowerCase()
+  const before = stateBefore(service.tenancy, params.app, body).owner_address
+  if (body.quota !== undefined && caller.kind !== 'operator')
+    throw new Fault('FORBIDDEN', { message: 'Only the operator may change a quota' })
+  if (owner !== undefined && owner !== before) await refuseUnwilling(call, owner)
+  const record = await changeApplication(call, params.app, {
+    ...(body.name !== undefined && { name: body.name }),
+    ...(body.description !== undefined && { description: body.description }),
+    ...(owner !== undefined && { owner_address: owner }),
+    ...(body.quota !== undefined && { quota: body.quota }),
+    ...(body.status !== undefined && { status: body.status }),
+  })
+  return applicationView(call, record)
+}
+
+/**
+ * Who becomes the owner signs the request, beside the key that makes it; the operator is believed. Otherwise anybody
+ * could name an owner whose transfers to us then pay for his own writes.
+ */
+async function refuseUnwilling({ caller, facts, service }: Call, owner: string): Promise<void> {
+  if (caller.kind === 'operator') return
+  const signed = caller.kind === 'key' ? signedBy(facts) : undefined
+  if (signed?.address !== owner) {
+    throw invalid(
+      '/owner_address',
+      "must be the address that signed the request (X-Signature), which bears the application's key beside it",
+    )
+  }
+  const { database, world, info } = service
+  await verifyWallet(facts, signed, { database, nowMs: world.now(), origin: info.origin() })
+}
+
+/** What is archived can only be brought back, and changed together with that; otherwise it is 404. */
+function stateBefore(
+  tenancy: Tenancy,
+  appId: string,
+  { status }: Pick<Partial<ApplicationRecord>, 'status'>,
+): ApplicationRecord {
+  return status === 'active' ? tenancy.recordOf(appId) : tenancy.application(appId)
+}
+
+/** Writes an application's new state and waits until it is in force. */
+export async function changeApplication(
+  call: Call,
+  appId: string,
+  change: Partial<ApplicationRecord>,
+): Promise<ApplicationRecord> {
+  const { tenancy } = call.service
+  return tenancy.system.definitions.run(async () => {
+    const record = { ...stateBefore(tenancy, appId, change), ...change }
+    const { height } = await tenancy.system.chain.append([
+      { header: { type: 'application', app: appId }, body: JSON.stringify(record) },
+    ])
+    await tenancy.system.chain.whenApplied(height)
+    return record
+  })
+}

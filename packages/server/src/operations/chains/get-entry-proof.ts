@@ -1,0 +1,57 @@
+import type { Tollbase } from '@tollbase/contract/contract'
+import type { Input } from '@tollbase/contract/route'
+import { Fault, invalid } from '../../base/fault.ts'
+import type { Chain } from '../../chain/chain.ts'
+import { isOpen } from '../../model/read-level.ts'
+import { mayDescribe } from '../../services/access/access.ts'
+import type { Call } from '../../services/call.ts'
+import { hashesOf, proofOf, proveRecord } from '../../services/records/record-proof.ts'
+import type { Operation } from '../operation.ts'
+import { visibleChain } from './visible-chain.ts'
+
+export const getEntryProof: Operation<'getEntryProof'> = async (call, { params, query }) => {
+  const chain = await visibleChain(call, params.app)
+  const { height, sequence, key, collection, receipt_id } = query
+  if (collection !== undefined && key !== undefined && height === undefined) {
+    const tenant = await call.service.tenancy.tenant(params.app)
+    return proveRecord(call, tenant, {
+      collection,
+      key,
+      ...(receipt_id !== undefined && { receipt_id }),
+    })
+  }
+  if (height === undefined || sequence === undefined) throw unnamed(query)
+  await refuseClosed(call, params.app, { chain, height, sequence })
+  return hashesOf(await proofOf({ app: params.app, chain }, { height, sequence }))
+}
+
+/** Strangers are not told which entries there are, but for records that are open to them. */
+async function refuseClosed(
+  { service, caller }: Call,
+  app: string,
+  at: { readonly chain: Chain; readonly height: number; readonly sequence: number },
+): Promise<void> {
+  if (app === 'system') return
+  const { application, data } = await service.tenancy.tenant(app)
+  if (mayDescribe(caller, application)) return
+  const block = await at.chain.readBlock(at.height)
+  const header = block?.entry(at.sequence)?.header
+  const collection = data.catalog.byId.get(String(header?.collection))
+  const isRecord = header?.type === 'record' && collection !== undefined
+  if (!isRecord || !isOpen(data.catalog, collection)) throw new Fault('NO_CHAIN_ENTRY')
+}
+
+function unnamed({ height, sequence, collection }: Input<Tollbase['getEntryProof']>['query']) {
+  const missing =
+    height !== undefined
+      ? 'sequence'
+      : sequence !== undefined
+        ? 'height'
+        : collection !== undefined
+          ? 'key'
+          : 'collection'
+  return invalid(
+    `/query/${missing}`,
+    'is needed: an entry is named by height and sequence, a record by collection and key',
+  )
+}

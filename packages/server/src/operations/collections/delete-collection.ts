@@ -1,0 +1,30 @@
+import { removalsWith } from '../../model/dependents.ts'
+import { collectionOf } from '../../services/access/authorize-collections.ts'
+import { define } from '../../services/applications/define.ts'
+import type { Operation } from '../operation.ts'
+
+export const deleteCollection: Operation<'deleteCollection'> = async (
+  { service },
+  { params, body },
+) => {
+  const tenant = await service.tenancy.tenant(params.app)
+  return tenant.definitions.run(async () => {
+    const collection = collectionOf(tenant, params.collection)
+    const { id } = collection
+    const { catalog } = tenant.data
+    const { relations, migrations } = catalog
+    const related = [...relations.values()].filter(({ parent, child }) =>
+      [parent, child].includes(id),
+    )
+    await define(tenant, [
+      ...removalsWith(catalog, collection, body.cascade === true),
+      ...related.map((one) => ({ kind: 'relation', id: one.id, body: undefined }) as const),
+      ...(migrations.has(id) ? [{ kind: 'migration', id, body: undefined } as const] : []),
+      { kind: 'collection', id, body: undefined },
+    ])
+    return {
+      success: true,
+      message: `Collection ${collection.name} is deleted; its entries stay in the chain`,
+    }
+  })
+}

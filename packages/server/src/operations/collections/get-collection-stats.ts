@@ -1,0 +1,16 @@
+import { collectionView } from '../../model/describe-collection.ts'
+import { noStats } from '../../projections/collection-store.ts'
+import { collectionOf } from '../../services/access/authorize-collections.ts'
+import { readCurrentStats } from '../../services/collections/current-stats.ts'
+import type { Operation } from '../operation.ts'
+
+export const getCollectionStats: Operation<'getCollectionStats'> = async (
+  { service },
+  { params },
+) => {
+  const tenant = await service.tenancy.tenant(params.app)
+  const collection = collectionOf(tenant, params.collection)
+  const stats = (await readCurrentStats(service, tenant)).get(collection.id) ?? noStats
+  const { created_at, updated_at, metadata } = collectionView(collection, stats)
+  return { created_at, updated_at, ...metadata }
+}

@@ -1,0 +1,32 @@
+import { limits } from '@tollbase/contract/limits'
+import { isRecord } from '../../base/is-record.ts'
+import { turn } from '../../base/turn.ts'
+import { readSchema } from '../../model/record-schema.ts'
+import { collectionOf } from '../../services/access/authorize-collections.ts'
+import type { Operation } from '../operation.ts'
+
+export const validateRecord: Operation<'validateRecord'> = async (
+  { service },
+  { params, body },
+) => {
+  const tenant = await service.tenancy.tenant(params.app)
+  const schema = readSchema(collectionOf(tenant, params.collection).schema_definition)
+  const list: readonly unknown[] = Array.isArray(body.data) ? body.data : [body.data]
+  const errors: string[] = []
+  let weight = 0
+  for (const [at, record] of list.entries()) {
+    const where = list === body.data ? `/${at}` : ''
+    if (!isRecord(record)) errors.push(`${where === '' ? '/' : where} must be an object`)
+    else
+      for (const { pointer, problem } of schema.problems(record))
+        errors.push(`${where}${pointer} ${problem}`)
+    if (errors.length >= limits.schemaProblemsMax) break
+    weight += schema.weight + 64
+    if (weight < limits.bodyBytesAtOnce) continue
+    weight = 0
+    await turn()
+  }
+  return errors.length === 0
+    ? { valid: true }
+    : { valid: false, errors: errors.slice(0, limits.schemaProblemsMax) }
+}

@@ -1,0 +1,54 @@
+import { limits } from '@tollbase/contract/limits'
+import { Fault, invalid } from '../../base/fault.ts'
+import type { CollectionState, GrantDefinition } from '../../model/definitions.ts'
+import { grantOf } from '../../model/grants.ts'
+import { derivePriceOf } from '../../model/price.ts'
+import { collectionOf } from '../../services/access/authorize-collections.ts'
+import { define } from '../../services/applications/define.ts'
+import type { Tenant } from '../../services/applications/tenancy.ts'
+import type { Operation } from '../operation.ts'
+import { grantView } from './describe-grant.ts'
+
+export const createGrant: Operation<'createGrant'> = async ({ service }, { params, body }) => {
+  const tenant = await service.tenancy.tenant(params.app)
+  const { app_id: grantee } = service.tenancy.application(body.grantee)
+  if (grantee === params.app) throw invalid('/grantee', 'needs no grant: it is the owner')
+  return tenant.definitions.run(async () => {
+    const { catalog } = tenant.data
+    const source = sourceOf(tenant, body)
+    const amount = body.per_access ?? null
+    if (amount === null && derivePriceOf(catalog, source) === undefined)
+      throw invalid('/per_access', `is needed: ${source.name} has a price and no derive price`)
+    if (amount !== null && BigInt(amount) > limits.amountAtomicMax)
+      throw invalid('/per_access', `must be at most ${limits.amountAtomicMax}`)
+    const known = grantOf(catalog, source, grantee)
+    if (known === undefined && catalog.grants.size >= limits.grantsPerApplicationMax)
+      throw new Fault('CONFLICT', {
+        message: `An application gives at most ${limits.grantsPerApplicationMax} grants`,
+      })
+    const grant: GrantDefinition = {
+      id: known?.id ?? `grant_${service.world.randomBytes(12).toString('hex')}`,
+      grantee,
+      source: source.id,
+      per_access: amount === null ? null : String(amount),
+      created_at: known?.created_at ?? new Date(service.world.now()).toISOString(),
+    }
+    await define(tenant, [{ kind: 'grant', id: grant.id, body: grant }])
+    return grantView(tenant.data.catalog, grant)
+  })
+}
+
+type Sent = { readonly collection?: string | null; readonly view?: string | null }
+
+function sourceOf(tenant: Tenant, { collection, view }: Sent): CollectionState {
+  const [first, second] = [collection ?? undefined, view ?? undefined]
+  if (first !== undefined && second !== undefined)
+    throw invalid('/view', 'has no place beside collection; grant one at a time')
+  if (first !== undefined) return collectionOf(tenant, first)
+  if (second === undefined) throw invalid('/collection', 'or view is needed')
+  const { viewsByName, viewsById } = tenant.data.catalog
+  const found = viewsByName.get(second) ?? viewsById.get(second)
+  if (found === undefined)
+    throw new Fault('VIEW_NOT_FOUND', { message: `There is no view ${second}` })
+  return found
+}

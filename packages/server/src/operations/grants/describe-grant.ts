@@ -1,0 +1,17 @@
+import type { Grant } from '@tollbase/contract/views'
+import type { Static } from 'typebox'
+import { type Catalog, readableOfId } from '../../model/catalog.ts'
+import type { GrantDefinition } from '../../model/definitions.ts'
+
+/** A grant as its owner sees it. */
+export function grantView(catalog: Catalog, grant: GrantDefinition): Static<typeof Grant> {
+  const source = readableOfId(catalog, grant.source)
+  const name = source?.name ?? grant.source
+  return {
+    id: grant.id,
+    grantee: grant.grantee,
+    ...(source?.view === undefined ? { collection: name } : { view: name }),
+    per_access: grant.per_access,
+    created_at: grant.created_at,
+  }
+}

@@ -1,0 +1,13 @@
+import type { Operation } from '../operation.ts'
+import { createIndexOn } from './create-index.ts'
+import { readIndexWish } from './index-request.ts'
+
+export const createCollectionIndex: Operation<'createCollectionIndex'> = async (
+  { service },
+  { params, body },
+) =>
+  createIndexOn(service, {
+    app: params.app,
+    collection: params.collection,
+    wish: readIndexWish({ ...body }),
+  })

@@ -1,0 +1,46 @@
+import { readStats } from '../../projections/collection-store.ts'
+import { indexNameOf } from '../../projections/index-ddl.ts'
+import { type BuildProgress, buildProgress } from '../../services/indexes/index-store.ts'
+import type { Operation } from '../operation.ts'
+import { stateOf } from './describe-index.ts'
+import { namedIndex } from './require-index.ts'
+
+export const getIndexStatus: Operation<'getIndexStatus'> = async ({ service }, { params }) => {
+  const tenant = await service.tenancy.tenant(params.app)
+  const { schema } = tenant
+  const { collection, index } = namedIndex(tenant, params)
+  const status = stateOf(service, tenant, index)
+  const work =
+    status === 'building'
+      ? await buildProgress(service.database, { schema, name: indexNameOf(index) })
+      : undefined
+  const progress = status === 'active' ? 1 : work === undefined ? 0 : partDone(work)
+  const stats = (await readStats(service.database, schema)).get(collection.id)
+  const rows = stats?.documents ?? 0
+  const trouble = service.indexes.trouble(schema, index)
+  return {
+    status,
+    building: status === 'building',
+    progress,
+    rows_done: Math.floor(rows * progress),
+    rows_total: rows,
+    ...(trouble !== undefined && { error: trouble.text }),
+    created_at: index.created_at,
+  }
+}
+
+/** From the phases that PostgreSQL tells of (manual, "CREATE INDEX Progress Reporting"), each with its guessed part. */
+function partDone({ phase, ...work }: BuildProgress): number {
+  const part = (done: bigint, total: bigint) =>
+    total === 0n ? 0 : Math.min(Number(done) / Number(total), 1)
+  const blocks = part(work.blocksDone, work.blocksTotal)
+  if (phase.startsWith('building index')) {
+    const isLoading = work.tuplesTotal > 0n
+    return isLoading ? 0.5 + 0.3 * part(work.tuplesDone, work.tuplesTotal) : 0.5 * blocks
+  }
+  if (phase === 'initializing' || phase === 'waiting for writers before build') return 0
+  if (phase.startsWith('waiting for writers')) return 0.8
+  if (phase.includes('scanning index')) return 0.8 + 0.1 * blocks
+  if (phase.includes('scanning table')) return 0.9 + 0.09 * blocks
+  return phase.includes('sorting') ? 0.9 : 0.99
+}

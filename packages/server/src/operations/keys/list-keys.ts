@@ -1,0 +1,19 @@
+import { keyView } from '../../services/keys/key-record.ts'
+import type { Operation } from '../operation.ts'
+
+export const listKeys: Operation<'listKeys'> = async ({ service }, { params }) => {
+  const { keys } = service.tenancy.system
+  const now = service.world.now()
+  return {
+    keys: keys.ofApp(params.app).map((record) => ({
+      ...keyView(record),
+      status: keys.isAlive(record, now)
+        ? 'active'
+        : record.revoked_at === null
+          ? 'expired'
+          : 'revoked',
+      revoked_at: record.revoked_at,
+      last_used_at: service.info.keyLastUsed(record.key_hash),
+    })),
+  }
+}

@@ -1,0 +1,30 @@
+import { keyView, newKey, writeKeys } from '../../services/keys/key-record.ts'
+import type { Operation } from '../operation.ts'
+import { payLimitsOf } from './pay-limits.ts'
+
+export const regenerateKey: Operation<'regenerateKey'> = async ({ service }, { params, body }) => {
+  const { definitions, keys } = service.tenancy.system
+  return definitions.run(async () => {
+    const now = service.world.now()
+    const name = body.name ?? 'default'
+    const old = keys.ofApp(params.app).filter((one) => one.name === name && keys.isAlive(one, now))
+    const last = old.at(-1)
+    const { text, record } = newKey(service, {
+      appId: params.app,
+      name,
+      permissions: body.permissions ?? last?.permissions ?? ['Read', 'Write', 'Admin'],
+      payLimits:
+        body.pay_limits === undefined ? (last?.pay_limits ?? null) : payLimitsOf(body.pay_limits),
+      expiresAt: body.expires_at === undefined ? (last?.expires_at ?? null) : body.expires_at,
+    })
+    const revoked = old.map((one) => ({ ...one, revoked_at: new Date(now).toISOString() }))
+    const undo = old.map((one) => keys.kill(one.key_hash))
+    try {
+      await writeKeys(service, [...revoked, record])
+    } catch (error) {
+      for (const revive of undo) revive()
+      throw error
+    }
+    return { key: text, ...keyView(record), replaced_key_hash: last?.key_hash ?? null }
+  })
+}

@@ -1,0 +1,88 @@
+import { present } from '../../base/assert.ts'
+import { within } from '../../base/await-within.ts'
+import { Fault } from '../../base/fault.ts'
+import { checkDefinition } from '../../model/check-schema.ts'
+import type { MigrationDefinition } from '../../model/definitions.ts'
+import { readSchema } from '../../model/record-schema.ts'
+import { collectionOf, refuseOperator } from '../../services/access/authorize-collections.ts'
+import { define } from '../../services/applications/define.ts'
+import type { Tenant } from '../../services/applications/tenancy.ts'
+import type { Service } from '../../services/call.ts'
+import { indexesOfSchema } from '../../services/collections/new-collection.ts'
+import { sealTicket } from '../../services/tasks/tickets.ts'
+import type { Operation } from '../operation.ts'
+import { checkAll } from './check-records.ts'
+import { type Job, runMigration } from './run-migration.ts'
+
+const rowsDefault = 1_000
+/** How long the reply waits for the end; the public clients wait 30 seconds for a reply. */
+const patienceMs = 10_000
+
+export const migrateCollection: Operation<'migrateCollection'> = async (call, { params, body }) => {
+  const { service } = call
+  checkDefinition(body.schema, '/schema')
+  const tenant = await service.tenancy.tenant(params.app)
+  const collection = collectionOf(tenant, params.collection)
+  refuseOperator(call, tenant, collection)
+  const rows = body.batchSize ?? rowsDefault
+  const progress = { checked: 0, migrated: 0, of: 0 }
+  const wanted = { collection, schema: readSchema(body.schema), rows }
+  if (body.dryRun === true) {
+    const found = await checkAll(service.database, tenant.schema, { ...wanted, progress })
+    return { success: found.failed === 0, status: 'dry run', ...found }
+  }
+  const { job, taskId } = await begin(service, tenant, {
+    id: collection.id,
+    definition: body.schema,
+    rows,
+  })
+  const running = runMigration(service, job)
+  const ended = await within(running, {
+    world: service.world,
+    ms: patienceMs,
+    otherwise: undefined,
+  })
+  if (ended !== undefined)
+    return { success: ended.status === 'completed', ...ended, task_id: taskId }
+  const { checked, migrated } = job.progress
+  return { success: true, status: 'running', migrated, checked, failed: 0, task_id: taskId }
+}
+
+/** Notes in the log that a migration has begun; its task's id is the place of that note. */
+async function begin(
+  service: Service,
+  tenant: Tenant,
+  wanted: { id: string; definition: unknown; rows: number },
+): Promise<{ job: Job; taskId: string }> {
+  const { id, definition, rows } = wanted
+  return tenant.definitions.run(async () => {
+    const { name, indexes } = collectionOf(tenant, id)
+    if (tenant.migrating.has(id))
+      throw new Fault('CONFLICT', { message: `${name} is being migrated already` })
+    const before = present(tenant.data.catalog.collections.get(id), 'the collection')
+    // What could not be put in force at the end is refused at the beginning.
+    const after = { ...before, indexes, schema_definition: definition }
+    indexesOfSchema(service, after, tenant.data.catalog.nextNumber)
+    const begun: MigrationDefinition = {
+      id: `mig_${service.world.randomBytes(12).toString('hex')}`,
+      collection: id,
+      schema: definition,
+      state: 'running',
+      migrated: 0,
+      errors: [],
+      started_at: new Date(service.world.now()).toISOString(),
+      ended_at: null,
+    }
+    const progress = { checked: 0, migrated: 0, of: 0 }
+    tenant.migrating.set(id, progress)
+    try {
+      const place = await define(tenant, [{ kind: 'migration', id, body: begun }])
+      const application = tenant.application.number
+      const taskId = sealTicket(service.ticketKey, { application, ...place, count: 1 })
+      return { job: { tenant, begun, progress, rows }, taskId }
+    } catch (error) {
+      tenant.migrating.delete(id)
+      throw error
+    }
+  })
+}

@@ -1,0 +1,151 @@
+import { limits } from '@tollbase/contract/limits'
+import type { Entry } from '@tollbase/verify/entry'
+import { present } from '../../base/assert.ts'
+import { Fault } from '../../base/fault.ts'
+import type { MigrationDefinition } from '../../model/definitions.ts'
+import { type RecordSchema, readSchema } from '../../model/record-schema.ts'
+import { readLive } from '../../projections/collection-store.ts'
+import { collectionOf } from '../../services/access/authorize-collections.ts'
+import { type Definition, define, definitionEntry } from '../../services/applications/define.ts'
+import type { MigrationProgress, Tenant } from '../../services/applications/tenancy.ts'
+import type { Service } from '../../services/call.ts'
+import { indexesOfSchema } from '../../services/collections/new-collection.ts'
+import { alone } from '../../services/locks/exclusive-section.ts'
+import { checkAll, type Found, judge, pageBytesMax } from './check-records.ts'
+
+export type Job = {
+  readonly tenant: Tenant
+  readonly begun: MigrationDefinition
+  readonly progress: MigrationProgress
+  /** Records of one page. */
+  readonly rows: number
+}
+
+export type Outcome = Found & { readonly status: 'completed' | 'failed' }
+
+/**
+ * Migrates: judges all records, then walks them in the order of storing and stores those that lack defaults anew.
+ * What is written meanwhile, by the old schema, comes later in that order and so is reached too; the schema is in
+ * force in the same block as the last of them. Never rejects.
+ */
+export async function runMigration(service: Service, job: Job): Promise<Outcome> {
+  const { tenant, begun } = job
+  try {
+    return await migrate(service, job)
+  } catch (error) {
+    if (!(error instanceof Fault)) service.log.error({ error }, 'a migration failed')
+    const problem = error instanceof Fault ? error.message : 'something went wrong on our side'
+    return await fail(service, job, [problem])
+  } finally {
+    tenant.migrating.delete(begun.collection)
+  }
+}
+
+async function migrate(service: Service, job: Job): Promise<Outcome> {
+  const { tenant, begun, progress, rows } = job
+  const schema = readSchema(begun.schema)
+  const collection = collectionOf(tenant, begun.collection)
+  const found = await checkAll(service.database, tenant.schema, {
+    collection,
+    schema,
+    rows,
+    progress,
+  })
+  if (found.failed > 0) {
+    await fail(service, job, found.errors)
+    return { ...found, migrated: 0, status: 'failed' }
+  }
+  progress.of = found.checked
+  progress.checked = 0
+  for (let after = -1n; ; ) {
+    const page = await tenant.definitions.run(() => fillPage(service, job, { schema, after }))
+    if (Array.isArray(page)) return fail(service, job, page)
+    after = page.last
+    if (page.done) {
+      const { checked, migrated } = progress
+      return { status: 'completed', checked, migrated, failed: 0, errors: [] }
+    }
+  }
+}
+
+/**
+ * Fills the records of the page behind a leaf, while nobody else writes to the collection; with the last page the
+ * schema is put in force. Gives the problems of records that were written meanwhile and break the new schema.
+ */
+async function fillPage(
+  service: Service,
+  job: Job,
+  { schema, after }: { schema: RecordSchema; after: bigint },
+): Promise<{ last: bigint; done: boolean } | string[]> {
+  const { tenant, begun, progress, rows } = job
+  const { collection: id } = begun
+  return alone(tenant, { world: service.world, collections: [id] }, async () => {
+    const collection = collectionOf(tenant, id)
+    const page = await readLive(service.database, tenant.schema, {
+      table: collection.table,
+      after,
+      rows,
+      bytes: pageBytesMax,
+    })
+    const entries: Entry[] = []
+    let bytes = 0
+    let taken = 0
+    let last = after
+    for (const row of page.rows) {
+      const { filled, problems } = judge(row, { collection, schema })
+      if (problems.length > 0) return problems
+      bytes += filled === undefined ? 0 : Buffer.byteLength(filled)
+      if (entries.length > 0 && bytes > pageBytesMax) break
+      if (filled !== undefined)
+        entries.push({ header: { type: 'record', collection: id, key: row.key }, body: filled })
+      taken += 1
+      last = row.leaf
+    }
+    const done = page.all && taken === page.rows.length
+    const migrated = progress.migrated + entries.length
+    const definitions = done ? inForce(service, job, migrated) : []
+    await append(tenant, id, [...entries, ...definitions.map(definitionEntry)])
+    progress.checked += taken
+    progress.migrated = migrated
+    return { last, done }
+  })
+}
+
+/** The new schema with its indexes, and that the migration has ended. */
+function inForce(service: Service, { tenant, begun }: Job, migrated: number): Definition[] {
+  const { collection: id } = begun
+  const { catalog } = tenant.data
+  const now = new Date(service.world.now()).toISOString()
+  const before = present(catalog.collections.get(id), 'the collection')
+  const after = { ...before, schema_definition: begun.schema, updated_at: now }
+  const { indexes } = collectionOf(tenant, id)
+  const ended: MigrationDefinition = { ...begun, state: 'completed', migrated, ended_at: now }
+  return [
+    { kind: 'collection', id, body: after },
+    ...indexesOfSchema(service, { ...after, indexes }, catalog.nextNumber),
+    { kind: 'migration', id, body: ended },
+  ]
+}
+
+async function append(tenant: Tenant, id: string, entries: readonly Entry[]): Promise<void> {
+  if (entries.length === 0) return
+  const { height } = await tenant.arrivals.follow(id, tenant.chain.append(entries))
+  await tenant.chain.whenApplied(height)
+}
+
+/** Notes that the migration has failed; what has been filled stays filled. */
+async function fail(service: Service, job: Job, problems: readonly string[]): Promise<Outcome> {
+  const { tenant, begun, progress } = job
+  const errors = problems.slice(0, limits.migrationErrorsMax)
+  const { checked, migrated } = progress
+  const ended_at = new Date(service.world.now()).toISOString()
+  const body: MigrationDefinition = { ...begun, state: 'failed', migrated, errors, ended_at }
+  try {
+    if (tenant.data.catalog.byId.has(begun.collection))
+      await define(tenant, [{ kind: 'migration', id: begun.collection, body }])
+  } catch (error) {
+    // Then its task says that it was interrupted.
+    service.log.warn({ error }, 'the end of a migration could not be noted')
+  }
+  return { status: 'failed', checked, migrated, failed: errors.length, errors }
+}

@@ -1,0 +1,39 @@
+import {
+  type Receipt,
+  type ReceiptFacts,
+  receiptMessage,
+  receiptType,
+  type UnsignedReceipt,
+} from '@tollbase/verify/receipt'
+import type { Service } from '../../services/call.ts'
+import { receiptIdOf } from '../../services/payments/receipt-id.ts'
+
+/** The receipt of a payment, made anew from the ledger's entry: proof and checkpoint are of this moment. */
+export async function receiptOf(service: Service, paymentId: string): Promise<Receipt | undefined> {
+  const { system } = service.tenancy
+  await system.chain.whenApplied(system.chain.head().height)
+  const sale = await system.ledger.sale(service.database, system.schema, paymentId)
+  if (sale === undefined) return undefined
+  const {
+    identity: _identity,
+    kind: _kind,
+    postings: _postings,
+    ...facts
+  }: ReceiptFacts & Record<string, unknown> = JSON.parse(sale.body)
+  const proof = await system.chain.prove(Number(sale.height), sale.sequence)
+  const unsigned: UnsignedReceipt = {
+    type: receiptType,
+    receipt_id: receiptIdOf(paymentId),
+    ...(facts as ReceiptFacts),
+    ledger: {
+      height: proof.height,
+      sequence: proof.sequence,
+      leaf_index: proof.leaf_index,
+      entry: proof.entry,
+      inclusion: proof.inclusion,
+      checkpoint: proof.checkpoint,
+    },
+    key: proof.key,
+  }
+  return { ...unsigned, signature: system.signer.sign(receiptMessage(unsigned)).toString('base64') }
+}

@@ -1,0 +1,24 @@
+import { define } from '../../services/applications/define.ts'
+import { findQuery } from '../../services/queries/stored-queries.ts'
+import type { Operation } from '../operation.ts'
+
+export const deleteQuery: Operation<'deleteQuery'> = async ({ service }, { params, query }) => {
+  const tenant = await service.tenancy.tenant(params.app)
+  return tenant.definitions.run(async () => {
+    const { stored, versions } = findQuery(tenant.data.catalog, params.name, query.version)
+    const gone = query.version === undefined ? versions : [stored]
+    await define(
+      tenant,
+      gone.map(({ name, version }) => ({
+        kind: 'query',
+        id: `${name}@${version}`,
+        body: undefined,
+      })),
+    )
+    const what = query.version === undefined ? '' : `Version ${query.version} of `
+    return {
+      success: true,
+      message: `${what}${what === '' ? 'Query' : 'query'} ${params.name} is deleted`,
+    }
+  })
+}

@@ -1,0 +1,81 @@
+import type { PredefinedQuery } from '@tollbase/contract/queries'
+import type { Static } from 'typebox'
+import { free } from '../../model/policy.ts'
+import { mayDescribe } from '../../services/access/access.ts'
+import type { Tenant } from '../../services/applications/tenancy.ts'
+import type { Call } from '../../services/call.ts'
+import { queryPriceOf } from '../../services/queries/query-price.ts'
+import { type FoundQuery, isPublic } from '../../services/queries/stored-queries.ts'
+
+export type QueryView = Static<typeof PredefinedQuery>
+
+/** A query as the caller may see it: its text is for who may Read the application. */
+export async function queryView(call: Call, tenant: Tenant, found: FoundQuery): Promise<QueryView> {
+  const { stored, versions } = found
+  const { service, caller } = call
+  const { app_id: app } = tenant.application
+  const { catalog } = tenant.data
+  const { template, own: uses } = await service.predefined.plans.planOf(
+    service.tenancy,
+    tenant,
+    stored,
+  )
+  const own = queryPriceOf(catalog, stored, uses)
+  const { perAccess, perRow, perKb } = own?.price ?? free
+  return {
+    name: stored.name,
+    version: stored.version,
+    versions: versions.map(({ version, created_at }) => ({ version, created_at })),
+    description: stored.description ?? null,
+    public: isPublic(catalog, found),
+    parameters: template.parameters.map((declared) => declaredText(declared, stored.parameters)),
+    columns: template.columns === undefined ? null : [...template.columns],
+    price: {
+      per_access: String(perAccess),
+      per_row: String(perRow),
+      per_kb: String(perKb),
+      explicit: own?.explicit ?? false,
+    },
+    rate_limit: stored.rate_limit ?? null,
+    min_group_size: stored.min_group_size ?? null,
+    sources: [...stored.sources],
+    endpoint: `/api/queries/${app}/${stored.name}/data`,
+    documentation: `/docs/queries/${app}/${stored.name}`,
+    ...(stored.example_request !== undefined && { example_request: stored.example_request }),
+    ...(stored.example_response !== undefined && { example_response: stored.example_response }),
+    ...(mayDescribe(caller, tenant.application) && textOf(found)),
+    created_at: stored.created_at,
+  }
+}
+
+type Parameter = QueryView['parameters'][number]
+
+/** As it counts: with the type that was found for it, its default, and whether it is needed. */
+function declaredText(
+  declared: {
+    readonly name: string
+    readonly type: NonNullable<Parameter['items']>
+    readonly isList: boolean
+    readonly default: unknown
+    readonly required: boolean
+  },
+  sent: readonly Parameter[],
+): Parameter {
+  const { name, type, isList, required } = declared
+  const own = sent.find((one) => one.name === name)
+  return {
+    ...own,
+    name,
+    ...(isList ? { type: 'list', items: type } : { type }),
+    ...(declared.default !== undefined && { default: declared.default }),
+    required: required && declared.default === undefined,
+  }
+}
+
+function textOf({ stored: { sql, source_collection, base_query } }: FoundQuery) {
+  return {
+    ...(sql !== undefined && { sql }),
+    ...(source_collection !== undefined && { source_collection }),
+    ...(base_query !== undefined && { base_query }),
+  }
+}

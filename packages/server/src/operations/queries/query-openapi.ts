@@ -1,0 +1,114 @@
+import { interfaceVersion } from '@tollbase/contract/contract'
+import { type OpenApi, openapi } from '@tollbase/contract/openapi'
+import { formats } from '@tollbase/contract/queries'
+import type { Route } from '@tollbase/contract/route'
+import { AsOf, OneOf } from '@tollbase/contract/schemas'
+import { type TSchema, type TSchemaOptions, Type } from 'typebox'
+import type { QueryView } from './describe-query.ts'
+
+/** An OpenAPI 3.1 document of these queries: an operation for each, as those who ask it know it. */
+export function queriesOpenapi(
+  app: { readonly app_id: string; readonly name: string },
+  queries: readonly QueryView[],
+  baseUrl: string,
+): OpenApi {
+  const routes = queries.map((query): readonly [string, Route] => [query.name, routeOf(query)])
+  const document = openapi(Object.fromEntries(routes), { version: interfaceVersion })
+  const title = `${app.name}: predefined queries`
+  const description = `What ${app.app_id} publishes. A call that costs something answers 402 with the price (x402).`
+  const { version } = document.info
+  return { ...document, info: { title, version, description }, servers: [{ url: baseUrl }] }
+}
+
+/** The endpoint of one query. */
+function routeOf(query: QueryView): Route {
+  return {
+    method: 'GET',
+    path: `/${query.endpoint.slice(1)}`,
+    area: 'Predefined Queries',
+    summary: `${query.name}, version ${query.version}`,
+    ...(query.description !== null && { description: query.description }),
+    access: query.public ? 'public' : 'by-policy',
+    shows: 'records',
+    paid: true,
+    query: Type.Object({
+      ...Object.fromEntries(query.parameters.map((one) => [one.name, schemaOf(one)])),
+      ...pageParameters(query),
+    }),
+    reply: Type.Object({
+      data: Type.Array(rowOf(query)),
+      count: Type.Integer(),
+      query: Type.Literal(query.name),
+      version: Type.Integer(),
+      as_of: AsOf,
+    }),
+    otherReplyTypes: ['text/csv', 'application/x-ndjson'],
+    errors: ['QUERY_NOT_FOUND', 'RESULT_TOO_LARGE', 'QUERY_TIMEOUT', 'UNAVAILABLE'],
+  }
+}
+
+type Parameter = QueryView['parameters'][number]
+
+function schemaOf(parameter: Parameter): TSchema {
+  const { type, items, required, description, maxItems } = parameter
+  const about = {
+    ...(description !== undefined && { description }),
+    ...(parameter.default !== undefined && { default: parameter.default }),
+  }
+  const schema =
+    type === 'list'
+      ? Type.Array(schemaOfValue(items ?? 'string', parameter, {}), {
+          ...about,
+          ...(maxItems !== undefined && { maxItems }),
+        })
+      : schemaOfValue(type ?? 'string', parameter, about)
+  return required === true ? schema : Type.Optional(schema)
+}
+
+function schemaOfValue(
+  type: NonNullable<Parameter['items']>,
+  { values = [], min, max, pattern, minLength, maxLength }: Parameter,
+  about: TSchemaOptions,
+): TSchema {
+  const bounds = {
+    ...about,
+    ...(typeof min === 'number' && { minimum: min }),
+    ...(typeof max === 'number' && { maximum: max }),
+  }
+  switch (type) {
+    case 'number':
+      return Type.Number(bounds)
+    case 'integer':
+      return Type.Integer(bounds)
+    case 'boolean':
+      return Type.Boolean(about)
+    case 'date':
+      return Type.String({ ...about, examples: ['2026-01-31', '2026-01-31T12:00:00Z'] })
+    case 'enum':
+      return Type.Unsafe({ ...about, enum: [...values] })
+    default:
+      return Type.String({
+        ...about,
+        ...(pattern !== undefined && { pattern: pattern.replace(/^\(\?i\)/, '') }),
+        ...(minLength !== undefined && { minLength }),
+        ...(maxLength !== undefined && { maxLength }),
+      })
+  }
+}
+
+/** What every query takes, as far as a parameter of its own has not that name. */
+function pageParameters({ parameters }: QueryView): Record<string, TSchema> {
+  const own = new Set(parameters.map(({ name }) => name))
+  const all = {
+    limit: Type.Optional(Type.Integer({ minimum: 0, description: 'rows at most' })),
+    offset: Type.Optional(Type.Integer({ minimum: 0, description: 'rows that are passed over' })),
+    version: Type.Optional(Type.Integer({ minimum: 1, description: 'the newest when not given' })),
+    format: Type.Optional(OneOf(formats)),
+  }
+  return Object.fromEntries(Object.entries(all).filter(([name]) => !own.has(name)))
+}
+
+function rowOf({ columns }: QueryView): TSchema {
+  if (columns === null) return Type.Object({}, { description: 'a record whole' })
+  return Type.Object(Object.fromEntries(columns.map((name) => [name, Type.Unknown()])))
+}

@@ -1,0 +1,65 @@
+import { Fault } from '../../base/fault.ts'
+import type { CollectionState } from '../../model/definitions.ts'
+import { keysOfSameValues } from '../../projections/record-projection.ts'
+import { existingKeys } from '../../projections/record-store.ts'
+import type { Tenant } from '../../services/applications/tenancy.ts'
+import type { Service } from '../../services/call.ts'
+import type { Reservation } from '../../services/locks/key-reservations.ts'
+
+/**
+ * Refuses records whose key, or value of a unique field, exists (409). Both are held as names before the table is asked, and the table is asked when
+ * it shows every write that came before; so of two writers of one new key only one passes, and none follows a
+ * record that was acknowledged. The keys are to be released once their block is projected.
+ */
+export async function admitNew(
+  service: Service,
+  tenant: Tenant,
+  write: {
+    collection: CollectionState
+    names: readonly string[]
+    keys: readonly string[]
+    bodies: readonly string[]
+  },
+): Promise<{ release: () => void; check: () => void }> {
+  const { collection, keys, bodies } = write
+  const held = tenant.arrivals.hold(collection.id, write.names)
+  if (typeof held === 'string') throw exists(held)
+  try {
+    await tenant.chain.whenApplied(await tenant.arrivals.height(collection.id))
+    const [found] = await existingKeys(service.database, {
+      schema: tenant.schema,
+      table: collection.table,
+      keys,
+    })
+    if (found !== undefined) throw exists(found)
+    for (const { fields } of collection.indexes.filter(({ unique }) => unique)) {
+      const place = { schema: tenant.schema, table: collection.table }
+      const [same] = await keysOfSameValues(service.database, { ...place, fields, bodies })
+      if (same !== undefined) throw sameField(fields, same)
+    }
+    return { release: held.release, check: () => refuseOvertaken(held) }
+  } catch (error) {
+    held.release()
+    throw error
+  }
+}
+
+/** For the moment in which the records get their place in the log. */
+function refuseOvertaken(held: Reservation): void {
+  const key = held.overtaken()
+  if (key !== undefined) throw exists(key)
+}
+
+function sameField(fields: readonly string[], key: string): Fault {
+  return new Fault('RECORD_EXISTS', {
+    message: `The record ${key} has the same ${fields.join(', ')} already`,
+    details: { key, fields },
+  })
+}
+
+function exists(key: string): Fault {
+  return new Fault('RECORD_EXISTS', {
+    message: `There is a record ${key} already`,
+    details: { key },
+  })
+}

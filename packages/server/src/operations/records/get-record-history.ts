@@ -1,0 +1,28 @@
+import { Fault } from '../../base/fault.ts'
+import { HttpReply } from '../../http/reply.ts'
+import { asOfReply } from '../../model/as-of.ts'
+import { readHistory } from '../../projections/record-store.ts'
+import { collectionOf, refuseOperator } from '../../services/access/authorize-collections.ts'
+import type { Operation } from '../operation.ts'
+
+export const getRecordHistory: Operation<'getRecordHistory'> = async (call, { params }) => {
+  const { service } = call
+  const tenant = await service.tenancy.tenant(params.app)
+  const collection = collectionOf(tenant, params.collection)
+  refuseOperator(call, tenant, collection)
+  const { asOf, versions } = await readHistory(service.database, {
+    schema: tenant.schema,
+    table: collection.table,
+    key: params.key,
+  })
+  if (versions.length === 0)
+    throw new Fault('RECORD_NOT_FOUND', {
+      message: `There is no record ${params.key} in ${collection.name}`,
+    })
+  const texts = versions.map(
+    (version) =>
+      `{"record":${version.body},"block_height":${version.height},"sequence":${version.sequence},"deleted":${version.deleted}}`,
+  )
+  const as_of = JSON.stringify(asOfReply(asOf.as_of_height, asOf.as_of_sequence))
+  return new HttpReply(`{"versions":[${texts.join(',')}],"as_of":${as_of}}`)
+}

@@ -1,0 +1,236 @@
+import type { Entry } from '@tollbase/verify/entry'
+import { Fault } from '../../base/fault.ts'
+import type { Appended } from '../../chain/committer.ts'
+import { hashBytes } from '../../chain/merkle.ts'
+import { type HttpReply, jsonReply } from '../../http/reply.ts'
+import type { CollectionState } from '../../model/definitions.ts'
+import { parseRoot } from '../../model/parse-root.ts'
+import { isFree, writePriceOf } from '../../model/price.ts'
+import { requirePermission } from '../../services/access/access.ts'
+import type { Tenant } from '../../services/applications/tenancy.ts'
+import type { Call, Service } from '../../services/call.ts'
+import { collectionForWriting } from '../../services/collections/new-collection.ts'
+import { bodyWithoutProof, carriesPayment } from '../../services/payments/presented-payment.ts'
+import { sellWrite } from '../../services/payments/sell-write.ts'
+import {
+  type Prepared,
+  prepareRecords,
+  type Shape,
+} from '../../services/records/prepare-records.ts'
+import { groupOf, type StoredGroup, storedRecords } from '../../services/records/stored-records.ts'
+import { namesOf } from '../../services/records/unique-names.ts'
+import { sealTicket } from '../../services/tasks/tickets.ts'
+import type { Operation } from '../operation.ts'
+import { admitNew } from './admit-new.ts'
+
+type Store = {
+  tenant: Tenant
+  collection: string
+  records: readonly Prepared[]
+  /** What the records were checked against. */
+  shape: Shape
+  prepare: (shape: Shape) => Promise<readonly Prepared[]>
+  strict: boolean
+  wait: boolean
+}
+
+/** How often records are checked anew because the collection's schema has changed meanwhile. */
+const checksMax = 5
+
+export const storeRecords: Operation<'storeRecords'> = async (call, { body, query }) => {
+  const { app, name } = parseRoot(body.root)
+  requirePermission(call.caller, 'Write', { appId: app, tenancy: call.service.tenancy })
+  const tenant = await call.service.tenancy.tenant(app)
+  const { catalog } = tenant.data
+  const known = catalog.byName.get(name)
+  if (known?.collection_type === 'api' || known?.collection_type === 'blob') {
+    throw new Fault('CONFLICT', {
+      message: `Records cannot be stored in ${name}, which is of type ${known.collection_type}`,
+    })
+  }
+  const shape = known ?? { primary_column: 'id', schema_definition: null }
+  const request = { text: call.facts.json().text, data: body.data }
+  const prepare = (by: Shape) => prepareRecords(request, by, call.service.world)
+  const records = await prepare(shape)
+  call.service.world.reach?.('store.validated')
+  const store = {
+    tenant,
+    collection: name,
+    records,
+    shape,
+    prepare,
+    strict: body.strict === true,
+    wait: query.wait === true,
+  }
+  // A payment that is under way may have written already, whatever the price is by now.
+  if (isFree(writePriceOf(catalog, known)) && !carriesPayment(call)) return append(call, store)
+  return sellWrite(call, {
+    tenant,
+    operation: 'store',
+    description: `Store ${records.length} ${records.length === 1 ? 'record' : 'records'} in ${app}::${name}`,
+    parts: [
+      {
+        collection: name,
+        rows: records.length,
+        bytes: bodyWithoutProof(call.facts).length,
+        records: records.map((record, at) => ({
+          text: record.body,
+          deleted: record.deleted,
+          pointer: `/data/${at}`,
+        })),
+      },
+    ],
+    run: (paymentId) => append(call, store, paymentId),
+    recover: (paymentId, afterHeight) => findPaid(call, store, { paymentId, afterHeight }),
+  })
+}
+
+/** Appends the records by the collection's schema of that moment. A paid group carries its payment's id. */
+async function append(call: Call, store: Store, paymentId?: string): Promise<HttpReply> {
+  const wish = { name: store.collection, ...(paymentId !== undefined && { madeBy: paymentId }) }
+  for (let attempt = 1; attempt <= checksMax; attempt++) {
+    const collection = await collectionForWriting(call.service, store.tenant, wish)
+    const isChecked = hasShape(collection, store.shape)
+    const checked = isChecked
+      ? store
+      : { ...store, shape: collection, records: await store.prepare(collection) }
+    try {
+      return await appendChecked(call, checked, { collection, paymentId })
+    } catch (error) {
+      if (!(error instanceof ShapeChanged)) throw error
+    }
+  }
+  throw new Fault('UNAVAILABLE', {
+    message: 'The schema of this collection keeps changing; try again shortly.',
+    retryAfterSeconds: 1,
+  })
+}
+
+/** Refuses the place in the log to records that were checked against another schema than is in force by then. */
+class ShapeChanged extends Error {}
+
+function hasShape(collection: Shape, shape: Shape): boolean {
+  return (
+    collection.schema_definition === shape.schema_definition &&
+    collection.primary_column === shape.primary_column
+  )
+}
+
+/** Appends the records as one group: a block holds all of them or none. */
+async function appendChecked(
+  call: Call,
+  store: Store,
+  { collection, paymentId }: { collection: CollectionState; paymentId: string | undefined },
+): Promise<HttpReply> {
+  const { tenant, records } = store
+  const entries = records.map(({ key, deleted, body }, at): Entry => {
+    const header = { type: 'record', collection: collection.id, key }
+    // Most are neither, and spreading is slow.
+    if (!deleted && (at > 0 || paymentId === undefined)) return { header, body }
+    const payment = at === 0 && paymentId !== undefined && { payment: paymentId }
+    return { header: { ...header, ...(deleted && { deleted }), ...payment }, body }
+  })
+  const onlyNew = store.strict || collection.collection_type === 'event'
+  const write = {
+    collection,
+    entries,
+    records,
+    names: () => records.flatMap((record) => namesOf(record, collection)),
+  }
+  const at = onlyNew ? await appendNew(call.service, tenant, write) : await appendAny(tenant, write)
+  const { height, sequence, leafHashes } = at
+  const leafHash = (n: number) => leafHashes.subarray(n * hashBytes, (n + 1) * hashBytes)
+  return answer(call, store, { height, sequence, entries, leafHash })
+}
+
+type Write = {
+  collection: CollectionState
+  entries: readonly Entry[]
+  records: readonly Prepared[]
+  /** What must be new where only new records are wanted. */
+  names: () => readonly string[]
+}
+
+function appendAny(tenant: Tenant, { collection, names, entries }: Write): Promise<Appended> {
+  const check = () => {
+    refuseChanged(tenant, collection)
+    tenant.arrivals.pass(collection.id, names)
+  }
+  return tenant.exclusion.enter(collection.id, () =>
+    tenant.arrivals.follow(collection.id, tenant.chain.append(entries, { check })),
+  )
+}
+
+async function appendNew(service: Service, tenant: Tenant, write: Write): Promise<Appended> {
+  const { collection, entries, records } = write
+  const admitted = await admitNew(service, tenant, {
+    collection,
+    names: write.names(),
+    keys: records.map(({ key }) => key),
+    bodies: records.map(({ body }) => body),
+  })
+  const check = () => {
+    refuseChanged(tenant, collection)
+    admitted.check()
+  }
+  try {
+    const at = await tenant.exclusion.enter(collection.id, () =>
+      tenant.chain.append(entries, { check }),
+    )
+    tenant.chain.whenApplied(at.height).then(admitted.release, admitted.release)
+    return at
+  } catch (error) {
+    admitted.release()
+    throw error
+  }
+}
+
+async function answer(call: Call, store: Store, group: StoredGroup): Promise<HttpReply> {
+  const { tenant, records } = store
+  const { height, sequence } = group
+  const ticket_id = sealTicket(call.service.ticketKey, {
+    application: tenant.application.number,
+    height,
+    sequence,
+    count: records.length,
+  })
+  const count = `${records.length} ${records.length === 1 ? 'record' : 'records'}`
+  if (store.wait) await tenant.chain.whenApplied(height)
+  call.service.world.reach?.('store.beforeReply')
+  if (!store.wait)
+    return jsonReply({
+      ticket_id,
+      status: 'queued',
+      message: `${count} committed in block ${height}`,
+    })
+  const results = storedRecords(tenant, group)
+  return jsonReply(
+    { ticket_id, status: 'Completed', message: `${count} stored`, results },
+    { status: 200 },
+  )
+}
+
+/** What an earlier try of this payment wrote, from the blocks after the height that the application had then. */
+async function findPaid(
+  call: Call,
+  store: Store,
+  try_: { paymentId: string; afterHeight: number },
+): Promise<HttpReply | undefined> {
+  const { chain } = store.tenant
+  for await (const block of chain.blocksFrom(try_.afterHeight + 1)) {
+    const sequence = block.entries.findIndex(({ header }) => header.payment === try_.paymentId)
+    if (sequence >= 0) return answer(call, store, groupOf(block, sequence, store.records.length))
+  }
+  return undefined
+}
+
+/** Between the lookup and the place in the log the collection may have been deleted, or got another schema. */
+function refuseChanged(tenant: Tenant, collection: CollectionState): void {
+  const now = tenant.data.catalog.byId.get(collection.id)
+  if (now === undefined) {
+    throw new Fault('COLLECTION_NOT_FOUND', {
+      message: `The collection ${collection.name} was deleted meanwhile`,
+    })
+  }
+  if (!hasShape(now, collection)) throw new ShapeChanged('the schema has changed')
+}

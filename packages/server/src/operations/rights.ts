@@ -1,0 +1,244 @@
+import type { OperationId, Tollbase } from '@tollbase/contract/contract'
+import { Fault } from '../base/fault.ts'
+import { isRecord } from '../base/is-record.ts'
+import { legibleBody, type RequestFacts } from '../http/request-info.ts'
+import { readables } from '../model/catalog.ts'
+import { parseRoot } from '../model/parse-root.ts'
+import { requirePermission } from '../services/access/access.ts'
+import {
+  collectionOf,
+  describableCollection,
+  describableReadable,
+  readableOf,
+  refuseOperator,
+} from '../services/access/authorize-collections.ts'
+import type { Tenant } from '../services/applications/tenancy.ts'
+import type { Call } from '../services/call.ts'
+import { namedKey } from '../services/keys/key-record.ts'
+import { judgeUses } from '../services/queries/authorize-query.ts'
+import { askableQuery, describableQuery } from '../services/queries/query-access.ts'
+import { type FoundQuery, findQuery } from '../services/queries/stored-queries.ts'
+import { namedSource } from '../services/reading/authorize-sources.ts'
+import { judgeNamed } from '../services/reading/prepare-sql-read.ts'
+import { provable } from '../services/records/record-proof.ts'
+import { refuseHidden } from './batch/execute-batch.ts'
+import { visibleChain } from './chains/visible-chain.ts'
+import { ownDataSet } from './data-sets/delete-data-set.ts'
+import { namedDataSet } from './data-sets/get-data-set.ts'
+import { requireGrant } from './grants/revoke-grant.ts'
+import { findIndex, namedIndex } from './indexes/require-index.ts'
+import { gettable } from './records/get-record.ts'
+import { requireRelation } from './relations/delete-relation.ts'
+import { viewToRead } from './views/query-view.ts'
+import { viewOf } from './views/require-view.ts'
+import { refuseOtherWallet } from './wallets/list-wallet-entries.ts'
+
+/**
+ * Judges whether the caller may have what a request addresses, as its operation would: throws 401, 403 or 404. It is
+ * asked where a request is refused for its shape, so of query and body only that is told which can be read.
+ */
+export async function judgeRights(operationId: string, call: Call): Promise<void> {
+  try {
+    await byOperation.get(operationId)?.(call, askedBy(call.facts))
+  } catch (error) {
+    // What else is wrong with what it addresses does not outrank the shape.
+    if (!(error instanceof Fault) || rightStatuses.has(error.status)) throw error
+  }
+}
+
+const rightStatuses: ReadonlySet<number> = new Set([401, 403, 404])
+
+/** What a request names, not checked yet. Of the path's parameters `''` where there is none. */
+type Asked = {
+  readonly app: string
+  readonly collection: string
+  readonly name: string
+  readonly id: string
+  readonly key_hash: string
+  readonly address: string
+  readonly query: RequestFacts['query']
+  readonly body: Readonly<Record<string, unknown>>
+}
+
+type Judge = (call: Call, asked: Asked) => unknown
+type TenantJudge = (call: Call, tenant: Tenant, asked: Asked) => unknown
+
+const nothing = { app: '', collection: '', name: '', id: '', key_hash: '', address: '' }
+
+function askedBy(facts: RequestFacts): Asked {
+  return { ...nothing, ...facts.params, query: facts.query, body: legibleBody(facts) }
+}
+
+/** Of an application that is there. */
+function of(judge: TenantJudge): Judge {
+  return async (call, asked) => {
+    const tenant = await call.service.tenancy.tenant(asked.app)
+    await judge(call, tenant, asked)
+  }
+}
+
+const application = of(() => undefined)
+const chain: Judge = (call, { app }) => visibleChain(call, app)
+const description = of((call, tenant, { collection }) =>
+  describableCollection(call, tenant, collection),
+)
+const collection = of((_, tenant, asked) => collectionOf(tenant, asked.collection))
+const readable = of((_, tenant, asked) => readableOf(tenant, asked.collection))
+const past = of((call, tenant, asked) =>
+  refuseOperator(call, tenant, collectionOf(tenant, asked.collection)),
+)
+const index = of((_, tenant, asked) => namedIndex(tenant, asked))
+const view = of((_, tenant, { name }) => viewOf(tenant, name))
+const key: Judge = ({ service }, { app, key_hash }) => namedKey(service, app, key_hash)
+const grant = of((_, tenant, { id }) => requireGrant(tenant, id))
+const describedQuery = of((call, tenant, { name, query }) =>
+  describableQuery(call, tenant, { name, version: versionIn(query.version) }),
+)
+
+/** Endpoints whose rights, or whose things, `enter` cannot judge: it knows the application alone. */
+type Addressing = {
+  [Id in OperationId]: Tollbase[Id] extends
+    | { access: 'by-policy' }
+    | { access: 'public'; path: `${string}/:app${string}` }
+    | { path: `${string}/:${string}/:${string}` }
+    ? Id
+    : never
+}[OperationId]
+
+const judges: { readonly [Id in Addressing]: Judge } & {
+  readonly [Id in OperationId]?: Judge
+} = {
+  getApplication: application,
+  getApplicationHealth: application,
+  getPricing: application,
+  getQueriesOpenapi: application,
+  listCollections: application,
+  listQueries: application,
+  // What is not there yet is made.
+  createCollectionIndex: application,
+
+  getCollection: description,
+  previewCollection: description,
+  getCollectionStats: collection,
+  updateCollection: collection,
+  deleteCollection: collection,
+  validateRecord: collection,
+  setSharding: collection,
+  optimizeCollection: collection,
+  migrateCollection: past,
+  getRecordHistory: past,
+  listChanges: past,
+
+  getRecord: of((call, tenant, asked) => gettable(call, tenant, asked.collection)),
+  getRecordProof: of((call, tenant, { collection: name, query }) =>
+    provable(call, tenant, { collection: name, ...receiptIn(query) }),
+  ),
+  storeRecords: ({ caller, service: { tenancy } }, { body }) => {
+    const { app } = parseRoot(textOf(body.root))
+    requirePermission(caller, 'Write', { appId: app, tenancy })
+  },
+  executeBatch: of((call, tenant, { body }) =>
+    refuseHidden(call, tenant, conditionalSteps(body.operations)),
+  ),
+
+  listRecords: (call, { body }) => namedSource(call, textOf(body.root), ''),
+  querySql: (call, { body }) => judgeNamed(call, textOf(body.sql)),
+  explainQuery: of((call, tenant, { app, collection: name, body }) =>
+    judgeQuestion(call, body.query, `${app}::${readableOf(tenant, name).name}`),
+  ),
+  quotePrice: (call, asked) => judgeQuote(call, asked),
+
+  listCollectionIndexes: readable,
+  getIndex: index,
+  getIndexStatus: index,
+  getIndexStatistics: index,
+  rebuildIndex: index,
+  deleteCollectionIndex: index,
+  deleteIndex: of((_, tenant, { id }) => findIndex(readables(tenant.data.catalog), id)),
+
+  getView: view,
+  deleteView: view,
+  refreshView: view,
+  queryView: of((call, tenant, { name }) => viewToRead(call, tenant, name)),
+
+  getQuery: describedQuery,
+  getQueryDocs: describedQuery,
+  deleteQuery: of((_, { data }, { name, query }) =>
+    findQuery(data.catalog, name, versionIn(query.version)),
+  ),
+  dryRunQuery: of((call, tenant, { name, query }) =>
+    judgeRun(call, tenant, findQuery(tenant.data.catalog, name, versionIn(query.version))),
+  ),
+  executeQuery: of((call, tenant, { name, query }) =>
+    judgeRun(call, tenant, askableQuery(call, tenant, { name, version: versionIn(query.version) })),
+  ),
+
+  rotateKey: key,
+  revokeKey: key,
+  revokeGrant: grant,
+  deleteGrant: grant,
+  deleteRelation: of((_, tenant, { id }) => requireRelation(tenant, id)),
+  getDataSet: of(({ service }, tenant, { name }) => namedDataSet(service, tenant, name)),
+  deleteDataSet: of((_, tenant, { name }) => ownDataSet(tenant, name)),
+  listWalletEntries: ({ caller }, { address }) => refuseOtherWallet(caller, address.toLowerCase()),
+
+  getCheckpoint: chain,
+  getBlock: chain,
+  getConsistencyProof: chain,
+  getEntryProof: async (call, { app, query }) => {
+    await visibleChain(call, app)
+    if (typeof query.collection !== 'string' || query.height !== undefined) return
+    const tenant = await call.service.tenancy.tenant(app)
+    provable(call, tenant, { collection: query.collection, ...receiptIn(query) })
+  },
+}
+
+const byOperation: ReadonlyMap<string, Judge> = new Map(Object.entries(judges))
+
+/** A run reads sources of other applications too, each of which is judged for its caller. */
+async function judgeRun(call: Call, tenant: Tenant, { stored }: FoundQuery): Promise<void> {
+  const { tenancy, predefined } = call.service
+  const { template } = await predefined.plans.planOf(tenancy, tenant, stored)
+  await judgeUses(call, tenant, template.uses)
+}
+
+/** A query, written as SQL or as a list of the root. */
+async function judgeQuestion(call: Call, query: unknown, root: string): Promise<void> {
+  if (!isRecord(query)) return
+  if (typeof query.sql === 'string') await judgeNamed(call, query.sql)
+  else await namedSource(call, root, '')
+}
+
+async function judgeQuote(call: Call, { body }: Asked): Promise<void> {
+  const { app_id: app = body.app, collection: name, query, version, operation_type } = body
+  if (typeof app !== 'string') return
+  const tenant = await call.service.tenancy.tenant(app)
+  if (typeof query === 'string') {
+    const asked = { name: query, version: typeof version === 'number' ? version : undefined }
+    await judgeRun(call, tenant, askableQuery(call, tenant, asked))
+  } else if (typeof name === 'string') {
+    await judgeQuestion(call, query, `${app}::${name}`)
+    if (operation_type === 'read') describableReadable(call, tenant, name)
+  }
+}
+
+function conditionalSteps(operations: unknown) {
+  return (Array.isArray(operations) ? operations : []).flatMap((one: unknown) => {
+    if (!isRecord(one)) return []
+    return [{ collection: textOf(one.collection), conditions: one.conditions ?? undefined }]
+  })
+}
+
+/** Of what is no number of a version, who may ask is judged by the newest. */
+function versionIn(text: unknown): number | undefined {
+  return typeof text === 'string' && /^\d{1,9}$/.test(text) ? Number(text) : undefined
+}
+
+/** `''` names nothing. */
+function textOf(value: unknown): string {
+  return typeof value === 'string' ? value : ''
+}
+
+function receiptIn({ receipt_id }: Asked['query']) {
+  return typeof receipt_id === 'string' ? { receipt_id } : {}
+}

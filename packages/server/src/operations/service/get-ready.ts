@@ -1,0 +1,58 @@
+import { limits } from '@tollbase/contract/limits'
+import { within } from '../../base/await-within.ts'
+import { sql } from '../../database/sql.ts'
+import { jsonReply } from '../../http/reply.ts'
+import type { Service } from '../../services/call.ts'
+import type { Operation } from '../operation.ts'
+
+/** Anybody may ask, so the answer names kinds of trouble and never an application. */
+export const getReady: Operation<'getReady'> = async ({ service }) => {
+  const { tenancy, info } = service
+  const isBehind = tenancy
+    .chains()
+    .some(
+      (chain) => chain.lag() > limits.readyLagEntriesMax || chain.lagMs() > limits.readyLagMsMax,
+    )
+  const checks = {
+    database: (await answers(service)) ? 'ok' : 'unreachable',
+    system_chain: tenancy.system.chain.failure === undefined ? 'ok' : 'stopped',
+    appliers: isBehind ? 'behind' : 'ok',
+    storage: storageOf(service),
+    draining: info.draining() ? 'yes' : 'no',
+  }
+  const ready =
+    checks.database === 'ok' &&
+    checks.system_chain === 'ok' &&
+    checks.appliers === 'ok' &&
+    checks.storage === 'ok' &&
+    checks.draining === 'no'
+  return jsonReply({ ready, checks }, ready ? {} : { status: 503, headers: { 'retry-after': '1' } })
+}
+
+/** What is known of the disk: our own is looked at, that of a server elsewhere told of itself when it took no block. */
+function storageOf({ tenancy, info, world }: Service): 'ok' | 'full' | 'read_only' {
+  if (info.room?.isShort() === true) return 'full'
+  const refusals = tenancy.chains().flatMap(({ storageRefusal }) => storageRefusal ?? [])
+  const isNew = ({ atMs }: { atMs: number }) => world.now() - atMs < limits.readyStorageMs
+  const newest = refusals.filter(isNew).at(-1)
+  if (newest === undefined) return 'ok'
+  return newest.code === 'STORAGE_FULL' ? 'full' : 'read_only'
+}
+
+const asked = new WeakMap<Service, Promise<boolean>>()
+
+/** Whether the database answers; however many ask, it is asked by one at a time, and not waited for too long. */
+function answers(service: Service): Promise<boolean> {
+  const running = asked.get(service)
+  if (running !== undefined) return running
+  const question = service.database.query(sql`SELECT 1 AS one`).then(
+    () => true,
+    () => false,
+  )
+  const { world } = service
+  const answer = within(question, { world, ms: limits.readyWaitMs, otherwise: false }).finally(() =>
+    asked.delete(service),
+  )
+  asked.set(service, answer)
+  return answer
+}

@@ -1,0 +1,31 @@
+import type { Task } from '@tollbase/contract/storage'
+import type { Static } from 'typebox'
+import { migrationTask } from '../../services/tasks/migration-task.ts'
+import { sealTicket } from '../../services/tasks/tickets.ts'
+import { viewTask } from '../../services/tasks/view-task.ts'
+import type { Operation } from '../operation.ts'
+import { storeTask } from './store-task.ts'
+
+const limitDefault = 50
+
+export const listTasks: Operation<'listTasks'> = async ({ service }, { params, query }) => {
+  const tenant = await service.tenancy.tenant(params.app)
+  const limit = query.limit ?? limitDefault
+  const tasks: Static<typeof Task>[] = []
+  for (let height = tenant.chain.head().height; height > 0 && tasks.length < limit; height--) {
+    const block = await tenant.chain.readBlock(height)
+    if (block === undefined) break
+    for (const [at, sequence] of [...block.groupStarts.entries()].reverse()) {
+      if (tasks.length >= limit) continue
+      const count = (block.groupStarts[at + 1] ?? block.header.entryCount) - sequence
+      const ticket = { application: tenant.application.number, height, sequence, count }
+      const group = { id: sealTicket(service.ticketKey, ticket), block, sequence, count }
+      const isStore = block.entry(sequence)?.header.type === 'record'
+      const task = isStore
+        ? storeTask(tenant, group)
+        : (migrationTask(tenant, group) ?? (await viewTask(service, tenant, group)))
+      if (task !== undefined) tasks.push(task)
+    }
+  }
+  return { tasks, total_tasks: tasks.length }
+}

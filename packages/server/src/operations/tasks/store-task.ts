@@ -1,0 +1,34 @@
+import type { Task } from '@tollbase/contract/storage'
+import type { Static } from 'typebox'
+import type { Block } from '../../chain/block.ts'
+import type { Tenant } from '../../services/applications/tenancy.ts'
+import { groupOf, storedRecords } from '../../services/records/stored-records.ts'
+
+/** The task of a store, as the log and the watermark tell it. */
+export function storeTask(
+  tenant: Tenant,
+  group: { id: string; block: Block; sequence: number; count: number },
+): Static<typeof Task> {
+  const { id, block } = group
+  const time = new Date(block.time).toISOString()
+  const projected = tenant.chain.watermark().height >= block.height
+  const base = {
+    ticket_id: id,
+    status: projected ? 'Completed' : 'StoringData',
+    operation_type: 'write',
+    created_at: time,
+    updated_at: time,
+    user_address: null,
+    transaction_hash: null,
+    block_height: block.height,
+    progress_log: [`${group.count} records committed in block ${block.height}`],
+  }
+  if (!projected) return base
+  const results = storedRecords(tenant, groupOf(block, group.sequence, group.count))
+  return {
+    ...base,
+    transaction_hash: results[0]?.tx_hash ?? null,
+    progress_log: [...base.progress_log, 'in the tables'],
+    result: { results, celestia_height: block.height },
+  }
+}

@@ -1,0 +1,52 @@
+import { invalid } from '../../base/fault.ts'
+import type { Service } from '../../services/call.ts'
+
+export const currency = { currency: 'USDC', decimals: 6 }
+
+/** The balance of a ledger account; movements of blocks not yet projected are waited for. */
+export async function walletView(service: Service, account: string) {
+  const { chain, ledger, schema } = service.tenancy.system
+  await chain.whenApplied(chain.head().height)
+  const { balance } = await ledger.balance(service.database, schema, account)
+  return { available: String(balance), pending: '0', ...currency }
+}
+
+const cursorForm = /^(\d{1,18})\.(\d{1,9})$/
+
+/** A page of movements on an account, newest first. */
+export async function entriesView(
+  service: Service,
+  account: string,
+  page: { limit?: number; cursor?: string },
+) {
+  const [, leaf, line] = cursorForm.exec(page.cursor ?? '') ?? []
+  if (page.cursor !== undefined && (leaf === undefined || line === undefined))
+    throw invalid('/query/cursor', 'is not one of this list')
+  const before =
+    leaf === undefined || line === undefined
+      ? undefined
+      : { leaf: BigInt(leaf), line: Number(line) }
+  const limit = page.limit ?? 100
+  const { chain, ledger, schema } = service.tenancy.system
+  await chain.whenApplied(chain.head().height)
+  const found = await ledger.movements(service.database, schema, {
+    account,
+    before,
+    limit: limit + 1,
+  })
+  const rows = found.slice(0, limit)
+  const last = found.length > limit ? rows.at(-1) : undefined
+  return {
+    entries: rows.map((row) => ({
+      id: `${row.leaf}.${row.line}`,
+      time: new Date(Number(row.time_ms)).toISOString(),
+      kind: row.kind,
+      amount: row.amount,
+      balance_after: row.balance_after,
+      reference: row.reference,
+      height: Number(row.height),
+      sequence: row.sequence,
+    })),
+    next_cursor: last === undefined ? null : `${last.leaf}.${last.line}`,
+  }
+}

@@ -1,0 +1,220 @@
+import type { OperationId } from '@tollbase/contract/contract'
+import { Fault } from '../base/fault.ts'
+import type { Enter } from '../http/implement.ts'
+import type { Admit } from '../http/limit-requests.ts'
+import { addressKey, type RateLimits } from '../http/rate-limits.ts'
+import type { Pass } from '../http/request-context.ts'
+import { legibleBody, type RequestFacts, type RequestHead } from '../http/request-info.ts'
+import { hashOfKey } from '../projections/keys.ts'
+import {
+  authorize,
+  type Caller,
+  holderOfKey,
+  identify,
+  type Registration,
+} from '../services/access/access.ts'
+import { keysOf } from '../services/access/credentials.ts'
+import type { Tenancy } from '../services/applications/tenancy.ts'
+import type { Call, Service } from '../services/call.ts'
+import { decodePayment } from '../x402/payment-header.ts'
+
+export type Entrance = {
+  /** Before the body is read: takes from the quotas; throws 429. */
+  readonly admit: Admit
+  /** Who calls, and whether they may: before the body is judged; throws 429, 401, 403 and 404. */
+  readonly enter: Enter<Call>
+}
+
+/** Points that requests without a key cost their address, by what they make us do. */
+const points = {
+  request: 1,
+  quote: 5,
+  page: 5,
+  signature: 10,
+  refused: 10,
+  faucet: 100,
+  // A chain, a lease and a schema of the database, for good.
+  application: 500,
+} as const
+
+/** Bytes of a body that cost a point, beside the request's own: SQL takes much longer to read than JSON does. */
+const bytesPerPoint = { sql: 1_024, other: 16 * 1_024 } as const
+
+/** Probes must be answered whatever else happens, and cost next to nothing. */
+const probes = new Set<string>([
+  'getRoot',
+  'getHealth',
+  'postHealth',
+  'getReady',
+  'getMetrics',
+] satisfies OperationId[])
+
+/** What costs more than a plain request, whatever the answer. */
+const dear = new Map<string, number>([
+  ['previewCollection', points.page],
+  ['quotePrice', points.quote],
+  ['querySql', points.page],
+  ['getOpenapi', points.page],
+  ['getDocs', points.page],
+  ['createApplication', points.application],
+  ['requestFaucet', points.faucet],
+] satisfies [OperationId, number][])
+
+/** These carry a payment in their body. */
+const facilitating = new Set<string>(['verifyPayment', 'settlePayment'] satisfies OperationId[])
+
+/**
+ * Who takes from which quota. A good key and a payment that buys something are never held up by callers without
+ * either, whatever their address; what costs work and brings nothing is limited most.
+ */
+export function entrance(
+  service: Service,
+  options: {
+    operatorKey: string
+    onKey: (hash: string) => void
+    rates: RateLimits
+    registration: Registration
+  },
+): Entrance {
+  const { tenancy, database, world } = service
+  const { rates, registration } = options
+  const { origin } = service.info
+  const operatorKeyHash = hashOfKey(options.operatorKey)
+  const ports = { tenancy, database, world, origin, operatorKeyHash }
+  return {
+    admit: (request) => {
+      const { operationId, route } = request.routeOptions.config
+      if (operationId === undefined || probes.has(operationId)) return
+      const head = { headers: request.headers, query: request.query as RequestHead['query'] }
+      const text = keyTextOf(head)
+      const caller = text === undefined ? undefined : holderOfKey(text, request.pass, ports)
+      if (caller !== undefined) note(request.pass, caller)
+      if (caller?.kind === 'operator') return
+      const pays =
+        facilitating.has(operationId) || (route?.paid === true && bearsPayment(request.headers))
+      const visit: Visit = { rates, pass: request.pass, pays, address: addressKey(request.ip) }
+      if (caller?.kind === 'key') admitKey(visit, caller.key)
+      else if (text !== undefined) admitVisitor({ ...visit, pays: false }, points.refused)
+      else admitVisitor(visit, costOf(operationId, head))
+    },
+    enter: async (operationId, route, facts) => {
+      const { pass } = facts
+      if (pass.place === 'anonymous_in_flight') {
+        const cost = costOfBody(operationId, facts.bodyBytes.length)
+        if (cost > 0) rates.charge('address', { key: addressKey(facts.remoteAddress), cost })
+      }
+      if (pass.place !== undefined) pass.leave = rates.occupy(pass.place)
+      const caller = await identify(facts, ports)
+      note(pass, caller)
+      if (caller.kind === 'key') options.onKey(caller.key.key_hash)
+      authorize(route, caller, { appId: facts.params.app, tenancy, registration })
+      pass.app = appOf(facts, tenancy) ?? pass.app
+      if (pass.place === 'anonymous_in_flight' && pass.app !== undefined)
+        rates.take(pass, 'visitors', { key: pass.app })
+      return { service, caller, facts }
+    },
+  }
+}
+
+type Visit = {
+  readonly rates: RateLimits
+  readonly pass: Pass
+  readonly pays: boolean
+  readonly address: string
+}
+
+function admitKey({ rates, pass, pays }: Visit, key: { key_hash: string; app_id: string }): void {
+  rates.take(pass, 'key', { key: key.key_hash })
+  rates.take(pass, 'application', { key: key.app_id })
+  if (pays) takeForPayment(rates, pass, key.key_hash)
+}
+
+function admitVisitor({ rates, pass, pays, address }: Visit, cost: number): void {
+  pass.place = pays ? 'paying_in_flight' : 'anonymous_in_flight'
+  if (pays) {
+    takeForPayment(rates, pass, address)
+    const { ended } = pass
+    pass.ended = (outcome) => {
+      ended?.(outcome)
+      // Else a payment that buys nothing would be a way around the quota of those who pay nothing.
+      if (!outcome.boughtNew) rates.charge('address', { key: address, cost })
+    }
+    return
+  }
+  rates.take(pass, 'address', { key: address, cost })
+  pass.ended = ({ status }) => {
+    const due = status === 402 ? points.quote : status === 401 ? points.refused : 0
+    if (due > cost) rates.charge('address', { key: address, cost: due - cost })
+  }
+}
+
+/** A payment that buys something costs nothing of this; until that is known it counts as one that does not. */
+function takeForPayment(rates: RateLimits, pass: Pass, key: string): void {
+  rates.take(pass, 'payment', { key })
+  pass.ended = ({ boughtNew }) => {
+    if (boughtNew) rates.giveBack('payment', { key, cost: 1 })
+  }
+}
+
+/** The key that it bears; keys that contradict each other are none, and are refused later. */
+function keyTextOf(head: RequestHead): string | undefined {
+  try {
+    const { key, payer } = keysOf(head)
+    return key ?? payer
+  } catch (error) {
+    if (error instanceof Fault) return undefined
+    throw error
+  }
+}
+
+function costOf(operationId: string, head: RequestHead): number {
+  const isSigned = head.headers['x-signature'] !== undefined
+  return (dear.get(operationId) ?? points.request) + (isSigned ? points.signature : 0)
+}
+
+function costOfBody(operationId: string, bytes: number): number {
+  const isSql = operationId === ('querySql' satisfies OperationId)
+  return Math.floor(bytes / (isSql ? bytesPerPoint.sql : bytesPerPoint.other))
+}
+
+/** What cannot be read as a payment is none: it can have bought nothing. */
+function bearsPayment(headers: RequestHead['headers']): boolean {
+  const xPayment = headers['x-payment']
+  const paymentSignature = headers['payment-signature']
+  if (xPayment === undefined && paymentSignature === undefined) return false
+  try {
+    const decoded = decodePayment({
+      ...(typeof xPayment === 'string' && { xPayment }),
+      ...(typeof paymentSignature === 'string' && { paymentSignature }),
+    })
+    return decoded !== undefined
+  } catch (error) {
+    if (error instanceof Fault) return false
+    throw error
+  }
+}
+
+function note(pass: Pass, caller: Caller): void {
+  pass.caller = caller.kind
+  if (caller.kind !== 'key') return
+  pass.keyPrefix = caller.key.prefix
+  pass.app = caller.key.app_id
+}
+
+/** The application that the path or the body names, if there is one of that name. */
+function appOf(facts: RequestFacts, tenancy: Tenancy): string | undefined {
+  const named = facts.params.app ?? appOfBody(facts)
+  return named !== undefined && tenancy.system.applications.get(named) ? named : undefined
+}
+
+function appOfBody(facts: RequestFacts): string | undefined {
+  if (facts.bodyBytes.length === 0) return undefined
+  const body = legibleBody(facts)
+  if (typeof body.root === 'string') return beforeColons(body.root)
+  return typeof body.app_id === 'string' ? body.app_id : undefined
+}
+
+function beforeColons(root: string): string {
+  const end = root.indexOf('::')
+  return end < 0 ? root : root.slice(0, end)
+}

@@ -1,0 +1,72 @@
+import { readFileSync } from 'node:fs'
+import { FormatError } from '@tollbase/verify/bytes'
+import {
+  parseCheckpoint,
+  type SignedCheckpoint,
+  verifyCheckpoint,
+} from '@tollbase/verify/checkpoint'
+import { isFields, parseJson, textField } from '@tollbase/verify/fields'
+import { ConfigError } from '../../config/config-file.ts'
+import type { ChainPlace } from '../maintenance.ts'
+
+type Difference = Readonly<Record<string, unknown>>
+
+/** A checkpoint that somebody kept: what the log was at some time, in the service's own signature. */
+export type KeptCheckpoint = { readonly file: string; readonly note: string } & Pick<
+  SignedCheckpoint,
+  'origin' | 'size' | 'root'
+>
+
+/** The file has the signed note, or the JSON that the service gave with it. */
+export function readKeptCheckpoint(file: string): KeptCheckpoint {
+  try {
+    const text = readFileSync(file, 'utf8')
+    const document = text.startsWith('{') ? parseJson(text, 'it') : undefined
+    const note = isFields(document) ? textField(document, 'checkpoint') : text
+    const { origin, size, root } = parseCheckpoint(note)
+    return { file, note, origin, size, root }
+  } catch (error) {
+    if (!(error instanceof FormatError || (error instanceof Error && 'code' in error))) throw error
+    throw new ConfigError(`--checkpoint ${file}: ${error.message}`)
+  }
+}
+
+/** Throws a ConfigError where a checkpoint is not of a chain of this service, or not signed by its key. */
+export function refuseStrangers(
+  checkpoints: readonly KeptCheckpoint[],
+  places: readonly ChainPlace[],
+): void {
+  for (const { file, note, origin } of checkpoints) {
+    // All chains of a service have one key, each under a name of its own.
+    const place = places.find((one) => one.origin === origin)
+    const verdict = place && verifyCheckpoint(note, place.vkey)
+    if (verdict?.ok === true) continue
+    const problem = verdict?.problem ?? `this service has no chain ${origin}`
+    throw new ConfigError(`--checkpoint ${file}: ${problem}`)
+  }
+}
+
+/** By the roots of a chain's tree at the sizes of the checkpoints: the chain begins as each of them says. */
+export function contradicted(
+  checkpoints: readonly KeptCheckpoint[],
+  chain: {
+    readonly origin: string
+    readonly roots: ReadonlyMap<number, Uint8Array>
+    readonly entries: number
+  },
+): Difference | undefined {
+  for (const { file, origin, size, root } of checkpoints) {
+    if (origin !== chain.origin || size === 0) continue
+    const found = chain.roots.get(size)
+    if (found !== undefined && Buffer.from(root).equals(found)) continue
+    return {
+      what: `the tree of ${size} entries, as ${file} says`,
+      expected: Buffer.from(root).toString('base64'),
+      found:
+        found === undefined
+          ? `a log of ${chain.entries} entries`
+          : Buffer.from(found).toString('base64'),
+    }
+  }
+  return undefined
+}

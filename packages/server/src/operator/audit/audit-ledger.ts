@@ -1,0 +1,92 @@
+import { openBlock } from '../../chain/block.ts'
+import { BlockStore } from '../../chain/block-store.ts'
+import type { Database } from '../../database/database.ts'
+import { sql } from '../../database/sql.ts'
+import type { ChainPlace } from '../maintenance.ts'
+
+type Difference = Readonly<Record<string, unknown>>
+
+/** Debits equal credits; no payer is in debt; a sale takes no more than was deposited for it. */
+export async function auditLedger(database: Database): Promise<Difference | undefined> {
+  const [sum] = await database.query<{ total: string }>(
+    sql`SELECT coalesce(sum(balance), 0) AS total FROM system.account`,
+  )
+  if (BigInt(sum?.total ?? 0) !== 0n)
+    return { what: 'sum of all balances', expected: '0', found: sum?.total }
+  const [debtor] = await database.query<{ account: string; balance: string }>(
+    sql`SELECT account, balance FROM system.account WHERE account LIKE 'wallet:%' AND balance < 0 ORDER BY account LIMIT 1`,
+  )
+  if (debtor !== undefined)
+    return { what: `balance of ${debtor.account}`, expected: '0 or more', found: debtor.balance }
+  const [unpaid] = await database.query<{ payment_id: string }>(sql`
+    SELECT sale.payment_id FROM system.sale AS sale
+    LEFT JOIN system.settled_payment AS paid ON paid.payment_id = sale.payment_id
+    WHERE paid.leaf IS NULL OR paid.leaf > sale.leaf ORDER BY sale.leaf LIMIT 1`)
+  return (
+    unpaid && {
+      what: `sale of ${unpaid.payment_id}`,
+      expected: 'a deposit before it',
+      found: 'none',
+    }
+  )
+}
+
+/** What the system chain says of another chain's tree must be what that chain had at that height. */
+export async function auditHeads(
+  database: Database,
+  places: readonly ChainPlace[],
+): Promise<Difference | undefined> {
+  const newest = new Map<string, { app: string; height: number; size: number; root: string }>()
+  const system = new BlockStore(database, 'system')
+  const last = (await system.last())?.height ?? 0
+  for (let from = 1; from <= last; ) {
+    const rows = await system.blocks({ from, to: last, blocksMax: 256, bytesMax: 16 * 1024 * 1024 })
+    if (rows.length === 0) break
+    for (const { header, body } of rows.flatMap((row) => openBlock(row).entries)) {
+      if (header.type !== 'heads') continue
+      const heads: { app: string; height: number; size: number; root: string }[] = JSON.parse(body)
+      // Of a chain without entries there is nothing to compare.
+      for (const head of heads) if (head.size > 0) newest.set(head.app, head)
+    }
+    from += rows.length
+  }
+  for (const head of newest.values()) {
+    const place = places.find(({ app }) => app === head.app)
+    const row = place && (await new BlockStore(database, place.schema).block(head.height))
+    const root = row && Buffer.from(openBlock(row).header.root).toString('base64')
+    if (root !== head.root) {
+      return {
+        chain: head.app,
+        what: `head of ${head.app} at height ${head.height}, as the system chain announced it`,
+        expected: head.root,
+        found: root ?? 'no such block',
+      }
+    }
+  }
+  return undefined
+}
+
+/** What was sold was read from a chain that was so long at least. */
+export async function auditReach(
+  database: Database,
+  places: readonly ChainPlace[],
+): Promise<Difference | undefined> {
+  const reached = await database.query<{ app: string; height: bigint; by: string }>(sql`
+    SELECT app, max(height) AS height, (array_agg(by ORDER BY height DESC))[1] AS by FROM (
+      SELECT body::jsonb ->> 'app' AS app, (body::jsonb -> 'as_of' ->> 'block_height')::int8 AS height, 'sale of ' || payment_id AS by
+      FROM system.sale
+      UNION ALL SELECT app, write_after, 'claim ' || id FROM operations.claim) AS told
+    WHERE height IS NOT NULL GROUP BY app ORDER BY app`)
+  for (const { app, height, by } of reached) {
+    const place = places.find((one) => one.app === app)
+    const last = place && (await new BlockStore(database, place.schema).last())
+    if (Number(height) > (last?.height ?? 0))
+      return {
+        chain: app,
+        what: `block ${height} of ${app}, which the ${by} speaks of`,
+        expected: 'a block',
+        found: place === undefined ? 'no such chain' : `${last?.height ?? 0} blocks`,
+      }
+  }
+  return undefined
+}

@@ -1,0 +1,173 @@
+import { hex as hexOf } from '@tollbase/verify/bytes'
+import { parseVerifierKey } from '@tollbase/verify/checkpoint'
+import { openBlock } from '../../chain/block.ts'
+import { BlockStore } from '../../chain/block-store.ts'
+import type { Database, Queryable } from '../../database/database.ts'
+import { freshStatements, recordsOf } from '../../database/migrations.ts'
+import { type SqlStatement, sql } from '../../database/sql.ts'
+import { dataSetTable } from '../../projections/data-set-table.ts'
+import { serviceSecrets } from '../../services/identity/secrets.ts'
+import type { ChainPlace } from '../maintenance.ts'
+import { migrations } from '../migrations.ts'
+import { compareStructure, type Part, structureOf } from './audit-structure.ts'
+
+type Difference = Readonly<Record<string, unknown>>
+
+/** The tables of the operational state, as new ones are. */
+export async function operationsStructure(
+  database: Database,
+): Promise<{ readonly stored: readonly Part[]; readonly expected: readonly Part[] }> {
+  const stored = await structureOf(database, 'operations')
+  const dataSets = stored.filter(
+    ({ relation, part }) => part === 'kind' && /^data_set_[0-9a-f]{32}$/.test(relation),
+  )
+  const expected = await undone(database, async (tx) => {
+    await tx.execute(sql`ALTER SCHEMA operations RENAME TO audited_operations`)
+    for (const statement of freshStatements(migrations)) await tx.execute(statement)
+    for (const { relation: table } of dataSets) {
+      const isOfValues = stored.some((one) => one.relation === table && one.part === 'column value')
+      const kind = isOfValues ? 'values' : 'cidr'
+      await tx.execute(dataSetTable({ schema: 'operations', table, kind }))
+    }
+    return structureOf(tx, 'operations')
+  })
+  return { stored, expected }
+}
+
+class Undone extends Error {}
+
+/** The work's result, without what it did. */
+async function undone<T>(database: Database, work: (tx: Queryable) => Promise<T>): Promise<T> {
+  const results: T[] = []
+  const end = database.transaction(async (tx) => {
+    results.push(await work(tx))
+    throw new Undone()
+  })
+  await end.catch((error: unknown) => {
+    if (!(error instanceof Undone)) throw error
+  })
+  const [result] = results
+  if (result === undefined) throw new Error('the work was not done')
+  return result
+}
+
+/** Of what the entries do not decide, that which is judged by the program and by the chains alone. */
+export async function auditOperations(
+  database: Database,
+  places: readonly ChainPlace[],
+): Promise<Difference | undefined> {
+  const { stored, expected } = await operationsStructure(database)
+  const difference = compareStructure(stored, expected)
+  if (difference !== undefined) return { ...difference, schema: 'operations' }
+  for (const [table, statement] of [...ownRows(), ...(await rowsByChains(database, places))]) {
+    const found = await firstOf(database, table, statement)
+    if (found !== undefined) return found
+  }
+  return undefined
+}
+
+type Found = {
+  readonly row: string
+  readonly field: string
+  readonly expected: string | null
+  readonly found: string | null
+}
+
+/** The first thing that a statement finds wrong. Text that cannot be read as what it is to be is wrong too. */
+export async function firstOf(
+  database: Database,
+  table: string,
+  statement: SqlStatement,
+): Promise<Difference | undefined> {
+  try {
+    const [wrong] = await database.query<Found>(statement)
+    if (wrong === undefined) return undefined
+    const { row, field, expected, found } = wrong
+    return {
+      what: `table ${table}`,
+      row,
+      field,
+      expected: expected ?? 'none',
+      found: found ?? 'none',
+    }
+  } catch (error) {
+    // Class 22 is "data exception".
+    if (!(error instanceof Error && 'code' in error && String(error.code).startsWith('22')))
+      throw error
+    return { what: `table ${table}`, expected: 'values in their form', found: error.message }
+  }
+}
+
+type Checked = readonly [table: string, statement: SqlStatement]
+
+function ownRows(): readonly Checked[] {
+  const secrets = Object.values(serviceSecrets)
+  const recorded = recordsOf(migrations)
+  return [
+    [
+      'operations.migration',
+      sql`SELECT coalesce(one.id, known.id)::text AS row, 'id, name and checksum' AS field,
+          concat_ws(' ', known.id, known.name, known.checksum) AS expected, concat_ws(' ', one.id, one.name, one.checksum) AS found
+        FROM operations.migration AS one FULL JOIN unnest(${recorded.map(({ id }) => id)}::int4[],
+          ${recorded.map(({ name }) => name)}::text[], ${recorded.map(({ checksum }) => checksum)}::text[]) AS known (id, name, checksum)
+          ON known.id = one.id
+        WHERE (one.name, one.checksum) IS DISTINCT FROM (known.name, known.checksum) ORDER BY 1 LIMIT 1`,
+    ],
+    [
+      'operations.migration_lock',
+      sql`SELECT id::text AS row, 'id' AS field, '1' AS expected, id::text AS found FROM operations.migration_lock WHERE id <> 1 LIMIT 1`,
+    ],
+    [
+      'operations.service_secret',
+      sql`SELECT secret.name AS row, 'value' AS field, coalesce(known.bytes || ' bytes', 'no such secret') AS expected,
+          octet_length(secret.value) || ' bytes' AS found
+        FROM operations.service_secret AS secret LEFT JOIN unnest(${secrets.map(({ name }) => name)}::text[],
+          ${secrets.map(({ bytes }) => bytes)}::int4[]) AS known (name, bytes) ON known.name = secret.name
+        WHERE known.bytes IS DISTINCT FROM octet_length(secret.value) ORDER BY 1 LIMIT 1`,
+    ],
+    [
+      'operations.used_signature',
+      sql`SELECT id AS row, 'id' AS field, 'an address and a digest' AS expected, id AS found FROM operations.used_signature
+        WHERE id !~ '^0x[0-9a-f]{40}:[0-9a-f]{64}$' ORDER BY 1 LIMIT 1`,
+    ],
+    [
+      'operations.network_pin',
+      sql`SELECT network AS row, 'genesis_hash' AS field, 'a hash' AS expected, genesis_hash AS found FROM operations.network_pin
+        WHERE genesis_hash !~ '^0x[0-9a-f]{64}$' OR network !~ '^[a-z0-9-]+:[A-Za-z0-9-]+$' ORDER BY 1 LIMIT 1`,
+    ],
+    [
+      'operations.signer_lease',
+      sql`SELECT network || ' ' || signer AS row, 'signer' AS field, 'an address' AS expected, signer AS found
+        FROM operations.signer_lease WHERE signer !~ '^0x[0-9a-f]{40}$' ORDER BY 1 LIMIT 1`,
+    ],
+  ]
+}
+
+/** The pinned key is the one that all chains are signed with. Whoever made a block had a lease; who had one has a chain. */
+async function rowsByChains(
+  database: Database,
+  places: readonly ChainPlace[],
+): Promise<readonly Checked[]> {
+  const keys = places.slice(0, 1).map(({ vkey }) => hexOf(parseVerifierKey(vkey).publicKey))
+  const epochs: number[] = []
+  for (const { schema } of places) {
+    const last = await new BlockStore(database, schema).last()
+    epochs.push(last === undefined ? 0 : openBlock(last).header.epoch)
+  }
+  return [
+    [
+      'operations.service_secret',
+      sql`SELECT name AS row, 'value' AS field, key AS expected, encode(value, 'hex') AS found
+        FROM operations.service_secret JOIN unnest(${keys}::text[]) AS known (key) ON encode(value, 'hex') <> key
+        WHERE name = ${serviceSecrets.signingPublicKey.name}`,
+    ],
+    [
+      'operations.chain_lease',
+      sql`SELECT coalesce(lease.chain, known.chain) AS row, 'epoch' AS field,
+          coalesce(known.epoch || ' or later', 'no such chain') AS expected, lease.epoch::text AS found
+        FROM operations.chain_lease AS lease FULL JOIN unnest(
+          ${places.map(({ schema }) => schema)}::text[], ${epochs}::int8[]) AS known (chain, epoch) ON known.chain = lease.chain
+        WHERE known.chain IS NULL OR coalesce(lease.epoch, 0) < known.epoch ORDER BY 1 LIMIT 1`,
+    ],
+  ]
+}

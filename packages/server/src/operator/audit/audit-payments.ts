@@ -1,0 +1,188 @@
+import { BlockStore } from '../../chain/block-store.ts'
+import type { Database } from '../../database/database.ts'
+import { type SqlStatement, sql } from '../../database/sql.ts'
+import { hexFrom, keccak } from '../../x402/hex.ts'
+import { type ChainPlace, createScratch, replay } from '../maintenance.ts'
+import { firstOf } from './audit-operations.ts'
+
+type Difference = Readonly<Record<string, unknown>>
+
+/**
+ * Of what the entries do not decide, that which the log of the service speaks of too: claims, kept replies and the
+ * journal are judged by what they hold themselves and by the ledger, uses of keys by the keys. All of these are written
+ * once the log has what they say, and its tables may follow later, so they are judged by the whole log.
+ */
+export async function auditPayments(
+  database: Database,
+  system: ChainPlace,
+): Promise<Difference | undefined> {
+  return withWholeLog(database, system, async (schema) => {
+    const tables = {
+      paid: sql.id(schema, 'settled_payment'),
+      posting: sql.id(schema, 'posting'),
+      sale: sql.id(schema, 'sale'),
+      key: sql.id(schema, 'api_key'),
+    }
+    for (const [table, statement] of [
+      ['operations.claim', claimsThemselves],
+      ['operations.claim', claimsByDeposits(tables)],
+      ['operations.claim', claimsBySales(tables)],
+      ['operations.kept_reply', repliesByClaims],
+      ['operations.kept_reply', repliesBySales(tables)],
+      ['operations.transaction_journal', journalByClaims],
+      ['operations.key_use', usesByKeys(tables)],
+    ] as const) {
+      const found = await firstOf(database, table, statement)
+      if (found !== undefined) return found
+    }
+    return journalThemselves(database)
+  })
+}
+
+/** Tables of the log of the service itself. */
+type Tables = Readonly<Record<'paid' | 'posting' | 'sale' | 'key', SqlStatement>>
+
+/** Gives the schema whose tables have the whole log: after a crash it is a replay, which is gone afterwards. */
+async function withWholeLog<T>(
+  database: Database,
+  system: ChainPlace,
+  work: (schema: string) => Promise<T>,
+): Promise<T> {
+  const store = new BlockStore(database, system.schema)
+  const height = (await store.last())?.height ?? 0
+  if ((await store.watermark()).height === height) return work(system.schema)
+  const schema = `audit_${system.schema}`
+  const projections = system.projections()
+  try {
+    await database.transaction((tx) => createScratch(tx, schema, projections))
+    await replay(database, system, { schema, projections, height, progress: () => undefined })
+    return await work(schema)
+  } finally {
+    await database.execute(sql`DROP SCHEMA IF EXISTS ${sql.id(schema)} CASCADE`)
+  }
+}
+
+/** A claim's columns are read from its payment. */
+const claimsThemselves = sql`
+  SELECT id AS row, field, expected, found
+  FROM operations.claim, LATERAL (SELECT payment::jsonb AS sent) AS read, LATERAL (SELECT sent -> 'payload' AS payload) AS inner_read,
+  LATERAL (VALUES
+    ('identity', concat_ws('/', sent ->> 'network', split_part(identity, '/', 2), payload ->> 'from',
+      CASE WHEN payload ? 'transaction' THEN concat(payload ->> 'transaction', ':', payload ->> 'logIndex') ELSE payload ->> 'nonce' END), identity),
+    ('amount', payload ->> 'value', amount::text),
+    ('valid_before', coalesce(payload ->> 'validBefore', payload ->> 'blockTime'), valid_before::text),
+    ('cap', CASE WHEN cap < 0 THEN '0 or more' ELSE cap::text END, cap::text),
+    ('state', CASE WHEN state IN ('claimed', 'settled', 'delivered', 'failed') THEN state ELSE 'a state' END, state),
+    ('id', CASE WHEN id ~ '^pay_[0-9a-f]{32}$' THEN id ELSE 'the id of a payment' END, id)
+  ) AS said (field, expected, found)
+  WHERE expected IS DISTINCT FROM found ORDER BY id LIMIT 1`
+
+/** What the ledger has booked was claimed, as it was booked; what counts as booked is. */
+const claimsByDeposits = (tables: Tables) => sql`
+  SELECT coalesce(claim.id, paid.payment_id) AS row, field, expected, found
+  FROM operations.claim AS claim FULL JOIN ${tables.paid} AS paid ON paid.identity = claim.identity
+  LEFT JOIN ${tables.posting} AS booked ON booked.leaf = paid.leaf AND booked.amount > 0,
+  LATERAL (VALUES
+    ('state', CASE WHEN claim.state IN ('settled', 'delivered') AND paid.identity IS NULL THEN 'a deposit in the ledger' END, NULL),
+    ('id', paid.payment_id, CASE WHEN paid.identity IS NOT NULL THEN claim.id END),
+    ('settled_by', CASE WHEN claim.settled_by IS NOT NULL THEN paid.transaction END, CASE WHEN paid.identity IS NOT NULL THEN claim.settled_by END),
+    ('amount', booked.amount::text, CASE WHEN paid.identity IS NOT NULL THEN claim.amount::text END)
+  ) AS said (field, expected, found)
+  WHERE expected IS DISTINCT FROM found ORDER BY 1 LIMIT 1`
+
+/** What was sold was sold as it was claimed; what counts as delivered is sold. */
+const claimsBySales = (tables: Tables) => sql`
+  SELECT claim.id AS row, field, expected, found
+  FROM operations.claim AS claim LEFT JOIN ${tables.sale} AS sale ON sale.payment_id = claim.id,
+  LATERAL (SELECT sale.body::jsonb AS sold) AS read,
+  LATERAL (VALUES
+    ('state', CASE WHEN claim.state = 'delivered' AND sold IS NULL THEN 'a sale in the ledger' END, NULL),
+    ('identity', sold ->> 'identity', CASE WHEN sold IS NOT NULL THEN claim.identity END),
+    ('request_hash', sold ->> 'request_hash', CASE WHEN sold IS NOT NULL THEN claim.request_hash END),
+    ('app', sold ->> 'app', CASE WHEN sold IS NOT NULL THEN claim.app END),
+    ('operation', sold ->> 'operation', CASE WHEN sold IS NOT NULL THEN claim.operation END),
+    ('amount', sold ->> 'deposited', CASE WHEN sold IS NOT NULL THEN claim.amount::text END),
+    ('quote_id', sold ->> 'quote_hash', CASE WHEN sold IS NOT NULL THEN encode(sha256(convert_to(claim.quote_id, 'UTF8')), 'hex') END),
+    ('cap', CASE WHEN claim.cap < (sold ->> 'amount')::numeric THEN sold ->> 'amount' END,
+      CASE WHEN claim.cap < (sold ->> 'amount')::numeric THEN claim.cap::text END)
+  ) AS said (field, expected, found)
+  WHERE expected IS DISTINCT FROM found ORDER BY 1 LIMIT 1`
+
+/** A reply is kept before it is charged for: then what it is to cost must fit the claim. */
+const repliesByClaims = sql`
+  SELECT kept.payment_id AS row, field, expected, found
+  FROM operations.kept_reply AS kept LEFT JOIN operations.claim AS claim ON claim.id = kept.payment_id,
+  LATERAL (SELECT kept.sale::jsonb AS due) AS read,
+  LATERAL (VALUES
+    ('payment_id', coalesce(claim.id, 'a claim'), kept.payment_id),
+    ('sale', claim.identity, due ->> 'identity'),
+    ('sale', claim.request_hash, due ->> 'request_hash'),
+    ('sale', claim.amount::text, due ->> 'deposited'),
+    ('sale', '0', ((due ->> 'deposited')::numeric - (due ->> 'amount')::numeric - (due ->> 'change')::numeric)::text),
+    ('sale', '0', (SELECT sum((line ->> 'amount')::numeric)::text FROM jsonb_array_elements(due -> 'postings' || '[{"amount": "0"}]') AS line)),
+    ('sale', '-' || (due ->> 'amount'), '-' || coalesce((SELECT substr(line ->> 'amount', 2)
+      FROM jsonb_array_elements(due -> 'postings') AS line WHERE line ->> 'account' = 'wallet:' || (due ->> 'payer')), '0')),
+    ('body', due ->> 'result_hash', encode(sha256(kept.body), 'hex')),
+    ('status', CASE WHEN kept.status BETWEEN 200 AND 299 THEN kept.status::text ELSE 'of success' END, kept.status::text)
+  ) AS said (field, expected, found)
+  WHERE expected IS DISTINCT FROM found ORDER BY 1 LIMIT 1`
+
+const repliesBySales = (tables: Tables) => sql`
+  SELECT kept.payment_id AS row, 'sale' AS field, sale.body AS expected, kept.sale AS found
+  FROM operations.kept_reply AS kept JOIN ${tables.sale} AS sale ON sale.payment_id = kept.payment_id
+  WHERE sale.body <> kept.sale ORDER BY 1 LIMIT 1`
+
+/** A transaction is signed for a claim, or to sweep its money. */
+const journalByClaims = sql`
+  SELECT journal.id AS row, 'id' AS field, 'a claim' AS expected, 'none' AS found
+  FROM operations.transaction_journal AS journal LEFT JOIN operations.claim AS claim
+    ON claim.id = regexp_replace(journal.id, '^sweep:(pay_[0-9a-f]+)(:[0-9]+)?$', '\\1')
+  WHERE claim.id IS NULL ORDER BY 1 LIMIT 1`
+
+const usesByKeys = (tables: Tables) => sql`
+  SELECT key_hash AS row, 'key_hash' AS field, 'a key of the log' AS expected, key_hash AS found FROM operations.key_use
+  WHERE NOT EXISTS (SELECT FROM ${tables.key} AS key WHERE key.key_hash = key_use.key_hash) ORDER BY 1 LIMIT 1`
+
+const pageRows = 2_000
+
+/** The bytes of each transaction have its hash, and say its nonce and its network. */
+async function journalThemselves(database: Database): Promise<Difference | undefined> {
+  for (let after = ''; ; ) {
+    const rows = await database.query<{
+      id: string
+      network: string
+      nonce: bigint
+      raw: Buffer
+      hash: string
+    }>(sql`
+      SELECT id, network, nonce, raw, hash FROM operations.transaction_journal WHERE id > ${after} ORDER BY id LIMIT ${pageRows}`)
+    for (const { id, network, nonce, raw, hash } of rows) {
+      const what = { what: 'table operations.transaction_journal', row: id }
+      const made = hexFrom(keccak(raw))
+      if (made !== hash) return { ...what, field: 'hash', expected: made, found: hash }
+      const [chainId, signedNonce] = firstNumbers(raw)
+      if (network !== `eip155:${chainId}`)
+        return { ...what, field: 'network', expected: `eip155:${chainId}`, found: network }
+      if (signedNonce !== nonce)
+        return { ...what, field: 'nonce', expected: String(signedNonce), found: String(nonce) }
+    }
+    const last = rows.at(-1)
+    if (last === undefined) return undefined
+    after = last.id
+  }
+}
+
+/** Chain id and nonce, the first two numbers of a transaction of type 2 (EIP-2718, recursive-length prefix). */
+function firstNumbers(raw: Buffer): readonly [bigint, bigint] {
+  const list = raw[1] ?? 0
+  const first = numberAt(raw, list < 0xf8 ? 2 : 2 + list - 0xf7)
+  return [first.value, numberAt(raw, first.end).value]
+}
+
+function numberAt(raw: Buffer, at: number): { value: bigint; end: number } {
+  const head = raw[at] ?? 0
+  if (head < 0x80) return { value: BigInt(head), end: at + 1 }
+  const end = at + 1 + head - 0x80
+  const digits = raw.subarray(at + 1, end).toString('hex')
+  return { value: digits === '' ? 0n : BigInt(`0x${digits}`), end }
+}

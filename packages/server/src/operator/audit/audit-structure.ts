@@ -1,0 +1,125 @@
+import type { Database, Queryable } from '../../database/database.ts'
+import { sql } from '../../database/sql.ts'
+
+type Difference = Readonly<Record<string, unknown>>
+
+/** One property of a relation: of what kind it is, a column, a constraint, an index, a trigger and the like. */
+export type Part = { readonly relation: string; readonly part: string; readonly text: string }
+
+/**
+ * All that decides what a schema's tables hold and how they answer. Left out is what only tunes: options, statistics,
+ * rights. Names of the schema itself do not occur, so that two schemas can be compared.
+ */
+export async function structureOf(database: Queryable, schema: string): Promise<Part[]> {
+  return database.query<Part>(sql`
+    WITH class AS (
+      SELECT class.relname::text AS relation, class.* FROM pg_catalog.pg_class AS class
+      JOIN pg_catalog.pg_namespace AS namespace ON namespace.oid = class.relnamespace
+      WHERE namespace.nspname = ${schema})
+    SELECT relation, 'kind' AS part, concat_ws(', ',
+      CASE relkind WHEN 'r' THEN 'table' WHEN 'v' THEN 'view' WHEN 'm' THEN 'materialized view' WHEN 'S' THEN 'sequence'
+        WHEN 'f' THEN 'foreign table' WHEN 'p' THEN 'partitioned table' ELSE 'relation of kind ' || relkind::text END,
+      CASE relpersistence WHEN 'u' THEN 'unlogged' END, CASE WHEN relispartition THEN 'a partition' END,
+      CASE WHEN relrowsecurity THEN 'row security' END, CASE WHEN relforcerowsecurity THEN 'forced row security' END) AS text
+    FROM class WHERE relkind NOT IN ('i', 'I', 't')
+    UNION ALL SELECT relation, 'column ' || attname, concat_ws(' ',
+      row_number() OVER (PARTITION BY attrelid ORDER BY attnum) || '.', format_type(atttypid, atttypmod),
+      CASE WHEN attnotnull THEN 'NOT NULL' END, 'DEFAULT ' || pg_get_expr(adbin, adrelid),
+      'identity ' || nullif(attidentity::text, ''), 'generated ' || nullif(attgenerated::text, ''),
+      'COLLATE ' || collname, 'storage ' || attstorage::text)
+    FROM class JOIN pg_catalog.pg_attribute AS attribute ON attrelid = class.oid AND attnum > 0 AND NOT attisdropped
+    LEFT JOIN pg_catalog.pg_attrdef ON adrelid = attrelid AND adnum = attnum
+    LEFT JOIN pg_catalog.pg_collation AS coll ON coll.oid = attcollation
+    WHERE relkind NOT IN ('i', 'I', 't', 'S')
+    UNION ALL SELECT relation, 'constraint ' || conname, concat_ws(' ', pg_get_constraintdef(con.oid), CASE WHEN NOT convalidated THEN 'NOT VALID' END)
+    FROM class JOIN pg_catalog.pg_constraint AS con ON conrelid = class.oid WHERE contype <> 'n'
+    UNION ALL SELECT relation, 'index ' || named.relname, concat_ws(' ',
+      replace(pg_get_indexdef(indexrelid), ${`${schema}.`}, ''),
+      CASE WHEN NOT (indisvalid AND indisready AND indislive) THEN ${broken}::text END)
+    FROM class JOIN pg_catalog.pg_index ON indrelid = class.oid
+    JOIN pg_catalog.pg_class AS named ON named.oid = indexrelid WHERE class.relkind <> 't'
+    UNION ALL SELECT relation, 'trigger ' || tgname, pg_get_triggerdef(trigger.oid)
+    FROM class JOIN pg_catalog.pg_trigger AS trigger ON tgrelid = class.oid WHERE NOT tgisinternal
+    UNION ALL SELECT relation, 'rule ' || rulename, pg_get_ruledef(rule.oid)
+    FROM class JOIN pg_catalog.pg_rewrite AS rule ON ev_class = class.oid WHERE rulename <> '_RETURN'
+    UNION ALL SELECT relation, 'policy ' || polname, concat_ws(' ', pg_get_expr(polqual, polrelid), pg_get_expr(polwithcheck, polrelid))
+    FROM class JOIN pg_catalog.pg_policy ON polrelid = class.oid
+    UNION ALL SELECT relation, 'inherits ' || inhseqno, inhparent::regclass::text
+    FROM class JOIN pg_catalog.pg_inherits ON inhrelid = class.oid WHERE relkind NOT IN ('i', 'I')
+    UNION ALL SELECT relation, 'inherited by', inhrelid::regclass::text
+    FROM class JOIN pg_catalog.pg_inherits ON inhparent = class.oid WHERE relkind NOT IN ('i', 'I')
+    UNION ALL SELECT relation, 'counts', concat_ws(' ', format_type(seqtypid, NULL), seqstart, seqincrement, seqmin, seqmax, seqcycle)
+    FROM class JOIN pg_catalog.pg_sequence ON seqrelid = class.oid
+    ORDER BY relation, part`)
+}
+
+const broken = '(broken)'
+
+/** The first part in which two schemas differ; `optional` are parts that may be there and must then be so. */
+export function compareStructure(
+  stored: readonly Part[],
+  expected: readonly Part[],
+  optional: readonly Part[] = [],
+): Difference | undefined {
+  const found = new Map(stored.map((part) => [nameOf(part), part]))
+  const known = new Map(expected.map((part) => [nameOf(part), part]))
+  const allowed = new Map(optional.map((part) => [nameOf(part), part]))
+  for (const part of expected) {
+    const other = found.get(nameOf(part))
+    if (other?.text !== part.text) return differing(part, part.text, other?.text)
+  }
+  for (const part of stored) {
+    if (known.has(nameOf(part)) || isBrokenOff(part)) continue
+    const may = allowed.get(nameOf(part))
+    if (may?.text !== part.text) return differing(part, may?.text, part.text)
+  }
+  return undefined
+}
+
+/** What a build of an index beside the writes leaves when it is broken off; the next one removes it. */
+function isBrokenOff({ part, text }: Part): boolean {
+  return /^index i_\d/.test(part) && text.endsWith(broken)
+}
+
+function differing({ relation, part }: Part, expected = 'none', found = 'none'): Difference {
+  return { what: `table ${relation}`, part, expected, found }
+}
+
+function nameOf({ relation, part }: Part): string {
+  return `${relation} ${part}`
+}
+
+/**
+ * What in a database of ours is not ours, and could change what our statements do: tables beside ours, functions,
+ * operators, casts and types that are found in the place of PostgreSQL's own, and event triggers. Extensions may have
+ * all of these; `schemas` are those of chains.
+ */
+export async function findForeign(
+  database: Database,
+  schemas: readonly string[],
+): Promise<Difference | undefined> {
+  const [foreign] = await database.query<{ what: string }>(sql`
+    WITH looked AS (
+      SELECT oid, nspname::text AS name, nspname = ANY(${[...schemas, 'operations']}::text[]) AS ours FROM pg_catalog.pg_namespace
+      WHERE nspname ~ '^(app_[0-9]+|system|operations|public)$' OR nspname = current_user),
+    object AS (
+      SELECT 'event trigger ' || evtname AS what, 'pg_event_trigger'::regclass AS class, oid FROM pg_catalog.pg_event_trigger
+      UNION ALL SELECT 'function ' || oid::regprocedure, 'pg_proc'::regclass, oid
+      FROM pg_catalog.pg_proc WHERE pronamespace IN (SELECT oid FROM looked)
+      UNION ALL SELECT 'operator ' || oid::regoperator, 'pg_operator'::regclass, oid
+      FROM pg_catalog.pg_operator WHERE oprnamespace IN (SELECT oid FROM looked)
+      UNION ALL SELECT 'cast from ' || format_type(castsource, NULL) || ' to ' || format_type(casttarget, NULL), 'pg_cast'::regclass, oid
+      FROM pg_catalog.pg_cast WHERE oid >= ${firstOwnOid}::oid
+      UNION ALL SELECT 'type ' || oid::regtype, 'pg_type'::regclass, oid
+      FROM pg_catalog.pg_type WHERE typnamespace IN (SELECT oid FROM looked) AND typrelid = 0 AND typelem = 0
+      UNION ALL SELECT 'table ' || looked.name || '.' || relname, 'pg_class'::regclass, class.oid
+      FROM pg_catalog.pg_class AS class JOIN looked ON looked.oid = relnamespace
+      WHERE NOT looked.ours AND relkind NOT IN ('i', 'I', 't', 'c', 'S'))
+    SELECT what FROM object WHERE NOT EXISTS (
+      SELECT FROM pg_catalog.pg_depend WHERE classid = object.class AND objid = object.oid AND deptype = 'e')
+    ORDER BY what LIMIT 1`)
+  return foreign && { what: foreign.what, expected: 'none', found: 'one that is not ours' }
+}
+
+/** Objects that PostgreSQL makes for itself have lower ones. */
+const firstOwnOid = 16_384

@@ -1,0 +1,207 @@
+import type { Database } from '../../database/database.ts'
+import { type SqlStatement, sql } from '../../database/sql.ts'
+import { readableOfId } from '../../model/catalog.ts'
+import { DataProjection } from '../../projections/data-projection.ts'
+import { createIndex, indexNameOf } from '../../projections/index-ddl.ts'
+import type { Projection } from '../../projections/projection.ts'
+import { viewStateTable } from '../../projections/view-state.ts'
+import { type ChainPlace, createScratch, type Progress, replay } from '../maintenance.ts'
+import { compareStructure, type Part, structureOf } from './audit-structure.ts'
+
+type Difference = Readonly<Record<string, unknown>>
+
+/** A table of rows that say the same in two schemas, where they say the same. */
+export type Compared = {
+  readonly table: string
+  readonly stored: string
+  readonly recomputed: string
+  /** All where it is not given. */
+  readonly columns?: readonly string[]
+  /** Columns by which a row is known; those of the primary key where it is not given. */
+  readonly key?: readonly string[]
+}
+
+/**
+ * Replays a chain's entries into a scratch schema, and compares what the chain's own schema is made of, and every row
+ * of every table that the entries alone decide.
+ */
+export async function auditTables(
+  database: Database,
+  place: ChainPlace,
+  progress: Progress,
+): Promise<Difference | undefined> {
+  const [mark] = await database.query<{ height: bigint }>(
+    sql`SELECT height FROM ${sql.id(place.schema, 'watermark')}`,
+  )
+  const scratch = `audit_${place.schema}`
+  const projections = place.projections()
+  try {
+    await database.transaction((tx) => createScratch(tx, scratch, projections))
+    await replay(database, place, {
+      schema: scratch,
+      projections,
+      height: Number(mark?.height ?? 0),
+      progress,
+    })
+    // Rows are compared by tables, which must be what they seem to be.
+    const difference = compareStructure(
+      await structureOf(database, place.schema),
+      await structureOf(database, scratch),
+      await laterIndexes(database, projections, scratch),
+    )
+    if (difference !== undefined) return named(difference, projections)
+    for (const compared of comparedOf(projections)) {
+      const schemas = { stored: place.schema, recomputed: scratch }
+      const found = await compareRows(database, { ...compared, ...schemas })
+      if (found !== undefined) return named(found, projections)
+    }
+    return undefined
+  } finally {
+    await database.execute(sql`DROP SCHEMA IF EXISTS ${sql.id(scratch)} CASCADE`)
+  }
+}
+
+function comparedOf(projections: readonly Projection[]): Pick<Compared, 'table' | 'columns'>[] {
+  const derived = projections.flatMap((one) => one.derivedTableNames?.() ?? [])
+  return [
+    ...projections.flatMap((one) => one.tableNames().map((table) => ({ table }))),
+    // The other columns say how far work on the views is, and are judged with their rows.
+    ...(derived.includes(viewStateTable)
+      ? [{ table: viewStateTable, columns: wantedColumns }]
+      : []),
+  ]
+}
+
+const wantedColumns = [
+  'id',
+  'view',
+  'wanted_leaf',
+  'wanted_height',
+  'wanted_sequence',
+  'wanted_positions',
+]
+
+/** Says whose table it is. */
+function named(difference: Difference, projections: readonly Projection[]): Difference {
+  for (const projection of projections) {
+    if (!(projection instanceof DataProjection)) continue
+    const { collections, views } = projection.catalog
+    for (const { name, number } of collections.values())
+      if (difference.what === `table c_${number}`) return { ...difference, collection: name }
+    for (const { view } of views.values())
+      if (difference.what === `table v_${view.number}`) return { ...difference, view: view.name }
+  }
+  return difference
+}
+
+const shapes = 'audit_shapes'
+
+/**
+ * The indexes that are defined and that a replay does not make, since they are built beside the writes: a service that
+ * was stopped may have them or not. They are made on empty tables, to see what they have to be.
+ */
+async function laterIndexes(
+  database: Database,
+  projections: readonly Projection[],
+  scratch: string,
+): Promise<Part[]> {
+  const later = projections
+    .filter((one) => one instanceof DataProjection)
+    .flatMap(({ catalog }) =>
+      [...catalog.indexes.values()].flatMap((index) => {
+        const collection = readableOfId(catalog, index.collection)
+        return collection === undefined ? [] : [{ index, collection }]
+      }),
+    )
+  if (later.length === 0) return []
+  return database.transaction(async (tx) => {
+    await tx.execute(sql`CREATE SCHEMA ${sql.id(shapes)}`)
+    for (const table of new Set(later.map(({ collection }) => collection.table)))
+      await tx.execute(sql`CREATE TABLE ${sql.id(shapes, table)} (LIKE ${sql.id(scratch, table)})`)
+    for (const { index, collection } of later)
+      await tx.execute(createIndex({ schema: shapes, collection }, index))
+    const names = new Set(later.map(({ index }) => `index ${indexNameOf(index)}`))
+    const parts = await structureOf(tx, shapes)
+    await tx.execute(sql`DROP SCHEMA ${sql.id(shapes)} CASCADE`)
+    return parts.filter(({ part }) => names.has(part))
+  })
+}
+
+/** The first row that only one of two tables has; of a row with a primary key, what the other one has in its place. */
+export async function compareRows(
+  database: Database,
+  compared: Compared,
+): Promise<Difference | undefined> {
+  const { table, stored, recomputed, columns } = compared
+  const rows = (schema: string) => {
+    const list = columns?.map((column) => sql`row.${sql.id(column)}`) ?? [sql`row.*`]
+    return sql`SELECT ${sql.join(list)} FROM ${sql.id(schema, table)} AS row`
+  }
+  const extra = await firstOnly(database, rows(stored), rows(recomputed))
+  const one = extra ?? (await firstOnly(database, rows(recomputed), rows(stored)))
+  if (one === undefined) return undefined
+  const key = compared.key ?? (await primaryKeyOf(database, { schema: recomputed, table }))
+  const row = await partOf(database, one, key)
+  const inPlace = (schema: string) => rowOf(database, { rows: rows(schema), row })
+  const expected = await inPlace(recomputed)
+  const found = await inPlace(stored)
+  const field = expected && found && (await fieldOf(database, expected, found))
+  return {
+    what: `table ${table}`,
+    row,
+    ...(field !== undefined && { field }),
+    expected: expected ?? 'no such row',
+    found: found ?? 'no such row',
+  }
+}
+
+/** A row as JSON text, whose numbers may be longer than JavaScript's. */
+async function firstOnly(
+  database: Database,
+  one: SqlStatement,
+  other: SqlStatement,
+): Promise<string | undefined> {
+  const [found] = await database.query<{ row: string }>(sql`
+    SELECT to_jsonb(differing)::text AS row FROM (${one} EXCEPT ALL ${other}) AS differing
+    ORDER BY to_jsonb(differing)::text LIMIT 1`)
+  return found?.row
+}
+
+async function primaryKeyOf(
+  database: Database,
+  { schema, table }: { schema: string; table: string },
+): Promise<readonly string[]> {
+  const columns = await database.query<{ name: string }>(sql`
+    SELECT attname::text AS name FROM pg_catalog.pg_index
+    JOIN pg_catalog.pg_attribute ON attrelid = indrelid AND attnum = ANY (indkey)
+    WHERE indisprimary AND indrelid = to_regclass(${`${schema}.${table}`})`)
+  return columns.map(({ name }) => name)
+}
+
+/** These members of a row; all where it has none of them. */
+async function partOf(database: Database, row: string, names: readonly string[]): Promise<string> {
+  const [part] = await database.query<{ row: string | null }>(sql`
+    SELECT jsonb_object_agg(key, value)::text AS row FROM jsonb_each(${row}::jsonb) WHERE key = ANY(${names}::text[])`)
+  return part?.row ?? row
+}
+
+async function rowOf(
+  database: Database,
+  { rows, row }: { rows: SqlStatement; row: string },
+): Promise<string | undefined> {
+  const [found] = await database.query<{ row: string }>(sql`
+    SELECT to_jsonb(one)::text AS row FROM (${rows}) AS one WHERE to_jsonb(one) @> ${row}::jsonb LIMIT 1`)
+  return found?.row
+}
+
+/** The first member in which two rows differ. */
+async function fieldOf(
+  database: Database,
+  one: string,
+  other: string,
+): Promise<string | undefined> {
+  const [field] = await database.query<{ name: string }>(sql`
+    SELECT key AS name FROM jsonb_each(${one}::jsonb) AS one JOIN jsonb_each(${other}::jsonb) AS other USING (key)
+    WHERE one.value <> other.value ORDER BY key LIMIT 1`)
+  return field?.name
+}

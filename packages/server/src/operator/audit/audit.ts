@@ -1,0 +1,104 @@
+import { auditChain } from '../../chain/audit.ts'
+import type { Config } from '../../config/config.ts'
+import type { Database } from '../../database/database.ts'
+import {
+  type ChainPlace,
+  type MaintenanceReport,
+  type Progress,
+  withStorage,
+} from '../maintenance.ts'
+import {
+  contradicted,
+  type KeptCheckpoint,
+  readKeptCheckpoint,
+  refuseStrangers,
+} from './audit-checkpoint.ts'
+import { auditHeads, auditLedger, auditReach } from './audit-ledger.ts'
+import { auditOperations } from './audit-operations.ts'
+import { auditPayments } from './audit-payments.ts'
+import { findForeign } from './audit-structure.ts'
+import { auditTables } from './audit-tables.ts'
+import { auditViews } from './audit-views.ts'
+
+type Difference = Readonly<Record<string, unknown>>
+
+/**
+ * Recomputes everything from the entries: hashes, links, signatures, trees; what each schema is made of, and every
+ * projected table, by replaying the entries into a scratch schema and comparing row by row; views, from the tables that
+ * they follow from; balances and sales, by the ledger's own rules; the heads of all chains that the system chain
+ * announced; and what is operational state, by the log. Reports the first difference.
+ */
+export async function audit(
+  config: Config,
+  progress: Progress,
+  checkpoints: readonly string[] = [],
+): Promise<MaintenanceReport> {
+  // What cannot be read should not cost the time of an audit.
+  const kept = checkpoints.map(readKeptCheckpoint)
+  return withStorage(config, (database, places) =>
+    auditStorage(database, places, { progress, checkpoints: kept }),
+  )
+}
+
+export type AuditOptions = {
+  readonly progress: Progress
+  readonly checkpoints?: readonly KeptCheckpoint[]
+}
+
+/** The same on storage that is open already and that nobody else writes to. */
+export async function auditStorage(
+  database: Database,
+  places: readonly ChainPlace[],
+  { progress, checkpoints = [] }: AuditOptions,
+): Promise<MaintenanceReport> {
+  const chains: { chain: string; blocks: number; entries: number }[] = []
+  const differs = (difference: Difference) => ({ equal: false, difference, chains })
+  refuseStrangers(checkpoints, places)
+  // Event triggers and functions of strangers could deceive all that follows.
+  const foreign = await findForeign(
+    database,
+    places.map(({ schema }) => schema),
+  )
+  if (foreign !== undefined) return differs(foreign)
+  for (const place of places) {
+    const roots = new Map<number, Uint8Array>()
+    const log = await auditChain(database, place.schema, {
+      origin: place.origin,
+      vkey: place.vkey,
+      onHead: ({ size, root }) => {
+        if (checkpoints.some((one) => one.size === size)) roots.set(size, root)
+      },
+      onProgress: ({ height, of }) =>
+        progress(`${place.app}: block ${height} of ${of}`, height / of),
+    })
+    if (!log.ok) return differs({ chain: place.app, ...log.difference })
+    const { blocks, entries } = log
+    chains.push({ chain: place.app, blocks, entries })
+    const difference =
+      contradicted(checkpoints, { origin: place.origin, roots, entries }) ??
+      (await auditTables(database, place, progress))
+    if (difference !== undefined) return differs({ chain: place.app, ...difference })
+  }
+  const views = await auditViews(database, places)
+  const difference = views.difference ?? (await auditBeside(database, places))
+  if (difference !== undefined) return differs(difference)
+  const { unfinished } = views
+  return { equal: unfinished.length === 0, ...(unfinished.length > 0 && { unfinished }), chains }
+}
+
+/** What is judged by several chains together. */
+async function auditBeside(
+  database: Database,
+  places: readonly ChainPlace[],
+): Promise<Difference | undefined> {
+  const operations = await auditOperations(database, places)
+  const [system] = places
+  // Without a chain of the service nothing was ever sold, and there is nothing to judge by.
+  if (operations !== undefined || system === undefined) return operations
+  return (
+    (await auditLedger(database)) ??
+    (await auditHeads(database, places)) ??
+    (await auditReach(database, places)) ??
+    (await auditPayments(database, system))
+  )
+}

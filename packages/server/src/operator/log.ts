@@ -1,0 +1,34 @@
+import pino, { type DestinationStream, type Logger } from 'pino'
+import { isRecord } from '../base/is-record.ts'
+import type { LogFormat } from '../config/config-file.ts'
+
+/** The service's log, without anything that a request brought. */
+export function createLog(level: string, destination: DestinationStream): Logger {
+  return pino({ level, base: null, serializers: { error: errorFields } }, destination)
+}
+
+/** Stderr: JSON lines for programs, text for people; by default text where stderr is a terminal. */
+export async function openLogDestination(
+  format: LogFormat | undefined,
+): Promise<DestinationStream> {
+  const isTerminal = process.stderr.isTTY === true
+  if ((format ?? (isTerminal ? 'pretty' : 'json')) === 'json')
+    return pino.destination({ dest: 2, sync: true })
+  const { default: pretty } = await import('pino-pretty')
+  return pretty({
+    destination: 2,
+    sync: true,
+    colorize: isTerminal,
+    singleLine: true,
+    translateTime: 'SYS:HH:MM:ss.l',
+  })
+}
+
+/** What of an error is logged. A database's error also has whole rows and values in it, which may be anybody's data. */
+function errorFields(error: unknown): unknown {
+  if (!(error instanceof Error)) return isRecord(error) ? String(error) : error
+  const { name, message, stack } = error
+  const code = 'code' in error && typeof error.code === 'string' ? error.code : undefined
+  const cause = error.cause === undefined ? undefined : errorFields(error.cause)
+  return { name, code, message, stack, cause }
+}

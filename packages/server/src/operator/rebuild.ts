@@ -1,0 +1,79 @@
+import { auditChain } from '../chain/audit.ts'
+import type { Config } from '../config/config.ts'
+import type { Database, Queryable } from '../database/database.ts'
+import { type SqlStatement, sql } from '../database/sql.ts'
+import { fillViews } from './audit/audit-views.ts'
+import {
+  type ChainPlace,
+  createScratch,
+  type MaintenanceReport,
+  type Progress,
+  replay,
+  withStorage,
+} from './maintenance.ts'
+
+/**
+ * Makes every projected table anew from the entries. The new tables grow in a schema beside the old ones and
+ * take their place in one transaction, so a rebuild that is broken off leaves everything as it was.
+ * Operational state (schema `operations`) is never touched.
+ */
+export async function rebuild(config: Config, progress: Progress): Promise<MaintenanceReport> {
+  return withStorage(config, async (database, places) => {
+    const chains: { chain: string; blocks: number; entries: number }[] = []
+    for (const place of places) {
+      const log = await auditChain(database, place.schema, {
+        origin: place.origin,
+        vkey: place.vkey,
+      })
+      if (!log.ok)
+        return { equal: false, difference: { chain: place.app, ...log.difference }, chains }
+      await rebuildOne(database, place, { height: log.head.height, progress })
+      chains.push({ chain: place.app, blocks: log.blocks, entries: log.entries })
+    }
+    await fillViews(database, places, progress)
+    return { equal: true, chains }
+  })
+}
+
+const logTables = ['block', 'tile', 'watermark']
+
+async function rebuildOne(
+  database: Database,
+  place: ChainPlace,
+  to: { height: number; progress: Progress },
+): Promise<void> {
+  const scratch = `rebuild_${place.schema}`
+  const projections = place.projections()
+  await database.transaction((tx) => createScratch(tx, scratch, projections))
+  await replay(database, place, { schema: scratch, projections, ...to })
+  await database.transaction(async (tx) => {
+    for (const { name, kind } of await relationsIn(tx, place.schema))
+      await tx.execute(sql`DROP ${kind} ${sql.id(place.schema, name)}`)
+    for (const { name } of await relationsIn(tx, scratch))
+      await tx.execute(sql`ALTER TABLE ${sql.id(scratch, name)} SET SCHEMA ${sql.id(place.schema)}`)
+    await tx.execute(sql`
+      UPDATE ${sql.id(place.schema, 'watermark')} SET height = last.height, sequence = last.entry_count - 1,
+        leaf = last.first_leaf + last.entry_count
+      FROM (SELECT height, entry_count, first_leaf FROM ${sql.id(place.schema, 'block')} WHERE height = ${to.height}) AS last
+      WHERE id = 1`)
+    await tx.execute(sql`DROP SCHEMA ${sql.id(scratch)} CASCADE`)
+  })
+}
+
+/** Tables and what may have been put in their place, those of the log aside. */
+async function relationsIn(
+  tx: Queryable,
+  schema: string,
+): Promise<readonly { readonly name: string; readonly kind: SqlStatement }[]> {
+  const rows = await tx.query<{ name: string; kind: string }>(sql`
+    SELECT relname::text AS name, relkind::text AS kind FROM pg_catalog.pg_class AS class
+    JOIN pg_catalog.pg_namespace AS namespace ON namespace.oid = relnamespace
+    WHERE nspname = ${schema} AND relkind IN ('r', 'p', 'v', 'm', 'f') AND NOT relname = ANY(${logTables}::text[])
+    ORDER BY relkind = 'r', relname`)
+  const kinds: Readonly<Record<string, SqlStatement>> = {
+    v: sql`VIEW`,
+    m: sql`MATERIALIZED VIEW`,
+    f: sql`FOREIGN TABLE`,
+  }
+  return rows.map(({ name, kind }) => ({ name, kind: kinds[kind] ?? sql`TABLE` }))
+}

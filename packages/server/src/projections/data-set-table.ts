@@ -1,0 +1,53 @@
+import type { Queryable } from '../database/database.ts'
+import { type SqlStatement, sql } from '../database/sql.ts'
+import type { DataSetDefinition } from '../model/definitions.ts'
+import type { DataSetTable } from '../query/data-set.ts'
+
+/** First and last address, and the country where the set knows one. */
+export type DataSetRange = readonly [first: string, last: string, country: string | null]
+
+/** What the entry in the chain holds: the definition with all that is in the set, checked and without overlaps. */
+export type DataSetBody = DataSetDefinition & {
+  readonly entries: readonly (string | number | boolean)[] | readonly DataSetRange[]
+}
+
+type Place = Pick<DataSetTable, 'schema' | 'table' | 'kind'>
+
+/** Rows of one statement that fills a table. */
+const chunkRows = 20_000
+
+export function dataSetTableName(set: { readonly number: number }): string {
+  return `d_${set.number}`
+}
+
+export function dataSetTable({ schema, table, kind }: Place): SqlStatement {
+  const columns =
+    kind === 'values'
+      ? sql`value jsonb NOT NULL, CONSTRAINT ${sql.id(`${table}_pkey`)} PRIMARY KEY (value)`
+      : sql`first inet NOT NULL, last inet NOT NULL, country text,
+        CONSTRAINT ${sql.id(`${table}_pkey`)} PRIMARY KEY (first)`
+  return sql`CREATE TABLE ${sql.id(schema, table)} (${columns})`
+}
+
+/** The definition alone, as the catalog keeps it, and what its table is filled with. */
+export function parted(text: string): { body: string; entries: readonly unknown[] } {
+  const { entries, ...definition }: DataSetBody = JSON.parse(text)
+  return { body: JSON.stringify(definition), entries }
+}
+
+export async function fillDataSet(
+  tx: Queryable,
+  { schema, table, kind }: Place,
+  entries: readonly unknown[],
+): Promise<void> {
+  const name = sql.id(schema, table)
+  for (let at = 0; at < entries.length; at += chunkRows) {
+    const rows = JSON.stringify(entries.slice(at, at + chunkRows))
+    await tx.execute(
+      kind === 'values'
+        ? sql`INSERT INTO ${name} (value) SELECT value FROM jsonb_array_elements(${rows}::jsonb) AS value`
+        : sql`INSERT INTO ${name} (first, last, country)
+          SELECT (span ->> 0)::inet, (span ->> 1)::inet, span ->> 2 FROM jsonb_array_elements(${rows}::jsonb) AS span`,
+    )
+  }
+}

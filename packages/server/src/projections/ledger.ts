@@ -1,0 +1,283 @@
+import { assert } from '../base/assert.ts'
+import type { AppliedEntry } from '../chain/applier.ts'
+import type { Queryable } from '../database/database.ts'
+import { type SqlStatement, sql } from '../database/sql.ts'
+import type { Projection, Run } from './projection.ts'
+
+/**
+ * Double entry: each `ledger` entry of the system chain carries postings that sum to zero.
+ * Accounts: `wallet:<address>` of payers, `app:<app_id>`, `platform`, and `outside:<network>`,
+ * which is what came in from there, so it is never positive.
+ */
+export type Posting = { readonly account: string; readonly amount: string }
+
+export type LedgerBody = {
+  readonly kind: 'deposit' | 'sale'
+  readonly payment_id: string
+  /** Names the settled payment for ever: network, asset, payer and nonce. */
+  readonly identity: string
+  readonly postings: readonly Posting[]
+  readonly [field: string]: unknown
+}
+
+export type Balance = { readonly balance: bigint; readonly earned: bigint }
+
+/**
+ * The ledger's tables: movements, balances, and which payments were settled and which sales made.
+ *
+ * An entry counts once, whatever is appended: of deposits of one settled payment the first, of sales the first of a
+ * payment that was deposited. All others change nothing. So an append of unknown outcome may be repeated, and neither
+ * charges twice nor stops the lane; being a function of the entries alone, audit and rebuild agree.
+ */
+export class Ledger implements Projection {
+  readonly types = ['ledger'] as const
+
+  tables(schema: string): SqlStatement[] {
+    return [
+      sql`CREATE TABLE ${sql.id(schema, 'account')} (
+        account text NOT NULL, balance numeric NOT NULL, earned numeric NOT NULL,
+        CONSTRAINT account_pkey PRIMARY KEY (account))`,
+      sql`CREATE TABLE ${sql.id(schema, 'posting')} (
+        leaf int8 NOT NULL, line int4 NOT NULL, account text NOT NULL, amount numeric NOT NULL,
+        balance_after numeric NOT NULL, kind text NOT NULL, reference text NOT NULL,
+        time_ms int8 NOT NULL, height int8 NOT NULL, sequence int4 NOT NULL,
+        CONSTRAINT posting_pkey PRIMARY KEY (leaf, line))`,
+      sql`CREATE INDEX posting_account ON ${sql.id(schema, 'posting')} (account, leaf, line)`,
+      sql`CREATE TABLE ${sql.id(schema, 'settled_payment')} (
+        identity text NOT NULL, payment_id text NOT NULL, transaction text NOT NULL, leaf int8 NOT NULL,
+        CONSTRAINT settled_payment_pkey PRIMARY KEY (identity))`,
+      sql`CREATE TABLE ${sql.id(schema, 'sale')} (
+        payment_id text NOT NULL, leaf int8 NOT NULL, height int8 NOT NULL, sequence int4 NOT NULL, body text NOT NULL,
+        CONSTRAINT sale_pkey PRIMARY KEY (payment_id))`,
+    ]
+  }
+
+  tableNames(): string[] {
+    return ['account', 'posting', 'settled_payment', 'sale']
+  }
+
+  async load(): Promise<void> {}
+
+  async apply(tx: Queryable, schema: string, { entries }: Run): Promise<() => void> {
+    const read = entries.map((entry): Booking => ({ entry, body: JSON.parse(entry.body) }))
+    const bookings = await countingOf(tx, schema, read)
+    if (bookings.length === 0) return () => undefined
+    const balances = await readBalances(tx, { schema, bookings })
+    const lines = bookings.flatMap((booking) => post(booking, balances))
+    await writePostings(tx, { schema, lines })
+    await writeBalances(tx, { schema, balances })
+    await writeDeposits(tx, { schema, bookings: bookings.filter(isDeposit) })
+    await writeSales(tx, { schema, bookings: bookings.filter(isSale) })
+    return () => undefined
+  }
+
+  /** Zero where an account never moved. */
+  async balance(database: Queryable, schema: string, account: string): Promise<Balance> {
+    const [row] = await database.query<{ balance: string; earned: string }>(
+      sql`SELECT balance, earned FROM ${sql.id(schema, 'account')} WHERE account = ${account}`,
+    )
+    return { balance: BigInt(row?.balance ?? 0), earned: BigInt(row?.earned ?? 0) }
+  }
+
+  /** Movements on an account, newest first, older than the cursor (leaf and line). */
+  async movements(
+    database: Queryable,
+    schema: string,
+    page: { account: string; before: { leaf: bigint; line: number } | undefined; limit: number },
+  ): Promise<Movement[]> {
+    const before = page.before ?? { leaf: 2n ** 62n, line: 0 }
+    return database.query<Movement>(sql`
+      SELECT leaf, line, amount, balance_after, kind, reference, time_ms, height, sequence
+      FROM ${sql.id(schema, 'posting')}
+      WHERE account = ${page.account} AND (leaf, line) < (${before.leaf}::int8, ${before.line}::int4)
+      ORDER BY leaf DESC, line DESC LIMIT ${page.limit}`)
+  }
+
+  /** The sale that a payment bought, with the place of its entry. */
+  async sale(database: Queryable, schema: string, paymentId: string): Promise<Sale | undefined> {
+    const [row] = await database.query<Sale>(
+      sql`SELECT leaf, height, sequence, body FROM ${sql.id(schema, 'sale')} WHERE payment_id = ${paymentId}`,
+    )
+    return row
+  }
+
+  /** The deposit of a settled payment. */
+  async deposit(
+    database: Queryable,
+    schema: string,
+    identity: string,
+  ): Promise<Deposit | undefined> {
+    const [row] = await database.query<Deposit>(
+      sql`SELECT payment_id, transaction FROM ${sql.id(schema, 'settled_payment')} WHERE identity = ${identity}`,
+    )
+    return row
+  }
+}
+
+export type Movement = {
+  readonly leaf: bigint
+  readonly line: number
+  readonly amount: string
+  readonly balance_after: string
+  readonly kind: string
+  readonly reference: string
+  readonly time_ms: bigint
+  readonly height: bigint
+  readonly sequence: number
+}
+
+export type Sale = {
+  readonly leaf: bigint
+  readonly height: bigint
+  readonly sequence: number
+  readonly body: string
+}
+
+export type Deposit = { readonly payment_id: string; readonly transaction: string }
+
+type Booking = { readonly entry: AppliedEntry; readonly body: LedgerBody }
+
+type Line = Omit<Movement, 'amount' | 'balance_after' | 'leaf' | 'time_ms' | 'height'> & {
+  readonly account: string
+  readonly amount: bigint
+  readonly balanceAfter: bigint
+  readonly leaf: number
+  readonly time_ms: number
+  readonly height: number
+}
+
+type Balances = Map<string, { balance: bigint; earned: bigint }>
+
+function isDeposit({ body }: Booking): boolean {
+  return body.kind === 'deposit'
+}
+
+function isSale({ body }: Booking): boolean {
+  return body.kind === 'sale'
+}
+
+/** The bookings that count, in their order. */
+async function countingOf(
+  tx: Queryable,
+  schema: string,
+  bookings: readonly Booking[],
+): Promise<Booking[]> {
+  const identities = [...new Set(bookings.map(({ body }) => body.identity))]
+  const deposits = await tx.query<{ identity: string; payment_id: string }>(sql`
+    SELECT identity, payment_id FROM ${sql.id(schema, 'settled_payment')} WHERE identity = ANY(${identities}::text[])`)
+  const payments = [...new Set(bookings.filter(isSale).map(({ body }) => body.payment_id))]
+  const sales = await tx.query<{ payment_id: string }>(
+    sql`SELECT payment_id FROM ${sql.id(schema, 'sale')} WHERE payment_id = ANY(${payments}::text[])`,
+  )
+  const deposited = new Map(deposits.map((row) => [row.identity, row.payment_id]))
+  const sold = new Set(sales.map((row) => row.payment_id))
+  return bookings.filter((booking) => {
+    const { identity, payment_id } = booking.body
+    if (isDeposit(booking)) {
+      if (deposited.has(identity)) return false
+      deposited.set(identity, payment_id)
+      return true
+    }
+    if (deposited.get(identity) !== payment_id || sold.has(payment_id)) return false
+    sold.add(payment_id)
+    return true
+  })
+}
+
+function post({ entry, body }: Booking, balances: Balances): Line[] {
+  const sum = body.postings.reduce((total, { amount }) => total + BigInt(amount), 0n)
+  assert(sum === 0n, `postings of entry ${entry.height}.${entry.sequence} sum to zero`)
+  return body.postings.map((posting, line) => {
+    const amount = BigInt(posting.amount)
+    const before = balances.get(posting.account) ?? { balance: 0n, earned: 0n }
+    const earned =
+      body.kind === 'sale' && posting.account.startsWith('app:') && amount > 0n ? amount : 0n
+    const after = { balance: before.balance + amount, earned: before.earned + earned }
+    balances.set(posting.account, after)
+    return {
+      leaf: entry.leafIndex,
+      line,
+      account: posting.account,
+      amount,
+      balanceAfter: after.balance,
+      kind: body.kind,
+      reference: body.payment_id,
+      time_ms: entry.time,
+      height: entry.height,
+      sequence: entry.sequence,
+    }
+  })
+}
+
+async function readBalances(
+  tx: Queryable,
+  read: { schema: string; bookings: readonly Booking[] },
+): Promise<Balances> {
+  const accounts = [
+    ...new Set(read.bookings.flatMap(({ body }) => body.postings.map(({ account }) => account))),
+  ]
+  const rows = await tx.query<{ account: string; balance: string; earned: string }>(
+    sql`SELECT account, balance, earned FROM ${sql.id(read.schema, 'account')} WHERE account = ANY(${accounts}::text[])`,
+  )
+  return new Map(
+    rows.map((row) => [row.account, { balance: BigInt(row.balance), earned: BigInt(row.earned) }]),
+  )
+}
+
+async function writePostings(
+  tx: Queryable,
+  write: { schema: string; lines: readonly Line[] },
+): Promise<void> {
+  const { lines } = write
+  await tx.execute(sql`
+    INSERT INTO ${sql.id(write.schema, 'posting')}
+      (leaf, line, account, amount, balance_after, kind, reference, time_ms, height, sequence)
+    SELECT * FROM unnest(
+      ${lines.map((one) => one.leaf)}::int8[], ${lines.map((one) => one.line)}::int4[],
+      ${lines.map((one) => one.account)}::text[], ${lines.map((one) => String(one.amount))}::numeric[],
+      ${lines.map((one) => String(one.balanceAfter))}::numeric[], ${lines.map((one) => one.kind)}::text[],
+      ${lines.map((one) => one.reference)}::text[], ${lines.map((one) => one.time_ms)}::int8[],
+      ${lines.map((one) => one.height)}::int8[], ${lines.map((one) => one.sequence)}::int4[])`)
+}
+
+async function writeBalances(
+  tx: Queryable,
+  write: { schema: string; balances: Balances },
+): Promise<void> {
+  const rows = [...write.balances]
+  await tx.execute(sql`
+    INSERT INTO ${sql.id(write.schema, 'account')} (account, balance, earned)
+    SELECT account, balance, earned FROM unnest(
+      ${rows.map(([account]) => account)}::text[],
+      ${rows.map(([, one]) => String(one.balance))}::numeric[],
+      ${rows.map(([, one]) => String(one.earned))}::numeric[]) AS fresh (account, balance, earned)
+    ON CONFLICT (account) DO UPDATE SET balance = excluded.balance, earned = excluded.earned`)
+}
+
+async function writeDeposits(
+  tx: Queryable,
+  { schema, bookings }: { schema: string; bookings: readonly Booking[] },
+): Promise<void> {
+  if (bookings.length === 0) return
+  const bodies = bookings.map(({ body }) => body)
+  await tx.execute(sql`
+    INSERT INTO ${sql.id(schema, 'settled_payment')} (identity, payment_id, transaction, leaf)
+    SELECT * FROM unnest(
+      ${bodies.map((body) => body.identity)}::text[], ${bodies.map((body) => body.payment_id)}::text[],
+      ${bodies.map((body) => String(body.transaction))}::text[],
+      ${bookings.map(({ entry }) => entry.leafIndex)}::int8[])`)
+}
+
+async function writeSales(
+  tx: Queryable,
+  { schema, bookings }: { schema: string; bookings: readonly Booking[] },
+): Promise<void> {
+  if (bookings.length === 0) return
+  const entries = bookings.map(({ entry }) => entry)
+  await tx.execute(sql`
+    INSERT INTO ${sql.id(schema, 'sale')} (payment_id, leaf, height, sequence, body)
+    SELECT * FROM unnest(
+      ${bookings.map(({ body }) => body.payment_id)}::text[], ${entries.map((entry) => entry.leafIndex)}::int8[],
+      ${entries.map((entry) => entry.height)}::int8[], ${entries.map((entry) => entry.sequence)}::int4[],
+      ${entries.map((entry) => entry.body)}::text[])`)
+}

@@ -1,0 +1,252 @@
+import type { AppliedEntry } from '../chain/applier.ts'
+import type { Queryable } from '../database/database.ts'
+import { type SqlStatement, sql } from '../database/sql.ts'
+import type { Catalog } from '../model/catalog.ts'
+import type { CollectionDefinition, CollectionState } from '../model/definitions.ts'
+import { parseFieldPath } from '../query/field-path.ts'
+import { keyExpression, valueExpression } from '../query/index-key.ts'
+
+/** Cannot occur in JSON text or in a key (RFC 7464 uses it to separate JSON texts), so it separates both. */
+const separator = '\u001e'
+
+/**
+ * A collection's table: every version of every record. `superseded_by` is the leaf of the version that
+ * replaced this one; live rows have none. `data` answers conditions, `body` is the record as it was sent.
+ * By the last index a cursor finds what was live at its height and is not any more.
+ */
+export function collectionTables(schema: string, collection: CollectionDefinition): SqlStatement[] {
+  const name = `c_${collection.number}`
+  return [
+    sql`CREATE TABLE ${sql.id(schema, name)} (
+      leaf int8 NOT NULL, height int8 NOT NULL, sequence int4 NOT NULL, key text NOT NULL,
+      deleted bool NOT NULL, superseded_by int8, data jsonb NOT NULL, body text NOT NULL,
+      CONSTRAINT ${sql.id(`${name}_pkey`)} PRIMARY KEY (leaf))`,
+    sql`CREATE INDEX ${sql.id(`${name}_key`)} ON ${sql.id(schema, name)} (key) WHERE superseded_by IS NULL`,
+    sql`CREATE INDEX ${sql.id(`${name}_superseded`)} ON ${sql.id(schema, name)} (superseded_by) WHERE superseded_by IS NOT NULL`,
+  ]
+}
+
+/**
+ * Adds new versions and marks the ones they replace. Entries of a collection that was deleted since are passed over.
+ * Everything is sent before this returns, so what is sent next finds it done.
+ */
+export async function projectRecords(
+  tx: Queryable,
+  run: { schema: string; catalog: Catalog; entries: readonly AppliedEntry[] },
+): Promise<void> {
+  const byCollection = new Map<string, AppliedEntry[]>()
+  for (const entry of run.entries) {
+    const id = String(entry.header.collection)
+    const list = byCollection.get(id)
+    if (list === undefined) byCollection.set(id, [entry])
+    else list.push(entry)
+  }
+  // They have nothing in common, and go out together.
+  await Promise.all(
+    [...byCollection].map(([id, entries]) => {
+      const collection = run.catalog.byId.get(id)
+      return collection && projectCollection(tx, { schema: run.schema, collection, entries })
+    }),
+  )
+}
+
+const entriesPerStatement = 256
+
+type Batch = { schema: string; collection: CollectionState; entries: readonly AppliedEntry[] }
+
+async function projectCollection(tx: Queryable, batch: Batch): Promise<void> {
+  const unique = batch.collection.indexes.filter((index) => index.unique)
+  if (unique.length === 0) {
+    await Promise.all(
+      partsOf(batch).map((part) => tx.execute(replaceVersions(part, nextOfSameKey(part.entries)))),
+    )
+    return
+  }
+  const next = batch.entries.map(() => null)
+  const fields = unique.map((index) => index.fields)
+  await Promise.all([
+    tx.execute(sql`WITH ${freshRows(batch, next)} ${insertFresh(batch)}`),
+    supersedeByFields(tx, { batch, fields }, countBatch(batch, next, gone)),
+  ])
+}
+
+/** The database is at work on the first part while the others are made and sent. */
+function partsOf(batch: Batch): readonly Batch[] {
+  const count = Math.ceil(batch.entries.length / entriesPerStatement)
+  return Array.from({ length: count }, (_, at) => {
+    const from = at * entriesPerStatement
+    return { ...batch, entries: batch.entries.slice(from, from + entriesPerStatement) }
+  })
+}
+
+function tableOf(batch: Batch): SqlStatement {
+  return sql.id(batch.schema, batch.collection.table)
+}
+
+/** A common table `fresh` of the batch's versions. */
+function freshRows({ entries }: Batch, next: readonly (number | null)[]): SqlStatement {
+  return sql`fresh AS MATERIALIZED (
+    SELECT leaf, height, sequence, deleted, superseded_by, key, body FROM ROWS FROM (
+      unnest(${arrayText(entries.map((entry) => entry.leafIndex))}::int8[]),
+      unnest(${arrayText(entries.map((entry) => entry.height))}::int8[]),
+      unnest(${arrayText(entries.map((entry) => entry.sequence))}::int4[]),
+      unnest(${arrayText(entries.map((entry) => entry.header.deleted === true))}::bool[]),
+      unnest(${arrayText(next)}::int8[]),
+      string_to_table(${entries.map(keyOf).join(separator)}, ${separator}),
+      string_to_table(${entries.map((entry) => entry.body).join(separator)}, ${separator})
+    ) AS fresh (leaf, height, sequence, deleted, superseded_by, key, body))`
+}
+
+function insertFresh(batch: Batch): SqlStatement {
+  return sql`
+    INSERT INTO ${tableOf(batch)} (leaf, height, sequence, key, deleted, superseded_by, data, body)
+    SELECT leaf, height, sequence, key, deleted, superseded_by, body::jsonb, body FROM fresh`
+}
+
+function keyOf(entry: AppliedEntry): string {
+  return String(entry.header.key)
+}
+
+/** As pg writes an array too, but it quotes and escapes each element. */
+function arrayText(list: readonly (number | boolean | null)[]): string {
+  return `{${list.map((each) => each ?? 'NULL').join(',')}}`
+}
+
+/**
+ * Adds the batch's versions, marks the live ones of older blocks that they replace, and counts both, in one statement
+ * whose parts do not see what the others do.
+ */
+function replaceVersions(batch: Batch, next: readonly (number | null)[]): SqlStatement {
+  const keys = [...new Set(batch.entries.map(keyOf))].join(separator)
+  // The second condition on the key says nothing new, but with it the plan, made when the table was small and kept
+  // while it grows, goes by the index and not through the whole table.
+  return sql`
+    WITH ${freshRows(batch, next)},
+    stored AS (${insertFresh(batch)}),
+    first AS MATERIALIZED (SELECT key, min(leaf) AS leaf FROM fresh GROUP BY key),
+    replaced AS (
+      UPDATE ${tableOf(batch)} AS old SET superseded_by = first.leaf FROM first
+      WHERE old.key = first.key AND old.superseded_by IS NULL
+        AND old.key = ANY (string_to_array(${keys}, ${separator}))
+      RETURNING old.deleted, octet_length(old.body) AS bytes)
+    ${countBatch(batch, next, gone)}`
+}
+
+/** For each entry the leaf of the next one in this batch with the same key, or null. */
+function nextOfSameKey(entries: readonly AppliedEntry[]): (number | null)[] {
+  const later = new Map<string, number>()
+  return entries
+    .toReversed()
+    .map((entry) => {
+      const key = keyOf(entry)
+      const next = later.get(key) ?? null
+      later.set(key, entry.leafIndex)
+      return next
+    })
+    .toReversed()
+}
+
+/** What a common table `replaced` comes to. */
+const gone = sql`SELECT count(*) AS documents, coalesce(sum(bytes), 0)::int8 AS bytes FROM replaced WHERE NOT deleted`
+
+/**
+ * A unique field versions like the primary key: a record is replaced by the first later one that has its
+ * key or the value of one of its unique fields. Being the earliest over all of them, the outcome does not
+ * depend on how entries were gathered into batches.
+ */
+function supersedeByFields(
+  tx: Queryable,
+  change: { batch: Batch; fields: readonly (readonly string[])[] },
+  count: SqlStatement,
+): Promise<void> {
+  const first = change.batch.entries[0]?.leafIndex ?? 0
+  const same = [sql`old.key = fresh.key`, ...change.fields.map(sameValues)]
+  return supersede(tx, { table: tableOf(change.batch), first, same }, count)
+}
+
+/** What a field that becomes unique means for the records that are there: the newest of each value stays live. */
+export function supersedeAll(
+  tx: Queryable,
+  change: { schema: string; collection: CollectionState; fields: readonly string[] },
+): Promise<void> {
+  const { schema, collection } = change
+  const table = sql.id(schema, collection.table)
+  const count = sql`
+    UPDATE ${sql.id(schema, 'collection_stats')} AS stats
+    SET documents = stats.documents - gone.documents, bytes = stats.bytes - gone.bytes
+    FROM (${gone}) AS gone WHERE collection = ${collection.id}`
+  return supersede(tx, { table, first: 0, same: [sameValues(change.fields)] }, count)
+}
+
+/** Marks live rows with the first row from `first` on that is the same by one of the conditions; `count` uses `gone`. */
+async function supersede(
+  tx: Queryable,
+  change: { table: SqlStatement; first: number; same: readonly SqlStatement[] },
+  count: SqlStatement,
+): Promise<void> {
+  const { table, first } = change
+  const candidates = change.same.map(
+    (same) => sql`SELECT old.leaf, fresh.leaf AS by
+      FROM ${table} AS fresh JOIN ${table} AS old ON ${same}
+      WHERE fresh.leaf >= ${first} AND old.leaf < fresh.leaf
+        AND old.superseded_by IS NULL AND fresh.superseded_by IS NULL`,
+  )
+  // A plan made while the table was small, and kept, would go through the whole table once it is large.
+  await Promise.all([
+    tx.query(sql`SELECT set_config('plan_cache_mode', 'force_custom_plan', true)`),
+    tx.execute(sql`
+      WITH candidate AS MATERIALIZED (${sql.join(candidates, ' UNION ALL ')}),
+      earliest AS MATERIALIZED (SELECT leaf, min(by) AS by FROM candidate GROUP BY leaf),
+      replaced AS (
+        UPDATE ${table} AS old SET superseded_by = earliest.by FROM earliest WHERE old.leaf = earliest.leaf
+        RETURNING old.deleted, octet_length(old.body) AS bytes)
+      ${count}`),
+    tx.query(sql`SELECT set_config('plan_cache_mode', 'auto', true)`),
+  ])
+}
+
+/** Keys of those live records that have a value of an index's fields in common with one of the texts. */
+export async function keysOfSameValues(
+  database: Queryable,
+  find: { schema: string; table: string; fields: readonly string[]; bodies: readonly string[] },
+): Promise<string[]> {
+  const rows = await database.query<{ key: string }>(sql`
+    WITH fresh AS MATERIALIZED (
+      SELECT body::jsonb AS data FROM string_to_table(${find.bodies.join(separator)}, ${separator}) AS body)
+    SELECT old.key FROM fresh JOIN ${sql.id(find.schema, find.table)} AS old ON ${sameValues(find.fields)}
+    WHERE old.superseded_by IS NULL LIMIT 1`)
+  return rows.map((row) => row.key)
+}
+
+function sameValues(fields: readonly string[]): SqlStatement {
+  return sql.join(fields.map(sameValue), ' AND ')
+}
+
+/** Equal and neither null nor missing; the key finds it by index, the value decides. */
+function sameValue(field: string): SqlStatement {
+  const path = parseFieldPath(field, '')
+  const of = (record: string, expression: typeof keyExpression) =>
+    sql.compiled(`(${expression(path, record)})`, [])
+  return sql`${of('old.data', keyExpression)} = ${of('fresh.data', keyExpression)}
+    AND ${of('old.data', valueExpression)} = ${of('fresh.data', valueExpression)}`
+}
+
+/** Counts what a batch added, less what it replaced, which is the one row of `gone`: its documents and bytes. */
+function countBatch(
+  { schema, collection, entries }: Batch,
+  next: readonly (number | null)[],
+  gone: SqlStatement,
+): SqlStatement {
+  const added = entries.filter(
+    ({ header }, at) => (next[at] ?? null) === null && header.deleted !== true,
+  )
+  const bytes = added.reduce((sum, { body }) => sum + Buffer.byteLength(body), 0)
+  return sql`
+    INSERT INTO ${sql.id(schema, 'collection_stats')} AS stats (collection, documents, bytes, versions)
+    SELECT ${collection.id}::text, ${added.length}::int8 - gone.documents, ${bytes}::int8 - gone.bytes, ${entries.length}::int8
+    FROM (${gone}) AS gone
+    ON CONFLICT (collection) DO UPDATE SET
+      documents = stats.documents + excluded.documents,
+      bytes = stats.bytes + excluded.bytes,
+      versions = stats.versions + excluded.versions`
+}

@@ -1,0 +1,73 @@
+import type { Queryable } from '../database/database.ts'
+import { sql } from '../database/sql.ts'
+
+export type Version = {
+  readonly leaf: bigint
+  readonly height: bigint
+  readonly sequence: number
+  readonly deleted: boolean
+  readonly body: string
+}
+
+type Place = { readonly schema: string; readonly table: string; readonly key: string }
+
+export type AsOfRow = { readonly as_of_height: bigint; readonly as_of_sequence: number }
+
+/** The newest version of a record, with the watermark of the same snapshot. */
+export async function readRecord(
+  database: Queryable,
+  place: Place,
+): Promise<{ asOf: AsOfRow; version: Version | undefined }> {
+  const [row] = await database.query<AsOfRow & Partial<Version> & { leaf: bigint | null }>(sql`
+    SELECT mark.height AS as_of_height, mark.sequence AS as_of_sequence,
+      live.leaf, live.height, live.sequence, live.deleted, live.body
+    FROM ${sql.id(place.schema, 'watermark')} AS mark
+    LEFT JOIN ${sql.id(place.schema, place.table)} AS live ON live.key = ${place.key} AND live.superseded_by IS NULL
+    ORDER BY live.leaf DESC LIMIT 1`)
+  if (row === undefined) throw new Error('the watermark is missing')
+  const { leaf, height, sequence, deleted, body } = row
+  const found =
+    leaf !== null &&
+    height !== undefined &&
+    sequence !== undefined &&
+    deleted !== undefined &&
+    body !== undefined
+  return { asOf: row, version: found ? { leaf, height, sequence, deleted, body } : undefined }
+}
+
+/** All versions of a record, oldest first, with the watermark of the same snapshot. */
+export async function readHistory(
+  database: Queryable,
+  place: Place,
+): Promise<{ asOf: AsOfRow; versions: Version[] }> {
+  const rows = await database.query<AsOfRow & Version & { leaf: bigint | null }>(sql`
+    SELECT mark.height AS as_of_height, mark.sequence AS as_of_sequence,
+      version.leaf, version.height, version.sequence, version.deleted, version.body
+    FROM ${sql.id(place.schema, 'watermark')} AS mark
+    LEFT JOIN ${sql.id(place.schema, place.table)} AS version ON version.key = ${place.key}
+    ORDER BY version.leaf`)
+  const [asOf] = rows
+  if (asOf === undefined) throw new Error('the watermark is missing')
+  return { asOf, versions: rows.filter(({ leaf }) => leaf !== null) }
+}
+
+/** Those of the keys that have a live record. */
+export async function existingKeys(
+  database: Queryable,
+  place: { schema: string; table: string; keys: readonly string[] },
+): Promise<string[]> {
+  const rows = await database.query<{ key: string }>(sql`
+    SELECT key FROM ${sql.id(place.schema, place.table)}
+    WHERE key = ANY(${place.keys}::text[]) AND superseded_by IS NULL`)
+  return rows.map((row) => row.key)
+}
+
+/** The newest versions of those of the records that are there, deleted ones too. */
+export async function latestOf(
+  database: Queryable,
+  place: { schema: string; table: string; keys: readonly string[] },
+): Promise<{ key: string; deleted: boolean; body: string }[]> {
+  return database.query(sql`
+    SELECT key, deleted, body FROM ${sql.id(place.schema, place.table)}
+    WHERE key = ANY(${place.keys}::text[]) AND superseded_by IS NULL`)
+}

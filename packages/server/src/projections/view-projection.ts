@@ -1,0 +1,348 @@
+import { limits } from '@tollbase/contract/limits'
+import { present } from '../base/assert.ts'
+import { Fault } from '../base/fault.ts'
+import type { AppliedEntry } from '../chain/applier.ts'
+import type { Queryable } from '../database/database.ts'
+import { CommitUnknownError, isTransient, storageProblem } from '../database/errors.ts'
+import { sql } from '../database/sql.ts'
+import type { Catalog } from '../model/catalog.ts'
+import type { StoredView } from '../model/definitions.ts'
+import { type PlannedView, viewTable } from '../model/view-plan.ts'
+import type { Resolve } from '../query/join.ts'
+import type { CompiledStatement } from '../query/sql-text.ts'
+import type { ViewPlace } from '../views/view-program.ts'
+import {
+  deleteProgress,
+  distrust,
+  insertProgress,
+  markAt,
+  markBehind,
+  markStale,
+  type Position,
+  readLive,
+  viewStateTables,
+  wantProgress,
+} from './view-state.ts'
+import type { Decision } from './waiting-views.ts'
+
+/** What the lane needs to keep live views up, and whom it tells of what it leaves to others. */
+export type LiveViews = {
+  /** Milliseconds since 1970. */
+  readonly now: () => number
+  readonly onStale: (view: StoredView, reason: string, error: unknown) => void
+}
+
+/** The tables of a new view, empty; whoever fills it comes later. */
+export async function makeView(
+  tx: Queryable,
+  schema: string,
+  { planned, entry }: { planned: PlannedView; entry: AppliedEntry },
+): Promise<void> {
+  const { view, plan } = planned
+  await tx.execute(viewStateTables(schema))
+  const place = { schema, number: view.number, resolve: () => undefined }
+  for (const statement of plan?.program.tables(place) ?? []) await run(tx, statement)
+  await insertProgress(tx, schema, { view, wanted: positionAfter(entry) })
+}
+
+/** The names of a view's tables. */
+export function tablesOfView({ view, plan }: PlannedView): readonly string[] {
+  return plan?.program.tableNames(view.number) ?? [viewTable(view)]
+}
+
+export async function dropView(
+  tx: Queryable,
+  schema: string,
+  { planned, drop }: { planned: PlannedView; drop: (table: string) => Promise<void> },
+): Promise<void> {
+  for (const table of tablesOfView(planned)) await drop(table)
+  await deleteProgress(tx, schema, planned.view)
+}
+
+/** What the names of sessions begin with that fill views, so that whoever drops a table can end them. */
+export const viewSession = 'tollbase views'
+
+/** Ends what fills views from a table, or fills the table, which may take long. */
+export async function endViewWork(
+  tx: Queryable,
+  { schema, table }: { schema: string; table: string },
+): Promise<void> {
+  await tx.query(sql`
+    SELECT pg_catalog.pg_cancel_backend(session.pid) AS ended
+    FROM pg_catalog.pg_stat_activity AS session
+    JOIN pg_catalog.pg_locks AS held ON held.pid = session.pid
+    JOIN pg_catalog.pg_class AS class ON class.oid = held.relation
+    JOIN pg_catalog.pg_namespace AS namespace ON namespace.oid = class.relnamespace
+    WHERE session.datname = current_database() AND session.application_name ^@ ${viewSession}
+      AND namespace.nspname = ${schema} AND class.relname = ${table}`)
+}
+
+/** A refresh of a view that was dropped since is passed over. */
+export async function noteRefresh(
+  tx: Queryable,
+  schema: string,
+  { catalog, entry }: { catalog: Catalog; entry: AppliedEntry },
+): Promise<void> {
+  const view = String(entry.header.view)
+  if (!catalog.views.has(view)) return
+  const wanted = { ...positionAfter(entry), positions: JSON.parse(entry.body) }
+  await wantProgress(tx, schema, { view, wanted })
+}
+
+/**
+ * A field that becomes unique changes which versions of old replaced which, so what views made of them before is
+ * not what their definitions say now.
+ */
+export async function distrustViewsOf(
+  tx: Queryable,
+  schema: string,
+  { catalog, collection }: { catalog: Catalog; collection: string },
+): Promise<void> {
+  const views = [...catalog.views.values()].filter(({ view }) => readsOwn(view, collection))
+  await distrust(
+    tx,
+    schema,
+    views.map(({ view }) => view.id),
+  )
+}
+
+/** Whether the view reads the collection, which is of the view's own application. */
+export function readsOwn({ app, reads }: StoredView, collection: string): boolean {
+  return reads.some((source) => source.app === app && source.id === collection)
+}
+
+/** Where the view is, with the tables of the collections of its own application. */
+export function placeOf(schema: string, view: StoredView, catalog: Catalog): ViewPlace {
+  const ids = new Map(
+    view.reads.filter(({ app }) => app === view.app).map(({ model, id }) => [model, id]),
+  )
+  const resolve: Resolve = (model) => {
+    const collection = catalog.byId.get(ids.get(model) ?? '')
+    return collection && { schema, table: collection.table }
+  }
+  return { schema, number: view.number, resolve }
+}
+
+type Run = {
+  readonly schema: string
+  readonly catalog: Catalog
+  readonly entries: readonly AppliedEntry[]
+  /** Sends, without waiting between, what makes the last of the entries into rows. */
+  readonly apply: () => Promise<void>
+  /** Where the tables are at the end. */
+  readonly at: Position
+  readonly decision: Decision
+  readonly live: LiveViews
+}
+
+/**
+ * Applies a run, and brings the live views that are due to its end. Each has a bounded time, and is taken back where it
+ * fails: one that fails stands still with its reason, one that there is no time for is caught up beside the writes, and
+ * neither keeps anything else back. True where something is left for that.
+ */
+export async function applyWithLiveViews(tx: Queryable, applying: Run): Promise<boolean> {
+  const { schema, entries, apply, at, live } = applying
+  const { due, unchanged } = applying.decision
+  if (due.length === 0 && unchanged.length === 0) {
+    await apply()
+    return false
+  }
+  // What is asked is answered while the rows are made, so that the database goes on to the views without a pause.
+  const asked = Promise.all([readLive(tx, schema), due.length > 0 ? readSettings(tx, limited) : {}])
+  const applied = Promise.all([apply(), due.length > 0 && setSettings(tx, limited)])
+  let appliedMs: number | undefined
+  applied.then(
+    () => {
+      appliedMs = live.now()
+    },
+    () => undefined,
+  )
+  const [leaves, before] = await asked
+  const last = entries.at(-1)
+  const to = last === undefined ? at : positionAfter(last)
+  const advances = due.flatMap((planned) => {
+    const from = leaves.get(planned.view.id)
+    return from === undefined ? [] : [{ planned, from, to: to.leaf }]
+  })
+  const finish = async ({ done, behind }: Outcome) => {
+    const still = unchanged.filter(({ view }) => leaves.has(view.id))
+    const there = [...done, ...still.map(({ view }) => view.id)]
+    const mark = { views: there, at: to, status: 'live', now: live.now() } as const
+    await Promise.all([
+      due.length > 0 && setSettings(tx, before),
+      there.length > 0 && markAt(tx, schema, mark),
+      behind.length > 0 && markBehind(tx, schema, behind),
+    ])
+    return behind.length > 0
+  }
+  const elapsedMs = () => (appliedMs === undefined ? 0 : live.now() - appliedMs)
+  const turn = { ...applying, advances, finish, elapsedMs }
+  return (await advanceTogether(tx, turn, applied)) ?? finish(await advanceApart(tx, turn))
+}
+
+/** A view that is to be brought from one leaf of the chain to another. */
+type Advance = { readonly planned: PlannedView; readonly from: number; readonly to: number }
+
+type Turn = Run & {
+  readonly advances: readonly Advance[]
+  /** Since the rows are there. */
+  readonly elapsedMs: () => number
+  /** What comes behind the views; whether something is left to be caught up. */
+  readonly finish: (outcome: Outcome) => Promise<boolean>
+}
+
+/** Ids of views: those that are where they belong, and those that there was no time for. */
+type Outcome = { readonly done: readonly string[]; readonly behind: readonly string[] }
+
+/**
+ * All of them, and what comes behind them, as if none could fail, so that each costs its own statements and nothing
+ * else; while one statement runs, the next one is there already. Undefined where one has failed, and everything is as
+ * before.
+ */
+async function advanceTogether(
+  tx: Queryable,
+  turn: Turn,
+  applied: Promise<unknown>,
+): Promise<boolean | undefined> {
+  const [done, behind]: [string[], string[]] = [[], []]
+  if (turn.advances.length === 0) {
+    const [isBehind] = await Promise.all([turn.finish({ done, behind }), applied])
+    return isBehind
+  }
+  let previous: Promise<unknown> = tx.execute(sql`SAVEPOINT live_views`)
+  previous.catch(() => undefined)
+  try {
+    for (const each of turn.advances) {
+      const { id } = each.planned.view
+      // The rows are there, as a statement behind them was answered; the time of the views begins to count.
+      if (done.length > 0) await applied
+      if (isTurnOver(turn)) {
+        behind.push(id)
+        continue
+      }
+      for (const statement of statementsOf(turn, each)) {
+        const sent = run(tx, statement)
+        // Where the one before it fails this one does too, but says nothing.
+        sent.catch(() => undefined)
+        await previous
+        previous = sent
+      }
+      done.push(id)
+    }
+    const released = tx.execute(sql`RELEASE SAVEPOINT live_views`)
+    const [, , isBehind] = await Promise.all([previous, released, turn.finish({ done, behind })])
+    return isBehind
+  } catch (error) {
+    await applied
+    if (isOfAll(error)) throw error
+    await tx.execute(sql`ROLLBACK TO SAVEPOINT live_views`)
+    return undefined
+  }
+}
+
+/** One after the other, so that it is known which of them fails, and why. */
+async function advanceApart(tx: Queryable, turn: Turn): Promise<Outcome> {
+  const [done, behind]: [string[], string[]] = [[], []]
+  for (const each of turn.advances) {
+    const { id } = each.planned.view
+    if (isTurnOver(turn)) behind.push(id)
+    else if (await advanceOne(tx, turn, each)) done.push(id)
+  }
+  return { done, behind }
+}
+
+function isTurnOver({ elapsedMs }: Turn): boolean {
+  return elapsedMs() >= limits.viewAdvancesMs
+}
+
+async function advanceOne(tx: Queryable, turn: Turn, each: Advance): Promise<boolean> {
+  const { view } = each.planned
+  await tx.execute(sql`SAVEPOINT live_view`)
+  try {
+    for (const statement of statementsOf(turn, each)) await run(tx, statement)
+    await tx.execute(sql`RELEASE SAVEPOINT live_view`)
+    return true
+  } catch (error) {
+    if (isOfAll(error)) throw error
+    await tx.execute(sql`ROLLBACK TO SAVEPOINT live_view`)
+    const reason = reasonOf(error, view)
+    await markStale(tx, turn.schema, { view: view.id, reason })
+    turn.live.onStale(view, reason, error)
+    return false
+  }
+}
+
+/** Throws where the view's time is over before a statement. */
+function* statementsOf(
+  { schema, catalog, elapsedMs }: Turn,
+  { planned: { view, plan }, from, to }: Advance,
+): Generator<CompiledStatement> {
+  const { program } = present(plan, 'the program of a live view')
+  const startedMs = elapsedMs()
+  const place = placeOf(schema, view, catalog)
+  for (const statement of program.advance(
+    place,
+    () => from,
+    () => to,
+  )) {
+    if (elapsedMs() - startedMs >= limits.viewAdvanceMs) throw new Error(tooSlow)
+    yield statement
+  }
+}
+
+const tooSlow = `a change of it took longer than ${limits.viewAdvanceMs} ms; as a lazy view it has more time`
+
+/** Whether the whole transaction is to be tried again: the trouble is not the view's. */
+export function isOfAll(error: unknown): boolean {
+  return (
+    isTransient(error) || storageProblem(error) !== undefined || error instanceof CommitUnknownError
+  )
+}
+
+/** What a seller is told of an error: what PostgreSQL says may hold values, which must be his own. */
+export function reasonOf(error: unknown, { app, reads }: StoredView): string {
+  if (!(error instanceof Error)) return unknownReason
+  if (error instanceof Fault || error.message === tooSlow) return error.message
+  const state = 'code' in error ? String(error.code) : ''
+  if (state === '57014') return tooSlow
+  const isOwn = reads.every((source) => source.app === app)
+  return state !== '' && isOwn ? error.message.slice(0, 300) : unknownReason
+}
+
+const unknownReason = 'something went wrong on our side'
+
+export async function run(tx: Queryable, { text, values }: CompiledStatement): Promise<void> {
+  await tx.execute(sql.compiled(text, values))
+}
+
+function positionAfter({ leafIndex, height, sequence }: AppliedEntry): Position {
+  return { leaf: leafIndex + 1, height, sequence }
+}
+
+type Settings = Readonly<Record<string, string>>
+
+/**
+ * Statements of views find rows by indexes, few for each of many keys. So a plan is made once, and one made while a
+ * table was small does for a large one too; and a bitmap of pages, made for each key anew, costs more than it saves.
+ */
+export const planning: Settings = {
+  plan_cache_mode: 'force_generic_plan',
+  enable_seqscan: 'off',
+  enable_bitmapscan: 'off',
+}
+
+const limited: Settings = { ...planning, statement_timeout: String(limits.viewAdvanceMs) }
+
+/** The values of settings now. */
+async function readSettings(tx: Queryable, settings: Settings): Promise<Settings> {
+  const rows = await tx.query<{ name: string; value: string }>(sql`
+    SELECT name, current_setting(name) AS value FROM unnest(${Object.keys(settings)}::text[]) AS name`)
+  return Object.fromEntries(rows.map(({ name, value }) => [name, value]))
+}
+
+/** Changes settings up to the end of the transaction. */
+export async function setSettings(tx: Queryable, settings: Settings): Promise<void> {
+  await tx.query(sql`
+    SELECT set_config(name, value, true)
+    FROM unnest(${Object.keys(settings)}::text[], ${Object.values(settings)}::text[]) AS setting (name, value)`)
+}

@@ -1,0 +1,199 @@
+import type { Queryable } from '../database/database.ts'
+import { type SqlStatement, sql } from '../database/sql.ts'
+import type { ForeignPositions, StoredView } from '../model/definitions.ts'
+
+/** `building`: being filled, repaired or caught up; what was there before is read meanwhile. */
+export type ViewStatus = 'building' | 'live' | 'lazy' | 'stale'
+
+/** Just behind an entry of the application's chain; `leaf` is the number of entries up to there. */
+export type Position = {
+  readonly leaf: number
+  readonly height: number
+  readonly sequence: number
+}
+
+/** How far a view is. Only where it is wanted follows from the entries; the rest is what was done so far. */
+export type ViewProgress = Position & {
+  readonly view: string
+  readonly status: ViewStatus
+  readonly reason: string | null
+  /** Whether the rows are the definition at the position, so that changes can be added to them. */
+  readonly whole: boolean
+  /** Rises with everything that makes work on the view that is under way worthless. */
+  readonly revision: number
+  /** Of other applications' chains. */
+  readonly positions: ForeignPositions
+  /** Where a lazy view was asked to be. */
+  readonly wanted: Position & { readonly positions: ForeignPositions }
+  /** Milliseconds since 1970; undefined before it is filled for the first time. */
+  readonly refreshedAt: number | undefined
+}
+
+export const viewStateTable = 'view_state'
+
+/** Its columns leaf, height and sequence are named as those of the watermark, which they replace in reads of a view. */
+export function viewStateTables(schema: string): SqlStatement {
+  return sql`CREATE TABLE IF NOT EXISTS ${sql.id(schema, viewStateTable)} (
+    id int8 NOT NULL, view text NOT NULL, status text NOT NULL, reason text, whole bool NOT NULL, revision int8 NOT NULL,
+    leaf int8 NOT NULL, height int8 NOT NULL, sequence int4 NOT NULL, positions text NOT NULL,
+    wanted_leaf int8 NOT NULL, wanted_height int8 NOT NULL, wanted_sequence int4 NOT NULL, wanted_positions text NOT NULL,
+    refreshed_at int8, CONSTRAINT view_state_pkey PRIMARY KEY (id))`
+}
+
+type Row = {
+  readonly view: string
+  readonly status: ViewStatus
+  readonly reason: string | null
+  readonly whole: boolean
+  readonly revision: bigint
+  readonly leaf: bigint
+  readonly height: bigint
+  readonly sequence: number
+  readonly positions: string
+  readonly wanted_leaf: bigint
+  readonly wanted_height: bigint
+  readonly wanted_sequence: number
+  readonly wanted_positions: string
+  readonly refreshed_at: bigint | null
+}
+
+/** How far the views of an application are, by id; none where it never had one. */
+export async function readProgress(
+  database: Queryable,
+  schema: string,
+): Promise<ReadonlyMap<string, ViewProgress>> {
+  const [found] = await database.query<{ found: boolean }>(
+    sql`SELECT to_regclass(${`${schema}.${viewStateTable}`}) IS NOT NULL AS found`,
+  )
+  if (found?.found !== true) return new Map()
+  const rows = await database.query<Row>(sql`
+    SELECT view, status, reason, whole, revision, leaf, height, sequence, positions,
+      wanted_leaf, wanted_height, wanted_sequence, wanted_positions, refreshed_at
+    FROM ${sql.id(schema, viewStateTable)} ORDER BY id`)
+  return new Map(rows.map((row) => [row.view, progressOf(row)]))
+}
+
+/** Where the live views of an application are, by id, as leaves; the table must be there. */
+export async function readLive(
+  tx: Queryable,
+  schema: string,
+): Promise<ReadonlyMap<string, number>> {
+  const rows = await tx.query<Pick<Row, 'view' | 'leaf'>>(
+    sql`SELECT view, leaf FROM ${sql.id(schema, viewStateTable)} WHERE status = 'live'`,
+  )
+  return new Map(rows.map(({ view, leaf }) => [view, Number(leaf)]))
+}
+
+function progressOf(row: Row): ViewProgress {
+  const { view, status, reason, whole, sequence } = row
+  return {
+    view,
+    status,
+    reason,
+    whole,
+    revision: Number(row.revision),
+    leaf: Number(row.leaf),
+    height: Number(row.height),
+    sequence,
+    positions: JSON.parse(row.positions),
+    wanted: {
+      leaf: Number(row.wanted_leaf),
+      height: Number(row.wanted_height),
+      sequence: row.wanted_sequence,
+      positions: JSON.parse(row.wanted_positions),
+    },
+    refreshedAt: row.refreshed_at === null ? undefined : Number(row.refreshed_at),
+  }
+}
+
+/** A new view waits to be filled, up to the entry that defines it. */
+export async function insertProgress(
+  tx: Queryable,
+  schema: string,
+  { view, wanted }: { view: StoredView; wanted: Position },
+): Promise<void> {
+  await tx.execute(sql`
+    INSERT INTO ${sql.id(schema, viewStateTable)} (id, view, status, reason, whole, revision, leaf, height, sequence, positions,
+      wanted_leaf, wanted_height, wanted_sequence, wanted_positions, refreshed_at)
+    VALUES (${view.number}, ${view.id}, 'building', NULL, false, 0, 0, 0, 0, '{}',
+      ${wanted.leaf}, ${wanted.height}, ${wanted.sequence}, ${JSON.stringify(view.positions)}, NULL)`)
+}
+
+export async function deleteProgress(
+  tx: Queryable,
+  schema: string,
+  view: { readonly number: number },
+): Promise<void> {
+  await tx.execute(sql`DELETE FROM ${sql.id(schema, viewStateTable)} WHERE id = ${view.number}`)
+}
+
+/** A refresh was asked for; one that stands still is to be made anew. */
+export async function wantProgress(
+  tx: Queryable,
+  schema: string,
+  { view, wanted }: { view: string; wanted: ViewProgress['wanted'] },
+): Promise<void> {
+  await tx.execute(sql`
+    UPDATE ${sql.id(schema, viewStateTable)} SET wanted_leaf = ${wanted.leaf}, wanted_height = ${wanted.height},
+      wanted_sequence = ${wanted.sequence}, wanted_positions = ${JSON.stringify(wanted.positions)},
+      status = CASE WHEN status = 'stale' THEN 'building' ELSE status END
+    WHERE view = ${view}`)
+}
+
+/** The rows of these views are not their definitions any more, and are made anew. */
+export async function distrust(
+  tx: Queryable,
+  schema: string,
+  views: readonly string[],
+): Promise<void> {
+  if (views.length === 0) return
+  await tx.execute(sql`
+    UPDATE ${sql.id(schema, viewStateTable)} SET status = 'building', whole = false, revision = revision + 1
+    WHERE view = ANY(${views}::text[]) AND status <> 'stale'`)
+}
+
+export async function markStale(
+  tx: Queryable,
+  schema: string,
+  { view, reason }: { view: string; reason: string },
+): Promise<void> {
+  await tx.execute(sql`
+    UPDATE ${sql.id(schema, viewStateTable)} SET status = 'stale', whole = false, reason = ${reason} WHERE view = ${view}`)
+}
+
+/**
+ * The rows of these views are their definitions at a position now. Where a revision is given, it must be that of the
+ * view still, and rises; false where it is not.
+ */
+export async function markAt(
+  tx: Queryable,
+  schema: string,
+  done: {
+    readonly views: readonly string[]
+    readonly at: Position
+    readonly status: ViewStatus
+    readonly positions?: ForeignPositions
+    readonly now: number
+    readonly revision?: number
+  },
+): Promise<boolean> {
+  const { views, at, status, now, revision } = done
+  const changed = await tx.execute(sql`
+    UPDATE ${sql.id(schema, viewStateTable)} SET status = ${status}, reason = NULL, whole = true,
+      leaf = ${at.leaf}, height = ${at.height}, sequence = ${at.sequence},
+      positions = ${JSON.stringify(done.positions ?? {})}, refreshed_at = ${now},
+      revision = revision + ${revision === undefined ? 0 : 1}::int8
+    WHERE view = ANY(${views}::text[])
+      AND revision = coalesce(${revision ?? null}::int8, revision)`)
+  return changed === views.length
+}
+
+/** Leaves live views that there was no time for to be caught up beside the writes. */
+export async function markBehind(
+  tx: Queryable,
+  schema: string,
+  views: readonly string[],
+): Promise<void> {
+  await tx.execute(sql`
+    UPDATE ${sql.id(schema, viewStateTable)} SET status = 'building' WHERE view = ANY(${views}::text[])`)
+}

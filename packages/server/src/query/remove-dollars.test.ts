@@ -1,0 +1,40 @@
+import { describe, expect, it } from 'vitest'
+import { parseFind } from './find.ts'
+import { withoutDollars } from './remove-dollars.ts'
+
+describe('a find with Mongo names', () => {
+  it.each([
+    [{ price: { $gte: 5, $lt: 9 } }, { price: { gte: 5, lt: 9 } }],
+    [
+      { a: { $eq: 'x' }, 'b.c': { $ne: null } },
+      { a: 'x', 'b.c': { ne: null } },
+    ],
+    [
+      { a: { $in: [1, 2] }, b: { $nin: [3] } },
+      { a: { in: [1, 2] }, b: { notIn: [3] } },
+    ],
+    [
+      { $or: [{ a: { $gt: 1 } }, { b: { $exists: true } }] },
+      { or: [{ a: { gt: 1 } }, { b: { exists: true } }] },
+    ],
+    [{ $nor: [{ a: 1 }, { b: 2 }] }, { not: [{ or: [{ a: 1 }, { b: 2 }] }] }],
+    [{ a: { $not: { $regex: '^x' } } }, { a: { not: { regExpMatches: '^x' } } }],
+    [{ a: { gt: 1 } }, { a: { gt: 1 } }],
+    [null, null],
+  ])('means what the plain names do: %j', (find, plain) => {
+    expect(parseFind(withoutDollars(find))).toEqual(parseFind(plain))
+  })
+
+  it('is refused where it says one thing twice, or what there is not', () => {
+    expect(() => withoutDollars({ a: { $eq: 1, is: 2 } })).toThrow(
+      '/find/a/is says is a second time',
+    )
+    expect(() => parseFind(withoutDollars({ a: { $where: 'true' } }))).toThrow('$where')
+    expect(() => parseFind(withoutDollars({ $expr: { $gt: 1 } }))).toThrow('$expr')
+  })
+
+  it('keeps names like __proto__ as names of fields', () => {
+    const find: unknown = JSON.parse('{"__proto__": {"$gt": 1}}')
+    expect(parseFind(withoutDollars(find))).toEqual(parseFind(JSON.parse('{"__proto__":{"gt":1}}')))
+  })
+})

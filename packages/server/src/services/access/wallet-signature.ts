@@ -1,0 +1,81 @@
+import { createHash } from 'node:crypto'
+import { keccak_256 } from '@noble/hashes/sha3.js'
+import { limits } from '@tollbase/contract/limits'
+import { Fault } from '../../base/fault.ts'
+import type { Database } from '../../database/database.ts'
+import { type SqlStatement, sql } from '../../database/sql.ts'
+import { maskedUrl } from '../../http/mask-url.ts'
+import type { RequestFacts } from '../../http/request-info.ts'
+import { recoverSigner } from '../../x402/signature.ts'
+import type { SignedBy } from './credentials.ts'
+
+const table = sql.id('operations', 'used_signature')
+
+export function usedSignatureTables(): SqlStatement[] {
+  return [
+    sql`CREATE TABLE ${table} (id text NOT NULL, used_at_ms int8 NOT NULL, CONSTRAINT used_signature_pkey PRIMARY KEY (id))`,
+  ]
+}
+
+/** What a signature is judged by. */
+export type SignatureUse = {
+  readonly database: Database
+  readonly nowMs: number
+  /** Scheme, host and port of the public URL: what was signed for another service is worth nothing at this one. */
+  readonly origin: string
+}
+
+/** The text that a wallet signs (EIP-191) for one request. */
+function signedText(
+  { method, url, bodyBytes }: Pick<RequestFacts, 'method' | 'url' | 'bodyBytes'>,
+  { timestamp }: SignedBy,
+  origin: string,
+): string {
+  const bodyHash = createHash('sha256').update(bodyBytes).digest('hex')
+  return `tollbase ${origin}\n${method}\n${url}\n${timestamp}\n${bodyHash}`
+}
+
+/** The address that signed this request; 401 where it did not, or signed too long ago, or did so before. */
+export async function verifyWallet(
+  facts: RequestFacts,
+  signed: SignedBy,
+  use: SignatureUse,
+): Promise<string> {
+  const seconds = /^\d{1,12}$/.test(signed.timestamp) ? Number(signed.timestamp) : Number.NaN
+  const age = Math.abs(use.nowMs / 1000 - seconds)
+  if (!(age <= limits.signedRequestWindowSeconds)) {
+    throw new Fault('UNAUTHORIZED', {
+      message: `X-Timestamp must be unix seconds within ${limits.signedRequestWindowSeconds} seconds of now`,
+    })
+  }
+  const text = signedText(facts, signed, use.origin)
+  const bytes = Buffer.from(text)
+  const digest = keccak_256(
+    Buffer.concat([Buffer.from(`\x19Ethereum Signed Message:\n${bytes.length}`), bytes]),
+  )
+  const signature = /^0x[0-9a-fA-F]{130}$/.test(signed.signature)
+    ? Buffer.from(signed.signature.slice(2), 'hex')
+    : undefined
+  const signer = signature && recoverSigner(digest, signature)
+  if (signer !== signed.address) {
+    // A key in the address is part of what is signed, and of no answer.
+    const wanted = signedText({ ...facts, url: maskedUrl(facts.url) }, signed, use.origin)
+    throw new Fault('UNAUTHORIZED', {
+      message: `X-Signature was not made by X-Wallet-Address over this request; the text to sign is ${JSON.stringify(wanted)}`,
+      details: { text_to_sign: wanted },
+    })
+  }
+  await useOnce(digest, signer, use)
+  return signer
+}
+
+async function useOnce(digest: Uint8Array, signer: string, use: SignatureUse): Promise<void> {
+  const forgotten = use.nowMs - 2 * limits.signedRequestWindowSeconds * 1000
+  await use.database.execute(sql`DELETE FROM ${table} WHERE used_at_ms < ${forgotten}`)
+  const id = `${signer}:${Buffer.from(digest).toString('hex')}`
+  const inserted = await use.database.execute(sql`
+    INSERT INTO ${table} (id, used_at_ms) VALUES (${id}, ${use.nowMs})
+    ON CONFLICT (id) DO NOTHING`)
+  if (inserted === 0)
+    throw new Fault('UNAUTHORIZED', { message: 'This signature was used before; sign again' })
+}

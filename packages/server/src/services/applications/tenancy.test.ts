@@ -1,0 +1,48 @@
+import { generateKeyPairSync } from 'node:crypto'
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { realWorld } from '../../base/world.ts'
+import { noLog } from '../../chain/log.ts'
+import { signerOf } from '../../chain/signing.ts'
+import type { Database } from '../../database/database.ts'
+import { runMigrations } from '../../database/migrations.ts'
+import { type TestDatabase, withTestDatabase } from '../../database/testing.ts'
+import { migrations } from '../../operator/migrations.ts'
+import { openTenancy, type TenancyOptions } from './tenancy.ts'
+
+let store: TestDatabase
+
+beforeAll(async () => {
+  store = await withTestDatabase()
+  await runMigrations(store.database, migrations, { now: Date.now() })
+})
+
+afterAll(() => store?.drop())
+
+test('a schema that another process makes at the same moment is taken as it is', async () => {
+  const { privateKey } = generateKeyPairSync('ed25519')
+  const options: TenancyOptions = {
+    database: store.database,
+    world: realWorld,
+    log: noLog as unknown as TenancyOptions['log'],
+    serviceName: 'test',
+    holder: 'one',
+    signerOf: async (origin) => signerOf(privateKey, origin),
+  }
+  let isFirst = true
+  const meanwhile: Database = {
+    ...store.database,
+    query: async (statement, given) => {
+      const rows = await store.database.query(statement, given)
+      if (isFirst) {
+        isFirst = false
+        expect(rows).toEqual([])
+        const other = await openTenancy({ ...options, holder: 'other' })
+        await other.close()
+      }
+      return rows as never
+    },
+  }
+  const tenancy = await openTenancy({ ...options, database: meanwhile })
+  expect(tenancy.system.chain.failure).toBeUndefined()
+  await tenancy.close()
+})

@@ -1,0 +1,367 @@
+import type { Logger } from 'pino'
+import { assert } from '../../base/assert.ts'
+import { Fault } from '../../base/fault.ts'
+import { Gate } from '../../base/mutex.ts'
+import type { World } from '../../base/world.ts'
+import { type Chain, openChain } from '../../chain/chain.ts'
+import type { ChainOptions, Contents } from '../../chain/chain-options.ts'
+import type { Signer } from '../../chain/signing.ts'
+import { chainTables } from '../../chain/tables.ts'
+import type { Database, Queryable } from '../../database/database.ts'
+import { sql } from '../../database/sql.ts'
+import { isData, type Quota, quotaOf, refuseOverQuota } from '../../model/quota.ts'
+import { type ApplicationRecord, Applications } from '../../projections/applications.ts'
+import { DataProjection } from '../../projections/data-projection.ts'
+import { Keys } from '../../projections/keys.ts'
+import { Ledger } from '../../projections/ledger.ts'
+import { applierOf, type Projection } from '../../projections/projection.ts'
+import { Exclusion } from '../locks/collection-lock.ts'
+import { Arrivals } from '../locks/key-reservations.ts'
+
+/** One application at work: its chain, and what its entries say so far. */
+export type Tenant = {
+  readonly application: ApplicationRecord
+  readonly schema: string
+  readonly chain: Chain
+  readonly data: DataProjection
+  /** Definitions change one at a time, each seen by the next. */
+  readonly definitions: Gate
+  /** Records on their way into the tables, for writes that refuse existing keys. */
+  readonly arrivals: Arrivals
+  /** Collections that somebody has to himself for a moment. */
+  readonly exclusion: Exclusion
+  /** How far the migrations are that run in this process, by collection id. */
+  readonly migrating: Map<string, MigrationProgress>
+}
+
+/** Counts of records. */
+export type MigrationProgress = { checked: number; migrated: number; of: number }
+
+export type SystemChain = {
+  readonly schema: 'system'
+  readonly chain: Chain
+  readonly applications: Applications
+  readonly keys: Keys
+  readonly ledger: Ledger
+  /** Signs receipts, as it signs the system chain. */
+  readonly signer: Signer
+  /** Applications and keys change one at a time. */
+  readonly definitions: Gate
+}
+
+/** Where the tables of an application are, and what they hold. */
+export type Tables = Pick<Tenant, 'schema' | 'data'>
+
+export type TenancyOptions = {
+  readonly database: Database
+  readonly world: World
+  readonly log: Logger
+  readonly signerOf: (origin: string) => Promise<Signer>
+  /** First part of every chain's origin. */
+  readonly serviceName: string
+  /** Names this process in leases. */
+  readonly holder: string
+  /** Throws where nothing new may be taken in (the disk is full). */
+  readonly admit?: (() => void) | undefined
+  /** What each application may keep where the operator says nothing else of it; without bounds when not given. */
+  readonly quota?: Quota
+  /** Called when a quota refuses something. */
+  readonly onQuota?: () => void
+  /** Called when an application was opened, and when what it has defined has changed. */
+  readonly onDefinitions?: (tables: Tables) => void
+  /** Called with an application's id when there may be views of it to fill. */
+  readonly onViews?: (app: string) => void
+  /** Called when a view stands still because it could not be kept up with a write. */
+  readonly onStaleView?: () => void
+  /** Called after each commit of a block of any chain. */
+  readonly onBlock?: (block: { readonly entries: number }) => void
+}
+
+const headsIntervalMs = 5_000
+const unbounded: Quota = { bytes: null, records: null }
+
+/** Opens the service's own chain, and the chains of applications when they are first asked for. */
+export async function openTenancy(options: TenancyOptions): Promise<Tenancy> {
+  const applications = new Applications()
+  const keys = new Keys()
+  const ledger = new Ledger()
+  const chain = await openOne(options, {
+    app: 'system',
+    schema: 'system',
+    projections: [applications, keys, ledger],
+  })
+  const signer = await options.signerOf(originOf(options.serviceName, 'system'))
+  return new Tenancy(options, {
+    schema: 'system',
+    chain,
+    applications,
+    keys,
+    ledger,
+    signer,
+    definitions: new Gate(),
+  })
+}
+
+export class Tenancy {
+  readonly system: SystemChain
+  readonly #options: TenancyOptions
+  readonly #tenants = new Map<number, Promise<Tenant>>()
+  readonly #open = new Map<number, Tenant>()
+  readonly #closing = new Map<number, Promise<void>>()
+  readonly #announced = new Map<string, number>()
+  readonly #stopHeads: () => void
+
+  constructor(options: TenancyOptions, system: SystemChain) {
+    this.#options = options
+    this.system = system
+    this.#stopHeads = options.world.every(headsIntervalMs, () => {
+      this.announceHeads().catch((error) =>
+        options.log.warn({ error }, 'heads could not be announced'),
+      )
+    })
+  }
+
+  /** The application's record, or 404 where there is none or it is archived. */
+  application(appId: string): ApplicationRecord {
+    const record = this.recordOf(appId)
+    if (record.status === 'archived') throw noApplication(appId)
+    return record
+  }
+
+  /** The application's record, though it be archived; 404 where there is none. */
+  recordOf(appId: string): ApplicationRecord {
+    const record = this.system.applications.get(appId)
+    if (record === undefined) throw noApplication(appId)
+    return record
+  }
+
+  /** The application at work; the first call opens its chain. */
+  async tenant(appId: string): Promise<Tenant> {
+    const record = this.application(appId)
+    const open = this.#open.get(record.number)
+    if (open !== undefined) {
+      if (open.chain.failure === undefined) return open
+      await this.#forget(record.number, open)
+    }
+    await this.#closing.get(record.number)?.catch(() => undefined)
+    const opening = this.#tenants.get(record.number) ?? this.#openTenant(record)
+    this.#tenants.set(record.number, opening)
+    try {
+      const tenant = await opening
+      this.#open.set(record.number, tenant)
+      return tenant
+    } catch (error) {
+      this.#tenants.delete(record.number)
+      throw error
+    }
+  }
+
+  /**
+   * For when the database came back from a crash: tables may have lost what was committed relaxedly, so each
+   * application is closed, and opened anew from its log by whoever asks for it next.
+   */
+  reopenAll(): void {
+    for (const [number, tenant] of [...this.#open]) {
+      this.#forget(number, tenant).catch((error: unknown) => {
+        this.#options.log.warn({ error }, 'an application was not closed cleanly')
+      })
+    }
+  }
+
+  /** The tenants that are open now. */
+  tenants(): Tenant[] {
+    return [...this.#open.values()]
+  }
+
+  /** What the application may keep. */
+  quotaOf(application: ApplicationRecord): Quota {
+    return quotaOf(this.#options.quota ?? unbounded, application.quota)
+  }
+
+  /** The same by what the operator says at this moment. */
+  quotaNow(appId: string): Quota {
+    const now = this.system.applications.get(appId)
+    assert(now !== undefined, 'applications are never removed')
+    return this.quotaOf(now)
+  }
+
+  /** QUOTA_EXCEEDED where so much more data does not fit into the application any more. */
+  refuseOverQuota({ application, chain }: Tenant, more: Contents): void {
+    const before = chain.contents()
+    const after = {
+      entries: before.entries + more.entries,
+      bytes: before.bytes + more.bytes,
+    }
+    this.#refuseOverQuota(application, { before, after, isData: true })
+  }
+
+  /** All chains that this process holds: the service's own, and those of applications that are open. */
+  chains(): Chain[] {
+    return [this.system.chain, ...this.tenants().map(({ chain }) => chain)]
+  }
+
+  /** Writes the heads of chains that grew into the system chain, so that one root covers all of them. */
+  async announceHeads(): Promise<void> {
+    const grown = this.tenants().flatMap(({ application, chain }) => {
+      const { size, root, height } = chain.head()
+      return (this.#announced.get(application.app_id) ?? 0) === size
+        ? []
+        : [{ app: application.app_id, height, size, root }]
+    })
+    if (grown.length === 0) return
+    await this.system.chain.append([{ header: { type: 'heads' }, body: JSON.stringify(grown) }])
+    for (const { app, size } of grown) this.#announced.set(app, size)
+  }
+
+  async close(): Promise<void> {
+    this.#stopHeads()
+    await this.announceHeads().catch(() => undefined)
+    await Promise.allSettled(this.tenants().map(({ chain }) => chain.close()))
+    await this.system.chain.close()
+  }
+
+  #refuseOverQuota(
+    application: ApplicationRecord,
+    change: Parameters<typeof refuseOverQuota>[1],
+  ): void {
+    try {
+      refuseOverQuota(this.quotaOf(application), change)
+    } catch (error) {
+      this.#options.onQuota?.()
+      throw error
+    }
+  }
+
+  /** A chain that stopped for good is closed; the next caller opens it anew from what is committed. */
+  #forget(number: number, tenant: Tenant): Promise<void> {
+    const under = this.#closing.get(number)
+    if (under !== undefined || this.#open.get(number) !== tenant) return under ?? Promise.resolve()
+    this.#open.delete(number)
+    this.#tenants.delete(number)
+    const closing = tenant.chain.close().finally(() => this.#closing.delete(number))
+    this.#closing.set(number, closing)
+    return closing
+  }
+
+  async #openTenant(application: ApplicationRecord): Promise<Tenant> {
+    const schema = schemaOf(application.number)
+    const applicationNow = () => {
+      const now = this.system.applications.get(application.app_id)
+      assert(now !== undefined, 'applications are never removed')
+      return now
+    }
+    const { world, log, onDefinitions, onViews, onStaleView } = this.#options
+    const data = new DataProjection({
+      onChange: () => onDefinitions?.({ schema, data }),
+      onViews: () => onViews?.(application.app_id),
+      ticks: () => world.ticks(),
+      live: {
+        now: () => world.now(),
+        onStale: (view, reason, error) => {
+          log.warn({ app: application.app_id, view: view.name, reason, error }, 'a view is stale')
+          onStaleView?.()
+        },
+      },
+    })
+    const chain = await openOne(this.#options, {
+      app: application.app_id,
+      schema,
+      projections: [data],
+      relaxedTables: true,
+      fits: (entries, { before, after }) =>
+        this.#refuseOverQuota(applicationNow(), { before, after, isData: entries.some(isData) }),
+    })
+    onDefinitions?.({ schema, data })
+    if (data.catalog.views.size > 0) onViews?.(application.app_id)
+    return {
+      get application() {
+        return applicationNow()
+      },
+      schema,
+      chain,
+      data,
+      definitions: new Gate(),
+      arrivals: new Arrivals(),
+      exclusion: new Exclusion(this.#options.world),
+      migrating: new Map(),
+    }
+  }
+}
+
+/** The database schema of an application. */
+export function schemaOf(number: number): string {
+  return `app_${number}`
+}
+
+/** The name of a chain in checkpoints and block headers. */
+export function originOf(serviceName: string, app: string): string {
+  return `${serviceName}/${app}`
+}
+
+async function openOne(
+  options: TenancyOptions,
+  chain: {
+    app: string
+    schema: string
+    projections: readonly Projection[]
+    relaxedTables?: boolean
+    fits?: NonNullable<ChainOptions['fits']>
+  },
+): Promise<Chain> {
+  const { database, world, log, holder, admit } = options
+  const { schema, projections, fits } = chain
+  await createSchema(database, schema, projections)
+  const origin = originOf(options.serviceName, chain.app)
+  return openChain({
+    relaxedTables: chain.relaxedTables === true,
+    salted: true,
+    database,
+    schema,
+    origin,
+    world,
+    holder,
+    ...(admit && { admit }),
+    ...(fits && { fits }),
+    log,
+    signer: await options.signerOf(origin),
+    ...(options.onBlock && { onBlock: options.onBlock }),
+    applier: applierOf(schema, projections),
+    prepare: async (snapshot) => {
+      for (const projection of projections) await projection.load(snapshot, schema)
+    },
+  })
+}
+
+/** Makes a chain's schema whole, or leaves it alone where it is there. */
+async function createSchema(
+  database: Database,
+  schema: string,
+  projections: readonly Projection[],
+): Promise<void> {
+  if (await hasSchema(database, schema)) return
+  const create = async (tx: Queryable) => {
+    // A no-op on plain PostgreSQL; on Citus it makes the schema a shard that can be moved.
+    await tx.execute(sql`SET LOCAL citus.enable_schema_based_sharding = on`)
+    await tx.execute(sql`CREATE SCHEMA ${sql.id(schema)}`)
+    for (const statement of chainTables(schema)) await tx.execute(statement)
+    for (const statement of projections.flatMap((one) => one.tables(schema)))
+      await tx.execute(statement)
+  }
+  try {
+    await database.transaction(create)
+  } catch (error) {
+    // Nobody has the lease yet, so another process may have made it, whole, since the look.
+    if (!(await hasSchema(database, schema))) throw error
+  }
+}
+
+async function hasSchema(database: Database, schema: string): Promise<boolean> {
+  const found = await database.query(
+    sql`SELECT schema_name FROM information_schema.schemata WHERE schema_name = ${schema}`,
+  )
+  return found.length > 0
+}
+
+function noApplication(appId: string): Fault {
+  return new Fault('APPLICATION_NOT_FOUND', { message: `There is no application ${appId}` })
+}

@@ -1,0 +1,329 @@
+import { limits } from '@tollbase/contract/limits'
+import type { Logger } from 'pino'
+import type { World } from '../../base/world.ts'
+import type { Database, Queryable } from '../../database/database.ts'
+import { databaseFault } from '../../database/errors.ts'
+import { readableOfId } from '../../model/catalog.ts'
+import type { IndexDefinition } from '../../model/definitions.ts'
+import { createIndex, createStatistics, indexNameOf } from '../../projections/index-ddl.ts'
+import type { Tables } from '../applications/tenancy.ts'
+import {
+  analyze,
+  cancelWork,
+  dropBeside,
+  dropStatistics,
+  reindexBeside,
+  storedIndexes,
+  storedStatistics,
+} from './index-store.ts'
+
+/** One application's indexes, as the builder knows them. */
+type Site = {
+  tables: Tables
+  /** Somebody has said that there may be work. */
+  isDue: boolean
+  /** Indexes to be made anew, by number, and who waits for it. */
+  readonly wanted: Map<number, Rebuild>
+  /** By number: what became of attempts. */
+  readonly troubles: Map<number, Trouble>
+  /** The indexes, by number, for which it was seen to that the planner knows their values. */
+  learnt: ReadonlySet<number>
+  /** Tables that were filled before, so that the planner has to be shown what they hold. */
+  readonly filled: Set<string>
+}
+
+type Trouble = { readonly attempts: number; readonly text: string }
+type Rebuild = {
+  readonly done: Promise<void>
+  readonly resolve: () => void
+  readonly reject: (error: Error) => void
+}
+
+/** Longer than any read may hold a lock or a snapshot, which the last steps of a build wait for. */
+const lockTimeoutMs = limits.statementTimeoutMs * 4
+const pauseMinMs = 500
+const pauseMaxMs = 60_000
+const failed = 'The index could not be built; POST .../rebuild tries again.'
+
+/**
+ * Builds indexes beside the writes: compares what applications define with what their tables have, at every opening
+ * and every change, so that no state of a build is kept and one that was broken off is found and begun again.
+ */
+export class IndexBuilder {
+  readonly #database: Database
+  readonly #world: World
+  readonly #log: Logger
+  readonly #sites = new Map<string, Site>()
+  readonly #working = new Map<string, Promise<void>>()
+  /** Connections at work. */
+  readonly #pids = new Set<number>()
+  readonly #timers = new Set<() => void>()
+  #closed = false
+
+  constructor(parts: { database: Database; world: World; log: Logger }) {
+    this.#database = parts.database
+    this.#world = parts.world
+    this.#log = parts.log
+  }
+
+  /** An application was opened, or its definitions have changed. */
+  notice(tables: Tables): void {
+    const site = this.#sites.get(tables.schema)
+    const isOpened = site?.tables.data !== tables.data
+    if (site === undefined) {
+      const fresh = newSite(tables)
+      this.#sites.set(tables.schema, fresh)
+    } else site.tables = tables
+    // What is there already was looked at when it was opened.
+    const indexes = [...tables.data.catalog.indexes.values()]
+    const learnt = site?.learnt
+    const isKnown =
+      learnt?.size === indexes.length && indexes.every(({ number }) => learnt.has(number))
+    if (isOpened || !isKnown || tables.data.unbuilt().length > 0) this.#due(tables.schema)
+  }
+
+  /** What is wrong with an index that is not built; `isFinal` where it is not tried again by itself. */
+  trouble(
+    schema: string,
+    index: { readonly number: number },
+  ): { readonly text: string; readonly isFinal: boolean } | undefined {
+    const found = this.#sites.get(schema)?.troubles.get(index.number)
+    return found && { text: found.text, isFinal: found.attempts >= limits.indexAttemptsMax }
+  }
+
+  isRebuilding(schema: string, index: { readonly number: number }): boolean {
+    return this.#sites.get(schema)?.wanted.has(index.number) === true
+  }
+
+  /** Makes an index anew, while reads go on with the old one; resolves when it is done. */
+  rebuild(tables: Tables, index: IndexDefinition): Promise<void> {
+    const { schema } = tables
+    this.notice(tables)
+    const site = this.#sites.get(schema)
+    if (site === undefined || this.#closed) return Promise.reject(new Error(failed))
+    site.troubles.delete(index.number)
+    const under = site.wanted.get(index.number) ?? newRebuild()
+    site.wanted.set(index.number, under)
+    this.#due(schema)
+    return under.done
+  }
+
+  async close(): Promise<void> {
+    this.#closed = true
+    for (const stop of this.#timers) stop()
+    while (this.#working.size > 0) {
+      // Between two statements there is nothing to cancel; the next one sees that it is over.
+      for (const pid of this.#pids) await cancelWork(this.#database, pid).catch(() => undefined)
+      const stopped = Promise.allSettled(this.#working.values()).then(() => undefined)
+      await Promise.race([stopped, this.#pause(50)])
+    }
+    for (const { wanted } of this.#sites.values())
+      for (const { reject } of wanted.values()) reject(new Error(failed))
+  }
+
+  #due(schema: string): void {
+    const site = this.#sites.get(schema)
+    if (site === undefined) return
+    site.isDue = true
+    this.#startMore()
+  }
+
+  #startMore(): void {
+    for (const [schema, site] of this.#sites) {
+      if (this.#closed || this.#working.size >= limits.indexBuildsMax) return
+      if (!site.isDue || this.#working.has(schema)) continue
+      site.isDue = false
+      const work = this.#settle(site)
+        .catch((error: unknown) => {
+          this.#log.warn({ schema, error }, 'indexes could not be looked at')
+          this.#later(schema, pauseMaxMs)
+        })
+        .finally(() => {
+          this.#working.delete(schema)
+          this.#startMore()
+        })
+      this.#working.set(schema, work)
+    }
+  }
+
+  /** Brings the indexes of an application to what it defines. */
+  async #settle(site: Site): Promise<void> {
+    const { schema } = site.tables
+    const underWay = await this.#clean(site)
+    // Another process, or one that was killed, is at it; what comes of it is seen later.
+    if (underWay.size > 0) this.#later(schema, 2 * pauseMinMs)
+    for (const index of site.tables.data.unbuilt()) {
+      if (this.#closed) return
+      const { attempts } = site.troubles.get(index.number) ?? { attempts: 0 }
+      if (underWay.has(indexNameOf(index)) || attempts >= limits.indexAttemptsMax) continue
+      await this.#try(site, index, () => this.#build(site, index))
+    }
+    for (const number of [...site.wanted.keys()]) {
+      const index = [...site.tables.data.catalog.indexes.values()].find(
+        (one) => one.number === number,
+      )
+      if (this.#closed) return
+      if (index === undefined) this.#end(site, number, new Error('The index was deleted.'))
+      else if (site.tables.data.isBuilt(index))
+        await this.#try(site, index, () => this.#remake(site, index))
+      else if (site.troubles.has(number)) this.#end(site, number, new Error(failed))
+      else this.#later(schema, pauseMinMs)
+    }
+    await this.#learn(site)
+  }
+
+  /** Sees what is whole, removes what is broken or nobody has defined, and gives the names of what others work at. */
+  async #clean(site: Site): Promise<ReadonlySet<string>> {
+    const { schema, data } = site.tables
+    const stored = await storedIndexes(this.#database, schema)
+    const { indexes, nextNumber } = data.catalog
+    const defined = new Map([...indexes.values()].map((index) => [indexNameOf(index), index]))
+    for (const { name, isValid, isUnderWay } of stored) {
+      if (this.#closed) break
+      const index = defined.get(name)
+      if (isUnderWay) continue
+      if (index !== undefined && isValid) data.setBuilt(index, true)
+      // What has a higher number than is known was made just now.
+      else if (index !== undefined || numberOf(name) < nextNumber)
+        await this.#apart((session) => dropBeside(session, schema, name))
+    }
+    return new Set(stored.filter(({ isUnderWay }) => isUnderWay).map(({ name }) => name))
+  }
+
+  async #build(site: Site, index: IndexDefinition): Promise<void> {
+    const { schema, data } = site.tables
+    const collection = readableOfId(data.catalog, index.collection)
+    if (collection === undefined || !isDefined(site, index)) return
+    const started = this.#world.now()
+    await this.#apart((session) =>
+      session.execute(createIndex({ schema, collection, concurrently: true }, index)),
+    )
+    site.filled.add(collection.table)
+    const seconds = (this.#world.now() - started) / 1000
+    this.#log.info({ schema, index: index.name, seconds }, 'an index was built')
+    if (isDefined(site, index)) data.setBuilt(index, true)
+    else await this.#apart((session) => dropBeside(session, schema, indexNameOf(index)))
+  }
+
+  /**
+   * Sees to it that the planner knows how often the values of each index occur. Where the server takes no such
+   * statistics (Citus does not), plans are made by guess; it is not tried again before the next opening.
+   */
+  async #learn(site: Site): Promise<void> {
+    const { schema, data } = site.tables
+    const { indexes, nextNumber } = data.catalog
+    const stored = await storedStatistics(this.#database, schema)
+    const defined = new Map([...indexes.values()].map((index) => [indexNameOf(index), index]))
+    for (const name of stored)
+      if (!defined.has(name) && numberOf(name) < nextNumber)
+        await dropStatistics(this.#database, schema, name)
+    for (const [name, index] of defined) {
+      const collection = readableOfId(data.catalog, index.collection)
+      const isNew = !stored.has(name) && data.isBuilt(index)
+      const statement = collection && isNew && createStatistics({ schema, collection }, index)
+      if (!statement || this.#closed) continue
+      try {
+        await this.#database.execute(statement)
+      } catch (error) {
+        this.#log.warn({ schema, index: index.name, error }, 'the planner cannot learn of an index')
+      }
+    }
+    for (const table of site.filled) {
+      await this.#apart((session) => analyze(session, schema, table))
+      site.filled.delete(table)
+    }
+    site.learnt = new Set([...indexes.values()].map(({ number }) => number))
+  }
+
+  async #remake(site: Site, index: IndexDefinition): Promise<void> {
+    await this.#apart((session) => reindexBeside(session, site.tables.schema, indexNameOf(index)))
+    this.#end(site, index.number)
+  }
+
+  /** Notes what goes wrong, and when it is tried again. */
+  async #try(site: Site, index: IndexDefinition, work: () => Promise<void>): Promise<void> {
+    const { schema } = site.tables
+    try {
+      await work()
+      site.troubles.delete(index.number)
+    } catch (error) {
+      if (!isDefined(site, index) || this.#closed) return
+      const attempts = (site.troubles.get(index.number)?.attempts ?? 0) + 1
+      const text = databaseFault(error)?.message ?? failed
+      site.troubles.set(index.number, { attempts, text })
+      this.#log.warn({ schema, index: index.name, attempts, error }, 'an index was not built')
+      if (attempts >= limits.indexAttemptsMax) this.#end(site, index.number, new Error(text))
+      else this.#later(schema, Math.min(pauseMinMs * 2 ** attempts, pauseMaxMs))
+    }
+  }
+
+  #end(site: Site, number: number, error?: Error): void {
+    const rebuild = site.wanted.get(number)
+    site.wanted.delete(number)
+    if (error === undefined) rebuild?.resolve()
+    else rebuild?.reject(error)
+  }
+
+  #apart<T>(work: (session: Queryable) => Promise<T>): Promise<T> {
+    const timeOuts = { statementTimeoutMs: limits.indexBuildMs, lockTimeoutMs }
+    return this.#database.apart(async (session, pid) => {
+      if (this.#closed) throw new Error('the service ends')
+      this.#pids.add(pid)
+      try {
+        return await work(session)
+      } finally {
+        this.#pids.delete(pid)
+      }
+    }, timeOuts)
+  }
+
+  #later(schema: string, ms: number): void {
+    if (this.#closed) return
+    const stop = this.#world.every(ms, () => {
+      stop()
+      this.#timers.delete(stop)
+      this.#due(schema)
+    })
+    this.#timers.add(stop)
+  }
+
+  #pause(ms: number): Promise<void> {
+    return new Promise((resolve) => {
+      const stop = this.#world.every(ms, () => {
+        stop()
+        resolve()
+      })
+    })
+  }
+}
+
+function newSite(tables: Tables): Site {
+  return {
+    tables,
+    isDue: false,
+    wanted: new Map(),
+    troubles: new Map(),
+    learnt: new Set(),
+    filled: new Set(),
+  }
+}
+
+function isDefined(site: Site, index: IndexDefinition): boolean {
+  return site.tables.data.catalog.indexes.get(index.id)?.number === index.number
+}
+
+function numberOf(name: string): number {
+  return Number(/^i_([0-9]+)/.exec(name)?.[1] ?? Number.POSITIVE_INFINITY)
+}
+
+function newRebuild(): Rebuild {
+  let resolve: () => void = () => undefined
+  let reject: (error: Error) => void = () => undefined
+  const done = new Promise<void>((yes, no) => {
+    resolve = yes
+    reject = no
+  })
+  // Nobody may be waiting.
+  done.catch(() => undefined)
+  return { done, resolve, reject }
+}

@@ -1,0 +1,66 @@
+import type { Permission } from '@tollbase/contract/keys'
+import { Fault, invalid } from '../../base/fault.ts'
+import { hashOfKey, type KeyRecord, newKeyText } from '../../projections/keys.ts'
+import type { Service } from '../call.ts'
+
+export type KeyWish = {
+  readonly appId: string
+  readonly name: string
+  readonly permissions: readonly Permission[]
+  readonly payLimits: Readonly<Record<string, unknown>> | null
+  readonly expiresAt: string | null
+}
+
+/** Makes a key's text, shown once, and the record that is kept of it. */
+export function newKey(service: Service, wish: KeyWish): { text: string; record: KeyRecord } {
+  // RFC 3339 has a 61st second; a date that cannot be read would make a key that never lived.
+  if (wish.expiresAt !== null && Number.isNaN(Date.parse(wish.expiresAt)))
+    throw invalid('/expires_at', 'is not a time that can be reckoned with')
+  const text = newKeyText(service.world.randomBytes)
+  return {
+    text,
+    record: {
+      key_hash: hashOfKey(text),
+      app_id: wish.appId,
+      prefix: text.slice(0, 8),
+      name: wish.name,
+      permissions: wish.permissions,
+      pay_limits: wish.payLimits,
+      created_at: new Date(service.world.now()).toISOString(),
+      expires_at: wish.expiresAt,
+      revoked_at: null,
+    },
+  }
+}
+
+/** The application's key of this hash, dead or alive, or 404. */
+export function namedKey({ tenancy }: Service, app: string, keyHash: string): KeyRecord {
+  const key = tenancy.system.keys.get(app, keyHash)
+  if (key === undefined) throw new Fault('KEY_NOT_FOUND')
+  return key
+}
+
+/** What callers see of a key. */
+export function keyView(record: KeyRecord) {
+  return {
+    key_hash: record.key_hash,
+    prefix: record.prefix,
+    name: record.name,
+    permissions: [...record.permissions],
+    pay_limits: record.pay_limits === null ? null : { ...record.pay_limits },
+    created_at: record.created_at,
+    expires_at: record.expires_at,
+  }
+}
+
+/** Writes the newest state of keys, as one group, and waits until it is in force. */
+export async function writeKeys(service: Service, records: readonly KeyRecord[]): Promise<void> {
+  const { chain } = service.tenancy.system
+  const { height } = await chain.append(
+    records.map((record) => ({
+      header: { type: 'key', app: record.app_id },
+      body: JSON.stringify(record),
+    })),
+  )
+  await chain.whenApplied(height)
+}

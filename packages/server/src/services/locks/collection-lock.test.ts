@@ -1,0 +1,78 @@
+import { expect, test } from 'vitest'
+import type { World } from '../../base/world.ts'
+import { realWorld } from '../../base/world.ts'
+import { Exclusion } from './collection-lock.ts'
+
+/** A world whose timers run when the test says so. */
+function handWorld() {
+  const timers = new Set<() => void>()
+  const world: World = {
+    ...realWorld,
+    every: (_, call) => {
+      timers.add(call)
+      return () => timers.delete(call)
+    },
+  }
+  const pass = () => {
+    for (const call of [...timers]) call()
+  }
+  return { world, timers, pass }
+}
+
+const turn = () => new Promise((resolve) => setImmediate(resolve))
+
+function work() {
+  let end: () => void = () => undefined
+  const done = new Promise<void>((resolve) => {
+    end = resolve
+  })
+  return { run: () => done, end }
+}
+
+test('who appends waits for the work, and goes before the next work', async () => {
+  const { world, timers } = handWorld()
+  const exclusion = new Exclusion(world)
+  const order: string[] = []
+  const note = (name: string) => async () => {
+    order.push(name)
+  }
+  const first = work()
+  const running = exclusion.run(['a', 'b'], first.run)
+  const second = exclusion.run(['b', 'c'], note('second'))
+  const entered = ['a', 'b', 'c'].map((name) => exclusion.enter(name, note(name)))
+  expect(order).toEqual(['c'])
+  first.end()
+  await Promise.all([running, second, ...entered])
+  expect(order).toEqual(['c', 'a', 'b', 'second'])
+  expect(timers.size, 'nothing is left behind').toBe(0)
+})
+
+test('work that fails frees what it had', async () => {
+  const exclusion = new Exclusion(realWorld)
+  const failing = exclusion.run(['a'], () => Promise.reject(new Error('it broke')))
+  const entered = exclusion.enter('a', async () => 'in')
+  await expect(failing).rejects.toThrow('it broke')
+  expect(await entered).toBe('in')
+})
+
+test('nobody waits for ever, and who was told so is not done later', async () => {
+  const { world, pass } = handWorld()
+  const exclusion = new Exclusion(world)
+  const stuck = work()
+  const running = exclusion.run(['a'], stuck.run)
+  let appended = 0
+  const late = exclusion.enter('a', async () => {
+    appended += 1
+  })
+  const next = exclusion.run(['a'], async () => 'ran')
+  const refused = [late, next].map((one) =>
+    expect(one).rejects.toMatchObject({ code: 'UNAVAILABLE' }),
+  )
+  await turn()
+  pass()
+  await Promise.all(refused)
+  stuck.end()
+  await running
+  await turn()
+  expect(appended).toBe(0)
+})

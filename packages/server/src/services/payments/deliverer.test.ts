@@ -1,0 +1,107 @@
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { realWorld } from '../../base/world.ts'
+import { createTestChain } from '../../chain/testing.ts'
+import type { Database } from '../../database/database.ts'
+import { sql } from '../../database/sql.ts'
+import { type TestDatabase, withTestDatabase } from '../../database/testing.ts'
+import { Ledger } from '../../projections/ledger.ts'
+import { applierOf } from '../../projections/projection.ts'
+import { type Claim, keepReply, paymentTables, replyTypeColumn } from './claim-store.ts'
+import { Delivering } from './deliverer.ts'
+import { depositEntry, saleEntry } from './ledger-entries.ts'
+import type { PaymentPorts } from './purchase.ts'
+
+let store: TestDatabase
+
+beforeAll(async () => {
+  store = await withTestDatabase()
+})
+
+afterAll(() => store?.drop())
+
+const claim: Claim = {
+  id: 'pay_1',
+  identity: 'eip155:1/0xa/0xb/0xc',
+  request_hash: 'hash',
+  app: 'shop',
+  operation: 'listRecords',
+  amount: 100n,
+  cap: 100n,
+  transfer: null,
+  quote_id: null,
+  terms: null,
+  valid_before: 2_000_000_000n,
+  payment: '{}',
+  state: 'claimed',
+  reason: null,
+  settled_by: '0x1',
+  write_after: null,
+  created_at_ms: 1n,
+}
+
+function bookings() {
+  const { id: paymentId, identity, amount } = claim
+  const about = { network: 'eip155:1', asset: '0xa', transaction: '0x1' }
+  const facts = {
+    ...about,
+    payment_id: paymentId,
+    request_hash: 'hash',
+    quote_hash: null,
+    payer: '0xb',
+    payee: 'app:shop',
+    amount: '40',
+    deposited: '100',
+    change: '60',
+    app: 'shop',
+    operation: 'listRecords',
+    as_of: null,
+    row_count: 1,
+    result_hash: 'hash',
+    delivered_at: '2026-01-01T00:00:00.000Z',
+  }
+  const deposit = depositEntry({ ...about, paymentId, identity, payer: '0xb', amount })
+  return [deposit, saleEntry({ identity, facts, split: { platformBasisPoints: 0n } })] as const
+}
+
+test('an answer that another process keeps and charges for at this moment is given, and never said to be gone', async () => {
+  const { database } = store
+  const { schema, open } = await createTestChain(database)
+  const ledger = new Ledger()
+  const tables = [...ledger.tables(schema), ...paymentTables(), ...replyTypeColumn()]
+  for (const statement of tables) await database.execute(statement)
+  const chain = await open({ applier: applierOf(schema, [ledger]) })
+  const [deposit, sale] = bookings()
+  const body = Buffer.from('{"bought":true}')
+  const otherProcess = async () => {
+    const reply = { status: 200, body, contentType: null, sale: sale.body }
+    const kept = { ...reply, paymentId: claim.id, settledBy: '0x1', expiresAtMs: 2e12 }
+    await keepReply(database, kept)
+    const { height } = await chain.append([deposit, sale])
+    await chain.whenApplied(height)
+  }
+  let statements = 0
+  const meanwhile: Database = {
+    ...database,
+    query: async (statement, options) => {
+      const rows = await database.query(statement, options)
+      statements += 1
+      if (statements === 1) await otherProcess()
+      return rows as never
+    },
+  }
+  const ports = {
+    database: meanwhile,
+    tenancy: { system: { chain, ledger, schema } },
+    world: realWorld,
+  } as unknown as PaymentPorts
+  const settled = { claim, transaction: '0x1', isFresh: false }
+  const sold = await new Delivering(ports).earlier(settled)
+  expect(sold).toMatchObject({ paymentId: claim.id, status: 200, body })
+  // It was booked once.
+  await chain.whenApplied(chain.head().height)
+  const [row] = await database.query<{ balance: string }>(
+    sql`SELECT balance FROM ${sql.id(schema, 'account')} WHERE account = 'wallet:0xb'`,
+  )
+  expect(row?.balance).toBe('60')
+  await chain.close()
+})

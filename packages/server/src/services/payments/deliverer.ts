@@ -1,0 +1,246 @@
+import { createHash } from 'node:crypto'
+import { limits } from '@tollbase/contract/limits'
+import type { ReceiptFacts } from '@tollbase/verify/receipt'
+import { assert } from '../../base/assert.ts'
+import { Fault } from '../../base/fault.ts'
+import {
+  type Claim,
+  dropReplies,
+  findReply,
+  type KeptReply,
+  keepReply,
+  markDelivered,
+  setSettled,
+  setWriteAfter,
+} from './claim-store.ts'
+import { applicationAccount, depositEntry, type Share, saleEntry } from './ledger-entries.ts'
+import type { Delivery, Payee } from './offer.ts'
+import type { Sold } from './paid-reply.ts'
+import type { PaymentPorts, Purchase } from './purchase.ts'
+import { meaningOf } from './terms.ts'
+import { afterPayment } from './to-payment-fault.ts'
+
+/** A claim whose money has arrived. */
+export type Settled = {
+  readonly claim: Claim
+  readonly transaction: string
+  /** The claim was made by this very request, so nothing can have been kept or booked for it. */
+  readonly isFresh: boolean
+}
+
+const tidyIntervalMs = 60_000
+const markIntervalMs = 100
+
+/** From money that has arrived to an answer that has been charged for. */
+export class Delivering {
+  readonly #ports: PaymentPorts
+  #delivered: string[] = []
+
+  constructor(ports: PaymentPorts) {
+    this.#ports = ports
+  }
+
+  /** Gives what the payment bought: the kept answer where there is one, otherwise made now, kept, then charged. */
+  async deliver(purchase: Purchase, settled: Settled): Promise<Sold> {
+    const payment = { payment_id: settled.claim.id }
+    const earlier = settled.isFresh ? undefined : await this.earlier(settled)
+    if (earlier !== undefined) return earlier
+    let delivery: Delivery
+    try {
+      delivery = await this.#make(purchase, settled.claim)
+      this.#ports.world.reach?.('payment.delivered')
+    } catch (error) {
+      // Should this fail too, the claim stays open, and reconciliation books it.
+      await this.bookDeposit(settled).catch(() => undefined)
+      throw afterPayment(error, { ...payment, charged: '0' })
+    }
+    try {
+      return await this.#charge(purchase, settled, delivery)
+    } catch (error) {
+      throw afterPayment(error, payment)
+    }
+  }
+
+  /** The answer that was kept, charged by now if it was not; 410 where it was charged and is not kept any more. */
+  async earlier(settled: Settled): Promise<Sold | undefined> {
+    const { claim } = settled
+    const { database, tenancy } = this.#ports
+    const { chain, ledger, schema } = tenancy.system
+    await chain.whenApplied(chain.head().height)
+    // In this order: an answer is kept before it is charged for, and another process may do both at this moment.
+    const isSold = (await ledger.sale(database, schema, claim.id)) !== undefined
+    const kept = await findReply(database, claim.id)
+    if (kept === undefined) {
+      if (isSold) throw new Fault('PAYMENT_REPLY_GONE', { details: { payment_id: claim.id } })
+      return undefined
+    }
+    if (!isSold) {
+      await this.#book(settled, kept.sale).catch((error: unknown) => {
+        throw afterPayment(error, { payment_id: claim.id })
+      })
+    }
+    return soldOf(kept, settled)
+  }
+
+  /** Books the payment as the payer's balance, unless it was booked before. */
+  async bookDeposit({ claim, transaction, isFresh }: Settled): Promise<void> {
+    const { database, tenancy } = this.#ports
+    if (isFresh || !(await this.#isDeposited(claim)))
+      await tenancy.system.chain.append([depositOf(claim, transaction)], { isOwed: true })
+    await setSettled(database, claim.id, transaction)
+    this.#ports.onState?.('settled')
+  }
+
+  /** Brings an open claim up to what the ledger says; false where the ledger does not know the payment. */
+  async settleByLedger(claim: Claim): Promise<boolean> {
+    const { database } = this.#ports
+    const { chain, ledger, schema } = this.#ports.tenancy.system
+    await chain.whenApplied(chain.head().height)
+    const deposit = await ledger.deposit(database, schema, claim.identity)
+    if (deposit === undefined) return false
+    await setSettled(database, claim.id, deposit.transaction)
+    if ((await ledger.sale(database, schema, claim.id)) !== undefined)
+      await markDelivered(database, [claim.id])
+    return true
+  }
+
+  /** Starts what is done now and then; the returned function ends it. */
+  startUpkeep(): () => Promise<void> {
+    const { world, database } = this.#ports
+    const stopMarks = world.every(markIntervalMs, () => void this.#mark())
+    const stopTidying = world.every(tidyIntervalMs, () => {
+      const bounds = { nowMs: world.now(), bytesMax: limits.keptRepliesBytesMax }
+      dropReplies(database, bounds).catch(() => undefined)
+    })
+    return async () => {
+      stopMarks()
+      stopTidying()
+      await this.#mark()
+    }
+  }
+
+  async #isDeposited(claim: Claim): Promise<boolean> {
+    const { chain, ledger, schema } = this.#ports.tenancy.system
+    await chain.whenApplied(chain.head().height)
+    return (await ledger.deposit(this.#ports.database, schema, claim.identity)) !== undefined
+  }
+
+  async #make({ offer, terms }: Purchase, claim: Claim): Promise<Delivery> {
+    const { prices, meaning } = terms
+    if (offer.recover !== undefined && claim.write_after !== null) {
+      const earlier = await offer.recover(prices, claim.id, Number(claim.write_after))
+      if (earlier !== undefined) return earlier
+    }
+    // The claim may be older than what its request names now.
+    const now = { ...offer, meaning: offer.meaningBefore?.(claim.id) ?? offer.meaning }
+    if (meaning !== meaningOf(this.#ports.quoteSecret, now)) throw new Fault('OFFER_CHANGED')
+    if (offer.recover !== undefined && claim.write_after === null) {
+      await setWriteAfter(this.#ports.database, claim.id, offer.tenant.chain.head().height)
+      this.#ports.world.reach?.('payment.writeNoted')
+    }
+    return offer.deliver(prices, claim.id)
+  }
+
+  async #charge(purchase: Purchase, settled: Settled, delivery: Delivery): Promise<Sold> {
+    const { claim, transaction } = settled
+    const { world, split, database } = this.#ports
+    const facts = factsOf(purchase, settled, { ...delivery, nowMs: world.now() })
+    const shares = sharesOf(delivery.due, purchase.terms.payees, claim.app)
+    const entry = saleEntry({ identity: claim.identity, facts, split, shares })
+    const kept = await keepReply(database, {
+      status: delivery.status,
+      body: delivery.body,
+      contentType: delivery.contentType ?? null,
+      sale: entry.body,
+      paymentId: claim.id,
+      settledBy: transaction,
+      expiresAtMs: world.now() + limits.keptReplySeconds * 1000,
+    })
+    world.reach?.('payment.replyKept')
+    await this.#book(settled, kept.sale)
+    return soldOf(kept, settled)
+  }
+
+  /** Deposit and sale in one group, so one block. The ledger takes each once, should the outcome be in doubt. */
+  async #book({ claim, transaction, isFresh }: Settled, body: string): Promise<void> {
+    const sale = { header: { type: 'ledger' }, body }
+    const isDeposited = isFresh ? false : await this.#isDeposited(claim)
+    const entries = isDeposited ? [sale] : [depositOf(claim, transaction), sale]
+    await this.#ports.tenancy.system.chain.append(entries, { isOwed: true })
+    this.#ports.world.reach?.('payment.booked')
+    this.#delivered.push(claim.id)
+    this.#ports.onState?.('delivered')
+  }
+
+  /** The state `delivered` only saves work: the ledger says the same, so it may be written late and together. */
+  async #mark(): Promise<void> {
+    if (this.#delivered.length === 0) return
+    const ids = this.#delivered
+    this.#delivered = []
+    // What is not marked stays open, and reconciliation finds it in the ledger.
+    await markDelivered(this.#ports.database, ids).catch(() => undefined)
+    this.#ports.world.reach?.('payment.marked')
+  }
+}
+
+function soldOf(kept: KeptReply, { claim, transaction }: Settled): Sold {
+  const { status, body, contentType } = kept
+  return { paymentId: claim.id, status, body, contentType: contentType ?? undefined, transaction }
+}
+
+function depositOf(claim: Claim, transaction: string) {
+  const [network = '', asset = '', payer = ''] = claim.identity.split('/')
+  return depositEntry({
+    paymentId: claim.id,
+    identity: claim.identity,
+    payer,
+    amount: claim.amount,
+    network,
+    asset,
+    transaction,
+  })
+}
+
+function factsOf(
+  purchase: Purchase,
+  { claim, transaction }: Settled,
+  delivery: Delivery & { nowMs: number },
+): ReceiptFacts {
+  const { network } = purchase.requirement
+  const charge = delivery.due.reduce((sum, amount) => sum + amount, 0n)
+  // An error costs nothing: what went wrong is the payer's balance, as of any other.
+  assert(charge <= claim.cap, 'no charge is above its quote')
+  return {
+    payment_id: claim.id,
+    request_hash: claim.request_hash,
+    quote_hash: claim.quote_id && sha256Hex(claim.quote_id),
+    payer: purchase.payment.payload.from,
+    payee: `app:${claim.app}`,
+    amount: String(charge),
+    deposited: String(claim.amount),
+    change: String(claim.amount - charge),
+    asset: network.asset.address,
+    network: network.id,
+    transaction,
+    app: claim.app,
+    operation: claim.operation,
+    as_of: delivery.asOf,
+    row_count: delivery.rows,
+    result_hash: sha256Hex(delivery.body),
+    delivered_at: new Date(delivery.nowMs).toISOString(),
+  }
+}
+
+/** All parts but those that are the seller's own, and shared out as usual. */
+function sharesOf(due: readonly bigint[], payees: readonly Payee[], app: string): readonly Share[] {
+  const own = applicationAccount(app)
+  return payees.flatMap(({ account, platformBasisPoints: least }, at) => {
+    const platformBasisPoints = BigInt(least)
+    if (account === own && platformBasisPoints === 0n) return []
+    return [{ amount: due[at] ?? 0n, platformBasisPoints, account }]
+  })
+}
+
+function sha256Hex(content: string | Buffer): string {
+  return createHash('sha256').update(content).digest('hex')
+}

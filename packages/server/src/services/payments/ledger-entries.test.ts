@@ -1,0 +1,189 @@
+import fc from 'fast-check'
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import type { AppliedEntry } from '../../chain/applier.ts'
+import { sql } from '../../database/sql.ts'
+import { type TestDatabase, withTestDatabase } from '../../database/testing.ts'
+import { Ledger } from '../../projections/ledger.ts'
+import { depositEntry, saleEntry } from './ledger-entries.ts'
+
+let store: TestDatabase
+let schemas = 0
+
+beforeAll(async () => {
+  store = await withTestDatabase()
+})
+
+afterAll(() => store?.drop())
+
+type Step =
+  | { readonly kind: 'deposit'; readonly payment: number; readonly twin: boolean }
+  | { readonly kind: 'sale'; readonly payment: number; readonly app: number; readonly part: number }
+
+const step: fc.Arbitrary<Step> = fc.oneof(
+  fc.record({
+    kind: fc.constant('deposit' as const),
+    payment: fc.integer({ min: 0, max: 12 }),
+    twin: fc.boolean(),
+  }),
+  fc.record({
+    kind: fc.constant('sale' as const),
+    payment: fc.integer({ min: 0, max: 12 }),
+    app: fc.integer({ min: 0, max: 2 }),
+    part: fc.integer({ min: 0, max: 100 }),
+  }),
+)
+
+/** What the payment of this number moves: amounts that no split divides evenly, and one beyond 2^53. */
+const amountOf = (payment: number) =>
+  payment === 12 ? 10n ** 24n + 7n : 101n * BigInt(payment) + 3n
+const payerOf = (payment: number) => `0x${String(payment % 4).repeat(40)}`
+const chargeOf = (payment: number, part: number) => (amountOf(payment) * BigInt(part)) / 100n
+const basisPoints = 1_750n
+
+function entryOf(one: Step) {
+  const identity = `eip155:1/0xa/${payerOf(one.payment)}/${one.payment}`
+  const network = 'eip155:1'
+  if (one.kind === 'deposit') {
+    // A twin is a second claim of the same payment, as after a loss of all operational state.
+    const paymentId = one.twin ? `twin_${one.payment}` : `pay_${one.payment}`
+    const payer = payerOf(one.payment)
+    const amount = amountOf(one.payment)
+    return depositEntry({
+      paymentId,
+      identity,
+      payer,
+      amount,
+      network,
+      asset: '0xa',
+      transaction: '0x1',
+    })
+  }
+  const charge = chargeOf(one.payment, one.part)
+  const facts = {
+    payment_id: `pay_${one.payment}`,
+    request_hash: 'hash',
+    quote_hash: null,
+    payer: payerOf(one.payment),
+    payee: `app:${one.app}`,
+    amount: String(charge),
+    deposited: String(amountOf(one.payment)),
+    change: String(amountOf(one.payment) - charge),
+    asset: '0xa',
+    network,
+    transaction: '0x1',
+    app: String(one.app),
+    operation: 'list',
+    as_of: null,
+    row_count: 1,
+    result_hash: 'hash',
+    delivered_at: '2026-01-01T00:00:00.000Z',
+  }
+  return saleEntry({ identity, facts, split: { platformBasisPoints: basisPoints } })
+}
+
+/** The ledger as a few lines of arithmetic: what the tables must say. */
+function expected(steps: readonly Step[]): Map<string, bigint> {
+  const balances = new Map<string, bigint>()
+  const add = (account: string, amount: bigint) => {
+    if (amount !== 0n) balances.set(account, (balances.get(account) ?? 0n) + amount)
+  }
+  const deposited = new Map<number, boolean>()
+  const sold = new Set<number>()
+  for (const one of steps) {
+    const payer = `wallet:${payerOf(one.payment)}`
+    if (one.kind === 'deposit' && !deposited.has(one.payment)) {
+      deposited.set(one.payment, one.twin)
+      add('outside:eip155:1', -amountOf(one.payment))
+      add(payer, amountOf(one.payment))
+    }
+    if (one.kind === 'sale' && deposited.get(one.payment) === false && !sold.has(one.payment)) {
+      sold.add(one.payment)
+      const charge = chargeOf(one.payment, one.part)
+      const platform = (charge * basisPoints) / 10_000n
+      add(payer, -charge)
+      add('platform', platform)
+      add(`app:${one.app}`, charge - platform)
+    }
+  }
+  return balances
+}
+
+/** Applies the entries in runs of these sizes, each in a transaction, and gives the schema. */
+async function applied(steps: readonly Step[], sizes: readonly number[]): Promise<string> {
+  schemas += 1
+  const schema = `ledger_${schemas}`
+  const ledger = new Ledger()
+  await store.database.execute(sql`CREATE SCHEMA ${sql.id(schema)}`)
+  for (const statement of ledger.tables(schema)) await store.database.execute(statement)
+  const entries = steps.map((one, at): AppliedEntry => {
+    const { header, body } = entryOf(one)
+    const place = { height: at + 1, sequence: 0, leafIndex: at, time: 1_000 + at }
+    return { header, body, ...place }
+  })
+  for (let at = 0, turn = 0; at < entries.length; turn++) {
+    const run = entries.slice(at, at + (sizes[turn % sizes.length] ?? 1))
+    await store.database.transaction((tx) => ledger.apply(tx, schema, { entries: run }))
+    at += run.length
+  }
+  return schema
+}
+
+async function rowsOf(schema: string): Promise<string[]> {
+  const rows = await Promise.all(
+    new Ledger().tableNames().map((table) => {
+      const statement = sql`
+        SELECT to_jsonb(row)::text AS row FROM ${sql.id(schema, table)} AS row ORDER BY to_jsonb(row)::text`
+      return store.database.query<{ row: string }>(statement)
+    }),
+  )
+  return rows.flat().map(({ row }) => row)
+}
+
+const steps = fc.array(step, { minLength: 1, maxLength: 60 })
+const sizes = fc.array(fc.integer({ min: 1, max: 9 }), { minLength: 1, maxLength: 4 })
+
+test('whatever is appended, twice or out of order: every prefix sums to zero, nobody is in debt, every split is exact', async () => {
+  await fc.assert(
+    fc.asyncProperty(steps, sizes, async (given, runs) => {
+      const schema = await applied(given, runs)
+      const accounts = await store.database.query<{ account: string; balance: string }>(
+        sql`SELECT account, balance FROM ${sql.id(schema, 'account')}`,
+      )
+      const balances = new Map(accounts.map((row) => [row.account, BigInt(row.balance)]))
+      expect(balances).toEqual(expected(given))
+      const debts = [...balances].filter(([name, one]) => !name.startsWith('outside:') && one < 0n)
+      expect(debts).toEqual([])
+      const unbalanced = await store.database.query(sql`
+        SELECT leaf FROM (SELECT leaf, sum(sum(amount)) OVER (ORDER BY leaf) AS running
+          FROM ${sql.id(schema, 'posting')} GROUP BY leaf) AS prefix WHERE running <> 0`)
+      expect(unbalanced).toEqual([])
+      const broken = await store.database.query(sql`
+        SELECT account FROM (SELECT account, balance_after,
+          sum(amount) OVER (PARTITION BY account ORDER BY leaf, line) AS running
+          FROM ${sql.id(schema, 'posting')}) AS movement WHERE running <> balance_after`)
+      expect(broken).toEqual([])
+    }),
+    { numRuns: 40 },
+  )
+})
+
+test('the tables are a function of the entries: applied in other runs they are the same rows', async () => {
+  await fc.assert(
+    fc.asyncProperty(steps, sizes, sizes, async (given, one, other) => {
+      expect(await rowsOf(await applied(given, one))).toEqual(
+        await rowsOf(await applied(given, other)),
+      )
+    }),
+    { numRuns: 20 },
+  )
+})
+
+test('a group that was appended twice, because its outcome was unknown, is booked once', async () => {
+  const group: Step[] = [
+    { kind: 'deposit', payment: 3, twin: false },
+    { kind: 'sale', payment: 3, app: 1, part: 50 },
+  ]
+  const once = await rowsOf(await applied(group, [2]))
+  expect(await rowsOf(await applied([...group, ...group], [2]))).toEqual(once)
+  expect(await rowsOf(await applied([...group, ...group], [4]))).toEqual(once)
+})

@@ -1,0 +1,67 @@
+import type { World } from '../../base/world.ts'
+import type { Database } from '../../database/database.ts'
+import type { Facilitator, Settlement, Verification } from '../../x402/facilitator.ts'
+import type { NativeTransfers } from '../../x402/native-transfer.ts'
+import type { PaymentNetwork } from '../../x402/networks.ts'
+import type { Payment, Requirement } from '../../x402/protocol.ts'
+import type { Tenancy } from '../applications/tenancy.ts'
+import type { ClaimState } from './claim-store.ts'
+import type { Split } from './ledger-entries.ts'
+import type { Offer } from './offer.ts'
+import type { Terms } from './terms.ts'
+
+/** One network that is accepted, and who settles on it. */
+export type Way = {
+  readonly network: PaymentNetwork
+  readonly facilitator: Facilitator
+  /** Where payers may also make the transfer themselves. */
+  readonly native?: NativeTransfers
+  /**
+   * When the database was restored from a backup, in seconds since 1970: transfers made until then may have been used
+   * in the life that is lost.
+   */
+  readonly restoredAt?: bigint
+}
+
+export type PaymentPorts = {
+  readonly database: Database
+  readonly tenancy: Tenancy
+  readonly world: World
+  /** 32 bytes that sign quotes. */
+  readonly quoteSecret: Buffer
+  /** 32 bytes from which the keys of deposit addresses follow: without them what came in there is lost. */
+  readonly depositSecret: Buffer
+  readonly ways: readonly Way[]
+  /** Where buyers reach this service, without a trailing slash. */
+  readonly publicUrl: () => string
+  readonly split: Split
+  /** Throws where nothing new may be taken in (the disk is full); asked before a payment is taken. */
+  readonly admit?: (() => void) | undefined
+  /** Called when a payment has come into a state, for metrics. */
+  readonly onState?: (state: ClaimState) => void
+}
+
+/** Checks and settles one payment, whatever kind it is of; see Facilitator for what each answer means. */
+export type Settler = {
+  readonly verify: () => Promise<Verification>
+  readonly findUse: () => Promise<Settlement>
+  readonly settle: (id: string) => Promise<Settlement>
+  readonly lookup: (id: string) => Promise<Settlement>
+}
+
+/** What a mere deposit is for, in place of a request's hash. */
+export const depositPurpose = 'deposit'
+
+/** A payment and what it is for. */
+export type Paid = {
+  readonly payment: Payment
+  readonly requirement: Requirement
+  readonly settler: Settler
+  readonly identity: string
+  readonly requestHash: string
+  /** The payer signed the request itself. */
+  readonly isPayer: boolean
+}
+
+/** A payment on its way: what was paid, by which way, for which request, under which terms. */
+export type Purchase = Paid & { readonly offer: Offer; readonly terms: Terms }

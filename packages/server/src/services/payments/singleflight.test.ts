@@ -1,0 +1,53 @@
+import { expect, test } from 'vitest'
+import { Once } from './singleflight.ts'
+
+function gate() {
+  let open: () => void = () => undefined
+  const opened = new Promise<void>((resolve) => {
+    open = resolve
+  })
+  return { open, opened }
+}
+
+test('the same payment for the same purpose is worked on once, and all share the outcome', async () => {
+  const once = new Once()
+  const { open, opened } = gate()
+  let runs = 0
+  const work = async () => {
+    runs += 1
+    await opened
+    return runs
+  }
+  const all = Array.from({ length: 10 }, () => once.run('payment', 'list', work))
+  expect(once.has('payment')).toBe(true)
+  open()
+  expect(await Promise.all(all)).toEqual(all.map(() => 1))
+  expect(once.has('payment')).toBe(false)
+})
+
+test('work on one payment for different purposes never overlaps, and a failure holds up nobody', async () => {
+  const once = new Once()
+  let running = 0
+  const work = async (fails: boolean) => {
+    running += 1
+    expect(running).toBe(1)
+    await new Promise((resolve) => setTimeout(resolve, 1))
+    running -= 1
+    if (fails) throw new Error('failed')
+    return 'done'
+  }
+  const all = Array.from({ length: 20 }, (_, at) =>
+    once.run('payment', `purpose ${at}`, () => work(at % 3 === 0)).catch(() => 'failed'),
+  )
+  const outcomes = await Promise.all(all)
+  expect(outcomes).toEqual(outcomes.map((_, at) => (at % 3 === 0 ? 'failed' : 'done')))
+})
+
+test('different payments do not wait for each other', async () => {
+  const once = new Once()
+  const { open, opened } = gate()
+  const slow = once.run('one', 'list', () => opened)
+  expect(await once.run('two', 'list', async () => 'done')).toBe('done')
+  open()
+  await slow
+})

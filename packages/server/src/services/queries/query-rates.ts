@@ -1,0 +1,61 @@
+import { limits } from '@tollbase/contract/limits'
+import { Fault } from '../../base/fault.ts'
+import { addressKey } from '../../http/rate-limits.ts'
+import { TokenBuckets } from '../../http/token-buckets.ts'
+import type { StoredQuery } from '../../model/definitions.ts'
+import { type Caller, mayRead } from '../access/access.ts'
+import type { Tenant } from '../applications/tenancy.ts'
+
+type Rate = { readonly requests: number; readonly window_seconds: number }
+/** Who asks, from where, and when (milliseconds since 1970). */
+type Visit = { readonly caller: Caller; readonly address: string; readonly nowMs: number }
+type Kept = { readonly rate: Rate; readonly buckets: TokenBuckets }
+
+/** Callers of one query that are remembered, and queries whose callers are. */
+const callersMax = 5_000
+const queriesMax = limits.queryPlansMax
+
+/** How often each caller may ask each version of a query, in the memory of this process. */
+export class QueryRates {
+  readonly #kept = new Map<string, Kept>()
+
+  /** Takes one request; 429 where the caller has none left. Who may read the application is not limited. */
+  take(visit: Visit, tenant: Tenant, stored: StoredQuery): void {
+    const { rate_limit: rate, name, version } = stored
+    if (rate === undefined || rate === null || mayRead(visit.caller, tenant.application)) return
+    const buckets = this.#bucketsOf(`${tenant.application.number} ${name} ${version}`, rate)
+    // Buckets fill within a minute of their clock; here that minute is as long as the window.
+    const pace = 60 / rate.window_seconds
+    const taken = buckets.take(callerName(visit), 1, visit.nowMs * pace)
+    if (taken.ok) return
+    const seconds = Math.max(1, Math.ceil(taken.waitMs / pace / 1000))
+    throw new Fault('RATE_LIMITED', {
+      message: `Too many requests to the query ${name}; wait ${seconds} s and try again`,
+      details: { limit: 'query', retry_after_seconds: seconds },
+      retryAfterSeconds: seconds,
+    })
+  }
+
+  #bucketsOf(key: string, rate: Rate): TokenBuckets {
+    const kept = this.#kept.get(key)
+    const isSame =
+      kept?.rate.requests === rate.requests && kept.rate.window_seconds === rate.window_seconds
+    const now =
+      kept !== undefined && isSame
+        ? kept
+        : { rate, buckets: new TokenBuckets({ perMinute: rate.requests, bucketsMax: callersMax }) }
+    this.#kept.delete(key)
+    this.#kept.set(key, now)
+    if (this.#kept.size > queriesMax)
+      for (const oldest of this.#kept.keys()) {
+        this.#kept.delete(oldest)
+        break
+      }
+    return now.buckets
+  }
+}
+
+function callerName({ caller, address }: Visit): string {
+  if (caller.kind === 'key') return caller.key.key_hash
+  return caller.kind === 'wallet' ? caller.address : addressKey(address)
+}

@@ -1,0 +1,41 @@
+import type { Entry } from '@tollbase/verify/entry'
+import type { Block } from '../../chain/block.ts'
+import type { Tenant } from '../applications/tenancy.ts'
+
+/** What one store brought, in its place on the chain. */
+export type StoredGroup = {
+  readonly height: number
+  /** Of the first entry, within the block. */
+  readonly sequence: number
+  readonly entries: readonly Entry[]
+  /** Of the entry at this place within the group. */
+  readonly leafHash: (at: number) => Buffer
+}
+
+/** A group as its block has it. */
+export function groupOf(block: Block, sequence: number, count: number): StoredGroup {
+  return {
+    height: block.height,
+    sequence,
+    entries: block.entries.slice(sequence, sequence + count),
+    leafHash: (at) => block.leafHash(sequence + at),
+  }
+}
+
+/** What the public clients want to know of stored records. */
+export function storedRecords(tenant: Tenant, group: StoredGroup) {
+  const { height, sequence } = group
+  return group.entries.map((entry, at) => {
+    const leafHash = group.leafHash(at).toString('hex')
+    const collection = tenant.data.catalog.byId.get(String(entry.header.collection))
+    return {
+      id: String(entry.header.key),
+      celestia_height: height,
+      block_height: height,
+      sequence: sequence + at,
+      blob_id: leafHash,
+      namespace: collection?.namespace ?? tenant.application.app_id,
+      tx_hash: `0x${leafHash}`,
+    }
+  })
+}

@@ -1,0 +1,47 @@
+import type { Task } from '@tollbase/contract/storage'
+import type { Static } from 'typebox'
+import type { Block } from '../../chain/block.ts'
+import type { MigrationDefinition } from '../../model/definitions.ts'
+import type { Tenant } from '../applications/tenancy.ts'
+
+/** The task of the migration that begins with this entry; undefined where the entry begins none. */
+export function migrationTask(
+  tenant: Tenant,
+  place: { id: string; block: Block; sequence: number },
+): Static<typeof Task> | undefined {
+  const { block, sequence } = place
+  const entry = block.entry(sequence)
+  const isOne = entry?.header.type === 'definition' && entry.header.kind === 'migration'
+  if (!isOne || entry.body === '') return undefined
+  const begun: MigrationDefinition = JSON.parse(entry.body)
+  if (begun.state !== 'running') return undefined
+  const newest = tenant.data.catalog.migrations.get(begun.collection)
+  const now = newest?.id === begun.id ? newest : undefined
+  const progress = now && tenant.migrating.get(begun.collection)
+  const log = [`began in block ${block.height}`]
+  if (progress !== undefined)
+    log.push(`${progress.checked} records of about ${progress.of} checked`)
+  if (now?.state === 'completed')
+    log.push(`${now.migrated} records got defaults; the schema is in force`)
+  log.push(...(now?.errors ?? []))
+  return {
+    ticket_id: place.id,
+    status: statusOf(now, progress !== undefined),
+    operation_type: 'migrate',
+    created_at: begun.started_at,
+    updated_at: now?.ended_at ?? begun.started_at,
+    user_address: null,
+    transaction_hash: null,
+    block_height: block.height,
+    progress_log: log,
+  }
+}
+
+function statusOf(now: MigrationDefinition | undefined, isRunning: boolean) {
+  if (now?.state === 'completed') return 'Completed'
+  if (isRunning) return 'StoringData'
+  if (now === undefined)
+    return { Failed: { error: 'a newer migration took its place, or the collection is deleted' } }
+  const [first = 'the migration was interrupted; repeat it'] = now.errors
+  return { Failed: { error: first } }
+}

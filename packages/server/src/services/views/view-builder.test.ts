@@ -1,0 +1,65 @@
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { realWorld } from '../../base/world.ts'
+import { noLog } from '../../chain/log.ts'
+import type { Database } from '../../database/database.ts'
+import { sql } from '../../database/sql.ts'
+import { type TestDatabase, withTestDatabase } from '../../database/testing.ts'
+import type { StoredView } from '../../model/definitions.ts'
+import {
+  insertProgress,
+  markAt,
+  readProgress,
+  viewStateTables,
+  wantProgress,
+} from '../../projections/view-state.ts'
+import type { Tenant } from '../applications/tenancy.ts'
+import { ViewBuilder } from './view-builder.ts'
+
+const schema = 'app_1'
+let store: TestDatabase
+
+beforeAll(async () => {
+  store = await withTestDatabase()
+  await store.database.execute(sql`CREATE SCHEMA ${sql.id(schema)}`)
+  await store.database.execute(viewStateTables(schema))
+})
+
+afterAll(() => store?.drop())
+
+test('who waits for a refresh is not told by a look that began before it', async () => {
+  const { database } = store
+  const view = { id: 'v', number: 1, name: 'v', positions: {} } as unknown as StoredView
+  const at = { leaf: 1, height: 1, sequence: 0 }
+  await insertProgress(database, schema, { view, wanted: at })
+  await markAt(database, schema, { views: ['v'], at, status: 'lazy', now: 1 })
+  // Without a plan it cannot be refreshed, so it is marked stale where it is worked on.
+  const views = new Map([['v', { view }]])
+  const tenant = { schema, data: { catalog: { views } } } as unknown as Tenant
+  let waiting: Promise<unknown> | undefined
+  const meanwhile: Database = {
+    ...database,
+    query: async (statement, options) => {
+      const rows = await database.query(statement, options)
+      if (waiting === undefined && statement.text.includes('wanted_leaf')) {
+        const wanted = { leaf: 2, height: 2, sequence: 0, positions: {} }
+        await wantProgress(database, schema, { view: 'v', wanted })
+        const statusNow = async () => (await readProgress(database, schema)).get('v')?.status
+        waiting = builder.settled('shop', 'v').then(statusNow)
+      }
+      return rows as never
+    },
+  }
+  const builder: ViewBuilder = new ViewBuilder({
+    database: meanwhile,
+    world: realWorld,
+    log: noLog as never,
+    tenantOf: async () => tenant,
+    tenants: () => [],
+    viewBytesMax: () => null,
+    onStale: () => undefined,
+  })
+  builder.notice('shop')
+  while (waiting === undefined) await new Promise((resolve) => setImmediate(resolve))
+  expect(await waiting).toBe('stale')
+  await builder.close()
+})

@@ -1,0 +1,339 @@
+import { limits } from '@tollbase/contract/limits'
+import type { Logger } from 'pino'
+import { Fault } from '../../base/fault.ts'
+import type { World } from '../../base/world.ts'
+import type { Database } from '../../database/database.ts'
+import type { StoredView } from '../../model/definitions.ts'
+import { isOfAll, reasonOf } from '../../projections/view-projection.ts'
+import { markStale, readProgress, type ViewProgress } from '../../projections/view-state.ts'
+import { define } from '../applications/define.ts'
+import type { Tenant } from '../applications/tenancy.ts'
+import { newWork, type Work } from './build-progress.ts'
+import { type BuildPorts, buildView, Superseded } from './build-view.ts'
+import { oversized, tooLargeView, type ViewSize } from './view-sizes.ts'
+import { cancelSession } from './view-store.ts'
+
+/** One application's views, as the builder knows them. */
+type Site = {
+  /** Somebody has said that there may be work. */
+  isDue: boolean
+  isLookedAt: boolean
+  /** Views to be worked on, by id. */
+  waiting: readonly StoredView[]
+  /** By view id: attempts that failed. */
+  readonly attempts: Map<string, number>
+  /** Views that are left alone until their next attempt. */
+  readonly resting: Set<string>
+  /** Who waits until nothing is left to do for a view, by its id. */
+  readonly watchers: Map<string, (() => void)[]>
+}
+
+const pauseMinMs = 500
+const pauseMaxMs = 60_000
+/** After the database did not answer. */
+const lookAgainMs = 2_000
+/** How often views are measured that may have grown: a bound is passed by what comes in such a time. */
+const measureMs = 1_000
+
+/**
+ * Fills, repairs and refreshes views beside the writes: compares what is wanted of them with how far they are, at
+ * every opening and every change, so that no state of such work is kept and what was broken off is begun again.
+ */
+export class ViewBuilder {
+  readonly #ports: Omit<BuildPorts, 'work'>
+  readonly #tenantOf: (app: string) => Promise<Tenant>
+  readonly #log: Logger
+  readonly #world: World
+  readonly #database: Database
+  readonly #onStale: () => void
+  readonly #sites = new Map<string, Site>()
+  /** By application and view. */
+  readonly #working = new Map<
+    string,
+    {
+      readonly app: string
+      readonly work: Work
+      readonly done: Promise<void>
+    }
+  >()
+  readonly #looking = new Set<Promise<void>>()
+  readonly #pids = new Set<number>()
+  readonly #timers = new Set<() => void>()
+  /** Where the chains were when views were measured. */
+  readonly #measured = new WeakMap<Tenant, number>()
+  readonly #openTenants: () => readonly Tenant[]
+  #measuring: Promise<void> | undefined
+  #closed = false
+
+  constructor(parts: {
+    database: Database
+    world: World
+    log: Logger
+    tenantOf: (app: string) => Promise<Tenant>
+    /** The applications that are open. */
+    tenants: () => readonly Tenant[]
+    viewBytesMax: (tenant: Tenant) => number | null
+    onStale: () => void
+  }) {
+    const { database, world, tenantOf, viewBytesMax } = parts
+    this.#openTenants = parts.tenants
+    this.#database = database
+    this.#world = world
+    this.#log = parts.log
+    this.#tenantOf = tenantOf
+    this.#onStale = parts.onStale
+    this.#ports = {
+      database,
+      world,
+      tenantOf,
+      viewBytesMax,
+      entered: (pid) => {
+        if (this.#closed) throw new Superseded()
+        this.#pids.add(pid)
+      },
+      left: (pid) => this.#pids.delete(pid),
+    }
+    const stop = world.every(measureMs, () => {
+      this.#measuring ??= this.#measure()
+        .catch((error: unknown) => this.#log.warn({ error }, 'views could not be measured'))
+        .finally(() => {
+          this.#measuring = undefined
+        })
+    })
+    this.#timers.add(stop)
+  }
+
+  /** There may be work on the views of an application. */
+  notice(app: string): void {
+    this.#siteOf(app).isDue = true
+    this.#look(app)
+  }
+
+  /** Resolves once nothing is left to do for the view: it is whole, or stands still. */
+  settled(app: string, view: string): Promise<void> {
+    return new Promise((resolve) => {
+      const { watchers } = this.#siteOf(app)
+      watchers.set(view, [...(watchers.get(view) ?? []), resolve])
+      this.notice(app)
+    })
+  }
+
+  async close(): Promise<void> {
+    this.#closed = true
+    for (const stop of this.#timers) stop()
+    await this.#measuring
+    for (;;) {
+      const under = [...this.#looking, ...[...this.#working.values()].map(({ done }) => done)]
+      if (under.length === 0) break
+      for (const pid of this.#pids) await cancelSession(this.#database, pid).catch(() => undefined)
+      const ended = Promise.allSettled(under).then(() => undefined)
+      await Promise.race([ended, this.#pause(50)])
+    }
+    for (const { watchers } of this.#sites.values())
+      for (const resolve of [...watchers.values()].flat()) resolve()
+  }
+
+  #siteOf(app: string): Site {
+    const known = this.#sites.get(app)
+    if (known !== undefined) return known
+    const site: Site = {
+      isDue: false,
+      isLookedAt: false,
+      waiting: [],
+      attempts: new Map(),
+      resting: new Set(),
+      watchers: new Map(),
+    }
+    this.#sites.set(app, site)
+    return site
+  }
+
+  #look(app: string): void {
+    const site = this.#siteOf(app)
+    if (this.#closed || site.isLookedAt || !site.isDue) return
+    site.isDue = false
+    site.isLookedAt = true
+    const looking = this.#lookAt(app, site)
+      .catch((error: unknown) => {
+        // An archived application has no views any more.
+        if (error instanceof Fault && error.code === 'APPLICATION_NOT_FOUND') return
+        this.#log.warn({ app, error }, 'views could not be looked at')
+        this.#later(lookAgainMs, () => this.notice(app))
+      })
+      .finally(() => {
+        site.isLookedAt = false
+        this.#looking.delete(looking)
+        this.#look(app)
+        this.#startMore()
+      })
+    this.#looking.add(looking)
+  }
+
+  /** Finds what is to be done, lets go what a newer view has replaced, and tells who waits for nothing any more. */
+  async #lookAt(app: string, site: Site): Promise<void> {
+    // Who comes after this look has begun waits for the next one: what he waits for may not be seen yet.
+    const asked = new Map(site.watchers)
+    const tenant = await this.#tenantOf(app)
+    const progress = await readProgress(this.#database, tenant.schema)
+    const views = [...tenant.data.catalog.views.values()].map(({ view }) => view)
+    for (const view of views) if (isWhole(progress.get(view.id))) await retireReplaced(tenant, view)
+    site.waiting = views.filter((view) => isToDo(progress.get(view.id)))
+    const busy = new Set(site.waiting.map(({ id }) => id))
+    for (const [view, resolves] of asked) {
+      if (busy.has(view) || this.#working.has(keyOf(app, view))) continue
+      const later = (site.watchers.get(view) ?? []).filter((one) => !resolves.includes(one))
+      if (later.length === 0) site.watchers.delete(view)
+      else site.watchers.set(view, later)
+      for (const resolve of resolves) resolve()
+    }
+  }
+
+  #startMore(): void {
+    for (const [app, site] of this.#sites) {
+      for (const view of site.waiting) {
+        if (this.#closed || this.#working.size >= limits.viewBuildsMax) return
+        const key = keyOf(app, view.id)
+        const own = [...this.#working.values()].filter((work) => work.app === app)
+        if (own.length >= limits.viewBuildsPerApplicationMax) break
+        if (this.#working.has(key) || site.resting.has(view.id)) continue
+        const work = newWork()
+        const done = this.#work(app, { site, view, work }).finally(() => {
+          this.#working.delete(key)
+          this.notice(app)
+        })
+        this.#working.set(key, { app, work, done })
+      }
+    }
+  }
+
+  /** Never rejects. */
+  async #work(
+    app: string,
+    { site, view, work }: { site: Site; view: StoredView; work: Work },
+  ): Promise<void> {
+    // What is done now is looked for anew afterwards.
+    site.waiting = site.waiting.filter((one) => one !== view)
+    try {
+      await buildView({ ...this.#ports, work }, await this.#tenantOf(app), view)
+      site.attempts.delete(view.id)
+    } catch (cause) {
+      const error = work.stopped ?? cause
+      await this.#failed(app, { site, view, error }).catch((second: unknown) => {
+        this.#log.warn({ app, view: view.name, error: second }, 'a view could not be marked stale')
+        this.#rest(app, { site, view, ms: pauseMaxMs })
+      })
+    }
+  }
+
+  async #failed(
+    app: string,
+    { site, view, error }: { site: Site; view: StoredView; error: unknown },
+  ): Promise<void> {
+    if (error instanceof Superseded || this.#closed) {
+      this.#rest(app, { site, view, ms: pauseMinMs })
+      return
+    }
+    const isPassing = isOfAll(error) || (error instanceof Fault && error.status === 503)
+    const attempts = (site.attempts.get(view.id) ?? 0) + (isPassing ? 0 : 1)
+    site.attempts.set(view.id, attempts)
+    this.#log.warn({ app, view: view.name, attempts, error }, 'a view was not filled')
+    const isFinal = error instanceof Fault && !isPassing
+    if (!isFinal && attempts < limits.viewAttemptsMax) {
+      this.#rest(app, { site, view, ms: Math.min(pauseMinMs * 2 ** attempts, pauseMaxMs) })
+      return
+    }
+    site.attempts.delete(view.id)
+    await this.#leaveStale(await this.#tenantOf(app), view, error)
+  }
+
+  async #leaveStale({ schema }: Tenant, view: StoredView, error: unknown): Promise<void> {
+    await markStale(this.#database, schema, { view: view.id, reason: reasonOf(error, view) })
+    this.#onStale()
+  }
+
+  /** Views of a few records can have more rows than there is room for, and nothing of them is in the log. */
+  async #measure(): Promise<void> {
+    for (const tenant of this.#openTenants()) {
+      const { size } = tenant.chain.head()
+      const under = [...this.#working.values()].filter(
+        ({ app }) => app === tenant.application.app_id,
+      )
+      if (tenant.data.catalog.views.size === 0) continue
+      if (under.length === 0 && this.#measured.get(tenant) === size) continue
+      this.#measured.set(tenant, size)
+      const bytesMax = this.#ports.viewBytesMax(tenant)
+      const sizes = await this.#database.transaction((tx) => oversized(tx, tenant, bytesMax), {
+        statementTimeoutMs: measureMs,
+      })
+      if (sizes.length > 0) await this.#stopLargest(tenant, sizes)
+    }
+  }
+
+  /** What is being filled goes first: the others had room before. */
+  async #stopLargest(tenant: Tenant, sizes: readonly ViewSize[]): Promise<void> {
+    const workOf = ({ view }: ViewSize) =>
+      this.#working.get(keyOf(tenant.application.app_id, view.id))?.work
+    const filling = sizes.find((one) => workOf(one) !== undefined)
+    const work = filling && workOf(filling)
+    if (filling !== undefined && work !== undefined) {
+      work.stopped = tooLargeView(sizes, filling.view)
+      if (work.pid !== undefined) await cancelSession(this.#database, work.pid)
+      return
+    }
+    const progress = await readProgress(this.#database, tenant.schema)
+    const live = sizes.find(({ view }) => progress.get(view.id)?.status === 'live')
+    if (live !== undefined)
+      await this.#leaveStale(tenant, live.view, tooLargeView(sizes, live.view))
+  }
+
+  /** Leaves a view alone for a while. */
+  #rest(app: string, { site, view, ms }: { site: Site; view: StoredView; ms: number }): void {
+    site.resting.add(view.id)
+    this.#later(ms, () => {
+      site.resting.delete(view.id)
+      this.notice(app)
+    })
+  }
+
+  #later(ms: number, call: () => void): void {
+    if (this.#closed) return
+    const stop = this.#world.every(ms, () => {
+      stop()
+      this.#timers.delete(stop)
+      call()
+    })
+    this.#timers.add(stop)
+  }
+
+  #pause(ms: number): Promise<void> {
+    return new Promise((resolve) => {
+      const stop = this.#world.every(ms, () => {
+        stop()
+        resolve()
+      })
+    })
+  }
+}
+
+function keyOf(app: string, view: string): string {
+  return `${app} ${view}`
+}
+
+function isToDo(progress: ViewProgress | undefined): boolean {
+  if (progress === undefined) return false
+  const { status, wanted, leaf } = progress
+  return status === 'building' || (status === 'lazy' && wanted.leaf > leaf)
+}
+
+function isWhole(progress: ViewProgress | undefined): boolean {
+  return progress?.status === 'live' || (progress?.status === 'lazy' && progress.whole)
+}
+
+/** The view whose place another one takes is read up to here, and is gone from now on. */
+async function retireReplaced(tenant: Tenant, { replaces }: StoredView): Promise<void> {
+  if (replaces === undefined || !tenant.data.catalog.views.has(replaces)) return
+  await tenant.definitions.run(async () => {
+    if (tenant.data.catalog.views.has(replaces))
+      await define(tenant, [{ kind: 'view', id: replaces, body: undefined }])
+  })
+}

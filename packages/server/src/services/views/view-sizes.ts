@@ -1,0 +1,56 @@
+import { Fault } from '../../base/fault.ts'
+import type { Queryable } from '../../database/database.ts'
+import { sql } from '../../database/sql.ts'
+import type { StoredView } from '../../model/definitions.ts'
+import { definitionReserve } from '../../model/quota.ts'
+import { tablesOfView } from '../../projections/view-projection.ts'
+import type { Tenant } from '../applications/tenancy.ts'
+
+/** A view, and what it takes on disk with its indexes. */
+export type ViewSize = { readonly view: StoredView; readonly bytes: number }
+
+/** The views of an application, the largest first, where together they take more than they may; otherwise none. */
+export async function oversized(
+  database: Queryable,
+  tenant: Tenant,
+  bytesMax: number | null,
+): Promise<readonly ViewSize[]> {
+  if (bytesMax === null) return []
+  const sizes = await sizesOf(database, tenant)
+  const total = sizes.reduce((sum, { bytes }) => sum + bytes, 0)
+  // However little the records may take, the tables of a small view fit.
+  if (total <= bytesMax + definitionReserve.bytes) return []
+  return sizes.toSorted((a, b) => b.bytes - a.bytes)
+}
+
+/** Told as the reason why a view stands still. */
+export function tooLargeView(sizes: readonly ViewSize[], own: StoredView): Fault {
+  const total = sizes.reduce((sum, { bytes }) => sum + bytes, 0)
+  const bytes = sizes.find(({ view }) => view.id === own.id)?.bytes ?? 0
+  return new Fault('QUOTA_EXCEEDED', {
+    message: `the views of this application take ${total} bytes, of which this one ${bytes}, and may take as much as its quota of bytes; replace it with one of fewer rows, delete others, or ask the operator for a larger quota`,
+  })
+}
+
+/**
+ * Also of rows that are being written. Of tables that Citus has spread the coordinator has empty shells, so there the
+ * bound holds nothing back; citus_total_relation_size would.
+ */
+async function sizesOf(
+  database: Queryable,
+  { schema, data: { catalog } }: Tenant,
+): Promise<ViewSize[]> {
+  const planned = [...catalog.views.values()]
+  const names = planned.flatMap((one) => tablesOfView(one))
+  const rows = await database.query<{ name: string; bytes: bigint | null }>(sql`
+    SELECT class.relname::text AS name, pg_catalog.pg_total_relation_size(class.oid) AS bytes
+    FROM pg_catalog.pg_class AS class
+    JOIN pg_catalog.pg_namespace AS namespace ON namespace.oid = class.relnamespace
+    WHERE namespace.nspname = ${schema} AND class.relname = ANY(${names}::text[])`)
+  // A table that is dropped in this moment has no size any more.
+  const bytes = new Map(rows.map((row) => [row.name, Number(row.bytes ?? 0)]))
+  return planned.map((one) => ({
+    view: one.view,
+    bytes: tablesOfView(one).reduce((sum, table) => sum + (bytes.get(table) ?? 0), 0),
+  }))
+}

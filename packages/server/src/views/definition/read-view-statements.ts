@@ -1,0 +1,50 @@
+import { limits } from '@tollbase/contract/limits'
+import { Fault, invalid } from '../../base/fault.ts'
+import { readSource, type SourceText } from '../../query/sql/source-text.ts'
+import { sqlAndModels } from './print-definition.ts'
+import type { ViewDefinition } from './view-definition.ts'
+
+type Options = {
+  /** What the caller sent them in, for errors. */
+  readonly pointer: string
+  /** The view that is being defined. */
+  readonly self?: string | undefined
+  readonly viewOf?: ((model: string) => ViewDefinition | undefined) | undefined
+}
+
+/** The statements of the views among the models, and of those that these read; a 400 where one would read itself. */
+export async function viewStatements(
+  models: readonly string[],
+  { pointer, self, viewOf }: Options,
+): Promise<ReadonlyMap<string, SourceText>> {
+  const found = new Map<string, SourceText>()
+  const visit = async (model: string, path: readonly string[]): Promise<void> => {
+    if (path.includes(model)) throw cycle(pointer, [...path, model])
+    const definition = found.has(model) ? undefined : viewOf?.(model)
+    if (definition === undefined) return
+    const at = [...path, model]
+    if (at.length > limits.viewDepthMax + (self === undefined ? 0 : 1))
+      throw invalid(pointer, `reads a view over more than ${limits.viewDepthMax - 1} others`)
+    const { text, models: inner } = sqlAndModels(definition)
+    for (const each of inner) await visit(each, at)
+    found.set(model, await statementOf(model, text))
+  }
+  for (const model of models) await visit(model, self === undefined ? [] : [self])
+  return found
+}
+
+function cycle(pointer: string, path: readonly string[]): Fault {
+  return new Fault('VALIDATION_FAILED', {
+    message: `${pointer} makes a view read itself: ${path.join(' → ')}`,
+    details: { field: pointer, problem: 'makes a view read itself', cycle: path },
+  })
+}
+
+/** What is wrong in it has no place in the text that the caller sent. */
+async function statementOf(model: string, text: string): Promise<SourceText> {
+  const source = await readSource(text)
+  return {
+    ...source,
+    refuse: (_location, problem) => invalid('/sql', `has ${problem}, in the view ${model}`),
+  }
+}

@@ -1,0 +1,61 @@
+import { existsSync, mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterAll, beforeAll, expect, it } from 'vitest'
+import { followed, keptHistories } from './kept-histories.ts'
+import { Wrong } from './mismatch.ts'
+import { fewer } from './shrink.ts'
+
+let folder: string
+
+beforeAll(() => {
+  folder = mkdtempSync(join(tmpdir(), 'tollbase-kept-'))
+})
+afterAll(() => rmSync(folder, { recursive: true }))
+
+type History = { readonly steps: readonly number[] }
+
+/** It is wrong by 3 and 5 together, and wrong in another way without a step. */
+async function run({ steps }: History): Promise<void> {
+  if (steps.length === 0) throw new Wrong('empty', 'no step')
+  if (steps.includes(3) && steps.includes(5)) throw new Wrong('sum', `of ${steps.length} steps`)
+}
+
+const history = (seed: number, steps: readonly number[]) => ({
+  runner: 'engine' as const,
+  seed,
+  drawn: { steps },
+  simpler: function* (one: History) {
+    for (const some of fewer(one.steps)) yield { steps: some }
+  },
+  told: (one: History) => one,
+  run,
+})
+
+it('a history that fails is kept as the simplest that fails in the same way, and is read as it was kept', async () => {
+  const tries = { left: 100 }
+  const failing = followed(history(7, [1, 2, 3, 4, 5, 6]), { tries, folder })
+  await expect(failing).rejects.toThrow('"wrong": ["sum: of 2 steps"]')
+  expect(keptHistories<History>('engine', folder)).toEqual([
+    {
+      name: 'seed-7.json',
+      history: {
+        runner: 'engine',
+        found: 'seed 7',
+        wrong: ['sum: of 2 steps'],
+        steps: [3, 5],
+      },
+    },
+  ])
+  expect(tries.left).toBeGreaterThan(0)
+})
+
+it('a history that does not fail is not kept', async () => {
+  await followed(history(8, [1, 2]), { tries: { left: 100 }, folder })
+  expect(existsSync(join(folder, 'engine', 'seed-8.json'))).toBe(false)
+})
+
+it('with no tries left a history is kept as it is', async () => {
+  const failing = followed(history(9, [3, 4, 5]), { tries: { left: 0 }, folder })
+  await expect(failing).rejects.toThrow('of 3 steps')
+})

@@ -1,0 +1,236 @@
+import {
+  allText,
+  type Columns,
+  type Scope,
+  type Text,
+  type Type,
+  termText,
+  valueText,
+} from './print-term.ts'
+import {
+  isCall,
+  isGrouped,
+  isView,
+  namedIn,
+  type Page,
+  type Query,
+  type Relation,
+  type Select,
+} from './query-tree.ts'
+
+/**
+ * A view's query: `ours` for the service, with collections as `app::a`; `plain` for PostgreSQL, which gives the same
+ * rows as the column `row` out of relations such as `live.a`, whose columns are `leaf` and `data`.
+ */
+export type Definition = Text
+
+/** Throws where the query names what is not there, as one may that was made simpler. */
+export function definitionOf(query: Query): Definition {
+  const { ours, plain } = queryText(query)
+  const row = columnsOf(query) === 'records' ? 'plain.data' : 'to_jsonb(plain)'
+  const common = namedIn(query).filter((each) => !isView(each))
+  const tables = new Map(common.map((each) => [each.name, queryText(each.query).ours]))
+  const list = [...tables].map(([name, text]) => `${name} AS (${text})`).join(', ')
+  return {
+    ours: list === '' ? ours : `WITH ${list} ${ours}`,
+    plain: `SELECT ${row} AS row FROM (${plain}) AS plain`,
+  }
+}
+
+export function columnsOf(query: Query): Columns {
+  if (query.kind === 'union') return unionColumns(query.left, query.right)
+  if (query.kind === 'counted') {
+    const columns = columnsOf(query.query)
+    const type = columns === 'records' ? undefined : columns.get('c0')
+    if (type === undefined) throw new Error('there is no first column')
+    return new Map([
+      ['c0', type],
+      ['c1', 'number'],
+    ])
+  }
+  if (query.columns.length === 0) return 'records'
+  const scope = scopeOf(query.from)
+  return new Map(query.columns.map(({ name, value }) => [name, valueText(value, scope).type]))
+}
+
+export function scopeOf(relation: Relation): Scope {
+  switch (relation.kind) {
+    case 'collection':
+      return new Map([[relation.as, 'records']])
+    case 'query':
+    case 'named':
+      return new Map([[relation.as, columnsOf(relation.query)]])
+    case 'join':
+      return new Map([...scopeOf(relation.left), ...scopeOf(relation.right)])
+  }
+}
+
+function queryText(query: Query): Text {
+  switch (query.kind) {
+    case 'select':
+      return selectText(query)
+    case 'union': {
+      const columns = unionColumns(query.left, query.right)
+      const [left, right] = [
+        sideText(query.left, columns, 'l'),
+        sideText(query.right, columns, 'r'),
+      ]
+      const word = query.all ? 'UNION ALL' : 'UNION'
+      return {
+        ours: `${left.ours} ${word} ${right.ours}`,
+        plain: `${left.plain} ${word} ${right.plain}`,
+      }
+    }
+    case 'counted': {
+      columnsOf(query)
+      const { as } = query
+      const of = ({ from, word }: { from: string; word: string }) =>
+        `SELECT ${as}.c0, count(*) OVER (PARTITION BY ${as}.c0) AS c1 FROM (${from})${word} ${as}`
+      const { ours, plain } = queryText(query.query)
+      return { ours: of({ from: ours, word: '' }), plain: of({ from: plain, word: ' AS' }) }
+    }
+  }
+}
+
+/** The columns that both sides have; of different types they are JSON. */
+function unionColumns(left: Query, right: Query): ReadonlyMap<string, Type> {
+  const [one, other] = [columnsOf(left), columnsOf(right)]
+  if (one === 'records' || other === 'records') throw new Error('a union of whole records')
+  const width = Math.min(one.size, other.size)
+  const [types, others] = [[...one.values()], [...other.values()]]
+  return new Map(
+    types.slice(0, width).map((type, at) => [`c${at}`, type === others[at] ? type : 'json']),
+  )
+}
+
+function sideText(query: Query, columns: ReadonlyMap<string, Type>, as: string): Text {
+  const { ours, plain } = queryText(query)
+  const own = [...columnEntries(query)]
+  const list = (convert: boolean) =>
+    [...columns]
+      .map(([name, type], at) => {
+        const [from, had] = own[at] ?? ['', type]
+        const value = `${as}.${from}`
+        return `${convert && had !== type ? `to_jsonb(${value})` : value} AS ${name}`
+      })
+      .join(', ')
+  return {
+    ours: `SELECT ${list(false)} FROM (${ours}) ${as}`,
+    plain: `SELECT ${list(true)} FROM (${plain}) AS ${as}`,
+  }
+}
+
+function columnEntries(query: Query): Iterable<readonly [string, Type]> {
+  const columns = columnsOf(query)
+  return columns === 'records' ? [] : columns
+}
+
+function selectText(select: Select): Text {
+  const { columns, distinct, from, where, having, page } = select
+  const scope = scopeOf(from)
+  const relation = relationText(from)
+  const made = columns.map((column) => ({ column, text: valueText(column.value, scope) }))
+  const own = new Map(made.map(({ column: { name }, text }) => [name, text]))
+  const keys = columns.flatMap(({ value }, at) => (isCall(value) ? [] : [at + 1]))
+  const tests = allText(where, { scope })
+  const groups = allText(having, { scope, own })
+  const text = (dialect: 'ours' | 'plain', whole: string) => {
+    const list = made.map(({ column: { name }, text }) => `${text[dialect]} AS ${name}`)
+    return [
+      `SELECT ${distinct ? 'DISTINCT ' : ''}${list.length === 0 ? whole : list.join(', ')}`,
+      `FROM ${relation[dialect]}`,
+      ...(where.length === 0 ? [] : [`WHERE ${tests[dialect]}`]),
+      ...(isGrouped(select) && keys.length > 0 ? [`GROUP BY ${keys.join(', ')}`] : []),
+      ...(having.length === 0 ? [] : [`HAVING ${groups[dialect]}`]),
+    ].join(' ')
+  }
+  const rows = { ours: text('ours', '*'), plain: text('plain', `${nameOf(from)}.data`) }
+  return page === undefined ? rows : pageText(select, page, rows)
+}
+
+/** Whole records are of one relation. */
+function nameOf(relation: Relation): string {
+  return relation.kind === 'join' ? '' : relation.as
+}
+
+/** The first rows, in an order that leaves nothing open: that of storing, or of groups that of all their columns. */
+function pageText(select: Select, { order, limit, offset }: Page, rows: Text): Text {
+  const end = ` LIMIT ${limit}${offset === 0 ? '' : ` OFFSET ${offset}`}`
+  const ours = `${rows.ours} ORDER BY ${order.map(({ by, ending }) => `${by}${ending}`).join(', ')}${end}`
+  const { from, columns } = select
+  const isSet = select.distinct || isGrouped(select)
+  if (!isSet) {
+    const orders = order.map(({ by, ending }) => `${sorted(orderedBy(select, by))}${ending}`)
+    const all = [...orders, ...leavesOf(from)].join(', ')
+    return { ours, plain: `${rows.plain} ORDER BY ${all}${end}` }
+  }
+  const types = columnsOf(select)
+  const typeOf = (name: string) => {
+    const type = types === 'records' ? undefined : types.get(name)
+    if (type === undefined) throw new Error(`there is no column ${name}`)
+    return type
+  }
+  const short = columns.map(({ name }) =>
+    typeOf(name) === 'json'
+      ? `CASE jsonb_typeof(${name}) WHEN 'number' THEN to_jsonb(trim_scale(${name}::numeric)) ELSE ${name} END AS ${name}`
+      : name,
+  )
+  const orders = order.map(
+    ({ by, ending }) => `${sorted({ plain: by, type: typeOf(by) })}${ending}`,
+  )
+  const ties = columns.flatMap(({ name }) =>
+    typeOf(name) === 'json'
+      ? [sorted({ plain: name, type: 'json' }), `shortest.${name} #>> '{}'`]
+      : [name],
+  )
+  const shortest = `SELECT ${short.join(', ')} FROM (${rows.plain}) AS i`
+  return {
+    ours,
+    plain: `SELECT * FROM (${shortest}) AS shortest ORDER BY ${[...orders, ...ties].join(', ')}${end}`,
+  }
+}
+
+function orderedBy({ columns, from }: Select, by: string): { plain: string; type: Type } {
+  const scope = scopeOf(from)
+  const column = columns.find(({ name }) => name === by)
+  if (column !== undefined) return valueText(column.value, scope)
+  return termText({ kind: 'field', of: nameOf(from), name: by }, scope)
+}
+
+/** Lists and objects are sorted alike. */
+function sorted({ plain, type }: { plain: string; type: Type }): string {
+  if (type !== 'json') return plain
+  return `CASE WHEN jsonb_typeof(${plain}) IN ('object', 'array') THEN '{}'::jsonb ELSE ${plain} END`
+}
+
+function leavesOf(relation: Relation): string[] {
+  if (relation.kind === 'collection') return [`${relation.as}.leaf`]
+  if (relation.kind === 'join') return [...leavesOf(relation.left), ...leavesOf(relation.right)]
+  throw new Error('a page of rows of a sub-query')
+}
+
+function relationText(relation: Relation): Text {
+  switch (relation.kind) {
+    case 'collection': {
+      const { name, as } = relation
+      return { ours: `app::${name} ${as}`, plain: `live.${name} AS ${as}` }
+    }
+    case 'named':
+    case 'query': {
+      const { ours, plain } = queryText(relation.query)
+      const { as } = relation
+      const own = relation.kind === 'named' ? relation.name : `(${ours})`
+      return { ours: `${own} ${as}`, plain: `(${plain}) AS ${as}` }
+    }
+    case 'join': {
+      const [left, right] = [relationText(relation.left), relationText(relation.right)]
+      const on = allText(relation.on, { scope: scopeOf(relation) })
+      const { word } = relation
+      const end = (tests: string) => (word === 'CROSS JOIN' ? '' : ` ON ${tests}`)
+      return {
+        ours: `${left.ours} ${word} ${right.ours}${end(on.ours)}`,
+        plain: `${left.plain} ${word} ${right.plain}${end(on.plain)}`,
+      }
+    }
+  }
+}
