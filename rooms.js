@@ -1,181 +1,58 @@
-/** Who may import whom. A room may always import itself; what is not listed is forbidden (scripts/check-rooms.mjs). */
+/**
+ * Who may import whom: each room imports itself and the rooms named here, nothing else (scripts/check-rooms.mjs).
+ * The layers of the server, from the first to the last, are: engines, model, projections, services, operations,
+ * operator, app. Each imports only layers that stand before it.
+ */
+const server = 'packages/server/src'
+
+const engines = ['base', 'database', 'chain', 'query', 'views', 'x402', 'devnet', 'http', 'config']
+const shared = ['contract', 'verify', ...engines]
+
 export const rooms = {
   contract: { path: 'packages/contract/src', may: [] },
   verify: { path: 'packages/verify/src', may: [] },
-  base: { path: 'packages/server/src/base', may: ['contract'] },
-  database: { path: 'packages/server/src/database', may: ['base', 'contract'] },
-  chain: { path: 'packages/server/src/chain', may: ['base', 'contract', 'database', 'verify'] },
-  query: { path: 'packages/server/src/query', may: ['base', 'contract'] },
-  views: { path: 'packages/server/src/views', may: ['base', 'contract', 'query'] },
-  x402: { path: 'packages/server/src/x402', may: ['base', 'contract', 'database'] },
-  devnet: { path: 'packages/server/src/devnet', may: ['base', 'x402'] },
-  http: { path: 'packages/server/src/http', may: ['base', 'contract'] },
-  domains: {
-    path: 'packages/server/src/domains',
-    may: [
-      'base',
-      'contract',
-      'verify',
-      'database',
-      'chain',
-      'query',
-      'views',
-      'x402',
-      'http',
-      'devnet',
-    ],
+
+  // The engines know no application.
+  base: { path: `${server}/base`, may: ['contract'] },
+  database: { path: `${server}/database`, may: ['base', 'contract'] },
+  chain: { path: `${server}/chain`, may: ['base', 'contract', 'database', 'verify'] },
+  query: { path: `${server}/query`, may: ['base', 'contract'] },
+  views: { path: `${server}/views`, may: ['base', 'contract', 'query'] },
+  x402: { path: `${server}/x402`, may: ['base', 'contract', 'database'] },
+  devnet: { path: `${server}/devnet`, may: ['base', 'x402'] },
+  http: { path: `${server}/http`, may: ['base', 'contract'] },
+  config: {
+    path: `${server}/config`,
+    may: ['base', 'contract', 'database', 'query', 'x402', 'http'],
   },
-  main: {
-    path: 'packages/server/src/(main|app|config)',
-    may: [
-      'base',
-      'contract',
-      'verify',
-      'database',
-      'chain',
-      'query',
-      'views',
-      'x402',
-      'devnet',
-      'http',
-      'domains',
-    ],
+
+  // The model is pure: no SQL, no clock, no input or output.
+  model: {
+    path: `${server}/model`,
+    may: ['contract', 'verify', 'base', 'chain', 'query', 'views', 'http'],
   },
+  projections: {
+    path: `${server}/projections`,
+    may: ['contract', 'verify', 'base', 'database', 'chain', 'query', 'views', 'model'],
+  },
+  services: { path: `${server}/services`, may: [...shared, 'model', 'projections'] },
+  operations: {
+    path: `${server}/operations`,
+    may: [...shared, 'model', 'projections', 'services'],
+    // Areas never import each other: two of them share by the model or by a service.
+    areas: true,
+  },
+  operator: {
+    path: `${server}/operator`,
+    may: [...shared, 'model', 'projections', 'services', 'operations'],
+  },
+  app: {
+    path: `${server}/(main|app)`,
+    may: [...shared, 'model', 'projections', 'services', 'operations', 'operator'],
+  },
+
   cli: {
     path: 'packages/cli/src',
-    may: ['contract', 'verify', 'base', 'main', 'domains', 'chain', 'database', 'devnet'],
+    may: [...shared, 'model', 'projections', 'services', 'operator', 'app'],
   },
-}
-
-/**
- * Which domain may call which (a test runs over these edges: they are acyclic), and by which files it is
- * entered; the file that bears the domain's name where nothing is said. `domains/*.ts` belongs to all.
- */
-export const domains = {
-  ledger: [],
-  tenancy: {
-    may: ['ledger'],
-    doors: [
-      'tenancy',
-      'applications',
-      'keys',
-      'catalog',
-      'definitions',
-      'define',
-      'definition-version',
-      'made-by-payment',
-      'policy',
-      'openness',
-      'price',
-      'quota',
-      'root',
-      'as-of',
-      'arrivals',
-      'alone',
-      'record-projection',
-      'data-projection',
-      'data-set-table',
-      'field-price',
-      'index-ddl',
-      'dependents',
-      'grants',
-      'view-plan',
-      'view-projection',
-      'view-state',
-    ],
-  },
-  access: { may: ['tenancy'], doors: ['access', 'credentials', 'wallet-signature'] },
-  service: { may: [], doors: ['service', 'secrets', 'signing-key'] },
-  keys: { may: ['tenancy'], doors: ['new-key', 'key-use'] },
-  collections: {
-    may: ['access', 'tenancy'],
-    doors: [
-      'check-policy',
-      'check-schema',
-      'collection-store',
-      'collection-view',
-      'current-stats',
-      'declared-types',
-      'index-names',
-      'leading-index',
-      'new-collection',
-      'record-schema',
-      'relation-view',
-      'shard-keys',
-      'visibility',
-    ],
-  },
-  applications: ['access', 'collections', 'keys', 'tenancy'],
-  indexes: {
-    may: ['collections', 'listing', 'tenancy'],
-    doors: ['index-builder', 'query-plan', 'query-statistics'],
-  },
-  pricing: ['access', 'collections', 'listing', 'queries', 'tenancy'],
-  payments: {
-    may: ['access', 'ledger', 'tenancy'],
-    doors: [
-      'payments',
-      'bought-reply',
-      'kept-answer',
-      'presented',
-      'purchase',
-      'sell-write',
-      'claim-store',
-      'entries',
-      'network-pin',
-      'offer',
-      'reconciler',
-      'sweeper',
-    ],
-  },
-  records: {
-    may: ['access', 'collections', 'payments', 'tenancy'],
-    doors: [
-      'tickets',
-      'stored-records',
-      'prepare-records',
-      'record-names',
-      'record-proof',
-      'record-store',
-    ],
-  },
-  batch: ['access', 'collections', 'payments', 'records', 'tenancy'],
-  relations: ['collections', 'tenancy'],
-  'data-sets': { may: ['tenancy'], doors: ['find-data-sets', 'operator-data-sets'] },
-  migrations: {
-    may: ['access', 'collections', 'records', 'tenancy'],
-    doors: ['migration-task'],
-  },
-  tasks: ['migrations', 'records', 'tenancy', 'views'],
-  listing: {
-    may: ['collections', 'data-sets', 'payments', 'tenancy'],
-    doors: [
-      'answer-query',
-      'any-question',
-      'query-price',
-      'quick-reads',
-      'sources',
-      'view-sources',
-      'list-records',
-    ],
-  },
-  views: {
-    may: ['access', 'collections', 'listing', 'records', 'tenancy'],
-    doors: ['build-view', 'view-builder', 'view-store', 'view-task'],
-  },
-  grants: ['collections', 'tenancy'],
-  queries: {
-    may: ['access', 'collections', 'data-sets', 'indexes', 'listing', 'tenancy'],
-    doors: [
-      'kept-answers',
-      'query-plans',
-      'query-price',
-      'query-rates',
-      'predefined-question',
-      'stored-queries',
-    ],
-  },
-  changes: ['access', 'collections', 'tenancy'],
-  chains: ['access', 'queries', 'records', 'tenancy'],
-  wallets: [],
 }

@@ -2,22 +2,14 @@
 import { readdirSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { cruise } from 'dependency-cruiser'
-import * as table from '../rooms.js'
+import { rooms } from '../rooms.js'
 
-const rooms = table.rooms
-/** name -> {may: domains that it may call, doors: files by which others enter it}; a bare list is `may`. */
-const domains = Object.fromEntries(
-  Object.entries(table.domains ?? {}).map(([name, domain]) => [
-    name,
-    Array.isArray(domain) ? { may: domain, doors: [name] } : { doors: [name], ...domain },
-  ]),
-)
 const testFile = '[.]test[.]ts$'
 const roots = ['packages', 'tests', 'bench', 'scripts', 'bin', 'examples'].filter(isFolder)
 
 const { output } = await cruise(roots, {
   validate: true,
-  ruleSet: { forbidden: [...roomRules(), ...domainRules(), ...houseRules()] },
+  ruleSet: { forbidden: [...roomRules(), ...areaRules(), ...houseRules()] },
   // TypeScript 7 has no API for dependency-cruiser: with its default parser it reads nothing and succeeds.
   parser: 'swc',
   doNotFollow: { path: 'node_modules' },
@@ -33,7 +25,6 @@ const problems = [
   ...output.summary.violations.map(describeViolation),
   ...unreadFiles(files, output.modules),
   ...homelessFiles(files),
-  ...domainTableProblems(),
 ]
 for (const problem of problems) console.error(problem)
 const edges = output.modules.reduce((sum, module) => sum + module.dependencies.length, 0)
@@ -53,35 +44,17 @@ function roomRules() {
   }))
 }
 
-/** A domain is entered only by its doors (by default the file that bears its name), and only along a listed edge. */
-function domainRules() {
-  return domainNames().flatMap((name) => {
-    const folder = `^${rooms.domains.path}/${name}/`
-    const { may, doors } = domains[name] ?? { may: [], doors: [name] }
-    return [
-      {
-        name: `${name}-front-door`,
-        comment: `${name} is entered by ${doors.map((door) => `${door}.ts`).join(', ')}`,
-        severity: 'error',
-        // domains/*.ts puts the operations together, so it sees them all.
-        from: {
-          path: '^packages/',
-          pathNot: [folder, testFile, `^${rooms.domains.path}/[^/]+[.]ts$`],
-        },
-        to: { path: folder, pathNot: `${folder}(${doors.join('|')})[.]ts$` },
-      },
-      {
-        name: `${name}-domain-edges`,
-        comment: `${name} may call ${may.join(', ') || 'no other domain'} (rooms.js)`,
-        severity: 'error',
-        from: { path: folder, pathNot: testFile },
-        to: {
-          path: `^${rooms.domains.path}/[^/]+/`,
-          pathNot: [name, ...may].map((other) => `^${rooms.domains.path}/${other}/`),
-        },
-      },
-    ]
-  })
+/** A folder of a room with areas imports no other folder of the room. */
+function areaRules() {
+  return Object.entries(rooms)
+    .filter(([, room]) => room.areas === true)
+    .map(([name, room]) => ({
+      name: `${name}-areas`,
+      comment: `areas of ${name} never import each other (rooms.js)`,
+      severity: 'error',
+      from: { path: `^${room.path}/([^/]+)/`, pathNot: testFile },
+      to: { path: `^${room.path}/[^/]+/`, pathNot: `^${room.path}/$1/` },
+    }))
 }
 
 function houseRules() {
@@ -120,33 +93,6 @@ function homelessFiles(onDisk) {
     .map((file) => `no-room: ${file} belongs to no room of rooms.js`)
 }
 
-function domainTableProblems() {
-  const names = domainNames()
-  const unknown = Object.entries(domains)
-    .flatMap(([name, { may }]) => [name, ...may])
-    .filter((name) => !names.includes(name))
-    .map((name) => `domain-unknown: ${name} is in rooms.js but not a folder`)
-  const circular = Object.keys(domains)
-    .filter((name) => reachable(name).has(name))
-    .map((name) => `domain-cycle: ${name} reaches itself in rooms.js`)
-  return [...new Set(unknown), ...circular]
-}
-
-function reachable(name) {
-  const found = new Set()
-  const next = [...(domains[name]?.may ?? [])]
-  for (let other = next.pop(); other !== undefined; other = next.pop()) {
-    if (found.has(other)) continue
-    found.add(other)
-    next.push(...(domains[other]?.may ?? []))
-  }
-  return found
-}
-
-function domainNames() {
-  return isFolder(rooms.domains.path) ? foldersOf(rooms.domains.path) : []
-}
-
 /** A room is a folder, or the files whose path begins so. */
 function inRoom(room) {
   return `^${room.path}(/|[^/]*[.]tsx?$)`
@@ -157,12 +103,6 @@ function sourceFiles(root) {
     .filter((entry) => entry.isFile() && /[.](ts|tsx|js|mjs)$/.test(entry.name))
     .map((entry) => join(entry.parentPath, entry.name))
     .filter((file) => !/(^|\/)(dist|node_modules)\//.test(file))
-}
-
-function foldersOf(path) {
-  return readdirSync(path, { withFileTypes: true })
-    .filter((entry) => entry.isDirectory())
-    .map((entry) => entry.name)
 }
 
 function isFolder(path) {

@@ -1,14 +1,12 @@
 import { limits } from '@tollbase/contract/limits'
 import { expect, test } from 'vitest'
 import { sql } from '../../packages/server/src/database/sql.ts'
+import type { Definition } from '../../packages/server/src/model/definition-entry.ts'
 import type {
   CollectionDefinition,
   IndexDefinition,
 } from '../../packages/server/src/model/definitions.ts'
-import {
-  type Definition,
-  define as defineAll,
-} from '../../packages/server/src/services/applications/define.ts'
+import { define as defineAll } from '../../packages/server/src/services/applications/define.ts'
 import { idsOf, newData } from '../support/data.ts'
 import { withService } from '../support/per-engine.ts'
 import type { TestApp, TestService } from '../support/service.ts'

@@ -1,24 +1,27 @@
 import { readFileSync } from 'node:fs'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { buildSmallHouse, type SmallHouse, type Tool } from './small-repository.ts'
+import { buildSmallHouse, type SmallHouse, type Tool } from './small-house.ts'
 
 /** A house in which every checker is content. */
 const sound = {
-  'rooms.js': roomsWithDomains('{ shop: [] }'),
   'packages/contract/src/unit.ts': "export const unit = 'dollar'\n",
   'packages/verify/src/same.ts': 'export const same = (a: string, b: string): boolean => a === b\n',
   'packages/server/src/base/price.ts': `import { unit } from '@tollbase/contract/unit'
 
 export const price = (amount: bigint): string => \`\${amount} \${unit}\`
 `,
-  'packages/server/src/domains/shop/shelf.ts': "export const shelf = ['bread']\n",
-  'packages/server/src/domains/shop/shop.ts': `import { price } from '../../base/price.ts'
-import { shelf } from './shelf.ts'
+  'packages/server/src/services/shop/bread.ts': "export const bread = 'bread'\n",
+  'packages/server/src/services/shop/shelf.ts': `import { bread } from './bread.ts'
+
+export const shelf = [bread]
+`,
+  'packages/server/src/operations/shop/offer.ts': `import { price } from '../../base/price.ts'
+import { shelf } from '../../services/shop/shelf.ts'
 
 export const offer = (): string => \`\${shelf.join()}: \${price(1n)}\`
 `,
   'packages/server/src/main.ts': `import { same } from '@tollbase/verify/same'
-import { offer } from './domains/shop/shop.ts'
+import { offer } from './operations/shop/offer.ts'
 
 export const main = (): boolean => same(offer(), offer())
 `,
@@ -154,19 +157,24 @@ const plants: Readonly<Record<Tool, readonly Plant[]>> = {
       text: "import type { main } from '../main.ts'\n\nexport type A = typeof main\n",
     },
     {
-      says: 'shop-front-door',
-      path: `${server}/app.ts`,
-      text: "import { shelf } from './domains/shop/shelf.ts'\n\nexport const a = shelf\n",
+      says: 'services-imports',
+      path: `${server}/services/shop/shelf.ts`,
+      text: "import { offer } from '../../operations/shop/offer.ts'\n\nexport const shelf = [offer.name]\n",
     },
     {
-      says: 'bank-domain-edges',
-      path: `${server}/domains/bank/bank.ts`,
-      text: "import { offer } from '../shop/shop.ts'\n\nexport const a = offer\n",
+      says: 'model-imports',
+      path: `${server}/model/a.ts`,
+      text: "import { shelf } from '../services/shop/shelf.ts'\n\nexport const a = shelf\n",
+    },
+    {
+      says: 'operations-areas',
+      path: `${server}/operations/bank/a.ts`,
+      text: "import { offer } from '../shop/offer.ts'\n\nexport const a = offer\n",
     },
     {
       says: 'no-cycles',
-      path: `${server}/domains/shop/shelf.ts`,
-      text: "import { offer } from './shop.ts'\n\nexport const shelf = [String(offer)]\n",
+      path: `${server}/services/shop/bread.ts`,
+      text: "import { shelf } from './shelf.ts'\n\nexport const bread = String(shelf)\n",
     },
     {
       says: 'no-unresolved',
@@ -183,8 +191,6 @@ const plants: Readonly<Record<Tool, readonly Plant[]>> = {
         "cruise(['scripts'],",
       ),
     },
-    { says: 'domain-unknown', path: 'rooms.js', text: roomsWithDomains('{ nobody: [] }') },
-    { says: 'domain-cycle', path: 'rooms.js', text: roomsWithDomains("{ shop: ['shop'] }") },
   ],
   dead: [
     { says: 'Unused exports', path: `${server}/base/a.ts`, text: 'export const unusedByAll = 1\n' },
@@ -230,10 +236,4 @@ describe.each(Object.keys(plants) as Tool[])('%s', (tool) => {
 
 function repositoryFile(path: string): string {
   return readFileSync(new URL(`../../${path}`, import.meta.url), 'utf8')
-}
-
-/** The repository's table of rooms, with a table of domains that fits the small house. */
-function roomsWithDomains(domains: string): string {
-  const [rooms] = repositoryFile('rooms.js').split('export const domains')
-  return `${rooms}export const domains = ${domains}\n`
 }

@@ -1,6 +1,6 @@
 import { Fault } from '../base/fault.ts'
-import type { Definition } from '../services/applications/define.ts'
 import type { Catalog } from './catalog.ts'
+import type { Definition } from './definition-entry.ts'
 import type { StoredQuery, StoredView } from './definitions.ts'
 
 /** The views of the application that are made of a collection or view, and of such views in turn; no order is kept. */

@@ -1,4 +1,4 @@
-import { type CollectionStats, noStats } from '../projections/collection-store.ts'
+import { type CollectionStats, noStats } from './collection-stats.ts'
 import type { CollectionState, IndexDefinition, Sharding } from './definitions.ts'
 import type { RelationView } from './describe-relation.ts'
 

@@ -1,21 +1,7 @@
 import type { Queryable } from '../database/database.ts'
 import { type SqlStatement, sql } from '../database/sql.ts'
-import type { OwnQuota } from '../model/quota.ts'
+import type { ApplicationRecord } from '../model/application.ts'
 import type { Projection, Run } from './projection.ts'
-
-export type ApplicationRecord = {
-  readonly app_id: string
-  /** Names the application's schema and its tickets; never reused. */
-  readonly number: number
-  readonly name: string
-  readonly description: string | null
-  /** Lower case, or null where only the operator owns it. */
-  readonly owner_address: string | null
-  readonly created_at: string
-  readonly status: 'active' | 'archived'
-  /** Set by the operator. */
-  readonly quota?: OwnQuota | null
-}
 
 /** All applications, from `application` entries of the system chain: each holds the newest whole record. */
 export class Applications implements Projection {

@@ -1,16 +1,9 @@
 import { limits } from '@tollbase/contract/limits'
 import type { Queryable } from '../database/database.ts'
 import { sql } from '../database/sql.ts'
+import type { CollectionStats } from '../model/collection-stats.ts'
 import { compileList, type ListRow } from '../query/compile-list.ts'
 import { parseList } from '../query/list-query.ts'
-
-export type CollectionStats = {
-  readonly documents: number
-  readonly bytes: number
-  readonly versions: number
-}
-
-export const noStats: CollectionStats = { documents: 0, bytes: 0, versions: 0 }
 
 /** Counts and bytes of live records by collection id. */
 export async function readStats(

@@ -1,5 +1,5 @@
 import { Fault, invalid } from '../../base/fault.ts'
-import type { ApplicationRecord } from '../../projections/applications.ts'
+import type { ApplicationRecord } from '../../model/application.ts'
 import { newKey } from '../../services/keys/key-record.ts'
 import type { Operation } from '../operation.ts'
 

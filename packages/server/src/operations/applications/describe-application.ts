@@ -1,5 +1,5 @@
+import type { ApplicationRecord } from '../../model/application.ts'
 import { usedOf } from '../../model/quota.ts'
-import type { ApplicationRecord } from '../../projections/applications.ts'
 import { mayDescribe } from '../../services/access/access.ts'
 import type { Call } from '../../services/call.ts'
 

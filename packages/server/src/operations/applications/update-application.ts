@@ -1,5 +1,5 @@
 import { Fault, invalid } from '../../base/fault.ts'
-import type { ApplicationRecord } from '../../projections/applications.ts'
+import type { ApplicationRecord } from '../../model/application.ts'
 import { signedBy } from '../../services/access/credentials.ts'
 import { verifyWallet } from '../../services/access/wallet-signature.ts'
 import type { Tenancy } from '../../services/applications/tenancy.ts'

@@ -1,5 +1,5 @@
+import { noStats } from '../../model/collection-stats.ts'
 import { collectionView } from '../../model/describe-collection.ts'
-import { noStats } from '../../projections/collection-store.ts'
 import { collectionOf } from '../../services/access/authorize-collections.ts'
 import { readCurrentStats } from '../../services/collections/current-stats.ts'
 import type { Operation } from '../operation.ts'

@@ -1,7 +1,7 @@
+import { noStats } from '../../model/collection-stats.ts'
 import { collectionView } from '../../model/describe-collection.ts'
 import { relationsOf } from '../../model/describe-relation.ts'
 import { isOpen } from '../../model/read-level.ts'
-import { noStats } from '../../projections/collection-store.ts'
 import { mayDescribe } from '../../services/access/access.ts'
 import { describableCollection } from '../../services/access/authorize-collections.ts'
 import { readCurrentStats } from '../../services/collections/current-stats.ts'

@@ -1,12 +1,5 @@
-import type { Entry } from '@tollbase/verify/entry'
-import type { DefinitionKind } from '../../model/definitions.ts'
+import { type Definition, definitionEntry } from '../../model/definition-entry.ts'
 import type { Tenant } from './tenancy.ts'
-
-export type Definition = {
-  readonly kind: DefinitionKind
-  readonly id: string
-  readonly body: object | undefined
-}
 
 /**
  * Writes definitions (or their removal, without a body) as one group of entries, waits until they are in force, and
@@ -19,11 +12,4 @@ export async function define(
   const { height, sequence } = await tenant.chain.append(definitions.map(definitionEntry))
   await tenant.chain.whenApplied(height)
   return { height, sequence }
-}
-
-export function definitionEntry({ kind, id, body }: Definition): Entry {
-  return {
-    header: { type: 'definition', kind, id, ...(body === undefined && { deleted: true }) },
-    body: body === undefined ? '' : JSON.stringify(body),
-  }
 }

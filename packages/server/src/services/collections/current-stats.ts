@@ -1,5 +1,6 @@
 import { within } from '../../base/await-within.ts'
-import { type CollectionStats, readStats } from '../../projections/collection-store.ts'
+import type { CollectionStats } from '../../model/collection-stats.ts'
+import { readStats } from '../../projections/collection-store.ts'
 import type { Tenant } from '../applications/tenancy.ts'
 import type { Service } from '../call.ts'
 

@@ -1,9 +1,9 @@
 import { limits } from '@tollbase/contract/limits'
 import { Fault } from '../../base/fault.ts'
+import type { Definition } from '../../model/definition-entry.ts'
 import type { CollectionState, IndexDefinition } from '../../model/definitions.ts'
 import { defaultIndexName } from '../../model/make-index-name.ts'
 import { isPlain } from '../../projections/index-ddl.ts'
-import type { Definition } from '../applications/define.ts'
 import type { Service } from '../call.ts'
 
 /**

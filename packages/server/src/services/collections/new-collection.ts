@@ -2,6 +2,7 @@ import { limits } from '@tollbase/contract/limits'
 import { present } from '../../base/assert.ts'
 import { Fault } from '../../base/fault.ts'
 import { isRecord } from '../../base/is-record.ts'
+import type { Definition } from '../../model/definition-entry.ts'
 import type {
   CollectionDefinition,
   CollectionState,
@@ -10,7 +11,7 @@ import type {
 import { idMadeBy } from '../../model/made-by-payment.ts'
 import { defaultIndexName } from '../../model/make-index-name.ts'
 import { isPlain } from '../../projections/index-ddl.ts'
-import { type Definition, define } from '../applications/define.ts'
+import { define } from '../applications/define.ts'
 import type { Tenant } from '../applications/tenancy.ts'
 import type { Service } from '../call.ts'
 

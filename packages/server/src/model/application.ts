@@ -1,0 +1,15 @@
+import type { OwnQuota } from './quota.ts'
+
+export type ApplicationRecord = {
+  readonly app_id: string
+  /** Names the application's schema and its tickets; never reused. */
+  readonly number: number
+  readonly name: string
+  readonly description: string | null
+  /** Lower case, or null where only the operator owns it. */
+  readonly owner_address: string | null
+  readonly created_at: string
+  readonly status: 'active' | 'archived'
+  /** Set by the operator. */
+  readonly quota?: OwnQuota | null
+}
