@@ -47,7 +47,7 @@ export const rooms = {
     may: [...shared, 'model', 'projections', 'services', 'operations'],
   },
   app: {
-    path: `${server}/(main|app)`,
+    path: `${server}/(main|app|start-problem)`,
     may: [...shared, 'model', 'projections', 'services', 'operations', 'operator'],
   },
 

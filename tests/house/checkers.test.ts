@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { buildSmallHouse, type SmallHouse, type Tool } from './small-house.ts'
+import { buildSmallHouse, type SmallHouse, type Tool } from './small-repository.ts'
 
 /** A house in which every checker is content. */
 const sound = {
