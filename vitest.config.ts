@@ -1,8 +1,8 @@
 import { defineConfig } from 'vitest/config'
 import { BaseSequencer, type TestSpecification } from 'vitest/node'
-import { plantedMutants } from './tests/simulation/mutant-plugin.ts'
+import { plantMutants } from './tests/simulation/mutant-plugin.ts'
 
-/** What takes minutes begins first; begun last, it would run alone at the end. */
+/** Test files that take minutes start first; started last, each would run alone at the end. */
 const longest = [
   'tests/faults/matrix.test.ts',
   'tests/simulation/mutants.test.ts',
@@ -21,7 +21,7 @@ class LongestFirst extends BaseSequencer {
 }
 
 export default defineConfig({
-  plugins: [plantedMutants()],
+  plugins: [plantMutants()],
   test: {
     include: ['packages/*/src/**/*.test.ts', 'tests/**/*.test.ts'],
     testTimeout: 60_000,

@@ -1,4 +1,4 @@
-import { drive, httpRequest, noFailure, once } from './load.ts'
+import { drive, makeHttpRequest, requireNoFailure, sendOnce } from './load.ts'
 import { app, call, createApplication, openPlace, operatorKey, startOurs } from './place.ts'
 import type { Benchmark, Row, RunOptions } from './report.ts'
 import { interleave } from './rounds.ts'
@@ -13,7 +13,7 @@ type Attack = {
   readonly connections: number
   readonly path: '/list' | '/query/sql' | '/store'
   readonly body: object
-  /** Whether it comes with the key of the attacker's own application. */
+  /** The request carries the key of the attacker's own application. */
   readonly isKeyed: boolean
 }
 
@@ -26,7 +26,7 @@ const find = (condition: object) =>
 const nested = (depth: number, around: (inner: string) => string): string =>
   depth === 0 ? 'text' : around(nested(depth - 1, around))
 
-/** What one caller can do to all others, each as often as its connections can. */
+/** The requests that one caller can send to the harm of all others, each as often as its connections allow. */
 const attacks: readonly Attack[] = [
   {
     name: 'statements of 64 KB over an unknown application',
@@ -89,7 +89,7 @@ const attacks: readonly Attack[] = [
   },
 ]
 
-/** How long another application's free reads take beside one caller who wants them slow. */
+/** Measures free reads of another application beside one caller who tries to slow them down. */
 export const besideAttacks: Benchmark = { name: 'attacks', run }
 
 async function run({ rounds, nodeOptions, only }: RunOptions): Promise<readonly Row[]> {
@@ -103,7 +103,7 @@ async function run({ rounds, nodeOptions, only }: RunOptions): Promise<readonly 
       const beside = async () => {
         const [read, attacked] = await Promise.all([
           readFor(ours.port),
-          strike(ours.port, { attack, key }),
+          runAttack(ours.port, { attack, key }),
         ])
         answered = attacked
         return read
@@ -124,7 +124,7 @@ async function run({ rounds, nodeOptions, only }: RunOptions): Promise<readonly 
   }
 }
 
-/** Two applications with records that anybody may read; gives the attacker's key. */
+/** Makes two applications with records that anybody may read; gives the attacker's key. */
 async function prepare(port: number): Promise<string> {
   const key = await createApplication(port)
   const body = { name: 'Victim', app_id: victim }
@@ -141,7 +141,7 @@ async function prepare(port: number): Promise<string> {
   return key
 }
 
-/** The p95 of the victim's reads during a round. */
+/** Measures the p95 of the victim's reads during a round. */
 async function readFor(port: number): Promise<number> {
   const requests = Array.from({ length: roundMs / readEveryMs }, (_, at) => {
     const body = {
@@ -149,25 +149,28 @@ async function readFor(port: number): Promise<number> {
       find: { id: `k${(at * 7919) % recordsTotal}` },
       limit: 1,
     }
-    return httpRequest('/list', JSON.stringify(body))
+    return makeHttpRequest('/list', JSON.stringify(body))
   })
   const load = { port, connections: 1, requests, status: 200, everyMs: readEveryMs }
-  return noFailure(await drive(load)).p95
+  return requireNoFailure(await drive(load)).p95
 }
 
-/** One round of the attack, whatever it is answered, each request on a connection of its own; gives their number. */
-async function strike(
+/**
+ * Runs one round of the attack, whatever the answers are, each request on a connection of its own; gives the number
+ * of requests.
+ */
+async function runAttack(
   port: number,
   { attack, key }: { attack: Attack; key: string },
 ): Promise<number> {
   const headers = attack.isKeyed ? { 'x-app-key': key } : {}
-  const request = httpRequest(attack.path, JSON.stringify(attack.body), headers)
+  const request = makeHttpRequest(attack.path, JSON.stringify(attack.body), headers)
   const endsAt = performance.now() + roundMs
   let answered = 0
   const attacker = async () => {
     while (performance.now() < endsAt) {
-      // A body that is refused by its length is answered before it has been sent, and its connection closed.
-      await once(port, request).catch(() => undefined)
+      // A body that is refused for its length is answered before it has been sent, and its connection is closed.
+      await sendOnce(port, request).catch(() => undefined)
       answered += 1
     }
   }

@@ -1,10 +1,10 @@
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { cityOf } from './documents.ts'
-import { httpRequest, once } from './load.ts'
+import { getCity } from './documents.ts'
+import { makeHttpRequest, sendOnce } from './load.ts'
 import { app, startDev } from './place.ts'
-import { descendants, processes } from './processes.ts'
+import { listDescendants, listProcesses } from './processes.ts'
 import { collection, recordsTotal, storeItems } from './reads.ts'
 import type { Benchmark, Row } from './report.ts'
 
@@ -46,17 +46,17 @@ export const coldStart: Benchmark = {
 }
 
 async function mustAnswer(port: number): Promise<void> {
-  const find = { city: { is: cityOf(1, recordsTotal) } }
+  const find = { city: { is: getCity(1, recordsTotal) } }
   const body = JSON.stringify({ root: `${app}::${collection}`, find, limit: 20 })
-  const reply = await once(port, httpRequest('/list', body))
+  const reply = await sendOnce(port, makeHttpRequest('/list', body))
   if (reply.status !== 200) throw new Error(`${reply.status} ${reply.body.toString()}`)
 }
 
-/** Proportional set size, which counts pages that PostgreSQL's processes share once. */
+/** Reads the proportional set size in KiB, which counts pages that PostgreSQL's processes share once. */
 function memoryRows(service: number, readyMs: number): Row[] {
-  const all = processes()
-  const of = (pids: readonly number[]) => `${Math.round(sum(pids.map(pssOf)) / 1024)} MB`
-  const below = descendants(service, all)
+  const all = listProcesses()
+  const of = (pids: readonly number[]) => `${Math.round(sum(pids.map(readPssKib)) / 1024)} MB`
+  const below = listDescendants(service, all)
   const named = (name: string) => below.filter((one) => one.name === name).map(({ pid }) => pid)
   const note = `proportional set size after the first answer, ready after ${Math.round(readyMs)} ms`
   return [
@@ -66,7 +66,7 @@ function memoryRows(service: number, readyMs: number): Row[] {
   ]
 }
 
-function pssOf(pid: number): number {
+function readPssKib(pid: number): number {
   const text = readFileSync(`/proc/${pid}/smaps_rollup`, 'latin1')
   return Number(/^Pss: +(\d+) kB/m.exec(text)?.[1] ?? 0)
 }

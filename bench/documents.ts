@@ -1,4 +1,4 @@
-/** What both sides store: about 450 bytes of JSON, a unique key, two indexed fields. */
+/** The document that both sides store: about 450 bytes of JSON, a unique key, two indexed fields. */
 export type Item = {
   readonly id: string
   readonly city: string
@@ -12,7 +12,7 @@ export type Item = {
 
 export const indexedFields = ['city', 'price'] as const
 
-/** Items that share one value of `city`. */
+/** The number of items that share one value of `city`. */
 export const itemsPerCity = 10
 
 const words =
@@ -20,13 +20,13 @@ const words =
     ' ',
   )
 
-/** Item number `at` of `total`; keys are scattered over the index, as those of real records are. */
-export function item(at: number, total: number): Item {
+/** Makes item number `at` of `total`; keys are scattered over the index, as those of real records are. */
+export function makeItem(at: number, total: number): Item {
   const scattered = Math.imul(at, 2654435761) >>> 0
   const word = (step: number) => words[(scattered + at * step) % words.length] ?? ''
   return {
     id: `item-${scattered.toString(16).padStart(8, '0')}-${at}`,
-    city: cityOf(at, total),
+    city: getCity(at, total),
     price: (scattered % 1_000_000) / 100,
     title: `${word(1)} ${word(3)} ${word(7)} number ${at}`,
     tags: [word(2), word(5), word(11)],
@@ -36,11 +36,11 @@ export function item(at: number, total: number): Item {
   }
 }
 
-export function cityOf(at: number, total: number): string {
+export function getCity(at: number, total: number): string {
   return `city-${at % Math.max(1, Math.floor(total / itemsPerCity))}`
 }
 
-/** The body of a store of these items. */
-export function storeBody(root: string, items: readonly Item[]): string {
+/** Makes the body of a store of these items. */
+export function makeStoreBody(root: string, items: readonly Item[]): string {
   return JSON.stringify({ root, data: items })
 }

@@ -1,9 +1,9 @@
-import { collections, fewTotal, placesPerRegion, regionsOf, titleOf } from './engine-data.ts'
-import { groupByHand, joinByHand, listStatement } from './engine-statements.ts'
-import { httpGet, httpRequest } from './load.ts'
+import { collections, countRegions, fewTotal, getTitle, placesPerRegion } from './engine-data.ts'
+import { compileListStatement, groupByHand, joinByHand } from './engine-statements.ts'
+import { makeHttpGet, makeHttpRequest } from './load.ts'
 import { app } from './place.ts'
 
-/** What is asked of our service, and what the bare server does for the same answer. */
+/** The request to our service, and the statement with which the bare server gives the same answer. */
 export type Case = {
   readonly name: string
   readonly target: number
@@ -12,19 +12,22 @@ export type Case = {
   readonly count: number
   readonly path: '/list' | '/query/sql'
   readonly body: (at: number) => Record<string, unknown>
-  /** Where it is not the statement that our service makes. */
-  readonly byHand?: { readonly text: string; readonly valuesOf: (at: number) => readonly unknown[] }
+  /** The statement of the bare server, where it is not the one that our service makes. */
+  readonly byHand?: {
+    readonly text: string
+    readonly makeValues: (at: number) => readonly unknown[]
+  }
   readonly note: string
 }
 
-const rootOf = (name: string) => `${app}::${name}`
-const items = rootOf(collections.items.name)
-/** Visits all of so many, in no order that caches would like. */
+const toRoot = (name: string) => `${app}::${name}`
+const items = toRoot(collections.items.name)
+/** Visits all of `total` places, in no order that caches would like. */
 const spread = (at: number, total: number) => (at * 7919) % total
 const pricesTotal = 10_000
 
-/** One record by a field that tells records apart, indexed but not the key. */
-export function lookup(total: number): Case {
+/** Looks up one record by a unique field that is indexed but is not the key. */
+export function makeLookup(total: number): Case {
   return {
     name: 'point lookup by an indexed field',
     target: 0.7,
@@ -33,40 +36,40 @@ export function lookup(total: number): Case {
     path: '/list',
     body: (at) => ({
       root: items,
-      find: { title: { is: titleOf(spread(at, total), total) } },
+      find: { title: { is: getTitle(spread(at, total), total) } },
       limit: 20,
     }),
     note: 'the same SQL',
   }
 }
 
-/** The same in the collection that stays small. */
-export function fewLookup(): Case {
+/** The same lookup in the collection that stays small. */
+export function makeFewLookup(): Case {
   const body = (at: number) => ({
-    ...lookup(fewTotal).body(at),
-    root: rootOf(collections.few.name),
+    ...makeLookup(fewTotal).body(at),
+    root: toRoot(collections.few.name),
   })
-  return { ...lookup(fewTotal), body }
+  return { ...makeLookup(fewTotal), body }
 }
 
-export function casesOf(total: number): readonly Case[] {
+export function makeCases(total: number): readonly Case[] {
   const sorted = (width: number, limit: number) => (at: number) => {
     const from = (spread(at, pricesTotal - width) * 100 + (at % 100)) / 100
     const find = { price: { between: { from, to: from + width } } }
     return { root: items, find, sortBy: 'price', limit }
   }
-  // So wide that a page is full of whatever size the collection is.
-  const widthOf = (rows: number) => Math.min((pricesTotal * rows * 2) / total, pricesTotal / 2)
-  const group = (nested: boolean) => ({ text: groupByHand(nested), valuesOf: () => [] })
+  // The range is so wide that a page is full, whatever the size of the collection.
+  const computeWidth = (rows: number) => Math.min((pricesTotal * rows * 2) / total, pricesTotal / 2)
+  const group = (nested: boolean) => ({ text: groupByHand(nested), makeValues: () => [] })
   return [
-    lookup(total),
+    makeLookup(total),
     {
       name: 'range, sorted, limit 20',
       target: 0.8,
       connections: 16,
       count: 3000,
       path: '/list',
-      body: sorted(widthOf(50), 20),
+      body: sorted(computeWidth(50), 20),
       note: 'the same SQL; about 100 match and are counted',
     },
     {
@@ -75,7 +78,7 @@ export function casesOf(total: number): readonly Case[] {
       connections: 4,
       count: 200,
       path: '/list',
-      body: sorted(widthOf(1000), 1000),
+      body: sorted(computeWidth(1000), 1000),
       note: 'the same SQL; about 2,000 match and are counted',
     },
     {
@@ -85,16 +88,16 @@ export function casesOf(total: number): readonly Case[] {
       count: 200,
       path: '/list',
       body: (at) => ({
-        root: rootOf(collections.places.name),
+        root: toRoot(collections.places.name),
         find: {
-          region: { is: regionOf(at, total) },
+          region: { is: getRegion(at, total) },
           items: { resolve: { find: { city: { is: '$data.city' } } }, model: 'items', many: true },
         },
         limit: placesPerRegion,
       }),
       byHand: {
         text: joinByHand,
-        valuesOf: (at) => [JSON.stringify(regionOf(at, total)), placesPerRegion],
+        makeValues: (at) => [JSON.stringify(getRegion(at, total)), placesPerRegion],
       },
       note: 'SQL by hand',
     },
@@ -129,47 +132,47 @@ const groups = {
   aggregate: { count: { $count: '*' }, total: { $sum: 'price' } },
 }
 
-function regionOf(at: number, total: number): string {
-  return `region-${spread(at, regionsOf(total))}`
+function getRegion(at: number, total: number): string {
+  return `region-${spread(at, countRegions(total))}`
 }
 
 /** The heavy query that runs beside others. */
-export const groupRequest = httpRequest('/list', JSON.stringify(groups))
+export const groupRequest = makeHttpRequest('/list', JSON.stringify(groups))
 
-export function ourRequest({ path, body }: Case, at: number): Buffer {
-  return httpRequest(path, JSON.stringify(body(at)))
+export function makeOurRequest({ path, body }: Case, at: number): Buffer {
+  return makeHttpRequest(path, JSON.stringify(body(at)))
 }
 
-export function bareStatement({ body, byHand }: Case, at: number) {
+export function makeBareStatement({ body, byHand }: Case, at: number) {
   return byHand === undefined
-    ? listStatement(body(at))
-    : { text: byHand.text, values: byHand.valuesOf(at) }
+    ? compileListStatement(body(at))
+    : { text: byHand.text, values: byHand.makeValues(at) }
 }
 
-export function bareRequest(one: Case, at: number): Buffer {
-  const { values } = bareStatement(one, at)
-  return httpRequest('/query', JSON.stringify({ name: one.name, values }))
+export function makeBareRequest(one: Case, at: number): Buffer {
+  const { values } = makeBareStatement(one, at)
+  return makeHttpRequest('/query', JSON.stringify({ name: one.name, values }))
 }
 
 const fields = 'id: rowId city price title tags stock active description'
 const operation = `query Items($title: String!) { allItemsList(condition: {title: $title}, first: 20) { ${fields} } }`
 
-/** The lookup as GraphQL. */
-export function postgraphileRequest(at: number, total: number): Buffer {
-  const variables = { title: titleOf(spread(at, total), total) }
-  return httpRequest('/graphql', JSON.stringify({ query: operation, variables }))
+/** Makes the lookup as a GraphQL request. */
+export function makePostgraphileRequest(at: number, total: number): Buffer {
+  const variables = { title: getTitle(spread(at, total), total) }
+  return makeHttpRequest('/graphql', JSON.stringify({ query: operation, variables }))
 }
 
-export function postgraphileRecords(text: string): readonly unknown[] {
+export function parsePostgraphileRecords(text: string): readonly unknown[] {
   return JSON.parse(text).data.allItemsList
 }
 
-/** The lookup as Directus has it. */
-export function directusRequest(at: number, total: number): Buffer {
-  const title = encodeURIComponent(titleOf(spread(at, total), total))
-  return httpGet(`/items/items?filter[title][_eq]=${title}&limit=20`)
+/** Makes the lookup as a Directus request. */
+export function makeDirectusRequest(at: number, total: number): Buffer {
+  const title = encodeURIComponent(getTitle(spread(at, total), total))
+  return makeHttpGet(`/items/items?filter[title][_eq]=${title}&limit=20`)
 }
 
-export function directusRecords(text: string): readonly unknown[] {
+export function parseDirectusRecords(text: string): readonly unknown[] {
   return JSON.parse(text).data
 }

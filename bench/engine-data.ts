@@ -1,11 +1,12 @@
 import { sql } from '@tollbase/server/database/sql'
-import { cityOf, type Item, item, itemsPerCity } from './documents.ts'
+import { getCity, type Item, itemsPerCity, makeItem } from './documents.ts'
 import { app, call, createApplication, type Place } from './place.ts'
-import { progress } from './progress.ts'
+import { makeProgressBar } from './progress.ts'
 
 /**
- * What the benchmarks of queries ask: items, places that have ten items each (joined by the name of their city), and
- * a small collection of the same items for comparison. The tables have these names as no others are made before.
+ * The data of the query benchmarks: items, places that have ten items each (joined by the name of their city), and
+ * a small collection of the same items for comparison. The tables have these names because no others are made
+ * before them.
  */
 export const collections = {
   items: { name: 'items', table: 'c_1', fields: ['title', 'city', 'price'] },
@@ -21,21 +22,21 @@ const batchSize = 2000
 const senders = 3
 const indexPollMs = 200
 
-/** The title tells items apart: it ends with the item's number. */
-export function titleOf(at: number, total: number): string {
-  return item(at, total).title
+/** Returns the title of an item; titles are unique, as each ends with the item's number. */
+export function getTitle(at: number, total: number): string {
+  return makeItem(at, total).title
 }
 
-export function regionsOf(total: number): number {
+export function countRegions(total: number): number {
   return Math.max(1, Math.floor(total / itemsPerCity / placesPerRegion))
 }
 
 function placeRecord(at: number, total: number): object {
-  const { tags, description } = item(at, total)
+  const { tags, description } = makeItem(at, total)
   return {
     id: `place-${at}`,
-    city: cityOf(at, total),
-    region: `region-${at % regionsOf(total)}`,
+    city: getCity(at, total),
+    region: `region-${at % countRegions(total)}`,
     tags,
     note: description.slice(0, 120),
   }
@@ -51,9 +52,9 @@ export async function fillCollections(port: number, total: number): Promise<void
       body: { name, access_policy: 'public' },
     })
   const places = Math.floor(total / itemsPerCity)
-  await storeAll(to(collections.items.name), total, (at) => item(at, total))
+  await storeAll(to(collections.items.name), total, (at) => makeItem(at, total))
   await storeAll(to(collections.places.name), places, (at) => placeRecord(at, total))
-  await storeAll(to(collections.few.name), fewTotal, (at): Item => item(at, fewTotal))
+  await storeAll(to(collections.few.name), fewTotal, (at): Item => makeItem(at, fewTotal))
   for (const { name, fields } of Object.values(collections)) await buildIndexes(to(name), fields)
 }
 
@@ -62,16 +63,16 @@ type Target = { readonly port: number; readonly key: string; readonly name: stri
 async function storeAll(
   { port, key, name }: Target,
   total: number,
-  recordOf: (at: number) => object,
+  makeRecord: (at: number) => object,
 ): Promise<void> {
-  const show = progress(`storing ${name}`, total)
+  const show = makeProgressBar(`storing ${name}`, total)
   let next = 0
   let done = 0
   const send = async () => {
     for (let from = next; from < total; from = next) {
       const size = Math.min(batchSize, total - from)
       next = from + size
-      const data = Array.from({ length: size }, (_, at) => recordOf(from + at))
+      const data = Array.from({ length: size }, (_, at) => makeRecord(from + at))
       await call(port, '/store?wait=true', { key, body: { root: `${app}::${name}`, data } })
       done += size
       show(done)
@@ -93,7 +94,9 @@ async function buildIndexes({ port, key, name }: Target, fields: readonly string
   }
 }
 
-/** The same items as a table of columns with the same index, which is how the packaged peers are at their best. */
+/**
+ * Copies the items into a table of columns with the same index, which is how the packaged peers are at their best.
+ */
 export async function fillPeersTable({ database }: Place): Promise<void> {
   process.stderr.write('copying the items into a table for the packaged peers ...\n')
   await database.execute(sql`CREATE SCHEMA peers`)

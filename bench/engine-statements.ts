@@ -1,11 +1,11 @@
 import { limits } from '@tollbase/contract/limits'
 import { compileList } from '@tollbase/server/query/compile-list'
-import { keyExpression } from '@tollbase/server/query/index-key'
+import { printKeyExpression } from '@tollbase/server/query/index-key'
 import { type ListRequest, parseList } from '@tollbase/server/query/list-query'
 import { collections, schema } from './engine-data.ts'
 
-/** What our service makes of a list of items: the bare server sends the same. */
-export function listStatement(request: ListRequest) {
+/** The statement that our service makes of a list of items; the bare server sends the same one. */
+export function compileListStatement(request: ListRequest) {
   const { text, values } = compileList(parseList(request), {
     schema,
     table: collections.items.table,
@@ -19,11 +19,11 @@ export function listStatement(request: ListRequest) {
 const items = `${schema}.${collections.items.table}`
 const places = `${schema}.${collections.places.table}`
 const live = (record: string) => `${record}.superseded_by IS NULL AND NOT ${record}.deleted`
-const key = (record: string, field: string) => `(${keyExpression([field], `${record}.data`)})`
+const key = (record: string, field: string) => `(${printKeyExpression([field], `${record}.data`)})`
 
 /**
- * The places of a region, each with its items, by hand: the expressions of the indexes, as no others are served by
- * them, and the texts of the records put together by the database. $1 is the region as JSON, $2 the limit.
+ * The places of a region, each with its items, by hand: it uses the expressions of the indexes, as no others are
+ * served by them, and the database joins the texts of the records. $1 is the region as JSON, $2 the limit.
  */
 export const joinByHand = `SELECT count(*)::int4 AS total, string_agg(
   left(place.body, -1) || ',"items":[' || coalesce(joined.records, '') || ']}', ',' ORDER BY place.leaf) AS records
@@ -33,8 +33,9 @@ CROSS JOIN LATERAL (SELECT string_agg(item.body, ',' ORDER BY item.leaf) AS reco
   WHERE ${live('item')} AND ${key('item', 'city')} = ${key('place', 'city')}) AS joined`
 
 /**
- * All items by their warehouse, by hand. JSON null and a missing field are one group; what is no number is left out
- * of the sum; numbers are exact. `nested` gives the group's field as /list does, inside its object.
+ * Groups all items by their warehouse, by hand. JSON null and a missing field are one group; a value that is no
+ * number is left out of the sum; numbers are exact. `nested` puts the group's field inside its object, as /list
+ * does.
  */
 export function groupByHand(nested: boolean): string {
   const warehouse = nested

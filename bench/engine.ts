@@ -3,42 +3,49 @@ import { realWorld } from '@tollbase/server/base/world'
 import { readConfig } from '@tollbase/server/config/config'
 import { sql } from '@tollbase/server/database/sql'
 import {
-  bareRequest,
-  bareStatement,
   type Case,
-  casesOf,
-  directusRecords,
-  directusRequest,
-  fewLookup,
   groupRequest,
-  lookup,
-  ourRequest,
-  postgraphileRecords,
-  postgraphileRequest,
+  makeBareRequest,
+  makeBareStatement,
+  makeCases,
+  makeDirectusRequest,
+  makeFewLookup,
+  makeLookup,
+  makeOurRequest,
+  makePostgraphileRequest,
+  parseDirectusRecords,
+  parsePostgraphileRecords,
 } from './engine-cases.ts'
 import { fewTotal, fillCollections, fillPeersTable } from './engine-data.ts'
-import { drive, noFailure, once } from './load.ts'
-import { installPeers, startPackagedPeer, versionOfPeer } from './peers/packaged.ts'
+import { drive, requireNoFailure, sendOnce } from './load.ts'
+import { installPeers, readPeerVersion, startPackagedPeer } from './peers/packaged.ts'
 import { configFile, openPlace, operatorKey, type Place, startOurs, startPeer } from './place.ts'
 import type { Child } from './process.ts'
-import { parentOf } from './processes.ts'
+import { findParentPid } from './processes.ts'
 import type { Benchmark, Row, RunOptions } from './report.ts'
 import { interleave } from './rounds.ts'
-import { compareSides, plainRecords, runSide, type Side } from './sides.ts'
+import { compareSides, parsePlainRecords, runSide, type Side } from './sides.ts'
 
-/** As many connections as our service has to its database. */
+/** The peers get as many connections as our service has to its database. */
 const poolSize = 10
-/** As our own program is started. */
+/** The peers get the options with which our own program is started. */
 const nodeFlags = ['--max-semi-space-size=32']
 
 /** `share` of the requests make a round: as many as it answers in seconds. */
 const packaged = {
-  postgraphile: { request: postgraphileRequest, recordsOf: postgraphileRecords, share: 1 },
-  directus: { request: directusRequest, recordsOf: directusRecords, share: 0.25 },
+  postgraphile: {
+    request: makePostgraphileRequest,
+    parseRecords: parsePostgraphileRecords,
+    share: 1,
+  },
+  directus: { request: makeDirectusRequest, parseRecords: parseDirectusRecords, share: 0.25 },
 } as const
 const packagedNames = ['postgraphile', 'directus'] as const
 
-/** The query engine against the same database without it: what stands between callers and their rows. */
+/**
+ * Compares the query engine with the same database without it, to show the cost of all that stands between callers
+ * and their rows.
+ */
 export const engine: Benchmark = {
   name: 'engine',
   run: async (options) => {
@@ -46,7 +53,7 @@ export const engine: Benchmark = {
     const place = await openPlace()
     try {
       await fill(place, options)
-      await mustSend(place, casesOf(options.records))
+      await mustSend(place, makeCases(options.records))
       return await withServers(place, options, (bench) => measure(bench))
     } finally {
       await place.close()
@@ -69,23 +76,25 @@ async function fill(place: Place, { records, withPeers }: RunOptions): Promise<v
     })
 }
 
-/** The service sends the statement that the bare server is given, and one only where that one is made by hand. */
+/**
+ * Checks that the service sends the statement that the bare server is given, except where that one is made by hand.
+ */
 async function mustSend(place: Place, cases: readonly Case[]): Promise<void> {
   const flags = { config: configFile, port: '0', dataDir: place.serviceDir, operatorKey }
   const config = readConfig({ ...flags, databaseUrl: place.databaseUrl }, {})
   const running = await startService({ config, world: realWorld })
   try {
     const port = Number(new URL(running.url).port)
-    // The first request opens the application's chain, which reads much else.
-    for (const one of cases) await once(port, ourRequest(one, 0))
+    // The first request also opens the application's chain, which reads much else.
+    for (const one of cases) await sendOnce(port, makeOurRequest(one, 0))
     for (const one of cases) {
       const texts: string[] = []
       const stop = running.service.queryDatabase.observe((text) => texts.push(text))
-      const { status, body } = await once(port, ourRequest(one, 0))
+      const { status, body } = await sendOnce(port, makeOurRequest(one, 0))
       stop()
       if (status !== 200) throw new Error(`${one.name}: ${status} ${body.toString()}`)
       const queries = texts.filter((text) => /\bFROM\s+"app_1"\./.test(text))
-      const isSame = one.byHand !== undefined || queries[0] === bareStatement(one, 0).text
+      const isSame = one.byHand !== undefined || queries[0] === makeBareStatement(one, 0).text
       if (queries.length !== 1 || !isSame)
         throw new Error(`${one.name}: the service sends\n${queries.join('\n\n')}`)
     }
@@ -109,7 +118,7 @@ async function withServers<T>(
   const { connection, database } = place
   const { nodeOptions, records } = options
   const statements = Object.fromEntries(
-    casesOf(records).map((one) => [one.name, bareStatement(one, 0).text]),
+    makeCases(records).map((one) => [one.name, makeBareStatement(one, 0).text]),
   )
   const flags = [...nodeFlags, ...nodeOptions]
   const children: Child[] = []
@@ -124,7 +133,7 @@ async function withServers<T>(
     for (const name of options.withPeers ? packagedNames : [])
       peers.set(name, await start(startPackagedPeer(name, { connection, poolSize }, flags)))
     const [row] = await database.query<{ pid: number }>(sql`SELECT pg_backend_pid() AS pid`)
-    return await work({ ...options, ours, bare, peers, postmaster: parentOf(row?.pid ?? 0) })
+    return await work({ ...options, ours, bare, peers, postmaster: findParentPid(row?.pid ?? 0) })
   } finally {
     for (const child of children) await child.stop()
   }
@@ -132,12 +141,12 @@ async function withServers<T>(
 
 async function measure(bench: Bench): Promise<readonly Row[]> {
   const parts = [
-    ...casesOf(bench.records).map((one) => ({
+    ...makeCases(bench.records).map((one) => ({
       name: one.name,
       run: () => againstBare(one, bench),
     })),
     ...[...bench.peers.keys()].map((name) => ({
-      name: `${lookup(bench.records).name} ${name}`,
+      name: `${makeLookup(bench.records).name} ${name}`,
       run: () => againstPeer(name, bench),
     })),
     { name: 'lookups beside a group', run: () => besideGroups(bench) },
@@ -152,7 +161,7 @@ async function measure(bench: Bench): Promise<readonly Row[]> {
 }
 
 function ourSide(one: Case, { ours }: Bench): Side {
-  return { ...ours, requestOf: (at) => ourRequest(one, at), recordsOf: plainRecords }
+  return { ...ours, makeRequest: (at) => makeOurRequest(one, at), parseRecords: parsePlainRecords }
 }
 
 async function againstBare(one: Case, bench: Bench): Promise<Row> {
@@ -160,8 +169,8 @@ async function againstBare(one: Case, bench: Bench): Promise<Row> {
   const ours = ourSide(one, bench)
   const peer = {
     ...bench.bare,
-    requestOf: (at: number) => bareRequest(one, at),
-    recordsOf: plainRecords,
+    makeRequest: (at: number) => makeBareRequest(one, at),
+    parseRecords: parsePlainRecords,
   }
   const { comparison, cpu } = await compareSides({ ours, peer }, { ...one, postmaster, rounds })
   return {
@@ -177,9 +186,9 @@ async function againstPeer(name: (typeof packagedNames)[number], bench: Bench): 
   const { rounds, postmaster, records, peers } = bench
   const child = peers.get(name)
   if (child === undefined) throw new Error(`${name} was not started`)
-  const one = lookup(records)
-  const { request, recordsOf } = packaged[name]
-  const peer = { ...child, requestOf: (at: number) => request(at, records), recordsOf }
+  const one = makeLookup(records)
+  const { request, parseRecords } = packaged[name]
+  const peer = { ...child, makeRequest: (at: number) => request(at, records), parseRecords }
   const load = { ...one, count: Math.ceil(one.count * packaged[name].share), postmaster, rounds }
   const { comparison, cpu } = await compareSides({ ours: ourSide(one, bench), peer }, load)
   return {
@@ -187,14 +196,14 @@ async function againstPeer(name: (typeof packagedNames)[number], bench: Bench): 
     unit: 'requests/s',
     target: 2,
     comparison,
-    note: `${name} ${versionOfPeer(name)}; ${cpu}`,
+    note: `${name} ${readPeerVersion(name)}; ${cpu}`,
   }
 }
 
-/** How much longer lookups take while one caller groups all records again and again. */
+/** Measures how much longer lookups take while one caller groups all records again and again. */
 async function besideGroups(bench: Bench): Promise<Row> {
   const { rounds, postmaster, ours, records } = bench
-  const one = lookup(records)
+  const one = makeLookup(records)
   const side = ourSide(one, bench)
   let groups = 0
   const quiet = async () => (await runSide(side, { ...one, postmaster })).p95 * 1000
@@ -202,7 +211,7 @@ async function besideGroups(bench: Bench): Promise<Row> {
     let isOver = false
     const loop = async () => {
       while (!isOver) {
-        noFailure(
+        requireNoFailure(
           await drive({ port: ours.port, connections: 1, requests: [groupRequest], status: 200 }),
         )
         groups += 1
@@ -224,19 +233,19 @@ async function besideGroups(bench: Bench): Promise<Row> {
   }
 }
 
-/** How much longer a lookup takes in the large collection. */
+/** Measures how much longer a lookup takes in the large collection. */
 async function growth(bench: Bench): Promise<Row> {
   const { rounds, postmaster, records } = bench
-  const [large, small] = [lookup(records), fewLookup()]
-  const p50Of = (one: Case) => async () =>
+  const [large, small] = [makeLookup(records), makeFewLookup()]
+  const makeP50Run = (one: Case) => async () =>
     (await runSide(ourSide(one, bench), { ...one, postmaster })).p50 * 1000
-  await p50Of(large)()
-  await p50Of(small)()
+  await makeP50Run(large)()
+  await makeP50Run(small)()
   return {
     name: `p50 of ${large.name} among ${text(records)} records (ours) and ${text(fewTotal)} (peer), ${large.connections} connections`,
     unit: 'µs',
     most: 1.3,
-    comparison: await interleave({ rounds, ours: p50Of(large), peer: p50Of(small) }),
+    comparison: await interleave({ rounds, ours: makeP50Run(large), peer: makeP50Run(small) }),
     note: 'our service on both sides',
   }
 }

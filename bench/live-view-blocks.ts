@@ -1,19 +1,19 @@
 import { realWorld } from '@tollbase/server/base/world'
-import { Lane } from '@tollbase/server/chain/applier-loop'
+import { ApplierLoop } from '@tollbase/server/chain/applier-loop'
 import { BlockStore } from '@tollbase/server/chain/block-store'
 import { noLog } from '@tollbase/server/chain/log'
 import type { StoredView } from '@tollbase/server/model/definitions'
 import { fillViews } from '@tollbase/server/operator/audit/audit-views'
 import { DataProjection } from '@tollbase/server/projections/data-projection'
-import { applierOf } from '@tollbase/server/projections/projection'
-import { viewFromSql } from '@tollbase/server/views/definition/parse-view-sql'
+import { makeApplier } from '@tollbase/server/projections/projection'
+import { parseViewSql } from '@tollbase/server/views/definition/parse-view-sql'
 import { app, type Place } from './place.ts'
 import type { Row, RunOptions } from './report.ts'
 import { interleave } from './rounds.ts'
 import { schema, type ViewsPlace } from './views-place.ts'
 
 const blockSize = 100
-/** Blocks of one round. */
+/** The number of blocks of one round. */
 const blocks = 100
 
 type Bench = Pick<RunOptions, 'rounds' | 'records'> & {
@@ -28,10 +28,10 @@ type Case = {
 }
 
 /**
- * Blocks through the service's own lane, each applied before the next one comes: with a live view, up to the moment in
- * which it has them too, and as if there were none.
+ * Measures blocks through the service's own applier loop, each applied before the next one comes: with a live view,
+ * up to the moment in which the view has them too, and without one.
  */
-export async function besideWrites(bench: Bench, { select, spread }: Case): Promise<Row> {
+export async function measureLiveBlocks(bench: Bench, { select, spread }: Case): Promise<Row> {
   const { server, place, rounds, records } = bench
   const view = await storedView(select)
   await place.define([{ kind: 'view', id: view.id, body: view }])
@@ -54,33 +54,33 @@ export async function besideWrites(bench: Bench, { select, spread }: Case): Prom
   }
 }
 
-/** Milliseconds for a block, in the mean. */
+/** Returns the mean time of a block in milliseconds. */
 async function blockMs({ server: { database }, place }: Bench, isViewed: boolean): Promise<number> {
   await place.mark()
   const world = realWorld
   const live = { now: world.now, onStale: failed }
   const nothing = () => undefined
   const listener = { onChange: nothing, onViews: nothing, ticks: world.ticks, live }
-  // Without a listener it leaves views behind.
+  // Without a listener the projection does not update views.
   const data = new DataProjection(isViewed ? listener : undefined)
   await data.load(database, schema)
   const store = new BlockStore(database, schema)
   const watermark = await store.watermark()
-  const applier = applierOf(schema, [data])
+  const applier = makeApplier(schema, [data])
   const options = { relaxed: true, database, store, world, log: noLog, chain: schema, watermark }
   const { apply } = applier
-  const lane = new Lane({ ...options, applier: isViewed ? applier : { apply } })
-  await lane.whenCaughtUp()
+  const applierLoop = new ApplierLoop({ ...options, applier: isViewed ? applier : { apply } })
+  await applierLoop.whenCaughtUp()
   const from = world.ticks()
   for (let made = 0; made < blocks; made += 1) {
     const block = place.next({ collection: 'items', count: blockSize })
     const { height, time } = block
-    lane.push({ height, time, bytes: 0, entries: blockSize, open: () => block })
-    await lane.whenApplied(height)
+    applierLoop.push({ height, time, bytes: 0, entries: blockSize, open: () => block })
+    await applierLoop.whenApplied(height)
   }
-  await lane.whenCaughtUp()
+  await applierLoop.whenCaughtUp()
   const ms = (world.ticks() - from) / blocks
-  await lane.stop(0)
+  await applierLoop.stop(0)
   return ms
 }
 
@@ -93,7 +93,7 @@ let views = 0
 async function storedView(select: string): Promise<StoredView> {
   views += 1
   const name = `live_${views}`
-  const { definition } = await viewFromSql(
+  const { definition } = await parseViewSql(
     `CREATE MATERIALIZED VIEW ${app}::${name} AS ${select}`,
     app,
   )
@@ -101,7 +101,7 @@ async function storedView(select: string): Promise<StoredView> {
   return {
     id: name,
     app,
-    // The places of the views that are kept by hand are below.
+    // Positions below this one belong to the views that are kept by hand.
     number: 1_000 + views,
     name,
     refresh_mode: 'live',

@@ -1,17 +1,23 @@
-import { drive, httpRequest, noFailure } from './load.ts'
+import { drive, makeHttpRequest, requireNoFailure } from './load.ts'
 import { app, call, createApplication, openPlace, operatorKey, startOurs } from './place.ts'
 import type { Row, RunOptions } from './report.ts'
 import { interleave } from './rounds.ts'
 
 const blockSize = 100
-/** Blocks of one round. */
+/** The number of blocks of one round. */
 const blocks = 100
 const recordsAtFirst = 20_000
 const groups = 1_000
 const otherApp = 'other'
 
-/** What a live view adds to a store, from the request until the tables show its records, through the whole service. */
-export async function viewedStores({ rounds, nodeOptions }: RunOptions): Promise<readonly Row[]> {
+/**
+ * Measures what a live view adds to a store, from the request until the tables show its records, through the whole
+ * service.
+ */
+export async function measureLiveStores({
+  rounds,
+  nodeOptions,
+}: RunOptions): Promise<readonly Row[]> {
   const place = await openPlace()
   const ours = await startOurs(place, { nodeOptions })
   try {
@@ -53,20 +59,20 @@ async function prepare(port: number, of: string, key: string): Promise<Target> {
   return target
 }
 
-/** Milliseconds of a store, in the mean over so many, one after the other. */
+/** Returns the mean time of a store in milliseconds, over several stores in sequence. */
 async function storedMs(target: Target, count: number): Promise<number> {
   const { port, of, key } = target
   const requests = Array.from({ length: count }, () => {
     const data = Array.from({ length: blockSize }, (_, at) => record(target.next + at))
     target.next += blockSize
     const body = JSON.stringify({ root: `${of}::items`, data })
-    return httpRequest('/store?wait=true', body, { 'x-app-key': key })
+    return makeHttpRequest('/store?wait=true', body, { 'x-app-key': key })
   })
-  const { seconds } = noFailure(await drive({ port, connections: 1, requests, status: 200 }))
+  const { seconds } = requireNoFailure(await drive({ port, connections: 1, requests, status: 200 }))
   return (seconds * 1000) / count
 }
 
-/** About 450 bytes. */
+/** Makes a record of about 450 bytes. */
 function record(at: number) {
   return {
     id: `k${at}`,

@@ -2,7 +2,7 @@ import { app } from './place.ts'
 
 export const viewsTotal = 50
 
-/** The query of the view of a number, by kinds that come in turn. */
+/** Makes the query of view number `at`; the kinds come in turn. */
 export const perKind: readonly ((at: number) => string)[] = [
   (at) =>
     `SELECT "group", count(*) AS n, sum(amount) AS total, avg(amount) AS mean FROM ${app}::items WHERE amount <> ${at} GROUP BY "group"`,

@@ -1,12 +1,12 @@
 import { setTimeout } from 'node:timers/promises'
 import { perKind, viewsTotal } from './live-views-definitions.ts'
-import { drive, httpGet, httpRequest, noFailure, once } from './load.ts'
+import { drive, makeHttpGet, makeHttpRequest, requireNoFailure, sendOnce } from './load.ts'
 import { app, call, createApplication, openPlace, operatorKey, startOurs } from './place.ts'
 import type { Row, RunOptions } from './report.ts'
 import { interleave } from './rounds.ts'
 
 const blockSize = 100
-/** One block in so many milliseconds. */
+/** The interval between two blocks. */
 const blockEveryMs = 500
 const roundMs = 10_000
 const otherEveryMs = 20
@@ -16,8 +16,11 @@ const placesTotal = 2_000
 const lookMs = 5
 const lagGoalMs = 1_000
 
-/** What many live views cost others, and how far they are behind, through the whole service. */
-export async function manyLiveViews({ rounds, nodeOptions }: RunOptions): Promise<readonly Row[]> {
+/** Measures what many live views cost others, and how far the views are behind, through the whole service. */
+export async function measureLiveViews({
+  rounds,
+  nodeOptions,
+}: RunOptions): Promise<readonly Row[]> {
   const place = await openPlace()
   const ours = await startOurs(place, { nodeOptions })
   try {
@@ -31,7 +34,7 @@ export async function manyLiveViews({ rounds, nodeOptions }: RunOptions): Promis
     const comparison = await interleave({ rounds, ours: withViews, peer: without })
     for (let round = 0; round < rounds; round += 1) {
       quiet.push(await besides(bench, () => setTimeout(roundMs)))
-      // In rounds of their own: looking at views again and again costs others too.
+      // These rounds are separate: reading views again and again costs others too.
       await besides(bench, () => load(bench, 'items', lags))
     }
     const rate = `${blockSize} records each ${blockEveryMs} ms, a fifth of them new versions`
@@ -117,7 +120,7 @@ function store({ port, key }: Bench, collection: string, data: readonly object[]
   return call(port, '/store?wait=true', { key, body: { root: `${app}::${collection}`, data } })
 }
 
-/** About 450 bytes. */
+/** Makes a record of about 450 bytes. */
 function record(at: number) {
   return {
     id: `k${at}`,
@@ -129,12 +132,12 @@ function record(at: number) {
   }
 }
 
-/** The p95 of the other application's stores while something is done. */
+/** Measures the p95 of the other application's stores while something is done. */
 async function besides(bench: Bench, work: () => Promise<unknown>): Promise<number> {
   const { port, otherKey } = bench
   const root = `${otherApp}::notes`
   const requests = Array.from({ length: roundMs / otherEveryMs }, (_, at) =>
-    httpRequest(
+    makeHttpRequest(
       '/store?wait=true',
       JSON.stringify({ root, data: [{ id: `n${at}`, text: 'x'.repeat(400) }] }),
       { 'x-app-key': otherKey },
@@ -142,10 +145,13 @@ async function besides(bench: Bench, work: () => Promise<unknown>): Promise<numb
   )
   const driven = drive({ port, connections: 1, requests, status: 200, everyMs: otherEveryMs })
   const [others] = await Promise.all([driven, work()])
-  return noFailure(others).p95
+  return requireNoFailure(others).p95
 }
 
-/** Writes the collection at its rate; `lags` takes how long each block took to be seen in a view, the next each time. */
+/**
+ * Writes the collection at its rate; `lags` takes the time until each block was seen in a view, the next view each
+ * time.
+ */
 async function load(bench: Bench, collection: string, lags?: number[]): Promise<void> {
   const { port, key } = bench
   const seen: Promise<void>[] = []
@@ -157,14 +163,14 @@ async function load(bench: Bench, collection: string, lags?: number[]): Promise<
     )
     bench.next += blockSize
     const body = JSON.stringify({ root: `${app}::${collection}`, data })
-    const reply = await once(port, httpRequest('/store', body, { 'x-app-key': key }))
+    const reply = await sendOnce(port, makeHttpRequest('/store', body, { 'x-app-key': key }))
     if (reply.status !== 202) throw new Error(`a store: ${reply.status} ${reply.body.toString()}`)
     if (lags !== undefined) seen.push(untilSeen(port, block % viewsTotal, lags))
   }
   await Promise.all(seen)
 }
 
-/** The chain is at the block or further when the store has been answered. */
+/** When the store has been answered, the chain is at the block or further. */
 async function untilSeen(port: number, view: number, lags: number[]): Promise<void> {
   const from = performance.now()
   const { height } = await get(port, `/api/apps/${app}/chain/checkpoint`)
@@ -177,7 +183,7 @@ async function untilSeen(port: number, view: number, lags: number[]): Promise<vo
 }
 
 async function get(port: number, path: string) {
-  const reply = await once(port, httpGet(path))
+  const reply = await sendOnce(port, makeHttpGet(path))
   const text = reply.body.toString()
   if (reply.status !== 200) throw new Error(`GET ${path}: ${reply.status} ${text}`)
   return JSON.parse(text)

@@ -4,17 +4,17 @@ import { setTimeout } from 'node:timers/promises'
 export type Load = {
   readonly port: number
   readonly connections: number
-  /** Whole HTTP requests; each is sent once, on the next connection that is free. */
+  /** The complete HTTP requests; each is sent once, on the next connection that is free. */
   readonly requests: readonly Buffer[]
-  /** Status that every reply must have. */
+  /** The status that every reply must have. */
   readonly status: number
-  /** Each connection sends so long after its last request began, where that is not later. */
+  /** The interval between two requests of one connection, where the earlier reply does not take longer. */
   readonly everyMs?: number
 }
 
 export type LoadResult = {
   readonly requests: number
-  /** Replies of another status, with the first of them for the error text. */
+  /** The number of replies with another status, with the first of them for the error text. */
   readonly failures: number
   readonly firstFailure: string | undefined
   readonly seconds: number
@@ -25,8 +25,11 @@ export type LoadResult = {
   readonly p99: number
 }
 
-/** The bytes of one request. Built before the clock starts, so that the generator costs the servers little. */
-export function httpRequest(
+/**
+ * Makes the bytes of one request. They are made before the clock starts, so that the generator costs the servers
+ * little.
+ */
+export function makeHttpRequest(
   path: string,
   body: string,
   headers: Readonly<Record<string, string>> = {},
@@ -40,8 +43,8 @@ export function httpRequest(
   return Buffer.from(`POST ${path} HTTP/1.1\r\n${lines.join('')}\r\n${body}`)
 }
 
-/** The same of a request without a body. */
-export function httpGet(path: string): Buffer {
+/** Makes the bytes of a request without a body. */
+export function makeHttpGet(path: string): Buffer {
   return Buffer.from(`GET ${path} HTTP/1.1\r\nhost: 127.0.0.1\r\n\r\n`)
 }
 
@@ -85,8 +88,8 @@ export async function drive(load: Load): Promise<LoadResult> {
   }
 }
 
-/** For loads of which every request must succeed. */
-export function noFailure(result: LoadResult): LoadResult {
+/** Returns the result of a load of which every request must succeed. */
+export function requireNoFailure(result: LoadResult): LoadResult {
   if (result.failures > 0)
     throw new Error(`${result.failures} of ${result.requests} failed: ${result.firstFailure}`)
   return result
@@ -98,8 +101,8 @@ export type Reply = {
   readonly body: Buffer
 }
 
-/** One request on a connection of its own. */
-export async function once(port: number, request: Buffer): Promise<Reply> {
+/** Sends one request on a connection of its own. */
+export async function sendOnce(port: number, request: Buffer): Promise<Reply> {
   const socket = await open(port)
   try {
     return await exchanger(socket)(request)
@@ -118,7 +121,7 @@ function open(port: number): Promise<Socket> {
 
 const headEnd = Buffer.from('\r\n\r\n')
 
-/** Request in, reply out; replies must state their length, which all of these servers do. */
+/** Sends a request and reads its reply; replies must state their length, which all of these servers do. */
 function exchanger(socket: Socket): (request: Buffer) => Promise<Reply> {
   let waiting: { resolve: (reply: Reply) => void; reject: (error: Error) => void } | undefined
   let received: Buffer = Buffer.alloc(0)

@@ -2,18 +2,18 @@ import { randomBytes } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { realWorld } from '@tollbase/server/base/world'
-import { hexFrom, quantity } from '@tollbase/server/x402/hex'
-import { paymentNetwork } from '@tollbase/server/x402/networks'
+import { encodeHex, encodeQuantity } from '@tollbase/server/x402/hex'
+import { makePaymentNetwork } from '@tollbase/server/x402/networks'
 import { openRpc } from '@tollbase/server/x402/rpc'
-import { addressOfKey, signDigest, transferDigest } from '@tollbase/server/x402/signature'
-import { cityOf } from './documents.ts'
-import { drive, httpRequest, noFailure, once } from './load.ts'
+import { deriveAddress, digestTransfer, signDigest } from '@tollbase/server/x402/signature'
+import { getCity } from './documents.ts'
+import { drive, makeHttpRequest, requireNoFailure, sendOnce } from './load.ts'
 import { app, call, openPlace, type Place, startOurs, startPeer } from './place.ts'
-import { bestPool } from './pools.ts'
-import { collection, listStatement, storeItems } from './reads.ts'
+import { findBestPool } from './pools.ts'
+import { collection, compileListStatement, storeItems } from './reads.ts'
 import type { Benchmark } from './report.ts'
 import { interleave } from './rounds.ts'
-import { hex } from './signatures.ts'
+import { toHexText } from './signatures.ts'
 
 const recordsTotal = 20_000
 const connections = 32
@@ -23,7 +23,10 @@ const chainId = 84532
 const pollsMs = [5, 15, 40]
 const poolSize = 10
 
-/** A sale from the signed payment to the delivered answer, every payment settled on the chain and none lost. */
+/**
+ * Measures a sale from the signed payment to the delivered answer, with every payment settled on the chain and none
+ * lost.
+ */
 export const paidReads: Benchmark = {
   name: 'paid-reads',
   run: async ({ rounds, nodeOptions }) => {
@@ -35,7 +38,7 @@ export const paidReads: Benchmark = {
         policy: { read: 'public', price: { per_access: price } },
       })
       const payers = Array.from({ length: connections }, () => randomBytes(32))
-      for (const key of payers) await fund(ours.port, addressOfKey(key))
+      for (const key of payers) await fund(ours.port, deriveAddress(key))
       const peerWith = async (pollMs: number) => {
         const server = await startPeer(
           'express-x402',
@@ -44,7 +47,7 @@ export const paidReads: Benchmark = {
         )
         return { run: () => sell(server.port, payers), stop: server.stop }
       }
-      const pollMs = await bestPool(pollsMs, peerWith)
+      const pollMs = await findBestPool(pollsMs, peerWith)
       const peer = await peerWith(pollMs)
       try {
         await sell(ours.port, payers)
@@ -77,22 +80,22 @@ async function fund(port: number, address: string): Promise<void> {
   await call(port, '/devnet/faucet', { body: { address, amount: '1000000000' } })
 }
 
-/** The same chain, database, table and statement as ours. */
+/** The peer has the same chain, database, table and statement as ours. */
 async function peerConfig(place: Place, { pollMs }: { readonly pollMs: number }) {
   const chain = JSON.parse(readFileSync(join(place.serviceDir, 'devnet/anvil.json'), 'utf8'))
   const rpcUrl = `http://127.0.0.1:${chain.port}`
   const key = randomBytes(32)
   const rpc = openRpc({ url: rpcUrl, world: realWorld })
-  await rpc.call('anvil_setBalance', [addressOfKey(key), quantity(10n ** 24n)])
+  await rpc.call('anvil_setBalance', [deriveAddress(key), encodeQuantity(10n ** 24n)])
   rpc.close()
-  const payTo = addressOfKey(randomBytes(32))
-  const { asset } = paymentNetwork({ chainId, payTo })
+  const payTo = deriveAddress(randomBytes(32))
+  const { asset } = makePaymentNetwork({ chainId, payTo })
   return {
     connection: place.connection,
     poolSize,
-    list: listStatement({ field: 'city', limit: 20, total: false }),
+    list: compileListStatement({ field: 'city', limit: 20, total: false }),
     rpcUrl,
-    key: hex(hexFrom(key)),
+    key: toHexText(encodeHex(key)),
     payTo,
     price,
     asset,
@@ -100,10 +103,10 @@ async function peerConfig(place: Place, { pollMs }: { readonly pollMs: number })
   }
 }
 
-/** Sales in a second; the payments are signed before the clock starts. */
+/** Measures the sales in a second; the payments are signed before the clock starts. */
 async function sell(port: number, payers: readonly Buffer[]): Promise<number> {
   const requests = await paidRequests(port, payers)
-  return noFailure(await drive({ port, connections, requests, status: 200 })).perSecond
+  return requireNoFailure(await drive({ port, connections, requests, status: 200 })).perSecond
 }
 
 async function paidRequests(port: number, payers: readonly Buffer[]): Promise<Buffer[]> {
@@ -111,16 +114,16 @@ async function paidRequests(port: number, payers: readonly Buffer[]): Promise<Bu
   for (const [at, key] of payers.entries()) {
     const body = JSON.stringify({
       root: `${app}::${collection}`,
-      find: { city: { is: cityOf(at, recordsTotal) } },
+      find: { city: { is: getCity(at, recordsTotal) } },
       limit: 20,
     })
-    const required = await requirementsOf(port, body)
+    const required = await readRequirements(port, body)
     for (let n = 0; n < paymentsPerRound / payers.length; n++) {
       const payment = Buffer.from(JSON.stringify(signed(required, key))).toString('base64')
-      requests.push(httpRequest('/list', body, { 'payment-signature': payment }))
+      requests.push(makeHttpRequest('/list', body, { 'payment-signature': payment }))
     }
   }
-  // Neighbours in time are from different payers, as in life.
+  // Requests that follow each other are from different payers, as in life.
   return requests.map((_, at) => {
     const each = paymentsPerRound / payers.length
     return requests[(at % payers.length) * each + Math.floor(at / payers.length)] ?? Buffer.alloc(0)
@@ -138,34 +141,34 @@ type Required = {
   }[]
 }
 
-/** What the server asks for, as it says in its 402. */
-async function requirementsOf(port: number, body: string): Promise<Required> {
-  const reply = await once(port, httpRequest('/list', body))
+/** Reads the payment requirements that the server states in its 402. */
+async function readRequirements(port: number, body: string): Promise<Required> {
+  const reply = await sendOnce(port, makeHttpRequest('/list', body))
   const header = /\r\npayment-required: (\S+)/i.exec(reply.headers)?.[1]
   if (reply.status !== 402 || header === undefined)
     throw new Error(`not asked for a payment: ${reply.status} ${reply.body.toString()}`)
   return JSON.parse(Buffer.from(header, 'base64').toString())
 }
 
-/** A payment of version 2, as a stock client makes it. */
+/** Makes a payment of version 2 as a stock client does. */
 function signed({ resource, accepts }: Required, key: Buffer): object {
   const [accepted] = accepts
   if (accepted === undefined) throw new Error('the 402 offers no way to pay')
   const { asset, payTo, amount, extra, maxTimeoutSeconds } = accepted
-  const network = paymentNetwork({
+  const network = makePaymentNetwork({
     chainId,
     payTo,
     asset: { address: asset, symbol: extra.name, decimals: 6, ...extra },
   })
   const authorization = {
-    from: addressOfKey(key),
+    from: deriveAddress(key),
     to: network.payTo,
     value: amount,
     validAfter: '0',
     validBefore: String(Math.floor(Date.now() / 1000) + maxTimeoutSeconds),
-    nonce: hexFrom(randomBytes(32)),
+    nonce: encodeHex(randomBytes(32)),
   }
-  const digest = transferDigest(network, {
+  const digest = digestTransfer(network, {
     ...authorization,
     value: BigInt(authorization.value),
     validAfter: BigInt(authorization.validAfter),

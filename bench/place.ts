@@ -5,19 +5,19 @@ import { realWorld } from '@tollbase/server/base/world'
 import { type Database, openDatabase } from '@tollbase/server/database/database'
 import { startEmbeddedPostgres } from '@tollbase/server/database/embedded/server'
 import { sql } from '@tollbase/server/database/sql'
-import { collectionTables } from '@tollbase/server/projections/record-projection'
+import { buildCollectionTables } from '@tollbase/server/projections/record-projection'
 import { createIndexStatement } from '@tollbase/server/query/index-key'
 import { indexedFields } from './documents.ts'
-import { httpRequest, once } from './load.ts'
+import { makeHttpRequest, sendOnce } from './load.ts'
 import type { BareConfig } from './peers/bare-config.ts'
 import { type Child, startChild } from './process.ts'
 
 /** One PostgreSQL server, as the service starts it by default, with a database for each side. */
 export type Place = {
-  /** Data folder of our service. */
+  /** The data folder of our service. */
   readonly serviceDir: string
   readonly connection: BareConfig['connection']
-  /** On our service's own database. */
+  /** The connection to our service's own database. */
   readonly database: Database
   readonly databaseUrl: string
   readonly close: () => Promise<void>
@@ -49,13 +49,19 @@ export async function openPlace(): Promise<Place> {
 const root = join(import.meta.dirname, '..')
 const program = join(root, 'bin/tollbase.js')
 
-/** The load comes from one address, asks more than any client, and is not logged by the peers either; no answer is kept. */
+/**
+ * The load comes from one address, sends more than any client, and is not logged by the peers either; no answer is
+ * cached.
+ */
 export const configFile = join(import.meta.dirname, 'tollbase.config.json')
 
-/** The same, with free answers of predefined queries kept in memory, as the service does by default. */
+/**
+ * The same configuration, except that free answers of predefined queries are cached in memory, as the service does
+ * by default.
+ */
 export const keepingConfigFile = join(import.meta.dirname, 'kept-answers.config.json')
 
-/** Our service as users run it: the built program, in a process of its own, on the database of the place. */
+/** Starts our service as users run it: the built program, in a process of its own, on the database of the place. */
 export function startOurs(
   place: Place,
   options: {
@@ -79,7 +85,7 @@ export function startDev(dataDir: string): Promise<Child> {
   return startChild(['dev', '--config', configFile, ...options], program)
 }
 
-/** A program of peers/, in a process of its own. */
+/** Starts a program of peers/ in a process of its own. */
 export function startPeer(
   name: string,
   config: object,
@@ -89,27 +95,27 @@ export function startPeer(
   return startChild([...nodeOptions, '--import', 'tsx', file, JSON.stringify(config)])
 }
 
-/** A JSON request that must succeed. */
+/** Sends a JSON request that must succeed. */
 export async function call(
   port: number,
   path: string,
   request: { readonly body: object; readonly key?: string },
 ): Promise<Record<string, unknown>> {
   const headers = request.key === undefined ? {} : { 'x-app-key': request.key }
-  const reply = await once(port, httpRequest(path, JSON.stringify(request.body), headers))
+  const reply = await sendOnce(port, makeHttpRequest(path, JSON.stringify(request.body), headers))
   const text = reply.body.toString()
   if (reply.status >= 300) throw new Error(`POST ${path}: ${reply.status} ${text}`)
   return JSON.parse(text)
 }
 
-/** A new application; gives its key. */
+/** Creates an application; gives its key. */
 export async function createApplication(port: number): Promise<string> {
   const body = { name: 'Benchmark', app_id: app }
   const reply = await call(port, '/api/apps', { body, key: operatorKey })
   return String(reply.app_key)
 }
 
-/** A collection with the two indexes, public where nothing else is said: those who read have no key. */
+/** Creates a collection with the two indexes, public by default, because the readers have no key. */
 export async function createCollection(
   port: number,
   collection: { readonly key: string; readonly name: string; readonly policy?: object },
@@ -121,7 +127,7 @@ export async function createCollection(
     await call(port, `${path}/${name}/indexes`, { key, body: { field_name } })
 }
 
-/** The same table with the same indexes for the bare server, in the schema `bare` of the same database. */
+/** Creates the same table with the same indexes for the bare server, in the schema `bare` of the same database. */
 export async function createBareTable(database: Database, name: string): Promise<void> {
   await database.execute(sql`CREATE SCHEMA IF NOT EXISTS bare`)
   const definition = {
@@ -137,7 +143,8 @@ export async function createBareTable(database: Database, name: string): Promise
     created_at: '',
     updated_at: '',
   } as const
-  for (const statement of collectionTables('bare', definition)) await database.execute(statement)
+  for (const statement of buildCollectionTables('bare', definition))
+    await database.execute(statement)
   for (const field of indexedFields) {
     const index = createIndexStatement({
       schema: 'bare',

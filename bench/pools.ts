@@ -1,5 +1,5 @@
-/** Starts the peer with each pool size, and gives the one with which it is fastest (the second run counts). */
-export async function bestPool(
+/** Starts the peer with each pool size, and gives the size with which it is fastest (the second run counts). */
+export async function findBestPool(
   poolSizes: readonly number[],
   peerWith: (
     poolSize: number,

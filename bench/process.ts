@@ -3,7 +3,7 @@ import { type ChildProcess, spawn } from 'node:child_process'
 export type Child = {
   readonly pid: number
   readonly port: number
-  /** What it wrote to stdout until it was ready. */
+  /** The text that the program wrote to stdout until it was ready. */
   readonly output: string
   readonly stop: () => Promise<void>
 }
@@ -11,7 +11,7 @@ export type Child = {
 const readyTimeoutMs = 120_000
 const stopTimeoutMs = 30_000
 
-/** Starts a program, `node` if nothing is said, and waits until it prints an address or a port that it listens on. */
+/** Starts a program, `node` by default, and waits until it prints an address or a port that it listens on. */
 export async function startChild(
   args: readonly string[],
   program: string = process.execPath,
@@ -41,7 +41,7 @@ function ready(child: ChildProcess): Promise<{ output: string; port: number }> {
   })
 }
 
-/** Ends this process politely, and by force after a while. */
+/** Ends this process by a signal, and by force after a while. */
 function stop(child: ChildProcess): Promise<void> {
   if (child.exitCode !== null || child.signalCode !== null) return Promise.resolve()
   return new Promise((resolve) => {

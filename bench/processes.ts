@@ -4,14 +4,14 @@ export type Process = {
   readonly pid: number
   readonly parent: number
   readonly name: string
-  /** Processor time, user and system, of the process and of its children that have ended. */
+  /** The processor time, user and system, of the process and of its children that have ended. */
   readonly cpuMs: number
 }
 
 /** USER_HZ of Linux on every machine that Node has builds for. */
 const ticksPerSecond = 100
 
-export function processes(): Process[] {
+export function listProcesses(): Process[] {
   return readdirSync('/proc')
     .filter((entry) => /^\d+$/.test(entry))
     .flatMap((entry) => {
@@ -36,17 +36,19 @@ function parseStat(pid: number, stat: string): Process {
   }
 }
 
-export function descendants(pid: number, all: readonly Process[]): Process[] {
-  return all.flatMap((one) => (one.parent === pid ? [one, ...descendants(one.pid, all)] : []))
+export function listDescendants(pid: number, all: readonly Process[]): Process[] {
+  return all.flatMap((one) => (one.parent === pid ? [one, ...listDescendants(one.pid, all)] : []))
 }
 
-/** Processor time that a process and all below it have used until now, those that have ended included. */
-export function cpuMsOf(pid: number): number {
-  const all = processes()
+/**
+ * Computes the processor time that a process and all below it have used until now, those that have ended included.
+ */
+export function computeCpuMs(pid: number): number {
+  const all = listProcesses()
   const own = all.filter((one) => one.pid === pid)
-  return [...own, ...descendants(pid, all)].reduce((sum, one) => sum + one.cpuMs, 0)
+  return [...own, ...listDescendants(pid, all)].reduce((sum, one) => sum + one.cpuMs, 0)
 }
 
-export function parentOf(pid: number): number {
-  return processes().find((one) => one.pid === pid)?.parent ?? 0
+export function findParentPid(pid: number): number {
+  return listProcesses().find((one) => one.pid === pid)?.parent ?? 0
 }

@@ -1,5 +1,5 @@
-/** A bar on stderr that grows with `done`; a new line for each tenth where stderr is no terminal. */
-export function progress(label: string, total: number): (done: number) => void {
+/** Makes a bar on stderr that grows with `done`; it prints a line for each tenth where stderr is no terminal. */
+export function makeProgressBar(label: string, total: number): (done: number) => void {
   const { isTTY } = process.stderr
   let shown = -1
   return (done) => {

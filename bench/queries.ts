@@ -6,8 +6,8 @@ import { sql } from '@tollbase/server/database/sql'
 import { bindValues, ownParameters } from '@tollbase/server/query/parameter'
 import { readTemplate } from '@tollbase/server/query/predefined/template'
 import type { CompiledStatement } from '@tollbase/server/query/sql-text'
-import { cityOf, item } from './documents.ts'
-import { drive, httpGet, httpRequest, noFailure, once } from './load.ts'
+import { getCity, makeItem } from './documents.ts'
+import { drive, makeHttpGet, makeHttpRequest, requireNoFailure, sendOnce } from './load.ts'
 import {
   app,
   call,
@@ -19,7 +19,7 @@ import {
   startOurs,
   startPeer,
 } from './place.ts'
-import { bestPool } from './pools.ts'
+import { findBestPool } from './pools.ts'
 import { collection, recordsTotal, storeItems } from './reads.ts'
 import type { Benchmark, Row } from './report.ts'
 import { interleave } from './rounds.ts'
@@ -33,8 +33,8 @@ type Ask = {
   readonly name: string
   readonly query: string
   readonly field: 'city' | 'id'
-  readonly valueOf: (at: number) => string
-  /** The same values in every request, and answers kept. */
+  readonly makeValue: (at: number) => string
+  /** Every request has the same values, and answers are cached. */
   readonly isRepeated?: boolean
 }
 
@@ -43,13 +43,13 @@ const cases: readonly Ask[] = [
     name: 'predefined query: the 10 records of one indexed value',
     query: 'by-city',
     field: 'city',
-    valueOf: (at) => cityOf(at, recordsTotal),
+    makeValue: (at) => getCity(at, recordsTotal),
   },
   {
     name: 'predefined query: one record by its key',
     query: 'by-id',
     field: 'id',
-    valueOf: (at) => item(at, recordsTotal).id,
+    makeValue: (at) => makeItem(at, recordsTotal).id,
   },
 ]
 
@@ -59,7 +59,7 @@ const repeated: readonly Ask[] = cases.slice(0, 1).map((one) => ({
   isRepeated: true,
 }))
 
-/** What a predefined query costs beside its SQL: the same prepared statement, sent by a bare server. */
+/** Compares a predefined query with its SQL: the same prepared statement, sent by a bare server. */
 export const queries: Benchmark = {
   name: 'queries',
   run: async ({ rounds, nodeOptions, only }) => {
@@ -88,7 +88,7 @@ export const queries: Benchmark = {
   },
 }
 
-function definitionOf({ query, field }: Ask) {
+function makeDefinition({ query, field }: Ask) {
   return {
     name: query,
     source_collection: collection,
@@ -107,8 +107,8 @@ async function fill(place: Place): Promise<readonly string[]> {
     const texts: string[] = []
     running.service.queryDatabase.observe((text) => texts.push(text))
     for (const one of cases) {
-      await call(port, `/api/apps/${app}/queries`, { key, body: definitionOf(one) })
-      await once(port, httpGet(pathOf(one, 0)))
+      await call(port, `/api/apps/${app}/queries`, { key, body: makeDefinition(one) })
+      await sendOnce(port, makeHttpGet(makePath(one, 0)))
     }
     await place.database.execute(sql`VACUUM ANALYZE`)
     await place.database.execute(sql`CHECKPOINT`)
@@ -118,14 +118,14 @@ async function fill(place: Place): Promise<readonly string[]> {
   }
 }
 
-function pathOf(one: Ask, at: number): string {
-  const value = encodeURIComponent(one.valueOf(at))
+function makePath(one: Ask, at: number): string {
+  const value = encodeURIComponent(one.makeValue(at))
   return `/api/queries/${app}/${one.query}/data?v=${value}&limit=${limit}`
 }
 
-/** The statement of a query as the service makes it, its values still open. */
-async function statementOf(one: Ask): Promise<CompiledStatement> {
-  const { source_collection, parameters } = definitionOf(one)
+/** Compiles the statement of a query as the service does, its values still open. */
+async function compileStatement(one: Ask): Promise<CompiledStatement> {
+  const { source_collection, parameters } = makeDefinition(one)
   const text = { source_collection, parameters, minGroupSize: undefined }
   const template = await readTemplate(text, { home: app, typesOf: () => undefined })
   const variant = { given: new Set(['v']), sort: undefined, isSmall: true }
@@ -138,7 +138,7 @@ async function statementOf(one: Ask): Promise<CompiledStatement> {
   })
 }
 
-function valuesFor({ values }: CompiledStatement, value: string): readonly unknown[] {
+function bindQueryValues({ values }: CompiledStatement, value: string): readonly unknown[] {
   return bindValues(
     values,
     new Map<string, string | number>([
@@ -161,18 +161,18 @@ async function runCase(
   },
 ): Promise<Row> {
   const { place, port, rounds } = bench
-  const statement = await statementOf(one)
+  const statement = await compileStatement(one)
   if (!bench.texts.includes(statement.text))
     throw new Error(`the service sends another statement than\n${statement.text}`)
-  // Every record is asked for about as often, in no order that caches would like.
+  // Every record is requested about as often, in no order that caches would like.
   const order = Array.from({ length: requestsPerRound }, (_, at) =>
     one.isRepeated === true ? 0 : (at * 7919) % recordsTotal,
   )
-  const requests = order.map((at) => httpGet(pathOf(one, at)))
-  // The peer is spared the reading of a query string and the making of the values.
+  const requests = order.map((at) => makeHttpGet(makePath(one, at)))
+  // The peer need not parse a query string and make the values.
   const peerRequests = order.map((at) => {
-    const values = valuesFor(statement, one.valueOf(at))
-    return httpRequest('/query', JSON.stringify({ name: one.query, values }))
+    const values = bindQueryValues(statement, one.makeValue(at))
+    return makeHttpRequest('/query', JSON.stringify({ name: one.query, values }))
   })
   const load = { connections, status: 200 }
   const peerWith = async (poolSize: number) => {
@@ -186,17 +186,18 @@ async function runCase(
       bench.nodeOptions,
     )
     const run = async () =>
-      noFailure(await drive({ ...load, requests: peerRequests, port: server.port })).perSecond
+      requireNoFailure(await drive({ ...load, requests: peerRequests, port: server.port }))
+        .perSecond
     return { port: server.port, run, stop: server.stop }
   }
-  const poolSize = await bestPool(poolSizes, peerWith)
+  const poolSize = await findBestPool(poolSizes, peerWith)
   const peer = await peerWith(poolSize)
   try {
     await mustAnswerAlike(
       { port, request: requests[0] ?? Buffer.alloc(0) },
       { port: peer.port, request: peerRequests[0] ?? Buffer.alloc(0) },
     )
-    const ours = async () => noFailure(await drive({ ...load, requests, port })).perSecond
+    const ours = async () => requireNoFailure(await drive({ ...load, requests, port })).perSecond
     await ours()
     await peer.run()
     return {
@@ -216,7 +217,7 @@ type Side = { readonly port: number; readonly request: Buffer }
 async function mustAnswerAlike(ours: Side, peer: Side): Promise<void> {
   const [mine, other] = await Promise.all(
     [ours, peer].map(async ({ port, request }) =>
-      JSON.parse((await once(port, request)).body.toString()),
+      JSON.parse((await sendOnce(port, request)).body.toString()),
     ),
   )
   if (mine.data.length === 0 || JSON.stringify(mine.data) !== JSON.stringify(other.records))

@@ -5,8 +5,8 @@ import { readConfig } from '@tollbase/server/config/config'
 import { sql } from '@tollbase/server/database/sql'
 import { compileList } from '@tollbase/server/query/compile-list'
 import { parseList } from '@tollbase/server/query/list-query'
-import { cityOf, item } from './documents.ts'
-import { drive, httpRequest, noFailure, once } from './load.ts'
+import { getCity, makeItem } from './documents.ts'
+import { drive, makeHttpRequest, requireNoFailure, sendOnce } from './load.ts'
 import { valuePlace } from './peers/bare-config.ts'
 import {
   app,
@@ -20,7 +20,7 @@ import {
   startOurs,
   startPeer,
 } from './place.ts'
-import { bestPool } from './pools.ts'
+import { findBestPool } from './pools.ts'
 import type { Benchmark, Row } from './report.ts'
 import { interleave } from './rounds.ts'
 
@@ -35,7 +35,7 @@ type Read = {
   readonly name: string
   readonly field: 'city' | 'id'
   readonly limit: number
-  readonly valueOf: (at: number) => string
+  readonly makeValue: (at: number) => string
 }
 
 const cases: readonly Read[] = [
@@ -43,17 +43,17 @@ const cases: readonly Read[] = [
     name: 'read by /list: the 10 records of one indexed value',
     field: 'city',
     limit: 20,
-    valueOf: (at) => cityOf(at, recordsTotal),
+    makeValue: (at) => getCity(at, recordsTotal),
   },
   {
     name: 'read by /list: one record by its key',
     field: 'id',
     limit: 1,
-    valueOf: (at) => item(at, recordsTotal).id,
+    makeValue: (at) => makeItem(at, recordsTotal).id,
   },
 ]
 
-/** What a read costs beside its SQL: the same statement on the same table, sent by a bare server. */
+/** Compares a read with its SQL: the same statement on the same table, sent by a bare server. */
 export const reads: Benchmark = {
   name: 'reads',
   run: async ({ rounds, nodeOptions, only }) => {
@@ -85,7 +85,7 @@ async function fill(place: Place): Promise<readonly string[]> {
     await storeItems(port, { total: recordsTotal })
     const texts: string[] = []
     running.service.queryDatabase.observe((text) => texts.push(text))
-    for (const one of cases) await call(port, '/list', { body: requestOf(one, 0) })
+    for (const one of cases) await call(port, '/list', { body: makeRequest(one, 0) })
     await place.database.execute(sql`VACUUM ANALYZE`)
     await place.database.execute(sql`CHECKPOINT`)
     return texts
@@ -94,7 +94,7 @@ async function fill(place: Place): Promise<readonly string[]> {
   }
 }
 
-/** Fills the collection by the public interface; gives the application's key. */
+/** Fills the collection through the public interface; gives the application's key. */
 export async function storeItems(
   port: number,
   { total, policy }: { readonly total: number; readonly policy?: object },
@@ -103,17 +103,17 @@ export async function storeItems(
   await createCollection(port, { key, name: collection, ...(policy && { policy }) })
   for (let at = 0; at < total; at += batchSize) {
     const data = Array.from({ length: Math.min(batchSize, total - at) }, (_, n) =>
-      item(at + n, total),
+      makeItem(at + n, total),
     )
     await call(port, '/store?wait=true', { key, body: { root: `${app}::${collection}`, data } })
   }
   return key
 }
 
-function requestOf(one: Read, at: number): object {
+function makeRequest(one: Read, at: number): object {
   return {
     root: `${app}::${collection}`,
-    find: { [one.field]: { is: one.valueOf(at) } },
+    find: { [one.field]: { is: one.makeValue(at) } },
     limit: one.limit,
   }
 }
@@ -129,12 +129,12 @@ async function runCase(
   },
 ): Promise<Row> {
   const { place, port, rounds } = bench
-  const list = listStatement({ ...one, total: true })
+  const list = compileListStatement({ ...one, total: true })
   if (!bench.texts.includes(list.text))
     throw new Error(`the service sends another statement than\n${list.text}`)
-  // Every record is asked for about as often, in no order that caches would like.
+  // Every record is requested about as often, in no order that caches would like.
   const requests = Array.from({ length: requestsPerRound }, (_, at) =>
-    httpRequest('/list', JSON.stringify(requestOf(one, (at * 7919) % recordsTotal))),
+    makeHttpRequest('/list', JSON.stringify(makeRequest(one, (at * 7919) % recordsTotal))),
   )
   const load = { connections, requests, status: 200 }
   const peerWith = async (poolSize: number) => {
@@ -143,14 +143,14 @@ async function runCase(
       { connection: place.connection, poolSize, list },
       bench.nodeOptions,
     )
-    const run = async () => noFailure(await drive({ ...load, port: server.port })).perSecond
+    const run = async () => requireNoFailure(await drive({ ...load, port: server.port })).perSecond
     return { port: server.port, run, stop: server.stop }
   }
-  const poolSize = await bestPool(poolSizes, peerWith)
+  const poolSize = await findBestPool(poolSizes, peerWith)
   const peer = await peerWith(poolSize)
   try {
     await mustAnswerAlike(requests[0] ?? Buffer.alloc(0), { ours: port, peer: peer.port })
-    const ours = async () => noFailure(await drive({ ...load, port })).perSecond
+    const ours = async () => requireNoFailure(await drive({ ...load, port })).perSecond
     await ours()
     await peer.run()
     return {
@@ -165,8 +165,8 @@ async function runCase(
   }
 }
 
-/** The statement of a read, with the places of the request's value. */
-export function listStatement(read: {
+/** Compiles the statement of a read, with placeholders for the request's value. */
+export function compileListStatement(read: {
   readonly field: string
   readonly limit: number
   readonly total: boolean
@@ -185,8 +185,8 @@ async function mustAnswerAlike(
   ports: { readonly ours: number; readonly peer: number },
 ): Promise<void> {
   const [ours, peer] = await Promise.all([
-    once(ports.ours, request),
-    once(ports.peer, request),
+    sendOnce(ports.ours, request),
+    sendOnce(ports.peer, request),
   ]).then((replies) => replies.map((reply) => JSON.parse(reply.body.toString())))
   if (ours.records.length === 0 || JSON.stringify(ours.records) !== JSON.stringify(peer.records))
     throw new Error('the two sides answer differently')

@@ -1,16 +1,16 @@
-/** How often something happened in a second, on each side of one round. */
+/** The number of events in a second, on each side of one round. */
 export type Round = { readonly ours: number; readonly peer: number }
 
 export type Comparison = {
   readonly rounds: readonly Round[]
-  /** Of ours / peer, over the rounds. */
+  /** The ratio ours / peer, over the rounds. */
   readonly ratio: { readonly min: number; readonly median: number; readonly max: number }
   readonly ours: number
   readonly peer: number
 }
 
 /**
- * Runs both sides in turns, the first one alternating (A B, B A, A B), so that what else the machine does falls on
+ * Runs both sides in turns, the first one alternating (A B, B A, A B), so that other load of the machine falls on
  * both; the result is the median of the rounds' ratios.
  */
 export async function interleave(sides: {

@@ -6,7 +6,7 @@ import { engine } from './engine.ts'
 import { paidReads } from './paid-reads.ts'
 import { queries } from './queries.ts'
 import { reads } from './reads.ts'
-import { type Benchmark, type Row, resultsDocument, rowText, tableHead } from './report.ts'
+import { type Benchmark, formatResults, formatRow, type Row, tableHead } from './report.ts'
 import { signatures } from './signatures.ts'
 import { stores } from './stores.ts'
 import { views } from './views.ts'
@@ -61,10 +61,10 @@ console.log(tableHead)
 for (const benchmark of benchmarks) {
   if (positionals.length > 0 && !positionals.includes(benchmark.name)) continue
   for (const row of await benchmark.run(options)) {
-    console.log(rowText(row))
+    console.log(formatRow(row))
     rows.push(row)
   }
 }
 if (isWhole) {
-  writeFileSync(new URL('results.md', import.meta.url), resultsDocument(rows, options.rounds))
+  writeFileSync(new URL('results.md', import.meta.url), formatResults(rows, options.rounds))
 }

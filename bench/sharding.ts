@@ -5,11 +5,11 @@ import { realWorld } from '@tollbase/server/base/world'
 import { openDatabase } from '@tollbase/server/database/database'
 import { startEmbeddedPostgres } from '@tollbase/server/database/embedded/server'
 import { sql } from '@tollbase/server/database/sql'
-import { keyExpression } from '@tollbase/server/query/index-key'
+import { printKeyExpression } from '@tollbase/server/query/index-key'
 
 /**
- * One table with an index that leads with the shard key, against a table that is split into partitions by that key:
- * the same million records, the same statements. Prints a table; docs/decisions has what it said.
+ * Compares one table with an index that leads with the shard key to a table that is split into partitions by that
+ * key: the same million records, the same statements. Prints a table; docs/decisions has its results.
  */
 const rows = 1_000_000
 const markets = 64
@@ -17,8 +17,8 @@ const repeats = 9
 
 const columns = `leaf int8 NOT NULL, height int8 NOT NULL, sequence int4 NOT NULL, key text NOT NULL,
   deleted bool NOT NULL, superseded_by int8, data jsonb NOT NULL, body text NOT NULL`
-const market = keyExpression(['market'])
-const price = keyExpression(['price'])
+const market = printKeyExpression(['market'])
+const price = printKeyExpression(['price'])
 
 const live = 'superseded_by IS NULL AND NOT deleted'
 
@@ -57,7 +57,7 @@ async function makeTables(): Promise<void> {
     PARTITION BY LIST (market)`)
   for (let at = 0; at < markets; at++)
     await run(`CREATE TABLE bench.p_${at} PARTITION OF bench.partitioned FOR VALUES IN ('m${at}')`)
-  // A partitioned table takes no primary key that lacks the key of its partitions.
+  // A partitioned table accepts no primary key that lacks the partition key.
   await run(`CREATE INDEX ON bench.partitioned (leaf)`)
   for (const table of ['indexed', 'partitioned']) {
     await run(`CREATE INDEX ON bench.${table} (key) WHERE superseded_by IS NULL`)
@@ -106,7 +106,7 @@ function statements(table: string): readonly (readonly [string, string])[] {
   ]
 }
 
-/** Planning and execution, milliseconds, medians. */
+/** The medians of planning and execution, in milliseconds. */
 async function median(text: string): Promise<string> {
   const plans: { 'Planning Time': number; 'Execution Time': number }[] = []
   for (let at = 0; at < repeats; at++) {

@@ -1,34 +1,36 @@
 import { isDeepStrictEqual } from 'node:util'
-import { drive, type LoadResult, noFailure, once } from './load.ts'
-import { cpuMsOf } from './processes.ts'
+import { drive, type LoadResult, requireNoFailure, sendOnce } from './load.ts'
+import { computeCpuMs } from './processes.ts'
 import { type Comparison, interleave } from './rounds.ts'
 
 /** A server under load. */
 export type Side = {
   readonly port: number
   readonly pid: number
-  readonly requestOf: (at: number) => Buffer
-  /** The records in the text of an answer, in the form in which the sides' are compared. */
-  readonly recordsOf: (text: string) => readonly unknown[]
+  readonly makeRequest: (at: number) => Buffer
+  /** Parses the records in the text of an answer, in the form in which the sides' are compared. */
+  readonly parseRecords: (text: string) => readonly unknown[]
 }
 
 export type Load = {
   readonly connections: number
-  /** Requests of one round. */
+  /** The number of requests of one round. */
   readonly count: number
-  /** Process of PostgreSQL above all others. */
+  /** The id of PostgreSQL's first process. */
   readonly postmaster: number
 }
 
-/** One round of one side, with the processor time that a request took, in milliseconds. */
+/** The result of one round of one side, with the processor time of a request, in milliseconds. */
 export type Run = LoadResult & { readonly serverMs: number; readonly databaseMs: number }
 
 export async function runSide(side: Side, load: Load): Promise<Run> {
   const { connections, count, postmaster } = load
-  const requests = Array.from({ length: count }, (_, at) => side.requestOf(at))
-  const cpu = () => ({ server: cpuMsOf(side.pid), database: cpuMsOf(postmaster) })
+  const requests = Array.from({ length: count }, (_, at) => side.makeRequest(at))
+  const cpu = () => ({ server: computeCpuMs(side.pid), database: computeCpuMs(postmaster) })
   const before = cpu()
-  const result = noFailure(await drive({ port: side.port, connections, requests, status: 200 }))
+  const result = requireNoFailure(
+    await drive({ port: side.port, connections, requests, status: 200 }),
+  )
   const after = cpu()
   return {
     ...result,
@@ -37,7 +39,7 @@ export async function runSide(side: Side, load: Load): Promise<Run> {
   }
 }
 
-/** Both sides in turns by how much they answer in a second, after a warm-up; the note tells their processor time. */
+/** Compares the answers per second of both sides, in turns and after a warm-up; `cpu` states their processor time. */
 export async function compareSides(
   sides: { readonly ours: Side; readonly peer: Side },
   load: Load & { readonly rounds: number },
@@ -56,10 +58,10 @@ export async function compareSides(
     ours: () => run('ours'),
     peer: () => run('peer'),
   })
-  return { comparison, cpu: cpuText(runs) }
+  return { comparison, cpu: formatCpu(runs) }
 }
 
-/** So many requests of a case are compared before it is measured. */
+/** The number of requests of a case that are compared before it is measured. */
 const comparedMax = 8
 
 async function mustAnswerAlike(
@@ -71,8 +73,8 @@ async function mustAnswerAlike(
     const at = Math.floor((n * count) / compared)
     const [one, other] = await Promise.all(
       [ours, peer].map(async (side) => {
-        const reply = await once(side.port, side.requestOf(at))
-        return { text: reply.body.toString(), records: side.recordsOf(reply.body.toString()) }
+        const reply = await sendOnce(side.port, side.makeRequest(at))
+        return { text: reply.body.toString(), records: side.parseRecords(reply.body.toString()) }
       }),
     )
     if (one?.records.length === 0 || !isDeepStrictEqual(one?.records, other?.records))
@@ -82,7 +84,7 @@ async function mustAnswerAlike(
   }
 }
 
-function cpuText(runs: { readonly ours: readonly Run[]; readonly peer: readonly Run[] }): string {
+function formatCpu(runs: { readonly ours: readonly Run[]; readonly peer: readonly Run[] }): string {
   const mean = (all: readonly Run[], of: (run: Run) => number) =>
     all.reduce((sum, run) => sum + of(run), 0) / all.length
   const text = (all: readonly Run[]) => {
@@ -93,8 +95,11 @@ function cpuText(runs: { readonly ours: readonly Run[]; readonly peer: readonly 
   return `processor time of a request: ours ${text(runs.ours)}, peer ${text(runs.peer)}`
 }
 
-/** Of our service and of the bare server; rows of SQL have another name. */
-export function plainRecords(text: string): readonly unknown[] {
+/**
+ * Reads the records from an answer of our service or of the bare server, whose rows of SQL stand under another
+ * name.
+ */
+export function parsePlainRecords(text: string): readonly unknown[] {
   const { records, data } = JSON.parse(text)
   return records ?? data
 }

@@ -1,6 +1,6 @@
 import { sql } from '@tollbase/server/database/sql'
-import { item, storeBody } from './documents.ts'
-import { drive, httpRequest, noFailure } from './load.ts'
+import { makeItem, makeStoreBody } from './documents.ts'
+import { drive, makeHttpRequest, requireNoFailure } from './load.ts'
 import {
   app,
   call,
@@ -11,7 +11,7 @@ import {
   startOurs,
   startPeer,
 } from './place.ts'
-import { bestPool } from './pools.ts'
+import { findBestPool } from './pools.ts'
 import type { Benchmark, Row } from './report.ts'
 import { interleave } from './rounds.ts'
 
@@ -26,7 +26,7 @@ type Case = {
   readonly collections: number
   readonly requests: number
   readonly records: number
-  /** Our path; `?wait=true` answers once the tables show the records. */
+  /** The path of our store; with `?wait=true` the answer comes once the tables show the records. */
   readonly path: string
   readonly status: number
 }
@@ -64,7 +64,7 @@ const cases: readonly Case[] = [
   })),
 ]
 
-/** What a durable write costs with proofs, versions and a projection, against a plain INSERT of the same documents. */
+/** Compares a durable write with proofs, versions and a projection against a plain INSERT of the same documents. */
 export const stores: Benchmark = {
   name: 'stores',
   run: async ({ rounds, nodeOptions, only }) => {
@@ -102,32 +102,35 @@ async function runCase(one: Case, bench: Bench): Promise<Row> {
     await createBareTable(place.database, name)
   }
   const ours = async () => {
-    const requests = requestsOf(one, { names, path: one.path, headers: { 'x-app-key': key } })
+    const requests = makeRequests(one, { names, path: one.path, headers: { 'x-app-key': key } })
     const startedAt = performance.now()
-    noFailure(await drive({ port, connections: one.connections, requests, status: one.status }))
-    // The clock runs until the tables show every record, also where the answers came before.
+    requireNoFailure(
+      await drive({ port, connections: one.connections, requests, status: one.status }),
+    )
+    // The clock runs until the tables show every record, even where the answers came before.
     if (one.status === 202)
       await call(port, '/store?wait=true', {
         key,
-        body: { root: `${app}::${names[0]}`, data: [item(stored++, 1e6)] },
+        body: { root: `${app}::${names[0]}`, data: [makeItem(stored++, 1e6)] },
       })
     return (one.requests * one.records * 1000) / (performance.now() - startedAt)
   }
   const peerWith = async (poolSize: number) => {
     const server = await startPeer('bare-server', { connection, poolSize })
     const run = async () => {
-      const requests = requestsOf(one, { names, path: '/store', headers: {} })
+      const requests = makeRequests(one, { names, path: '/store', headers: {} })
       const load = { port: server.port, connections: one.connections, requests, status: 200 }
-      return noFailure(await drive(load)).perSecond * one.records
+      return requireNoFailure(await drive(load)).perSecond * one.records
     }
     return { run, stop: server.stop }
   }
-  const poolSize = await bestPool(poolSizes, peerWith)
+  const poolSize = await findBestPool(poolSizes, peerWith)
   // Both sides begin with empty tables and grow alike.
   for (const name of names) await place.database.execute(sql`TRUNCATE ${sql.id('bare', name)}`)
   const peer = await peerWith(poolSize)
   try {
-    // Warm: with fewer requests the compilers of both engines are still at work while it is measured.
+    // The warm-up needs this many: with fewer requests the compilers of both engines are still at work while it is
+    // measured.
     for (let warmUp = 0; warmUp < 2; warmUp++) {
       await ours()
       await peer.run()
@@ -144,7 +147,7 @@ async function runCase(one: Case, bench: Bench): Promise<Row> {
   }
 }
 
-function requestsOf(
+function makeRequests(
   one: Case,
   to: {
     readonly names: readonly string[]
@@ -153,8 +156,8 @@ function requestsOf(
   },
 ): Buffer[] {
   return Array.from({ length: one.requests }, (_, at) => {
-    const items = Array.from({ length: one.records }, () => item(stored++, 1e6))
+    const items = Array.from({ length: one.records }, () => makeItem(stored++, 1e6))
     const root = `${app}::${to.names[at % to.names.length]}`
-    return httpRequest(to.path, storeBody(root, items), to.headers)
+    return makeHttpRequest(to.path, makeStoreBody(root, items), to.headers)
   })
 }

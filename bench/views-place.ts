@@ -1,5 +1,9 @@
-import { type AppliedBlock, type AppliedEntry, appliedBlock } from '@tollbase/server/chain/applier'
-import { chainTables } from '@tollbase/server/chain/tables'
+import {
+  type AppliedBlock,
+  type AppliedEntry,
+  toAppliedBlock,
+} from '@tollbase/server/chain/applier'
+import { buildChainTables } from '@tollbase/server/chain/tables'
 import type { Queryable } from '@tollbase/server/database/database'
 import { sql } from '@tollbase/server/database/sql'
 import type { CollectionDefinition } from '@tollbase/server/model/definitions'
@@ -15,17 +19,17 @@ export const schema = 'app_views'
 const groups = 1_000
 export const itemsPerPlace = 10
 
-/** Collections with their tables as the service's lane fills them, and views at their side. */
+/** Collections whose tables are filled as the service's applier does, and views beside them. */
 export type ViewsPlace = {
-  /** Entries so far, of all collections. */
+  /** The number of entries so far, of all collections. */
   readonly size: () => number
-  /** A block of new items, or of new versions of places, as the lane applies it. */
+  /** Applies a block of new items, or of new versions of places, as the applier does. */
   readonly write: (tx: Queryable, block: Block) => Promise<void>
-  /** The same block for a lane that applies it itself. */
+  /** Makes the same block for an applier loop that applies it itself. */
   readonly next: (block: Block) => AppliedBlock
   /** Applies definitions. */
   readonly define: (definitions: readonly Definition[]) => Promise<void>
-  /** Lets the chain's watermark say where the tables are. */
+  /** Sets the chain's watermark to the position of the tables. */
   readonly mark: () => Promise<void>
   readonly addView: (text: string) => Promise<KeptView>
   readonly transaction: (work: (tx: Queryable) => Promise<void>) => Promise<void>
@@ -43,7 +47,7 @@ type Name = 'items' | 'few' | 'places'
 
 const names = ['items', 'few', 'places'] as const
 
-/** Fills `items` with so many records, `few` with less, and `places` with one for each ten items. */
+/** Fills `items` with that many records, `few` with fewer, and `places` with one for each ten items. */
 export async function openViewsPlace(
   { database }: Place,
   records: { readonly items: number; readonly few: number },
@@ -65,7 +69,7 @@ export async function openViewsPlace(
   }
   await transaction(async (tx) => {
     await tx.execute(sql`CREATE SCHEMA ${sql.id(schema)}`)
-    for (const statement of [...chainTables(schema), ...data.tables(schema)])
+    for (const statement of [...buildChainTables(schema), ...data.tables(schema)])
       await tx.execute(statement)
   })
   await define(names.map(collectionNamed))
@@ -87,9 +91,9 @@ export async function openViewsPlace(
       const leaf = firstLeaf + sequence
       const at = collection === 'places' ? (leaf * 7919) % places : leaf
       const header = { type: 'record', collection, key: `k${at}` }
-      return { header, body: bodyOf(at, places) }
+      return { header, body: makeBody(at, places) }
     })
-    return appliedBlock({ height, time: 0, firstLeaf, groupStarts: [0], entries })
+    return toAppliedBlock({ height, time: 0, firstLeaf, groupStarts: [0], entries })
   }
   return {
     size: () => size,
@@ -109,8 +113,8 @@ export async function openViewsPlace(
       const program = planView(await parseSql(text, { now: 0 }))
       const place = { schema, number: views, resolve }
       await transaction(async (tx) => {
-        await run(tx, [...program.tables(place), ...joinIndexes(program, place)])
-        await run(
+        await runStatements(tx, [...program.tables(place), ...joinIndexes(program, place)])
+        await runStatements(
           tx,
           program.fill(place, () => size),
         )
@@ -121,7 +125,10 @@ export async function openViewsPlace(
   }
 }
 
-export async function run(tx: Queryable, statements: readonly CompiledStatement[]): Promise<void> {
+export async function runStatements(
+  tx: Queryable,
+  statements: readonly CompiledStatement[],
+): Promise<void> {
   for (const { text, values } of statements) await tx.execute(sql.compiled(text, values))
 }
 
@@ -135,8 +142,8 @@ function joinIndexes(program: ViewProgram, place: ViewPlace): readonly CompiledS
   })
 }
 
-/** About 450 bytes. */
-function bodyOf(at: number, places: number): string {
+/** Makes a record of about 450 bytes. */
+function makeBody(at: number, places: number): string {
   return JSON.stringify({
     id: `k${at}`,
     group: `g${at % groups}`,
@@ -146,7 +153,7 @@ function bodyOf(at: number, places: number): string {
   })
 }
 
-/** The same records, made by the database. */
+/** Inserts the same records, made by the database. */
 async function fill(
   tx: Queryable,
   {

@@ -1,9 +1,9 @@
 import type { Queryable } from '@tollbase/server/database/database'
 import { sql } from '@tollbase/server/database/sql'
 import { planning, setSettings } from '@tollbase/server/projections/view-projection'
-import { besideWrites } from './live-view-blocks.ts'
-import { viewedStores } from './live-view-stores.ts'
-import { manyLiveViews } from './live-views.ts'
+import { measureLiveBlocks } from './live-view-blocks.ts'
+import { measureLiveStores } from './live-view-stores.ts'
+import { measureLiveViews } from './live-views.ts'
 import { openPlace, type Place } from './place.ts'
 import type { Benchmark, Row, RunOptions } from './report.ts'
 import { interleave } from './rounds.ts'
@@ -11,20 +11,20 @@ import {
   itemsPerPlace,
   type KeptView,
   openViewsPlace,
-  run,
+  runStatements,
   schema,
   type ViewsPlace,
 } from './views-place.ts'
 
 const fewTotal = 10_000
 const blockSize = 100
-/** Blocks of one round. */
+/** The number of blocks of one round. */
 const blocks = 100
 const lazySize = 1_000
 
-const groupOf = (collection: string, key = '"group"') =>
+const makeGroupSelect = (collection: string, key = '"group"') =>
   `SELECT ${key} AS "group", count(*) AS n, sum(amount) AS total, avg(amount) AS mean FROM bench::${collection} GROUP BY ${key}`
-/** Ten groups, by the last digit of the others' names. */
+/** The expression of ten groups, by the last digit of the others' names. */
 const fewGroups = 'right("group", 1)'
 const joined = `SELECT i.id, i.amount, p.amount AS rent FROM bench::items i JOIN bench::places p ON i.place = p.place`
 
@@ -32,12 +32,12 @@ const joined = `SELECT i.id, i.amount, p.amount AS rent FROM bench::items i JOIN
 const materialized = `SELECT data -> 'group' AS "group", count(*) AS n, sum((data ->> 'amount')::numeric) AS total,
  avg((data ->> 'amount')::numeric) AS mean FROM ${schema}.c_1 WHERE superseded_by IS NULL AND NOT deleted GROUP BY 1`
 
-/** What keeping a view costs beside the writes, and against making it anew. */
+/** Compares keeping a view up to date with the writes themselves, and with computing the view anew. */
 export const views: Benchmark = {
   name: 'views',
   run: async (options) => {
-    const many = 'many'.includes(options.only) ? await manyLiveViews(options) : []
-    const stores = 'stores'.includes(options.only) ? await viewedStores(options) : []
+    const many = 'many'.includes(options.only) ? await measureLiveViews(options) : []
+    const stores = 'stores'.includes(options.only) ? await measureLiveStores(options) : []
     if (['many', 'stores'].includes(options.only)) return [...stores, ...many]
     const place = await openPlace()
     try {
@@ -54,7 +54,7 @@ type Bench = RunOptions & Places & { readonly groups: KeptView }
 
 async function measure(places: Places, options: RunOptions): Promise<readonly Row[]> {
   const { place } = places
-  const groups = await place.addView(groupOf('items'))
+  const groups = await place.addView(makeGroupSelect('items'))
   const bench = { ...options, ...places, groups }
   const parts: readonly (readonly [string, (bench: Bench) => Promise<readonly Row[]>])[] = [
     ['beside', besideWritesOfAll],
@@ -71,14 +71,17 @@ async function measure(places: Places, options: RunOptions): Promise<readonly Ro
   return rows
 }
 
-/** A view costs by the groups that a block touches: as many as records, and few. */
+/** The cost of a view depends on the groups that a block touches: as many as records, or few. */
 async function besideWritesOfAll(bench: Bench): Promise<readonly Row[]> {
   const each = {
-    select: groupOf('items'),
+    select: makeGroupSelect('items'),
     spread: 'each record of a block in another of 1,000 groups',
   }
-  const few = { select: groupOf('items', fewGroups), spread: 'the records of a block in 10 groups' }
-  return [await besideWrites(bench, each), await besideWrites(bench, few)]
+  const few = {
+    select: makeGroupSelect('items', fewGroups),
+    spread: 'the records of a block in 10 groups',
+  }
+  return [await measureLiveBlocks(bench, each), await measureLiveBlocks(bench, few)]
 }
 
 async function againstRefresh({ place, groups, rounds, records }: Bench): Promise<readonly Row[]> {
@@ -107,7 +110,7 @@ async function againstRefresh({ place, groups, rounds, records }: Bench): Promis
 }
 
 async function growth({ place, groups, rounds, records }: Bench): Promise<readonly Row[]> {
-  const few = await place.addView(groupOf('few'))
+  const few = await place.addView(makeGroupSelect('few'))
   const [large, small] = [
     () => advanceMs(place, groups, 'items'),
     () => advanceMs(place, few, 'few'),
@@ -162,7 +165,7 @@ async function joins({ place, rounds, records }: Bench): Promise<readonly Row[]>
   ]
 }
 
-/** Milliseconds for a block, in the mean. */
+/** Returns the mean time of a block in milliseconds. */
 async function timedBlocks(
   place: ViewsPlace,
   collection: 'items' | 'few' | 'places',
@@ -177,7 +180,7 @@ async function timedBlocks(
   return (performance.now() - from) / blocks
 }
 
-/** Milliseconds that the view alone takes for a block, in the mean. */
+/** Returns the mean time in milliseconds that the view alone takes for a block. */
 async function advanceMs(
   place: ViewsPlace,
   view: KeptView,
@@ -194,7 +197,7 @@ async function advanceMs(
   return ms / blocks
 }
 
-/** As the lane advances live views: by plans that are made once. */
+/** Advances a view as the applier advances live views: with plans that are made once. */
 async function advance(tx: Queryable, place: ViewsPlace, view: KeptView): Promise<void> {
   await setSettings(tx, planning)
   await bring(tx, place, view)
@@ -202,7 +205,7 @@ async function advance(tx: Queryable, place: ViewsPlace, view: KeptView): Promis
 
 async function bring(tx: Queryable, place: ViewsPlace, view: KeptView): Promise<void> {
   const [from, to] = [view.at, place.size()]
-  await run(
+  await runStatements(
     tx,
     view.program.advance(
       view.place,
@@ -217,7 +220,7 @@ async function catchUp(place: ViewsPlace, view: KeptView): Promise<void> {
   if (view.at < place.size()) await place.transaction((tx) => bring(tx, place, view))
 }
 
-/** How often in a second the rows can be computed anew; they stay in the database. */
+/** Measures how often in a second the rows can be computed anew; they stay in the database. */
 function recomputed(place: ViewsPlace, { program, place: own }: KeptView): Promise<number> {
   const { text: rows, values } = program.recompute(own, () => place.size())
   return perSecond(1, () =>

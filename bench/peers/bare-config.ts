@@ -1,4 +1,4 @@
-/** What the bare server is started with, as JSON. */
+/** The configuration with which the bare server is started, as JSON. */
 export type BareConfig = {
   readonly connection: {
     readonly host: string
@@ -18,8 +18,8 @@ export type BareQuery = { readonly name: string; readonly values: readonly unkno
 
 export const valuePlace = 'the value of the request'
 
-/** The statement's values for one request. */
-export function listValuesOf(config: BareConfig, request: unknown): unknown[] {
+/** Makes the statement's values for one request. */
+export function makeListValues(config: BareConfig, request: unknown): unknown[] {
   const { find } = request as { find: Record<string, { is: unknown }> }
   let value: unknown
   for (const field in find) value = find[field]?.is

@@ -1,6 +1,6 @@
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
 import { Pool, type QueryConfig } from 'pg'
-import { type BareConfig, type BareQuery, listValuesOf } from './bare-config.ts'
+import { type BareConfig, type BareQuery, makeListValues } from './bare-config.ts'
 
 /**
  * The fastest plain server for the same work: node:http, a pool of pg, prepared statements, nothing else. No
@@ -8,7 +8,7 @@ import { type BareConfig, type BareQuery, listValuesOf } from './bare-config.ts'
  */
 const config: BareConfig = JSON.parse(process.argv[2] ?? '{}')
 const pool = new Pool({ ...config.connection, max: config.poolSize })
-/** Stands for the log position that our server gives each record; grows over restarts as well. */
+/** The log position that our server gives each record; it grows over restarts as well. */
 let leaves = Date.now() * 1000
 
 const server = createServer((request, response) => {
@@ -51,7 +51,7 @@ function list(request: unknown): Promise<string> {
   return page({
     name: 'list',
     text: config.list?.text ?? '',
-    values: listValuesOf(config, request),
+    values: makeListValues(config, request),
   })
 }
 
@@ -62,7 +62,7 @@ function query({ name, values }: BareQuery): Promise<string> {
 async function page(statement: QueryConfig): Promise<string> {
   const { rows } = await pool.query(statement)
   const [page] = rows
-  // A statement made by hand tells no position of the log.
+  // A statement made by hand returns no log position.
   const asOf = page.height && `,"as_of":{"block_height":${page.height},"sequence":${page.sequence}}`
   return `{"records":[${page.records}],"total":${page.total}${asOf ?? ''}}`
 }
@@ -71,25 +71,28 @@ type Store = { root: string; data: { id: string }[] }
 
 const columns = 'leaf, height, sequence, key, deleted, superseded_by, data, body'
 
-/** One statement of its own is one transaction. */
+/** A single statement is one transaction. */
 async function storeOne({ root, data }: Store): Promise<string> {
   const [record] = data
   const text = JSON.stringify(record)
   await pool.query({
     name: `one ${root}`,
-    text: `INSERT INTO ${tableOf(root)} (${columns}) VALUES ($1, 1, 0, $2, false, NULL, $3, $4)`,
+    text: `INSERT INTO ${toTable(root)} (${columns}) VALUES ($1, 1, 0, $2, false, NULL, $3, $4)`,
     values: [leaves++, record?.id, text, text],
   })
   return '{"stored":1}'
 }
 
-/** The fastest of those tried: one parameter that the database takes apart, not an array for each column. */
+/**
+ * This form is the fastest of those tried: one parameter that the database takes apart, not an array for each
+ * column.
+ */
 async function storeMany({ root, data }: Store): Promise<string> {
   const first = leaves
   leaves += data.length
   await pool.query({
     name: `many ${root}`,
-    text: `INSERT INTO ${tableOf(root)} (${columns})
+    text: `INSERT INTO ${toTable(root)} (${columns})
       SELECT $1::int8 + at, 1, at::int4, item ->> 'id', false, NULL, item::jsonb, item::text
       FROM json_array_elements($2::json) WITH ORDINALITY AS fresh (item, at)`,
     values: [first - 1, JSON.stringify(data)],
@@ -98,6 +101,6 @@ async function storeMany({ root, data }: Store): Promise<string> {
 }
 
 /** `app::name` is the table of that name. */
-function tableOf(root: string): string {
+function toTable(root: string): string {
   return `bare.${root.slice(root.indexOf('::') + 2)}`
 }

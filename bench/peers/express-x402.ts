@@ -18,16 +18,16 @@ import {
 import { privateKeyToAccount } from 'viem/accounts'
 import { baseSepolia } from 'viem/chains'
 import { jsonRpc } from 'viem/nonce'
-import { type BareConfig, listValuesOf } from './bare-config.ts'
+import { type BareConfig, makeListValues } from './bare-config.ts'
 
 /**
- * The stock way to sell a read: Express with the x402 middleware, the facilitator of @x402/evm in the same
- * process, viem's nonce manager, pg. Fees and gas are given, as ours knows them too, which saves viem two
- * questions to the chain for each payment.
+ * The usual way to sell a read: Express with the x402 middleware, the facilitator of @x402/evm in the same process,
+ * viem's nonce manager, pg. Fees and gas are given, as ours knows them too, which saves viem two requests to the
+ * chain for each payment.
  */
 export type ExpressConfig = BareConfig & {
   readonly rpcUrl: string
-  /** Pays the gas. */
+  /** The account that pays the gas. */
   readonly key: Hex
   readonly payTo: string
   readonly price: string
@@ -43,7 +43,7 @@ const facilitator = new x402Facilitator().register(network, new ExactEvmFacilita
 const resourceServer = new x402ResourceServer({
   verify: (payload, requirements) => facilitator.verify(payload, requirements),
   settle: (payload, requirements) => facilitator.settle(payload, requirements),
-  // Its list of networks is typed more loosely than the client's.
+  // The server's list of networks is typed more loosely than the client's.
   getSupported: async () => facilitator.getSupported() as never,
 }).register(network, new ExactEvmScheme())
 
@@ -68,7 +68,7 @@ app.post('/list', async (request, response) => {
   const { rows } = await pool.query({
     name: 'list',
     text: config.list?.text ?? '',
-    values: listValuesOf(config, request.body),
+    values: makeListValues(config, request.body),
   })
   const [page] = rows
   response
@@ -87,8 +87,9 @@ const server = app.listen(0, '127.0.0.1', () => {
 })
 
 /**
- * Asks the chain once and counts on from there, because this process alone uses the key. Asked each time, as by
- * default, the chain's count is now and then off by one while a block is made, and payments fail or hang.
+ * Reads the nonce from the chain once and counts on from there, because this process alone uses the key. If it read
+ * it each time, as by default, the chain's count would now and then be off by one while a block is made, and
+ * payments would fail or hang.
  */
 function countedOnce(): NonceManagerSource {
   const { get } = jsonRpc()
@@ -98,7 +99,8 @@ function countedOnce(): NonceManagerSource {
     get: async (parameters) => {
       asked ??= get(parameters)
       next = Math.max(next, await asked)
-      // The manager tells what it gave out some turns later; an answer before that would give it out again.
+      // The manager updates what it gave out some turns later; an answer before that would give the same nonce
+      // again.
       await setImmediate()
       return next
     },

@@ -1,4 +1,4 @@
-/** The little of express that the peer uses; the package has no types of its own. */
+/** The part of express that the peer uses; the package has no types of its own. */
 declare module 'express' {
   import type { IncomingMessage, ServerResponse } from 'node:http'
   import type { Server } from 'node:net'

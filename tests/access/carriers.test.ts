@@ -6,7 +6,7 @@ import type { TestApp } from '../support/service.ts'
 type Carried = { readonly headers?: Readonly<Record<string, string>>; readonly query?: string }
 type Carrier = (key: string) => Carried
 
-/** Every way in which a key of an application may come. */
+/** The ways in which a key of an application may be sent. */
 const carriers: Readonly<Record<string, Carrier>> = {
   'X-App-Key': (key) => ({ headers: { 'x-app-key': key } }),
   'X-API-Key': (key) => ({ headers: { 'x-api-key': key } }),
@@ -91,10 +91,12 @@ describe('the carriers of a key', () =>
     test('a header that comes twice never lets a second key in', async () => {
       for (const name of ['X-App-Key', 'X-API-Key', 'X-Agent-Key']) {
         const path = `/api/apps/${app.appId}/keys`
-        expect(await statusOf(`${service().url}${path}`, [name, other.key, name, app.key])).toBe(
+        expect(await readStatus(`${service().url}${path}`, [name, other.key, name, app.key])).toBe(
           401,
         )
-        expect(await statusOf(`${service().url}${path}`, [name, app.key, name, app.key])).toBe(401)
+        expect(await readStatus(`${service().url}${path}`, [name, app.key, name, app.key])).toBe(
+          401,
+        )
       }
     })
 
@@ -124,8 +126,8 @@ function sameCarrier(one: Carried, two: Carried): boolean {
   return names(one) === names(two)
 }
 
-/** By Node's own client: `fetch` would join two headers of one name before it sends them. */
-function statusOf(url: string, headers: readonly string[]): Promise<number> {
+/** Sends by Node's own client: `fetch` would join two headers of one name before it sends them. */
+function readStatus(url: string, headers: readonly string[]): Promise<number> {
   return new Promise((resolve, reject) => {
     const sent = request(url, { headers: [...headers, 'Host', new URL(url).host] }, (reply) => {
       reply.resume()

@@ -1,10 +1,10 @@
 import type { TestApp, TestService } from '../support/service.ts'
-import { testWallet } from '../support/wallet.ts'
+import { makeTestWallet } from '../support/wallet.ts'
 import type { Standing } from './oracle.ts'
 
 export type Request = {
   readonly method: string
-  /** With the query. */
+  /** The path with the query. */
   readonly path: string
   readonly raw?: string
 }
@@ -12,21 +12,21 @@ export type Request = {
 export type Credential = {
   readonly name: string
   readonly standing: Standing
-  /** What a request carries; a signature is made for it alone. */
+  /** Returns the headers of a request; a signature is made for that request alone. */
   readonly headers: (request: Request) => Promise<Readonly<Record<string, string>>>
 }
 
-type Wallet = ReturnType<typeof testWallet>
+type Wallet = ReturnType<typeof makeTestWallet>
 
 const window = 300
 
 /** Every credential that the interface knows, good and bad, as seen by one application. */
-export async function credentialsOf(
+export async function makeCredentials(
   service: TestService,
   app: TestApp,
   ports: { owner: Wallet; other: TestApp },
 ): Promise<Credential[]> {
-  const stranger = testWallet()
+  const stranger = makeTestWallet()
   const make = (name: string, more: object = {}) => newKey(service, app, { name, ...more })
   const all = { permissions: ['Read', 'Write', 'Admin', 'Pay'] }
   const [Read, Write, Admin, Pay, revoked, rotated, expired] = await Promise.all([
@@ -99,7 +99,7 @@ function forged(
   }
 }
 
-/** A good signature for the second time. The owner's own, where the first time changes nothing. */
+/** A good signature that is used for the second time. It is the owner's own, where the first time changes nothing. */
 function replayed(
   service: TestService,
   { owner, stranger }: { owner: Wallet; stranger: Wallet },
@@ -119,7 +119,7 @@ function replayed(
 
 let signatures = 0
 
-/** Each at a second of its own: the same request signed twice in one second is one signature. */
+/** Each signature has a second of its own: the same request signed twice in one second gives one signature. */
 function sign(service: TestService, wallet: Wallet, request: Request & { shift?: number }) {
   const { method, path, raw, shift = 0 } = request
   signatures += 1

@@ -3,13 +3,13 @@ import { routes } from '../support/contract-replies.ts'
 import { withService } from '../support/per-engine.ts'
 import type { TestReply, TestService } from '../support/service.ts'
 import type { Credential, Request } from './credentials.ts'
-import { exampleOf, openScene, type Scene } from './scene.ts'
+import { makeExample, openScene, type Scene } from './scene.ts'
 
-/** As long as `private`, so that only the name itself can differ. */
+/** The name is as long as `private`, so that only the name itself can differ. */
 const absent = 'missing'
 const secret = 'xyzzy'
 
-/** Endpoints that say in their body which collection they address. */
+/** Endpoints that name the collection in their body. */
 const byBody = ['listRecords', 'querySql', 'storeRecords', 'quotePrice']
 
 withService((service) => {
@@ -34,9 +34,9 @@ withService((service) => {
   test.each(addressing)(
     '%s of a private collection answers outsiders as of one that is not there, to the byte',
     async (operation, route) => {
-      const { requests } = exampleOf([operation, route], { scene, kind: 'private' })
+      const { requests } = makeExample([operation, route], { scene, kind: 'private' })
       for (const request of requests) {
-        for (const variant of variantsOf(request)) {
+        for (const variant of listVariants(request)) {
           for (const standing of ['nobody', 'stranger', 'wallet', 'dead']) {
             const hidden = await ask(service(), variant, by(standing))
             const gone = await ask(service(), renamed(variant), by(standing))
@@ -75,7 +75,7 @@ withService((service) => {
     'no endpoint shows the records of a private collection to %s',
     async (standing) => {
       for (const one of addressing) {
-        const { requests } = exampleOf(one, { scene, kind: 'private' })
+        const { requests } = makeExample(one, { scene, kind: 'private' })
         for (const request of requests.slice(0, 1)) {
           const { text } = await ask(service(), request, by(standing))
           expect(text, request.path).not.toContain(secret)
@@ -91,7 +91,7 @@ withService((service) => {
     await service().request('DELETE', path, { headers: gone.app.headers })
     const never = 'n'.repeat(gone.app.appId.length)
     for (const one of addressing) {
-      const { requests } = exampleOf(one, { scene: gone, kind: 'free' })
+      const { requests } = makeExample(one, { scene: gone, kind: 'free' })
       for (const request of requests) {
         const of = (app: string): Request => ({
           ...request,
@@ -110,8 +110,8 @@ withService((service) => {
   })
 })
 
-/** The request, and others by which one might find out more. */
-function variantsOf(request: Request): Request[] {
+/** The request, and its variants by which one might find out more. */
+function listVariants(request: Request): Request[] {
   const and = request.path.includes('?') ? '&' : '?'
   const read = request.raw?.includes('"limit":1') ? request.raw : undefined
   const more = read
@@ -145,7 +145,7 @@ async function ask(
   })
 }
 
-/** A reply without what is new in every one: ids, times, and what is left of a quota. */
+/** Removes from a reply the parts that are new in every one: ids, times, and the remaining quota. */
 function shown({ status, text, headers }: TestReply) {
   const known = [...headers].filter(([name]) => !/^(x-request-id|date|ratelimit)/.test(name))
   const masked = text

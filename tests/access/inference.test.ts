@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { type Data, newData } from '../support/data.ts'
+import { createData, type Data } from '../support/data.ts'
 import { withService } from '../support/per-engine.ts'
 import type { Json, TestReply } from '../support/service.ts'
 import { createView } from '../views/support.ts'
@@ -11,12 +11,12 @@ const people = Array.from({ length: 40 }, (_, n) => ({
 }))
 const sold = { read: 'public', price: { per_row: '1000' } }
 
-/** Ways to learn what is sold, or hidden, without paying and without a right; each was open once. */
+/** Ways to learn something of sold or hidden data without paying and without a right; each was open once. */
 describe('what is not told by the way', () =>
   withService((service) => {
-    /** A seller, and somebody whom he lets build views for a price. */
+    /** A seller, and another application that may build views for a price. */
     async function granted(per_access: string): Promise<{ owner: Data; app: Data; model: string }> {
-      const [owner, app] = [await newData(service()), await newData(service())]
+      const [owner, app] = [await createData(service()), await createData(service())]
       await owner.create({ name: 'people', access_policy: sold })
       await owner.store('people', people)
       const grant = { grantee: app.appId, collection: 'people', per_access }
@@ -105,7 +105,7 @@ describe('what is not told by the way', () =>
     })
 
     test('the operator is told no plan of what he may not read', async () => {
-      const app = await newData(service())
+      const app = await createData(service())
       await app.create({ name: 'closed', access_policy: 'private' })
       const sql = `SELECT id FROM "${app.appId}"::closed`
       await app.call('POST', '/queries', { name: 'q', sql })
@@ -115,7 +115,7 @@ describe('what is not told by the way', () =>
     })
 
     test('how a chain grows is told to strangers only where something is open to them', async () => {
-      const app = await newData(service())
+      const app = await createData(service())
       await app.create({ name: 'closed', access_policy: 'private' })
       const { body: stored } = await app.store('closed', people)
       const { block_height: height, sequence } = stored.results[0]
@@ -125,20 +125,20 @@ describe('what is not told by the way', () =>
         `proof?height=${height}&sequence=${sequence}`,
         'consistency?from=1&to=2',
       ]
-      const keyOf = async (permission: string) => {
+      const createKey = async (permission: string) => {
         const { body } = await app.call('POST', '/keys', {
           name: permission,
           permissions: [permission],
         })
         return { 'x-app-key': String(body.key) }
       }
-      const other = await newData(service())
+      const other = await createData(service())
       const callers: [string, Readonly<Record<string, string>>, number][] = [
         ['nobody', {}, 401],
         ['a stranger', other.headers, 401],
-        ['Write', await keyOf('Write'), 403],
-        ['Pay', await keyOf('Pay'), 403],
-        ['Read', await keyOf('Read'), 200],
+        ['Write', await createKey('Write'), 403],
+        ['Pay', await createKey('Pay'), 403],
+        ['Read', await createKey('Read'), 200],
         ['the operator', service().operator, 200],
       ]
       const ask = (place: string, headers: Readonly<Record<string, string>>): Promise<TestReply> =>
@@ -149,7 +149,8 @@ describe('what is not told by the way', () =>
           expect(reply.status, `${place} by ${name}: ${reply.text}`).toBe(status)
           if (status !== 200) expect(reply.text).not.toMatch(/\d{2,}"?[,}].*request_id/)
         }
-      // A closed query opens nothing; one that its owner publishes does, and so does a collection that is sold.
+      // A closed query opens nothing; a query that its owner publishes opens its source, and so does a sold
+      // collection.
       const sql = `SELECT n FROM "${app.appId}"::closed`
       await app.call('POST', '/queries', { name: 'q', sql, public: false })
       expect((await ask('checkpoint', {})).status).toBe(401)

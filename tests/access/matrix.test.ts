@@ -4,18 +4,18 @@ import { routes } from '../support/contract-replies.ts'
 import { withService } from '../support/per-engine.ts'
 import type { TestReply, TestService } from '../support/service.ts'
 import type { Credential, Request } from './credentials.ts'
-import { expected, type Kind } from './oracle.ts'
+import { findExpected, type Kind } from './oracle.ts'
 import {
   addressedByBody,
-  exampleOf,
   isRepeatable,
-  kindsOf,
+  listKinds,
+  makeExample,
   openScene,
   type Scene,
   unreadable,
 } from './scene.ts'
 
-/** Nobody pays here, so it need not be there. */
+/** Nobody pays here, so the network need not exist. */
 const network = {
   network: 'base-sepolia',
   pay_to: `0x${'22'.repeat(20)}`,
@@ -34,8 +34,8 @@ describe('who may do what, by the contract', () =>
       test.each(routes.filter(isRepeatable))(
         '%s answers to each credential as the interface says, on every path and kind of collection',
         async (operation, route) => {
-          for (const kind of kindsOf([operation, route])) {
-            const { requests, success } = exampleOf([operation, route], { scene, kind })
+          for (const kind of listKinds([operation, route])) {
+            const { requests, success } = makeExample([operation, route], { scene, kind })
             for (const request of requests) {
               const seen = await outcomes(service(), request, scene.credentials)
               expect(seen, `${request.method} ${request.path} (${kind})`).toEqual(
@@ -53,10 +53,11 @@ describe('who may do what, by the contract', () =>
         if (route === undefined) throw new Error('archiveApplication is missing')
         for (const allowed of ['Admin', 'operator', 'owner'] as const) {
           const fresh = await openScene(service())
-          const { requests, success } = exampleOf(route, { scene: fresh, kind: 'free' })
+          const { requests, success } = makeExample(route, { scene: fresh, kind: 'free' })
           const refused = fresh.credentials.filter(
             ({ standing }) =>
-              expected({ operation: 'archiveApplication', ...route[1] }, standing, 'free') !== 'in',
+              findExpected({ operation: 'archiveApplication', ...route[1] }, standing, 'free') !==
+              'in',
           )
           const most = wanted(route, {
             scene: { ...fresh, credentials: refused },
@@ -79,7 +80,7 @@ describe('who may do what, by the contract', () =>
         '%s of an application that is not there is 404 to every good credential',
         async (operation, route) => {
           const nowhere = { ...scene, app: { ...scene.app, appId: 'not-there' } }
-          const { requests } = exampleOf([operation, route], { scene: nowhere, kind: 'free' })
+          const { requests } = makeExample([operation, route], { scene: nowhere, kind: 'free' })
           for (const request of requests) {
             const seen = await outcomes(service(), request, scene.credentials)
             for (const { name, standing } of scene.credentials) {
@@ -95,7 +96,7 @@ describe('who may do what, by the contract', () =>
         async (operation) => {
           const route = routes.find(([name]) => name === operation)
           if (route === undefined) throw new Error(`${operation} is missing`)
-          const { requests } = exampleOf(route, { scene, kind: 'private' })
+          const { requests } = makeExample(route, { scene, kind: 'private' })
           for (const request of requests) {
             const seen = await outcomes(
               service(),
@@ -119,9 +120,9 @@ describe('who may do what, by the contract', () =>
           access: 'by-policy',
           shows: 'accounts',
         } as const
-        expect(expected(unwritten, 'nobody', 'free')).toBeUndefined()
+        expect(findExpected(unwritten, 'nobody', 'free')).toBeUndefined()
         for (const [operation, route] of routes)
-          expect(expected({ operation, ...route }, 'nobody', 'free'), operation).toBeDefined()
+          expect(findExpected({ operation, ...route }, 'nobody', 'free'), operation).toBeDefined()
       })
     },
     { config: { networks: [network], registration: 'open' } },
@@ -140,12 +141,12 @@ async function outcomes(
       headers: await headers(request),
       ...(raw !== undefined && { raw }),
     })
-    seen[name] = outcomeOf(reply)
+    seen[name] = toOutcome(reply)
   }
   return seen
 }
 
-function outcomeOf({ status, body }: TestReply): string {
+function toOutcome({ status, body }: TestReply): string {
   if (status < 300) return String(status)
   // The 402 has the form of x402, and no code.
   if (status === 402 && Array.isArray(body.accepts)) return '402 PAYMENT_REQUIRED'
@@ -158,7 +159,7 @@ function wanted(
   { scene, kind, success }: { scene: Scene; kind: Kind; success: string },
 ): Record<string, string> {
   const entries = scene.credentials.map(({ name, standing }): [string, string] => {
-    const outcome = expected({ operation, ...route }, standing, kind)
+    const outcome = findExpected({ operation, ...route }, standing, kind)
     if (outcome === undefined) throw new Error(`${operation}: write down who may call it`)
     return [name, outcome === 'in' ? success : outcome]
   })

@@ -1,11 +1,11 @@
 import type { Access, Route, Shows } from '@tollbase/contract/route'
 
 /**
- * Who may do what, written down from the interface's own table and never from the server's code: what these rows say
- * and what the service does must be the same for every endpoint of the contract.
+ * The table of who may do what, written down from the interface's own table and never from the server's code: these
+ * rows and the service must agree for every endpoint of the contract.
  */
 
-/** What a credential is worth to the application that a request addresses. */
+/** The standing that a credential has with the application that a request addresses. */
 export type Standing =
   | 'nobody'
   | 'dead'
@@ -18,7 +18,7 @@ export type Standing =
   | 'operator'
   | 'owner'
 
-/** The kinds of collection: what its owner says of its records. */
+/** The kinds of collection, by the access that the owner declared. */
 export const kinds = ['free', 'priced', 'unsaid', 'sold', 'key', 'private'] as const
 export type Kind = (typeof kinds)[number]
 
@@ -48,7 +48,7 @@ const outsiders = { nobody: needed, stranger: needed, wallet: needed } as const
 const Admin: Row = { ...everybody, ...outsiders, Read: lacking, Write: lacking, Pay: lacking }
 const owner: Row = { ...Admin, stranger: lacking, wallet: 'in', Admin: lacking }
 
-/** Endpoints whose path says all. */
+/** Endpoints whose path decides the access. */
 const byAccess: Readonly<Record<Exclude<Access, 'by-policy'>, Row>> = {
   public: everybody,
   Read: { ...Admin, Read: 'in' },
@@ -56,12 +56,12 @@ const byAccess: Readonly<Record<Exclude<Access, 'by-policy'>, Row>> = {
   'Read or Write': { ...Admin, Read: 'in', Write: 'in' },
   Admin,
   owner,
-  // Where wallets may register, as on a devnet.
+  // Endpoints that are open where wallets may register, as on a devnet.
   registrar: owner,
   operator: { ...owner, wallet: lacking, owner: lacking },
 }
 
-/** What is defined, its preview, its price: for who may Read, or where it is open to strangers. */
+/** A definition, its preview and its price are for those who may Read, and for strangers where it is open to them. */
 const describing: Readonly<Record<Kind, Row>> = {
   free: everybody,
   priced: everybody,
@@ -98,8 +98,8 @@ const forKeys: Row = {
 }
 
 /**
- * Its records: free to Read and to the owner, for money to all others where they are public, or where they have a price
- * and nobody said who may read them.
+ * Access to records: free to Read and to the owner; for money to all others where the collection is public, or
+ * where it has a price and no declared readers.
  */
 const reading: Readonly<Record<Kind, Row>> = {
   free: everybody,
@@ -118,7 +118,7 @@ const reading: Readonly<Record<Kind, Row>> = {
   },
 }
 
-/** A view of a private collection is private, and is no view to those who may not know of it. */
+/** A view of a private collection is private, and does not exist for those who may not know of it. */
 const readingViews: Readonly<Record<Kind, Row>> = {
   ...reading,
   private: {
@@ -130,11 +130,11 @@ const readingViews: Readonly<Record<Kind, Row>> = {
   },
 }
 
-/** Of a collection that is not public a query is for keys of the application, unless its owner says otherwise. */
+/** A query of a collection that is not public is for keys of the application, unless its owner says otherwise. */
 const asking: Readonly<Record<Kind, Row>> = { ...reading, private: reading.key }
 const describingQueries: Readonly<Record<Kind, Row>> = { ...describing, private: describing.key }
 
-/** The log of an application of which something is open to strangers, as here. */
+/** The log of an application that has something open to strangers, as here. */
 const openLog: Readonly<Record<Kind, Row>> = {
   free: everybody,
   priced: everybody,
@@ -144,7 +144,7 @@ const openLog: Readonly<Record<Kind, Row>> = {
   private: everybody,
 }
 
-/** Of what is sold even that there is a record of a key has its price. */
+/** On sold data even the fact that a key has a record has its price. */
 const proving: Readonly<Record<Kind, Row>> = {
   ...reading,
   priced: { ...everybody, ...outsiders, Write: lacking, Pay: lacking },
@@ -152,8 +152,8 @@ const proving: Readonly<Record<Kind, Row>> = {
 }
 
 /**
- * Endpoints that are judged by what they address: by what their answers show, as the contract states it, and for those
- * that address a view or a query by what that is made of.
+ * Endpoints whose access depends on what their answers show, as the contract states it, and for those that address
+ * a view or a query on its sources.
  */
 const byPolicy: Partial<Readonly<Record<Shows, Readonly<Record<Kind, Row>>>>> = {
   definitions: describing,
@@ -169,7 +169,7 @@ const byOperation: Readonly<Record<string, Readonly<Record<Kind, Row>>>> = {
   getQueryDocs: describingQueries,
 }
 
-/** What needs Read shows the operator no records but those that are open to strangers. */
+/** An endpoint that needs Read shows the operator no records but those that are open to strangers. */
 const noOperator: Row = { ...byAccess.Read, operator: lacking }
 const past: Readonly<Record<Kind, Row>> = {
   free: byAccess.Read,
@@ -191,14 +191,14 @@ const migrating: Readonly<Record<Kind, Row>> = {
 
 type Stated = { readonly operation: string } & Pick<Route, 'access' | 'shows'>
 
-/** What a credential meets at an endpoint, or undefined where nobody has written it down. */
-export function expected(
+/** Returns the outcome that a credential meets at an endpoint, or undefined where nobody has written it down. */
+export function findExpected(
   { operation, access, shows }: Stated,
   standing: Standing,
   kind: Kind,
 ): Outcome | undefined {
   if (standing === 'dead') return needed
-  // A wallet's movements are for its own signature.
+  // The movements of a wallet need its own signature.
   if (operation === 'listWalletEntries' && standing === 'wallet') return lacking
   const own = operation === 'migrateCollection' ? migrating[kind] : byOperation[operation]?.[kind]
   if (own !== undefined) return own[standing]

@@ -1,30 +1,31 @@
 import type { Route } from '@tollbase/contract/route'
 import { beforeAll, describe, expect, test } from 'vitest'
 import { isRecord } from '../../packages/server/src/base/is-record.ts'
-import { knownInput } from '../../packages/server/src/http/known-input.ts'
-import { checkOf } from '../../packages/server/src/http/validate.ts'
+import { toKnownInput } from '../../packages/server/src/http/known-input.ts'
+import { compileCheck } from '../../packages/server/src/http/validate.ts'
 import { routes } from '../support/contract-replies.ts'
 import { idleNetwork } from '../support/idle-network.ts'
 import { withService } from '../support/per-engine.ts'
 import type { TestReply, TestService } from '../support/service.ts'
 import type { Credential, Request } from './credentials.ts'
-import { expected, type Kind, type Outcome, type Standing } from './oracle.ts'
+import { findExpected, type Kind, type Outcome, type Standing } from './oracle.ts'
 import {
   addressedByBody,
   type Example,
-  exampleOf,
-  kindsOf,
+  listKinds,
+  makeExample,
   openScene,
   type Scene,
   unreadable,
 } from './scene.ts'
 
 /**
- * Every request here is wrong in at least two ways: in who sends it or what it names, and in its shape, its payment or
- * both. What the contract says of each endpoint makes the requests, and the one order says which refusal is told.
+ * Every request here is wrong in at least two ways: in its sender or its target, and in its form, its payment or
+ * both. The requests are made from the contract's entry for each endpoint, and the one order decides which refusal
+ * is told.
  */
 
-/** One way to be wrong beside others. */
+/** One flaw of a request beside others. */
 type Flaw = {
   readonly name: string
   readonly of: (request: Request) => Request
@@ -35,10 +36,10 @@ type Flaw = {
 
 const badPayment = { 'x-payment': 'no payment' }
 
-/** What in a body says what is addressed: it stays, so that rights can be judged. */
+/** The members of a body that name its target: they stay, so that rights can be judged. */
 const naming = ['root', 'sql', 'app_id', 'app', 'collection', 'query', 'operation_type']
 
-function flawsOf(operation: string, route: Route): Flaw[] {
+function listFlaws(operation: string, route: Route): Flaw[] {
   const found: Flaw[] = [
     { name: 'an unknown parameter', of: withText('unheard', '1'), kind: 'shape' },
   ]
@@ -47,7 +48,7 @@ function flawsOf(operation: string, route: Route): Flaw[] {
   )
   if (typed) found.push({ name: `a bad ${typed[0]}`, of: withText(typed[0], 'ill'), kind: 'shape' })
   if (route.body) {
-    if (knownInput(operation, route).body !== undefined)
+    if (toKnownInput(operation, route).body !== undefined)
       found.push({ name: 'an unknown member', of: withMember('unheard', 1), kind: 'shape' })
     const bad = badMember(route)
     if (bad) found.push({ name: `a bad ${bad[0]}`, of: withMember(...bad), kind: 'shape' })
@@ -84,7 +85,7 @@ function withMembers(change: (body: Readonly<Record<string, unknown>>) => object
   }
 }
 
-/** What the schema of a body lets pass, and its operation does not. */
+/** Changes that the schema of a body accepts, and its operation does not. */
 const operationsOwn: Readonly<Record<string, Parameters<typeof withMembers>[0]>> = {
   listRecords: () => ({ find: { n: { nonsense: 1 } } }),
   querySql: ({ sql }) => ({ sql: `${sql} OFFSET nonsense(1)` }),
@@ -96,7 +97,7 @@ function badMember({ body }: Route): [string, unknown] | undefined {
   const members = body && 'properties' in body && isRecord(body.properties) ? body.properties : {}
   for (const [name, schema] of Object.entries(members)) {
     if (naming.includes(name) || !isRecord(schema)) continue
-    const check = checkOf(schema)
+    const check = compileCheck(schema)
     const value = [7, 'ill', [[]], true].find((one) => isRefused(() => check(one, '')))
     if (value !== undefined) return [name, value]
   }
@@ -117,7 +118,7 @@ describe('the order of refusals', () =>
     (service) => {
       let scene: Scene
       let everybody: readonly Credential[]
-      /** Which refusal was told in the place of which other. */
+      /** The pairs of refusals: the one that was told, and the one in whose place it was told. */
       const judged = new Set<string>()
       beforeAll(async () => {
         scene = await openScene(service())
@@ -126,19 +127,19 @@ describe('the order of refusals', () =>
       })
 
       test.each(routes)('%s judges rights, then shape, then price', async (operation, route) => {
-        for (const kind of kindsOf([operation, route])) {
-          const example = exampleOf([operation, route], { scene, kind })
+        for (const kind of listKinds([operation, route])) {
+          const example = makeExample([operation, route], { scene, kind })
           const by = everybody.filter(({ standing }) => isCheap(standing) || isTelling(kind))
-          for (const flaw of flawsOf(operation, route)) {
+          for (const flaw of listFlaws(operation, route)) {
             // It names no kind.
             if (flaw.kind === 'illegible' && kind !== 'free') continue
             const request = flawed(example, flaw)
             const seen = await outcomes(service(), { request, flaw, by })
             const wanted = by.map(({ name, standing }) => {
-              const right = expected({ operation, ...route }, standing, kind)
+              const right = findExpected({ operation, ...route }, standing, kind)
               if (right === undefined) throw new Error(`${operation}: write down who may call it`)
-              const first = firstOf([operation, route], { right, flaw, standing, example })
-              if (flaw.kind === 'shape') judged.add(pairOf(right, first))
+              const first = findFirst([operation, route], { right, flaw, standing, example })
+              if (flaw.kind === 'shape') judged.add(formatPair(right, first))
               return [name, first]
             })
             const what = `${request.method} ${request.path} with ${flaw.name} (${kind})`
@@ -168,15 +169,15 @@ describe('the order of refusals', () =>
         ])
       })
 
-      test.each(routes.filter(([, route]) => namesOf(route).length > 0))(
+      test.each(routes.filter(([, route]) => listNames(route).length > 0))(
         '%s tells what is not there before what is wrong',
         async (operation, route) => {
           const admin = everybody.filter(({ standing }) => standing === 'Admin')
-          const example = exampleOf([operation, route], { scene, kind: 'free' })
-          for (const name of namesOf(route)) {
+          const example = makeExample([operation, route], { scene, kind: 'free' })
+          for (const name of listNames(route)) {
             // The first index makes its collection.
             if (operation === 'createCollectionIndex' && name === 'collection') continue
-            for (const flaw of flawsOf(operation, route)) {
+            for (const flaw of listFlaws(operation, route)) {
               if (flaw.kind === 'payment') continue
               const request = renamed(flawed(example, flaw), route, name)
               const seen = await outcomes(service(), { request, flaw, by: admin })
@@ -211,7 +212,7 @@ function flawed({ requests }: Example, flaw: Flaw): Request {
 }
 
 /** The refusal of the highest rank, or what answers to those who may ask. */
-function firstOf(
+function findFirst(
   [operation, route]: readonly [string, Route],
   wrong: {
     readonly right: Outcome
@@ -233,20 +234,20 @@ function firstOf(
   return isAbsent ? example.success : '400'
 }
 
-function pairOf(right: Outcome, first: string): string {
+function formatPair(right: Outcome, first: string): string {
   const [rank = ''] = first.split(' ')
   if (rank !== '400') return `${rank} before 400`
   return right.startsWith('402') ? '400 before 402' : '400 before success'
 }
 
 /** Parameters of a path that name what is looked for before the request is read. */
-function namesOf({ path, shows }: Route): string[] {
+function listNames({ path, shows }: Route): string[] {
   const names = [...path.matchAll(/:(\w+)/g)].map(([, name = '']) => name)
   const late = shows === 'named' ? ['id'] : []
   return names.filter((name) => !['key', 'height', 'address', ...late].includes(name))
 }
 
-/** The same with another value of a parameter of its path. */
+/** Replaces the value of a parameter of the path. */
 function renamed(request: Request, route: Route, name: string): Request {
   const at = route.path.split('/').indexOf(`:${name}`)
   const [path = '', query] = request.path.split('?')
@@ -254,7 +255,7 @@ function renamed(request: Request, route: Route, name: string): Request {
   return { ...request, path: parts.join('/') + (query === undefined ? '' : `?${query}`) }
 }
 
-/** Status, and code where it is no 400, by the name of the credential. */
+/** Lists the status, and the code where it is no 400, by the name of the credential. */
 async function outcomes(
   service: TestService,
   { request, flaw, by }: { request: Request; flaw?: Flaw; by: readonly Credential[] },
@@ -265,11 +266,11 @@ async function outcomes(
       headers: { ...(await headers(request)), ...flaw?.headers },
       ...(raw !== undefined && { raw }),
     })
-    return [name, outcomeOf(reply)]
+    return [name, toOutcome(reply)]
   })
   return Object.fromEntries(await Promise.all(seen))
 }
 
-function outcomeOf({ status, body }: TestReply): string {
+function toOutcome({ status, body }: TestReply): string {
   return status < 300 || status === 400 ? String(status) : `${status} ${body.code}`
 }

@@ -1,8 +1,8 @@
 import { createHash } from 'node:crypto'
 import { verifyDocument } from '@tollbase/verify/verify'
 import { describe, expect, test } from 'vitest'
-import { fundedBuyer, list } from '../payments/buyer.ts'
-import { type Data, newData } from '../support/data.ts'
+import { createFundedBuyer, list } from '../payments/buyer.ts'
+import { createData, type Data } from '../support/data.ts'
 import { withService } from '../support/per-engine.ts'
 import type { Json, TestReply } from '../support/service.ts'
 
@@ -16,24 +16,24 @@ describe('proofs', () =>
   withService(
     (service) => {
       async function seller(access_policy: unknown): Promise<Data> {
-        const app = await newData(service())
+        const app = await createData(service())
         await app.create({ name: 'things', access_policy })
         await app.store('things', records)
         return app
       }
       const ask = (path: string, headers: Readonly<Record<string, string>> = {}) =>
         service().request('GET', path, { headers })
-      /** The two ways to ask for the proof of a record. */
-      const ways = (app: Data, key: string, query = '') => [
+      /** Lists the two paths to the proof of a record. */
+      const listProofPaths = (app: Data, key: string, query = '') => [
         `/api/apps/${app.appId}/chain/proof?collection=things&key=${key}${query.replace('?', '&')}`,
         `/api/apps/${app.appId}/collections/things/records/${key}/proof${query}`,
       ]
-      const keyOf = async () =>
+      const readReceiptKey = async () =>
         (await ask('/.well-known/tollbase')).body.receipt_public_key.split('+').at(-1)
       const expectProof = async (reply: TestReply, app: Data): Promise<Json> => {
         expect(reply.status, reply.text).toBe(200)
         const { body: head } = await ask(`/api/apps/${app.appId}/chain/checkpoint`, app.headers)
-        expect(head.key.split('+').at(-1)).toBe(await keyOf())
+        expect(head.key.split('+').at(-1)).toBe(await readReceiptKey())
         const verdict = verifyDocument(reply.text, { trustedKey: head.key })
         expect(verdict.checks.filter(({ ok }) => !ok)).toEqual([])
         expect(verdict.ok).toBe(true)
@@ -42,7 +42,7 @@ describe('proofs', () =>
 
       test('of what is free to all, anyone gets the hashes, and a key with Read the bytes', async () => {
         const app = await seller('public')
-        for (const path of ways(app, 'a')) {
+        for (const path of listProofPaths(app, 'a')) {
           const proof = await expectProof(await ask(path), app)
           expect(Object.keys(proof)).not.toContain('entry')
           expect(Object.keys(proof)).not.toContain('entry_header')
@@ -58,10 +58,10 @@ describe('proofs', () =>
           const placed = await expectProof(await ask(at), app)
           expect(placed.leaf_hash).toBe(proof.leaf_hash)
         }
-        for (const path of ways(app, 'none'))
+        for (const path of listProofPaths(app, 'none'))
           expect(await ask(path)).toMatchObject({ status: 404, body: { code: 'RECORD_NOT_FOUND' } })
         await app.store('things', [{ id: 'b', deleted: true }])
-        for (const path of ways(app, 'b')) expect((await ask(path)).status).toBe(404)
+        for (const path of listProofPaths(app, 'b')) expect((await ask(path)).status).toBe(404)
       })
 
       test('of what is closed there is none for others, and none by its place in the log', async () => {
@@ -73,11 +73,12 @@ describe('proofs', () =>
           const app = await seller(policy)
           await app.create({ name: 'open', access_policy: 'public' })
           const stored = await app.store('open', [{ id: 'o' }])
-          const own = (await ask(ways(app, 'a')[0] ?? '', app.headers)).body
+          const own = (await ask(listProofPaths(app, 'a')[0] ?? '', app.headers)).body
           const at = (place: Json) =>
             `/api/apps/${app.appId}/chain/proof?height=${place.height}&sequence=${place.sequence}`
-          for (const path of ways(app, 'a')) expect((await ask(path)).status, path).toBe(status)
-          // Nor of what defines it.
+          for (const path of listProofPaths(app, 'a'))
+            expect((await ask(path)).status, path).toBe(status)
+          // There is no proof of definitions either.
           for (const place of [own, { height: 1, sequence: 0 }])
             expect(await ask(at(place))).toMatchObject({
               status: 404,
@@ -92,15 +93,16 @@ describe('proofs', () =>
       test('of what is sold the proof is for who bought the record, by his receipt, and fetches no content', async () => {
         const app = await seller({ read: 'public', price: { per_row: '100' } })
         for (const key of ['a', 'none'])
-          for (const path of ways(app, key)) expect((await ask(path)).status, path).toBe(401)
-        const buyer = await fundedBuyer(service())
+          for (const path of listProofPaths(app, key))
+            expect((await ask(path)).status, path).toBe(401)
+        const buyer = await createFundedBuyer(service())
         const root = `${app.appId}::things`
         const bought = await buyer.buy(service(), list({ root, find: { id: 'a' }, limit: 1 }))
         const receipt = bought.headers.get('x-receipt-id')
-        // Newer versions are not what was bought.
+        // Newer versions were not bought.
         await app.store('things', [{ id: 'a', word: 'newer', big: 3 }])
         const [text = ''] = /\{"id":"a".*?\}/.exec(bought.text) ?? []
-        for (const path of ways(app, 'a', `?receipt_id=${receipt}`)) {
+        for (const path of listProofPaths(app, 'a', `?receipt_id=${receipt}`)) {
           const proof = await expectProof(await ask(path), app)
           expect(Object.keys(proof)).not.toContain('entry')
           expect(JSON.stringify(proof)).not.toContain(word)
@@ -117,15 +119,15 @@ describe('proofs', () =>
           ['a', 'x', 'RECEIPT_NOT_FOUND'],
         ]
         for (const [key, id, code] of refused)
-          for (const path of ways(app, key, `?receipt_id=${id}`))
+          for (const path of listProofPaths(app, key, `?receipt_id=${id}`))
             expect(await ask(path), path).toMatchObject({ status: 404, body: { code } })
         const part = await buyer.buy(service(), list({ root, select: { word: true }, limit: 2 }))
         const partly = part.headers.get('x-receipt-id')
-        for (const path of ways(app, 'b', `?receipt_id=${partly}`))
+        for (const path of listProofPaths(app, 'b', `?receipt_id=${partly}`))
           expect((await ask(path)).status).toBe(404)
         // A receipt of another application opens nothing here.
         const other = await seller({ read: 'public', price: { per_row: '100' } })
-        for (const path of ways(other, 'a', `?receipt_id=${receipt}`))
+        for (const path of listProofPaths(other, 'a', `?receipt_id=${receipt}`))
           expect((await ask(path)).body.code).toBe('RECEIPT_NOT_FOUND')
       })
 

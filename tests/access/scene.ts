@@ -1,14 +1,14 @@
 import type { Route } from '@tollbase/contract/route'
-import { pathsOf } from '../../packages/server/src/http/implement.ts'
+import { listPaths } from '../../packages/server/src/http/implement.ts'
 import type { TestApp, TestService } from '../support/service.ts'
-import { testWallet } from '../support/wallet.ts'
-import { type Credential, credentialsOf, type Request } from './credentials.ts'
+import { makeTestWallet } from '../support/wallet.ts'
+import { type Credential, makeCredentials, type Request } from './credentials.ts'
 import { type Kind, kinds } from './oracle.ts'
 
-/** An application with one collection of each kind, a record in each, and everybody who may come. */
+/** An application with one collection of each kind, a record in each, and every kind of caller. */
 export type Scene = {
   readonly app: TestApp
-  readonly owner: ReturnType<typeof testWallet>
+  readonly owner: ReturnType<typeof makeTestWallet>
   readonly ticket: string
   readonly credentials: readonly Credential[]
 }
@@ -22,12 +22,12 @@ const policies: Readonly<Record<Kind, unknown>> = {
   private: { read: 'private' },
 }
 
-/** JSON that is none: whoever may go on meets a 400, and nothing is changed. */
+/** Invalid JSON: a caller who may go on gets a 400, and nothing is changed. */
 export const unreadable = '{"this is": not JSON'
 
 export async function openScene(service: TestService): Promise<Scene> {
   const [app, other] = [await service.createApp(), await service.createApp()]
-  const owner = testWallet()
+  const owner = makeTestWallet()
   const by = { headers: app.headers }
   const at = `/api/apps/${app.appId}`
   const owned = { body: { owner_address: owner.address }, headers: service.operator }
@@ -50,17 +50,17 @@ export async function openScene(service: TestService): Promise<Scene> {
     const defined = await service.request('POST', `${at}/queries`, { body: query, ...by })
     if (defined.status !== 201) throw new Error(defined.text)
   }
-  return { app, owner, ticket, credentials: await credentialsOf(service, app, { owner, other }) }
+  return { app, owner, ticket, credentials: await makeCredentials(service, app, { owner, other }) }
 }
 
-/** Endpoints that say in their body, not in their path, which collection they address. */
+/** Endpoints that name the collection in their body, not in their path. */
 export const addressedByBody = ['listRecords', 'querySql', 'storeRecords', 'quotePrice']
 
-/** Endpoints that name a view or a query, of which there is one over each kind of collection. */
+/** Endpoints that name a view or a query; there is one over each kind of collection. */
 const addressedByName = ['queryView', 'executeQuery', 'getQuery', 'getQueryDocs']
 
-/** The kinds of collection that it is asked about. */
-export function kindsOf([operation, route]: readonly [string, Route]): readonly Kind[] {
+/** Lists the kinds of collection on which the endpoint is tested. */
+export function listKinds([operation, route]: readonly [string, Route]): readonly Kind[] {
   const addresses =
     route.path.includes(':collection') ||
     addressedByName.includes(operation) ||
@@ -68,13 +68,13 @@ export function kindsOf([operation, route]: readonly [string, Route]): readonly 
   return addresses ? kinds : ['free']
 }
 
-/** How an endpoint is asked, and what it answers to those who may go on. */
+/** The request to an endpoint, and its answer to those who may go on. */
 export type Example = {
   readonly requests: readonly Request[]
   readonly success: string
 }
 
-/** Values of path parameters that name something which is there. */
+/** Values of path parameters that name existing things. */
 function parameter(name: string, operation: string, { scene, kind }: { scene: Scene; kind: Kind }) {
   const values: Readonly<Record<string, string>> = {
     app: scene.app.appId,
@@ -96,13 +96,13 @@ function nameFor(operation: string, kind: Kind): string {
   return /^(execute|get|dryRun)Query/.test(operation) ? `query_${kind}` : 'by_n'
 }
 
-/** Queries of endpoints that need one. */
+/** Query strings of endpoints that need one. */
 const queries: Readonly<Record<string, string>> = {
   getEntryProof: '?collection=free&key=a',
   getConsistencyProof: '?from=1&to=1',
 }
 
-/** Bodies of endpoints that say there what they address, and the status of their success. */
+/** Bodies of endpoints that name their target in the body, and the status of their success. */
 const bodies: Readonly<Record<string, (app: string, kind: string) => object>> = {
   listRecords: (app, kind) => ({ root: `${app}::${kind}`, limit: 1 }),
   querySql: (app, kind) => ({ sql: `SELECT * FROM "${app}"::${kind} LIMIT 1` }),
@@ -115,7 +115,7 @@ const bodies: Readonly<Record<string, (app: string, kind: string) => object>> = 
   }),
 }
 
-/** What answers to somebody who may ask for it, and is not there. */
+/** The answer to a caller who may ask for a thing that is not there. */
 const missing: Readonly<Record<string, string>> = {
   getPayment: '404 PAYMENT_NOT_FOUND',
   getReceipt: '404 RECEIPT_NOT_FOUND',
@@ -131,13 +131,13 @@ const missing: Readonly<Record<string, string>> = {
   getDataSet: '404 DATA_SET_NOT_FOUND',
 }
 
-export function exampleOf(
+export function makeExample(
   [operation, route]: readonly [string, Route],
   { scene, kind }: { scene: Scene; kind: Kind },
 ): Example {
   const body = bodies[operation]?.(scene.app.appId, kind)
   const raw = body ? JSON.stringify(body) : route.body && unreadable
-  const requests = pathsOf(route).map((path): Request => {
+  const requests = listPaths(route).map((path): Request => {
     const filled = path.replace(/:(\w+)/g, (_, name: string) =>
       name === 'name' && operation === 'deleteCollectionIndex'
         ? 'not_there'
@@ -146,15 +146,15 @@ export function exampleOf(
     const asked = { method: route.method, path: filled + (queries[operation] ?? '') }
     return raw === undefined ? asked : { ...asked, raw }
   })
-  return { requests, success: successOf(operation, route, body) }
+  return { requests, success: getSuccess(operation, route, body) }
 }
 
-/** Whether asking is without effect, so that everybody may ask in any order. */
+/** Says that a request has no effect, so that everybody may send it in any order. */
 export function isRepeatable([operation, route]: readonly [string, Route]): boolean {
   return route.method === 'GET' || route.body !== undefined || missing[operation] !== undefined
 }
 
-function successOf(operation: string, route: Route, body: object | undefined): string {
+function getSuccess(operation: string, route: Route, body: object | undefined): string {
   if (missing[operation] !== undefined) return missing[operation]
   if (body === undefined && route.body !== undefined) return '400 VALIDATION_FAILED'
   return String(route.status ?? 200)

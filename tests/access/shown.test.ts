@@ -5,12 +5,12 @@ import { withService } from '../support/per-engine.ts'
 import type { TestReply, TestService } from '../support/service.ts'
 import type { Credential, Request } from './credentials.ts'
 import { kinds, type Standing } from './oracle.ts'
-import { exampleOf, openScene, type Scene } from './scene.ts'
+import { makeExample, openScene, type Scene } from './scene.ts'
 
-/** So many records have the collections that are sold and that are private: a number that nothing else here has. */
+/** The number of records of the sold and the private collections: no other number here is the same. */
 const count = 1237
 
-/** What must not be told, and by what it is known in a text. */
+/** The secrets that must not be told, and the texts by which each is known. */
 const secrets = {
   record: /sealed-record/,
   sold: /sold-record/,
@@ -21,10 +21,10 @@ const secrets = {
 } as const
 type Secret = keyof typeof secrets
 
-/** Who may be told what; the rest of those who may come are told nothing of it. */
+/** The standings that may be told each secret; all others are told nothing of it. */
 const mayKnow: Readonly<Record<Secret, readonly Standing[]>> = {
   record: ['Read', 'Admin', 'owner'],
-  // What is sold is not private, and the operator may do what Admin may.
+  // Sold data is not private, and the operator may do what Admin may.
   sold: ['Read', 'Admin', 'owner', 'operator'],
   schema: ['Read', 'Admin', 'owner', 'operator'],
   view: ['Read', 'Admin', 'owner', 'operator'],
@@ -32,7 +32,7 @@ const mayKnow: Readonly<Record<Secret, readonly Standing[]>> = {
   count: ['Read', 'Admin', 'owner', 'operator'],
 }
 
-/** Bodies with which an endpoint does its work, beside those of the matrix. */
+/** Bodies that an endpoint accepts, beside those of the matrix. */
 const bodies: Readonly<Record<string, (kind: string) => readonly object[]>> = {
   createCollection: () => [{ name: 'private' }, { name: 'another' }],
   createIndex: (kind) => [{ collection: kind, field: 'other' }],
@@ -87,7 +87,7 @@ describe('what endpoints tell, by the contract', () =>
     test.each(['nobody', 'stranger', 'wallet', 'dead', 'Write', 'Pay', 'operator'] as const)(
       'no endpoint tells %s a record, a schema, a text or a count that is not for him',
       async (standing) => {
-        for (const [what, request] of requestsOf(scene)) {
+        for (const [what, request] of listRequests(scene)) {
           const { text } = await ask(service(), request, by(standing))
           for (const [secret, form] of Object.entries(secrets))
             if (!mayKnow[secret as Secret].includes(standing))
@@ -100,7 +100,7 @@ describe('what endpoints tell, by the contract', () =>
       '%s is told all of it, so that the test above looks for something that is there',
       async (standing) => {
         const told = new Set<string>()
-        for (const [, request] of requestsOf(scene)) {
+        for (const [, request] of listRequests(scene)) {
           if (request.method !== 'GET') continue
           const { text } = await ask(service(), request, by(standing))
           for (const [secret, form] of Object.entries(secrets))
@@ -146,7 +146,7 @@ describe('what endpoints tell, by the contract', () =>
       const needs: Readonly<Record<Shows, readonly Access[]>> = {
         service: ['public'],
         outcome: ['public', 'Write', 'Admin', 'registrar'],
-        // A public list has what is open to strangers for strangers; tests above.
+        // A public list shows strangers what is open to them; tests above cover that.
         definitions: ['public', 'by-policy', 'Read', 'Admin', 'owner', 'operator'],
         records: ['by-policy', 'Read'],
         hashes: ['by-policy'],
@@ -154,13 +154,13 @@ describe('what endpoints tell, by the contract', () =>
         accounts: ['Admin', 'owner'],
       }
       for (const [operation, { access, shows }] of routes) {
-        // What a wallet has is said to whoever knows its address, as a chain says it.
+        // The balance of a wallet is told to everyone who knows its address, as on a chain.
         if (operation !== 'getWallet') expect(needs[shows], operation).toContain(access)
       }
     })
   }))
 
-/** Puts what must not be told where it may not be told from. */
+/** Stores the secrets at the places from which they must not be told. */
 async function seal(service: TestService, { app }: Scene): Promise<void> {
   const at = `/api/apps/${app.appId}`
   const send = async (method: string, path: string, body: object) => {
@@ -192,15 +192,15 @@ async function seal(service: TestService, { app }: Scene): Promise<void> {
   }
 }
 
-/** Every endpoint, for each kind of collection, with bodies that it takes and with the one of the matrix. */
-function requestsOf(scene: Scene): (readonly [string, Request])[] {
+/** Lists every endpoint, for each kind of collection, with bodies that it accepts and with the one of the matrix. */
+function listRequests(scene: Scene): (readonly [string, Request])[] {
   const asked: (readonly [string, Request])[] = []
   const { appId } = scene.app
   for (const route of routes) {
     const [operation, { path }] = route
     if (operation === 'archiveApplication') continue
     for (const kind of kinds) {
-      const [request] = exampleOf(route, { scene, kind }).requests
+      const [request] = makeExample(route, { scene, kind }).requests
       if (request === undefined) throw new Error(`${operation} has no path`)
       const named = /:name/.test(path) && /view|quer/.test(path)
       const own = bodies[operation]?.(kind) ?? []

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { type Data, newData } from '../support/data.ts'
+import { createData, type Data } from '../support/data.ts'
 import { idleNetwork } from '../support/idle-network.ts'
 import { withService } from '../support/per-engine.ts'
 import type { TestService } from '../support/service.ts'
@@ -15,7 +15,7 @@ const setPrices = async (app: Data, rules: readonly object[]) => {
   expect(status, text).toBe(200)
 }
 
-/** Everything by which a stranger could come to a collection `prices`. */
+/** Every way by which a stranger could reach a collection `prices`. */
 async function strangersWays(service: TestService, app: Data): Promise<Record<string, number>> {
   const at = `/api/apps/${app.appId}`
   const root = `${app.appId}::prices`
@@ -83,7 +83,7 @@ describe('what nobody said is public', () =>
       ])(
         'is for its own keys where %s made it, and a price opens it to buyers',
         async (_, make) => {
-          const app = await newData(service())
+          const app = await createData(service())
           await make(app)
           await app.store('prices', [{ id: '1', item: 'tea', n: 1 }])
           expect(await strangersWays(service(), app)).toEqual(all(401))
@@ -93,7 +93,7 @@ describe('what nobody said is public', () =>
           await setPrices(app, [perRow('prices')])
           expect(await strangersWays(service(), app)).toEqual(sold)
           expect((await shown()).body).toHaveLength(1)
-          // Without its price it is closed, not free.
+          // Without its price the collection is closed, not free.
           await setPrices(app, [])
           expect(await strangersWays(service(), app)).toEqual(all(401))
           await app.call('PUT', '/collections/prices', { access_policy: 'public' })
@@ -102,16 +102,16 @@ describe('what nobody said is public', () =>
       )
 
       test('stays so when the service comes again', async () => {
-        const app = await newData(service())
+        const app = await createData(service())
         await app.store('prices', [{ id: '1' }])
         await service().restart()
         expect(await strangersWays(service(), app)).toEqual(all(401))
       })
 
       test('is no other application’s either, by SQL, a join or a view', async () => {
-        const app = await newData(service())
+        const app = await createData(service())
         await app.store('prices', [{ id: '1', item: 'tea' }])
-        const other = await newData(service())
+        const other = await createData(service())
         await other.store('own', [{ id: '1' }])
         const foreign = `"${app.appId}"::prices`
         const own = `"${other.appId}"::own`
@@ -135,21 +135,21 @@ describe('what nobody said is public', () =>
       })
 
       test('opens its views and queries with its price, and none by their own', async () => {
-        const app = await newData(service())
+        const app = await createData(service())
         await app.store('prices', [{ id: '1', item: 'tea' }])
         const query = { select: ['item'] }
         const view = { source_collections: ['prices'], query }
         const made = await app.call('POST', '/views', { name: 'items', ...view })
         expect(made.body.view).toMatchObject({ access_policy: { read: 'key' } })
         const priced = { ...view, price: { per_access: '5' } }
-        const dear = await app.call('POST', '/views', { name: 'dear', ...priced })
-        expect(dear.body.view._warning).toContain('public')
+        const costly = await app.call('POST', '/views', { name: 'dear', ...priced })
+        expect(costly.body.view._warning).toContain('public')
         const asked = { source_collection: 'prices', base_query: query }
         const names = ['list', 'paid'] as const
         await app.call('POST', '/queries', { name: 'list', ...asked })
         await app.call('POST', '/queries', { name: 'paid', ...asked, price: { per_access: '5' } })
         const at = `/api/apps/${app.appId}`
-        const ways = async () => {
+        const readStatuses = async () => {
           const paths = [
             ...['items', 'dear'].map((name) => `${at}/views/${name}/data?limit=1`),
             ...names.map((name) => `/api/queries/${app.appId}/${name}/data?limit=1`),
@@ -158,15 +158,15 @@ describe('what nobody said is public', () =>
             paths.map(async (path) => (await service().request('GET', path)).status),
           )
         }
-        expect(await ways()).toEqual([401, 401, 401, 401])
+        expect(await readStatuses()).toEqual([401, 401, 401, 401])
         await setPrices(app, [perRow('prices')])
-        expect(await ways()).toEqual([402, 402, 402, 402])
+        expect(await readStatuses()).toEqual([402, 402, 402, 402])
         await setPrices(app, [])
-        expect(await ways()).toEqual([401, 401, 401, 401])
+        expect(await readStatuses()).toEqual([401, 401, 401, 401])
       })
 
       test('is published by a query or view that says public, private data excepted', async () => {
-        const app = await newData(service())
+        const app = await createData(service())
         await app.store('prices', [{ id: '1', item: 'tea' }])
         await app.create({ name: 'keyed', access_policy: 'key' })
         await app.create({ name: 'secret', access_policy: 'private' })
@@ -181,7 +181,7 @@ describe('what nobody said is public', () =>
           await app.call('POST', '/queries', { name, source_collection: source, public: true })
           const asked = `/api/queries/${app.appId}/${name}/data`
           expect((await service().request('GET', asked)).status).toBe(200)
-          // What becomes private is taken back from what was published.
+          // A collection that becomes private takes back what was published.
           await app.call('PUT', `/collections/${source}`, { access_policy: 'private' })
           expect((await service().request('GET', path)).status).toBe(404)
           expect((await service().request('GET', asked)).status).toBe(401)

@@ -3,21 +3,21 @@ import { type Database, openDatabase } from '../../packages/server/src/database/
 import { sql } from '../../packages/server/src/database/sql.ts'
 
 export type Copies = {
-  /** The service's storage again, to be harmed; it is gone afterwards. */
+  /** A copy of the service's storage to be damaged; it is removed afterwards. */
   readonly harmed: (work: (database: Database, config: Config) => Promise<void>) => Promise<void>
   readonly close: () => Promise<void>
 }
 
 let made = 0
 
-/** Copies of what a stopped service left, so that each harm is alone. */
-export async function copiesOf(config: Config): Promise<Copies> {
+/** Makes copies of a stopped service's data, so that each damage is alone. */
+export async function openCopies(config: Config): Promise<Copies> {
   const url = new URL(String(config.databaseUrl).replace('@/', '@localhost/'))
   const source = url.pathname.slice(1)
   made += 1
   const prefix = `copy_${process.pid}_${made}`
-  const urlOf = (name: string) => String(config.databaseUrl).replace(`/${source}?`, `/${name}?`)
-  const admin = await openDatabase({ connection: { url: urlOf('postgres') }, poolSize: 1 })
+  const makeUrl = (name: string) => String(config.databaseUrl).replace(`/${source}?`, `/${name}?`)
+  const admin = await openDatabase({ connection: { url: makeUrl('postgres') }, poolSize: 1 })
   const copy = async (name: string, from: string) => {
     await admin.query(
       sql`SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = ${from}`,
@@ -31,7 +31,7 @@ export async function copiesOf(config: Config): Promise<Copies> {
     harmed: async (work) => {
       const name = `${prefix}_x`
       await copy(name, prefix)
-      const databaseUrl = urlOf(name)
+      const databaseUrl = makeUrl(name)
       const database = await openDatabase({ connection: { url: databaseUrl }, poolSize: 1 })
       try {
         await work(database, { ...config, databaseUrl })

@@ -1,6 +1,14 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { audit } from '../../packages/server/src/operator/audit/audit.ts'
-import { type Harm, openPlace, type Place, part, quiet, records, testHarms } from './place.ts'
+import {
+  type Harm,
+  logNothing,
+  namePart,
+  openPlace,
+  type Place,
+  records,
+  testHarms,
+} from './place.ts'
 
 let place: Place
 beforeAll(async () => {
@@ -8,7 +16,7 @@ beforeAll(async () => {
 })
 afterAll(() => place?.close())
 
-/** What can be done to a table's form. */
+/** The damage that can be done to the form of a table. */
 const forms: readonly Harm[] = [
   {
     what: 'a trigger on a collection',
@@ -21,13 +29,13 @@ const forms: readonly Harm[] = [
   {
     what: 'a trigger by a function of PostgreSQL',
     harm: `CREATE TRIGGER still BEFORE UPDATE ON app_1.c_2 FOR EACH ROW EXECUTE FUNCTION suppress_redundant_updates_trigger()`,
-    named: part('c_2', 'trigger still', records),
+    named: namePart('c_2', 'trigger still', records),
     mended: true,
   },
   {
     what: 'a trigger on the log',
     harm: `CREATE TRIGGER still BEFORE UPDATE ON system.block FOR EACH ROW EXECUTE FUNCTION suppress_redundant_updates_trigger()`,
-    named: part('block', 'trigger still', { chain: 'system' }),
+    named: namePart('block', 'trigger still', { chain: 'system' }),
   },
   {
     what: 'an event trigger',
@@ -40,30 +48,30 @@ const forms: readonly Harm[] = [
   {
     what: 'a dropped primary key',
     harm: 'ALTER TABLE app_1.c_2 DROP CONSTRAINT c_2_pkey',
-    named: part('c_2', 'constraint c_2_pkey', records),
+    named: namePart('c_2', 'constraint c_2_pkey', records),
     mended: true,
   },
   {
     what: 'a dropped primary key of the ledger',
     harm: 'ALTER TABLE system.settled_payment DROP CONSTRAINT settled_payment_pkey',
-    named: part('settled_payment', 'settled_payment_pkey', { chain: 'system' }),
+    named: namePart('settled_payment', 'settled_payment_pkey', { chain: 'system' }),
     mended: true,
   },
   {
     what: 'a dropped primary key of the claims',
     harm: 'ALTER TABLE operations.claim DROP CONSTRAINT claim_pkey',
-    named: part('claim', 'claim_pkey', { schema: 'operations' }),
+    named: namePart('claim', 'claim_pkey', { schema: 'operations' }),
   },
   {
     what: 'a dropped index',
     harm: 'DROP INDEX app_1.c_2_key',
-    named: part('c_2', 'index c_2_key', records),
+    named: namePart('c_2', 'index c_2_key', records),
     mended: true,
   },
   {
     what: 'a dropped index of a seller',
     harm: 'DROP INDEX app_1.i_#index',
-    named: part('c_2', 'index i_', records),
+    named: namePart('c_2', 'index i_', records),
     mended: true,
   },
   {
@@ -72,66 +80,66 @@ const forms: readonly Harm[] = [
       `DROP INDEX app_1.c_2_key`,
       `CREATE INDEX c_2_key ON app_1.c_2 (key) WHERE superseded_by IS NULL AND key <> 's1'`,
     ],
-    named: part('c_2', 'index c_2_key', records),
+    named: namePart('c_2', 'index c_2_key', records),
     mended: true,
   },
   {
     what: 'an index that nobody defined',
     harm: `CREATE UNIQUE INDEX only_one ON app_1.c_2 (deleted)  WHERE deleted`,
-    named: part('c_2', 'index only_one', records),
+    named: namePart('c_2', 'index only_one', records),
     mended: true,
   },
   {
     what: 'a constraint that refuses records',
     harm: `ALTER TABLE app_1.c_2 ADD CONSTRAINT few CHECK (leaf < 1000000)`,
-    named: part('c_2', 'constraint few', records),
+    named: namePart('c_2', 'constraint few', records),
     mended: true,
   },
   {
     what: 'row security that hides a record',
     harm: `ALTER TABLE app_1.c_2 ENABLE ROW LEVEL SECURITY`,
-    named: part('c_2', 'kind', { ...records, found: 'table, row security' }),
+    named: namePart('c_2', 'kind', { ...records, found: 'table, row security' }),
     mended: true,
   },
   {
     what: 'a policy',
     harm: `CREATE POLICY hide ON app_1.c_2 USING (key <> 's1')`,
-    named: part('c_2', 'policy hide', records),
+    named: namePart('c_2', 'policy hide', records),
     mended: true,
   },
   {
     what: 'a rule',
     harm: `CREATE RULE nothing AS ON DELETE TO app_1.c_2 DO INSTEAD NOTHING`,
-    named: part('c_2', 'rule nothing', records),
+    named: namePart('c_2', 'rule nothing', records),
     mended: true,
   },
   {
     what: 'a default',
     harm: `ALTER TABLE operations.claim ALTER COLUMN cap SET DEFAULT 0`,
-    named: part('claim', 'column cap', { schema: 'operations' }),
+    named: namePart('claim', 'column cap', { schema: 'operations' }),
   },
   {
     what: 'a column that may be missing',
     harm: `ALTER TABLE app_1.c_2 ALTER COLUMN data DROP NOT NULL`,
-    named: part('c_2', 'column data', records),
+    named: namePart('c_2', 'column data', records),
     mended: true,
   },
   {
     what: 'a column of another type',
     harm: `ALTER TABLE app_1.c_2 ALTER COLUMN height TYPE numeric`,
-    named: part('c_2', 'column height', records),
+    named: namePart('c_2', 'column height', records),
     mended: true,
   },
   {
     what: 'a column more',
     harm: `ALTER TABLE app_1.c_2 ADD COLUMN more text`,
-    named: part('c_2', 'column more', records),
+    named: namePart('c_2', 'column more', records),
     mended: true,
   },
   {
     what: 'a table that a crash would empty',
     harm: `ALTER TABLE app_1.c_2 SET UNLOGGED`,
-    named: part('c_2', 'kind', { ...records, found: 'table, unlogged' }),
+    named: namePart('c_2', 'kind', { ...records, found: 'table, unlogged' }),
     mended: true,
   },
   {
@@ -140,7 +148,7 @@ const forms: readonly Harm[] = [
       `ALTER TABLE app_1.c_2 RENAME TO c_2_old`,
       `CREATE VIEW app_1.c_2 AS SELECT * FROM app_1.c_2_old`,
     ],
-    named: part('c_2', 'kind|column|constraint', records),
+    named: namePart('c_2', 'kind|column|constraint', records),
   },
   {
     what: 'rows that a table has by inheritance',
@@ -155,12 +163,12 @@ const forms: readonly Harm[] = [
   {
     what: 'a table that nobody knows, beside the operational ones',
     harm: `CREATE TABLE operations.more (id int8)`,
-    named: part('more', 'column id|kind', { schema: 'operations' }),
+    named: namePart('more', 'column id|kind', { schema: 'operations' }),
   },
   {
     what: 'a dropped operational table',
     harm: `DROP TABLE operations.used_signature`,
-    named: part('used_signature', '', { schema: 'operations', found: 'none' }),
+    named: namePart('used_signature', '', { schema: 'operations', found: 'none' }),
   },
   {
     what: 'tables of an application that the log does not know',
@@ -172,7 +180,7 @@ const forms: readonly Harm[] = [
 describe('the audit names, of what tables are made of,', () => {
   test('nothing where nothing was changed', async () => {
     await place.harmed(async (_, config) => {
-      expect(await audit(config, quiet)).toEqual({ equal: true, chains: expect.any(Array) })
+      expect(await audit(config, logNothing)).toEqual({ equal: true, chains: expect.any(Array) })
     })
   })
 

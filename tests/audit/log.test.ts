@@ -5,7 +5,7 @@ import type { Database } from '../../packages/server/src/database/database.ts'
 import { sql } from '../../packages/server/src/database/sql.ts'
 import { audit } from '../../packages/server/src/operator/audit/audit.ts'
 import { rebuild } from '../../packages/server/src/operator/rebuild.ts'
-import { openPlace, type Place, quiet, table } from './place.ts'
+import { logNothing, nameTable, openPlace, type Place } from './place.ts'
 
 let place: Place
 beforeAll(async () => {
@@ -13,7 +13,7 @@ beforeAll(async () => {
 })
 afterAll(() => place?.close())
 
-/** Cuts a chain behind a block, with all that the tables of its log have of what came then. */
+/** Cuts a chain behind a block, with all that its log's tables have of later blocks. */
 async function cut(database: Database, schema: string, height: number): Promise<void> {
   await database.execute(sql.compiled(`DELETE FROM ${schema}.block WHERE height > ${height}`, []))
   await setBack(database, schema, height)
@@ -30,7 +30,7 @@ async function setBack(database: Database, schema: string, height: number): Prom
   await run('DELETE FROM system.account')
 }
 
-async function heightOf(database: Database, query: string): Promise<number> {
+async function readHeight(database: Database, query: string): Promise<number> {
   const [row] = await database.query<{ height: bigint }>(sql.compiled(query, []))
   return Number(row?.height)
 }
@@ -39,36 +39,38 @@ const beforeSale = 'SELECT height - 1 AS height FROM system.sale'
 
 describe('the audit finds', () => {
   test.each([
-    ['with all else as it is', [], table('operations.claim', { field: 'state' })],
-    ['and its claim', ['claim'], table('operations.kept_reply', { field: 'payment_id' })],
+    ['with all else as it is', [], nameTable('operations.claim', { field: 'state' })],
+    ['and its claim', ['claim'], nameTable('operations.kept_reply', { field: 'payment_id' })],
     [
       'its claim and its kept reply',
       ['claim', 'kept_reply'],
-      table('operations.transaction_journal', { field: 'id' }),
+      nameTable('operations.transaction_journal', { field: 'id' }),
     ],
   ] as const)('the log of the service cut off with a sale, %s', async (_, gone, named) => {
     await place.harmed(async (database, config) => {
-      await cut(database, 'system', await heightOf(database, beforeSale))
+      await cut(database, 'system', await readHeight(database, beforeSale))
       for (const table of gone)
         await database.execute(sql`DELETE FROM ${sql.id('operations', table)}`)
-      expect((await audit(config, quiet)).difference).toMatchObject(named)
+      expect((await audit(config, logNothing)).difference).toMatchObject(named)
     })
   })
 
   test('nothing where the tables have not followed the log yet, as after a crash', async () => {
     await place.harmed(async (database, config) => {
-      await setBack(database, 'system', await heightOf(database, beforeSale))
-      expect(await audit(config, quiet)).toMatchObject({ equal: true })
+      await setBack(database, 'system', await readHeight(database, beforeSale))
+      expect(await audit(config, logNothing)).toMatchObject({ equal: true })
       await database.execute(sql`UPDATE operations.claim SET amount = amount + 1`)
-      expect((await audit(config, quiet)).difference).toMatchObject(table('operations.claim'))
+      expect((await audit(config, logNothing)).difference).toMatchObject(
+        nameTable('operations.claim'),
+      )
     })
   })
 
   test('a log of an application cut off, by what the service announced of it', async () => {
     await place.harmed(async (database, config) => {
       await cut(database, 'app_1', 1)
-      expect(await rebuild(config, quiet)).toMatchObject({ equal: true })
-      const { difference } = await audit(config, quiet)
+      expect(await rebuild(config, logNothing)).toMatchObject({ equal: true })
+      const { difference } = await audit(config, logNothing)
       expect(difference).toMatchObject({ what: expect.stringMatching(/^head of /) })
     })
   })
@@ -76,7 +78,7 @@ describe('the audit finds', () => {
   test('a log of an application cut off before it was announced, by what was sold from it', async () => {
     await place.harmed(async (database, config) => {
       await database.execute(sql`UPDATE operations.claim SET write_after = 99`)
-      const { difference } = await audit(config, quiet)
+      const { difference } = await audit(config, logNothing)
       expect(difference).toMatchObject({ what: expect.stringMatching(/^block 99 of .*claim pay_/) })
     })
   })
@@ -93,20 +95,22 @@ describe('the audit finds', () => {
         file(`app-${at}.json`, JSON.stringify({ checkpoint: app })),
       ])
       const all = [...(before ?? []), ...(after ?? [])]
-      expect(await audit(config, quiet, all)).toMatchObject({ equal: true })
-      await cut(database, 'system', await heightOf(database, beforeSale))
+      expect(await audit(config, logNothing, all)).toMatchObject({ equal: true })
+      await cut(database, 'system', await readHeight(database, beforeSale))
       for (const table of ['claim', 'kept_reply', 'transaction_journal'])
         await database.execute(sql`DELETE FROM ${sql.id('operations', table)}`)
-      expect(await audit(config, quiet)).toMatchObject({ equal: true })
-      expect(await audit(config, quiet, before)).toMatchObject({ equal: true })
-      expect((await audit(config, quiet, all)).difference).toMatchObject({
+      expect(await audit(config, logNothing)).toMatchObject({ equal: true })
+      expect(await audit(config, logNothing, before)).toMatchObject({ equal: true })
+      expect((await audit(config, logNothing, all)).difference).toMatchObject({
         chain: 'system',
         what: expect.stringMatching(/^the tree of \d+ entries, as .*system-1 says$/),
         found: expect.stringMatching(/^a log of \d+ entries$/),
       })
       const forged = file('forged', place.checkpoints[1]?.system.replace(/\n\d+\n/, '\n1\n') ?? '')
-      await expect(audit(config, quiet, [forged])).rejects.toThrow('signature of the checkpoint')
-      await expect(audit(config, quiet, [file('none', 'x')])).rejects.toThrow('--checkpoint')
+      await expect(audit(config, logNothing, [forged])).rejects.toThrow(
+        'signature of the checkpoint',
+      )
+      await expect(audit(config, logNothing, [file('none', 'x')])).rejects.toThrow('--checkpoint')
     })
   })
 })

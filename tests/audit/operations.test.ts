@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { operationsStructure } from '../../packages/server/src/operator/audit/audit-operations.ts'
-import { type Harm, openPlace, type Place, table, testHarms } from './place.ts'
+import { readOperationsStructure } from '../../packages/server/src/operator/audit/audit-operations.ts'
+import { type Harm, nameTable, openPlace, type Place, testHarms } from './place.ts'
 
 let place: Place
 beforeAll(async () => {
@@ -8,7 +8,7 @@ beforeAll(async () => {
 })
 afterAll(() => place?.close())
 
-/** What can be done to operational state. */
+/** The damage that can be done to operational state. */
 const operations: readonly Harm[] = [
   ...[
     ['amount', `amount = amount + 1`],
@@ -25,38 +25,38 @@ const operations: readonly Harm[] = [
   ].map(([field = '', change]) => ({
     what: `a claim: ${change}`,
     harm: `UPDATE operations.claim SET ${change}`,
-    named: table('operations.claim', { field, row: expect.stringContaining('pay_') }),
+    named: nameTable('operations.claim', { field, row: expect.stringContaining('pay_') }),
   })),
   {
     what: 'a claim whose payment is no JSON',
     harm: `UPDATE operations.claim SET payment = '{'`,
-    named: table('operations.claim'),
+    named: nameTable('operations.claim'),
   },
   {
     what: 'a claim that is gone',
     harm: 'DELETE FROM operations.claim',
-    named: table('operations.claim', { field: 'id' }),
+    named: nameTable('operations.claim', { field: 'id' }),
   },
   {
     what: 'another reply for a retry',
     harm: `UPDATE operations.kept_reply SET body = convert_to('{"records":[]}', 'UTF8')`,
-    named: table('operations.kept_reply', { field: 'body' }),
+    named: nameTable('operations.kept_reply', { field: 'body' }),
   },
   {
     what: 'another reply, with the sale that fits it',
     harm: `UPDATE operations.kept_reply SET body = convert_to('{}', 'UTF8'),
       sale = replace(sale, sale::jsonb ->> 'result_hash', encode(sha256(convert_to('{}', 'UTF8')), 'hex'))`,
-    named: table('operations.kept_reply', { field: 'sale' }),
+    named: nameTable('operations.kept_reply', { field: 'sale' }),
   },
   {
     what: 'a kept reply of a refusal',
     harm: `UPDATE operations.kept_reply SET status = 500`,
-    named: table('operations.kept_reply', { field: 'status' }),
+    named: nameTable('operations.kept_reply', { field: 'status' }),
   },
   {
     what: 'a kept reply of no payment',
     harm: `INSERT INTO operations.kept_reply SELECT 'pay_x', status, body, sale, expires_at_ms FROM operations.kept_reply`,
-    named: table('operations.kept_reply', { field: 'payment_id' }),
+    named: nameTable('operations.kept_reply', { field: 'payment_id' }),
   },
   ...[
     ['hash', `hash = '0x' || repeat('0', 64)`],
@@ -67,22 +67,22 @@ const operations: readonly Harm[] = [
   ].map(([field = '', change]) => ({
     what: `the journal: ${change}`,
     harm: `UPDATE operations.transaction_journal SET ${change}`,
-    named: table('operations.transaction_journal', { field }),
+    named: nameTable('operations.transaction_journal', { field }),
   })),
   {
     what: 'a lease that is older than the blocks',
     harm: `UPDATE operations.chain_lease SET epoch = 0 WHERE chain = 'app_1'`,
-    named: table('operations.chain_lease', { row: 'app_1' }),
+    named: nameTable('operations.chain_lease', { row: 'app_1' }),
   },
   {
     what: 'a lease of no chain',
     harm: `UPDATE operations.chain_lease SET chain = 'app_7' WHERE chain = 'app_1'`,
-    named: table('operations.chain_lease'),
+    named: nameTable('operations.chain_lease'),
   },
   {
     what: 'a secret that is shorter',
     harm: `UPDATE operations.service_secret SET value = '\\x00' WHERE name = 'quotes'`,
-    named: table('operations.service_secret', { row: 'quotes' }),
+    named: nameTable('operations.service_secret', { row: 'quotes' }),
   },
   {
     what: 'another name of the service',
@@ -92,22 +92,22 @@ const operations: readonly Harm[] = [
   {
     what: 'a use of no key',
     harm: `INSERT INTO operations.key_use VALUES ('x', 1)`,
-    named: table('operations.key_use'),
+    named: nameTable('operations.key_use'),
   },
   {
     what: 'a signature that is none',
     harm: `INSERT INTO operations.used_signature VALUES ('x', 1)`,
-    named: table('operations.used_signature'),
+    named: nameTable('operations.used_signature'),
   },
   {
     what: 'another chain of payments',
     harm: `UPDATE operations.network_pin SET genesis_hash = 'x'`,
-    named: table('operations.network_pin'),
+    named: nameTable('operations.network_pin'),
   },
   {
     what: 'another name of a migration',
     harm: `UPDATE operations.migration SET name = 'x' WHERE id = 2`,
-    named: table('operations.migration', { row: '2' }),
+    named: nameTable('operations.migration', { row: '2' }),
   },
 ]
 
@@ -117,7 +117,7 @@ describe('the audit names, of what the log does not decide,', () => {
 
 test('the audit knows the form of every operational table, as the migrations make them, and looks into each', async () => {
   await place.harmed(async (database) => {
-    const { stored, expected } = await operationsStructure(database)
+    const { stored, expected } = await readOperationsStructure(database)
     expect(stored).toEqual(expected)
     const tables = new Set(
       expected.filter(({ part }) => part === 'kind').map(({ relation }) => relation),
@@ -125,7 +125,7 @@ test('the audit knows the form of every operational table, as the migrations mak
     const looked = operations.flatMap(
       ({ named }) => /operations\.(\w+)/.exec(JSON.stringify(named))?.[1] ?? [],
     )
-    // Their rows are of whoever runs now; their form was judged.
+    // The rows belong to the processes that run now; only the form of the tables is audited.
     for (const each of ['migration_lock', 'signer_lease']) tables.delete(each)
     expect([...tables].toSorted()).toEqual([...new Set(looked)].toSorted())
   })

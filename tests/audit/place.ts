@@ -2,31 +2,31 @@ import { expect, test, vi } from 'vitest'
 import { sql } from '../../packages/server/src/database/sql.ts'
 import { audit } from '../../packages/server/src/operator/audit/audit.ts'
 import { rebuild } from '../../packages/server/src/operator/rebuild.ts'
-import { fundedBuyer, list } from '../payments/buyer.ts'
+import { createFundedBuyer, list } from '../payments/buyer.ts'
 import { openMarket } from '../payments/market.ts'
-import { dataOf } from '../support/data.ts'
+import { makeData } from '../support/data.ts'
 import { startTestService } from '../support/service.ts'
-import { type Copies, copiesOf } from './copies.ts'
+import { type Copies, openCopies } from './copies.ts'
 
 /** Signed checkpoints of two chains at one time. */
 type Checkpoints = { readonly system: string; readonly app: string }
 
 export type Place = Copies & {
-  /** Before and after the sale. */
+  /** The checkpoints before and after the sale. */
   readonly checkpoints: readonly Checkpoints[]
-  /** A text with numbers that the service gave in the place of their names behind `#`. */
+  /** Replaces the names behind `#` in a text by the numbers that the service gave. */
   readonly inserted: (text: string) => string
 }
 
-export const quiet = () => undefined
+export const logNothing = () => undefined
 
-/** What a stopped service left: a seller with an index, views and a data set; and one sale. */
+/** Opens the data of a stopped service: a seller with an index, views and a data set; and one sale. */
 export async function openPlace(): Promise<Place> {
   const checkpoints: Checkpoints[] = []
   const numbers = new Map<string, string>()
   const service = await startTestService({ devnet: true })
   const market = await openMarket(service, { price: { per_row: '100' } })
-  const app = dataOf(service, market)
+  const app = makeData(service, market)
   const head = async (id: string) =>
     (await service.request('GET', `/api/apps/${id}/chain/checkpoint`)).body.checkpoint
   await app.create({ name: 'sales' })
@@ -54,15 +54,15 @@ export async function openPlace(): Promise<Place> {
   await app.call('POST', '/datasets', { name: 'set', kind: 'values', entries: ['a', 7] })
   await service.running.service.tenancy.announceHeads()
   checkpoints.push({ system: await head('system'), app: await head(market.appId) })
-  const buyer = await fundedBuyer(service)
+  const buyer = await createFundedBuyer(service)
   const sold = await buyer.buy(service, list({ root: market.root, limit: 3 }))
   expect(sold.status, sold.text).toBe(200)
   checkpoints.push({ system: await head('system'), app: await head(market.appId) })
-  const { catalog } = (await service.running.service.tenancy.tenant(market.appId)).data
+  const { catalog } = (await service.running.service.tenancy.loadTenant(market.appId)).data
   for (const { view } of catalog.views.values()) numbers.set(view.name, String(view.number))
   for (const { number } of catalog.indexes.values()) numbers.set('index', String(number))
   for (const { number } of catalog.dataSets.values()) numbers.set('set', String(number))
-  const copies = await service.whileStopped(copiesOf)
+  const copies = await service.whileStopped(openCopies)
   return {
     harmed: copies.harmed,
     close: async () => {
@@ -74,7 +74,7 @@ export async function openPlace(): Promise<Place> {
   }
 }
 
-/** SQL that harms, what the audit must name, and whether a rebuild mends it. */
+/** The SQL that does the damage, the difference that the audit must name, and whether a rebuild repairs it. */
 export type Harm = {
   readonly what: string
   readonly harm: string | readonly string[]
@@ -82,19 +82,19 @@ export type Harm = {
   readonly mended?: boolean
 }
 
-export const table = (name: string, more: object = {}) => ({ what: `table ${name}`, ...more })
-export const part = (name: string, text: string, more: object = {}) =>
-  table(name, { part: expect.stringMatching(text), ...more })
-/** What the audit says of the tables of the collection with an index. */
+export const nameTable = (name: string, more: object = {}) => ({ what: `table ${name}`, ...more })
+export const namePart = (name: string, text: string, more: object = {}) =>
+  nameTable(name, { part: expect.stringMatching(text), ...more })
+/** The members with which the audit names the tables of the collection with an index. */
 export const records = { collection: 'sales' }
 
-/** One test for each harm, on a copy of its own. */
+/** Runs one test for each damage, on a copy of its own. */
 export function testHarms(harms: readonly Harm[], place: () => Place): void {
   test.each(harms)('$what', async ({ harm, named, mended }) => {
     await place().harmed(async (database, config) => {
       for (const statement of [harm].flat())
         await database.execute(sql.compiled(place().inserted(statement), []))
-      const { equal, difference } = await audit(config, quiet)
+      const { equal, difference } = await audit(config, logNothing)
       const whole = Object.entries(named).map(([name, value]) => [
         name,
         typeof value === 'string' ? place().inserted(value) : value,
@@ -102,8 +102,8 @@ export function testHarms(harms: readonly Harm[], place: () => Place): void {
       expect(difference).toMatchObject(Object.fromEntries(whole))
       expect(equal).toBe(false)
       if (mended !== true) return
-      expect(await rebuild(config, quiet)).toMatchObject({ equal: true })
-      expect(await audit(config, quiet)).toMatchObject({ equal: true })
+      expect(await rebuild(config, logNothing)).toMatchObject({ equal: true })
+      expect(await audit(config, logNothing)).toMatchObject({ equal: true })
     })
   })
 }

@@ -2,7 +2,15 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { sql } from '../../packages/server/src/database/sql.ts'
 import { audit } from '../../packages/server/src/operator/audit/audit.ts'
 import { rebuild } from '../../packages/server/src/operator/rebuild.ts'
-import { type Harm, openPlace, type Place, quiet, records, table, testHarms } from './place.ts'
+import {
+  type Harm,
+  logNothing,
+  nameTable,
+  openPlace,
+  type Place,
+  records,
+  testHarms,
+} from './place.ts'
 
 let place: Place
 beforeAll(async () => {
@@ -10,12 +18,12 @@ beforeAll(async () => {
 })
 afterAll(() => place?.close())
 
-/** What can be done to rows that follow from the log. */
+/** The damage that can be done to rows that follow from the log. */
 const rows: readonly Harm[] = [
   {
     what: 'a changed text of a record',
     harm: `UPDATE app_1.c_2 SET body = replace(body, '7', '8') WHERE key = 's2'`,
-    named: table('c_2', {
+    named: nameTable('c_2', {
       ...records,
       row: expect.stringMatching(/"leaf": ?\d+/),
       field: 'body',
@@ -27,13 +35,13 @@ const rows: readonly Harm[] = [
   {
     what: 'a removed version',
     harm: `DELETE FROM app_1.c_2 WHERE superseded_by IS NOT NULL`,
-    named: table('c_2', { ...records, found: 'no such row' }),
+    named: nameTable('c_2', { ...records, found: 'no such row' }),
     mended: true,
   },
   {
     what: 'a value of a data set',
     harm: `DELETE FROM app_1.d_#set WHERE value = '7'`,
-    named: table('d_#set', { found: 'no such row' }),
+    named: nameTable('d_#set', { found: 'no such row' }),
     mended: true,
   },
   {
@@ -72,7 +80,7 @@ const rows: readonly Harm[] = [
   {
     what: 'where a view is wanted',
     harm: `UPDATE app_1.view_state SET wanted_leaf = wanted_leaf - 1 WHERE id = #lazy`,
-    named: table('view_state', { field: 'wanted_leaf' }),
+    named: nameTable('view_state', { field: 'wanted_leaf' }),
     mended: true,
   },
   {
@@ -81,7 +89,7 @@ const rows: readonly Harm[] = [
       `UPDATE system.account SET balance = balance + 1 WHERE account = 'platform'`,
       `UPDATE system.account SET balance = balance - 1 WHERE account LIKE 'app:%'`,
     ],
-    named: table('account', { field: 'balance', chain: 'system' }),
+    named: nameTable('account', { field: 'balance', chain: 'system' }),
     mended: true,
   },
   {
@@ -102,11 +110,11 @@ describe('the audit names, of what follows from the log,', () => {
           revision = 0, refreshed_at = NULL WHERE view LIKE '%'`,
       ])
         await database.execute(sql.compiled(place.inserted(text), []))
-      const report = await audit(config, quiet)
+      const report = await audit(config, logNothing)
       expect(report).toMatchObject({ equal: false, unfinished: expect.any(Array) })
       expect(report.difference).toBeUndefined()
-      expect(await rebuild(config, quiet)).toMatchObject({ equal: true })
-      expect(await audit(config, quiet)).toMatchObject({ equal: true })
+      expect(await rebuild(config, logNothing)).toMatchObject({ equal: true })
+      expect(await audit(config, logNothing)).toMatchObject({ equal: true })
     })
   })
 })

@@ -13,7 +13,7 @@ const tests = readdirSync(import.meta.dirname)
   .map((file) => readFileSync(`${import.meta.dirname}/${file}`, 'utf8'))
   .join('\n')
 
-/** What is of no use to an application: private methods, and setters that make no request. */
+/** The parts that are of no use to an application: private methods, and setters that make no request. */
 const inner: Readonly<Record<string, readonly string[]>> = {
   OnChainDBClient: [
     'buildRoot',
@@ -22,9 +22,9 @@ const inner: Readonly<Record<string, readonly string[]>> = {
     'resolveRoot',
     'sleep',
     'validateStoreRequest',
-    // Called by store where a 402 comes.
+    // `store` calls it where a 402 comes.
     'handleX402',
-    // Asks a node of another chain, never this service; waitForBatchConfirmation calls it.
+    // It reads from a node of another chain, never from this service; waitForBatchConfirmation calls it.
     'waitForConfirmation',
   ],
   DatabaseManager: ['getHeaders', 'updateConfig'],
@@ -36,7 +36,7 @@ const inner: Readonly<Record<string, readonly string[]>> = {
     'executeSimpleQuery',
     'executeWithJoins',
     'getQueryRequest',
-    // Pays with a transfer that the application made itself.
+    // It pays with a transfer that the application made itself.
     'executeWithPayment',
     'withFieldMap',
     'withHttpClient',

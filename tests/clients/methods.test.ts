@@ -1,14 +1,14 @@
 import { request } from 'node:http'
 import { unbuilt } from '@tollbase/contract/unbuilt'
 import { describe, expect, test } from 'vitest'
-import { pathsOf } from '../../packages/server/src/http/implement.ts'
+import { listPaths } from '../../packages/server/src/http/implement.ts'
 import { openMarket } from '../payments/market.ts'
 import { routes } from '../support/contract-replies.ts'
-import { newData } from '../support/data.ts'
+import { createData } from '../support/data.ts'
 import { idleNetwork } from '../support/idle-network.ts'
 import { withService } from '../support/per-engine.ts'
 
-/** The same path with something in every parameter. */
+/** Fills every parameter of the path. */
 const concrete = (path: string, app: string) =>
   path.replace(':app', app).replace(/:\w+/g, 'something')
 
@@ -24,7 +24,7 @@ describe('an endpoint that is not built yet', () =>
     test('answers 501 and its area under both prefixes, whatever the body, with a good key or none', async () => {
       const app = await service().createApp()
       for (const { method, path, area } of unbuilt) {
-        for (const url of pathsOf({ path })) {
+        for (const url of listPaths({ path })) {
           const raw = method === 'GET' ? {} : { raw: '{"this is": not JSON' }
           for (const headers of [{}, app.headers]) {
             const reply = await service().request(method, concrete(url, app.appId), {
@@ -84,7 +84,7 @@ describe('another method than an endpoint has', () =>
       })
 
       test('who tries to delete or change a record by its address is told how it is done', async () => {
-        const app = await newData(service())
+        const app = await createData(service())
         await app.store('c', [{ id: 'k', n: 1 }])
         const path = `/api/apps/${app.appId}/collections/c/records/k`
         for (const method of ['DELETE', 'PUT', 'PATCH', 'POST']) {
@@ -154,12 +154,12 @@ describe('another method than an endpoint has', () =>
             `${service().url}${record}`,
           ],
         }
-        const ways = [...paths['/list'], ...paths.record].flatMap((path) =>
+        const requests = [...paths['/list'], ...paths.record].flatMap((path) =>
           ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS', 'TRACE', 'PROPFIND'].map(
             (method) => ({ method, path }),
           ),
         )
-        for (const { method, path } of ways) {
+        for (const { method, path } of requests) {
           const reply = await rawly(service().url, { method, path, body })
           const said = `${method} ${path}: ${reply.status} ${reply.text}`
           expect(reply.text, said).not.toContain(secret)
@@ -171,7 +171,7 @@ describe('another method than an endpoint has', () =>
     { config: { networks: [idleNetwork] } },
   ))
 
-/** The path goes as it is: fetch would tidy it. */
+/** The path is sent as it is: fetch would normalize it. */
 function rawly(
   url: string,
   asked: { method: string; path: string; body: string },

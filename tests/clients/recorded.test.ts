@@ -2,19 +2,19 @@ import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { describe, expect, test } from 'vitest'
-import { dataOf } from '../support/data.ts'
+import { makeData } from '../support/data.ts'
 import { idleNetwork } from '../support/idle-network.ts'
 import { withService } from '../support/per-engine.ts'
 import {
   type Answer,
   type Exchange,
-  filledValue,
+  fillValue,
+  getKind,
+  getValueAt,
   type Header,
-  kindOf,
   type Names,
   type Recording,
   replay,
-  valueAt,
 } from './recorded.ts'
 
 const folder = join(import.meta.dirname, 'recorded')
@@ -29,8 +29,8 @@ describe('clients that are not npm packages, byte for byte', () =>
   withService(
     (service) => {
       test.each(recordings)('$client is understood in every call', async (recording) => {
-        // As real ids are: a name without - needs no quotes in SQL.
-        const app = dataOf(
+        // The id is like a real one: a name without - needs no quotes in SQL.
+        const app = makeData(
           service(),
           await service().createApp(`recorded_${recordings.indexOf(recording)}`),
         )
@@ -48,7 +48,7 @@ describe('clients that are not npm packages, byte for byte', () =>
           const kept = Object.entries(exchange.keeps ?? {})
           names = {
             ...names,
-            ...Object.fromEntries(kept.map(([name, path]) => [name, valueAt(body, path)])),
+            ...Object.fromEntries(kept.map(([name, path]) => [name, getValueAt(body, path)])),
           }
         }
       })
@@ -71,11 +71,11 @@ describe('clients that are not npm packages, byte for byte', () =>
     { config: { networks: [idleNetwork] } },
   ))
 
-/** The answer to an exchange, once it is what the client needs; fails where it is not. */
+/** Returns the answer to an exchange, once it is what the client needs; fails where it is not. */
 async function answered(recording: Recording, exchange: Exchange, names: Names) {
   const deadline = Date.now() + patienceMs
   for (;;) {
-    const answer = await replay(headersOf(recording, exchange), exchange, names)
+    const answer = await replay(makeHeaders(recording, exchange), exchange, names)
     const body = judged(exchange, answer, names)
     const isDone = exchange.until === undefined || holds(body, exchange.until)
     if (isDone || Date.now() > deadline) {
@@ -87,7 +87,7 @@ async function answered(recording: Recording, exchange: Exchange, names: Names) 
   }
 }
 
-function headersOf(recording: Recording, exchange: Exchange): readonly Header[] {
+function makeHeaders(recording: Recording, exchange: Exchange): readonly Header[] {
   return [...(exchange.bare === true ? [] : recording.headers), ...(exchange.headers ?? [])]
 }
 
@@ -99,15 +99,15 @@ function judged(exchange: Exchange, answer: Answer, names: Names) {
   for (const text of exchange.lacks ?? []) expect(answer.text, said).not.toContain(text)
   const body = JSON.parse(answer.text)
   if (exchange.equals !== undefined)
-    expect(body, said).toMatchObject(filledValue(exchange.equals, names))
+    expect(body, said).toMatchObject(fillValue(exchange.equals, names))
   if (exchange.status >= 400 && exchange.status !== 402)
     expect(body, said).toMatchObject({ error: expect.any(String), code: expect.any(String) })
   return body
 }
 
 function checkContent(exchange: Exchange, body: unknown, names: Names): void {
-  const read = filledValue(exchange.reads ?? {}, names)
-  const found = Object.keys(read).map((path) => [path, kindOf(valueAt(body, path))])
+  const read = fillValue(exchange.reads ?? {}, names)
+  const found = Object.keys(read).map((path) => [path, getKind(getValueAt(body, path))])
   expect(Object.fromEntries(found), exchange.call).toEqual(read)
 }
 

@@ -2,29 +2,29 @@ import { Agent, request } from 'node:http'
 import type { Json } from '../support/service.ts'
 
 /**
- * One request of a client as it stands on the wire. `{app}`, `{key}`, `{host}` and names that `keeps` gave are filled
- * in wherever they occur; `content-length` is counted from the body.
+ * One request of a client as it is sent. `{app}`, `{key}`, `{host}` and names that `keeps` gave are filled in
+ * wherever they occur; `content-length` is counted from the body.
  */
 export type Exchange = {
   /** The client's call that sends it. */
   readonly call: string
   readonly method: string
   readonly path: string
-  /** Beside the file's own. */
+  /** Headers beside the file's own. */
   readonly headers?: readonly Header[]
-  /** Whether the file's headers are left out: a request that another program than the SDK makes. */
+  /** The request is made by another program than the SDK, so the file's headers are left out. */
   readonly bare?: boolean
   readonly body?: string
   readonly status: number
-  /** Where the client looks, and the type that it expects there. */
+  /** The paths that the client reads, and the type that it expects there. */
   readonly reads?: Readonly<Record<string, Kind>>
-  /** What the answer must hold. */
+  /** The value that the answer must hold. */
   readonly equals?: Json
-  /** What the answer must not contain anywhere, as text. */
+  /** The texts that the answer must not contain anywhere. */
   readonly lacks?: readonly string[]
-  /** Asked again, as the client does, until the answer holds this. */
+  /** The request is repeated, as the client does, until the answer holds this. */
   readonly until?: Json
-  /** Names for later exchanges, and where their values stand in this answer. */
+  /** Names for later exchanges, and the paths of their values in this answer. */
   readonly keeps?: Readonly<Record<string, string>>
 }
 
@@ -45,38 +45,38 @@ export type Answer = {
   readonly text: string
 }
 
-/** Sends a request as it was recorded: these headers, spelled and ordered so, and these bytes. */
+/** Sends a request as it was recorded: these headers, in this spelling and order, and these bytes. */
 export async function replay(
   headers: readonly Header[],
   asked: Pick<Exchange, 'method' | 'path' | 'body'>,
   names: Names,
 ): Promise<Answer> {
-  const body = asked.body === undefined ? undefined : Buffer.from(filled(asked.body, names))
-  const sent = headers.map(([name, value]): Header => [name, filled(value, names)])
+  const body = asked.body === undefined ? undefined : Buffer.from(fillNames(asked.body, names))
+  const sent = headers.map(([name, value]): Header => [name, fillNames(value, names)])
   return send({
     method: asked.method,
-    url: `http://${names.host}${filled(asked.path, names)}`,
+    url: `http://${names.host}${fillNames(asked.path, names)}`,
     headers: body ? [...sent, ['Content-Length', String(body.length)]] : sent,
     body,
   })
 }
 
-/** The value at a path such as `result.results.0.id`. */
-export function valueAt(value: Json, path: string): Json {
+/** Returns the value at a path such as `result.results.0.id`. */
+export function getValueAt(value: Json, path: string): Json {
   return path.split('.').reduce((inner, name) => inner?.[name], value)
 }
 
-export function kindOf(value: Json): string {
+export function getKind(value: Json): string {
   if (Array.isArray(value)) return 'array'
   return value === null ? 'null' : typeof value
 }
 
 /** Fills names into a value of any depth. */
-export function filledValue(value: Json, names: Names): Json {
-  return JSON.parse(filled(JSON.stringify(value), names))
+export function fillValue(value: Json, names: Names): Json {
+  return JSON.parse(fillNames(JSON.stringify(value), names))
 }
 
-function filled(text: string, names: Names): string {
+function fillNames(text: string, names: Names): string {
   return text.replace(/\{(\w+)\}/g, (whole, name: string) => names[name] ?? whole)
 }
 
@@ -86,7 +86,7 @@ function send(asked: {
   headers: readonly Header[]
   body: Buffer | undefined
 }): Promise<Answer> {
-  // A connection of its own: one that is kept could be closed by the other side just now.
+  // The request has a connection of its own: the other side could just now close one that is kept.
   const agent = new Agent({ keepAlive: false })
   const { method, url, body } = asked
   return new Promise((resolve, reject) => {

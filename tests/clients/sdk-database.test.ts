@@ -1,14 +1,14 @@
 import { describe, expect, test } from 'vitest'
 import { idleNetwork } from '../support/idle-network.ts'
 import { withService } from '../support/per-engine.ts'
-import { connect, connectTo, quietly } from './sdk.ts'
+import { connect, connectTo, silenceConsole } from './sdk.ts'
 
 const schema = { fields: { total: { type: 'number' as const, required: true } } }
 
 describe('the public SDK, unmodified: collections and indexes', () =>
   withService(
     (service) => {
-      quietly()
+      silenceConsole()
 
       test('createCollection makes the indexes of the schema and of its base fields; again, they are updated', async () => {
         const { client, app } = await connect(service())

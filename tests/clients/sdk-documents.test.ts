@@ -1,7 +1,7 @@
 import { BatchOperations, BulkBuilder } from '@onchaindb/sdk'
 import { describe, expect, test } from 'vitest'
 import { withService } from '../support/per-engine.ts'
-import { connect, quietly } from './sdk.ts'
+import { connect, silenceConsole } from './sdk.ts'
 
 type Person = {
   id: string
@@ -15,7 +15,7 @@ const person = (email: string, age: number) => ({ email, age, tags: ['a', 'b'] }
 
 describe('the public SDK, unmodified: what it stores', () =>
   withService((service) => {
-    quietly()
+    silenceConsole()
 
     test('health', async () => {
       const { client } = await connect(service())
@@ -161,7 +161,8 @@ describe('the public SDK, unmodified: what it stores', () =>
       const tries = batch.storeWithRetry(requests, { maxRetries: 1, retryDelay: 1 })
       await expect(tries).rejects.toThrow('1/2 requests failed')
       expect(seen.map(({ status }) => status).sort()).toEqual([202, 202, 400, 400])
-      // Confirmation of transactions asks a node of another chain, never this service; without time it gives up.
+      // The confirmation of transactions reads from a node of another chain, never from this service; without time
+      // it gives up.
       const waited = await batch.waitForBatchConfirmation(['ab'.repeat(32)], 0)
       expect(waited).toMatchObject([{ status: 'failed' }])
     })

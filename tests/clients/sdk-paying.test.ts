@@ -1,13 +1,13 @@
 import { describe, expect, test } from 'vitest'
-import { balanceOf, fundedBuyer } from '../payments/buyer.ts'
-import { earnings, expectBalanced, openMarket, setPrices } from '../payments/market.ts'
+import { createFundedBuyer, readBalance } from '../payments/buyer.ts'
+import { expectBalanced, openMarket, readEarnings, setPrices } from '../payments/market.ts'
 import { withService } from '../support/per-engine.ts'
-import { callbackOf, connectTo, quietly } from './sdk.ts'
+import { connectTo, makeCallback, silenceConsole } from './sdk.ts'
 
 describe('the public SDK, unmodified: how it pays', () =>
   withService(
     (service) => {
-      quietly()
+      silenceConsole()
 
       const paidCollection = async () => {
         const market = await openMarket(service(), { records: [] })
@@ -20,8 +20,8 @@ describe('the public SDK, unmodified: how it pays', () =>
 
       test('documents are created, changed and deleted, each paid once by the callback', async () => {
         const { market, client } = await paidCollection()
-        const buyer = await fundedBuyer(service())
-        const pay = callbackOf(buyer)
+        const buyer = await createFundedBuyer(service())
+        const pay = makeCallback(buyer)
         const { collection } = market
         await client.createDocument(collection, { email: 'a@x', age: 1 }, pay)
         await client.updateDocument(collection, { email: 'a@x' }, { age: 2 }, pay)
@@ -29,14 +29,14 @@ describe('the public SDK, unmodified: how it pays', () =>
         expect(await client.findMany(collection)).toMatchObject([{ email: 'a@x', age: 3 }])
         expect(await client.deleteDocument(collection, { email: 'a@x' }, pay)).toBe(true)
         expect(await client.countDocuments(collection)).toBe(0)
-        expect(await earnings(service(), market)).toBe(4n * 400n)
-        expect(await balanceOf(service(), buyer.address)).toBe(0n)
+        expect(await readEarnings(service(), market)).toBe(4n * 400n)
+        expect(await readBalance(service(), buyer.address)).toBe(0n)
         await expectBalanced(service())
       })
 
       test('a paid store that does not wait gives its ticket', async () => {
         const { market, client } = await paidCollection()
-        const pay = callbackOf(await fundedBuyer(service()))
+        const pay = makeCallback(await createFundedBuyer(service()))
         const request = { collection: market.collection, data: [{ id: 'x' }] }
         const { ticket_id } = await client.store(request, pay, false)
         expect(await client.waitForTaskCompletion(ticket_id ?? '', 20)).toMatchObject({
@@ -52,7 +52,7 @@ describe('the public SDK, unmodified: how it pays', () =>
           statusCode: 402,
           details: { amountRaw: '500', network: 'base-sepolia', paymentMethod: 'x402-facilitator' },
         })
-        const poor = callbackOf(await fundedBuyer(service(), 0n))
+        const poor = makeCallback(await createFundedBuyer(service(), 0n))
         await expect(client.store(request, poor)).rejects.toThrow()
         expect(seen.at(-1)).toMatchObject({ status: 402, body: { error: expect.any(String) } })
         expect(await client.countDocuments(market.collection)).toBe(0)

@@ -8,7 +8,7 @@ import {
 } from '@onchaindb/sdk'
 import { beforeAll, describe, expect, test } from 'vitest'
 import { withService } from '../support/per-engine.ts'
-import { connect, connectTo, quietly, type Sdk } from './sdk.ts'
+import { connect, connectTo, type Sdk, silenceConsole } from './sdk.ts'
 
 const hosts = [
   { id: 'a', name: 'Anna', age: 30, on: true, ip: '10.0.0.1', city: { name: 'Wien', zip: '1010' } },
@@ -27,9 +27,9 @@ const hosts = [
 type Query = QueryBuilder
 type Found = { readonly records: readonly unknown[] }
 
-const idsOf = ({ records }: Found) => records.map((record) => Reflect.get(Object(record), 'id'))
+const listIds = ({ records }: Found) => records.map((record) => Reflect.get(Object(record), 'id'))
 
-/** Every operator of the builder, and whom it finds. */
+/** Every operator of the builder, and the records that it finds. */
 const operators: readonly (readonly [string, (query: Query) => Query, readonly string[]])[] = [
   ['equals', (query) => query.whereField('name').equals('Anna'), ['a']],
   ['equals on a nested field', (query) => query.whereField('city.name').equals('Wien'), ['a', 'c']],
@@ -110,7 +110,7 @@ const operators: readonly (readonly [string, (query: Query) => Query, readonly s
 
 describe('the public SDK, unmodified: how it reads', () =>
   withService((service) => {
-    quietly()
+    silenceConsole()
     let sdk: Sdk
     beforeAll(async () => {
       sdk = await connect(service())
@@ -123,11 +123,11 @@ describe('the public SDK, unmodified: how it reads', () =>
     const query = () => sdk.client.queryBuilder().collection('hosts')
 
     test.each(operators)('%s', async (_name, conditions, expected) => {
-      expect(idsOf(await conditions(query()).selectAll().execute())).toEqual(expected)
+      expect(listIds(await conditions(query()).selectAll().execute())).toEqual(expected)
     })
 
     test('isNull finds the null that is stored', async () => {
-      expect(idsOf(await query().whereField('note').isNull().execute())).toContain('c')
+      expect(listIds(await query().whereField('note').isNull().execute())).toContain('c')
     })
 
     test('inCountry and inDataset look into the data sets of the application', async () => {
@@ -224,7 +224,7 @@ describe('the public SDK, unmodified: how it reads', () =>
       expect(page).toMatchObject({ records: [{ name: 'Bert' }], total: 3, page: 2, limit: 1 })
       const clone = query().orderBy('age').limit(2).clone()
       expect(clone.isValid()).toBe(false)
-      expect(idsOf(await clone.execute())).toEqual(['a', 'b'])
+      expect(listIds(await clone.execute())).toEqual(['a', 'b'])
       expect(await query().executeUnique()).toMatchObject({ id: expect.any(String) })
     })
 

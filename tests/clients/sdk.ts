@@ -2,7 +2,10 @@ import { createClient, type OnChainDBClient } from '@onchaindb/sdk'
 import { afterAll, beforeAll, vi } from 'vitest'
 import type { Json, TestApp, TestReply, TestService } from '../support/service.ts'
 
-/** What came over the wire: the SDK turns most refusals into errors without status or text, into null and into []. */
+/**
+ * The answer as it came over the wire: the SDK turns most refusals into errors without status or text, into null
+ * and into [].
+ */
 export type Seen = { readonly status: number; readonly body: Json }
 
 export type Sdk = {
@@ -20,7 +23,7 @@ export async function connect(service: TestService, more: object = {}): Promise<
 
 export function connectTo(service: TestService, options: object): Omit<Sdk, 'app'> {
   const client = createClient({ endpoint: service.url, ...options })
-  // It throws as an EventEmitter does where nobody listens for errors.
+  // The client throws where nobody listens for errors, as an EventEmitter does.
   client.on('error', () => undefined)
   const seen: Seen[] = []
   const note = ({ status, data }: Json) => seen.push({ status, body: data })
@@ -38,8 +41,8 @@ export function connectTo(service: TestService, options: object): Omit<Sdk, 'app
   return { client, seen }
 }
 
-/** The SDK tells the console all that it does. */
-export function quietly(): void {
+/** The SDK logs all that it does to the console. */
+export function silenceConsole(): void {
   beforeAll(() => {
     for (const method of ['log', 'warn', 'error'] as const)
       vi.spyOn(console, method).mockImplementation(() => undefined)
@@ -47,7 +50,7 @@ export function quietly(): void {
   afterAll(() => void vi.restoreAllMocks())
 }
 
-/** Signs what a 402 asks for, in the form of x402 version 1. */
+/** Signs the payment that a 402 asks for, in the form of x402 version 1. */
 export type Payer = {
   readonly payV1: (
     required: TestReply,
@@ -55,8 +58,8 @@ export type Payer = {
   ) => Promise<Readonly<Record<string, string>>>
 }
 
-/** The payment callback of an application: an EIP-3009 signature for the first option, its times as numbers. */
-export function callbackOf(payer: Payer): (quote: Json) => Promise<Json> {
+/** Makes the payment callback of an application: an EIP-3009 signature for the first option, its times as numbers. */
+export function makeCallback(payer: Payer): (quote: Json) => Promise<Json> {
   return async (quote) => {
     const now = Math.floor(Date.now() / 1000)
     const required = {

@@ -1,11 +1,11 @@
 import { describe, expect, test } from 'vitest'
-import { type Asked, ask, fundedBuyer, list, quote } from '../payments/buyer.ts'
+import { type Asked, ask, createFundedBuyer, list, quote } from '../payments/buyer.ts'
 import { cities, type Market, openMarket, setPrices } from '../payments/market.ts'
 import { routes } from '../support/contract-replies.ts'
 import { withService } from '../support/per-engine.ts'
-import { problemsOf402 } from './x402-v1.ts'
+import { listProblems } from './x402-v1.ts'
 
-/** One request to each endpoint that can cost money, and what it gives once it is paid. */
+/** One request to each endpoint that can cost money, and the status that it has once it is paid. */
 const paid: Readonly<
   Record<string, { ask: (market: Market) => Asked; gives: object; status: number }>
 > = {
@@ -102,12 +102,13 @@ describe('x402-fetch 1.2.0, restated', () =>
             throw new Error(`${id} can cost money: give it an example here`)
           const asked = example.ask(await open())
           const required = await quote(service(), asked)
-          expect(problemsOf402(required.body)).toEqual([])
+          expect(listProblems(required.body)).toEqual([])
           const [entry] = required.body.accepts
           expect(entry.resource).toBe(`${service().url}${asked.path}`)
-          const buyer = await fundedBuyer(service())
+          const buyer = await createFundedBuyer(service())
           const now = Math.floor(Date.now() / 1000)
-          // Its form: no quoteId, ten minutes back because of clocks, until the quote's own time.
+          // The form of a version 1 payment: no quoteId, valid from ten minutes ago because of clock differences,
+          // until the quote's own time.
           const payment = await buyer.payV1(required, {
             authorization: {
               validAfter: String(now - 600),
@@ -134,9 +135,9 @@ describe('x402-fetch 1.2.0, restated', () =>
       test('the checker refuses what the package refuses', async () => {
         const { body } = await quote(service(), paid.listRecords?.ask(await open()) ?? list({}))
         const broken = (change: object) =>
-          problemsOf402({ ...body, accepts: [{ ...body.accepts[0], ...change }] })
-        expect(problemsOf402({ ...body, x402Version: 2 })).toEqual(['x402Version is not 1'])
-        expect(problemsOf402({ ...body, accepts: [] })).toEqual(['accepts is empty'])
+          listProblems({ ...body, accepts: [{ ...body.accepts[0], ...change }] })
+        expect(listProblems({ ...body, x402Version: 2 })).toEqual(['x402Version is not 1'])
+        expect(listProblems({ ...body, accepts: [] })).toEqual(['accepts is empty'])
         for (const change of [
           { network: 'ethereum' },
           { network: 'eip155:84532' },

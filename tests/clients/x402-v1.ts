@@ -1,10 +1,10 @@
 import type { Json } from '../support/service.ts'
 
 /**
- * What the npm package x402-fetch 1.2.0 demands of a 402 before it pays: the zod schemas of x402 1.2.0, restated.
- * One entry of `accepts` that breaks them makes the whole answer unreadable.
+ * Lists where a 402 breaks the rules that the npm package x402-fetch 1.2.0 applies before it pays: the zod schemas
+ * of x402 1.2.0, restated. One entry of `accepts` that breaks them makes the whole answer unreadable.
  */
-export function problemsOf402(body: Json): readonly string[] {
+export function listProblems(body: Json): readonly string[] {
   if (typeof body !== 'object' || body === null) return ['the body is not an object']
   if (!Array.isArray(body.accepts)) return ['accepts is not a list']
   return [

@@ -1,6 +1,6 @@
 import { limits } from '@tollbase/contract/limits'
 import { describe, expect, test } from 'vitest'
-import { type Data, dataOf, idsOf, newData } from '../support/data.ts'
+import { createData, type Data, listIds, makeData } from '../support/data.ts'
 import { idleNetwork } from '../support/idle-network.ts'
 import { withService } from '../support/per-engine.ts'
 import type { Json } from '../support/service.ts'
@@ -15,7 +15,7 @@ describe('a batch', () =>
   withService(
     (service) => {
       test('creates, updates and deletes in several collections, in one block', async () => {
-        const app = await newData(service())
+        const app = await createData(service())
         await app.store('stock', [
           { id: 'apple', left: 3, place: 'A1' },
           { id: 'pear', left: 9 },
@@ -37,14 +37,14 @@ describe('a batch', () =>
         const sequences = stored.map((one: Json) => one[0].sequence)
         expect(sequences.map((one: number) => one - sequences[0])).toEqual([0, 1, 2])
         expect(await record(app, 'stock', 'apple')).toEqual({ id: 'apple', left: 2, place: 'A1' })
-        expect(idsOf(await app.list('stock'))).toEqual(['apple'])
-        expect(idsOf(await app.list('orders'))).toEqual(['o1'])
+        expect(listIds(await app.list('stock'))).toEqual(['apple'])
+        expect(listIds(await app.list('orders'))).toEqual(['o1'])
         const { versions } = (await app.record('stock', 'pear', '/history')).body
         expect(versions.at(-1)).toMatchObject({ deleted: true, record: { left: 9, deleted: true } })
       })
 
       test('each operation sees what the ones before it did to its record', async () => {
-        const app = await newData(service())
+        const app = await createData(service())
         await batch(app, [
           { operation: 'create', collection: 'c', data: { id: 'a', n: 1 } },
           { operation: 'update', collection: 'c', data: { id: 'a', m: 2 } },
@@ -60,7 +60,7 @@ describe('a batch', () =>
       })
 
       test('digits, order and spelling of what is not updated stay', async () => {
-        const app = await newData(service())
+        const app = await createData(service())
         await app.storeText('c', '{"id":"a", "big":12345678901234567890.10, "n":1e2}')
         await batch(app, [
           { operation: 'update', collection: 'c', data: { id: 'a', n: 7, x: null } },
@@ -70,7 +70,7 @@ describe('a batch', () =>
       })
 
       test('conditions update and delete all that match, or the record of the key if it matches', async () => {
-        const app = await newData(service())
+        const app = await createData(service())
         const records = ['a', 'b', 'c', 'd'].map((id, n) => ({ id, n, open: n !== 3 }))
         await app.store('c', records)
         const { body } = await batch(app, [
@@ -147,7 +147,7 @@ describe('a batch', () =>
           '/operations/0',
         ],
       ])('%s is refused, and named', async (_what, operations, field) => {
-        const app = await newData(service())
+        const app = await createData(service())
         await app.store('c', [{ id: 'a' }])
         const good = { operation: 'create', collection: 'c', data: { id: 'x' } }
         const { status, body } = await batch(app, operations)
@@ -157,11 +157,11 @@ describe('a batch', () =>
           const second = await batch(app, [good, ...operations])
           expect(second.body.details.field).toContain(field.replace('/0', '/1'))
         }
-        expect(idsOf(await app.list('c'))).toEqual(['a'])
+        expect(listIds(await app.list('c'))).toEqual(['a'])
       })
 
       test('one operation that cannot be done refuses all, in every collection', async () => {
-        const app = await newData(service())
+        const app = await createData(service())
         const schema_definition = { fields: { n: { type: 'number', required: true } } }
         await app.create({ name: 'strict', schema_definition })
         await app.create({ name: 'events', collection_type: 'event' })
@@ -195,11 +195,11 @@ describe('a batch', () =>
         }
         // The collection of the first operation may be there by now, but nothing is in it.
         expect((await app.list('free')).body.records ?? []).toEqual([])
-        expect(idsOf(await app.list('strict'))).toEqual(['a'])
+        expect(listIds(await app.list('strict'))).toEqual(['a'])
       })
 
       test('strict refuses keys and values of unique fields that are there, or twice in the batch', async () => {
-        const app = await newData(service())
+        const app = await createData(service())
         await app.create({ name: 'u', schema_definition: { fields: { mail: { unique: true } } } })
         await app.store('u', [{ id: 'a', mail: 'a@x' }])
         const create = (data: object) => ({ operation: 'create', collection: 'u', data })
@@ -217,11 +217,11 @@ describe('a batch', () =>
         }
         expect((await batch(app, [create({ id: 'b', mail: 'b@x' })], strict)).status).toBe(200)
         await batch(app, [create({ id: 'c', mail: 'b@x' })])
-        expect(idsOf(await app.list('u')), 'else the latest wins').toEqual(['a', 'c'])
+        expect(listIds(await app.list('u')), 'else the latest wins').toEqual(['a', 'c'])
       })
 
       test('what a collection`s defaults say is added, and ids are made', async () => {
-        const app = await newData(service())
+        const app = await createData(service())
         await app.create({ name: 'd', schema_definition: { fields: { n: { default: 5 } } } })
         const { body } = await batch(app, [{ operation: 'create', collection: 'd', data: {} }])
         const [{ id }] = body[0].result.results
@@ -229,7 +229,7 @@ describe('a batch', () =>
       })
 
       test('no write is lost between what a batch reads and what it writes', async () => {
-        const app = await newData(service())
+        const app = await createData(service())
         await app.store('c', [{ id: 'sum', n: 0, others: 0 }])
         const add = async (): Promise<void> => {
           for (;;) {
@@ -253,7 +253,7 @@ describe('a batch', () =>
       })
 
       test('of strict stores and batches that make one record only one wins', async () => {
-        const app = await newData(service())
+        const app = await createData(service())
         await app.store('c', [{ id: 'first' }])
         const create = [{ operation: 'create', collection: 'c', data: { id: 'one' } }]
         const tries = Array.from({ length: 10 }, (_, at) =>
@@ -268,7 +268,7 @@ describe('a batch', () =>
       })
 
       test('the most operations are done, and one more is refused', async () => {
-        const app = await newData(service())
+        const app = await createData(service())
         const one = { operation: 'create', collection: 'c', data: {} }
         const most = Array.from({ length: limits.batchOperationsMax }, () => one)
         const { status, body } = await batch(app, most)
@@ -278,7 +278,7 @@ describe('a batch', () =>
       })
 
       test('conditions that match more records than one operation may change refuse the batch', async () => {
-        const app = await newData(service())
+        const app = await createData(service())
         const records = Array.from({ length: limits.batchMatchesMax + 1 }, (_, n) => ({
           id: `${n}`,
           n,
@@ -292,11 +292,11 @@ describe('a batch', () =>
         })
         const { body } = await drop({ n: { greaterThan: 0 } })
         expect(body[0].result.results).toHaveLength(limits.batchMatchesMax)
-        expect(idsOf(await app.list('c'))).toEqual(['0'])
+        expect(listIds(await app.list('c'))).toEqual(['0'])
       })
 
       test('conditions tell what is in records, so they are for those who may read', async () => {
-        const app = await newData(service())
+        const app = await createData(service())
         await app.create({ name: 'mine', access_policy: 'private' })
         await app.store('mine', [{ id: 'a', n: 1 }])
         const { body: made } = await app.call('POST', '/keys', { permissions: ['Write'] })
@@ -317,7 +317,7 @@ describe('a batch', () =>
       })
 
       test('write prices are owed for each collection, and what matches conditions has none', async () => {
-        const app = await newData(service())
+        const app = await createData(service())
         await app.create({ name: 'dear' })
         const rule = (model: string, amount: string) => ({
           target: { collection: 'dear' },
@@ -340,13 +340,15 @@ describe('a batch', () =>
       })
 
       test('a collection`s indexes of the deleted are forgotten by a restart as they were before it', async () => {
-        const app = await newData(service())
+        const app = await createData(service())
         await app.create({ name: 'gone', schema_definition: { fields: { n: { index: true } } } })
         await app.create({ name: 'here', schema_definition: { fields: { n: { index: true } } } })
         await app.call('DELETE', '/collections/gone')
         const before = (await app.call('GET', '/stats')).body.total_indexes
         await service().restart()
-        expect((await dataOf(service(), app).call('GET', '/stats')).body.total_indexes).toBe(before)
+        expect((await makeData(service(), app).call('GET', '/stats')).body.total_indexes).toBe(
+          before,
+        )
         expect(before).toBe(1)
       })
     },

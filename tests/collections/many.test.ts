@@ -7,7 +7,7 @@ import type {
   IndexDefinition,
 } from '../../packages/server/src/model/definitions.ts'
 import { define as defineAll } from '../../packages/server/src/services/applications/define.ts'
-import { idsOf, newData } from '../support/data.ts'
+import { createData, listIds } from '../support/data.ts'
 import { withService } from '../support/per-engine.ts'
 import type { TestApp, TestService } from '../support/service.ts'
 
@@ -15,12 +15,15 @@ const most = limits.collectionsPerApplicationMax
 /** Each with an index of its own, as most collections have. */
 const schema_definition = { fields: { n: { type: 'number', index: true } } }
 const patienceMs = 240_000
-/** So many are created by calls of their own, at the end; the others as such calls define them, but in groups. */
+/**
+ * The number of collections that are created by calls of their own, at the end; the others are defined as such
+ * calls define them, but in groups.
+ */
 const single = 20
 const groupSize = 100
 
-/** A collection and its index, as a call would define them. */
-function definitionsOf(name: string, number: number): Definition[] {
+/** Makes the definitions of a collection and its index, as a call would. */
+function makeDefinitions(name: string, number: number): Definition[] {
   const created_at = new Date(0).toISOString()
   const collection: CollectionDefinition = {
     id: `col_${name}`,
@@ -67,12 +70,12 @@ async function catalogue({ database }: TestService): Promise<{ objects: number; 
 withService((service) => {
   async function define(app: TestApp, { from, to }: { from: number; to: number }): Promise<void> {
     const { tenancy } = service().running.service
-    const tenant = await tenancy.tenant(app.appId)
+    const tenant = await tenancy.loadTenant(app.appId)
     for (let at = from; at < to; at += groupSize) {
       const names = Array.from({ length: Math.min(groupSize, to - at) }, (_, n) => `c${at + n}`)
       await defineAll(
         tenant,
-        names.flatMap((name, n) => definitionsOf(name, tenant.data.catalog.nextNumber + 2 * n)),
+        names.flatMap((name, n) => makeDefinitions(name, tenant.data.catalog.nextNumber + 2 * n)),
       )
     }
   }
@@ -80,7 +83,7 @@ withService((service) => {
   test(`${most} collections fit into one application, a definition touches its own alone, and there is no more`, {
     timeout: patienceMs,
   }, async () => {
-    const app = await newData(service())
+    const app = await createData(service())
     const before = await catalogue(service())
     const heap = process.memoryUsage().heapUsed
     const from = performance.now()
@@ -101,7 +104,7 @@ withService((service) => {
     expect({ status, code: body.code }).toEqual({ status: 409, code: 'CONFLICT' })
     expect((await app.store('one_more', [{ id: 'a' }])).status).toBe(409)
 
-    const tenant = await service().running.service.tenancy.tenant(app.appId)
+    const tenant = await service().running.service.tenancy.loadTenant(app.appId)
     const states = new Map(tenant.data.catalog.byId)
     await app.call('PUT', '/collections/c7', { sort_column: 'n' })
     const changed = [...tenant.data.catalog.byId.values()].filter(
@@ -114,7 +117,7 @@ withService((service) => {
 
     await app.store('c0', [{ id: 'a', n: 1 }])
     await app.store(`c${most - 1}`, [{ id: 'z', n: 1 }])
-    expect(idsOf(await app.list('c0', { find: { n: 1 } }))).toEqual(['a'])
+    expect(listIds(await app.list('c0', { find: { n: 1 } }))).toEqual(['a'])
     expect((await app.call('GET', '/collections')).body).toHaveLength(most)
     expect((await app.call('GET', '/indexes')).body).toHaveLength(most)
 
@@ -124,7 +127,7 @@ withService((service) => {
       body: { root: `${app.appId}::c${most - 1}` },
       headers: app.headers,
     })
-    expect(idsOf(found)).toEqual(['z'])
+    expect(listIds(found)).toEqual(['z'])
     console.log(`restarted in ${Math.round(performance.now() - restarted)} ms`)
   })
 })

@@ -1,7 +1,7 @@
 import { limits } from '@tollbase/contract/limits'
 import { expect, test } from 'vitest'
-import { type Data, dataOf, idsOf, newData } from '../support/data.ts'
-import { perEngine } from '../support/per-engine.ts'
+import { createData, type Data, listIds, makeData } from '../support/data.ts'
+import { describePerEngine } from '../support/per-engine.ts'
 import type { Json } from '../support/service.ts'
 
 const migrate = (app: Data, schema: unknown, more: object = {}) =>
@@ -23,9 +23,9 @@ async function ended(app: Data, task: string): Promise<Json> {
   }
 }
 
-perEngine('a migration', (service) => {
+describePerEngine('a migration', (service) => {
   test('gives records the defaults they lack, as new versions, and then puts the schema in force', async () => {
-    const app = await newData(service())
+    const app = await createData(service())
     await app.storeText('c', '{"id":"a","name":"x","n":1.50},{"id":"b","name":"y","kind":"own"}')
     await app.store('c', [{ id: 'gone', deleted: true }])
     const { status, body } = await migrate(app, withDefault)
@@ -53,7 +53,7 @@ perEngine('a migration', (service) => {
   })
 
   test('dry, it tells what it would do and writes nothing', async () => {
-    const app = await newData(service())
+    const app = await createData(service())
     await app.store('c', [{ id: 'a', name: 'x' }, { id: 'b' }, { id: 'd', name: 5 }])
     const before = (await app.call('GET', '/chain/checkpoint')).body
     const { body } = await migrate(app, withDefault, { dryRun: true, batchSize: 1 })
@@ -69,7 +69,7 @@ perEngine('a migration', (service) => {
   })
 
   test('a record that breaks the new schema stops it: the old schema stays, and nothing is written', async () => {
-    const app = await newData(service())
+    const app = await createData(service())
     await app.store('c', [{ id: 'a', name: 'x' }, { id: 'b' }])
     const { body } = await migrate(app, withDefault)
     expect(body).toMatchObject({ success: false, status: 'failed', migrated: 0, failed: 1 })
@@ -85,7 +85,7 @@ perEngine('a migration', (service) => {
   })
 
   test('as many problems are reported as said, and all are counted', async () => {
-    const app = await newData(service())
+    const app = await createData(service())
     const most = limits.migrationErrorsMax
     await app.store(
       'c',
@@ -97,7 +97,7 @@ perEngine('a migration', (service) => {
   })
 
   test('what is written while it runs follows the new schema too, or stops it; nothing slips through', async () => {
-    const app = await newData(service())
+    const app = await createData(service())
     await app.store(
       'c',
       Array.from({ length: 300 }, (_, n) => ({ id: `old${n}`, name: 'x' })),
@@ -122,7 +122,7 @@ perEngine('a migration', (service) => {
   })
 
   test('a store that was checked by the old schema is checked again where the new one came first', async () => {
-    const app = await newData(service())
+    const app = await createData(service())
     await app.create({ name: 'c' })
     const writes = Array.from({ length: 40 }, (_, n) => app.store('c', [{ id: `${n}`, odd: n }]))
     const schema_definition = { fields: { odd: { type: 'string' } } }
@@ -134,7 +134,7 @@ perEngine('a migration', (service) => {
     const taken = replies.filter(({ status }) => status === 200)
     expect(body.metadata.document_count).toBe(taken.length)
     expect(replies.every(({ status }) => status === 200 || status === 422)).toBe(true)
-    const { chain } = await service().running.service.tenancy.tenant(app.appId)
+    const { chain } = await service().running.service.tenancy.loadTenant(app.appId)
     let isForbidden = false
     for await (const block of chain.blocksFrom(1)) {
       for (const entry of block.entries) {
@@ -146,7 +146,7 @@ perEngine('a migration', (service) => {
   })
 
   test('one at a time for a collection, and no other schema is put in force meanwhile', async () => {
-    const app = await newData(service())
+    const app = await createData(service())
     await app.store(
       'c',
       Array.from({ length: 400 }, () => ({ name: 'x' })),
@@ -166,7 +166,7 @@ perEngine('a migration', (service) => {
   })
 
   test('broken off by a restart, it says so, and the same call completes it', async () => {
-    const app = await newData(service())
+    const app = await createData(service())
     await app.store(
       'c',
       Array.from({ length: 1500 }, (_, n) => ({ id: `${n}`, name: 'x' })),
@@ -177,12 +177,12 @@ perEngine('a migration', (service) => {
       ({ body }) => body.tasks.some(({ operation_type }: Json) => operation_type === 'migrate'),
     )
     const task = tasks.body.tasks.find((one: Json) => one.operation_type === 'migrate').ticket_id
-    // A drain would let it end in its own time; a chain that is gone does not.
-    const { chain } = await service().running.service.tenancy.tenant(app.appId)
+    // A drain would let the task end in its own time; a lost chain does not.
+    const { chain } = await service().running.service.tenancy.loadTenant(app.appId)
     await chain.close()
     await service().restart()
     await first
-    const later = dataOf(service(), app)
+    const later = makeData(service(), app)
     const { status } = (await service().request('GET', `/task/${task}`)).body
     expect(status).toMatchObject({ Failed: { error: expect.any(String) } })
     expect((await later.call('GET', '/collections/c')).body.schema_definition).toBeNull()
@@ -193,7 +193,7 @@ perEngine('a migration', (service) => {
   })
 
   test('a schema that could not be enforced, or not be indexed, is refused at once', async () => {
-    const app = await newData(service())
+    const app = await createData(service())
     await app.create({ name: 'c' })
     const bad = await migrate(app, { fields: { n: { type: 'money' } } })
     expect(bad).toMatchObject({
@@ -215,7 +215,7 @@ perEngine('a migration', (service) => {
   })
 
   test('the new schema`s indexes are made, and a JSON Schema is judged as well', async () => {
-    const app = await newData(service())
+    const app = await createData(service())
     await app.store('c', [{ id: 'a', n: 1 }])
     await migrate(app, { fields: { n: { type: 'number', index: true } } })
     expect((await app.call('GET', '/collections/c/indexes')).body.indexes).toMatchObject([
@@ -225,11 +225,11 @@ perEngine('a migration', (service) => {
     expect((await migrate(app, schema)).body).toMatchObject({ success: false, failed: 1 })
     expect((await migrate(app, { ...schema, properties: {} })).body.success).toBe(true)
     expect((await app.store('c', [{ id: 'b' }])).status).toBe(422)
-    expect(idsOf(await app.list('c'))).toEqual(['a'])
+    expect(listIds(await app.list('c'))).toEqual(['a'])
   })
 
   test('events are never changed: they must be as the new schema wants them', async () => {
-    const app = await newData(service())
+    const app = await createData(service())
     await app.create({ name: 'c', collection_type: 'event' })
     await app.store('c', [{ id: 'a', name: 'x' }])
     expect((await migrate(app, withDefault)).body).toMatchObject({ success: true, migrated: 0 })

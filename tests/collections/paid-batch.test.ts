@@ -1,8 +1,21 @@
 import { expect, test } from 'vitest'
 import { Payments } from '../../packages/server/src/services/payments/payments.ts'
-import { type Asked, ask, type Buyer, balanceOf, fundedBuyer, quote } from '../payments/buyer.ts'
-import { dyingPayments, replacePayments } from '../payments/dying-payments.ts'
-import { earnings, expectBalanced, type Market, openMarket, setPrices } from '../payments/market.ts'
+import {
+  type Asked,
+  ask,
+  type Buyer,
+  createFundedBuyer,
+  quote,
+  readBalance,
+} from '../payments/buyer.ts'
+import { makeDyingPayments, replacePayments } from '../payments/dying-payments.ts'
+import {
+  expectBalanced,
+  type Market,
+  openMarket,
+  readEarnings,
+  setPrices,
+} from '../payments/market.ts'
 import { withService } from '../support/per-engine.ts'
 import type { Json, TestReply } from '../support/service.ts'
 
@@ -25,7 +38,7 @@ withService(
         raw: JSON.stringify({ operations }),
         headers: market.headers,
       }
-      return { market, buyer: await fundedBuyer(service()), asked }
+      return { market, buyer: await createFundedBuyer(service()), asked }
     }
 
     const versions = async (market: Market, collection: string, key: string) => {
@@ -41,8 +54,8 @@ withService(
       expect(await versions(market, 'cities', 'new')).toBe(1)
       expect(await versions(market, 'free', 'note')).toBe(1)
       expect(await versions(market, 'cities', 'c0')).toBe(2)
-      expect(await balanceOf(service(), buyer.address)).toBe(0n)
-      expect(await earnings(service(), market)).toBe((2n * perRecord * 8n) / 10n)
+      expect(await readBalance(service(), buyer.address)).toBe(0n)
+      expect(await readEarnings(service(), market)).toBe((2n * perRecord * 8n) / 10n)
       await expectBalanced(service())
     }
 
@@ -63,7 +76,7 @@ withService(
           const { market, buyer, asked } = await scene()
           const header = await buyer.payV2(await quote(service(), asked))
           const { ports } = service().running.service.payments
-          const dying = dyingPayments(ports, { step, when })
+          const dying = makeDyingPayments(ports, { step, when })
           replacePayments(service(), dying.payments)
           await ask(service(), asked, header)
           replacePayments(service(), new Payments(ports))

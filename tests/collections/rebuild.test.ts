@@ -1,12 +1,12 @@
 import { expect, test } from 'vitest'
 import { audit } from '../../packages/server/src/operator/audit/audit.ts'
 import { rebuild } from '../../packages/server/src/operator/rebuild.ts'
-import { dataOf, newData } from '../support/data.ts'
+import { createData, makeData } from '../support/data.ts'
 import { withService } from '../support/per-engine.ts'
 
 withService((service) => {
   test('batches, relations, migrations, data sets, predefined queries and shard keys are made anew from the log as they were', async () => {
-    const app = await newData(service())
+    const app = await createData(service())
     await app.store('c', [{ id: 'a', market: 'x' }, { id: 'b' }])
     await app.call('POST', '/relations', {
       parent_collection: 'people',
@@ -58,7 +58,7 @@ withService((service) => {
     await app.call('DELETE', '/queries/q?version=1')
     await app.call('DELETE', '/queries/gone')
     const told = async () => {
-      const now = dataOf(service(), app)
+      const now = makeData(service(), app)
       const paths = ['/collections', '/relations', '/datasets', '/indexes', '/queries', '/stats']
       const replies = await Promise.all(paths.map((path) => now.call('GET', path)))
       return [

@@ -1,8 +1,8 @@
 import { limits } from '@tollbase/contract/limits'
 import { expect, test } from 'vitest'
 import { define } from '../../packages/server/src/services/applications/define.ts'
-import { type Data, dataOf, newData } from '../support/data.ts'
-import { perEngine } from '../support/per-engine.ts'
+import { createData, type Data, makeData } from '../support/data.ts'
+import { describePerEngine } from '../support/per-engine.ts'
 
 const owns = {
   parent_collection: 'people',
@@ -14,9 +14,9 @@ const owns = {
 const relate = (app: Data, body: object = {}) =>
   app.call('POST', '/relations', { ...owns, ...body })
 
-perEngine('relations', (service) => {
+describePerEngine('relations', (service) => {
   test('a relation makes the collections and the indexes that are missing, and says which', async () => {
-    const app = await newData(service())
+    const app = await createData(service())
     await app.call('POST', '/indexes', { collection: 'orders', fields: ['person.id', 'at'] })
     const { status, body } = await relate(app)
     expect(status).toBe(201)
@@ -34,7 +34,7 @@ perEngine('relations', (service) => {
   })
 
   test('the same relation again answers what is there, and both ends may be one collection', async () => {
-    const app = await newData(service())
+    const app = await createData(service())
     const { body: first } = await relate(app)
     const { body: again } = await relate(app)
     const none = { parent_index: false, child_index: false }
@@ -47,7 +47,7 @@ perEngine('relations', (service) => {
   })
 
   test('relations are listed, shown with their collections, deleted, and outlive a restart', async () => {
-    const app = await newData(service())
+    const app = await createData(service())
     const { indexes_created: _, ...relation } = (await relate(app)).body
     expect((await app.call('GET', '/relations')).body).toEqual([relation])
     const shown = async (name: string) =>
@@ -55,7 +55,7 @@ perEngine('relations', (service) => {
     expect(await shown('people')).toEqual([relation])
     expect(await shown('orders')).toEqual([relation])
     await service().restart()
-    const later = dataOf(service(), app)
+    const later = makeData(service(), app)
     expect((await later.call('GET', '/relations')).body).toEqual([relation])
     const gone = await later.call('DELETE', `/relations/${relation.id}`)
     expect(gone).toMatchObject({ status: 200, body: { success: true } })
@@ -68,9 +68,9 @@ perEngine('relations', (service) => {
   })
 
   test('there are as many relations as there may be, and no more', async () => {
-    const app = await newData(service())
+    const app = await createData(service())
     await relate(app)
-    const tenant = await service().running.service.tenancy.tenant(app.appId)
+    const tenant = await service().running.service.tenancy.loadTenant(app.appId)
     const [first] = tenant.data.catalog.relations.values()
     const others = Array.from({ length: limits.relationsPerApplicationMax - 2 }, (_, at) => {
       const id = `rel_${at}`
@@ -84,7 +84,7 @@ perEngine('relations', (service) => {
   })
 
   test('a deleted collection takes its relations along', async () => {
-    const app = await newData(service())
+    const app = await createData(service())
     await relate(app)
     await app.call('DELETE', '/collections/people')
     expect((await app.call('GET', '/relations')).body).toEqual([])
@@ -93,7 +93,7 @@ perEngine('relations', (service) => {
   })
 
   test('a relation to a collection that others may not know of is not shown to them', async () => {
-    const app = await newData(service())
+    const app = await createData(service())
     await app.create({ name: 'orders', access_policy: 'private' })
     for (const name of ['people', 'reviews']) await app.create({ name, access_policy: 'public' })
     await relate(app)
@@ -110,7 +110,7 @@ perEngine('relations', (service) => {
     ['child_field', 'a..b'],
     ['child_collection', 'no such name'],
   ])('a %s that is none is refused, and nothing is made', async (name, value) => {
-    const app = await newData(service())
+    const app = await createData(service())
     const { status, body } = await relate(app, { [name]: value })
     expect(status).toBe(400)
     expect(body.details.field).toBe(`/${name}`)

@@ -1,7 +1,7 @@
 import { limits } from '@tollbase/contract/limits'
 import { expect, test } from 'vitest'
-import { type Data, idsOf, newData } from '../support/data.ts'
-import { perEngine } from '../support/per-engine.ts'
+import { createData, type Data, listIds } from '../support/data.ts'
+import { describePerEngine } from '../support/per-engine.ts'
 
 const shard = (app: Data, keys: readonly object[], more: object = {}) =>
   app.call('PATCH', '/collections/prices/sharding', { keys, enforce_in_queries: true, ...more })
@@ -10,8 +10,8 @@ const market = { field: 'market', type: 'discrete' }
 const day = { field: 'at', type: 'time_range', granularity: 'day' }
 const user = { field: 'user', type: 'hash_distributed', num_buckets: 16 }
 
-async function prices(service: Parameters<typeof newData>[0]): Promise<Data> {
-  const app = await newData(service)
+async function prices(service: Parameters<typeof createData>[0]): Promise<Data> {
+  const app = await createData(service)
   await app.create({ name: 'prices' })
   await app.store('prices', [
     { id: 'a', market: 'x', at: '2026-01-01T00:00', user: 1 },
@@ -20,7 +20,7 @@ async function prices(service: Parameters<typeof newData>[0]): Promise<Data> {
   return app
 }
 
-perEngine('sharding', (service) => {
+describePerEngine('sharding', (service) => {
   test('the keys are shown with the collection, and get the indexes that are missing', async () => {
     const app = await prices(service())
     await app.call('POST', '/indexes', { collection: 'prices', fields: ['at', 'market'] })
@@ -72,7 +72,7 @@ perEngine('sharding', (service) => {
       const reply = await app.list('prices', { find })
       // Each branch of an "or" states a key, though not the same one in each.
       if ('or' in find) expect(reply.status, JSON.stringify(find)).toBe(400)
-      else expect(idsOf(reply).length, JSON.stringify(find)).toBeGreaterThan(0)
+      else expect(listIds(reply).length, JSON.stringify(find)).toBeGreaterThan(0)
     }
     for (const find of refused) {
       for (const reply of [

@@ -2,14 +2,14 @@ import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { errors } from '@tollbase/contract/errors'
-import { errorsPage } from '@tollbase/contract/errors-page'
+import { renderErrorsPage } from '@tollbase/contract/errors-page'
 import { describe, expect, test } from 'vitest'
 
 const root = fileURLToPath(new URL('../..', import.meta.url))
 
 describe('the error catalogue', () => {
   test('docs/errors.md is this catalogue; `npm run openapi` writes it anew', () => {
-    expect(readFileSync(join(root, 'docs/errors.md'), 'utf8')).toBe(errorsPage())
+    expect(readFileSync(join(root, 'docs/errors.md'), 'utf8')).toBe(renderErrorsPage())
   })
 
   test('has no code that the server never answers', () => {

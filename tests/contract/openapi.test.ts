@@ -1,10 +1,10 @@
 import { readFileSync } from 'node:fs'
 import { Validator } from '@seriousme/openapi-schema-validator'
 import { interfaceVersion, tollbase } from '@tollbase/contract/contract'
-import { openapi } from '@tollbase/contract/openapi'
+import { buildOpenApi } from '@tollbase/contract/openapi'
 import { describe, expect, test } from 'vitest'
 
-const document = openapi(tollbase, { version: interfaceVersion })
+const document = buildOpenApi(tollbase, { version: interfaceVersion })
 
 describe('the interface description', () => {
   test('is a valid OpenAPI 3.1 document', async () => {

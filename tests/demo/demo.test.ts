@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { afterAll, describe, expect, test } from 'vitest'
-import { bundled } from '../support/bundle.ts'
+import { getBundle } from '../support/bundle.ts'
 
 const run = promisify(execFile)
 const repository = new URL('../..', import.meta.url)
@@ -15,7 +15,7 @@ const options = { cwd: repository, env: { ...process.env, TMPDIR: folder }, time
 afterAll(() => rmSync(folder, { recursive: true, force: true }))
 
 function tollbase(...args: string[]) {
-  return run(process.execPath, [bundled('packages/cli/src/program.ts'), ...args], options)
+  return run(process.execPath, [getBundle('packages/cli/src/program.ts'), ...args], options)
 }
 
 describe('tollbase demo', () => {

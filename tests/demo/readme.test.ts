@@ -20,7 +20,7 @@ afterAll(async () => {
 })
 
 /** The commands of a section as they are printed, on this service and its folder. */
-function commandsOf(section: string): string {
+function readCommands(section: string): string {
   const [, text = ''] = readme.split(`## ${section}\n`)
   const [, commands = ''] = /```sh\n([\s\S]*?)```/.exec(text) ?? []
   expect(commands, section).not.toBe('')
@@ -29,9 +29,9 @@ function commandsOf(section: string): string {
     .replaceAll('tollbase-data', dataDir)
 }
 
-/** What the sections' commands print, run one after the other in one shell. */
+/** Returns what the sections' commands print, run one after the other in one shell. */
 function run(...sections: string[]): string {
-  return execFileSync('bash', ['-euc', sections.map(commandsOf).join('\n')], {
+  return execFileSync('bash', ['-euc', sections.map(readCommands).join('\n')], {
     cwd: repository,
     env: { ...process.env, TOLLBASE_URL: url },
     encoding: 'utf8',
@@ -50,10 +50,14 @@ describe('the README', () => {
 
   test('sells views and queries by the commands that it prints', () => {
     const key = `KEY=$(curl -s ${url}/api/apps/shop/keys -H "Authorization: Bearer $(cat ${dataDir}/operator-key)" -H 'Content-Type: application/json' -d '{"permissions":["Read","Write","Admin"]}' | sed 's/.*"key":"\\([^"]*\\)".*/\\1/')`
-    const printed = execFileSync('bash', ['-euc', `${key}\n${commandsOf('Sell more than rows')}`], {
-      cwd: repository,
-      encoding: 'utf8',
-    })
+    const printed = execFileSync(
+      'bash',
+      ['-euc', `${key}\n${readCommands('Sell more than rows')}`],
+      {
+        cwd: repository,
+        encoding: 'utf8',
+      },
+    )
     expect(printed).not.toContain('"error"')
     expect(printed).toContain('"data":[{"item":"tea","eur":2.50}]')
   })

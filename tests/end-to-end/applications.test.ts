@@ -3,7 +3,7 @@ import { generatePrivateKey, privateKeyToAccount } from 'viem/accounts'
 import { describe, expect, test } from 'vitest'
 import { withService } from '../support/per-engine.ts'
 import type { TestService } from '../support/service.ts'
-import { testWallet } from '../support/wallet.ts'
+import { makeTestWallet } from '../support/wallet.ts'
 
 describe('applications', () =>
   withService((service) => {
@@ -148,7 +148,7 @@ describe('an owner without a key', () =>
     const body = JSON.stringify({ name: 'Signed' })
 
     test('a wallet that signs the request becomes the owner, lists its own and administers it', async () => {
-      const wallet = testWallet()
+      const wallet = makeTestWallet()
       const created = await signedCreate(service(), wallet, { body, timestamp: now() })
       expect(created.status).toBe(201)
       expect(created.body.owner_address).toBe(wallet.address)
@@ -169,13 +169,13 @@ describe('an owner without a key', () =>
       const owned = await service().request('GET', keys, { headers: await wallet.sign(sign) })
       expect(owned.status).toBe(200)
       const thief = await service().request('GET', keys, {
-        headers: await testWallet().sign(sign),
+        headers: await makeTestWallet().sign(sign),
       })
       expect(thief.status).toBe(401)
     })
 
     test('a signature counts once', async () => {
-      const wallet = testWallet()
+      const wallet = makeTestWallet()
       const headers = await wallet.sign({
         origin: service().url,
         method: 'POST',
@@ -191,17 +191,19 @@ describe('an owner without a key', () =>
 
     test.each([-301, 301])('a signature of %d seconds away is refused', async (seconds) => {
       const timestamp = now() + seconds
-      const reply = await signedCreate(service(), testWallet(), { body, timestamp })
+      const reply = await signedCreate(service(), makeTestWallet(), { body, timestamp })
       expect(reply).toMatchObject({ status: 401, body: { code: 'UNAUTHORIZED' } })
     })
 
     test('a signature within five minutes is accepted', async () => {
       const timestamp = now() - 290
-      expect((await signedCreate(service(), testWallet(), { body, timestamp })).status).toBe(201)
+      expect((await signedCreate(service(), makeTestWallet(), { body, timestamp })).status).toBe(
+        201,
+      )
     })
 
     test('a signature over another method, path, body or time, or by another wallet, is refused', async () => {
-      const wallet = testWallet()
+      const wallet = makeTestWallet()
       const timestamp = now()
       const right = { origin: service().url, method: 'POST', path: '/api/apps', body, timestamp }
       const wrong = [
@@ -221,7 +223,7 @@ describe('an owner without a key', () =>
       }
       const other = {
         ...(await wallet.sign(right)),
-        'x-wallet-address': testWallet().address,
+        'x-wallet-address': makeTestWallet().address,
       }
       const { status } = await service().request('POST', '/api/apps', { raw: body, headers: other })
       expect(status).toBe(401)
@@ -257,8 +259,8 @@ describe('an owner without a key', () =>
     })
 
     test('an owner address that did not sign is refused', async () => {
-      const claimed = JSON.stringify({ name: 'Signed', owner_address: testWallet().address })
-      const reply = await signedCreate(service(), testWallet(), {
+      const claimed = JSON.stringify({ name: 'Signed', owner_address: makeTestWallet().address })
+      const reply = await signedCreate(service(), makeTestWallet(), {
         body: claimed,
         timestamp: now(),
       })
@@ -272,7 +274,7 @@ describe('where the operator alone registers applications, which is what a servi
       expect(service().config.registration).toBe('operator')
       const timestamp = Math.floor(service().world.now() / 1000)
       for (const body of ['{"name":"Signed","app_id":"signed"}', '{"nonsense":1}']) {
-        const reply = await signedCreate(service(), testWallet(), { body, timestamp })
+        const reply = await signedCreate(service(), makeTestWallet(), { body, timestamp })
         expect(reply).toMatchObject({ status: 403, body: { code: 'FORBIDDEN' } })
         expect(reply.body.error).toContain('Only the operator of this service registers')
       }
@@ -284,7 +286,7 @@ describe('where the operator alone registers applications, which is what a servi
 
 async function signedCreate(
   service: TestService,
-  wallet: ReturnType<typeof testWallet>,
+  wallet: ReturnType<typeof makeTestWallet>,
   { body, timestamp }: { body: string; timestamp: number },
 ) {
   const headers = await wallet.sign({

@@ -3,8 +3,8 @@ import { expect, test } from 'vitest'
 import { sql } from '../../packages/server/src/database/sql.ts'
 import { audit } from '../../packages/server/src/operator/audit/audit.ts'
 import { rebuild } from '../../packages/server/src/operator/rebuild.ts'
-import { type Data, newData } from '../support/data.ts'
-import { perEngine } from '../support/per-engine.ts'
+import { createData, type Data } from '../support/data.ts'
+import { describePerEngine } from '../support/per-engine.ts'
 
 const quiet = () => undefined
 
@@ -74,14 +74,14 @@ function answer(app: Data, one: Step) {
   return app.call('DELETE', '/collections/people')
 }
 
-perEngine('the tables', (service) => {
+describePerEngine('the tables', (service) => {
   test('are the same however entries were gathered into batches, after any history', async () => {
     await fc.assert(
       fc.asyncProperty(
         fc.array(step, { minLength: 5, maxLength: 25 }),
         fc.boolean(),
         async (steps, atOnce) => {
-          const app = await newData(service())
+          const app = await createData(service())
           await take(app, { do: 'store', records: [{ id: 'a' }] })
           if (atOnce) await Promise.all(steps.map((one) => take(app, one)))
           else for (const one of steps) await take(app, one)
@@ -98,7 +98,7 @@ perEngine('the tables', (service) => {
       )
     await service().whileStopped(async (config) => {
       const before = await live()
-      // The audit replays 64 blocks in one transaction, where the service took each as it came.
+      // The audit replays 64 blocks in one transaction, where the service applied each as it came.
       expect(await audit(config, quiet)).toMatchObject({ equal: true })
       expect(await rebuild(config, quiet)).toMatchObject({ equal: true })
       expect(await audit(config, quiet)).toMatchObject({ equal: true })

@@ -1,18 +1,18 @@
 import { parseBlockHeader, verifyBlockSignature } from '@tollbase/verify/block'
-import { fromBase64, fromHex } from '@tollbase/verify/bytes'
+import { decodeBase64, decodeHex } from '@tollbase/verify/bytes'
 import { parseCheckpoint, parseVerifierKey, verifyCheckpoint } from '@tollbase/verify/checkpoint'
-import { leafHash, verifyConsistency, verifyInclusion } from '@tollbase/verify/tree'
+import { hashLeaf, verifyConsistency, verifyInclusion } from '@tollbase/verify/tree'
 import { verifyDocument } from '@tollbase/verify/verify'
 import { describe, expect, test } from 'vitest'
-import { type Data, newData } from '../support/data.ts'
+import { createData, type Data } from '../support/data.ts'
 import { withService } from '../support/per-engine.ts'
 import type { Json } from '../support/service.ts'
 
 describe('the chain of an application', () =>
   withService((service) => {
-    /** Its chain is for anyone, as it has something that is. */
+    /** Anyone may read its chain, because it has public data. */
     const newOpen = async (): Promise<Data> => {
-      const app = await newData(service())
+      const app = await createData(service())
       await app.create({ name: 'notes', access_policy: 'public' })
       return app
     }
@@ -59,7 +59,9 @@ describe('the chain of an application', () =>
       const previous = await open(app, `/blocks/${height - 1}`)
       const { key } = await open(app, '/checkpoint')
       const { publicKey } = parseVerifierKey(key)
-      expect(verifyBlockSignature(block.header, fromBase64(block.signature), publicKey)).toBe(true)
+      expect(verifyBlockSignature(block.header, decodeBase64(block.signature), publicKey)).toBe(
+        true,
+      )
       const header = parseBlockHeader(block.header)
       expect(header).toMatchObject({
         height,
@@ -91,12 +93,12 @@ describe('the chain of an application', () =>
       const included = {
         index: proof.leaf_index,
         size,
-        leaf: fromHex(proof.leaf_hash, 32),
-        proof: proof.inclusion.hashes.map(fromBase64),
+        leaf: decodeHex(proof.leaf_hash, 32),
+        proof: proof.inclusion.hashes.map(decodeBase64),
         root,
       }
       expect(verifyInclusion(included)).toBe(true)
-      expect(verifyInclusion({ ...included, leaf: leafHash(Buffer.from('other')) })).toBe(false)
+      expect(verifyInclusion({ ...included, leaf: hashLeaf(Buffer.from('other')) })).toBe(false)
       for (const [query, status] of [
         [`height=${height}&sequence=99`, 404],
         ['height=999&sequence=0', 404],
@@ -125,9 +127,9 @@ describe('the chain of an application', () =>
           const sizes = {
             from: from.size,
             to: to.size,
-            fromRoot: fromBase64(from.root),
-            toRoot: fromBase64(to.root),
-            proof: proof.hashes.map(fromBase64),
+            fromRoot: decodeBase64(from.root),
+            toRoot: decodeBase64(to.root),
+            proof: proof.hashes.map(decodeBase64),
           }
           expect(verifyConsistency(sizes), `${from.size} to ${to.size}`).toBe(true)
         }
@@ -184,7 +186,7 @@ describe('the chain of an application', () =>
     })
   }))
 
-/** The proof with one thing changed in each of its parts. */
+/** Makes copies of the proof, each with one part changed. */
 function alterations(proof: Json): { what: string; document: object }[] {
   const changed = (what: string, part: object) => ({ what, document: { ...proof, ...part } })
   const bytes = (text: string) => {

@@ -1,12 +1,12 @@
 import { describe, expect, test } from 'vitest'
 import { sql } from '../../packages/server/src/database/sql.ts'
-import { newData } from '../support/data.ts'
+import { createData } from '../support/data.ts'
 import { withService } from '../support/per-engine.ts'
 import type { TestService } from '../support/service.ts'
 
 type Sent = { readonly text: string; readonly connection: object }
 
-/** What the service sends while it does a bit of everything, for two applications at once. */
+/** Records the statements that the service sends while it does a bit of everything, for two applications at once. */
 async function record(service: TestService): Promise<readonly Sent[]> {
   const sent: Sent[] = []
   const { database, queryDatabase } = service.running.service
@@ -20,7 +20,7 @@ async function record(service: TestService): Promise<readonly Sent[]> {
 }
 
 async function work(service: TestService): Promise<void> {
-  const app = await newData(service)
+  const app = await createData(service)
   await app.create({ name: 'notes', schema_definition: { fields: { a: { index: true } } } })
   await app.call('POST', '/indexes', {
     collection: 'notes',
@@ -94,7 +94,7 @@ async function work(service: TestService): Promise<void> {
   await service.request('GET', '/ready')
 }
 
-/** The texts without their quoted strings, which may say anything. */
+/** Removes quoted strings from the texts, as they may contain anything. */
 function plain(text: string): string {
   return text
     .replace(/\bE?'(?:[^'\\]|''|\\.)*'/g, "''")
@@ -127,7 +127,7 @@ function unqualified(text: string): string[] {
 
 const isWrite = (text: string) =>
   /^\s*(WITH\b.*\b)?(INSERT|UPDATE|DELETE|CREATE|DROP|ALTER)\b/is.test(text)
-const schemasOf = (text: string) => new Set(text.match(/\bapp_\d+\b|\bsystem(?="?\.)/g) ?? [])
+const listSchemas = (text: string) => new Set(text.match(/\bapp_\d+\b|\bsystem(?="?\.)/g) ?? [])
 
 describe('what the service sends to its database runs on Citus', () =>
   withService((service) => {
@@ -155,9 +155,10 @@ describe('what the service sends to its database runs on Citus', () =>
         expect(text).not.toMatch(
           /\b(LISTEN|NOTIFY|LOCK TABLE|MERGE INTO|TRIGGER|INHERITS|REFERENCES|FOREIGN KEY)\b|pg_\w*advisory|tableoid|reltuples/i,
         )
-        // The bound of views (view-sizes.ts) says that it does not reach tables that Citus has spread.
+        // The size limit of views (view-sizes.ts) documents that it does not reach tables that Citus has
+        // distributed.
         expect(text).not.toMatch(/pg_\w*relation_size\((?!class\.oid\))/i)
-        // A transaction begins with its settings; the workers never see those.
+        // A transaction begins with its settings, which the workers never see.
         const statement = text.replace(/^(BEGIN[^;]*)(; SET LOCAL \w+ = \w+)+$/, '$1')
         expect(statement, 'one statement per call').not.toMatch(/;\s*\S/)
         if (/^CREATE (UNLOGGED )?TABLE/i.test(text))
@@ -178,14 +179,14 @@ describe('what the service sends to its database runs on Citus', () =>
       const open = new Map<object, string[]>()
       let transactions = 0
       const judge = (statements: readonly string[]) => {
-        const schemas = new Set(statements.flatMap((text) => [...schemasOf(text)]))
+        const schemas = new Set(statements.flatMap((text) => [...listSchemas(text)]))
         if (statements.some(isWrite))
           expect(schemas.size, statements.join(';\n')).toBeLessThanOrEqual(1)
       }
       for (const { text, connection } of sent) {
         const words = plain(text)
         const current = open.get(connection)
-        expect(schemasOf(words).size, words).toBeLessThanOrEqual(1)
+        expect(listSchemas(words).size, words).toBeLessThanOrEqual(1)
         if (/^BEGIN/i.test(words)) open.set(connection, [])
         else if (/^(COMMIT|ROLLBACK)/i.test(words)) {
           judge(current ?? [])

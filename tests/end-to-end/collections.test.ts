@@ -1,10 +1,10 @@
 import { expect, test } from 'vitest'
-import { type Data, idsOf, newData } from '../support/data.ts'
-import { perEngine } from '../support/per-engine.ts'
+import { createData, type Data, listIds } from '../support/data.ts'
+import { describePerEngine } from '../support/per-engine.ts'
 
-perEngine('collections', (service) => {
+describePerEngine('collections', (service) => {
   test('only the name is needed; the rest has the defaults of the interface', async () => {
-    const app = await newData(service())
+    const app = await createData(service())
     const { status, body } = await app.create({ name: 'orders' })
     expect(status).toBe(201)
     expect(body).toMatchObject({
@@ -26,7 +26,7 @@ perEngine('collections', (service) => {
   })
 
   test('the same name again is 409, and of twenty at once exactly one is made', async () => {
-    const app = await newData(service())
+    const app = await createData(service())
     const replies = await Promise.all(
       Array.from({ length: 20 }, () => app.create({ name: 'orders' })),
     )
@@ -38,23 +38,23 @@ perEngine('collections', (service) => {
   test.each(['', 'a b', 'a::b', 'a.b', 'ö', 'x'.repeat(64), "a';--"])(
     'the name %j is refused, naming the field',
     async (name) => {
-      const { status, body } = await (await newData(service())).create({ name })
+      const { status, body } = await (await createData(service())).create({ name })
       expect(status).toBe(400)
       expect(body.details.field).toBe('/name')
     },
   )
 
   test('two names that differ in case are two collections, and the longest is accepted', async () => {
-    const app = await newData(service())
+    const app = await createData(service())
     for (const name of ['Orders', 'orders', 'x'.repeat(63)]) {
       expect((await app.create({ name })).status).toBe(201)
       await app.store(name, [{ id: name }])
     }
-    expect(idsOf(await app.list('Orders'))).toEqual(['Orders'])
+    expect(listIds(await app.list('Orders'))).toEqual(['Orders'])
   })
 
   test('null counts as not given, as the public clients send it', async () => {
-    const app = await newData(service())
+    const app = await createData(service())
     const { body } = await app.create({
       name: 'orders',
       namespace: 'shop',
@@ -72,7 +72,7 @@ perEngine('collections', (service) => {
     ['key', 401],
     ['private', 404],
   ])('access_policy may be the word %j', async (policy, expected) => {
-    const app = await newData(service())
+    const app = await createData(service())
     const { body } = await app.create({ name: 'orders', access_policy: policy })
     expect(body.access_policy).toBe(policy)
     expect((await app.listOpenly('orders')).status).toBe(expected)
@@ -92,7 +92,7 @@ perEngine('collections', (service) => {
     [7, '', 'VALIDATION_FAILED'],
     [[], '', 'VALIDATION_FAILED'],
   ])('an access_policy like %j is refused, naming %s', async (policy, place, words) => {
-    const app = await newData(service())
+    const app = await createData(service())
     const made = await app.create({ name: 'orders', access_policy: policy })
     await app.create({ name: 'sales' })
     const query = { source_collections: ['sales'], query: {}, access_policy: policy }
@@ -110,7 +110,7 @@ perEngine('collections', (service) => {
   test.each([[{ readers: ['a'] }], [{ rules: { owner: 'x' } }]])(
     'an access_policy of a foreign shape (%j) is stored as sent, enforced as private and warned of',
     async (policy) => {
-      const app = await newData(service())
+      const app = await createData(service())
       const { status, body } = await app.create({ name: 'orders', access_policy: policy })
       expect(status).toBe(201)
       expect(body.access_policy).toEqual(policy)
@@ -149,7 +149,7 @@ perEngine('collections', (service) => {
   ])(
     '%j breaks the schema: the whole store is refused, naming record and field',
     async (record, field) => {
-      const app = await newData(service())
+      const app = await createData(service())
       await app.create({ name: 'people', schema_definition: schema })
       const good = { id: 'good', name: 'Good', age: 1 }
       const { status, body } = await app.store('people', [good, record])
@@ -163,7 +163,7 @@ perEngine('collections', (service) => {
   )
 
   test('defaults of the schema are filled in and stored', async () => {
-    const app = await newData(service())
+    const app = await createData(service())
     await app.create({ name: 'people', schema_definition: schema })
     await app.store('people', [{ id: 'a', name: 'Abc', age: 1 }])
     expect((await app.list('people', { find: { kind: 'plain' } })).body.records).toEqual([
@@ -172,7 +172,7 @@ perEngine('collections', (service) => {
   })
 
   test('a JSON Schema is enforced too, and validate says the same without storing', async () => {
-    const app = await newData(service())
+    const app = await createData(service())
     await app.create({
       name: 'people',
       schema_definition: {
@@ -201,7 +201,7 @@ perEngine('collections', (service) => {
     [{ fields: { a: { type: 'money' } } }],
     [{ fields: { a: { type: 'string', validation: { pattern: '(' } } } }],
   ])('the schema_definition %j, which could not be enforced, is refused', async (definition) => {
-    const app = await newData(service())
+    const app = await createData(service())
     const reply = await app.create({ name: 'people', schema_definition: definition })
     expect(reply.status).toBe(400)
     expect(reply.body.details.field).toMatch(/^\/schema_definition/)
@@ -216,7 +216,7 @@ perEngine('collections', (service) => {
   ])(
     'an odd JSON Schema (%j) is refused when it is set, or harmless: no store fails inside',
     async (definition) => {
-      const app = await newData(service())
+      const app = await createData(service())
       const { status } = await app.create({ name: 'people', schema_definition: definition })
       expect([201, 400]).toContain(status)
       if (status !== 201) return
@@ -226,7 +226,7 @@ perEngine('collections', (service) => {
   )
 
   test('fields that the schema marks get an index; a unique one versions by its value', async () => {
-    const app = await newData(service())
+    const app = await createData(service())
     const { body } = await app.create({
       name: 'people',
       schema_definition: {
@@ -248,11 +248,11 @@ perEngine('collections', (service) => {
     ])
     await app.store('people', [{ id: 'a', email: 'x@y' }])
     await app.store('people', [{ id: 'b', email: 'x@y' }])
-    expect(idsOf(await app.list('people'))).toEqual(['b'])
+    expect(listIds(await app.list('people'))).toEqual(['b'])
   })
 
   test('a change is in force with its answer; name and primary column cannot change', async () => {
-    const app = await newData(service())
+    const app = await createData(service())
     const made = await app.create({ name: 'orders', sort_column: 'time' })
     const put = (body: object) => app.call('PUT', '/collections/orders', body)
     const changed = await put({ access_policy: 'private', options: { validate: true } })
@@ -269,7 +269,7 @@ perEngine('collections', (service) => {
   })
 
   test('a deleted collection is gone for readers at once, keeps its entries, and its name starts empty', async () => {
-    const app = await newData(service())
+    const app = await createData(service())
     await app.create({ name: 'orders', schema_definition: { fields: { a: { index: true } } } })
     const stored = await app.store('orders', [{ id: 'a' }])
     const removed = await app.call('DELETE', '/collections/orders', { force: true })
@@ -286,7 +286,7 @@ perEngine('collections', (service) => {
   })
 
   test('stats follow stores, new versions and deletions', async () => {
-    const app = await newData(service())
+    const app = await createData(service())
     await app.publish('notes', [{ id: 'a' }, { id: 'b' }, { id: 'c' }])
     await app.store('notes', [{ id: 'a', text: 'new' }])
     await app.store('notes', [{ id: 'b', deleted: true }])
@@ -304,7 +304,7 @@ perEngine('collections', (service) => {
   })
 
   test('a preview shows the first records, as numbers were written, and a band instead of a count', async () => {
-    const app = await newData(service())
+    const app = await createData(service())
     await app.create({ name: 'notes', access_policy: 'public' })
     await app.storeText('notes', '{"id":"a","price":1.50},{"id":"b"},{"id":"c"},{"id":"d"}')
     const path = `/api/apps/${app.appId}/collections/notes/preview`
@@ -315,7 +315,7 @@ perEngine('collections', (service) => {
   })
 
   test('the preview of what has a price shows what its owner chose, and by default no record', async () => {
-    const app = await newData(service())
+    const app = await createData(service())
     const price = { per_row: '100' }
     await app.create({ name: 'sold', access_policy: { price } })
     await app.create({
@@ -331,7 +331,7 @@ perEngine('collections', (service) => {
   })
 
   test('definitions survive a restart, and numbers of deleted ones are not mixed up', async () => {
-    const app = await newData(service())
+    const app = await createData(service())
     await app.create({ name: 'first' })
     await app.create({ name: 'second', schema_definition: { fields: { a: { index: true } } } })
     await app.call('DELETE', '/collections/second')
@@ -340,7 +340,7 @@ perEngine('collections', (service) => {
     await app.store('third', [{ id: 'x', b: 1 }])
     await service().restart()
     expect(await names(app)).toEqual(['first', 'third'])
-    expect(idsOf(await app.list('third', { find: { b: 1 } }))).toEqual(['x'])
+    expect(listIds(await app.list('third', { find: { b: 1 } }))).toEqual(['x'])
   })
 })
 

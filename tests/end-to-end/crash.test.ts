@@ -7,7 +7,7 @@ import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { readConfig } from '../../packages/server/src/config/config.ts'
 import { audit } from '../../packages/server/src/operator/audit/audit.ts'
 import { rebuild } from '../../packages/server/src/operator/rebuild.ts'
-import { postmaster } from '../support/kill.ts'
+import { readPostmasterPid } from '../support/kill.ts'
 import { type Program, startProgram } from '../support/program.ts'
 import { type Json, send } from '../support/service.ts'
 
@@ -42,7 +42,7 @@ describe('the program', () => {
     return { 'x-app-key': body.app_key }
   }
 
-  /** Stores from several writers until stopped; what was acknowledged, by id. */
+  /** Stores from several writers until stopped; gives the acknowledged records by id. */
   const load = (url: string, headers: Readonly<Record<string, string>>, round: string) => {
     const acknowledged = new Map<string, number>()
     let over = false
@@ -78,7 +78,7 @@ describe('the program', () => {
     headers: Readonly<Record<string, string>>,
     acknowledged: ReadonlyMap<string, number>,
   ) => {
-    // The tables follow the log; once they show this one, they show all before it.
+    // The tables follow the log; once they show this record, they show all before it.
     const last = await send(url, {
       method: 'POST',
       path: '/store?wait=true',
@@ -127,7 +127,7 @@ describe('the program', () => {
 
     const second = load(url, headers, 'two')
     await wait(800)
-    process.kill(postmaster(dataDir), 'SIGKILL')
+    process.kill(readPostmasterPid(dataDir), 'SIGKILL')
     const ready = () =>
       send(url, { method: 'GET', path: '/ready' }).then(
         ({ status }) => status,

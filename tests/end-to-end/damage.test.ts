@@ -2,19 +2,19 @@ import { describe, expect, test } from 'vitest'
 import { type SqlStatement, sql } from '../../packages/server/src/database/sql.ts'
 import { audit } from '../../packages/server/src/operator/audit/audit.ts'
 import { rebuild } from '../../packages/server/src/operator/rebuild.ts'
-import { newData } from '../support/data.ts'
+import { createData } from '../support/data.ts'
 import { withService } from '../support/per-engine.ts'
 
 const quiet = () => undefined
-/** The first application's schema and the table of its first collection. */
+/** Reads the first application's schema and the table of its first collection. */
 const block = sql.id('app_1', 'block')
 const tile = sql.id('app_1', 'tile')
 const table = sql.id('app_1', 'c_1')
 
-/** The damage, what undoes it, and what the audit must name. */
+/** The damage, its repair, and the difference that the audit must name. */
 type Damage = readonly [what: string, harm: SqlStatement, heal: SqlStatement, named: RegExp]
 
-/** One bit of one byte of one row, flipped: the same again heals it. */
+/** Flips one bit of one byte of one row; the same flip again repairs it. */
 function flip(of: SqlStatement, column: string, where: SqlStatement): [SqlStatement, SqlStatement] {
   const name = sql.id(column)
   const once = sql`UPDATE ${of} SET ${name} = set_byte(${name}, 20, get_byte(${name}, 20) # 1) WHERE ${where}`
@@ -86,7 +86,7 @@ const damages: readonly Damage[] = [
 describe('the audit', () =>
   withService((service) => {
     test('a service at rest is equal to its entries; each damage of one place is found and named; rebuilt, it is equal', async () => {
-      const app = await newData(service())
+      const app = await createData(service())
       await app.store(
         'notes',
         Array.from({ length: 300 }, (_, at) => ({ id: `r${at}` })),

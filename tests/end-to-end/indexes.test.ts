@@ -1,8 +1,8 @@
 import { expect, test } from 'vitest'
-import { idsOf, newData } from '../support/data.ts'
-import { perEngine } from '../support/per-engine.ts'
+import { createData, listIds } from '../support/data.ts'
+import { describePerEngine } from '../support/per-engine.ts'
 
-perEngine('indexes', (service) => {
+describePerEngine('indexes', (service) => {
   test.each([
     [
       'the SDK`s createCollection',
@@ -47,7 +47,7 @@ perEngine('indexes', (service) => {
   ])(
     'the dialect of %s is understood, and the answer is in the words of all',
     async (_who, body) => {
-      const app = await newData(service())
+      const app = await createData(service())
       const { status, body: index } = await app.call('POST', '/indexes', {
         collection: 'c',
         ...body,
@@ -72,7 +72,7 @@ perEngine('indexes', (service) => {
   )
 
   test('an index on a collection`s own path', async () => {
-    const app = await newData(service())
+    const app = await createData(service())
     const made = await app.call('POST', '/collections/c/indexes', {
       field_name: 'email',
       index_config: { index_type: 'Primary' },
@@ -81,7 +81,7 @@ perEngine('indexes', (service) => {
   })
 
   test('the same field again is the same index, changed: updated is true', async () => {
-    const app = await newData(service())
+    const app = await createData(service())
     const body = { collection: 'c', field_name: 'f', index_type: 'string' }
     const first = await app.call('POST', '/indexes', body)
     const same = await app.call('POST', '/indexes', body)
@@ -90,12 +90,12 @@ perEngine('indexes', (service) => {
     expect(unique.body).toMatchObject({ id: first.body.id, unique_constraint: true, updated: true })
     await app.store('c', [{ id: '1', f: 'x' }])
     await app.store('c', [{ id: '2', f: 'x' }])
-    expect(idsOf(await app.list('c'))).toEqual(['2'])
+    expect(listIds(await app.list('c'))).toEqual(['2'])
     expect((await app.call('GET', '/indexes')).body).toHaveLength(1)
   })
 
   test('twenty wishes for one index at once make one', async () => {
-    const app = await newData(service())
+    const app = await createData(service())
     const body = { collection: 'c', field_name: 'f', index_type: 'string' }
     const replies = await Promise.all(
       Array.from({ length: 20 }, () => app.call('POST', '/indexes', body)),
@@ -107,7 +107,7 @@ perEngine('indexes', (service) => {
   test.each([['c_f_idx'], ['c_f_index']])(
     'it is deleted by %s, whatever it was named',
     async (id) => {
-      const app = await newData(service())
+      const app = await createData(service())
       await app.call('POST', '/indexes', { collection: 'c', field_name: 'f', name: 'my-name' })
       expect((await app.call('DELETE', `/indexes/${id}`)).body.success).toBe(true)
       expect((await app.call('DELETE', `/indexes/${id}`)).body.code).toBe('INDEX_NOT_FOUND')
@@ -118,20 +118,20 @@ perEngine('indexes', (service) => {
   test.each(['c_a.b_index', 'c_a_b_index', 'c_a.b_idx'])(
     'an index on a dotted field is deleted by %s',
     async (id) => {
-      const app = await newData(service())
+      const app = await createData(service())
       await app.call('POST', '/indexes', { collection: 'c', field_name: 'a.b' })
       await app.store('c', [
         { id: '1', a: { b: 7 } },
         { id: '2', a: { b: 8 } },
       ])
-      expect(idsOf(await app.list('c', { find: { a: { b: { is: 7 } } } }))).toEqual(['1'])
+      expect(listIds(await app.list('c', { find: { a: { b: { is: 7 } } } }))).toEqual(['1'])
       expect((await app.call('DELETE', `/indexes/${id}`)).status).toBe(200)
-      expect(idsOf(await app.list('c', { find: { a: { b: { is: 7 } } } }))).toEqual(['1'])
+      expect(listIds(await app.list('c', { find: { a: { b: { is: 7 } } } }))).toEqual(['1'])
     },
   )
 
   test('it is deleted by its id, and by name on its collection; others` are not touched', async () => {
-    const app = await newData(service())
+    const app = await createData(service())
     const one = await app.call('POST', '/indexes', { collection: 'c', field_name: 'f' })
     await app.call('POST', '/indexes', { collection: 'd', field_name: 'f' })
     expect((await app.call('DELETE', `/collections/d/indexes/${one.body.name}`)).status).toBe(404)
@@ -140,7 +140,7 @@ perEngine('indexes', (service) => {
   })
 
   test('a composite index keeps the order of its fields', async () => {
-    const app = await newData(service())
+    const app = await createData(service())
     const { body } = await app.call('POST', '/indexes', {
       collection: 'c',
       fields: ['a', 'b'],
@@ -170,21 +170,21 @@ perEngine('indexes', (service) => {
     ['no collection', { collection: undefined, field_name: 'f' }],
     ['an odd collection', { collection: 'a b', field_name: 'f' }],
   ])('%s is refused, and makes nothing', async (_what, body) => {
-    const app = await newData(service())
+    const app = await createData(service())
     const reply = await app.call('POST', '/indexes', { collection: 'c', ...body })
     expect(reply.status, reply.text).toBe(400)
     expect((await app.call('GET', '/collections')).body).toEqual([])
   })
 
   test('an odd collection in the address is refused, and makes nothing', async () => {
-    const app = await newData(service())
+    const app = await createData(service())
     const reply = await app.call('POST', '/collections/a%20b/indexes', { field_name: 'f' })
     expect(reply.status, reply.text).toBe(400)
     expect((await app.call('GET', '/collections')).body).toEqual([])
   })
 
   test('two indexes of one collection cannot have one name', async () => {
-    const app = await newData(service())
+    const app = await createData(service())
     await app.call('POST', '/indexes', { collection: 'c', field_name: 'f', name: 'same' })
     const again = await app.call('POST', '/indexes', {
       collection: 'c',
@@ -195,7 +195,7 @@ perEngine('indexes', (service) => {
   })
 
   test('a collection has so many indexes and not more', async () => {
-    const app = await newData(service())
+    const app = await createData(service())
     for (let at = 0; at < 32; at++)
       expect(
         (await app.call('POST', '/indexes', { collection: 'c', field_name: `f${at}` })).status,
@@ -206,7 +206,7 @@ perEngine('indexes', (service) => {
   })
 
   test('an index on records that are there already, of every kind of value, does not stop the application', async () => {
-    const app = await newData(service())
+    const app = await createData(service())
     const values = [
       null,
       true,
@@ -228,11 +228,11 @@ perEngine('indexes', (service) => {
       ).toBe(200)
     await app.store('c', [{ id: 'after', f: 'y'.repeat(100_000) }])
     expect((await app.list('c')).body.total).toBe(values.length + 3)
-    expect(idsOf(await app.list('c', { find: { f: 'x'.repeat(5000) } }))).toEqual(['6'])
+    expect(listIds(await app.list('c', { find: { f: 'x'.repeat(5000) } }))).toEqual(['6'])
   })
 
   test('a price that comes with an index makes reads cost, for others', async () => {
-    const app = await newData(service())
+    const app = await createData(service())
     await app.call('POST', '/indexes', {
       collection: 'c',
       field_name: 'f',

@@ -1,10 +1,10 @@
 import { limits } from '@tollbase/contract/limits'
 import { expect, test } from 'vitest'
-import { type Data, idsOf, newData } from '../support/data.ts'
-import { perEngine } from '../support/per-engine.ts'
+import { createData, type Data, listIds } from '../support/data.ts'
+import { describePerEngine } from '../support/per-engine.ts'
 import type { TestService } from '../support/service.ts'
 
-perEngine('listing', (service) => {
+describePerEngine('listing', (service) => {
   test('no query gives every record, whole and in the order of storing', async () => {
     const app = await cities(service())
     const { body } = await app.list('cities')
@@ -47,7 +47,7 @@ perEngine('listing', (service) => {
     [{}, ['a', 'b', 'c', 'd']],
   ])('find %j', async (find, expected) => {
     const app = await shared(service())
-    expect(idsOf(await app.list('cities', { find }))).toEqual(expected)
+    expect(listIds(await app.list('cities', { find }))).toEqual(expected)
   })
 
   test.each([
@@ -62,7 +62,7 @@ perEngine('listing', (service) => {
     [{ mayor: { isNotNull: true } }, ['a']],
   ])('find %j, in the second vocabulary', async (find, expected) => {
     const app = await shared(service())
-    expect(idsOf(await app.list('cities', { find }))).toEqual(expected)
+    expect(listIds(await app.list('cities', { find }))).toEqual(expected)
   })
 
   test.each([
@@ -122,7 +122,7 @@ perEngine('listing', (service) => {
   ])('%j', async (query, expected) => {
     const app = await shared(service())
     const reply = await app.list('cities', query)
-    expect(idsOf(reply)).toEqual(expected)
+    expect(listIds(reply)).toEqual(expected)
     expect(reply.body.total, 'the total counts all matches').toBe(4)
   })
 
@@ -141,7 +141,7 @@ perEngine('listing', (service) => {
   })
 
   test('a page tells its number, its limit and what it was read at', async () => {
-    const app = await newData(service())
+    const app = await createData(service())
     const stored = await app.store('notes', [{ id: 'a' }, { id: 'b' }, { id: 'c' }])
     const { body } = await app.list('notes', { limit: 2, offset: 2 })
     const last = stored.body.results[2]
@@ -154,27 +154,27 @@ perEngine('listing', (service) => {
   })
 
   test('an empty answer is an answer', async () => {
-    const app = await newData(service())
+    const app = await createData(service())
     await app.create({ name: 'empty', access_policy: 'public' })
     expect((await app.listOpenly('empty')).body).toMatchObject({ records: [], total: 0, page: 1 })
   })
 
   test('pages never show a record twice or lose one, whatever the order', async () => {
-    const app = await newData(service())
+    const app = await createData(service())
     const data = Array.from({ length: 57 }, (_, at) => ({ id: `r${at}`, group: at % 3 }))
     await app.store('notes', data)
     for (const sortBy of [undefined, 'group', 'absent']) {
       const seen: string[] = []
       for (let offset = 0; offset < data.length; offset += 10)
         seen.push(
-          ...idsOf(await app.list('notes', { limit: 10, offset, ...(sortBy && { sortBy }) })),
+          ...listIds(await app.list('notes', { limit: 10, offset, ...(sortBy && { sortBy }) })),
         )
       expect(new Set(seen).size).toBe(data.length)
     }
   })
 
   test('history is for the application`s own readers', async () => {
-    const app = await newData(service())
+    const app = await createData(service())
     await app.publish('notes', [{ id: 'a', v: 1 }])
     await app.store('notes', [{ id: 'a', v: 2 }])
     const own = await app.list('notes', { include_history: true })
@@ -187,7 +187,7 @@ perEngine('listing', (service) => {
   })
 
   test('others may use a field only for what its owner offers; the owner uses all', async () => {
-    const app = await newData(service())
+    const app = await createData(service())
     const offered = { select: ['id', 'name', 'at'], filter: ['name', 'at.country'], sort: ['name'] }
     await app.create({ name: 'cities', access_policy: { read: 'public', offered } })
     await app.store('cities', people)
@@ -214,7 +214,7 @@ perEngine('listing', (service) => {
   })
 
   test('a record by its key is held to the offered fields too', async () => {
-    const app = await newData(service())
+    const app = await createData(service())
     const offered = { select: ['id', 'name'] }
     await app.create({ name: 'cities', access_policy: { read: 'public', offered } })
     await app.store('cities', people)
@@ -232,7 +232,7 @@ perEngine('listing', (service) => {
   })
 
   test('an answer past the size cap is refused with what to do, and a limit helps', async () => {
-    const app = await newData(service())
+    const app = await createData(service())
     const pad = 'x'.repeat(Math.floor(limits.recordBytesMax * 0.99))
     const records = Math.ceil(limits.resultBytesMax / limits.recordBytesMax) + 2
     for (let at = 0; at < records; at += 4)
@@ -259,7 +259,7 @@ perEngine('listing', (service) => {
       { sortBy: 'mayor' },
     ]
     const ask = async () =>
-      Promise.all(queries.map(async (query) => idsOf(await app.list('cities', query))))
+      Promise.all(queries.map(async (query) => listIds(await app.list('cities', query))))
     const before = await ask()
     for (const field of ['name', 'people', 'at.country', 'mayor'])
       await app.call('POST', '/indexes', { collection: 'cities', field_name: field })
@@ -283,7 +283,7 @@ const people = [
 ]
 
 async function cities(service: TestService): Promise<Data> {
-  const app = await newData(service)
+  const app = await createData(service)
   await app.store('cities', people)
   return app
 }

@@ -1,11 +1,11 @@
 import { limits } from '@tollbase/contract/limits'
 import { expect, test } from 'vitest'
-import { idsOf, newData } from '../support/data.ts'
-import { perEngine } from '../support/per-engine.ts'
+import { createData, listIds } from '../support/data.ts'
+import { describePerEngine } from '../support/per-engine.ts'
 
-perEngine('storing', (service) => {
+describePerEngine('storing', (service) => {
   test('a store is answered by a ticket, whose task is completed with the results', async () => {
-    const app = await newData(service())
+    const app = await createData(service())
     const queued = await app.queue('notes', [{ id: 'a' }, { id: 'b' }])
     expect(queued.status).toBe(202)
     expect(queued.body).toMatchObject({
@@ -21,11 +21,11 @@ perEngine('storing', (service) => {
       { id: 'b', namespace: `${app.appId}_notes` },
     ])
     expect(done.result.celestia_height).toBe(done.block_height)
-    expect(idsOf(await app.list('notes'))).toEqual(['a', 'b'])
+    expect(listIds(await app.list('notes'))).toEqual(['a', 'b'])
   })
 
   test('with wait the answer is the result, and the tables show it', async () => {
-    const app = await newData(service())
+    const app = await createData(service())
     const { status, body } = await app.store('notes', [{ id: 'a' }])
     expect(status).toBe(200)
     expect(body.results).toHaveLength(1)
@@ -38,7 +38,7 @@ perEngine('storing', (service) => {
   })
 
   test('an acknowledged record is in the log at once: the strict store after it finds it', async () => {
-    const app = await newData(service())
+    const app = await createData(service())
     await app.create({ name: 'notes' })
     for (let round = 0; round < 20; round++) {
       expect((await app.queue('notes', [{ id: `r${round}` }])).status).toBe(202)
@@ -48,7 +48,7 @@ perEngine('storing', (service) => {
   })
 
   test('one bad record refuses all of them, and is named', async () => {
-    const app = await newData(service())
+    const app = await createData(service())
     const { status, body } = await app.store('notes', [{ id: 'a' }, 7, { id: 'c' }])
     expect(status).toBe(400)
     expect(body.details.field).toBe('/data/1')
@@ -56,7 +56,7 @@ perEngine('storing', (service) => {
   })
 
   test('missing ids are made, and are not made twice', async () => {
-    const app = await newData(service())
+    const app = await createData(service())
     const { body } = await app.store(
       'notes',
       Array.from({ length: 50 }, () => ({})),
@@ -64,11 +64,11 @@ perEngine('storing', (service) => {
     const ids: string[] = body.results.map(({ id }: { id: string }) => id)
     for (const id of ids) expect(id).toMatch(/^[0-9A-HJKMNP-TV-Z]{26}$/)
     expect(new Set(ids).size).toBe(50)
-    expect(idsOf(await app.list('notes')).sort()).toEqual([...ids].sort())
+    expect(listIds(await app.list('notes')).sort()).toEqual([...ids].sort())
   })
 
   test('the primary column of the collection is the identity, be it text or a number', async () => {
-    const app = await newData(service())
+    const app = await createData(service())
     await app.create({ name: 'orders', primary_column: 'number' })
     const stored = await app.store('orders', [{ number: 7, id: 'x' }, { id: 'x' }])
     expect(stored.body.results[0].id).toBe('7')
@@ -89,7 +89,7 @@ perEngine('storing', (service) => {
     ['a control character', '"a\\u0001"'],
     ['too long', `"${'x'.repeat(limits.recordKeyCharsMax + 1)}"`],
   ])('the id %s is refused, naming the field', async (_name, id) => {
-    const app = await newData(service())
+    const app = await createData(service())
     const { status, body } = await app.storeText('notes', `{"id":${id}}`)
     expect(status).toBe(400)
     expect(body.details.field).toBe('/data/0/id')
@@ -104,7 +104,7 @@ perEngine('storing', (service) => {
     '🦀',
     '__proto__',
   ])('the id %s can be stored and read by its address', async (id) => {
-    const app = await newData(service())
+    const app = await createData(service())
     expect((await app.store('notes', [{ id }])).status).toBe(200)
     const read = await app.record('notes', id)
     expect(read.status).toBe(200)
@@ -113,7 +113,7 @@ perEngine('storing', (service) => {
   })
 
   test('digits, order and spelling are kept as they were sent: in the entry and in what is read', async () => {
-    const app = await newData(service())
+    const app = await createData(service())
     const text =
       '{"z":1.50,"id":"a","big":12345678901234567890,"tiny":1e-7,"exp":1E+2,"neg":-0.0,"u":"\\u00e9\\/","e":"é"}'
     expect((await app.storeText('numbers', ` ${text} `)).status).toBe(200)
@@ -127,7 +127,7 @@ perEngine('storing', (service) => {
   })
 
   test('a made id is appended behind the fields as sent', async () => {
-    const app = await newData(service())
+    const app = await createData(service())
     await app.storeText('numbers', '{ "a": 1.50 }')
     expect((await app.list('numbers')).text).toMatch(/\{ "a": 1\.50,"id":"[0-9A-Z]{26}"\}/)
   })
@@ -146,14 +146,14 @@ perEngine('storing', (service) => {
     ['too many digits', `{"id":"a","x":1${'0'.repeat(400)}}`],
     ['too deep', `{"id":"a","x":${'['.repeat(100)}${']'.repeat(100)}}`],
   ])('%s is refused, naming the record', async (_name, record) => {
-    const app = await newData(service())
+    const app = await createData(service())
     const { status, body } = await app.storeText('notes', `{"id":"good"},${record}`)
     expect(status, JSON.stringify(body)).toBe(400)
     expect(body.details.field).toBe('/data/1')
   })
 
   test('what is odd but can be kept is kept, and stops nothing behind it', async () => {
-    const app = await newData(service())
+    const app = await createData(service())
     const odd = [
       '{"id":"a","":""}',
       '{"id":"b","__proto__":{"x":1},"constructor":null}',
@@ -180,7 +180,7 @@ perEngine('storing', (service) => {
     ['data that is no list', { root: 'ROOT', data: {} }],
     ['strict that is no boolean', { root: 'ROOT', data: [{}], strict: 'yes' }],
   ])('%s is 400', async (_name, body) => {
-    const app = await newData(service())
+    const app = await createData(service())
     const sent =
       'root' in body && body.root === 'ROOT' ? { ...body, root: `${app.appId}::notes` } : body
     const { status } = await service().request('POST', '/store', {
@@ -191,7 +191,7 @@ perEngine('storing', (service) => {
   })
 
   test('a record of the largest size is stored, one byte more refuses the call', async () => {
-    const app = await newData(service())
+    const app = await createData(service())
     const record = (bytes: number) => {
       const head = '{"id":"a","x":"'
       return `${head}${'x'.repeat(bytes - head.length - 2)}"}`
@@ -204,7 +204,7 @@ perEngine('storing', (service) => {
   })
 
   test('the most records of one call are stored, one more is refused', async () => {
-    const app = await newData(service())
+    const app = await createData(service())
     const data = Array.from({ length: limits.recordsPerStoreMax }, (_, id) => ({ id }))
     const stored = await app.queue('many', data)
     expect(stored.status, stored.text.slice(0, 300)).toBe(202)
@@ -215,7 +215,7 @@ perEngine('storing', (service) => {
   })
 
   test('strict refuses a key that is there, the call`s own twins, and takes none of the call', async () => {
-    const app = await newData(service())
+    const app = await createData(service())
     await app.store('notes', [{ id: 'a' }])
     const refused = await app.store('notes', [{ id: 'b' }, { id: 'a' }], { strict: true })
     expect(refused).toMatchObject({
@@ -225,12 +225,12 @@ perEngine('storing', (service) => {
     expect((await app.store('notes', [{ id: 'c' }, { id: 'c' }], { strict: true })).status).toBe(
       409,
     )
-    expect(idsOf(await app.list('notes'))).toEqual(['a'])
+    expect(listIds(await app.list('notes'))).toEqual(['a'])
     expect((await app.store('notes', [{ id: 'b' }], { strict: true })).status).toBe(200)
   })
 
   test('strict refuses a value of a unique field that is there, also of fifty writers at once', async () => {
-    const app = await newData(service())
+    const app = await createData(service())
     await app.call('POST', '/indexes', {
       collection: 'users',
       field_name: 'mail',
@@ -254,7 +254,7 @@ perEngine('storing', (service) => {
   })
 
   test('a field that is made unique later leaves the newest record of each value live', async () => {
-    const app = await newData(service())
+    const app = await createData(service())
     await app.store('users', [
       { id: 'a', mail: 'x@y' },
       { id: 'b', mail: 'x@y' },
@@ -263,13 +263,13 @@ perEngine('storing', (service) => {
       { id: 'e' },
     ])
     await app.call('POST', '/indexes', { collection: 'users', field_name: 'mail', unique: true })
-    expect(idsOf(await app.list('users'))).toEqual(['c', 'd', 'e'])
+    expect(listIds(await app.list('users'))).toEqual(['c', 'd', 'e'])
     const { body } = await app.call('GET', '/collections/users/stats')
     expect(body.document_count).toBe(3)
   })
 
   test('of fifty strict writers of one key exactly one wins', async () => {
-    const app = await newData(service())
+    const app = await createData(service())
     const replies = await Promise.all(
       Array.from({ length: 50 }, (_, by) =>
         app.queue('slots', [{ id: 'only', by }], { strict: true }),
@@ -285,7 +285,7 @@ perEngine('storing', (service) => {
   })
 
   test('of writers where some are strict, no strict one comes after another', async () => {
-    const app = await newData(service())
+    const app = await createData(service())
     await app.create({ name: 'slots' })
     for (let round = 0; round < 5; round++) {
       const id = `slot${round}`
@@ -304,7 +304,7 @@ perEngine('storing', (service) => {
   })
 
   test('an event collection is append only: a repeated key is 409', async () => {
-    const app = await newData(service())
+    const app = await createData(service())
     await app.create({ name: 'events', collection_type: 'event' })
     expect((await app.store('events', [{ id: 'a', at: 1 }])).status).toBe(200)
     expect(await app.store('events', [{ id: 'b' }, { id: 'a', at: 2 }])).toMatchObject({
@@ -317,14 +317,14 @@ perEngine('storing', (service) => {
   test.each(['blob', 'api'])(
     'records cannot be stored in a collection of type %s',
     async (type) => {
-      const app = await newData(service())
+      const app = await createData(service())
       await app.create({ name: 'other', collection_type: type })
       expect((await app.store('other', [{ id: 'a' }])).status).toBe(409)
     },
   )
 
   test('a history ends where it says that it was read, whatever is written meanwhile', async () => {
-    const app = await newData(service())
+    const app = await createData(service())
     await app.store('notes', [{ id: 'a', n: 0 }])
     let isOver = false
     const writing = (async () => {
@@ -340,7 +340,7 @@ perEngine('storing', (service) => {
   })
 
   test('a deleted record is hidden, its history is not, and it can come back', async () => {
-    const app = await newData(service())
+    const app = await createData(service())
     await app.store('notes', [{ id: 'a', v: 1 }])
     await app.store('notes', [{ id: 'a', v: 2 }])
     await app.store('notes', [{ id: 'a', v: 3, deleted: true }])
@@ -366,7 +366,7 @@ perEngine('storing', (service) => {
   })
 
   test('within one call the last of a key wins', async () => {
-    const app = await newData(service())
+    const app = await createData(service())
     await app.store('notes', [
       { id: 'a', v: 1 },
       { id: 'b', v: 1 },
@@ -376,7 +376,7 @@ perEngine('storing', (service) => {
       { id: 'b', v: 1 },
       { id: 'a', v: 2 },
     ])
-    // So many that the tables take them by several statements.
+    // The number is so high that the tables need several statements.
     const many = Array.from({ length: 700 }, (_, at) => ({ id: `${at % 300}`, v: at }))
     await app.store('many', many)
     expect((await app.list('many')).body.records).toEqual(many.slice(-300))
@@ -385,7 +385,7 @@ perEngine('storing', (service) => {
   })
 
   test('a first store, and a first index, make the collection; of many at once one is made', async () => {
-    const app = await newData(service())
+    const app = await createData(service())
     const stores = await Promise.all(
       Array.from({ length: 10 }, (_, at) => app.store('fresh', [{ id: `r${at}` }])),
     )
@@ -396,7 +396,7 @@ perEngine('storing', (service) => {
   })
 
   test('a unique field versions by its value: the latest wins, in one call, across calls and by either field', async () => {
-    const app = await newData(service())
+    const app = await createData(service())
     await app.call('POST', '/indexes', {
       collection: 'people',
       field_name: 'email',
@@ -412,11 +412,11 @@ perEngine('storing', (service) => {
       { id: '2', email: 'a' },
       { id: '3', email: 'b', phone: 'x' },
     ])
-    expect(idsOf(await app.list('people'))).toEqual(['2', '3'])
+    expect(listIds(await app.list('people'))).toEqual(['2', '3'])
     await app.store('people', [{ id: '4', email: 'a', phone: 'x' }])
-    expect(idsOf(await app.list('people'))).toEqual(['4'])
+    expect(listIds(await app.list('people'))).toEqual(['4'])
     await app.store('people', [{ id: '5' }, { id: '6' }, { id: '7', email: null }])
-    expect(idsOf(await app.list('people')), 'missing and null values are not alike').toEqual([
+    expect(listIds(await app.list('people')), 'missing and null values are not alike').toEqual([
       '4',
       '5',
       '6',
@@ -426,13 +426,13 @@ perEngine('storing', (service) => {
       { id: '8', email: 1 },
       { id: '9', email: '1' },
     ])
-    expect(idsOf(await app.list('people')), 'nor a number and its text').toContain('8')
+    expect(listIds(await app.list('people')), 'nor a number and its text').toContain('8')
     const { body } = await app.call('GET', '/collections/people/stats')
     expect(body.document_count).toBe(6)
   })
 
   test('an unknown task, and one that was tampered with, is 404', async () => {
-    const app = await newData(service())
+    const app = await createData(service())
     const { ticket_id } = (await app.store('notes', [{ id: 'a' }])).body
     const other = ticket_id.slice(0, -1) + (ticket_id.endsWith('0') ? '1' : '0')
     for (const id of ['x', 'task_', `task_${'0'.repeat(32)}`, other, ticket_id.toUpperCase()]) {
@@ -444,7 +444,7 @@ perEngine('storing', (service) => {
   })
 
   test('tasks are listed newest first, as many as asked for', async () => {
-    const app = await newData(service())
+    const app = await createData(service())
     const tickets: string[] = []
     for (const id of ['a', 'b', 'c'])
       tickets.unshift((await app.store('notes', [{ id }])).body.ticket_id)
@@ -455,11 +455,11 @@ perEngine('storing', (service) => {
   })
 
   test('tickets still tell after a restart', async () => {
-    const app = await newData(service())
+    const app = await createData(service())
     const { ticket_id } = (await app.queue('notes', [{ id: 'a' }])).body
     await service().restart()
     const { body } = await service().request('GET', `/task/${ticket_id}`)
     expect(body.status).toBe('Completed')
-    expect(idsOf(await app.list('notes'))).toEqual(['a'])
+    expect(listIds(await app.list('notes'))).toEqual(['a'])
   })
 })

@@ -7,8 +7,8 @@ import type { Database } from '../../packages/server/src/database/database.ts'
 import { watchFreeSpace } from '../../packages/server/src/database/embedded/free-space.ts'
 import { sql } from '../../packages/server/src/database/sql.ts'
 import { audit } from '../../packages/server/src/operator/audit/audit.ts'
-import { ask, balanceOf, fundedBuyer, list, quote } from '../payments/buyer.ts'
-import { expectBalanced, type Market, onChain, openMarket } from '../payments/market.ts'
+import { ask, createFundedBuyer, list, quote, readBalance } from '../payments/buyer.ts'
+import { expectBalanced, type Market, openMarket, readChainBalance } from '../payments/market.ts'
 import { startProgram } from '../support/program.ts'
 import { startTestService, type TestReply, type TestService } from '../support/service.ts'
 import { insist, openPlace, type Place, readBooks } from './place.ts'
@@ -19,7 +19,7 @@ if (!canMount)
     'Nothing can be mounted here: disks that are full or fail are not tested in this run.',
   )
 
-/** For a slow day: a service that has to come back twice. */
+/** The time-out is for a slow day: a service that has to come back twice. */
 vi.setConfig({ testTimeout: 240_000 })
 const patience = { timeout: 60_000 }
 
@@ -45,7 +45,7 @@ async function records(service: Place['service'], market: Market): Promise<Map<s
   return new Map(body.records.map(({ id, n }: { id: string; n: number }) => [id, n]))
 }
 
-/** Writes from several sides until told to end; what was acknowledged. */
+/** Writes from several writers until told to end; gives the acknowledged records. */
 function load(service: Place['service'], market: Market) {
   const acknowledged = new Map<string, number>()
   const refusals: TestReply[] = []
@@ -129,7 +129,7 @@ describe.runIf(canMount)('on a disk that can be filled', () => {
     const place = await openPlace(disk.folder)
     try {
       const { service } = place
-      const { market, asked, buyer, header } = await sceneOf(service)
+      const { market, asked, buyer, header } = await openScene(service)
       disk.fill(16 * 1024 * 1024)
       await expect.poll(async () => (await store(service, market, [{}])).status, patience).toBe(503)
       expectRefused(await store(service, market, [{ id: 'x' }]), 'STORAGE_FULL')
@@ -166,11 +166,11 @@ describe.runIf(canMount)('on a disk that can be filled', () => {
       const disk = openSmallDisk({ kind, mebibytes: 320 })
       const place = await openPlace(disk.folder)
       try {
-        const { market } = await sceneOf(place.service)
+        const { market } = await openScene(place.service)
         const writing = load(place.service, market)
         await expect.poll(() => writing.acknowledged.size, patience).toBeGreaterThan(20)
         harm(disk)
-        // Whatever dies of it, dies in this time or lives on.
+        // A process that dies of it dies in this time; all others live on.
         await wait(3_000)
         await writing.stop()
         for (const { status, text } of writing.refusals) expect(status, text).toBe(503)
@@ -209,11 +209,11 @@ describe.runIf(canMount)('on a disk that can be filled', () => {
 
 const funds = 100_000n
 
-/** A market that sells and takes notes, and a buyer with a payment in hand. */
-async function sceneOf(service: Place['service']) {
+/** Opens a market that sells and stores notes, and a buyer with a payment in hand. */
+async function openScene(service: Place['service']) {
   const market = await openMarket(service, { price: { per_row: '1000' } })
   expect((await store(service, market, [{ id: 'before', n: 1 }])).status).toBe(200)
-  const buyer = await fundedBuyer(service, funds)
+  const buyer = await createFundedBuyer(service, funds)
   const asked = list({ root: market.root, limit: 3 })
   return { market, asked, buyer, header: await buyer.payV2(await quote(service, asked)) }
 }
@@ -233,12 +233,12 @@ function insistToStore(service: Place['service'], market: Market): Promise<TestR
   return insist(service, { method: 'POST', path: '/store?wait=true', raw, headers: market.headers })
 }
 
-/** The database takes no writes for a while; the service stays up all the time. */
+/** The database accepts no writes for a while; the service stays up all the time. */
 async function expectRefusalAndReturn(
   service: TestService,
   trouble: { code: string; harm: () => Promise<void>; heal: () => Promise<void> },
 ): Promise<void> {
-  const { market, asked, buyer, header } = await sceneOf(service)
+  const { market, asked, buyer, header } = await openScene(service)
   await trouble.harm()
   let acknowledged = 0
   let refusal: TestReply | undefined
@@ -253,8 +253,8 @@ async function expectRefusalAndReturn(
   const ready = await service.request('GET', '/ready')
   expect(ready).toMatchObject({ status: 503, body: { checks: { storage: named } } })
   expectRefused(await ask(service, asked, header), trouble.code)
-  expect(await onChain(service, buyer.address)).toBe(funds)
-  expect(await balanceOf(service, buyer.address)).toBe(0n)
+  expect(await readChainBalance(service, buyer.address)).toBe(funds)
+  expect(await readBalance(service, buyer.address)).toBe(0n)
   const during = await records(service, market)
   expect(during.get('before')).toBe(1)
 
@@ -274,14 +274,14 @@ async function expectRefusalAndReturn(
   const paid = await insist(service, asked, header)
   expect(paid.status, paid.text).toBe(200)
   expect((await service.request('GET', '/ready')).body.checks.storage).toBe('ok')
-  expect(await onChain(service, buyer.address)).toBe(funds - 3000n)
+  expect(await readChainBalance(service, buyer.address)).toBe(funds - 3000n)
   await expectBalanced(service)
   await service.whileStopped(async (config) => {
     expect(await audit(config, () => undefined)).toMatchObject({ equal: true })
   })
 }
 
-/** More writes than the disk that is left takes, whatever was free inside of its tables. */
+/** Writes more than the remaining disk can hold, whatever was free inside of its tables. */
 const refusedWithin = 300
 
 /** Changes a default of the database, and ends all sessions that have the old one. */

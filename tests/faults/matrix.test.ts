@@ -1,25 +1,28 @@
 import { readFileSync } from 'node:fs'
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
-import { type FaultPoint, faultPoints } from '../../packages/server/src/base/failpoints.ts'
+import { type Failpoint, failpoints } from '../../packages/server/src/base/failpoints.ts'
 import {
   type Asked,
   ask,
   type Buyer,
-  balanceOf,
   list,
-  newBuyer,
+  makeBuyer,
   type PaymentHeader,
   quote,
+  readBalance,
 } from '../payments/buyer.ts'
-import { earnings, type Market, openMarket, setPrices } from '../payments/market.ts'
-import type { Act, Strike } from '../support/kill.ts'
+import { type Market, openMarket, readEarnings, setPrices } from '../payments/market.ts'
+import type { Act, Kill } from '../support/kill.ts'
 import type { Json, TestReply } from '../support/service.ts'
 import { insist, openPlace, type Place, readBooks } from './place.ts'
 
-/** For a slow day: each waits for a program, an audit and an answer. */
+/** The time-out is for a slow day: each test waits for a program, an audit and an answer. */
 vi.setConfig({ testTimeout: 240_000 })
 
-/** Every step of every kind of request, and what can die there; a new point is covered by being in the list. */
+/**
+ * Every step of every kind of request, and the process that dies there; a new point is covered once it is in the
+ * list.
+ */
 const kinds = ['a paid write', 'a paid read', 'a store'] as const
 type Kind = (typeof kinds)[number]
 
@@ -40,7 +43,7 @@ type Scene = {
   readonly asked: Asked
   readonly header: PaymentHeader
   readonly buyer: Buyer | undefined
-  /** What the written records are found by. */
+  /** The text by which the written records are found. */
   readonly cell: string
   readonly earned: bigint
 }
@@ -49,7 +52,10 @@ let place: Place
 let market: Market
 let cells = 0
 let sales = 0n
-/** Since the program started: PostgreSQL that dies more often than this within a minute stays down, by design. */
+/**
+ * The kills since the program started: PostgreSQL that dies more often than this within a minute stays down, by
+ * design.
+ */
 let databaseKills = 0
 const databaseKillsMax = 5
 
@@ -69,25 +75,25 @@ beforeAll(async () => {
 afterAll(() => place?.close())
 
 describe.each(kinds)('%s is delivered, charged and written once', (kind) => {
-  const points = faultPoints.filter((point) => passes(kind, point))
-  const places = points.flatMap((point) => timesOf(kind, point).map((time) => ({ point, time })))
+  const points = failpoints.filter((point) => passes(kind, point))
+  const places = points.flatMap((point) => listTimes(kind, point).map((time) => ({ point, time })))
   for (const { point, time } of places) {
-    for (const act of actsOf(kind)) {
+    for (const act of listActs(kind)) {
       test(`though ${harm[act]} at ${point} (${time})`, async () => {
-        const scene = await sceneOf(kind)
-        const strike = { point, time, act }
+        const scene = await openScene(kind)
+        const kill = { point, time, act }
         await expectOnce(
           scene,
-          act === 'pause' ? await hungUp(scene, strike) : await struck(scene, strike),
+          act === 'pause' ? await sendAndLeave(scene, kill) : await sendKilled(scene, kill),
         )
       })
     }
   }
 })
 
-/** Which points a kind of request passes. */
-function passes(kind: Kind, point: FaultPoint): boolean {
-  // See views.test.ts.
+/** Says that a kind of request passes the point. */
+function passes(kind: Kind, point: Failpoint): boolean {
+  // views.test.ts covers these.
   if (point.startsWith('view.')) return false
   switch (kind) {
     case 'a paid write':
@@ -100,32 +106,32 @@ function passes(kind: Kind, point: FaultPoint): boolean {
 }
 
 /**
- * A paid write passes every point, and each is tried in every way; what the others would show beyond it needs no
+ * A paid write passes every point, and each is tried in every way; the other kinds would show nothing more with a
  * new process.
  */
-function actsOf(kind: Kind): readonly Act[] {
+function listActs(kind: Kind): readonly Act[] {
   return kind === 'a paid write' ? ['service', 'database', 'both', 'pause'] : ['database', 'pause']
 }
 
 /** A paid write makes two blocks: the application's, and the ledger's. */
-function timesOf(kind: Kind, point: FaultPoint): number[] {
+function listTimes(kind: Kind, point: Failpoint): number[] {
   return kind === 'a paid write' && /^(block|applier)/.test(point) ? [1, 2] : [1]
 }
 
-async function sceneOf(kind: Kind): Promise<Scene> {
+async function openScene(kind: Kind): Promise<Scene> {
   cells += 1
   const cell = `cell-${cells}`
-  const earned = await earnings(place.service, market)
+  const earned = await readEarnings(place.service, market)
   if (kind === 'a store') {
     const body = { root: `${market.appId}::notes`, data: [{ id: cell, cell }] }
     return { kind, asked: storing(body), header: {}, buyer: undefined, cell, earned }
   }
-  const buyer = newBuyer()
+  const buyer = makeBuyer()
   const { status } = await place.service.request('POST', '/devnet/faucet', {
     body: { address: buyer.address, amount: String(funds) },
   })
   expect(status).toBe(200)
-  // Without keys: a second write would be seen as further records.
+  // The records have no keys, so that a second write would be seen as further records.
   const asked =
     kind === 'a paid read'
       ? list({ root: market.root, limit: 3 })
@@ -143,15 +149,18 @@ function storing(body: object): Asked {
   }
 }
 
-/** Sends the request to a program that is struck on its way, and brings it back; what was answered, if anything. */
-async function struck(scene: Scene, strike: Strike): Promise<TestReply | undefined> {
+/**
+ * Sends the request to a program that is killed during it, and restarts the program; gives the answer, if there was
+ * one.
+ */
+async function sendKilled(scene: Scene, kill: Kill): Promise<TestReply | undefined> {
   const program = place.program()
-  await program.arm(strike)
+  await program.arm(kill)
   const answered = ask(place.service, scene.asked, scene.header).catch(() => undefined)
-  await program.struck()
+  await program.killed()
   databaseKills += 1
-  if (strike.act !== 'database' || databaseKills === databaseKillsMax) {
-    if (strike.act === 'database') await insist(place.service, scene.asked, scene.header)
+  if (kill.act !== 'database' || databaseKills === databaseKillsMax) {
+    if (kill.act === 'database') await insist(place.service, scene.asked, scene.header)
     await program.end('SIGKILL')
     await expectAudited()
     await place.start()
@@ -162,10 +171,10 @@ async function struck(scene: Scene, strike: Strike): Promise<TestReply | undefin
   return first
 }
 
-/** Sends the request and goes away while the program stands still there. */
-async function hungUp(scene: Scene, strike: Strike): Promise<undefined> {
+/** Sends the request and hangs up while the program is paused there. */
+async function sendAndLeave(scene: Scene, kill: Kill): Promise<undefined> {
   const { pid, arm } = place.program()
-  await arm(strike)
+  await arm(kill)
   const leaving = new AbortController()
   const left = sendUntil(scene, leaving.signal)
   try {
@@ -177,17 +186,20 @@ async function hungUp(scene: Scene, strike: Strike): Promise<undefined> {
   }
 }
 
-/** Sends the request until it is taken, and goes away without an answer when told to. */
+/** Sends the request until it is accepted, and hangs up without an answer when told to. */
 async function sendUntil({ asked, header }: Scene, signal: AbortSignal): Promise<void> {
   const { method, path, raw = '' } = asked
   const headers = { 'content-type': 'application/json', ...asked.headers, ...header }
   const send = () =>
     fetch(place.url() + path, { method, headers, body: raw, signal }).catch(() => undefined)
-  // The database that was killed before may not be back on every connection.
+  // A killed database may not be back on every connection yet.
   while ((await send())?.status === 503) await new Promise((resolve) => setTimeout(resolve, 50))
 }
 
-/** Whatever was answered before: asked again, it is delivered; it was written once, and charged once or never. */
+/**
+ * Checks that a repeated request is delivered, whatever the first answer was; that it was written once, and charged
+ * once or never.
+ */
 async function expectOnce(scene: Scene, first: TestReply | undefined): Promise<void> {
   const { kind, asked, header, buyer } = scene
   const { service } = place
@@ -202,8 +214,8 @@ async function expectOnce(scene: Scene, first: TestReply | undefined): Promise<v
   sales += 1n
   expect(await place.onChain(buyer.address)).toBe(funds - price)
   expect(await place.onChain(place.payTo)).toBe(sales * price)
-  expect(await balanceOf(service, buyer.address)).toBe(0n)
-  expect((await earnings(service, market)) - scene.earned).toBe(share)
+  expect(await readBalance(service, buyer.address)).toBe(0n)
+  expect((await readEarnings(service, market)) - scene.earned).toBe(share)
 }
 
 async function written({ cell }: Scene, collection: string): Promise<Json[]> {
@@ -215,7 +227,7 @@ async function written({ cell }: Scene, collection: string): Promise<Json[]> {
   return body.records
 }
 
-/** With nothing running: every table is as the entries make it, and the ledger says no more than the chain has. */
+/** Checks a stopped service: every table is as the entries make it, and the ledger has no more than the chain. */
 async function expectAudited(): Promise<void> {
   const { report, accounts } = await readBooks(place.dataDir)
   expect(report.difference).toBeUndefined()
@@ -224,7 +236,7 @@ async function expectAudited(): Promise<void> {
   expect(total).toBe(0n)
 }
 
-/** Waits until the process stands still. */
+/** Waits until the process is paused. */
 async function isStanding(pid: number): Promise<void> {
   const standing = () => /^State:\s+T/m.test(readFileSync(`/proc/${pid}/status`, 'utf8'))
   await expect.poll(standing, { timeout: 30_000, interval: 2 }).toBe(true)

@@ -7,30 +7,30 @@ import { expect } from 'vitest'
 import { realWorld } from '../../packages/server/src/base/world.ts'
 import { readConfig } from '../../packages/server/src/config/config.ts'
 import { sql } from '../../packages/server/src/database/sql.ts'
-import { processOf, stopProcess } from '../../packages/server/src/devnet/anvil.ts'
+import { findProcess, stopProcess } from '../../packages/server/src/devnet/anvil.ts'
 import { auditStorage } from '../../packages/server/src/operator/audit/audit.ts'
 import {
   type MaintenanceReport,
-  withStorage,
+  runWithStorage,
 } from '../../packages/server/src/operator/maintenance.ts'
 import { type Asked, ask, type PaymentHeader } from '../payments/buyer.ts'
 import { type Program, startProgram } from '../support/program.ts'
 import { type Json, send, type TestReply, type TestService } from '../support/service.ts'
 
-/** The program on a folder of its own, which it leaves and comes back to; its chain of money outlives it. */
+/** The program on a data folder of its own, in which it can be restarted; its chain of money outlives it. */
 export type Place = {
   readonly dataDir: string
   readonly service: Pick<TestService, 'request' | 'createApp'>
   readonly program: () => Program
   /** http://host:port of the program that runs now. */
   readonly url: () => string
-  /** Starts the program on what the last one left. */
+  /** Starts the program on the data that the last one left. */
   readonly start: () => Promise<void>
-  /** What an address has of the money on its chain. */
+  /** Reads the balance of an address on its chain. */
   readonly onChain: (address: string) => Promise<bigint>
-  /** Who receives what is paid. */
+  /** The address that receives the payments. */
   readonly payTo: string
-  /** Ends what outlives the program, which has ended. */
+  /** Ends the processes that outlive the program, which has ended. */
   readonly leave: () => Promise<void>
   /** Ends everything, and removes the folder where it was made here. */
   readonly close: () => Promise<void>
@@ -38,11 +38,11 @@ export type Place = {
 
 export type Books = {
   readonly report: MaintenanceReport
-  /** By account, in atomic units. */
+  /** The balances by account, in atomic units. */
   readonly accounts: ReadonlyMap<string, bigint>
 }
 
-/** How long a program may take to be able again, on a slow day too. */
+/** The longest time in which a program becomes able again, on a slow day too. */
 const recoveryMs = 60_000
 const pauseMs = 20
 
@@ -89,7 +89,7 @@ export async function openPlace(folder?: string): Promise<Place> {
   }
 }
 
-/** What a client does that got no answer: the same again, until it is neither cut off nor told to wait. */
+/** Repeats a request as a client does that got no answer, until it is neither cut off nor told to wait. */
 export async function insist(
   service: Place['service'],
   asked: Asked,
@@ -106,7 +106,7 @@ export async function insist(
 
 /** Audits a folder on which nothing runs, and reads its ledger. */
 export function readBooks(dataDir: string): Promise<Books> {
-  return withStorage(readConfig({ dataDir }, {}), async (database, places) => {
+  return runWithStorage(readConfig({ dataDir }, {}), async (database, places) => {
     const report = await auditStorage(database, places, { progress: () => undefined })
     const rows = await database.query<{ account: string; balance: string }>(
       sql`SELECT account, balance FROM system.account`,
@@ -131,5 +131,5 @@ async function endDevnet(dataDir: string): Promise<void> {
   const { pid, started }: Json = JSON.parse(
     readFileSync(join(dataDir, 'devnet', 'anvil.json'), 'utf8'),
   )
-  if (processOf(pid)?.started === started) await stopProcess({ pid, started }, realWorld)
+  if (findProcess(pid)?.started === started) await stopProcess({ pid, started }, realWorld)
 }

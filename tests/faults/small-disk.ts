@@ -3,23 +3,23 @@ import { mkdtempSync, rmSync, statfsSync, truncateSync, writeFileSync } from 'no
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 
-/** A file system of its own, small enough to fill. */
+/** A file system of its own that is small enough to fill. */
 export type SmallDisk = {
   readonly folder: string
-  /** Takes all but so many bytes of what is free. */
+  /** Fills the disk until only that many bytes are free. */
   readonly fill: (bytesLeft: number) => void
-  /** Gives back what `fill` took. */
+  /** Frees the space that `fill` took. */
   readonly empty: () => void
-  /** Lets every write fail from now on, as a disk that fails makes its system do; only with `kind: 'file'`. */
+  /** Makes every write fail from now on, as a failing disk does; only with `kind: 'file'`. */
   readonly fail: () => void
-  /** Brings a failed disk back as a new start of the machine does: nothing may use it. */
+  /** Repairs a failed disk as a restart of the machine does; no process may use it. */
   readonly repair: () => void
-  /** Lets nothing be written from now on; nothing may have a file open for writing. */
+  /** Makes the disk read-only from now on; no process may have a file open for writing. */
   readonly protect: () => void
   readonly remove: () => void
 }
 
-/** Mounting needs root, and a container that lets it. */
+/** Mounting needs root, and a container that allows it. */
 export const canMount: boolean = (() => {
   try {
     openSmallDisk({ kind: 'memory', mebibytes: 1 }).remove()
@@ -51,7 +51,7 @@ export function openSmallDisk(disk: { kind: 'memory' | 'file'; mebibytes: number
       const { bavail, bsize } = statfsSync(folder)
       const bytes = bavail * bsize - bytesLeft
       if (bytesLeft > 0) run('fallocate', '-l', String(bytes), join(folder, 'filler'))
-      // Until it fails, because others may write at the same time.
+      // It writes until a write fails, because others may write at the same time.
       else spawnSync('sh', ['-c', `cat /dev/zero >'${join(folder, 'filler-too')}'`])
     },
     empty: () => {

@@ -1,11 +1,11 @@
 import { afterAll, beforeAll, expect, test, vi } from 'vitest'
-import type { FaultPoint } from '../../packages/server/src/base/failpoints.ts'
+import type { Failpoint } from '../../packages/server/src/base/failpoints.ts'
 import { ask } from '../payments/buyer.ts'
 import type { Act } from '../support/kill.ts'
 import type { Json, TestApp } from '../support/service.ts'
 import { insist, openPlace, type Place, readBooks } from './place.ts'
 
-/** For a slow day: each waits for a program and a view. */
+/** The time-out is for a slow day: each test waits for a program and a view. */
 vi.setConfig({ testTimeout: 240_000 })
 
 let place: Place
@@ -16,12 +16,12 @@ beforeAll(async () => {
 })
 afterAll(() => place?.close())
 
-const points: readonly FaultPoint[] = ['view.beforeFilled', 'view.beforeLive', 'view.committed']
+const points: readonly Failpoint[] = ['view.beforeFilled', 'view.beforeLive', 'view.committed']
 const acts: readonly Act[] = ['service', 'database']
 const cases = points.flatMap((point) => acts.map((act) => ({ point, act })))
 let number = 0
 
-/** What a client does that must succeed in the end, whatever dies. */
+/** Repeats a request as a client does that must succeed in the end, whatever dies. */
 async function call(method: string, path: string, body?: object) {
   const asked = { method, path, headers: app.headers, ...(body && { raw: JSON.stringify(body) }) }
   return insist(place.service, asked)
@@ -35,12 +35,12 @@ async function rows(name: string): Promise<Json[]> {
   return body.records
 }
 
-function statusOf(name: string) {
+function makeStatusReader(name: string) {
   return async () => (await call('GET', `/api/apps/${app.appId}/views/${name}`)).body.status
 }
 
-test.each(cases)('a view becomes whole though the $act is killed at $point', async (strike) => {
-  const { point, act } = strike
+test.each(cases)('a view becomes whole though the $act is killed at $point', async (kill) => {
+  const { point, act } = kill
   number += 1
   const [sales, view] = [`sales${number}`, `totals${number}`]
   const data = Array.from({ length: 30 }, (_, n) => ({
@@ -60,7 +60,7 @@ test.each(cases)('a view becomes whole though the $act is killed at $point', asy
   const path = `/api/apps/${app.appId}/views`
   const asked = { method: 'POST', path, headers: app.headers, raw: JSON.stringify(definition) }
   const creating = ask(place.service, asked).catch(() => undefined)
-  await program.struck()
+  await program.killed()
   if (act === 'service') {
     await program.ended
     const { report } = await readBooks(place.dataDir)
@@ -68,7 +68,7 @@ test.each(cases)('a view becomes whole though the $act is killed at $point', asy
     await place.start()
   }
   await creating
-  await expect.poll(statusOf(view), { timeout: 60_000, interval: 100 }).toBe('live')
+  await expect.poll(makeStatusReader(view), { timeout: 60_000, interval: 100 }).toBe('live')
   const more = [
     { id: 's0', market: 'm0', amount: 1000 },
     { id: 's1', deleted: true },

@@ -1,9 +1,9 @@
 import { expect, test } from 'vitest'
 import { audit } from '../../packages/server/src/operator/audit/audit.ts'
-import { type Data, newData } from '../support/data.ts'
+import { createData, type Data } from '../support/data.ts'
 import { withService } from '../support/per-engine.ts'
 
-/** An application goes on, whatever it was told to define: what it stores next is in its tables. */
+/** Checks that an application works on, whatever it was told to define: its next records are in its tables. */
 async function expectWorking(data: Data): Promise<void> {
   const stored = await data.store('after', [{ id: 'a', name: 'x' }])
   expect(stored.status, stored.text).toBe(200)
@@ -62,7 +62,7 @@ withService((service) => {
       '/schema_definition/fields/a/validation',
     ],
   ])('a schema of fields with %s is refused with its place', async (_, fields, pointer) => {
-    const data = await newData(service())
+    const data = await createData(service())
     const created = await data.create({ name: 'c', schema_definition: { fields } })
     expect(created.status, created.text).toBe(400)
     expect(created.body.details.field).toBe(pointer)
@@ -73,7 +73,7 @@ withService((service) => {
     ['U+0000', { primary_column: 'a\u0000' }],
     ['half a surrogate pair', { primary_column: '\ud800' }],
   ])('a primary column with %s is refused', async (_, settings) => {
-    const data = await newData(service())
+    const data = await createData(service())
     const created = await data.create({ name: 'c', ...settings })
     expect(created.status, created.text).toBe(400)
     expect(created.body.details.field).toBe('/primary_column')
@@ -83,7 +83,7 @@ withService((service) => {
   test.each(['toString', '__proto__', 'constructor', 'a.b', 'ä', 'deleted', 'with "quotes"'])(
     'a primary column called %s is a column like any other: made where absent, found where given',
     async (column) => {
-      const data = await newData(service())
+      const data = await createData(service())
       expect((await data.create({ name: 'c', primary_column: column })).status).toBe(201)
       const given = `{${JSON.stringify(column)}:"k1","n":1}`
       const stored = await data.storeText('c', `${given},{"n":2}`)
@@ -99,7 +99,7 @@ withService((service) => {
   test.each(['toString', '__proto__', 'constructor', 'hasOwnProperty'])(
     'a rule for a field called %s judges that field and nothing inherited',
     async (name) => {
-      const data = await newData(service())
+      const data = await createData(service())
       const rule = JSON.parse(`{${JSON.stringify(name)}:{"type":"string","required":true}}`)
       const created = await data.create({ name: 'c', schema_definition: { fields: rule } })
       expect(created.status, created.text).toBe(201)
@@ -113,7 +113,7 @@ withService((service) => {
   )
 
   test('a default of the primary column is not added beside the key that is made', async () => {
-    const data = await newData(service())
+    const data = await createData(service())
     const fields = { id: { default: 'x' }, n: { default: 1 } }
     await data.create({ name: 'c', schema_definition: { fields } })
     const stored = await data.storeText('c', '{}')
@@ -123,7 +123,7 @@ withService((service) => {
   })
 
   test('defaults cannot make a call larger than a block', async () => {
-    const data = await newData(service())
+    const data = await createData(service())
     const fields = { pad: { default: 'x'.repeat(200_000) } }
     expect((await data.create({ name: 'c', schema_definition: { fields } })).status).toBe(201)
     const refused = await data.store(
@@ -135,7 +135,7 @@ withService((service) => {
   })
 
   test('a schema cannot ask for more indexes than a collection has, nor for one twice', async () => {
-    const data = await newData(service())
+    const data = await createData(service())
     const fields = (count: number) =>
       Object.fromEntries(Array.from({ length: count }, (_, at) => [`f${at}`, { index: true }]))
     const past = await data.create({ name: 'past', schema_definition: { fields: fields(33) } })
@@ -149,7 +149,7 @@ withService((service) => {
   })
 
   test('a schema cannot give an index the name of another one', async () => {
-    const data = await newData(service())
+    const data = await createData(service())
     await data.create({ name: 'c' })
     await data.call('POST', '/indexes', { collection: 'c', field_name: 'a', name: 'c_b_idx' })
     const changed = await data.call('PUT', '/collections/c', {
@@ -165,7 +165,7 @@ withService((service) => {
     ['a brace', '\\{a\\}', '{a}'],
     ['case set aside', '(?i)^wien$', 'WIEN'],
   ])('a pattern with %s judges records as it filters them', async (_, pattern, value) => {
-    const data = await newData(service())
+    const data = await createData(service())
     const fields = { a: { validation: { pattern } } }
     const created = await data.create({ name: 'c', schema_definition: { fields } })
     expect(created.status, created.text).toBe(201)
@@ -178,7 +178,7 @@ withService((service) => {
   test.each(['^(a|a)*$', '^(a|aa)*$', '^a*a*a*a*a*a*a*a*a*a*a*a*$', '^(a?){30}a{30}$'])(
     'a record that a pattern %s could be tried on for ages holds up nobody',
     async (pattern) => {
-      const data = await newData(service())
+      const data = await createData(service())
       const rules = [
         { fields: { a: { validation: { pattern } } } },
         { properties: { a: { type: 'string', pattern } } },
@@ -197,7 +197,7 @@ withService((service) => {
   )
 
   test('recordPatternStepsMax: a record whose texts hold up all others is 413, many that do not are stored', async () => {
-    const data = await newData(service())
+    const data = await createData(service())
     const fields = {
       a: { validation: { pattern: '^[a-z]+$' } },
       b: { validation: { pattern: '[a-z]{50}Z' } },
@@ -213,7 +213,7 @@ withService((service) => {
   })
 
   test('patternStepsMax: a call with more text than its patterns can be tried on is 413', async () => {
-    const data = await newData(service())
+    const data = await createData(service())
     const fields = { a: { validation: { pattern: '^([a-z]+|[a-z]+x|[a-z]+y)$' } } }
     await data.create({ name: 'c', schema_definition: { fields } })
     const begin = performance.now()
@@ -238,7 +238,7 @@ withService((service) => {
   ])(
     'a JSON Schema with %s is refused, or judges records, and breaks nothing',
     async (_, schema_definition) => {
-      const data = await newData(service())
+      const data = await createData(service())
       const created = await data.create({ name: 'c', schema_definition })
       expect([201, 400], created.text).toContain(created.status)
       if (created.status === 201) {
@@ -251,7 +251,7 @@ withService((service) => {
 
   test('names, descriptions and settings keep any text, and a restart reads them as they were', async () => {
     const odd = 'a\u0000b \ud800 💥 "\\ \u2028'
-    const data = await newData(service())
+    const data = await createData(service())
     const changed = await data.call('PATCH', '', { name: odd, description: odd })
     expect(changed.body).toMatchObject({ name: odd, description: odd })
     const created = await data.create({ name: 'c', namespace: odd, access_policy: { odd } })
@@ -268,7 +268,7 @@ withService((service) => {
   test.each(['2999-01-01T23:59:60Z', '2999-02-30T00:00:00Z', 'tomorrow', ''])(
     'a key that expires at %o is refused, or lives as other keys do',
     async (expires_at) => {
-      const data = await newData(service())
+      const data = await createData(service())
       const made = await data.call('POST', '/keys', { permissions: ['Read'], expires_at })
       if (made.status === 400) return
       expect(made.status, made.text).toBe(201)

@@ -4,15 +4,15 @@ import { type ErrorCode, errors } from '@tollbase/contract/errors'
 import { limits } from '@tollbase/contract/limits'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { sql } from '../../packages/server/src/database/sql.ts'
-import { type Data, newData } from '../support/data.ts'
+import { createData, type Data } from '../support/data.ts'
 import { startTestService, type TestReply, type TestService } from '../support/service.ts'
-import { exchange, rawRequest } from './raw-http.ts'
+import { exchange, makeRawRequest } from './raw-http.ts'
 
 let service: TestService
 let data: Data
 beforeAll(async () => {
   service = await startTestService({ devnet: true })
-  data = await newData(service)
+  data = await createData(service)
   await data.create({ name: 'c', schema_definition: { fields: { n: { type: 'number' } } } })
   await data.create({ name: 'priced', access_policy: { price: { per_access: '1000' } } })
   await data.create({ name: 'part', access_policy: { read: 'public', offered: { filter: ['a'] } } })
@@ -28,8 +28,8 @@ const openly = (method: string, path: string, body?: unknown) =>
   service.request(method, path, body === undefined ? {} : { body })
 
 /**
- * How each code is provoked: by a request, or by the test that needs more than one (a fault, another process, a clock).
- * A new code without a row does not compile.
+ * The way to provoke each code: a request, or the test that needs more than one (a fault, another process, a
+ * clock). A new code without a row does not compile.
  */
 const provocations: Readonly<Record<ErrorCode, (() => Promise<Answer>) | { readonly by: string }>> =
   {
@@ -53,14 +53,14 @@ const provocations: Readonly<Record<ErrorCode, (() => Promise<Answer>) | { reado
     },
     VIEW_NOT_READY: { by: 'tests/views/failures.test.ts' },
     QUOTA_EXCEEDED: async () => {
-      const full = await newData(service)
+      const full = await createData(service)
       const body = { quota: { records: 0 } }
       await service.request('PATCH', `/api/apps/${full.appId}`, { body, headers: service.operator })
       return full.store('c', [{ id: 'k' }])
     },
     GRANT_NOT_FOUND: () => data.call('DELETE', '/grants/nothing'),
     GRANT_NEEDED: async () => {
-      const other = await newData(service)
+      const other = await createData(service)
       const source_collections = [`${data.appId}::c`]
       return other.call('POST', '/views', { name: 'v', source_collections, query: {} })
     },
@@ -111,7 +111,7 @@ const provocations: Readonly<Record<ErrorCode, (() => Promise<Answer>) | { reado
     RATE_LIMITED: { by: 'tests/operations/rate-limits.test.ts' },
     HEADERS_TOO_LARGE: async () => {
       const filler = `X-Filler: ${'x'.repeat(limits.headerBytesMax)}`
-      const [reply] = await exchange(service.url, rawRequest('GET / HTTP/1.1', [filler]))
+      const [reply] = await exchange(service.url, makeRawRequest('GET / HTTP/1.1', [filler]))
       return reply ?? { status: 0, text: '{}' }
     },
     INTERNAL: { by: 'tests/operations/logs.test.ts' },
@@ -124,9 +124,12 @@ const provocations: Readonly<Record<ErrorCode, (() => Promise<Answer>) | { reado
     QUERY_TIMEOUT: listCancelled,
   }
 
-/** What runs out of time is cancelled by the database; here a lock holds it, and the test cancels it the same way. */
+/**
+ * The database cancels a statement that runs out of time; here a lock holds the statement, and the test cancels it
+ * the same way.
+ */
 async function listCancelled(): Promise<Answer> {
-  const { schema, data: projection } = await service.running.service.tenancy.tenant(data.appId)
+  const { schema, data: projection } = await service.running.service.tenancy.loadTenant(data.appId)
   const table = projection.catalog.byName.get('c')?.table ?? ''
   return service.database.transaction(async (tx) => {
     await tx.execute(sql`LOCK TABLE ${sql.id(schema, table)} IN ACCESS EXCLUSIVE MODE`)

@@ -1,6 +1,6 @@
 import { limits } from '@tollbase/contract/limits'
 import { describe, expect, test } from 'vitest'
-import { type Data, newData } from '../support/data.ts'
+import { createData, type Data } from '../support/data.ts'
 import { withService } from '../support/per-engine.ts'
 import type { TestReply } from '../support/service.ts'
 
@@ -8,7 +8,7 @@ const text = (length: number) => 'x'.repeat(length)
 const day = 24 * 3600
 
 type Probe = {
-  /** A request that has so much of what the limit bounds. */
+  /** Makes a request that has that much of what the limit bounds. */
   readonly ask: (data: Data, amount: number) => Promise<TestReply>
   readonly field: string
 }
@@ -103,9 +103,9 @@ describe('limits of single fields', () => {
     test.each(Object.entries(probes))(
       '%s: so much is taken, one more is refused by name',
       async (_, probe) => {
-        const data = await newData(service())
+        const data = await createData(service())
         const at = await probe.ask(data, probe.max)
-        // What was not found or not allowed was at least read.
+        // A request that was refused as not found or not allowed was at least parsed.
         expect(at.body?.code, at.text.slice(0, 300)).not.toBe('VALIDATION_FAILED')
         const past = await probe.ask(data, probe.max + 1)
         expect(past.status, past.text.slice(0, 300)).toBe(400)
@@ -114,7 +114,7 @@ describe('limits of single fields', () => {
     )
 
     test('previewRowsMax: a policy of more rows is refused', async () => {
-      const data = await newData(service())
+      const data = await createData(service())
       const policy = (rows: number) => ({ read: 'public', preview: { rows } })
       const at = await data.create({ name: 'at', access_policy: policy(limits.previewRowsMax) })
       expect(at.body._warning).toBeUndefined()
@@ -127,7 +127,7 @@ describe('limits of single fields', () => {
     })
 
     test('keysPerApplicationMax: the last one is made, one more is 409, and revoking makes room', async () => {
-      const data = await newData(service())
+      const data = await createData(service())
       const made = await Promise.all(
         Array.from({ length: limits.keysPerApplicationMax - 1 }, () =>
           data.call('POST', '/keys', {}),
@@ -140,7 +140,7 @@ describe('limits of single fields', () => {
     })
 
     test('signedRequestWindowSeconds and keys that end: a day is not a second', async () => {
-      const data = await newData(service())
+      const data = await createData(service())
       const expires_at = new Date(service().world.now() + day * 1000).toISOString()
       const { body } = await data.call('POST', '/keys', { permissions: ['Read'], expires_at })
       const headers = { 'x-app-key': body.key }
@@ -200,7 +200,7 @@ describe('limits of single fields', () => {
         '/params/height',
       ],
     ])('%s is 400, and the field is named', async (_, ask, field) => {
-      const reply = await ask(await newData(service()))
+      const reply = await ask(await createData(service()))
       expect(reply.status, reply.text).toBe(400)
       expect(reply.body.details?.field ?? '').toContain(field)
     })

@@ -4,10 +4,10 @@ import { meterLoop } from '../support/loop-meter.ts'
 import type { TestApp } from '../support/service.ts'
 import { startTestService, type TestService } from '../support/service.ts'
 import {
-  type FarClient,
-  type FarReply,
-  type FarRequest,
-  farClient,
+  startWorkerClient,
+  type WorkerClient,
+  type WorkerReply,
+  type WorkerRequest,
 } from '../support/worker-client.ts'
 
 /**
@@ -15,10 +15,10 @@ import {
  * that does other work meanwhile: what this test guards against held the loop for 80 ms to 15 s.
  */
 const holdMsMax = 60
-/** The machine has hiccups of its own (a collection of garbage among them), but not each time. */
+/** The machine has pauses of its own (garbage collections among them), but not in each try. */
 const tries = 5
 
-/** Of a body that takes records, and of one that does not. */
+/** The size of a body that takes records; other bodies are smaller. */
 const bodyChars = limits.bodyBytesMax - 1024
 const plainChars = limits.plainBodyBytesMax - 1024
 const many = (count: number, make: (at: number) => unknown) =>
@@ -29,7 +29,7 @@ const fill = (unit: string, chars: number, between = '') =>
   )
 const sqlChars = limits.sqlCharsMax - 100
 
-/** Statements as long as one may be, of the shapes that are dearest to read; `§` is a collection. */
+/** Statements of the maximum length, in the forms that are costliest to parse; `§` is a collection. */
 const statements: Readonly<Record<string, string>> = {
   'a long list of columns': `SELECT ${fill('a', sqlChars, ',')} FROM §`,
   'columns with capitals': `SELECT ${fill('A', sqlChars, ',')} FROM §`,
@@ -114,8 +114,8 @@ const lists: Readonly<Record<string, object>> = {
   'a long cursor': { cursor: 'x'.repeat(bodyChars - 1000) },
 }
 
-/** Texts of bodies that are dear to read, of any endpoint. */
-const textsOf = (chars: number): Readonly<Record<string, string>> => ({
+/** Bodies that are costly to parse, for any endpoint. */
+const makeTexts = (chars: number): Readonly<Record<string, string>> => ({
   'keys without end': `{${Array.from({ length: Math.floor(chars / 12) }, (_, at) => `"${String(at).padStart(6, 'k')}":1`).join(',')}}`,
   'brackets only': '['.repeat(chars),
   'flat brackets': `[${fill('[]', chars, ',')}]`,
@@ -129,13 +129,13 @@ const textsOf = (chars: number): Readonly<Record<string, string>> => ({
 })
 
 let service: TestService
-let client: FarClient
+let client: WorkerClient
 let app: TestApp
 let root: string
 
 beforeAll(async () => {
   service = await startTestService({ devnet: true })
-  client = farClient(service.url)
+  client = startWorkerClient(service.url)
   app = await service.createApp('loopy')
   root = 'loopy::open'
   const ask = async (method: string, path: string, body: unknown) => {
@@ -154,10 +154,12 @@ afterAll(async () => {
   await service?.close()
 })
 
-/** The least of some tries, of the longest that the loop was held meanwhile. */
-async function held(request: FarRequest): Promise<{ ms: number; reply: FarReply | undefined }> {
+/** Returns the shortest, over some tries, of the longest times that the loop was blocked. */
+async function held(
+  request: WorkerRequest,
+): Promise<{ ms: number; reply: WorkerReply | undefined }> {
   let least = Number.POSITIVE_INFINITY
-  let reply: FarReply | undefined
+  let reply: WorkerReply | undefined
   for (let at = 0; at < tries && least > holdMsMax; at++) {
     const meter = meterLoop()
     const [first] = await client.send([request])
@@ -167,9 +169,9 @@ async function held(request: FarRequest): Promise<{ ms: number; reply: FarReply 
   return { ms: least, reply }
 }
 
-async function expectQuick(request: FarRequest): Promise<void> {
+async function expectQuick(request: WorkerRequest): Promise<void> {
   const { ms, reply } = await held(request)
-  // What is too long may be refused while it is still being sent: then there is nobody to tell.
+  // A body that is too long may be refused while it is still being sent: then there is nobody to tell.
   const isTooLong = (request.body ?? '').length > limits.plainBodyBytesMax
   if (!isTooLong) expect(reply?.status, reply?.text).toBeGreaterThan(0)
   expect(reply?.status, reply?.text).toBeLessThan(500)
@@ -180,7 +182,7 @@ const post = (
   path: string,
   body: unknown,
   headers: Readonly<Record<string, string>> = {},
-): FarRequest => ({
+): WorkerRequest => ({
   method: 'POST',
   path,
   headers,
@@ -218,7 +220,7 @@ describe('nothing that nobody has paid for holds the event loop', () => {
     ['/api/apps/loopy/batch', bodyChars],
     ['/api/apps/loopy/retention', bodyChars],
   ])('a body to %s of %i characters', (path, chars) => {
-    test.each(Object.entries(textsOf(chars)))('%s', async (_name, text) => {
+    test.each(Object.entries(makeTexts(chars)))('%s', async (_name, text) => {
       await expectQuick(post(path, text))
     })
   })

@@ -1,10 +1,10 @@
 import { expect, test } from 'vitest'
-import { newData } from '../support/data.ts'
+import { createData } from '../support/data.ts'
 import { withService } from '../support/per-engine.ts'
 
 withService((service) => {
   test('texts that grow inside each other are refused before they are made, in whatever they are asked', async () => {
-    const data = await newData(service())
+    const data = await createData(service())
     await data.store('notes', [{ id: 'a', text: 'x'.repeat(1000) }])
     const source = `"${data.appId}"::notes`
     const grown = `replace(replace(replace(text, 'x', '${'x'.repeat(100)}'), 'x', text), 'x', text)`
@@ -24,7 +24,7 @@ withService((service) => {
   })
 
   test('what gathers more than a session may hold is 413, others are answered meanwhile, and all goes on after it', async () => {
-    const data = await newData(service())
+    const data = await createData(service())
     const pad = 'x'.repeat(2000)
     await data.store(
       'rows',

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import { sql } from '../../packages/server/src/database/sql.ts'
-import { type Data, newData } from '../support/data.ts'
+import { createData, type Data } from '../support/data.ts'
 import { withService } from '../support/per-engine.ts'
 import type { TestReply } from '../support/service.ts'
 
@@ -12,12 +12,12 @@ withService((service) => {
     ['proof', (data) => data.record('c', 'k', '/proof')],
     ['preview', (data) => data.call('GET', '/collections/c/preview')],
   ])('a %s that finds its collection deleted on the way is 404, not 500', async (_, read) => {
-    const data = await newData(service())
+    const data = await createData(service())
     await data.store('c', [{ id: 'k' }])
-    const tenant = await service().running.service.tenancy.tenant(data.appId)
+    const tenant = await service().running.service.tenancy.loadTenant(data.appId)
     const table = tenant.data.catalog.byName.get('c')?.table ?? ''
     const replies = await service().database.transaction(async (tx) => {
-      // Behind this lock the table waits for its end, and the reader for the table.
+      // The table waits for the end of this lock, and the reader waits for the table.
       await tx.execute(sql`LOCK TABLE ${sql.id(tenant.schema, table)} IN ACCESS SHARE MODE`)
       const waiters = async (count: number) => {
         for (;;) {

@@ -18,24 +18,24 @@ export function open(url: string): Promise<Socket> {
 /** Writes the text, and reads until the server closes; all replies that came, in their order. */
 export async function exchange(url: string, text: string | Buffer): Promise<RawReply[]> {
   const socket = await open(url)
-  const done = received(socket)
+  const done = readUntilClosed(socket)
   socket.write(text)
-  return readReplies(await done)
+  return parseReplies(await done)
 }
 
-/** Everything that comes until the connection is closed, by whomever. */
-export function received(socket: Socket): Promise<string> {
+/** Reads everything that comes until the connection is closed, by either side. */
+export function readUntilClosed(socket: Socket): Promise<string> {
   const chunks: Buffer[] = []
   socket.on('data', (chunk) => chunks.push(chunk))
-  // A server that refuses what is still being sent may reset the connection.
+  // A server that refuses a request while it is being sent may reset the connection.
   socket.on('error', () => undefined)
   return new Promise((resolve) => {
     socket.on('close', () => resolve(Buffer.concat(chunks).toString()))
   })
 }
 
-/** A request whose reply ends the connection. */
-export function rawRequest(
+/** Makes a request whose reply ends the connection. */
+export function makeRawRequest(
   line: string,
   headers: readonly string[] = [],
   body: string | undefined = undefined,
@@ -46,7 +46,7 @@ export function rawRequest(
   )
 }
 
-export function readReplies(text: string): RawReply[] {
+export function parseReplies(text: string): RawReply[] {
   const replies: RawReply[] = []
   let rest = text
   while (rest.startsWith('HTTP/1.1 ')) {

@@ -1,6 +1,6 @@
 import { limits } from '@tollbase/contract/limits'
 import { describe, expect, test } from 'vitest'
-import { type Data, newData } from '../support/data.ts'
+import { createData, type Data } from '../support/data.ts'
 import { withService } from '../support/per-engine.ts'
 
 /** The record's text must come back to the byte by every way there is to read it. */
@@ -36,7 +36,7 @@ describe('records that were made to confuse', () => {
       ['characters of every width', '"aä€💥\u0301\u200f\ufeff"'],
       ['blanks inside', '{ "b" : [ 1 ,\t2 ] ,\n"a":{ } }'],
     ])('%s comes back as it was sent, by list, key, history and proof', async (_, value) => {
-      const data = await newData(service())
+      const data = await createData(service())
       await data.call('POST', '/indexes', { collection: 'c', field_name: 'v' })
       const text = `{"id":"k","v":${value}}`
       const stored = await data.storeText('c', text)
@@ -57,7 +57,7 @@ describe('records that were made to confuse', () => {
       ['a key twice in two spellings', '{"a":1,"\\u0061":2}'],
       ['__proto__ twice', '{"__proto__":1,"__proto__":2}'],
     ])('%s is refused, naming the record, and nothing of the call is stored', async (_, value) => {
-      const data = await newData(service())
+      const data = await createData(service())
       const stored = await data.storeText('c', `{"id":"a"},{"id":"b","v":${value}}`)
       expect(stored.status, stored.text).toBe(400)
       expect(stored.body.details.field).toBe('/data/1')
@@ -79,13 +79,13 @@ describe('records that were made to confuse', () => {
       ['7', '/data/0'],
       ['null', '/data/0'],
     ])('%s is no record, and the field is named', async (text, field) => {
-      const data = await newData(service())
+      const data = await createData(service())
       const stored = await data.storeText('c', text)
       expect(stored, stored.text).toMatchObject({ status: 400, body: { details: { field } } })
     })
 
     test('a key of every strange kind finds its record again, also of the largest size', async () => {
-      const data = await newData(service())
+      const data = await createData(service())
       const keys = [
         'a/b',
         'a//b/',
@@ -123,7 +123,7 @@ describe('records that were made to confuse', () => {
     })
 
     test('an index never makes a write fail, and never changes an answer', async () => {
-      const data = await newData(service())
+      const data = await createData(service())
       const fields = ['v', 'w', 'x.y', 'z']
       for (const field_name of fields)
         await data.call('POST', '/indexes', { collection: 'c', field_name })
@@ -159,13 +159,13 @@ describe('records that were made to confuse', () => {
       )
       expect(long.status, long.text).toBe(200)
       expect((await data.list('c', { select: { id: true } })).body.total).toBe(values.length + 1)
-      // The first one is longer than what may be asked.
+      // The first text is longer than a request may ask for.
       for (const find of [{ v: values[2] }, { v: '' }, { u: 3 }, { h: 3 }])
         expect((await data.list('c', { find, select: { id: true } })).body.total).toBe(1)
     })
 
     test('conditions on fields that are everywhere in JavaScript mean those of the record', async () => {
-      const data = await newData(service())
+      const data = await createData(service())
       await data.storeText('c', '{"id":"a","__proto__":{"x":1},"constructor":"y"},{"id":"b"}')
       for (const [find, count] of [
         ['{"constructor":"y"}', 1],
@@ -206,7 +206,7 @@ describe('records that were made to confuse', () => {
       ['an empty field', { find: { '': 1 } }, '/find/'],
       ['an operator of Mongo', { find: { a: { $gt: 1 } } }, '/find/a/$gt'],
     ])('%s is refused, and the field is named', async (_, query, field) => {
-      const data = await newData(service())
+      const data = await createData(service())
       await data.store('c', [{ id: 'a' }])
       const found = await data.list('c', query)
       expect(found.status, found.text).toBe(400)
@@ -214,7 +214,7 @@ describe('records that were made to confuse', () => {
     })
 
     test('pages at the edges are empty or whole', async () => {
-      const data = await newData(service())
+      const data = await createData(service())
       await data.store('c', [{ id: 'a' }, { id: 'b' }])
       for (const [query, count] of [
         [{ limit: 0 }, 0],
@@ -229,7 +229,7 @@ describe('records that were made to confuse', () => {
     })
 
     test('a selection has so many fields, and one more is refused', async () => {
-      const data = await newData(service())
+      const data = await createData(service())
       await data.store('c', [{ id: 'a', f1: { x: 1 } }])
       const select = (count: number) =>
         Object.fromEntries(Array.from({ length: count }, (_, at) => [`f${at}`, true]))
@@ -242,7 +242,7 @@ describe('records that were made to confuse', () => {
   })
 })
 
-/** Text that no compression makes small. */
+/** Makes text that no compression makes small. */
 function randomText(length: number): string {
   let state = 7
   return Array.from({ length }, () => {

@@ -4,16 +4,16 @@ import { afterEach, describe, expect, test } from 'vitest'
 import { realWorld } from '../../packages/server/src/base/world.ts'
 import { createServer, type HttpOptions } from '../../packages/server/src/http/server.ts'
 import { createLog } from '../../packages/server/src/operator/log.ts'
-import { newData } from '../support/data.ts'
+import { createData } from '../support/data.ts'
 import { withService } from '../support/per-engine.ts'
-import { open, rawRequest, readReplies, received } from './raw-http.ts'
+import { makeRawRequest, open, parseReplies, readUntilClosed } from './raw-http.ts'
 
 const servers: ReturnType<typeof createServer>[] = []
 afterEach(async () => {
   for (const server of servers.splice(0)) await server.close()
 })
 
-/** The service's HTTP server with shorter deadlines, and one answer of many bytes. */
+/** Starts the service's HTTP server with shorter deadlines, and one answer of many bytes. */
 async function listen(options: Partial<HttpOptions>, bytes = 0): Promise<string> {
   const fastify = createServer({
     world: realWorld,
@@ -40,13 +40,13 @@ describe('slow clients', () => {
   ])('%s is ended by a deadline with 408, and others are served meanwhile', async (kind, head) => {
     const url = await listen({ requestTimeoutMs: 300 })
     const socket = await open(url)
-    const all = received(socket)
+    const all = readUntilClosed(socket)
     socket.write(head)
     const drip = kind.startsWith('headers') ? 'a' : kind.startsWith('chunks') ? '1\r\nx\r\n' : 'x'
     const dripping = setInterval(() => socket.writable && socket.write(drip), 20)
     try {
       expect((await fetch(`${url}/small`)).status).toBe(200)
-      const [reply] = readReplies(await all)
+      const [reply] = parseReplies(await all)
       expect(reply?.status).toBe(408)
       expect(JSON.parse(reply?.text ?? '')).toMatchObject({
         code: 'REQUEST_TIMEOUT',
@@ -62,10 +62,10 @@ describe('slow clients', () => {
     const head = 'POST /echo HTTP/1.1\r\nHost: a\r\nContent-Length: 1000000\r\n\r\n'
     const part = 'x'.repeat(64 * 1024 + 90_000)
     const sockets = await Promise.all(Array.from({ length: 5 }, () => open(url)))
-    const all = sockets.map((socket) => received(socket))
+    const all = sockets.map((socket) => readUntilClosed(socket))
     const first = Promise.race(all)
     for (const socket of sockets) socket.write(head + part)
-    const [refused] = readReplies(await first)
+    const [refused] = parseReplies(await first)
     expect(refused?.status).toBe(503)
     expect(refused?.headers['retry-after']).toBe('2')
     expect(JSON.parse(refused?.text ?? '')).toMatchObject({ code: 'UNAVAILABLE' })
@@ -86,7 +86,7 @@ describe('slow clients', () => {
     const socket = await open(url)
     socket.on('error', () => undefined)
     socket.pause()
-    socket.write(rawRequest('GET /large HTTP/1.1'))
+    socket.write(makeRawRequest('GET /large HTTP/1.1'))
     // Only what fits into the buffers of the two ends can come; the rest waits in the server until it gives up.
     const refused = await poll(async () => (await fetch(`${url}/large`)).status, 503)
     expect(refused).toBe(503)
@@ -115,13 +115,13 @@ describe('slow clients', () => {
 
   withService((service) => {
     test('connections that hang up in the middle cost nothing, and what was whole is stored or not', async () => {
-      const data = await newData(service())
+      const data = await createData(service())
       const body = (id: string) => JSON.stringify({ root: `${data.appId}::c`, data: [{ id }] })
       const key = `X-App-Key: ${data.key}`
       for (let at = 0; at < 60; at++) {
         const socket = await open(service().url)
         socket.on('error', () => undefined)
-        const whole = rawRequest('POST /store HTTP/1.1', [key], body(`k${at}`))
+        const whole = makeRawRequest('POST /store HTTP/1.1', [key], body(`k${at}`))
         socket.write(at % 3 === 0 ? whole : whole.slice(0, whole.length - (at % 40) - 1))
         if (at % 2 === 0) await new Promise((resolve) => setImmediate(resolve))
         if (at % 5 === 0) socket.resetAndDestroy()
@@ -132,14 +132,14 @@ describe('slow clients', () => {
       const { body: found } = await data.list('c')
       const ids = found.records.map(({ id }: { id: string }) => id)
       expect(new Set(ids).size).toBe(ids.length)
-      // What was cut off never arrived, so it is not there.
+      // A line that was cut off never arrived, so its record is not there.
       for (const id of ids) if (id !== 'last') expect(Number(id.slice(1)) % 3).toBe(0)
       expect((await service().request('GET', '/ready')).body.ready).toBe(true)
     })
   })
 })
 
-/** Asks until the answer is the one hoped for; the last one after ten seconds. */
+/** Repeats a request until the answer is the expected one; gives the last answer after ten seconds. */
 async function poll(ask: () => Promise<number>, wanted: number): Promise<number> {
   const end = performance.now() + 10_000
   for (;;) {

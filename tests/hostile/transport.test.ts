@@ -3,9 +3,9 @@ import { beforeAll, describe, expect, test } from 'vitest'
 import { type Market, openMarket } from '../payments/market.ts'
 import { withService } from '../support/per-engine.ts'
 import type { Json } from '../support/service.ts'
-import { exchange, type RawReply, rawRequest } from './raw-http.ts'
+import { exchange, makeRawRequest, type RawReply } from './raw-http.ts'
 
-/** One reply, in the shape of every error. */
+/** Checks for one reply in the form of every error. */
 function expectRefusal(replies: readonly RawReply[], status: number | readonly number[]): Json {
   const [reply] = replies
   expect(reply, 'no reply at all').toBeDefined()
@@ -30,7 +30,7 @@ describe('requests that no client would send', () => {
         list = JSON.stringify({ root: market.root })
       })
       const send = (line: string, headers: readonly string[] = [], body?: string) =>
-        exchange(service().url, rawRequest(line, headers, body))
+        exchange(service().url, makeRawRequest(line, headers, body))
 
       test.each([
         ['no HTTP at all', 'hello\r\n\r\n'],

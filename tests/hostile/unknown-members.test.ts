@@ -1,22 +1,23 @@
 import { tollbase } from '@tollbase/contract/contract'
-import { openapi } from '@tollbase/contract/openapi'
+import { buildOpenApi } from '@tollbase/contract/openapi'
 import type { Route } from '@tollbase/contract/route'
 import { tolerated } from '@tollbase/contract/tolerated'
 import { beforeAll, describe, expect, test } from 'vitest'
-import { knownBy } from '../../packages/server/src/base/known-members.ts'
-import { exampleOf, openScene, type Scene } from '../access/scene.ts'
+import { toKnownMembers } from '../../packages/server/src/base/known-members.ts'
+import { makeExample, openScene, type Scene } from '../access/scene.ts'
 import { routes } from '../support/contract-replies.ts'
-import { type Data, dataOf, newData } from '../support/data.ts'
+import { createData, type Data, makeData } from '../support/data.ts'
 import { withService } from '../support/per-engine.ts'
 import type { TestService } from '../support/service.ts'
 
 const nobodys = 'zz_nobody_knows'
-const takesAnyQuery = ({ query }: Route) => query !== undefined && knownBy(query) === undefined
+const takesAnyQuery = ({ query }: Route) =>
+  query !== undefined && toKnownMembers(query) === undefined
 
 async function makeThere(service: TestService, { app }: Scene) {
   const { appId: grantee } = await service.createApp()
   const make = async (path: string, body: object) => {
-    const made = await dataOf(service, app).call('POST', path, body)
+    const made = await makeData(service, app).call('POST', path, body)
     if (made.status !== 201) throw new Error(made.text)
     return made.body
   }
@@ -46,28 +47,28 @@ describe('a member that is not known is refused and named', () =>
   withService((service) => {
     let scene: Scene
     let data: Data
-    /** What the scene's examples name and is not there, which would be told first. */
+    /** The things that the scene's examples name and that are absent, which would be told first. */
     let there: Readonly<Record<string, readonly [absent: string, present: string]>>
     beforeAll(async () => {
       scene = await openScene(service())
       there = await makeThere(service(), scene)
-      data = await newData(service())
+      data = await createData(service())
       await data.store('c', [{ id: 'a', n: 1 }])
     })
-    const requestOf = ([operation, route]: readonly [string, Route]) => {
-      const [request] = exampleOf([operation, route], { scene, kind: 'free' }).requests
+    const makeRequest = ([operation, route]: readonly [string, Route]) => {
+      const [request] = makeExample([operation, route], { scene, kind: 'free' }).requests
       if (request === undefined) throw new Error('no example')
       const [absent, present] = there[operation] ?? ['', '']
       return { ...request, path: request.path.replace(absent, present) }
     }
-    /** One who may ask for it. */
+    /** A caller who may ask for it. */
     const by = ({ access }: Route) =>
       ['operator', 'owner', 'registrar'].includes(access) ? service().operator : scene.app.headers
 
     test.each(routes.filter(([, route]) => !takesAnyQuery(route)))(
       'in the query string of %s',
       async (operation, route) => {
-        const request = requestOf([operation, route])
+        const request = makeRequest([operation, route])
         const mark = request.path.includes('?') ? '&' : '?'
         const reply = await service().request(
           request.method,
@@ -84,10 +85,10 @@ describe('a member that is not known is refused and named', () =>
       },
     )
 
-    test.each(routes.filter(([, { body }]) => knownBy(body) !== undefined))(
+    test.each(routes.filter(([, { body }]) => toKnownMembers(body) !== undefined))(
       'in the body of %s',
       async (operation, route) => {
-        const request = requestOf([operation, route])
+        const request = makeRequest([operation, route])
         const reply = await service().request(request.method, request.path, {
           headers: by(route),
           body: { [nobodys]: 1 },
@@ -279,7 +280,7 @@ describe('a member that is not known is refused and named', () =>
         if (operations !== 'all')
           for (const one of operations) expect(Object.keys(tollbase)).toContain(one)
       }
-      const app = dataOf(service(), await service().createApp())
+      const app = makeData(service(), await service().createApp())
       const made = await app.call('POST', '/collections/c/indexes', {
         app_id: app.appId,
         collection_name: 'c',
@@ -299,7 +300,7 @@ describe('a member that is not known is refused and named', () =>
     })
 
     test('the interface description names each member of access_policy and schema_definition', () => {
-      const { schemas } = openapi(tollbase, { version: '1' }).components
+      const { schemas } = buildOpenApi(tollbase, { version: '1' }).components
       const text = (name: string) => JSON.stringify(schemas[name])
       for (const name of ['read', 'price', 'preview', 'derive', 'offered', 'empty_answer'])
         expect(text('AccessPolicy')).toContain(`"${name}"`)

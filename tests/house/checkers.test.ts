@@ -1,8 +1,8 @@
 import { readFileSync } from 'node:fs'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { buildSmallHouse, type SmallHouse, type Tool } from './small-repository.ts'
+import { buildSmallRepository, type SmallRepository, type Tool } from './small-repository.ts'
 
-/** A house in which every checker is content. */
+/** A repository that passes every checker. */
 const sound = {
   'packages/contract/src/unit.ts': "export const unit = 'dollar'\n",
   'packages/verify/src/same.ts': 'export const same = (a: string, b: string): boolean => a === b\n',
@@ -208,28 +208,28 @@ const plants: Readonly<Record<Tool, readonly Plant[]>> = {
 }
 
 describe.each(Object.keys(plants) as Tool[])('%s', (tool) => {
-  let house: SmallHouse
+  let repository: SmallRepository
   beforeAll(() => {
-    house = buildSmallHouse()
-    house.write(sound)
+    repository = buildSmallRepository()
+    repository.write(sound)
   })
-  afterAll(() => house.end())
+  afterAll(() => repository.end())
 
   test('passes a sound house', async () => {
-    const { passed, output } = await house.run(tool)
+    const { passed, output } = await repository.run(tool)
     expect(passed, output).toBe(true)
   })
 
   test.each(plants[tool])('fails by name: $says', async ({ says, path, text }) => {
-    const restore = house.plant(path, text)
-    const outcome = await house.run(tool)
+    const restore = repository.plant(path, text)
+    const outcome = await repository.run(tool)
     restore()
     expect(outcome.output).toContain(says)
     expect(outcome.passed).toBe(false)
   })
 
   test('passes again when nothing is wrong', async () => {
-    const { passed, output } = await house.run(tool)
+    const { passed, output } = await repository.run(tool)
     expect(passed, output).toBe(true)
   })
 })

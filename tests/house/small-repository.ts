@@ -18,8 +18,8 @@ const repository = fileURLToPath(new URL('../..', import.meta.url))
 
 export type Outcome = { readonly passed: boolean; readonly output: string }
 
-/** A copy of the house's rules around a handful of files, in a temporary folder. */
-export type SmallHouse = {
+/** A copy of the repository's rules around a handful of files, in a temporary folder. */
+export type SmallRepository = {
   /** Writes files by path. */
   readonly write: (files: Readonly<Record<string, string>>) => void
   /** Writes one file; the returned function undoes that. */
@@ -52,13 +52,13 @@ const rules = [
   ...['contract', 'verify', 'server', 'cli'].flatMap((name) => [`packages/${name}/package.json`]),
 ]
 
-export function buildSmallHouse(): SmallHouse {
+export function buildSmallRepository(): SmallRepository {
   const folder = mkdtempSync(join(tmpdir(), 'tollbase-house-'))
   for (const file of ['package.json', ...rules]) {
     cpSync(join(repository, file), join(folder, file), { recursive: true })
   }
   linkPackages(folder)
-  const write: SmallHouse['write'] = (files) => {
+  const write: SmallRepository['write'] = (files) => {
     for (const [path, text] of Object.entries(files)) {
       mkdirSync(dirname(join(folder, path)), { recursive: true })
       writeFileSync(join(folder, path), text)

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
-import { type Data, newData } from '../support/data.ts'
-import { perEngine } from '../support/per-engine.ts'
+import { createData, type Data } from '../support/data.ts'
+import { describePerEngine } from '../support/per-engine.ts'
 import { send } from '../support/service.ts'
 
 const people = Array.from({ length: 1_500 }, (_, at) => ({
@@ -13,9 +13,9 @@ const people = Array.from({ length: 1_500 }, (_, at) => ({
 const explain = (app: Data, query: object) =>
   app.call('POST', '/collections/people/explain', { query })
 
-perEngine('advice on indexes', (service) => {
+describePerEngine('advice on indexes', (service) => {
   test('explain tells the plan and the indexes by the names that their owner gave, and runs nothing', async () => {
-    const app = await newData(service())
+    const app = await createData(service())
     await app.store('people', people)
     const before = await explain(app, { find: { age: 7 } })
     expect(before).toMatchObject({
@@ -41,7 +41,7 @@ perEngine('advice on indexes', (service) => {
   })
 
   test('explain says why an index is not used', async () => {
-    const app = await newData(service())
+    const app = await createData(service())
     await app.store('people', people.slice(0, 3))
     await app.call('POST', '/indexes', { collection: 'people', field_name: 'age' })
     const hints = async (query: object) =>
@@ -54,7 +54,7 @@ perEngine('advice on indexes', (service) => {
   })
 
   test('explain plans joins, groups and SQL as they would be run, and tells the indexes of every collection', async () => {
-    const app = await newData(service())
+    const app = await createData(service())
     await app.store('people', people)
     await app.store(
       'visits',
@@ -88,7 +88,7 @@ perEngine('advice on indexes', (service) => {
     }
     const after = (await explain(app, joined)).body
     expect(after.estimated_cost).toBeLessThan(before.estimated_cost)
-    // A later page, whose joined records are those of the first one's height, finds them by it too.
+    // A later page, whose joined records are those of the first page's height, finds them by the index too.
     const walked = { ...joined, find: { visits: join }, limit: 1 }
     const { body } = await app.list('people', walked)
     const next = await explain(app, { ...walked, cursor: body.next_cursor })
@@ -98,8 +98,8 @@ perEngine('advice on indexes', (service) => {
   })
 
   test("a plan over another application's records, which would tell what it holds, is refused", async () => {
-    const app = await newData(service())
-    const other = await newData(service())
+    const app = await createData(service())
+    const other = await createData(service())
     await app.store('people', people.slice(0, 3))
     await other.publish('theirs', people.slice(0, 3))
     const model = `${other.appId}::theirs`
@@ -118,7 +118,7 @@ perEngine('advice on indexes', (service) => {
     ['no query', {}, 400],
     ['a collection that is not there', { query: {} }, 404],
   ])('%s is refused', async (what, body, wanted) => {
-    const app = await newData(service())
+    const app = await createData(service())
     await app.store('people', [{ id: 'x' }])
     const name = what.includes('not there') ? 'nobody' : 'people'
     const reply = await app.call('POST', `/collections/${name}/explain`, body)
@@ -126,7 +126,7 @@ perEngine('advice on indexes', (service) => {
   })
 
   test('optimize names missing indexes by the queries of late, and unused ones by what the database counts', async () => {
-    const app = await newData(service())
+    const app = await createData(service())
     await app.store('people', people)
     await app.call('POST', '/indexes', { collection: 'people', field_name: 'age' })
     await app.call('POST', '/indexes', { collection: 'people', field_name: 'name' })
@@ -142,16 +142,16 @@ perEngine('advice on indexes', (service) => {
     expect(advice.unused_indexes).toContain('people_name_idx')
     expect(advice.recommendations.join()).toContain('3 queries')
     expect(advice.slow_queries).toEqual(expect.any(Array))
-    // Values are no part of it.
+    // Values are not part of a query's shape.
     expect(JSON.stringify(advice)).not.toContain('city 1')
-    // Sessions tell what they have counted a little later.
+    // Sessions report their counts a little later.
     await expect
       .poll(async () => (await app.call('GET', '/collections/people/optimize')).body.unused_indexes)
       .toEqual(['people_name_idx'])
   })
 
   test('statistics are what the database counts of the index', async () => {
-    const app = await newData(service())
+    const app = await createData(service())
     await app.store('people', people)
     await app.call('POST', '/indexes', { collection: 'people', field_name: 'age' })
     // Each page is one scan, and the count of all matches another.
@@ -170,7 +170,7 @@ perEngine('advice on indexes', (service) => {
   })
 
   test('what others ask for is advice to the owner, and they get none', async () => {
-    const app = await newData(service())
+    const app = await createData(service())
     await app.publish('people', people.slice(0, 10))
     await app.listOpenly('people', { find: { age: 3 } })
     expect((await app.call('GET', '/collections/people/optimize')).body.missing_indexes).toEqual([

@@ -4,40 +4,40 @@ import type { Queryable } from '../../packages/server/src/database/database.ts'
 import { sql } from '../../packages/server/src/database/sql.ts'
 import { audit } from '../../packages/server/src/operator/audit/audit.ts'
 import { rebuild } from '../../packages/server/src/operator/rebuild.ts'
-import { keyExpression } from '../../packages/server/src/query/index-key.ts'
+import { printKeyExpression } from '../../packages/server/src/query/index-key.ts'
 import { IndexBuilder } from '../../packages/server/src/services/indexes/index-builder.ts'
-import { type Data, newData } from '../support/data.ts'
-import { perEngine } from '../support/per-engine.ts'
+import { createData, type Data } from '../support/data.ts'
+import { describePerEngine } from '../support/per-engine.ts'
 import type { TestReply, TestService } from '../support/service.ts'
 
-/** A slow day fails no test. */
+/** The time-outs are long, so that a slow day fails no test. */
 const patience = { timeout: 30_000 }
 
-/** More than is indexed at once. */
+/** The number is higher than the records that are indexed at once. */
 const manyMin = 2_500
 
 const records = (count: number, from = 0) =>
   Array.from({ length: count }, (_, at) => ({ id: `r${from + at}`, n: (from + at) % 1_000 }))
 
 async function filled(service: TestService, count = manyMin): Promise<Data> {
-  const app = await newData(service)
+  const app = await createData(service)
   for (let from = 0; from < count; from += 10_000)
     await app.store('c', records(Math.min(10_000, count - from), from))
   return app
 }
 
-const wish = { collection: 'c', field_name: 'n', index_type: 'number' }
+const indexRequest = { collection: 'c', field_name: 'n', index_type: 'number' }
 const status = async (app: Data, name = 'c_n_idx') =>
   (await app.call('GET', `/collections/c/indexes/${name}/status`)).body
 
-/** Asks until the index has this state. */
+/** Waits until the index has this state. */
 async function until(app: Data, wanted: string, name?: string) {
   await expect.poll(async () => (await status(app, name)).status, patience).toBe(wanted)
 }
 
-/** What the application's schema has, whatever its state. */
+/** Reads the indexes and statistics that the application's schema has, whatever their state. */
 async function stored(service: TestService, app: Data) {
-  const { schema } = await service.running.service.tenancy.tenant(app.appId)
+  const { schema } = await service.running.service.tenancy.loadTenant(app.appId)
   return service.database.query<{ name: string; valid: boolean }>(sql`
     SELECT class.relname::text AS name, index.indisvalid AS valid FROM pg_catalog.pg_index AS index
     JOIN pg_catalog.pg_class AS class ON class.oid = index.indexrelid
@@ -45,9 +45,9 @@ async function stored(service: TestService, app: Data) {
     WHERE namespace.nspname = ${schema} AND class.relname LIKE 'i\\_%' ORDER BY class.relname`)
 }
 
-/** While the work runs, a transaction of somebody else holds the collection, which every build waits for. */
+/** Does the work while another transaction holds the collection, which every build waits for. */
 async function whileHeld<T>(service: TestService, app: Data, work: () => Promise<T>): Promise<T> {
-  const { schema, data } = await service.running.service.tenancy.tenant(app.appId)
+  const { schema, data } = await service.running.service.tenancy.loadTenant(app.appId)
   const table = data.catalog.byName.get('c')?.table ?? ''
   return service.database.transaction(async (tx) => {
     await tx.execute(sql`LOCK TABLE ${sql.id(schema, table)} IN ROW EXCLUSIVE MODE`)
@@ -55,9 +55,9 @@ async function whileHeld<T>(service: TestService, app: Data, work: () => Promise
   })
 }
 
-/** How many records the planner expects of a condition. */
+/** Returns how many records the planner expects for a condition. */
 async function expected(service: TestService, app: Data, condition: string): Promise<number> {
-  const { schema, data } = await service.running.service.tenancy.tenant(app.appId)
+  const { schema, data } = await service.running.service.tenancy.loadTenant(app.appId)
   const table = sql.id(schema, data.catalog.byName.get('c')?.table ?? '')
   const [row] = await service.database.query<{ 'QUERY PLAN': string }>(sql`
     EXPLAIN (FORMAT JSON) SELECT body FROM ${table}
@@ -65,18 +65,18 @@ async function expected(service: TestService, app: Data, condition: string): Pro
   return JSON.parse(row?.['QUERY PLAN'] ?? '')[0].Plan['Plan Rows']
 }
 
-/** Whether the values were looked at, too. */
-async function hasLearnt(service: TestService, app: Data): Promise<boolean> {
-  const { schema } = await service.running.service.tenancy.tenant(app.appId)
+/** Says that the values were analyzed, too. */
+async function hasAnalyzed(service: TestService, app: Data): Promise<boolean> {
+  const { schema } = await service.running.service.tenancy.loadTenant(app.appId)
   const rows = await service.database.query(sql`
     SELECT statistics_name FROM pg_catalog.pg_stats_ext_exprs
     WHERE schemaname = ${schema} AND n_distinct IS NOT NULL`)
   return rows.length > 0
 }
 
-/** What the planner is told of by name, in the application's schema. */
-async function learnt(service: TestService, app: Data): Promise<string[]> {
-  const { schema } = await service.running.service.tenancy.tenant(app.appId)
+/** Lists the names of the statistics that the planner has in the application's schema. */
+async function listStatistics(service: TestService, app: Data): Promise<string[]> {
+  const { schema } = await service.running.service.tenancy.loadTenant(app.appId)
   const rows = await service.database.query<{ name: string }>(sql`
     SELECT stxname::text AS name FROM pg_catalog.pg_statistic_ext AS statistics
     JOIN pg_catalog.pg_namespace AS namespace ON namespace.oid = stxnamespace
@@ -84,34 +84,34 @@ async function learnt(service: TestService, app: Data): Promise<string[]> {
   return rows.map(({ name }) => name)
 }
 
-perEngine('building indexes', (service) => {
+describePerEngine('building indexes', (service) => {
   test('the planner learns how many records a value has, and forgets it with the index', async () => {
     const app = await filled(service(), 5_000)
-    await app.call('POST', '/indexes', wish)
-    await expect.poll(() => hasLearnt(service(), app), patience).toBe(true)
-    // A tenth of 1,000 values; and of each value there are five.
-    const n = `(${keyExpression(['n'])})`
+    await app.call('POST', '/indexes', indexRequest)
+    await expect.poll(() => hasAnalyzed(service(), app), patience).toBe(true)
+    // The range has about a tenth of the 1,000 values; each value has five records.
+    const n = `(${printKeyExpression(['n'])})`
     const wide = await expected(service(), app, `${n} >= '900'::jsonb AND ${n} < '1e9'::jsonb`)
     expect(wide).toBeGreaterThan(300)
     expect(wide).toBeLessThan(700)
     const narrow = await expected(service(), app, `${n} = '7'::jsonb`)
     expect(narrow).toBeLessThan(10)
     await app.call('DELETE', '/collections/c/indexes/c_n_idx')
-    await expect.poll(() => learnt(service(), app), patience).toEqual([])
+    await expect.poll(() => listStatistics(service(), app), patience).toEqual([])
   })
 
   test('the planner learns of an index that was made before there were records', async () => {
-    const app = await newData(service())
+    const app = await createData(service())
     await app.store('c', [{ id: 'first', n: 1 }])
-    await app.call('POST', '/indexes', wish)
-    await expect.poll(() => learnt(service(), app), patience).toHaveLength(1)
+    await app.call('POST', '/indexes', indexRequest)
+    await expect.poll(() => listStatistics(service(), app), patience).toHaveLength(1)
   })
 
   test('stores go on while an index over 50,000 records is built, and none of them is missing in it', async () => {
     const app = await filled(service(), 50_000)
     let replies: TestReply[] = []
     await whileHeld(service(), app, async () => {
-      const made = await app.call('POST', '/indexes', wish)
+      const made = await app.call('POST', '/indexes', indexRequest)
       expect(made).toMatchObject({ status: 200, body: { status: 'building' } })
       replies = await Promise.all(
         Array.from({ length: 20 }, (_, at) => app.store('c', [{ id: `new${at}`, n: 5_000 }])),
@@ -122,7 +122,7 @@ perEngine('building indexes', (service) => {
         rows_total: 50_020,
       })
     })
-    // No longer held, it goes on beside further stores.
+    // Once the collection is released, the build goes on beside further stores.
     for (let at = 20; (await status(app)).status === 'building'; at++)
       replies.push(await app.store('c', [{ id: `new${at}`, n: 5_000 }]))
     expect(replies.map((reply) => reply.status)).toEqual(replies.map(() => 200))
@@ -136,7 +136,7 @@ perEngine('building indexes', (service) => {
   test('a build that the end of the service broke off is begun again by the next one', async () => {
     const app = await filled(service())
     await whileHeld(service(), app, async () => {
-      await app.call('POST', '/indexes', wish)
+      await app.call('POST', '/indexes', indexRequest)
       await expect.poll(() => stored(service(), app), patience).toMatchObject([{ valid: false }])
       await service().restart()
     })
@@ -146,7 +146,7 @@ perEngine('building indexes', (service) => {
 
   test('a rebuild of the tables leaves large indexes to the service, which builds them; the audit finds nothing amiss', async () => {
     const app = await filled(service())
-    await app.call('POST', '/indexes', wish)
+    await app.call('POST', '/indexes', indexRequest)
     await until(app, 'active')
     await service().whileStopped(async (config) => {
       expect(await rebuild(config, () => undefined)).toMatchObject({ equal: true })
@@ -159,14 +159,14 @@ perEngine('building indexes', (service) => {
 
   test('what a broken build left is removed and built again; a broken rebuild leaves nothing', async () => {
     const app = await filled(service())
-    await app.call('POST', '/indexes', wish)
+    await app.call('POST', '/indexes', indexRequest)
     await until(app, 'active')
-    const { schema } = await service().running.service.tenancy.tenant(app.appId)
+    const { schema } = await service().running.service.tenancy.loadTenant(app.appId)
     const [index] = await stored(service(), app)
     await service().whileStopped(async () => {
       const name = index?.name ?? ''
       await service().database.execute(sql`DROP INDEX ${sql.id(schema, name)}`)
-      // As a killed server leaves them.
+      // The indexes are as a killed server leaves them.
       for (const [left, valid] of [
         [name, false],
         [`${name}_ccnew`, false],
@@ -192,9 +192,9 @@ perEngine('building indexes', (service) => {
   ])('%s is deleted at once while it is being built', async (_what, path) => {
     const app = await filled(service())
     const read = async (tx: Queryable) => {
-      // A reader from before, which the build waits for at its end.
+      // A reader that began before, which the build waits for at its end.
       await tx.query(sql`SELECT count(*) FROM pg_catalog.pg_class`)
-      await app.call('POST', '/indexes', wish)
+      await app.call('POST', '/indexes', indexRequest)
       await expect.poll(() => stored(service(), app), patience).toMatchObject([{ valid: false }])
       expect(await status(app)).toMatchObject({ building: true })
       const deleted = await app.call('DELETE', path)
@@ -208,10 +208,10 @@ perEngine('building indexes', (service) => {
 
   test('an index that is replaced is built anew, and the old one goes', async () => {
     const app = await filled(service())
-    await app.call('POST', '/indexes', wish)
+    await app.call('POST', '/indexes', indexRequest)
     await until(app, 'active')
     const [before] = await stored(service(), app)
-    const changed = await app.call('POST', '/indexes', { ...wish, index_type: 'hash' })
+    const changed = await app.call('POST', '/indexes', { ...indexRequest, index_type: 'hash' })
     expect(changed.body).toMatchObject({ updated: true, index_type: 'hash' })
     await until(app, 'active')
     await expect.poll(() => stored(service(), app), patience).toMatchObject([{ valid: true }])
@@ -220,7 +220,7 @@ perEngine('building indexes', (service) => {
 
   test('an index is rebuilt beside reads and writes, at once or in the background', async () => {
     const app = await filled(service())
-    await app.call('POST', '/indexes', wish)
+    await app.call('POST', '/indexes', indexRequest)
     await until(app, 'active')
     const at = '/collections/c/indexes/c_n_idx/rebuild'
     expect((await app.call('POST', at)).body).toMatchObject({ success: true, status: 'active' })
@@ -236,21 +236,21 @@ perEngine('building indexes', (service) => {
   })
 
   test('an index of few records, and a unique one of many, is active in the reply', async () => {
-    const app = await newData(service())
+    const app = await createData(service())
     await app.store('c', records(10))
-    expect((await app.call('POST', '/indexes', wish)).body.status).toBe('active')
+    expect((await app.call('POST', '/indexes', indexRequest)).body.status).toBe('active')
     const large = await filled(service())
-    const unique = { ...wish, field_name: 'id', unique_constraint: true }
+    const unique = { ...indexRequest, field_name: 'id', unique_constraint: true }
     expect((await large.call('POST', '/indexes', unique)).body.status).toBe('active')
   })
 
   test('an index that cannot be built says so after some attempts; rebuild tries again', async () => {
     const app = await filled(service())
     const { database, log, tenancy } = service().running.service
-    const tenant = await tenancy.tenant(app.appId)
+    const tenant = await tenancy.loadTenant(app.appId)
     const table = sql.id(tenant.schema, tenant.data.catalog.byName.get('c')?.table ?? '')
     await database.execute(sql`ALTER TABLE ${table} RENAME COLUMN data TO hidden`)
-    await app.call('POST', '/indexes', wish)
+    await app.call('POST', '/indexes', indexRequest)
     await expect
       .poll(() => status(app), patience)
       .toMatchObject({
@@ -261,9 +261,9 @@ perEngine('building indexes', (service) => {
     const world = { ...realWorld, every: (_: number, call: () => void) => realWorld.every(5, call) }
     const hasty = new IndexBuilder({ database, world, log })
     hasty.notice(tenant)
-    const [index] = tenant.data.unbuilt()
+    const [index] = tenant.data.listUnbuilt()
     await expect
-      .poll(() => index && hasty.trouble(tenant.schema, index)?.isFinal, patience)
+      .poll(() => index && hasty.findTrouble(tenant.schema, index)?.isFinal, patience)
       .toBe(true)
     await hasty.close()
     await database.execute(sql`ALTER TABLE ${table} RENAME COLUMN hidden TO data`)

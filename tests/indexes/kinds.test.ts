@@ -1,10 +1,10 @@
 import { expect, test } from 'vitest'
-import { type Data, idsOf, newData } from '../support/data.ts'
-import { perEngine } from '../support/per-engine.ts'
+import { createData, type Data, listIds } from '../support/data.ts'
+import { describePerEngine } from '../support/per-engine.ts'
 
 const open = (at: number) => ({ id: `o${at}`, state: at % 50 === 0 ? 'open' : 'done', n: at })
 
-/** So many that PostgreSQL prefers an index, and so few that one is built at once. */
+/** The records are so many that PostgreSQL prefers an index, and so few that one is built at once. */
 async function orders(app: Data) {
   await app.store(
     'c',
@@ -18,15 +18,15 @@ const used = async (app: Data, query: object) => {
   return body.indexes_used
 }
 
-/** The answer, and the same without any index. */
+/** Returns the answer, and the same answer without any index. */
 async function bothAnswers(app: Data, find: object): Promise<[string[], string[]]> {
-  const quick = idsOf(await app.list('c', { find }))
+  const quick = listIds(await app.list('c', { find }))
   for (const { id } of (await app.call('GET', '/indexes')).body)
     await app.call('DELETE', `/indexes/${id}`)
-  return [quick, idsOf(await app.list('c', { find }))]
+  return [quick, listIds(await app.list('c', { find }))]
 }
 
-perEngine('kinds of indexes', (service) => {
+describePerEngine('kinds of indexes', (service) => {
   test.each([
     'btree',
     'hash',
@@ -38,7 +38,7 @@ perEngine('kinds of indexes', (service) => {
     'Secondary',
     'object',
   ])('an index of type %s serves an equality', async (index_type) => {
-    const app = await newData(service())
+    const app = await createData(service())
     await orders(app)
     const made = await app.call('POST', '/indexes', { collection: 'c', field: 'n', index_type })
     expect(made.body).toMatchObject({ status: 'active', sparse: false })
@@ -47,7 +47,7 @@ perEngine('kinds of indexes', (service) => {
   })
 
   test('a partial index has the records of its condition, and serves the queries that imply it', async () => {
-    const app = await newData(service())
+    const app = await createData(service())
     await orders(app)
     const partial = { collection: 'c', field_name: 'n', where: { state: { is: 'open' } } }
     const made = await app.call('POST', '/indexes', partial)
@@ -67,7 +67,7 @@ perEngine('kinds of indexes', (service) => {
     ['a value', { n: { isNull: false } }, { n: 50 }],
     ['alternatives', { or: [{ n: 1 }, { n: 50 }] }, { n: 50 }],
   ])('a partial index of %s is used where the query says more', async (_what, where, find) => {
-    const app = await newData(service())
+    const app = await createData(service())
     await orders(app)
     const made = await app.call('POST', '/indexes', {
       collection: 'c',
@@ -82,7 +82,7 @@ perEngine('kinds of indexes', (service) => {
   })
 
   test('a sparse index leaves out what has no value, and serves conditions that need one', async () => {
-    const app = await newData(service())
+    const app = await createData(service())
     await orders(app)
     await app.store('c', [{ id: 'null', n: null }, { id: 'none' }])
     const made = await app.call('POST', '/indexes', {
@@ -93,8 +93,11 @@ perEngine('kinds of indexes', (service) => {
     expect(made.body).toMatchObject({ sparse: true })
     expect(await used(app, { find: { n: { gt: 1_880 } } })).toEqual(['c_n_idx'])
     expect(await used(app, { find: { n: { isNull: true } } })).toEqual([])
-    expect(idsOf(await app.list('c', { find: { n: { isNull: true } } }))).toEqual(['null', 'none'])
-    expect(idsOf(await app.list('c', { sortBy: 'n' }))).toHaveLength(1_902)
+    expect(listIds(await app.list('c', { find: { n: { isNull: true } } }))).toEqual([
+      'null',
+      'none',
+    ])
+    expect(listIds(await app.list('c', { sortBy: 'n' }))).toHaveLength(1_902)
   })
 
   test.each([
@@ -106,14 +109,14 @@ perEngine('kinds of indexes', (service) => {
     ['a unique full-text index', { index_type: 'fulltext', unique: true }],
     ['a field twice', { fields: ['n', 'n'] }],
   ])('%s is refused, and makes nothing', async (_what, body) => {
-    const app = await newData(service())
+    const app = await createData(service())
     const reply = await app.call('POST', '/indexes', { collection: 'c', field_name: 'n', ...body })
     expect(reply.status, reply.text).toBe(400)
     expect((await app.call('GET', '/collections')).body).toEqual([])
   })
 
   test('search finds records by their words, alike with a full-text index and without', async () => {
-    const app = await newData(service())
+    const app = await createData(service())
     const texts = [
       'The quick brown Fox',
       'a fox, quick!',
@@ -131,7 +134,7 @@ perEngine('kinds of indexes', (service) => {
     const finds = ['fox', 'QUICK fox', 'fox & !quick', 'bäume', '!!!', '', 'word7', 'nowhere']
     const answers = async () =>
       Promise.all(
-        finds.map(async (search) => idsOf(await app.list('c', { find: { t: { search } } }))),
+        finds.map(async (search) => listIds(await app.list('c', { find: { t: { search } } }))),
       )
     const slow = await answers()
     expect(slow.slice(0, 2)).toEqual([
@@ -156,7 +159,7 @@ perEngine('kinds of indexes', (service) => {
   })
 
   test('no index makes a write fail, whatever the type or the length of its fields', async () => {
-    const app = await newData(service())
+    const app = await createData(service())
     for (const more of [
       { index_type: 'fulltext' },
       { index_type: 'hash', sparse: true },
@@ -185,14 +188,14 @@ perEngine('kinds of indexes', (service) => {
   })
 
   test('indexes of one field that serve different things stand side by side, each under its own name', async () => {
-    const app = await newData(service())
-    const wishes = [
+    const app = await createData(service())
+    const requests = [
       {},
       { index_type: 'fulltext' },
       { where: { n: { gt: 1 } } },
       { where: { n: { gt: 2 } } },
     ]
-    for (const more of wishes) {
+    for (const more of requests) {
       const body = { collection: 'c', field_name: 'a.b', ...more }
       expect((await app.call('POST', '/indexes', body)).body.updated).toBe(false)
       expect((await app.call('POST', '/indexes', body)).body.updated).toBe(true)
@@ -211,7 +214,7 @@ perEngine('kinds of indexes', (service) => {
       'c_a_b_x_idx',
       'c_a_b_x_idx_2',
     ])
-    // The name that clients make of a field means its plain index, and nothing where two fit.
+    // The name that clients make for a field means its plain index, and nothing where two indexes fit.
     expect((await app.call('DELETE', '/indexes/c_a.b_index')).status).toBe(200)
     const doubtful = await app.call('DELETE', '/indexes/c_a_b_x_index')
     expect(doubtful).toMatchObject({ status: 409, body: { code: 'CONFLICT' } })
@@ -220,7 +223,7 @@ perEngine('kinds of indexes', (service) => {
   })
 
   test('a name that two collections give to a field of theirs deletes neither', async () => {
-    const app = await newData(service())
+    const app = await createData(service())
     await app.call('POST', '/indexes', { collection: 'a', field_name: 'b_c', name: 'one' })
     await app.call('POST', '/indexes', { collection: 'a_b', field_name: 'c', name: 'two' })
     const reply = await app.call('DELETE', '/indexes/a_b_c_index')
@@ -230,7 +233,7 @@ perEngine('kinds of indexes', (service) => {
   })
 
   test('an application is the same after a rebuild of its tables, indexes of every kind included', async () => {
-    const app = await newData(service())
+    const app = await createData(service())
     await orders(app)
     for (const more of [
       { index_type: 'fulltext' },
@@ -246,7 +249,7 @@ perEngine('kinds of indexes', (service) => {
   })
 })
 
-/** Two fields of a record share what one may have. */
+/** Two fields of a record share the maximum size. */
 function half(record: { id: string; f: unknown; g: unknown }) {
   return typeof record.f === 'string' && record.f.length > 400_000
     ? { ...record, g: record.f.slice(0, 20) }

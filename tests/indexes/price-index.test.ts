@@ -1,10 +1,16 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { fieldCost } from '../../packages/server/src/model/field-price.ts'
-import { saleEntry } from '../../packages/server/src/services/payments/ledger-entries.ts'
-import { connectTo, quietly } from '../clients/sdk.ts'
-import { type Asked, ask, fundedBuyer, quote } from '../payments/buyer.ts'
-import { accounts, earnings, expectBalanced, type Market, openMarket } from '../payments/market.ts'
+import { computeFieldCost } from '../../packages/server/src/model/field-price.ts'
+import { makeSaleEntry } from '../../packages/server/src/services/payments/ledger-entries.ts'
+import { connectTo, silenceConsole } from '../clients/sdk.ts'
+import { type Asked, ask, createFundedBuyer, quote } from '../payments/buyer.ts'
+import {
+  expectBalanced,
+  type Market,
+  openMarket,
+  readAccounts,
+  readEarnings,
+} from '../payments/market.ts'
 import { withService } from '../support/per-engine.ts'
 import type { TestService } from '../support/service.ts'
 
@@ -34,7 +40,7 @@ async function priced(service: TestService, config: object = {}): Promise<Market
 
 const order = (id: string, total: number) => ({ id, order: { total } })
 
-/** A store as its bytes, records in JSON. */
+/** Makes a store as its bytes, from records in JSON. */
 function storing(market: Market, records: string): Asked {
   return {
     method: 'POST',
@@ -49,7 +55,7 @@ describe('price indexes', () =>
     (service) => {
       test('a write costs the sum of its records` fields, the application`s own key included, and is shared as the index says', async () => {
         const market = await priced(service())
-        const buyer = await fundedBuyer(service())
+        const buyer = await createFundedBuyer(service())
         const asked = storing(market, JSON.stringify([order('a', 19.99), order('b', 0.000001)]))
         const required = await quote(service(), asked)
         expect(required.body.accepts[0]).toMatchObject({
@@ -58,9 +64,9 @@ describe('price indexes', () =>
         })
         const stored = await buyer.buy(service(), asked)
         expect(stored.status, stored.text).toBe(200)
-        expect(await earnings(service(), market)).toBe(19_990_001n - 5_997_000n)
+        expect(await readEarnings(service(), market)).toBe(19_990_001n - 5_997_000n)
         await expectBalanced(service())
-        // What costs nothing is stored without a payment: a price of zero, and a deletion.
+        // Free things are stored without a payment: a record with a price of zero, and a deletion.
         for (const free of ['[{"id":"c","order":{"total":0}}]', '[{"id":"a","deleted":true}]'])
           expect((await ask(service(), storing(market, free))).status).toBe(200)
       })
@@ -71,14 +77,14 @@ describe('price indexes', () =>
           platform_percentage: 20,
           app_owner_address: owner,
         })
-        const before = (await accounts(service())).get('platform') ?? 0n
-        const buyer = await fundedBuyer(service())
+        const before = (await readAccounts(service())).get('platform') ?? 0n
+        const buyer = await createFundedBuyer(service())
         const asked = storing(market, JSON.stringify([order('a', 10)]))
         expect((await buyer.buy(service(), asked)).status).toBe(200)
-        const after = await accounts(service())
+        const after = await readAccounts(service())
         expect(after.get(`wallet:${owner.toLowerCase()}`)).toBe(8_000_000n)
         expect((after.get('platform') ?? 0n) - before).toBe(2_000_000n)
-        expect(await earnings(service(), market)).toBe(0n)
+        expect(await readEarnings(service(), market)).toBe(0n)
       })
 
       test('the platform keeps its own share at least', async () => {
@@ -246,7 +252,7 @@ describe('price indexes', () =>
       })
 
       test('the public SDK`s createPriceIndex', async () => {
-        quietly()
+        silenceConsole()
         const app = await service().createApp()
         const { client } = connectTo(service(), { appId: app.appId, appKey: app.key })
         const index = await client.database(app.appId).createPriceIndex('orders', 'total')
@@ -290,8 +296,8 @@ describe('what fields cost, and who gets it', () => {
           return { text, deleted: false, pointer: `/data/${at}` }
         })
         const sum = amounts.reduce((a, b) => a + b, 0n)
-        expect(fieldCost(records, 'n.v')).toBe(sum)
-        expect(fieldCost(records.toReversed(), 'n.v')).toBe(sum)
+        expect(computeFieldCost(records, 'n.v')).toBe(sum)
+        expect(computeFieldCost(records.toReversed(), 'n.v')).toBe(sum)
       }),
     )
   })
@@ -306,7 +312,7 @@ describe('what fields cost, and who gets it', () => {
     })
     fc.assert(
       fc.property(amount, points, fc.array(share, { maxLength: 4 }), (charge, least, shares) => {
-        const entry = saleEntry({
+        const entry = makeSaleEntry({
           identity: 'i',
           facts: { ...facts, amount: String(charge) },
           split: { platformBasisPoints: least },

@@ -4,25 +4,30 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as wait } from 'node:timers/promises'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { type Asked, ask, list, newBuyer, type PaymentHeader, quote } from '../payments/buyer.ts'
+import { type Asked, ask, list, makeBuyer, type PaymentHeader, quote } from '../payments/buyer.ts'
 import { openMarket } from '../payments/market.ts'
-import { answer, type Remote, says, startRemote } from '../payments/remote-facilitator.ts'
+import {
+  answer,
+  type RemoteFacilitator,
+  says,
+  startRemoteFacilitator,
+} from '../payments/remote-facilitator.ts'
 import { type Program, startProgram } from '../support/program.ts'
 import { send, type TestService } from '../support/service.ts'
 
 type Api = Pick<TestService, 'request' | 'createApp'>
 
-/** Long enough that a slow machine still gets its answers out within it. */
+/** The drain is so long that a slow machine still gets its answers out in time. */
 const drainSeconds = 8
-let remote: Remote
+let remote: RemoteFacilitator
 beforeAll(async () => {
-  remote = await startRemote()
+  remote = await startRemoteFacilitator()
 })
 afterAll(() => remote?.close())
 
 type Started = { readonly program: Program; readonly url: string; readonly api: Api }
 
-/** Works with the real program, started once or more on one data folder. */
+/** Runs the work with the real program, started once or more on one data folder. */
 async function withProgram(work: (start: () => Promise<Started>) => Promise<void>): Promise<void> {
   const dataDir = mkdtempSync(join(tmpdir(), 'tollbase-drain-'))
   const file = join(dataDir, 'config.json')
@@ -39,7 +44,7 @@ async function withProgram(work: (start: () => Promise<Started>) => Promise<void
       const program = startProgram(dataDir, [`--config=${file}`])
       programs.push(program)
       const url = await program.url
-      return { program, url, api: apiOf(url, dataDir) }
+      return { program, url, api: makeApi(url, dataDir) }
     })
   } finally {
     for (const program of programs) await program.end('SIGKILL')
@@ -47,7 +52,7 @@ async function withProgram(work: (start: () => Promise<Started>) => Promise<void
   }
 }
 
-function apiOf(url: string, dataDir: string): Api {
+function makeApi(url: string, dataDir: string): Api {
   const request: Api['request'] = (method, path, options = {}) =>
     send(url, { method, path, ...options })
   return {
@@ -69,7 +74,7 @@ function apiOf(url: string, dataDir: string): Api {
   }
 }
 
-/** A connection of our own: what was received, and when more of it has come. */
+/** Opens a connection; gives the text received so far, and waits for more of it. */
 function wire(url: string) {
   const { hostname, port } = new URL(url)
   const socket = connect(Number(port), hostname)
@@ -100,8 +105,8 @@ function wire(url: string) {
 }
 
 /**
- * A request of which only a part is sent: what comes after it waits for `finish`. The one before it was answered, so
- * the server has read that part.
+ * Sends a part of a request; the rest waits for `finish`. The request before it was answered, so the server has
+ * read that part.
  */
 async function halfAsked(url: string, path: string) {
   const { socket, until, over } = wire(url)
@@ -115,7 +120,7 @@ async function halfAsked(url: string, path: string) {
   }
 }
 
-/** A request whose head the server has read, and whose body comes later. */
+/** Sends a request whose head the server has read, and whose body comes later. */
 async function headAsked(url: string, request: { headers: object; path: string; body: string }) {
   const { socket, until, over } = wire(url)
   const headers = Object.entries({
@@ -142,7 +147,7 @@ async function slowReader(url: string, body: string) {
   await until(/^content-length: \d+\r\n/m)
   socket.pause()
   return {
-    /** Bytes of the body that came, and bytes that were promised. */
+    /** The bytes of the body that came, and those that were promised. */
     readOn: async () => {
       socket.resume()
       await over()
@@ -188,11 +193,11 @@ test('told to end with work under way, it finishes what it can, answers the rest
       const body = { root: free, data }
       await api.request('POST', '/store?wait=true', { headers: market.headers, body })
     }
-    // A payment whose settlement is not answered for now.
+    // Makes a payment whose settlement is not answered for now.
     remote.settle = () => undefined
     const before = remote.settles()
     const asked = list({ root: market.root, limit: 3 })
-    const header = await newBuyer().payV2(await quote(api, asked))
+    const header = await makeBuyer().payV2(await quote(api, asked))
     const paying = ask(api, asked, header)
     paying.catch(() => undefined)
     await settlesBegun(before + 1)
@@ -224,12 +229,12 @@ test('told to end with work under way, it finishes what it can, answers the rest
     expect(paid.body.code).toBe('UNAVAILABLE')
     expect(Number(paid.headers.get('retry-after'))).toBeGreaterThan(0)
     expect(await ended, program.output()).toBe(0)
-    // Not a measurement: the drain, the readers, and what closing may take at most.
+    // The maximum for the drain, the readers, and closing; this is not a measurement.
     expect(Date.now() - toldAt).toBeLessThan(drainSeconds * 1000 + 20_000)
     const cut = await stuck.readOn()
     expect(cut.came).toBeLessThan(cut.promised)
 
-    // The same payment buys the answer from the next process, and what was acknowledged is there.
+    // The same payment buys the answer from the next process, and acknowledged records are there.
     remote.settle = says({ success: true, transaction: `0x${'ab'.repeat(32)}` })
     const next = await start()
     const bought = await askUntilSettled(next.api, asked, header)
@@ -257,7 +262,7 @@ test('a payment whose settlement ends in time is delivered, though the service w
     }
     const before = remote.settles()
     const asked = list({ root: market.root, limit: 3 })
-    const header = await newBuyer().payV2(await quote(api, asked))
+    const header = await makeBuyer().payV2(await quote(api, asked))
     const paying = ask(api, asked, header)
     await settlesBegun(before + 1)
     const ended = program.end('SIGTERM')

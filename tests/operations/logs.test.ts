@@ -2,10 +2,10 @@ import { createHash } from 'node:crypto'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { sql } from '../../packages/server/src/database/sql.ts'
 import { createLog } from '../../packages/server/src/operator/log.ts'
-import { ask, fundedBuyer, list, newBuyer, quote } from '../payments/buyer.ts'
+import { ask, createFundedBuyer, list, makeBuyer, quote } from '../payments/buyer.ts'
 import { openMarket } from '../payments/market.ts'
 import { type Json, startTestService, type TestService } from '../support/service.ts'
-import { testWallet } from '../support/wallet.ts'
+import { makeTestWallet } from '../support/wallet.ts'
 
 type Line = Readonly<Record<string, Json>>
 
@@ -30,8 +30,8 @@ describe('the log', () => {
       .split('\n')
       .filter((line) => line !== '')
       .map((line) => JSON.parse(line))
-  /** Answers are logged when they are over, which may be a moment after the client has them. */
-  const lineOf = async (requestId: string | null): Promise<Line> => {
+  /** Answers are logged when they are complete, which may be a moment after the client has them. */
+  const waitForLine = async (requestId: string | null): Promise<Line> => {
     for (let tries = 0; tries < 100; tries++) {
       const found = lines().find((line) => line.msg === 'request' && line.requestId === requestId)
       if (found !== undefined) return found
@@ -44,7 +44,7 @@ describe('the log', () => {
     const app = await service.createApp()
     const path = `/apps/${app.appId}/tasks?api_key=${app.key}&limit=1`
     const reply = await service.request('GET', path)
-    const line = await lineOf(reply.headers.get('x-request-id'))
+    const line = await waitForLine(reply.headers.get('x-request-id'))
     expect(line).toMatchObject({
       level: 30,
       method: 'GET',
@@ -64,27 +64,27 @@ describe('the log', () => {
   test('names the application that a body names, and the kind of caller', async () => {
     const market = await openMarket(service)
     const listed = await service.request('POST', '/list', { body: { root: market.root, limit: 1 } })
-    expect(await lineOf(listed.headers.get('x-request-id'))).toMatchObject({
+    expect(await waitForLine(listed.headers.get('x-request-id'))).toMatchObject({
       operation: 'listRecords',
       app: market.appId,
       caller: 'anonymous',
     })
     const all = await service.request('GET', '/api/apps', { headers: service.operator })
-    expect(await lineOf(all.headers.get('x-request-id'))).toMatchObject({ caller: 'operator' })
+    expect(await waitForLine(all.headers.get('x-request-id'))).toMatchObject({ caller: 'operator' })
     const gone = await service.request('GET', '/nowhere')
-    expect(await lineOf(gone.headers.get('x-request-id'))).toMatchObject({
+    expect(await waitForLine(gone.headers.get('x-request-id'))).toMatchObject({
       status: 404,
       path: '/nowhere',
     })
     const broken = await service.request('GET', '/%')
-    expect(await lineOf(broken.headers.get('x-request-id'))).toMatchObject({ status: 400 })
+    expect(await waitForLine(broken.headers.get('x-request-id'))).toMatchObject({ status: 400 })
   })
 
   test('takes the id that a request brings, if it is one', async () => {
     const withId = async (id: string) => {
       const reply = await service.request('GET', '/nowhere', { headers: { 'x-request-id': id } })
       expect(reply.body.request_id).toBe(reply.headers.get('x-request-id'))
-      await lineOf(reply.body.request_id)
+      await waitForLine(reply.body.request_id)
       return reply.body.request_id
     }
     for (const id of ['abcd.EF-01_2', 'x'.repeat(64), '12345678']) expect(await withId(id)).toBe(id)
@@ -101,10 +101,10 @@ describe('the log', () => {
 
   test('tells of a payment by its id, in the lines of the requests that it was made with', async () => {
     const market = await openMarket(service, { price: { per_row: '100' } })
-    const buyer = await fundedBuyer(service)
+    const buyer = await createFundedBuyer(service)
     const bought = await buyer.buy(service, list({ root: market.root, limit: 2 }))
     expect(bought.status, bought.text).toBe(200)
-    expect(await lineOf(bought.headers.get('x-request-id'))).toMatchObject({
+    expect(await waitForLine(bought.headers.get('x-request-id'))).toMatchObject({
       payment: bought.headers.get('x-payment-id'),
     })
   })
@@ -117,7 +117,7 @@ describe('the log', () => {
       return secret
     }
     const at = `/api/apps/${market.appId}`
-    // Keys by each carrier, right and wrong ones, and where they were put by mistake.
+    // Keys in each carrier, right and wrong ones, and keys in wrong places.
     const wrong = keep(`app_${'Wr0ngK3yText'.repeat(3)}1234567`)
     for (const key of [market.key, wrong]) {
       for (const name of ['x-app-key', 'x-api-key', 'x-agent-key', 'x-user-key'])
@@ -142,14 +142,14 @@ describe('the log', () => {
     ])
       await service.request('GET', `/${keep(key)}`)
     await service.request('GET', `${at}/keys?api_key=${keep('one.other-secret-of-any-form')}`)
-    // Keys that are made.
+    // Keys that are created.
     const made = await service.request('POST', `${at}/keys`, {
       headers: market.headers,
       body: { name: 'made', permissions: ['Read'] },
     })
     keep(made.body.key)
     // A wallet's signature, good, repeated, and wrong.
-    const wallet = testWallet()
+    const wallet = makeTestWallet()
     const path = '/api/apps'
     const timestamp = Math.floor(service.world.now() / 1000)
     const signed = await wallet.sign({ origin: service.url, method: 'GET', path, timestamp })
@@ -157,13 +157,13 @@ describe('the log', () => {
     for (const url of [path, path, `${path}?other=1`])
       await service.request('GET', url, { headers: signed })
     // Payments: good, repeated, for something else, of nobody, and unreadable.
-    const buyer = await fundedBuyer(service)
+    const buyer = await createFundedBuyer(service)
     const asked = list({ root: market.root, limit: 2 })
     const required = await quote(service, asked)
     const payments = [
       await buyer.payV2(required),
       await buyer.payV1(required),
-      await newBuyer().payV2(required),
+      await makeBuyer().payV2(required),
     ]
     for (const header of payments) {
       const [text = ''] = Object.values(header)
@@ -194,7 +194,7 @@ describe('the log', () => {
       await service.request('POST', '/list', { body: { root, find: { note: { is: body } } } })
     }
     await service.request('POST', '/list', { raw: `{"root": "${body}` })
-    await lineOf((await service.request('GET', '/last')).headers.get('x-request-id'))
+    await waitForLine((await service.request('GET', '/last')).headers.get('x-request-id'))
     expect(lines().length).toBeGreaterThan(60)
     for (const secret of secrets) {
       expect(secret.length).toBeGreaterThan(15)
@@ -206,7 +206,7 @@ describe('the log', () => {
 
   test('a failure inside is found by the id that the caller was told', async () => {
     const app = await service.createApp()
-    const tenant = await service.running.service.tenancy.tenant(app.appId)
+    const tenant = await service.running.service.tenancy.loadTenant(app.appId)
     await service.request('POST', `/api/apps/${app.appId}/collections`, {
       headers: app.headers,
       body: { name: 'broken' },
@@ -227,6 +227,6 @@ describe('the log', () => {
     expect(failed[0]).toMatchObject({ operation: 'listRecords', code: 'INTERNAL' })
     expect(failed[0]?.error).toMatchObject({ code: '42703', message: expect.any(String) })
     expect(Object.keys(failed[0]?.error).toSorted()).toEqual(['code', 'message', 'name', 'stack'])
-    expect(await lineOf(reply.body.request_id)).toMatchObject({ status: 500 })
+    expect(await waitForLine(reply.body.request_id)).toMatchObject({ status: 500 })
   })
 })

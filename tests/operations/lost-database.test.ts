@@ -2,7 +2,7 @@ import { mkdtemp, readFile, rename, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { processOf } from '../../packages/server/src/devnet/anvil.ts'
+import { findProcess } from '../../packages/server/src/devnet/anvil.ts'
 import { startProgram } from '../support/program.ts'
 
 let dataDir: string
@@ -15,7 +15,7 @@ test('a database that is gone for good ends the service and its chain, with a wo
   const program = startProgram(dataDir, ['--devnet'])
   await program.url
   const chain = JSON.parse(await readFile(join(dataDir, 'devnet', 'anvil.json'), 'utf8'))
-  expect(processOf(chain.pid)).toBeDefined()
+  expect(findProcess(chain.pid)).toBeDefined()
   const folder = join(dataDir, 'postgres')
   const [postmaster] = (await readFile(join(folder, 'postmaster.pid'), 'utf8')).split('\n')
   await rename(folder, `${folder}-away`)
@@ -23,5 +23,5 @@ test('a database that is gone for good ends the service and its chain, with a wo
   expect(await program.ended).toBe(1)
   expect(program.output()).toContain('something did not end in order')
   expect(program.output()).not.toMatch(/^ +at /m)
-  expect(processOf(chain.pid)).toBeUndefined()
+  expect(findProcess(chain.pid)).toBeUndefined()
 })

@@ -1,12 +1,12 @@
 import { type IncomingHttpHeaders, request } from 'node:http'
 import { describe, expect, test } from 'vitest'
-import { ask, fundedBuyer, list, newBuyer, quote } from '../payments/buyer.ts'
+import { ask, createFundedBuyer, list, makeBuyer, quote } from '../payments/buyer.ts'
 import { openMarket, store } from '../payments/market.ts'
 import { withService } from '../support/per-engine.ts'
 import type { TestService } from '../support/service.ts'
 
-/** Value by series, as `name{labels}`. */
-async function metricsOf(service: TestService): Promise<Map<string, number>> {
+/** Reads the values by series, as `name{labels}`. */
+async function readMetrics(service: TestService): Promise<Map<string, number>> {
   const { text } = await service.request('GET', '/metrics')
   const lines = text.split('\n').filter((line) => line !== '' && !line.startsWith('#'))
   return new Map(
@@ -21,15 +21,15 @@ describe('metrics', () =>
   withService(
     (service) => {
       test('count what was asked, committed, paid and refused', async () => {
-        const before = await metricsOf(service())
+        const before = await readMetrics(service())
         const market = await openMarket(service(), { price: { per_row: '100' } })
         await store(service(), market, [{ id: 'more', n: 1 }])
-        const buyer = await fundedBuyer(service())
+        const buyer = await createFundedBuyer(service())
         const asked = list({ root: market.root, limit: 2 })
         expect((await buyer.buy(service(), asked)).status).toBe(200)
-        const broke = await newBuyer().payV2(await quote(service(), asked))
+        const broke = await makeBuyer().payV2(await quote(service(), asked))
         expect((await ask(service(), asked, broke)).status).toBe(402)
-        const after = await metricsOf(service())
+        const after = await readMetrics(service())
         const grown = (series: string) => (after.get(series) ?? 0) - (before.get(series) ?? 0)
         expect(grown('tollbase_requests_total{operation="listRecords",status="200"}')).toBe(1)
         expect(grown('tollbase_requests_total{operation="listRecords",status="402"}')).toBe(3)
@@ -37,14 +37,15 @@ describe('metrics', () =>
         expect(grown('tollbase_payments_total{state="claimed"}')).toBe(1)
         expect(grown('tollbase_payments_total{state="delivered"}')).toBe(1)
         expect(grown('tollbase_blocks_total')).toBeGreaterThanOrEqual(4)
-        // Five cities and one more, their collection, the application and its key, a deposit and a sale.
+        // The metrics count five cities and one more, their collection, the application and its key, a deposit and
+        // a sale.
         expect(grown('tollbase_entries_total')).toBeGreaterThanOrEqual(11)
       })
 
       test('show every part of the service', async () => {
         const market = await openMarket(service())
         await store(service(), market, [{ id: 'x' }])
-        const metrics = await metricsOf(service())
+        const metrics = await readMetrics(service())
         expect(metrics.get('tollbase_applier_lag_entries')).toBe(0)
         expect(metrics.get('tollbase_applier_lag_seconds')).toBe(0)
         expect(metrics.get('tollbase_chains{state="open"}')).toBeGreaterThanOrEqual(2)
@@ -77,7 +78,7 @@ describe('metrics', () =>
         const size = async () => {
           await service().request('GET', '/nowhere')
           await service().createApp()
-          return (await metricsOf(service())).size
+          return (await readMetrics(service())).size
         }
         await size()
         const few = await size()
@@ -87,7 +88,7 @@ describe('metrics', () =>
           await service().request('GET', `/api/apps/${app.appId}`, { headers: app.headers })
         }
         await service().request('GET', '/api/apps/not-there')
-        const many = await metricsOf(service())
+        const many = await readMetrics(service())
         // getApplication with 200 and 404 came: two counters, and its histogram of 12 bounds, infinity, sum and count.
         expect(many.size - few).toBeLessThanOrEqual(17)
         expect([...many.keys()].join('\n')).not.toMatch(/app-\d|nowhere|not-there/)
@@ -104,7 +105,7 @@ describe('metrics', () =>
       test('are not for a web page that is open on the same machine', async () => {
         const { port } = new URL(service().url)
         const own = [`localhost:${port}`, `127.0.0.1:${port}`, `[::1]:${port}`, '127.0.0.2']
-        for (const host of own) expect((await headOf(service(), { host }))[0], host).toBe(200)
+        for (const host of own) expect((await readHead(service(), { host }))[0], host).toBe(200)
         const pages: Readonly<Record<string, string>>[] = [
           { origin: 'https://evil.example' },
           { origin: 'null' },
@@ -118,28 +119,28 @@ describe('metrics', () =>
           { 'x-real-ip': '192.0.2.1' },
         ]
         for (const headers of pages)
-          expect((await headOf(service(), headers))[0], JSON.stringify(headers)).toBe(401)
+          expect((await readHead(service(), headers))[0], JSON.stringify(headers)).toBe(401)
         const typed = { 'sec-fetch-site': 'none' }
-        expect((await headOf(service(), typed))[0]).toBe(200)
+        expect((await readHead(service(), typed))[0]).toBe(200)
       })
 
       test('bear no header that lets a page read them, to nobody', async () => {
         for (const path of ['/metrics', '/metrics/', '//metrics?x=1']) {
           for (const method of ['GET', 'HEAD', 'OPTIONS']) {
-            const [, headers] = await headOf(service(), service().operator, { method, path })
+            const [, headers] = await readHead(service(), service().operator, { method, path })
             expect(Object.keys(headers), `${method} ${path}`).toContain('x-request-id')
             expect(Object.keys(headers).join()).not.toContain('access-control')
           }
         }
-        const [, headers] = await headOf(service(), {}, { method: 'OPTIONS', path: '/list' })
+        const [, headers] = await readHead(service(), {}, { method: 'OPTIONS', path: '/list' })
         expect(headers['access-control-allow-origin']).toBe('*')
       })
     },
     { devnet: true },
   ))
 
-/** By Node's own client: `fetch` sets the Host itself. */
-function headOf(
+/** Sends by Node's own client: `fetch` sets the Host itself. */
+function readHead(
   service: TestService,
   headers: Readonly<Record<string, string>>,
   { method, path }: { method: string; path: string } = { method: 'GET', path: '/metrics' },

@@ -1,9 +1,9 @@
 import { describe, expect, test } from 'vitest'
 import { sql } from '../../packages/server/src/database/sql.ts'
 import { definitionReserve } from '../../packages/server/src/model/quota.ts'
-import { ask, balanceOf, fundedBuyer } from '../payments/buyer.ts'
+import { ask, createFundedBuyer, readBalance } from '../payments/buyer.ts'
 import { openMarket, setPrices } from '../payments/market.ts'
-import { type Data, newData } from '../support/data.ts'
+import { createData, type Data } from '../support/data.ts'
 import { withService } from '../support/per-engine.ts'
 import type { TestReply, TestService } from '../support/service.ts'
 
@@ -13,9 +13,9 @@ const setQuota = (service: TestService, { appId }: Pick<Data, 'appId'>, quota: o
 const used = async (data: Data): Promise<{ bytes: number; records: number }> =>
   (await data.call('GET', '')).body.quota.used
 
-/** What the log of the application has, from its tables. */
+/** Reads the size of the application's log from its tables. */
 async function inLog(service: TestService, { appId }: Data) {
-  const { schema } = await service.running.service.tenancy.tenant(appId)
+  const { schema } = await service.running.service.tenancy.loadTenant(appId)
   const [row] = await service.database.query<{ bytes: bigint; records: bigint }>(sql`
     SELECT sum(octet_length(body))::int8 AS bytes, sum(entry_count)::int8 AS records
     FROM ${sql.id(schema, 'block')}`)
@@ -37,7 +37,7 @@ describe('the quota of an application', () =>
   withService(
     (service) => {
       test('is exact: the last record that fits is taken, the next is refused, with all that comes with it', async () => {
-        const data = await newData(service())
+        const data = await createData(service())
         await data.store('notes', records(3))
         const { records: before } = await used(data)
         await setQuota(service(), data, { records: before + 10 })
@@ -58,7 +58,7 @@ describe('the quota of an application', () =>
       })
 
       test('holds for however many writers at once, by what is admitted and not by what is shown', async () => {
-        const data = await newData(service())
+        const data = await createData(service())
         await data.store('notes', records(1))
         const { records: before } = await used(data)
         await setQuota(service(), data, { records: before + 50 })
@@ -72,7 +72,7 @@ describe('the quota of an application', () =>
       })
 
       test('counts what every path writes: batches, deletions, migrations, data sets', async () => {
-        const data = await newData(service())
+        const data = await createData(service())
         await data.store('notes', records(5))
         await setQuota(service(), data, { records: (await used(data)).records })
         const create = { operation: 'create', collection: 'notes', data: { id: 'new' } }
@@ -89,17 +89,17 @@ describe('the quota of an application', () =>
       })
 
       test('leaves room to define, and that room has an end too', async () => {
-        const data = await newData(service())
+        const data = await createData(service())
         await data.store('notes', records(5))
         await setQuota(service(), data, { bytes: 0, records: 0 })
         expectFull(await data.store('notes', records(1, 10)), 'bytes')
         expect((await data.create({ name: 'another' })).status).toBe(201)
         expect((await data.call('DELETE', '/collections/notes')).status).toBe(200)
         const { records: most } = await used(data)
-        // Of the room beyond the quota all but one entry is gone.
+        // All of the space beyond the quota but one entry is gone.
         await setQuota(service(), data, { bytes: null, records: 0 })
         const { tenancy } = service().running.service
-        const { chain } = await tenancy.tenant(data.appId)
+        const { chain } = await tenancy.loadTenant(data.appId)
         const fill = definitionReserve.records - most - 1
         await chain.append(
           Array.from({ length: fill }, () => ({ header: { type: 'heads' }, body: '' })),
@@ -109,7 +109,7 @@ describe('the quota of an application', () =>
       })
 
       test('outlives a restart, a crash and a takeover, to the byte', async () => {
-        const data = await newData(service())
+        const data = await createData(service())
         for (let at = 0; at < 5; at++) await data.store('notes', records(7, 10 * at))
         const before = await used(data)
         expect(before).toEqual(await inLog(service(), data))
@@ -118,7 +118,7 @@ describe('the quota of an application', () =>
         expect(await used(data)).toEqual(before)
         expectFull(await data.store('notes', records(1, 500)), 'bytes')
         await service().whileStopped(async () => {
-          // As a process leaves it that died before it could note anything.
+          // The state is that of a process that died before it could note anything.
           await service().database.execute(
             sql`UPDATE operations.chain_lease SET height = 0, body_bytes = 0`,
           )
@@ -132,9 +132,9 @@ describe('the quota of an application', () =>
       test.each(['lazy', 'live'])(
         'bounds what %s views take on disk: one that would take more is not filled, and says what to do',
         async (refresh_mode) => {
-          const data = await newData(service())
+          const data = await createData(service())
           const table = async (name: string) => {
-            const { schema, data: projection } = await service().running.service.tenancy.tenant(
+            const { schema, data: projection } = await service().running.service.tenancy.loadTenant(
               data.appId,
             )
             return sql.id(schema, projection.catalog.viewsByName.get(name)?.table ?? '')
@@ -161,7 +161,7 @@ describe('the quota of an application', () =>
           const task = await service().request('GET', `/task/${large.body.ticket_id}`)
           expect(task.body.status.Failed.error).toMatch(/take \d+ bytes.*fewer rows/)
           expect((await state('small')).body.status).not.toBe('stale')
-          // What was written was taken back.
+          // The write was taken back.
           const [left] = await service().database.query<{ rows: bigint }>(
             sql`SELECT count(*) AS rows FROM ${await table('large')}`,
           )
@@ -170,7 +170,7 @@ describe('the quota of an application', () =>
       )
 
       test('holds for live views that grow: the largest stands still, and writes go on', async () => {
-        const data = await newData(service())
+        const data = await createData(service())
         await data.store('notes', records(400))
         const at = `"${data.appId}"::`
         const create = (name: string, where: string) =>
@@ -200,7 +200,7 @@ describe('the quota of an application', () =>
       })
 
       test('is the operator`s to set; keys of the application see it, strangers do not', async () => {
-        const data = await newData(service())
+        const data = await createData(service())
         const { bytes, records: most } = service().config.quota
         expect((await data.call('GET', '')).body.quota).toMatchObject({ bytes, records: most })
         expect((await data.call('PATCH', '', { quota: { bytes: null } })).status).toBe(403)
@@ -219,7 +219,7 @@ describe('the quota of an application', () =>
         await setPrices(service(), market, [
           { operation: 'write', model: 'per_record', amount: '1000' },
         ])
-        const buyer = await fundedBuyer(service())
+        const buyer = await createFundedBuyer(service())
         const asked = {
           method: 'POST',
           path: '/store?wait=true',
@@ -232,7 +232,7 @@ describe('the quota of an application', () =>
         expectFull(await ask(service(), asked), 'records')
         const paying = await buyer.payV2(quoted)
         expectFull(await ask(service(), asked, paying), 'records')
-        expect(await balanceOf(service(), buyer.address)).toBe(0n)
+        expect(await readBalance(service(), buyer.address)).toBe(0n)
         await setQuota(service(), market, null)
         const bought = await ask(service(), asked, paying)
         expect(bought.status, bought.text).toBe(200)

@@ -3,18 +3,18 @@ import { limits } from '@tollbase/contract/limits'
 import { describe, expect, test } from 'vitest'
 import type { Config } from '../../packages/server/src/config/config.ts'
 import { sql } from '../../packages/server/src/database/sql.ts'
-import { type Asked, ask, fundedBuyer, list, newBuyer, quote } from '../payments/buyer.ts'
+import { type Asked, ask, createFundedBuyer, list, makeBuyer, quote } from '../payments/buyer.ts'
 import { type Market, openMarket } from '../payments/market.ts'
 import { withService } from '../support/per-engine.ts'
 import type { TestReply, TestService } from '../support/service.ts'
-import { testWallet } from '../support/wallet.ts'
+import { makeTestWallet } from '../support/wallet.ts'
 
 type Settings = Config['rateLimits'] & {
   readonly devnet?: boolean
   readonly trustProxy?: Config['trustProxy']
 }
 
-/** Each test has a service with limits of its own: what one took is not there for another. */
+/** Each test has a service with limits of its own, so that no test uses up another's. */
 function limited(
   title: string,
   { trustProxy = [], devnet = false, ...rateLimits }: Settings,
@@ -72,7 +72,7 @@ limited(
     expect(refused.headers.get('ratelimit')).toMatch(/^"address";r=0;t=\d+$/)
     service.world.advance(3_100)
     expect((await service.request('GET', path)).status).toBe(200)
-    // Probes and keys are answered all the time.
+    // Probes and key checks are answered all the time.
     for (const probe of ['/', '/health', '/ready', '/metrics']) {
       const answer = await service.request('GET', probe)
       expect(answer.status).toBe(200)
@@ -121,14 +121,14 @@ limited(
   'a new application, which is a chain for good, costs its address what 500 requests do',
   { address: 1000 },
   async (service) => {
-    const create = async (by: ReturnType<typeof testWallet>) => {
+    const create = async (by: ReturnType<typeof makeTestWallet>) => {
       const request = { method: 'POST', path: '/api/apps', body: JSON.stringify({ name: 'One' }) }
       const timestamp = Math.floor(service.world.now() / 1000)
       const headers = await by.sign({ origin: service.url, ...request, timestamp })
       return service.request('POST', request.path, { headers, raw: request.body })
     }
-    expect((await create(testWallet())).status).toBe(201)
-    expectRefused(await create(testWallet()), 'address')
+    expect((await create(makeTestWallet())).status).toBe(201)
+    expectRefused(await create(makeTestWallet()), 'address')
   },
 )
 
@@ -142,7 +142,7 @@ limited(
     for (let n = 0; n < 10; n++) expect((await guess()).status).toBe(401)
     expectRefused(await guess(), 'address')
     expect((await service.request('GET', path, { headers: app.headers })).status).toBe(200)
-    // No key at all where one is needed is a failed try too.
+    // A missing key where one is needed is a failed try too.
     service.world.advance(60_000)
     for (let n = 0; n < 10; n++) expect((await service.request('GET', path)).status).toBe(401)
     expectRefused(await service.request('GET', path), 'address')
@@ -157,8 +157,8 @@ limited(
       const path = '/api/apps'
       const timestamp = Math.floor(service.world.now() / 1000)
       const asked = { origin: service.url, method: 'GET', path, timestamp }
-      // Each signature counts once, so each is of another wallet.
-      const headers = await testWallet().sign(asked)
+      // Each signature counts once, so each is from another wallet.
+      const headers = await makeTestWallet().sign(asked)
       return service.request('GET', path, { headers })
     }
     expect((await own()).status).toBe(200)
@@ -177,7 +177,7 @@ limited(
     expect((await ask('2001:db8:1:2::1')).status).toBe(200)
     expect((await ask('192.0.2.1')).status).toBe(200)
     expectRefused(await ask('::ffff:192.0.2.1'), 'address')
-    // The last address that the trusted proxy itself saw counts, not what a client wrote before it.
+    // The last address that the trusted proxy itself saw counts, not the one that a client wrote before it.
     expectRefused(await ask('198.51.100.9, 192.0.2.1'), 'address')
   },
 )
@@ -220,11 +220,11 @@ limited(
   { address: 120, payment: 4, devnet: true },
   async (service) => {
     const market = await openMarket(service, { price: { per_row: '100' } })
-    const buyer = await fundedBuyer(service)
+    const buyer = await createFundedBuyer(service)
     const asked = read(market)
     const required = await quote(service, asked)
     expectRefused(await until(429, () => ask(service, asked)), 'address')
-    // More purchases than the quota has: what bought something is given back.
+    // The purchases are more than the quota: each that bought something is given back.
     for (let n = 0; n < 6; n++) {
       const bought = await ask(service, asked, await buyer.payV2(required))
       expect(bought.status, bought.text).toBe(200)
@@ -236,7 +236,7 @@ limited(
     const again = await ask(service, asked, paid)
     expect(again.status).toBe(200)
     expect(again.headers.get('idempotent-replayed')).toBe('true')
-    const broke = newBuyer()
+    const broke = makeBuyer()
     const failed = await until(
       429,
       async () => ask(service, asked, await broke.payV2(required)),
@@ -257,7 +257,7 @@ limited(
     expect(garbage.status).toBe(200)
     expect(garbage.headers.get('ratelimit-policy')).toBe('"address";q=30;w=60')
     const required = await quote(service, read(priced))
-    const unneeded = await newBuyer().payV2(required)
+    const unneeded = await makeBuyer().payV2(required)
     for (let n = 0; n < 20; n++) expect((await ask(service, free, unneeded)).status).toBe(200)
     expectRefused(await ask(service, free, unneeded), 'payment')
     expectRefused(await until(429, () => ask(service, free), 12), 'address')
@@ -269,10 +269,10 @@ limited(
   { payment: 60, devnet: true },
   async (service) => {
     const market = await openMarket(service, { price: { per_row: '100' } })
-    const buyer = await fundedBuyer(service)
+    const buyer = await createFundedBuyer(service)
     const asked = read(market)
     const header = await buyer.payV2(await quote(service, asked))
-    const broken = await newBuyer().payV2(await quote(service, asked))
+    const broken = await makeBuyer().payV2(await quote(service, asked))
     await until(429, () => ask(service, asked, broken))
     const refused = await ask(service, asked, header)
     expectRefused(refused, 'payment')
@@ -289,13 +289,13 @@ limited(
   async (service) => {
     const market = await openMarket(service)
     const other = await openMarket(service)
-    const { schema, data } = await service.running.service.tenancy.tenant(market.appId)
+    const { schema, data } = await service.running.service.tenancy.loadTenant(market.appId)
     const { table = '' } = data.catalog.byName.get(market.collection) ?? {}
     const abort = new AbortController()
     const body = JSON.stringify({ root: market.root, limit: 1 })
     const visit = () => service.request('POST', '/list', { raw: body })
     await service.database.transaction(async (tx) => {
-      // Reads wait for the lock, so whoever gets a place keeps it.
+      // Reads wait for the lock, so each that gets a place keeps it.
       await tx.execute(sql`LOCK TABLE ${sql.id(schema, table)} IN ACCESS EXCLUSIVE MODE`)
       const visits = Array.from({ length: 3 }, () =>
         fetch(`${service.url}/list`, { method: 'POST', body, signal: abort.signal }),
@@ -309,7 +309,7 @@ limited(
       const own = { body: { root: other.root, limit: 1 }, headers: other.headers }
       expect((await service.request('POST', '/list', own)).status).toBe(200)
     })
-    // Every place is free again once the work is done, whatever became of it.
+    // Every place is free again once the work is done, whether it succeeded or not.
     await until(200, visit)
     for (let n = 0; n < 5; n++)
       expect((await service.request('POST', '/list', { raw: '{' })).status).toBe(400)
@@ -317,7 +317,7 @@ limited(
   },
 )
 
-/** How many requests of an operation are over. */
+/** Returns how many requests of an operation are over. */
 async function answered(service: TestService, operation: string): Promise<number> {
   const { text } = await service.request('GET', '/metrics')
   const counters = text.matchAll(
@@ -343,7 +343,7 @@ limited(
   async (service) => {
     const left = async (path: string, body: object) => {
       await service.request('POST', path, { body })
-      // What a body costs is known once it is here, and is told with the next answer.
+      // The cost of a body is known once the body is here, and the next answer states it.
       const { headers } = await service.request('GET', '/api/apps/not-there')
       return Number(/r=(\d+)/.exec(headers.get('ratelimit') ?? '')?.[1])
     }

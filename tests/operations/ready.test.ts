@@ -14,13 +14,13 @@ async function expectNotReady(service: TestService, checks: object): Promise<voi
   expect(headers.get('retry-after')).toBe('1')
 }
 
-/** Holds the tables of an application, so that nothing gets into them, while the work runs. */
+/** Holds the tables of an application while the work runs, so that nothing gets into them. */
 async function whileHeld(
   service: TestService,
   app: TestApp,
   work: () => Promise<void>,
 ): Promise<void> {
-  const { schema } = await service.running.service.tenancy.tenant(app.appId)
+  const { schema } = await service.running.service.tenancy.loadTenant(app.appId)
   await service.database.transaction(async (tx) => {
     await tx.execute(sql`LOCK TABLE ${sql.id(schema, 'watermark')} IN ACCESS EXCLUSIVE MODE`)
     await work()
@@ -43,7 +43,7 @@ describe('readiness', () =>
           body: { root: `${app.appId}::notes`, data: [{ id: '1' }] },
         })
       expect((await store()).status).toBe(202)
-      const { chain } = await service().running.service.tenancy.tenant(app.appId)
+      const { chain } = await service().running.service.tenancy.loadTenant(app.appId)
       await chain.whenApplied(chain.head().height)
       await whileHeld(service(), app, async () => {
         expect((await store()).status).toBe(202)
@@ -71,7 +71,7 @@ describe('readiness', () =>
 describe('readiness without', () => {
   withService((service) => {
     test('the service`s own chain goes', async () => {
-      // Another process takes the chain, as after a pause that outlasted the lease.
+      // Another process takes over the chain, as after a pause that outlasted the lease.
       await service().database.execute(sql`
         UPDATE operations.chain_lease SET holder = 'another/1/x', epoch = epoch + 1,
           expires_at_ms = ${service().world.now() + 3_600_000} WHERE chain = 'system'`)
@@ -86,9 +86,9 @@ describe('readiness without', () => {
   withService((service) => {
     test('the database goes, and the answer comes in bounded time', async () => {
       const { database } = service()
-      // No connection of the service may live, and none may be made.
+      // All connections of the service are ended, and none can be made.
       const [row] = await database.query<{ name: string }>(sql`SELECT current_database() AS name`)
-      const other = await adminOf(service())
+      const other = await openAdmin(service())
       try {
         await other.execute(sql`ALTER DATABASE ${sql.id(row?.name ?? '')} ALLOW_CONNECTIONS false`)
         await other.execute(sql`
@@ -108,8 +108,8 @@ describe('readiness without', () => {
   })
 })
 
-/** A connection to the same server, on its maintenance database. */
-async function adminOf(service: TestService): Promise<Database> {
+/** Opens a connection to the same server, on its maintenance database. */
+async function openAdmin(service: TestService): Promise<Database> {
   const url = (service.config.databaseUrl ?? '').replace(/@\/[^?]+/, '@/postgres')
   return openDatabase({ connection: { url } })
 }

@@ -13,7 +13,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { Readable } from 'node:stream'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { bundled } from '../support/bundle.ts'
+import { getBundle } from '../support/bundle.ts'
 
 const folder = mkdtempSync(join(tmpdir(), 'tollbase-serve-'))
 const first = tollbase('serve', '--port', '0', '--data-dir', join(folder, 'first'))
@@ -25,7 +25,7 @@ type Run = {
 }
 
 function tollbase(...args: string[]): Run {
-  const child = spawn(process.execPath, [bundled('packages/cli/src/program.ts'), ...args], {
+  const child = spawn(process.execPath, [getBundle('packages/cli/src/program.ts'), ...args], {
     stdio: ['ignore', 'pipe', 'pipe'],
   })
   const output = { out: '', err: '' }

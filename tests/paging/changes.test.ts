@@ -1,7 +1,7 @@
 import { limits } from '@tollbase/contract/limits'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { type Random, randomOf } from '../soak/random.ts'
-import { type Data, dataOf, newData } from '../support/data.ts'
+import { makeRandom, type Random } from '../soak/random.ts'
+import { createData, type Data, makeData } from '../support/data.ts'
 import {
   type Json,
   startTestService,
@@ -19,15 +19,15 @@ const changes = (data: Data, query = '', collection = 'c'): Promise<TestReply> =
   data.call('GET', `/collections/${collection}/changes${query}`)
 
 async function open(): Promise<Data> {
-  const data = await newData(service)
+  const data = await createData(service)
   await data.create({ name: 'c' })
   return data
 }
 
-/** Until a request of the application waits for changes. */
+/** Waits until a request of the application waits for changes. */
 async function untilWaiting(data: Data): Promise<void> {
   const { tenancy } = service.running.service
-  while ((await tenancy.tenant(data.appId)).data.watchers.count === 0)
+  while ((await tenancy.loadTenant(data.appId)).data.watchers.count === 0)
     await new Promise((resolve) => setTimeout(resolve, 5))
 }
 
@@ -49,7 +49,7 @@ describe('the feed of changes', () => {
     expect(first).toMatchObject({ height: body.as_of.block_height - 2, sequence: 0 })
     expect(body.next).toBe(`${body.as_of.block_height}:${body.as_of.sequence}`)
     expect((await changes(data, `?since=${body.next}`)).body).toEqual({ ...body, changes: [] })
-    // A height is the end of its block, a sequence a place in it.
+    // A height is the end of its block, a sequence a position in it.
     const comingAfter = (since: string) =>
       changes(data, `?since=${since}`).then((reply) => reply.body.changes)
     expect(await comingAfter(`${first.height}`)).toEqual(body.changes.slice(2))
@@ -59,7 +59,7 @@ describe('the feed of changes', () => {
 
   test('gives each version exactly once, whatever the limits, beside writers and over a restart', async () => {
     const seed = Number(process.env.SEED ?? 7)
-    const chance = randomOf(seed, 1)
+    const chance = makeRandom(seed, 1)
     const data = await open()
     await data.create({ name: 'other' })
     const seen: Json[] = []
@@ -150,7 +150,7 @@ describe('waiting for a change', () => {
   test('ends with the key that asked', async () => {
     const data = await open()
     const { body } = await data.call('POST', '/keys', { permissions: ['Read'] })
-    const reader = dataOf(service, { ...data, headers: { 'x-app-key': body.key } })
+    const reader = makeData(service, { ...data, headers: { 'x-app-key': body.key } })
     const waiting = changes(reader, '?wait=25')
     await untilWaiting(data)
     await data.call('POST', `/keys/${body.key_hash}/revoke`, {})
@@ -179,7 +179,7 @@ describe('waiting for a change', () => {
     const waiting = Array.from({ length: limits.changesWaitingMax }, () =>
       changes(data, '?wait=25'),
     )
-    const { watchers } = (await service.running.service.tenancy.tenant(data.appId)).data
+    const { watchers } = (await service.running.service.tenancy.loadTenant(data.appId)).data
     while (watchers.count < limits.changesWaitingMax)
       await new Promise((resolve) => setTimeout(resolve, 5))
     const more = await changes(data, '?wait=25')

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { type Data, newData } from '../support/data.ts'
+import { createData, type Data } from '../support/data.ts'
 import {
   type Json,
   startTestService,
@@ -17,12 +17,12 @@ const numbers = (count: number, from = 0) =>
   Array.from({ length: count }, (_, at) => ({ id: `r${from + at}`, n: (from + at) % 7 }))
 
 async function openList(records: readonly object[] = numbers(20)): Promise<Data> {
-  const data = await newData(service)
+  const data = await createData(service)
   await data.publish('c', records)
   return data
 }
 
-/** What the cursor of a first page of two is answered with, beside other requests. */
+/** Returns the answer to the cursor of a first page of two, used beside other requests. */
 async function refusal(reply: Promise<TestReply>): Promise<string> {
   const { status, body, text } = await reply
   expect(status, text).toBe(400)

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { type Random, randomOf } from '../soak/random.ts'
-import { type Data, newData } from '../support/data.ts'
+import { makeRandom, type Random } from '../soak/random.ts'
+import { createData, type Data } from '../support/data.ts'
 import { type Json, startTestService, type TestService } from '../support/service.ts'
 
 let service: TestService
@@ -13,7 +13,7 @@ const seed = Number(process.env.SEED ?? 20261121)
 const rounds = 20
 const long = 'long '.repeat(40)
 
-/** Of every type, with many equal ones, and strings whose keys are cut and alike. */
+/** The values have every type; many are equal, and some strings have keys that are cut and alike. */
 const values: readonly [unknown, ...unknown[]] = [
   undefined,
   null,
@@ -35,8 +35,8 @@ const values: readonly [unknown, ...unknown[]] = [
 ]
 
 test(`pages by cursor are together the list at the first one's height, whatever is written beside them (seed ${seed})`, async () => {
-  const chance = randomOf(seed, 0)
-  const data = await newData(service)
+  const chance = makeRandom(seed, 0)
+  const data = await createData(service)
   await data.create({ name: 'c' })
   await data.create({ name: 'u' })
   await data.call('POST', '/collections/c/indexes', { field: 'v', name: 'by_v' })

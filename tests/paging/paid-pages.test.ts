@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { ask, balanceOf, fundedBuyer, list, quote } from '../payments/buyer.ts'
-import { expectBalanced, openMarket, receiptOf, store } from '../payments/market.ts'
+import { ask, createFundedBuyer, list, quote, readBalance } from '../payments/buyer.ts'
+import { expectBalanced, openMarket, readReceipt, store } from '../payments/market.ts'
 import { type Json, startTestService, type TestService } from '../support/service.ts'
 
 let service: TestService
@@ -16,9 +16,9 @@ describe('pages by cursor where rows have a price', () => {
   test('cost by row each, together give the list as of the first, and no page is free', async () => {
     const market = await openMarket(service, { price, records })
     const query = { root: market.root, sortBy: 'n', limit: 3 }
-    const buyer = await fundedBuyer(service)
+    const buyer = await createFundedBuyer(service)
     const first = await buyer.buy(service, list(query))
-    // What the total says is what was delivered.
+    // The total states as many records as were delivered.
     expect(first.body).toMatchObject({ total: 3, page: 1 })
     await store(service, market, [{ id: 'r6', n: 100 }, { id: 'r1', deleted: true }, { id: 'new' }])
     const seen: Json[] = [...first.body.records]
@@ -30,7 +30,7 @@ describe('pages by cursor where rows have a price', () => {
       const page = await buyer.buy(service, asked)
       expect(page.status, page.text).toBe(200)
       expect(page.body).toMatchObject({ total: seen.length + rows, as_of: first.body.as_of })
-      const receipt = await receiptOf(service, page)
+      const receipt = await readReceipt(service, page)
       expect(receipt.amount).toBe(String(10 + 7 * rows))
       seen.push(...page.body.records)
       cursor = page.body.next_cursor
@@ -39,7 +39,7 @@ describe('pages by cursor where rows have a price', () => {
     expect(seen).toEqual(records.toReversed())
     const paid = 3n * (10n + 3n * 7n)
     const charged = 3n * 10n + 7n * 7n
-    expect(await balanceOf(service, buyer.address)).toBe(paid - charged)
+    expect(await readBalance(service, buyer.address)).toBe(paid - charged)
     await expectBalanced(service)
   })
 
@@ -48,7 +48,7 @@ describe('pages by cursor where rows have a price', () => {
     const long = records.map((record) => ({ ...record, text }))
     const market = await openMarket(service, { price: { per_kb: '10' }, records: long })
     const query = { root: market.root, max_kb: 1 }
-    const buyer = await fundedBuyer(service)
+    const buyer = await createFundedBuyer(service)
     const refused = await buyer.buy(service, list(query))
     expect([refused.status, refused.body.code]).toEqual([413, 'RESULT_TOO_LARGE'])
     const { limit } = refused.body.details
@@ -68,7 +68,7 @@ describe('pages by cursor where rows have a price', () => {
     const market = await openMarket(service, { price, records })
     const query = { root: market.root, limit: 3 }
     const free = await ask(service, { ...list(query), headers: market.headers })
-    const buyer = await fundedBuyer(service)
+    const buyer = await createFundedBuyer(service)
     const sold = await buyer.buy(service, list(query))
     const { next_cursor: cursor } = sold.body
     const forged = `${cursor.slice(0, -2)}${cursor.at(-2) === 'A' ? 'B' : 'A'}${cursor.at(-1)}`

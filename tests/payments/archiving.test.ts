@@ -1,9 +1,9 @@
 import { expect, test } from 'vitest'
 import { withService } from '../support/per-engine.ts'
-import { testWallet } from '../support/wallet.ts'
-import { ask, fundedBuyer, list, newBuyer, quote } from './buyer.ts'
-import { earnings, expectBalanced, openMarket } from './market.ts'
-import { whileSettling } from './while-settling.ts'
+import { makeTestWallet } from '../support/wallet.ts'
+import { ask, createFundedBuyer, list, makeBuyer, quote } from './buyer.ts'
+import { expectBalanced, openMarket, readEarnings } from './market.ts'
+import { runWhileSettling } from './while-settling.ts'
 
 withService(
   (service) => {
@@ -16,11 +16,11 @@ withService(
     /** An application that has sold something, and its owner. */
     async function scene() {
       const market = await openMarket(service(), { price: { per_row: '1000' } })
-      const owner = newBuyer()
+      const owner = makeBuyer()
       const path = `/api/apps/${market.appId}`
       await patch(path, service().operator, { owner_address: owner.address })
       const asked = list({ root: market.root, limit: 3 })
-      const bought = await (await fundedBuyer(service())).buy(service(), asked)
+      const bought = await (await createFundedBuyer(service())).buy(service(), asked)
       expect(bought.status, bought.text).toBe(200)
       return { market, owner, path, asked }
     }
@@ -29,7 +29,7 @@ withService(
       const { market, owner, path } = await scene()
       expect((await send('DELETE', path, market.headers)).status).toBe(200)
       const signed = async (method: string, where: string) =>
-        testWallet(owner.account).sign({
+        makeTestWallet(owner.account).sign({
           method,
           path: where,
           body: '',
@@ -47,7 +47,7 @@ withService(
         for (const headers of [{}, await stranger()])
           expect((await send(method, where, headers)).status, where).toBe(404)
       }
-      expect(await earnings(service(), market)).toBe(2400n)
+      expect(await readEarnings(service(), market)).toBe(2400n)
       const { body } = await send('POST', `${path}/payout/info`, market.headers)
       expect(body).toMatchObject({ available_balance: '2400', payout_destination: owner.address })
     })
@@ -66,21 +66,23 @@ withService(
       expect([again.status, again.body.status]).toEqual([200, 'active'])
       const own = await ask(service(), { ...asked, headers: market.headers })
       expect(own.body.records).toHaveLength(3)
-      const bought = await (await fundedBuyer(service())).buy(service(), asked)
+      const bought = await (await createFundedBuyer(service())).buy(service(), asked)
       expect(bought.status, bought.text).toBe(200)
-      expect(await earnings(service(), market)).toBe(4800n)
+      expect(await readEarnings(service(), market)).toBe(4800n)
       await expectBalanced(service())
     })
 
     test('it is not archived while a payment to it is under way, which is named', async () => {
       const { market, path, asked } = await scene()
-      const buyer = await fundedBuyer(service())
+      const buyer = await createFundedBuyer(service())
       const header = await buyer.payV2(await quote(service(), asked))
       let refused = await send('GET', path, {})
       const before = async () => {
         refused = await send('DELETE', path, market.headers)
       }
-      const sold = await whileSettling(service(), { before }, () => ask(service(), asked, header))
+      const sold = await runWhileSettling(service(), { before }, () =>
+        ask(service(), asked, header),
+      )
       expect(sold.status, sold.text).toBe(200)
       expect([refused.status, refused.body.code]).toEqual([409, 'CONFLICT'])
       const id = sold.headers.get('x-payment-id')

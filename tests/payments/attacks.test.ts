@@ -4,20 +4,20 @@ import type { TestReply, TestService } from '../support/service.ts'
 import {
   type Asked,
   ask,
-  balanceOf,
+  createFundedBuyer,
   type Forged,
-  fundedBuyer,
   list,
   type PaymentHeader,
   quote,
+  readBalance,
 } from './buyer.ts'
 import {
-  earnings,
   expectBalanced,
   type Market,
-  onChain,
   openMarket,
-  receiptOf,
+  readChainBalance,
+  readEarnings,
+  readReceipt,
   setPrices,
   store,
 } from './market.ts'
@@ -31,7 +31,7 @@ withService(
     /** A market, a buyer with money, a request, and a good payment for it in version 2. */
     async function scene(policy: { price?: object; records?: readonly object[] } = { price }) {
       const market = await openMarket(service(), policy)
-      const buyer = await fundedBuyer(service())
+      const buyer = await createFundedBuyer(service())
       const asked = list({ root: market.root, limit: 3 })
       const header = await buyer.payV2(await quote(service(), asked))
       return { market, buyer, asked, header }
@@ -46,8 +46,8 @@ withService(
       expect(again.status).toBe(200)
       expect(again.text).toBe(first.text)
       expect(again.headers.get('x-receipt-id')).toBe(first.headers.get('x-receipt-id'))
-      expect(await onChain(service(), buyer.address)).toBe(99_999_700n)
-      expect(await earnings(service(), market)).toBe(240n)
+      expect(await readChainBalance(service(), buyer.address)).toBe(99_999_700n)
+      expect(await readEarnings(service(), market)).toBe(240n)
     })
 
     test('P2: one payment used a hundred times at once buys one answer, for all who ask the same', async () => {
@@ -57,8 +57,8 @@ withService(
       )
       expect(replies.map(({ status }) => status)).toEqual(replies.map(() => 200))
       expect(new Set(replies.map(({ text }) => text)).size).toBe(1)
-      expect(await onChain(service(), buyer.address)).toBe(99_999_700n)
-      expect(await earnings(service(), market)).toBe(240n)
+      expect(await readChainBalance(service(), buyer.address)).toBe(99_999_700n)
+      expect(await readEarnings(service(), market)).toBe(240n)
       await expectBalanced(service())
     })
 
@@ -76,7 +76,7 @@ withService(
       const statuses = replies.map(({ status }) => status)
       expect(statuses[50]).toBe(200)
       expect(statuses.filter((status) => status === 200)).toHaveLength(1)
-      expect(await onChain(service(), buyer.address)).toBe(99_999_700n)
+      expect(await readChainBalance(service(), buyer.address)).toBe(99_999_700n)
     })
 
     test('P2: a payment without a quote that fits many requests at once still buys one', async () => {
@@ -93,8 +93,8 @@ withService(
         expect(status).toBe(409)
         expect(body.code).toBe('PAYMENT_ALREADY_USED')
       }
-      expect(await onChain(service(), buyer.address)).toBe(99_999_700n)
-      expect(await earnings(service(), market)).toBe(240n)
+      expect(await readChainBalance(service(), buyer.address)).toBe(99_999_700n)
+      expect(await readEarnings(service(), market)).toBe(240n)
     })
 
     test.each<[string, (market: Market, second: Market) => Asked]>([
@@ -118,13 +118,13 @@ withService(
       const refused = await ask(service(), aim(market, second), header)
       expect(refused.status, refused.text).toBe(402)
       expect(refused.body.error).toMatch(/quote/)
-      expect(await onChain(service(), buyer.address)).toBe(100_000_000n)
+      expect(await readChainBalance(service(), buyer.address)).toBe(100_000_000n)
       const meant = await ask(service(), asked, header)
       expect(meant.status, meant.text).toBe(200)
       const reused = await ask(service(), aim(market, second), header)
       expect(reused.status).toBe(409)
       expect(reused.body.code).toBe('PAYMENT_ALREADY_USED')
-      expect(await onChain(service(), buyer.address)).toBe(99_999_700n)
+      expect(await readChainBalance(service(), buyer.address)).toBe(99_999_700n)
     })
 
     test.each<[string, Forged, RegExp]>([
@@ -154,17 +154,17 @@ withService(
         expect(reply.status, reply.text).toBe(402)
         expect(reply.body.error).toMatch(says)
         expect(reply.body.records).toBeUndefined()
-        expect(await onChain(service(), buyer.address)).toBe(100_000_000n)
+        expect(await readChainBalance(service(), buyer.address)).toBe(100_000_000n)
       },
     )
 
     test('P4: a buyer without money gets neither data nor a debt', async () => {
       const { asked } = await scene()
-      const poor = await fundedBuyer(service(), 0n)
+      const poor = await createFundedBuyer(service(), 0n)
       const reply = await poor.buy(service(), asked)
       expect(reply.status).toBe(402)
       expect(reply.body.error).toMatch(/insufficient_balance/)
-      expect(await balanceOf(service(), poor.address)).toBe(0n)
+      expect(await readBalance(service(), poor.address)).toBe(0n)
     })
 
     test('P5: an expired quote buys nothing, and the payment stays unused', async () => {
@@ -177,7 +177,7 @@ withService(
         const reply = await ask(service(), asked, header)
         expect(reply.status).toBe(402)
         expect(reply.body.error).toMatch(/quote.*expired/)
-        expect(await onChain(service(), buyer.address)).toBe(100_000_000n)
+        expect(await readChainBalance(service(), buyer.address)).toBe(100_000_000n)
       } finally {
         service().world.advance(-(5 * minute + 2_000))
       }
@@ -196,7 +196,7 @@ withService(
           await setPrices(service(), market, [{ operation: 'read', model: 'per_row', amount: to }])
           const reply = await ask(service(), asked, header)
           expect(reply.status, reply.text).toBe(200)
-          expect(await receiptOf(service(), reply)).toMatchObject({ amount: '300', change: '0' })
+          expect(await readReceipt(service(), reply)).toMatchObject({ amount: '300', change: '0' })
         }
       },
     )
@@ -224,7 +224,7 @@ withService(
         { operation: 'read', model: 'per_row', amount: '0' },
         { operation: 'read', model: 'per_access', amount: '500' },
       ])
-      // Without a limit nothing could be bought by the row; 1 was never a price of it.
+      // Without a limit nothing could be bought by the row; 1 was never a price of the read.
       const asked = list({ root: market.root })
       const required = await quote(service(), asked)
       const header = await buyer.payV1(required, { authorization: { value: '1' } })
@@ -239,8 +239,8 @@ withService(
       await service().restart()
       const reply = await ask(service(), asked, header)
       expect(reply.status, reply.text).toBe(200)
-      expect(await receiptOf(service(), reply)).toMatchObject({ amount: '6', deposited: '6' })
-      expect(await balanceOf(service(), buyer.address)).toBe(0n)
+      expect(await readReceipt(service(), reply)).toMatchObject({ amount: '6', deposited: '6' })
+      expect(await readBalance(service(), buyer.address)).toBe(0n)
     })
 
     test('P9: a request that is wrong, unknown or forbidden is never asked to pay', async () => {
@@ -259,7 +259,7 @@ withService(
       const path = `/api/apps/${market.appId}/collections/${market.collection}`
       await service().request('DELETE', path, { headers: market.headers })
       expect((await ask(service(), asked, header)).status).toBe(404)
-      expect(await onChain(service(), buyer.address)).toBe(100_000_000n)
+      expect(await readChainBalance(service(), buyer.address)).toBe(100_000_000n)
     })
 
     test('P9: a delivery that fails after the payment is not charged, and its money is the payer’s balance', async () => {
@@ -267,23 +267,23 @@ withService(
         price: { per_access: '5', per_kb: '10' },
         records: [{ id: 'x', text: 'y'.repeat(3000) }],
       })
-      const buyer = await fundedBuyer(service())
+      const buyer = await createFundedBuyer(service())
       const asked = list({ root: market.root, max_kb: 1 })
       const header = await buyer.payV2(await quote(service(), asked))
       const failed = await ask(service(), asked, header)
       expect(failed.status).toBe(413)
       expect(failed.body.details).toMatchObject({ charged: '0' })
-      expect(await balanceOf(service(), buyer.address)).toBe(15n)
+      expect(await readBalance(service(), buyer.address)).toBe(15n)
       const state = await service().request(
         'GET',
         `/api/payments/${failed.body.details.payment_id}`,
       )
       expect(state.body.state).toBe('settled')
-      // What was in the way is gone: the same payment still buys the answer.
+      // The obstacle is gone: the same payment still buys the answer.
       await store(service(), market, [{ id: 'x', text: 'short' }])
       const later = await ask(service(), asked, header)
       expect(later.status, later.text).toBe(200)
-      expect(await balanceOf(service(), buyer.address)).toBeLessThan(15n)
+      expect(await readBalance(service(), buyer.address)).toBeLessThan(15n)
       await expectBalanced(service())
     })
 
@@ -291,7 +291,7 @@ withService(
       const { asked, header, buyer } = await scene()
       expect((await ask(service(), asked, header)).status).toBe(200)
       const stolen = JSON.parse(Buffer.from(header['payment-signature'] ?? '', 'base64').toString())
-      // All but the quote is public; a quote of the thief's own is another one.
+      // All parts but the quote are public; a quote of the thief's own is another one.
       const own = await quote(service(), asked)
       const entry = JSON.parse(
         Buffer.from(own.headers.get('payment-required') ?? '', 'base64').toString(),
@@ -316,7 +316,7 @@ withService(
       const { status, body } = await settle(service(), header)
       expect(status).toBe(200)
       expect(body.success).toBe(false)
-      expect(await onChain(service(), buyer.address)).toBe(100_000_000n)
+      expect(await readChainBalance(service(), buyer.address)).toBe(100_000_000n)
     })
 
     test('P1: a deposit is credited once, however often and however many at once it is sent', async () => {
@@ -327,7 +327,7 @@ withService(
       const replies = await Promise.all(Array.from({ length: 20 }, () => settle(service(), header)))
       for (const { body } of replies) expect(body.success).toBe(true)
       expect((await settle(service(), header)).body.payment_id).toBe(replies[0]?.body.payment_id)
-      expect(await balanceOf(service(), buyer.address)).toBe(5000n)
+      expect(await readBalance(service(), buyer.address)).toBe(5000n)
       const reused = await ask(service(), asked, header)
       expect(reused.status).toBe(409)
       await expectBalanced(service())

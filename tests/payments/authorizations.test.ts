@@ -5,19 +5,19 @@ import { withService } from '../support/per-engine.ts'
 import {
   type Asked,
   ask,
-  balanceOf,
-  entryOf,
+  createFundedBuyer,
   type Forged,
-  fundedBuyer,
   list,
-  newBuyer,
+  makeBuyer,
   type PaymentHeader,
+  parseEntry,
   quote,
+  readBalance,
 } from './buyer.ts'
 import { replacePayments } from './dying-payments.ts'
-import { earnings, expectBalanced, onChain, openMarket } from './market.ts'
-import { chainOf, minedOn } from './payer.ts'
-import { whileSettling } from './while-settling.ts'
+import { expectBalanced, openMarket, readChainBalance, readEarnings } from './market.ts'
+import { awaitMined, connectDevnet } from './payer.ts'
+import { runWhileSettling } from './while-settling.ts'
 
 const token = parseAbi([
   'function transferWithAuthorization(address from, address to, uint256 value, uint256 validAfter, uint256 validBefore, bytes32 nonce, bytes signature)',
@@ -29,11 +29,11 @@ const multicallAddress = '0xca11bde05977b3631167028862be2a173976ca11'
 
 withService(
   (service) => {
-    /** Somebody else hands the authorizations of these payments to the token, all in one transaction. */
+    /** A third party hands the authorizations of these payments to the token, all in one transaction. */
     const submitTogether = async (payments: readonly Record<string, string>[]) => {
       const { devnet } = service().running
       if (devnet === undefined) throw new Error('this needs the devnet')
-      const chain = chainOf(service())
+      const chain = connectDevnet(service())
       const calls = payments.map((header) => {
         const text = Buffer.from(
           header['payment-signature'] ?? header['x-payment'] ?? '',
@@ -46,7 +46,7 @@ withService(
         const callData = encodeFunctionData({ abi: token, args })
         return { target: devnet.token as Hex, allowFailure: false, callData }
       })
-      const { address } = newBuyer().account
+      const { address } = makeBuyer().account
       await chain.setBalance({ address, value: 10n ** 20n })
       await chain.impersonateAccount({ address })
       const hash = await chain.request({
@@ -60,7 +60,7 @@ withService(
           },
         ] as never,
       })
-      const receipt = await minedOn(chain, String(hash))
+      const receipt = await awaitMined(chain, String(hash))
       expect(receipt.status).toBe('success')
     }
 
@@ -77,43 +77,43 @@ withService(
 
     test('an authorization whose claim failed is its payer’s balance where he settles it as a deposit, and then buys nothing', async () => {
       const market = await openMarket(service(), { price: { per_row: '1000' } })
-      const buyer = await fundedBuyer(service(), 3000n)
+      const buyer = await createFundedBuyer(service(), 3000n)
       const asked = list({ root: market.root, limit: 3 })
       const header = await buyer.payV2(await quote(service(), asked))
       const { ports } = service().running.service.payments
       const failing = async () =>
         ({ state: 'failed', reason: 'transaction_reverted', final: false }) as const
-      const ways = ports.ways.map((way) => ({
-        ...way,
-        facilitator: { ...way.facilitator, settle: failing },
+      const methods = ports.methods.map((method) => ({
+        ...method,
+        facilitator: { ...method.facilitator, settle: failing },
       }))
-      replacePayments(service(), new Payments({ ...ports, ways }))
+      replacePayments(service(), new Payments({ ...ports, methods }))
       const failed = await ask(service(), asked, header)
       replacePayments(service(), new Payments(ports))
       expect(failed.body.error).toMatch(/not settled: transaction_reverted/)
-      // Who has not the quote does not take the payment from its purpose.
+      // A party without the quote does not take the payment from its purpose.
       const { payload } = JSON.parse(
         Buffer.from(header['payment-signature'] ?? '', 'base64').toString(),
       )
-      const own = { x402Version: 2, accepted: entryOf(await quote(service(), asked)), payload }
+      const own = { x402Version: 2, accepted: parseEntry(await quote(service(), asked)), payload }
       const thief = { 'payment-signature': Buffer.from(JSON.stringify(own)).toString('base64') }
       expect((await settle(thief)).body.code).toBe('PAYMENT_ALREADY_USED')
       for (const reply of [await settle(header), await settle(header)])
         expect(reply.body, reply.text).toMatchObject({ success: true, payer: buyer.address })
       expect((await ask(service(), asked, header)).body.code).toBe('PAYMENT_ALREADY_USED')
-      expect(await balanceOf(service(), buyer.address)).toBe(3000n)
-      expect(await earnings(service(), market)).toBe(0n)
+      expect(await readBalance(service(), buyer.address)).toBe(3000n)
+      expect(await readEarnings(service(), market)).toBe(0n)
       await expectBalanced(service())
     })
 
     test('P10, A3: of payments whose nonces were used together before they came here none buys, and that is credited which moved its value', async () => {
       const market = await openMarket(service(), { price: { per_row: '100' } })
-      const buyer = newBuyer()
+      const buyer = makeBuyer()
       await service().running.devnet?.faucet(buyer.address, 300n)
       const asked = (offset: number): Asked => list({ root: market.root, limit: 3, offset })
       const payment = async (of: Asked, forged: Forged = {}) =>
         buyer.payV2(await quote(service(), of), forged)
-      // The same nonces, but the money goes back to the payer.
+      // The nonces are the same, but the money goes back to the payer.
       const nonce = (n: number) => `0x${`${n}`.repeat(64)}`
       const back = { to: buyer.address }
       await submitTogether([
@@ -125,10 +125,10 @@ withService(
         const forged = { authorization: { nonce: nonce(at + 1) } }
         const reply = await ask(service(), asked(at), await payment(asked(at), forged))
         expect(reply.status, reply.text).toBe(402)
-        expect(await balanceOf(service(), buyer.address)).toBe(at === 2 ? 300n : 0n)
+        expect(await readBalance(service(), buyer.address)).toBe(at === 2 ? 300n : 0n)
       }
-      expect(await onChain(service(), buyer.address)).toBe(0n)
-      expect(await earnings(service(), market)).toBe(0n)
+      expect(await readChainBalance(service(), buyer.address)).toBe(0n)
+      expect(await readEarnings(service(), market)).toBe(0n)
       await expectBalanced(service())
     })
 
@@ -137,7 +137,7 @@ withService(
       (version) => {
         async function scene(per_row = '100') {
           const market = await openMarket(service(), { price: { per_row } })
-          const buyer = await fundedBuyer(service(), 10n * BigInt(per_row))
+          const buyer = await createFundedBuyer(service(), 10n * BigInt(per_row))
           const asked = list({ root: market.root, limit: 3 })
           const header = await buyer[version](await quote(service(), asked))
           return { market, buyer, asked, header }
@@ -157,8 +157,8 @@ withService(
             expect(body.error).toMatch(/on the balance of its payer/)
           }
           for (const { text } of [first, ...later]) expect(text).not.toContain('Wien')
-          expect(await balanceOf(service(), buyer.address)).toBe(300n)
-          expect(await earnings(service(), market)).toBe(0n)
+          expect(await readBalance(service(), buyer.address)).toBe(300n)
+          expect(await readEarnings(service(), market)).toBe(0n)
           await expectBalanced(service())
         })
 
@@ -176,8 +176,8 @@ withService(
           for (const reply of [await settle(small), await settle(small)])
             expect(reply.body, reply.text).toMatchObject({ success: true, payer: buyer.address })
           expect((await settle(nothing)).body).toMatchObject({ success: false })
-          expect(await balanceOf(service(), buyer.address)).toBe(300n)
-          expect(await earnings(service(), market)).toBe(0n)
+          expect(await readBalance(service(), buyer.address)).toBe(300n)
+          expect(await readEarnings(service(), market)).toBe(0n)
           await expectBalanced(service())
         })
 
@@ -188,12 +188,14 @@ withService(
           const unused = await ask(service(), asked, header)
           expect(unused.status, unused.text).toBe(402)
           expect(unused.body.error).toMatch(/valid_too_long/)
-          expect(await service().running.service.payments.openFor(market.appId, 0)).toEqual([])
+          expect(
+            await service().running.service.payments.listOpenPayments(market.appId, 0),
+          ).toEqual([])
           await submitTogether([header])
           const reply = await ask(service(), asked, header)
           expect(reply.body.error).toMatch(/used before .* 300 atomic units are on the balance/)
-          expect(await balanceOf(service(), buyer.address)).toBe(300n)
-          expect(await earnings(service(), market)).toBe(0n)
+          expect(await readBalance(service(), buyer.address)).toBe(300n)
+          expect(await readEarnings(service(), market)).toBe(0n)
         })
 
         test('is its payer’s balance though it has expired, and the quote with it', async () => {
@@ -206,8 +208,8 @@ withService(
           } finally {
             service().world.advance(-20 * 60_000)
           }
-          expect(await balanceOf(service(), buyer.address)).toBe(3000n)
-          expect(await earnings(service(), market)).toBe(0n)
+          expect(await readBalance(service(), buyer.address)).toBe(3000n)
+          expect(await readEarnings(service(), market)).toBe(0n)
           await expectBalanced(service())
         })
 
@@ -216,31 +218,31 @@ withService(
           await submitTogether([header])
           const name = version === 'payV1' ? 'x-payment' : 'payment-signature'
           const read = JSON.parse(Buffer.from(header[name] ?? '', 'base64').toString())
-          const own = { x402Version: 2, accepted: entryOf(await quote(service(), asked)) }
+          const own = { x402Version: 2, accepted: parseEntry(await quote(service(), asked)) }
           const stolen = Buffer.from(JSON.stringify({ ...own, payload: read.payload }))
           const reply = await ask(service(), asked, {
             'payment-signature': stolen.toString('base64'),
           })
           expect(reply.status, reply.text).toBe(402)
           expect(reply.text).not.toContain('Wien')
-          // The money is the payer's, though it came by another.
-          expect(await balanceOf(service(), buyer.address)).toBe(300n)
-          expect(await earnings(service(), market)).toBe(0n)
+          // The money belongs to the payer, though another party sent the transaction.
+          expect(await readBalance(service(), buyer.address)).toBe(300n)
+          expect(await readEarnings(service(), market)).toBe(0n)
           await expectBalanced(service())
         })
 
         test('by somebody who overtakes a claim of this service is this buyer’s purchase', async () => {
           const { market, buyer, asked, header } = await scene()
-          const reply = await whileSettling(
+          const reply = await runWhileSettling(
             service(),
             { before: () => submitTogether([header]) },
             () => ask(service(), asked, header),
           )
           expect(reply.status, reply.text).toBe(200)
           expect((await ask(service(), asked, header)).text).toBe(reply.text)
-          expect(await onChain(service(), buyer.address)).toBe(700n)
-          expect(await balanceOf(service(), buyer.address)).toBe(0n)
-          expect(await earnings(service(), market)).toBe(240n)
+          expect(await readChainBalance(service(), buyer.address)).toBe(700n)
+          expect(await readBalance(service(), buyer.address)).toBe(0n)
+          expect(await readEarnings(service(), market)).toBe(240n)
         })
       },
     )

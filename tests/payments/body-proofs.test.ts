@@ -2,18 +2,18 @@ import type { LocalAccount } from 'viem'
 import { describe, expect, test } from 'vitest'
 import { withService } from '../support/per-engine.ts'
 import type { Json, TestApp } from '../support/service.ts'
-import { testWallet } from '../support/wallet.ts'
-import { type Asked, ask, balanceOf, fundedBuyer, list, quote } from './buyer.ts'
-import { earnings, expectBalanced, receiptOf } from './market.ts'
-import { fundedPayer, nativeEntry, type Payer, proof } from './payer.ts'
+import { makeTestWallet } from '../support/wallet.ts'
+import { type Asked, ask, createFundedBuyer, list, quote, readBalance } from './buyer.ts'
+import { expectBalanced, readEarnings, readReceipt } from './market.ts'
+import { createFundedPayer, findNativeEntry, makeProof, type Payer } from './payer.ts'
 
-/** How the clients write one body: PHP without blanks and with slashes escaped, Python with blanks. */
+/** The clients' spellings of one body: PHP without blanks and with slashes escaped, Python with blanks. */
 const spellings: readonly (readonly [string, (body: object) => string])[] = [
   ['PHP', (body) => JSON.stringify(body).replaceAll('/', '\\/')],
   ['Python', (body) => JSON.stringify(body, undefined, 1).replace(/\n */g, ' ')],
 ]
 
-/** What two records cost. */
+/** The price of two records. */
 const price = 2000n
 const records = [
   { id: 'a', path: 'x/y', n: 1 },
@@ -23,7 +23,7 @@ const records = [
 withService(
   (service) => {
     /** An application that belongs to a payer, where a stored record costs something. */
-    const shopOf = async (owner: Payer, amount = '1000') => {
+    const openShop = async (owner: Payer, amount = '1000') => {
       const id = `owned-${owner.address.slice(2, 14)}`
       const { status, body } = await service().request('POST', '/api/apps', {
         headers: service().operator,
@@ -37,10 +37,10 @@ withService(
         body: { name: 'notes' },
       })
       expect(made.status, made.text).toBe(201)
-      await priceOf({ app, headers }, amount)
+      await setReadPrice({ app, headers }, amount)
       return { app, headers, root: `${id}::notes` }
     }
-    const priceOf = async (
+    const setReadPrice = async (
       { app, headers }: { app: TestApp; headers: Record<string, string> },
       amount: string,
     ) => {
@@ -52,10 +52,10 @@ withService(
       expect(priced.status, priced.text).toBe(200)
     }
     const scene = async (amount?: string) => {
-      const owner = await fundedPayer(service())
-      return { owner, ...(await shopOf(owner, amount)) }
+      const owner = await createFundedPayer(service())
+      return { owner, ...(await openShop(owner, amount)) }
     }
-    const storeOf = (
+    const makeStore = (
       { headers, root }: { headers: Asked['headers'] & object; root: string },
       proofMembers: object = {},
       write: (body: object) => string = JSON.stringify,
@@ -77,7 +77,7 @@ withService(
     describe.each(spellings)('as %s spells it', (_, write) => {
       test('a proof with the quote of the first try, which had none of its members, buys that store', async () => {
         const shop = await scene()
-        const { payTo, extra } = nativeEntry(await quote(service(), storeOf(shop, {}, write)))
+        const { payTo, extra } = findNativeEntry(await quote(service(), makeStore(shop, {}, write)))
         const hash = await shop.owner.transfer({ to: payTo, value: price })
         const members = {
           payment_tx_hash: hash.slice(2).toUpperCase(),
@@ -87,13 +87,13 @@ withService(
           payment_network: 'mocha-4',
           quote_id: extra.quoteId,
         }
-        const asked = storeOf(shop, members, write)
+        const asked = makeStore(shop, members, write)
         const sold = await ask(service(), asked)
         expect(sold.status, sold.text).toBe(200)
         expect((await ask(service(), asked)).text).toBe(sold.text)
         expect(await stored(shop)).toEqual(records)
-        expect(await receiptOf(service(), sold)).toMatchObject({ amount: '2000', change: '0' })
-        expect(await earnings(service(), shop.app)).toBe(1600n)
+        expect(await readReceipt(service(), sold)).toMatchObject({ amount: '2000', change: '0' })
+        expect(await readEarnings(service(), shop.app)).toBe(1600n)
         await expectBalanced(service())
       })
 
@@ -101,7 +101,7 @@ withService(
         const shop = await scene()
         const hash = await shop.owner.transfer({ to: treasury(), value: price + 5n })
         const members = { payment_tx_hash: hash, amount_utia: 2005, user_address: '' }
-        const asked = storeOf(shop, members, write)
+        const asked = makeStore(shop, members, write)
         const replies = await Promise.all([1, 2, 3].map(() => ask(service(), asked)))
         for (const reply of replies) {
           expect(reply.status, reply.text).toBe(200)
@@ -110,8 +110,8 @@ withService(
         const other = { ...asked, path: '/store' }
         expect((await ask(service(), other)).body.code).toBe('PAYMENT_ALREADY_USED')
         expect(await stored(shop)).toEqual(records)
-        expect(await balanceOf(service(), shop.owner.address)).toBe(5n)
-        expect(await earnings(service(), shop.app)).toBe(1600n)
+        expect(await readBalance(service(), shop.owner.address)).toBe(5n)
+        expect(await readEarnings(service(), shop.app)).toBe(1600n)
         await expectBalanced(service())
       })
     })
@@ -123,36 +123,36 @@ withService(
         headers: shop.headers,
         body: { rules: [{ ...rule, amount: '700' }] },
       })
-      const first = nativeEntry(await quote(service(), storeOf(shop)))
+      const first = findNativeEntry(await quote(service(), makeStore(shop)))
       const payment_mode = 'pay_on_write'.repeat(200)
-      const again = nativeEntry(await quote(service(), storeOf(shop, { payment_mode })))
+      const again = findNativeEntry(await quote(service(), makeStore(shop, { payment_mode })))
       expect(again.maxAmountRequired).toBe(first.maxAmountRequired)
     })
 
     test("P11: nobody else's transfer to the treasury counts, whoever presents it", async () => {
       const [shop, other] = [await scene(), await scene()]
-      const stranger = await fundedPayer(service())
+      const stranger = await createFundedPayer(service())
       const foreign = await stranger.transfer({ to: treasury(), value: price })
-      await refused(storeOf(shop, { payment_tx_hash: foreign }), /another sender/)
+      await refused(makeStore(shop, { payment_tx_hash: foreign }), /another sender/)
       const lie = { payment_tx_hash: foreign, user_address: stranger.address }
-      await refused(storeOf(shop, lie), /must come from the owner of the application, 0x/)
+      await refused(makeStore(shop, lie), /must come from the owner of the application, 0x/)
       const own = await shop.owner.transfer({ to: treasury(), value: price })
-      await refused(storeOf(other, { payment_tx_hash: own }), /another sender/)
-      expect((await ask(service(), storeOf(shop, { payment_tx_hash: own }))).status).toBe(200)
-      await refused(storeOf(other, { payment_tx_hash: own }), /another sender/)
+      await refused(makeStore(other, { payment_tx_hash: own }), /another sender/)
+      expect((await ask(service(), makeStore(shop, { payment_tx_hash: own }))).status).toBe(200)
+      await refused(makeStore(other, { payment_tx_hash: own }), /another sender/)
       expect(await stored(other)).toEqual([])
-      expect(await balanceOf(service(), stranger.address)).toBe(0n)
+      expect(await readBalance(service(), stranger.address)).toBe(0n)
     })
 
     test('P11: nobody names a stranger the owner of his application to spend his transfer', async () => {
       const shop = await scene()
-      const victim = await fundedPayer(service())
+      const victim = await createFundedPayer(service())
       const hash = await victim.transfer({ to: treasury(), value: price })
       const path = `/api/apps/${shop.app.appId}`
       const body = JSON.stringify({ owner_address: victim.address })
       const signed = async (by: LocalAccount) => {
         const timestamp = Math.floor(service().world.now() / 1000)
-        return testWallet(by).sign({
+        return makeTestWallet(by).sign({
           origin: service().url,
           method: 'PATCH',
           path,
@@ -172,108 +172,108 @@ withService(
       }
       const forged = { ...present, 'x-wallet-address': victim.address }
       expect((await patch({ ...shop.headers, ...forged })).status).toBe(401)
-      await refused(storeOf(shop, { payment_tx_hash: hash }), /another sender/)
+      await refused(makeStore(shop, { payment_tx_hash: hash }), /another sender/)
       const agreed = await patch({ ...shop.headers, ...(await signed(victim.account)) })
       expect(agreed.body, agreed.text).toMatchObject({ owner_address: victim.address })
     })
 
     test('P11: an authorization of the owner that paid for something counts under its nonce alone', async () => {
       const shop = await scene()
-      const buyer = await fundedBuyer(service())
+      const buyer = await createFundedBuyer(service())
       const patched = await service().request('PATCH', `/api/apps/${shop.app.appId}`, {
         headers: service().operator,
         body: { owner_address: buyer.address },
       })
       expect(patched.status, patched.text).toBe(200)
-      const bought = await buyer.buy(service(), storeOf(shop))
+      const bought = await buyer.buy(service(), makeStore(shop))
       expect(bought.status, bought.text).toBe(200)
       const { transaction } = decoded(bought.headers.get('payment-response'))
-      await refused(storeOf(shop, { payment_tx_hash: transaction }), /made by an authorization/)
-      expect(await earnings(service(), shop.app)).toBe(1600n)
+      await refused(makeStore(shop, { payment_tx_hash: transaction }), /made by an authorization/)
+      expect(await readEarnings(service(), shop.app)).toBe(1600n)
     })
 
     test('too little is on the balance of the owner', async () => {
       const shop = await scene()
       const hash = await shop.owner.transfer({ to: treasury(), value: price - 1n })
-      const asked = storeOf(shop, { payment_tx_hash: hash })
+      const asked = makeStore(shop, { payment_tx_hash: hash })
       await refused(asked, /1999, is less than the price, 2000; its 1999 .* on the balance of 0x/)
       await refused(asked, /is less than the price/)
-      expect(await balanceOf(service(), shop.owner.address)).toBe(price - 1n)
+      expect(await readBalance(service(), shop.owner.address)).toBe(price - 1n)
       expect(await stored(shop)).toEqual([])
     })
 
     test('P5: a transfer counts by the price of now, or by one that was asked a moment ago', async () => {
       const shop = await scene()
-      const setPrice = (amount: string) => priceOf(shop, amount)
-      await quote(service(), storeOf(shop))
+      const setPrice = (amount: string) => setReadPrice(shop, amount)
+      await quote(service(), makeStore(shop))
       const before = await shop.owner.transfer({ to: treasury(), value: price })
       await setPrice('5000')
-      const old = storeOf(shop, { payment_tx_hash: before })
+      const old = makeStore(shop, { payment_tx_hash: before })
       expect((await ask(service(), old)).status).toBe(200)
       await setPrice('900')
       const cheap = await shop.owner.transfer({ to: treasury(), value: price - 1n })
-      const sold = await ask(service(), storeOf(shop, { payment_tx_hash: cheap }))
-      expect(await receiptOf(service(), sold)).toMatchObject({ amount: '1800', change: '199' })
-      expect(await balanceOf(service(), shop.owner.address)).toBe(199n)
-      expect(await earnings(service(), shop.app)).toBe(1600n + 1440n)
+      const sold = await ask(service(), makeStore(shop, { payment_tx_hash: cheap }))
+      expect(await readReceipt(service(), sold)).toMatchObject({ amount: '1800', change: '199' })
+      expect(await readBalance(service(), shop.owner.address)).toBe(199n)
+      expect(await readEarnings(service(), shop.app)).toBe(1600n + 1440n)
     })
 
     test('P5: of several prices that were asked, a transfer is for the highest that it pays', async () => {
       const shop = await scene('1500')
-      await quote(service(), storeOf(shop))
-      await priceOf(shop, '500')
-      await quote(service(), storeOf(shop))
-      await priceOf(shop, '2500')
+      await quote(service(), makeStore(shop))
+      await setReadPrice(shop, '500')
+      await quote(service(), makeStore(shop))
+      await setReadPrice(shop, '2500')
       const hash = await shop.owner.transfer({ to: treasury(), value: 3000n })
-      const sold = await ask(service(), storeOf(shop, { payment_tx_hash: hash }))
-      expect(await receiptOf(service(), sold)).toMatchObject({ amount: '3000', change: '0' })
+      const sold = await ask(service(), makeStore(shop, { payment_tx_hash: hash }))
+      expect(await readReceipt(service(), sold)).toMatchObject({ amount: '3000', change: '0' })
     })
 
     test('P5: a price counts that anybody was asked for this very store, for five minutes, and for no other store', async () => {
       const shop = await scene('500')
-      const other = { ...storeOf(shop), path: '/store' }
+      const other = { ...makeStore(shop), path: '/store' }
       const another = await service().request('POST', `/api/apps/${shop.app.appId}/keys`, {
         headers: shop.headers,
         body: { permissions: ['Write'] },
       })
       const told = await quote(service(), {
-        ...storeOf(shop),
+        ...makeStore(shop),
         headers: { 'x-app-key': another.body.key },
       })
-      expect(nativeEntry(told).maxAmountRequired).toBe('1000')
-      await priceOf(shop, '2500')
+      expect(findNativeEntry(told).maxAmountRequired).toBe('1000')
+      await setReadPrice(shop, '2500')
       const transfer = () => shop.owner.transfer({ to: treasury(), value: 1000n })
       const [elsewhere, late, early] = [await transfer(), await transfer(), await transfer()]
       const low = /1000, is less than the price, 5000/
-      await refused({ ...storeOf(shop, { payment_tx_hash: elsewhere }), path: other.path }, low)
+      await refused({ ...makeStore(shop, { payment_tx_hash: elsewhere }), path: other.path }, low)
       const minutes = 5 * 60_000 + 2_000
       service().world.advance(minutes)
       try {
-        await refused(storeOf(shop, { payment_tx_hash: late }), low)
+        await refused(makeStore(shop, { payment_tx_hash: late }), low)
       } finally {
         service().world.advance(-minutes)
       }
-      const sold = await ask(service(), storeOf(shop, { payment_tx_hash: early }))
-      expect(await receiptOf(service(), sold)).toMatchObject({ amount: '1000', change: '0' })
-      expect(await balanceOf(service(), shop.owner.address)).toBe(2000n)
+      const sold = await ask(service(), makeStore(shop, { payment_tx_hash: early }))
+      expect(await readReceipt(service(), sold)).toMatchObject({ amount: '1000', change: '0' })
+      expect(await readBalance(service(), shop.owner.address)).toBe(2000n)
       await expectBalanced(service())
     })
 
     test('members without a proof, and a header beside them, mean what they mean without them', async () => {
       const shop = await scene()
       const empty = { payment_tx_hash: '', amount_utia: 0, user_address: null, quoteId: '' }
-      await refused(storeOf(shop, empty), /Payment is required/)
-      const asked = storeOf(shop, { payment_tx_hash: `0x${'ab'.repeat(32)}`, amount_utia: 1 })
-      const { payTo, extra } = nativeEntry(await quote(service(), storeOf(shop)))
+      await refused(makeStore(shop, empty), /Payment is required/)
+      const asked = makeStore(shop, { payment_tx_hash: `0x${'ab'.repeat(32)}`, amount_utia: 1 })
+      const { payTo, extra } = findNativeEntry(await quote(service(), makeStore(shop)))
       const hash = await shop.owner.transfer({ to: payTo, value: price })
-      const sold = await ask(service(), asked, proof(extra.quoteId, hash))
+      const sold = await ask(service(), asked, makeProof(extra.quoteId, hash))
       expect(sold.status, sold.text).toBe(200)
       expect(await stored(shop)).toEqual(records)
     })
 
     test('a hash that is none is refused by its name, and a free store does not look at it', async () => {
       const shop = await scene()
-      const asked = storeOf(shop, { payment_tx_hash: 'abc' })
+      const asked = makeStore(shop, { payment_tx_hash: 'abc' })
       const reply = await ask(service(), asked)
       expect(reply.status).toBe(400)
       expect(reply.body).toMatchObject({
@@ -281,7 +281,10 @@ withService(
         details: { field: 'payment_tx_hash' },
       })
       const free = { ...shop, root: `${shop.app.appId}::free` }
-      const given = await ask(service(), storeOf(free, { payment_tx_hash: `0x${'ab'.repeat(32)}` }))
+      const given = await ask(
+        service(),
+        makeStore(free, { payment_tx_hash: `0x${'ab'.repeat(32)}` }),
+      )
       expect(given.status, given.text).toBe(200)
       expect(await stored(free)).toEqual(records)
     })

@@ -7,7 +7,7 @@ import type { Json, TestReply, TestService } from '../support/service.ts'
 /** A service as its clients see it. */
 export type Api = Pick<TestService, 'request'>
 
-/** One request, as its bytes: what a payment is bound to. */
+/** One request as its bytes, to which a payment is bound. */
 export type Asked = {
   readonly method: string
   readonly path: string
@@ -24,7 +24,7 @@ export type Authorization = {
   readonly nonce: string
 }
 
-/** Changes what a payment says; the signature is over what it says then. */
+/** Changes the content of a payment; the signature covers the changed content. */
 export type Forged = {
   readonly authorization?: Partial<Authorization>
   readonly accepted?: Readonly<Record<string, unknown>>
@@ -39,7 +39,7 @@ export type Buyer = {
   readonly address: string
   readonly payV2: (required: TestReply, forged?: Forged) => Promise<PaymentHeader>
   readonly payV1: (required: TestReply, forged?: Forged) => Promise<PaymentHeader>
-  /** Asks, pays version 2, and asks again. */
+  /** Requests, pays by version 2, and requests again. */
   readonly buy: (service: Api, asked: Asked) => Promise<TestReply>
 }
 
@@ -53,22 +53,22 @@ export function ask(service: Api, asked: Asked, headers: PaymentHeader = {}) {
   return service.request(method, path, { headers: all, ...(raw !== undefined && { raw }) })
 }
 
-/** The 402 of a request. */
+/** Requests the 402 of a request. */
 export async function quote(service: Api, asked: Asked): Promise<TestReply> {
   const required = await ask(service, asked)
   expect(required.status, required.text).toBe(402)
   return required
 }
 
-/** The first way to pay, as version 2 states it. */
-export function entryOf(required: TestReply): Json {
+/** Parses the first way to pay, as version 2 states it. */
+export function parseEntry(required: TestReply): Json {
   const header = required.headers.get('payment-required') ?? ''
   return JSON.parse(Buffer.from(header, 'base64').toString()).accepts[0]
 }
 
-/** A payer with test dollars on the service's devnet. */
-export async function fundedBuyer(service: Api, amount = 100_000_000n): Promise<Buyer> {
-  const buyer = newBuyer()
+/** Creates a buyer with test dollars on the service's devnet. */
+export async function createFundedBuyer(service: Api, amount = 100_000_000n): Promise<Buyer> {
+  const buyer = makeBuyer()
   if (amount > 0n) {
     const body = { address: buyer.address, amount: String(amount) }
     const { status } = await service.request('POST', '/devnet/faucet', { body })
@@ -77,10 +77,10 @@ export async function fundedBuyer(service: Api, amount = 100_000_000n): Promise<
   return buyer
 }
 
-export function newBuyer(): Buyer {
+export function makeBuyer(): Buyer {
   const account = privateKeyToAccount(generatePrivateKey())
   const payV2: Buyer['payV2'] = async (required, forged = {}) => {
-    const entry = entryOf(required)
+    const entry = parseEntry(required)
     const payload = await sign(account, { entry, chainId: entry.extra.chainId, forged })
     const accepted = { ...entry, ...forged.accepted }
     return { 'payment-signature': base64({ x402Version: 2, accepted, payload }) }
@@ -100,7 +100,7 @@ export function newBuyer(): Buyer {
   }
 }
 
-export async function balanceOf(service: Api, address: string): Promise<bigint> {
+export async function readBalance(service: Api, address: string): Promise<bigint> {
   const { body } = await service.request('GET', `/api/wallets/${address}`)
   return BigInt(body.available)
 }

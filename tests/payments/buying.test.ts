@@ -8,16 +8,16 @@ import type { PrivateKeyAccount } from 'viem/accounts'
 import { describe, expect, test } from 'vitest'
 import { withService } from '../support/per-engine.ts'
 import type { Json, TestService } from '../support/service.ts'
-import { balanceOf, fundedBuyer, list } from './buyer.ts'
+import { createFundedBuyer, list, readBalance } from './buyer.ts'
 import {
-  accounts,
   cities,
-  earnings,
   expectBalanced,
   type Market,
-  onChain,
   openMarket,
-  receiptOf,
+  readAccounts,
+  readChainBalance,
+  readEarnings,
+  readReceipt,
   setPrices,
 } from './market.ts'
 
@@ -28,8 +28,9 @@ function clientV2(account: PrivateKeyAccount): typeof fetch {
 }
 
 /**
- * The same package in version 1. It prefers the header of version 2 wherever it sees it, so a program that speaks
- * version 1 alone gives it a transport that does not show that header; the package itself is as it is.
+ * The same package in version 1. It prefers the header of version 2 wherever it sees it, so the test uses a
+ * transport that does not show that header, as a program with version 1 alone would; the package itself is
+ * unchanged.
  */
 function clientV1(account: PrivateKeyAccount): typeof fetch {
   const client = new x402Client().registerV1('base-sepolia', new ExactEvmSchemeV1(account))
@@ -47,8 +48,8 @@ const clients = [
   { version: 'v1', of: clientV1, notice: 'x-payment-response', network: 'base-sepolia' },
 ] as const
 
-/** Bytes of the records as they are stored, joined as a page joins them. */
-const bytesOf = (records: readonly object[]) => Buffer.byteLength(JSON.stringify(records)) - 2
+/** Counts the bytes of the records as they are stored, joined as a page joins them. */
+const countBytes = (records: readonly object[]) => Buffer.byteLength(JSON.stringify(records)) - 2
 
 const priced = [
   { price: { per_access: '1000' }, cap: 1000n, charge: 1000n },
@@ -56,7 +57,7 @@ const priced = [
   {
     price: { per_kb: '50' },
     cap: 200n,
-    charge: BigInt(Math.ceil((50 * bytesOf(cities)) / 1024)),
+    charge: BigInt(Math.ceil((50 * countBytes(cities)) / 1024)),
   },
   { price: { per_access: '1', per_row: '3', per_kb: '7' }, cap: 53n, charge: undefined },
 ] as const
@@ -68,12 +69,12 @@ withService(
         'buys a page at $price, and every atomic unit is where it belongs',
         async ({ price, cap, charge }) => {
           const market = await openMarket(service(), { price })
-          const buyer = await fundedBuyer(service())
+          const buyer = await createFundedBuyer(service())
           const { devnet } = service().running
           const treasury = devnet?.network.payTo ?? ''
           const before = {
-            treasury: await onChain(service(), treasury),
-            accounts: await accounts(service()),
+            treasury: await readChainBalance(service(), treasury),
+            accounts: await readAccounts(service()),
           }
           const asked = list({ root: market.root, limit: 8, max_kb: 4 })
           const reply = await of(buyer.account)(`${service().url}${asked.path}`, {
@@ -87,13 +88,13 @@ withService(
           const settled = decodePaymentResponseHeader(reply.headers.get(notice) ?? '')
           expect(settled).toMatchObject({ success: true, network, payer: buyer.address })
 
-          const due = charge ?? 1n + 3n * 5n + BigInt(Math.ceil((7 * bytesOf(cities)) / 1024))
-          expect(await onChain(service(), buyer.address)).toBe(100_000_000n - cap)
-          expect(await onChain(service(), treasury)).toBe(before.treasury + cap)
+          const due = charge ?? 1n + 3n * 5n + BigInt(Math.ceil((7 * countBytes(cities)) / 1024))
+          expect(await readChainBalance(service(), buyer.address)).toBe(100_000_000n - cap)
+          expect(await readChainBalance(service(), treasury)).toBe(before.treasury + cap)
           const platform = (due * 2000n) / 10_000n
-          expect(await balanceOf(service(), buyer.address)).toBe(cap - due)
-          expect(await earnings(service(), market)).toBe(due - platform)
-          const after = await accounts(service())
+          expect(await readBalance(service(), buyer.address)).toBe(cap - due)
+          expect(await readEarnings(service(), market)).toBe(due - platform)
+          const after = await readAccounts(service())
           const moved = (name: string) =>
             (after.get(name) ?? 0n) - (before.accounts.get(name) ?? 0n)
           expect(moved('platform')).toBe(platform)
@@ -109,7 +110,7 @@ withService(
         { operation: 'write', model: 'per_access', amount: '500' },
         { operation: 'write', model: 'per_record', amount: '20' },
       ])
-      const buyer = await fundedBuyer(service())
+      const buyer = await createFundedBuyer(service())
       const client = createClient({
         endpoint: service().url,
         apiKey: market.key,
@@ -121,9 +122,9 @@ withService(
         true,
       )
       expect(result).toBeDefined()
-      expect(await onChain(service(), buyer.address)).toBe(100_000_000n - 540n)
-      expect(await balanceOf(service(), buyer.address)).toBe(0n)
-      expect(await earnings(service(), market)).toBe(432n)
+      expect(await readChainBalance(service(), buyer.address)).toBe(100_000_000n - 540n)
+      expect(await readBalance(service(), buyer.address)).toBe(0n)
+      expect(await readEarnings(service(), market)).toBe(432n)
       const stored = await service().request('POST', '/list', {
         headers: market.headers,
         body: { root: market.root },
@@ -133,11 +134,11 @@ withService(
 
     test('a receipt proves offline what was asked, paid and delivered, and any changed field breaks it', async () => {
       const market = await openMarket(service(), { price: { per_row: '100' } })
-      const buyer = await fundedBuyer(service())
+      const buyer = await createFundedBuyer(service())
       const asked = list({ root: market.root, limit: 3 })
       const reply = await buyer.buy(service(), asked)
       expect(reply.status, reply.text).toBe(200)
-      const receipt = await receiptOf(service(), reply)
+      const receipt = await readReceipt(service(), reply)
       const { body: known } = await service().request('GET', '/.well-known/tollbase')
       const options = {
         trustedKey: known.receipt_public_key,
@@ -155,7 +156,7 @@ withService(
         row_count: 3,
         result_hash: createHash('sha256').update(reply.text).digest('hex'),
       })
-      for (const { type, ...rest } of mutationsOf(receipt)) {
+      for (const { type, ...rest } of listMutations(receipt)) {
         if (type !== receipt.type) expect(() => verify({ type, ...rest })).toThrow('not known here')
         else expect(verify({ type, ...rest }).ok).toBe(false)
       }
@@ -190,10 +191,10 @@ withService(
       const text = 'y'.repeat(bytes - Buffer.byteLength(JSON.stringify(record)))
       const records = [{ ...record, text }]
       const market = await openMarket(service(), { price: { per_kb: '1024' }, records })
-      const buyer = await fundedBuyer(service())
+      const buyer = await createFundedBuyer(service())
       const reply = await buyer.buy(service(), list({ root: market.root, max_kb: 2 }))
       expect(reply.status, reply.text).toBe(200)
-      expect(await balanceOf(service(), buyer.address)).toBe(2048n - charge)
+      expect(await readBalance(service(), buyer.address)).toBe(2048n - charge)
     })
 
     test.each([
@@ -230,12 +231,12 @@ withService(
         [paying, 10n],
         [free, 0n],
       ] as const) {
-        const buyer = await fundedBuyer(service())
+        const buyer = await createFundedBuyer(service())
         const reply = await buyer.buy(service(), list({ root: market.root, limit: 2, max_kb: 1 }))
         expect(reply.status, reply.text).toBe(200)
-        const receipt = await receiptOf(service(), reply)
+        const receipt = await readReceipt(service(), reply)
         expect(receipt).toMatchObject({ amount: String(charge), change: String(29n - charge) })
-        expect(await balanceOf(service(), buyer.address)).toBe(29n - charge)
+        expect(await readBalance(service(), buyer.address)).toBe(29n - charge)
       }
     })
 
@@ -250,14 +251,14 @@ withService(
 
     test('the movements of a wallet page through without gap or repetition', async () => {
       const market = await openMarket(service(), { price: { per_row: '10' } })
-      const buyer = await fundedBuyer(service())
+      const buyer = await createFundedBuyer(service())
       for (let limit = 6; limit < 9; limit++)
         await buyer.buy(service(), list({ root: market.root, limit }))
       const all = await movements(service(), buyer.address, 100)
       expect(all).toHaveLength(6)
       expect(await movements(service(), buyer.address, 2)).toEqual(all)
       expect(await movements(service(), buyer.address, 3)).toEqual(all)
-      expect(all[0].balance_after).toBe(String(await balanceOf(service(), buyer.address)))
+      expect(all[0].balance_after).toBe(String(await readBalance(service(), buyer.address)))
       await expectPayout(service(), market)
     })
   },
@@ -278,7 +279,7 @@ async function movements(service: TestService, address: string, limit: number): 
 }
 
 async function expectPayout(service: TestService, market: Market): Promise<void> {
-  const earned = String(await earnings(service, market))
+  const earned = String(await readEarnings(service, market))
   const { body } = await service.request('POST', `/api/apps/${market.appId}/payout/info`, {
     headers: market.headers,
   })
@@ -289,7 +290,10 @@ async function expectPayout(service: TestService, market: Market): Promise<void>
   })
 }
 
-/** What an application answers to the public SDK's callback: an EIP-3009 signature, its times as numbers. */
+/**
+ * Makes the payment that an application gives to the public SDK's callback: an EIP-3009 signature, its times as
+ * numbers.
+ */
 async function sdkPayment(account: PrivateKeyAccount, sent: Json): Promise<Json> {
   const now = Math.floor(Date.now() / 1000)
   const nonce = `0x${createHash('sha256').update(String(Math.random())).digest('hex')}` as const
@@ -326,11 +330,11 @@ async function sdkPayment(account: PrivateKeyAccount, sent: Json): Promise<Json>
   return { network, chainType: 'evm', paymentMethod: 'x402-facilitator', evmAuthorization }
 }
 
-/** The document with one leaf changed, for each leaf. */
-function mutationsOf(document: Json): Json[] {
+/** Lists the document with one leaf changed, for each leaf. */
+function listMutations(document: Json): Json[] {
   return Object.entries(document).flatMap(([name, value]): Json[] => {
     if (typeof value === 'object' && value !== null)
-      return mutationsOf(value).map((changed) => ({ ...document, [name]: changed }))
+      return listMutations(value).map((changed) => ({ ...document, [name]: changed }))
     if (typeof value === 'number') return [{ ...document, [name]: value + 1 }]
     if (typeof value === 'string') return [{ ...document, [name]: changedText(value) }]
     return [{ ...document, [name]: 'changed' }]

@@ -1,7 +1,10 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { audit } from '../../packages/server/src/operator/audit/audit.ts'
-import { dropReplies, openClaims } from '../../packages/server/src/services/payments/claim-store.ts'
+import {
+  dropReplies,
+  listOpenClaims,
+} from '../../packages/server/src/services/payments/claim-store.ts'
 import { Payments } from '../../packages/server/src/services/payments/payments.ts'
 import type { PaymentPorts } from '../../packages/server/src/services/payments/purchase.ts'
 import { withService } from '../support/per-engine.ts'
@@ -10,23 +13,23 @@ import {
   type Asked,
   ask,
   type Buyer,
-  balanceOf,
-  fundedBuyer,
+  createFundedBuyer,
   list,
   type PaymentHeader,
   quote,
+  readBalance,
 } from './buyer.ts'
-import { type Death, dyingPayments, replacePayments } from './dying-payments.ts'
+import { type Death, makeDyingPayments, replacePayments } from './dying-payments.ts'
 import {
-  earnings,
   expectBalanced,
   type Market,
-  onChain,
   openMarket,
-  receiptOf,
+  readChainBalance,
+  readEarnings,
+  readReceipt,
   setPrices,
 } from './market.ts'
-import { fundedPayer, pay } from './payer.ts'
+import { createFundedPayer, pay } from './payer.ts'
 
 type Scene = {
   readonly market: Market
@@ -35,7 +38,7 @@ type Scene = {
   readonly header: PaymentHeader
 }
 
-/** More steps than any purchase has; the test fails where that is not so. */
+/** No purchase has more steps; the test fails where one does. */
 const stepsMax = 40
 const kinds = ['a paid read', 'a read paid by a transfer', 'a paid write', 'a deposit'] as const
 type Kind = (typeof kinds)[number]
@@ -50,7 +53,7 @@ withService(
           const seen = new Set<string>()
           for (let step = 0; ; step++) {
             expect(step).toBeLessThan(stepsMax)
-            const scene = await sceneOf(kind, service())
+            const scene = await openScene(kind, service())
             const died = await buyDying(scene, { step, when })
             for (const name of died.steps) seen.add(name)
             if (died.steps.length <= step) break
@@ -75,7 +78,7 @@ withService(
       await fc.assert(
         fc.asyncProperty(deaths, fc.nat(1), async (given, step) => {
           const { ports } = service().running.service.payments
-          const scene = await sceneOf(kind, service())
+          const scene = await openScene(kind, service())
           for (const death of given) await buyDying(scene, death)
           await recover(scene, { step, ports })
           await expectOnce(kind, service(), scene)
@@ -87,12 +90,12 @@ withService(
     test('an append whose outcome was never known is not booked twice, nor does it stop the ledger', async () => {
       const { running } = service()
       const ports = running.service.payments.ports
-      const scene = await sceneOf('a paid read', service())
+      const scene = await openScene('a paid read', service())
       const { system } = ports.tenancy
       const lost = { ...system.chain.head() }
       const twice = await buyDying(scene, never)
       expect(twice.reply.status).toBe(200)
-      // The same group once more, as after a commit that was thought to have failed.
+      // The same group is sent once more, as after a commit that was thought to have failed.
       await system.chain.whenApplied(system.chain.head().height)
       const block = await system.chain.readBlock(lost.height + 1)
       const group = block?.entries.filter(({ header }) => header.type === 'ledger') ?? []
@@ -107,21 +110,21 @@ withService(
 
     test('an answer that was charged and is kept no longer is never sold again: 410, and the receipt stays', async () => {
       const { ports } = service().running.service.payments
-      const scene = await sceneOf('a paid read', service())
+      const scene = await openScene('a paid read', service())
       const sold = await send(service(), scene)
       expect(sold.status).toBe(200)
       await dropReplies(ports.database, { nowMs: Date.now() + 25 * 3_600_000, bytesMax: 0 })
       const gone = await send(service(), scene)
       expect(gone.status).toBe(410)
       expect(gone.body.code).toBe('PAYMENT_REPLY_GONE')
-      await receiptOf(service(), sold)
+      await readReceipt(service(), sold)
       await expectOnce('a paid read', service(), scene)
     })
 
     test('an answer that was kept and not charged may be forgotten: the retry makes it anew', async () => {
       const { ports } = service().running.service.payments
-      const scene = await sceneOf('a paid read', service())
-      const whole = await buyDying(await sceneOf('a paid read', service()), never)
+      const scene = await openScene('a paid read', service())
+      const whole = await buyDying(await openScene('a paid read', service()), never)
       const append = whole.steps.indexOf('append')
       const died = await buyDying(scene, { step: append, when: 'before' })
       expect(died.reply.status).toBeGreaterThan(399)
@@ -141,7 +144,7 @@ withService(
       death: Death,
     ): Promise<{ reply: TestReply; steps: readonly string[] }> {
       const { ports } = service().running.service.payments
-      const dying = dyingPayments(ports, death)
+      const dying = makeDyingPayments(ports, death)
       replacePayments(service(), dying.payments)
       try {
         const reply = await send(service(), scene)
@@ -151,12 +154,12 @@ withService(
       }
     }
 
-    /** What a new process does: at every other death it reconciles first; then the client tries again. */
+    /** A new process reconciles first at every other death; then the client tries again. */
     async function recover(scene: Scene, { step, ports }: { step: number; ports: PaymentPorts }) {
       const fresh = new Payments(ports)
       replacePayments(service(), fresh)
       if (step % 2 === 1) {
-        const claims = await openClaims(ports.database, {
+        const claims = await listOpenClaims(ports.database, {
           olderThanMs: Date.now() + 60_000,
           after,
           limit: 100,
@@ -176,30 +179,30 @@ withService(
 const after = { at: -1n, id: '' }
 const never: Death = { step: stepsMax, when: 'before' }
 
-async function sceneOf(kind: Kind, service: TestService): Promise<Scene> {
+async function openScene(kind: Kind, service: TestService): Promise<Scene> {
   if (kind === 'a read paid by a transfer') {
     const market = await openMarket(service, { price: { per_row: '1000' } })
-    const payer = await fundedPayer(service)
+    const payer = await createFundedPayer(service)
     const asked = list({ root: market.root, limit: 3 })
     return { market, buyer: payer, asked, header: await pay(service, payer, asked) }
   }
-  const buyer = await fundedBuyer(service)
+  const buyer = await createFundedBuyer(service)
   if (kind !== 'a paid write') {
     const market = await openMarket(service, { price: { per_row: '1000' } })
     const asked = list({ root: market.root, limit: 3 })
     const header = await buyer.payV2(await quote(service, asked))
-    return { market, buyer, asked: kind === 'a deposit' ? depositOf(header) : asked, header }
+    return { market, buyer, asked: kind === 'a deposit' ? makeDeposit(header) : asked, header }
   }
   const market = await openMarket(service, { records: [] })
   await setPrices(service, market, [{ operation: 'write', model: 'per_record', amount: '1000' }])
-  // Without keys: a second write would be seen as further records.
+  // The records have no keys, so that a second write would be seen as further records.
   const body = JSON.stringify({ root: market.root, data: [{ n: 1 }, { n: 2 }, { n: 3 }] })
   const asked = { method: 'POST', path: '/store', raw: body, headers: market.headers }
   const header = await buyer.payV2(await quote(service, asked))
   return { market, buyer, asked, header }
 }
 
-function depositOf(header: PaymentHeader): Asked {
+function makeDeposit(header: PaymentHeader): Asked {
   const text = Buffer.from(header['payment-signature'] ?? '', 'base64').toString()
   const paymentPayload = JSON.parse(text)
   const body = { x402Version: 2, paymentPayload, paymentRequirements: paymentPayload.accepted }
@@ -212,13 +215,13 @@ function send(service: TestService, { asked, header }: Scene): Promise<TestReply
 
 async function expectOnce(kind: Kind, service: TestService, scene: Scene): Promise<void> {
   const { market, buyer } = scene
-  expect(await onChain(service, buyer.address)).toBe(100_000_000n - 3000n)
-  expect(await balanceOf(service, buyer.address)).toBe(kind === 'a deposit' ? 3000n : 0n)
-  expect(await earnings(service, market)).toBe(kind === 'a deposit' ? 0n : 2400n)
+  expect(await readChainBalance(service, buyer.address)).toBe(100_000_000n - 3000n)
+  expect(await readBalance(service, buyer.address)).toBe(kind === 'a deposit' ? 3000n : 0n)
+  expect(await readEarnings(service, market)).toBe(kind === 'a deposit' ? 0n : 2400n)
   await expectBalanced(service)
   if (kind !== 'a paid write') return
-  // Its 202 came before the tables show it.
-  const { chain } = await service.running.service.tenancy.tenant(market.appId)
+  // The 202 came before the tables show the record.
+  const { chain } = await service.running.service.tenancy.loadTenant(market.appId)
   await chain.whenApplied(chain.head().height)
   const { body } = await service.request('POST', '/list', {
     headers: market.headers,

@@ -1,15 +1,18 @@
 import type { Database } from '../../packages/server/src/database/database.ts'
 import type { Tenancy } from '../../packages/server/src/services/applications/tenancy.ts'
 import { Payments } from '../../packages/server/src/services/payments/payments.ts'
-import type { PaymentPorts, Way } from '../../packages/server/src/services/payments/purchase.ts'
+import type {
+  PaymentMethod,
+  PaymentPorts,
+} from '../../packages/server/src/services/payments/purchase.ts'
 import type { TestService } from '../support/service.ts'
 
-/** Where a process dies: at its step of this number, before or after the step took effect. */
+/** The point at which a process dies: its step of this number, before or after the step took effect. */
 export type Death = { readonly step: number; readonly when: 'before' | 'after' }
 
 export type Dying = {
   readonly payments: Payments
-  /** The steps that were begun, by name. */
+  /** The names of the steps that were begun. */
   readonly steps: () => readonly string[]
 }
 
@@ -17,9 +20,9 @@ class Died extends Error {}
 
 /**
  * The payments of a process that dies at one of its steps to the outside (a statement, a call of the facilitator,
- * an append): from then on nothing that it does has any effect, and nothing that it remembers is left.
+ * an append): from then on nothing that it does has any effect, and its memory is lost.
  */
-export function dyingPayments(ports: PaymentPorts, death: Death | undefined): Dying {
+export function makeDyingPayments(ports: PaymentPorts, death: Death | undefined): Dying {
   const steps: string[] = []
   let dead = false
   const step = async <T>(name: string, work: () => Promise<T>): Promise<T> => {
@@ -42,11 +45,12 @@ export function dyingPayments(ports: PaymentPorts, death: Death | undefined): Dy
   const database: Database = {
     ...ports.database,
     query: (statement, options) =>
-      step(nameOf(statement.text), () => ports.database.query(statement, options)),
-    execute: (statement) => step(nameOf(statement.text), () => ports.database.execute(statement)),
+      step(getStepName(statement.text), () => ports.database.query(statement, options)),
+    execute: (statement) =>
+      step(getStepName(statement.text), () => ports.database.execute(statement)),
   }
-  const ways = ports.ways.map(
-    ({ network, facilitator, native }): Way => ({
+  const methods = ports.methods.map(
+    ({ network, facilitator, native }): PaymentMethod => ({
       network,
       facilitator: {
         verify: (...given) => step('verify', () => facilitator.verify(...given)),
@@ -62,17 +66,17 @@ export function dyingPayments(ports: PaymentPorts, death: Death | undefined): Dy
       }),
     }),
   )
-  // Payments use nothing else of them.
+  // Payments use nothing else of the tenancy.
   const tenancy = { system: { ...system, chain } } as unknown as Tenancy
-  return { payments: new Payments({ ...ports, database, ways, tenancy }), steps: () => steps }
+  return { payments: new Payments({ ...ports, database, methods, tenancy }), steps: () => steps }
 }
 
-/** Puts other payments in the place of the service's own, as a restart does. */
+/** Replaces the service's own payments, as a restart does. */
 export function replacePayments(service: TestService, payments: Payments): void {
   Object.assign(service.running.service, { payments })
 }
 
-function nameOf(text: string): string {
+function getStepName(text: string): string {
   const words = text.trim().split(/\s+/)
   const table = /"(claim|kept_reply|sale|settled_payment)"/.exec(text)?.[1] ?? ''
   return `${words[0]} ${table}`.trim()

@@ -7,30 +7,38 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { type Devnet, startDevnet } from '../../packages/server/src/devnet/devnet.ts'
 import { openRpc } from '../../packages/server/src/x402/rpc.ts'
 import { type Json, startTestService, type TestService } from '../support/service.ts'
-import { testWorld } from '../support/test-world.ts'
-import { ask, type Buyer, balanceOf, list, newBuyer, type PaymentHeader, quote } from './buyer.ts'
-import { earnings, expectBalanced, openMarket, setPrices, tokensOf } from './market.ts'
-import { chainAt } from './payer.ts'
+import { makeTestWorld } from '../support/test-world.ts'
+import {
+  ask,
+  type Buyer,
+  list,
+  makeBuyer,
+  type PaymentHeader,
+  quote,
+  readBalance,
+} from './buyer.ts'
+import { expectBalanced, openMarket, readEarnings, readTokens, setPrices } from './market.ts'
+import { connectChain } from './payer.ts'
 import {
   agrees,
   answer,
   type Behaviour,
   bait,
-  executor,
-  type Remote,
+  makeExecutor,
+  type RemoteFacilitator,
   says,
-  startRemote,
+  startRemoteFacilitator,
 } from './remote-facilitator.ts'
 
 const folder = mkdtempSync(join(tmpdir(), 'tollbase-facilitator-'))
 const log = { info: () => undefined, warn: () => undefined }
-const hashOf = (digit: string) => `0x${digit.repeat(64)}`
+const makeHash = (digit: string) => `0x${digit.repeat(64)}`
 let devnet: Devnet
 let execute: (payment: Json) => Promise<string>
 
 beforeAll(async () => {
-  devnet = await startDevnet({ dataDir: folder, world: testWorld(), log })
-  execute = executor(devnet)
+  devnet = await startDevnet({ dataDir: folder, world: makeTestWorld(), log })
+  execute = makeExecutor(devnet)
 })
 
 afterAll(async () => {
@@ -38,14 +46,14 @@ afterAll(async () => {
   rmSync(folder, { recursive: true, force: true })
 })
 
-type Scene = { service: () => TestService; remote: () => Remote; scene: typeof scene }
+type Scene = { service: () => TestService; remote: () => RemoteFacilitator; scene: typeof scene }
 
-/** A service that settles by a facilitator elsewhere, with or without a node of the chain to check it by. */
+/** Starts a service that settles through a remote facilitator, with or without a node of the chain to check it by. */
 function withRemote(tests: (scene: Scene) => void, options: { node: boolean }): void {
   let service: TestService | undefined
-  let remote: Remote | undefined
+  let remote: RemoteFacilitator | undefined
   beforeAll(async () => {
-    remote = await startRemote()
+    remote = await startRemoteFacilitator()
     const network = {
       network: 'base-sepolia',
       pay_to: devnet.network.payTo,
@@ -68,7 +76,7 @@ function withRemote(tests: (scene: Scene) => void, options: { node: boolean }): 
 
 async function scene(service: TestService) {
   const market = await openMarket(service, { price: { per_row: '100' } })
-  const buyer = newBuyer()
+  const buyer = makeBuyer()
   await devnet.faucet(buyer.address, 1_000_000n)
   const asked = list({ root: market.root, limit: 3 })
   const header = await buyer.payV2(await quote(service, asked))
@@ -78,7 +86,7 @@ async function scene(service: TestService) {
 async function storeScene(service: TestService) {
   const market = await openMarket(service)
   await setPrices(service, market, [{ operation: 'write', model: 'per_record', amount: '1000' }])
-  const buyer = newBuyer()
+  const buyer = makeBuyer()
   await devnet.faucet(buyer.address, 1_000_000n)
   const asked = {
     method: 'POST',
@@ -93,7 +101,7 @@ async function storeScene(service: TestService) {
 }
 
 async function expectNothingBought(service: TestService, buyer: Buyer): Promise<void> {
-  expect(await balanceOf(service, buyer.address)).toBe(0n)
+  expect(await readBalance(service, buyer.address)).toBe(0n)
   await expectBalanced(service)
 }
 
@@ -113,7 +121,7 @@ async function settledByItself(service: TestService, paymentId: string): Promise
 
 const unclear: readonly (readonly [string, Behaviour])[] = [
   ['answers 500', says({ error: 'sorry' }, 500)],
-  ['answers 503', says({ success: true, transaction: hashOf('a') }, 503)],
+  ['answers 503', says({ success: true, transaction: makeHash('a') }, 503)],
   ['hangs up', (_, reply) => void reply.destroy()],
   ['answers garbage', (_, reply) => answer(reply, 'not JSON at all')],
   ['answers a list', (_, reply) => answer(reply, '[1]')],
@@ -121,9 +129,12 @@ const unclear: readonly (readonly [string, Behaviour])[] = [
   ['answers an empty object', says({})],
   [
     'names another payer',
-    says({ success: true, transaction: hashOf('b'), payer: hashOf('1').slice(0, 42) }),
+    says({ success: true, transaction: makeHash('b'), payer: makeHash('1').slice(0, 42) }),
   ],
-  ['names another network', says({ success: true, transaction: hashOf('b'), network: 'eip155:1' })],
+  [
+    'names another network',
+    says({ success: true, transaction: makeHash('b'), network: 'eip155:1' }),
+  ],
   ['names no transaction', says({ success: true, transaction: '' })],
   ...[302, 307].map(
     (status) =>
@@ -145,7 +156,7 @@ describe('a facilitator elsewhere, checked by a node of the chain', () => {
         const { market, asked, header } = await scene(service())
         const reply = await ask(service(), asked, header)
         expect(reply.status, reply.text).toBe(200)
-        expect(await earnings(service(), market)).toBe(240n)
+        expect(await readEarnings(service(), market)).toBe(240n)
       })
 
       test.each(unclear)(
@@ -191,8 +202,8 @@ describe('a facilitator elsewhere, checked by a node of the chain', () => {
         expect(reply.body.error).toMatch(/used before .* 300 atomic units are on the balance/)
         expect((await ask(service(), asked, header)).status).toBe(409)
         expect(remote().settles()).toBe(settlesBefore)
-        expect(await balanceOf(service(), buyer.address)).toBe(300n)
-        expect(await earnings(service(), market)).toBe(0n)
+        expect(await readBalance(service(), buyer.address)).toBe(300n)
+        expect(await readEarnings(service(), market)).toBe(0n)
         await expectBalanced(service())
       })
 
@@ -205,8 +216,8 @@ describe('a facilitator elsewhere, checked by a node of the chain', () => {
         await expect
           .poll(async () => (await ask(service(), asked, header)).status, { timeout: 10_000 })
           .toBe(200)
-        expect(await earnings(service(), market)).toBe(240n)
-        expect(await balanceOf(service(), buyer.address)).toBe(0n)
+        expect(await readEarnings(service(), market)).toBe(240n)
+        expect(await readBalance(service(), buyer.address)).toBe(0n)
       })
 
       test('P6: one that refuses leaves no data and no charge, and a later good try is served', async () => {
@@ -220,7 +231,7 @@ describe('a facilitator elsewhere, checked by a node of the chain', () => {
           answer(reply, { success: true, transaction: await execute(payment) })
         }
         expect((await ask(service(), asked, header)).status).toBe(200)
-        expect(await earnings(service(), market)).toBe(240n)
+        expect(await readEarnings(service(), market)).toBe(240n)
       })
 
       test('P6: nobody is asked to pay 0: a store that became free is done, whatever became of the payment', async () => {
@@ -265,12 +276,12 @@ describe('a facilitator elsewhere, checked by a node of the chain', () => {
           expect(lost.body.code).toBe('PAYMENT_PENDING')
           service().world.advance(11_000)
           await settledByItself(service(), lost.body.details.payment_id)
-          expect(await balanceOf(service(), buyer.address)).toBe(300n)
+          expect(await readBalance(service(), buyer.address)).toBe(300n)
         }
         const replies = await Promise.all([1, 2, 3].map(() => ask(service(), asked, header)))
         for (const reply of replies) expect(reply.status, reply.text).toBe(200)
-        expect(await balanceOf(service(), buyer.address)).toBe(0n)
-        expect(await earnings(service(), market)).toBe(240n)
+        expect(await readBalance(service(), buyer.address)).toBe(0n)
+        expect(await readEarnings(service(), market)).toBe(240n)
         expect(chain.failure).toBeUndefined()
         await expectBalanced(service())
       })
@@ -283,7 +294,7 @@ describe('a facilitator elsewhere, and nothing to check it by', () => {
   withRemote(
     ({ service, remote, scene }) => {
       test('P13: one transaction settles one payment, however many at once claim it', async () => {
-        remote().settle = says({ success: true, transaction: hashOf('c') })
+        remote().settle = says({ success: true, transaction: makeHash('c') })
         const scenes = await Promise.all([1, 2, 3, 4].map(() => scene(service())))
         const replies = await Promise.all(
           scenes.map(({ asked, header }) => ask(service(), asked, header)),
@@ -317,9 +328,9 @@ describe('a facilitator elsewhere, and nothing to check it by', () => {
           answer(reply, { success: true, transaction: payload.authorization.nonce })
         service().world.advance(11_000)
         await settledByItself(service(), lost.body.details.payment_id)
-        expect(await balanceOf(service(), buyer.address)).toBe(300n)
+        expect(await readBalance(service(), buyer.address)).toBe(300n)
         expect((await ask(service(), asked, header)).status).toBe(200)
-        expect(await earnings(service(), market)).toBe(240n)
+        expect(await readEarnings(service(), market)).toBe(240n)
       })
     },
     { node: false },
@@ -330,7 +341,7 @@ test('P12: with two confirmations nothing is delivered before the second block',
   const signer = join(folder, 'signer')
   // The devnet's own key has settled for others already.
   const key = generatePrivateKey()
-  const chain = chainAt(devnet.rpcUrl)
+  const chain = connectChain(devnet.rpcUrl)
   await chain.setBalance({ address: privateKeyToAddress(key), value: 10n ** 20n })
   writeFileSync(signer, key)
   const network = {
@@ -342,23 +353,23 @@ test('P12: with two confirmations nothing is delivered before the second block',
     confirmations: 2,
   }
   const service = await startTestService({ config: { networks: [network] } })
-  const rpc = openRpc({ url: devnet.rpcUrl, world: testWorld() })
+  const rpc = openRpc({ url: devnet.rpcUrl, world: makeTestWorld() })
   try {
     const { market, buyer, asked, header } = await scene(service)
     let answered = false
     const bought = ask(service, asked, header).finally(() => {
       answered = true
     })
-    const left = () => tokensOf(devnet, buyer.address)
+    const left = () => readTokens(devnet, buyer.address)
     await expect.poll(left).toBe(1_000_000n - 300n)
-    // Two of the service's looks at the chain.
+    // The time covers two reads of the chain by the service.
     await new Promise((resolve) => setTimeout(resolve, 1_100))
     expect(answered).toBe(false)
-    expect(await earnings(service, market)).toBe(0n)
+    expect(await readEarnings(service, market)).toBe(0n)
     await rpc.call('evm_mine', [])
     const reply = await bought
     expect(reply.status, reply.text).toBe(200)
-    expect(await earnings(service, market)).toBe(240n)
+    expect(await readEarnings(service, market)).toBe(240n)
   } finally {
     rpc.close()
     await service.close()

@@ -2,18 +2,18 @@ import { limits } from '@tollbase/contract/limits'
 import { expect, test } from 'vitest'
 import { sql } from '../../packages/server/src/database/sql.ts'
 import { withService } from '../support/per-engine.ts'
-import { ask, balanceOf, fundedBuyer, list, quote } from './buyer.ts'
-import { earnings, expectBalanced, openMarket } from './market.ts'
+import { ask, createFundedBuyer, list, quote, readBalance } from './buyer.ts'
+import { expectBalanced, openMarket, readEarnings } from './market.ts'
 
 withService(
   (service) => {
     test('P1: a paid list that proves slow while no slot is free costs nothing yet, and the same payment gets it later', async () => {
       const market = await openMarket(service(), { price: { per_row: '100' } })
-      const buyer = await fundedBuyer(service())
+      const buyer = await createFundedBuyer(service())
       const asked = list({ root: market.root, limit: 3 })
       const header = await buyer.payV2(await quote(service(), asked))
-      const { querySlots, tenancy } = service().running.service
-      const { schema, data } = await tenancy.tenant(market.appId)
+      const { querySemaphore, tenancy } = service().running.service
+      const { schema, data } = await tenancy.loadTenant(market.appId)
       const table = data.catalog.byName.get(market.collection)?.table ?? ''
       let free: () => void = () => undefined
       const held = new Promise<void>((resolve) => {
@@ -22,7 +22,7 @@ withService(
       const most = limits.queriesAtOnceMax - 1 + limits.queriesWaitingOfApplicationMax
       const turn = { application: market.appId, rank: 'paid' } as const
       const others = Array.from({ length: most }, (_, at) =>
-        querySlots.run({ ...turn, caller: `${at}` }, () => held).catch(() => undefined),
+        querySemaphore.run({ ...turn, caller: `${at}` }, () => held).catch(() => undefined),
       )
       const refused = await service().database.transaction(async (tx) => {
         await tx.execute(sql`LOCK TABLE ${sql.id(schema, table)} IN ACCESS EXCLUSIVE MODE`)
@@ -34,13 +34,13 @@ withService(
       expect([429, 503], refused.text).toContain(refused.status)
       expect(refused.headers.get('retry-after')).toBe('2')
       expect(refused.body.details).toMatchObject({ charged: '0' })
-      expect(await balanceOf(service(), buyer.address)).toBe(300n)
+      expect(await readBalance(service(), buyer.address)).toBe(300n)
 
       const reply = await ask(service(), asked, header)
       expect(reply.status, reply.text).toBe(200)
       expect(reply.body.records).toHaveLength(3)
-      expect(await balanceOf(service(), buyer.address)).toBe(0n)
-      expect(await earnings(service(), market)).toBe(240n)
+      expect(await readBalance(service(), buyer.address)).toBe(0n)
+      expect(await readEarnings(service(), market)).toBe(240n)
       await expectBalanced(service())
     })
   },

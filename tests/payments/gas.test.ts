@@ -3,22 +3,22 @@ import type { Hex } from 'viem'
 import { privateKeyToAddress } from 'viem/accounts'
 import { expect, test } from 'vitest'
 import { withService } from '../support/per-engine.ts'
-import { ask, fundedBuyer, list, quote } from './buyer.ts'
-import { earnings, expectBalanced, onChain, openMarket } from './market.ts'
-import { chainOf } from './payer.ts'
-import { whileSettling } from './while-settling.ts'
+import { ask, createFundedBuyer, list, quote } from './buyer.ts'
+import { expectBalanced, openMarket, readChainBalance, readEarnings } from './market.ts'
+import { connectDevnet } from './payer.ts'
+import { runWhileSettling } from './while-settling.ts'
 
 withService(
   (service) => {
-    /** Transactions that the service has paid the gas of. */
+    /** Counts the transactions for which the service has paid the gas. */
     const sent = async () => {
       const key: Hex = `0x${service().running.devnet?.keys.gas.toString('hex')}`
-      return chainOf(service()).getTransactionCount({ address: privateKeyToAddress(key) })
+      return connectDevnet(service()).getTransactionCount({ address: privateKeyToAddress(key) })
     }
 
     test('A4: of forty authorizations at once from a balance for one, one is sent; the others say what is missing', async () => {
       const market = await openMarket(service(), { price: { per_row: '100' } })
-      const buyer = await fundedBuyer(service(), 300n)
+      const buyer = await createFundedBuyer(service(), 300n)
       const asked = list({ root: market.root, limit: 3 })
       const requests = Array.from({ length: 40 }, (_, at) => ({
         ...asked,
@@ -35,21 +35,21 @@ withService(
         1, 39,
       ])
       for (const { body } of refused) expect(body.error).toMatch(/insufficient_balance/)
-      expect(await earnings(service(), market)).toBe(240n)
+      expect(await readEarnings(service(), market)).toBe(240n)
 
-      // With more money each of them is as good as ever.
+      // With more money each of these payments is as good as ever.
       await service().running.devnet?.faucet(buyer.address, 600n)
       const at = replies.findIndex(({ status }) => status === 402)
       const again = await ask(service(), requests[at] ?? asked, headers[at])
       expect(again.status, again.text).toBe(200)
-      expect(await onChain(service(), buyer.address)).toBe(300n)
+      expect(await readChainBalance(service(), buyer.address)).toBe(300n)
       expect((await sent()) - before).toBe(2)
       await expectBalanced(service())
     })
 
     test('A4: an authorization that finds no turn, and whose sender never comes back, leaves nothing open', async () => {
       const market = await openMarket(service(), { price: { per_row: '100' } })
-      const buyer = await fundedBuyer(service(), 300n)
+      const buyer = await createFundedBuyer(service(), 300n)
       const asked = list({ root: market.root, limit: 3 })
       // One goes in, 64 wait.
       const requests = Array.from({ length: 70 }, (_, at) => ({
@@ -71,14 +71,14 @@ withService(
         if (arrived === requests.length) begin()
         return together
       }
-      const replies = await whileSettling(service(), { before }, () =>
+      const replies = await runWhileSettling(service(), { before }, () =>
         Promise.all(requests.map((one, at) => ask(service(), one, headers[at]))),
       )
       const turned = replies.flatMap(({ body }, at) =>
         body.code === 'PAYMENT_PENDING' ? [at] : [],
       )
       expect(turned).toHaveLength(5)
-      expect(await service().running.service.payments.openFor(market.appId, 0)).toEqual([])
+      expect(await service().running.service.payments.listOpenPayments(market.appId, 0)).toEqual([])
 
       await service().running.devnet?.faucet(buyer.address, 300n)
       const [at = 0] = turned
@@ -89,14 +89,14 @@ withService(
 
     test('A4: who has enough for all that he signs buys all of it at once', async () => {
       const market = await openMarket(service(), { price: { per_row: '100' } })
-      const buyer = await fundedBuyer(service(), 300n * 30n)
+      const buyer = await createFundedBuyer(service(), 300n * 30n)
       const bought = await Promise.all(
         Array.from({ length: 30 }, () =>
           buyer.buy(service(), list({ root: market.root, limit: 3 })),
         ),
       )
       expect(bought.map(({ status }) => status)).toEqual(bought.map(() => 200))
-      expect(await onChain(service(), buyer.address)).toBe(0n)
+      expect(await readChainBalance(service(), buyer.address)).toBe(0n)
     })
   },
   { devnet: true },

@@ -4,7 +4,7 @@ import type { TestReply } from '../support/service.ts'
 import { type Asked, ask, list, quote } from './buyer.ts'
 import { type Market, openMarket } from './market.ts'
 
-/** Nobody pays here, so it need not be there. */
+/** Nobody pays here, so the network need not exist. */
 const network = {
   network: 'base-sepolia',
   pay_to: `0x${'22'.repeat(20)}`,
@@ -27,7 +27,7 @@ withService(
       ]
       const shown = async (market: Market) => {
         const replies = await Promise.all(requests(market).map((one) => quote(service(), one)))
-        return replies.map(shapeOf)
+        return replies.map(toShape)
       }
       expect(await shown(full)).toEqual(await shown(empty))
       const [there, missing] = (await shown(full)).slice(3)
@@ -43,7 +43,7 @@ withService(
       const prefix = `/api/apps/${market.appId}`
       const collection = `${prefix}/collections/${market.collection}`
       const stranger = await service().createApp()
-      const ways = [
+      const paths = [
         `${collection}`,
         `${collection}?include_stats=true`,
         `${collection}/preview`,
@@ -65,7 +65,7 @@ withService(
       ]
       const outside = [{}, stranger.headers]
       for (const headers of outside) {
-        for (const path of ways) {
+        for (const path of paths) {
           const reply = await service().request('GET', path, { headers })
           expect(reply.text, path).not.toContain(secret)
           expect(reply.text, path).not.toContain(
@@ -117,8 +117,8 @@ function record({ appId, collection }: Market, key: string): Asked {
   return { method: 'GET', path: `/api/apps/${appId}/collections/${collection}/records/${key}` }
 }
 
-/** A 402 without what is new in every one: the application's name, the quote and its time. */
-function shapeOf(reply: TestReply) {
+/** Removes from a 402 the parts that are new in every one: the application's name, the quote and its time. */
+function toShape(reply: TestReply) {
   const text = JSON.stringify(reply.body)
     .replace(/app-\d+/g, 'app')
     .replace(/records\/c\d/g, 'records/key')

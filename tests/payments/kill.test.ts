@@ -5,19 +5,19 @@ import { join } from 'node:path'
 import { afterAll, expect, test } from 'vitest'
 import { readConfig } from '../../packages/server/src/config/config.ts'
 import { audit } from '../../packages/server/src/operator/audit/audit.ts'
-import { bundled } from '../support/bundle.ts'
+import { getBundle } from '../support/bundle.ts'
 import { send, type TestReply, type TestService } from '../support/service.ts'
 import {
   type Asked,
   ask,
   type Buyer,
-  balanceOf,
-  fundedBuyer,
+  createFundedBuyer,
   list,
   type PaymentHeader,
   quote,
+  readBalance,
 } from './buyer.ts'
-import { earnings, type Market, openMarket, setPrices } from './market.ts'
+import { type Market, openMarket, readEarnings, setPrices } from './market.ts'
 
 const kills = 2
 const buyers = 6
@@ -31,10 +31,10 @@ afterAll(async () => {
   rmSync(dataDir, { recursive: true, force: true })
 })
 
-/** The program itself, on the folder that the last one left behind. */
+/** Starts the program itself, on the folder that the last one left behind. */
 async function start(): Promise<void> {
   const flags = ['serve', '--devnet', '--port', '0', '--data-dir', dataDir]
-  const started = spawn(process.execPath, [bundled('packages/cli/src/program.ts'), ...flags], {
+  const started = spawn(process.execPath, [getBundle('packages/cli/src/program.ts'), ...flags], {
     env: { ...process.env, TOLLBASE_OPERATOR_KEY: operatorKey, TOLLBASE_LOG_LEVEL: 'error' },
     stdio: ['ignore', 'pipe', 'inherit'],
   })
@@ -73,7 +73,7 @@ const service: Pick<TestService, 'request' | 'createApp'> = {
 
 type Purchase = { asked: Asked; header: PaymentHeader; reply: TestReply | undefined }
 
-/** Buys one thing after the other until told to end; what was sent is noted before it is sent. */
+/** Buys one thing after the other until told to end; each purchase is noted before it is sent. */
 async function shop(
   buyer: Buyer,
   market: Market,
@@ -94,7 +94,7 @@ async function shop(
   }
 }
 
-/** What a client does that never got its answer. */
+/** Repeats a purchase as a client does that never got its answer. */
 async function retry({ asked, header }: Purchase): Promise<TestReply> {
   for (let tries = 0; tries < 100; tries++) {
     const reply = await ask(service, asked, header)
@@ -114,7 +114,7 @@ test('killed again and again while it sells, it delivers what was paid, charges 
     { operation: 'read', model: 'per_row', amount: '1000' },
     { target: { collection: 'orders' }, operation: 'write', model: 'per_record', amount: '700' },
   ])
-  const people = await Promise.all(Array.from({ length: buyers }, () => fundedBuyer(service)))
+  const people = await Promise.all(Array.from({ length: buyers }, () => createFundedBuyer(service)))
   const purchases: Purchase[] = []
   for (let round = 0; round < kills; round++) {
     let over = false
@@ -135,8 +135,8 @@ test('killed again and again while it sells, it delivers what was paid, charges 
     due += purchase.asked.path === '/store' ? 700n : 1000n * BigInt(reply.body.records.length)
   }
   // Prices are whole thousands and hundreds, so no share is rounded.
-  expect(await earnings(service, market)).toBe((due * 80n) / 100n)
-  for (const { address } of people) expect(await balanceOf(service, address)).toBe(0n)
+  expect(await readEarnings(service, market)).toBe((due * 80n) / 100n)
+  for (const { address } of people) expect(await readBalance(service, address)).toBe(0n)
   const written = await service.request('POST', '/list', {
     body: { root: orders.root },
     headers: market.headers,

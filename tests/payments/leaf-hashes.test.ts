@@ -1,5 +1,5 @@
 import { encodeEntry } from '@tollbase/verify/entry'
-import { leafHash } from '@tollbase/verify/tree'
+import { hashLeaf } from '@tollbase/verify/tree'
 import { expect, test } from 'vitest'
 import { withService } from '../support/per-engine.ts'
 import { openMarket, store } from './market.ts'
@@ -15,7 +15,7 @@ withService((service) => {
       const stored = await store(service(), market, [{ id: 'answer', n: 42 }])
       const [{ block_height: height }] = stored.body.results
       const at = `/api/apps/${market.appId}`
-      // Who has a key sees all hashes that there are; strangers see those of what is open.
+      // The holder of a key sees all hashes that there are; strangers see those of open data.
       const { headers } = market
       const block = await service().request('GET', `${at}/chain/blocks/${height}`, { headers })
       expect(block.status, block.text).toBe(200)
@@ -26,7 +26,7 @@ withService((service) => {
       const known = await service().request('GET', `${at}/collections/cities`, { headers })
       const header = { type: 'record', collection: known.body.collection_id, key: 'answer' }
       for (let n = 0; n < 100; n++) {
-        const guess = leafHash(encodeEntry(header, JSON.stringify({ id: 'answer', n })))
+        const guess = hashLeaf(encodeEntry(header, JSON.stringify({ id: 'answer', n })))
         expect(shown).not.toContain(Buffer.from(guess).toString('hex'))
       }
     },
@@ -50,10 +50,10 @@ withService((service) => {
       hashes.push(...block.leaf_hashes)
     }
     // All of it but the owner is told to anybody, so who guesses him has the whole entry.
-    const guessed = service().running.service.tenancy.application(appId)
+    const guessed = service().running.service.tenancy.requireApplication(appId)
     expect(guessed).toMatchObject({ owner_address })
     const entry = encodeEntry({ type: 'application', app: appId }, JSON.stringify(guessed))
     expect(hashes).not.toHaveLength(0)
-    expect(hashes).not.toContain(Buffer.from(leafHash(entry)).toString('hex'))
+    expect(hashes).not.toContain(Buffer.from(hashLeaf(entry)).toString('hex'))
   })
 })

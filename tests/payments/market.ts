@@ -9,7 +9,7 @@ export type Market = TestApp & {
   readonly collection: string
 }
 
-/** An application with a collection `cities` at a price, and some records in it. */
+/** Opens an application with a collection `cities` at a price, and some records in it. */
 export async function openMarket(
   service: Pick<TestService, 'request' | 'createApp'>,
   options: { price?: object; records?: readonly object[]; policy?: object } = {},
@@ -60,16 +60,16 @@ export async function setPrices(service: Api, market: Market, rules: readonly ob
   expect(reply.status, reply.text).toBe(200)
 }
 
-/** What an account of the application has, in atomic units. */
-export async function earnings(service: Api, market: TestApp): Promise<bigint> {
+/** Reads the balance of an account of the application, in atomic units. */
+export async function readEarnings(service: Api, market: TestApp): Promise<bigint> {
   const { body } = await service.request('GET', `/api/apps/${market.appId}/wallet`, {
     headers: market.headers,
   })
   return BigInt(body.available)
 }
 
-/** Every account of the ledger, straight from its table. */
-export async function accounts(service: TestService): Promise<Map<string, bigint>> {
+/** Reads every account of the ledger, straight from its table. */
+export async function readAccounts(service: TestService): Promise<Map<string, bigint>> {
   const { chain } = service.running.service.tenancy.system
   await chain.whenApplied(chain.head().height)
   const rows = await service.database.query<{ account: string; balance: string }>(
@@ -78,14 +78,14 @@ export async function accounts(service: TestService): Promise<Map<string, bigint
   return new Map(rows.map(({ account, balance }) => [account, BigInt(balance)]))
 }
 
-/** What an address has on the chain itself. */
-export async function onChain(service: TestService, address: string): Promise<bigint> {
+/** Reads the balance of an address on the chain itself. */
+export async function readChainBalance(service: TestService, address: string): Promise<bigint> {
   const { devnet } = service.running
   if (devnet === undefined) throw new Error('this needs the devnet')
-  return tokensOf(devnet, address)
+  return readTokens(devnet, address)
 }
 
-export function tokensOf(
+export function readTokens(
   devnet: { readonly rpcUrl: string; readonly token: string },
   address: string,
 ): Promise<bigint> {
@@ -98,15 +98,15 @@ export function tokensOf(
   })
 }
 
-/** Nothing was lost or made: all accounts sum to zero, and nobody who pays is in debt. */
+/** Checks that no money was lost or made: all accounts sum to zero, and no payer is in debt. */
 export async function expectBalanced(service: TestService): Promise<void> {
-  const all = await accounts(service)
+  const all = await readAccounts(service)
   expect([...all.values()].reduce((sum, one) => sum + one, 0n)).toBe(0n)
   const debtors = [...all].filter(([name, one]) => !name.startsWith('outside:') && one < 0n)
   expect(debtors).toEqual([])
 }
 
-export async function receiptOf(service: Api, reply: { headers: Headers }): Promise<Json> {
+export async function readReceipt(service: Api, reply: { headers: Headers }): Promise<Json> {
   const id = reply.headers.get('x-receipt-id')
   const { status, body } = await service.request('GET', `/api/receipts/${id}`)
   expect(status).toBe(200)

@@ -7,10 +7,17 @@ import { afterAll, beforeAll, expect, test } from 'vitest'
 import { type Devnet, startDevnet } from '../../packages/server/src/devnet/devnet.ts'
 import { sweepRound } from '../../packages/server/src/services/payments/sweeper.ts'
 import { startTestService, type TestService } from '../support/service.ts'
-import { testWorld } from '../support/test-world.ts'
-import { ask, type Buyer, balanceOf, entryOf, list, newBuyer, quote } from './buyer.ts'
-import { earnings, expectBalanced, openMarket, receiptOf, setPrices, tokensOf } from './market.ts'
-import { chainAt, fundedPayer, nativeEntry, proof } from './payer.ts'
+import { makeTestWorld } from '../support/test-world.ts'
+import { ask, type Buyer, list, makeBuyer, parseEntry, quote, readBalance } from './buyer.ts'
+import {
+  expectBalanced,
+  openMarket,
+  readEarnings,
+  readReceipt,
+  readTokens,
+  setPrices,
+} from './market.ts'
+import { connectChain, createFundedPayer, findNativeEntry, makeProof } from './payer.ts'
 
 const folder = mkdtempSync(join(tmpdir(), 'tollbase-minimum-'))
 const log = { info: () => undefined, warn: () => undefined }
@@ -18,9 +25,12 @@ let devnet: Devnet
 let service: TestService
 
 beforeAll(async () => {
-  devnet = await startDevnet({ dataDir: folder, world: testWorld(), log })
+  devnet = await startDevnet({ dataDir: folder, world: makeTestWorld(), log })
   const key = `0x${randomBytes(32).toString('hex')}` as const
-  await chainAt(devnet.rpcUrl).setBalance({ address: privateKeyToAddress(key), value: 10n ** 20n })
+  await connectChain(devnet.rpcUrl).setBalance({
+    address: privateKeyToAddress(key),
+    value: 10n ** 20n,
+  })
   const signer_key_file = join(folder, 'gas-key')
   writeFileSync(signer_key_file, key)
   const network = {
@@ -43,7 +53,7 @@ const place = () => ({ running: { devnet } })
 
 async function scene(): Promise<{ market: Awaited<ReturnType<typeof openMarket>>; buyer: Buyer }> {
   const market = await openMarket(service, { price: { per_row: '1' } })
-  const buyer = newBuyer()
+  const buyer = makeBuyer()
   await devnet.faucet(buyer.address, 1_000_000n)
   return { market, buyer }
 }
@@ -57,7 +67,7 @@ test.each(['payV1', 'payV2'] as const)(
     expect(required.body.error).toMatch(
       /price is at most 3 atomic units; the smallest payment on eip155:84532 is 1000, .* balance/,
     )
-    expect(entryOf(required)).toMatchObject({
+    expect(parseEntry(required)).toMatchObject({
       amount: '1000',
       extra: { price: '3', minimumPayment: '1000' },
     })
@@ -69,14 +79,14 @@ test.each(['payV1', 'payV2'] as const)(
     expect(low.status).toBe(402)
     const reply = await ask(service, asked, await buyer[version](required))
     expect(reply.status, reply.text).toBe(200)
-    expect(await receiptOf(service, reply)).toMatchObject({
+    expect(await readReceipt(service, reply)).toMatchObject({
       amount: '3',
       deposited: '1000',
       change: '997',
     })
-    expect(await balanceOf(service, buyer.address)).toBe(997n)
-    expect(await earnings(service, market)).toBe(3n)
-    expect(await tokensOf(devnet, buyer.address)).toBe(999_000n)
+    expect(await readBalance(service, buyer.address)).toBe(997n)
+    expect(await readEarnings(service, market)).toBe(3n)
+    expect(await readTokens(devnet, buyer.address)).toBe(999_000n)
     await expectBalanced(service)
   },
 )
@@ -89,13 +99,13 @@ test('A4: who was told a low price below the smallest payment is not charged a h
     await setPrices(service, market, [{ operation: 'read', model: 'per_row', amount: '300' }])
     const reply = await ask(service, asked, header)
     expect(reply.status, reply.text).toBe(200)
-    expect(await receiptOf(service, reply)).toMatchObject({ amount: '3', change: '997' })
+    expect(await readReceipt(service, reply)).toMatchObject({ amount: '3', change: '997' })
   }
 })
 
 test('A4: nor who pays it by a transfer without a quote', async () => {
   const { market } = await scene()
-  const owner = await fundedPayer(place())
+  const owner = await createFundedPayer(place())
   const patched = await service.request('PATCH', `/api/apps/${market.appId}`, {
     headers: service.operator,
     body: { owner_address: owner.address },
@@ -115,39 +125,39 @@ test('A4: nor who pays it by a transfer without a quote', async () => {
   const hash = await owner.transfer({ to: `0x${'7e'.repeat(20)}`, value: 1000n })
   const reply = await ask(service, stored({ payment_tx_hash: hash }))
   expect(reply.status, reply.text).toBe(200)
-  expect(await receiptOf(service, reply)).toMatchObject({ amount: '3', change: '997' })
+  expect(await readReceipt(service, reply)).toMatchObject({ amount: '3', change: '997' })
 })
 
 test('a price above the smallest payment is asked for as it is', async () => {
   const { market } = await scene()
   await setPrices(service, market, [{ operation: 'read', model: 'per_row', amount: '400' }])
   const required = await quote(service, list({ root: market.root, limit: 3 }))
-  expect(entryOf(required).amount).toBe('1200')
-  expect(entryOf(required).extra.price).toBeUndefined()
+  expect(parseEntry(required).amount).toBe('1200')
+  expect(parseEntry(required).extra.price).toBeUndefined()
   expect(required.body.error).not.toMatch(/smallest/)
 })
 
 test('A4: crumbs that come in at a quote’s address are credited and not sent on; what is asked for is', async () => {
   const { market } = await scene()
-  const payer = await fundedPayer(place())
+  const payer = await createFundedPayer(place())
   const { payments, log: own } = service.running.service
   const asked = list({ root: market.root, limit: 3 })
-  const { payTo, maxAmountRequired, extra } = nativeEntry(await quote(service, asked))
+  const { payTo, maxAmountRequired, extra } = findNativeEntry(await quote(service, asked))
   expect(maxAmountRequired).toBe('1000')
   for (let at = 0; at < 3; at++) {
-    const crumb = proof(extra.quoteId, await payer.transfer({ to: payTo, value: 1n }))
+    const crumb = makeProof(extra.quoteId, await payer.transfer({ to: payTo, value: 1n }))
     const refused = await ask(service, asked, crumb)
     expect(refused.status).toBe(402)
     expect(refused.body.error).toMatch(/less than the price, 1000.* on the balance of/)
   }
   await sweepRound(payments.ports, own)
-  expect(await tokensOf(devnet, payTo)).toBe(3n)
-  expect(await balanceOf(service, payer.address)).toBe(3n)
-  const paid = proof(extra.quoteId, await payer.transfer({ to: payTo, value: 1000n }))
+  expect(await readTokens(devnet, payTo)).toBe(3n)
+  expect(await readBalance(service, payer.address)).toBe(3n)
+  const paid = makeProof(extra.quoteId, await payer.transfer({ to: payTo, value: 1000n }))
   const sold = await ask(service, asked, paid)
   expect(sold.status, sold.text).toBe(200)
   await sweepRound(payments.ports, own)
-  expect(await tokensOf(devnet, payTo)).toBe(3n)
-  expect(await balanceOf(service, payer.address)).toBe(1000n)
+  expect(await readTokens(devnet, payTo)).toBe(3n)
+  expect(await readBalance(service, payer.address)).toBe(1000n)
   await expectBalanced(service)
 })

@@ -8,14 +8,21 @@ import { privateKeyToAddress } from 'viem/accounts'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import type { Config } from '../../packages/server/src/config/config.ts'
 import { type Devnet, startDevnet } from '../../packages/server/src/devnet/devnet.ts'
-import { openClaims } from '../../packages/server/src/services/payments/claim-store.ts'
+import { listOpenClaims } from '../../packages/server/src/services/payments/claim-store.ts'
 import { sweepRound } from '../../packages/server/src/services/payments/sweeper.ts'
 import { startTestService, type TestService } from '../support/service.ts'
-import { testWorld } from '../support/test-world.ts'
+import { makeTestWorld } from '../support/test-world.ts'
 import { type Asked, ask, list, type PaymentHeader, quote } from './buyer.ts'
-import { dyingPayments, replacePayments } from './dying-payments.ts'
-import { accounts as accountsOf, earnings, expectBalanced, openMarket } from './market.ts'
-import { chainAt, fundedPayer, nativeEntry, type OnDevnet, pay, proof } from './payer.ts'
+import { makeDyingPayments, replacePayments } from './dying-payments.ts'
+import { readAccounts as accountsOf, expectBalanced, openMarket, readEarnings } from './market.ts'
+import {
+  connectChain,
+  createFundedPayer,
+  findNativeEntry,
+  makeProof,
+  type OnDevnet,
+  pay,
+} from './payer.ts'
 
 const folder = mkdtempSync(join(tmpdir(), 'tollbase-native-'))
 const log = { info: () => undefined, warn: () => undefined }
@@ -27,7 +34,7 @@ let network: Config['networks'][number]
 
 type Node = { readonly url: string; isAway: boolean; readonly close: () => Promise<unknown> }
 
-/** The devnet's node behind a door that can be shut. */
+/** The devnet's node behind a proxy that can be closed. */
 async function doorTo(rpcUrl: string): Promise<Node> {
   const server: Server = createServer(async (request, reply) => {
     const chunks: Buffer[] = []
@@ -49,10 +56,10 @@ async function doorTo(rpcUrl: string): Promise<Node> {
 }
 
 beforeAll(async () => {
-  devnet = await startDevnet({ dataDir: folder, world: testWorld(), log })
+  devnet = await startDevnet({ dataDir: folder, world: makeTestWorld(), log })
   node = await doorTo(devnet.rpcUrl)
   const key = `0x${randomBytes(32).toString('hex')}` as const
-  const chain = chainAt(devnet.rpcUrl)
+  const chain = connectChain(devnet.rpcUrl)
   await chain.setBalance({ address: privateKeyToAddress(key), value: 10n ** 20n })
   const signer_key_file = join(folder, 'gas-key')
   writeFileSync(signer_key_file, key)
@@ -78,15 +85,15 @@ const place = (): OnDevnet => ({ running: { devnet } })
 
 async function scene() {
   const market = await openMarket(service, { price: { per_row: '1000' } })
-  const payer = await fundedPayer(place())
+  const payer = await createFundedPayer(place())
   return { market, payer, asked: list({ root: market.root, limit: 3 }) }
 }
 
-/** The process that sells dies when it has claimed the payment and done nothing else. */
+/** The selling process dies when it has claimed the payment and done nothing else. */
 async function dieAfterClaim(asked: Asked, header: PaymentHeader): Promise<void> {
   const { payments } = service.running.service
   for (let step = 0; step < 10; step++) {
-    const died = dyingPayments(payments.ports, { step, when: 'after' })
+    const died = makeDyingPayments(payments.ports, { step, when: 'after' })
     replacePayments(service, died.payments)
     expect((await ask(service, asked, header)).status).toBeGreaterThan(399)
     replacePayments(service, payments)
@@ -95,7 +102,7 @@ async function dieAfterClaim(asked: Asked, header: PaymentHeader): Promise<void>
   throw new Error('nothing was claimed')
 }
 
-const nextBlock = () => chainAt(devnet.rpcUrl).mine({ blocks: 1 })
+const nextBlock = () => connectChain(devnet.rpcUrl).mine({ blocks: 1 })
 
 test('a transfer counts once it is as deep as is configured, and is waited for', async () => {
   const { market, payer, asked } = await scene()
@@ -106,7 +113,7 @@ test('a transfer counts once it is as deep as is configured, and is waited for',
   await nextBlock()
   const sold = await reply
   expect(sold.status, sold.text).toBe(200)
-  expect(await earnings(service, market)).toBe(2400n)
+  expect(await readEarnings(service, market)).toBe(2400n)
 })
 
 test('P6: a node that cannot be reached is 503, and nothing is claimed; kept answers need no node', async () => {
@@ -131,7 +138,7 @@ test('P6: a node that cannot be reached is 503, and nothing is claimed; kept ans
   } finally {
     node.isAway = false
   }
-  expect(await earnings(service, market)).toBe(2400n)
+  expect(await readEarnings(service, market)).toBe(2400n)
   await expectBalanced(service)
 })
 
@@ -142,29 +149,29 @@ test('P7: a claimed transfer whose request died is booked by reconciliation, and
   await dieAfterClaim(asked, header)
   const { payments } = service.running.service
   const page = { olderThanMs: Date.now() + 60_000, after: { at: -1n, id: '' }, limit: 10 }
-  const [claim] = await openClaims(payments.ports.database, page)
+  const [claim] = await listOpenClaims(payments.ports.database, page)
   if (claim === undefined) throw new Error('nothing was claimed')
   node.isAway = true
   await payments.reconcile(claim)
   node.isAway = false
-  expect(await openClaims(payments.ports.database, page)).toHaveLength(1)
+  expect(await listOpenClaims(payments.ports.database, page)).toHaveLength(1)
   await payments.reconcile(claim)
-  expect(await openClaims(payments.ports.database, page)).toEqual([])
+  expect(await listOpenClaims(payments.ports.database, page)).toEqual([])
   const { body } = await service.request('GET', `/api/payments/${claim.id}`)
   expect(body).toMatchObject({ state: 'settled', payer: payer.address })
   expect((await ask(service, asked, header)).status).toBe(200)
-  expect(await earnings(service, market)).toBe(2400n)
+  expect(await readEarnings(service, market)).toBe(2400n)
   await expectBalanced(service)
 })
 
 test('P12: a transfer that a reorganization took back is neither booked nor forgotten until it is back', async () => {
   const { market, payer, asked } = await scene()
-  const chain = chainAt(devnet.rpcUrl)
-  const { payTo, extra } = nativeEntry(await quote(service, asked))
+  const chain = connectChain(devnet.rpcUrl)
+  const { payTo, extra } = findNativeEntry(await quote(service, asked))
   const signed = await payer.sign({ to: payTo, value: 3000n })
   await signed.send()
   await payer.mined(signed.hash)
-  const header = proof(extra.quoteId, signed.hash)
+  const header = makeProof(extra.quoteId, signed.hash)
   await nextBlock()
   await dieAfterClaim(asked, header)
   await chain.request({ method: 'anvil_rollback' as never, params: [2] as never })
@@ -176,13 +183,13 @@ test('P12: a transfer that a reorganization took back is neither booked nor forg
   await nextBlock()
   const sold = await ask(service, asked, header)
   expect(sold.status, sold.text).toBe(200)
-  expect(await earnings(service, market)).toBe(2400n)
+  expect(await readEarnings(service, market)).toBe(2400n)
   await expectBalanced(service)
 })
 
 test('what came in is swept to the address of the configuration', async () => {
   const { payments, log: own } = service.running.service
-  const chain = chainAt(devnet.rpcUrl)
+  const chain = connectChain(devnet.rpcUrl)
   const abi = parseAbi(['function balanceOf(address) view returns (uint256)'])
   const token = { address: devnet.token as Hex, abi, functionName: 'balanceOf' } as const
   let isOver = false
@@ -209,7 +216,7 @@ test('without native_transfers none is offered or taken; with them a node is nee
     const asked = list({ root: market.root, limit: 3 })
     const required = await quote(plain, asked)
     expect(required.body.accepts).toHaveLength(1)
-    const header = proof(required.body.accepts[0].extra.quoteId, `0x${'11'.repeat(32)}`)
+    const header = makeProof(required.body.accepts[0].extra.quoteId, `0x${'11'.repeat(32)}`)
     const reply = await ask(plain, asked, header)
     expect(reply.status).toBe(402)
     expect(reply.body.error).toMatch(/plain transfers are not accepted/)

@@ -1,15 +1,15 @@
 import { PaymentRequiredError, type QueryResponse } from '@onchaindb/sdk'
 import { describe, expect, test, vi } from 'vitest'
-import { connectTo, quietly } from '../clients/sdk.ts'
+import { connectTo, silenceConsole } from '../clients/sdk.ts'
 import { withService } from '../support/per-engine.ts'
 import type { Json } from '../support/service.ts'
-import { earnings, expectBalanced, openMarket, setPrices } from './market.ts'
-import { fundedPayer, type Payer } from './payer.ts'
+import { expectBalanced, openMarket, readEarnings, setPrices } from './market.ts'
+import { createFundedPayer, type Payer } from './payer.ts'
 
 /** The payment callback of an application whose user sends a plain transfer. */
 function transferring(payer: Payer): (quote: Json) => Promise<Json> {
   return async (quote) => {
-    const { payTo, maxAmountRequired } = nativeOf(quote)
+    const { payTo, maxAmountRequired } = findNative(quote)
     const txHash = await payer.transfer({ to: payTo, value: BigInt(maxAmountRequired) })
     return {
       txHash,
@@ -21,13 +21,13 @@ function transferring(payer: Payer): (quote: Json) => Promise<Json> {
   }
 }
 
-const nativeOf = (quote: Json): Json =>
+const findNative = (quote: Json): Json =>
   quote.allOptions.find((one: Json) => one.extra.paymentMethod === 'native')
 
 describe('the public SDK, unmodified: transfers that the user makes himself', () =>
   withService(
     (service) => {
-      quietly()
+      silenceConsole()
 
       test('store with a callback that transfers', async () => {
         const market = await openMarket(service(), { records: [] })
@@ -35,25 +35,25 @@ describe('the public SDK, unmodified: transfers that the user makes himself', ()
           { operation: 'write', model: 'per_record', amount: '500' },
         ])
         const { client } = connectTo(service(), { appId: market.appId, appKey: market.key })
-        const payer = await fundedPayer(service())
+        const payer = await createFundedPayer(service())
         const request = { collection: market.collection, data: [{ id: 'x', n: 1 }] }
         const made = await client.store(request, transferring(payer))
         expect(made).toMatchObject({ id: 'x', confirmed: true })
-        expect(await earnings(service(), market)).toBe(400n)
+        expect(await readEarnings(service(), market)).toBe(400n)
         await expectBalanced(service())
       })
 
       test('execute asks for a payment, executeWithPayment brings the hash and gets the records', async () => {
         const market = await openMarket(service(), { price: { per_row: '1000' } })
         const { client } = connectTo(service(), { appId: market.appId })
-        const payer = await fundedPayer(service())
+        const payer = await createFundedPayer(service())
         const query = () => client.queryBuilder().collection(market.collection).selectAll().limit(2)
         const required: unknown = await query()
           .execute()
           .catch((error: unknown) => error)
         expect(required).toBeInstanceOf(PaymentRequiredError)
         const { quote }: Json = required
-        const { payTo, maxAmountRequired } = nativeOf(quote)
+        const { payTo, maxAmountRequired } = findNative(quote)
         const hash = await payer.transfer({ to: payTo, value: BigInt(maxAmountRequired) })
         const log = vi.mocked(console.log)
         log.mockClear()
@@ -70,7 +70,7 @@ describe('the public SDK, unmodified: transfers that the user makes himself', ()
           amount: '2000',
           confirmedAt: expect.stringMatching(/Z$/),
         })
-        expect(await earnings(service(), market)).toBe(1600n)
+        expect(await readEarnings(service(), market)).toBe(1600n)
       })
     },
     { devnet: true },

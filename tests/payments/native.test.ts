@@ -1,26 +1,37 @@
 import { createHash } from 'node:crypto'
 import { decodeFunctionData, parseAbi } from 'viem'
 import { describe, expect, test } from 'vitest'
-import { unsweptClaims } from '../../packages/server/src/services/payments/claim-store.ts'
+import { listUnsweptClaims } from '../../packages/server/src/services/payments/claim-store.ts'
 import { Payments } from '../../packages/server/src/services/payments/payments.ts'
-import type { PaymentPorts, Way } from '../../packages/server/src/services/payments/purchase.ts'
+import type {
+  PaymentMethod,
+  PaymentPorts,
+} from '../../packages/server/src/services/payments/purchase.ts'
 import { sweepRound } from '../../packages/server/src/services/payments/sweeper.ts'
 import { withService } from '../support/per-engine.ts'
 import type { Json, TestService } from '../support/service.ts'
-import { type Asked, ask, balanceOf, list, quote } from './buyer.ts'
+import { type Asked, ask, list, quote, readBalance } from './buyer.ts'
 import { replacePayments } from './dying-payments.ts'
 import {
-  earnings,
   expectBalanced,
   type Market,
-  onChain,
   openMarket,
-  receiptOf,
+  readChainBalance,
+  readEarnings,
+  readReceipt,
   setPrices,
 } from './market.ts'
-import { chainOf, fundedPayer, nativeEntry, otherToken, type Payer, pay, proof } from './payer.ts'
+import {
+  connectDevnet,
+  createFundedPayer,
+  deployToken,
+  findNativeEntry,
+  makeProof,
+  type Payer,
+  pay,
+} from './payer.ts'
 
-/** What each test buys: three rows. */
+/** The price of the three rows that each test buys. */
 const price = 3000n
 
 withService(
@@ -29,7 +40,7 @@ withService(
       const market = await openMarket(service(), { price: { per_row: '1000' } })
       return {
         market,
-        payer: await fundedPayer(service()),
+        payer: await createFundedPayer(service()),
         asked: list({ root: market.root, limit: 3 }),
       }
     }
@@ -39,10 +50,10 @@ withService(
       expect(reply.body.error).toMatch(why)
       return reply
     }
-    /** Nothing was sold, and what of the payer's money is here is its own. */
+    /** Nothing was sold, and the payer's money here is its own. */
     const expectUnsold = async (market: Market, payer: Payer, balance = 0n) => {
-      expect(await earnings(service(), market)).toBe(0n)
-      expect(await balanceOf(service(), payer.address)).toBe(balance)
+      expect(await readEarnings(service(), market)).toBe(0n)
+      expect(await readBalance(service(), payer.address)).toBe(balance)
       await expectBalanced(service())
     }
 
@@ -58,7 +69,7 @@ withService(
         extra: { ...signed.extra, paymentMethod: 'native' },
       })
       expect(signed.extra.paymentMethod).toBe('x402-facilitator')
-      expect(new Set([treasury, native.payTo, nativeEntry(other).payTo]).size).toBe(3)
+      expect(new Set([treasury, native.payTo, findNativeEntry(other).payTo]).size).toBe(3)
       const header = one.headers.get('payment-required') ?? ''
       const { accepts } = JSON.parse(Buffer.from(header, 'base64').toString())
       expect(accepts).toHaveLength(1)
@@ -82,7 +93,7 @@ withService(
         confirmedAt: expect.stringMatching(/^\d{4}-.*Z$/),
         payer: payer.address,
       })
-      const receipt = await receiptOf(service(), sold)
+      const receipt = await readReceipt(service(), sold)
       expect(receipt).toMatchObject({
         payer: payer.address,
         transaction: txHash,
@@ -100,7 +111,7 @@ withService(
         amount: String(price),
         transaction: txHash,
       })
-      expect(await earnings(service(), market)).toBe(2400n)
+      expect(await readEarnings(service(), market)).toBe(2400n)
       await expectBalanced(service())
     })
 
@@ -110,7 +121,7 @@ withService(
       const first = await ask(service(), asked, header)
       const { quoteId, payload } = decoded(header)
       // A client signs the time of each try.
-      const later = proof(quoteId, payload.txHash.toUpperCase().replace('X', 'x'))
+      const later = makeProof(quoteId, payload.txHash.toUpperCase().replace('X', 'x'))
       for (const again of [header, later]) {
         const reply = await ask(service(), asked, again)
         expect(reply.status).toBe(200)
@@ -118,7 +129,7 @@ withService(
       }
       const other = list({ root: market.root, limit: 2 })
       await refused(other, header, /quote \(quoteId\) is not one for this request/)
-      expect(await earnings(service(), market)).toBe(2400n)
+      expect(await readEarnings(service(), market)).toBe(2400n)
       await expectBalanced(service())
     })
 
@@ -130,7 +141,7 @@ withService(
       )
       expect(new Set(replies.map(({ status, text }) => `${status} ${text}`)).size).toBe(1)
       expect(replies[0]?.status).toBe(200)
-      expect(await earnings(service(), market)).toBe(2400n)
+      expect(await readEarnings(service(), market)).toBe(2400n)
       await expectBalanced(service())
     })
 
@@ -138,81 +149,81 @@ withService(
       const { market, payer, asked } = await scene()
       const header = await pay(service(), payer, asked)
       const { txHash } = decoded(header).payload
-      const own = nativeEntry(await quote(service(), asked)).extra.quoteId
+      const own = findNativeEntry(await quote(service(), asked)).extra.quoteId
       for (const more of [{}, { sender: payer.address }])
-        await refused(asked, proof(own, txHash, more), /moved no USDC .* to 0x/)
+        await refused(asked, makeProof(own, txHash, more), /moved no USDC .* to 0x/)
       const sold = await ask(service(), asked, header)
       expect(sold.status).toBe(200)
-      await refused(asked, proof(own, txHash), /moved no USDC/)
-      expect(await earnings(service(), market)).toBe(2400n)
+      await refused(asked, makeProof(own, txHash), /moved no USDC/)
+      expect(await readEarnings(service(), market)).toBe(2400n)
     })
 
     test("P11: the victim's request and hash without his quote buy nothing, before and after his own use", async () => {
       const { market, payer, asked } = await scene()
       const header = await pay(service(), payer, asked)
       const { txHash } = decoded(header).payload
-      const without = proof(undefined, txHash)
+      const without = makeProof(undefined, txHash)
       await refused(asked, without, /only together with the quote \(quoteId\)/)
       expect((await ask(service(), asked, header)).status).toBe(200)
       await refused(asked, without, /only together with the quote \(quoteId\)/)
-      expect(await earnings(service(), market)).toBe(2400n)
+      expect(await readEarnings(service(), market)).toBe(2400n)
     })
 
     test('P11: a sender that is not the one of the transfer is refused, and the honest retry goes through', async () => {
       const { market, payer, asked } = await scene()
       const { quoteId, payload } = decoded(await pay(service(), payer, asked))
-      const lie = proof(quoteId, payload.txHash, { sender: `0x${'77'.repeat(20)}` })
+      const lie = makeProof(quoteId, payload.txHash, { sender: `0x${'77'.repeat(20)}` })
       await refused(asked, lie, /another sender/)
       await expectUnsold(market, payer)
-      const honest = proof(quoteId, payload.txHash, { sender: payer.account.address })
+      const honest = makeProof(quoteId, payload.txHash, { sender: payer.account.address })
       expect((await ask(service(), asked, honest)).status).toBe(200)
     })
 
     test('P4: another token, another recipient and a reverted transaction move nothing that counts', async () => {
       const { market, payer, asked } = await scene()
-      const { payTo, extra } = nativeEntry(await quote(service(), asked))
-      const token = await otherToken(service(), payer.address)
+      const { payTo, extra } = findNativeEntry(await quote(service(), asked))
+      const token = await deployToken(service(), payer.address)
       const elsewhere = `0x${'55'.repeat(20)}`
       const foreign = await payer.transfer({ to: payTo, value: price, token })
-      await refused(asked, proof(extra.quoteId, foreign), /moved no USDC \(0x036c.*\) to 0x/)
+      await refused(asked, makeProof(extra.quoteId, foreign), /moved no USDC \(0x036c.*\) to 0x/)
       const lost = await payer.transfer({ to: elsewhere, value: price })
-      await refused(asked, proof(extra.quoteId, lost), /moved no USDC/)
+      await refused(asked, makeProof(extra.quoteId, lost), /moved no USDC/)
       const reverted = await payer.transfer({ to: payTo, value: 10n ** 15n })
-      await refused(asked, proof(extra.quoteId, reverted), /was reverted \(txHash\)/)
+      await refused(asked, makeProof(extra.quoteId, reverted), /was reverted \(txHash\)/)
       await expectUnsold(market, payer)
     })
 
     test('P4: too little buys nothing and is on the balance of the sender, once', async () => {
       const { market, payer, asked } = await scene()
-      const { payTo, extra } = nativeEntry(await quote(service(), asked))
+      const { payTo, extra } = findNativeEntry(await quote(service(), asked))
       const hash = await payer.transfer({ to: payTo, value: price - 1n })
       const all = await Promise.all(
         [1, 2, 3, 4].map(() =>
           refused(
             asked,
-            proof(extra.quoteId, hash),
+            makeProof(extra.quoteId, hash),
             /2999, is less than the price, 3000; its 2999/,
           ),
         ),
       )
-      await refused(asked, proof(extra.quoteId, hash), /on the balance of 0x/)
+      await refused(asked, makeProof(extra.quoteId, hash), /on the balance of 0x/)
       expect(new Set(all.map(({ body }) => body.error)).size).toBe(1)
       await expectUnsold(market, payer, price - 1n)
     })
 
     test('too much is deposited whole: the price is charged, the change stays', async () => {
       const { market, payer, asked } = await scene()
-      const { payTo, extra } = nativeEntry(await quote(service(), asked))
+      const { payTo, extra } = findNativeEntry(await quote(service(), asked))
       const hash = await payer.transfer({ to: payTo, value: price + 500n })
-      const sold = await ask(service(), asked, proof(extra.quoteId, hash))
+      const sold = await ask(service(), asked, makeProof(extra.quoteId, hash))
       expect(sold.status, sold.text).toBe(200)
-      expect(await receiptOf(service(), sold)).toMatchObject({
+      expect(await readReceipt(service(), sold)).toMatchObject({
         amount: '3000',
         deposited: '3500',
         change: '500',
       })
-      expect(await balanceOf(service(), payer.address)).toBe(500n)
-      expect(await earnings(service(), market)).toBe(2400n)
+      expect(await readBalance(service(), payer.address)).toBe(500n)
+      expect(await readEarnings(service(), market)).toBe(2400n)
       await expectBalanced(service())
     })
 
@@ -224,18 +235,18 @@ withService(
       const sold = await ask(service(), asked, header)
       service().world.advance(-hours)
       expect(sold.status, sold.text).toBe(200)
-      // A quote of so long ago that it has run out by the chain's clock.
+      // The quote is so old that it has expired by the chain's clock.
       service().world.advance(-400_000)
-      const stale = nativeEntry(await quote(service(), asked))
+      const stale = findNativeEntry(await quote(service(), asked))
       service().world.advance(400_000)
       const late = await payer.transfer({ to: stale.payTo, value: price })
       await refused(
         asked,
-        proof(stale.extra.quoteId, late),
+        makeProof(stale.extra.quoteId, late),
         /after the quote .* had expired; its 3000/,
       )
-      expect(await earnings(service(), market)).toBe(2400n)
-      expect(await balanceOf(service(), payer.address)).toBe(price)
+      expect(await readEarnings(service(), market)).toBe(2400n)
+      expect(await readBalance(service(), payer.address)).toBe(price)
     })
 
     test('a proof a day after the transfer buys nothing, and the money is not lost', async () => {
@@ -252,25 +263,25 @@ withService(
 
     test('a transaction that is not mined yet is neither a payment nor a reason to ask for another', async () => {
       const { market, payer, asked } = await scene()
-      const { payTo, extra } = nativeEntry(await quote(service(), asked))
+      const { payTo, extra } = findNativeEntry(await quote(service(), asked))
       const signed = await payer.sign({ to: payTo, value: price })
-      const unknown = await ask(service(), asked, proof(extra.quoteId, signed.hash))
+      const unknown = await ask(service(), asked, makeProof(extra.quoteId, signed.hash))
       expect(unknown.status).toBe(503)
       expect(unknown.body.code).toBe('PAYMENT_PENDING')
       expect(Number(unknown.headers.get('retry-after'))).toBeGreaterThan(0)
       await expectUnsold(market, payer)
       await signed.send()
       await payer.mined(signed.hash)
-      const sold = await ask(service(), asked, proof(extra.quoteId, signed.hash))
+      const sold = await ask(service(), asked, makeProof(extra.quoteId, signed.hash))
       expect(sold.status, sold.text).toBe(200)
     })
 
     test('a transaction that waits for its block is waited for', async () => {
       const { payer, asked } = await scene()
-      const { payTo, extra } = nativeEntry(await quote(service(), asked))
+      const { payTo, extra } = findNativeEntry(await quote(service(), asked))
       const held = await payer.sign({ to: payTo, value: price }, 1)
       await held.send()
-      const reply = ask(service(), asked, proof(extra.quoteId, held.hash))
+      const reply = ask(service(), asked, makeProof(extra.quoteId, held.hash))
       await payer.transfer({ to: payer.address, value: 1n })
       expect((await reply).status).toBe(200)
     })
@@ -279,8 +290,8 @@ withService(
       const { payer, asked } = await scene()
       const { quoteId, payload } = decoded(await pay(service(), payer, asked))
       const { txHash } = payload
-      await refused(asked, proof(quoteId, txHash, { network: 'base' }), /not accepted/)
-      const sold = await ask(service(), asked, proof(quoteId, txHash, { network: 'mocha-4' }))
+      await refused(asked, makeProof(quoteId, txHash, { network: 'base' }), /not accepted/)
+      const sold = await ask(service(), asked, makeProof(quoteId, txHash, { network: 'mocha-4' }))
       expect(sold.status, sold.text).toBe(200)
       expect(JSON.parse(sold.headers.get('x-payment-response') ?? '').network).toBe('base-sepolia')
     })
@@ -290,7 +301,7 @@ withService(
       const { quoteId, payload } = decoded(await pay(service(), payer, asked))
       const last = quoteId.endsWith('A') ? 'B' : 'A'
       for (const forged of [`${quoteId.slice(0, -1)}${last}`, `${quoteId}A`, 'q1'])
-        await refused(asked, proof(forged, payload.txHash), /is not one for this request/)
+        await refused(asked, makeProof(forged, payload.txHash), /is not one for this request/)
     })
 
     test('a write is bought by a transfer and written once', async () => {
@@ -299,7 +310,7 @@ withService(
       await setPrices(service(), market, [rule])
       const raw = JSON.stringify({ root: market.root, data: [{ n: 1 }, { n: 2 }] })
       const asked = { method: 'POST', path: '/store?wait=true', raw, headers: market.headers }
-      const payer = await fundedPayer(service())
+      const payer = await createFundedPayer(service())
       const header = await pay(service(), payer, asked)
       const replies = await Promise.all([1, 2, 3].map(() => ask(service(), asked, header)))
       for (const reply of replies) expect(reply.status, reply.text).toBe(200)
@@ -308,13 +319,13 @@ withService(
         body: { root: market.root },
       })
       expect(body.records.map(({ n }: Json) => n)).toEqual([1, 2])
-      expect(await earnings(service(), market)).toBe(1600n)
+      expect(await readEarnings(service(), market)).toBe(1600n)
     })
 
     test('what cannot buy its request any more is settled as a deposit, once, and then buys nothing', async () => {
       const { market, payer, asked } = await scene()
       const header = await pay(service(), payer, asked)
-      const other = await fundedPayer(service())
+      const other = await createFundedPayer(service())
       const collection = `/api/apps/${market.appId}/collections/${market.collection}`
       await service().request('DELETE', collection, { headers: market.headers })
       expect((await ask(service(), asked, header)).status).toBe(404)
@@ -328,7 +339,7 @@ withService(
       expect(new Set(settled.map(({ text }) => text)).size).toBe(1)
       const { txHash } = decoded(header).payload
       for (const quoteId of [undefined, 'q1.of.nobody'])
-        expect((await settle(proof(quoteId, txHash))).body).toMatchObject({ success: false })
+        expect((await settle(makeProof(quoteId, txHash))).body).toMatchObject({ success: false })
       const fresh = await scene()
       const used = await pay(service(), other, fresh.asked)
       expect((await ask(service(), fresh.asked, used)).status).toBe(200)
@@ -343,10 +354,11 @@ withService(
         const { ports } = service().running.service.payments
         const settle = async () =>
           ({ state: 'failed', reason: 'transaction_gone', final: true }) as const
-        const ways = ports.ways.map(
-          (way): Way => (way.native ? { ...way, native: { ...way.native, settle } } : way),
+        const methods = ports.methods.map(
+          (method): PaymentMethod =>
+            method.native ? { ...method, native: { ...method.native, settle } } : method,
         )
-        replacePayments(service(), new Payments({ ...ports, ways }))
+        replacePayments(service(), new Payments({ ...ports, methods }))
         await refused(asked, header, /not settled: transaction_gone/)
         replacePayments(service(), new Payments(ports))
         await expectUnsold(market, payer)
@@ -379,7 +391,7 @@ withService(
         const { market, asked, header } = await forgotten()
         const sold = await ask(service(), asked, header)
         expect(sold.status, sold.text).toBe(200)
-        expect(await earnings(service(), market)).toBe(2400n)
+        expect(await readEarnings(service(), market)).toBe(2400n)
       })
     })
 
@@ -390,13 +402,13 @@ withService(
       await priced('1000')
       const raw = JSON.stringify({ root: market.root, data: [{ n: 1 }] })
       const asked = { method: 'POST', path: '/store?wait=true', raw, headers: market.headers }
-      const payer = await fundedPayer(service())
+      const payer = await createFundedPayer(service())
       const header = await pay(service(), payer, asked)
       await priced('0')
       const sold = await ask(service(), asked, header)
       expect(sold.status, sold.text).toBe(200)
-      expect(await receiptOf(service(), sold)).toMatchObject({ deposited: '1000' })
-      const unknown = proof('q1.of.nobody', `0x${'12'.repeat(32)}`)
+      expect(await readReceipt(service(), sold)).toMatchObject({ deposited: '1000' })
+      const unknown = makeProof('q1.of.nobody', `0x${'12'.repeat(32)}`)
       const free = { ...asked, raw: raw.replace('"n":1', '"n":2') }
       expect((await ask(service(), free, unknown)).status).toBe(200)
       await expectBalanced(service())
@@ -404,36 +416,36 @@ withService(
 
     test('deposit addresses are swept to the treasury, once, over restarts', async () => {
       const { ports } = service().running.service.payments
-      const [way] = ports.ways
-      const treasury = way?.network.payTo ?? ''
-      // What earlier tests left may need more than one round where the chain is slow.
+      const [method] = ports.methods
+      const treasury = method?.network.payTo ?? ''
+      // Transfers that earlier tests left may need more than one round where the chain is slow.
       while ((await unswept(ports)).length > 0)
         await sweepRound(ports, service().running.service.log)
-      const before = await onChain(service(), treasury)
+      const before = await readChainBalance(service(), treasury)
       const { market, payer, asked } = await scene()
-      const { payTo, extra } = nativeEntry(await quote(service(), asked))
+      const { payTo, extra } = findNativeEntry(await quote(service(), asked))
       const first = await payer.transfer({ to: payTo, value: price + 7n })
-      expect((await ask(service(), asked, proof(extra.quoteId, first))).status).toBe(200)
-      const stray = await payer.transfer({ to: payTo, value: 10n })
-      await refused(asked, proof(extra.quoteId, stray), /less than the price/)
-      expect(await onChain(service(), payTo)).toBe(price + 17n)
+      expect((await ask(service(), asked, makeProof(extra.quoteId, first))).status).toBe(200)
+      const unmatched = await payer.transfer({ to: payTo, value: 10n })
+      await refused(asked, makeProof(extra.quoteId, unmatched), /less than the price/)
+      expect(await readChainBalance(service(), payTo)).toBe(price + 17n)
       await service().restart()
       const { payments, log } = service().running.service
       await Promise.all([sweepRound(payments.ports, log), sweepRound(payments.ports, log)])
       while ((await unswept(payments.ports)).length > 0) await sweepRound(payments.ports, log)
       await sweepRound(payments.ports, log)
-      expect(await onChain(service(), payTo)).toBe(0n)
-      expect((await onChain(service(), treasury)) - before).toBe(price + 17n)
-      expect(await earnings(service(), market)).toBe(2400n)
-      expect(await balanceOf(service(), payer.address)).toBe(17n)
+      expect(await readChainBalance(service(), payTo)).toBe(0n)
+      expect((await readChainBalance(service(), treasury)) - before).toBe(price + 17n)
+      expect(await readEarnings(service(), market)).toBe(2400n)
+      expect(await readBalance(service(), payer.address)).toBe(17n)
       await expectBalanced(service())
     })
 
     test('a sweep that fails is tried again under another name, a bounded number of times', async () => {
       const { payer, asked } = await scene()
-      const { payTo, extra } = nativeEntry(await quote(service(), asked))
+      const { payTo, extra } = findNativeEntry(await quote(service(), asked))
       const hash = await payer.transfer({ to: payTo, value: price })
-      expect((await ask(service(), asked, proof(extra.quoteId, hash))).status).toBe(200)
+      expect((await ask(service(), asked, makeProof(extra.quoteId, hash))).status).toBe(200)
       const { payments, log } = service().running.service
       const tried: string[] = []
       // A node whose blocks revert every sweep.
@@ -441,14 +453,14 @@ withService(
         tried.push(id)
         return { state: 'failed', reason: 'transaction_reverted', final: false } as const
       }
-      const ways = payments.ports.ways.map(({ facilitator, ...way }) => ({
-        ...way,
+      const methods = payments.ports.methods.map(({ facilitator, ...method }) => ({
+        ...method,
         facilitator: { ...facilitator, settle },
       }))
-      for (let round = 0; round < 12; round++) await sweepRound({ ...payments.ports, ways }, log)
+      for (let round = 0; round < 12; round++) await sweepRound({ ...payments.ports, methods }, log)
       expect(tried).toHaveLength(10)
       expect(new Set(tried).size).toBe(10)
-      expect(await onChain(service(), payTo)).toBe(price)
+      expect(await readChainBalance(service(), payTo)).toBe(price)
     })
 
     test('P11: a sweep that anybody can read on the chain, signature and all, is no payment', async () => {
@@ -476,25 +488,30 @@ withService(
       expect(settled.body).toMatchObject({ success: false, transaction: '' })
       const verified = await service().request('POST', '/api/payments/verify', { body })
       expect(verified.body).toMatchObject({ isValid: false })
-      expect(await balanceOf(service(), authorization.authorization.from)).toBe(0n)
+      expect(await readBalance(service(), authorization.authorization.from)).toBe(0n)
       await expectUnsold(thief.market, thief.payer)
     })
   },
   { devnet: true },
 )
 
-function unswept({ database, ways }: PaymentPorts) {
-  const networks = ways.map(({ network }) => network)
-  return unsweptClaims(database, { networks, triesMax: 10, after: { at: -1n, id: '' }, limit: 50 })
+function unswept({ database, methods }: PaymentPorts) {
+  const networks = methods.map(({ network }) => network)
+  return listUnsweptClaims(database, {
+    networks,
+    triesMax: 10,
+    after: { at: -1n, id: '' },
+    limit: 50,
+  })
 }
 
 function decoded(header: Readonly<Record<string, string>>): Json {
   return JSON.parse(Buffer.from(header['x-payment'] ?? '', 'base64').toString())
 }
 
-/** The newest transferWithAuthorization of the chain, as the X-PAYMENT of version 1 would carry it. */
+/** Reads the newest transferWithAuthorization of the chain, as the X-PAYMENT of version 1 would carry it. */
 async function lastAuthorization(service: TestService): Promise<Json> {
-  const chain = chainOf(service)
+  const chain = connectDevnet(service)
   const abi = parseAbi([
     'event AuthorizationUsed(address indexed authorizer, bytes32 indexed nonce)',
     'function transferWithAuthorization(address from, address to, uint256 value, uint256 validAfter, uint256 validBefore, bytes32 nonce, uint8 v, bytes32 r, bytes32 s)',

@@ -19,16 +19,16 @@ import { type Api, type Asked, type PaymentHeader, quote } from './buyer.ts'
 
 const erc20 = parseAbi(['function transfer(address to, uint256 value) returns (bool)'])
 
-/** Something with a devnet, as a test service is. */
+/** A service with a devnet, as a test service is. */
 export type OnDevnet = { readonly running: { readonly devnet: Devnet | undefined } }
 
 /** A payer that makes its transfers itself, with its own gas. */
 export type Payer = {
   readonly account: LocalAccount
   readonly address: string
-  /** A plain transfer, in a block when it is given back. */
+  /** Makes a plain transfer, which is in a block when this resolves. */
   readonly transfer: (moved: { to: string; value: bigint; token?: string }) => Promise<string>
-  /** The same, signed and not sent; `behind` leaves so many nonces free before it. */
+  /** Signs the same transfer without sending it; `behind` leaves that many nonces free before it. */
   readonly sign: (
     moved: { to: string; value: bigint },
     behind?: number,
@@ -37,30 +37,30 @@ export type Payer = {
   readonly mined: (hash: string) => Promise<void>
 }
 
-/** The chain of a service's devnet as its operator's tools see it. */
-export function chainOf(service: OnDevnet) {
+/** Connects to the chain of a service's devnet as its operator's tools see it. */
+export function connectDevnet(service: OnDevnet) {
   const { devnet } = service.running
   if (devnet === undefined) throw new Error('this needs the devnet')
-  return chainAt(devnet.rpcUrl)
+  return connectChain(devnet.rpcUrl)
 }
 
-export function chainAt(rpcUrl: string) {
+export function connectChain(rpcUrl: string) {
   const options = { chain: baseSepolia, pollingInterval: 5, transport: http(rpcUrl) } as const
   return createTestClient({ ...options, mode: 'anvil' }).extend(publicActions)
 }
 
-/** A payer with test dollars and gas. */
-export async function fundedPayer(service: OnDevnet, amount = 100_000_000n): Promise<Payer> {
+/** Creates a payer with test dollars and gas. */
+export async function createFundedPayer(service: OnDevnet, amount = 100_000_000n): Promise<Payer> {
   const { devnet } = service.running
   if (devnet === undefined) throw new Error('this needs the devnet')
   const account = privateKeyToAccount(generatePrivateKey())
-  const chain = chainOf(service)
+  const chain = connectDevnet(service)
   await chain.setBalance({ address: account.address, value: 10n ** 20n })
   await devnet.faucet(account.address, amount)
   const wallet = createWalletClient({ account, chain: baseSepolia, transport: http(devnet.rpcUrl) })
   const call = { abi: erc20, functionName: 'transfer', gas: 200_000n } as const
   const fees = { maxFeePerGas: 10n ** 11n, maxPriorityFeePerGas: 10n ** 9n }
-  const mined = async (hash: string) => void (await minedOn(chain, hash))
+  const mined = async (hash: string) => void (await awaitMined(chain, hash))
   return {
     account,
     address: account.address.toLowerCase(),
@@ -86,11 +86,11 @@ export async function fundedPayer(service: OnDevnet, amount = 100_000_000n): Pro
   }
 }
 
-/** A token of the same code at another address, of which the holder has some. */
-export async function otherToken(service: OnDevnet, holder: string): Promise<string> {
+/** Deploys a token of the same code at another address, of which the holder has some. */
+export async function deployToken(service: OnDevnet, holder: string): Promise<string> {
   const { devnet } = service.running
   if (devnet === undefined) throw new Error('this needs the devnet')
-  const chain = chainOf(service)
+  const chain = connectDevnet(service)
   const bytecode = await chain.getCode({ address: devnet.token as Hex })
   if (bytecode === undefined) throw new Error('the devnet has no token')
   const { address } = privateKeyToAccount(generatePrivateKey())
@@ -111,16 +111,16 @@ export async function otherToken(service: OnDevnet, holder: string): Promise<str
     args,
     gas: 200_000n,
   })
-  await minedOn(chain, hash)
+  await awaitMined(chain, hash)
   return address.toLowerCase()
 }
 
 /**
- * The receipt of a transaction, when it is in a block. Asked for directly: `waitForTransactionReceipt`
- * waits for a further block where it asked a moment too early, and none comes on a devnet that mines
- * for each transaction (on a busy machine, 54 of 1,500 had not ended after two seconds).
+ * Waits for the receipt of a transaction in a block. It is asked for directly: `waitForTransactionReceipt` waits
+ * for a further block where it asked a moment too early, and none comes on a devnet that mines for each transaction
+ * (on a busy machine, 54 of 1,500 had not ended after two seconds).
  */
-export async function minedOn(
+export async function awaitMined(
   chain: Pick<PublicClient, 'getTransactionReceipt'>,
   hash: string,
 ): Promise<TransactionReceipt> {
@@ -132,15 +132,15 @@ export async function minedOn(
   throw new Error(`${hash} is in no block`)
 }
 
-/** The entry of a 402 for transfers that payers make themselves. */
-export function nativeEntry(required: TestReply): Json {
+/** Finds the entry of a 402 for transfers that payers make themselves. */
+export function findNativeEntry(required: TestReply): Json {
   const entry = required.body.accepts.find((one: Json) => one.extra.paymentMethod === 'native')
   expect(entry, required.text).toBeDefined()
   return entry
 }
 
-/** X-PAYMENT as the public SDK writes it after a transfer. */
-export function proof(
+/** Makes the X-PAYMENT that the public SDK writes after a transfer. */
+export function makeProof(
   quoteId: string | undefined,
   txHash: string,
   more: { network?: string; sender?: string } = {},
@@ -152,11 +152,11 @@ export function proof(
   return { 'x-payment': Buffer.from(JSON.stringify(header)).toString('base64') }
 }
 
-/** Asks, transfers what the quote says, and gives the header that proves it. */
+/** Requests, transfers the amount of the quote, and gives the header that proves it. */
 export async function pay(service: Api, payer: Payer, asked: Asked): Promise<PaymentHeader> {
-  const { payTo, maxAmountRequired, extra } = nativeEntry(await quote(service, asked))
+  const { payTo, maxAmountRequired, extra } = findNativeEntry(await quote(service, asked))
   const hash = await payer.transfer({ to: payTo, value: BigInt(maxAmountRequired) })
-  return proof(extra.quoteId, hash)
+  return makeProof(extra.quoteId, hash)
 }
 
 function transferData(to: string, value: bigint): Hex {

@@ -1,18 +1,18 @@
 import { createHash } from 'node:crypto'
 import { expect, test } from 'vitest'
 import { withService } from '../support/per-engine.ts'
-import { testWallet } from '../support/wallet.ts'
-import { ask, fundedBuyer, list, type PaymentHeader, quote } from './buyer.ts'
-import { expectBalanced, onChain, openMarket } from './market.ts'
+import { makeTestWallet } from '../support/wallet.ts'
+import { ask, createFundedBuyer, list, type PaymentHeader, quote } from './buyer.ts'
+import { expectBalanced, openMarket, readChainBalance } from './market.ts'
 
 withService(
   (service) => {
     test('P11: what anybody can reckon from the chain or an address stands for no quote', async () => {
       const market = await openMarket(service(), { price: { per_row: '100' } })
-      const buyer = await fundedBuyer(service())
+      const buyer = await createFundedBuyer(service())
       const asked = list({ root: market.root, limit: 3 })
       const header = await buyer.payV1(await quote(service(), asked))
-      const signature = await testWallet(buyer.account).sign({
+      const signature = await makeTestWallet(buyer.account).sign({
         origin: service().url,
         method: asked.method,
         path: asked.path,
@@ -36,7 +36,7 @@ withService(
         expect(reply.text).not.toContain('Wien')
       }
       expect((await ask(service(), asked, header)).text).toBe(bought.text)
-      expect(await onChain(service(), buyer.address)).toBe(100_000_000n - 300n)
+      expect(await readChainBalance(service(), buyer.address)).toBe(100_000_000n - 300n)
       await expectBalanced(service())
     })
   },

@@ -5,12 +5,12 @@ import { privateKeyToAccount } from 'viem/accounts'
 import { baseSepolia } from 'viem/chains'
 import type { Devnet } from '../../packages/server/src/devnet/devnet.ts'
 import type { Json } from '../support/service.ts'
-import { chainAt, minedOn } from './payer.ts'
+import { awaitMined, connectChain } from './payer.ts'
 
-/** What the facilitator does with a request for settlement. */
+/** The facilitator's reaction to a request for settlement. */
 export type Behaviour = (payment: Json, reply: ServerResponse) => Promise<void> | void
 
-export type Remote = {
+export type RemoteFacilitator = {
   readonly url: string
   readonly settles: () => number
   verify: Behaviour
@@ -18,12 +18,12 @@ export type Remote = {
   readonly close: () => Promise<void>
 }
 
-/** Where a redirection leads: to a success that nobody may believe. */
+/** The target of a redirection: a success that nobody may believe. */
 export const bait = '/bait'
 const baitHash = `0x${'ba'.repeat(32)}`
 
-/** A real facilitator over HTTP that behaves as a test says. */
-export async function startRemote(): Promise<Remote> {
+/** Starts a real facilitator over HTTP that behaves as a test says. */
+export async function startRemoteFacilitator(): Promise<RemoteFacilitator> {
   let settles = 0
   const server = createServer((request, reply) => {
     let text = ''
@@ -41,7 +41,7 @@ export async function startRemote(): Promise<Remote> {
   })
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
   const { port } = server.address() as AddressInfo
-  const remote: Remote = {
+  const remote: RemoteFacilitator = {
     url: `http://127.0.0.1:${port}`,
     settles: () => settles,
     verify: agrees,
@@ -66,8 +66,10 @@ export function answer(reply: ServerResponse, body: object | string, status = 20
   reply.end(typeof body === 'string' ? body : JSON.stringify(body))
 }
 
-/** Executes the payment on the chain, as an honest facilitator does, and gives the transaction. */
-export function executor(devnet: Devnet): (payment: Json) => Promise<Hex> {
+/**
+ * Makes a function that executes a payment on the chain, as an honest facilitator does, and gives the transaction.
+ */
+export function makeExecutor(devnet: Devnet): (payment: Json) => Promise<Hex> {
   const account = privateKeyToAccount(`0x${Buffer.from(devnet.keys.gas).toString('hex')}`)
   const transport = http(devnet.rpcUrl)
   const wallet = createWalletClient({ account, chain: baseSepolia, transport })
@@ -94,7 +96,7 @@ export function executor(devnet: Devnet): (payment: Json) => Promise<Hex> {
       ],
       gas: 200_000n,
     })
-    await minedOn(chainAt(devnet.rpcUrl), hash)
+    await awaitMined(connectChain(devnet.rpcUrl), hash)
     return hash
   }
 }

@@ -3,25 +3,25 @@ import { describe, expect, test } from 'vitest'
 import { Payments } from '../../packages/server/src/services/payments/payments.ts'
 import { withService } from '../support/per-engine.ts'
 import type { Json, TestService } from '../support/service.ts'
-import { testWallet } from '../support/wallet.ts'
+import { makeTestWallet } from '../support/wallet.ts'
 import {
   type Asked,
   ask,
   type Buyer,
-  balanceOf,
-  entryOf,
-  fundedBuyer,
+  createFundedBuyer,
   list,
   type PaymentHeader,
+  parseEntry,
   quote,
+  readBalance,
 } from './buyer.ts'
-import { type Death, dyingPayments, replacePayments } from './dying-payments.ts'
+import { type Death, makeDyingPayments, replacePayments } from './dying-payments.ts'
 import {
-  earnings,
   expectBalanced,
   type Market,
-  onChain,
   openMarket,
+  readChainBalance,
+  readEarnings,
   setPrices,
   store,
 } from './market.ts'
@@ -35,7 +35,7 @@ type Scene = {
 
 const price = { per_row: '100' }
 
-/** What an owner may do to a thing between a purchase and its repetition. */
+/** The changes that an owner may make to a thing between a purchase and its repetition. */
 const changes: Readonly<Record<string, (service: TestService, market: Market) => Promise<void>>> = {
   'the collection was deleted': async (service, market) => {
     await change(service, market, { method: 'DELETE' })
@@ -67,13 +67,13 @@ withService(
   (service) => {
     describe.each(Object.entries(changes))('after %s', (_, changed) => {
       test.each([
-        ['a list', 'payV2', listOf],
-        ['a list without a quote', 'payV1', listOf],
-        ['a record', 'payV2', recordOf],
+        ['a list', 'payV2', makeList],
+        ['a list without a quote', 'payV1', makeList],
+        ['a record', 'payV2', makeRecordRead],
       ] as const)(
         'P1: %s that was paid for is answered again, and nothing else of it',
-        async (_kind, version, askedOf) => {
-          const scene = await sceneOf(service(), { version, askedOf })
+        async (_kind, version, makeAsked) => {
+          const scene = await openScene(service(), { version, makeAsked })
           const { market, buyer, asked, header } = scene
           const first = await ask(service(), asked, header)
           expect(first.status, first.text).toBe(200)
@@ -83,7 +83,7 @@ withService(
           expect(again.text).toBe(first.text)
           for (const name of ['x-receipt-id', 'payment-response', 'x-payment-response'])
             expect(again.headers.get(name)).toBe(first.headers.get(name))
-          expect(await onChain(service(), buyer.address)).toBeGreaterThan(99_990_000n)
+          expect(await readChainBalance(service(), buyer.address)).toBeGreaterThan(99_990_000n)
           await expectBalanced(service())
 
           const other = list({ root: market.root, limit: 2 })
@@ -104,14 +104,14 @@ withService(
       const replies = await Promise.all([1, 2, 3].map(() => ask(service(), asked, header)))
       for (const reply of replies) expect(reply.text).toBe(first.text)
       expect(await stored(service(), market)).toEqual([1, 2])
-      expect(await onChain(service(), buyer.address)).toBe(100_000_000n - 2000n)
-      expect(await earnings(service(), market)).toBe(1600n)
+      expect(await readChainBalance(service(), buyer.address)).toBe(100_000_000n - 2000n)
+      expect(await readEarnings(service(), market)).toBe(1600n)
     })
 
     test('P7: a store that was written, and whose answer was lost, is not written again though it is free by now', async () => {
       const { ports } = service().running.service.payments
       const buy = async (scene: Scene, death?: Death) => {
-        const dying = dyingPayments(ports, death)
+        const dying = makeDyingPayments(ports, death)
         replacePayments(service(), dying.payments)
         const reply = await ask(service(), scene.asked, scene.header)
         replacePayments(service(), new Payments(ports))
@@ -167,11 +167,11 @@ withService(
     })
 
     test('P11: who saw the payment on the chain gets what is there for everybody, and no kept answer', async () => {
-      const { market, asked, header } = await sceneOf(service(), {
+      const { market, asked, header } = await openScene(service(), {
         version: 'payV2',
-        askedOf: listOf,
+        makeAsked: makeList,
       })
-      const own = entryOf(await quote(service(), asked))
+      const own = parseEntry(await quote(service(), asked))
       const first = await ask(service(), asked, header)
       expect(first.status).toBe(200)
       const seen = decoded(header)
@@ -201,13 +201,13 @@ withService(
       }
     })
 
-    // Elsewhere the loopback has one address only.
+    // On other systems the loopback has one address only.
     test.runIf(process.platform === 'linux')(
       'P11: a payment without a quote is answered again where it came from, and to its payer; whoever saw it gets nothing',
       async () => {
-        const { buyer, asked, header } = await sceneOf(service(), {
+        const { buyer, asked, header } = await openScene(service(), {
           version: 'payV1',
-          askedOf: listOf,
+          makeAsked: makeList,
         })
         const elsewhere = (headers: PaymentHeader) =>
           askFrom('127.0.0.2', service(), { ...asked, headers: { ...header, ...headers } })
@@ -215,9 +215,9 @@ withService(
           ask(service(), asked, header),
           new Promise((resolve) => setTimeout(resolve, 5)).then(() => elsewhere({})),
         ])
-        // Who comes first is the buyer.
+        // The first to come is the buyer.
         expect([first.status, early.status].sort()).toEqual([200, 409])
-        const scene = await sceneOf(service(), { version: 'payV1', askedOf: listOf })
+        const scene = await openScene(service(), { version: 'payV1', makeAsked: makeList })
         const bought = await ask(service(), scene.asked, scene.header)
         expect(bought.status, bought.text).toBe(200)
         const thief = await askFrom('127.0.0.2', service(), {
@@ -226,7 +226,7 @@ withService(
         })
         expect(thief.status, thief.text).toBe(409)
         expect(thief.text).not.toContain('Wien')
-        const signature = await testWallet(scene.buyer.account).sign({
+        const signature = await makeTestWallet(scene.buyer.account).sign({
           origin: service().url,
           method: scene.asked.method,
           path: scene.asked.path,
@@ -240,24 +240,24 @@ withService(
         expect(payer.status, payer.text).toBe(200)
         expect(payer.text).toBe(bought.text)
         expect((await ask(service(), scene.asked, scene.header)).text).toBe(bought.text)
-        expect(await onChain(service(), buyer.address)).toBe(100_000_000n - 300n)
+        expect(await readChainBalance(service(), buyer.address)).toBe(100_000_000n - 300n)
       },
     )
 
-    /** A payment without a quote whose money is here, and whose answer could not be given. */
+    /** Makes a payment without a quote whose money has arrived, and whose answer could not be given. */
     async function unansweredScene() {
       const market = await openMarket(service(), {
         price: { per_access: '5', per_kb: '10' },
         records: [{ id: 'x', text: 'y'.repeat(3000) }],
       })
-      const buyer = await fundedBuyer(service())
+      const buyer = await createFundedBuyer(service())
       const asked = list({ root: market.root, max_kb: 1 })
       const header = await buyer.payV1(await quote(service(), asked))
       const mend = () => store(service(), market, [{ id: 'x', text: 'short' }])
       return { market, buyer, asked, header, mend }
     }
     const signedBy = (buyer: Buyer, { method, path, raw = '' }: Asked) =>
-      testWallet(buyer.account).sign({
+      makeTestWallet(buyer.account).sign({
         origin: service().url,
         method,
         path,
@@ -273,7 +273,7 @@ withService(
         const { buyer, asked, header, mend } = await unansweredScene()
         expect((await ask(service(), asked, header)).status).toBe(413)
         await mend()
-        const thief = await fundedBuyer(service())
+        const thief = await createFundedBuyer(service())
         for (const stolen of [header, { ...header, ...(await signedBy(thief, asked)) }]) {
           const reply = await elsewhere(asked, stolen)
           expect(reply.status, reply.text).toBe(409)
@@ -307,7 +307,7 @@ withService(
         expect((await elsewhere(asked, withKey(mine))).text).toBe(again.text)
         expect((await elsewhere(asked, withKey(thiefs))).status).toBe(409)
         expect((await ask(service(), asked, header)).text).toBe(again.text)
-        expect(await onChain(service(), buyer.address)).toBe(100_000_000n - 15n)
+        expect(await readChainBalance(service(), buyer.address)).toBe(100_000_000n - 15n)
       },
     )
 
@@ -315,7 +315,7 @@ withService(
       const broken = { 'payment-signature': '???' }
       const nowhere = list({ root: `${(await service().createApp()).appId}::nowhere`, limit: 1 })
       expect((await ask(service(), nowhere, broken)).status).toBe(404)
-      const { asked } = await sceneOf(service(), { version: 'payV2', askedOf: listOf })
+      const { asked } = await openScene(service(), { version: 'payV2', makeAsked: makeList })
       const reply = await ask(service(), asked, broken)
       expect(reply.body).toMatchObject({ code: 'PAYMENT_MALFORMED' })
       const wrong = { ...asked, headers: { 'x-app-key': 'app_wrong' } }
@@ -323,7 +323,7 @@ withService(
     })
 
     test('P1: a deposit repeated, at once, later and after a restart is answered the same and credited once', async () => {
-      const { buyer, asked } = await sceneOf(service(), { version: 'payV2', askedOf: listOf })
+      const { buyer, asked } = await openScene(service(), { version: 'payV2', makeAsked: makeList })
       const forged = { authorization: { value: '5000' }, accepted: { amount: '5000' } }
       const paymentPayload = decoded(await buyer.payV2(await quote(service(), asked), forged))
       const send = () =>
@@ -337,38 +337,38 @@ withService(
         expect(body).toMatchObject({ success: true, payer: buyer.address })
         expect(body).toEqual(replies[0]?.body)
       }
-      expect(await balanceOf(service(), buyer.address)).toBe(5000n)
+      expect(await readBalance(service(), buyer.address)).toBe(5000n)
       await expectBalanced(service())
     })
   },
   { devnet: true },
 )
 
-async function sceneOf(
+async function openScene(
   service: TestService,
-  { version, askedOf }: { version: 'payV1' | 'payV2'; askedOf: (market: Market) => Asked },
+  { version, makeAsked }: { version: 'payV1' | 'payV2'; makeAsked: (market: Market) => Asked },
 ): Promise<Scene> {
   const market = await openMarket(service, { price })
-  const buyer = await fundedBuyer(service)
-  const asked = askedOf(market)
+  const buyer = await createFundedBuyer(service)
+  const asked = makeAsked(market)
   return { market, buyer, asked, header: await buyer[version](await quote(service, asked)) }
 }
 
-/** A store of two records without keys: written twice, they would be four. */
+/** The store writes two records without keys: written twice, they would be four. */
 async function writeScene(service: TestService): Promise<Scene> {
   const market = await openMarket(service, { records: [] })
   await setPrices(service, market, [{ operation: 'write', model: 'per_record', amount: '1000' }])
   const raw = JSON.stringify({ root: market.root, data: [{ n: 1 }, { n: 2 }] })
   const asked = { method: 'POST', path: '/store?wait=true', raw, headers: market.headers }
-  const buyer = await fundedBuyer(service)
+  const buyer = await createFundedBuyer(service)
   return { market, buyer, asked, header: await buyer.payV2(await quote(service, asked)) }
 }
 
-function listOf({ root }: Market): Asked {
+function makeList({ root }: Market): Asked {
   return list({ root, limit: 3 })
 }
 
-function recordOf({ appId, collection }: Market): Asked {
+function makeRecordRead({ appId, collection }: Market): Asked {
   return { method: 'GET', path: `/api/apps/${appId}/collections/${collection}/records/c0` }
 }
 
@@ -390,7 +390,7 @@ async function change(
   expect(reply.status, reply.text).toBe(200)
 }
 
-/** A request that comes from another address of this machine. */
+/** Sends a request that comes from another address of this machine. */
 function askFrom(
   localAddress: string,
   service: TestService,

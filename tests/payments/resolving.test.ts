@@ -1,26 +1,26 @@
 import { describe, expect, test } from 'vitest'
-import { platformOf } from '../pricing/support.ts'
-import { type Data, dataOf, newData } from '../support/data.ts'
+import { computePlatformShare } from '../pricing/support.ts'
+import { createData, type Data, makeData } from '../support/data.ts'
 import { withService } from '../support/per-engine.ts'
 import type { TestReply } from '../support/service.ts'
-import { type Asked, ask, balanceOf, fundedBuyer, list, quote } from './buyer.ts'
+import { type Asked, ask, createFundedBuyer, list, quote, readBalance } from './buyer.ts'
 import {
   cities,
-  earnings,
   expectBalanced,
   type Market,
-  onChain,
   openMarket,
+  readChainBalance,
+  readEarnings,
   setPrices,
 } from './market.ts'
 
 const funds = 100_000_000n
-const dear = '2000000'
+const costly = '2000000'
 
-/** A quote is for what its request named when it was made, at the prices of then, whosever they are. */
+/** A quote is for what its request named when it was made, at the prices of that time, whoever owns them now. */
 withService(
   (service) => {
-    const amountOf = (required: TestReply) => BigInt(required.body.accepts[0].maxAmountRequired)
+    const readAmount = (required: TestReply) => BigInt(required.body.accepts[0].maxAmountRequired)
     const inSql = (sql: string): Asked => ({
       method: 'POST',
       path: '/query/sql',
@@ -39,14 +39,14 @@ withService(
       good(app.call('POST', '/queries', { name: 'q', ...body }), 201)
     const open = async (options: Parameters<typeof openMarket>[1] = {}) => {
       const market = await openMarket(service(), options)
-      return { market, app: dataOf(service(), market) }
+      return { market, app: makeData(service(), market) }
     }
     const remade = async (app: Data, access_policy: object) => {
       await good(app.call('DELETE', '/collections/cities', { cascade: true }))
       await good(app.create({ name: 'cities', access_policy }), 201)
       await good(app.store('cities', [{ id: 'c0', name: 'Other', population: 7 }]))
     }
-    /** Definitions that have nothing to do with anything, as many as nobody remembers catalogs. */
+    /** Creates unrelated definitions, more than the number of catalogs that are remembered. */
     const flood = async (app: Data) => {
       for (let n = 0; n < 105; n++)
         await good(app.call('PUT', '/pricing', { rules: [rule(String(1000 + n))] }))
@@ -59,22 +59,25 @@ withService(
     })
 
     type Payer = 'payV2' | 'payV1'
-    /** What was paid for is something else by now: a new quote, no answer, and the payment is still unused. */
+    /**
+     * The paid thing is something else by now: the buyer gets a new quote and no answer, and the payment is still
+     * unused.
+     */
     async function expectRefused(
       asked: Asked,
       change: () => Promise<unknown>,
       { by = 'payV2' as Payer, now }: { by?: Payer; now: bigint },
     ) {
-      const buyer = await fundedBuyer(service())
+      const buyer = await createFundedBuyer(service())
       const payment = await buyer[by](await quote(service(), asked))
       await change()
       const reply = await ask(service(), asked, payment)
       expect(reply.status, reply.text).toBe(402)
       if (by === 'payV2') expect(reply.body.error).toMatch(/changed since/)
       expect(reply.body.data ?? reply.body.records).toBeUndefined()
-      expect(amountOf(reply)).toBe(now)
-      expect(await onChain(service(), buyer.address)).toBe(funds)
-      expect(await balanceOf(service(), buyer.address)).toBe(0n)
+      expect(readAmount(reply)).toBe(now)
+      expect(await readChainBalance(service(), buyer.address)).toBe(funds)
+      expect(await readBalance(service(), buyer.address)).toBe(0n)
       // The new quote is good.
       const bought = await ask(service(), asked, await buyer.payV2(reply))
       expect(bought.status, bought.text).toBe(200)
@@ -87,16 +90,16 @@ withService(
         const { market, app } = await open()
         const other = await open({
           price: { per_row: '9' },
-          policy: { derive: { per_access: dear } },
+          policy: { derive: { per_access: costly } },
         })
         await define(app, { source_collection: 'cities', price: { per_access: '1' } })
         const sql = `SELECT b.name FROM "${market.appId}"::cities a JOIN "${other.market.appId}"::cities b ON a.id = b.id`
         await expectRefused(run(market), () => define(app, { sql, price: { per_access: '1' } }), {
           by,
-          now: 1n + BigInt(dear),
+          now: 1n + BigInt(costly),
         })
-        expect(await earnings(service(), other.market)).toBe(
-          BigInt(dear) - platformOf(BigInt(dear)),
+        expect(await readEarnings(service(), other.market)).toBe(
+          BigInt(costly) - computePlatformShare(BigInt(costly)),
         )
       },
     )
@@ -120,14 +123,14 @@ withService(
     test('A1: a version that was named is sold as it was quoted, whatever is newest', async () => {
       const { market, app } = await open()
       await define(app, { source_collection: 'cities', price: { per_access: '5' } })
-      const buyer = await fundedBuyer(service())
+      const buyer = await createFundedBuyer(service())
       const asked = run(market, '?version=1')
       const payment = await buyer.payV2(await quote(service(), asked))
       await define(app, { source_collection: 'cities', price: { per_access: '500' } })
       const reply = await ask(service(), asked, payment)
       expect(reply.status, reply.text).toBe(200)
       expect(reply.body.version).toBe(1)
-      expect(await earnings(service(), market)).toBe(5n - platformOf(5n))
+      expect(await readEarnings(service(), market)).toBe(5n - computePlatformShare(5n))
     })
 
     test('A1: a quote for a view buys no view that took its name', async () => {
@@ -164,7 +167,7 @@ withService(
           [record, 10n, 11n],
         ]
         for (const [asked, then, now] of forms) {
-          expect(amountOf(await quote(service(), asked))).toBe(then)
+          expect(readAmount(await quote(service(), asked))).toBe(then)
           await expectRefused(asked, () => remade(app, dearer), { by, now })
           await remade(app, policy)
         }
@@ -199,17 +202,17 @@ withService(
       })
       const other = await open({
         price: { per_row: '9' },
-        policy: { derive: { per_access: dear } },
+        policy: { derive: { per_access: costly } },
       })
       const asked = inSql(
         `SELECT a.name FROM "${own.market.appId}"::cities a JOIN "${other.market.appId}"::cities b ON a.id = b.id`,
       )
-      const buyer = await fundedBuyer(service())
+      const buyer = await createFundedBuyer(service())
       const required = await quote(service(), { ...asked, headers: other.market.headers })
-      expect(amountOf(required)).toBe(100n)
+      expect(readAmount(required)).toBe(100n)
       const reply = await ask(service(), asked, await buyer.payV2(required))
       expect(reply.status, reply.text).toBe(402)
-      expect(await onChain(service(), buyer.address)).toBe(funds)
+      expect(await readChainBalance(service(), buyer.address)).toBe(funds)
     })
 
     test('A1: a grant that was taken back and given anew is another one; one whose price changed sells as quoted', async () => {
@@ -235,12 +238,12 @@ withService(
         201,
       )
       const asked = { method: 'GET', path: `/api/apps/${market.appId}/views/seen/data` }
-      const buyer = await fundedBuyer(service())
+      const buyer = await createFundedBuyer(service())
       const payment = await buyer.payV2(await quote(service(), asked))
       await grant('50')
       const reply = await ask(service(), asked, payment)
       expect(reply.status, reply.text).toBe(200)
-      expect(await earnings(service(), owner.market)).toBe(40n - platformOf(40n))
+      expect(await readEarnings(service(), owner.market)).toBe(40n - computePlatformShare(40n))
       await expectRefused(
         asked,
         async () => {
@@ -309,9 +312,9 @@ withService(
             same: { model: other.market.root, many: false, resolve: { find: { id: '$data.id' } } },
           },
         })
-        const buyer = await fundedBuyer(service())
+        const buyer = await createFundedBuyer(service())
         const required = await quote(service(), asked)
-        expect(amountOf(required)).toBe(1_000_100n)
+        expect(readAmount(required)).toBe(1_000_100n)
         const payment = await buyer.payV2(required)
         await change(own.app)
         const dearer = {
@@ -323,9 +326,11 @@ withService(
         const reply = await ask(service(), asked, payment)
         expect(reply.status, reply.text).toBe(200)
         expect(reply.body.records).toHaveLength(cities.length)
-        expect(await earnings(service(), own.market)).toBe(100n - platformOf(100n))
-        expect(await earnings(service(), other.market)).toBe(1_000_000n - platformOf(1_000_000n))
-        expect(await balanceOf(service(), buyer.address)).toBe(0n)
+        expect(await readEarnings(service(), own.market)).toBe(100n - computePlatformShare(100n))
+        expect(await readEarnings(service(), other.market)).toBe(
+          1_000_000n - computePlatformShare(1_000_000n),
+        )
+        expect(await readBalance(service(), buyer.address)).toBe(0n)
         await expectBalanced(service())
       },
     )
@@ -348,7 +353,9 @@ withService(
         () => remade(own.app, { read: 'public', price: { per_row: '220000' } }),
         { now: 2_100_000n },
       )
-      expect(await earnings(service(), other.market)).toBe(1_000_000n - platformOf(1_000_000n))
+      expect(await readEarnings(service(), other.market)).toBe(
+        1_000_000n - computePlatformShare(1_000_000n),
+      )
     })
 
     test('A1: money that is here buys nothing else later: a payment that was taken for one thing stays the payer’s when that is another', async () => {
@@ -356,8 +363,8 @@ withService(
         price: { per_access: '5', per_kb: '10' },
         records: [{ id: 'x', text: 'y'.repeat(3000) }],
       })
-      const app = dataOf(service(), market)
-      const buyer = await fundedBuyer(service())
+      const app = makeData(service(), market)
+      const buyer = await createFundedBuyer(service())
       const asked = list({ root: market.root, max_kb: 1 })
       const payment = await buyer.payV2(await quote(service(), asked))
       expect((await ask(service(), asked, payment)).status).toBe(413)
@@ -370,8 +377,8 @@ withService(
       const later = await ask(service(), asked, payment)
       expect(later.status, later.text).toBe(409)
       expect(later.body).toMatchObject({ code: 'OFFER_CHANGED', details: { charged: '0' } })
-      expect(await balanceOf(service(), buyer.address)).toBe(15n)
-      expect(await earnings(service(), market)).toBe(0n)
+      expect(await readBalance(service(), buyer.address)).toBe(15n)
+      expect(await readEarnings(service(), market)).toBe(0n)
       await expectBalanced(service())
     })
 
@@ -393,12 +400,12 @@ withService(
         headers: market.headers,
       }
       const sold = await open({ price: { per_access: '10' } })
-      const buyer = await fundedBuyer(service())
+      const buyer = await createFundedBuyer(service())
       const payment = await buyer.payV2(await quote(service(), list({ root: sold.market.root })))
       for (const header of [payment, { 'x-payment': 'nonsense' }])
         await good(ask(service(), asked, header))
       expect((await app.record('cities', 'c0')).body.record).toMatchObject({ seen: true })
-      expect(await onChain(service(), buyer.address)).toBe(funds)
+      expect(await readChainBalance(service(), buyer.address)).toBe(funds)
     })
 
     describe('a paid batch that makes a collection and then fails', () => {
@@ -416,11 +423,11 @@ withService(
           raw: JSON.stringify({ operations }),
           headers: market.headers,
         }
-        const buyer = await fundedBuyer(service())
+        const buyer = await createFundedBuyer(service())
         const payment = await buyer.payV2(await quote(service(), asked))
         const failed = await ask(service(), asked, payment)
         expect(failed.status, failed.text).toBe(404)
-        expect(await balanceOf(service(), buyer.address)).toBe(2000n)
+        expect(await readBalance(service(), buyer.address)).toBe(2000n)
         const mend = async () => {
           await write('0')
           await good(app.store('cities', [{ id: 'late', n: 0 }]))
@@ -436,8 +443,8 @@ withService(
         expect(done).toHaveLength(3)
         expect(await good(ask(service(), asked, payment))).toEqual(done)
         expect((await app.list('fresh')).body.records).toHaveLength(1)
-        expect(await balanceOf(service(), buyer.address)).toBe(0n)
-        expect(await earnings(service(), market)).toBe(2000n - platformOf(2000n))
+        expect(await readBalance(service(), buyer.address)).toBe(0n)
+        expect(await readEarnings(service(), market)).toBe(2000n - computePlatformShare(2000n))
         await expectBalanced(service())
       })
 
@@ -448,14 +455,14 @@ withService(
         await good(app.create({ name: 'fresh' }), 201)
         const later = await good(ask(service(), asked, payment), 409)
         expect(later).toMatchObject({ code: 'OFFER_CHANGED', details: { charged: '0' } })
-        expect(await balanceOf(service(), buyer.address)).toBe(2000n)
+        expect(await readBalance(service(), buyer.address)).toBe(2000n)
       })
     })
 
     test('A1: it does not matter how many definitions others make meanwhile', async () => {
       const { market } = await open({ price: { per_access: '10' } })
-      const stranger = await newData(service())
-      const buyer = await fundedBuyer(service())
+      const stranger = await createData(service())
+      const buyer = await createFundedBuyer(service())
       const asked = list({ root: market.root })
       const payment = await buyer.payV2(await quote(service(), asked))
       await good(stranger.create({ name: 'cities' }), 201)

@@ -10,32 +10,32 @@ import { sql } from '../../packages/server/src/database/sql.ts'
 import { type Devnet, startDevnet } from '../../packages/server/src/devnet/devnet.ts'
 import { sweepRound } from '../../packages/server/src/services/payments/sweeper.ts'
 import { startTestService, type TestReply, type TestService } from '../support/service.ts'
-import { testWorld } from '../support/test-world.ts'
-import { ask, balanceOf, fundedBuyer, list, quote } from './buyer.ts'
-import { earnings, expectBalanced, openMarket, setPrices } from './market.ts'
-import { chainAt, fundedPayer, pay, proof } from './payer.ts'
+import { makeTestWorld } from '../support/test-world.ts'
+import { ask, createFundedBuyer, list, quote, readBalance } from './buyer.ts'
+import { expectBalanced, openMarket, readEarnings, setPrices } from './market.ts'
+import { connectChain, createFundedPayer, makeProof, pay } from './payer.ts'
 
 const log = { info: () => undefined, warn: () => undefined }
 const refusal = /has sent \d+ transactions that this database does not know/
 
-/** What a backup holds of a service's own state, put aside in the same database. */
+/** The parts of a service's own state that a backup holds, put aside in the same database. */
 const parts = ['system', 'operations']
 
-async function tablesOf(database: Database): Promise<{ schema: string; name: string }[]> {
+async function listTables(database: Database): Promise<{ schema: string; name: string }[]> {
   return database.query(sql`
     SELECT schemaname AS schema, tablename AS name FROM pg_tables WHERE schemaname = ANY(${parts}::text[])`)
 }
 
 async function backUp(database: Database): Promise<void> {
   await database.execute(sql`CREATE SCHEMA backup`)
-  for (const { schema, name } of await tablesOf(database)) {
+  for (const { schema, name } of await listTables(database)) {
     const copy = sql.id('backup', `${schema}.${name}`)
     await database.execute(sql`CREATE TABLE ${copy} AS TABLE ${sql.id(schema, name)}`)
   }
 }
 
 async function restore(database: Database): Promise<void> {
-  for (const { schema, name } of await tablesOf(database)) {
+  for (const { schema, name } of await listTables(database)) {
     const table = sql.id(schema, name)
     await database.execute(sql`TRUNCATE ${table}`)
     await database.execute(
@@ -44,7 +44,7 @@ async function restore(database: Database): Promise<void> {
   }
 }
 
-/** What was kept of it, or of its money, is on the payer's balance, and nothing else came of it. */
+/** The kept payment, or its money, is on the payer's balance, and nothing else came of it. */
 function expectBalance(reply: TestReply, why: RegExp): void {
   expect(reply.status, reply.text).toBe(402)
   expect(reply.body.error).toMatch(why)
@@ -65,9 +65,9 @@ describe('A3: a database restored from a backup', () => {
     const owned = await openMarket(service, { records: [] })
     await setPrices(service, owned, [{ operation: 'write', model: 'per_record', amount: '1000' }])
     const [buyer, swept, unswept] = [
-      await fundedBuyer(service),
-      await fundedPayer(service),
-      await fundedPayer(service),
+      await createFundedBuyer(service),
+      await createFundedPayer(service),
+      await createFundedPayer(service),
     ]
     const path = `/api/apps/${owned.appId}`
     const named = await service.request('PATCH', path, {
@@ -83,8 +83,8 @@ describe('A3: a database restored from a backup', () => {
     const signed = await buyer.payV2(await quote(service, asked))
     const native = await pay(service, swept, asked)
     const later = await pay(service, unswept, asked)
-    const { payTo } = service.running.service.payments.ports.ways[0]?.network ?? { payTo: '' }
-    const own = proof(undefined, await unswept.transfer({ to: payTo, value: 1000n }))
+    const { payTo } = service.running.service.payments.ports.methods[0]?.network ?? { payTo: '' }
+    const own = makeProof(undefined, await unswept.transfer({ to: payTo, value: 1000n }))
     for (const [what, header] of [
       [asked, signed],
       [asked, native],
@@ -100,26 +100,27 @@ describe('A3: a database restored from a backup', () => {
     say(false)
     await service.restart()
 
-    expect(await earnings(service, market)).toBe(0n)
+    expect(await readEarnings(service, market)).toBe(0n)
     expectBalance(await ask(service, asked, signed), /used before/)
     expectBalance(await ask(service, asked, native), /used before/)
     expectBalance(await ask(service, asked, later), /before this service was restored/)
     expectBalance(await ask(service, stored, own), /before this service was restored/)
     for (const header of [signed, native, later])
       expect([402, 409]).toContain((await ask(service, asked, header)).status)
-    expect(await balanceOf(service, buyer.address)).toBe(3000n)
-    expect(await balanceOf(service, swept.address)).toBe(3000n)
-    expect(await balanceOf(service, unswept.address)).toBe(4000n)
-    expect(await earnings(service, market)).toBe(0n)
-    expect(await earnings(service, owned)).toBe(0n)
+    expect(await readBalance(service, buyer.address)).toBe(3000n)
+    expect(await readBalance(service, swept.address)).toBe(3000n)
+    expect(await readBalance(service, unswept.address)).toBe(4000n)
+    expect(await readEarnings(service, market)).toBe(0n)
+    expect(await readEarnings(service, owned)).toBe(0n)
 
-    // What is paid from now on buys as ever. Blocks state their time in seconds; that of the restore still counts as before.
+    // Payments from now on buy as ever. Blocks state their time in seconds; a block in the second of the restore
+    // still counts as before it.
     await setTimeout(1100)
     expect((await buyer.buy(service, asked)).status).toBe(200)
-    const fresh = await fundedPayer(service)
+    const fresh = await createFundedPayer(service)
     const bought = await ask(service, asked, await pay(service, fresh, asked))
     expect(bought.status, bought.text).toBe(200)
-    expect(await earnings(service, market)).toBe(4800n)
+    expect(await readEarnings(service, market)).toBe(4800n)
     await expectBalanced(service)
   })
 })
@@ -129,8 +130,8 @@ describe('A3: one pay_to and one gas key serve one database', () => {
   let devnet: Devnet
   let other: Devnet
   beforeAll(async () => {
-    devnet = await startDevnet({ dataDir: join(folder, 'one'), world: testWorld(), log })
-    other = await startDevnet({ dataDir: join(folder, 'other'), world: testWorld(), log })
+    devnet = await startDevnet({ dataDir: join(folder, 'one'), world: makeTestWorld(), log })
+    other = await startDevnet({ dataDir: join(folder, 'other'), world: makeTestWorld(), log })
   })
   afterAll(async () => {
     await devnet?.stop()
@@ -142,7 +143,7 @@ describe('A3: one pay_to and one gas key serve one database', () => {
   async function freshNetwork() {
     const key = `0x${randomBytes(32).toString('hex')}` as const
     const address = privateKeyToAddress(key)
-    await chainAt(devnet.rpcUrl).setBalance({ address, value: 10n ** 20n })
+    await connectChain(devnet.rpcUrl).setBalance({ address, value: 10n ** 20n })
     const signer_key_file = join(folder, address)
     writeFileSync(signer_key_file, key)
     return {
@@ -155,7 +156,7 @@ describe('A3: one pay_to and one gas key serve one database', () => {
 
   async function sellOne(service: TestService): Promise<void> {
     const market = await openMarket(service, { price: { per_access: '1000' } })
-    const buyer = await fundedBuyer(service, 0n)
+    const buyer = await createFundedBuyer(service, 0n)
     await devnet.faucet(buyer.address, 1000n)
     const reply = await buyer.buy(service, list({ root: market.root, limit: 1 }))
     expect(reply.status, reply.text).toBe(200)

@@ -1,15 +1,15 @@
 import { expect, test } from 'vitest'
 import { withService } from '../support/per-engine.ts'
-import { type Asked, ask, fundedBuyer, list, type PaymentHeader, quote } from './buyer.ts'
-import { onChain, openMarket } from './market.ts'
-import { exchange, portOf, wireOf } from './wire.ts'
+import { type Asked, ask, createFundedBuyer, list, type PaymentHeader, quote } from './buyer.ts'
+import { openMarket, readChainBalance } from './market.ts'
+import { encodeRequest, exchange, getPort } from './wire.ts'
 
-/** The threats that come by HTTP itself: headers, paths, verbs and caches. */
+/** The threats that HTTP itself brings: headers, paths, methods and caches. */
 withService(
   (service) => {
     async function scene() {
       const market = await openMarket(service(), { price: { per_row: '100' } })
-      const buyer = await fundedBuyer(service())
+      const buyer = await createFundedBuyer(service())
       const asked = list({ root: market.root, limit: 3 })
       const required = await quote(service(), asked)
       return { market, buyer, asked, required, header: await buyer.payV2(required) }
@@ -47,14 +47,17 @@ withService(
         expect(reply.status, `${name}: ${reply.text}`).toBe(400)
         expect(reply.body.code, name).toBe('PAYMENT_MALFORMED')
       }
-      const huge = await exchange(service(), wireOf(asked, { 'x-payment': 'A'.repeat(1_000_000) }))
+      const huge = await exchange(
+        service(),
+        encodeRequest(asked, { 'x-payment': 'A'.repeat(1_000_000) }),
+      )
       expect(huge).not.toMatch(/^HTTP\/1.1 2|Wien/)
-      const twice = wireOf(asked, header).replace(
+      const twice = encodeRequest(asked, header).replace(
         'payment-signature:',
         `payment-signature: ${header['payment-signature']}\r\npayment-signature:`,
       )
       expect(await exchange(service(), twice)).toMatch(/^HTTP\/1.1 400/)
-      expect(await onChain(service(), buyer.address)).toBe(100_000_000n)
+      expect(await readChainBalance(service(), buyer.address)).toBe(100_000_000n)
       expect((await ask(service(), asked, header)).status).toBe(200)
     })
 
@@ -78,7 +81,7 @@ withService(
           `/.${path}`,
           `/%2e${path}`,
           path.replace(/.$/, (last) => `%${last.charCodeAt(0).toString(16)}`),
-          `http://127.0.0.1:${portOf(service())}${path}`,
+          `http://127.0.0.1:${getPort(service())}${path}`,
           `http://other.example${path}`,
         ]),
         at.replace('/api', ''),
@@ -90,7 +93,7 @@ withService(
       for (const path of targets) {
         for (const method of methods) {
           const raw = ['GET', 'HEAD', 'OPTIONS', 'TRACE'].includes(method) ? {} : { raw: body }
-          const said = await exchange(service(), wireOf({ method, path, ...raw }, extra))
+          const said = await exchange(service(), encodeRequest({ method, path, ...raw }, extra))
           expect(said, `${method} ${path}`).toMatch(/^HTTP\/1\.1 /)
           expect(said, `${method} ${path}`).not.toMatch(/Wien|population/)
         }

@@ -5,10 +5,17 @@ import { describe, expect, test } from 'vitest'
 import { openRpc, type Rpc } from '../../packages/server/src/x402/rpc.ts'
 import { withService } from '../support/per-engine.ts'
 import type { TestService } from '../support/service.ts'
-import { ask, balanceOf, fundedBuyer, list, quote } from './buyer.ts'
-import { earnings, expectBalanced, onChain, openMarket, receiptOf, setPrices } from './market.ts'
-import { whileSettling } from './while-settling.ts'
-import { portOf, wireOf } from './wire.ts'
+import { ask, createFundedBuyer, list, quote, readBalance } from './buyer.ts'
+import {
+  expectBalanced,
+  openMarket,
+  readChainBalance,
+  readEarnings,
+  readReceipt,
+  setPrices,
+} from './market.ts'
+import { runWhileSettling } from './while-settling.ts'
+import { encodeRequest, getPort } from './wire.ts'
 
 /**
  * The threats to money coming in, P1 to P17, each tried for real: with settlements on a chain and over sockets. Where
@@ -30,7 +37,7 @@ withService(
   (service) => {
     async function scene() {
       const market = await openMarket(service(), { price: { per_row: '100' } })
-      const buyer = await fundedBuyer(service())
+      const buyer = await createFundedBuyer(service())
       const asked = list({ root: market.root, limit: 3 })
       const required = await quote(service(), asked)
       return { market, buyer, asked, required, header: await buyer.payV2(required) }
@@ -44,20 +51,20 @@ withService(
       test.each(['payV1', 'payV2'] as const)('%s: the quote holds', async (version) => {
         const { market, buyer, asked, required } = await scene()
         const header = await buyer[version](required)
-        const reply = await whileSettling(
+        const reply = await runWhileSettling(
           service(),
           { before: () => setPrices(service(), market, rules) },
           () => ask(service(), asked, header),
         )
         expect(reply.status, reply.text).toBe(200)
-        expect(await receiptOf(service(), reply)).toMatchObject({ amount: '300', change: '0' })
-        expect(await onChain(service(), buyer.address)).toBe(100_000_000n - 300n)
+        expect(await readReceipt(service(), reply)).toMatchObject({ amount: '300', change: '0' })
+        expect(await readChainBalance(service(), buyer.address)).toBe(100_000_000n - 300n)
       })
     })
 
     test('P6: a 5xx after the transfer was sent is no second bill: the answer comes by the same payment', async () => {
       const { market, buyer, asked, header } = await scene()
-      const lost = await whileSettling(
+      const lost = await runWhileSettling(
         service(),
         {
           after: async () => {
@@ -68,16 +75,16 @@ withService(
       )
       expect(lost.status).toBeGreaterThanOrEqual(500)
       expect(lost.body.accepts).toBeUndefined()
-      expect(await onChain(service(), buyer.address)).toBe(100_000_000n - 300n)
+      expect(await readChainBalance(service(), buyer.address)).toBe(100_000_000n - 300n)
       const reply = await ask(service(), asked, header)
       expect(reply.status, reply.text).toBe(200)
-      expect(await onChain(service(), buyer.address)).toBe(100_000_000n - 300n)
-      expect(await earnings(service(), market)).toBe(240n)
+      expect(await readChainBalance(service(), buyer.address)).toBe(100_000_000n - 300n)
+      expect(await readEarnings(service(), market)).toBe(240n)
     })
 
     test('P8: a client whose socket breaks once its money has moved gets its answer when it comes back', async () => {
       const { market, buyer, asked, header } = await scene()
-      const socket = connect(portOf(service()), '127.0.0.1')
+      const socket = connect(getPort(service()), '127.0.0.1')
       const heard: Buffer[] = []
       socket.on('data', (bytes) => heard.push(bytes))
       socket.on('error', () => undefined)
@@ -89,19 +96,19 @@ withService(
           })
           resolve()
         }
-        void whileSettling(service(), { after }, async () => {
-          socket.write(wireOf(asked, header))
+        void runWhileSettling(service(), { after }, async () => {
+          socket.write(encodeRequest(asked, header))
           await new Promise((closed) => socket.once('close', closed))
         })
       })
       await settled
       expect(Buffer.concat(heard).toString()).toBe('')
-      expect(await onChain(service(), buyer.address)).toBe(100_000_000n - 300n)
+      expect(await readChainBalance(service(), buyer.address)).toBe(100_000_000n - 300n)
       const reply = await ask(service(), asked, header)
       expect(reply.status, reply.text).toBe(200)
       expect(reply.body.records).toHaveLength(3)
-      expect(await onChain(service(), buyer.address)).toBe(100_000_000n - 300n)
-      expect(await earnings(service(), market)).toBe(240n)
+      expect(await readChainBalance(service(), buyer.address)).toBe(100_000_000n - 300n)
+      expect(await readEarnings(service(), market)).toBe(240n)
     })
 
     test('P10: a token that takes a call and moves nothing has not paid', async () => {
@@ -118,9 +125,9 @@ withService(
           await rpc.call('anvil_setCode', [token, code])
         }
       })
-      expect(await onChain(service(), buyer.address)).toBe(100_000_000n)
-      expect(await balanceOf(service(), buyer.address)).toBe(0n)
-      expect(await earnings(service(), market)).toBe(0n)
+      expect(await readChainBalance(service(), buyer.address)).toBe(100_000_000n)
+      expect(await readBalance(service(), buyer.address)).toBe(0n)
+      expect(await readEarnings(service(), market)).toBe(0n)
       expect((await buyer.buy(service(), asked)).status).toBe(200)
     })
 
@@ -128,22 +135,22 @@ withService(
       const { market, buyer, asked, header } = await scene()
       const sold = await ask(service(), asked, header)
       expect(sold.status, sold.text).toBe(200)
-      const { transaction } = await receiptOf(service(), sold)
+      const { transaction } = await readReceipt(service(), sold)
       await withNode(service(), async (rpc) => {
         await rpc.call('anvil_rollback', [1])
         expect(await rpc.call('eth_getTransactionReceipt', [transaction])).toBeNull()
       })
-      expect(await onChain(service(), buyer.address)).toBe(100_000_000n)
-      // A start sends again at once what the chain does not have; a running service does so every few seconds.
+      expect(await readChainBalance(service(), buyer.address)).toBe(100_000_000n)
+      // A start sends the missing transactions again at once; a running service does so every few seconds.
       await service().restart()
       await withNode(service(), async (rpc) => {
         await expect
           .poll(() => rpc.call('eth_getTransactionReceipt', [transaction]))
           .toMatchObject({ status: '0x1' })
       })
-      expect(await onChain(service(), buyer.address)).toBe(100_000_000n - 300n)
+      expect(await readChainBalance(service(), buyer.address)).toBe(100_000_000n - 300n)
       expect((await ask(service(), asked, header)).text).toBe(sold.text)
-      expect(await earnings(service(), market)).toBe(240n)
+      expect(await readEarnings(service(), market)).toBe(240n)
       await expectBalanced(service())
     })
 
@@ -172,18 +179,18 @@ withService(
 
     test('P17: an answer of no bytes costs nothing by the KB', async () => {
       const market = await openMarket(service(), { price: { per_kb: '1024' }, records: [] })
-      const buyer = await fundedBuyer(service())
+      const buyer = await createFundedBuyer(service())
       const reply = await buyer.buy(service(), list({ root: market.root, max_kb: 1 }))
       expect(reply.status, reply.text).toBe(200)
-      expect(await receiptOf(service(), reply)).toMatchObject({ amount: '0', change: '1024' })
-      expect(await balanceOf(service(), buyer.address)).toBe(1024n)
+      expect(await readReceipt(service(), reply)).toMatchObject({ amount: '0', change: '1024' })
+      expect(await readBalance(service(), buyer.address)).toBe(1024n)
     })
 
     test('P17: the largest price that there may be is quoted exactly, one unit more is refused', async () => {
       const market = await openMarket(service(), { price: { per_access: String(10n ** 15n) } })
       const required = await quote(service(), list({ root: market.root, limit: 1 }))
       expect(required.body.accepts[0].maxAmountRequired).toBe('1000000000000000')
-      const poor = await fundedBuyer(service())
+      const poor = await createFundedBuyer(service())
       const header = await poor.payV2(required)
       const refused = await ask(service(), list({ root: market.root, limit: 1 }), header)
       expect(refused.body.error).toMatch(/insufficient_balance/)

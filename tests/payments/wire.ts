@@ -2,12 +2,12 @@ import { connect } from 'node:net'
 import type { TestService } from '../support/service.ts'
 import type { Asked, PaymentHeader } from './buyer.ts'
 
-export function portOf(service: TestService): number {
+export function getPort(service: TestService): number {
   return Number(new URL(service.url).port)
 }
 
-/** A request as its bytes on the wire, its target as it is. */
-export function wireOf({ method, path, raw }: Asked, headers: PaymentHeader): string {
+/** Encodes a request as its bytes, its target as it is. */
+export function encodeRequest({ method, path, raw }: Asked, headers: PaymentHeader): string {
   const lines = [
     `${method} ${path} HTTP/1.1`,
     'host: 127.0.0.1',
@@ -20,11 +20,11 @@ export function wireOf({ method, path, raw }: Asked, headers: PaymentHeader): st
   return `${lines.join('\r\n')}\r\n\r\n${raw ?? ''}`
 }
 
-/** Everything that a server says to these bytes. */
+/** Returns everything that a server replies to these bytes. */
 export function exchange(service: TestService, wire: string): Promise<string> {
   return new Promise((resolve) => {
     const heard: Buffer[] = []
-    const socket = connect(portOf(service), '127.0.0.1', () => socket.write(wire))
+    const socket = connect(getPort(service), '127.0.0.1', () => socket.write(wire))
     socket.on('data', (bytes) => heard.push(bytes))
     socket.on('error', () => undefined)
     socket.on('close', () => resolve(Buffer.concat(heard).toString()))

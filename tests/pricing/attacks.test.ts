@@ -1,15 +1,15 @@
 import { expect, test } from 'vitest'
-import { ask, balanceOf, fundedBuyer, quote } from '../payments/buyer.ts'
-import { earnings, expectBalanced, receiptOf } from '../payments/market.ts'
-import { type Data, newData } from '../support/data.ts'
+import { ask, createFundedBuyer, quote, readBalance } from '../payments/buyer.ts'
+import { expectBalanced, readEarnings, readReceipt } from '../payments/market.ts'
+import { createData, type Data } from '../support/data.ts'
 import { withService } from '../support/per-engine.ts'
-import { createFromSql, createView, grouped, perMarket, rowsOf, sales } from '../views/support.ts'
-import { amountOf, platformOf, sellerOf } from './support.ts'
+import { createFromSql, createView, grouped, listRows, perMarket, sales } from '../views/support.ts'
+import { computePlatformShare, createSeller, readAmount } from './support.ts'
 
-/** What is tried beside the list of threats, on views and predefined queries. */
+/** Attacks on views and predefined queries beside the list of threats. */
 withService(
   (service) => {
-    const seller = (access_policy: object) => sellerOf(service(), access_policy)
+    const seller = (access_policy: object) => createSeller(service(), access_policy)
     const dataOfView = (app: Data, query = '', view = 'totals') => ({
       method: 'GET',
       path: `/api/apps/${app.appId}/views/${view}/data${query}`,
@@ -41,7 +41,7 @@ withService(
         access_policy: { read: 'public', price: { per_access: '50' } },
       })
       await createFromSql(app, sql(', count(*) AS n'))
-      expect(amountOf(await quote(service(), dataOfView(app)))).toBe(50n)
+      expect(readAmount(await quote(service(), dataOfView(app)))).toBe(50n)
       await createFromSql(app, sql(''), { access_policy: 'private' })
       await createFromSql(app, sql(', count(*) AS n'))
       expect((await open('GET', dataOfView(app).path)).status).toBe(404)
@@ -63,7 +63,7 @@ withService(
       }
       const batched = await app.call('POST', '/batch', batch)
       expect(batched.status, batched.text).not.toBe(200)
-      expect(rowsOf(await app.list('totals'))).toEqual(grouped)
+      expect(listRows(await app.list('totals'))).toEqual(grouped)
       const both = await Promise.all([
         app.store('raced', [{ id: 'x', market: 'FAKE' }]),
         app.call('POST', '/views', {
@@ -97,7 +97,7 @@ withService(
     test('strangers learn nothing of a private view, on no path', async () => {
       const app = await seller({ read: 'public' })
       await createView(app, { name: 'totals', query: perMarket, access_policy: 'private' })
-      const other = await newData(service())
+      const other = await createData(service())
       const root = `${app.appId}::totals`
       const none = `${app.appId}::nothing`
       const at = `/api/apps/${app.appId}`
@@ -166,7 +166,7 @@ withService(
     })
 
     test('what is behind a granted view has no name for those who use the view', async () => {
-      const owner = await newData(service())
+      const owner = await createData(service())
       await owner.create({ name: 'hush', access_policy: 'key' })
       await owner.store('hush', sales)
       await createView(owner, {
@@ -175,7 +175,7 @@ withService(
         query: perMarket,
         access_policy: { read: 'public' },
       })
-      const app = await newData(service())
+      const app = await createData(service())
       const given = await grant(owner, app, { view: 'shown' })
       const sql = `SELECT market, total FROM "${owner.appId}"::shown`
       const texts: string[] = []
@@ -206,7 +206,7 @@ withService(
       await keep(app.call('GET', '/views'))
       await keep(app.call('POST', '/views/totals/refresh', {}))
       expect(await keep(ask(service(), dataOfView(app)))).toBe(200)
-      // What the view was made of goes.
+      // The source of the view goes.
       expect((await owner.call('DELETE', '/views/shown', { cascade: true })).status).toBe(200)
       expect((await owner.call('DELETE', `/grants/${given.id}`)).status).toBe(404)
       expect(await keep(ask(service(), dataOfView(app)))).toBe(403)
@@ -219,8 +219,8 @@ withService(
     test('three applications deep, the first owner takes his grant back: nobody reads, and nobody is told his name', async () => {
       const [first, second, third] = [
         await seller({ read: 'private' }),
-        await newData(service()),
-        await newData(service()),
+        await createData(service()),
+        await createData(service()),
       ]
       const given = await grant(first, second, { collection: 'sales', per_access: '7' })
       const price = { per_access: '5' }
@@ -237,23 +237,23 @@ withService(
         query: { select: ['market', 'total', 'trades'] },
         access_policy: { read: 'public', price: { per_access: '11' } },
       })
-      const buyer = await fundedBuyer(service())
+      const buyer = await createFundedBuyer(service())
       const asked = dataOfView(third)
-      expect(amountOf(await quote(service(), asked))).toBe(7n + 9n + 11n)
-      expect(rowsOf(await buyer.buy(service(), asked))).toEqual(grouped)
+      expect(readAmount(await quote(service(), asked))).toBe(7n + 9n + 11n)
+      expect(listRows(await buyer.buy(service(), asked))).toEqual(grouped)
       for (const [app, due] of [
         [first, 7n],
         [second, 9n],
         [third, 11n],
       ] as const)
-        expect(await earnings(service(), app)).toBe(due - platformOf(due))
+        expect(await readEarnings(service(), app)).toBe(due - computePlatformShare(due))
       await expectBalanced(service())
       const payment = await buyer.payV2(await quote(service(), asked))
-      const before = await balanceOf(service(), buyer.address)
+      const before = await readBalance(service(), buyer.address)
       expect((await first.call('DELETE', `/grants/${given.id}`)).status).toBe(200)
       const late = await ask(service(), asked, payment)
       expect(late.status).toBe(403)
-      expect(await balanceOf(service(), buyer.address)).toBe(before)
+      expect(await readBalance(service(), buyer.address)).toBe(before)
       const texts = [
         late.text,
         (await third.call('GET', '/views/totals')).text,
@@ -274,7 +274,7 @@ withService(
 
     test('a grant without an amount over what later gets a price and no derive price sells nothing, and quotes nothing', async () => {
       const owner = await seller({ read: 'public' })
-      const app = await newData(service())
+      const app = await createData(service())
       await grant(owner, app, { collection: 'sales' })
       await createView(app, {
         name: 'totals',
@@ -304,7 +304,7 @@ withService(
 
     test("what is quoted is what is charged when the price, or another owner's, rises before the payment comes", async () => {
       const owner = await seller({ read: 'public', derive: { per_access: '20' } })
-      const app = await newData(service())
+      const app = await createData(service())
       await grant(owner, app, { collection: 'sales' })
       await createView(app, {
         name: 'totals',
@@ -312,7 +312,7 @@ withService(
         query: perMarket,
         price: { per_access: '10' },
       })
-      const buyer = await fundedBuyer(service())
+      const buyer = await createFundedBuyer(service())
       const asked = dataOfView(app)
       const payment = await buyer.payV2(await quote(service(), asked))
       const rule = {
@@ -324,18 +324,20 @@ withService(
       expect((await app.call('PUT', '/pricing', { rules: [rule] })).status).toBe(200)
       const reply = await ask(service(), asked, payment)
       expect(reply.status, reply.text).toBe(200)
-      expect(await earnings(service(), app)).toBe(10n - platformOf(10n))
-      expect(await earnings(service(), owner)).toBe(20n - platformOf(20n))
+      expect(await readEarnings(service(), app)).toBe(10n - computePlatformShare(10n))
+      expect(await readEarnings(service(), owner)).toBe(20n - computePlatformShare(20n))
       // The other's price rises: he gets what the quote has for him, and nothing of the seller's part.
       const second = await buyer.payV2(await quote(service(), asked))
       const dearer = { access_policy: { read: 'public', derive: { per_access: '5000' } } }
       expect((await owner.call('PUT', '/collections/sales', dearer)).status).toBe(200)
       const late = await ask(service(), asked, second)
       expect(late.status, late.text).toBe(200)
-      expect(await earnings(service(), app)).toBe(1010n - platformOf(10n) - platformOf(1000n))
-      expect(await earnings(service(), owner)).toBe(2n * (20n - platformOf(20n)))
-      expect(await balanceOf(service(), buyer.address)).toBe(0n)
-      expect(amountOf(await quote(service(), asked))).toBe(6000n)
+      expect(await readEarnings(service(), app)).toBe(
+        1010n - computePlatformShare(10n) - computePlatformShare(1000n),
+      )
+      expect(await readEarnings(service(), owner)).toBe(2n * (20n - computePlatformShare(20n)))
+      expect(await readBalance(service(), buyer.address)).toBe(0n)
+      expect(readAmount(await quote(service(), asked))).toBe(6000n)
       await expectBalanced(service())
     })
 
@@ -344,24 +346,24 @@ withService(
       const sql = (columns: string) =>
         `CREATE OR REPLACE MATERIALIZED VIEW "${app.appId}"::totals AS SELECT ${columns} FROM "${app.appId}"::sales`
       await createFromSql(app, sql('id, market'), { price: { per_row: '5' } })
-      const buyer = await fundedBuyer(service())
+      const buyer = await createFundedBuyer(service())
       const asked = dataOfView(app, '?limit=3')
       const payment = await buyer.payV2(await quote(service(), asked))
       await createFromSql(app, sql('id, price, amount'), { price: { per_row: '500' } })
       const refused = await ask(service(), asked, payment)
       expect(refused.status, refused.text).toBe(402)
-      expect(await earnings(service(), app)).toBe(0n)
-      expect(amountOf(refused)).toBe(1500n)
+      expect(await readEarnings(service(), app)).toBe(0n)
+      expect(readAmount(refused)).toBe(1500n)
       const reply = await ask(service(), asked, await buyer.payV2(refused))
       expect(reply.status, reply.text).toBe(200)
       expect(Object.keys(reply.body.data[0])).toEqual(['id', 'price', 'amount'])
-      expect(await earnings(service(), app)).toBe(1500n - platformOf(1500n))
+      expect(await readEarnings(service(), app)).toBe(1500n - computePlatformShare(1500n))
       await expectBalanced(service())
     })
 
     test('what was paid for is given again after the view, its grant, or the version of a query is gone', async () => {
       const owner = await seller({ read: 'public', derive: { per_access: '20' } })
-      const app = await newData(service())
+      const app = await createData(service())
       const given = await grant(owner, app, { collection: 'sales' })
       await createView(app, {
         name: 'totals',
@@ -374,7 +376,7 @@ withService(
         price: { per_access: '3' },
       })
       expect(stored.status, stored.text).toBe(201)
-      const buyer = await fundedBuyer(service())
+      const buyer = await createFundedBuyer(service())
       const both = [
         dataOfView(app),
         { method: 'GET', path: `/api/queries/${owner.appId}/q/data?version=1` },
@@ -407,7 +409,7 @@ withService(
     test('two payments at once for one quote buy once each, however often each is sent', async () => {
       const app = await seller({ read: 'public', price: { per_row: '10' } })
       await createView(app, { name: 'totals', query: perMarket, price: { per_row: '10' } })
-      const buyer = await fundedBuyer(service())
+      const buyer = await createFundedBuyer(service())
       const asked = dataOfView(app, '?limit=2')
       const required = await quote(service(), asked)
       const [one, two] = [await buyer.payV2(required), await buyer.payV2(required)]
@@ -418,7 +420,7 @@ withService(
       for (const reply of replies) expect([200, 402, 409, 503], reply.text).toContain(reply.status)
       const receipts = new Set(good.map(({ headers }) => headers.get('x-receipt-id')))
       expect(receipts.size).toBe(2)
-      expect(await earnings(service(), app)).toBe(2n * (20n - platformOf(20n)))
+      expect(await readEarnings(service(), app)).toBe(2n * (20n - computePlatformShare(20n)))
       await expectBalanced(service())
     })
 
@@ -457,11 +459,11 @@ withService(
       await createView(app, { name: 'totals', query: perMarket, price: { per_row: '10' } })
       const before = (await app.list('totals')).body.as_of
       await app.store('sales', [{ id: 's9', market: 'ETH', amount: 100 }])
-      const buyer = await fundedBuyer(service())
+      const buyer = await createFundedBuyer(service())
       const reply = await buyer.buy(service(), dataOfView(app, '?limit=5'))
       expect(reply.body.as_of).toEqual(before)
       expect(reply.body.lag.blocks).toBeGreaterThan(0)
-      expect((await receiptOf(service(), reply)).as_of).toEqual(before)
+      expect((await readReceipt(service(), reply)).as_of).toEqual(before)
     })
 
     test('everything is deleted while a view is refreshed and bought: an answer, or none and no money', async () => {
@@ -473,7 +475,7 @@ withService(
           source_collections: ['totals'],
           query: { select: ['market', 'total', 'trades'] },
         })
-        const buyer = await fundedBuyer(service())
+        const buyer = await createFundedBuyer(service())
         const asked = dataOfView(app, '?limit=2')
         const payment = await buyer.payV2(await quote(service(), asked))
         const [bought, ...others] = await Promise.all([
@@ -483,8 +485,8 @@ withService(
           app.call('DELETE', '/collections/sales', { cascade: true }),
         ])
         for (const reply of [bought, ...others]) expect(reply.status, reply.text).not.toBe(500)
-        const earned = await earnings(service(), app)
-        expect(earned).toBe(bought.status === 200 ? 20n - platformOf(20n) : 0n)
+        const earned = await readEarnings(service(), app)
+        expect(earned).toBe(bought.status === 200 ? 20n - computePlatformShare(20n) : 0n)
         await expectBalanced(service())
       }
     })

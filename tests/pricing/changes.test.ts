@@ -1,8 +1,8 @@
 import { createHash } from 'node:crypto'
 import { beforeEach, describe, expect, test } from 'vitest'
-import { type Data, newData } from '../support/data.ts'
+import { createData, type Data } from '../support/data.ts'
 import { withService } from '../support/per-engine.ts'
-import { sellerOf } from './support.ts'
+import { createSeller } from './support.ts'
 
 const perRow = (amount: string, target: object = { collection: 'sales' }) => ({
   target,
@@ -20,7 +20,7 @@ const name = ({ target, operation, model }: ReturnType<typeof perRow>) => ({
 withService((service) => {
   let seller: Data
   beforeEach(async () => {
-    seller = await sellerOf(service(), { read: 'public' })
+    seller = await createSeller(service(), { read: 'public' })
   })
   const put = (body: object) => seller.call('PUT', '/pricing', body)
   const patch = (body: object) => seller.call('PATCH', '/pricing', body)
@@ -80,7 +80,7 @@ withService((service) => {
   })
 
   test('the version of prices that are not shown cannot be found by hashing guesses, nor by setting the same elsewhere', async () => {
-    const other = await newData(service())
+    const other = await createData(service())
     const rule = perRow('5', { collection: 'kept' })
     const versions: string[] = []
     for (const app of [seller, other]) {
@@ -159,7 +159,7 @@ withService((service) => {
     test.each(['private', 'key', undefined])(
       'is also what others may show in their views at the price of deriving from it, where its policy says %s',
       async (policy) => {
-        const other = await newData(service())
+        const other = await createData(service())
         await seller.call('POST', '/collections', {
           name: 'kept',
           ...(policy !== undefined && { access_policy: policy }),

@@ -1,21 +1,21 @@
 import { expect } from 'vitest'
-import { type Data, newData } from '../support/data.ts'
+import { createData, type Data } from '../support/data.ts'
 import type { TestReply, TestService } from '../support/service.ts'
 import { sales } from '../views/support.ts'
 
-/** The platform's part of an amount. */
-export function platformOf(amount: bigint): bigint {
+/** Computes the platform's share of an amount. */
+export function computePlatformShare(amount: bigint): bigint {
   return (amount * 2000n) / 10_000n
 }
 
-/** What a 402 asks for, in atomic units. */
-export function amountOf(required: TestReply): bigint {
+/** Reads the price that a 402 asks for, in atomic units. */
+export function readAmount(required: TestReply): bigint {
   return BigInt(required.body.accepts[0].maxAmountRequired)
 }
 
-/** An application with three sales under a policy. */
-export async function sellerOf(service: TestService, access_policy: object): Promise<Data> {
-  const app = await newData(service)
+/** Creates an application with three sales under a policy. */
+export async function createSeller(service: TestService, access_policy: object): Promise<Data> {
+  const app = await createData(service)
   const created = await app.create({ name: 'sales', access_policy })
   expect(created.status, created.text).toBe(201)
   const stored = await app.store('sales', sales)

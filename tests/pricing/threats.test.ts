@@ -1,12 +1,19 @@
 import { readFileSync } from 'node:fs'
 import { expect, test } from 'vitest'
-import { ask, balanceOf, fundedBuyer, list, type PaymentHeader, quote } from '../payments/buyer.ts'
-import { earnings, expectBalanced, receiptOf } from '../payments/market.ts'
-import { type Data, newData } from '../support/data.ts'
+import {
+  ask,
+  createFundedBuyer,
+  list,
+  type PaymentHeader,
+  quote,
+  readBalance,
+} from '../payments/buyer.ts'
+import { expectBalanced, readEarnings, readReceipt } from '../payments/market.ts'
+import { createData, type Data } from '../support/data.ts'
 import { withService } from '../support/per-engine.ts'
 import type { TestReply } from '../support/service.ts'
-import { createFromSql, createView, grouped, perMarket, rowsOf } from '../views/support.ts'
-import { amountOf, platformOf, sellerOf } from './support.ts'
+import { createFromSql, createView, grouped, listRows, perMarket } from '../views/support.ts'
+import { computePlatformShare, createSeller, readAmount } from './support.ts'
 
 /**
  * The threats to a price, each tried over HTTP with money that moves. docs/pricing.md argues why each is closed. L11, L13
@@ -20,7 +27,7 @@ test('every threat from L1 to L16 whose area is built has a test of its number',
 
 withService(
   (service) => {
-    const seller = (access_policy: object) => sellerOf(service(), access_policy)
+    const seller = (access_policy: object) => createSeller(service(), access_policy)
     const open = (method: string, path: string, body?: object): Promise<TestReply> =>
       service().request(method, path, body === undefined ? {} : { body })
     const openAs = (headers: PaymentHeader, path: string, body?: object) =>
@@ -28,9 +35,9 @@ withService(
         headers,
         ...(body && { body }),
       })
-    const sqlOf = ({ appId }: Data, text: string) => text.replaceAll('APP', `"${appId}"`)
+    const makeSql = ({ appId }: Data, text: string) => text.replaceAll('APP', `"${appId}"`)
     const askSql = (app: Data, text: string) =>
-      open('POST', '/query/sql', { sql: sqlOf(app, text) })
+      open('POST', '/query/sql', { sql: makeSql(app, text) })
     const openList = (app: Data, body: object, name = 'sales') =>
       open('POST', '/list', { root: `${app.appId}::${name}`, ...body })
     const dataOfView = (app: Data, query = '', view = 'totals') => ({
@@ -53,18 +60,18 @@ withService(
       const app = await seller(priced)
       await createFromSql(
         app,
-        sqlOf(app, 'CREATE MATERIALIZED VIEW APP::copy AS SELECT * FROM APP::sales'),
+        makeSql(app, 'CREATE MATERIALIZED VIEW APP::copy AS SELECT * FROM APP::sales'),
       )
       await createFromSql(
         app,
-        sqlOf(app, 'CREATE MATERIALIZED VIEW APP::second AS SELECT * FROM APP::copy'),
+        makeSql(app, 'CREATE MATERIALIZED VIEW APP::second AS SELECT * FROM APP::copy'),
       )
       for (const name of ['copy', 'second'])
-        expect(amountOf(await quote(service(), dataOfView(app, '?limit=3', name)))).toBe(300n)
+        expect(readAmount(await quote(service(), dataOfView(app, '?limit=3', name)))).toBe(300n)
       await define(app, { source_collection: 'sales' })
       await define(app, { name: 'again', source_collection: 'second' })
       for (const name of ['q', 'again'])
-        expect(amountOf(await quote(service(), dataOfQuery(app, '?limit=3', name)))).toBe(300n)
+        expect(readAmount(await quote(service(), dataOfQuery(app, '?limit=3', name)))).toBe(300n)
       const { view } = await createView(app, {
         name: 'totals',
         query: perMarket,
@@ -72,7 +79,7 @@ withService(
       })
       expect(view.access_policy.price).toEqual({ per_access: '1' })
 
-      const thief = await newData(service())
+      const thief = await createData(service())
       const sources = { source_collections: [`${app.appId}::sales`] }
       const stolen = { name: 'totals', ...sources, query: perMarket, price: { per_access: '0' } }
       expect((await thief.call('POST', '/views', stolen)).body.code).toBe('GRANT_NEEDED')
@@ -84,20 +91,20 @@ withService(
         per_access: '70',
       })
       await createView(thief, stolen)
-      const buyer = await fundedBuyer(service())
-      expect(rowsOf(await buyer.buy(service(), dataOfView(thief)))).toEqual(grouped)
-      expect(await earnings(service(), app)).toBe(70n - platformOf(70n))
-      expect(await earnings(service(), thief)).toBe(0n)
+      const buyer = await createFundedBuyer(service())
+      expect(listRows(await buyer.buy(service(), dataOfView(thief)))).toEqual(grouped)
+      expect(await readEarnings(service(), app)).toBe(70n - computePlatformShare(70n))
+      expect(await readEarnings(service(), thief)).toBe(0n)
       await expectBalanced(service())
     })
 
     test('L2: rights and prices are those of who reads, never those of who made the view or query', async () => {
       const owner = await seller({ read: 'private', derive: { per_access: '20' } })
-      const app = await newData(service())
+      const app = await createData(service())
       await owner.call('POST', '/grants', { grantee: app.appId, collection: 'sales' })
       const sources = { source_collections: [`${owner.appId}::sales`] }
       await createView(app, { name: 'totals', ...sources, query: perMarket })
-      // What nobody has said is public is as closed as its source.
+      // A view that nobody declared public is as closed as its source.
       expect((await open('GET', dataOfView(app).path)).status).toBe(404)
       await createView(app, {
         name: 'shown',
@@ -106,24 +113,24 @@ withService(
         access_policy: 'public',
       })
       for (const headers of [{}, app.headers, service().operator])
-        expect(amountOf(await quote(service(), { ...dataOfView(app, '', 'shown'), headers }))).toBe(
-          20n,
-        )
+        expect(
+          readAmount(await quote(service(), { ...dataOfView(app, '', 'shown'), headers })),
+        ).toBe(20n)
       const his = await ask(service(), { ...dataOfView(app, '', 'shown'), headers: owner.headers })
-      expect(rowsOf(his)).toEqual(grouped)
-      // The operator reads what he pays for like anybody, and nothing that is closed.
+      expect(listRows(his)).toEqual(grouped)
+      // The operator pays to read sold data as everybody does, and cannot read closed data.
       expect((await openAs(service().operator, dataOfView(app).path)).status).toBe(404)
 
       const query = {
         name: 'q',
-        sql: sqlOf(owner, 'SELECT count(*) AS n FROM APP::sales'),
+        sql: makeSql(owner, 'SELECT count(*) AS n FROM APP::sales'),
         price: {},
       }
       expect((await app.call('POST', '/queries', query)).status).toBe(404)
       const policy = (read: string) => ({ access_policy: { read, derive: { per_access: '20' } } })
       await owner.call('PUT', '/collections/sales', policy('public'))
       await define(app, query)
-      expect(amountOf(await quote(service(), dataOfQuery(app)))).toBe(20n)
+      expect(readAmount(await quote(service(), dataOfQuery(app)))).toBe(20n)
       await owner.call('PUT', '/collections/sales', policy('key'))
       for (const headers of [{}, app.headers])
         expect((await ask(service(), { ...dataOfQuery(app), headers })).status).toBe(401)
@@ -148,7 +155,7 @@ withService(
       const app = await seller(priced)
       await createFromSql(
         app,
-        sqlOf(app, 'CREATE MATERIALIZED VIEW APP::copy AS SELECT * FROM APP::sales'),
+        makeSql(app, 'CREATE MATERIALIZED VIEW APP::copy AS SELECT * FROM APP::sales'),
       )
       for (const sql of [
         ...packing,
@@ -156,24 +163,24 @@ withService(
       ]) {
         const reply = await askSql(app, sql)
         // A sub-query that gives rows as they are is sold by the row.
-        if (reply.status === 402) expect(amountOf(reply), sql).toBeGreaterThanOrEqual(100n)
+        if (reply.status === 402) expect(readAmount(reply), sql).toBeGreaterThanOrEqual(100n)
         else expect(reply, sql).toMatchObject(denied)
       }
       for (const name of ['sales', 'copy'])
         expect(await openList(app, { ...grouping, limit: 1 }, name)).toMatchObject(denied)
       for (const [at, select] of packing.slice(0, 5).entries()) {
         const create = `CREATE MATERIALIZED VIEW APP::packed_${at} AS ${select}`
-        await createFromSql(app, sqlOf(app, create))
+        await createFromSql(app, makeSql(app, create))
         expect(await openList(app, { limit: 1 }, `packed_${at}`), create).toMatchObject(denied)
       }
       const sold = await seller({ ...priced, derive: { per_access: '5000' } })
       for (const sql of packing.slice(0, 5))
-        expect(amountOf(await askSql(sold, sql)), sql).toBe(5000n)
-      const buyer = await fundedBuyer(service())
+        expect(readAmount(await askSql(sold, sql)), sql).toBe(5000n)
+      const buyer = await createFundedBuyer(service())
       const asked = list({ root: `${sold.appId}::sales`, ...grouping })
       const bought = await buyer.buy(service(), asked)
       expect(bought.status, bought.text).toBe(200)
-      expect(await earnings(service(), sold)).toBe(5000n - platformOf(5000n))
+      expect(await readEarnings(service(), sold)).toBe(5000n - computePlatformShare(5000n))
     })
 
     test('L4: nobody filters, sorts, groups or joins by a field that is not offered, not of a view and not by a variable', async () => {
@@ -181,7 +188,7 @@ withService(
       const app = await seller({ read: 'public', offered, derive: { per_access: '0' } })
       await createFromSql(
         app,
-        sqlOf(
+        makeSql(
           app,
           'CREATE MATERIALIZED VIEW APP::copy AS SELECT id, market, price FROM APP::sales',
         ),
@@ -214,7 +221,7 @@ withService(
     })
 
     test('L5: how much there is stands nowhere before it is paid for', async () => {
-      const [full, empty] = [await seller(priced), await newData(service())]
+      const [full, empty] = [await seller(priced), await createData(service())]
       await empty.create({ name: 'sales', access_policy: priced })
       const texts: string[] = []
       for (const app of [full, empty]) {
@@ -245,7 +252,7 @@ withService(
       expect(texts[0]).toBe(texts[1])
       const preview = await open('GET', `/api/apps/${full.appId}/collections/sales/preview`)
       expect(preview.body).toMatchObject({ row_count_band: '1-9', sample: [] })
-      const buyer = await fundedBuyer(service())
+      const buyer = await createFundedBuyer(service())
       const one = await buyer.buy(service(), list({ root: `${full.appId}::sales`, limit: 1 }))
       expect(one.body.total).toBe(1)
     })
@@ -257,7 +264,7 @@ withService(
       await bait.store('sales', [{ id: 's1', market: 'BTC' }])
       await createFromSql(
         shut,
-        sqlOf(shut, 'CREATE MATERIALIZED VIEW APP::copy AS SELECT * FROM APP::sales'),
+        makeSql(shut, 'CREATE MATERIALIZED VIEW APP::copy AS SELECT * FROM APP::sales'),
       )
       const joins = (app: Data, name = 'sales') =>
         [
@@ -267,22 +274,22 @@ withService(
           `SELECT m.id FROM MY::sales m WHERE EXISTS (SELECT 1 AS one FROM APP::${name} p WHERE p.id = m.id AND p.price > 11)`,
           `SELECT a.id FROM APP::${name} a JOIN APP::${name} b ON a.id = b.id`,
           `WITH p AS (SELECT id FROM APP::${name}) SELECT m.id FROM MY::sales m JOIN p ON p.id = m.id`,
-        ].map((text) => sqlOf(app, text).replaceAll('MY', `"${bait.appId}"`))
+        ].map((text) => makeSql(app, text).replaceAll('MY', `"${bait.appId}"`))
       for (const sql of [...joins(shut), ...joins(shut, 'copy')])
         expect(await openAs(bait.headers, '/query/sql', { sql }), sql).toMatchObject(denied)
       for (const sql of joins(paid)) {
         const reply = await openAs(bait.headers, '/query/sql', { sql })
-        expect(amountOf(reply), sql).toBeGreaterThanOrEqual(900n)
+        expect(readAmount(reply), sql).toBeGreaterThanOrEqual(900n)
       }
       const resolve = (app: Data) => ({
         root: `${bait.appId}::sales`,
         find: { p: { resolve: { id: '$data.id' }, model: `${app.appId}::sales` } },
       })
       expect(await openAs(bait.headers, '/list', resolve(shut))).toMatchObject(denied)
-      const buyer = await fundedBuyer(service())
+      const buyer = await createFundedBuyer(service())
       const asked = { ...list(resolve(paid)), headers: bait.headers }
       expect((await buyer.buy(service(), asked)).status).toBe(200)
-      expect(await earnings(service(), paid)).toBe(900n - platformOf(900n))
+      expect(await readEarnings(service(), paid)).toBe(900n - computePlatformShare(900n))
     })
 
     test('L7: a parameter is a value: no text, list, object or absence of it widens what is sold', async () => {
@@ -320,7 +327,7 @@ withService(
         const reply = await ask(service(), dataOfView(app, query))
         expect(reply.status, query).toBe(400)
       }
-      const buyer = await fundedBuyer(service())
+      const buyer = await createFundedBuyer(service())
       const wild = [
         '%',
         '_',
@@ -348,7 +355,7 @@ withService(
       const app = await seller(priced)
       await createFromSql(
         app,
-        sqlOf(app, 'CREATE MATERIALIZED VIEW APP::copy AS SELECT * FROM APP::sales'),
+        makeSql(app, 'CREATE MATERIALIZED VIEW APP::copy AS SELECT * FROM APP::sales'),
       )
       await define(app, { source_collection: 'sales', base_query: { limit: 2 } })
       const root = `${app.appId}::sales`
@@ -365,7 +372,7 @@ withService(
         const nothing = await ask(service(), asked)
         expect(nothing.body.records ?? nothing.body.data).toEqual([])
       }
-      const buyer = await fundedBuyer(service())
+      const buyer = await createFundedBuyer(service())
       let earned = 0n
       for (const [asked, rows] of [
         [list({ root, limit: 2, sortBy: 'id' }), 2n],
@@ -377,8 +384,8 @@ withService(
       ] as const) {
         const reply = await buyer.buy(service(), asked)
         expect(reply.status, reply.text).toBe(200)
-        earned += rows * 100n - platformOf(rows * 100n)
-        expect(await earnings(service(), app), asked.path).toBe(earned)
+        earned += rows * 100n - computePlatformShare(rows * 100n)
+        expect(await readEarnings(service(), app), asked.path).toBe(earned)
       }
       const page = await buyer.buy(service(), list({ root, limit: 1, sortBy: 'id' }))
       const cursor = page.body.next_cursor
@@ -403,7 +410,10 @@ withService(
         derive: { per_access: '10' },
       })
       await define(app, {
-        sql: sqlOf(app, 'SELECT sum(CAST(secret AS numeric) / (amount - :n)) AS a FROM APP::sales'),
+        sql: makeSql(
+          app,
+          'SELECT sum(CAST(secret AS numeric) / (amount - :n)) AS a FROM APP::sales',
+        ),
         parameters: [{ name: 'n', type: 'number' }],
         price: { per_access: '10' },
       })
@@ -413,7 +423,7 @@ withService(
         'SELECT CAST(secret AS timestamp) AS a FROM APP::sales',
         'SELECT power(10, 400) * amount AS a FROM APP::sales',
         'SELECT id FROM APP::sales WHERE CAST(secret AS boolean)',
-      ].map((text) => JSON.stringify({ sql: sqlOf(app, text) }))
+      ].map((text) => JSON.stringify({ sql: makeSql(app, text) }))
       const asked = [
         ...questions.map((raw) => ({ method: 'POST', path: '/query/sql', raw })),
         dataOfQuery(app, '?n=2'),
@@ -425,7 +435,7 @@ withService(
       const before = await texts()
       await app.store('sales', [{ id: 's4', market: 'X', amount: 2, secret: word }])
       expect(await texts()).toEqual(before)
-      const buyer = await fundedBuyer(service())
+      const buyer = await createFundedBuyer(service())
       let tried = 0
       for (const one of asked) {
         if ((await ask(service(), one)).status !== 402) continue
@@ -452,7 +462,10 @@ withService(
       expect(steady(taken.text, app)).toBe(steady(fresh.text, app))
 
       await createView(app, { name: 'totals', query: perMarket, price: { per_row: '100' } })
-      const [first, second] = [await fundedBuyer(service()), await fundedBuyer(service())]
+      const [first, second] = [
+        await createFundedBuyer(service()),
+        await createFundedBuyer(service()),
+      ]
       const asked = dataOfView(app, '?limit=2')
       const payment = await first.payV2(await quote(service(), asked))
       expect((await ask(service(), asked, payment)).status).toBe(200)
@@ -461,13 +474,13 @@ withService(
       expect((await ask(service(), other, payment)).status).toBe(409)
       const own = await second.buy(service(), asked)
       expect(own.headers.get('idempotent-replayed')).toBeNull()
-      expect(await earnings(service(), app)).toBe(2n * (200n - platformOf(200n)))
-      expect(await balanceOf(service(), second.address)).toBe(0n)
+      expect(await readEarnings(service(), app)).toBe(2n * (200n - computePlatformShare(200n)))
+      expect(await readBalance(service(), second.address)).toBe(0n)
     })
 
     test('L12: proofs, blocks, receipts, tasks and metrics show hashes, never what is sold', async () => {
       const word = 'Hochsicherheitstrakt'
-      const app = await newData(service())
+      const app = await createData(service())
       await app.create({ name: 'sales', access_policy: priced })
       const stored = await app.store('sales', [{ id: 's1', market: word, amount: 1 }])
       const { ticket_id: ticket, view } = await createView(app, {
@@ -476,11 +489,11 @@ withService(
         price: { per_row: '100' },
       })
       expect(view.name).toBe('totals')
-      const buyer = await fundedBuyer(service())
+      const buyer = await createFundedBuyer(service())
       const bought = await buyer.buy(service(), dataOfView(app, '?limit=2'))
       expect(bought.text).toContain(word)
       const at = `/api/apps/${app.appId}`
-      const receipt = await receiptOf(service(), bought)
+      const receipt = await readReceipt(service(), bought)
       const { block_height: height, sequence } = stored.body.results[0]
       const replies = await Promise.all([
         open('GET', `${at}/collections/sales/records/s1/proof`),
@@ -502,7 +515,7 @@ withService(
     })
 
     test('L15: a preview is one fixed sample, and no parameter makes it another', async () => {
-      const app = await newData(service())
+      const app = await createData(service())
       await app.create({
         name: 'sales',
         access_policy: { ...priced, preview: { rows: 2, fields: ['id'] } },
@@ -529,7 +542,7 @@ withService(
     test('L16: a group below the size that its seller sets is not there, so one record changes nothing that is told', async () => {
       const app = await seller({ read: 'key' })
       await define(app, {
-        sql: sqlOf(
+        sql: makeSql(
           app,
           'SELECT market, sum(amount) AS total FROM APP::sales GROUP BY market ORDER BY market',
         ),
@@ -538,7 +551,7 @@ withService(
         public: true,
       })
       await app.store('sales', [{ id: 's4', market: 'BTC', amount: 1 }])
-      const buyer = await fundedBuyer(service())
+      const buyer = await createFundedBuyer(service())
       const told = async () => (await buyer.buy(service(), dataOfQuery(app))).body.data
       const before = await told()
       expect(before).toEqual([{ market: 'BTC', total: 4 }])
@@ -546,11 +559,11 @@ withService(
       expect(await told()).toEqual(before)
       await app.store('sales', [{ id: 's6', market: 'ETH', amount: 1 }])
       expect(await told()).toEqual([...before, { market: 'ETH', total: 108 }])
-      // Each look costs.
-      expect(await earnings(service(), app)).toBe(3n * (10n - platformOf(10n)))
+      // Each read costs.
+      expect(await readEarnings(service(), app)).toBe(3n * (10n - computePlatformShare(10n)))
     })
 
-    /** A reply without what differs from request to request, and from application to application. */
+    /** Removes from a reply the parts that differ from request to request, and from application to application. */
     function steady(text: string, app: Data): string {
       return (
         text

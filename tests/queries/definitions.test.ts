@@ -1,6 +1,6 @@
 import { limits } from '@tollbase/contract/limits'
 import { beforeAll, describe, expect, test } from 'vitest'
-import { type Data, newData } from '../support/data.ts'
+import { createData, type Data } from '../support/data.ts'
 import { withService } from '../support/per-engine.ts'
 
 describe('the definition of a query', () =>
@@ -8,7 +8,7 @@ describe('the definition of a query', () =>
     let data: Data
     let root: string
     beforeAll(async () => {
-      data = await newData(service())
+      data = await createData(service())
       await data.create({
         name: 'c',
         access_policy: 'public',

@@ -1,6 +1,6 @@
 import { isDeepStrictEqual } from 'node:util'
 import { expect } from 'vitest'
-import { type Data, newData } from '../support/data.ts'
+import { createData, type Data } from '../support/data.ts'
 import type { TestApp, TestService } from '../support/service.ts'
 import { type Asked, askByHttp, askUncached } from './uncached.ts'
 
@@ -9,10 +9,12 @@ const wordParameter = { name: 'word', field_path: 'word', required: false }
 
 export type Place = { readonly home: Data; readonly other: Data; readonly grants: string[] }
 
-/** Two applications, one of which asks the other's records too: joined, and in a view that it was granted. */
+/**
+ * Creates two applications, one of which reads the other's records too: joined, and in a view that it was granted.
+ */
 export async function openPlace(service: TestService): Promise<Place> {
-  const home = await newData(service)
-  const other = await newData(service)
+  const home = await createData(service)
+  const other = await createData(service)
   await home.create({ name: 'items', access_policy: 'public' })
   await other.create({ name: 'notes', access_policy: 'public' })
   await home.store(
@@ -92,7 +94,7 @@ async function toggleGrant({ home, other, grants }: Place): Promise<void> {
 
 type Change = (place: Place, draw: number) => Promise<unknown>
 
-/** What may happen between two questions; some is refused at times, which changes nothing. */
+/** The changes that may happen between two reads; some are refused at times, and a refused one changes nothing. */
 const changes = {
   store: ({ home }, draw) =>
     home.store('items', [{ id: `i${draw % 5}`, word: words[draw % 3], n: draw }]),
@@ -111,8 +113,8 @@ const changes = {
     other.call('PUT', '/collections/notes', {
       access_policy: { read: 'public', ...(draw % 3 === 0 && { derive: 'deny' }) },
     }),
-  price: ({ home }, draw) => home.call('PUT', '/pricing', { rules: rulesOf(draw) }),
-  priceElsewhere: ({ other }, draw) => other.call('PUT', '/pricing', { rules: rulesOf(draw) }),
+  price: ({ home }, draw) => home.call('PUT', '/pricing', { rules: makeRules(draw) }),
+  priceElsewhere: ({ other }, draw) => other.call('PUT', '/pricing', { rules: makeRules(draw) }),
   newVersion: ({ home, other }, draw) => {
     const [name, source] = versioned(draw, other)
     return home.call('POST', '/queries', {
@@ -153,7 +155,7 @@ function versioned(draw: number, other: Data): readonly [name: string, source: s
   return sources[draw % 3] ?? sources[0]
 }
 
-function rulesOf(draw: number): object[] {
+function makeRules(draw: number): object[] {
   const rule = { operation: 'read', model: 'per_row', amount: '4' }
   const targets = [
     { query: 'list' },
@@ -164,7 +166,7 @@ function rulesOf(draw: number): object[] {
   return draw % 3 === 0 ? [{ ...rule, target: targets[draw % 4] }] : []
 }
 
-/** Each question twice, so that the second finds what the first has left. */
+/** Each read is made twice, so that the second may use the cached result of the first. */
 export async function compareAll(service: TestService, place: Place, draw: number): Promise<void> {
   for (const [at, name] of queries.entries()) {
     const callers: (TestApp | undefined)[] = [undefined, undefined, place.home, place.other]
@@ -183,7 +185,10 @@ export async function compareAll(service: TestService, place: Place, draw: numbe
   }
 }
 
-/** A view that is brought on meanwhile may change between two runs, so one before and one after are good. */
+/**
+ * A view that is refreshed meanwhile may change between two runs, so the answer before and the one after are both
+ * good.
+ */
 async function compare(service: TestService, asked: Asked): Promise<void> {
   const what = JSON.stringify({ ...asked, by: asked.by?.appId })
   const before = await askUncached(service, asked)

@@ -1,10 +1,10 @@
 import fc from 'fast-check'
 import { beforeAll, describe, expect, test } from 'vitest'
-import { type Data, newData } from '../support/data.ts'
+import { createData, type Data } from '../support/data.ts'
 import { withService } from '../support/per-engine.ts'
 
 const long = 'x'.repeat(200)
-/** Values that are alike in one way or another, and texts that would be something else if they were no values. */
+/** Values that are alike in some way, and texts that would have a meaning if they were not values. */
 const values = [
   'a',
   'A',
@@ -62,7 +62,7 @@ describe('a parameter', () =>
   withService((service) => {
     let data: Data
     beforeAll(async () => {
-      data = await newData(service())
+      data = await createData(service())
       await data.create({ name: 'c', access_policy: 'public' })
       const mixed = [...values, ...numbers, true, false, null, ['a', 5, 'b'], { a: 1 }]
       await data.store('c', [
@@ -82,7 +82,7 @@ describe('a parameter', () =>
     }
     const ask = (name: string, query: string) =>
       service().request('GET', `/api/queries/${data.appId}/${name}/data?${query}`)
-    const idsOf = async (name: string, given: readonly unknown[]) => {
+    const readIds = async (name: string, given: readonly unknown[]) => {
       const query = new URLSearchParams(
         given.map((one): [string, string] => ['v', String(one)]),
       ).toString()
@@ -105,7 +105,7 @@ describe('a parameter', () =>
         const name = `${operator}-${type}`
         await define(name, { field_path: `f.$${operator}`, type })
         for (const value of all)
-          expect(await idsOf(name, [value]), String(value)).toEqual(
+          expect(await readIds(name, [value]), String(value)).toEqual(
             await listed({ f: { [operator]: value } }),
           )
       },
@@ -116,25 +116,25 @@ describe('a parameter', () =>
       await define('some', { field_path: 'f.$in', type: 'list' })
       await define('none', { field_path: 'f.$nin', type: 'list', items: 'number' })
       for (const value of values.filter((each) => each.length < 100))
-        expect(await idsOf('prefix', [value]), value).toEqual(
+        expect(await readIds('prefix', [value]), value).toEqual(
           await listed({ f: { startsWith: value } }),
         )
       const several = ['a', '%', long, 'nobody']
-      expect(await idsOf('some', several)).toEqual(await listed({ f: { in: several } }))
-      expect(await idsOf('none', [1, 5])).toEqual(await listed({ f: { notIn: [1, 5] } }))
+      expect(await readIds('some', several)).toEqual(await listed({ f: { in: several } }))
+      expect(await readIds('none', [1, 5])).toEqual(await listed({ f: { notIn: [1, 5] } }))
     })
 
     test('that is the primary key finds the record by it, be the key whatever', async () => {
       await define('one', { field_path: 'id' })
       for (const id of ['a', '%', "'", 'r3', 'without'])
-        expect(await idsOf('one', [id])).toEqual([id])
-      expect(await idsOf('one', ['nobody'])).toEqual([])
+        expect(await readIds('one', [id])).toEqual([id])
+      expect(await readIds('one', ['nobody'])).toEqual([])
     })
 
     test('that a text makes into a number compares as one, and 400 names one that is none', async () => {
       const sql = `SELECT id FROM "${data.appId}"::c WHERE f >= :v::numeric`
       await data.call('POST', '/queries', { name: 'cast', sql, parameters: [{ name: 'v' }] })
-      expect(await idsOf('cast', [5])).toEqual(await listed({ f: { gte: 5 } }))
+      expect(await readIds('cast', [5])).toEqual(await listed({ f: { gte: 5 } }))
       expect(await ask('cast', 'v=five')).toMatchObject({
         status: 400,
         body: { details: { field: '/query/v' } },
@@ -155,7 +155,7 @@ describe('a parameter', () =>
       const stop = service().running.service.queryDatabase.observe((text) => {
         if (text.includes('page_row')) seen[current].add(text)
       })
-      const hostile = fc.oneof(
+      const malicious = fc.oneof(
         fc.string({ unit: 'binary', minLength: 1, maxLength: 60 }),
         fc.constantFrom<string>(
           ...values,
@@ -168,7 +168,7 @@ describe('a parameter', () =>
         ),
       )
       await fc.assert(
-        fc.asyncProperty(hostile, async (text) => {
+        fc.asyncProperty(malicious, async (text) => {
           for (const name of ['fixed', 'fixed-sql'] as const) {
             current = name
             const query = new URLSearchParams({ v: text }).toString()
@@ -195,20 +195,20 @@ describe('a parameter', () =>
         { field_path: 'f', required: false },
         { find: { id: { startsWith: 'r' } } },
       )
-      const all = await idsOf('open', [])
+      const all = await readIds('open', [])
       expect(all).toEqual(await listed({ id: { startsWith: 'r' } }))
-      expect(await idsOf('open', ['a'])).toEqual(
+      expect(await readIds('open', ['a'])).toEqual(
         await listed({ and: [{ id: { startsWith: 'r' } }, { f: 'a' }] }),
       )
     })
 
     test('takes the place of a value of the base query, which is its default', async () => {
       await define('placed', { field_path: 'f.$gte' }, { find: { f: { $gte: 5, $lte: 1000 } } })
-      expect(await idsOf('placed', [])).toEqual(await listed({ f: { gte: 5, lte: 1000 } }))
-      expect(await idsOf('placed', [0])).toEqual(await listed({ f: { gte: 0, lte: 1000 } }))
+      expect(await readIds('placed', [])).toEqual(await listed({ f: { gte: 5, lte: 1000 } }))
+      expect(await readIds('placed', [0])).toEqual(await listed({ f: { gte: 0, lte: 1000 } }))
       await define('equal', { field_path: 'f' }, { find: { f: 'a' } })
-      expect(await idsOf('equal', [])).toEqual(await listed({ f: 'a' }))
-      expect(await idsOf('equal', ['b'])).toEqual(await listed({ f: 'b' }))
+      expect(await readIds('equal', [])).toEqual(await listed({ f: 'a' }))
+      expect(await readIds('equal', ['b'])).toEqual(await listed({ f: 'b' }))
     })
 
     test('for the order chooses among what its owner lists, and nothing else', async () => {
@@ -218,9 +218,9 @@ describe('a parameter', () =>
         values: ['id', '-id'],
         default: 'id',
       })
-      const up = await idsOf('sorted', [])
+      const up = await readIds('sorted', [])
       expect(up).toEqual([...up].sort())
-      expect(await idsOf('sorted', ['-id'])).toEqual([...up].reverse())
+      expect(await readIds('sorted', ['-id'])).toEqual([...up].reverse())
       expect((await ask('sorted', 'v=f')).status).toBe(400)
     })
 
@@ -232,7 +232,7 @@ describe('a parameter', () =>
         expect((await ask('paged', query)).status, query).toBe(400)
       expect((await ask('paged', 'offset=3&limit=4')).body.count).toBe(4)
       await define('top', { field_path: 'id.$gte', default: '0' }, { limit: 3, sort: 'id' })
-      const top = await idsOf('top', [])
+      const top = await readIds('top', [])
       expect(top).toHaveLength(3)
       expect((await ask('top', 'limit=100')).body.count).toBe(3)
       expect((await ask('top', 'offset=2')).body.data).toEqual([{ id: top[2] }])

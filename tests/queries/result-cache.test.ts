@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { type Data, newData } from '../support/data.ts'
+import { createData, type Data } from '../support/data.ts'
 import { idleNetwork } from '../support/idle-network.ts'
 import { withService } from '../support/per-engine.ts'
 import { startTestService, type TestService } from '../support/service.ts'
@@ -10,7 +10,8 @@ import { type Answer, type Asked, askByHttp } from './uncached.ts'
 /** Asks once the positions of all chains are certain, which they are not while a lease is renewed late. */
 async function askSteadily(service: TestService, asked: Asked): Promise<Answer> {
   const { tenancy } = service.running.service
-  const isSteady = () => tenancy.tenants().every(({ chain }) => chain.settled() !== undefined)
+  const isSteady = () =>
+    tenancy.listOpenTenants().every(({ chain }) => chain.settled() !== undefined)
   await expect.poll(isSteady).toBe(true)
   return askByHttp(service, asked)
 }
@@ -26,15 +27,15 @@ async function sentDuring(service: TestService, work: () => Promise<unknown>): P
   return count
 }
 
-async function lookupsOf(service: TestService): Promise<{ hits: number; misses: number }> {
+async function readLookups(service: TestService): Promise<{ hits: number; misses: number }> {
   const { text } = await service.request('GET', '/metrics')
-  const countOf = (result: string) =>
+  const readCount = (result: string) =>
     Number(
       new RegExp(`^tollbase_query_answers_total\\{result="${result}"\\} (\\d+)$`, 'm').exec(
         text,
       )?.[1] ?? 0,
     )
-  return { hits: countOf('hit'), misses: countOf('miss') }
+  return { hits: readCount('hit'), misses: readCount('miss') }
 }
 
 async function define(data: Data, body: object): Promise<void> {
@@ -46,7 +47,7 @@ describe('kept answers of predefined queries', () =>
   withService(
     (service) => {
       test('are given again without the database, byte for byte and in each format, until a write, and never the time', async () => {
-        const data = await newData(service())
+        const data = await createData(service())
         await data.publish('items', [
           { id: 'a', n: 1.5 },
           { id: 'b', n: 2, word: 'ü, "x"' },
@@ -78,7 +79,7 @@ describe('kept answers of predefined queries', () =>
       })
 
       test('are of views that are where their chain is, not of those that are behind, nor of views whose position no answer states', async () => {
-        const [data, other] = [await newData(service()), await newData(service())]
+        const [data, other] = [await createData(service()), await createData(service())]
         await data.publish('items', [{ id: 'a' }])
         await other.publish('items', [{ id: 'a' }])
         const from = `FROM "${data.appId}"::items i JOIN "${other.appId}"::live v ON v.id = i.id`
@@ -105,7 +106,7 @@ describe('kept answers of predefined queries', () =>
       })
 
       test('are never a way around a price: whoever is asked for money neither finds nor leaves one', async () => {
-        const data = await newData(service())
+        const data = await createData(service())
         await data.publish('items', [{ id: 'a' }])
         const query = { name: 'q', source_collection: 'items', public: true }
         await define(data, query)
@@ -113,20 +114,20 @@ describe('kept answers of predefined queries', () =>
         for (let time = 0; time < 2; time++)
           expect((await askByHttp(service(), asked)).status).toBe(200)
         await define(data, { ...query, price: { per_row: '7' } })
-        // What was free before stays so; a rule is for all versions.
+        // Versions that were free before stay so; a rule is for all versions.
         for (const [version, status] of [
           [1, 200],
           [2, 402],
         ] as const)
           expect((await askByHttp(service(), { ...asked, version })).status).toBe(status)
-        // Its owner reads for free, and may leave an answer that others are not given.
+        // Its owner reads for free, and may cause a cached result that others are not given.
         for (const hits of [0, 1]) {
-          const before = await lookupsOf(service())
+          const before = await readLookups(service())
           expect((await askSteadily(service(), { ...asked, by: data })).status).toBe(200)
-          const between = await lookupsOf(service())
+          const between = await readLookups(service())
           expect(between.hits - before.hits).toBe(hits)
           expect((await askByHttp(service(), asked)).status).toBe(402)
-          expect(await lookupsOf(service())).toEqual(between)
+          expect(await readLookups(service())).toEqual(between)
         }
         await define(data, { ...query, price: {} })
         const rule = { operation: 'read', target: { query: 'q' }, model: 'per_access', amount: '3' }
@@ -138,7 +139,7 @@ describe('kept answers of predefined queries', () =>
       })
 
       test('never hide a write from whoever was told that it is shown, nor go back behind what was seen', async () => {
-        const data = await newData(service())
+        const data = await createData(service())
         await data.create({ name: 'counters', access_policy: 'public' })
         const sql = `SELECT max(c.n) AS n FROM "${data.appId}"::counters c`
         await define(data, { name: 'top', sql })
@@ -163,7 +164,7 @@ describe('kept answers of predefined queries', () =>
             expect(last).toBeGreaterThanOrEqual(now)
           }
         }
-        const before = await lookupsOf(service())
+        const before = await readLookups(service())
         const readers = [read(), read()]
         try {
           for (let n = 0; n < 40; n++) {
@@ -176,7 +177,7 @@ describe('kept answers of predefined queries', () =>
           isOver = true
           await Promise.all(readers)
         }
-        expect((await lookupsOf(service())).hits).toBeGreaterThan(before.hits)
+        expect((await readLookups(service())).hits).toBeGreaterThan(before.hits)
       })
 
       test('are what is read anew, after any history of writes, definitions, rights and prices', async () => {
@@ -188,13 +189,13 @@ describe('kept answers of predefined queries', () =>
               maxLength: 15,
             }),
             async (history) => {
-              const before = await lookupsOf(service())
+              const before = await readLookups(service())
               const place = await openPlace(service())
               for (const { name, draw } of history) {
                 await change(place, name, draw)
                 await compareAll(service(), place, draw)
               }
-              hits += (await lookupsOf(service())).hits - before.hits
+              hits += (await readLookups(service())).hits - before.hits
             },
           ),
           { numRuns: 2, endOnFailure: true },
@@ -206,16 +207,16 @@ describe('kept answers of predefined queries', () =>
   ))
 
 test('no answer is kept where no memory is given for it', async () => {
-  const service = await startTestService({ config: { keptAnswersBytes: 0 } })
+  const service = await startTestService({ config: { resultCacheBytes: 0 } })
   try {
-    const data = await newData(service)
+    const data = await createData(service)
     await data.publish('items', [{ id: 'a' }])
     await define(data, { name: 'q', source_collection: 'items' })
     const ask = () => askSteadily(service, { app: data.appId, name: 'q', values: {} })
     const first = await ask()
     const again = async () => expect(await ask()).toEqual(first)
     expect(await sentDuring(service, again)).toBeGreaterThan(0)
-    expect(await lookupsOf(service)).toEqual({ hits: 0, misses: 0 })
+    expect(await readLookups(service)).toEqual({ hits: 0, misses: 0 })
   } finally {
     await service.close()
   }

@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { Validator } from '@seriousme/openapi-schema-validator'
 import { beforeAll, describe, expect, test } from 'vitest'
-import { type Data, newData } from '../support/data.ts'
+import { createData, type Data } from '../support/data.ts'
 import { idleNetwork } from '../support/idle-network.ts'
 import { withService } from '../support/per-engine.ts'
 import { startTestService } from '../support/service.ts'
@@ -14,8 +14,8 @@ describe('a predefined query', () =>
       let data: Data
       let other: Data
       beforeAll(async () => {
-        data = await newData(service())
-        other = await newData(service())
+        data = await createData(service())
+        other = await createData(service())
         await data.create({ name: 'open', access_policy: 'public' })
         await data.create({ name: 'closed', access_policy: { read: 'private' } })
         await data.create({
@@ -149,16 +149,16 @@ describe('a predefined query', () =>
 
       test('answers in the format that a client accepts; JSON where it names none', async () => {
         await define({ name: 'formats', source_collection: 'open', base_query: { select: ['id'] } })
-        const typeOf = async (accept: string, query = '') =>
+        const readType = async (accept: string, query = '') =>
           (await ask('formats', { accept }, query)).headers.get('content-type')?.split(';')[0]
-        expect(await typeOf('*/*')).toBe('application/json')
-        expect(await typeOf('text/html')).toBe('application/json')
-        expect(await typeOf('text/csv')).toBe('text/csv')
-        expect(await typeOf('application/json;q=0.5, text/csv')).toBe('text/csv')
-        expect(await typeOf('application/x-ndjson, application/json;q=0.9')).toBe(
+        expect(await readType('*/*')).toBe('application/json')
+        expect(await readType('text/html')).toBe('application/json')
+        expect(await readType('text/csv')).toBe('text/csv')
+        expect(await readType('application/json;q=0.5, text/csv')).toBe('text/csv')
+        expect(await readType('application/x-ndjson, application/json;q=0.9')).toBe(
           'application/x-ndjson',
         )
-        expect(await typeOf('text/csv', '?format=json')).toBe('application/json')
+        expect(await readType('text/csv', '?format=json')).toBe('application/json')
         expect((await ask('formats', {}, '?format=xml')).status).toBe(400)
       })
 
@@ -258,7 +258,7 @@ test('a data set that others may not look into is not what they are answered by,
     config: { dataSets: [{ name: 'known', kind: 'values', file }] },
   })
   try {
-    const [owner, seller] = [await newData(service), await newData(service)]
+    const [owner, seller] = [await createData(service), await createData(service)]
     await owner.publish('visits', [
       { id: 'a', who: 'public' },
       { id: 'b', who: 'secret' },

@@ -1,5 +1,5 @@
 import { beforeAll, describe, expect, test } from 'vitest'
-import { type Data, newData } from '../support/data.ts'
+import { createData, type Data } from '../support/data.ts'
 import { idleNetwork } from '../support/idle-network.ts'
 import { withService } from '../support/per-engine.ts'
 import type { TestReply } from '../support/service.ts'
@@ -17,7 +17,7 @@ describe('a predefined query', () =>
     (service) => {
       let data: Data
       beforeAll(async () => {
-        data = await newData(service())
+        data = await createData(service())
         await data.create({ name: 'cities', access_policy: 'public' })
         await data.store('cities', cities)
       })
@@ -28,7 +28,7 @@ describe('a predefined query', () =>
       }
       const ask = (name: string, query = '', headers = {}): Promise<TestReply> =>
         service().request('GET', `/api/queries/${data.appId}/${name}/data${query}`, { headers })
-      const idsOf = (reply: TestReply) => {
+      const listIds = (reply: TestReply) => {
         expect(reply.status, reply.text).toBe(200)
         return reply.body.data.map((row: { id: string }) => row.id)
       }
@@ -55,13 +55,13 @@ describe('a predefined query', () =>
           version: 1,
           as_of: { block_height: expect.any(Number), sequence: expect.any(Number) },
         })
-        expect(idsOf(await ask('by-country', '?country=AT&min_price=100'))).toEqual(['wien'])
-        expect(idsOf(await ask('by-country', '?country=AT&limit=9'))).toEqual([
+        expect(listIds(await ask('by-country', '?country=AT&min_price=100'))).toEqual(['wien'])
+        expect(listIds(await ask('by-country', '?country=AT&limit=9'))).toEqual([
           'wien',
           'graz',
           'linz',
         ])
-        expect(idsOf(await ask('by-country', '?country=AT&limit=1&offset=1'))).toEqual(['graz'])
+        expect(listIds(await ask('by-country', '?country=AT&limit=1&offset=1'))).toEqual(['graz'])
       })
 
       test('of SQL binds its parameters as values, times and lists among them', async () => {

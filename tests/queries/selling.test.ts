@@ -1,21 +1,21 @@
 import { verifyDocument } from '@tollbase/verify/verify'
 import { describe, expect, test } from 'vitest'
-import { type Asked, ask, balanceOf, fundedBuyer, quote } from '../payments/buyer.ts'
+import { type Asked, ask, createFundedBuyer, quote, readBalance } from '../payments/buyer.ts'
 import {
-  accounts,
   cities,
-  earnings,
   expectBalanced,
   type Market,
   openMarket,
-  receiptOf,
+  readAccounts,
+  readEarnings,
+  readReceipt,
   store,
 } from '../payments/market.ts'
 import { withService } from '../support/per-engine.ts'
 import type { TestReply } from '../support/service.ts'
 
-const amountOf = (required: TestReply) => BigInt(required.body.accepts[0].maxAmountRequired)
-const platformOf = (amount: bigint) => (amount * 2000n) / 10_000n
+const readAmount = (required: TestReply) => BigInt(required.body.accepts[0].maxAmountRequired)
+const computePlatformShare = (amount: bigint) => (amount * 2000n) / 10_000n
 
 describe('predefined queries are sold', () =>
   withService(
@@ -47,10 +47,10 @@ describe('predefined queries are sold', () =>
           price: { per_access: '10', per_row: '100' },
           public: true,
         })
-        const buyer = await fundedBuyer(service())
+        const buyer = await createFundedBuyer(service())
         const asked = data(market, '?least=100003&limit=4')
         const required = await quote(service(), asked)
-        expect(amountOf(required)).toBe(410n)
+        expect(readAmount(required)).toBe(410n)
         expect(required.body.accepts[0].extra.costBreakdown).toMatchObject({
           per_access: 10,
           per_row: 400,
@@ -65,12 +65,12 @@ describe('predefined queries are sold', () =>
           version: 1,
         })
         const due = 210n
-        expect(await balanceOf(service(), buyer.address)).toBe(200n)
-        expect(await earnings(service(), market)).toBe(due - platformOf(due))
+        expect(await readBalance(service(), buyer.address)).toBe(200n)
+        expect(await readEarnings(service(), market)).toBe(due - computePlatformShare(due))
         const again = await ask(service(), asked, payment)
         expect(again.text).toBe(reply.text)
         expect(again.headers.get('idempotent-replayed')).toBe('true')
-        const receipt = await receiptOf(service(), reply)
+        const receipt = await readReceipt(service(), reply)
         const { body: known } = await service().request('GET', '/.well-known/tollbase')
         const { checks } = verifyDocument(JSON.stringify(receipt), {
           trustedKey: known.receipt_public_key,
@@ -92,7 +92,7 @@ describe('predefined queries are sold', () =>
       test('in CSV and NDJSON too, and a retry has the type of the first answer', async () => {
         const market = await openMarket(service())
         await define(market, { source_collection: 'cities', price: { per_access: '5' } })
-        const buyer = await fundedBuyer(service())
+        const buyer = await createFundedBuyer(service())
         for (const [format, type, first] of [
           ['csv', 'text/csv', 'id,name,population\r\nc0,Wien,100000\r\n'],
           ['ndjson', 'application/x-ndjson', '{"id":"c0","name":"Wien","population":100000}\n'],
@@ -116,8 +116,8 @@ describe('predefined queries are sold', () =>
         })
         await define(market, { name: 'rows', source_collection: 'cities' })
         await define(market, { name: 'groups', sql: `SELECT count(*) AS n FROM ${named(market)}` })
-        expect(amountOf(await quote(service(), data(market, '?limit=2', 'rows')))).toBe(17n)
-        expect(amountOf(await quote(service(), data(market, '', 'groups')))).toBe(50n)
+        expect(readAmount(await quote(service(), data(market, '?limit=2', 'rows')))).toBe(17n)
+        expect(readAmount(await quote(service(), data(market, '', 'groups')))).toBe(50n)
         expect(await ask(service(), data(market, '', 'rows'))).toMatchObject({
           status: 400,
           body: { details: { field: '/query/limit' } },
@@ -150,7 +150,7 @@ describe('predefined queries are sold', () =>
         const query = { name: 'q', source_collection: 'counted' }
         expect(await post(market, '/queries', query)).toMatchObject(denied)
         await define(market, { ...query, price: { per_access: '30' } })
-        expect(amountOf(await quote(service(), data(market, '?limit=1')))).toBe(30n)
+        expect(readAmount(await quote(service(), data(market, '?limit=1')))).toBe(30n)
       })
 
       test('at a price that was set on a source later, and never for nothing because it came later', async () => {
@@ -166,7 +166,7 @@ describe('predefined queries are sold', () =>
         await put(market, '/collections/cities', {
           access_policy: { ...priced.access_policy, derive: { per_access: '9' } },
         })
-        expect(amountOf(await quote(service(), data(market)))).toBe(9n)
+        expect(readAmount(await quote(service(), data(market)))).toBe(9n)
       })
 
       test('by the rules of the application, which overrule the definition, for all versions alike', async () => {
@@ -176,7 +176,7 @@ describe('predefined queries are sold', () =>
         const amounts = () =>
           Promise.all(
             ['?version=1', '?version=2', ''].map(async (version) =>
-              amountOf(await quote(service(), data(market, version))),
+              readAmount(await quote(service(), data(market, version))),
             ),
           )
         expect(await amounts()).toEqual([5n, 50n, 50n])
@@ -238,25 +238,25 @@ describe('predefined queries are sold', () =>
         await define(home, { sql, price: { per_access: '30' } })
         await define(home, rows)
         const asked = data(home)
-        const buyer = await fundedBuyer(service())
-        const before = await accounts(service())
-        expect(amountOf(await quote(service(), asked))).toBe(107n)
+        const buyer = await createFundedBuyer(service())
+        const before = await readAccounts(service())
+        expect(readAmount(await quote(service(), asked))).toBe(107n)
         const reply = await buyer.buy(service(), asked)
         expect(reply.status, reply.text).toBe(200)
         expect(reply.body.data).toEqual(
           cities.map(({ name, population }) => ({ name, population })),
         )
-        expect(await earnings(service(), home)).toBe(30n - platformOf(30n))
-        expect(await earnings(service(), other)).toBe(77n - platformOf(77n))
-        const after = await accounts(service())
+        expect(await readEarnings(service(), home)).toBe(30n - computePlatformShare(30n))
+        expect(await readEarnings(service(), other)).toBe(77n - computePlatformShare(77n))
+        const after = await readAccounts(service())
         expect((after.get('platform') ?? 0n) - (before.get('platform') ?? 0n)).toBe(
-          platformOf(30n) + platformOf(77n),
+          computePlatformShare(30n) + computePlatformShare(77n),
         )
-        // Rows of another's collection cost what they cost there, and the reseller's price on top.
-        expect(amountOf(await quote(service(), data(home, '?limit=2', 'resold')))).toBe(19n)
+        // Rows of another owner's collection cost what they cost there, and the reseller's price on top.
+        expect(readAmount(await quote(service(), data(home, '?limit=2', 'resold')))).toBe(19n)
         const withKey = (market: Market) => ({ ...asked, headers: market.headers })
-        expect(amountOf(await quote(service(), withKey(home)))).toBe(77n)
-        expect(amountOf(await quote(service(), withKey(other)))).toBe(30n)
+        expect(readAmount(await quote(service(), withKey(home)))).toBe(77n)
+        expect(readAmount(await quote(service(), withKey(other)))).toBe(30n)
         await put(other, '/collections/cities', { access_policy: { ...allow, derive: 'deny' } })
         expect((await ask(service(), asked)).status).toBe(403)
         expect((await ask(service(), data(home, '?limit=2', 'resold'))).status).toBe(403)
@@ -278,9 +278,9 @@ describe('predefined queries are sold', () =>
         }))
         const market = await openMarket(service(), { records })
         await define(market, { source_collection: 'cities', price: { per_kb: '10' } })
-        const buyer = await fundedBuyer(service())
+        const buyer = await createFundedBuyer(service())
         const asked = data(market, '?max_kb=2')
-        expect(amountOf(await quote(service(), asked))).toBe(20n)
+        expect(readAmount(await quote(service(), asked))).toBe(20n)
         for (const format of ['', '&format=csv', '&format=ndjson']) {
           const refused = await buyer.buy(service(), data(market, `?max_kb=2${format}`))
           expect(refused.status).toBe(413)
@@ -293,17 +293,17 @@ describe('predefined queries are sold', () =>
       test('each version for its own price: a later one changes nothing of it, and is not bought by its quotes', async () => {
         const market = await openMarket(service())
         await define(market, { source_collection: 'cities', price: { per_access: '5' } })
-        const buyer = await fundedBuyer(service())
+        const buyer = await createFundedBuyer(service())
         const asked = data(market, '?version=1')
         const payment = await buyer.payV2(await quote(service(), asked))
         const unnamed = await buyer.payV2(await quote(service(), data(market)))
         await define(market, { source_collection: 'cities', price: { per_access: '500' } })
         const refused = await ask(service(), data(market), unnamed)
         expect(refused.status).toBe(402)
-        expect(amountOf(refused)).toBe(500n)
+        expect(readAmount(refused)).toBe(500n)
         const reply = await ask(service(), asked, payment)
         expect(reply.status, reply.text).toBe(200)
-        expect(await earnings(service(), market)).toBe(5n - platformOf(5n))
+        expect(await readEarnings(service(), market)).toBe(5n - computePlatformShare(5n))
         await store(service(), market, [{ id: 'new', name: 'Neu', population: 1 }])
         const again = await ask(service(), asked, payment)
         expect(again.text).toBe(reply.text)

@@ -3,8 +3,8 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { limits } from '@tollbase/contract/limits'
 import { describe, expect, test } from 'vitest'
-import { type Data, idsOf, newData } from '../support/data.ts'
-import { perEngine } from '../support/per-engine.ts'
+import { createData, type Data, listIds } from '../support/data.ts'
+import { describePerEngine } from '../support/per-engine.ts'
 import { startTestService } from '../support/service.ts'
 
 const visits = [
@@ -16,15 +16,15 @@ const visits = [
 ]
 const countries = ['192.0.2.0/24,DE', '10.0.0.0,10.0.0.255,AT', '2001:db8::/32,DE']
 
-async function openVisits(service: Parameters<typeof newData>[0]): Promise<Data> {
-  const data = await newData(service)
+async function openVisits(service: Parameters<typeof createData>[0]): Promise<Data> {
+  const data = await createData(service)
   await data.publish('visits', visits)
   return data
 }
 
 const create = (data: Data, body: object) => data.call('POST', '/datasets', body)
 
-perEngine('data sets', (service) => {
+describePerEngine('data sets', (service) => {
   test('inDataset holds of what is in the set, inCountry of addresses in the country, and their negations of all else', async () => {
     const data = await openVisits(service())
     const { status, body } = await create(data, {
@@ -49,7 +49,7 @@ perEngine('data sets', (service) => {
       [{ not: { ip: { inCountry: 'DE' } } }, ['a', 'd', 'e']],
       [{ or: [{ ip: { inCountry: 'AT' } }, { who: { inDataset: 'known' } }] }, ['a', 'c', 'd']],
     ] as const)
-      expect(idsOf(await data.list('visits', { find })), JSON.stringify(find)).toEqual(ids)
+      expect(listIds(await data.list('visits', { find })), JSON.stringify(find)).toEqual(ids)
   })
 
   test('joins and groups look into the sets of the application whose records are tested', async () => {
@@ -74,10 +74,10 @@ perEngine('data sets', (service) => {
     const find = { who: { inDataset: 's' } }
     const first = await data.list('visits', { find, limit: 1 })
     const next = () => data.list('visits', { find, limit: 1, cursor: first.body.next_cursor })
-    expect(idsOf(await next())).toEqual(['b'])
+    expect(listIds(await next())).toEqual(['b'])
     const { body } = await create(data, { name: 's', kind: 'cidr', entries: ['10.0.0.7'] })
     expect(body).toMatchObject({ kind: 'cidr', count: 1, updated: true })
-    expect(idsOf(await data.list('visits', { find: { ip: { inDataset: 's' } } }))).toEqual(['a'])
+    expect(listIds(await data.list('visits', { find: { ip: { inDataset: 's' } } }))).toEqual(['a'])
     expect(await next()).toMatchObject({ status: 400, body: { details: { field: '/cursor' } } })
     expect((await data.call('DELETE', '/datasets/s')).status).toBe(200)
     const gone = { status: 404, body: { code: 'DATA_SET_NOT_FOUND' } }
@@ -107,7 +107,7 @@ perEngine('data sets', (service) => {
       body: { code: 'DATA_SET_NOT_FOUND' },
     })
     await create(data, { name: 's', kind: 'values', entries: ['x'], public: true })
-    expect(idsOf(await data.listOpenly('visits', { find }))).toEqual(['a', 'c'])
+    expect(listIds(await data.listOpenly('visits', { find }))).toEqual(['a', 'c'])
     const { body } = await data.call('GET', '/datasets/s')
     expect(JSON.stringify(body)).not.toContain('entries')
   })
@@ -134,7 +134,7 @@ perEngine('data sets', (service) => {
     await service().restart()
     expect((await data.call('GET', '/datasets')).body).toEqual(listed)
     const find = { or: [{ who: { inDataset: 's' } }, { ip: { inCountry: 'AT' } }] }
-    expect(idsOf(await data.list('visits', { find }))).toEqual(['a', 'c', 'd'])
+    expect(listIds(await data.list('visits', { find }))).toEqual(['a', 'c', 'd'])
   })
 
   test('as many entries as there may be are one set, and one more are refused', async () => {
@@ -150,7 +150,9 @@ perEngine('data sets', (service) => {
       (await create(data, { name: 'many', kind: 'cidr', entries: [...apart, '::1'] })).status,
     ).toBe(400)
     await data.store('visits', [{ id: 'z', ip: '2001:c3:4f:1::9' }])
-    expect(idsOf(await data.list('visits', { find: { ip: { inDataset: 'many' } } }))).toEqual(['z'])
+    expect(listIds(await data.list('visits', { find: { ip: { inDataset: 'many' } } }))).toEqual([
+      'z',
+    ])
   })
 
   test('an application has one set of countries, and so many sets', async () => {
@@ -186,19 +188,21 @@ describe("the operator's data sets", () => {
     try {
       const data = await openVisits(service)
       const find = { ip: { inCountry: 'DE' } }
-      expect(idsOf(await data.listOpenly('visits', { find }))).toEqual(['b', 'c'])
+      expect(listIds(await data.listOpenly('visits', { find }))).toEqual(['b', 'c'])
       expect((await data.call('GET', '/datasets')).body.datasets).toMatchObject([
         { name: 'geo', kind: 'ip_country', count: 3, provider: 'operator' },
         { name: 'tor', count: 2, provider: 'operator' },
       ])
       await create(data, { name: 'tor', kind: 'values', entries: [7] })
-      expect(idsOf(await data.list('visits', { find: { who: { inDataset: 'tor' } } }))).toEqual([
+      expect(listIds(await data.list('visits', { find: { who: { inDataset: 'tor' } } }))).toEqual([
         'd',
       ])
       writeFileSync(file, '192.0.2.0/24,FR\n')
       await service.restart()
-      expect(idsOf(await data.list('visits', { find }))).toEqual([])
-      expect(idsOf(await data.list('visits', { find: { ip: { inCountry: 'FR' } } }))).toEqual(['b'])
+      expect(listIds(await data.list('visits', { find }))).toEqual([])
+      expect(listIds(await data.list('visits', { find: { ip: { inCountry: 'FR' } } }))).toEqual([
+        'b',
+      ])
     } finally {
       await service.close()
       rmSync(folder, { recursive: true })

@@ -1,29 +1,31 @@
 import { limits } from '@tollbase/contract/limits'
 import { expect, test, vi } from 'vitest'
 import { sql } from '../../packages/server/src/database/sql.ts'
-import { type Data, newData } from '../support/data.ts'
+import { createData, type Data } from '../support/data.ts'
 import { withService } from '../support/per-engine.ts'
 import type { TestReply } from '../support/service.ts'
 
 withService((service) => {
   test('however many lists are stuck, stores, reads by key and the lists of others go on', async () => {
-    const [data, other] = [await newData(service()), await newData(service())]
+    const [data, other] = [await createData(service()), await createData(service())]
     await other.publish('notes', [{ id: 'c' }])
     await data.store('held', [{ id: 'a', n: 1 }])
     await data.store('other', [{ id: 'b', n: 2 }])
-    const { schema, data: projection } = await service().running.service.tenancy.tenant(data.appId)
+    const { schema, data: projection } = await service().running.service.tenancy.loadTenant(
+      data.appId,
+    )
     const table = projection.catalog.byName.get('held')?.table ?? ''
-    const { querySlots } = service().running.service
+    const { querySemaphore } = service().running.service
     const lists = await service().database.transaction(async (tx) => {
       await tx.execute(sql`LOCK TABLE ${sql.id(schema, table)} IN ACCESS EXCLUSIVE MODE`)
       const stuck = Array.from({ length: 32 }, () => data.list('held', { find: { n: 1 } }))
-      // More are stuck than there are connections, and each is told from a quick one soon.
-      await vi.waitFor(() => expect(querySlots.stats()).toEqual({ running: 2, waiting: 30 }), {
+      // More queries are stuck than there are connections, and each is soon told from a short one.
+      await vi.waitFor(() => expect(querySemaphore.stats()).toEqual({ running: 2, waiting: 30 }), {
         timeout: 3_000,
       })
       for (const reply of [await other.list('notes'), await other.listOpenly('notes')])
         expect(reply.body.records, reply.text).toEqual([{ id: 'c' }])
-      // Each of these would wait for as long as the lists do if it needed one of theirs.
+      // Each of these would wait for as long as the lists do if it needed one of their connections.
       expect((await data.store('other', [{ id: 'c', n: 3 }])).status).toBe(200)
       const strict = await data.store('other', [{ id: 'd' }], { strict: true })
       expect(strict.status, strict.text).toBe(200)
@@ -35,13 +37,15 @@ withService((service) => {
   })
 
   test('heavy queries wait for their turn, too many of one caller are 429 with Retry-After, and others go on', async () => {
-    const [data, other] = [await newData(service()), await newData(service())]
+    const [data, other] = [await createData(service()), await createData(service())]
     await data.store('held', [{ id: 'a', n: 1 }])
     await data.store('other', [{ id: 'b', n: 2 }])
     await other.store('notes', [{ id: 'c' }])
-    const { schema, data: projection } = await service().running.service.tenancy.tenant(data.appId)
+    const { schema, data: projection } = await service().running.service.tenancy.loadTenant(
+      data.appId,
+    )
     const table = projection.catalog.byName.get('held')?.table ?? ''
-    const countOf = ({ appId, headers }: Data, name: string) =>
+    const countRecords = ({ appId, headers }: Data, name: string) =>
       service().request('POST', '/query/sql', {
         body: { sql: `SELECT count(*) AS n FROM "${appId}"::${name}` },
         headers,
@@ -52,7 +56,7 @@ withService((service) => {
       await tx.execute(sql`LOCK TABLE ${sql.id(schema, table)} IN ACCESS EXCLUSIVE MODE`)
       const early: TestReply[] = []
       const asked = Array.from({ length: most + 3 }, async () => {
-        const reply = await countOf(data, 'held')
+        const reply = await countRecords(data, 'held')
         early.push(reply)
         return reply
       })
@@ -64,23 +68,23 @@ withService((service) => {
         expect(headers.get('retry-after')).toBe('2')
       }
       expect((await data.list('other')).body.records).toEqual([{ id: 'b', n: 2 }])
-      expect((await countOf(other, 'notes')).body.data).toEqual([{ n: 1 }])
+      expect((await countRecords(other, 'notes')).body.data).toEqual([{ n: 1 }])
       return asked
     })
     const statuses = (await Promise.all(replies)).map(({ status }) => status)
     // On a slow day some have waited too long.
     expect(statuses.filter((status) => ![200, 429, 503].includes(status))).toEqual([])
     expect(statuses.filter((status) => status === 200).length).toBeGreaterThan(0)
-    expect((await countOf(data, 'held')).body.data).toEqual([{ n: 1 }])
+    expect((await countRecords(data, 'held')).body.data).toEqual([{ n: 1 }])
   })
 
   test('whoever hangs up ends his statement and frees his slot and his place in the queue', async () => {
-    const data = await newData(service())
+    const data = await createData(service())
     await data.store(
       'numbers',
       Array.from({ length: 300 }, (_, n) => ({ id: `${n}`, n })),
     )
-    const { querySlots } = service().running.service
+    const { querySemaphore } = service().running.service
     const from = ['a', 'b', 'c', 'd'].map((name) => `"${data.appId}"::numbers AS ${name}`)
     const body = JSON.stringify({ sql: `SELECT count(*) AS n FROM ${from.join(', ')}` })
     const gone = new AbortController()
@@ -92,7 +96,7 @@ withService((service) => {
         signal: gone.signal,
       }).catch(() => undefined),
     )
-    await vi.waitFor(() => expect(querySlots.stats()).toEqual({ running: 2, waiting: 4 }))
+    await vi.waitFor(() => expect(querySemaphore.stats()).toEqual({ running: 2, waiting: 4 }))
     const active = () =>
       service().database.query(sql`
         SELECT pid FROM pg_catalog.pg_stat_activity
@@ -100,7 +104,7 @@ withService((service) => {
     await vi.waitFor(async () => expect(await active()).toHaveLength(2))
     gone.abort()
     await Promise.all(asked)
-    await vi.waitFor(() => expect(querySlots.stats()).toEqual({ running: 0, waiting: 0 }), {
+    await vi.waitFor(() => expect(querySemaphore.stats()).toEqual({ running: 0, waiting: 0 }), {
       timeout: 2_000,
     })
     expect(await active()).toEqual([])

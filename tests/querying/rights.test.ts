@@ -1,5 +1,5 @@
 import { beforeAll, describe, expect, test } from 'vitest'
-import { type Data, newData } from '../support/data.ts'
+import { createData, type Data } from '../support/data.ts'
 import { idleNetwork } from '../support/idle-network.ts'
 import { withService } from '../support/per-engine.ts'
 import type { TestReply } from '../support/service.ts'
@@ -21,8 +21,8 @@ describe('rights and prices are judged for each source of a query', () =>
       let seller: Data
       let buyer: Data
       beforeAll(async () => {
-        seller = await newData(service())
-        buyer = await newData(service())
+        seller = await createData(service())
+        buyer = await createData(service())
         await buyer.publish('mine', [{ id: 'm', n: 1 }])
         for (const [name, policy] of Object.entries(policies)) {
           await seller.create({ name, access_policy: policy })
@@ -60,7 +60,7 @@ describe('rights and prices are judged for each source of a query', () =>
         'rows of a list': inList({ limit: 2 }),
       }
 
-      /** Every way to learn something of a collection without being given its records one by one. */
+      /** Every way to learn something about a collection without reading its records one by one. */
       const derived: Readonly<Record<string, Ask>> = {
         count: inSql((from) => `SELECT count(*) FROM ${from}`),
         'packed rows': inSql((from) => `SELECT json_agg(n) AS all_of_them FROM ${from}`),
@@ -105,7 +105,7 @@ describe('rights and prices are judged for each source of a query', () =>
         return service().request('POST', path, { body, headers })
       }
       const outsiders = () => [{}, buyer.headers]
-      const amountOf = ({ body }: TestReply) => body.accepts[0].maxAmountRequired
+      const readAmount = ({ body }: TestReply) => body.accepts[0].maxAmountRequired
 
       test.each(Object.entries(every))(
         '%s: a public free collection is free to all',
@@ -143,7 +143,7 @@ describe('rights and prices are judged for each source of a query', () =>
         for (const headers of outsiders()) {
           const reply = await send(ask, 'priced', headers)
           expect(reply.status).toBe(402)
-          expect(amountOf(reply)).toBe('20')
+          expect(readAmount(reply)).toBe('20')
         }
         expect((await send(ask, 'priced', seller.headers)).status).toBe(200)
       })
@@ -164,7 +164,7 @@ describe('rights and prices are judged for each source of a query', () =>
             }
             const offer = await send(ask, 'derivable', headers)
             expect(offer.status, offer.text).toBe(402)
-            expect(amountOf(offer)).toBe('70')
+            expect(readAmount(offer)).toBe('70')
           }
           for (const target of ['priced', 'denied', 'derivable'])
             expect((await send(ask, target, seller.headers)).status).toBe(200)
@@ -182,7 +182,7 @@ describe('rights and prices are judged for each source of a query', () =>
         const ask = (body: object, headers: Readonly<Record<string, string>>) =>
           service().request('POST', '/query/sql', { body, headers })
         expect((await ask(sql('mine'), seller.headers)).status).toBe(200)
-        expect(amountOf(await ask(sql('theirs'), seller.headers))).toBe('30')
+        expect(readAmount(await ask(sql('theirs'), seller.headers))).toBe('30')
         expect((await ask(sql('theirs'), buyer.headers)).status).toBe(403)
       })
 
@@ -272,7 +272,7 @@ describe('rights and prices are judged for each source of a query', () =>
         const refused = await send(inSql(statement), 'priced', buyer.headers)
         expect([400, 403], refused.text).toContain(refused.status)
         expect(refused.body.code).toMatch(/^(DERIVATION_DENIED|VALIDATION_FAILED)$/)
-        // What is refused as a statement is so for its owner too, and what is possible is for the owner.
+        // A refused statement is refused for its owner too, and a possible one works for the owner.
         const own = await send(inSql(statement), 'priced', seller.headers)
         expect(own.status, own.text).toBe(refused.status === 400 ? 400 : 200)
         if (refused.status === 403)
@@ -310,9 +310,9 @@ describe('rights and prices are judged for each source of a query', () =>
 
       test('the amount of a 402 does not depend on what is stored', async () => {
         for (const [name, ask] of Object.entries(every)) {
-          const before = amountOf(await send(ask, 'derivable'))
+          const before = readAmount(await send(ask, 'derivable'))
           await seller.store('derivable', [{ id: `new ${name}`, n: 1 }])
-          expect(amountOf(await send(ask, 'derivable')), name).toBe(before)
+          expect(readAmount(await send(ask, 'derivable')), name).toBe(before)
         }
       })
     },

@@ -1,14 +1,14 @@
 import { verifyDocument } from '@tollbase/verify/verify'
 import { describe, expect, test } from 'vitest'
-import { type Asked, ask, balanceOf, fundedBuyer, list, quote } from '../payments/buyer.ts'
+import { type Asked, ask, createFundedBuyer, list, quote, readBalance } from '../payments/buyer.ts'
 import {
-  accounts,
   cities,
-  earnings,
   expectBalanced,
   type Market,
   openMarket,
-  receiptOf,
+  readAccounts,
+  readEarnings,
+  readReceipt,
 } from '../payments/market.ts'
 import { withService } from '../support/per-engine.ts'
 import type { Json, TestReply, TestService } from '../support/service.ts'
@@ -20,19 +20,19 @@ const inSql = (sql: string, more: object = {}): Asked => ({
 })
 
 const nameIn = ({ appId, collection }: Market) => `"${appId}"::${collection}`
-const platformOf = (amount: bigint) => (amount * 2000n) / 10_000n
+const computePlatformShare = (amount: bigint) => (amount * 2000n) / 10_000n
 
 describe('queries are sold', () =>
   withService(
     (service) => {
-      const amountOf = (required: TestReply) => BigInt(required.body.accepts[0].maxAmountRequired)
+      const readAmount = (required: TestReply) => BigInt(required.body.accepts[0].maxAmountRequired)
 
       test('rows of SQL: the quote is for the LIMIT, the charge for the rows, once, with a receipt that verifies', async () => {
         const market = await openMarket(service(), { price: { per_row: '100' } })
-        const buyer = await fundedBuyer(service())
+        const buyer = await createFundedBuyer(service())
         const asked = inSql(`SELECT name FROM ${nameIn(market)} ORDER BY population LIMIT 8`)
         const required = await quote(service(), asked)
-        expect(amountOf(required)).toBe(800n)
+        expect(readAmount(required)).toBe(800n)
         const payment = await buyer.payV2(required)
         const reply = await ask(service(), asked, payment)
         expect(reply.status, reply.text).toBe(200)
@@ -42,13 +42,13 @@ describe('queries are sold', () =>
           app_id: market.appId,
           collection: market.collection,
         })
-        expect(await balanceOf(service(), buyer.address)).toBe(300n)
-        expect(await earnings(service(), market)).toBe(400n)
+        expect(await readBalance(service(), buyer.address)).toBe(300n)
+        expect(await readEarnings(service(), market)).toBe(400n)
         await expectReceipt(service(), { asked, reply })
         const again = await ask(service(), asked, payment)
         expect(again.text).toBe(reply.text)
         expect(again.headers.get('idempotent-replayed')).toBe('true')
-        expect(await earnings(service(), market)).toBe(400n)
+        expect(await readEarnings(service(), market)).toBe(400n)
         await expectBalanced(service())
       })
 
@@ -63,13 +63,13 @@ describe('queries are sold', () =>
           pad: 'x'.repeat(99),
         }))
         const byKb = await openMarket(service(), { price: { per_kb: '10' }, records })
-        const buyer = await fundedBuyer(service())
+        const buyer = await createFundedBuyer(service())
         const asked = inSql(`SELECT * FROM ${nameIn(byKb)}`, { max_kb: 2 })
-        expect(amountOf(await quote(service(), asked))).toBe(20n)
+        expect(readAmount(await quote(service(), asked))).toBe(20n)
         const refused = await buyer.buy(service(), asked)
         expect([refused.status, refused.body.code]).toEqual([413, 'RESULT_TOO_LARGE'])
         expect(refused.body.details).toMatchObject({ max_kb: 8, limit: 16, charged: '0' })
-        expect(await balanceOf(service(), buyer.address)).toBe(20n)
+        expect(await readBalance(service(), buyer.address)).toBe(20n)
         for (const [sql, size] of [
           [`SELECT * FROM ${nameIn(byKb)}`, { max_kb: 8 }],
           [`SELECT * FROM ${nameIn(byKb)} LIMIT 16`, { max_kb: 2 }],
@@ -86,8 +86,8 @@ describe('queries are sold', () =>
           price: { per_row: '9' },
           policy: { derive: { per_access: '77' } },
         })
-        const buyer = await fundedBuyer(service())
-        const before = await accounts(service())
+        const buyer = await createFundedBuyer(service())
+        const before = await readAccounts(service())
         const asked = list({
           root: rows.root,
           limit: 6,
@@ -96,7 +96,7 @@ describe('queries are sold', () =>
           },
         })
         const required = await quote(service(), asked)
-        expect(amountOf(required)).toBe(6n * 333n + 77n)
+        expect(readAmount(required)).toBe(6n * 333n + 77n)
         expect(required.body.accepts[0].extra.costBreakdown).toMatchObject({
           per_row: 1998,
           derive: 77,
@@ -106,23 +106,23 @@ describe('queries are sold', () =>
         expect(reply.status, reply.text).toBe(200)
         expect(reply.body.records).toEqual(cities.map((city) => ({ ...city, same: city })))
         const due = 5n * 333n
-        expect(await earnings(service(), rows)).toBe(due - platformOf(due))
-        expect(await earnings(service(), other)).toBe(77n - platformOf(77n))
-        const after = await accounts(service())
+        expect(await readEarnings(service(), rows)).toBe(due - computePlatformShare(due))
+        expect(await readEarnings(service(), other)).toBe(77n - computePlatformShare(77n))
+        const after = await readAccounts(service())
         expect((after.get('platform') ?? 0n) - (before.get('platform') ?? 0n)).toBe(
-          platformOf(due) + platformOf(77n),
+          computePlatformShare(due) + computePlatformShare(77n),
         )
-        expect(await balanceOf(service(), buyer.address)).toBe(333n)
+        expect(await readBalance(service(), buyer.address)).toBe(333n)
         const receipt = await expectReceipt(service(), { asked, reply })
         expect(receipt).toMatchObject({ amount: String(due + 77n), payee: `app:${rows.appId}` })
         const shares = Object.fromEntries(
-          postingsOf(receipt).map(({ account, amount }) => [account, BigInt(amount)]),
+          listPostings(receipt).map(({ account, amount }) => [account, BigInt(amount)]),
         )
         expect(shares).toEqual({
           [`wallet:${buyer.address}`]: -(due + 77n),
-          [`app:${rows.appId}`]: due - platformOf(due),
-          [`app:${other.appId}`]: 77n - platformOf(77n),
-          platform: platformOf(due) + platformOf(77n),
+          [`app:${rows.appId}`]: due - computePlatformShare(due),
+          [`app:${other.appId}`]: 77n - computePlatformShare(77n),
+          platform: computePlatformShare(due) + computePlatformShare(77n),
         })
         expect((await ask(service(), asked, payment)).text).toBe(reply.text)
         await expectBalanced(service())
@@ -144,7 +144,7 @@ describe('queries are sold', () =>
           [other, { sql }],
         ] as const) {
           const asked = 'sql' in query ? inSql(sql) : list({ root: market.root, ...query })
-          const price = amountOf(await quote(service(), asked))
+          const price = readAmount(await quote(service(), asked))
           const body = {
             app_id: market.appId,
             collection: market.collection,
@@ -191,15 +191,15 @@ describe('queries are sold', () =>
           await openMarket(service(), policy('50')),
           await openMarket(service(), policy('31')),
         ]
-        const buyer = await fundedBuyer(service())
+        const buyer = await createFundedBuyer(service())
         const asked = inSql(
           `SELECT count(*) AS n FROM ${nameIn(one)} a JOIN ${nameIn(two)} b ON a.id = b.id JOIN ${nameIn(one)} c ON c.id = a.id`,
         )
-        expect(amountOf(await quote(service(), asked))).toBe(81n)
+        expect(readAmount(await quote(service(), asked))).toBe(81n)
         const { body } = await buyer.buy(service(), asked)
         expect(body.data).toEqual([{ n: 5 }])
-        expect(await earnings(service(), one)).toBe(40n)
-        expect(await earnings(service(), two)).toBe(31n - platformOf(31n))
+        expect(await readEarnings(service(), one)).toBe(40n)
+        expect(await readEarnings(service(), two)).toBe(31n - computePlatformShare(31n))
         await expectBalanced(service())
       })
 
@@ -208,15 +208,15 @@ describe('queries are sold', () =>
           price: { per_row: '9' },
           policy: { derive: { per_access: '60' }, empty_answer: 'free' },
         })
-        const buyer = await fundedBuyer(service())
+        const buyer = await createFundedBuyer(service())
         const groups = { root: market.root, group_by: 'name', sortBy: 'name' }
         const { body } = await buyer.buy(service(), list(groups))
         expect(body).toMatchObject({ records: [{ name: 'Graz' }, {}, {}, {}, {}], total: 5 })
-        expect(await earnings(service(), market)).toBe(48n)
+        expect(await readEarnings(service(), market)).toBe(48n)
         const empty = await buyer.buy(service(), list({ ...groups, find: { name: 'nowhere' } }))
         expect(empty.body.records).toEqual([])
-        expect(await earnings(service(), market)).toBe(48n)
-        expect(await balanceOf(service(), buyer.address)).toBe(60n)
+        expect(await readEarnings(service(), market)).toBe(48n)
+        expect(await readBalance(service(), buyer.address)).toBe(60n)
       })
 
       test('what its owner forbids after the quote is 403, and no money moves', async () => {
@@ -224,7 +224,7 @@ describe('queries are sold', () =>
           price: { per_row: '9' },
           policy: { derive: { per_access: '60' } },
         })
-        const buyer = await fundedBuyer(service())
+        const buyer = await createFundedBuyer(service())
         const asked = inSql(`SELECT max(population) AS m FROM ${nameIn(market)}`)
         const payment = await buyer.payV2(await quote(service(), asked))
         const put = await service().request(
@@ -237,15 +237,15 @@ describe('queries are sold', () =>
         )
         expect(put.status, put.text).toBe(200)
         expect((await ask(service(), asked, payment)).status).toBe(403)
-        expect(await balanceOf(service(), buyer.address)).toBe(0n)
-        expect(await earnings(service(), market)).toBe(0n)
+        expect(await readBalance(service(), buyer.address)).toBe(0n)
+        expect(await readEarnings(service(), market)).toBe(0n)
       })
     },
     { devnet: true },
   ))
 
-/** What the ledger's entry inside a receipt, which its proof is of, says of who got what. */
-function postingsOf(receipt: Json): readonly { account: string; amount: string }[] {
+/** Lists who got how much, from the ledger's entry inside a receipt, which the receipt's proof covers. */
+function listPostings(receipt: Json): readonly { account: string; amount: string }[] {
   const entry = Buffer.from(receipt.ledger.entry, 'base64').toString()
   return JSON.parse(entry.slice(entry.indexOf('\n') + 1)).postings
 }
@@ -254,7 +254,7 @@ async function expectReceipt(
   service: TestService,
   { asked, reply }: { asked: Asked; reply: TestReply },
 ) {
-  const receipt = await receiptOf(service, reply)
+  const receipt = await readReceipt(service, reply)
   const { body: known } = await service.request('GET', '/.well-known/tollbase')
   const { checks } = verifyDocument(JSON.stringify(receipt), {
     trustedKey: known.receipt_public_key,

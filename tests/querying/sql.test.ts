@@ -1,6 +1,6 @@
 import { beforeAll, describe, expect, test } from 'vitest'
-import { type Data, newData } from '../support/data.ts'
-import { perEngine } from '../support/per-engine.ts'
+import { createData, type Data } from '../support/data.ts'
+import { describePerEngine } from '../support/per-engine.ts'
 
 const cities = [
   { id: 'a', name: 'Wien', people: 2_000_000, country: 'AT' },
@@ -12,10 +12,10 @@ const countries = [
   { id: 'CH', name: 'Switzerland' },
 ]
 
-perEngine('SQL over HTTP', (service) => {
+describePerEngine('SQL over HTTP', (service) => {
   let data: Data
   beforeAll(async () => {
-    data = await newData(service())
+    data = await createData(service())
     await data.create({ name: 'big-cities' })
     await data.create({
       name: 'days',

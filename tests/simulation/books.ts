@@ -4,7 +4,7 @@ import type { Database } from '../../packages/server/src/database/database.ts'
 
 /** A ledger entry's body. */
 export type Body = {
-  /** As it is booked. */
+  /** The amounts as they are booked. */
   readonly text: string
   readonly kind: 'deposit' | 'sale'
   readonly payment_id: string
@@ -28,22 +28,27 @@ export type Body = {
   readonly postings: readonly { readonly account: string; readonly amount: string }[]
 }
 
-/** What the entries of the system chain say, booked by the rules alone: no tables, no code of the ledger. */
+/**
+ * The books that the entries of the system chain give by the booking rules alone: no tables, no code of the ledger.
+ */
 export type Books = {
   readonly deposits: Map<string, Body>
   readonly sales: Map<string, Body>
   readonly balances: Map<string, bigint>
 }
 
-export async function bodiesOf(database: Database): Promise<Body[]> {
-  const entries = await entriesOf(database, 'system')
+export async function readBodies(database: Database): Promise<Body[]> {
+  const entries = await readEntries(database, 'system')
   return entries
     .filter(({ type }) => type === 'ledger')
     .map(({ body }) => ({ ...JSON.parse(body), text: body }))
 }
 
-/** Of deposits of one settled payment the first counts, of sales the first of a payment that was deposited. */
-export function booksOf(bodies: readonly Body[]): Books {
+/**
+ * Makes the books. The first of several deposits of one settled payment counts, and the first of several sales of a
+ * payment that was deposited.
+ */
+export function makeBooks(bodies: readonly Body[]): Books {
   const deposits = new Map<string, Body>()
   const sales = new Map<string, Body>()
   const balances = new Map<string, bigint>()
@@ -61,7 +66,7 @@ export function booksOf(bodies: readonly Body[]): Books {
 }
 
 /** All entries of a chain, in their order. */
-export async function entriesOf(database: Database, schema: string) {
+export async function readEntries(database: Database, schema: string) {
   const store = new BlockStore(database, schema)
   const last = (await store.last())?.height ?? 0
   const bounds = { from: 1, to: last, blocksMax: 100_000, bytesMax: 1 << 30 }
@@ -77,8 +82,8 @@ export async function entriesOf(database: Database, schema: string) {
   )
 }
 
-/** What is expected and not found as often, and the other way round. */
-export function differences(
+/** Lists the texts that are expected and not found as often, and the other way round. */
+export function listDifferences(
   what: string,
   given: { expected: readonly string[]; found: readonly string[] },
 ): string[] {

@@ -1,8 +1,8 @@
 import { createHash } from 'node:crypto'
 
 /**
- * Everything that is left to chance in a run. Each draw is a hash of the seed, the name of the operation and how
- * often that operation drew before, so one more draw of one kind leaves the draws of all others as they were.
+ * The source of all chance in a run. Each draw is a hash of the seed, the name of the operation and how often that
+ * operation drew before, so one more draw of one kind leaves the draws of all others as they were.
  */
 export class Chance {
   readonly #seed: string

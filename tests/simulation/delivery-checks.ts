@@ -1,25 +1,28 @@
 import { createHash } from 'node:crypto'
-import { requestHash } from '@tollbase/verify/receipt'
+import { hashRequest } from '@tollbase/verify/receipt'
 import type { Database } from '../../packages/server/src/database/database.ts'
 import { sql } from '../../packages/server/src/database/sql.ts'
-import { type Body, type Books, differences, entriesOf } from './books.ts'
+import { type Body, type Books, listDifferences, readEntries } from './books.ts'
 import type { Market } from './market.ts'
 import type { Order } from './orders.ts'
 import { application, feeds, supplier } from './shop.ts'
 
-/** What the platform keeps of each charge, in percent, rounded down. */
+/** The platform's share of each charge, in percent, rounded down. */
 const platformPercent = 20n
 
-/** Each account has what follows from the money that arrived and the charges alone, whatever the postings say. */
+/**
+ * Checks that each account has what follows from the money that arrived and the charges alone, whatever the
+ * postings say.
+ */
 export function checkAccounts(
-  { chain, told }: Market,
+  { chain, remote }: Market,
   orders: readonly Order[],
   books: Books,
 ): string[] {
   const expected = new Map<string, bigint>()
   const add = (account: string, amount: bigint) =>
     expected.set(account, (expected.get(account) ?? 0n) + amount)
-  for (const where of [chain, told]) {
+  for (const where of [chain, remote]) {
     for (const key of where.allMoved()) {
       const [payer = '', nonce = ''] = key.split('/')
       const value = where.moved(payer, nonce)?.value ?? 0n
@@ -27,11 +30,11 @@ export function checkAccounts(
       add(`outside:${where.network.id}`, -value)
     }
   }
-  const derives = new Map(orders.map((order) => [identityOf(order), order.derive]))
+  const derives = new Map(orders.map((order) => [getPaymentIdentity(order), order.derive]))
   for (const sale of books.sales.values()) {
     const charge = BigInt(sale.amount)
     const derive = derives.get(sale.identity) ?? 0n
-    add(`wallet:${payerOf(sale.identity)}`, -charge)
+    add(`wallet:${getPayer(sale.identity)}`, -charge)
     for (const [app, part] of [
       [supplier, derive],
       [application, charge - derive],
@@ -43,10 +46,13 @@ export function checkAccounts(
   }
   const lines = (balances: ReadonlyMap<string, bigint>) =>
     [...balances].filter(([, one]) => one !== 0n).map(([account, one]) => `${account} ${one}`)
-  return differences('accounts', { expected: lines(expected), found: lines(books.balances) })
+  return listDifferences('accounts', { expected: lines(expected), found: lines(books.balances) })
 }
 
-/** Every sale is of one order that was delivered, and says of it what is true: a receipt is made of this. */
+/**
+ * Checks that every sale is of one order that was delivered, and states the truth about it: a receipt is made of
+ * this.
+ */
 export function checkSales(market: Market, orders: readonly Order[], books: Books): string[] {
   const byPayment = new Map(
     orders.flatMap((order) =>
@@ -56,7 +62,7 @@ export function checkSales(market: Market, orders: readonly Order[], books: Book
   return [...books.sales].flatMap(([paymentId, sale]) => {
     const order = byPayment.get(paymentId)
     if (order === undefined) return [`the sale ${paymentId} is of no order that was delivered`]
-    return Object.entries(factsOf(market, order, sale)).flatMap(([name, value]) => {
+    return Object.entries(makeSaleFacts(market, order, sale)).flatMap(([name, value]) => {
       const found = sale[name as keyof Body]
       return found === value
         ? []
@@ -65,7 +71,10 @@ export function checkSales(market: Market, orders: readonly Order[], books: Book
   })
 }
 
-/** What is kept for a repeated request is what was delivered, and what was booked is what was kept with it. */
+/**
+ * Checks that the answer kept for a repeated request is the delivered one, and that the booked sale is the one kept
+ * with it.
+ */
 export async function checkKept(
   database: Database,
   orders: readonly Order[],
@@ -88,13 +97,16 @@ export async function checkKept(
   })
 }
 
-/** A read has what was in the log at the position that it states: all of it up to its limit, in the order of storing. */
+/**
+ * Checks that a read has what was in the log at the position that it states: all of it up to its limit, in the
+ * order of storing.
+ */
 export async function checkReads(
   database: Database,
   orders: readonly Order[],
   books: Books,
 ): Promise<string[]> {
-  const stored = (await entriesOf(database, 'app_1')).flatMap(
+  const stored = (await readEntries(database, 'app_1')).flatMap(
     ({ height, sequence, header, body }) =>
       header.type === 'record' ? [{ height, sequence, collection: header.collection, body }] : [],
   )
@@ -111,37 +123,37 @@ export async function checkReads(
       )
       .slice(0, rows)
       .map(({ body }) => JSON.parse(body))
-      .map((good) => JSON.stringify(isJoin ? { ...good, feed: feedOf(good) } : good))
+      .map((good) => JSON.stringify(isJoin ? { ...good, feed: findFeed(good) } : good))
     const found = records.map((record: unknown) => JSON.stringify(record))
     const isSame = JSON.stringify(found) === JSON.stringify(then)
-    const told = books.sales.get(delivered.paymentId)?.as_of
+    const remote = books.sales.get(delivered.paymentId)?.as_of
     return [
       ...(isSame
         ? []
         : [`${name} was sold ${found}, and at ${as_of.block_height} there was ${then}`]),
-      ...(JSON.stringify(told) === JSON.stringify(as_of)
+      ...(JSON.stringify(remote) === JSON.stringify(as_of)
         ? []
-        : [`${name} was read at ${as_of.block_height}, and its sale says ${told?.block_height}`]),
+        : [`${name} was read at ${as_of.block_height}, and its sale says ${remote?.block_height}`]),
     ]
   })
 }
 
-function feedOf(good: { readonly id: string }) {
+function findFeed(good: { readonly id: string }) {
   return feeds.find(({ id }) => id === good.id) ?? null
 }
 
-function identityOf({ network, payer, nonce }: Order): string {
+function getPaymentIdentity({ network, payer, nonce }: Order): string {
   return `${network.id}/${network.asset.address}/${payer}/${nonce}`
 }
 
-function payerOf(identity: string): string {
+function getPayer(identity: string): string {
   return identity.split('/')[2] ?? ''
 }
 
-/** What the sale of an order must say beside amounts and the answer's hash. */
-function factsOf({ chain, told }: Market, order: Order, sale: Body): Partial<Body> {
+/** Returns the members that the sale of an order must have beside amounts and the answer's hash. */
+function makeSaleFacts({ chain, remote }: Market, order: Order, sale: Body): Partial<Body> {
   const { network, payer, nonce, kind, asked, delivered, quoteId } = order
-  const where = network.id === chain.network.id ? chain : told
+  const where = network.id === chain.network.id ? chain : remote
   const reply = JSON.parse(delivered?.text ?? '{}')
   return {
     payer,
@@ -151,7 +163,7 @@ function factsOf({ chain, told }: Market, order: Order, sale: Body): Partial<Bod
     asset: network.asset.address,
     transaction: where.moved(payer, nonce)?.hash ?? 'none',
     operation: kind === 'read' ? 'list' : 'store',
-    request_hash: requestHash({
+    request_hash: hashRequest({
       method: 'POST',
       path: asked.path,
       query: '',

@@ -4,34 +4,34 @@ import { CommitUnknownError } from '../../packages/server/src/database/errors.ts
 import type { Chance } from './chance.ts'
 import type { Scheduler } from './scheduler.ts'
 
-/** How rough a run is; per mille of steps. */
-export type Weather = {
+/** The roughness of a run; per mille of steps. */
+export type FaultProfile = {
   crash: number
   /** Connections to the database, lost before or after the statement took effect. */
   lost: number
   /** Steps that take long. */
   slow: number
-  /** Steps at which the process stands still for longer than its leases last. */
+  /** Steps at which the process is paused for longer than its leases last. */
   pause: number
-  /** Calls of the world outside that fail, and what goes wrong out there. */
+  /** Calls of the outside world that fail, and faults of the outside world itself. */
   outside: number
-  /** The step at which most goes wrong: one that a run of even chances would seldom hit. */
-  sore: string
+  /** The step with the most faults: one that a run of even chances would seldom hit. */
+  weakSpot: string
 }
 
-export const calm: Weather = { crash: 0, lost: 0, slow: 0, pause: 0, outside: 0, sore: '' }
+export const calm: FaultProfile = { crash: 0, lost: 0, slow: 0, pause: 0, outside: 0, weakSpot: '' }
 
-const soreCrash = 150
-const soreLost = 200
+const weakCrash = 150
+const weakLost = 200
 
-/** A lost connection as pg words it. */
+/** The error of a lost connection, in pg's words. */
 export class Lost extends Error {
   constructor() {
     super('Connection terminated unexpectedly')
   }
 }
 
-/** What a client sees of a server that died. */
+/** The error that a client of a dead server sees. */
 export class Reset extends Error {
   constructor() {
     super('the connection was reset')
@@ -41,9 +41,9 @@ export class Reset extends Error {
 type Common = {
   readonly scheduler: Scheduler
   readonly chance: Chance
-  readonly weather: Weather
+  readonly faultProfile: FaultProfile
   readonly turns: Turns
-  /** Called with the name of a process that stands still. */
+  /** Called with the process that is paused. */
   readonly onPause: (life: Life) => void
   readonly onDeath: (life: Life) => void
 }
@@ -109,22 +109,22 @@ export class Life {
   }
 
   /**
-   * One step to the outside, at some time soon. Its outcome is what the work gives; or the process dies, or the
-   * answer is lost: `lost` makes the error, and undefined where none can be.
+   * Runs one step to the outside, at some time soon. Its outcome is the result of the work; or the process dies, or
+   * the answer is lost: `lost` makes the error, and is undefined where no answer can be lost.
    */
   step<T>(
     name: string,
     work: () => Promise<T>,
     trouble: { latency: [number, number]; lost: (() => Error) | undefined; perMille: number },
   ): Promise<T> {
-    const { scheduler, chance, weather } = this.#common
-    const slow = chance.happens(`${name} slow`, weather.slow)
+    const { scheduler, chance, faultProfile } = this.#common
+    const slow = chance.happens(`${name} slow`, faultProfile.slow)
     const ms = slow
       ? chance.between(`${name} takes`, 50, 3000)
       : chance.between(`${name} takes`, ...trouble.latency)
     return new Promise((resolve, reject) => {
       const act = () => {
-        const fate = this.#fateOf(name, trouble)
+        const fate = this.#drawFate(name, trouble)
         scheduler.note(`${this.name} ${name}${fate === undefined ? '' : ` (${fate})`}`)
         if (fate === 'dies before') return this.die('crash')
         if (fate === 'lost before') return reject(trouble.lost?.())
@@ -141,9 +141,14 @@ export class Life {
         )
       }
       this.#later(ms, () => {
-        if (!chance.happens(`${name} pause`, weather.pause * (name === weather.sore ? 10 : 1)))
+        if (
+          !chance.happens(
+            `${name} pause`,
+            faultProfile.pause * (name === faultProfile.weakSpot ? 10 : 1),
+          )
+        )
           return act()
-        // The step itself waits too: it reaches a world that has gone on.
+        // The step waits for the pause too, and then meets a world that has gone on.
         this.#pause()
         this.#later(0, act)
       })
@@ -174,8 +179,8 @@ export class Life {
   }
 
   #statement<T>(text: string, work: () => Promise<T>): Promise<T> {
-    const trouble = { ...databaseTrouble, perMille: this.#common.weather.lost }
-    return this.step(nameOf(text), work, trouble)
+    const trouble = { ...databaseTrouble, perMille: this.#common.faultProfile.lost }
+    return this.step(getStatementName(text), work, trouble)
   }
 
   async #transaction<T>(
@@ -209,12 +214,12 @@ export class Life {
     return outcome.result
   }
 
-  /** The work of a transaction, until the process dies; once its connection is lost all of it is. */
+  /** Runs the work of a transaction, until the process dies; if its connection is lost, the whole transaction is. */
   async #within<T>(tx: Queryable, work: (tx: Queryable) => Promise<T>): Promise<T> {
     if (!this.#alive) throw new Reset()
     let isLost = false
     let before: Promise<unknown> = Promise.resolve()
-    // One after the other, as on the connection.
+    // The statements run in sequence, as on the connection.
     const send = <R>(text: string, statement: () => Promise<R>): Promise<R> => {
       const sent = before.then(() => sendNow(text, statement))
       before = sent.catch(() => undefined)
@@ -238,12 +243,12 @@ export class Life {
     return result
   }
 
-  /** What becomes of COMMIT; throws where it never arrives. */
+  /** Decides the fate of a COMMIT; throws where it never arrives. */
   async #commitFate(): Promise<CommitFate> {
-    const { chance, scheduler, weather } = this.#common
+    const { chance, scheduler, faultProfile } = this.#common
     const ms = chance.between('COMMIT takes', ...databaseTrouble.latency)
     await Promise.race([new Promise<void>((resolve) => this.#later(ms, resolve)), this.ended])
-    const fate = this.#fateOf('COMMIT', { ...databaseTrouble, perMille: weather.lost * 3 })
+    const fate = this.#drawFate('COMMIT', { ...databaseTrouble, perMille: faultProfile.lost * 3 })
     scheduler.note(`${this.name} COMMIT${fate === undefined ? '' : ` (${fate})`}`)
     if (fate === 'dies before') {
       this.die('crash')
@@ -253,18 +258,18 @@ export class Life {
     return fate
   }
 
-  #fateOf(name: string, trouble: { lost: (() => Error) | undefined; perMille: number }) {
-    const { chance, weather } = this.#common
-    const isSore = name === weather.sore
-    if (chance.happens(`${name} crash`, isSore ? soreCrash : weather.crash))
+  #drawFate(name: string, trouble: { lost: (() => Error) | undefined; perMille: number }) {
+    const { chance, faultProfile } = this.#common
+    const isWeak = name === faultProfile.weakSpot
+    if (chance.happens(`${name} crash`, isWeak ? weakCrash : faultProfile.crash))
       return chance.pick(`${name} dies`, ['dies before', 'dies after'] as const)
-    const perMille = isSore ? soreLost : trouble.perMille
+    const perMille = isWeak ? weakLost : trouble.perMille
     if (trouble.lost !== undefined && chance.happens(`${name} lost`, perMille))
       return chance.pick(`${name} fails`, ['lost before', 'lost after'] as const)
     return undefined
   }
 
-  /** Stands still, as on a machine that is suspended: longer than a lease, shorter than a session. */
+  /** Pauses the process, as on a machine that is suspended: longer than a lease, shorter than a session. */
   #pause(): void {
     const { scheduler, chance } = this.#common
     const ms = chance.between('pause lasts', 3_000, 40_000)
@@ -283,11 +288,11 @@ export class Life {
   }
 }
 
-/** Transactions one after the other, in the order in which they ask. */
+/** Runs transactions in sequence, in the order in which they ask. */
 export class Turns {
   #last: Promise<void> = Promise.resolve()
 
-  /** Resolves with what ends the turn. */
+  /** Resolves with the function that ends the turn. */
   async take(): Promise<() => void> {
     const before = this.#last
     let over: () => void = () => undefined
@@ -305,8 +310,8 @@ function unknownCommit(): Error {
   return new CommitUnknownError('the connection was lost during COMMIT')
 }
 
-/** A statement's name in the trace: what it does, and to which table. */
-function nameOf(text: string): string {
+/** Returns a statement's name in the trace: its verb, and its table. */
+function getStatementName(text: string): string {
   const verb = /^\s*(\w+)/.exec(text)?.[1] ?? ''
   const table = /\b(?:INTO|UPDATE|FROM)\s+("[^"]+"(?:\."[^"]+")?|[\w.]+)/.exec(text)?.[1] ?? ''
   return `${verb} ${table.replaceAll('"', '')}`.trim()

@@ -4,12 +4,15 @@ import { auditChain } from '../../packages/server/src/chain/audit.ts'
 import type { Database } from '../../packages/server/src/database/database.ts'
 import { sql } from '../../packages/server/src/database/sql.ts'
 import { type Log, logOrigin, logSigner, type Written } from './log.ts'
-import { digestAfter, emptyDigest, logSchema } from './summary.ts'
+import { emptyDigest, extendDigest, logSchema } from './summary.ts'
 
-/** An entry as the block's body has it, read by hand: four bytes of length, then the entry. */
+/** Decodes the entries of a block's body by hand: four bytes of length, then the entry. */
 type Leaf = { readonly height: number; readonly hash: Buffer; readonly body: string }
 
-/** What must hold at every moment: the projection is that of the entries up to its watermark, and heights have no gap. */
+/**
+ * Checks the invariants of every moment: the projection is that of the entries up to its watermark, and heights
+ * have no gap.
+ */
 export async function checkProjection(database: Database): Promise<string[]> {
   const [row] = await database.query<{
     height: bigint
@@ -24,7 +27,7 @@ export async function checkProjection(database: Database): Promise<string[]> {
   const { leaves, heights } = await readLog(database)
   const gap = heights.find((height, at) => height !== at + 1)
   const applied = leaves.filter(({ height }) => height <= Number(row.height))
-  const digest = digestAfter(
+  const digest = extendDigest(
     emptyDigest,
     applied.map(({ body }) => body),
   )
@@ -41,7 +44,7 @@ export async function checkProjection(database: Database): Promise<string[]> {
   ]
 }
 
-/** What must hold once nothing is under way any more. */
+/** Checks the invariants of a log once nothing is under way any more. */
 export async function checkLog(log: Log): Promise<string[]> {
   const { database, written, heads } = log
   const { leaves, heights } = await readLog(database)
@@ -62,7 +65,7 @@ export async function checkLog(log: Log): Promise<string[]> {
   ]
 }
 
-/** An acknowledged group stands, whole and in its order, where its writer was told. */
+/** Checks that an acknowledged group is complete and in order at the position that its writer was told. */
 function checkWritten({ bodies, place }: Written, leaves: readonly Leaf[]): string[] {
   const found = leaves.slice(place.leafIndex, place.leafIndex + place.count)
   const isThere =
@@ -73,7 +76,7 @@ function checkWritten({ bodies, place }: Written, leaves: readonly Leaf[]): stri
     : [`the group acknowledged at ${place.height}.${place.sequence} is not there: ${bodies[0]}`]
 }
 
-/** What was acknowledged before another append was called comes before it. */
+/** Checks that an entry that was acknowledged before another append was called comes before that one. */
 function checkOrder(written: readonly Written[]): string[] {
   return written.flatMap((later) =>
     written
@@ -98,25 +101,25 @@ function checkOnce(leaves: readonly Leaf[]): string[] {
   return twice.map(({ body }) => `${body} is there twice`)
 }
 
-/** Every tree that was vouched for is the beginning of the one that there is: nothing was ever rewritten. */
+/** Checks that every tree the service vouched for is a prefix of the present one: nothing was ever rewritten. */
 function checkHeads(heads: Log['heads'], leaves: readonly Leaf[]): string[] {
   const hashes = leaves.map(({ hash }) => hash)
   return heads
-    .filter(({ size, root }) => rootOf(hashes.slice(0, size)).toString('base64') !== root)
+    .filter(({ size, root }) => computeRoot(hashes.slice(0, size)).toString('base64') !== root)
     .map(
       ({ size }) => `the tree of ${size} entries that was vouched for is not the one that there is`,
     )
 }
 
 /** RFC 6962, section 2.1, word for word. */
-function rootOf(hashes: readonly Buffer[]): Buffer {
+function computeRoot(hashes: readonly Buffer[]): Buffer {
   const [only] = hashes
   if (only === undefined) return createHash('sha256').digest()
   if (hashes.length === 1) return only
   let split = 1
   while (split * 2 < hashes.length) split *= 2
-  const left = rootOf(hashes.slice(0, split))
-  const right = rootOf(hashes.slice(split))
+  const left = computeRoot(hashes.slice(0, split))
+  const right = computeRoot(hashes.slice(split))
   return createHash('sha256').update(Buffer.of(1)).update(left).update(right).digest()
 }
 

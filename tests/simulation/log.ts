@@ -1,23 +1,23 @@
 import { Fault } from '../../packages/server/src/base/fault.ts'
 import { type Chain, openChain } from '../../packages/server/src/chain/chain.ts'
 import type { Appended } from '../../packages/server/src/chain/committer.ts'
-import { signerOf } from '../../packages/server/src/chain/signing.ts'
+import { makeSigner } from '../../packages/server/src/chain/signing.ts'
 import type { Database } from '../../packages/server/src/database/database.ts'
 import { sql } from '../../packages/server/src/database/sql.ts'
 import type { Chance } from './chance.ts'
-import { calm, Life, Turns, type Weather } from './life.ts'
+import { calm, type FaultProfile, Life, Turns } from './life.ts'
 import { Scheduler } from './scheduler.ts'
 import { signingKey } from './shop.ts'
 import { logSchema, summarize } from './summary.ts'
 
 export const logOrigin = 'simulated/log'
-export const logSigner = signerOf(signingKey, logOrigin)
+export const logSigner = makeSigner(signingKey, logOrigin)
 
-/** One call of append and what became of it, as its writer knows. */
+/** One call of append and its outcome, as its writer knows it. */
 export type Written = {
   readonly bodies: readonly string[]
   readonly calledAt: number
-  /** When it was acknowledged, counted in acknowledgements and calls. */
+  /** The time of the acknowledgement, counted in acknowledgements and calls. */
   readonly acknowledgedAt: number
   readonly place: Appended
 }
@@ -28,11 +28,11 @@ const patienceMs = 30_000
 
 type Open = { readonly life: Life; readonly chain: Chain }
 
-/** A chain whose producer dies, stands still, loses its connections, and is replaced while it may still be there. */
+/** A chain whose producer dies, is paused, loses its connections, and is replaced while it may still be there. */
 export class Log {
   readonly scheduler = new Scheduler(startMs)
   readonly chance: Chance
-  readonly weather: Weather
+  readonly faultProfile: FaultProfile
   readonly database: Database
   readonly problems: string[] = []
   readonly written: Written[] = []
@@ -51,13 +51,13 @@ export class Log {
       this.chance.happens(`weather ${what}`, 700)
         ? this.chance.between(`weather ${what}`, 1, most)
         : 0
-    this.weather = {
+    this.faultProfile = {
       crash: rough('crash', 20),
       lost: rough('lost', 40),
       slow: rough('slow', 100),
       pause: rough('pause', 20),
       outside: 0,
-      sore: this.chance.pick('weather sore', [
+      weakSpot: this.chance.pick('weather sore', [
         'INSERT app_1.block',
         'INSERT app_1.block',
         'COMMIT',
@@ -71,7 +71,7 @@ export class Log {
     const life = new Life(`p${this.#started}`, {
       scheduler,
       chance,
-      weather: this.weather,
+      faultProfile: this.faultProfile,
       turns: this.#turns,
       onPause: () => {
         if (chance.happens('another is started', 700)) scheduler.after(1_000, () => this.start())
@@ -96,7 +96,8 @@ export class Log {
         this.#open.push({ life, chain })
         world.every(1_000, () => {
           if (chain.failure === undefined) return
-          if (!isExpected(chain.failure)) this.wrong(`the chain stopped: ${textOf(chain.failure)}`)
+          if (!isExpected(chain.failure))
+            this.wrong(`the chain stopped: ${describeError(chain.failure)}`)
           life.die(`its chain stopped: ${chain.failure.message}`)
         })
       },
@@ -106,10 +107,10 @@ export class Log {
 
   calmDown(): void {
     this.scheduler.note('all is calm')
-    Object.assign(this.weather, calm)
+    Object.assign(this.faultProfile, calm)
   }
 
-  /** Ends what stands still: the run waits for nobody. */
+  /** Ends paused processes: the run waits for none. */
   end(): void {
     for (const life of this.#lives) life.die('the run is over')
   }
@@ -119,14 +120,14 @@ export class Log {
     this.problems.push(problem)
   }
 
-  /** The process that new requests go to, or now and then one that should not be there any more. */
+  /** Picks the process for new requests, or now and then one that should not be there any more. */
   #target(who: string): Open | undefined {
     const alive = this.#open.filter(({ life }) => life.alive)
     const isStale = alive.length > 1 && this.chance.happens(`${who} uses an old address`, 200)
     return isStale ? alive[0] : alive.at(-1)
   }
 
-  /** One call of append, and the wait for its projection; true where it was acknowledged. */
+  /** Makes one call of append and waits for its projection; true where it was acknowledged. */
   async append(who: string, bodies: readonly string[]): Promise<boolean> {
     const { scheduler, chance } = this
     const target = this.#target(who)
@@ -157,7 +158,7 @@ export class Log {
       const patience = scheduler.sleep(patienceMs).then(() => undefined)
       return await Promise.race([work, life.ended, patience])
     } catch (error) {
-      if (life.alive && !isExpected(error)) this.wrong(`an append failed: ${textOf(error)}`)
+      if (life.alive && !isExpected(error)) this.wrong(`an append failed: ${describeError(error)}`)
       return undefined
     }
   }
@@ -182,7 +183,10 @@ export class Log {
   }
 }
 
-/** What a caller is told who may try again, and what tells a producer that it is not the one any more. */
+/**
+ * The errors of a caller that may try again, and the error that tells a producer that it is not the producer any
+ * more.
+ */
 function isExpected(error: unknown): boolean {
   if (error instanceof Fault) return error.code === 'UNAVAILABLE'
   return (
@@ -191,6 +195,6 @@ function isExpected(error: unknown): boolean {
   )
 }
 
-function textOf(error: unknown): string {
+function describeError(error: unknown): string {
   return error instanceof Error ? (error.stack ?? error.message) : String(error)
 }

@@ -1,15 +1,15 @@
 import { createHash } from 'node:crypto'
 import type { Database } from '../../packages/server/src/database/database.ts'
 import { sql } from '../../packages/server/src/database/sql.ts'
-import { costOf } from '../../packages/server/src/model/price.ts'
-import { type Books, bodiesOf, booksOf, differences, entriesOf } from './books.ts'
+import { computeCost } from '../../packages/server/src/model/price.ts'
+import { type Books, listDifferences, makeBooks, readBodies, readEntries } from './books.ts'
 import { checkAccounts, checkKept, checkReads, checkSales } from './delivery-checks.ts'
 import type { Market } from './market.ts'
 import type { Acknowledged, Order } from './orders.ts'
 
 const applicationSchema = 'app_1'
 
-/** What must hold at every moment, whatever is under way: debits are credits, and nobody who pays is in debt. */
+/** Checks the invariants of every moment, whatever is under way: debits equal credits, and no payer is in debt. */
 export async function checkLedger(database: Database): Promise<string[]> {
   const uneven = await database.query(
     sql`SELECT leaf FROM system.posting GROUP BY leaf HAVING sum(amount) <> 0`,
@@ -23,10 +23,13 @@ export async function checkLedger(database: Database): Promise<string[]> {
   ]
 }
 
-/** What must hold once all payments are past their time: each claim is over, and all money that arrived is booked. */
+/**
+ * Checks the invariants once all payments are past their time: each claim is over, and all money that arrived is
+ * booked.
+ */
 export async function checkSettled(market: Market, orders: readonly Order[]): Promise<string[]> {
   const { database } = market
-  const books = booksOf(await bodiesOf(database))
+  const books = makeBooks(await readBodies(database))
   const claims = await database.query<Claim>(
     sql`SELECT identity, id, state, is_final FROM operations.claim`,
   )
@@ -39,15 +42,15 @@ export async function checkSettled(market: Market, orders: readonly Order[]): Pr
   ]
 }
 
-/** What must hold in the end. */
+/** Checks the invariants of the end. */
 export async function checkMarket(
   market: Market,
   orders: readonly Order[],
   acknowledged: readonly Acknowledged[],
 ): Promise<string[]> {
   const { database } = market
-  const books = booksOf(await bodiesOf(database))
-  const records = await recordsOf(database)
+  const books = makeBooks(await readBodies(database))
+  const records = await readRecords(database)
   return [
     ...(await checkSettled(market, orders)),
     ...orders.flatMap((order) => checkOrder(order, books)),
@@ -76,24 +79,24 @@ async function checkTables(database: Database, books: Books): Promise<string[]> 
     sql`SELECT payment_id FROM system.sale`,
   )
   return [
-    ...differences('balances', {
+    ...listDifferences('balances', {
       expected: [...books.balances].map(([account, balance]) => `${account} ${balance}`),
       found: accounts.map(({ account, balance }) => `${account} ${balance}`),
     }),
-    ...differences('deposits', {
+    ...listDifferences('deposits', {
       expected: [...books.deposits.keys()],
       found: deposits.map(({ identity }) => identity),
     }),
-    ...differences('sales', {
+    ...listDifferences('sales', {
       expected: [...books.sales.keys()],
       found: sales.map((row) => row.payment_id),
     }),
   ]
 }
 
-/** All money that arrived, and no other, is booked, once. */
-function checkMoney({ chain, told }: Market, books: Books): string[] {
-  const arrived = [chain, told].flatMap((where) => {
+/** Checks that all money that arrived, and no other, is booked, once. */
+function checkMoney({ chain, remote }: Market, books: Books): string[] {
+  const arrived = [chain, remote].flatMap((where) => {
     const { network } = where
     return where.allMoved().map((key) => {
       const [payer = '', nonce = ''] = key.split('/')
@@ -101,7 +104,7 @@ function checkMoney({ chain, told }: Market, books: Books): string[] {
     })
   })
   const booked = [...books.deposits].map(([identity, { amount }]) => `${identity} ${amount}`)
-  return differences('money that arrived', { expected: arrived, found: booked })
+  return listDifferences('money that arrived', { expected: arrived, found: booked })
 }
 
 function checkClaims(claims: readonly Claim[], books: Books): string[] {
@@ -112,7 +115,7 @@ function checkClaims(claims: readonly Claim[], books: Books): string[] {
   })
 }
 
-/** The charge is what was asked for, for the rows that came, and never above it. */
+/** Checks that the charge is the asked price for the delivered rows, and never above it. */
 function checkOrder(order: Order, books: Books): string[] {
   const { delivered, kind, name, amount, price, derive } = order
   if (delivered === undefined) return []
@@ -121,11 +124,11 @@ function checkOrder(order: Order, books: Books): string[] {
   if (sale === undefined) return [`${name} was delivered and never charged`]
   const charge = BigInt(sale.amount)
   const promised = (price - derive) / BigInt(order.rows)
-  const due = costOf(
+  const due = computeCost(
     { perAccess: derive, perRow: promised, perKb: 0n },
     { rows: sale.row_count, bytes: 0 },
   )
-  // Without a quote the lowest price counts of those that asked for the same smallest payment.
+  // Without a quote, of the prices that asked for the same smallest payment the lowest one counts.
   const isLowest = order.quoteId === undefined && price < amount
   const hash = createHash('sha256').update(delivered.text).digest('hex')
   return [
@@ -142,7 +145,7 @@ function checkOrder(order: Order, books: Books): string[] {
 
 type Stored = { readonly mark: string; readonly payment: string | undefined }
 
-/** What was acknowledged is there once; what was paid for is written once. */
+/** Acknowledged records are there once; paid records are written once. */
 function checkRecords(
   records: readonly Stored[],
   orders: readonly Order[],
@@ -168,8 +171,8 @@ function checkRecords(
   ]
 }
 
-async function recordsOf(database: Database): Promise<Stored[]> {
-  const entries = await entriesOf(database, applicationSchema)
+async function readRecords(database: Database): Promise<Stored[]> {
+  const entries = await readEntries(database, applicationSchema)
   return entries
     .filter(({ type }) => type === 'record')
     .map(({ header, body }) => ({

@@ -1,9 +1,9 @@
 import type { Database } from '../../packages/server/src/database/database.ts'
 import type { Chance } from './chance.ts'
-import { calm, Life, Reset, Turns, type Weather } from './life.ts'
+import { calm, type FaultProfile, Life, Reset, Turns } from './life.ts'
 import { PaymentChain } from './payment-chain.ts'
 import { Prices } from './prices.ts'
-import { ToldNetwork } from './remote-facilitator.ts'
+import { RemoteFacilitator } from './remote-facilitator.ts'
 import { Scheduler } from './scheduler.ts'
 import {
   type Answer,
@@ -15,15 +15,15 @@ import {
   otherNetwork,
   ownNetwork,
   type Running,
-  request,
+  sendRequest,
   startShop,
 } from './shop.ts'
 
-/** A client waits at most so long for an answer. */
+/** The longest time that a client waits for an answer. */
 const patienceMs = 45_000
 const pricesMax = 10_000n
-/** Steps between which a payment is one thing already and not yet the next. */
-const soreSpots = [
+/** The weak spots: steps between which a payment has left one state and not reached the next. */
+const weakSpots = [
   '',
   'INSERT operations.claim',
   'UPDATE operations.claim',
@@ -38,15 +38,15 @@ const soreSpots = [
 ]
 
 /**
- * A shop, the two networks that it takes money on, and the service in one process after the other: started again
- * where it dies, and beside the old one where that stands still for long.
+ * A shop, its two payment networks, and the service in one process after the other: restarted where it dies, and
+ * started beside the old process where that is paused for long.
  */
 export class Market {
   readonly scheduler = new Scheduler(foundedMs + 60_000)
   readonly chance: Chance
-  readonly weather: Weather
+  readonly faultProfile: FaultProfile
   readonly chain: PaymentChain
-  readonly told: ToldNetwork
+  readonly remote: RemoteFacilitator
   readonly database: Database
   readonly keys: AppKeys
   readonly prices = new Prices(firstPrice)
@@ -64,10 +64,10 @@ export class Market {
     this.database = parts.database
     this.keys = parts.keys
     this.chance = chance
-    this.weather = weatherOf(chance)
-    const shared = { scheduler: this.scheduler, chance, weather: this.weather }
+    this.faultProfile = drawFaultProfile(chance)
+    const shared = { scheduler: this.scheduler, chance, faultProfile: this.faultProfile }
     this.chain = new PaymentChain(ownNetwork, shared)
-    this.told = new ToldNetwork(otherNetwork, shared)
+    this.remote = new RemoteFacilitator(otherNetwork, shared)
   }
 
   /** Starts a process; once it serves, new requests go to it. */
@@ -76,18 +76,18 @@ export class Market {
     const life = new Life(`p${this.#started}`, {
       scheduler: this.scheduler,
       chance: this.chance,
-      weather: this.weather,
+      faultProfile: this.faultProfile,
       turns: this.#turns,
       onPause: () => {
-        // Somebody sees that nothing is answered, and starts another one.
+        // The operator sees that nothing is answered, and starts another process.
         if (this.chance.happens('another is started', 600))
           this.scheduler.after(2_000, () => this.start())
       },
       onDeath: (dead) => this.#died(dead),
     })
     this.#lives.push(life)
-    const { database, chain, told, scheduler } = this
-    startShop(life, { database, chain, told }).then(
+    const { database, chain, remote, scheduler } = this
+    startShop(life, { database, chain, remote }).then(
       (running) => {
         if (!life.alive) return
         scheduler.note(`${life.name} serves`)
@@ -97,18 +97,18 @@ export class Market {
     )
   }
 
-  /** From now on nothing goes wrong any more. */
+  /** Ends all faults. */
   calmDown(): void {
     this.isRough = false
     this.scheduler.note('all is calm')
-    Object.assign(this.weather, calm)
+    Object.assign(this.faultProfile, calm)
   }
 
   end(): void {
     for (const life of this.#lives) life.die('the run is over')
   }
 
-  /** Sends a request to whatever process serves; undefined where no answer comes back. */
+  /** Sends a request to a serving process; undefined where no answer comes back. */
   async send(
     who: string,
     asked: Asked,
@@ -118,15 +118,15 @@ export class Market {
       readonly onAnswer?: () => void
     },
   ): Promise<Answer | undefined> {
-    const { scheduler, chance, weather } = this
+    const { scheduler, chance, faultProfile } = this
     await scheduler.sleep(chance.between(`${who} sends`, 1, 30))
     const running = this.#serving.at(-1)
     if (running === undefined) return undefined
-    const patience = chance.happens(`${who} is impatient`, weather.outside)
+    const patience = chance.happens(`${who} is impatient`, faultProfile.outside)
       ? chance.between(`${who} waits`, 1, 5_000)
       : patienceMs
     const answer = await Promise.race([
-      request(running, asked, sent.headers).catch((error: unknown) => {
+      sendRequest(running, asked, sent.headers).catch((error: unknown) => {
         if (error instanceof Reset) return undefined
         throw error
       }),
@@ -137,16 +137,17 @@ export class Market {
     scheduler.note(
       `${who} ${asked.path}: ${answer ? `${answer.status} ${answer.code ?? ''}` : 'no answer'}`,
     )
-    if (answer?.bug !== undefined) this.wrong(`${who} met an error of ours: ${textOf(answer.bug)}`)
+    if (answer?.bug !== undefined)
+      this.wrong(`${who} met an error of ours: ${describeError(answer.bug)}`)
     return answer
   }
 
-  /** A new price by which the seller may go from now on. */
+  /** Draws a new price for the seller. */
   newPrice(): bigint {
     return BigInt(this.chance.between('price', 1, Number(pricesMax / 500n))) * 500n
   }
 
-  /** What comes after what, as its people see it. */
+  /** Numbers the events in the order in which the market's people see them. */
   step(): number {
     this.#steps += 1
     return this.#steps
@@ -167,8 +168,8 @@ export class Market {
   }
 }
 
-/** Some runs are rough, some calm, some rough in one way only. */
-function weatherOf(chance: Chance): Weather {
+/** Draws a fault profile: some runs are rough, some calm, some rough in one way only. */
+function drawFaultProfile(chance: Chance): FaultProfile {
   const rough = (what: string, most: number) =>
     chance.happens(`weather ${what}`, 600) ? chance.between(`weather ${what}`, 1, most) : 0
   return {
@@ -177,10 +178,10 @@ function weatherOf(chance: Chance): Weather {
     slow: rough('slow', 60),
     pause: rough('pause', 2),
     outside: rough('outside', 150),
-    sore: chance.pick('weather sore', soreSpots),
+    weakSpot: chance.pick('weather sore', weakSpots),
   }
 }
 
-function textOf(error: unknown): string {
+function describeError(error: unknown): string {
   return error instanceof Error ? (error.stack ?? error.message) : String(error)
 }

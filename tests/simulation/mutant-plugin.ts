@@ -1,17 +1,17 @@
 import { fileURLToPath } from 'node:url'
 import { type Mutant, mutants } from './mutants.ts'
 
-/** What marks a module that belongs to a mutant: `file.ts?mutant=name`. */
+/** The mark of a module that belongs to a mutant: `file.ts?mutant=name`. */
 const mark = /\?mutant=([a-z-]+)$/
 const root = fileURLToPath(new URL('../../', import.meta.url))
-/** Sources that a mutant loads anew: what it changes, and all that works with it. */
+/** The sources that a mutant loads anew: the one that it changes, and all that work with it. */
 const own = new RegExp(`^${root}(packages/server/src|tests/simulation)/.*[.]ts$`)
 
 /**
  * Lets a test load the code once more with one line changed: `import('./run.ts?mutant=name')` gives a copy of that
  * module and of all of the server that it works with, in which the mutant of this name is planted.
  */
-export function plantedMutants() {
+export function plantMutants() {
   return {
     name: 'planted-mutants',
     enforce: 'pre' as const,
@@ -37,7 +37,7 @@ export function plantedMutants() {
   }
 }
 
-/** The source with the mutant in it; a mutant that fits no more, or more than once, is an error. */
+/** Returns the source with the mutant in it; throws where the mutant's text is not there, or more than once. */
 function plant({ name, file, find, put }: Mutant, code: string): string {
   const parts = code.split(find)
   if (parts.length !== 2)

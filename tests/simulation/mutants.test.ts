@@ -2,10 +2,10 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { mutants } from './mutants.ts'
 import { openPlace, type Place, type Result } from './place.ts'
 
-/** A mutant that lives longer than this many seeds is one that the simulation does not see. */
+/** A mutant that survives more seeds than this is not detected by the simulation. */
 const seedsMax = 20
 
-/** For a machine that has much else to do. */
+/** The time-out is for a busy machine. */
 const timeoutMs = 300_000
 
 type Run = (seed: string, place: Place) => Promise<Result>

@@ -1,13 +1,13 @@
-/** One bug, planted in the product's source for a run: the text that is found once in the file is replaced. */
+/** One bug that is planted in the product's source for a run: a text that occurs once in the file is replaced. */
 export type Mutant = {
   readonly name: string
-  /** Under packages/server/src. */
+  /** The file, relative to packages/server/src. */
   readonly file: string
   readonly find: string
   readonly put: string
-  /** Which of the two simulations must notice. */
+  /** The one of the two simulations that must detect it. */
   readonly scene: 'market' | 'log'
-  /** The first seed to try, for what few seeds come upon. */
+  /** The first seed to try, for a bug that few seeds find. */
   readonly from?: number
 }
 
@@ -24,7 +24,7 @@ export const mutants: readonly Mutant[] = [
     name: 'claim-bought-something-else',
     scene: 'market',
     file: 'services/payments/payments.ts',
-    find: 'if (found.request_hash !== paid.requestHash && !isTakenOver) throw usedOtherwise(found)',
+    find: 'if (found.request_hash !== paid.requestHash && !isTakenOver) throw makeUsedFault(found)',
     put: '',
   },
   {
@@ -45,7 +45,7 @@ export const mutants: readonly Mutant[] = [
     name: 'delivers-while-pending',
     scene: 'market',
     file: 'services/payments/payments.ts',
-    find: 'throw pending(claim.id, outcome.reason)',
+    find: 'throw makePendingFault(claim.id, outcome.reason)',
     put: "return { claim, transaction: '', isFresh: found === undefined }",
   },
   {
@@ -53,7 +53,7 @@ export const mutants: readonly Mutant[] = [
     scene: 'market',
     from: 3,
     file: 'services/payments/payments.ts',
-    find: 'throw pending(claim.id, outcome.reason)',
+    find: 'throw makePendingFault(claim.id, outcome.reason)',
     put: "return 'The payment was not settled'",
   },
   {
@@ -75,14 +75,14 @@ export const mutants: readonly Mutant[] = [
     name: 'deposit-under-two-identities',
     scene: 'market',
     file: 'services/payments/deliverer.ts',
-    find: '[depositOf(claim, transaction)]',
-    put: "[depositOf(claim, transaction), depositOf({ ...claim, identity: claim.identity + '0' }, transaction)]",
+    find: '[makeClaimDeposit(claim, transaction)]',
+    put: "[makeClaimDeposit(claim, transaction), makeClaimDeposit({ ...claim, identity: claim.identity + '0' }, transaction)]",
   },
   {
     name: 'sale-without-deposit',
     scene: 'market',
     file: 'services/payments/deliverer.ts',
-    find: 'isDeposited ? [sale] : [depositOf(claim, transaction), sale]',
+    find: 'isDeposited ? [sale] : [makeClaimDeposit(claim, transaction), sale]',
     put: '[sale]',
   },
   {
@@ -125,14 +125,14 @@ export const mutants: readonly Mutant[] = [
     name: 'late-money-is-not-looked-for',
     scene: 'market',
     file: 'services/payments/reconciler.ts',
-    find: 'const claims = await expiredFailures(database, { beforeSeconds, after, limit: pageSize })',
+    find: 'const claims = await listExpiredFailures(database, { beforeSeconds, after, limit: pageSize })',
     put: 'const claims = []',
   },
   {
     name: 'open-claims-are-not-looked-for',
     scene: 'market',
     file: 'services/payments/reconciler.ts',
-    find: 'const claims = await openClaims(database, { olderThanMs, after, limit: pageSize })',
+    find: 'const claims = await listOpenClaims(database, { olderThanMs, after, limit: pageSize })',
     put: 'const claims = []',
   },
   {

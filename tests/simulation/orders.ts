@@ -1,25 +1,25 @@
 import { createHash } from 'node:crypto'
 import type { PaymentNetwork } from '../../packages/server/src/x402/networks.ts'
 import {
-  addressOfKey,
+  deriveAddress,
+  digestTransfer,
   signDigest,
-  transferDigest,
 } from '../../packages/server/src/x402/signature.ts'
 import type { Market } from './market.ts'
 import {
   type Answer,
   type Asked,
-  depositing,
-  deriving,
-  joining,
-  listing,
+  makeDepositRequest,
+  makeDeriveRequest,
+  makeJoinRequest,
+  makeListRequest,
+  makePricingRequest,
+  makeStoreRequest,
   otherNetwork,
   ownNetwork,
-  pricing,
-  storing,
 } from './shop.ts'
 
-/** One payment and what became of it, as its buyer knows. */
+/** One payment and its outcome, as its buyer knows it. */
 export type Order = {
   readonly name: string
   readonly kind: 'read' | 'write' | 'deposit'
@@ -28,11 +28,14 @@ export type Order = {
   readonly network: PaymentNetwork
   readonly payer: string
   readonly nonce: string
-  /** What the buyer was asked for and signed. */
+  /** The amount that the buyer was asked for and signed. */
   readonly amount: bigint
-  /** What it was told that the request costs at most: less than the amount where the network's smallest payment is more. */
+  /**
+   * The most that the request costs, as the buyer was told: less than the amount where the network's smallest
+   * payment is more.
+   */
   readonly price: bigint
-  /** Whether the supplier's records are joined, and what of the price is for that. */
+  /** The supplier's records are joined. */
   readonly isJoin: boolean
   readonly derive: bigint
   /** Rows that were asked for, or records to write. */
@@ -44,7 +47,7 @@ export type Order = {
   readonly settling: Asked
   /** Somebody else handed it to the token, for good, before it came to the service: it buys nothing. */
   isUsedBefore: boolean
-  /** What was delivered first; all later answers must be the same. */
+  /** The answer that was delivered first; all later answers must be the same. */
   delivered: { readonly text: string; readonly paymentId: string } | undefined
 }
 
@@ -77,7 +80,7 @@ export async function shopAs(buyer: number, market: Market, orders: Order[]): Pr
   const count = chance.between(`${who} buys`, 1, 4)
   for (let n = 0; n < count; n++) {
     await scheduler.sleep(chance.between(`${who} thinks`, 0, 6_000))
-    const order = await quoted(market, who, n)
+    const order = await requestOrder(market, who, n)
     if (order === undefined) continue
     orders.push(order)
     if (chance.happens(`${who} is overtaken`, overtakenPerMille)) await overtake(market, order)
@@ -101,18 +104,18 @@ async function overtake({ chain, scheduler }: Market, order: Order): Promise<voi
   scheduler.note(`${name} was ${order.isUsedBefore ? '' : 'not '}used by somebody else`)
 }
 
-/** Whether the service rightly refuses the order at every try. */
+/** Says that the service rightly refuses the order at every try. */
 export function isTooSmall({ kind, amount, isUsedBefore }: Order): boolean {
   return kind === 'deposit' && amount < depositMin && !isUsedBefore
 }
 
-/** Whether its money is here and buys nothing. */
-export function isStray({ kind, isUsedBefore }: Order): boolean {
+/** Says that the money has arrived and buys nothing. */
+export function isUnmatched({ kind, isUsedBefore }: Order): boolean {
   return isUsedBefore && kind !== 'deposit'
 }
 
 /** Brings a payment that was used before for its payer's balance, where that is not done yet. */
-export async function claimStray(market: Market, order: Order): Promise<void> {
+export async function claimUnmatched(market: Market, order: Order): Promise<void> {
   const { name, settling } = order
   for (let n = 0; n < triesMax; n++) {
     const answer = await market.send(`${name} settles`, settling, { headers: {} })
@@ -123,7 +126,7 @@ export async function claimStray(market: Market, order: Order): Promise<void> {
   market.wrong(`${name} was used before it came, and is not taken for its payer's balance`)
 }
 
-/** Tries until there is an answer that says what became of it, or the buyer gives up. */
+/** Tries until an answer settles the outcome, or the buyer gives up. */
 export async function persist(market: Market, order: Order): Promise<void> {
   const { chance, scheduler } = market
   for (let n = 0; n < triesMax; n++) {
@@ -133,7 +136,7 @@ export async function persist(market: Market, order: Order): Promise<void> {
   }
 }
 
-/** One request with the payment, judged; true where nothing is open any more. */
+/** Sends one request with the payment and checks the answer; true where nothing is open any more. */
 export async function attempt(market: Market, order: Order): Promise<boolean> {
   let at = standing(market, order)
   const answer = await market.send(order.name, order.asked, {
@@ -143,7 +146,7 @@ export async function attempt(market: Market, order: Order): Promise<boolean> {
     },
   })
   if (answer === undefined) return false
-  const refusal = refusalOf(order, answer)
+  const refusal = findRefusal(order, answer)
   if (refusal !== undefined) {
     judgeRefusal(market, order, { at, refusal })
     return true
@@ -152,7 +155,7 @@ export async function attempt(market: Market, order: Order): Promise<boolean> {
     judgeDelivery(market, order, answer)
     return true
   }
-  const isRefused = isStray(order) || market.told.hasLied(order.payer, order.nonce)
+  const isRefused = isUnmatched(order) || market.remote.hasLied(order.payer, order.nonce)
   if (answer.status === 409 && isRefused) return true
   if (answer.status !== 503 && answer.status !== 500)
     market.wrong(
@@ -169,8 +172,8 @@ async function misuse(market: Market, order: Order): Promise<void> {
   if (order.quoteId === undefined || order.kind === 'deposit' || !isSeen) return
   const other =
     order.kind === 'read'
-      ? listing(order.rows + 1)
-      : storing('notes', [{ mark: `stolen ${order.name}` }])
+      ? makeListRequest(order.rows + 1)
+      : makeStoreRequest('notes', [{ mark: `stolen ${order.name}` }])
   const headers = { ...order.headers }
   const stolen = { ...order.headers, ...withoutQuote(headers) }
   for (const [asked, sent] of [
@@ -190,30 +193,30 @@ function withoutQuote(headers: Readonly<Record<string, string>>): Record<string,
   return { 'payment-signature': base64(payment) }
 }
 
-/** Why an answer says that nothing was bought. */
-function refusalOf(order: Order, answer: Answer): string | undefined {
+/** Finds the reason for which an answer says that nothing was bought. */
+function findRefusal(order: Order, answer: Answer): string | undefined {
   if (answer.status === 402) return answer.text.slice(0, 200)
   if (order.kind !== 'deposit' || answer.status !== 200) return undefined
   const { success, errorReason } = JSON.parse(answer.text)
   return success === true ? undefined : String(errorReason)
 }
 
-/** Whether the service itself has moved the money, or may still move it. */
+/** Says where the money of an order is: moved by the service itself, possibly about to be moved by it, or neither. */
 function standing(
   market: Market,
   { payer, nonce, network }: Order,
 ): 'moved' | 'under way' | 'open' {
-  const { chain, told } = market
+  const { chain, remote } = market
   // A facilitator that refuses one process may have done what another one asked.
   if (network.id === otherNetwork.id)
-    return told.moved(payer, nonce) !== undefined && !told.hasRefused(payer, nonce)
+    return remote.moved(payer, nonce) !== undefined && !remote.hasRefused(payer, nonce)
       ? 'moved'
       : 'open'
   if (chain.moved(payer, nonce)?.by === 'us') return 'moved'
   return chain.isPooled(payer, nonce) ? 'under way' : 'open'
 }
 
-/** Never a fresh 402 for money that moved or may still move. */
+/** Checks that there is never a new 402 for money that moved or may still move. */
 function judgeRefusal(
   market: Market,
   order: Order,
@@ -223,15 +226,15 @@ function judgeRefusal(
     market.wrong(`${order.name} was refused while its money is ${found.at}: ${found.refusal}`)
 }
 
-/** No data without money, and the same answer every time. */
+/** Checks that there is no data without money, and that the answer is the same every time. */
 function judgeDelivery(market: Market, order: Order, answer: Answer): void {
   const { payer, nonce, network } = order
   if (isTooSmall(order)) market.wrong(`${order.name} was taken, and is too small a deposit`)
-  if (isStray(order)) market.wrong(`${order.name} bought something, though it was used before`)
+  if (isUnmatched(order)) market.wrong(`${order.name} bought something, though it was used before`)
   if (network.id === otherNetwork.id) {
-    const moved = market.told.moved(payer, nonce)
+    const moved = market.remote.moved(payer, nonce)
     if (moved === undefined) market.wrong(`${order.name} was delivered and never paid`)
-    else market.told.isKnown(moved.hash)
+    else market.remote.isKnown(moved.hash)
   } else {
     const moved = market.chain.moved(payer, nonce)
     if (moved === undefined || moved.depth < 2)
@@ -248,23 +251,27 @@ function judgeDelivery(market: Market, order: Order, answer: Answer): void {
     market.wrong(`${order.name} has two payments: ${paymentId} and ${order.delivered.paymentId}`)
 }
 
-/** Asks what something costs, and signs a payment for it. */
-export async function quoted(market: Market, who: string, n: number): Promise<Order | undefined> {
+/** Requests a price, and signs a payment for it. */
+export async function requestOrder(
+  market: Market,
+  who: string,
+  n: number,
+): Promise<Order | undefined> {
   const { chance, scheduler } = market
   const name = `${who}.${n}`
   const kind = chance.pick(`${who} kind`, ['read', 'read', 'write', 'write', 'deposit'] as const)
   const rows = chance.between(`${who} rows`, 1, kind === 'write' ? 3 : 9)
   const marks = Array.from({ length: rows }, (_, at) => ({ mark: `${name}/${at}` }))
   const isJoin = kind === 'read' && chance.happens(`${who} joins`, 400)
-  const reading = isJoin ? joining(rows) : listing(rows)
-  const asked = kind === 'write' ? storing('notes', marks) : reading
+  const reading = isJoin ? makeJoinRequest(rows) : makeListRequest(rows)
+  const asked = kind === 'write' ? makeStoreRequest('notes', marks) : reading
   const own: Readonly<Record<string, string>> =
     kind === 'write' ? { 'x-app-key': market.keys.appKey } : {}
   for (let attempt = 0; attempt < triesMax; attempt++) {
     const step = market.step()
     const answer = await market.send(name, asked, { headers: own })
     if (answer?.status === 402) {
-      const order = orderOf(market, { name, kind, isJoin, asked, own, rows, answer })
+      const order = makeOrder(market, { name, kind, isJoin, asked, own, rows, answer })
       judgeQuote(market, order, step)
       return order
     }
@@ -275,7 +282,7 @@ export async function quoted(market: Market, who: string, n: number): Promise<Or
   return undefined
 }
 
-/** Nobody is asked by a price that was not in force since the step. */
+/** Checks that the price was in force at some time since the step. */
 function judgeQuote(market: Market, order: Order, step: number): void {
   const { name, isJoin, rows, price, derive } = order
   const wholes = market.prices.since(step).map((one) => one * BigInt(rows) + derive)
@@ -284,7 +291,7 @@ function judgeQuote(market: Market, order: Order, step: number): void {
     market.wrong(`${name} was asked for ${price} with ${derive}, by a price that is not in force`)
 }
 
-function orderOf(
+function makeOrder(
   market: Market,
   given: {
     name: string
@@ -298,7 +305,7 @@ function orderOf(
 ): Order {
   const { chance, scheduler } = market
   const { name, kind, isJoin, own, rows, answer } = given
-  // Without a quote a payment tells of its parts nothing.
+  // Without a quote a payment says nothing about the parts of its price.
   const isV1 = kind !== 'deposit' && !isJoin && chance.happens(`${name} version 1`, 250)
   const required = isV1
     ? JSON.parse(answer.text)
@@ -310,7 +317,7 @@ function orderOf(
   const key = createHash('sha256')
     .update(`key of ${name.split('.')[0]}`)
     .digest()
-  const payer = addressOfKey(key)
+  const payer = deriveAddress(key)
   const nonce = `0x${chance.bytes(`${name} nonce`, 32).toString('hex')}`
   const amount = BigInt(entry.amount ?? entry.maxAmountRequired ?? 0)
   const validBefore = Math.floor(scheduler.now / 1000) + chance.between(`${name} valid`, 40, 150)
@@ -322,7 +329,7 @@ function orderOf(
     validBefore: BigInt(validBefore),
     nonce,
   }
-  const signature = signDigest(transferDigest(network, signed), key)
+  const signature = signDigest(digestTransfer(network, signed), key)
   const authorization = {
     ...signed,
     value: String(amount),
@@ -332,7 +339,7 @@ function orderOf(
   const payload = { signature, authorization }
   const v2 = { x402Version: 2, accepted: { ...entry }, payload }
   const v1 = { x402Version: 1, scheme: 'exact', network: entry.network, payload }
-  const settling = depositing(isV1 ? v1 : v2)
+  const settling = makeDepositRequest(isV1 ? v1 : v2)
   const asked = kind === 'deposit' ? settling : given.asked
   const header = isV1 ? { 'x-payment': base64(v1) } : { 'payment-signature': base64(v2) }
   scheduler.note(`${name} signs ${amount} on ${network.id} for ${kind} of ${rows}`)
@@ -370,7 +377,7 @@ export async function sell(
     if (chance.happens('seller sets prices', 400)) {
       const price = market.newPrice()
       const isInForce = market.prices.change(price, () => market.step())
-      const answer = await market.send('seller', pricing(price), { headers })
+      const answer = await market.send('seller', makePricingRequest(price), { headers })
       if (answer !== undefined && answer.status < 300) isInForce()
       continue
     }
@@ -379,7 +386,7 @@ export async function sell(
       (_, at) => `s${n}/${at}`,
     )
     const data = marks.map((mark) => ({ mark }))
-    const answer = await market.send('seller', storing('goods', data), { headers })
+    const answer = await market.send('seller', makeStoreRequest('goods', data), { headers })
     if (answer !== undefined && answer.status < 300)
       acknowledged.push(...marks.map((mark) => ({ collection: 'goods', mark })))
   }
@@ -393,7 +400,7 @@ export async function supply(market: Market, isOver: () => boolean): Promise<voi
     await scheduler.sleep(chance.between('supplier waits', 5_000, 30_000))
     const price = BigInt(chance.between('supplier price', 1, 499))
     const isInForce = market.derives.change(price, () => market.step())
-    const answer = await market.send('supplier', deriving(price), { headers })
+    const answer = await market.send('supplier', makeDeriveRequest(price), { headers })
     if (answer !== undefined && answer.status < 300) isInForce()
   }
 }

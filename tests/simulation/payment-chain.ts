@@ -9,12 +9,12 @@ import {
   toHex,
 } from 'viem'
 import type { PaymentNetwork } from '../../packages/server/src/x402/networks.ts'
-import { type Rpc, RpcError, unreachable } from '../../packages/server/src/x402/rpc.ts'
+import { type Rpc, RpcError, toUnreachable } from '../../packages/server/src/x402/rpc.ts'
 import type { Chance } from './chance.ts'
-import type { Life, Weather } from './life.ts'
+import type { FaultProfile, Life } from './life.ts'
 import type { Scheduler } from './scheduler.ts'
 
-/** A transfer that somebody handed to the token. */
+/** A transfer that a party handed to the token. */
 type Transfer = {
   readonly from: string
   readonly to: string
@@ -25,7 +25,7 @@ type Transfer = {
 
 type Transaction = {
   readonly hash: string
-  /** The service's own transactions count their nonces; those of others are of no interest here. */
+  /** The service's own transactions have nonces; those of others are of no interest here. */
   readonly nonce: number | undefined
   readonly transfer: Transfer
   /** The payer takes the authorization back instead. */
@@ -41,7 +41,7 @@ export type Moved = {
   readonly value: bigint
   readonly by: 'us' | 'a third party'
   readonly hash: string
-  /** Blocks that hold or follow it. */
+  /** The number of blocks that hold or follow it. */
   readonly depth: number
 }
 
@@ -57,7 +57,7 @@ const blockMs = 2_000
 const enough = 10n ** 24n
 
 /**
- * A payment network as its node tells of it: blocks, transactions that wait, revert, get lost, are overtaken by a
+ * A payment network as its node shows it: blocks, transactions that wait, revert, get lost, or are overtaken by a
  * third party with the same authorization, and a last block that may be replaced. The service's policy is two
  * blocks, so nothing deeper is ever undone.
  */
@@ -65,7 +65,7 @@ export class PaymentChain {
   readonly network: PaymentNetwork
   readonly #scheduler: Scheduler
   readonly #chance: Chance
-  readonly #weather: Weather
+  readonly #faultProfile: FaultProfile
   /** The token of this run does not revert where an authorization was used already. */
   readonly #isLenient: boolean
   readonly #blocks: (readonly Mined[])[] = [[], []]
@@ -76,12 +76,12 @@ export class PaymentChain {
 
   constructor(
     network: PaymentNetwork,
-    parts: { scheduler: Scheduler; chance: Chance; weather: Weather },
+    parts: { scheduler: Scheduler; chance: Chance; faultProfile: FaultProfile },
   ) {
     this.network = network
     this.#scheduler = parts.scheduler
     this.#chance = parts.chance
-    this.#weather = parts.weather
+    this.#faultProfile = parts.faultProfile
     this.#isLenient = parts.chance.happens('a token that is lenient', 500)
     const mine = () => {
       this.#mine()
@@ -96,8 +96,8 @@ export class PaymentChain {
       call: (method, params) =>
         life.step(method, async () => this.#answer(method, params), {
           latency: [1, 40],
-          lost: () => unreachable(new Error('the node gave no answer')),
-          perMille: this.#weather.outside,
+          lost: () => toUnreachable(new Error('the node gave no answer')),
+          perMille: this.#faultProfile.outside,
         }),
       close: () => undefined,
     }
@@ -105,12 +105,12 @@ export class PaymentChain {
 
   /** Somebody who is not the service hands an authorization to the token. */
   handIn(transfer: Transfer): void {
-    this.#pool.push(this.#thirdOf({ transfer }))
+    this.#pool.push(this.#findThird({ transfer }))
   }
 
-  /** Where the money of an authorization is, if it moved. */
+  /** Finds where the money of an authorization is, if it moved. */
   moved(from: string, nonce: string): Moved | undefined {
-    const use = this.#used.get(keyOf({ from, nonce }))
+    const use = this.#used.get(toAuthorizationKey({ from, nonce }))
     if (use?.mined.effect !== 'moved') return undefined
     const { transaction } = use.mined
     return {
@@ -125,12 +125,12 @@ export class PaymentChain {
     return [...this.#used].filter(([, { mined }]) => mined.effect === 'moved').map(([key]) => key)
   }
 
-  /** Whether a transaction of ours waits that may still move it. */
+  /** Says that a transaction of ours is waiting that may still move the payment. */
   isPooled(from: string, nonce: string): boolean {
     return this.#pool.some(
       ({ transfer, nonce: own }) =>
         own !== undefined &&
-        keyOf(transfer) === keyOf({ from, nonce }) &&
+        toAuthorizationKey(transfer) === toAuthorizationKey({ from, nonce }) &&
         transfer.validBefore > BigInt(this.#seconds),
     )
   }
@@ -172,7 +172,7 @@ export class PaymentChain {
       throw new RpcError({ code: -32000, message: 'nonce too low' })
     if (this.#pool.some((one) => one.hash === hash))
       throw new RpcError({ code: -32000, message: 'already known' })
-    this.#pool.push({ hash, nonce: nonce ?? 0, transfer: transferOf(data ?? '0x') })
+    this.#pool.push({ hash, nonce: nonce ?? 0, transfer: decodeTransfer(data ?? '0x') })
     return hash
   }
 
@@ -181,17 +181,17 @@ export class PaymentChain {
     if (functionName === 'balanceOf') return pad(toHex(enough))
     if (functionName === 'authorizationState') {
       const [from, nonce] = args
-      return pad(toHex(this.#used.has(keyOf({ from, nonce })) ? 1 : 0))
+      return pad(toHex(this.#used.has(toAuthorizationKey({ from, nonce })) ? 1 : 0))
     }
-    if (this.#wouldRevert(transferOf(data), false))
+    if (this.#wouldRevert(decodeTransfer(data), false))
       throw new RpcError({ code: 3, message: 'execution reverted' })
     return '0x'
   }
 
   #wouldRevert(transfer: Transfer, isMined: boolean): boolean {
     if (transfer.validBefore <= BigInt(this.#seconds)) return true
-    if (this.#used.has(keyOf(transfer))) return !this.#isLenient
-    return isMined && this.#broke.get(keyOf(transfer)) === true
+    if (this.#used.has(toAuthorizationKey(transfer))) return !this.#isLenient
+    return isMined && this.#broke.get(toAuthorizationKey(transfer)) === true
   }
 
   #minedCount(): number {
@@ -200,7 +200,7 @@ export class PaymentChain {
 
   #mine(): void {
     const isReplaced =
-      this.#blocks.length > 3 && this.#chance.happens('reorg', this.#weather.outside)
+      this.#blocks.length > 3 && this.#chance.happens('reorg', this.#faultProfile.outside)
     if (isReplaced) this.#forgetLast()
     this.#block()
     // A chain replaces another one by being longer.
@@ -211,7 +211,7 @@ export class PaymentChain {
     const block = this.#blocks.pop() ?? []
     for (const { transaction, effect } of block)
       if (effect === 'moved' || effect === 'canceled')
-        this.#used.delete(keyOf(transaction.transfer))
+        this.#used.delete(toAuthorizationKey(transaction.transfer))
     const back = block.map(({ transaction }) => transaction)
     this.#pool = [...back, ...this.#pool]
     this.#scheduler.note(`chain replaces its last block of ${block.length}`)
@@ -219,14 +219,14 @@ export class PaymentChain {
 
   #block(): void {
     const chance = this.#chance
-    const outside = this.#weather.outside
+    const outside = this.#faultProfile.outside
     const block: Mined[] = []
     this.#blocks.push(block)
     const waiting = this.#pool.sort((a, b) => (a.nonce ?? -1) - (b.nonce ?? -1))
     this.#pool = []
     let next = this.#minedCount()
     for (const transaction of waiting) {
-      const key = keyOf(transaction.transfer)
+      const key = toAuthorizationKey(transaction.transfer)
       if (transaction.nonce === undefined) {
         block.push(this.#execute(transaction))
         continue
@@ -240,9 +240,9 @@ export class PaymentChain {
       next += 1
       if (!this.#broke.has(key)) this.#broke.set(key, chance.happens('payer is broke', outside))
       if (chance.happens('payer cancels', outside))
-        block.push(this.#execute({ ...this.#thirdOf(transaction), isCancel: true }))
+        block.push(this.#execute({ ...this.#findThird(transaction), isCancel: true }))
       if (chance.happens('third party is first', outside * 2))
-        block.push(this.#execute(this.#thirdOf(transaction)))
+        block.push(this.#execute(this.#findThird(transaction)))
       block.push(this.#execute(transaction))
       if (this.#broke.get(key) === true) this.#maybeLater(transaction)
     }
@@ -251,32 +251,32 @@ export class PaymentChain {
     this.#scheduler.note(`chain block ${this.#blocks.length - 1}: ${texts.join(', ')}`)
   }
 
-  /** Anybody who saw the authorization can hand it in, also long after, once the payer has money again. */
+  /** Every party that saw the authorization can hand it in, also long after, once the payer has money again. */
   #maybeLater(transaction: Transaction): void {
-    const key = keyOf(transaction.transfer)
+    const key = toAuthorizationKey(transaction.transfer)
     if (!this.#chance.happens('a third party tries later', 500)) return
     this.#scheduler.after(this.#chance.between('later', 3_000, 90_000), () => {
       this.#broke.set(key, false)
-      this.#pool.push(this.#thirdOf(transaction))
+      this.#pool.push(this.#findThird(transaction))
     })
   }
 
-  #thirdOf({ transfer }: Pick<Transaction, 'transfer'>): Transaction {
+  #findThird({ transfer }: Pick<Transaction, 'transfer'>): Transaction {
     this.#thirds += 1
-    const hash = keccak256(toHex(`${this.#thirds} ${keyOf(transfer)}`))
+    const hash = keccak256(toHex(`${this.#thirds} ${toAuthorizationKey(transfer)}`))
     return { hash, nonce: undefined, transfer }
   }
 
   #execute(transaction: Transaction): Mined {
-    const key = keyOf(transaction.transfer)
-    const mined = { transaction, effect: this.#effectOf(transaction) }
+    const key = toAuthorizationKey(transaction.transfer)
+    const mined = { transaction, effect: this.#computeEffect(transaction) }
     if (mined.effect === 'moved' || mined.effect === 'canceled')
       this.#used.set(key, { mined, block: this.#blocks.length - 1 })
     return mined
   }
 
-  #effectOf({ transfer, isCancel }: Transaction): Mined['effect'] {
-    const isUsed = this.#used.has(keyOf(transfer))
+  #computeEffect({ transfer, isCancel }: Transaction): Mined['effect'] {
+    const isUsed = this.#used.has(toAuthorizationKey(transfer))
     if (isCancel === true) return isUsed ? 'reverted' : 'canceled'
     if (this.#wouldRevert(transfer, true)) return 'reverted'
     return isUsed ? 'nothing' : 'moved'
@@ -290,7 +290,7 @@ export class PaymentChain {
         transactionHash: hash,
         status: mined.effect === 'reverted' ? '0x0' : '0x1',
         blockNumber: toHex(number),
-        logs: logsOf(mined, this.network.asset.address),
+        logs: makeLogs(mined, this.network.asset.address),
       }
     }
     return null
@@ -303,22 +303,22 @@ export class PaymentChain {
       .filter(({ transaction: { transfer } }) => {
         return pad(transfer.from as Hex) === payer && transfer.nonce === nonce
       })
-      .flatMap((mined) => logsOf(mined, this.network.asset.address).slice(0, 1))
+      .flatMap((mined) => makeLogs(mined, this.network.asset.address).slice(0, 1))
   }
 }
 
-export function keyOf({ from, nonce }: { from: string; nonce: string }): string {
+export function toAuthorizationKey({ from, nonce }: { from: string; nonce: string }): string {
   return `${from.toLowerCase()}/${nonce}`
 }
 
-function transferOf(data: Hex): Transfer {
+function decodeTransfer(data: Hex): Transfer {
   const { functionName, args } = decodeFunctionData({ abi, data })
   if (functionName !== 'transferWithAuthorization') throw new Error(`${functionName} moves nothing`)
   const [from, to, value, , validBefore, nonce] = args
   return { from: from.toLowerCase(), to: to.toLowerCase(), value, validBefore, nonce }
 }
 
-function logsOf({ transaction, effect }: Mined, address: string): object[] {
+function makeLogs({ transaction, effect }: Mined, address: string): object[] {
   const { from, to, value, nonce } = transaction.transfer
   const shared = { address, transactionHash: transaction.hash }
   const payer = pad(from as Hex)

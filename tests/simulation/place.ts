@@ -4,11 +4,11 @@ import { join } from 'node:path'
 import { type Database, openDatabase } from '../../packages/server/src/database/database.ts'
 import { sql } from '../../packages/server/src/database/sql.ts'
 import { withTestDatabase } from '../../packages/server/src/database/testing.ts'
-import { type AppKeys, foundShop, signingKey } from './shop.ts'
-import { foundLog } from './summary.ts'
+import { type AppKeys, createShop, signingKey } from './shop.ts'
+import { createLog } from './summary.ts'
 
 export type Result = {
-  /** What was found wrong; none where all is well. */
+  /** The problems that were found; none where all is well. */
   readonly problems: readonly string[]
   /** One line for each step. */
   readonly trace: readonly string[]
@@ -24,14 +24,14 @@ export type Place = {
   /** A folder with the service's signing key, for the audit. */
   readonly folder: string
   readonly keys: AppKeys
-  readonly copyOf: (template: Template) => Promise<Copy>
+  readonly createCopy: (template: Template) => Promise<Copy>
   readonly drop: (copy: Copy) => Promise<void>
   readonly close: () => Promise<void>
 }
 
 /**
- * Of a run. A transaction of a process that stands still keeps its connection, and whoever waits for one stops the
- * simulated time: there are more than all processes of a run can use at once.
+ * The connections of a run. A transaction of a paused process keeps its connection, and a wait for a connection
+ * stops the simulated time: so there are more than all processes of a run can use at once.
  */
 const poolSize = 24
 
@@ -48,7 +48,7 @@ export async function openPlace(): Promise<Place> {
   const pem = signingKey.export({ format: 'pem', type: 'pkcs8' })
   writeFileSync(join(folder, 'signing-key.pem'), pem, { mode: 0o600 })
   const { host, port, user } = store.connection
-  const urlOf = (database: string) =>
+  const makeUrl = (database: string) =>
     `postgresql://${encodeURIComponent(user)}@/${database}?host=${encodeURIComponent(host)}&port=${port}`
   places += 1
   const prefix = `simulation_${process.pid}_${places}`
@@ -56,24 +56,24 @@ export async function openPlace(): Promise<Place> {
   const found = async <T>(name: Template, work: (database: Database) => Promise<T>): Promise<T> => {
     const full = `${prefix}_${name}`
     await store.database.execute(sql`CREATE DATABASE ${sql.id(full)} TEMPLATE template0`)
-    const database = await openCopy({ url: urlOf(full) })
+    const database = await openCopy({ url: makeUrl(full) })
     try {
       return await work(database)
     } finally {
       await database.close()
     }
   }
-  const keys = await found('shop', foundShop)
-  await found('log', foundLog)
+  const keys = await found('shop', createShop)
+  await found('log', createLog)
   return {
     folder,
     keys,
-    copyOf: async (template) => {
+    createCopy: async (template) => {
       runs += 1
       const name = `${prefix}_${runs}`
       const from = `${prefix}_${template}`
       await store.database.execute(sql`CREATE DATABASE ${sql.id(name)} TEMPLATE ${sql.id(from)}`)
-      return { name, url: urlOf(name) }
+      return { name, url: makeUrl(name) }
     },
     drop: async ({ name }) => {
       await store.database.execute(sql`DROP DATABASE ${sql.id(name)} WITH (FORCE)`)

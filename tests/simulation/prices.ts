@@ -1,10 +1,10 @@
 type Change = {
   readonly price: bigint
-  /** The market's step at which the seller was told that it is in force. */
+  /** The market's step at which the seller was told that the price is in force. */
   acknowledgedAt: number | undefined
 }
 
-/** What a thing may cost, as one knows who sees all that its seller asked for and was answered. */
+/** The prices that a thing may have, known from all that its seller asked for and was answered. */
 export class Prices {
   readonly #changes: Change[]
 
@@ -22,8 +22,8 @@ export class Prices {
   }
 
   /**
-   * The prices that could be in force from a step on: the last one that was acknowledged before, all that were
-   * acknowledged later, and those of which it is not known.
+   * Lists the prices that could be in force from a step on: the last one that was acknowledged before, all that
+   * were acknowledged later, and those whose fate is unknown.
    */
   since(step: number): bigint[] {
     const isBefore = ({ acknowledgedAt: at }: Change) => at !== undefined && at < step

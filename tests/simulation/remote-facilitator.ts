@@ -1,46 +1,47 @@
 import {
   checkTerms,
   type Facilitator,
+  getNowSeconds,
   isExpired,
-  nowSeconds,
   type Settlement,
 } from '../../packages/server/src/x402/facilitator.ts'
 import type { PaymentNetwork } from '../../packages/server/src/x402/networks.ts'
 import type { SignedPayment } from '../../packages/server/src/x402/protocol.ts'
-import { unreachable } from '../../packages/server/src/x402/rpc.ts'
+import { toUnreachable } from '../../packages/server/src/x402/rpc.ts'
 import type { Chance } from './chance.ts'
-import type { Life, Weather } from './life.ts'
-import { keyOf } from './payment-chain.ts'
+import type { FaultProfile, Life } from './life.ts'
+import { toAuthorizationKey } from './payment-chain.ts'
 import type { Scheduler } from './scheduler.ts'
 
 /**
- * A payment network that is known only through a facilitator elsewhere: no look at the chain. It may be slow, move
- * the money and not say so, refuse at a whim, and claim that the transaction of another payment was this one's.
+ * A payment network that is reached only through a remote facilitator, without any look at the chain. It may be
+ * slow, move the money and not say so, refuse without a reason, and claim that the transaction of another payment
+ * was this one's.
  */
-export class ToldNetwork {
+export class RemoteFacilitator {
   readonly network: PaymentNetwork
   readonly #scheduler: Scheduler
   readonly #chance: Chance
-  readonly #weather: Weather
+  readonly #faultProfile: FaultProfile
   readonly #moved = new Map<string, { readonly hash: string; readonly value: bigint }>()
-  /** Payments whose settlement the service knows of. A lie about any other could not be told from the truth. */
+  /** The payments whose settlement the service knows. A lie about any other could not be told from the truth. */
   readonly #known: string[] = []
-  /** What it lied about; it never moves these. */
+  /** The payments about which it lied; it never moves these. */
   readonly #lies = new Map<string, string>()
   readonly #refused = new Set<string>()
 
   constructor(
     network: PaymentNetwork,
-    parts: { scheduler: Scheduler; chance: Chance; weather: Weather },
+    parts: { scheduler: Scheduler; chance: Chance; faultProfile: FaultProfile },
   ) {
     this.network = network
     this.#scheduler = parts.scheduler
     this.#chance = parts.chance
-    this.#weather = parts.weather
+    this.#faultProfile = parts.faultProfile
   }
 
   moved(from: string, nonce: string): { hash: string; value: bigint } | undefined {
-    return this.#moved.get(keyOf({ from, nonce }))
+    return this.#moved.get(toAuthorizationKey({ from, nonce }))
   }
 
   allMoved(): string[] {
@@ -52,16 +53,16 @@ export class ToldNetwork {
   }
 
   hasRefused(from: string, nonce: string): boolean {
-    return this.#refused.has(keyOf({ from, nonce }))
+    return this.#refused.has(toAuthorizationKey({ from, nonce }))
   }
 
   hasLied(from: string, nonce: string): boolean {
-    return this.#lies.has(keyOf({ from, nonce }))
+    return this.#lies.has(toAuthorizationKey({ from, nonce }))
   }
 
-  /** As one process reaches it; asking again is the only way to look up, as it is where there is no node. */
+  /** The facilitator as one process reaches it; to ask again is the only way to look up, as there is no node. */
   facilitator(life: Life): Facilitator {
-    const trouble = { latency: [20, 400] as [number, number], perMille: this.#weather.outside }
+    const trouble = { latency: [20, 400] as [number, number], perMille: this.#faultProfile.outside }
     const settle = async (payment: SignedPayment): Promise<Settlement> => {
       const silent = () => new Silence()
       try {
@@ -74,9 +75,9 @@ export class ToldNetwork {
     }
     return {
       verify: async (payment, requirement) => {
-        const terms = checkTerms(payment, requirement, nowSeconds(life.world))
+        const terms = checkTerms(payment, requirement, getNowSeconds(life.world))
         if (!terms.ok) return terms
-        const lost = () => unreachable(new Error('the facilitator gave no answer'))
+        const lost = () => toUnreachable(new Error('the facilitator gave no answer'))
         return life.step('told verify', async () => ({ ok: true }), { ...trouble, lost })
       },
       findUse: async () => ({ state: 'failed', reason: 'use_not_found', final: false }),
@@ -87,11 +88,11 @@ export class ToldNetwork {
 
   #settle(life: Life, payment: SignedPayment): Settlement {
     const { payload } = payment
-    const key = keyOf(payload)
-    const told = this.#moved.get(key)?.hash ?? this.#lies.get(key)
-    if (told !== undefined) return { state: 'settled', transaction: told }
+    const key = toAuthorizationKey(payload)
+    const earlier = this.#moved.get(key)?.hash ?? this.#lies.get(key)
+    if (earlier !== undefined) return { state: 'settled', transaction: earlier }
     if (isExpired(life.world, payload)) return { state: 'failed', reason: 'expired', final: true }
-    const outside = this.#weather.outside
+    const outside = this.#faultProfile.outside
     if (this.#chance.happens('facilitator refuses', outside * 2)) {
       this.#refused.add(key)
       return { state: 'failed', reason: 'no reason', final: false }

@@ -7,7 +7,7 @@ const checkEveryMs = 4_000
 
 /** One run of a chain: rough for a while, then calm until all is applied. */
 export async function runLog(seed: string, place: Place): Promise<Result> {
-  const copy = await place.copyOf('log')
+  const copy = await place.createCopy('log')
   const database = await openCopy(copy)
   const log = new Log({ database, chance: new Chance(seed) })
   const { scheduler, problems } = log
@@ -30,7 +30,7 @@ export async function runLog(seed: string, place: Place): Promise<Result> {
     look().catch((error: unknown) => log.wrong(String(error)))
     await scheduler.run(() => isOver || problems.length > 0)
     log.end()
-    // Whatever the last process was in the middle of is rolled back first.
+    // The unfinished work of the last process is rolled back first.
     await scheduler.run(() => true)
     const late = problems.length === 0 ? await checkLog(log) : []
     return { problems: [...problems, ...late], trace: scheduler.trace }
@@ -50,7 +50,7 @@ async function play(log: Log): Promise<void> {
   await Promise.race([Promise.all(writing), scheduler.sleep(60_000)])
   log.calmDown()
   await Promise.all(writing)
-  // Time for whoever still stands still, and for a lease that nobody gave back.
+  // The time lets paused processes end, and leases expire that were not given back.
   await scheduler.sleep(60_000)
   for (let n = 0; n < 5; n++) {
     if (await log.append('last', [`last ${n}`])) break

@@ -1,5 +1,5 @@
 import { verifyReceipt } from '@tollbase/verify/receipt'
-import { signerOf } from '../../packages/server/src/chain/signing.ts'
+import { makeSigner } from '../../packages/server/src/chain/signing.ts'
 import { readConfig } from '../../packages/server/src/config/config.ts'
 import { audit } from '../../packages/server/src/operator/audit/audit.ts'
 import { Chance } from './chance.ts'
@@ -8,29 +8,29 @@ import { checkLedger, checkMarket, checkSettled } from './market-checks.ts'
 import {
   type Acknowledged,
   attempt,
-  claimStray,
-  isStray,
+  claimUnmatched,
   isTooSmall,
+  isUnmatched,
   type Order,
   persist,
-  quoted,
+  requestOrder,
   sell,
   shopAs,
   supply,
 } from './orders.ts'
 import { type Copy, openCopy, type Place, type Result } from './place.ts'
-import { receipt, serviceName, signingKey } from './shop.ts'
+import { makeReceiptRequest, serviceName, signingKey } from './shop.ts'
 
 const ledgerEveryMs = 5_000
 /** After a payment's end: blocks may lag behind the clock, and reconciliation leaves a margin. */
 const afterLastMs = 240_000
 const lastTries = 6
-/** Enough that chance picks both networks. */
+/** The number is so high that chance picks both networks. */
 const lastSalesMax = 8
 
 /** One run of the market: rough for a while, then calm until everything must have come to its end. */
 export async function runMarket(seed: string, place: Place): Promise<Result> {
-  const copy = await place.copyOf('shop')
+  const copy = await place.createCopy('shop')
   const database = await openCopy(copy)
   const chance = new Chance(seed)
   const market = new Market({ database, keys: place.keys, chance })
@@ -51,7 +51,7 @@ export async function runMarket(seed: string, place: Place): Promise<Result> {
     await market.scheduler.run(() => isOver || market.problems.length > 0)
     const isRight = market.problems.length === 0
     market.end()
-    // Whatever the last process was in the middle of is rolled back first.
+    // The unfinished work of the last process is rolled back first.
     await market.scheduler.run(() => true)
     const late = isRight ? await checkMarket(market, orders, acknowledged) : []
     const difference = isRight && late.length === 0 ? await audited(place, copy) : []
@@ -81,24 +81,24 @@ async function play(market: Market, orders: Order[], acknowledged: Acknowledged[
   await Promise.all([...buying, ...selling])
   // Only who brings it tells the service of such a payment.
   const used = orders.filter(({ isUsedBefore }) => isUsedBefore)
-  await Promise.all(used.map((order) => claimStray(market, order)))
+  await Promise.all(used.map((order) => claimUnmatched(market, order)))
   const last = Math.max(0, ...orders.map(({ validBefore }) => validBefore * 1000))
   await scheduler.sleep(Math.max(0, last - scheduler.now) + afterLastMs)
-  // Without anybody who asks again, all money that arrived is booked by now.
+  // By now all money that arrived is booked, without any repeated request.
   for (const problem of await scheduler.held(() => checkSettled(market, orders)))
     market.wrong(problem)
   await Promise.all(orders.map((order) => lastAnswer(market, order)))
   await lastSales(market, orders)
   await lastReceipts(market, orders)
-  // What was answered last is applied and marked.
+  // The last answered write is applied and marked by then.
   await scheduler.sleep(30_000)
 }
 
-/** The service still sells, on every network, whatever it has been through. */
+/** Checks that the service still sells on every network after all that happened. */
 async function lastSales(market: Market, orders: Order[]): Promise<void> {
   const networks = new Set<string>()
   for (let n = 0; networks.size < 2 && n < lastSalesMax; n++) {
-    const order = await quoted(market, 'last', n)
+    const order = await requestOrder(market, 'last', n)
     if (order === undefined) return market.wrong('nothing is offered in the end')
     orders.push(order)
     await persist(market, order)
@@ -109,15 +109,15 @@ async function lastSales(market: Market, orders: Order[]): Promise<void> {
   }
 }
 
-/** Each sale has a receipt that proves what was bought, by the service's key and without it. */
+/** Checks that each sale has a receipt that proves the purchase, by the service's key and without it. */
 async function lastReceipts(market: Market, orders: readonly Order[]): Promise<void> {
   for (const { name, kind, asked, delivered } of orders) {
     if (delivered === undefined || kind === 'deposit') continue
     const id = delivered.paymentId.replace('pay_', 'rcpt_')
-    const answer = await market.send(`${name} receipt`, receipt(id), { headers: {} })
+    const answer = await market.send(`${name} receipt`, makeReceiptRequest(id), { headers: {} })
     const { path, body } = asked
     const { checks } = verifyReceipt(JSON.parse(answer?.text ?? 'null'), {
-      trustedKey: signerOf(signingKey, `${serviceName}/system`).vkey,
+      trustedKey: makeSigner(signingKey, `${serviceName}/system`).vkey,
       request: { method: 'POST', path, body: Buffer.from(JSON.stringify(body)) },
       reply: Buffer.from(delivered.text),
     })
@@ -126,11 +126,11 @@ async function lastReceipts(market: Market, orders: readonly Order[]): Promise<v
   }
 }
 
-/** No money without data: whoever asks again gets what was paid for, and nobody gets what was not. */
+/** Checks that there is no money without data: a repeated request gets what was paid for, and nothing else. */
 async function lastAnswer(market: Market, order: Order): Promise<void> {
   const { payer, nonce, network } = order
-  const where = network.id === market.chain.network.id ? market.chain : market.told
-  const isPaid = where.moved(payer, nonce) !== undefined && !isStray(order)
+  const where = network.id === market.chain.network.id ? market.chain : market.remote
+  const isPaid = where.moved(payer, nonce) !== undefined && !isUnmatched(order)
   const delivered = order.delivered
   order.delivered = undefined
   for (let n = 0; n < lastTries; n++) {
@@ -160,7 +160,7 @@ function watchLedger(market: Market, isOver: () => boolean): void {
   scheduler.after(ledgerEveryMs, look)
 }
 
-/** The product's own audit of every chain and table. */
+/** Runs the product's own audit of every chain and table. */
 async function audited(place: Place, copy: Copy): Promise<string[]> {
   const flags = { dataDir: place.folder, databaseUrl: copy.url }
   const config = { ...readConfig(flags, {}), serviceName }

@@ -1,13 +1,13 @@
-/** Something that will happen at a simulated time. */
+/** An event at a simulated time. */
 type Event = { readonly at: number; readonly order: number; readonly run: () => void }
 
-/** More events than any run has; a run that reaches it does not end. */
+/** No run has more events; a run that reaches this number does not end. */
 const eventsMax = 400_000
 
 /**
- * Simulated time. Whatever code under test waits for (a statement, an answer from outside, a timer) is an event
- * with a time; the next one starts only when all that the last one set off has come to rest. So one thing happens
- * at a time, in an order that follows from the seed alone.
+ * Simulated time. All that code under test waits for (a statement, an answer from outside, a timer) is an event
+ * with a time; the next event starts only when everything that the last one caused has come to rest. So one thing
+ * happens at a time, in an order that follows from the seed alone.
  */
 export class Scheduler {
   readonly trace: string[] = []
@@ -26,7 +26,7 @@ export class Scheduler {
     return this.#now
   }
 
-  /** Runs this so many milliseconds from now, unless the returned function is called before. */
+  /** Runs this after that many milliseconds, unless the returned function is called before. */
   after(ms: number, run: () => void): () => void {
     this.#order += 1
     const event = { at: this.#now + Math.ceil(ms), order: this.#order, run }
@@ -52,7 +52,10 @@ export class Scheduler {
     this.trace.push(`${this.#now} ${text}`)
   }
 
-  /** Work outside of the simulation (the database) begins: time stands still until the returned function is called. */
+  /**
+   * Marks the beginning of work outside of the simulation (the database): time stands still until the returned
+   * function is called.
+   */
   hold(): () => void {
     this.#busy += 1
     let isOver = false
@@ -73,7 +76,7 @@ export class Scheduler {
     }
   }
 
-  /** Lets events happen until this is so. */
+  /** Runs events until this is true. */
   async run(until: () => boolean): Promise<void> {
     await this.#rest()
     for (let count = 0; !until(); count++) {
@@ -94,7 +97,7 @@ export class Scheduler {
           this.#whenIdle = resolve
         })
       }
-      // After all promise callbacks, and those that they made.
+      // This is after all promise callbacks, and those that they made.
       await new Promise((resolve) => setImmediate(resolve))
     } while (this.#busy > 0)
   }

@@ -1,16 +1,16 @@
 import { execFileSync } from 'node:child_process'
 
-/** Seeds that once found something, in the program or in the simulation. */
+/** Seeds that once found a bug, in the program or in the simulation. */
 export const found = {
   log: [] as readonly number[],
   market: [183, 295, 768, 1075, 1634, 2_488_724_059] as readonly number[],
 }
 
-/** Beyond the seeds that are run by hand. */
+/** The lowest seed of a commit; the seeds that are run by hand are below it. */
 const leastOfCommits = 1_000_000
 
-/** The first of the seeds that the tests take, and why it is that: each commit has others. */
-export function firstSeed(commit: string | undefined): {
+/** Chooses the first of the tests' seeds, and gives the reason for it: each commit has other seeds. */
+export function chooseFirstSeed(commit: string | undefined): {
   readonly first: number
   readonly why: string
 } {
@@ -19,10 +19,10 @@ export function firstSeed(commit: string | undefined): {
   return { first, why: `by commit ${commit.slice(0, 12)}` }
 }
 
-/** The commit that is checked out in a folder; undefined where git knows of none, or is not there. */
-export function headOf(folder: string): string | undefined {
+/** Finds the commit that is checked out in a folder; undefined where git knows of none, or is not there. */
+export function findHead(folder: string): string | undefined {
   try {
-    // Whoever cloned it: it is only read.
+    // The folder may have another owner: it is only read.
     const text = execFileSync('git', ['-c', 'safe.directory=*', 'rev-parse', 'HEAD'], {
       cwd: folder,
       encoding: 'utf8',

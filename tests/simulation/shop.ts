@@ -1,14 +1,14 @@
 import { createPrivateKey, type KeyObject } from 'node:crypto'
 import { Fault } from '../../packages/server/src/base/fault.ts'
-import { Slots } from '../../packages/server/src/base/semaphore.ts'
+import { Semaphore } from '../../packages/server/src/base/semaphore.ts'
 import { noLog } from '../../packages/server/src/chain/log.ts'
-import { type Signer, signerOf } from '../../packages/server/src/chain/signing.ts'
+import { makeSigner, type Signer } from '../../packages/server/src/chain/signing.ts'
 import type { Database } from '../../packages/server/src/database/database.ts'
 import { CommitUnknownError } from '../../packages/server/src/database/errors.ts'
 import { runMigrations } from '../../packages/server/src/database/migrations.ts'
 import { HttpReply } from '../../packages/server/src/http/reply.ts'
-import { Pass } from '../../packages/server/src/http/request-context.ts'
-import type { RequestFacts } from '../../packages/server/src/http/request-info.ts'
+import { RequestContext } from '../../packages/server/src/http/request-context.ts'
+import type { RequestInfo } from '../../packages/server/src/http/request-info.ts'
 import { createApplication } from '../../packages/server/src/operations/applications/create-application.ts'
 import { createCollection } from '../../packages/server/src/operations/collections/create-collection.ts'
 import { updateCollection } from '../../packages/server/src/operations/collections/update-collection.ts'
@@ -18,26 +18,26 @@ import { settlePayment } from '../../packages/server/src/operations/payments/set
 import { setPricing } from '../../packages/server/src/operations/pricing/set-pricing.ts'
 import { storeRecords } from '../../packages/server/src/operations/records/store-records.ts'
 import { migrations } from '../../packages/server/src/operator/migrations.ts'
-import { hashOfKey } from '../../packages/server/src/projections/keys.ts'
+import { hashKey } from '../../packages/server/src/projections/keys.ts'
 import { identify } from '../../packages/server/src/services/access/access.ts'
 import { openTenancy } from '../../packages/server/src/services/applications/tenancy.ts'
 import type { Call, Service } from '../../packages/server/src/services/call.ts'
 import { QueryStatistics } from '../../packages/server/src/services/indexes/query-statistics.ts'
-import { keptAnswer } from '../../packages/server/src/services/payments/earlier-answer.ts'
+import { findEarlierAnswer } from '../../packages/server/src/services/payments/earlier-answer.ts'
 import { Payments } from '../../packages/server/src/services/payments/payments.ts'
-import type { Way } from '../../packages/server/src/services/payments/purchase.ts'
+import type { PaymentMethod } from '../../packages/server/src/services/payments/purchase.ts'
 import { startReconciler } from '../../packages/server/src/services/payments/reconciler.ts'
-import { QuickReads } from '../../packages/server/src/services/reading/short-reads.ts'
-import { evmFacilitator } from '../../packages/server/src/x402/evm-facilitator.ts'
-import { paymentNetwork } from '../../packages/server/src/x402/networks.ts'
+import { ShortReads } from '../../packages/server/src/services/reading/short-reads.ts'
+import { makeEvmFacilitator } from '../../packages/server/src/x402/evm-facilitator.ts'
+import { makePaymentNetwork } from '../../packages/server/src/x402/networks.ts'
 import { JournaledSender } from '../../packages/server/src/x402/sender.ts'
 import { Chance } from './chance.ts'
 import { calm, Life, Lost, Reset, Turns } from './life.ts'
 import type { PaymentChain } from './payment-chain.ts'
-import type { ToldNetwork } from './remote-facilitator.ts'
+import type { RemoteFacilitator } from './remote-facilitator.ts'
 import { Scheduler } from './scheduler.ts'
 
-/** When the shop was founded, milliseconds since 1970; every run begins a little later. */
+/** The time of the shop's founding, milliseconds since 1970; every run begins a little later. */
 export const foundedMs = Date.UTC(2026, 0, 1)
 export const serviceName = 'simulated'
 export const application = 'shop'
@@ -46,7 +46,7 @@ export const operatorKey = 'operator-of-the-simulation'
 export const supplier = 'farm'
 export const feeds = ['c1', 'c3', 'c4'].map((id) => ({ id, feed: `of ${id}` }))
 export const firstPrice = 1000n
-/** What joining the supplier's records costs at first. */
+/** The first price of joining the supplier's records. */
 export const firstDerive = 77n
 
 const publicUrl = () => 'https://shop.example'
@@ -54,14 +54,14 @@ const publicUrl = () => 'https://shop.example'
 const payTo = `0x${'a1'.repeat(20)}`
 const asset = { name: 'Test Dollar', version: '2', symbol: 'TUSD', decimals: 6 }
 
-/** The network that the service settles on itself. */
-export const ownNetwork = paymentNetwork({
+/** The network on which the service settles itself. */
+export const ownNetwork = makePaymentNetwork({
   chainId: 84532,
   payTo,
   asset: { ...asset, address: `0x${'b2'.repeat(20)}` },
 })
-/** The network that it knows through a facilitator elsewhere. */
-export const otherNetwork = paymentNetwork({
+/** The network that it reaches through a remote facilitator. */
+export const otherNetwork = makePaymentNetwork({
   chainId: 43113,
   payTo,
   minimumPayment: 4_000n,
@@ -78,18 +78,18 @@ export const signingKey: KeyObject = createPrivateKey({
   type: 'pkcs8',
 })
 
-/** Nobody reads it; only these three are called. */
+/** The log is not read; only these three methods are called. */
 const log = noLog as unknown as Service['log']
 
 export type Running = { readonly life: Life; readonly service: Service }
 
-/** Composes the service in a process, as the composition root does, but for what stands for the outside. */
+/** Composes the service in a process, as the composition root does, except for the simulated outside. */
 export async function startShop(
   life: Life,
   parts: {
     readonly database: Database
     readonly chain?: PaymentChain
-    readonly told?: ToldNetwork
+    readonly remote?: RemoteFacilitator
   },
 ): Promise<Running> {
   const { world } = life
@@ -100,19 +100,19 @@ export async function startShop(
     log,
     serviceName,
     holder: life.name,
-    signerOf: async (origin): Promise<Signer> => {
-      return signerOf(signingKey, origin)
+    loadSigner: async (origin): Promise<Signer> => {
+      return makeSigner(signingKey, origin)
     },
   })
-  const ways: Way[] = []
-  if (parts.chain !== undefined) ways.push(await ownWay(life, parts.chain, database))
-  if (parts.told !== undefined)
-    ways.push({ network: parts.told.network, facilitator: parts.told.facilitator(life) })
+  const methods: PaymentMethod[] = []
+  if (parts.chain !== undefined) methods.push(await makeOwnMethod(life, parts.chain, database))
+  if (parts.remote !== undefined)
+    methods.push({ network: parts.remote.network, facilitator: parts.remote.facilitator(life) })
   const payments = new Payments({
     database,
     tenancy,
     world,
-    ways,
+    methods,
     quoteSecret: Buffer.alloc(32, 3),
     depositSecret: Buffer.alloc(32, 4),
     publicUrl,
@@ -132,8 +132,8 @@ export async function startShop(
     tenancy,
     payments,
     queries: new QueryStatistics(),
-    quickReads: new QuickReads({ world, boundMs: 100, slowForMs: 10_000, atOnceMax: 16 }),
-    querySlots: new Slots({
+    quickReads: new ShortReads({ world, boundMs: 100, slowForMs: 10_000, atOnceMax: 16 }),
+    querySlots: new Semaphore({
       world,
       atOnceMax: 4,
       waitingMax: 100,
@@ -147,14 +147,18 @@ export async function startShop(
   return { life, service }
 }
 
-async function ownWay(life: Life, chain: PaymentChain, database: Database): Promise<Way> {
+async function makeOwnMethod(
+  life: Life,
+  chain: PaymentChain,
+  database: Database,
+): Promise<PaymentMethod> {
   const { network } = chain
   const { world } = life
   const rpc = chain.rpc(life)
   const key = Buffer.alloc(32, 9)
   const sender = new JournaledSender({ database, world, log, rpc, network, key })
   await sender.start()
-  const facilitator = evmFacilitator({ rpc, sender, world, log, pollMs: 500, confirmations: 2 })
+  const facilitator = makeEvmFacilitator({ rpc, sender, world, log, pollMs: 500, confirmations: 2 })
   return { network, facilitator }
 }
 
@@ -162,7 +166,7 @@ async function ownWay(life: Life, chain: PaymentChain, database: Database): Prom
 export type Asked = {
   readonly path: string
   readonly body: object
-  /** It may have a price, so what it bought before is answered before it is looked at. */
+  /** The request may have a price, so an earlier purchase is answered before the request is checked. */
   readonly isPaid: boolean
   readonly run: (call: Call, body: object) => Promise<unknown>
 }
@@ -171,41 +175,41 @@ export type Answer = {
   readonly status: number
   readonly text: string
   readonly headers: Readonly<Record<string, string>>
-  /** Of the error catalogue, where it is an error. */
+  /** The code from the error catalogue, where the answer is an error. */
   readonly code?: string
-  /** An error that nothing which the simulation did explains. */
+  /** An error that the simulation did not cause. */
   readonly bug?: unknown
 }
 
 /** Sends a request to a running service; rejects with Reset where the process dies meanwhile. */
-export async function request(
+export async function sendRequest(
   { life, service }: Running,
   asked: Asked,
   headers: Readonly<Record<string, string>>,
 ): Promise<Answer> {
-  const facts = factsOf(asked, headers)
+  const requestInfo = makeRequestInfo(asked, headers)
   const serve = async () => {
     const { tenancy, database, world } = service
-    const operatorKeyHash = hashOfKey(operatorKey)
+    const operatorKeyHash = hashKey(operatorKey)
     const known = { tenancy, database, world, origin: publicUrl, operatorKeyHash }
-    const caller = await identify(facts, known)
-    const call = { service, caller, facts }
-    const kept = asked.isPaid ? await keptAnswer(call) : undefined
+    const caller = await identify(requestInfo, known)
+    const call = { service, caller, requestInfo }
+    const kept = asked.isPaid ? await findEarlierAnswer(call) : undefined
     return kept ?? asked.run(call, asked.body)
   }
   try {
-    return answerOf(await Promise.race([serve(), life.ended]))
+    return toAnswer(await Promise.race([serve(), life.ended]))
   } catch (error) {
     if (error instanceof Reset) throw error
-    return failureOf(error)
+    return toFailure(error)
   }
 }
 
-/** A request as the HTTP layer hands it on. */
-function factsOf(
+/** Makes the request info as the HTTP layer does. */
+function makeRequestInfo(
   { path, body }: Pick<Asked, 'path' | 'body'>,
   headers: Readonly<Record<string, string>>,
-): RequestFacts {
+): RequestInfo {
   const bodyBytes = Buffer.from(JSON.stringify(body))
   return {
     requestId: 'simulated',
@@ -219,18 +223,18 @@ function factsOf(
     bodyBytes,
     json: () => ({ text: bodyBytes.toString(), value: body }),
     remoteAddress: '127.0.0.1',
-    pass: new Pass(0, () => undefined),
+    context: new RequestContext(0, () => undefined),
   }
 }
 
-function answerOf(reply: unknown): Answer {
+function toAnswer(reply: unknown): Answer {
   if (reply instanceof HttpReply)
     return { status: reply.status ?? 200, text: reply.text.toString(), headers: reply.headers }
   return { status: 200, text: JSON.stringify(reply), headers: {} }
 }
 
-/** As the HTTP layer answers errors. */
-function failureOf(error: unknown): Answer {
+/** Makes the answer to an error as the HTTP layer does. */
+function toFailure(error: unknown): Answer {
   if (error instanceof Fault) {
     const { code, status, message } = error
     const bug = code === 'INTERNAL' && !isCaused(error) ? { bug: error } : {}
@@ -240,7 +244,7 @@ function failureOf(error: unknown): Answer {
   return { status: 500, text: String(error), headers: {}, code: 'INTERNAL', ...bug }
 }
 
-/** Whether a connection that the simulation cut is behind it. */
+/** Says that a connection which the simulation cut is the cause. */
 function isCaused(error: unknown): boolean {
   if (error instanceof Lost || error instanceof CommitUnknownError) return true
   return error instanceof Error && error.cause !== undefined && isCaused(error.cause)
@@ -253,13 +257,13 @@ export type AppKeys = { readonly appKey: string; readonly supplierKey: string }
  * Founds the shop in an empty database: an application with a collection to read at a price and one to write to at
  * a price, and a supplier with one to join at a price. Every run starts from a copy of it.
  */
-export async function foundShop(database: Database): Promise<AppKeys> {
+export async function createShop(database: Database): Promise<AppKeys> {
   await runMigrations(database, migrations, { now: foundedMs })
   const scheduler = new Scheduler(foundedMs)
   const life = new Life('founder', {
     scheduler,
     chance: new Chance('founding'),
-    weather: calm,
+    faultProfile: calm,
     turns: new Turns(),
     onPause: () => undefined,
     onDeath: () => undefined,
@@ -269,8 +273,8 @@ export async function foundShop(database: Database): Promise<AppKeys> {
   const work = async () => {
     const running = await startShop(life, { database })
     const { service } = running
-    const facts = factsOf({ path: '/', body: {} }, {})
-    const call: Call = { service, caller: { kind: 'operator' }, facts }
+    const requestInfo = makeRequestInfo({ path: '/', body: {} }, {})
+    const call: Call = { service, caller: { kind: 'operator' }, requestInfo }
     const body = { app_id: application, name: 'Shop' }
     const { app_key: appKey } = plain(await createApplication(call, { body }))
     const params = { app: application }
@@ -278,10 +282,10 @@ export async function foundShop(database: Database): Promise<AppKeys> {
       const access_policy = { read: 'public' as const }
       await createCollection(call, { params, body: { name, access_policy } })
     }
-    await setPricing(call, { params, body: priceList(firstPrice) })
+    await setPricing(call, { params, body: makePriceList(firstPrice) })
     const data = ['c0', 'c1', 'c2', 'c3', 'c4', 'c5'].map((id) => ({ id, n: 0 }))
-    await request(running, storing('goods', data), { 'x-app-key': appKey })
-    const supplierKey = await foundSupplier(running, call)
+    await sendRequest(running, makeStoreRequest('goods', data), { 'x-app-key': appKey })
+    const supplierKey = await createSupplier(running, call)
     await service.tenancy.close()
     return { appKey, supplierKey }
   }
@@ -298,17 +302,17 @@ export async function foundShop(database: Database): Promise<AppKeys> {
   return founded
 }
 
-async function foundSupplier(running: Running, call: Call): Promise<string> {
+async function createSupplier(running: Running, call: Call): Promise<string> {
   const body = { app_id: supplier, name: 'Farm' }
   const { app_key: key } = plain(await createApplication(call, { body }))
   const params = { app: supplier }
   const collection = { name: 'feeds', access_policy: deriveAt(firstDerive) }
   await createCollection(call, { params, body: collection })
-  await request(running, storing('feeds', feeds, supplier), { 'x-app-key': key })
+  await sendRequest(running, makeStoreRequest('feeds', feeds, supplier), { 'x-app-key': key })
   return key
 }
 
-export function storing(
+export function makeStoreRequest(
   collection: string,
   data: readonly object[],
   app: string = application,
@@ -317,19 +321,19 @@ export function storing(
     path: '/store',
     isPaid: true,
     body: { root: `${app}::${collection}`, data },
-    // The body was made here, in the shape that the contract wants.
+    // The body was made here, in the form that the contract requires.
     run: (call, body) => storeRecords(call, { query: {}, body: body as never }),
   }
 }
 
 /** A row read and a record written cost the same. */
-export function priceList(amount: bigint) {
+export function makePriceList(amount: bigint) {
   const rule = (collection: string, operation: 'read' | 'write', model: 'per_row' | 'per_record') =>
     ({ target: { collection }, operation, model, amount: String(amount) }) as const
   return { rules: [rule('goods', 'read', 'per_row'), rule('notes', 'write', 'per_record')] }
 }
 
-export function listing(limit: number): Asked {
+export function makeListRequest(limit: number): Asked {
   return {
     path: '/list',
     isPaid: true,
@@ -338,11 +342,11 @@ export function listing(limit: number): Asked {
   }
 }
 
-/** The same with what the supplier has to each. */
-export function joining(limit: number): Asked {
+/** The same list, joined with the supplier's records. */
+export function makeJoinRequest(limit: number): Asked {
   const resolve = { find: { id: '$data.id' } }
   const find = { feed: { model: `${supplier}::feeds`, many: false, resolve } }
-  return { ...listing(limit), body: { root: `${application}::goods`, limit, find } }
+  return { ...makeListRequest(limit), body: { root: `${application}::goods`, limit, find } }
 }
 
 const deriveAt = (amount: bigint) => ({
@@ -350,8 +354,8 @@ const deriveAt = (amount: bigint) => ({
   derive: { per_access: String(amount) },
 })
 
-/** Another price of the supplier's. */
-export function deriving(amount: bigint): Asked {
+/** Sets another price of the supplier. */
+export function makeDeriveRequest(amount: bigint): Asked {
   const params = { app: supplier, collection: 'feeds' }
   return {
     path: `/api/apps/${supplier}/collections/feeds`,
@@ -361,8 +365,8 @@ export function deriving(amount: bigint): Asked {
   }
 }
 
-/** A payment for nothing but the payer's balance. */
-export function depositing(paymentPayload: {
+/** Makes a payment for nothing but the payer's balance. */
+export function makeDepositRequest(paymentPayload: {
   readonly x402Version: number
   readonly accepted?: object
 }): Asked {
@@ -375,7 +379,7 @@ export function depositing(paymentPayload: {
   }
 }
 
-export function receipt(id: string): Asked {
+export function makeReceiptRequest(id: string): Asked {
   return {
     path: `/api/receipts/${id}`,
     isPaid: false,
@@ -384,12 +388,12 @@ export function receipt(id: string): Asked {
   }
 }
 
-export function pricing(amount: bigint): Asked {
+export function makePricingRequest(amount: bigint): Asked {
   const params = { app: application }
   return {
     path: `/api/apps/${application}/pricing`,
     isPaid: false,
-    body: priceList(amount),
+    body: makePriceList(amount),
     run: (call, body) => setPricing(call, { params, body: body as never }),
   }
 }

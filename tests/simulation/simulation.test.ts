@@ -2,11 +2,11 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { openPlace, type Place } from './place.ts'
 import { runLog } from './run-log.ts'
 import { runMarket } from './run-market.ts'
-import { firstSeed, found, headOf } from './seeds.ts'
+import { chooseFirstSeed, findHead, found } from './seeds.ts'
 
 /** npm run simulate takes more of them. */
 const seedsCount = 50
-const { first, why } = firstSeed(headOf(import.meta.dirname))
+const { first, why } = chooseFirstSeed(findHead(import.meta.dirname))
 const last = first + seedsCount - 1
 const fresh = Array.from({ length: seedsCount }, (_, at) => first + at)
 const scenes = { log: runLog, market: runMarket }
@@ -39,10 +39,10 @@ describe.each(['log', 'market'] as const)('%s', (scene) => {
 })
 
 test('each commit has seeds of its own, and without git they are the same', () => {
-  const one = firstSeed('0123456789abcdef0123456789abcdef01234567')
-  const other = firstSeed('f123456789abcdef0123456789abcdef01234567')
+  const one = chooseFirstSeed('0123456789abcdef0123456789abcdef01234567')
+  const other = chooseFirstSeed('f123456789abcdef0123456789abcdef01234567')
   expect(one).toEqual({ first: 20_088_743, why: 'by commit 0123456789ab' })
   expect(other.first).not.toBe(one.first)
   expect(Number.isSafeInteger(other.first + seedsCount)).toBe(true)
-  expect(firstSeed(headOf('/'))).toEqual(firstSeed(undefined))
+  expect(chooseFirstSeed(findHead('/'))).toEqual(chooseFirstSeed(undefined))
 })

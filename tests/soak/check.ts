@@ -1,17 +1,17 @@
 import { verifyDocument } from '@tollbase/verify/verify'
 import { type Place, readBooks } from '../faults/place.ts'
-import { type Buyer, balanceOf } from '../payments/buyer.ts'
-import { earnings, type Market } from '../payments/market.ts'
+import { type Buyer, readBalance } from '../payments/buyer.ts'
+import { type Market, readEarnings } from '../payments/market.ts'
 import type { Json } from '../support/service.ts'
 import type { Random } from './random.ts'
 import { funds } from './scene.ts'
 import type { Purchase, Tally } from './tally.ts'
 
 const sampleSize = 20
-/** Basis of the split: sellers get 80 of 100. */
+/** The divisor of the split: sellers get 80 of 100. */
 const sellersPercent = 80n
 
-/** After a kill: some of what was acknowledged is there and proven. */
+/** Checks after a kill that a sample of the acknowledged records is there and proven. */
 export async function checkSample(
   place: Place,
   tally: Tally,
@@ -29,7 +29,7 @@ export async function checkSample(
   }
 }
 
-/** The proof of a record holds and is of this very record; undefined trouble of the moment counts as proven. */
+/** Checks that the proof of a record holds and is for this very record; a passing failure counts as proven. */
 async function isProven(
   place: Place,
   market: Market,
@@ -42,7 +42,7 @@ async function isProven(
   const head = await get('/chain/checkpoint')
   const reply = await get(`/collections/open/records/${record.id}/proof`)
   if (head?.status !== 200 || reply === undefined || reply.status === 503) return true
-  // Its tables may still be behind; the end of the run judges what is missing.
+  // The tables may still be behind; the end of the run checks missing records.
   if (reply.status === 404) return true
   if (reply.status !== 200 || !verifyDocument(reply.text, { trustedKey: head.body.key }).ok)
     return false
@@ -50,7 +50,7 @@ async function isProven(
   return JSON.parse(entry.slice(entry.indexOf('\n') + 1)).n === record.n
 }
 
-/** With nobody at work: all that was acknowledged is there, nothing is there twice, and the money adds up. */
+/** Checks an idle service: all acknowledged records are there, none is there twice, and the money adds up. */
 export async function checkAll(
   place: Place,
   tally: Tally,
@@ -62,7 +62,7 @@ export async function checkAll(
     const due = total(tally.purchases.filter(({ app, answer }) => app === market.appId && answer))
     expectEqual(tally, `earnings of ${market.appId}`, {
       expected: (due * sellersPercent) / 100n,
-      found: await earnings(place.service, market),
+      found: await readEarnings(place.service, market),
     })
   }
   for (const { address } of of.buyers) {
@@ -74,12 +74,12 @@ export async function checkAll(
     })
     expectEqual(tally, `balance of ${address}`, {
       expected: 0n,
-      found: await balanceOf(place.service, address),
+      found: await readBalance(place.service, address),
     })
   }
 }
 
-/** With nothing running: the audit, and the ledger against the chain. */
+/** Checks a stopped service: the audit, and the ledger against the chain. */
 export async function checkBooks(place: Place, tally: Tally, received?: bigint): Promise<void> {
   const { report, accounts } = await readBooks(place.dataDir)
   tally.counts.audits += 1
@@ -94,7 +94,10 @@ export async function checkBooks(place: Place, tally: Tally, received?: bigint):
 
 async function checkRecords(place: Place, tally: Tally, market: Market): Promise<void> {
   const found = new Map<string, number>()
-  for await (const { id, n } of recordsOf(place, `${market.appId}::open`, { market, sortBy: 'id' }))
+  for await (const { id, n } of iterateRecords(place, `${market.appId}::open`, {
+    market,
+    sortBy: 'id',
+  }))
     found.set(id, n)
   for (const [id, n] of tally.acknowledged.get(market.appId) ?? []) {
     if (found.get(id) === n) continue
@@ -107,7 +110,7 @@ async function checkRecords(place: Place, tally: Tally, market: Market): Promise
 
 async function checkOrders(place: Place, tally: Tally, market: Market): Promise<void> {
   const parts = new Map<string, number>()
-  for await (const { marker } of recordsOf(place, `${market.appId}::orders`, {
+  for await (const { marker } of iterateRecords(place, `${market.appId}::orders`, {
     market,
     sortBy: 'marker',
   }))
@@ -125,7 +128,7 @@ async function checkOrders(place: Place, tally: Tally, market: Market): Promise<
 
 const pageRows = 10_000
 
-async function* recordsOf(
+async function* iterateRecords(
   place: Place,
   root: string,
   { market, sortBy }: { market: Market; sortBy: string },

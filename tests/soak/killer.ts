@@ -11,7 +11,7 @@ const databaseKillsMax = 4
 const auditEvery = 6
 const backAgainMs = 60_000
 
-/** Kills service, database, or both, at times that follow from its stream, and looks at what is there after each. */
+/** Kills service, database, or both, at times that follow from its stream, and checks the data after each kill. */
 export class Killer {
   readonly #shared: Shared
   readonly #random: Random
@@ -23,7 +23,7 @@ export class Killer {
     this.#random = random
   }
 
-  /** Until the time (milliseconds since 1970), or the end of the run. */
+  /** Waits until the time (milliseconds since 1970), or the end of the run. */
   async run(untilMs: number): Promise<void> {
     while (!this.#shared.isOver()) {
       const pause = betweenKillsMsMin + this.#random.integer(betweenKillsMsMax - betweenKillsMsMin)

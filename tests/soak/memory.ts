@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs'
 
 type Sample = { readonly pid: number; readonly ageMs: number; readonly mebibytes: number }
 
-/** After so long in one process its caches and compiled code are there. */
+/** After this time in one process its caches and compiled code are complete. */
 const warmUpMs = 10_000
 
 /** Resident memory of the service over the processes of a run. */
@@ -16,12 +16,15 @@ export class Memory {
       this.#pid = pid
       this.#since = Date.now()
     }
-    const mebibytes = residentOf(pid)
+    const mebibytes = readResidentMebibytes(pid)
     if (mebibytes !== undefined)
       this.#samples.push({ pid, ageMs: Date.now() - this.#since, mebibytes })
   }
 
-  /** Of the last process, from its warm-up to its end, with the slope of the straight line through all samples. */
+  /**
+   * Describes the last process, from its warm-up to its end, with the slope of the straight line through all
+   * samples.
+   */
   summary(): string {
     const warm = this.#samples.filter(({ pid, ageMs }) => pid === this.#pid && ageMs >= warmUpMs)
     const [first] = warm
@@ -33,7 +36,7 @@ export class Memory {
   }
 }
 
-function residentOf(pid: number): number | undefined {
+function readResidentMebibytes(pid: number): number | undefined {
   try {
     const kibibytes = /^VmRSS:\s+(\d+)/m.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))?.[1]
     return kibibytes === undefined ? undefined : Math.round(Number(kibibytes) / 1024)
@@ -42,7 +45,7 @@ function residentOf(pid: number): number | undefined {
   }
 }
 
-/** By least squares, in MiB a minute. */
+/** The slope by least squares, in MiB a minute. */
 function slope(samples: readonly Sample[]): number {
   const mean = (values: readonly number[]) => values.reduce((a, b) => a + b, 0) / values.length
   const times = samples.map(({ ageMs }) => ageMs / 60_000)

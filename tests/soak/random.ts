@@ -2,13 +2,13 @@
 export type Random = {
   /** From 0 up to and without `below`. */
   readonly integer: (below: number) => number
-  /** True in so many of a hundred cases. */
+  /** Returns true in that many of a hundred cases. */
   readonly chance: (percent: number) => boolean
   readonly pick: <T>(from: readonly [T, ...T[]]) => T
 }
 
 /** mulberry32; each part of a run takes its own stream, so that their interleaving changes no decision. */
-export function randomOf(seed: number, stream: number): Random {
+export function makeRandom(seed: number, stream: number): Random {
   let state = (seed ^ Math.imul(stream + 1, 0x9e3779b1)) >>> 0
   const next = (): number => {
     state = (state + 0x6d2b79f5) >>> 0

@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto'
 import { parseArgs } from 'node:util'
-import { soak } from './soak.ts'
+import { runSoak } from './soak.ts'
 
 /** `npm run soak -- --minutes 20 --seed 7`: exit code 0 where nothing was violated. */
 const { values } = parseArgs({
@@ -20,7 +20,7 @@ const startedAt = Date.now()
 const line = (text: string) =>
   console.log(`${String(Math.round((Date.now() - startedAt) / 1000)).padStart(5)} s  ${text}`)
 console.log(`soak of ${minutes} minutes, seed ${seed}`)
-const { violations, counts, memory } = await soak({ minutes, seed, line, signal: ending.signal })
+const { violations, counts, memory } = await runSoak({ minutes, seed, line, signal: ending.signal })
 for (const [name, count] of Object.entries(counts)) console.log(`${name.padEnd(14)} ${count}`)
 console.log(memory)
 console.log(`${violations.length} violations (seed ${seed})`)

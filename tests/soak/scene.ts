@@ -1,9 +1,9 @@
 import type { Place } from '../faults/place.ts'
-import { type Buyer, newBuyer } from '../payments/buyer.ts'
+import { type Buyer, makeBuyer } from '../payments/buyer.ts'
 import { type Market, openMarket, setPrices } from '../payments/market.ts'
 import { recordPrice, rowPrice } from './worker.ts'
 
-/** What every buyer starts with, in atomic units: the most that the faucet gives. */
+/** The money with which every buyer starts, in atomic units: the most that the faucet gives. */
 export const funds = 1_000_000_000n
 
 /** An application that gives away `open`, sells rows of `cities`, and takes money for writes to `orders`. */
@@ -28,8 +28,8 @@ export async function openSoakMarket({ service }: Place, id: string): Promise<Ma
   return market
 }
 
-export async function fundedWorkerBuyer({ service }: Place): Promise<Buyer> {
-  const buyer = newBuyer()
+export async function createWorkerBuyer({ service }: Place): Promise<Buyer> {
+  const buyer = makeBuyer()
   const body = { address: buyer.address, amount: String(funds) }
   const { status, text } = await service.request('POST', '/devnet/faucet', { body })
   if (status !== 200) throw new Error(`the faucet gave nothing: ${text}`)

@@ -1,11 +1,11 @@
 import { expect, test } from 'vitest'
-import { soak } from './soak.ts'
+import { runSoak } from './soak.ts'
 
 const seed = 20_241
 
 test(`twenty seconds of mixed load with kills: nothing acknowledged is lost, nothing is paid twice (seed ${seed})`, async () => {
   const line = (text: string) => console.info(text)
-  const { violations, counts } = await soak({ minutes: 1 / 3, seed, line })
+  const { violations, counts } = await runSoak({ minutes: 1 / 3, seed, line })
   expect(violations).toEqual([])
   expect(counts.acknowledged).toBeGreaterThan(0)
   expect(counts.serviceKills + counts.databaseKills + counts.bothKills).toBeGreaterThan(0)

@@ -4,8 +4,8 @@ import type { Market } from '../payments/market.ts'
 import { checkAll, checkBooks } from './check.ts'
 import { Killer } from './killer.ts'
 import { Memory } from './memory.ts'
-import { randomOf } from './random.ts'
-import { fundedWorkerBuyer, openSoakMarket } from './scene.ts'
+import { makeRandom } from './random.ts'
+import { createWorkerBuyer, openSoakMarket } from './scene.ts'
 import { Tally } from './tally.ts'
 import { type Shared, Worker } from './worker.ts'
 
@@ -13,7 +13,7 @@ export type SoakOptions = {
   readonly minutes: number
   /** An unsigned number of 32 bits. */
   readonly seed: number
-  /** Takes lines of progress. */
+  /** Receives the lines of progress. */
   readonly line: (text: string) => void
   /** Ends the load early; the checks are made nevertheless. */
   readonly signal?: AbortSignal
@@ -28,12 +28,15 @@ export type SoakResult = {
 const workers = 6
 const progressMs = 5_000
 const sampleMs = 1_000
-/** Part of the time in which nothing is killed, so that one process grows old enough to be measured. */
+/** The part of the time in which nothing is killed, so that one process lives long enough to be measured. */
 const calmPart = 0.25
 const killerStream = 1_000
 
-/** Mixed load with kills on a service of its own, then the reckoning. Throws where the service does not start. */
-export async function soak(options: SoakOptions): Promise<SoakResult> {
+/**
+ * Runs a mixed load with kills on a service of its own, then checks the result. Throws where the service does not
+ * start.
+ */
+export async function runSoak(options: SoakOptions): Promise<SoakResult> {
   const place = await openPlace()
   const tally = new Tally()
   const memory = new Memory()
@@ -56,13 +59,13 @@ async function runLoad(
   const endAt = startedAt + options.minutes * 60_000
   const isOver = () => Date.now() >= endAt || options.signal?.aborted === true
   const shared: Shared = { place, tally, markets, isOver }
-  const buyers = await Promise.all(Array.from({ length: workers }, () => fundedWorkerBuyer(place)))
+  const buyers = await Promise.all(Array.from({ length: workers }, () => createWorkerBuyer(place)))
   const clients = buyers.map(
-    (buyer, n) => new Worker(shared, { name: `w${n}`, random: randomOf(seed, n), buyer }),
+    (buyer, n) => new Worker(shared, { name: `w${n}`, random: makeRandom(seed, n), buyer }),
   )
   const watching = watch(shared, memory, line)
   const calmAt = endAt - (endAt - startedAt) * calmPart
-  const killing = new Killer(shared, randomOf(seed, killerStream)).run(calmAt)
+  const killing = new Killer(shared, makeRandom(seed, killerStream)).run(calmAt)
   await Promise.all([killing, ...clients.map((client) => client.run())])
   await watching
   line('the load is over; checking')

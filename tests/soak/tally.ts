@@ -1,24 +1,24 @@
 import type { Asked, PaymentHeader } from '../payments/buyer.ts'
 import type { TestReply } from '../support/service.ts'
 
-/** One payment for one request. What was sent is noted before it is sent. */
+/** One payment for one request. It is noted before it is sent. */
 export type Purchase = {
   readonly app: string
   readonly buyer: string
   readonly asked: Asked
   readonly header: PaymentHeader
-  /** Found in every record that it writes; undefined where it reads. */
+  /** The mark in every record that it writes; undefined where it reads. */
   readonly marker: string | undefined
-  /** Atomic units of the payment, which is what it costs here. */
+  /** The amount of the payment in atomic units, which is the cost here. */
   readonly amount: bigint
   readonly madeAtMs: number
   /** The text of the answer, once there was one. */
   answer: string | undefined
 }
 
-/** What clients know of a run: all that was acknowledged, and all that was wrong. */
+/** The clients' knowledge of a run: all that was acknowledged, and all that was wrong. */
 export class Tally {
-  /** By application: acknowledged records by key, and all that were ever sent. */
+  /** The records by application: the acknowledged ones by key, and all that were ever sent. */
   readonly acknowledged = new Map<string, Map<string, number>>()
   readonly sent = new Map<string, Set<string>>()
   readonly purchases: Purchase[] = []
@@ -48,7 +48,10 @@ export class Tally {
     console.error(`VIOLATION: ${what}`)
   }
 
-  /** The reply of a request that succeeded; being cut off or told to wait is part of the run, anything else is wrong. */
+  /**
+   * Returns the reply of a request that succeeded; a cut connection or an order to wait is part of the run,
+   * anything else is wrong.
+   */
   good(what: string, reply: TestReply | undefined): TestReply | undefined {
     if (reply !== undefined && reply.status < 300) return reply
     if (reply === undefined) this.counts.unanswered += 1

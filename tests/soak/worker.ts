@@ -16,11 +16,14 @@ export type Shared = {
 export const rowPrice = 1000n
 export const recordPrice = 700n
 const pauseMs = 30
-/** With more payments without an answer than this, they are sent again before anything else: each is good for 5 minutes. */
+/**
+ * With more payments without an answer than this, they are sent again before anything else: each is good for 5
+ * minutes.
+ */
 const openPurchasesMax = 3
 const indexedFields = 8
 
-/** One client that does this and that until the run is over; each of its decisions follows from its stream. */
+/** One client that makes mixed requests until the run is over; each of its decisions follows from its stream. */
 export class Worker {
   readonly #shared: Shared
   readonly #random: Random
@@ -59,7 +62,7 @@ export class Worker {
     }
   }
 
-  /** One request of some kind; false where the service could not serve it. */
+  /** Sends one request of some kind; false where the service could not serve it. */
   #act(): Promise<boolean> {
     const random = this.#random
     const kind = random.integer(100)
@@ -129,7 +132,7 @@ export class Worker {
     return this.#buy(market, { asked, marker: undefined, amount: rowPrice * BigInt(limit) })
   }
 
-  /** Without keys: a second write would be seen as further records. */
+  /** The records have no keys, so that a second write would be seen as further records. */
   #buyWrite(market: Market): Promise<boolean> {
     const marker = `${this.#name}-${this.#step}`
     const data = [
@@ -177,7 +180,7 @@ export class Worker {
     const reply = await this.#send(purchase.asked, purchase.header)
     const good = tally.good('a payment', reply)
     if (good === undefined) {
-      // What is refused for good is asked for no more; the balances tell whether that was right.
+      // A request that is refused for good is repeated no more; the balances tell whether that was right.
       if (reply !== undefined && reply.status !== 503) this.#close(purchase)
       return false
     }

@@ -4,24 +4,24 @@ import { basename, join } from 'node:path'
 import { buildSync } from 'esbuild'
 
 const repository = join(import.meta.dirname, '../..')
-/** Packages that a bundle names are looked for from here. */
+/** The bundle's packages are searched from this folder. */
 const folder = join(repository, 'packages/server/node_modules/.cache/tollbase-tests')
-/** They load files that lie beside them. */
+/** These packages load files that lie beside them. */
 const external = ['libpg-query', 'pg-native']
-/** What packages of CommonJS call inside of a module. */
+/** CommonJS packages call these inside of a module. */
 const js =
   "import { createRequire as requireOf } from 'node:module'; const require = requireOf(import.meta.url);"
 
-/** Longer than any run of the tests. */
+/** The time is longer than any run of the tests. */
 const keptMs = 24 * 3_600_000
 
 const bundles = new Map<string, string>()
 
 /**
- * A program of the repository as one file of JavaScript, by its path from there. Tests start programs some
- * hundred times, and one that is translated and put together at each start takes eight times the work to load.
+ * Returns the file of a program of the repository, bundled as JavaScript, by its path in the repository. Tests
+ * start programs some hundred times, and an unbundled program takes eight times the work to load.
  */
-export function bundled(entry: string): string {
+export function getBundle(entry: string): string {
   const file = bundles.get(entry) ?? bundle(entry)
   bundles.set(entry, file)
   return file
@@ -44,14 +44,14 @@ function bundle(entry: string): string {
   const file = join(folder, `${basename(entry).replace(/\.\w+$/, '')}-${hash}.mjs`)
   mkdirSync(folder, { recursive: true })
   sweep()
-  // Whole at once: processes of tests run side by side.
+  // The file appears complete at once, because test processes run side by side.
   const draft = `${file}.${process.pid}`
   writeFileSync(draft, contents)
   renameSync(draft, file)
   return file
 }
 
-/** Removes what was made of earlier sources. */
+/** Removes bundles of earlier sources. */
 function sweep(): void {
   for (const name of readdirSync(folder)) {
     const file = join(folder, name)

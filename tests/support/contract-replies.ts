@@ -1,7 +1,7 @@
 import { tollbase } from '@tollbase/contract/contract'
 import type { Route } from '@tollbase/contract/route'
-import { pathsOf } from '../../packages/server/src/http/implement.ts'
-import { type Check, checkOf } from '../../packages/server/src/http/validate.ts'
+import { listPaths } from '../../packages/server/src/http/implement.ts'
+import { type Check, compileCheck } from '../../packages/server/src/http/validate.ts'
 
 /** Every endpoint by operationId, as data. */
 export const routes: readonly (readonly [string, Route])[] = Object.entries(tollbase)
@@ -9,21 +9,21 @@ export const routes: readonly (readonly [string, Route])[] = Object.entries(toll
 type Checked = { readonly pattern: RegExp; readonly route: Route; readonly check: Check }
 
 const checked: readonly Checked[] = routes.flatMap(([, route]) => {
-  const check = checkOf(route.reply)
-  return pathsOf(route).map((path) => ({
+  const check = compileCheck(route.reply)
+  return listPaths(route).map((path) => ({
     pattern: new RegExp(`^${path.replace(/[.]/g, '\\.').replace(/:\w+/g, '[^/]+')}$`),
     route,
     check,
   }))
 })
 
-/** Throws where a successful reply is not what the contract promises. */
+/** Throws where a successful reply breaks the contract. */
 export function checkReply(
   request: { method: string; path: string },
   reply: { status: number; body: unknown; text: string },
 ): void {
   if (reply.status >= 300) return
-  const found = routeOf(request.method, request.path)
+  const found = findRoute(request.method, request.path)
   if (found === undefined || found.route.replyType !== undefined) return
   if (reply.body === undefined && found.route.otherReplyTypes !== undefined) return
   try {
@@ -35,8 +35,8 @@ export function checkReply(
   }
 }
 
-/** The route that a request reaches; fixed words win over parameters, as in the server. */
-export function routeOf(method: string, path: string): Checked | undefined {
+/** Finds the route that a request reaches; fixed words win over parameters, as in the server. */
+export function findRoute(method: string, path: string): Checked | undefined {
   const plain = path
     .replace(/[?#].*$/, '')
     .replace(/\/{2,}/g, '/')

@@ -1,4 +1,4 @@
-/** A network to be quoted in a 402. Nobody pays on it, so that nothing of it need be there. */
+/** A network to be quoted in a 402. Nobody pays on it, so it need not exist. */
 export const idleNetwork = {
   network: 'base-sepolia',
   pay_to: `0x${'22'.repeat(20)}`,

@@ -1,30 +1,30 @@
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import type { FaultPoint } from '../../packages/server/src/base/failpoints.ts'
+import type { Failpoint } from '../../packages/server/src/base/failpoints.ts'
 import { realWorld, type World } from '../../packages/server/src/base/world.ts'
 
-/** What dies without a chance to tidy up, or (pause) stands still until SIGCONT. */
+/** The part that dies without a chance to tidy up, or (pause) stands still until SIGCONT. */
 export type Act = 'service' | 'database' | 'both' | 'pause'
 
-/** What happens to the program when it comes to a point for the `time`th time (from 1) after it was told. */
-export type Strike = { readonly point: FaultPoint; readonly time: number; readonly act: Act }
+/** The order to harm the program when it reaches a point for the `time`th time (from 1) after it was armed. */
+export type Kill = { readonly point: Failpoint; readonly time: number; readonly act: Act }
 
-/** What the program tells: it has been armed, or it survived being struck. */
-export type Told = 'armed' | 'struck'
+/** The program's message: it has been armed, or it survived the kill. */
+export type KillMessage = 'armed' | 'struck'
 
-/** The real world of the test program, which strikes as its parent says by messages. */
-export function strikingWorld(dataDir: string): World {
-  let armed: Strike | undefined
+/** Makes the real world of the test program, in which the parent's messages order kills. */
+export function makeKillingWorld(dataDir: string): World {
+  let armed: Kill | undefined
   let passed = 0
-  const tell = (told: Told) => process.send?.(told)
-  process.on('message', (strike: Strike) => {
-    armed = strike
+  const tell = (message: KillMessage) => process.send?.(message)
+  process.on('message', (order: Kill) => {
+    armed = order
     passed = 0
     tell('armed')
   })
-  // The channel alone must not keep the program from ending.
+  // An open channel alone must not keep the program from ending.
   process.channel?.unref()
-  const reach = (point: FaultPoint) => {
+  const reach = (point: Failpoint) => {
     if (armed?.point !== point) return
     passed += 1
     if (passed < armed.time) return
@@ -35,18 +35,18 @@ export function strikingWorld(dataDir: string): World {
     if (act === 'service' || act === 'both') process.kill(process.pid, 'SIGKILL')
     if (act === 'pause') process.kill(process.pid, 'SIGSTOP')
   }
-  return { ...realWorld, reach }
+  return { ...realWorld, failpoint: reach }
 }
 
 /** Kills every process of the embedded PostgreSQL at once, as a power loss would. */
 export function killDatabase(dataDir: string): void {
-  const first = postmaster(dataDir)
+  const first = readPostmasterPid(dataDir)
   const others = read(`/proc/${first}/task/${first}/children`).split(' ').filter(Boolean)
   for (const pid of [first, ...others.map(Number)]) kill(pid)
 }
 
-/** The database's first process, from the file it keeps. */
-export function postmaster(dataDir: string): number {
+/** Reads the id of the database's first process from the file that it keeps. */
+export function readPostmasterPid(dataDir: string): number {
   const pid = Number(read(join(dataDir, 'postgres', 'postmaster.pid')).split('\n')[0])
   if (!Number.isSafeInteger(pid) || pid <= 1) throw new Error(`no database runs on ${dataDir}`)
   return pid
@@ -60,6 +60,6 @@ function kill(pid: number): void {
   try {
     process.kill(pid, 'SIGKILL')
   } catch {
-    // It has just ended.
+    // The process has just ended.
   }
 }

@@ -1,13 +1,13 @@
 import { readFileSync } from 'node:fs'
 
-/** How long one turn of this process's event loop took at most, in milliseconds. */
+/** A meter that gives the longest turn of this process's event loop, in milliseconds. */
 export type LoopMeter = { readonly stop: () => number }
 
 const tickMs = 1
 
 /**
- * Watches the event loop of this thread until it is stopped. A turn counts by the processor's time that this thread
- * took in it where the system tells that (Linux), so that other programs on the machine do not count as ours.
+ * Watches the event loop of this thread until it is stopped. A turn counts by the processor time that this thread
+ * took in it where the system reports that (Linux), so that other programs on the machine do not count.
  */
 export function meterLoop(): LoopMeter {
   let longest = 0

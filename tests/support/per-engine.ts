@@ -2,14 +2,14 @@ import { afterAll, beforeAll, describe } from 'vitest'
 import { testEngines } from '../../packages/server/src/database/testing.ts'
 import { startTestService, type TestService } from './service.ts'
 
-/** The same tests on every PostgreSQL that is found here, each with a service of its own. */
-export function perEngine(name: string, tests: (service: () => TestService) => void): void {
+/** Runs the same tests on every PostgreSQL that is found here, each with a service of its own. */
+export function describePerEngine(name: string, tests: (service: () => TestService) => void): void {
   describe.each(testEngines())(`${name} (%s)`, (engine) => {
     withService(tests, { engine })
   })
 }
 
-/** One service for all tests of the block. */
+/** Starts one service for all tests of the block. */
 export function withService(
   tests: (service: () => TestService) => void,
   options: Parameters<typeof startTestService>[0] = {},

@@ -1,9 +1,9 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { bundled } from './bundle.ts'
-import type { Strike, Told } from './kill.ts'
+import { getBundle } from './bundle.ts'
+import type { Kill, KillMessage } from './kill.ts'
 
-/** As the program has them, and `--wait`: it loads, and starts when told to `go`. */
+/** A flag of the program, or `--wait`: it loads, and starts when told to `go`. */
 export type Flag = '--devnet' | `--config=${string}` | '--wait'
 
 export type Program = {
@@ -16,26 +16,26 @@ export type Program = {
   readonly end: (signal: NodeJS.Signals) => Promise<number | null>
   /** Waits for the end; the exit code. */
   readonly ended: Promise<number | null>
-  /** Lets a program go that waits. */
+  /** Starts a program that waits. */
   readonly go: () => void
-  /** Tells it where to be struck (see strike.ts); resolves once it knows. */
-  readonly arm: (strike: Strike) => Promise<void>
-  /** Resolves once it was struck, whether it lives on or not. */
-  readonly struck: () => Promise<void>
+  /** Orders the kill (see kill.ts); resolves once the program knows it. */
+  readonly arm: (kill: Kill) => Promise<void>
+  /** Resolves once the kill has happened, whether the program lives on or not. */
+  readonly killed: () => Promise<void>
 }
 
-/** Left alone, a heap grows into the gigabytes before it is cleared; in a small one what leaks soon shows. */
+/** By default a heap grows into the gigabytes before it is cleared; in a small heap a leak soon shows. */
 const smallHeap = '--max-old-space-size=256'
 
-/** The real program as a process of its own, on a data folder. */
+/** Starts the real program as a process of its own, on a data folder. */
 export function startProgram(dataDir: string, flags: readonly Flag[] = []): Program {
-  const file = bundled('tests/support/serve.ts')
+  const file = getBundle('tests/support/serve.ts')
   const child = spawn(process.execPath, [smallHeap, file, dataDir, ...flags], {
     stdio: ['ignore', 'pipe', 'pipe', 'ipc'],
   })
   let output = ''
-  let struck: Promise<unknown> = Promise.resolve()
-  const told = (what: Told) =>
+  let killed: Promise<unknown> = Promise.resolve()
+  const waitForMessage = (what: KillMessage) =>
     new Promise<void>((resolve) => {
       const listen = (message: unknown) => {
         if (message !== what) return
@@ -55,10 +55,10 @@ export function startProgram(dataDir: string, flags: readonly Flag[] = []): Prog
     }
     ended.then((code) => reject(new Error(`the program ended with ${code}: ${output}`)), reject)
   })
-  // A program that is meant to fail is asked for its end, not for its address.
+  // The caller of a program that must fail awaits its end, not its address.
   url.catch(() => undefined)
   return {
-    pid: pidOf(child),
+    pid: getPid(child),
     url,
     output: () => output,
     ended,
@@ -69,19 +69,19 @@ export function startProgram(dataDir: string, flags: readonly Flag[] = []): Prog
     go: () => {
       child.send('go')
     },
-    arm: async (strike) => {
-      struck = Promise.race([told('struck'), ended])
-      const armed = told('armed')
-      child.send(strike)
+    arm: async (kill) => {
+      killed = Promise.race([waitForMessage('struck'), ended])
+      const armed = waitForMessage('armed')
+      child.send(kill)
       await armed
     },
-    struck: async () => {
-      await struck
+    killed: async () => {
+      await killed
     },
   }
 }
 
-function pidOf(child: ChildProcess): number {
+function getPid(child: ChildProcess): number {
   if (child.pid === undefined) throw new Error('the program could not be started')
   return child.pid
 }

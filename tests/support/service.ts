@@ -10,21 +10,21 @@ import { type Config, readConfig } from '../../packages/server/src/config/config
 import type { Database } from '../../packages/server/src/database/database.ts'
 import { type TestEngine, withTestDatabase } from '../../packages/server/src/database/testing.ts'
 import { checkReply } from './contract-replies.ts'
-import { type TestWorld, testWorld } from './test-world.ts'
+import { makeTestWorld, type TestWorld } from './test-world.ts'
 
 export type TestOptions = {
-  /** Which PostgreSQL; the bundled one when not given. */
+  /** The kind of PostgreSQL; the bundled one by default. */
   readonly engine?: TestEngine
   readonly devnet?: boolean
-  /** Replaces parts of the configuration; without rate limits where it says nothing of them. */
+  /** Overrides of the configuration; there are no rate limits by default. */
   readonly config?: Partial<Config>
-  /** Silent when not given. */
+  /** The log; silent by default. */
   readonly log?: NonNullable<StartOptions['log']>
   /** Runs on the empty database, before the service comes to it. */
   readonly prepare?: (database: Database) => Promise<void>
 }
 
-/** What a test looks into of JSON that it does not know yet. */
+/** A JSON value that a test looks into without knowing its shape yet. */
 // biome-ignore lint/suspicious/noExplicitAny: replies are judged by expectations, and their shape by the contract.
 export type Json = any
 
@@ -37,9 +37,9 @@ export type TestReply = {
 }
 
 export type RequestOptions = {
-  /** Sent as JSON. */
+  /** The body, sent as JSON. */
   readonly body?: unknown
-  /** Sent as it is, instead of `body`. */
+  /** The bytes to send as they are, instead of `body`. */
   readonly raw?: string | Uint8Array
   readonly headers?: Readonly<Record<string, string>>
 }
@@ -59,34 +59,34 @@ export type TestService = {
   readonly world: TestWorld
   readonly config: Config
   readonly running: RunningService
-  /** A pool of its own on the same database, for tests that look at or damage tables. */
+  /** A pool of its own on the same database, for tests that read or damage tables. */
   readonly database: Database
   readonly createApp: (id?: string) => Promise<TestApp>
-  /** One HTTP request; a reply of 2xx that differs from the contract's schema fails the test. */
+  /** Sends one HTTP request; a reply of 2xx that breaks the contract's schema fails the test. */
   readonly request: (method: string, path: string, options?: RequestOptions) => Promise<TestReply>
   /** Stops the service, keeping folder and database, and starts another one on them. */
   readonly restart: () => Promise<void>
-  /** Stops the service, does the work on what it left (tables, data folder), and starts another one. */
+  /** Stops the service, does the work on its tables and data folder, and starts another one. */
   readonly whileStopped: <T>(work: (config: Config) => Promise<T>) => Promise<T>
   readonly close: () => Promise<void>
 }
 
 let applications = 0
 
-/** The real service in this process: a free port, an empty database, a temporary folder. */
+/** Starts the real service in this process: a free port, an empty database, a temporary folder. */
 export async function startTestService(options: TestOptions = {}): Promise<TestService> {
   const store = await withTestDatabase(options.engine, { poolSize: 2 })
   const dataDir = mkdtempSync(join(tmpdir(), 'tollbase-end-to-end-'))
-  const world = testWorld()
+  const world = makeTestWorld()
   const flags = {
     port: '0',
     dataDir,
-    databaseUrl: urlOf(store.connection),
+    databaseUrl: makeUrl(store.connection),
     devnet: options.devnet ?? false,
     logLevel: 'error',
     logFormat: 'json',
   }
-  // Tests that are about the limits ask for them.
+  // Tests of the limits ask for them.
   const unlimited = { rateLimits: {}, accessLog: false, drainMs: 2_000 }
   const config: Config = { ...readConfig(flags, {}), ...unlimited, ...options.config }
   const clean = async () => {
@@ -149,7 +149,7 @@ export async function startTestService(options: TestOptions = {}): Promise<TestS
   }
 }
 
-/** One request to a service at `url`, checked against the contract where it succeeds. */
+/** Sends one request to a service at `url`, checked against the contract where it succeeds. */
 export async function send(
   url: string,
   { method, path, body, raw, headers }: { method: string; path: string } & RequestOptions,
@@ -176,7 +176,7 @@ export async function send(
 }
 
 /** The socket's folder travels as a parameter: a URL has no place for it in its host. */
-function urlOf(connection: {
+function makeUrl(connection: {
   readonly host: string
   readonly port: number
   readonly user: string

@@ -6,7 +6,7 @@ export type TestWorld = World & {
   readonly advance: (ms: number) => void
 }
 
-export function testWorld(): TestWorld {
+export function makeTestWorld(): TestWorld {
   let shiftMs = 0
   return {
     ...realWorld,

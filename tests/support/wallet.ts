@@ -3,10 +3,10 @@ import type { LocalAccount } from 'viem'
 import { generatePrivateKey, privateKeyToAccount } from 'viem/accounts'
 
 export type SignedRequest = {
-  /** As /.well-known/tollbase names it. */
+  /** The origin as /.well-known/tollbase states it. */
   readonly origin: string
   readonly method: string
-  /** With the query. */
+  /** The path with the query. */
   readonly path: string
   readonly body?: string
   /** Unix seconds. */
@@ -14,7 +14,7 @@ export type SignedRequest = {
 }
 
 /** A wallet that signs requests as api.md states it: written from the description, not from the server's code. */
-export function testWallet(
+export function makeTestWallet(
   account: Pick<LocalAccount, 'address' | 'signMessage'> = privateKeyToAccount(
     generatePrivateKey(),
   ),

@@ -1,19 +1,19 @@
 import { once } from 'node:events'
 import { Worker } from 'node:worker_threads'
 
-export type FarRequest = {
+export type WorkerRequest = {
   readonly method: string
   readonly path: string
   readonly headers?: Readonly<Record<string, string>>
   readonly body?: string
 }
 
-export type FarReply = { readonly status: number; readonly text: string; readonly ms: number }
+export type WorkerReply = { readonly status: number; readonly text: string; readonly ms: number }
 
-/** Sends requests from a thread of its own, so that making and reading them costs this one nothing. */
-export type FarClient = {
-  /** Sends all at once; the replies in the order of the requests, of each text its beginning. */
-  readonly send: (requests: readonly FarRequest[]) => Promise<readonly FarReply[]>
+/** Sends requests from a worker thread, so that making and reading them costs this thread nothing. */
+export type WorkerClient = {
+  /** Sends all at once; gives the replies in the order of the requests, with the beginning of each text. */
+  readonly send: (requests: readonly WorkerRequest[]) => Promise<readonly WorkerReply[]>
   readonly close: () => Promise<void>
 }
 
@@ -39,7 +39,7 @@ const one = ({ method, path, headers, body }) => new Promise((resolve) => {
 parentPort.on('message', async (requests) => parentPort.postMessage(await Promise.all(requests.map(one))))
 `
 
-export function farClient(url: string): FarClient {
+export function startWorkerClient(url: string): WorkerClient {
   const worker = new Worker(script, { eval: true, workerData: url })
   let last: Promise<unknown> = Promise.resolve()
   return {

@@ -2,7 +2,7 @@ import { expect, test } from 'vitest'
 import { sql } from '../../packages/server/src/database/sql.ts'
 import { audit } from '../../packages/server/src/operator/audit/audit.ts'
 import { rebuild } from '../../packages/server/src/operator/rebuild.ts'
-import { type Data, dataOf, newData } from '../support/data.ts'
+import { createData, type Data, makeData } from '../support/data.ts'
 import { withService } from '../support/per-engine.ts'
 import { createFromSql } from './support.ts'
 
@@ -11,7 +11,7 @@ const quiet = () => undefined
 withService((service) => {
   /** An application with the collections a and b. */
   async function newApp(): Promise<Data> {
-    const app = await newData(service())
+    const app = await createData(service())
     await app.create({ name: 'a' })
     await app.create({ name: 'b' })
     return app
@@ -64,7 +64,7 @@ withService((service) => {
       expect(await rebuild(config, quiet)).toMatchObject({ equal: true })
       expect(await audit(config, quiet)).toMatchObject({ equal: true })
     })
-    const after = dataOf(service(), app)
+    const after = makeData(service(), app)
     await after.storeText('a', '{"id":"4","n":2},{"id":"1","deleted":true}')
     expect(
       await same(after, 'h', 'SELECT n, count(*) AS c FROM app::a GROUP BY n HAVING count(*) > 1'),
@@ -177,7 +177,7 @@ withService((service) => {
     const select = 'SELECT n, count(*) AS c FROM app::a GROUP BY n'
     await views(app, 'v', select)
     const { running, database } = service()
-    const { schema, data } = await running.service.tenancy.tenant(app.appId)
+    const { schema, data } = await running.service.tenancy.loadTenant(app.appId)
     const { id = '', table = '' } = data.catalog.viewsByName.get('v_live') ?? {}
     await database.execute(
       sql`UPDATE ${sql.id(schema, 'view_state')} SET status = 'building' WHERE view = ${id}`,
@@ -200,7 +200,7 @@ withService((service) => {
   })
 
   const long = 'k'.repeat(10_000)
-  /** What is stored in a and b at the same time, step by step. */
+  /** The values that are stored in a and b at the same time, step by step. */
   const edges: readonly (readonly [a: string, b: string])[] = [
     [
       '{"id":"1","n":1e300,"g":"x"},{"id":"2","n":0.1,"g":"x"},{"id":"3","n":0.2,"g":"x"},{"id":"4","n":-0,"g":null},{"id":"5"}',

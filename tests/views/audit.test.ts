@@ -2,16 +2,16 @@ import { expect, test } from 'vitest'
 import { sql } from '../../packages/server/src/database/sql.ts'
 import { audit } from '../../packages/server/src/operator/audit/audit.ts'
 import { rebuild } from '../../packages/server/src/operator/rebuild.ts'
-import { dataOf, newData } from '../support/data.ts'
+import { createData, makeData } from '../support/data.ts'
 import { withService } from '../support/per-engine.ts'
-import { createView, newSeller, perMarket, rowsOf } from './support.ts'
+import { createSeller, createView, listRows, perMarket } from './support.ts'
 
 const quiet = () => undefined
 
 withService((service) => {
   test('a rebuild fills every view as of its own position, and the audit finds each as its definition says', async () => {
-    const app = await newSeller(service())
-    const guest = await newData(service())
+    const app = await createSeller(service())
+    const guest = await createData(service())
     await app.call('POST', '/grants', { grantee: guest.appId, collection: 'sales' })
     await createView(app, { name: 'live', query: perMarket, refresh_mode: 'live' })
     await createView(app, { name: 'lazy', query: perMarket })
@@ -25,9 +25,9 @@ withService((service) => {
     await app.store('sales', [{ id: 's9', market: 'BTC', amount: 9 }])
     await app.call('DELETE', '/views/dropped')
     const told = async () => {
-      const [one, two] = [dataOf(service(), app), dataOf(service(), guest)]
+      const [one, two] = [makeData(service(), app), makeData(service(), guest)]
       const rows = [await one.list('live'), await one.list('lazy'), await two.list('foreign')]
-      return rows.map((reply) => ({ rows: rowsOf(reply), as_of: reply.body.as_of }))
+      return rows.map((reply) => ({ rows: listRows(reply), as_of: reply.body.as_of }))
     }
     const before = await told()
     expect(before[0]?.rows).not.toEqual(before[1]?.rows)
@@ -37,12 +37,12 @@ withService((service) => {
       expect(await audit(config, quiet)).toMatchObject({ equal: true })
     })
     expect(await told()).toEqual(before)
-    await dataOf(service(), app).store('sales', [{ id: 's10', market: 'BTC', amount: 1 }])
-    expect(rowsOf(await dataOf(service(), app).list('live'))[0]).toMatchObject({ total: 13 })
+    await makeData(service(), app).store('sales', [{ id: 's10', market: 'BTC', amount: 1 }])
+    expect(listRows(await makeData(service(), app).list('live'))[0]).toMatchObject({ total: 13 })
   })
 
   test('the audit finds one changed row of a view, and names the view', async () => {
-    const app = await newSeller(service())
+    const app = await createSeller(service())
     await createView(app, { name: 'totals', query: perMarket })
     await service().whileStopped(async (config) => {
       const { number } = service().running.service.tenancy.system.applications.get(app.appId) ?? {}

@@ -2,11 +2,11 @@ import { limits } from '@tollbase/contract/limits'
 import { expect, test } from 'vitest'
 import { define } from '../../packages/server/src/services/applications/define.ts'
 import { withService } from '../support/per-engine.ts'
-import { createFromSql, createView, grouped, newSeller, perMarket, rowsOf } from './support.ts'
+import { createFromSql, createSeller, createView, grouped, listRows, perMarket } from './support.ts'
 
 withService((service) => {
   test('views and collections share their names, and a name is taken once', async () => {
-    const app = await newSeller(service())
+    const app = await createSeller(service())
     await createView(app, { name: 'totals', query: perMarket })
     const body = { source_collections: ['sales'], query: perMarket }
     const again = await app.call('POST', '/views', { ...body, name: 'totals' })
@@ -23,7 +23,7 @@ withService((service) => {
   })
 
   test('the oldest form of public clients, with groups beside the query, joins and counts', async () => {
-    const app = await newSeller(service())
+    const app = await createSeller(service())
     await app.store('markets', [{ id: 'BTC' }, { id: 'ETH' }, { id: 'XMR' }])
     await createView(app, {
       name: 'funding',
@@ -39,7 +39,7 @@ withService((service) => {
     })
     await app.store('sales', [{ id: 's9', market: 'XMR', amount: 2 }])
     await app.store('markets', [{ id: 'ETH', deleted: true }])
-    expect(rowsOf(await app.list('funding'), 'id')).toEqual([
+    expect(listRows(await app.list('funding'), 'id')).toEqual([
       { id: 'BTC', amount: 3, trades: 2 },
       { id: 'XMR', amount: 2, trades: 1 },
     ])
@@ -48,11 +48,11 @@ withService((service) => {
   })
 
   test('IF NOT EXISTS keeps what is there, OR REPLACE puts a new definition in its place', async () => {
-    const app = await newSeller(service())
+    const app = await createSeller(service())
     const at = `"${app.appId}"::`
     const totals = `SELECT market, sum(amount) AS total, count(*) AS trades FROM ${at}sales GROUP BY market`
     const first = await createFromSql(app, `CREATE MATERIALIZED VIEW ${at}totals AS ${totals}`)
-    expect(rowsOf(await app.list('totals'))).toEqual(grouped)
+    expect(listRows(await app.list('totals'))).toEqual(grouped)
     await app.call('POST', '/indexes', { collection: 'totals', field: 'market', name: 'by_market' })
     const kept = await createFromSql(
       app,
@@ -60,14 +60,14 @@ withService((service) => {
     )
     expect(kept.ticket_id).toBe(first.ticket_id)
     expect(kept.message).toContain('already exists')
-    expect(rowsOf(await app.list('totals'))).toEqual(grouped)
+    expect(listRows(await app.list('totals'))).toEqual(grouped)
     const { view } = await createFromSql(
       app,
       `CREATE OR REPLACE MATERIALIZED VIEW ${at}totals AS SELECT market, max(amount) AS most FROM ${at}sales GROUP BY market`,
       { refresh_mode: 'live' },
     )
     expect(view.status).toBe('live')
-    expect(rowsOf(await app.list('totals'))).toEqual([
+    expect(listRows(await app.list('totals'))).toEqual([
       { market: 'BTC', most: 2 },
       { market: 'ETH', most: 7 },
     ])
@@ -75,12 +75,12 @@ withService((service) => {
     expect(body.indexes).toMatchObject([{ name: 'by_market', status: 'active' }])
     const again = { name: 'totals', query: perMarket, or_replace: true }
     await createView(app, { ...again, source_collections: [`${app.appId}::sales`] })
-    expect(rowsOf(await app.list('totals'))).toEqual(grouped)
+    expect(listRows(await app.list('totals'))).toEqual(grouped)
     expect((await app.call('GET', '/views')).body.views).toHaveLength(1)
   })
 
   test('a view that takes the place of another keeps what is not said anew: variables, mode, description', async () => {
-    const app = await newSeller(service())
+    const app = await createSeller(service())
     const at = `"${app.appId}"::`
     const replace = (select: string, more: object = {}) =>
       app.call('POST', '/views/sql', {
@@ -96,7 +96,7 @@ withService((service) => {
     const json = { name: 'seen', query: { select: ['id', 'market', 'amount'] }, or_replace: true }
     expect((await createView(app, json)).view).toMatchObject({ ...said, status: 'live' })
     const read = (parameters: string) => app.call('GET', `/views/seen/data?${parameters}`)
-    expect(rowsOf(await read('market=BTC&least=2'))).toEqual([
+    expect(listRows(await read('market=BTC&least=2'))).toEqual([
       { id: 's1', market: 'BTC', amount: 2 },
     ])
     const refused = await replace('amount')
@@ -113,7 +113,7 @@ withService((service) => {
   })
 
   test('own sources are shown by their plain names, however the view was defined', async () => {
-    const app = await newSeller(service())
+    const app = await createSeller(service())
     const at = `"${app.appId}"::`
     const { view: fromSql } = await createFromSql(
       app,
@@ -129,7 +129,7 @@ withService((service) => {
   })
 
   test('views over views follow from the collections beneath them, and a cycle is refused by name', async () => {
-    const app = await newSeller(service())
+    const app = await createSeller(service())
     await createView(app, { name: 'totals', query: perMarket, refresh_mode: 'live' })
     await createView(app, {
       name: 'large',
@@ -137,7 +137,7 @@ withService((service) => {
       query: { select: ['market', 'total'], find: { total: { greaterThan: 5 } } },
       refresh_mode: 'lazy',
     })
-    expect(rowsOf(await app.list('large'))).toEqual([{ market: 'ETH', total: 7 }])
+    expect(listRows(await app.list('large'))).toEqual([{ market: 'ETH', total: 7 }])
     const at = `"${app.appId}"::`
     const refused = await app.call('POST', '/views/sql', {
       sql: `CREATE OR REPLACE MATERIALIZED VIEW ${at}totals AS SELECT market FROM ${at}large`,
@@ -151,7 +151,7 @@ withService((service) => {
   })
 
   test('what a view needs is not deleted, unless the views go with it', async () => {
-    const app = await newSeller(service())
+    const app = await createSeller(service())
     await createView(app, { name: 'totals', query: perMarket, refresh_mode: 'live' })
     await createView(app, {
       name: 'large',
@@ -175,7 +175,7 @@ withService((service) => {
   })
 
   test('what is wrong with a setting is said with what is possible', async () => {
-    const app = await newSeller(service())
+    const app = await createSeller(service())
     const said = async (more: object) => {
       const body = { name: 'v', source_collections: ['sales'], query: perMarket, ...more }
       const reply = await app.call('POST', '/views', body)
@@ -195,7 +195,7 @@ withService((service) => {
   })
 
   test('a view that predefined queries read is not deleted, nor what it is made of, unless they go with it', async () => {
-    const app = await newSeller(service())
+    const app = await createSeller(service())
     await createView(app, { name: 'totals', query: perMarket, refresh_mode: 'live' })
     const at = `"${app.appId}"::`
     const queries = [
@@ -228,7 +228,7 @@ withService((service) => {
   })
 
   test('a view has so many variables, and an application gives so many grants, and no more', async () => {
-    const app = await newSeller(service())
+    const app = await createSeller(service())
     const variables = (count: number) =>
       Object.fromEntries(Array.from({ length: count }, (_, n) => [`v${n}`, 'market']))
     const body = { source_collections: ['sales'], query: perMarket }
@@ -238,8 +238,8 @@ withService((service) => {
       status: 400,
       body: { details: { field: '/variables' } },
     })
-    const other = await newSeller(service())
-    const tenant = await service().running.service.tenancy.tenant(app.appId)
+    const other = await createSeller(service())
+    const tenant = await service().running.service.tenancy.loadTenant(app.appId)
     const grants = Array.from({ length: limits.grantsPerApplicationMax - 1 }, (_, n) => {
       const grant = { id: `g${n}`, grantee: 'a', source: `s${n}`, per_access: '0', created_at: '' }
       return { kind: 'grant', id: grant.id, body: grant } as const
@@ -255,13 +255,13 @@ withService((service) => {
   })
 
   test('an index on a view serves its readers, and cannot be unique or have a price', async () => {
-    const app = await newSeller(service())
+    const app = await createSeller(service())
     await createView(app, { name: 'totals', query: perMarket, refresh_mode: 'live' })
     const made = await app.call('POST', '/indexes', { collection: 'totals', field: 'total' })
     expect(made.status, made.text).toBe(200)
     await app.store('sales', [{ id: 's5', market: 'SOL', amount: 50 }])
     const find = { total: { greaterThanOrEqual: 7 } }
-    expect(rowsOf(await app.list('totals', { find }))).toEqual([
+    expect(listRows(await app.list('totals', { find }))).toEqual([
       grouped[1],
       { market: 'SOL', total: 50, trades: 1 },
     ])
@@ -273,7 +273,7 @@ withService((service) => {
   })
 
   test('a field that becomes unique changes which versions count, in views too', async () => {
-    const app = await newSeller(service())
+    const app = await createSeller(service())
     await app.store('sales', [{ id: 's7', market: 'ETH', amount: 5 }])
     await createView(app, { name: 'totals', query: perMarket, refresh_mode: 'live' })
     await createView(app, { name: 'slow', query: perMarket })
@@ -287,11 +287,11 @@ withService((service) => {
       { market: 'ETH', total: 5, trades: 1 },
     ]
     const { tenancy, views } = service().running.service
-    const tenant = await tenancy.tenant(app.appId)
+    const tenant = await tenancy.loadTenant(app.appId)
     for (const name of ['totals', 'slow']) {
       const id = tenant.data.catalog.viewsByName.get(name)?.id ?? ''
       await views.settled(app.appId, id)
-      expect(rowsOf(await app.list(name)), name).toEqual(wanted)
+      expect(listRows(await app.list(name)), name).toEqual(wanted)
     }
   })
 })

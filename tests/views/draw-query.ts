@@ -1,17 +1,17 @@
 import type { Chance } from './engine-chance.ts'
-import { columnsOf, scopeOf } from './print-query.ts'
+import { findColumns, makeScope } from './print-query.ts'
 import { recordFields, type Scope, type Type } from './print-term.ts'
 import type { Call, Column, Page, Query, Relation, Select, Term, Test } from './query-tree.ts'
 
-/** What queries are drawn with; `next` names the next relation. */
+/** The state with which queries are drawn; `next` names the next relation. */
 export type Draw = {
   readonly chance: Chance
-  /** What queries may read by name. */
+  /** The queries that others may read by name. */
   readonly named: ReadonlyMap<string, Query>
   next: number
 }
 
-/** The query of a view. With nothing but its own joins, groups and limit it can be kept by changes. */
+/** Draws the query of a view. With nothing but its own joins, groups and limit it can be kept by changes. */
 export function drawQuery(draw: Draw): Query {
   const kind = draw.chance.below(100)
   if (kind < 8) return drawWithCommon(draw)
@@ -20,12 +20,12 @@ export function drawQuery(draw: Draw): Query {
   return kind < 88 ? topRows(draw) : wholeRecords(draw)
 }
 
-/** With a window, which cannot be kept up by changes. */
+/** Draws a query with a window, which cannot be kept by changes. */
 export function drawCounted(draw: Draw): Query {
   return { kind: 'counted', query: drawAny(draw), as: alias(draw) }
 }
 
-/** With a common table, which it may read more than once. */
+/** Draws a query with a common table, which it may read more than once. */
 function drawWithCommon(draw: Draw): Query {
   const common = drawAny(draw, 0)
   const own = { ...draw, named: new Map([...draw.named, [`t${draw.next}`, common]]) }
@@ -56,7 +56,7 @@ function topGroups(draw: Draw): Query {
 function topRows(draw: Draw): Query {
   const { chance } = draw
   if (chance.happens(50)) {
-    const select = selectOf(collection(draw), [])
+    const select = makeSelect(collection(draw), [])
     return { ...select, page: page(draw, chance.some(recordFields, 1, 2)) }
   }
   const select = rows(draw, 0)
@@ -72,24 +72,24 @@ function page({ chance }: Draw, names: readonly string[]): Page {
   }
 }
 
-/** Whole records that satisfy a condition. */
+/** Draws whole records that satisfy a condition. */
 function wholeRecords(draw: Draw): Query {
   const from = collection(draw)
-  return { ...selectOf(from, []), where: [predicate(draw, termsOf(scopeOf(from)))] }
+  return { ...makeSelect(from, []), where: [predicate(draw, listTerms(makeScope(from)))] }
 }
 
 function rows(draw: Draw, depth: number): Select {
   const { from, where, terms } = drawFrom(draw, depth)
   const count = 1 + draw.chance.below(4)
   const values = Array.from({ length: count }, () => scalar(draw, terms))
-  return { ...selectOf(from, values), where }
+  return { ...makeSelect(from, values), where }
 }
 
 function distinct(draw: Draw, depth: number): Select {
   const { from, where, terms } = drawFrom(draw, depth)
   const count = 1 + draw.chance.below(2)
   const values = Array.from({ length: count }, () => scalar(draw, terms))
-  return { ...selectOf(from, values), where, distinct: true }
+  return { ...makeSelect(from, values), where, distinct: true }
 }
 
 function grouped(draw: Draw, depth: number): Select {
@@ -98,9 +98,9 @@ function grouped(draw: Draw, depth: number): Select {
   const count = chance.happens(15) ? 0 : chance.one([1, 1, 2])
   const keys = Array.from({ length: count }, () => scalar(draw, terms))
   const calls = Array.from({ length: 1 + chance.below(3) }, () => aggregate(draw, terms))
-  const select = { ...selectOf(from, [...keys, ...calls]), where, distinct: chance.happens(5) }
+  const select = { ...makeSelect(from, [...keys, ...calls]), where, distinct: chance.happens(5) }
   if (!chance.happens(30)) return select
-  return { ...select, having: [predicate(draw, termsOf(new Map([['', columnsOf(select)]])))] }
+  return { ...select, having: [predicate(draw, listTerms(new Map([['', findColumns(select)]])))] }
 }
 
 function union(draw: Draw, depth: number): Query {
@@ -108,14 +108,14 @@ function union(draw: Draw, depth: number): Query {
   return { kind: 'union', all, left: rows(draw, depth - 1), right: grouped(draw, depth - 1) }
 }
 
-function selectOf(from: Relation, values: readonly (Term | Call)[]): Select {
+function makeSelect(from: Relation, values: readonly (Term | Call)[]): Select {
   const columns = values.map((value, at): Column => ({ name: `c${at}`, value }))
   return { kind: 'select', columns, distinct: false, from, where: [], having: [] }
 }
 
 type TypedTerm = { readonly term: Term; readonly type: Type }
 
-function termsOf(scope: Scope): TypedTerm[] {
+function listTerms(scope: Scope): TypedTerm[] {
   return [...scope].flatMap(([of, columns]) => {
     const named: Iterable<readonly [string, Type]> =
       columns === 'records' ? recordFields.map((name) => [name, 'json'] as const) : columns
@@ -125,12 +125,12 @@ function termsOf(scope: Scope): TypedTerm[] {
 
 function drawFrom(draw: Draw, depth: number) {
   const from = relations(draw, depth)
-  const terms = termsOf(scopeOf(from))
+  const terms = listTerms(makeScope(from))
   const { chance } = draw
   const where = chance.happens(40) ? [predicate(draw, terms)] : []
   if (from.kind === 'join' && from.word === 'CROSS JOIN' && chance.happens(70)) {
-    const [left, right] = [termsOf(scopeOf(from.left)), termsOf(scopeOf(from.right))]
-    return { from, where: [...where, matched(draw, chance.one(pairsOf(left, right)))], terms }
+    const [left, right] = [listTerms(makeScope(from.left)), listTerms(makeScope(from.right))]
+    return { from, where: [...where, matched(draw, chance.one(listPairs(left, right)))], terms }
   }
   return { from, where, terms }
 }
@@ -155,15 +155,15 @@ function source(draw: Draw, depth: number): Relation {
   return collection(draw)
 }
 
-/** One relation, or two or three that are joined. */
+/** Draws one relation, or two or three that are joined. */
 function relations(draw: Draw, depth: number): Relation {
   const { chance } = draw
   let left = source(draw, depth)
   const joins = chance.one([0, 0, 0, 1, 1, 1, 2])
   for (let made = 0; made < joins; made += 1) {
     const right = source(draw, depth - 1)
-    const [own, other] = [termsOf(scopeOf(left)), termsOf(scopeOf(right))]
-    const pairs = pairsOf(own, other)
+    const [own, other] = [listTerms(makeScope(left)), listTerms(makeScope(right))]
+    const pairs = listPairs(own, other)
     if (pairs.length === 0) continue
     if (chance.happens(5) && left.kind === 'collection' && right.kind === 'collection') {
       left = { kind: 'join', word: 'CROSS JOIN', left, right, on: [] }
@@ -181,8 +181,8 @@ function relations(draw: Draw, depth: number): Relation {
   return left
 }
 
-/** Equalities by which something is found now and then. */
-function pairsOf(own: readonly TypedTerm[], others: readonly TypedTerm[]): Equality[] {
+/** Draws equalities by which something is found now and then. */
+function listPairs(own: readonly TypedTerm[], others: readonly TypedTerm[]): Equality[] {
   const keys = (terms: readonly TypedTerm[]) =>
     terms.filter(({ term, type }) =>
       type === 'json' ? term.kind === 'field' && !['n', 'm', 't', 'v'].includes(term.name) : true,
@@ -199,7 +199,7 @@ function pairsOf(own: readonly TypedTerm[], others: readonly TypedTerm[]): Equal
   )
 }
 
-/** Two terms that may be compared without an equality. */
+/** Draws two terms that may be compared without an equality. */
 function apart({ chance }: Draw, own: readonly TypedTerm[], others: readonly TypedTerm[]): Test[] {
   const one = chance.one(own)
   const fitting = others.filter(
@@ -211,7 +211,7 @@ function apart({ chance }: Draw, own: readonly TypedTerm[], others: readonly Typ
 
 type Equality = { kind: 'equal'; one: Term; other: Term; type: Type }
 
-/** Of the values themselves, or of the numbers that they are. */
+/** Compares the values themselves, or the numbers that they are. */
 function matched({ chance }: Draw, { kind, one, other, type }: Equality): Test {
   if (type !== 'json' || chance.happens(90)) return { kind, one, other }
   return { kind, one: { kind: 'number', of: one }, other: { kind: 'number', of: other } }

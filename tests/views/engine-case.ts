@@ -4,20 +4,26 @@ import type { TestDatabase } from '../../packages/server/src/database/testing.ts
 import { parseSql } from '../../packages/server/src/query/sql/parse-sql.ts'
 import { planView } from '../../packages/server/src/views/view-program.ts'
 import { type Draw, drawQuery } from './draw-query.ts'
-import { chanceOf } from './engine-chance.ts'
+import { makeChance } from './engine-chance.ts'
 import { begin, bring, checkFill, type EngineView, settle } from './engine-check.ts'
-import { type EnginePlace, enginePlace } from './engine-place.ts'
-import { type Bounds, followed } from './kept-histories.ts'
-import { Wrong } from './mismatch.ts'
-import { type Definition, definitionOf } from './print-query.ts'
+import { type EnginePlace, makeEnginePlace } from './engine-place.ts'
+import { type Bounds, followHistory } from './kept-histories.ts'
+import { Mismatch } from './mismatch.ts'
+import { type Definition, printDefinition } from './print-query.ts'
 import type { Query } from './query-tree.ts'
-import { blocksOf, collections, type StoredRecord, simplerRecord, writesOf } from './records.ts'
-import { eachSimpler, fewer } from './shrink.ts'
-import { simplerDefinition } from './simplify-query.ts'
+import {
+  collections,
+  makeBlockSource,
+  type StoredRecord,
+  simplifyRecord,
+  toWrites,
+} from './records.ts'
+import { iterateFewer, simplifyEach } from './shrink.ts'
+import { simplifyDefinition } from './simplify-query.ts'
 
-/** A history of views that are kept in this process, without a service around them. */
+/** A history of views that are kept up to date in this process, without a service around them. */
 export type EngineCase<Of = Definition> = {
-  /** Fields of which each value is had by one record, the newest. */
+  /** The unique fields: each value belongs to one record, the newest. */
   readonly unique: readonly { readonly collection: string; readonly field: string }[]
   readonly steps: readonly EngineStep<Of>[]
 }
@@ -28,12 +34,12 @@ type EngineStep<Of> =
   | { readonly do: 'write'; readonly records: readonly StoredRecord[] }
   | { readonly do: 'create'; readonly view: number; readonly share: number; readonly query: Of }
   | { readonly do: 'advance' | 'fill'; readonly view: number; readonly share: number }
-  /** Whether statements are planned as the service has them planned, from now on. */
+  /** Statements are planned as the service has them planned, from now on. */
   | { readonly do: 'plan'; readonly asService: boolean }
 
 const engineHistory = { views: 10, rounds: 16 }
 
-/** Follows the history of a seed; one that fails is made simpler and kept, and rejects. */
+/** Follows the history of a seed; a failing history is simplified and kept, and then this rejects. */
 export async function followEngine(
   test: TestDatabase,
   seed: number,
@@ -43,18 +49,18 @@ export async function followEngine(
     runner: 'engine' as const,
     seed,
     drawn: drawEngineCase(seed),
-    simpler: simplerEngineCase,
-    told: toldEngineCase,
+    simpler: simplifyEngineCase,
+    print: printEngineCase,
     run: (one: EngineCase) => runEngineCase(test, one),
   }
-  await followed(history, bounds)
+  await followHistory(history, bounds)
 }
 
-/** One to three blocks a round, after which most views are brought to the end, or on a part of the way. */
+/** Draws one to three blocks a round, after which most views are brought to the end, or part of the way. */
 export function drawEngineCase(seed: number): EngineCase<Query> {
-  const chance = chanceOf(seed)
+  const chance = makeChance(seed)
   const draw: Draw = { chance, named: new Map(), next: 0 }
-  const block = blocksOf(chance)
+  const block = makeBlockSource(chance)
   const views = Array.from({ length: engineHistory.views }, (_, view) => view)
   const steps: EngineStep<Query>[] = [{ do: 'write', records: block() }]
   for (const view of views)
@@ -73,24 +79,24 @@ export function drawEngineCase(seed: number): EngineCase<Query> {
   return { unique, steps }
 }
 
-/** With the SQL of its queries; throws where one of them has none. */
-export function toldEngineCase({ unique, steps }: EngineCase<Query>): EngineCase {
-  const told = steps.map((step): EngineStep<Definition> => {
-    return step.do === 'create' ? { ...step, query: definitionOf(step.query) } : step
+/** Prints the SQL of the queries; throws where one of them has none. */
+export function printEngineCase({ unique, steps }: EngineCase<Query>): EngineCase {
+  const printed = steps.map((step): EngineStep<Definition> => {
+    return step.do === 'create' ? { ...step, query: printDefinition(step.query) } : step
   })
-  return { unique, steps: told }
+  return { unique, steps: printed }
 }
 
 let places = 0
 
-/** Throws Wrong where a view is not what its definition says at the position where it is. */
+/** Throws Mismatch where a view differs from its definition at the position of the view. */
 export async function runEngineCase(
   test: TestDatabase,
   { unique, steps }: EngineCase,
 ): Promise<void> {
   places += 1
   const schema = `history_${places}`
-  const place = await enginePlace(test, schema, { names: collections, unique })
+  const place = await makeEnginePlace(test, schema, { names: collections, unique })
   const run: Run = { place, views: new Map() }
   try {
     await place.transaction(async (tx) => {
@@ -112,7 +118,7 @@ async function follow(
 ): Promise<void> {
   switch (step.do) {
     case 'write':
-      await place.write(tx, writesOf(step.records))
+      await place.write(tx, toWrites(step.records))
       return
     case 'plan':
       await settle(tx, step.asService)
@@ -120,10 +126,10 @@ async function follow(
     case 'create': {
       const { ours } = step.query
       const program = planView(await parseSql(ours, { now: 0 }))
-      if (program.obstacle !== undefined)
-        throw new Wrong('obstacle', `${program.obstacle}: ${ours}`)
+      if (program.notIncrementalReason !== undefined)
+        throw new Mismatch('obstacle', `${program.notIncrementalReason}: ${ours}`)
       const plain = step.query.plain.replaceAll('live.', `${place.schema}.`)
-      const at = partOf(place.size(), step.share)
+      const at = computeShare(place.size(), step.share)
       const about = `view ${step.view}: ${ours}`
       const view: EngineView = { program, number: step.view, at, about, plain }
       views.set(step.view, view)
@@ -134,27 +140,27 @@ async function follow(
     case 'fill': {
       const view = views.get(step.view)
       if (view === undefined) return
-      const to = view.at + partOf(place.size() - view.at, step.share)
+      const to = view.at + computeShare(place.size() - view.at, step.share)
       await bring(tx, place, { view, to, isFill: step.do === 'fill' })
     }
   }
 }
 
-function partOf(count: number, share: number): number {
+function computeShare(count: number, share: number): number {
   return Math.round((count * share) / 100)
 }
 
-export function* simplerEngineCase(one: EngineCase<Query>): Generator<EngineCase<Query>> {
+export function* simplifyEngineCase(one: EngineCase<Query>): Generator<EngineCase<Query>> {
   const { unique, steps } = one
-  for (const number of viewsOf(steps))
+  for (const number of listViews(steps))
     yield { ...one, steps: steps.filter((step) => !('view' in step) || step.view === number) }
-  for (const some of fewer(steps)) yield { ...one, steps: some }
-  for (const some of fewer(unique)) yield { ...one, unique: some }
-  for (const some of eachSimpler(steps, simplerStep)) yield { ...one, steps: some }
+  for (const some of iterateFewer(steps)) yield { ...one, steps: some }
+  for (const some of iterateFewer(unique)) yield { ...one, unique: some }
+  for (const some of simplifyEach(steps, simplerStep)) yield { ...one, steps: some }
 }
 
 /** The views of a case that has several. */
-function viewsOf(steps: readonly EngineStep<Query>[]): readonly number[] {
+function listViews(steps: readonly EngineStep<Query>[]): readonly number[] {
   const numbers = steps.flatMap((step) => (step.do === 'create' ? [step.view] : []))
   return numbers.length > 1 ? numbers : []
 }
@@ -162,12 +168,12 @@ function viewsOf(steps: readonly EngineStep<Query>[]): readonly number[] {
 function* simplerStep(step: EngineStep<Query>): Generator<EngineStep<Query>> {
   if (step.do === 'plan') return
   if (step.do === 'write') {
-    for (const records of fewer(step.records, 1)) yield { ...step, records }
-    for (const records of eachSimpler(step.records, simplerRecord)) yield { ...step, records }
+    for (const records of iterateFewer(step.records, 1)) yield { ...step, records }
+    for (const records of simplifyEach(step.records, simplifyRecord)) yield { ...step, records }
     return
   }
   if (step.share < 100) yield { ...step, share: 100 }
   if (step.do === 'fill') yield { ...step, do: 'advance' }
   if (step.do === 'create')
-    for (const query of simplerDefinition(step.query)) yield { ...step, query }
+    for (const query of simplifyDefinition(step.query)) yield { ...step, query }
 }

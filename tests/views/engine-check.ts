@@ -2,16 +2,16 @@ import type { Queryable } from '../../packages/server/src/database/database.ts'
 import { sql } from '../../packages/server/src/database/sql.ts'
 import type { CompiledStatement } from '../../packages/server/src/query/sql-text.ts'
 import type { ViewProgram } from '../../packages/server/src/views/view-program.ts'
-import { type EnginePlace, run } from './engine-place.ts'
-import { kindOf, Wrong } from './mismatch.ts'
+import { type EnginePlace, runStatements } from './engine-place.ts'
+import { getErrorKind, Mismatch } from './mismatch.ts'
 
 /** A view at a position. */
 export type EngineView = {
   readonly program: ViewProgram
   readonly number: number
-  /** What a failure says. */
+  /** The description in a failure. */
   readonly about: string
-  /** The same rows in plain PostgreSQL over what is live, as the column `row`; where it can be stated. */
+  /** The same rows in plain PostgreSQL over the live records, as the column `row`; where it can be stated. */
   readonly plain: string | undefined
   at: number
 }
@@ -20,11 +20,13 @@ export type EngineView = {
 export async function begin(tx: Queryable, place: EnginePlace, view: EngineView): Promise<void> {
   const own = place.view(view.number)
   const { program } = view
-  await told(view, () => run(tx, [...program.tables(own), ...program.fill(own, () => view.at)]))
+  await describeFailure(view, () =>
+    runStatements(tx, [...program.tables(own), ...program.fill(own, () => view.at)]),
+  )
   await check(tx, place, view)
 }
 
-/** Brings the view to a position: by the change where that is possible and wanted, else by a fill. */
+/** Brings the view to a position: by the change where that is possible and wanted, otherwise by a fill. */
 export async function bring(
   tx: Queryable,
   place: EnginePlace,
@@ -33,19 +35,19 @@ export async function bring(
   const own = place.view(view.number)
   const { program, at } = view
   const statements =
-    isFill || program.obstacle !== undefined
+    isFill || program.notIncrementalReason !== undefined
       ? program.fill(own, () => to)
       : program.advance(
           own,
           () => at,
           () => to,
         )
-  await told(view, () => run(tx, statements))
+  await describeFailure(view, () => runStatements(tx, statements))
   view.at = to
   await check(tx, place, view)
 }
 
-/** As the service sets it before it advances live views, or back. */
+/** Sets the planner as the service does before it advances live views, or resets it. */
 export async function settle(tx: Queryable, asService = true): Promise<void> {
   const [mode, scans] = asService ? ['force_generic_plan', 'off'] : ['auto', 'on']
   await tx.query(
@@ -53,16 +55,18 @@ export async function settle(tx: Queryable, asService = true): Promise<void> {
   )
 }
 
-async function told(view: EngineView, work: () => Promise<void>): Promise<void> {
+async function describeFailure(view: EngineView, work: () => Promise<void>): Promise<void> {
   try {
     await work()
   } catch (error) {
     const text = error instanceof Error ? error.message : String(error)
-    throw new Wrong(`an error, ${kindOf(error)}`, `${view.about}\n${text}`, error)
+    throw new Mismatch(`an error, ${getErrorKind(error)}`, `${view.about}\n${text}`, error)
   }
 }
 
-/** To the byte what a recomputation gives; and where the position is now, what plain SQL gives. */
+/**
+ * Checks that the rows equal a recomputation to the byte, and at the newest position the rows that plain SQL gives.
+ */
 async function check(tx: Queryable, place: EnginePlace, view: EngineView): Promise<void> {
   const { program, number, at, about, plain } = view
   const own = place.view(number)
@@ -78,18 +82,19 @@ async function check(tx: Queryable, place: EnginePlace, view: EngineView): Promi
     ? `, ${difference(plain, data)} AS missing, ${difference(data, plain)} AS surplus`
     : ''
   const text = `SELECT ${bodies(rows)} AS have, ${bodies(`(${recomputed.text}) AS recomputed`)} AS want${more}`
-  const [row] = await query(tx, { text, values: recomputed.values })
+  const [row] = await runQuery(tx, { text, values: recomputed.values })
   const [have, want] = [JSON.stringify(row?.have), JSON.stringify(row?.want)]
   const told = `${about}\nat ${at}`
-  if (have !== want) throw new Wrong('not what is recomputed', `${told}\nhas ${have}\nnot ${want}`)
+  if (have !== want)
+    throw new Mismatch('not what is recomputed', `${told}\nhas ${have}\nnot ${want}`)
   if (isPlain && `${row?.missing} ${row?.surplus}` !== '[] []')
-    throw new Wrong(
+    throw new Mismatch(
       'not what plain SQL says',
       `${told}\nlacks ${row?.missing}\nbeyond ${row?.surplus}`,
     )
 }
 
-/** A fill finds nothing to do: the tables are as it would make them, with no row made anew. */
+/** Checks that a fill finds nothing to do: it leaves the tables as they are, with no row made anew. */
 export async function checkFill(
   tx: Queryable,
   place: EnginePlace,
@@ -101,17 +106,18 @@ export async function checkFill(
     (name) => `SELECT '${name}' AS name, t::text AS line FROM ${own.schema}.${name} AS t`,
   )
   const content = { text: `${all.join(' UNION ALL ')} ORDER BY name, line`, values: [] }
-  const before = await query(tx, content)
-  await told(view, () =>
-    run(
+  const before = await runQuery(tx, content)
+  await describeFailure(view, () =>
+    runStatements(
       tx,
       view.program.fill(own, () => view.at),
     ),
   )
-  const [had, has] = [JSON.stringify(before), JSON.stringify(await query(tx, content))]
-  if (had !== has) throw new Wrong('a fill changes tables', `${view.about}\nhad ${had}\nhas ${has}`)
+  const [had, has] = [JSON.stringify(before), JSON.stringify(await runQuery(tx, content))]
+  if (had !== has)
+    throw new Mismatch('a fill changes tables', `${view.about}\nhad ${had}\nhas ${has}`)
 }
 
-export async function query(tx: Queryable, { text, values }: CompiledStatement) {
+export async function runQuery(tx: Queryable, { text, values }: CompiledStatement) {
   return tx.query<Record<string, unknown>>(sql.compiled(text, values))
 }

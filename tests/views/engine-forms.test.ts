@@ -7,13 +7,13 @@ import { createIndexStatement } from '../../packages/server/src/query/index-key.
 import { parseSql } from '../../packages/server/src/query/sql/parse-sql.ts'
 import type { Query } from '../../packages/server/src/query/tree/query.ts'
 import { planView } from '../../packages/server/src/views/view-program.ts'
-import { chanceOf } from './engine-chance.ts'
-import { begin, bring, checkFill, type EngineView, query, settle } from './engine-check.ts'
-import { type EnginePlace, enginePlace, run } from './engine-place.ts'
-import { blocksOf, collections, writesOf } from './records.ts'
+import { makeChance } from './engine-chance.ts'
+import { begin, bring, checkFill, type EngineView, runQuery, settle } from './engine-check.ts'
+import { type EnginePlace, makeEnginePlace, runStatements } from './engine-place.ts'
+import { collections, makeBlockSource, toWrites } from './records.ts'
 
-/** What stands against keeping them by changes. */
-const withObstacles: readonly (readonly [string, string])[] = [
+/** The queries that cannot be kept by changes, each with its reason. */
+const notIncremental: readonly (readonly [string, string])[] = [
   ['SELECT n, row_number() OVER (ORDER BY n, v) AS r FROM app::a', 'a window function'],
   ['SELECT g FROM app::a INTERSECT SELECT g FROM app::b', 'INTERSECT'],
   ['SELECT g FROM app::a EXCEPT ALL SELECT g FROM app::b', 'EXCEPT'],
@@ -35,7 +35,7 @@ const withObstacles: readonly (readonly [string, string])[] = [
 
 it('a condition that names a data set stands against keeping by changes', () => {
   const find = { ip: { inDataset: 'hosts' } }
-  expect(planView(parseAggregate({ find, group_by: 'g' }, 'app::a')).obstacle).toBe(
+  expect(planView(parseAggregate({ find, group_by: 'g' }, 'app::a')).notIncrementalReason).toBe(
     'a data set in a condition',
   )
 })
@@ -65,7 +65,7 @@ const requests: readonly object[] = [
   },
 ]
 
-/** In which change finds what it needs by an index, whatever there is. */
+/** Queries whose every lookup of a change uses an index. */
 const indexed: readonly string[] = [
   'SELECT * FROM app::a WHERE n > 1',
   'SELECT g, count(*) AS c, min(n) AS l, count(DISTINCT t) AS d FROM app::a GROUP BY g HAVING count(*) > 1',
@@ -85,15 +85,15 @@ beforeAll(async () => {
 afterAll(async () => test?.drop())
 
 describe('a definition', () => {
-  it.each(withObstacles)('%s is kept by filling: it has %s', async (text, obstacle) => {
+  it.each(notIncremental)('%s is kept by filling: it has %s', async (text, reason) => {
     const parsed = await parseSql(text, { now: 0 })
-    expect(planView(parsed).obstacle).toBe(obstacle)
+    expect(planView(parsed).notIncrementalReason).toBe(reason)
     await follow(parsed, text)
   })
 
   it.each(requests)('as a request is kept by changes: %j', async (request) => {
     const parsed = parseAggregate(request, 'app::a')
-    expect(planView(parsed).obstacle).toBeUndefined()
+    expect(planView(parsed).notIncrementalReason).toBeUndefined()
     await follow(parsed, JSON.stringify(request))
   })
 
@@ -117,7 +117,7 @@ describe('an advance', () => {
   it('goes through no table, however little the planner knows', async () => {
     const place = await openPlace('plans')
     for (const [number, text] of indexed.entries()) {
-      const view = await viewOf(await parseSql(text, { now: 0 }), { number, about: text })
+      const view = await makeView(await parseSql(text, { now: 0 }), { number, about: text })
       await place.transaction(async (tx) => {
         await begin(tx, place, view)
         await settle(tx)
@@ -127,13 +127,13 @@ describe('an advance', () => {
           () => 1,
         )
         for (const { text: statement, values } of statements) {
-          await run(tx, [{ text: `PREPARE advance AS ${statement}`, values: [] }])
-          const [plan] = await query(tx, {
-            text: `EXPLAIN (FORMAT JSON) EXECUTE advance${argumentsOf(values)}`,
+          await runStatements(tx, [{ text: `PREPARE advance AS ${statement}`, values: [] }])
+          const [plan] = await runQuery(tx, {
+            text: `EXPLAIN (FORMAT JSON) EXECUTE advance${printArguments(values)}`,
             values: [],
           })
-          await run(tx, [{ text: 'DEALLOCATE advance', values: [] }])
-          expect(scansOf(plan?.['QUERY PLAN']), `${text}\n${statement}`).toEqual([])
+          await runStatements(tx, [{ text: 'DEALLOCATE advance', values: [] }])
+          expect(listScans(plan?.['QUERY PLAN']), `${text}\n${statement}`).toEqual([])
         }
       })
     }
@@ -149,7 +149,7 @@ describe('an advance', () => {
     ]
     const views = await Promise.all(
       texts.map(async (text, number) =>
-        viewOf(await parseSql(text, { now: 0 }), { number, about: text }),
+        makeView(await parseSql(text, { now: 0 }), { number, about: text }),
       ),
     )
     const values = [
@@ -175,13 +175,13 @@ describe('an advance', () => {
 })
 
 async function follow(parsed: Query, about: string): Promise<void> {
-  const block = blocksOf(chanceOf(7))
+  const block = makeBlockSource(makeChance(7))
   const place = await openPlace('follow')
-  const view = await viewOf(parsed, { number: 1, about })
+  const view = await makeView(parsed, { number: 1, about })
   await place.transaction(async (tx) => {
     await begin(tx, place, view)
     for (let step = 0; step < 12; step += 1) {
-      await place.write(tx, writesOf(block()))
+      await place.write(tx, toWrites(block()))
       await bring(tx, place, { view, to: place.size() })
     }
     await checkFill(tx, place, view)
@@ -191,11 +191,11 @@ async function follow(parsed: Query, about: string): Promise<void> {
 
 /** Collections with indexes on the fields that are joined by. */
 async function openPlace(schema: string): Promise<EnginePlace> {
-  const place = await enginePlace(test, schema, { names: collections })
+  const place = await makeEnginePlace(test, schema, { names: collections })
   await place.transaction(async (tx) => {
     for (const table of ['c_1', 'c_2', 'c_3'])
       for (const name of ['g', 'h', 'v'])
-        await run(tx, [
+        await runStatements(tx, [
           createIndexStatement({
             schema,
             table,
@@ -208,14 +208,14 @@ async function openPlace(schema: string): Promise<EnginePlace> {
   return place
 }
 
-async function viewOf(
+async function makeView(
   parsed: Query,
   { number, about }: { number: number; about: string },
 ): Promise<EngineView> {
   return { program: planView(parsed), number, about, plain: undefined, at: 0 }
 }
 
-function argumentsOf(values: readonly unknown[]): string {
+function printArguments(values: readonly unknown[]): string {
   return values.length === 0 ? '' : `(${values.map(literal).join(', ')})`
 }
 
@@ -223,8 +223,11 @@ function literal(value: unknown): string {
   return typeof value === 'number' ? String(value) : `'${String(value).replaceAll("'", "''")}'`
 }
 
-/** Tables that a plan reads from end to end, or up to the position; those with the last change have nothing else. */
-function scansOf(plan: unknown): readonly string[] {
+/**
+ * Lists the tables that a plan reads from end to end, or up to the position; the tables of the last change have
+ * nothing else.
+ */
+function listScans(plan: unknown): readonly string[] {
   const found: string[] = []
   const visit = (node: unknown): void => {
     if (typeof node !== 'object' || node === null) return

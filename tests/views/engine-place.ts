@@ -2,13 +2,17 @@ import type { AppliedEntry } from '../../packages/server/src/chain/applier.ts'
 import type { Queryable } from '../../packages/server/src/database/database.ts'
 import { sql } from '../../packages/server/src/database/sql.ts'
 import type { TestDatabase } from '../../packages/server/src/database/testing.ts'
-import { type Catalog, emptyCatalog, withLookups } from '../../packages/server/src/model/catalog.ts'
+import {
+  buildCatalog,
+  type Catalog,
+  emptyCatalog,
+} from '../../packages/server/src/model/catalog.ts'
 import type {
   CollectionDefinition,
   IndexDefinition,
 } from '../../packages/server/src/model/definitions.ts'
 import {
-  collectionTables,
+  buildCollectionTables,
   projectRecords,
 } from '../../packages/server/src/projections/record-projection.ts'
 import type { CompiledStatement } from '../../packages/server/src/query/sql-text.ts'
@@ -17,7 +21,7 @@ import type { ViewPlace } from '../../packages/server/src/views/view-program.ts'
 export type Write = {
   readonly collection: string
   readonly key: string
-  /** JSON text; undefined deletes. */
+  /** The JSON text of the record; undefined deletes it. */
   readonly body: string | undefined
 }
 
@@ -29,7 +33,7 @@ export type EnginePlace = {
   readonly schema: string
   /** Entries so far. */
   readonly size: () => number
-  /** As one block. */
+  /** Applies the writes as one block. */
   readonly write: (tx: Queryable, writes: readonly Write[]) => Promise<void>
   readonly view: (number: number) => ViewPlace
   readonly transaction: (work: (tx: Queryable) => Promise<void>) => Promise<void>
@@ -37,20 +41,23 @@ export type EnginePlace = {
 
 type PlaceOptions = {
   readonly names: readonly string[]
-  /** Fields of which each value is had by one record, the newest. */
+  /** The unique fields: each value belongs to one record, the newest. */
   readonly unique?: readonly { readonly collection: string; readonly field: string }[]
 }
 
-export async function run(tx: Queryable, statements: readonly CompiledStatement[]): Promise<void> {
+export async function runStatements(
+  tx: Queryable,
+  statements: readonly CompiledStatement[],
+): Promise<void> {
   for (const { text, values } of statements) await tx.execute(sql.compiled(text, values))
 }
 
-export async function enginePlace(
+export async function makeEnginePlace(
   { database }: TestDatabase,
   schema: string,
   options: PlaceOptions,
 ): Promise<EnginePlace> {
-  const catalog = catalogOf(options)
+  const catalog = makeCatalog(options)
   let size = 0
   let height = 0
   await database.transaction(async (tx) => {
@@ -58,7 +65,7 @@ export async function enginePlace(
     await tx.execute(sql`CREATE TABLE ${sql.id(schema, 'collection_stats')} (
       collection text PRIMARY KEY, documents int8 NOT NULL, bytes int8 NOT NULL, versions int8 NOT NULL)`)
     for (const collection of catalog.collections.values())
-      for (const statement of collectionTables(schema, collection)) await tx.execute(statement)
+      for (const statement of buildCollectionTables(schema, collection)) await tx.execute(statement)
     for (const { name, table } of catalog.byName.values())
       await tx.execute(sql`CREATE VIEW ${sql.id(schema, name)} AS SELECT leaf, data
         FROM ${sql.id(schema, table)} WHERE superseded_by IS NULL AND NOT deleted`)
@@ -90,7 +97,7 @@ export async function enginePlace(
   }
 }
 
-function catalogOf({ names, unique }: PlaceOptions): Catalog {
+function makeCatalog({ names, unique }: PlaceOptions): Catalog {
   const created = { created_at: '', updated_at: '' }
   const collections = names.map((name, at): readonly [string, CollectionDefinition] => [
     name,
@@ -122,7 +129,7 @@ function catalogOf({ names, unique }: PlaceOptions): Catalog {
       },
     ],
   )
-  return withLookups({
+  return buildCatalog({
     ...emptyCatalog,
     collections: new Map(collections),
     indexes: new Map(indexes),

@@ -1,12 +1,12 @@
 import { afterAll, beforeAll, expect, it } from 'vitest'
 import { type TestDatabase, withTestDatabase } from '../../packages/server/src/database/testing.ts'
 import { type EngineCase, followEngine, runEngineCase } from './engine-case.ts'
-import { keptHistories } from './kept-histories.ts'
+import { readKeptHistories } from './kept-histories.ts'
 
 /** A case is one view after one step. More of them by hand: `npm run views -- --only engine --minutes 20 --seed 7`. */
 const [first, histories] = [20_261_121, 40]
 
-/** For all of them, so that an engine that is wrong everywhere is told in time. */
+/** The tries are shared by all cases, so that an engine that is wrong everywhere is reported in time. */
 const tries = { left: 200 }
 
 let test: TestDatabase
@@ -16,7 +16,7 @@ beforeAll(async () => {
 })
 afterAll(async () => test?.drop())
 
-it.each(keptHistories<EngineCase>('engine'))(
+it.each(readKeptHistories<EngineCase>('engine'))(
   'a history in which a view was wrong once is right: $name',
   async ({ history }) => {
     await expect(runEngineCase(test, history)).resolves.toBeUndefined()

@@ -11,15 +11,16 @@ import { enterSession } from '../../packages/server/src/services/views/view-stor
 import type { Data } from '../support/data.ts'
 import { withService } from '../support/per-engine.ts'
 import type { TestReply, TestService } from '../support/service.ts'
-import { createView, grouped, holdTable, newSeller, perMarket, rowsOf } from './support.ts'
+import { createSeller, createView, grouped, holdTable, listRows, perMarket } from './support.ts'
 
 withService((service) => {
-  const tenantOf = (app: Data) => service().running.service.tenancy.tenant(app.appId)
-  const stateOf = async (app: Data, name: string) => (await app.call('GET', `/views/${name}`)).body
+  const loadTenant = (app: Data) => service().running.service.tenancy.loadTenant(app.appId)
+  const readState = async (app: Data, name: string) =>
+    (await app.call('GET', `/views/${name}`)).body
 
-  /** Breaks what the view is kept in, as a bug or a bad disk would. */
+  /** Damages the view's tables, as a bug or a bad disk would. */
   async function breakView(app: Data, name: string): Promise<string> {
-    const { schema, data } = await tenantOf(app)
+    const { schema, data } = await loadTenant(app)
     const table = data.catalog.viewsByName.get(name)?.table ?? ''
     await service().database.execute(
       sql`ALTER TABLE ${sql.id(schema, table)} RENAME COLUMN body TO broken`,
@@ -28,7 +29,7 @@ withService((service) => {
   }
 
   test('a live view that fails stands still and says why, keeps no write and no other view back, and a refresh repairs it', async () => {
-    const app = await newSeller(service())
+    const app = await createSeller(service())
     for (const name of ['early', 'bad', 'good'])
       await createView(app, { name, query: perMarket, refresh_mode: 'live' })
     const table = await breakView(app, 'bad')
@@ -36,32 +37,32 @@ withService((service) => {
     expect(stored.status, stored.text).toBe(200)
     const sol = { market: 'SOL', total: 1, trades: 1 }
     for (const name of ['early', 'good'])
-      expect(rowsOf(await app.list(name))).toEqual([...grouped, sol])
-    expect(await stateOf(app, 'bad')).toMatchObject({
+      expect(listRows(await app.list(name))).toEqual([...grouped, sol])
+    expect(await readState(app, 'bad')).toMatchObject({
       status: 'stale',
       stale_reason: expect.stringMatching(/body/),
     })
-    const { schema } = await tenantOf(app)
+    const { schema } = await loadTenant(app)
     await service().database.execute(
       sql`ALTER TABLE ${sql.id(schema, table)} RENAME COLUMN broken TO body`,
     )
-    expect(rowsOf(await app.list('bad'))).toEqual(grouped)
+    expect(listRows(await app.list('bad'))).toEqual(grouped)
     await app.store('sales', [{ id: 's9', market: 'SOL', amount: 4 }])
     expect((await app.list('bad')).body.lag.blocks).toBe(2)
     const refreshed = await app.call('POST', '/views/bad/refresh', {})
     expect(refreshed.status, refreshed.text).toBe(200)
-    expect(await stateOf(app, 'bad')).toMatchObject({ status: 'live' })
-    expect(rowsOf(await app.list('bad'))).toEqual([...grouped, { ...sol, total: 4 }])
+    expect(await readState(app, 'bad')).toMatchObject({ status: 'live' })
+    expect(listRows(await app.list('bad'))).toEqual([...grouped, { ...sol, total: 4 }])
     await app.store('sales', [{ id: 's9', deleted: true }])
-    expect(rowsOf(await app.list('bad'))).toEqual(grouped)
+    expect(listRows(await app.list('bad'))).toEqual(grouped)
   })
 
   test.each(['40P01', '55P03', '53100'])(
     'a passing %s of the records stops no view, and is not mistaken for another error',
     async (state) => {
-      const app = await newSeller(service())
+      const app = await createSeller(service())
       await createView(app, { name: 'totals', query: perMarket, refresh_mode: 'live' })
-      const { schema, data, chain } = await tenantOf(app)
+      const { schema, data, chain } = await loadTenant(app)
       const table = data.catalog.byName.get('sales')?.table ?? ''
       const fails = sql.id(schema, 'fails')
       for (const statement of [
@@ -73,29 +74,29 @@ withService((service) => {
         FOR EACH ROW EXECUTE FUNCTION ${fails}(${sql.literal(`${schema}.fails`)}, ${sql.literal(state)})`,
       ])
         await service().database.execute(statement)
-      // So that all answers of a transaction are read at once.
+      // This lets all answers of a transaction be read at once.
       const busy = setInterval(() => {
         for (const end = Date.now() + 15; Date.now() < end; );
       }, 1)
       try {
         await app.store('sales', [{ id: 's9', market: 'SOL', amount: 1 }])
         await expect
-          .poll(async () => rowsOf(await app.list('totals')))
+          .poll(async () => listRows(await app.list('totals')))
           .toEqual([...grouped, { market: 'SOL', total: 1, trades: 1 }])
       } finally {
         clearInterval(busy)
       }
-      // One that had stopped would have been opened anew.
-      expect((await tenantOf(app)).chain).toBe(chain)
+      // A chain that had stopped would have been opened anew.
+      expect((await loadTenant(app)).chain).toBe(chain)
       expect(chain.failure).toBeUndefined()
-      expect(await stateOf(app, 'totals')).toMatchObject({ status: 'live' })
+      expect(await readState(app, 'totals')).toMatchObject({ status: 'live' })
     },
   )
 
   test('a view that is not filled yet is not read as an empty one', async () => {
-    const app = await newSeller(service())
+    const app = await createSeller(service())
     await createView(app, { name: 'totals', query: perMarket })
-    const { data } = await tenantOf(app)
+    const { data } = await loadTenant(app)
     const held = await holdFills(service(), app)
     try {
       const body = { name: 'slow', source_collections: ['sales'], query: perMarket }
@@ -103,19 +104,19 @@ withService((service) => {
       await expect.poll(() => data.catalog.viewsByName.has('slow')).toBe(true)
       for (const reply of [await app.list('slow'), await app.call('GET', '/views/slow/data')])
         expect(reply).toMatchObject({ status: 503, body: { code: 'VIEW_NOT_READY' } })
-      expect(await stateOf(app, 'slow')).toMatchObject({ status: 'building' })
+      expect(await readState(app, 'slow')).toMatchObject({ status: 'building' })
       await held.release()
       expect((await creating).body.view.status).toBe('lazy')
     } finally {
       await held.release()
     }
-    expect(rowsOf(await app.list('slow'))).toEqual(grouped)
+    expect(listRows(await app.list('slow'))).toEqual(grouped)
   })
 
   test('a live view that takes longer than it may stands still, and the write that it belongs to is shown', async () => {
-    const app = await newSeller(service())
+    const app = await createSeller(service())
     await createView(app, { name: 'slow', query: perMarket, refresh_mode: 'live' })
-    const { data } = await tenantOf(app)
+    const { data } = await loadTenant(app)
     const held = await holdTable(service(), app, data.catalog.viewsByName.get('slow')?.table)
     try {
       const stored = await app.store('sales', [{ id: 's9', market: 'SOL', amount: 1 }])
@@ -123,19 +124,19 @@ withService((service) => {
     } finally {
       await held.release()
     }
-    expect(await stateOf(app, 'slow')).toMatchObject({
+    expect(await readState(app, 'slow')).toMatchObject({
       status: 'stale',
       stale_reason: expect.stringContaining(`${limits.viewAdvanceMs} ms`),
     })
     expect((await app.call('POST', '/views/slow/refresh')).status).toBe(200)
-    expect(rowsOf(await app.list('slow'))).toHaveLength(3)
+    expect(listRows(await app.list('slow'))).toHaveLength(3)
   })
 
   test('live views that a turn has no time for are caught up beside the writes, and are live again', async () => {
-    const app = await newSeller(service())
+    const app = await createSeller(service())
     for (const name of ['early', 'totals'])
       await createView(app, { name, query: perMarket, refresh_mode: 'live' })
-    const { schema, data } = await tenantOf(app)
+    const { schema, data } = await loadTenant(app)
     const { id = '', view } = data.catalog.viewsByName.get('totals') ?? {}
     const collection = data.catalog.byName.get('sales')?.id ?? ''
     let clock = 0
@@ -163,19 +164,19 @@ withService((service) => {
     )
     expect(isLeft).toBe(true)
     expect(stale).toEqual([])
-    expect(await stateOf(app, 'early')).toMatchObject({ status: 'live' })
-    expect(await stateOf(app, 'totals')).toMatchObject({ status: 'building' })
-    expect(rowsOf(await app.list('totals'))).toEqual(grouped)
+    expect(await readState(app, 'early')).toMatchObject({ status: 'live' })
+    expect(await readState(app, 'totals')).toMatchObject({ status: 'building' })
+    expect(listRows(await app.list('totals'))).toEqual(grouped)
     await service().running.service.views.settled(app.appId, id)
-    expect(await stateOf(app, 'totals')).toMatchObject({ name: view?.name, status: 'live' })
+    expect(await readState(app, 'totals')).toMatchObject({ name: view?.name, status: 'live' })
     await app.store('sales', [{ id: 's3', deleted: true }])
-    expect(rowsOf(await app.list('totals'))).toEqual([grouped[0]])
+    expect(listRows(await app.list('totals'))).toEqual([grouped[0]])
   })
 
   test('a view that is replaced is read until the new one is whole, and the new one is shown as its replacement', async () => {
-    const app = await newSeller(service())
+    const app = await createSeller(service())
     await createView(app, { name: 'totals', query: perMarket })
-    const { data } = await tenantOf(app)
+    const { data } = await loadTenant(app)
     const held = await holdFills(service(), app)
     let creating: Promise<TestReply> | undefined
     try {
@@ -184,19 +185,19 @@ withService((service) => {
         sql: `CREATE OR REPLACE MATERIALIZED VIEW ${at}totals AS SELECT DISTINCT market FROM ${at}sales`,
       })
       await expect.poll(() => data.catalog.views.size).toBe(2)
-      expect(rowsOf(await app.list('totals'))).toEqual(grouped)
+      expect(listRows(await app.list('totals'))).toEqual(grouped)
     } finally {
       await held.release()
     }
     expect((await creating)?.body.view).toMatchObject({ status: 'lazy' })
-    expect(rowsOf(await app.list('totals'))).toEqual([{ market: 'BTC' }, { market: 'ETH' }])
+    expect(listRows(await app.list('totals'))).toEqual([{ market: 'BTC' }, { market: 'ETH' }])
     const { body } = await app.call('GET', '/views')
     expect(body.views).toHaveLength(1)
     expect(body.views[0].replacement).toBeUndefined()
   })
 
   test('a view that is made while records are written has neither a gap nor an overlap', async () => {
-    const app = await newSeller(service())
+    const app = await createSeller(service())
     let isOver = false
     let written = 0
     const writing = (async () => {
@@ -220,14 +221,14 @@ withService((service) => {
       aggregate: { total: { $sum: 'amount' }, trades: { $count: '*' } },
     })
     for (const name of ['one', 'two']) {
-      expect(rowsOf(await app.list(name)), `${written} writes`).toEqual(rowsOf(wanted))
+      expect(listRows(await app.list(name)), `${written} writes`).toEqual(listRows(wanted))
       expect((await app.list(name)).body.lag.blocks).toBe(0)
     }
   })
 
   test('a collection is deleted though a view of another application is being filled from it for long', async () => {
-    const app = await newSeller(service())
-    const { schema, data } = await tenantOf(app)
+    const app = await createSeller(service())
+    const { schema, data } = await loadTenant(app)
     const table = data.catalog.byName.get('sales')?.table ?? ''
     let isReading: () => void = () => undefined
     const reading = new Promise<void>((resolve) => {
@@ -246,12 +247,12 @@ withService((service) => {
   })
 
   test('a view that was brought on just before, and that nobody reads, waits for more, while others are where the tables are, and catches up with all of it', async () => {
-    const app = await newSeller(service())
+    const app = await createSeller(service())
     await app.create({ name: 'others' })
     const others = { source_collections: ['others'], query: { select: ['x'] } }
     await createView(app, { name: 'other', refresh_mode: 'live', ...others })
     await createView(app, { name: 'totals', query: perMarket, refresh_mode: 'live' })
-    const { schema, data } = await tenantOf(app)
+    const { schema, data } = await loadTenant(app)
     const [other, totals] = ['other', 'totals'].map(
       (name) => data.catalog.viewsByName.get(name)?.id ?? '',
     )
@@ -275,7 +276,7 @@ withService((service) => {
       await service().database.transaction((tx) =>
         applyWithLiveViews(tx, { schema, catalog, entries, apply, at, decision, live }),
       )
-      waiting.committed(decision, catalog)
+      waiting.noteCommit(decision, catalog)
     }
     waiting.open(catalog)
     await follow([], true)
@@ -292,12 +293,12 @@ withService((service) => {
   })
 
   test('what live views had not taken in when the service was stopped is there for the next reader', async () => {
-    const app = await newSeller(service())
+    const app = await createSeller(service())
     await createView(app, { name: 'totals', query: perMarket, refresh_mode: 'live' })
-    const { data } = await tenantOf(app)
+    const { data } = await loadTenant(app)
     const view = data.catalog.viewsByName.get('totals') ?? { id: '' }
     let amount = 0
-    // Not even a slow day is so slow that no two writes are close together.
+    // Even on the slowest day two writes are close together at some time.
     while (!data.waiting.isBehind(view) && amount < 1_000) {
       amount += 1
       await app.store('sales', [{ id: 's9', market: 'SOL', amount }])
@@ -305,27 +306,27 @@ withService((service) => {
     await service().restart()
     const sol = { market: 'SOL', total: amount, trades: 1 }
     const listed = await app.list('totals')
-    expect(rowsOf(listed)).toEqual([...grouped, sol])
+    expect(listRows(listed)).toEqual([...grouped, sol])
     expect(listed.body.lag).toEqual({ blocks: 0, ms: 0 })
   })
 
   test('live and lazy views outlast a restart', async () => {
-    const app = await newSeller(service())
+    const app = await createSeller(service())
     await createView(app, { name: 'live', query: perMarket, refresh_mode: 'live' })
     await createView(app, { name: 'lazy', query: perMarket })
     await service().restart()
-    expect(rowsOf(await app.list('lazy'))).toEqual(grouped)
+    expect(listRows(await app.list('lazy'))).toEqual(grouped)
     await app.store('sales', [{ id: 's9', market: 'SOL', amount: 1 }])
     const sol = { market: 'SOL', total: 1, trades: 1 }
-    expect(rowsOf(await app.list('live'))).toEqual([...grouped, sol])
-    expect(rowsOf(await app.list('lazy'))).toEqual(grouped)
+    expect(listRows(await app.list('live'))).toEqual([...grouped, sol])
+    expect(listRows(await app.list('lazy'))).toEqual(grouped)
     await app.call('POST', '/views/lazy/refresh', {})
-    expect(rowsOf(await app.list('lazy'))).toEqual([...grouped, sol])
+    expect(listRows(await app.list('lazy'))).toEqual([...grouped, sol])
   })
 })
 
-/** Holds whatever fills views of an application, before it has done anything, until it is released. */
+/** Holds the builder of an application's views, before it has done anything, until it is released. */
 async function holdFills(service: TestService, app: Data) {
-  const { data } = await service.running.service.tenancy.tenant(app.appId)
+  const { data } = await service.running.service.tenancy.loadTenant(app.appId)
   return holdTable(service, app, data.catalog.byName.get('sales')?.table)
 }

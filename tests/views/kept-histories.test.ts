@@ -2,9 +2,9 @@ import { existsSync, mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, expect, it } from 'vitest'
-import { followed, keptHistories } from './kept-histories.ts'
-import { Wrong } from './mismatch.ts'
-import { fewer } from './shrink.ts'
+import { followHistory, readKeptHistories } from './kept-histories.ts'
+import { Mismatch } from './mismatch.ts'
+import { iterateFewer } from './shrink.ts'
 
 let folder: string
 
@@ -15,10 +15,10 @@ afterAll(() => rmSync(folder, { recursive: true }))
 
 type History = { readonly steps: readonly number[] }
 
-/** It is wrong by 3 and 5 together, and wrong in another way without a step. */
+/** The history fails by 3 and 5 together, and in another way without a step. */
 async function run({ steps }: History): Promise<void> {
-  if (steps.length === 0) throw new Wrong('empty', 'no step')
-  if (steps.includes(3) && steps.includes(5)) throw new Wrong('sum', `of ${steps.length} steps`)
+  if (steps.length === 0) throw new Mismatch('empty', 'no step')
+  if (steps.includes(3) && steps.includes(5)) throw new Mismatch('sum', `of ${steps.length} steps`)
 }
 
 const history = (seed: number, steps: readonly number[]) => ({
@@ -26,17 +26,17 @@ const history = (seed: number, steps: readonly number[]) => ({
   seed,
   drawn: { steps },
   simpler: function* (one: History) {
-    for (const some of fewer(one.steps)) yield { steps: some }
+    for (const some of iterateFewer(one.steps)) yield { steps: some }
   },
-  told: (one: History) => one,
+  print: (one: History) => one,
   run,
 })
 
 it('a history that fails is kept as the simplest that fails in the same way, and is read as it was kept', async () => {
   const tries = { left: 100 }
-  const failing = followed(history(7, [1, 2, 3, 4, 5, 6]), { tries, folder })
+  const failing = followHistory(history(7, [1, 2, 3, 4, 5, 6]), { tries, folder })
   await expect(failing).rejects.toThrow('"wrong": ["sum: of 2 steps"]')
-  expect(keptHistories<History>('engine', folder)).toEqual([
+  expect(readKeptHistories<History>('engine', folder)).toEqual([
     {
       name: 'seed-7.json',
       history: {
@@ -51,11 +51,11 @@ it('a history that fails is kept as the simplest that fails in the same way, and
 })
 
 it('a history that does not fail is not kept', async () => {
-  await followed(history(8, [1, 2]), { tries: { left: 100 }, folder })
+  await followHistory(history(8, [1, 2]), { tries: { left: 100 }, folder })
   expect(existsSync(join(folder, 'engine', 'seed-8.json'))).toBe(false)
 })
 
 it('with no tries left a history is kept as it is', async () => {
-  const failing = followed(history(9, [3, 4, 5]), { tries: { left: 0 }, folder })
+  const failing = followHistory(history(9, [3, 4, 5]), { tries: { left: 0 }, folder })
   await expect(failing).rejects.toThrow('of 3 steps')
 })

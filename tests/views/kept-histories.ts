@@ -1,54 +1,54 @@
 import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { kindOf } from './mismatch.ts'
+import { getErrorKind } from './mismatch.ts'
 import { shrink } from './shrink.ts'
 
 /** Histories that found a bug: one file each, which every run of the tests replays. */
 const keptFolder = fileURLToPath(new URL('./fixtures/', import.meta.url))
 
-/** What follows the history: the engine of views in this process, or a whole service. */
+/** The program that follows the history: the engine of views in this process, or a whole service. */
 export type Runner = 'engine' | 'service'
 
-/** A history as it was drawn, and how it is told to those who follow it. */
-export type Followed<Drawn, Told> = {
+/** A history as it was drawn, and the function that prints it for the runner. */
+export type Followed<Drawn, Printed> = {
   readonly runner: Runner
   readonly seed: number
   readonly drawn: Drawn
   readonly simpler: (one: Drawn) => Iterable<Drawn>
-  /** Throws where the simpler one has no meaning. */
-  readonly told: (one: Drawn) => Told
-  /** Rejects where something is wrong. */
-  readonly run: (one: Told) => Promise<void>
+  /** Prints the history; throws where a simpler one has no meaning. */
+  readonly print: (one: Drawn) => Printed
+  /** Runs the history; rejects where something is wrong. */
+  readonly run: (one: Printed) => Promise<void>
 }
 
 export type Bounds = {
-  /** How many simpler histories may be tried; those that were are taken off. */
+  /** The number of simpler histories that may still be tried. */
   readonly tries: { left: number }
   readonly log?: (line: string) => void
-  /** Where what fails is kept; with the others when not given. */
+  /** The folder for failing histories; the common one by default. */
   readonly folder?: string
 }
 
-/** Longer files are not shown beside. */
+/** Longer files are not shown in the error. */
 const shownMax = 20_000
 
 type Steps = { readonly steps: readonly unknown[] }
 
-/** Follows a history. One that fails is made as simple as the tries allow, and kept; then it rejects. */
-export async function followed<Drawn extends Steps, Told extends Steps>(
-  { runner, seed, drawn, simpler, told, run }: Followed<Drawn, Told>,
+/** Follows a history. A failing one is simplified as far as the tries allow, and kept; then this rejects. */
+export async function followHistory<Drawn extends Steps, Printed extends Steps>(
+  { runner, seed, drawn, simpler, print, run }: Followed<Drawn, Printed>,
   { tries, log, folder = keptFolder }: Bounds,
 ): Promise<void> {
-  const failure = await failureOf(run, told(drawn))
+  const failure = await findFailure(run, print(drawn))
   if (failure === undefined) return
   log?.(failure.text.slice(0, 2_000))
   const startedAt = performance.now()
   const smallest = await shrink(drawn, {
     simpler,
     fails: async (one) => {
-      const known = meaningOf(told, one)
-      return known !== undefined && (await failureOf(run, known))?.kind === failure.kind
+      const known = tryPrint(print, one)
+      return known !== undefined && (await findFailure(run, known))?.kind === failure.kind
     },
     triesMax: tries.left,
     progress: (tried, { steps }) => {
@@ -58,8 +58,8 @@ export async function followed<Drawn extends Steps, Told extends Steps>(
       log?.(`made simpler: ${tried} tries in ${seconds} s, ${steps.length} steps are left`)
     },
   })
-  const history = told(smallest)
-  const text = (await failureOf(run, history))?.text ?? failure.text
+  const history = print(smallest)
+  const text = (await findFailure(run, history))?.text ?? failure.text
   const file = join(folder, runner, `seed-${seed}.json`)
   const content = fileText({ runner, found: `seed ${seed}`, wrong: text.split('\n') }, history)
   mkdirSync(join(folder, runner), { recursive: true })
@@ -70,27 +70,33 @@ export async function followed<Drawn extends Steps, Told extends Steps>(
 
 type Failure = { readonly kind: string; readonly text: string }
 
-async function failureOf<Told>(
-  run: (one: Told) => Promise<void>,
-  history: Told,
+async function findFailure<Printed>(
+  run: (one: Printed) => Promise<void>,
+  history: Printed,
 ): Promise<Failure | undefined> {
   try {
     await run(history)
     return undefined
   } catch (error) {
-    return { kind: kindOf(error), text: error instanceof Error ? error.message : String(error) }
+    return {
+      kind: getErrorKind(error),
+      text: error instanceof Error ? error.message : String(error),
+    }
   }
 }
 
-function meaningOf<Drawn, Told>(told: (one: Drawn) => Told, drawn: Drawn): Told | undefined {
+function tryPrint<Drawn, Printed>(
+  print: (one: Drawn) => Printed,
+  drawn: Drawn,
+): Printed | undefined {
   try {
-    return told(drawn)
+    return print(drawn)
   } catch {
     return undefined
   }
 }
 
-/** One step a line. */
+/** Formats the file with one step a line. */
 function fileText(head: object, history: Steps): string {
   const { steps, ...rest } = history
   const members = Object.entries({ ...head, ...rest }).map(
@@ -100,17 +106,17 @@ function fileText(head: object, history: Steps): string {
   return `{\n${members.join('')}  "steps": [\n${lines.join(',\n')}\n  ]\n}\n`
 }
 
-export type KeptHistory<Told> = { readonly name: string; readonly history: Told }
+export type KeptHistory<Printed> = { readonly name: string; readonly history: Printed }
 
-export function keptHistories<Told>(
+export function readKeptHistories<Printed>(
   runner: Runner,
   folder = keptFolder,
-): readonly KeptHistory<Told>[] {
+): readonly KeptHistory<Printed>[] {
   const names = readdirSync(join(folder, runner)).sort()
   return names.map((name) => ({ name, history: readHistory(join(folder, runner, name)) }))
 }
 
 /** A file that was written here is a history of its `runner`. */
-export function readHistory<Told>(file: string): Told {
+export function readHistory<Printed>(file: string): Printed {
   return JSON.parse(readFileSync(file, 'utf8'))
 }

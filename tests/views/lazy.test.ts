@@ -1,16 +1,16 @@
 import { expect, test } from 'vitest'
 import { withService } from '../support/per-engine.ts'
-import { createFromSql, createView, grouped, newSeller, perMarket, rowsOf } from './support.ts'
+import { createFromSql, createSeller, createView, grouped, listRows, perMarket } from './support.ts'
 
 withService((service) => {
   test('a lazy view shows what it showed until it is refreshed, with its own position and how far it is behind', async () => {
-    const app = await newSeller(service())
+    const app = await createSeller(service())
     await createView(app, { name: 'totals', query: perMarket })
     const before = await app.list('totals')
-    expect(rowsOf(before)).toEqual(grouped)
+    expect(listRows(before)).toEqual(grouped)
     await app.store('sales', [{ id: 's1', market: 'BTC', price: 10, amount: 100 }])
     const behind = await app.list('totals')
-    expect(rowsOf(behind)).toEqual(grouped)
+    expect(listRows(behind)).toEqual(grouped)
     expect(behind.body.as_of).toEqual(before.body.as_of)
     expect(behind.body.lag.blocks).toBe(1)
     const refreshed = await app.call('POST', '/views/totals/refresh', {})
@@ -20,7 +20,7 @@ withService((service) => {
       refresh_metadata: { total_source_records: 3, total_view_records: 2 },
     })
     const after = await app.list('totals')
-    expect(rowsOf(after)).toEqual([{ market: 'BTC', total: 101, trades: 2 }, grouped[1]])
+    expect(listRows(after)).toEqual([{ market: 'BTC', total: 101, trades: 2 }, grouped[1]])
     expect(after.body.lag).toEqual({ blocks: 0, ms: 0 })
     expect(after.body.as_of).toEqual({
       block_height: refreshed.body.refresh_metadata.last_processed_block_height,
@@ -29,7 +29,7 @@ withService((service) => {
   })
 
   test('a refresh of what cannot be kept up with changes computes it anew', async () => {
-    const app = await newSeller(service())
+    const app = await createSeller(service())
     const sql = `CREATE MATERIALIZED VIEW "${app.appId}"::ranks AS
       SELECT id, rank() OVER (ORDER BY amount DESC) AS place FROM "${app.appId}"::sales`
     await createFromSql(app, sql)
@@ -41,7 +41,7 @@ withService((service) => {
     expect(live.body.error).toContain('window function')
     await app.store('sales', [{ id: 's4', market: 'SOL', amount: 4 }])
     expect((await app.call('POST', '/views/ranks/refresh')).status).toBe(200)
-    expect(rowsOf(await app.list('ranks'), 'id')).toEqual([
+    expect(listRows(await app.list('ranks'), 'id')).toEqual([
       { id: 's1', place: 3 },
       { id: 's2', place: 4 },
       { id: 's3', place: 1 },
@@ -50,7 +50,7 @@ withService((service) => {
   })
 
   test('a view tells of itself what the interface specifies, with true numbers', async () => {
-    const app = await newSeller(service())
+    const app = await createSeller(service())
     const created = await createView(app, {
       name: 'totals',
       query: perMarket,
@@ -80,7 +80,7 @@ withService((service) => {
       Date.parse(view.created_at),
     )
     expect((await app.call('GET', '/views/totals')).body).toEqual(view)
-    // What it counts is as old as it is: 4 records, whatever became of them since.
+    // The view's count is as old as the view: 4 records, whatever became of them since.
     const later = [
       { id: 's1', deleted: true },
       { id: 's2', market: 'BTC', amount: 5 },
@@ -98,7 +98,7 @@ withService((service) => {
   })
 
   test('an empty view has height 0, sequence 0 and the time of its creation', async () => {
-    const app = await newSeller(service())
+    const app = await createSeller(service())
     await app.create({ name: 'nothing' })
     const { view } = await createView(app, {
       name: 'empty',

@@ -1,24 +1,24 @@
 import { expect, test } from 'vitest'
 import { withService } from '../support/per-engine.ts'
-import { createView, grouped, newSeller, perMarket, rowsOf } from './support.ts'
+import { createSeller, createView, grouped, listRows, perMarket } from './support.ts'
 
 withService((service) => {
   test('a live view shows a write as soon as the write is shown, at the position of the write', async () => {
-    const app = await newSeller(service())
+    const app = await createSeller(service())
     const { view } = await createView(app, {
       name: 'totals',
       query: perMarket,
       refresh_mode: 'live',
     })
     expect(view).toMatchObject({ name: 'totals', refresh_mode: 'live', status: 'live' })
-    expect(rowsOf(await app.list('totals'))).toEqual(grouped)
+    expect(listRows(await app.list('totals'))).toEqual(grouped)
     const stored = await app.store('sales', [
       { id: 's1', market: 'BTC', price: 10, amount: 5 },
       { id: 's4', market: 'SOL', price: 1, amount: 4 },
       { id: 's3', deleted: true },
     ])
     const listed = await app.list('totals')
-    expect(rowsOf(listed)).toEqual([
+    expect(listRows(listed)).toEqual([
       { market: 'BTC', total: 6, trades: 2 },
       { market: 'SOL', total: 4, trades: 1 },
     ])
@@ -28,7 +28,7 @@ withService((service) => {
   })
 
   test('of many live views each costs a write one statement more, and none a savepoint of its own', async () => {
-    const app = await newSeller(service())
+    const app = await createSeller(service())
     const views = Array.from({ length: 5 }, (_, at) => `totals_${at}`)
     for (const name of views)
       await createView(app, { name, query: perMarket, refresh_mode: 'live' })
@@ -40,15 +40,15 @@ withService((service) => {
     stop()
     const begin = sent.findIndex(({ text }) => text === 'SAVEPOINT live_views')
     const { connection } = sent[begin] ?? {}
-    const lane = sent.slice(begin).filter((each) => each.connection === connection)
-    const end = lane.findIndex(({ text }) => text === 'RELEASE SAVEPOINT live_views')
+    const statements = sent.slice(begin).filter((each) => each.connection === connection)
+    const end = statements.findIndex(({ text }) => text === 'RELEASE SAVEPOINT live_views')
     expect(end).toBe(1 + views.length)
-    expect(lane.filter(({ text }) => text.includes('SAVEPOINT'))).toHaveLength(2)
-    for (const name of views) expect(rowsOf(await app.list(name))).toHaveLength(3)
+    expect(statements.filter(({ text }) => text.includes('SAVEPOINT'))).toHaveLength(2)
+    for (const name of views) expect(listRows(await app.list(name))).toHaveLength(3)
   })
 
   test('a query sees a live view and its source at one position, whatever is written meanwhile', async () => {
-    const app = await newSeller(service())
+    const app = await createSeller(service())
     const names = Array.from({ length: 8 }, (_, at) => `totals_${at}`)
     for (const name of names)
       await createView(app, { name, query: perMarket, refresh_mode: 'live' })
@@ -62,7 +62,7 @@ withService((service) => {
     })
     const sum = (of: string, from: string) => `(SELECT sum(${of}) FROM "${app.appId}"::${from})`
     try {
-      // Nobody has read the next one yet, so it may wait for several writes.
+      // Nobody has read the next view yet, so it may wait for several writes.
       for (const name of names.flatMap((each) => Array.from({ length: 5 }, () => each))) {
         const query = `SELECT ${sum('total', name)} AS viewed, ${sum('amount', 'sales')} AS stored FROM "${app.appId}"::sales LIMIT 1`
         const asked = { body: { sql: query }, headers: app.headers }

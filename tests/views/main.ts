@@ -38,17 +38,17 @@ async function replay(file: string): Promise<boolean> {
   const { runner } = readHistory<{ readonly runner: Runner }>(file)
   if (runner === 'service') {
     const service = await startTestService()
-    const isRight = await told(file, runServiceCase(service, readHistory<ServiceCase>(file)))
+    const isRight = await reportRun(file, runServiceCase(service, readHistory<ServiceCase>(file)))
     await service.close()
     return isRight
   }
   const test = await withTestDatabase()
-  const isRight = await told(file, runEngineCase(test, readHistory<EngineCase>(file)))
+  const isRight = await reportRun(file, runEngineCase(test, readHistory<EngineCase>(file)))
   await test.drop()
   return isRight
 }
 
-/** So many share a service, whose audit comes after the last. */
+/** Runs histories; ten of them share a service, with an audit after the last. */
 async function search(): Promise<boolean> {
   const historiesOfService = 10
   const bounds = () => ({ tries: { left: 3_000 }, log: (line: string) => console.log(line) })
@@ -58,11 +58,14 @@ async function search(): Promise<boolean> {
     const test = await withTestDatabase()
     const service = await startTestService()
     for (let made = 0; made < historiesOfService && Date.now() < until; made += 1, seed += 1) {
-      if (only !== 'service' && !(await told(`engine ${seed}`, followEngine(test, seed, bounds()))))
+      if (
+        only !== 'service' &&
+        !(await reportRun(`engine ${seed}`, followEngine(test, seed, bounds())))
+      )
         failed += 1
       if (
         only !== 'engine' &&
-        !(await told(`service ${seed}`, followService(service, seed, bounds())))
+        !(await reportRun(`service ${seed}`, followService(service, seed, bounds())))
       )
         failed += 1
     }
@@ -78,7 +81,7 @@ async function search(): Promise<boolean> {
   return failed === 0
 }
 
-async function told(what: string, work: Promise<void>): Promise<boolean> {
+async function reportRun(what: string, work: Promise<void>): Promise<boolean> {
   const startedAt = performance.now()
   const wrong = await work.then(
     () => undefined,

@@ -1,5 +1,5 @@
-/** What a history came upon. A simpler history fails in the same way where what it comes upon is of the same kind. */
-export class Wrong extends Error {
+/** A fault that a history found. A simpler history fails in the same way where its fault has the same kind. */
+export class Mismatch extends Error {
   readonly kind: string
 
   constructor(kind: string, message: string, cause?: unknown) {
@@ -8,9 +8,9 @@ export class Wrong extends Error {
   }
 }
 
-/** The kind of an error; names and numbers in its text are of one history alone. */
-export function kindOf(error: unknown): string {
-  if (error instanceof Wrong) return error.kind
+/** Returns the kind of an error, without the names and numbers in its text, which belong to one history alone. */
+export function getErrorKind(error: unknown): string {
+  if (error instanceof Mismatch) return error.kind
   const text = error instanceof Error ? error.message : String(error)
   return text.replaceAll(/"[^"]*"|'[^']*'|\S*\d\S*/g, '…').slice(0, 200)
 }

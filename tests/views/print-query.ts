@@ -1,17 +1,17 @@
 import {
-  allText,
   type Columns,
+  printTerm,
+  printTests,
+  printValue,
   type Scope,
   type Text,
   type Type,
-  termText,
-  valueText,
 } from './print-term.ts'
 import {
   isCall,
   isGrouped,
   isView,
-  namedIn,
+  listNamed,
   type Page,
   type Query,
   type Relation,
@@ -24,12 +24,12 @@ import {
  */
 export type Definition = Text
 
-/** Throws where the query names what is not there, as one may that was made simpler. */
-export function definitionOf(query: Query): Definition {
-  const { ours, plain } = queryText(query)
-  const row = columnsOf(query) === 'records' ? 'plain.data' : 'to_jsonb(plain)'
-  const common = namedIn(query).filter((each) => !isView(each))
-  const tables = new Map(common.map((each) => [each.name, queryText(each.query).ours]))
+/** Throws where the query names something that is gone, as a simplified one may. */
+export function printDefinition(query: Query): Definition {
+  const { ours, plain } = printQuery(query)
+  const row = findColumns(query) === 'records' ? 'plain.data' : 'to_jsonb(plain)'
+  const common = listNamed(query).filter((each) => !isView(each))
+  const tables = new Map(common.map((each) => [each.name, printQuery(each.query).ours]))
   const list = [...tables].map(([name, text]) => `${name} AS (${text})`).join(', ')
   return {
     ours: list === '' ? ours : `WITH ${list} ${ours}`,
@@ -37,10 +37,10 @@ export function definitionOf(query: Query): Definition {
   }
 }
 
-export function columnsOf(query: Query): Columns {
+export function findColumns(query: Query): Columns {
   if (query.kind === 'union') return unionColumns(query.left, query.right)
   if (query.kind === 'counted') {
-    const columns = columnsOf(query.query)
+    const columns = findColumns(query.query)
     const type = columns === 'records' ? undefined : columns.get('c0')
     if (type === undefined) throw new Error('there is no first column')
     return new Map([
@@ -49,31 +49,31 @@ export function columnsOf(query: Query): Columns {
     ])
   }
   if (query.columns.length === 0) return 'records'
-  const scope = scopeOf(query.from)
-  return new Map(query.columns.map(({ name, value }) => [name, valueText(value, scope).type]))
+  const scope = makeScope(query.from)
+  return new Map(query.columns.map(({ name, value }) => [name, printValue(value, scope).type]))
 }
 
-export function scopeOf(relation: Relation): Scope {
+export function makeScope(relation: Relation): Scope {
   switch (relation.kind) {
     case 'collection':
       return new Map([[relation.as, 'records']])
     case 'query':
     case 'named':
-      return new Map([[relation.as, columnsOf(relation.query)]])
+      return new Map([[relation.as, findColumns(relation.query)]])
     case 'join':
-      return new Map([...scopeOf(relation.left), ...scopeOf(relation.right)])
+      return new Map([...makeScope(relation.left), ...makeScope(relation.right)])
   }
 }
 
-function queryText(query: Query): Text {
+function printQuery(query: Query): Text {
   switch (query.kind) {
     case 'select':
-      return selectText(query)
+      return printSelect(query)
     case 'union': {
       const columns = unionColumns(query.left, query.right)
       const [left, right] = [
-        sideText(query.left, columns, 'l'),
-        sideText(query.right, columns, 'r'),
+        printSide(query.left, columns, 'l'),
+        printSide(query.right, columns, 'r'),
       ]
       const word = query.all ? 'UNION ALL' : 'UNION'
       return {
@@ -82,11 +82,11 @@ function queryText(query: Query): Text {
       }
     }
     case 'counted': {
-      columnsOf(query)
+      findColumns(query)
       const { as } = query
       const of = ({ from, word }: { from: string; word: string }) =>
         `SELECT ${as}.c0, count(*) OVER (PARTITION BY ${as}.c0) AS c1 FROM (${from})${word} ${as}`
-      const { ours, plain } = queryText(query.query)
+      const { ours, plain } = printQuery(query.query)
       return { ours: of({ from: ours, word: '' }), plain: of({ from: plain, word: ' AS' }) }
     }
   }
@@ -94,7 +94,7 @@ function queryText(query: Query): Text {
 
 /** The columns that both sides have; of different types they are JSON. */
 function unionColumns(left: Query, right: Query): ReadonlyMap<string, Type> {
-  const [one, other] = [columnsOf(left), columnsOf(right)]
+  const [one, other] = [findColumns(left), findColumns(right)]
   if (one === 'records' || other === 'records') throw new Error('a union of whole records')
   const width = Math.min(one.size, other.size)
   const [types, others] = [[...one.values()], [...other.values()]]
@@ -103,8 +103,8 @@ function unionColumns(left: Query, right: Query): ReadonlyMap<string, Type> {
   )
 }
 
-function sideText(query: Query, columns: ReadonlyMap<string, Type>, as: string): Text {
-  const { ours, plain } = queryText(query)
+function printSide(query: Query, columns: ReadonlyMap<string, Type>, as: string): Text {
+  const { ours, plain } = printQuery(query)
   const own = [...columnEntries(query)]
   const list = (convert: boolean) =>
     [...columns]
@@ -121,19 +121,19 @@ function sideText(query: Query, columns: ReadonlyMap<string, Type>, as: string):
 }
 
 function columnEntries(query: Query): Iterable<readonly [string, Type]> {
-  const columns = columnsOf(query)
+  const columns = findColumns(query)
   return columns === 'records' ? [] : columns
 }
 
-function selectText(select: Select): Text {
+function printSelect(select: Select): Text {
   const { columns, distinct, from, where, having, page } = select
-  const scope = scopeOf(from)
-  const relation = relationText(from)
-  const made = columns.map((column) => ({ column, text: valueText(column.value, scope) }))
+  const scope = makeScope(from)
+  const relation = printRelation(from)
+  const made = columns.map((column) => ({ column, text: printValue(column.value, scope) }))
   const own = new Map(made.map(({ column: { name }, text }) => [name, text]))
   const keys = columns.flatMap(({ value }, at) => (isCall(value) ? [] : [at + 1]))
-  const tests = allText(where, { scope })
-  const groups = allText(having, { scope, own })
+  const tests = printTests(where, { scope })
+  const groups = printTests(having, { scope, own })
   const text = (dialect: 'ours' | 'plain', whole: string) => {
     const list = made.map(({ column: { name }, text }) => `${text[dialect]} AS ${name}`)
     return [
@@ -144,42 +144,42 @@ function selectText(select: Select): Text {
       ...(having.length === 0 ? [] : [`HAVING ${groups[dialect]}`]),
     ].join(' ')
   }
-  const rows = { ours: text('ours', '*'), plain: text('plain', `${nameOf(from)}.data`) }
-  return page === undefined ? rows : pageText(select, page, rows)
+  const rows = { ours: text('ours', '*'), plain: text('plain', `${getRelationName(from)}.data`) }
+  return page === undefined ? rows : printPage(select, page, rows)
 }
 
-/** Whole records are of one relation. */
-function nameOf(relation: Relation): string {
+/** Whole records come from one relation. */
+function getRelationName(relation: Relation): string {
   return relation.kind === 'join' ? '' : relation.as
 }
 
 /** The first rows, in an order that leaves nothing open: that of storing, or of groups that of all their columns. */
-function pageText(select: Select, { order, limit, offset }: Page, rows: Text): Text {
+function printPage(select: Select, { order, limit, offset }: Page, rows: Text): Text {
   const end = ` LIMIT ${limit}${offset === 0 ? '' : ` OFFSET ${offset}`}`
   const ours = `${rows.ours} ORDER BY ${order.map(({ by, ending }) => `${by}${ending}`).join(', ')}${end}`
   const { from, columns } = select
   const isSet = select.distinct || isGrouped(select)
   if (!isSet) {
     const orders = order.map(({ by, ending }) => `${sorted(orderedBy(select, by))}${ending}`)
-    const all = [...orders, ...leavesOf(from)].join(', ')
+    const all = [...orders, ...listLeaves(from)].join(', ')
     return { ours, plain: `${rows.plain} ORDER BY ${all}${end}` }
   }
-  const types = columnsOf(select)
-  const typeOf = (name: string) => {
+  const types = findColumns(select)
+  const requireType = (name: string) => {
     const type = types === 'records' ? undefined : types.get(name)
     if (type === undefined) throw new Error(`there is no column ${name}`)
     return type
   }
   const short = columns.map(({ name }) =>
-    typeOf(name) === 'json'
+    requireType(name) === 'json'
       ? `CASE jsonb_typeof(${name}) WHEN 'number' THEN to_jsonb(trim_scale(${name}::numeric)) ELSE ${name} END AS ${name}`
       : name,
   )
   const orders = order.map(
-    ({ by, ending }) => `${sorted({ plain: by, type: typeOf(by) })}${ending}`,
+    ({ by, ending }) => `${sorted({ plain: by, type: requireType(by) })}${ending}`,
   )
   const ties = columns.flatMap(({ name }) =>
-    typeOf(name) === 'json'
+    requireType(name) === 'json'
       ? [sorted({ plain: name, type: 'json' }), `shortest.${name} #>> '{}'`]
       : [name],
   )
@@ -191,25 +191,25 @@ function pageText(select: Select, { order, limit, offset }: Page, rows: Text): T
 }
 
 function orderedBy({ columns, from }: Select, by: string): { plain: string; type: Type } {
-  const scope = scopeOf(from)
+  const scope = makeScope(from)
   const column = columns.find(({ name }) => name === by)
-  if (column !== undefined) return valueText(column.value, scope)
-  return termText({ kind: 'field', of: nameOf(from), name: by }, scope)
+  if (column !== undefined) return printValue(column.value, scope)
+  return printTerm({ kind: 'field', of: getRelationName(from), name: by }, scope)
 }
 
-/** Lists and objects are sorted alike. */
+/** Makes all lists and objects equal for sorting. */
 function sorted({ plain, type }: { plain: string; type: Type }): string {
   if (type !== 'json') return plain
   return `CASE WHEN jsonb_typeof(${plain}) IN ('object', 'array') THEN '{}'::jsonb ELSE ${plain} END`
 }
 
-function leavesOf(relation: Relation): string[] {
+function listLeaves(relation: Relation): string[] {
   if (relation.kind === 'collection') return [`${relation.as}.leaf`]
-  if (relation.kind === 'join') return [...leavesOf(relation.left), ...leavesOf(relation.right)]
+  if (relation.kind === 'join') return [...listLeaves(relation.left), ...listLeaves(relation.right)]
   throw new Error('a page of rows of a sub-query')
 }
 
-function relationText(relation: Relation): Text {
+function printRelation(relation: Relation): Text {
   switch (relation.kind) {
     case 'collection': {
       const { name, as } = relation
@@ -217,14 +217,14 @@ function relationText(relation: Relation): Text {
     }
     case 'named':
     case 'query': {
-      const { ours, plain } = queryText(relation.query)
+      const { ours, plain } = printQuery(relation.query)
       const { as } = relation
       const own = relation.kind === 'named' ? relation.name : `(${ours})`
       return { ours: `${own} ${as}`, plain: `(${plain}) AS ${as}` }
     }
     case 'join': {
-      const [left, right] = [relationText(relation.left), relationText(relation.right)]
-      const on = allText(relation.on, { scope: scopeOf(relation) })
+      const [left, right] = [printRelation(relation.left), printRelation(relation.right)]
+      const on = printTests(relation.on, { scope: makeScope(relation) })
       const { word } = relation
       const end = (tests: string) => (word === 'CROSS JOIN' ? '' : ` ON ${tests}`)
       return {

@@ -13,30 +13,30 @@ export type Scope = ReadonlyMap<string, Columns>
 
 export const recordFields: readonly string[] = ['g', 'h', 'n', 'm', 't', 'v']
 
-export function valueText(value: Term | Call, scope: Scope): Typed {
-  return isCall(value) ? callText(value, scope) : termText(value, scope)
+export function printValue(value: Term | Call, scope: Scope): Typed {
+  return isCall(value) ? printCall(value, scope) : printTerm(value, scope)
 }
 
-/** Relations, and of a grouped query its own columns. */
+/** The relations, and the own columns of a grouped query. */
 type Tables = { readonly scope: Scope; readonly own?: ReadonlyMap<string, Typed> }
 
-export function allText(tests: readonly Test[], tables: Tables): Text {
-  const made = tests.map((test) => testText(test, tables))
+export function printTests(tests: readonly Test[], tables: Tables): Text {
+  const made = tests.map((test) => printTest(test, tables))
   return {
     ours: made.map(({ ours }) => ours).join(' AND '),
     plain: made.map(({ plain }) => `(${plain})`).join(' AND '),
   }
 }
 
-function testText(test: Test, tables: Tables): Text {
+function printTest(test: Test, tables: Tables): Text {
   switch (test.kind) {
     case 'known': {
-      const { ours, plain } = ownText(test.term, tables)
+      const { ours, plain } = printOwn(test.term, tables)
       return { ours: `${ours} IS NOT NULL`, plain: `${plain} IS NOT NULL` }
     }
     case 'all':
     case 'any': {
-      const [one, other] = [testText(test.one, tables), testText(test.other, tables)]
+      const [one, other] = [printTest(test.one, tables), printTest(test.other, tables)]
       const word = test.kind === 'all' ? 'AND' : 'OR'
       return {
         ours: `(${one.ours} ${word} ${other.ours})`,
@@ -44,23 +44,23 @@ function testText(test: Test, tables: Tables): Text {
       }
     }
     case 'not': {
-      const { ours, plain } = testText(test.test, tables)
+      const { ours, plain } = printTest(test.test, tables)
       return { ours: `NOT (${ours})`, plain: `NOT (${plain})` }
     }
     case 'compare':
-      return compareText(ownText(test.term, tables), test)
+      return printComparison(printOwn(test.term, tables), test)
     case 'equal': {
-      const [one, other] = [ownText(test.one, tables), ownText(test.other, tables)]
+      const [one, other] = [printOwn(test.one, tables), printOwn(test.other, tables)]
       if (one.type !== other.type) throw new Error('an equality of two types')
       return { ours: `${one.ours} = ${other.ours}`, plain: `${one.plain} = ${other.plain}` }
     }
     case 'apart':
-      return apartText(ownText(test.one, tables), ownText(test.other, tables))
+      return printUnequal(printOwn(test.one, tables), printOwn(test.other, tables))
   }
 }
 
 /** Values of different types are unequal, and neither less nor greater. */
-function compareText(
+function printComparison(
   { ours, plain, type }: Typed,
   { sign, limit }: { readonly sign: string; readonly limit: string },
 ): Text {
@@ -79,7 +79,7 @@ function compareText(
   }
 }
 
-function apartText(one: Typed, other: Typed): Text {
+function printUnequal(one: Typed, other: Typed): Text {
   if (one.type === other.type && (one.type === 'number' || one.type === 'text'))
     return { ours: `${one.ours} <= ${other.ours}`, plain: `${one.plain} <= ${other.plain}` }
   const asJson = ({ type, plain }: Typed) => (type === 'json' ? plain : `to_jsonb(${plain})`)
@@ -89,31 +89,31 @@ function apartText(one: Typed, other: Typed): Text {
   }
 }
 
-function ownText(term: Term, { scope, own }: Tables): Typed {
-  if (own === undefined || term.kind !== 'field' || term.of !== '') return termText(term, scope)
+function printOwn(term: Term, { scope, own }: Tables): Typed {
+  if (own === undefined || term.kind !== 'field' || term.of !== '') return printTerm(term, scope)
   const found = own.get(term.name)
   if (found === undefined) throw new Error(`there is no column ${term.name}`)
   return found
 }
 
-export function termText(term: Term, scope: Scope): Typed {
+export function printTerm(term: Term, scope: Scope): Typed {
   switch (term.kind) {
     case 'field':
-      return fieldText(term, scope)
+      return printField(term, scope)
     case 'number':
-      return numberText(termText(term.of, scope))
+      return printNumber(printTerm(term.of, scope))
     case 'text': {
-      const { type, ours, plain } = termText(term.of, scope)
+      const { type, ours, plain } = printTerm(term.of, scope)
       if (type === 'text') return { type, ours, plain }
       const value = `CASE jsonb_typeof(${plain}) WHEN 'string' THEN ${plain} #>> '{}' END`
       return { type: 'text', ours: `lower(${ours})`, plain: `lower(${value})` }
     }
     case 'twice': {
-      const { ours, plain } = numberText(termText(term.of, scope))
+      const { ours, plain } = printNumber(printTerm(term.of, scope))
       return { type: 'number', ours: `(${ours} * 2)`, plain: `(${plain} * 2)` }
     }
     case 'either': {
-      const [one, other] = [termText(term.one, scope), termText(term.other, scope)]
+      const [one, other] = [printTerm(term.one, scope), printTerm(term.other, scope)]
       if (one.type !== other.type) throw new Error('one or the other of two types')
       return {
         type: one.type,
@@ -124,7 +124,7 @@ export function termText(term: Term, scope: Scope): Typed {
   }
 }
 
-function fieldText({ of, name }: { of: string; name: string }, scope: Scope): Typed {
+function printField({ of, name }: { of: string; name: string }, scope: Scope): Typed {
   const columns = scope.get(of)
   const ours = `${of}.${name}`
   if (columns === 'records')
@@ -134,7 +134,7 @@ function fieldText({ of, name }: { of: string; name: string }, scope: Scope): Ty
   return { type, ours, plain: ours }
 }
 
-function numberText({ type, ours, plain }: Typed): Typed {
+function printNumber({ type, ours, plain }: Typed): Typed {
   if (type === 'number') return { type, ours, plain }
   return {
     type: 'number',
@@ -143,14 +143,14 @@ function numberText({ type, ours, plain }: Typed): Typed {
   }
 }
 
-function callText(call: Call, scope: Scope): Typed {
-  const filter = call.filter.length === 0 ? undefined : allText(call.filter, { scope })
+function printCall(call: Call, scope: Scope): Typed {
+  const filter = call.filter.length === 0 ? undefined : printTests(call.filter, { scope })
   const filtered = (text: string, tests: readonly (string | undefined)[]) => {
     const own = tests.filter((test) => test !== undefined)
     if (own.length === 0) return text
     return `${text} FILTER (WHERE ${own.map((test) => `(${test})`).join(' AND ')})`
   }
-  return ownCallText(call, scope, {
+  return printOwnCall(call, scope, {
     ours: (text) => filtered(text, [filter?.ours]),
     plain: (text, test) => filtered(text, [filter?.plain, test]),
   })
@@ -162,22 +162,22 @@ type Filtered = {
   readonly plain: (text: string, test?: string) => string
 }
 
-function ownCallText(call: Call, scope: Scope, { ours, plain }: Filtered): Typed {
+function printOwnCall(call: Call, scope: Scope, { ours, plain }: Filtered): Typed {
   if (call.kind === 'rows')
     return { type: 'number', ours: ours('count(*)'), plain: `${plain('count(*)')}::numeric` }
   const { name } = call
   if (call.kind === 'truth') {
-    const test = testText(call.of, { scope })
+    const test = printTest(call.of, { scope })
     const of = { ours: `${name}(${test.ours})`, plain: `${name}(${test.plain})` }
     return { type: 'boolean', ours: ours(of.ours), plain: plain(of.plain) }
   }
-  const term = termText(call.of, scope)
+  const term = printTerm(call.of, scope)
   if (name === 'count' || name === 'count distinct') {
     const of = (text: string) => `count(${name === 'count' ? '' : 'DISTINCT '}${text})`
     return { type: 'number', ours: ours(of(term.ours)), plain: `${plain(of(term.plain))}::numeric` }
   }
   if (name === 'sum' || name === 'avg') {
-    const value = numberText(term).plain
+    const value = printNumber(term).plain
     const [sum, count] = [plain(`sum(${value})`), plain(`count(${value})`)]
     const text = name === 'sum' ? sum : `(trim_scale(${sum}) / nullif(${count}, 0))`
     return { type: 'number', ours: ours(`${name}(${term.ours})`), plain: text }

@@ -1,12 +1,15 @@
 import { expect, test } from 'vitest'
-import { present } from '../../packages/server/src/base/assert.ts'
+import { requirePresent } from '../../packages/server/src/base/assert.ts'
 import { sql } from '../../packages/server/src/database/sql.ts'
-import { viewTask } from '../../packages/server/src/services/tasks/view-task.ts'
-import { newWork, sessionName } from '../../packages/server/src/services/views/build-progress.ts'
+import { findViewTask } from '../../packages/server/src/services/tasks/view-task.ts'
+import {
+  makeSessionName,
+  makeWork,
+} from '../../packages/server/src/services/views/build-progress.ts'
 import type { Data } from '../support/data.ts'
 import { withService } from '../support/per-engine.ts'
 import type { Json } from '../support/service.ts'
-import { createView, holdOpen, holdTable, newSeller, perMarket } from './support.ts'
+import { createSeller, createView, holdOpen, holdTable, perMarket } from './support.ts'
 
 const records = 8_000
 
@@ -14,7 +17,7 @@ withService((service) => {
   const newestTask = async (app: Data): Promise<Json> =>
     (await app.call('GET', '/tasks?limit=1')).body.tasks[0]
 
-  /** As `newestTask`, once it has gone past so many records. */
+  /** Returns the task as `newestTask` does, once it has passed that many records. */
   const pastRecords = async (app: Data, count: number): Promise<Json> => {
     await expect
       .poll(async () => (await newestTask(app)).progress?.done ?? -1)
@@ -23,11 +26,11 @@ withService((service) => {
   }
 
   test('the task that fills a view says how many records it has read, and 100 only when the view is whole', async () => {
-    const app = await newSeller(service())
+    const app = await createSeller(service())
     await app.create({ name: 'many' })
     const list = Array.from({ length: records }, (_, at) => ({ id: `r${at}`, at }))
     await app.store('many', list)
-    const tenant = await service().running.service.tenancy.tenant(app.appId)
+    const tenant = await service().running.service.tenancy.loadTenant(app.appId)
     const { data, chain } = tenant
     const reading = await holdTable(service(), app, data.catalog.byName.get('many')?.table)
     const body = {
@@ -43,13 +46,17 @@ withService((service) => {
         progress: { percent: 0, done: 0, total: records, unit: 'records' },
         progress_log: [expect.any(String), `0 of about ${records} records read`],
       })
-      // Who has nothing but the database, as another process would, is told the same.
+      // A process that has nothing but the database is told the same.
       const { height } = chain.head()
-      const block = present(await chain.readBlock(height), 'the block')
+      const block = requirePresent(await chain.readBlock(height), 'the block')
       expect(
-        await viewTask({ database: service().database }, tenant, { id: '', block, sequence: 0 }),
+        await findViewTask({ database: service().database }, tenant, {
+          id: '',
+          block,
+          sequence: 0,
+        }),
       ).toMatchObject({ progress: { percent: 0, done: 0, total: records, unit: 'records' } })
-      // All is read before the first row is written, which waits for this one.
+      // The build reads everything before it writes the first row, which waits for this transaction.
       const table = data.catalog.viewsByName.get('all')?.table ?? ''
       const writing = await holdOpen(service(), app, (tx, schema) =>
         tx.execute(sql`
@@ -71,14 +78,14 @@ withService((service) => {
   })
 
   test('what a session says of its work is kept whole by PostgreSQL, of numbers as large as any', async () => {
-    const app = await newSeller(service())
+    const app = await createSeller(service())
     await createView(app, { name: 'totals', query: perMarket })
-    const { application, data } = await service().running.service.tenancy.tenant(app.appId)
-    const view = present(data.catalog.viewsByName.get('totals')?.view, 'the view')
-    const name = sessionName(
+    const { application, data } = await service().running.service.tenancy.loadTenant(app.appId)
+    const view = requirePresent(data.catalog.viewsByName.get('totals')?.view, 'the view')
+    const name = makeSessionName(
       { application: { ...application, number: 9_999_999 } },
       { ...view, number: 999_999 },
-      { ...newWork(), total: 99_999_999_999, done: 99_999_999_999 },
+      { ...makeWork(), total: 99_999_999_999, done: 99_999_999_999 },
     )
     const [kept] = await service().database.query<{ name: string }>(
       sql`SELECT set_config('application_name', ${name}, true) AS name`,
@@ -87,9 +94,9 @@ withService((service) => {
   })
 
   test('the task of a refresh by changes counts entries, and a repair counts records again', async () => {
-    const app = await newSeller(service())
+    const app = await createSeller(service())
     await createView(app, { name: 'totals', query: perMarket })
-    const { data } = await service().running.service.tenancy.tenant(app.appId)
+    const { data } = await service().running.service.tenancy.loadTenant(app.appId)
     const table = data.catalog.viewsByName.get('totals')?.table
     await app.store('sales', [{ id: 's4', market: 'SOL', amount: 1 }])
     const refreshed = async (unit: string, total: number) => {
@@ -106,13 +113,13 @@ withService((service) => {
     }
     // The record and the refresh.
     await refreshed('entries', 2)
-    const { schema } = await service().running.service.tenancy.tenant(app.appId)
+    const { schema } = await service().running.service.tenancy.loadTenant(app.appId)
     await service().database.execute(
       sql`UPDATE ${sql.id(schema, 'view_state')} SET status = 'stale', whole = false, reason = 'as a test wants'`,
     )
     const { body: stale } = await app.call('GET', '/views/totals')
     expect(stale).toMatchObject({ status: 'stale', stale_reason: 'as a test wants' })
-    // What was done stays done.
+    // The work that was done stays done.
     expect((await newestTask(app)).status).toBe('Completed')
     await refreshed('records', 4)
     expect((await newestTask(app)).progress).toEqual({ percent: 100 })

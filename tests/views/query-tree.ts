@@ -3,13 +3,13 @@ export type Query = Select | Union | Counted
 
 export type Select = {
   readonly kind: 'select'
-  /** None: whole records. Grouped by the columns that are no aggregates where others are. */
+  /** The columns; none for whole records. With aggregates, the other columns are the groups. */
   readonly columns: readonly Column[]
   readonly distinct: boolean
   readonly from: Relation
-  /** Tests that all hold, as everywhere in lists. */
+  /** The tests, all of which must hold, as in every list of tests. */
   readonly where: readonly Test[]
-  /** Of the columns, which are the fields of the relation ''. */
+  /** The tests of the columns, which are the fields of the relation ''. */
   readonly having: readonly Test[]
   readonly page?: Page
 }
@@ -30,7 +30,7 @@ export type Page = {
   readonly offset: number
 }
 
-/** By a column, or by a field of whole records. */
+/** The sort key: a column, or a field of whole records. */
 export type Order = { readonly by: string; readonly ending: string }
 
 export type Column = { readonly name: string; readonly value: Term | Call }
@@ -49,7 +49,7 @@ export type Named = {
   readonly as: string
 }
 
-/** Of a cross join `on` is empty. */
+/** A join; `on` is empty for a cross join. */
 export type Join = {
   readonly kind: 'join'
   readonly word: 'CROSS JOIN' | 'JOIN' | 'LEFT JOIN' | 'RIGHT JOIN' | 'FULL JOIN'
@@ -75,27 +75,27 @@ export type Call = { readonly filter: readonly Test[] } & (
 
 export type Test =
   | { readonly kind: 'known'; readonly term: Term }
-  /** With a constant, as JSON. */
+  /** A comparison with a constant, as JSON. */
   | { readonly kind: 'compare'; readonly term: Term; readonly sign: string; readonly limit: string }
   | { readonly kind: 'all' | 'any'; readonly one: Test; readonly other: Test }
   | { readonly kind: 'not'; readonly test: Test }
-  /** Two terms: equal; or different or in order, as their types allow. */
+  /** A comparison of two terms: equal; or different or in order, as their types allow. */
   | { readonly kind: 'equal' | 'apart'; readonly one: Term; readonly other: Term }
 
 export function isCall(value: Term | Call): value is Call {
   return value.kind === 'rows' || value.kind === 'truth' || value.kind === 'call'
 }
 
-/** Whether columns are computed of groups. */
+/** Says that columns are computed over groups. */
 export function isGrouped({ columns }: Select): boolean {
   return columns.some(({ value }) => isCall(value))
 }
 
-/** What a query reads by name, and what that reads. */
-export function namedIn(query: Query): readonly Named[] {
-  return queriesOf(query).flatMap((each) => [
+/** Lists the named queries that a query reads, and those that they read. */
+export function listNamed(query: Query): readonly Named[] {
+  return listQueries(query).flatMap((each) => [
     ...('name' in each ? [each] : []),
-    ...namedIn(each.query),
+    ...listNamed(each.query),
   ])
 }
 
@@ -103,29 +103,30 @@ export function isView({ name }: Named): boolean {
   return name.startsWith('app::')
 }
 
-/** How many collections a query reads, each as often as it names it. */
-export function collectionsOf(query: Query): number {
-  const own = query.kind === 'select' ? collectionsIn(query.from) : 0
-  return queriesOf(query).reduce((sum, each) => sum + collectionsOf(each.query), own)
+/** Counts the collections that a query reads, each as often as the query names it. */
+export function countCollections(query: Query): number {
+  const own = query.kind === 'select' ? countCollectionsIn(query.from) : 0
+  return listQueries(query).reduce((sum, each) => sum + countCollections(each.query), own)
 }
 
-function collectionsIn(relation: Relation): number {
-  if (relation.kind === 'join') return collectionsIn(relation.left) + collectionsIn(relation.right)
+function countCollectionsIn(relation: Relation): number {
+  if (relation.kind === 'join')
+    return countCollectionsIn(relation.left) + countCollectionsIn(relation.right)
   return relation.kind === 'collection' ? 1 : 0
 }
 
-/** Whether a view can be kept by changes: without windows, and without limits in what it reads. */
+/** Says that a view can be kept by changes: it has no windows, and no limits in what it reads. */
 export function canFollow(query: Query, isInner = false): boolean {
   if (query.kind === 'counted') return false
   if (isInner && query.kind === 'select' && query.page !== undefined) return false
-  return queriesOf(query).every((each) => canFollow(each.query, true))
+  return listQueries(query).every((each) => canFollow(each.query, true))
 }
 
-/** The queries from which a query takes its rows. */
-function queriesOf(query: Query): readonly (Named | { readonly query: Query })[] {
+/** Lists the queries from which a query takes its rows. */
+function listQueries(query: Query): readonly (Named | { readonly query: Query })[] {
   switch (query.kind) {
     case 'select':
-      return queriesIn(query.from)
+      return listQueriesIn(query.from)
     case 'union':
       return [{ query: query.left }, { query: query.right }]
     case 'counted':
@@ -133,7 +134,7 @@ function queriesOf(query: Query): readonly (Named | { readonly query: Query })[]
   }
 }
 
-function queriesIn(relation: Relation): readonly (Named | { readonly query: Query })[] {
+function listQueriesIn(relation: Relation): readonly (Named | { readonly query: Query })[] {
   switch (relation.kind) {
     case 'collection':
       return []
@@ -142,6 +143,6 @@ function queriesIn(relation: Relation): readonly (Named | { readonly query: Quer
     case 'named':
       return [relation]
     case 'join':
-      return [...queriesIn(relation.left), ...queriesIn(relation.right)]
+      return [...listQueriesIn(relation.left), ...listQueriesIn(relation.right)]
   }
 }

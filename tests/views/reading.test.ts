@@ -1,10 +1,10 @@
 import { expect, test } from 'vitest'
 import { withService } from '../support/per-engine.ts'
-import { createView, grouped, newSeller, perMarket, rowsOf, sales } from './support.ts'
+import { createSeller, createView, grouped, listRows, perMarket, sales } from './support.ts'
 
 withService((service) => {
   test('a view is read in a list, in groups, in joins and in SQL, at its own position', async () => {
-    const app = await newSeller(service())
+    const app = await createSeller(service())
     await createView(app, { name: 'totals', query: perMarket, refresh_mode: 'live' })
     const at = `"${app.appId}"::`
     const sql = (text: string) =>
@@ -34,7 +34,7 @@ withService((service) => {
   })
 
   test('a reader who asks for no order gets that of the definition: all its columns, directions and places of null', async () => {
-    const app = await newSeller(service())
+    const app = await createSeller(service())
     await app.create({ name: 'places' })
     const rows = [
       { id: 'a', land: 'AT', size: 1 },
@@ -67,7 +67,7 @@ withService((service) => {
   })
 
   test('cursors and history are about records, and are refused of a view', async () => {
-    const app = await newSeller(service())
+    const app = await createSeller(service())
     await createView(app, { name: 'totals', query: perMarket })
     const cursor = await app.list('totals', { cursor: 'x', limit: 1 })
     expect(cursor).toMatchObject({ status: 400, body: { details: { field: '/cursor' } } })
@@ -76,7 +76,7 @@ withService((service) => {
   })
 
   test('what reading a view would do is explained as of a collection; there is no preview and no dry run of one', async () => {
-    const app = await newSeller(service())
+    const app = await createSeller(service())
     await createView(app, { name: 'totals', query: perMarket, refresh_mode: 'live' })
     await createView(app, { name: 'rows', query: { select: ['id', 'price'] } })
     const index = await app.call('POST', '/indexes', { collection: 'rows', field_name: 'price' })
@@ -108,7 +108,7 @@ withService((service) => {
   })
 
   test('variables are conditions on fields, bound as values; what is no variable is refused by name', async () => {
-    const app = await newSeller(service())
+    const app = await createSeller(service())
     const { view } = await createView(app, {
       name: 'totals',
       query: perMarket,
@@ -117,7 +117,7 @@ withService((service) => {
     })
     const get = (query: string) => app.call('GET', `/views/totals/data${query}`)
     const all = await get('')
-    expect(rowsOf(all)).toEqual(grouped)
+    expect(listRows(all)).toEqual(grouped)
     expect(all.body).toMatchObject({
       count: 2,
       view: 'totals',
@@ -143,7 +143,7 @@ withService((service) => {
   })
 
   test('a variable that could never be used is refused when the view is made', async () => {
-    const app = await newSeller(service())
+    const app = await createSeller(service())
     for (const variables of [{ limit: 'total' }, { x: 'total.$where' }, { x: '.$gte' }]) {
       const body = { name: 'v', source_collections: ['sales'], query: perMarket, variables }
       expect((await app.call('POST', '/views', body)).status, JSON.stringify(variables)).toBe(400)
@@ -160,7 +160,7 @@ withService((service) => {
   })
 
   test('a view is for keys where one of its sources is, unless its owner says otherwise', async () => {
-    const app = await newSeller(service())
+    const app = await createSeller(service())
     await app.create({ name: 'closed', access_policy: { read: 'key' } })
     await app.store('closed', [{ id: 'c', market: 'BTC', amount: 1 }])
     const source_collections = ['closed']
@@ -180,7 +180,7 @@ withService((service) => {
     })
     await createView(app, { name: 'hidden', source_collections: ['half'], query: perMarket })
     expect((await app.listOpenly('hidden')).status).toBe(401)
-    // Who may read, and what it costs, follow the source where the owner of the view did not say.
+    // The right to read and the price follow the source where the owner of the view did not state them.
     await createView(app, { name: 'after', query: perMarket })
     expect((await app.listOpenly('after')).status).toBe(200)
     const { body: shown } = await app.call('GET', '/views/after')

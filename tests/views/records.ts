@@ -1,6 +1,6 @@
 import type { Chance } from './engine-chance.ts'
 import type { Write } from './engine-place.ts'
-import { fewer } from './shrink.ts'
+import { iterateFewer } from './shrink.ts'
 
 export const collections = ['a', 'b', 'c'] as const
 
@@ -8,21 +8,21 @@ export const collections = ['a', 'b', 'c'] as const
 export type StoredRecord = {
   readonly in: string
   readonly key: string
-  /** Fields as texts of JSON, so that digits are kept; without them the record is deleted. */
+  /** The fields as texts of JSON, so that digits are kept; undefined where the record is deleted. */
   readonly fields?: Fields
 }
 type Fields = Readonly<Record<string, string>>
 
-/** The fields as the text of an object, after those given. */
-export function bodyOf(fields: Fields): string {
+/** Prints the fields as the text of an object. */
+export function printBody(fields: Fields): string {
   return `{${Object.entries(fields)
     .map(([name, value]) => `${JSON.stringify(name)}:${value}`)
     .join(',')}}`
 }
 
-export function writesOf(records: readonly StoredRecord[]): readonly Write[] {
+export function toWrites(records: readonly StoredRecord[]): readonly Write[] {
   return records.map(({ in: collection, key, fields }) => {
-    return { collection, key, body: fields === undefined ? undefined : bodyOf(fields) }
+    return { collection, key, body: fields === undefined ? undefined : printBody(fields) }
   })
 }
 
@@ -90,7 +90,7 @@ const texts = [
 
 type Values = (chance: Chance) => readonly string[]
 
-const valuesOf: ReadonlyMap<string, Values> = new Map<string, Values>([
+const fieldValues: ReadonlyMap<string, Values> = new Map<string, Values>([
   ['g', (chance) => keys.slice(0, chance.happens(70) ? 3 : keys.length)],
   ['h', () => keys.slice(0, 5)],
   ['n', (chance) => (chance.happens(80) ? numbers : edges)],
@@ -99,14 +99,14 @@ const valuesOf: ReadonlyMap<string, Values> = new Map<string, Values>([
   ['v', () => [...keys, ...numbers, ...edges, ...texts]],
 ])
 
-const keysOfCollection = 9
+const collectionKeys = 9
 
-/** Blocks of one history: each call draws the next. */
-export function blocksOf(chance: Chance): () => readonly StoredRecord[] {
+/** Makes the blocks of one history: each call draws the next. */
+export function makeBlockSource(chance: Chance): () => readonly StoredRecord[] {
   /** The fields that each record had last. */
   const had = new Map<string, Fields>()
   const one = (): StoredRecord => {
-    const [collection, key] = [chance.one(collections), String(chance.below(keysOfCollection))]
+    const [collection, key] = [chance.one(collections), String(chance.below(collectionKeys))]
     if (chance.happens(22)) return { in: collection, key }
     const before = had.get(`${collection} ${key}`)
     const fields =
@@ -123,31 +123,34 @@ export function blocksOf(chance: Chance): () => readonly StoredRecord[] {
 }
 
 function drawn(chance: Chance): Fields {
-  const members = [...valuesOf]
+  const members = [...fieldValues]
     .filter(() => !chance.happens(12))
     .map(([name, values]) => [name, chance.one(values(chance))])
   return Object.fromEntries(members)
 }
 
-/** What the record had, all the same, or with one field changed: another key of a group or a join, say. */
+/**
+ * Returns the fields that the record had, all the same, or with one field changed: another key of a group or a
+ * join, say.
+ */
 function again(chance: Chance, before: Fields): Fields {
   if (chance.happens(30)) return before
-  const [name, values] = chance.one([...valuesOf])
+  const [name, values] = chance.one([...fieldValues])
   const { [name]: _gone, ...rest } = before
   return chance.happens(15) ? rest : { ...rest, [name]: chance.one(values(chance)) }
 }
 
 function allDeleted(names: readonly string[]): readonly StoredRecord[] {
   return names.flatMap((name) =>
-    Array.from({ length: keysOfCollection }, (_, key) => ({ in: name, key: String(key) })),
+    Array.from({ length: collectionKeys }, (_, key) => ({ in: name, key: String(key) })),
   )
 }
 
-/** Fewer fields, and simpler values. */
-export function* simplerRecord(record: StoredRecord): Generator<StoredRecord> {
+/** Yields records with fewer fields, and simpler values. */
+export function* simplifyRecord(record: StoredRecord): Generator<StoredRecord> {
   const { fields } = record
   if (fields === undefined) return
-  for (const some of fewer(Object.entries(fields)))
+  for (const some of iterateFewer(Object.entries(fields)))
     yield { ...record, fields: Object.fromEntries(some) }
   for (const [name, value] of Object.entries(fields))
     for (const simple of simplest.slice(0, simplestAt(value)))

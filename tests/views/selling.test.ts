@@ -1,19 +1,19 @@
 import { expect, test } from 'vitest'
-import { ask, fundedBuyer, list, quote } from '../payments/buyer.ts'
-import { accounts, earnings, expectBalanced } from '../payments/market.ts'
-import { type Data, newData } from '../support/data.ts'
+import { ask, createFundedBuyer, list, quote } from '../payments/buyer.ts'
+import { expectBalanced, readAccounts, readEarnings } from '../payments/market.ts'
+import { createData, type Data } from '../support/data.ts'
 import { withService } from '../support/per-engine.ts'
 import type { TestReply } from '../support/service.ts'
-import { createView, grouped, perMarket, rowsOf, sales } from './support.ts'
+import { createView, grouped, listRows, perMarket, sales } from './support.ts'
 
-const platformOf = (amount: bigint) => (amount * 2000n) / 10_000n
-const amountOf = (required: TestReply) => BigInt(required.body.accepts[0].maxAmountRequired)
+const computePlatformShare = (amount: bigint) => (amount * 2000n) / 10_000n
+const readAmount = (required: TestReply) => BigInt(required.body.accepts[0].maxAmountRequired)
 
 withService(
   (service) => {
     /** An application with sales under a policy. */
     async function seller(access_policy: object): Promise<Data> {
-      const app = await newData(service())
+      const app = await createData(service())
       await app.create({ name: 'sales', access_policy })
       await app.store('sales', sales)
       return app
@@ -32,17 +32,17 @@ withService(
       })
       const { view } = await createView(app, { name: 'totals', query: perMarket })
       expect(view.price).toEqual({ per_access: '70', per_row: '100', per_kb: '0' })
-      const buyer = await fundedBuyer(service())
+      const buyer = await createFundedBuyer(service())
       const asked = data(app, '?limit=3')
       const required = await quote(service(), asked)
-      expect(amountOf(required)).toBe(370n)
+      expect(readAmount(required)).toBe(370n)
       const payment = await buyer.payV2(required)
       const reply = await ask(service(), asked, payment)
-      expect(rowsOf(reply)).toEqual(grouped)
-      expect(await earnings(service(), app)).toBe(270n - platformOf(270n))
+      expect(listRows(reply)).toEqual(grouped)
+      expect(await readEarnings(service(), app)).toBe(270n - computePlatformShare(270n))
       expect((await ask(service(), asked, payment)).text).toBe(reply.text)
-      expect(rowsOf(await app.list('totals'))).toEqual(grouped)
-      expect(await earnings(service(), app)).toBe(270n - platformOf(270n))
+      expect(listRows(await app.list('totals'))).toEqual(grouped)
+      expect(await readEarnings(service(), app)).toBe(270n - computePlatformShare(270n))
       await expectBalanced(service())
     })
 
@@ -52,7 +52,7 @@ withService(
       const { view } = await createView(app, { name: 'totals', query: perMarket, price })
       expect(view.price).toEqual({ per_access: '5', per_row: '0', per_kb: '0' })
       expect(view.access_policy).toEqual({ read: 'public', price })
-      expect(amountOf(await quote(service(), data(app)))).toBe(5n)
+      expect(readAmount(await quote(service(), data(app)))).toBe(5n)
       const quoted = async () => {
         const body = {
           app_id: app.appId,
@@ -70,7 +70,7 @@ withService(
       const set = await app.call('PUT', '/pricing', { rules })
       expect(set.body.rules).toEqual(rules)
       expect((await quoted()).total_cost_atomic).toBe('65')
-      expect(amountOf(await quote(service(), data(app, '?limit=2')))).toBe(65n)
+      expect(readAmount(await quote(service(), data(app, '?limit=2')))).toBe(65n)
       for (const target of [{ view: 'none' }, { view: 'sales' }])
         expect(
           await app.call('PUT', '/pricing', {
@@ -108,7 +108,7 @@ withService(
 
     test("another application's source needs its grant, charges every reader, and is paid exactly", async () => {
       const owner = await seller({ read: 'public', price: { per_row: '9' } })
-      const app = await newData(service())
+      const app = await createData(service())
       const model = `${owner.appId}::sales`
       const body = { name: 'totals', source_collections: [model], query: perMarket }
       const price = { per_access: '11' }
@@ -126,22 +126,22 @@ withService(
       const live = await app.call('POST', '/views', { ...body, refresh_mode: 'live' })
       expect(live).toMatchObject({ status: 400, body: { details: { field: '/refresh_mode' } } })
       await createView(app, { ...body, price })
-      const buyer = await fundedBuyer(service())
-      const before = await accounts(service())
+      const buyer = await createFundedBuyer(service())
+      const before = await readAccounts(service())
       const asked = list({ root: `${app.appId}::totals` })
-      expect(amountOf(await quote(service(), asked))).toBe(88n)
-      expect(rowsOf(await buyer.buy(service(), asked))).toEqual(grouped)
-      expect(await earnings(service(), app)).toBe(11n - platformOf(11n))
-      expect(await earnings(service(), owner)).toBe(77n - platformOf(77n))
-      const after = await accounts(service())
+      expect(readAmount(await quote(service(), asked))).toBe(88n)
+      expect(listRows(await buyer.buy(service(), asked))).toEqual(grouped)
+      expect(await readEarnings(service(), app)).toBe(11n - computePlatformShare(11n))
+      expect(await readEarnings(service(), owner)).toBe(77n - computePlatformShare(77n))
+      const after = await readAccounts(service())
       expect((after.get('platform') ?? 0n) - (before.get('platform') ?? 0n)).toBe(
-        platformOf(11n) + platformOf(77n),
+        computePlatformShare(11n) + computePlatformShare(77n),
       )
-      // The view's own application pays for the source too; the source's pays for the view alone.
+      // The view's own application pays for the source too; the source's application pays for the view alone.
       const own = await quote(service(), { ...asked, headers: app.headers })
-      expect(amountOf(own)).toBe(77n)
+      expect(readAmount(own)).toBe(77n)
       const his = await quote(service(), { ...asked, headers: owner.headers })
-      expect(amountOf(his)).toBe(11n)
+      expect(readAmount(his)).toBe(11n)
       await expectBalanced(service())
 
       const revoked = await owner.call('POST', `/grants/${grant.body.id}/revoke`, {})
@@ -166,7 +166,7 @@ withService(
     test('what an owner ceases to offer or to let others derive from is neither read nor refreshed, and shown as the reason', async () => {
       const owner = await seller({ read: 'public' })
       await createView(owner, { name: 'ready', query: perMarket })
-      const app = await newData(service())
+      const app = await createData(service())
       for (const source of [{ collection: 'sales' }, { view: 'ready' }])
         await owner.call('POST', '/grants', { grantee: app.appId, ...source })
       const views = {
@@ -203,7 +203,7 @@ withService(
       expect((await app.list('again')).body.records).toEqual([{ total: 3 }, { total: 7 }])
       const wide = { read: 'public' }
       await owner.call('PUT', '/collections/sales', { access_policy: wide })
-      expect(rowsOf(await app.list('totals'))).toEqual(grouped)
+      expect(listRows(await app.list('totals'))).toEqual(grouped)
       const undoing = { access_policy: { ...wide, derive: 'deny' } }
       await owner.call('PUT', '/collections/sales', undoing)
       expect((await app.list('totals')).body.code).toBe('GRANT_NEEDED')
@@ -215,7 +215,7 @@ withService(
       const owner = await seller({ read: 'public' })
       const access_policy = { read: 'public', offered: { select: ['market'], filter: ['market'] } }
       await createView(owner, { name: 'ready', query: perMarket, access_policy })
-      const app = await newData(service())
+      const app = await createData(service())
       await owner.call('POST', '/grants', { grantee: app.appId, view: 'ready' })
       const source_collections = [`${owner.appId}::ready`]
       const hidden = { status: 403, body: { code: 'FIELD_NOT_OFFERED' } }
@@ -231,15 +231,15 @@ withService(
 
     test("a view over another application's source is refreshed to where its chain is", async () => {
       const owner = await seller({ read: 'public' })
-      const app = await newData(service())
+      const app = await createData(service())
       await owner.call('POST', '/grants', { grantee: app.appId, collection: 'sales' })
       const body = { name: 'totals', source_collections: [`${owner.appId}::sales`] }
       await createView(app, { ...body, query: perMarket })
       await owner.store('sales', [{ id: 's8', market: 'SOL', amount: 2 }])
-      expect(rowsOf(await app.list('totals'))).toEqual(grouped)
+      expect(listRows(await app.list('totals'))).toEqual(grouped)
       expect((await app.call('POST', '/views/totals/refresh', {})).status).toBe(200)
       const sol = { market: 'SOL', total: 2, trades: 1 }
-      expect(rowsOf(await app.list('totals'))).toEqual([...grouped, sol])
+      expect(listRows(await app.list('totals'))).toEqual([...grouped, sol])
       expect((await owner.call('DELETE', '/collections/sales')).status).toBe(200)
       expect((await app.list('totals')).body.code).toBe('GRANT_NEEDED')
     })

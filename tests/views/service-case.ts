@@ -1,22 +1,22 @@
 import type { TestService } from '../support/service.ts'
 import { type Draw, drawCounted, drawQuery } from './draw-query.ts'
-import { type Chance, chanceOf } from './engine-chance.ts'
-import { type Bounds, followed } from './kept-histories.ts'
-import { type Definition, definitionOf } from './print-query.ts'
-import { canFollow, collectionsOf, namedIn, type Query } from './query-tree.ts'
-import { blocksOf, type StoredRecord, simplerRecord } from './records.ts'
+import { type Chance, makeChance } from './engine-chance.ts'
+import { type Bounds, followHistory } from './kept-histories.ts'
+import { type Definition, printDefinition } from './print-query.ts'
+import { canFollow, countCollections, listNamed, type Query } from './query-tree.ts'
+import { makeBlockSource, type StoredRecord, simplifyRecord } from './records.ts'
 import { type Mode, runServiceCase, type ServiceCase, type ServiceStep } from './service-run.ts'
-import { eachSimpler, fewer } from './shrink.ts'
-import { simplerDefinition } from './simplify-query.ts'
+import { iterateFewer, simplifyEach } from './shrink.ts'
+import { simplifyDefinition } from './simplify-query.ts'
 
 const serviceHistory = { views: 8, rounds: 14 }
-/** Views of more are read by no others: a query may have 16. */
+/** The most collections of a view that others may read: a query may have 16. */
 const readCollectionsMax = 3
 
-/** What happens at the same time does not happen twice in the same way. */
+/** Concurrent steps do not happen twice in the same way. */
 const attempts = 3
 
-/** Follows the history of a seed; one that fails is made simpler and kept, and rejects. */
+/** Follows the history of a seed; a failing history is simplified and kept, and then this rejects. */
 export async function followService(
   service: TestService,
   seed: number,
@@ -34,10 +34,10 @@ export async function followService(
     seed,
     drawn: drawServiceCase(seed),
     simpler: simplerServiceCase,
-    told: toldServiceCase,
+    print: printServiceCase,
     run,
   }
-  await followed(history, bounds)
+  await followHistory(history, bounds)
 }
 
 type Drawing = {
@@ -51,10 +51,10 @@ type Drawing = {
 }
 
 function drawServiceCase(seed: number): ServiceCase<Query> {
-  const chance = chanceOf(seed)
+  const chance = makeChance(seed)
   const drawing: Drawing = {
     chance,
-    block: blocksOf(chance),
+    block: makeBlockSource(chance),
     draw: { chance, named: new Map(), next: 0 },
     views: new Map(),
     made: 0,
@@ -75,12 +75,12 @@ function drawRound(drawing: Drawing): readonly ServiceStep<Query>[] {
   if (kind < 60) return [{ do: 'write', records: block() }]
   if (kind < 78) return [burst(drawing)]
   if (kind < 86) {
-    const free = [...views.keys()].filter((name) => readersOf(drawing, name).length === 0)
+    const free = [...views.keys()].filter((name) => listReaders(drawing, name).length === 0)
     return [defined(drawing, chance.one(free))]
   }
   if (kind < 91) {
     const name = chance.one([...views.keys()])
-    for (const each of [name, ...readersOf(drawing, name)]) views.delete(each)
+    for (const each of [name, ...listReaders(drawing, name)]) views.delete(each)
     return [{ do: 'drop', view: name }, newView(drawing)]
   }
   if (kind < 95 && !drawing.isUnique) {
@@ -90,7 +90,7 @@ function drawRound(drawing: Drawing): readonly ServiceStep<Query>[] {
   return kind < 97 ? [] : [{ do: 'restart' }]
 }
 
-/** Writes, refreshes and a new view at the same time. */
+/** Draws writes, refreshes and a new view at the same time. */
 function burst(drawing: Drawing): ServiceStep<Query> {
   const { chance, block } = drawing
   const names = chance.some(lazyOnes(drawing), 0, 2)
@@ -118,7 +118,7 @@ function newView(drawing: Drawing): ServiceStep<Query> {
 function defined(drawing: Drawing, view: string): ServiceStep<Query> {
   const { chance, views } = drawing
   const readable = [...views].filter(
-    ([name, { query }]) => name !== view && collectionsOf(query) <= readCollectionsMax,
+    ([name, { query }]) => name !== view && countCollections(query) <= readCollectionsMax,
   )
   const draw = {
     ...drawing.draw,
@@ -131,42 +131,42 @@ function defined(drawing: Drawing, view: string): ServiceStep<Query> {
   return { do: 'define', view, mode, query }
 }
 
-/** The views that read a view, be it through others. */
-function readersOf({ views }: Drawing, name: string): readonly string[] {
+/** Lists the views that read a view, directly or through others. */
+function listReaders({ views }: Drawing, name: string): readonly string[] {
   return [...views]
-    .filter(([, { query }]) => namedIn(query).some((each) => each.name === `app::${name}`))
+    .filter(([, { query }]) => listNamed(query).some((each) => each.name === `app::${name}`))
     .map(([each]) => each)
 }
 
-function toldServiceCase({ steps }: ServiceCase<Query>): ServiceCase {
-  return { steps: steps.map(toldStep) }
+function printServiceCase({ steps }: ServiceCase<Query>): ServiceCase {
+  return { steps: steps.map(printStep) }
 }
 
-function toldStep(step: ServiceStep<Query>): ServiceStep<Definition> {
-  if (step.do === 'define') return { ...step, query: definitionOf(step.query) }
-  return step.do === 'together' ? { ...step, steps: step.steps.map(toldStep) } : step
+function printStep(step: ServiceStep<Query>): ServiceStep<Definition> {
+  if (step.do === 'define') return { ...step, query: printDefinition(step.query) }
+  return step.do === 'together' ? { ...step, steps: step.steps.map(printStep) } : step
 }
 
 function* simplerServiceCase({ steps }: ServiceCase<Query>): Generator<ServiceCase<Query>> {
-  for (const some of fewer(steps)) yield { steps: some }
+  for (const some of iterateFewer(steps)) yield { steps: some }
   for (const [at, step] of steps.entries())
     if (step.do === 'together')
       yield { steps: [...steps.slice(0, at), ...step.steps, ...steps.slice(at + 1)] }
-  for (const some of eachSimpler(steps, simplerStep)) yield { steps: some }
+  for (const some of simplifyEach(steps, simplerStep)) yield { steps: some }
 }
 
 function* simplerStep(step: ServiceStep<Query>): Generator<ServiceStep<Query>> {
   switch (step.do) {
     case 'write':
-      for (const records of fewer(step.records, 1)) yield { ...step, records }
-      for (const records of eachSimpler(step.records, simplerRecord)) yield { ...step, records }
+      for (const records of iterateFewer(step.records, 1)) yield { ...step, records }
+      for (const records of simplifyEach(step.records, simplifyRecord)) yield { ...step, records }
       return
     case 'define':
-      for (const query of simplerDefinition(step.query)) yield { ...step, query }
+      for (const query of simplifyDefinition(step.query)) yield { ...step, query }
       return
     case 'together':
-      for (const steps of fewer(step.steps, 1)) yield { ...step, steps }
-      for (const steps of eachSimpler(step.steps, simplerStep)) yield { ...step, steps }
+      for (const steps of iterateFewer(step.steps, 1)) yield { ...step, steps }
+      for (const steps of simplifyEach(step.steps, simplerStep)) yield { ...step, steps }
       return
     case 'drop':
     case 'refresh':

@@ -1,19 +1,20 @@
 import type { Database } from '../../packages/server/src/database/database.ts'
 import { sql } from '../../packages/server/src/database/sql.ts'
 
-/** The setting that says how many entries count in the tables of `makeLiveRecords`. */
+/** The setting that states how many entries count in the tables of `makeLiveRecords`. */
 const leafSetting = 'live.leaf'
 
 type LiveRecords = {
   readonly schema: string
-  /** The schema to be made. */
+  /** The schema to create. */
   readonly live: string
   readonly tables: readonly { readonly name: string; readonly table: string }[]
 }
 
 /**
- * A schema with relations `leaf`, `data` of the live records of collections as of a position. They do not use what the
- * service notes of versions that were replaced, but for the last, whose versions a unique field may replace.
+ * Creates a schema with relations `leaf`, `data` of the live records of collections as of a position. They do not
+ * use what the service notes of replaced versions, except for the last one, whose versions a unique field may
+ * replace.
  */
 export async function makeLiveRecords(
   database: Database,
@@ -39,12 +40,12 @@ export type ViewNow = {
   readonly height: number
   readonly sequence: number
   readonly wantedLeaf: number
-  /** Where the tables of the collections are. */
+  /** The schema of the collections' tables. */
   readonly watermark: number
 }
 
-/** How far views are, by id. */
-export async function viewsNow(
+/** Reads the positions of views, by id. */
+export async function readViewsNow(
   database: Database,
   schema: string,
 ): Promise<ReadonlyMap<string, ViewNow>> {
@@ -58,15 +59,18 @@ export async function viewsNow(
 type Asked = {
   readonly schema: string
   readonly table: string
-  /** SQL that gives the column `row`. */
+  /** The SQL that gives the column `row`. */
   readonly plain: string
   readonly leaf: number
   /** A reply with all rows of the view. */
   readonly listed: string | undefined
 }
 
-/** Rows that a view lacks, has beyond its definition, or gives otherwise to a reader; undefined where there are none. */
-export async function wrongRows(
+/**
+ * Finds rows that a view lacks, has beyond its definition, or gives otherwise to a reader; undefined where there
+ * are none.
+ */
+export async function findWrongRows(
   database: Database,
   { schema, table, plain, leaf, listed }: Asked,
 ): Promise<string | undefined> {

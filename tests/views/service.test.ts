@@ -2,17 +2,17 @@ import { expect, test } from 'vitest'
 import { audit } from '../../packages/server/src/operator/audit/audit.ts'
 import { rebuild } from '../../packages/server/src/operator/rebuild.ts'
 import { withService } from '../support/per-engine.ts'
-import { keptHistories } from './kept-histories.ts'
+import { readKeptHistories } from './kept-histories.ts'
 import { followService } from './service-case.ts'
 import { runServiceCase, type ServiceCase } from './service-run.ts'
 
 /** More of them by hand: `npm run views -- --only service --minutes 20 --seed 7`. */
 const [first, histories] = [20_261_121, 6]
-/** For all of them, so that a service that is wrong everywhere is told in time. */
+/** The tries are shared by all cases, so that a service that is wrong everywhere is reported in time. */
 const tries = { left: 60 }
 
 withService((service) => {
-  test.each(keptHistories<ServiceCase>('service'))(
+  test.each(readKeptHistories<ServiceCase>('service'))(
     'a history in which a view of a service was wrong once is right: $name',
     async ({ history }) => {
       await expect(runServiceCase(service(), history)).resolves.toBeUndefined()

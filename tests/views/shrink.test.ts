@@ -2,15 +2,15 @@ import { expect, it } from 'vitest'
 import {
   drawEngineCase,
   type EngineCase,
-  simplerEngineCase,
-  toldEngineCase,
+  printEngineCase,
+  simplifyEngineCase,
 } from './engine-case.ts'
-import { eachSimpler, fewer, shrink } from './shrink.ts'
+import { iterateFewer, shrink, simplifyEach } from './shrink.ts'
 
 it('of a list that fails by two of its elements these two are left', async () => {
   const found = Array.from({ length: 100 }, (_, at) => at)
   const smallest = await shrink<readonly number[]>(found, {
-    simpler: (list) => fewer(list),
+    simpler: (list) => iterateFewer(list),
     fails: async (list) => list.includes(17) && list.includes(80),
     triesMax: 500,
   })
@@ -20,8 +20,8 @@ it('of a list that fails by two of its elements these two are left', async () =>
 it('elements are made simpler where they cannot be left out', async () => {
   const smallest = await shrink<readonly number[]>([3, 12, 9], {
     simpler: function* (list) {
-      yield* fewer(list)
-      yield* eachSimpler(list, (one) => (one === 0 ? [] : [0, one - 1]))
+      yield* iterateFewer(list)
+      yield* simplifyEach(list, (one) => (one === 0 ? [] : [0, one - 1]))
     },
     fails: async (list) => list.reduce((sum, one) => sum + one, 0) >= 10,
     triesMax: 500,
@@ -45,13 +45,13 @@ it('no more cases are tried than may be, and the simplest that failed is the out
 const seeds = Array.from({ length: 200 }, (_, seed) => seed)
 
 it('a long history that fails by one value and one kind of view becomes one of two steps', async () => {
-  const seed = seeds.find((each) => failsByExample(toldEngineCase(drawEngineCase(each))))
+  const seed = seeds.find((each) => failsByExample(printEngineCase(drawEngineCase(each))))
   const found = drawEngineCase(seed ?? 0)
   const smallest = await shrink(found, {
-    simpler: simplerEngineCase,
+    simpler: simplifyEngineCase,
     fails: async (one) => {
       try {
-        return failsByExample(toldEngineCase(one))
+        return failsByExample(printEngineCase(one))
       } catch {
         return false
       }
@@ -59,7 +59,7 @@ it('a long history that fails by one value and one kind of view becomes one of t
     triesMax: 5_000,
   })
   expect(found.steps.length).toBeGreaterThan(100)
-  const { unique, steps } = toldEngineCase(smallest)
+  const { unique, steps } = printEngineCase(smallest)
   expect(unique).toEqual([])
   expect(steps.map((step) => step.do).sort()).toEqual(['create', 'write'])
   for (const step of steps) {

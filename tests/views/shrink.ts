@@ -1,5 +1,8 @@
-/** Lists without some of their elements, the boldest first, and the last before the first; `least` of them stay. */
-export function* fewer<T>(list: readonly T[], least = 0): Generator<readonly T[]> {
+/**
+ * Yields lists without some of their elements, the boldest first, and the last elements before the first; `least`
+ * of them stay.
+ */
+export function* iterateFewer<T>(list: readonly T[], least = 0): Generator<readonly T[]> {
   for (let size = list.length; size >= 1; size = Math.floor(size / 2))
     for (let end = list.length; end > 0; end -= size) {
       const rest = [...list.slice(0, Math.max(0, end - size)), ...list.slice(end)]
@@ -7,8 +10,8 @@ export function* fewer<T>(list: readonly T[], least = 0): Generator<readonly T[]
     }
 }
 
-/** Lists with one element made simpler. */
-export function* eachSimpler<T>(
+/** Yields lists with one element simplified. */
+export function* simplifyEach<T>(
   list: readonly T[],
   simpler: (one: T) => Iterable<T>,
 ): Generator<readonly T[]> {
@@ -17,14 +20,14 @@ export function* eachSimpler<T>(
 }
 
 type Shrinking<Case> = {
-  /** Cases that are a little simpler, the boldest first. Each chain of them ends. */
+  /** Yields cases that are a little simpler, the boldest first. Each chain of them ends. */
   readonly simpler: (one: Case) => Iterable<Case>
   readonly fails: (one: Case) => Promise<boolean>
   readonly triesMax: number
   readonly progress?: (tries: number, smallest: Case) => void
 }
 
-/** The simplest case that was found to fail too. It goes on where it was successful: what is before that failed once. */
+/** Finds the simplest case that fails too. It goes on where it was successful: earlier candidates were tried once. */
 export async function shrink<Case>(found: Case, shrinking: Shrinking<Case>): Promise<Case> {
   const { simpler, fails, triesMax, progress } = shrinking
   let smallest = found

@@ -1,7 +1,7 @@
 import { expect } from 'vitest'
 import type { Queryable } from '../../packages/server/src/database/database.ts'
 import { sql } from '../../packages/server/src/database/sql.ts'
-import { type Data, newData } from '../support/data.ts'
+import { createData, type Data } from '../support/data.ts'
 import type { Json, TestReply, TestService } from '../support/service.ts'
 
 /** Sales of two markets, as most tests of views begin. */
@@ -17,9 +17,9 @@ export const perMarket = {
   aggregate: { total: { $sum: 'amount' }, trades: { $count: '*' } },
 }
 
-/** An application with sales. */
-export async function newSeller(service: TestService): Promise<Data> {
-  const app = await newData(service)
+/** Creates an application with sales. */
+export async function createSeller(service: TestService): Promise<Data> {
+  const app = await createData(service)
   await app.create({ name: 'sales', access_policy: 'public' })
   const stored = await app.store('sales', sales)
   expect(stored.status, stored.text).toBe(200)
@@ -38,8 +38,8 @@ export async function createFromSql(app: Data, sql: string, more: object = {}): 
   return reply.body
 }
 
-/** The rows of a view, in the order of one of their fields. */
-export function rowsOf(reply: TestReply, by = 'market'): Json[] {
+/** Lists the rows of a view, in the order of one of their fields. */
+export function listRows(reply: TestReply, by = 'market'): Json[] {
   expect(reply.status, reply.text).toBe(200)
   const rows: Json[] = reply.body.records ?? reply.body.data
   return [...rows].sort((a, b) => (String(a[by]) < String(b[by]) ? -1 : 1))
@@ -50,20 +50,20 @@ export const grouped = [
   { market: 'ETH', total: 7, trades: 1 },
 ]
 
-/** Keeps everybody from a table of the application until it is released. */
+/** Locks a table of the application until it is released. */
 export function holdTable(service: TestService, app: Data, table = '') {
   return holdOpen(service, app, (tx, schema) =>
     tx.execute(sql`LOCK TABLE ${sql.id(schema, table)} IN ACCESS EXCLUSIVE MODE`),
   )
 }
 
-/** Does something in a transaction that stays open until it is released, and then is undone. */
+/** Does the work in a transaction that stays open until it is released, and then is rolled back. */
 export async function holdOpen(
   service: TestService,
   app: Data,
   work: (tx: Queryable, schema: string) => Promise<unknown>,
 ) {
-  const { schema } = await service.running.service.tenancy.tenant(app.appId)
+  const { schema } = await service.running.service.tenancy.loadTenant(app.appId)
   let release: () => void = () => undefined
   const released = new Promise<void>((resolve) => {
     release = resolve

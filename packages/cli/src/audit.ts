@@ -1,9 +1,9 @@
 import type { Command } from 'commander'
-import { type MaintenanceFlags, maintenance, maintenanceOptions } from './maintenance.ts'
+import { addMaintenanceOptions, type MaintenanceFlags, runMaintenance } from './maintenance.ts'
 
 /** `tollbase audit`: exit 0 equal, 1 different, 2 could not run. */
-export function auditCommand(program: Command, finish: (code: number) => void): void {
-  maintenanceOptions(program.command('audit'))
+export function addAuditCommand(program: Command, finish: (code: number) => void): void {
+  addMaintenanceOptions(program.command('audit'))
     .description(
       'recompute every hash, root, table, view, balance and receipt from the entries, and compare, also what tables are made of and what is kept beside them',
     )
@@ -13,6 +13,6 @@ export function auditCommand(program: Command, finish: (code: number) => void): 
     )
     .action(async ({ checkpoint, ...flags }: MaintenanceFlags & { checkpoint?: string[] }) => {
       const { audit } = await import('@tollbase/server/operator/audit/audit')
-      finish(await maintenance(flags, (config, progress) => audit(config, progress, checkpoint)))
+      finish(await runMaintenance(flags, (config, progress) => audit(config, progress, checkpoint)))
     })
 }

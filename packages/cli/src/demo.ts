@@ -3,7 +3,7 @@ import { type Command, InvalidArgumentError } from 'commander'
 type Options = { readonly rows?: number; readonly keep?: boolean }
 
 /** `tollbase demo`: exit 0 where every step held, 1 where one did not. */
-export function demoCommand(program: Command, finish: (code: number) => void): void {
+export function addDemoCommand(program: Command, finish: (code: number) => void): void {
   program
     .command('demo')
     .description(

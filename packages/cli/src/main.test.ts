@@ -2,14 +2,14 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, afterEach, describe, expect, test, vi } from 'vitest'
-import { main } from './main.ts'
+import { runCommand } from './main.ts'
 
 const folder = mkdtempSync(join(tmpdir(), 'tollbase-cli-'))
 
 afterAll(() => rmSync(folder, { recursive: true, force: true }))
 afterEach(() => vi.restoreAllMocks())
 
-/** Exit code and what went to stderr. */
+/** Returns the exit code and the text written to stderr. */
 async function run(...args: string[]): Promise<{ code: number; said: string }> {
   let said = ''
   const note = (text: unknown) => {
@@ -18,7 +18,7 @@ async function run(...args: string[]): Promise<{ code: number; said: string }> {
   }
   vi.spyOn(process.stderr, 'write').mockImplementation(note)
   vi.spyOn(console, 'error').mockImplementation(note)
-  return { code: await main(args), said }
+  return { code: await runCommand(args), said }
 }
 
 function configFile(content: string): string {

@@ -1,13 +1,13 @@
 import { SetupError } from '@tollbase/server/base/setup-error'
 import { Command, CommanderError } from 'commander'
-import { auditCommand } from './audit.ts'
-import { demoCommand } from './demo.ts'
-import { rebuildCommand } from './rebuild.ts'
-import { serveCommand } from './serve.ts'
-import { verifyCommand } from './verify.ts'
+import { addAuditCommand } from './audit.ts'
+import { addDemoCommand } from './demo.ts'
+import { addRebuildCommand } from './rebuild.ts'
+import { addServeCommand } from './serve.ts'
+import { addVerifyCommand } from './verify.ts'
 
-/** Runs one command of `tollbase`; the exit code. */
-export async function main(args: readonly string[]): Promise<number> {
+/** Runs one command of `tollbase` and returns its exit code. */
+export async function runCommand(args: readonly string[]): Promise<number> {
   let code = 0
   const finish = (value: number) => {
     code = value
@@ -20,7 +20,13 @@ export async function main(args: readonly string[]): Promise<number> {
     .exitOverride()
     .showHelpAfterError('(tollbase --help lists the commands)')
     .showSuggestionAfterError()
-  for (const add of [serveCommand, demoCommand, verifyCommand, auditCommand, rebuildCommand])
+  for (const add of [
+    addServeCommand,
+    addDemoCommand,
+    addVerifyCommand,
+    addAuditCommand,
+    addRebuildCommand,
+  ])
     add(program, finish)
   try {
     await program.parseAsync([...args], { from: 'user' })

@@ -3,11 +3,11 @@ import { join } from 'node:path'
 import { SetupError } from '@tollbase/server/base/setup-error'
 import type { Config, Flags } from '@tollbase/server/config/config'
 import type { Command } from 'commander'
-import { progressLine } from './progress.ts'
+import { makeProgressLine } from './progress.ts'
 
 export type MaintenanceFlags = Flags & { readonly json?: boolean }
 
-/** What audit and rebuild report. */
+/** The result of an audit or a rebuild. */
 type Report = {
   readonly equal: boolean
   readonly difference?: Readonly<Record<string, unknown>>
@@ -19,7 +19,7 @@ type Report = {
   }[]
 }
 
-export function maintenanceOptions(command: Command): Command {
+export function addMaintenanceOptions(command: Command): Command {
   return command
     .option('--data-dir <folder>', 'where data is kept (TOLLBASE_DATA_DIR, ./tollbase-data)')
     .option('--database-url <url>', 'a PostgreSQL server instead of our own (DATABASE_URL)')
@@ -28,11 +28,11 @@ export function maintenanceOptions(command: Command): Command {
 }
 
 /** Runs a maintenance command and prints what it found. Exit code 0 equal, 1 different, 2 could not run. */
-export async function maintenance(
+export async function runMaintenance(
   flags: MaintenanceFlags,
   run: (config: Config, progress: (text: string, part: number) => void) => Promise<Report>,
 ): Promise<number> {
-  const line = progressLine(flags.json !== true)
+  const line = makeProgressLine(flags.json !== true)
   try {
     const { readConfig } = await import('@tollbase/server/config/config')
     const config = readConfig(flags, process.env)

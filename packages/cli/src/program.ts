@@ -1,3 +1,3 @@
-import { main } from './main.ts'
+import { runCommand } from './main.ts'
 
-process.exitCode = await main(process.argv.slice(2))
+process.exitCode = await runCommand(process.argv.slice(2))

@@ -1,6 +1,6 @@
 const width = 24
 const drawIntervalMs = 100
-/** Where nobody watches a bar, a line now and then says that the work goes on. */
+/** Without a terminal, a line now and then shows that the work goes on. */
 const lineIntervalMs = 2_000
 
 export type ProgressLine = {
@@ -10,12 +10,12 @@ export type ProgressLine = {
 }
 
 /** A bar on stderr that is drawn over itself; where stderr is no terminal, a plain line every few seconds. */
-export function progressLine(wanted = true): ProgressLine {
+export function makeProgressLine(wanted = true): ProgressLine {
   if (!wanted) return { update: () => undefined, end: () => undefined }
-  return process.stderr.isTTY === true ? bar() : plainLines()
+  return process.stderr.isTTY === true ? makeBar() : makePlainLines()
 }
 
-function bar(): ProgressLine {
+function makeBar(): ProgressLine {
   let drawnAt = 0
   return {
     update: (text, part) => {
@@ -29,7 +29,7 @@ function bar(): ProgressLine {
   }
 }
 
-function plainLines(): ProgressLine {
+function makePlainLines(): ProgressLine {
   let writtenAt = Date.now()
   return {
     update: (text, part) => {

@@ -4,7 +4,7 @@ import type { Command } from 'commander'
 const exitGraceMs = 2_000
 
 /** `tollbase serve`, and `tollbase dev`, which is the same with a devnet. */
-export function serveCommand(program: Command, finish: (code: number) => void): void {
+export function addServeCommand(program: Command, finish: (code: number) => void): void {
   const run = async (flags: Flags) => {
     const [{ readConfig }, { serve }] = await Promise.all([
       import('@tollbase/server/config/config'),
@@ -18,22 +18,22 @@ export function serveCommand(program: Command, finish: (code: number) => void): 
     try {
       finish(await serve(config, output))
     } finally {
-      // Whatever does not let go, after a late drain or half a start, must not keep the process.
+      // Handles left open by a late drain or half a start must not keep the process alive.
       setTimeout(() => process.exit(), exitGraceMs).unref()
     }
   }
-  withServeOptions(program.command('serve'))
+  addServeOptions(program.command('serve'))
     .description('start the service')
     .option('--devnet', 'with a local EVM chain, a test dollar and a faucet')
     .action(run)
-  withServeOptions(program.command('dev'))
+  addServeOptions(program.command('dev'))
     .description(
       'start the service with a local EVM chain, a test dollar and a faucet (serve --devnet)',
     )
     .action((flags: Flags) => run({ ...flags, devnet: true }))
 }
 
-function withServeOptions(command: Command): Command {
+function addServeOptions(command: Command): Command {
   return command
     .option('--host <host>', 'address to listen on (TOLLBASE_HOST, 127.0.0.1)')
     .option('--port <port>', 'port to listen on, 0 for any (TOLLBASE_PORT, 9092)')

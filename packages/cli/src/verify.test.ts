@@ -2,7 +2,7 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, afterEach, describe, expect, test, vi } from 'vitest'
-import { main } from './main.ts'
+import { runCommand } from './main.ts'
 
 const folder = mkdtempSync(join(tmpdir(), 'tollbase-verify-'))
 
@@ -13,7 +13,7 @@ async function verify(...args: string[]) {
   const said: string[] = []
   vi.spyOn(console, 'error').mockImplementation((text) => said.push(String(text)))
   vi.spyOn(console, 'log').mockImplementation((text) => said.push(String(text)))
-  return { code: await main(['verify', ...args]), said: said.join('\n') }
+  return { code: await runCommand(['verify', ...args]), said: said.join('\n') }
 }
 
 function file(name: string, content: string): string {

@@ -8,7 +8,7 @@ import type { Command } from 'commander'
 type Options = { readonly key?: string; readonly reply?: string; readonly json?: boolean }
 
 /** `tollbase verify <file>`: exit 0 valid, 1 not valid, 2 could not be judged. No network is used. */
-export function verifyCommand(program: Command, finish: (code: number) => void): void {
+export function addVerifyCommand(program: Command, finish: (code: number) => void): void {
   program
     .command('verify')
     .description('check a receipt or a record proof offline')
@@ -25,7 +25,7 @@ export function verifyCommand(program: Command, finish: (code: number) => void):
     .action(async (file: string, options: Options) => finish(await verify(file, options)))
 }
 
-/** Why a file or an option cannot be used at all. */
+/** The reason that a file or an option cannot be used at all. */
 class Unusable extends Error {
   override readonly name = 'Unusable'
 }
@@ -33,10 +33,10 @@ class Unusable extends Error {
 async function verify(file: string, options: Options): Promise<number> {
   try {
     if (options.key !== undefined) checkKeyOption(options.key)
-    const text = (await contentOf(file)).toString()
-    const reply = options.reply === undefined ? undefined : await contentOf(options.reply)
-    const verdict = verdictOf(file, text, { trustedKey: options.key, reply })
-    // What fails by the document's own key fails by every key.
+    const text = (await readContent(file)).toString()
+    const reply = options.reply === undefined ? undefined : await readContent(options.reply)
+    const verdict = verifyText(file, text, { trustedKey: options.key, reply })
+    // A check that fails with the document's own key fails with every key.
     const isOpen = !verdict.trusted && verdict.checks.every(({ ok, name }) => ok || name === 'key')
     if (isOpen) throw new Unusable(missingKey(file, verdict.type))
     if (options.json === true) console.log(JSON.stringify(verdict, null, 2))
@@ -70,7 +70,7 @@ function checkKeyOption(key: string): void {
   }
 }
 
-async function contentOf(file: string): Promise<Buffer> {
+async function readContent(file: string): Promise<Buffer> {
   try {
     return await readFile(file)
   } catch (error) {
@@ -82,7 +82,7 @@ async function contentOf(file: string): Promise<Buffer> {
   }
 }
 
-function verdictOf(
+function verifyText(
   file: string,
   text: string,
   options: { trustedKey: string | undefined; reply: Buffer | undefined },

@@ -1,6 +1,6 @@
 import { Type } from 'typebox'
 import { limits } from './limits.ts'
-import { contract } from './route.ts'
+import { defineContract } from './route.ts'
 import { Address, AppId, AppParams, Description, HexHash, Nullable, open, Time } from './schemas.ts'
 
 const PublicApplication = {
@@ -50,7 +50,7 @@ export const Application = Type.Object(
 
 const DisplayName = Type.String({ minLength: 1, maxLength: limits.nameCharsMax })
 
-export const applications = contract({
+export const applications = defineContract({
   createApplication: {
     method: 'POST',
     path: '/api/apps',

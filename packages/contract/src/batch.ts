@@ -1,13 +1,13 @@
 import { Type } from 'typebox'
 import { limits } from './limits.ts'
-import { contract } from './route.ts'
-import { AppParams, Name, Nullable, OneOf, open } from './schemas.ts'
+import { defineContract } from './route.ts'
+import { AppParams, Name, Nullable, open, StringEnum } from './schemas.ts'
 import { StoredRecord } from './storage.ts'
 
 const operations = ['create', 'update', 'delete'] as const
 
 const BatchOperation = Type.Object({
-  operation: OneOf(operations),
+  operation: StringEnum(operations),
   collection: Name,
   data: Type.Optional(Nullable(Type.Object({}, open))),
   conditions: Type.Optional(
@@ -18,7 +18,7 @@ const BatchOperation = Type.Object({
 const BatchResult = Type.Object(
   {
     success: Type.Boolean(),
-    operation: OneOf(operations),
+    operation: StringEnum(operations),
     collection: Type.String(),
     result: Type.Object({
       results: Type.Array(StoredRecord),
@@ -28,7 +28,7 @@ const BatchResult = Type.Object(
   { $id: 'BatchResult' },
 )
 
-export const batch = contract({
+export const batch = defineContract({
   executeBatch: {
     method: 'POST',
     path: '/api/apps/:app/batch',

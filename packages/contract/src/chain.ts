@@ -1,16 +1,16 @@
 import { Type } from 'typebox'
 import { limits } from './limits.ts'
-import { contract } from './route.ts'
-import { appParamsWith, open, Time } from './schemas.ts'
+import { defineContract } from './route.ts'
+import { extendAppParams, open, Time } from './schemas.ts'
 
 /** The service's own chain is reached under the application id `system`. */
-const ChainParams = appParamsWith({})
+const ChainParams = extendAppParams({})
 const Whole = Type.Integer({ minimum: 0, maximum: Number.MAX_SAFE_INTEGER })
 
 const ofChain =
   'For anyone where the application has something that strangers may read or buy; else its size is for keys with Read.'
 
-/** Of an answer that was bought. */
+/** The receipt of a paid answer. */
 export const ReceiptId = Type.Optional(
   Type.String({ maxLength: 64, description: 'of an answer that holds the record' }),
 )
@@ -44,7 +44,7 @@ export const RecordProof = Type.Object(
   { $id: 'RecordProof', description: '`tollbase verify` checks it offline' },
 )
 
-export const chain = contract({
+export const chain = defineContract({
   getCheckpoint: {
     method: 'GET',
     path: '/api/apps/:app/chain/checkpoint',
@@ -72,7 +72,7 @@ export const chain = contract({
     description: ofChain,
     access: 'by-policy',
     shows: 'hashes',
-    params: appParamsWith({ height: Whole }),
+    params: extendAppParams({ height: Whole }),
     reply: Type.Object({
       height: Type.Integer(),
       hash: Type.String(),

@@ -1,7 +1,7 @@
 import { Type } from 'typebox'
 import { limits } from './limits.ts'
 import { Relation } from './relations.ts'
-import { contract } from './route.ts'
+import { defineContract } from './route.ts'
 import { AnySchema } from './schema-definition.ts'
 import {
   AppParams,
@@ -10,7 +10,7 @@ import {
   CollectionParams,
   Name,
   Nullable,
-  OneOf,
+  StringEnum,
   Success,
   Time,
 } from './schemas.ts'
@@ -32,12 +32,12 @@ const FieldList = Type.Array(Type.String({ minLength: 1, maxLength: limits.field
   maxItems: 500,
 })
 
-/** The shape that is understood. */
+/** The form of a policy that the service enforces. */
 export const AccessPolicy = Type.Object(
   {
     read: Type.Optional(
       Type.Unsafe<'public' | 'key' | 'private'>({
-        ...OneOf(['public', 'key', 'private']),
+        ...StringEnum(['public', 'key', 'private']),
         description:
           'public: anyone, for the price where there is one; key: the keys of the application; private: these, and others do not learn that it is there. Not given: the keys of the application, and buyers as soon as reading has a price',
       }),
@@ -87,7 +87,7 @@ export const AccessPolicy = Type.Object(
     ),
     empty_answer: Type.Optional(
       Type.Unsafe<'per_access' | 'free'>({
-        ...OneOf(['per_access', 'free']),
+        ...StringEnum(['per_access', 'free']),
         description: 'what an answer without records costs; per_access by default',
       }),
     ),
@@ -95,7 +95,7 @@ export const AccessPolicy = Type.Object(
   { $id: 'AccessPolicy', additionalProperties: false },
 )
 
-/** A policy as callers send it: a word, the shape above, or one that is foreign as a whole. */
+/** A policy as callers send it: a word, the form above, or an object of a foreign form. */
 export const AnyPolicy = Type.Unsafe<unknown>(
   Type.Union([
     Type.Literal('public'),
@@ -123,8 +123,8 @@ export const Sharding = Type.Object(
     keys: Type.Array(
       Type.Object({
         field: Type.String(),
-        type: OneOf(shardTypes),
-        granularity: Type.Optional(OneOf(granularities)),
+        type: StringEnum(shardTypes),
+        granularity: Type.Optional(StringEnum(granularities)),
         num_buckets: Type.Optional(Type.Integer()),
       }),
     ),
@@ -164,14 +164,14 @@ const settings = {
   namespace: Type.Optional(Nullable(Type.String({ minLength: 1, maxLength: limits.nameCharsMax }))),
   primary_column: Type.Optional(Nullable(Column)),
   sort_column: Type.Optional(Nullable(Column)),
-  collection_type: Type.Optional(Nullable(OneOf(collectionTypes))),
+  collection_type: Type.Optional(Nullable(StringEnum(collectionTypes))),
   access_policy: Type.Optional(Nullable(AnyPolicy)),
   schema_definition: Type.Optional(Nullable(AnySchema)),
 }
 
 const StatsQuery = Type.Object({ include_stats: Type.Optional(Type.Boolean()) })
 
-export const collections = contract({
+export const collections = defineContract({
   createCollection: {
     method: 'POST',
     path: '/api/apps/:app/collections',
@@ -298,8 +298,8 @@ export const collections = contract({
       keys: Type.Array(
         Type.Object({
           field: Column,
-          type: OneOf([...shardTypes, 'hashed', 'time_series']),
-          granularity: Type.Optional(Nullable(OneOf(granularities))),
+          type: StringEnum([...shardTypes, 'hashed', 'time_series']),
+          granularity: Type.Optional(Nullable(StringEnum(granularities))),
           num_buckets: Type.Optional(
             Nullable(Type.Integer({ minimum: 1, maximum: limits.shardBucketsMax })),
           ),
@@ -333,7 +333,7 @@ export const collections = contract({
     }),
     reply: Type.Object({
       success: Type.Boolean({ description: 'false where records break the new schema' }),
-      status: OneOf(['dry run', 'running', 'completed', 'failed']),
+      status: StringEnum(['dry run', 'running', 'completed', 'failed']),
       migrated: Type.Integer({ description: 'records that got defaults, or would get them' }),
       checked: Type.Integer(),
       failed: Type.Integer({ description: 'records that break the new schema' }),

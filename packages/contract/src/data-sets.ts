@@ -1,16 +1,16 @@
 import { Type } from 'typebox'
 import { limits } from './limits.ts'
-import { contract } from './route.ts'
-import { AppParams, appParamsWith, Name, Nullable, OneOf, Success, Time } from './schemas.ts'
+import { defineContract } from './route.ts'
+import { AppParams, extendAppParams, Name, Nullable, StringEnum, Success, Time } from './schemas.ts'
 
-const Kind = OneOf(['values', 'cidr', 'ip_country'])
+const Kind = StringEnum(['values', 'cidr', 'ip_country'])
 
 const dataSet = {
   name: Type.String(),
   kind: Kind,
   count: Type.Integer({ description: 'values, or ranges of addresses that do not touch' }),
   public: Type.Boolean({ description: 'whether queries of others may look into it' }),
-  provider: OneOf(['application', 'operator']),
+  provider: StringEnum(['application', 'operator']),
   updated_at: Nullable(Time),
 }
 
@@ -19,9 +19,9 @@ export const DataSet = Type.Object(dataSet, {
   description: 'A named set that inDataset and inCountry look values up in',
 })
 
-const NamedParams = appParamsWith({ name: Name })
+const NamedParams = extendAppParams({ name: Name })
 
-export const dataSets = contract({
+export const dataSets = defineContract({
   createDataSet: {
     method: 'POST',
     path: '/api/apps/:app/datasets',

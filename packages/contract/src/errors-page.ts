@@ -13,9 +13,9 @@ const order = [
 ] as const
 
 /** docs/errors.md: every code with its status, its sentence and the endpoints that name it. */
-export function errorsPage(): string {
+export function renderErrorsPage(): string {
   const rows = Object.entries(errors).map(
-    ([code, { status, text }]) => `| \`${code}\` | ${status} | ${text} | ${usersOf(code)} |`,
+    ([code, { status, text }]) => `| \`${code}\` | ${status} | ${text} | ${formatUsers(code)} |`,
   )
   return [
     '# Errors',
@@ -39,7 +39,7 @@ export function errorsPage(): string {
   ].join('\n')
 }
 
-function usersOf(code: string): string {
+function formatUsers(code: string): string {
   const routes: readonly (readonly [string, Route])[] = Object.entries(tollbase)
   const users = routes.filter(([, route]) => route.errors?.some((one) => one === code))
   return users.length === 0 ? 'any' : users.map(([id]) => `\`${id}\``).join(', ')

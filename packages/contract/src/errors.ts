@@ -1,6 +1,6 @@
 /**
- * The closed catalogue of everything a caller can be told went wrong.
- * A row is code -> HTTP status and the sentence that says what to do; docs/errors.md is made from it.
+ * The closed catalogue of errors. A row maps a code to its HTTP status and the sentence that says what to do;
+ * docs/errors.md is made from it.
  */
 export const errors = {
   VALIDATION_FAILED: { status: 400, text: 'The request is not valid.' },

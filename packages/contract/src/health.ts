@@ -1,10 +1,10 @@
 import { Type } from 'typebox'
-import { contract } from './route.ts'
+import { defineContract } from './route.ts'
 import { AppParams, open } from './schemas.ts'
 
 const Status = Type.Object({ status: Type.String(), version: Type.String() })
 
-export const health = contract({
+export const health = defineContract({
   getRoot: {
     method: 'GET',
     path: '/',

@@ -1,17 +1,17 @@
 import { Type } from 'typebox'
 import { AnyQuery } from './query.ts'
-import { contract } from './route.ts'
+import { defineContract } from './route.ts'
 import {
   AppParams,
-  appParamsWith,
   CollectionParams,
+  extendAppParams,
   Nullable,
-  OneOf,
+  StringEnum,
   Success,
   Time,
 } from './schemas.ts'
 
-const IndexState = OneOf(['building', 'active', 'failed'])
+const IndexState = StringEnum(['building', 'active', 'failed'])
 
 const PriceConfig = Type.Object(
   {
@@ -56,7 +56,7 @@ export const Index = Type.Object(
   { $id: 'Index' },
 )
 
-const IndexParams = appParamsWith({
+const IndexParams = extendAppParams({
   collection: Type.String({ minLength: 1, maxLength: 128 }),
   name: Type.String({ minLength: 1, maxLength: 400 }),
 })
@@ -71,7 +71,7 @@ const Where = Type.Unknown({
 })
 const Flag = Type.Optional(Nullable(Type.Boolean()))
 
-/** The public clients speak several dialects, so that most has several names. */
+/** The public clients speak several dialects, so most members have several names. */
 const AnyIndexBody = Type.Object({
   name: Type.Optional(Type.Unknown({ description: 'text; made of the field when not given' })),
   collection: Type.Optional(Type.Unknown({ description: 'its name, where the path has none' })),
@@ -126,7 +126,7 @@ const AnyIndexBody = Type.Object({
 })
 const errors = ['APPLICATION_NOT_FOUND', 'COLLECTION_NOT_FOUND', 'CONFLICT'] as const
 
-export const indexes = contract({
+export const indexes = defineContract({
   createIndex: {
     method: 'POST',
     path: '/api/apps/:app/indexes',
@@ -204,7 +204,7 @@ export const indexes = contract({
     summary: 'Delete an index by its id, its name, or `{collection}_{field}_index`',
     access: 'Admin',
     shows: 'outcome',
-    params: appParamsWith({ id: Type.String({ minLength: 1, maxLength: 400 }) }),
+    params: extendAppParams({ id: Type.String({ minLength: 1, maxLength: 400 }) }),
     reply: Success,
     errors: ['APPLICATION_NOT_FOUND', 'INDEX_NOT_FOUND', 'CONFLICT'],
   },

@@ -1,22 +1,22 @@
 import { Type } from 'typebox'
 import { limits } from './limits.ts'
-import { contract } from './route.ts'
+import { defineContract } from './route.ts'
 import {
   AppId,
   AppParams,
   AtomicInput,
-  appParamsWith,
+  extendAppParams,
   HexHash,
   Nullable,
-  OneOf,
   open,
+  StringEnum,
   Time,
 } from './schemas.ts'
 
 export const permissions = ['Read', 'Write', 'Admin', 'Pay'] as const
 export type Permission = (typeof permissions)[number]
 
-const Permissions = Type.Array(OneOf(permissions), {
+const Permissions = Type.Array(StringEnum(permissions), {
   minItems: 1,
   maxItems: permissions.length,
   uniqueItems: true,
@@ -58,9 +58,9 @@ const CreatedKey = Type.Object(
   { $id: 'CreatedKey' },
 )
 
-const KeyParams = appParamsWith({ key_hash: HexHash })
+const KeyParams = extendAppParams({ key_hash: HexHash })
 
-export const keys = contract({
+export const keys = defineContract({
   listKeys: {
     method: 'GET',
     path: '/api/apps/:app/keys',

@@ -4,13 +4,16 @@ export const limits = {
   bodyBytesMax: 5 * 1024 * 1024,
   /** Largest body of an endpoint that takes no records. */
   plainBodyBytesMax: 512 * 1024,
-  /** Bodies up to so many bytes are read at once, longer ones in slices of so many characters with turns of others between. */
+  /**
+   * Bytes of a body that are read at once; longer bodies are read in slices of so many characters, and other
+   * requests get turns in between.
+   */
   bodyBytesAtOnce: 64 * 1024,
   /** Members of one object of a body. */
   objectMembersMax: 10_000,
   /** Address and headers of a request together; a payment header of the largest size fits. */
   headerBytesMax: 32 * 1024,
-  /** How long a request may take to arrive, headers and body together. */
+  /** Longest time for a request to arrive, headers and body together. */
   requestTimeoutMs: 30_000,
   /** Largest single record in bytes of UTF-8. */
   recordBytesMax: 1024 * 1024,
@@ -47,7 +50,10 @@ export const limits = {
   fieldPathDepthMax: 16,
   /** Conditions of one find, nested ones counted. */
   conditionsMax: 256,
-  /** Objects of one find, empty ones too; its regular expressions, of which PostgreSQL keeps as many prepared; values of all its lists. */
+  /**
+   * Objects of one find (empty ones count), its regular expressions (PostgreSQL keeps as many prepared), and the
+   * values of one list and of all its lists.
+   */
   findObjectsMax: 1_024,
   patternsMax: 32,
   inListMax: 10_000,
@@ -57,15 +63,15 @@ export const limits = {
   regexCharsMax: 512,
   /** Steps of matching that a schema's patterns may take for the records of one call; about two seconds, in turns. */
   patternStepsMax: 20_000_000,
-  /** The same for one record, whose matching holds up all others; about 20 milliseconds. */
+  /** Steps for one record, during which everything else waits; about 20 milliseconds. */
   recordPatternStepsMax: 200_000,
-  /** Characters of the words that a text is searched for; none may have more than PostgreSQL takes in a word. */
+  /** Characters of the words to search for; PostgreSQL bounds the length of a word too. */
   searchCharsMax: 500,
-  /** Of a text so many characters are searched for words. */
+  /** Characters of a text that a word search looks at. */
   searchedCharsMax: 65_536,
   /** Values that the condition of a partial index compares with. */
   partialIndexValuesMax: 32,
-  /** Joins of one find, nested ones counted, and how deep they nest. */
+  /** Joins of one find, nested ones counted, and their depth. */
   joinsMax: 16,
   joinDepthMax: 4,
   /** Records that the joins of one answer may fetch in all. */
@@ -74,24 +80,29 @@ export const limits = {
   aggregatesMax: 64,
   /** One SQL statement: characters, nesting of expressions and sub-queries, collections, columns of a row, values. */
   sqlCharsMax: 65_536,
-  /** Words and signs of one, values and commas not counted, and all together: reading it takes the time of so many. */
+  /**
+   * Words and signs of one statement without values and commas, and all tokens together: they decide how long it
+   * takes to parse.
+   */
   sqlWordsMax: 4_096,
   sqlTokensMax: 24_576,
-  /** Statements up to so many characters are read where the request is; longer ones in a thread of their own. */
+  /** Characters up to which a statement is parsed on the request's thread; longer ones get a thread of their own. */
   sqlCharsHere: 1_024,
-  /** Long statements that wait to be read. */
+  /** Long statements that wait to be parsed. */
   sqlReadingMax: 64,
   sqlDepthMax: 64,
-  /** Characters of the statement that is made of it. */
+  /** Characters of the compiled statement. */
   sqlCompiledCharsMax: 1024 * 1024,
   sqlSourcesMax: 16,
-  /** Bytes of a text that an expression could make, of all of a row, and characters that lpad and rpad make. */
+  /**
+   * Bytes of a text that an expression may make, bytes of a whole row, and characters that lpad and rpad may make.
+   */
   textBytesMax: 16 * 1024 * 1024,
   rowBytesMax: 272 * 1024 * 1024,
   padCharsMax: 1_000,
   sqlColumnsMax: 256,
   sqlParametersMax: 1_000,
-  /** Predefined queries of an application, versions of one, bytes of one as it is stored, and its parameters. */
+  /** Predefined queries of an application, versions of one, stored bytes of one, and its parameters. */
   queriesPerApplicationMax: 1_000,
   queryVersionsMax: 100,
   queryDefinitionBytesMax: 128 * 1024,
@@ -99,15 +110,15 @@ export const limits = {
   /** Values of one list, and characters of one text, that a caller may give. */
   queryListMax: 1_000,
   queryTextCharsMax: 4_000,
-  /** Versions of queries that one process keeps read and compiled. */
+  /** Versions of queries that one process keeps parsed and compiled. */
   queryPlansMax: 1_000,
   offsetMax: 1_000_000,
   /** Rows and bytes of one answer; past them the caller is told to page. */
   rowsMax: 200_000,
   resultBytesMax: 64 * 1024 * 1024,
   /**
-   * Answers that their readers have not taken yet: bytes of all together; how long each may take, beside the time
-   * that its bytes need at the lowest rate.
+   * Bounds on answers that their readers have not taken yet: bytes of all together, and the time for each, beside
+   * the time that its bytes need at the lowest rate.
    */
   outgoing: {
     bytesMax: 512 * 1024 * 1024,
@@ -120,24 +131,26 @@ export const limits = {
   paidResultBytesMax: 8 * 1024 * 1024,
   statementTimeoutMs: 15_000,
   /**
-   * Any other list that takes longer is stopped, and asked again as one of the former below. Whose list was so slow asks
-   * what is not known to be quick that way at once, for so long. And how many of one caller are asked at once.
+   * A plain list (no joins, no groups) that takes longer than `quickReadMs` is cancelled and repeated as a heavy
+   * query. For `slowReaderMs` after that, lists of the same caller that are not known to be short start as heavy
+   * queries. `quickReadsOfCallerMax` bounds the short lists that one caller runs at once.
    */
   quickReadMs: 100,
   slowReaderMs: 10_000,
   quickReadsOfCallerMax: 16,
   /**
-   * SQL, joins and groups that run at once, so that they never take all connections; how many of those who pay, of
-   * those with a key and of those with neither wait: in all, for one application, and of one caller; and how long.
+   * Heavy queries (SQL, joins, groups) that run at once, so that they never take all connections. The waiting
+   * limits apply to each rank (payers, keys, neither): in all, for one application, and for one caller. The last is
+   * the longest wait.
    */
   queriesAtOnceMax: 4,
   queriesWaitingMax: 256,
   queriesWaitingOfApplicationMax: 64,
   queriesWaitingOfCallerMax: 32,
   queryWaitMs: 10_000,
-  /** Temporary space on disk that one of them may take for sorting and joining, in KB. */
+  /** Temporary space on disk that one heavy query may take for sorting and joining, in KB. */
   queryTemporaryKbMax: 512 * 1024,
-  /** Indexes that one process builds at once, and how long one may take. */
+  /** Indexes that one process builds at once, and the time that one may take. */
   indexBuildsMax: 2,
   indexBuildMs: 6 * 3600 * 1000,
   /** Attempts at an index before it counts as failed. */
@@ -149,55 +162,64 @@ export const limits = {
   viewWordsMax: 6_144,
   /** SELECTs that it becomes where common tables and other views are written out. */
   viewSelectsMax: 128,
-  /** How many views lie over each other at most. */
+  /** Views that may build on one another, as a depth. */
   viewDepthMax: 8,
   grantsPerApplicationMax: 1_000,
-  /** Views that one process fills at once, how long one statement of that may take, and attempts before it stands still. */
+  /**
+   * Views that one process fills at once, and of one application; the time of one statement of it; and attempts
+   * before it stops.
+   */
   viewBuildsMax: 3,
   viewBuildsPerApplicationMax: 2,
   viewBuildMs: 3600 * 1000,
   viewAttemptsMax: 4,
-  /** What a live view may take of the writes' time in one turn, and all of an application together. */
+  /** Time that one live view may add to a turn of the writes, and all live views of an application together. */
   viewAdvanceMs: 1_000,
   viewAdvancesMs: 5_000,
-  /** Where writes come closer together than the first, live views take in several at once, unless they were read within the second. */
+  /**
+   * Writes closer together than the first are taken in by live views several at once, unless the view was read
+   * within the second.
+   */
   viewPauseMs: 100,
   viewReadMs: 60_000,
-  /** Entries of a chain that a live view may lack when it joins the writes; more are caught up beside them. */
+  /** Entries that a live view may lack when it joins the writes; a larger gap is closed beside them. */
   viewGapEntriesMax: 1_000,
   /** Entries and bytes of one block. */
   blockEntriesMax: 10_000,
   blockBytesMax: 8 * 1024 * 1024,
   /** Entries appended but not yet projected, per application, before writes are asked to wait. */
   applierLagEntriesMax: 200_000,
-  /** GET /ready says no where a chain's tables are further behind its log than this. */
+  /** Lag of a chain's tables behind its log above which GET /ready says no. */
   readyLagEntriesMax: 100_000,
   readyLagMsMax: 30_000,
-  /** So long after a block that the storage did not take, and no later one, the storage counts as full or read only. */
+  /** Time that the storage counts as full or read only after it refused a block and took no later one. */
   readyStorageMs: 30_000,
-  /** A database that takes longer than this to say a word is not ready. */
+  /** Time after which a silent database counts as not ready. */
   readyWaitMs: 2_000,
   /** Buckets of one rate limit in memory; past them the one unused the longest is forgotten. */
   rateLimitBucketsMax: 20_000,
-  /** How long a cursor counts from the first page of its list on. */
+  /** Lifetime of a cursor, counted from the first page of its list. */
   cursorLifetimeSeconds: 3600,
-  /** Of one answer of a feed of changes: versions, and bytes of their records, which the first may exceed. */
+  /** Versions in one answer of a change feed, and bytes of their records; the first record may exceed the bytes. */
   changesMax: 1_000,
   changesBytesMax: 8 * 1024 * 1024,
-  /** How long an answer of a feed may wait for a change, and how many wait at once, per application. */
+  /** Longest wait of a change feed for a change, and waits at once, per application. */
   changesWaitSecondsMax: 25,
   changesWaitingMax: 100,
   keysPerApplicationMax: 100,
   signedRequestWindowSeconds: 300,
   keyOverlapSecondsMax: 30 * 24 * 3600,
   quoteLifetimeSeconds: 300,
-  /** How long an authorization may be valid yet; clients sign for a quote's life. A payment that is not known to have settled is looked up until then. */
+  /**
+   * Longest time until an authorization expires; clients sign for a quote's lifetime. A payment that is not known
+   * to have settled is looked up until then.
+   */
   authorizationSecondsMax: 2 * 3600,
-  /** How long after a transfer its hash is taken as a payment. */
+  /** Time after a transfer during which its hash is accepted as a payment. */
   nativeProofSeconds: 24 * 3600,
   paymentHeaderBytesMax: 16 * 1024,
   keptReplySeconds: 24 * 3600,
-  /** Below so many free bytes on the disk of our own database nothing new is taken in; what is under way has this room. */
+  /** Free bytes on the disk of our own database below which nothing new is admitted; work under way has this room. */
   storageFreeBytesMin: 64 * 1024 * 1024,
   /** Bytes of all kept replies together; the oldest go first. */
   keptRepliesBytesMax: 1024 * 1024 * 1024,
@@ -206,6 +228,6 @@ export const limits = {
   descriptionCharsMax: 2_000,
   /** A price of more atomic units than this is a typing error (1 billion dollars at 6 decimals). */
   amountAtomicMax: 10n ** 15n,
-  /** A payment that is still not known to have settled after so long does not keep an application from being archived. */
+  /** Time after which a payment of unknown outcome no longer keeps an application from being archived. */
   openPaymentSeconds: 60 * 60,
 } as const

@@ -3,7 +3,7 @@
 const header = (name: string, description: string) =>
   ({ type: 'apiKey', in: 'header', name, description }) as const
 
-/** One key, any carrier; `security` of an operation lists which it takes. */
+/** The carriers of a key; `security` of an operation lists those that it takes. */
 export const securitySchemes = {
   app_key: header('X-App-Key', 'A key of the application.'),
   x_api_key: header('X-API-Key', 'The same key, as some clients send it.'),
@@ -28,7 +28,7 @@ export const securitySchemes = {
   ),
 } as const
 
-/** How a payment is sent with the request (x402 v1 and v2). */
+/** The headers that carry a payment with the request (x402 v1 and v2). */
 export const paymentParameters = {
   PaymentV1: {
     name: 'X-PAYMENT',

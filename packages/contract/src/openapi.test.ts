@@ -1,12 +1,12 @@
 import { Type } from 'typebox'
 import { describe, expect, test } from 'vitest'
 import { errors } from './errors.ts'
-import { errorCodesOf, openapi } from './openapi.ts'
-import { contract, type Route } from './route.ts'
+import { buildOpenApi, listErrorCodes } from './openapi.ts'
+import { defineContract, type Route } from './route.ts'
 
 const Item = Type.Object({ id: Type.String(), note: Type.Optional(Type.String()) }, { $id: 'Item' })
 
-const shop = contract({
+const shop = defineContract({
   readItem: {
     method: 'GET',
     path: '/shops/:shop/items/:item',
@@ -36,7 +36,7 @@ const shop = contract({
   },
 })
 
-const document = openapi(shop, { version: '4.0.0' })
+const document = buildOpenApi(shop, { version: '4.0.0' })
 const path = document.paths['/shops/{shop}/items/{item}']
 const readItem = path?.get
 const addItem = path?.post
@@ -97,14 +97,14 @@ describe('openapi', () => {
   test('every code stands under its status, with the sentence of the catalogue', () => {
     for (const route of Object.values<Route>(shop)) {
       const responses = path?.[route.method.toLowerCase()]?.responses ?? {}
-      for (const code of errorCodesOf(route)) {
+      for (const code of listErrorCodes(route)) {
         const response = responses[String(errors[code].status)]
         expect(response?.['x-error-codes']).toContain(code)
         expect(response?.description).toContain(errors[code].text)
       }
     }
-    expect(errorCodesOf(shop.readItem)).toContain('RECORD_NOT_FOUND')
-    expect(errorCodesOf(shop.addItem)).toContain('PAYLOAD_TOO_LARGE')
+    expect(listErrorCodes(shop.readItem)).toContain('RECORD_NOT_FOUND')
+    expect(listErrorCodes(shop.addItem)).toContain('PAYLOAD_TOO_LARGE')
   })
 
   test('access decides the security schemes: a free choice only where a policy decides', () => {
@@ -115,14 +115,16 @@ describe('openapi', () => {
 
   test('two different schemas of one $id are refused, and so is a parameter without a schema', () => {
     const twice: Route = { ...shop.readItem, reply: Type.Object({}, { $id: 'Item' }) }
-    expect(() => openapi({ a: shop.addItem, b: twice }, { version: '1' })).toThrow('called Item')
+    expect(() => buildOpenApi({ a: shop.addItem, b: twice }, { version: '1' })).toThrow(
+      'called Item',
+    )
     const nameless: Route = { ...shop.addItem, path: '/shops/:who' }
-    expect(() => openapi({ nameless }, { version: '1' })).toThrow('no schema for :who')
+    expect(() => buildOpenApi({ nameless }, { version: '1' })).toThrow('no schema for :who')
   })
 
   test('data inside a schema is left alone, even where it looks like a schema', () => {
     const reply = Type.Object({ $id: Type.String() }, { default: { $id: 'left' } })
-    const one = openapi({ one: { ...shop.readItem, reply } }, { version: '1' })
+    const one = buildOpenApi({ one: { ...shop.readItem, reply } }, { version: '1' })
     const operation = one.paths['/shops/{shop}/items/{item}']?.get
     expect(operation?.responses['200']?.content['application/json']?.schema).toEqual({
       type: 'object',

@@ -26,7 +26,7 @@ export type Response = {
   readonly description: string
   readonly headers?: { readonly [name: string]: Reference }
   readonly content: Content
-  /** The codes of the catalogue that this status stands for here. */
+  /** The error codes that this status stands for here. */
   readonly 'x-error-codes'?: readonly ErrorCode[]
 }
 
@@ -43,7 +43,7 @@ export type Operation = {
   readonly 'x-shows': Shows
   readonly 'x-paid': boolean
   readonly 'x-aliases'?: readonly string[]
-  /** The operation that this is another path of. */
+  /** The operation whose other path this is. */
   readonly 'x-alias-of'?: string
 }
 
@@ -62,18 +62,18 @@ export type OpenApi = {
 }
 
 /**
- * The OpenAPI 3.1 document of a contract, as plain JSON. Other paths of an operation stand beside its own, with
- * `x-alias-of`. A schema with an `$id` becomes a component. Throws where two schemas share an `$id`,
- * or a path names a parameter without a schema.
+ * Builds the OpenAPI 3.1 document of a contract, as plain JSON. Aliases of an operation stand beside it, with
+ * `x-alias-of`. A schema with an `$id` becomes a component. Throws where two schemas share an `$id`, or a path
+ * names a parameter without a schema.
  */
-export function openapi(contract: Contract, options: { readonly version: string }): OpenApi {
+export function buildOpenApi(contract: Contract, options: { readonly version: string }): OpenApi {
   const schemas = new Map<string, Schema>(Object.entries(paymentSchemas))
-  plain(ErrorBody, schemas)
+  toPlainSchema(ErrorBody, schemas)
   const paths: Record<string, Record<string, Operation>> = {}
   for (const [operationId, route] of Object.entries(contract)) {
-    const operation = operationOf(operationId, route, schemas)
+    const operation = makeOperation(operationId, route, schemas)
     for (const [at, place] of [route.path, ...(route.aliases ?? [])].entries()) {
-      const path = templateOf(place)
+      const path = toTemplate(place)
       const alias = { operationId: `${operationId}_${at + 1}`, 'x-alias-of': operationId }
       const methods = { [route.method.toLowerCase()]: { ...operation, ...(at > 0 && alias) } }
       paths[path] = { ...paths[path], ...methods }
@@ -101,10 +101,10 @@ export function openapi(contract: Contract, options: { readonly version: string 
 }
 
 /**
- * All codes that a route can answer with, in the order of the catalogue:
- * its own, and those that its shape implies (a body can be too large, a payment malformed).
+ * Lists all codes that a route can answer with, in the order of the catalogue: its own, and those that its form
+ * implies (a body can be too large, a payment malformed).
  */
-export function errorCodesOf(route: Route): readonly ErrorCode[] {
+export function listErrorCodes(route: Route): readonly ErrorCode[] {
   const codes = new Set<ErrorCode>([...commonCodes, ...(route.errors ?? [])])
   if (route.method !== 'GET') for (const code of storageCodes) codes.add(code)
   if (route.method !== 'GET' && ['Write', 'Admin'].includes(route.access))
@@ -141,44 +141,47 @@ const paymentCodes = [
 
 type Schemas = Map<string, Schema>
 
-function operationOf(operationId: string, route: Route, schemas: Schemas): Operation {
-  const parameters = parametersOf(route, schemas)
+function makeOperation(operationId: string, route: Route, schemas: Schemas): Operation {
+  const parameters = listParameters(route, schemas)
   return {
     operationId,
     tags: [route.area],
     summary: route.summary,
     ...(route.description !== undefined && { description: route.description }),
-    security: securityOf(route.access),
+    security: toSecurity(route.access),
     ...(parameters.length > 0 && { parameters }),
     ...(route.body && {
       requestBody: {
         required: route.bodyOptional !== true,
-        content: { 'application/json': { schema: plain(route.body, schemas) } },
+        content: { 'application/json': { schema: toPlainSchema(route.body, schemas) } },
       },
     }),
     responses: {
-      ...successesOf(route, schemas),
-      ...refusalsOf(route),
+      ...makeSuccesses(route, schemas),
+      ...makeRefusals(route),
     },
     'x-access': route.access,
     'x-shows': route.shows,
     'x-paid': route.paid ?? false,
-    ...(route.aliases && { 'x-aliases': route.aliases.map(templateOf) }),
+    ...(route.aliases && { 'x-aliases': route.aliases.map(toTemplate) }),
   }
 }
 
-function parametersOf(route: Route, schemas: Schemas): (Parameter | Reference)[] {
+function listParameters(route: Route, schemas: Schemas): (Parameter | Reference)[] {
   const named = [...route.path.matchAll(/:(\w+)/g)].map(([, name = '']) => name)
   const properties = route.params?.properties ?? {}
   const missing = named.find((name) => properties[name] === undefined)
   if (missing !== undefined) throw new Error(`${route.path}: no schema for :${missing}`)
   return [
     ...named.map((name) =>
-      parameterOf({ name, in: 'path', required: true }, plain(properties[name] ?? {}, schemas)),
+      makeParameter(
+        { name, in: 'path', required: true },
+        toPlainSchema(properties[name] ?? {}, schemas),
+      ),
     ),
     ...Object.entries(route.query?.properties ?? {}).map(([name, schema]) => {
       const required = route.query?.required?.includes(name) ?? false
-      return parameterOf({ name, in: 'query', required }, plain(schema, schemas))
+      return makeParameter({ name, in: 'query', required }, toPlainSchema(schema, schemas))
     }),
     ...(route.paid === true
       ? Object.keys(paymentParameters).map((name) => ({ $ref: `#/components/parameters/${name}` }))
@@ -186,15 +189,15 @@ function parametersOf(route: Route, schemas: Schemas): (Parameter | Reference)[]
   ]
 }
 
-/** A description belongs to the parameter, where readers look for it. */
-function parameterOf(
+/** Moves the description from the schema to the parameter, where readers look for it. */
+function makeParameter(
   place: { name: string; in: 'path' | 'query'; required: boolean },
   { description, ...schema }: Schema,
 ): Parameter {
   return { ...place, ...(typeof description === 'string' && { description }), schema }
 }
 
-function securityOf(access: Access): Operation['security'] {
+function toSecurity(access: Access): Operation['security'] {
   const keys = [{ app_key: [] }, { x_api_key: [] }, { bearer: [] }, { api_key: [] }]
   const paying = [{ agent_key: [] }, { user_key: [] }]
   const wallet = { wallet_address: [], wallet_timestamp: [], wallet_signature: [] }
@@ -215,14 +218,14 @@ function securityOf(access: Access): Operation['security'] {
   }
 }
 
-function successesOf(route: Route, schemas: Schemas): Record<string, Response> {
+function makeSuccesses(route: Route, schemas: Schemas): Record<string, Response> {
   const statuses = [route.status ?? 200, ...(route.otherStatuses ?? [])]
   return Object.fromEntries(
-    statuses.map((status) => [String(status), successOf(status, route, schemas)]),
+    statuses.map((status) => [String(status), makeSuccess(status, route, schemas)]),
   )
 }
 
-function successOf(status: 200 | 201 | 202, route: Route, schemas: Schemas): Response {
+function makeSuccess(status: 200 | 201 | 202, route: Route, schemas: Schemas): Response {
   const descriptions = { 200: 'Done.', 201: 'Created.', 202: 'Accepted; durable from now on.' }
   return {
     description: descriptions[status],
@@ -234,7 +237,7 @@ function successOf(status: 200 | 201 | 202, route: Route, schemas: Schemas): Res
       },
     }),
     content: {
-      [route.replyType ?? 'application/json']: { schema: plain(route.reply, schemas) },
+      [route.replyType ?? 'application/json']: { schema: toPlainSchema(route.reply, schemas) },
       ...Object.fromEntries(
         (route.otherReplyTypes ?? []).map((type) => [type, { schema: { type: 'string' } }]),
       ),
@@ -242,19 +245,19 @@ function successOf(status: 200 | 201 | 202, route: Route, schemas: Schemas): Res
   }
 }
 
-function refusalsOf(route: Route): Record<string, Response> {
+function makeRefusals(route: Route): Record<string, Response> {
   const byStatus = new Map<number, ErrorCode[]>()
-  for (const code of errorCodesOf(route)) {
+  for (const code of listErrorCodes(route)) {
     const { status } = errors[code]
     byStatus.set(status, [...(byStatus.get(status) ?? []), code])
   }
   const statuses = [...byStatus].sort(([a], [b]) => a - b)
   return Object.fromEntries(
-    statuses.map(([status, codes]) => [String(status), refusalOf(status, codes)]),
+    statuses.map(([status, codes]) => [String(status), makeRefusal(status, codes)]),
   )
 }
 
-function refusalOf(status: number, codes: readonly ErrorCode[]): Response {
+function makeRefusal(status: number, codes: readonly ErrorCode[]): Response {
   const retry = status === 429 || status === 503
   return {
     description: codes.map((code) => `\`${code}\`: ${errors[code].text}`).join('\n\n'),
@@ -279,10 +282,10 @@ function refusalOf(status: number, codes: readonly ErrorCode[]): Response {
   }
 }
 
-/** The schema as JSON, with every schema that bears an `$id` moved to the components. */
-function plain(schema: object, schemas: Schemas): Schema {
+/** Converts a schema to JSON and moves every schema with an `$id` to the components. */
+function toPlainSchema(schema: object, schemas: Schemas): Schema {
   const { $id, ...rest } = JSON.parse(JSON.stringify(schema)) as Schema
-  const converted = keywords(rest, schemas)
+  const converted = convertKeywords(rest, schemas)
   if (typeof $id !== 'string') return converted
   const known = schemas.get($id)
   if (known && JSON.stringify(known) !== JSON.stringify(converted)) {
@@ -292,9 +295,9 @@ function plain(schema: object, schemas: Schemas): Schema {
   return { $ref: `#/components/schemas/${$id}` }
 }
 
-/** Keywords whose values are schemas are walked; all others (`const`, `enum`, `default`) are data. */
-function keywords(schema: Schema, schemas: Schemas): Schema {
-  // What is said of a wrong value is no part of a schema.
+/** Converts the keywords whose values are schemas; all others (`const`, `enum`, `default`) are data. */
+function convertKeywords(schema: Schema, schemas: Schemas): Schema {
+  // `problem` is the text for a wrong value; it is not part of a JSON Schema.
   const { problem: _, ...rest } = schema
   return Object.fromEntries(
     Object.entries(rest).map(([keyword, value]) => {
@@ -312,13 +315,13 @@ const schemaKeywords = new Set(['items', 'anyOf', 'oneOf', 'allOf', 'not', 'addi
 
 function walk(value: unknown, schemas: Schemas): unknown {
   if (Array.isArray(value)) return value.map((one) => walk(one, schemas))
-  return isObject(value) ? plain(value, schemas) : value
+  return isObject(value) ? toPlainSchema(value, schemas) : value
 }
 
 function isObject(value: unknown): value is Readonly<Record<string, unknown>> {
   return typeof value === 'object' && value !== null && !Array.isArray(value)
 }
 
-function templateOf(path: string): string {
+function toTemplate(path: string): string {
   return path.replace(/:(\w+)/g, '{$1}')
 }

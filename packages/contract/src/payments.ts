@@ -1,5 +1,5 @@
 import { Type } from 'typebox'
-import { contract } from './route.ts'
+import { defineContract } from './route.ts'
 import { Address, AppParams, AtomicInput, Nullable, open, PageQuery, Time } from './schemas.ts'
 
 const Facilitate = Type.Object({
@@ -37,7 +37,7 @@ const Entries = Type.Object({
 const AddressParams = Type.Object({ address: Address })
 const IdParams = Type.Object({ id: Type.String({ maxLength: 200 }) })
 
-export const payments = contract({
+export const payments = defineContract({
   getSupportedPayments: {
     method: 'GET',
     path: '/api/payments/supported',
@@ -118,7 +118,7 @@ export const payments = contract({
   },
 })
 
-export const wallets = contract({
+export const wallets = defineContract({
   getWallet: {
     method: 'GET',
     path: '/api/wallets/:address',
@@ -168,7 +168,7 @@ export const wallets = contract({
   },
 })
 
-export const payout = contract({
+export const payout = defineContract({
   getPayoutInfo: {
     method: 'POST',
     path: '/api/apps/:app/payout/info',
@@ -198,7 +198,7 @@ export const payout = contract({
 })
 
 /** Served only with --devnet. */
-export const devnet = contract({
+export const devnet = defineContract({
   requestFaucet: {
     method: 'POST',
     path: '/devnet/faucet',

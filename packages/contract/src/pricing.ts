@@ -1,8 +1,8 @@
 import { Type } from 'typebox'
 import { limits } from './limits.ts'
 import { AnyQuery } from './query.ts'
-import { contract } from './route.ts'
-import { AppParams, Atomic, AtomicInput, Name, OneOf, open } from './schemas.ts'
+import { defineContract } from './route.ts'
+import { AppParams, Atomic, AtomicInput, Name, open, StringEnum } from './schemas.ts'
 
 const Target = Type.Union([
   Type.Object({ collection: Name }, { additionalProperties: false }),
@@ -14,7 +14,7 @@ const Target = Type.Union([
 const naming = {
   target: Target,
   operation: Type.Union([Type.Literal('read'), Type.Literal('write')]),
-  model: OneOf(['per_access', 'per_row', 'per_kb', 'per_record', 'field_value']),
+  model: StringEnum(['per_access', 'per_row', 'per_kb', 'per_record', 'field_value']),
   field: Type.Optional(Type.String({ maxLength: limits.fieldPathCharsMax })),
 }
 
@@ -68,7 +68,7 @@ const changeErrors = [
   'NOT_IMPLEMENTED',
 ] as const
 
-export const pricing = contract({
+export const pricing = defineContract({
   getPricing: {
     method: 'GET',
     path: '/api/apps/:app/pricing',
@@ -126,7 +126,7 @@ export const pricing = contract({
     body: Type.Object({
       app_id: Type.Optional(Type.String()),
       app: Type.Optional(Type.String({ description: 'the same' })),
-      operation_type: Type.Optional(OneOf(['read', 'write'])),
+      operation_type: Type.Optional(StringEnum(['read', 'write'])),
       size_kb: Type.Optional(Type.Number({ minimum: 0, maximum: 1_000_000 })),
       collection: Type.Optional(Type.String()),
       monthly_volume_kb: Type.Optional(Type.Number({ minimum: 0 })),

@@ -1,18 +1,18 @@
 import { type Static, Type } from 'typebox'
 import { Price } from './collections.ts'
 import { limits } from './limits.ts'
-import { contract } from './route.ts'
+import { defineContract } from './route.ts'
 import {
   AppParams,
   AsOf,
   Atomic,
-  appParamsWith,
   Description,
+  extendAppParams,
   Lag,
   Name,
   Nullable,
-  OneOf,
   open,
+  StringEnum,
   Success,
   Time,
 } from './schemas.ts'
@@ -27,7 +27,7 @@ const Bound = Type.Union([
 ])
 const Count = (maximum: number) => Type.Integer({ minimum: 0, maximum })
 
-/** What a caller may give. Every one but a list is given once, as `?name=value`. */
+/** A parameter that callers can set. Each is given once, as `?name=value`; only a list may repeat. */
 export const QueryParameter = Type.Object(
   {
     name: Type.String({
@@ -42,8 +42,8 @@ export const QueryParameter = Type.Object(
           'of a base_query: a field that must equal the value (`country`), a field and an operator (`price.$gte`), or `limit`, `offset`, `sort`',
       }),
     ),
-    type: Type.Optional(OneOf([...parameterTypes, 'list'])),
-    items: Type.Optional(OneOf(parameterTypes)),
+    type: Type.Optional(StringEnum([...parameterTypes, 'list'])),
+    items: Type.Optional(StringEnum(parameterTypes)),
     values: Type.Optional(
       Type.Array(Type.Union([Type.String({ maxLength: 200 }), Type.Number()]), {
         minItems: 1,
@@ -105,7 +105,7 @@ const BaseQuery = Type.Object(
   closed,
 )
 
-/** What makes a query, in either of its two forms. */
+/** The definition of a query, in either of its two forms. */
 export const QueryDefinition = Type.Object(
   {
     name: Name,
@@ -186,7 +186,7 @@ export const PredefinedQuery = Type.Object(
   { $id: 'PredefinedQuery' },
 )
 
-const QueryParams = appParamsWith({ name: Name })
+const QueryParams = extendAppParams({ name: Name })
 const Version = Type.Optional(Type.Integer({ minimum: 1, maximum: 1_000_000 }))
 const QueryVersion = Type.Object({ version: Version })
 const refusals = ['APPLICATION_NOT_FOUND', 'QUERY_NOT_FOUND'] as const
@@ -200,7 +200,7 @@ const ofSources = [
 
 export const formats = ['json', 'csv', 'ndjson'] as const
 
-export const queries = contract({
+export const queries = defineContract({
   createQuery: {
     method: 'POST',
     path: '/api/apps/:app/queries',
@@ -307,7 +307,7 @@ export const queries = contract({
         limit: Type.Optional(Type.Integer({ minimum: 0, maximum: limits.rowsMax })),
         offset: Type.Optional(Type.Integer({ minimum: 0, maximum: limits.offsetMax })),
         version: Version,
-        format: Type.Optional(OneOf(formats)),
+        format: Type.Optional(StringEnum(formats)),
         max_kb: Type.Optional(
           Type.Integer({
             minimum: 1,

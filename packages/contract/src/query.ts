@@ -1,6 +1,6 @@
 import { Type } from 'typebox'
 import { limits } from './limits.ts'
-import { contract } from './route.ts'
+import { defineContract } from './route.ts'
 import { AsOf, Lag, Nullable } from './schemas.ts'
 
 const MaxKb = Type.Optional(
@@ -50,7 +50,7 @@ const SqlParameters = Type.Optional(
   }),
 )
 
-/** A query to be told of, not run: a list without its root, or a statement. */
+/** A query to explain instead of running it: a list without its root, or a statement. */
 export const AnyQuery = Type.Object(
   { ...listParts, sql: Type.Optional(Type.String()), params: SqlParameters },
   {
@@ -58,7 +58,7 @@ export const AnyQuery = Type.Object(
   },
 )
 
-export const query = contract({
+export const query = defineContract({
   listRecords: {
     method: 'POST',
     path: '/list',

@@ -1,7 +1,7 @@
 import { Type } from 'typebox'
 import { limits } from './limits.ts'
-import { contract } from './route.ts'
-import { AppParams, appParamsWith, Name, Success, Time } from './schemas.ts'
+import { defineContract } from './route.ts'
+import { AppParams, extendAppParams, Name, Success, Time } from './schemas.ts'
 
 const Field = Type.String({ minLength: 1, maxLength: limits.fieldPathCharsMax })
 
@@ -20,7 +20,7 @@ export const Relation = Type.Object(
   },
 )
 
-export const relations = contract({
+export const relations = defineContract({
   createRelation: {
     method: 'POST',
     path: '/api/apps/:app/relations',
@@ -67,7 +67,7 @@ export const relations = contract({
     summary: 'Delete a relation; its indexes stay',
     access: 'Admin',
     shows: 'outcome',
-    params: appParamsWith({ id: Type.String({ minLength: 1, maxLength: 64 }) }),
+    params: extendAppParams({ id: Type.String({ minLength: 1, maxLength: 64 }) }),
     reply: Success,
     errors: ['APPLICATION_NOT_FOUND', 'RELATION_NOT_FOUND'],
   },

@@ -2,17 +2,18 @@ import type { Static, TObject, TSchema } from 'typebox'
 import type { ErrorCode } from './errors.ts'
 
 /**
- * Who may call. `public`: anyone. A permission: a key of the addressed application that has it, or one of the two.
- * `operator`: the operator's key. `owner`: the operator, or a wallet's signature. `registrar`: the same where the
- * service lets wallets register, else the operator alone.
- * `by-policy`: decided by what the request addresses (a collection's access policy).
+ * The callers that an endpoint admits. `public`: anyone. A permission: a key of the addressed application that has
+ * it, or one of the two. `operator`: the operator's key. `owner`: the operator, or a wallet's signature.
+ * `registrar`: the same where the service lets wallets register, else the operator alone. `by-policy`: the
+ * addressed collection's access policy decides.
  */
 export type Access = 'public' | Permitted | 'operator' | 'owner' | 'registrar' | 'by-policy'
 export type Permitted = 'Read' | 'Write' | 'Read or Write' | 'Admin'
 
 /**
- * What an answer can tell of an application, and who may have it: with `access` this decides who gets what. Each
- * endpoint states it, and a test asks each as everybody (tests/access).
+ * The kinds of information that an answer can reveal about an application, and who may have them. Together with
+ * `access` this decides who gets what. Each endpoint states one, and a test calls each endpoint in every role
+ * (tests/access).
  */
 export const shown = {
   service: 'It tells nothing of an application.',
@@ -28,26 +29,26 @@ export const shown = {
 
 export type Shows = keyof typeof shown
 
-/** Everything a caller may know about one endpoint; no server code. */
+/** The public description of one endpoint; no server code. */
 export type Route = {
   readonly method: 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE'
   /** Canonical path with `:name` parameters. */
   readonly path: `/${string}`
-  /** Other paths that answer alike. Every `/api/apps/` path is served under `/apps/` too without being listed. */
+  /** Aliases of the path. Every `/api/apps/` path is served under `/apps/` too without being listed. */
   readonly aliases?: readonly `/${string}`[]
   readonly area: Area
   readonly summary: string
   readonly description?: string
   readonly access: Access
   readonly shows: Shows
-  /** An archived application answers too, to those who may: its money stays theirs. */
+  /** True where an archived application answers too, to those who may call: its money stays theirs. */
   readonly evenArchived?: boolean
-  /** Whether the call can have a price (402). */
+  /** True where the call can have a price (402). */
   readonly paid?: boolean
   readonly params?: TObject
   readonly query?: TObject
   readonly body?: TSchema
-  /** Whether the body may be as long as records are (`bodyBytesMax`). */
+  /** True where the body may be as long as records are (`bodyBytesMax`). */
   readonly takesRecords?: boolean
   /** An absent or empty body counts as `{}`. */
   readonly bodyOptional?: boolean
@@ -56,13 +57,13 @@ export type Route = {
   readonly reply: TSchema
   /** Content type when the reply is not JSON. */
   readonly replyType?: string
-  /** Content types in which the reply comes instead where the client asks for them. */
+  /** Other content types of the reply, for clients that ask for them. */
   readonly otherReplyTypes?: readonly string[]
   /** Other statuses of success than the usual one. */
   readonly otherStatuses?: readonly (200 | 201 | 202)[]
-  /** What somebody who comes with another method is told beside the methods that there are. */
+  /** Advice in the answer to another method, beside the list of methods that exist. */
   readonly otherwise?: string
-  /** A page of another origin may not read the answer: no CORS headers come with it. */
+  /** True where pages of other origins may not read the answer: it has no CORS headers. */
   readonly sameOriginOnly?: true
   /** Error codes beyond the common ones (VALIDATION_FAILED, UNAUTHORIZED, FORBIDDEN, INTERNAL). */
   readonly errors?: readonly ErrorCode[]
@@ -94,8 +95,8 @@ export type Area = (typeof areas)[number]
 
 export type Contract = Readonly<Record<string, Route>>
 
-/** Keeps the literal types of the routes, from which handlers' types are made. */
-export function contract<const C extends Contract>(routes: C): C {
+/** Keeps the literal types of the routes, from which the handlers' types derive. */
+export function defineContract<const C extends Contract>(routes: C): C {
   return routes
 }
 

@@ -1,5 +1,5 @@
 import { Type } from 'typebox'
-import { Nullable, OneOf } from './schemas.ts'
+import { Nullable, StringEnum } from './schemas.ts'
 
 export const fieldTypes = [
   'string',
@@ -20,7 +20,7 @@ export const SchemaField = Type.Object(
   {
     type: Type.Optional(
       Type.Unsafe<(typeof fieldTypes)[number]>({
-        ...OneOf(fieldTypes),
+        ...StringEnum(fieldTypes),
         description: 'what values are; any when not given',
       }),
     ),

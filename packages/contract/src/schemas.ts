@@ -7,11 +7,11 @@ export const open = { additionalProperties: true } as const
 
 export const Nullable = <T extends TSchema>(schema: T) => Type.Union([schema, Type.Null()])
 
-/** One of these words. */
-export const OneOf = <const T extends readonly string[]>(words: T) =>
+/** A schema for one of these words. */
+export const StringEnum = <const T extends readonly string[]>(words: T) =>
   Type.Unsafe<T[number]>(Type.Union(words.map((word) => Type.Literal(word))))
 
-/** What a validator says of a value that is none, instead of the pattern; see `problem` in openapi.ts. */
+/** `problem` is the validator's message for a wrong value, in place of the pattern; see openapi.ts. */
 export const AppId = Type.String({
   problem: 'must be 3-63 of a-z 0-9 _ -, starting with a letter',
   pattern: '^[a-z][a-z0-9_-]{2,62}$',
@@ -39,7 +39,7 @@ export const Atomic = Type.String({
   description: 'atomic units (millionths of a dollar at 6 decimals), decimal string',
 })
 
-/** What callers may send for an amount: a decimal string, or an integer that a double holds exactly. */
+/** An amount as callers may send it: a decimal string, or an integer that a double holds exactly. */
 export const AtomicInput = Type.Union(
   [Atomic, Type.Integer({ minimum: 0, maximum: Number.MAX_SAFE_INTEGER })],
   { problem: notAtomic },
@@ -87,7 +87,7 @@ export const CollectionParams = Type.Object({
   collection: Type.String({ minLength: 1, maxLength: 128 }),
 })
 
-export const appParamsWith = <P extends TProperties>(more: P) =>
+export const extendAppParams = <P extends TProperties>(more: P) =>
   Type.Object({ app: AppId, ...more })
 
 export const Success = Type.Object({ success: Type.Boolean(), message: Type.String() })

@@ -1,18 +1,18 @@
 import { Type } from 'typebox'
 import { ReceiptId, RecordProof } from './chain.ts'
 import { limits } from './limits.ts'
-import { contract } from './route.ts'
+import { defineContract } from './route.ts'
 import {
   AppParams,
   AsOf,
-  appParamsWith,
   CollectionParams,
+  extendAppParams,
   Nullable,
-  OneOf,
+  StringEnum,
   Time,
 } from './schemas.ts'
 
-const RecordParams = appParamsWith({
+const RecordParams = extendAppParams({
   collection: Type.String({ minLength: 1, maxLength: 128 }),
   key: Type.String({ minLength: 1, maxLength: limits.recordKeyCharsMax }),
 })
@@ -52,7 +52,7 @@ export const Task = Type.Object(
           percent: Type.Integer({ minimum: 0, maximum: 100 }),
           done: Type.Optional(Type.Integer({ minimum: 0 })),
           total: Type.Optional(Type.Integer({ minimum: 0, description: 'known about' })),
-          unit: Type.Optional(OneOf(['records', 'entries'])),
+          unit: Type.Optional(StringEnum(['records', 'entries'])),
         },
         {
           description:
@@ -67,7 +67,7 @@ export const Task = Type.Object(
   { $id: 'Task' },
 )
 
-export const storage = contract({
+export const storage = defineContract({
   storeRecords: {
     method: 'POST',
     path: '/store',
@@ -225,7 +225,7 @@ export const storage = contract({
   },
 })
 
-export const tasks = contract({
+export const tasks = defineContract({
   getTask: {
     method: 'GET',
     path: '/task/:id',

@@ -1,6 +1,6 @@
 /**
- * Members that public clients send beyond what the contract describes, each with the reason. They are read by nobody
- * (where nothing else is said) and refused nowhere; every other unknown member is 400 UNKNOWN_MEMBER.
+ * Members that public clients send beyond the contract, each with the reason. The service ignores them unless
+ * stated otherwise, and never refuses them; every other unknown member is 400 UNKNOWN_MEMBER.
  */
 export type Tolerated = {
   /** Operation ids; `all` is every one. */
@@ -78,7 +78,7 @@ export const tolerated: readonly Tolerated[] = [
   },
 ]
 
-/** Words of other interfaces that are no misspelling of ours, with the member that is meant where there is one of that name. */
+/** Words of other interfaces that are not misspellings of ours, with the members that they may stand for. */
 export const otherWords: Readonly<Record<string, readonly string[]>> = {
   where: ['find'],
   filter: ['find'],

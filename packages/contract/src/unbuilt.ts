@@ -1,11 +1,11 @@
 import type { Route } from './route.ts'
 
-/** An endpoint that the interface names and the service does not have yet; it answers 501 and its area. */
+/** An endpoint that is announced but not built; it answers 501 and its area. */
 export type Unbuilt = Pick<Route, 'method' | 'path'> & { readonly area: string }
 
 /**
- * Who builds an endpoint takes its line from here; while both are there, the service does not start.
- * They are no part of openapi.json.
+ * Building an endpoint means removing its line here; the service does not start while both exist. These endpoints
+ * are not part of openapi.json.
  */
 export const unbuilt: readonly Unbuilt[] = [
   { method: 'GET', path: '/api/apps/:app/collections/:collection/retention', area: 'Retention' },

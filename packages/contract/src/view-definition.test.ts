@@ -1,19 +1,19 @@
 import { readFileSync } from 'node:fs'
 import { Check } from 'typebox/value'
 import { describe, expect, test } from 'vitest'
-import { ViewQuery, viewQueryDocument } from './view-definition.ts'
+import { buildViewQuerySchema, ViewQuery } from './view-definition.ts'
 
 const select = { select: ['a'], from: 'app::orders' }
 
 describe('the grammar of views', () => {
   test('docs/view-query.schema.json is that of the code; npm run openapi writes it anew', () => {
     const file = new URL('../../../docs/view-query.schema.json', import.meta.url)
-    const document = JSON.parse(JSON.stringify(viewQueryDocument()))
+    const document = JSON.parse(JSON.stringify(buildViewQuerySchema()))
     expect(JSON.parse(readFileSync(file, 'utf8'))).toEqual(document)
   })
 
   test('its references lead somewhere', () => {
-    const { $defs, ...document } = viewQueryDocument()
+    const { $defs, ...document } = buildViewQuerySchema()
     const text = JSON.stringify([$defs, document])
     const names = [...text.matchAll(/"\$ref":"#\/\$defs\/(\w+)"/g)].map(([, name]) => name)
     expect(names).toContain('ViewExpression')

@@ -2,8 +2,8 @@ import { type TSchema, Type } from 'typebox'
 import { limits } from './limits.ts'
 
 /**
- * The grammar of a view's definition in its canonical form, as JSON Schema; docs/views.md explains it. What has been
- * found good by it may still be refused: names, types and the limits of a query are looked at by the service.
+ * The grammar of a view's definition in its canonical form, as JSON Schema; docs/views.md explains it. A definition
+ * that matches the grammar may still be refused: the service checks names, types and the limits of a query.
  */
 
 const closed = { additionalProperties: false } as const
@@ -18,7 +18,7 @@ const Find = Type.Ref('ViewFind')
 const FrameEnd = Type.Ref('ViewFrameEnd')
 const some = { minItems: 1 } as const
 
-/** An object of one member, whose name the pattern allows. */
+/** A schema for an object of one member, whose name matches the pattern. */
 const named = (pattern: string, value: TSchema, description?: string) =>
   Type.Record(Type.String({ pattern }), value, {
     ...closed,
@@ -27,7 +27,7 @@ const named = (pattern: string, value: TSchema, description?: string) =>
     ...(description !== undefined && { description }),
   })
 
-/** What is given to a column, a source or a sub-query. */
+/** A name given to a column, a source or a sub-query. */
 const givenName = '^[^$.*][^.]*$'
 const ViewLiteral = Type.Union([Type.String(), Type.Number(), Type.Boolean(), Type.Null()])
 const ViewOperands = Type.Union([Expression, Type.Array(Expression)])
@@ -242,8 +242,8 @@ export const ViewQuery = Type.Unsafe<{ readonly [member: string]: unknown }>(
   ),
 )
 
-/** The grammar as a document of its own, docs/view-query.schema.json: JSON Schema 2020-12. */
-export function viewQueryDocument(): { readonly [keyword: string]: unknown } {
+/** Builds the grammar as a document of its own, docs/view-query.schema.json: JSON Schema 2020-12. */
+export function buildViewQuerySchema(): { readonly [keyword: string]: unknown } {
   const text = JSON.stringify(ViewQuery, (key, value) => {
     if (key === '$id') return undefined
     return key === '$ref' ? `#/$defs/${value}` : value

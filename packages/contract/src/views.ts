@@ -1,18 +1,18 @@
 import { Type } from 'typebox'
 import { AnyPolicy, Price } from './collections.ts'
 import { limits } from './limits.ts'
-import { contract } from './route.ts'
+import { defineContract } from './route.ts'
 import {
   AppParams,
   AsOf,
   AtomicInput,
-  appParamsWith,
   Description,
+  extendAppParams,
   Lag,
   Name,
   Nullable,
-  OneOf,
   open,
+  StringEnum,
   Success,
   Time,
 } from './schemas.ts'
@@ -69,18 +69,18 @@ export const ViewInfo = Type.Object(
     source_collections: Type.Array(Type.String()),
     query: Type.Unknown({ description: 'the definition, in the grammar of docs/views.md' }),
     created_at: Time,
-    refresh_mode: OneOf(refreshModes),
+    refresh_mode: StringEnum(refreshModes),
     refresh_metadata: ViewRefreshMetadata,
     variables: Type.Optional(Nullable(Type.Record(Type.String(), Type.String()))),
     description: Type.Optional(Nullable(Type.String())),
-    status: OneOf(['building', 'live', 'lazy', 'stale']),
+    status: StringEnum(['building', 'live', 'lazy', 'stale']),
     stale_reason: Type.Optional(
       Type.String({ description: 'why it stands still; POST .../refresh repairs it' }),
     ),
     replacement: Type.Optional(
       Type.Object(
         {
-          status: OneOf(['building', 'live', 'lazy', 'stale']),
+          status: StringEnum(['building', 'live', 'lazy', 'stale']),
           stale_reason: Type.Optional(Type.String()),
         },
         { description: 'a new definition that takes the place of this one once it is whole' },
@@ -99,11 +99,11 @@ export const ViewInfo = Type.Object(
   { $id: 'ViewInfo' },
 )
 
-const ViewParams = appParamsWith({ name: Type.String({ minLength: 1, maxLength: 128 }) })
+const ViewParams = extendAppParams({ name: Type.String({ minLength: 1, maxLength: 128 }) })
 
-/** What may be said of a view beside its definition. */
+/** The settings of a view beside its definition. */
 const settings = {
-  refresh_mode: Type.Optional(Nullable(OneOf(refreshModes))),
+  refresh_mode: Type.Optional(Nullable(StringEnum(refreshModes))),
   variables: Type.Optional(
     Nullable(
       Type.Record(Name, Type.String({ minLength: 1, maxLength: limits.fieldPathCharsMax }), {
@@ -151,7 +151,7 @@ const createErrors = [
   'CONFLICT',
 ] as const
 
-export const views = contract({
+export const views = defineContract({
   listViews: {
     method: 'GET',
     path: '/api/apps/:app/views',
@@ -325,7 +325,7 @@ export const Grant = Type.Object(
   { $id: 'Grant' },
 )
 
-export const grants = contract({
+export const grants = defineContract({
   createGrant: {
     method: 'POST',
     path: '/api/apps/:app/grants',
@@ -364,7 +364,7 @@ export const grants = contract({
     summary: 'Take a grant back: views that need it cannot be read or refreshed any more',
     access: 'Admin',
     shows: 'outcome',
-    params: appParamsWith({ id: Type.String({ minLength: 1, maxLength: 64 }) }),
+    params: extendAppParams({ id: Type.String({ minLength: 1, maxLength: 64 }) }),
     body: Type.Object({}),
     bodyOptional: true,
     reply: Success,
@@ -377,7 +377,7 @@ export const grants = contract({
     summary: 'Take a grant back',
     access: 'Admin',
     shows: 'outcome',
-    params: appParamsWith({ id: Type.String({ minLength: 1, maxLength: 64 }) }),
+    params: extendAppParams({ id: Type.String({ minLength: 1, maxLength: 64 }) }),
     reply: Success,
     errors: ['APPLICATION_NOT_FOUND', 'GRANT_NOT_FOUND'],
   },

@@ -2,12 +2,12 @@ import { availableParallelism } from 'node:os'
 import { join } from 'node:path'
 import { interfaceVersion, tollbase } from '@tollbase/contract/contract'
 import { limits } from '@tollbase/contract/limits'
-import { openapi } from '@tollbase/contract/openapi'
+import { buildOpenApi } from '@tollbase/contract/openapi'
 import { unbuilt } from '@tollbase/contract/unbuilt'
 import type { FastifyInstance } from 'fastify'
 import pino, { type Logger } from 'pino'
-import { holderName } from './base/holder.ts'
-import { Slots } from './base/semaphore.ts'
+import { makeHolderName } from './base/holder.ts'
+import { Semaphore } from './base/semaphore.ts'
 import type { World } from './base/world.ts'
 import { loadSigner } from './chain/signing.ts'
 import type { Config } from './config/config.ts'
@@ -18,7 +18,7 @@ import { databaseFault } from './database/errors.ts'
 import { runMigrations } from './database/migrations.ts'
 import { type Devnet, startDevnet } from './devnet/devnet.ts'
 import { compressAnswers } from './http/compress.ts'
-import { docsPage } from './http/docs-page.ts'
+import { renderDocsPage } from './http/docs-page.ts'
 import { implement } from './http/implement.ts'
 import { limitRequests } from './http/limit-requests.ts'
 import { listen, tryListening } from './http/listen.ts'
@@ -27,12 +27,12 @@ import { createServer } from './http/server.ts'
 import { refuseUnbuilt } from './http/unbuilt.ts'
 import { handlers } from './operations/handlers.ts'
 import { judgeRights } from './operations/rights.ts'
-import { accessLog } from './operator/access-log.ts'
-import { entrance } from './operator/admission.ts'
+import { createAccessLog } from './operator/access-log.ts'
+import { createAdmission } from './operator/admission.ts'
 import { createMetrics, type Metrics } from './operator/metrics.ts'
 import { migrations } from './operator/migrations.ts'
-import { operatorKey } from './operator/operator-key.ts'
-import { deletedMeanwhile } from './services/access/authorize-collections.ts'
+import { ensureOperatorKey } from './operator/operator-key.ts'
+import { toDeletedFault } from './services/access/authorize-collections.ts'
 import { openTenancy, type Tenancy, type TenancyOptions } from './services/applications/tenancy.ts'
 import type { Service } from './services/call.ts'
 import { loadDataSets } from './services/data-sets/operator-data-sets.ts'
@@ -41,15 +41,15 @@ import { ensureSigningKey } from './services/identity/signing-key.ts'
 import { IndexBuilder } from './services/indexes/index-builder.ts'
 import { QueryStatistics } from './services/indexes/query-statistics.ts'
 import { KeyUse } from './services/keys/key-use.ts'
-import { keptAnswer } from './services/payments/earlier-answer.ts'
-import { openWays } from './services/payments/open-payments.ts'
+import { findEarlierAnswer } from './services/payments/earlier-answer.ts'
+import { openPaymentMethods } from './services/payments/open-payments.ts'
 import { Payments } from './services/payments/payments.ts'
 import { startReconciler } from './services/payments/reconciler.ts'
 import { startSweeper } from './services/payments/sweeper.ts'
 import { QueryPlans } from './services/queries/query-plans.ts'
 import { QueryRates } from './services/queries/query-rates.ts'
-import { KeptAnswers } from './services/queries/result-cache.ts'
-import { QuickReads } from './services/reading/short-reads.ts'
+import { ResultCache } from './services/queries/result-cache.ts'
+import { ShortReads } from './services/reading/short-reads.ts'
 import { ViewBuilder } from './services/views/view-builder.ts'
 
 export const programVersion = '0.1.0'
@@ -69,11 +69,11 @@ export type StartOptions = {
   readonly config: Config
   readonly world: World
   readonly log?: Logger
-  /** The service cannot go on (its database is gone for good). */
+  /** Called when the service cannot go on (its database is gone for good). */
   readonly onFatal?: (reason: string) => void
 }
 
-/** Composes the service and listens. What is started is stopped in reverse, also when a later step fails. */
+/** Composes the service and listens. Started parts are stopped in reverse order, also when a later step fails. */
 export async function startService(options: StartOptions): Promise<RunningService> {
   const closers: (() => Promise<unknown>)[] = []
   const closeAll = async () => {
@@ -100,7 +100,7 @@ async function start(
   const { config, world } = options
   const log = options.log ?? pino({ level: 'silent' })
   const metrics = createMetrics()
-  const operator = operatorKey(config.dataDir, config.operatorKey, world)
+  const operator = ensureOperatorKey(config.dataDir, config.operatorKey, world)
   // Storage first: its lock keeps a second service on the folder away from the first one's devnet.
   const { database, queryDatabase, onCrash, room } = await openStorage(options, log, closers)
   const devnet = config.devnet
@@ -120,7 +120,11 @@ async function start(
   })
   onCrash(() => tenancy.reopenAll())
   watchSystemChain(options, tenancy, closers)
-  const { ways, gasKeys, close } = await openWays(config, devnet, { database, world, log })
+  const { methods, gasKeys, close } = await openPaymentMethods(config, devnet, {
+    database,
+    world,
+    log,
+  })
   closers.push(close)
   let url = ''
   const publicUrl = () => config.publicUrl ?? url
@@ -128,7 +132,7 @@ async function start(
     database,
     tenancy,
     world,
-    ways,
+    methods,
     quoteSecret: await ensureSecret(database, world, serviceSecrets.quotes),
     depositSecret: await ensureSecret(database, world, serviceSecrets.depositAddresses),
     publicUrl,
@@ -138,7 +142,7 @@ async function start(
   })
   const stopReconciler = startReconciler(payments, log)
   closers.push(async () => stopReconciler(), startSweeper(payments.ports, log))
-  const limited = queryLimits(options, metrics)
+  const limited = createQueryLimits(options, metrics)
   metrics.watch({ world, database, queryDatabase, room, tenancy, payments, gasKeys, ...limited })
   let draining = false
   const service: Service = {
@@ -152,47 +156,50 @@ async function start(
     views,
     ...limited,
     dataSets: await loadDataSets(database, config.dataSets),
-    ...(await secretsOf(database, world)),
+    ...(await ensureSecrets(database, world)),
     info: {
-      ...descriptions(publicUrl),
+      ...describeService(publicUrl),
       startedAtMs: world.now(),
       draining: () => draining,
       room,
-      keyLastUsed: (hash) => keyUse.lastUsed(hash),
+      keyLastUsed: (hash) => keyUse.getLastUsed(hash),
       metrics: () => metrics.text(),
       faucet: devnet && ((address, amount) => devnet.faucet(address, amount)),
     },
   }
-  const fastify = openDoor(service, { config, metrics, keyUse, operatorKey: operator.key })
+  const fastify = createHttpServer(service, { config, metrics, keyUse, operatorKey: operator.key })
   closers.push(() => fastify.close())
   url = await listen(fastify, config)
   const end = async () => {
     draining = true
-    for (const { data } of tenancy.tenants()) data.watchers.wakeAll()
+    for (const { data } of tenancy.listOpenTenants()) data.watchers.wakeAll()
     await closeAll()
   }
   return { url, operatorKey: operator, devnet, service, close: end }
 }
 
-/** How the service describes itself to those who come to it. */
-function descriptions(
+/** Returns how the service describes itself to its clients. */
+function describeService(
   publicUrl: () => string,
 ): Pick<Service['info'], 'version' | 'origin' | 'openapiJson' | 'docsHtml'> {
-  const api = openapi(tollbase, { version: interfaceVersion })
+  const api = buildOpenApi(tollbase, { version: interfaceVersion })
   return {
     version: programVersion,
     origin: () => new URL(publicUrl()).origin,
     openapiJson: JSON.stringify(api),
-    docsHtml: () => docsPage(api, { baseUrl: publicUrl() }),
+    docsHtml: () => renderDocsPage(api, { baseUrl: publicUrl() }),
   }
 }
 
-/** What was asked of late, how many heavy queries run at once, and what is known of predefined ones. */
-function queryLimits(
+/**
+ * Creates the statistics of recent queries, the limits of queries that run at once, and the memory for predefined
+ * queries.
+ */
+function createQueryLimits(
   { config, world }: StartOptions,
   metrics: Metrics,
-): Pick<Service, 'queries' | 'quickReads' | 'querySlots' | 'predefined'> {
-  const querySlots = new Slots({
+): Pick<Service, 'queries' | 'shortReads' | 'querySemaphore' | 'predefined'> {
+  const querySlots = new Semaphore({
     world,
     atOnceMax: limits.queriesAtOnceMax,
     waitingMax: limits.queriesWaitingMax,
@@ -200,21 +207,26 @@ function queryLimits(
     waitingOfCallerMax: limits.queriesWaitingOfCallerMax,
     waitMs: limits.queryWaitMs,
   })
-  const answers = new KeptAnswers({
-    bytesMax: config.keptAnswersBytes,
+  const answers = new ResultCache({
+    bytesMax: config.resultCacheBytes,
     onLookup: metrics.answerLookup,
   })
   const predefined = { plans: new QueryPlans(), rates: new QueryRates(), answers }
-  const quickReads = new QuickReads({
+  const quickReads = new ShortReads({
     world,
     boundMs: limits.quickReadMs,
     slowForMs: limits.slowReaderMs,
     atOnceMax: limits.quickReadsOfCallerMax,
   })
-  return { queries: new QueryStatistics(), quickReads, querySlots, predefined }
+  return {
+    queries: new QueryStatistics(),
+    shortReads: quickReads,
+    querySemaphore: querySlots,
+    predefined,
+  }
 }
 
-/** The service's own chain and, when they are asked for, those of applications; indexes and views are built beside them. */
+/** Opens the service's own chain and, on demand, those of applications; indexes and views are built beside them. */
 async function openChains(
   { config, world }: StartOptions,
   closers: (() => Promise<unknown>)[],
@@ -230,20 +242,20 @@ async function openChains(
     database,
     world,
     log,
-    tenantOf: (app) => tenancy.tenant(app),
-    tenants: () => tenancy.tenants(),
-    viewBytesMax: ({ application }) => tenancy.quotaNow(application.app_id).bytes,
+    tenantOf: (app) => tenancy.loadTenant(app),
+    tenants: () => tenancy.listOpenTenants(),
+    viewBytesMax: ({ application }) => tenancy.getCurrentQuota(application.app_id).bytes,
     onStale: parts.onStaleView,
   })
   const tenancy: Tenancy = await openTenancy({
     ...parts,
     world,
     quota: config.quota,
-    signerOf: (origin) => loadSigner(keyFile, origin),
+    loadSigner: (origin) => loadSigner(keyFile, origin),
     serviceName:
       config.serviceName ??
       `tollbase-${(await ensureSecret(database, world, serviceSecrets.serviceName)).toString('hex')}`,
-    holder: holderName(world),
+    holder: makeHolderName(world),
     onDefinitions: (tables) => indexes.notice(tables),
     onViews: (app) => views.notice(app),
   })
@@ -254,8 +266,8 @@ async function openChains(
   return { tenancy, indexes, views }
 }
 
-/** Made once, and kept with the database. */
-async function secretsOf(
+/** Returns the secrets, which are made once and kept with the database. */
+async function ensureSecrets(
   database: Database,
   world: World,
 ): Promise<Pick<Service, 'ticketKey' | 'cursorSecret'>> {
@@ -265,44 +277,47 @@ async function secretsOf(
   }
 }
 
-/** The HTTP server with every endpoint, behind rate limits and with a line in the log for each request. */
-function openDoor(
+/** Creates the HTTP server with every endpoint, behind rate limits and with a line in the log for each request. */
+function createHttpServer(
   service: Service,
   parts: { config: Config; metrics: Metrics; keyUse: KeyUse; operatorKey: string },
 ): FastifyInstance {
   const { world, log } = service
   const { config, metrics, keyUse, operatorKey } = parts
-  const noteRequest = config.accessLog ? accessLog(log) : () => undefined
+  const noteRequest = config.accessLog ? createAccessLog(log) : () => undefined
   const fastify = createServer({
     world,
     log,
     trustProxy: config.trustProxy,
     finishMs: config.drainMs,
-    explain: (error) => databaseFault(error) ?? deletedMeanwhile(error),
+    explain: (error) => databaseFault(error) ?? toDeletedFault(error),
     onFinish: (request, reply, ms) => {
       metrics.observe(request, reply, ms)
       noteRequest(request, reply, ms)
     },
   })
-  const door = entrance(service, {
+  const admission = createAdmission(service, {
     operatorKey,
     onKey: (hash) => keyUse.note(hash),
     registration: config.registration,
     rates: new RateLimits({ world, settings: config.rateLimits, onRefused: metrics.refused }),
   })
   compressAnswers(fastify)
-  limitRequests(fastify, door.admit)
+  limitRequests(fastify, admission.admit)
   implement(fastify, tollbase, {
     handlers,
-    enter: door.enter,
+    enter: admission.enter,
     judge: judgeRights,
-    answered: keptAnswer,
+    answered: findEarlierAnswer,
   })
-  refuseUnbuilt(fastify, unbuilt, door.enter)
+  refuseUnbuilt(fastify, unbuilt, admission.enter)
   return fastify
 }
 
-/** Without the service's own chain nothing can be sold or defined; a new start reads what is committed. */
+/**
+ * Reports when the service's own chain stops: without it nothing can be sold or defined, and a restart reads what
+ * is committed.
+ */
 function watchSystemChain(
   options: StartOptions,
   tenancy: Tenancy,
@@ -322,11 +337,11 @@ type Storage = {
   readonly queryDatabase: Database
   /** Calls back when the database has crashed. */
   readonly onCrash: (listener: () => void) => void
-  /** On its disk, where that is ours to see. */
+  /** The free space on its disk, where the service can see that. */
   readonly room: FreeSpace | undefined
 }
 
-/** PostgreSQL: the server of the URL, or our own child process. */
+/** Opens PostgreSQL: the server of the URL, or our own child process. */
 async function openStorage(
   options: StartOptions,
   log: Logger,
@@ -350,7 +365,7 @@ async function openStorage(
   closers.push(() => queryDatabase.close())
   await runMigrations(database, migrations, { now: world.now() })
   const onCrash = (listener: () => void) => listeners.push(listener)
-  // A server of its own has a disk of its own, which only it can see.
+  // A server elsewhere has a disk that only it can see.
   if (config.databaseUrl !== undefined) return { database, queryDatabase, onCrash, room: undefined }
   const bytesMin = limits.storageFreeBytesMin
   return {

@@ -5,19 +5,19 @@ import { realWorld } from './base/world.ts'
 import type { Config } from './config/config.ts'
 import { ConfigError } from './config/config-file.ts'
 import { createLog, openLogDestination } from './operator/log.ts'
-import { startProblem } from './start-problem.ts'
+import { findStartProblem } from './start-problem.ts'
 
 export type Output = {
   readonly line: (text: string) => void
   readonly error: (text: string) => void
 }
 
-/** For what follows the requests: readers, chains, the database. */
+/** The time for all that ends after the requests: readers, chains, the database. */
 const closeMs = 15_000
 
 /**
- * Runs the service until it is told to end; the exit code. The ready line is the only one on stdout that programs
- * read. Throws a ConfigError where what it was told cannot be had: the port, the data folder, the database.
+ * Runs the service until it is told to end, and returns the exit code. The ready line is the only one on stdout
+ * that programs read. Throws a ConfigError where the port, the data folder or the database cannot be used.
  */
 export async function serve(
   config: Config,
@@ -25,10 +25,10 @@ export async function serve(
   world: World = realWorld,
 ): Promise<number> {
   const log = createLog(config.logLevel, await openLogDestination(config.logFormat))
-  const end = ending()
+  const end = waitForEnd()
   const running = await startService({ config, world, log, onFatal: end.fatal }).catch(
     (error: unknown) => {
-      const problem = startProblem(error, config)
+      const problem = findStartProblem(error, config)
       throw problem === undefined ? error : new ConfigError(problem)
     },
   )
@@ -38,7 +38,7 @@ export async function serve(
   return closeInTime(running, { world, log, code, withinMs: config.drainMs + closeMs })
 }
 
-/** Not by world.sleep, which would keep a process alive that has long drained. */
+/** Does not use world.sleep, which would keep a process alive that has long drained. */
 function closeInTime(
   running: RunningService,
   end: { world: World; log: Logger; code: number; withinMs: number },
@@ -79,7 +79,7 @@ function announce(running: RunningService, config: Config, output: Output): void
   output.line(`tollbase listening on ${running.url}`)
 }
 
-function ending(): { promise: Promise<number>; fatal: (reason: string) => void } {
+function waitForEnd(): { promise: Promise<number>; fatal: (reason: string) => void } {
   let finish: (code: number) => void = () => undefined
   const promise = new Promise<number>((resolve) => {
     finish = resolve

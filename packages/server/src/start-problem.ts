@@ -3,20 +3,20 @@ import { Fault } from './base/fault.ts'
 import type { Config } from './config/config.ts'
 
 /**
- * What of the configuration keeps the service from starting, in one line that names the setting; undefined where the
- * error is another one. Never the database's URL, which may hold a password.
+ * Returns the setting that keeps the service from starting, and why, in one line; undefined where the error has
+ * another cause. Never names the database's URL, which may hold a password.
  */
-export function startProblem(error: unknown, config: Config): string | undefined {
+export function findStartProblem(error: unknown, config: Config): string | undefined {
   if (error instanceof DatabaseError && config.databaseUrl !== undefined) {
     // SQLSTATE classes: 28 who may connect, 3D no such database, 53 too many connections, 57 not ready; 42501 no right.
     const isRefusal = /^(28|3D|53|57|42501)/.test(error.code ?? '')
     return isRefusal ? `--database-url: the server refuses: ${error.message}` : undefined
   }
   if (!(error instanceof Error)) return undefined
-  if (error instanceof Fault) return faultProblem(error)
+  if (error instanceof Fault) return findFaultProblem(error)
   const { syscall = '', code = '', path }: NodeJS.ErrnoException = error
   if (syscall === 'listen' || (syscall === 'getaddrinfo' && config.databaseUrl === undefined))
-    return listenProblem(code, config)
+    return formatListenProblem(code, config)
   if ((syscall === 'connect' || syscall === 'getaddrinfo') && config.databaseUrl !== undefined)
     return `--database-url: the server cannot be reached: ${error.message}`
   if (path?.startsWith(config.dataDir) === true)
@@ -24,14 +24,14 @@ export function startProblem(error: unknown, config: Config): string | undefined
   return undefined
 }
 
-function faultProblem({ code, message, details, status }: Fault): string | undefined {
+function findFaultProblem({ code, message, details, status }: Fault): string | undefined {
   if (code === 'VALIDATION_FAILED') return `data_sets: ${message}`
   if (details?.holder !== undefined)
     return `another process (${String(details.holder)}) runs the service on this database; end it first, or use another database`
   return status === 500 ? undefined : message
 }
 
-function listenProblem(code: string, { host, port }: Config): string {
+function formatListenProblem(code: string, { host, port }: Config): string {
   switch (code) {
     case 'EADDRINUSE':
       return `--port ${port}: another program listens there already; choose another, or 0 for any free one`

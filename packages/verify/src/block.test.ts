@@ -3,12 +3,12 @@ import { describe, expect, test } from 'vitest'
 import {
   decodeBlockBody,
   encodeBlockBody,
+  encodeGroupStarts,
   formatBlockHeader,
-  groupStartsBytes,
   noBlockHash,
   parseBlockHeader,
 } from './block.ts'
-import { leafHash } from './tree.ts'
+import { hashLeaf } from './tree.ts'
 
 const header = {
   origin: 'data.example/app',
@@ -16,9 +16,9 @@ const header = {
   previousHash: noBlockHash,
   time: Date.UTC(2026, 0, 2, 3, 4, 5, 6),
   treeSize: 3,
-  root: leafHash(Uint8Array.of(1)),
-  bodyHash: leafHash(Uint8Array.of(2)),
-  groupsHash: leafHash(groupStartsBytes([0, 2])),
+  root: hashLeaf(Uint8Array.of(1)),
+  bodyHash: hashLeaf(Uint8Array.of(2)),
+  groupsHash: hashLeaf(encodeGroupStarts([0, 2])),
   entryCount: 3,
   epoch: 4,
 }

@@ -1,5 +1,12 @@
 import { sha256 } from '@noble/hashes/sha2.js'
-import { base64, FormatError, fromBase64, fromHex, hex, utf8 } from './bytes.ts'
+import {
+  decodeBase64,
+  decodeHex,
+  encodeBase64,
+  encodeHex,
+  encodeUtf8,
+  FormatError,
+} from './bytes.ts'
 import { verifySignature } from './checkpoint.ts'
 import { parseCount } from './fields.ts'
 import { hashBytes } from './tree.ts'
@@ -19,10 +26,10 @@ export type BlockHeader = {
   readonly root: Uint8Array
   /** SHA-256 of the body, see `encodeBlockBody`. */
   readonly bodyHash: Uint8Array
-  /** SHA-256 of the group starts, see `groupStartsBytes`. */
+  /** SHA-256 of the group starts, see `encodeGroupStarts`. */
   readonly groupsHash: Uint8Array
   readonly entryCount: number
-  /** Of the lease under which the block was made; never falls. */
+  /** Epoch of the lease under which the block was made; never falls. */
   readonly epoch: number
 }
 
@@ -33,21 +40,21 @@ const lengthBytes = 4
 export const noBlockHash: Uint8Array = new Uint8Array(hashBytes)
 
 /**
- * The header's text, one value a line; hashed and signed as UTF-8:
- * version, origin, height, previous hash (hex), time (ISO 8601, milliseconds, UTC), tree size, root (base64),
- * body hash (hex), groups hash (hex), entry count, epoch.
+ * Formats the header's text, one value a line; hashed and signed as UTF-8: version, origin, height, previous hash
+ * (hex), time (ISO 8601, milliseconds, UTC), tree size, root (base64), body hash (hex), groups hash (hex), entry
+ * count, epoch.
  */
 export function formatBlockHeader(header: BlockHeader): string {
   const lines = [
     version,
     header.origin,
     header.height,
-    hex(header.previousHash),
-    isoTime(header.time),
+    encodeHex(header.previousHash),
+    formatTime(header.time),
     header.treeSize,
-    base64(header.root),
-    hex(header.bodyHash),
-    hex(header.groupsHash),
+    encodeBase64(header.root),
+    encodeHex(header.bodyHash),
+    encodeHex(header.groupsHash),
     header.entryCount,
     header.epoch,
   ]
@@ -62,12 +69,12 @@ export function parseBlockHeader(text: string): BlockHeader {
   const header = {
     origin: line(1),
     height: parseCount(line(2), 'height'),
-    previousHash: fromHex(line(3), hashBytes),
+    previousHash: decodeHex(line(3), hashBytes),
     time: parseTime(line(4)),
     treeSize: parseCount(line(5), 'tree size'),
-    root: fromBase64(line(6)),
-    bodyHash: fromHex(line(7), hashBytes),
-    groupsHash: fromHex(line(8), hashBytes),
+    root: decodeBase64(line(6)),
+    bodyHash: decodeHex(line(7), hashBytes),
+    groupsHash: decodeHex(line(8), hashBytes),
     entryCount: parseCount(line(9), 'entry count'),
     epoch: parseCount(line(10), 'epoch'),
   }
@@ -78,20 +85,20 @@ export function parseBlockHeader(text: string): BlockHeader {
 }
 
 /** SHA-256 of the header's UTF-8 text. */
-export function blockHash(headerText: string): Uint8Array {
-  return sha256(utf8(headerText))
+export function hashBlock(headerText: string): Uint8Array {
+  return sha256(encodeUtf8(headerText))
 }
 
-/** Whether the signature over the header is by this Ed25519 key. */
+/** True where the signature over the header is by this Ed25519 key. */
 export function verifyBlockSignature(
   headerText: string,
   signature: Uint8Array,
   publicKey: Uint8Array,
 ): boolean {
-  return verifySignature(signature, utf8(headerText), publicKey)
+  return verifySignature(signature, encodeUtf8(headerText), publicKey)
 }
 
-/** The body: for each entry its length (32 bits, big endian) and its bytes. */
+/** Encodes the body: for each entry its length (32 bits, big endian) and its bytes. */
 export function encodeBlockBody(entries: readonly Uint8Array[]): Uint8Array {
   const body = new Uint8Array(entries.reduce((sum, entry) => sum + lengthBytes + entry.length, 0))
   const view = new DataView(body.buffer)
@@ -104,7 +111,7 @@ export function encodeBlockBody(entries: readonly Uint8Array[]): Uint8Array {
   return body
 }
 
-/** The entries of a body, as views of it; throws a FormatError. */
+/** Decodes the entries of a body, as views of it; throws a FormatError. */
 export function decodeBlockBody(body: Uint8Array): Uint8Array[] {
   const view = new DataView(body.buffer, body.byteOffset, body.byteLength)
   const entries: Uint8Array[] = []
@@ -121,10 +128,10 @@ export function decodeBlockBody(body: Uint8Array): Uint8Array[] {
 }
 
 /**
- * The sequences at which the groups of a block start (a group is what one call appended), each as 32 bits,
+ * Encodes the sequences at which the groups of a block start (a group is what one call appended), each as 32 bits,
  * big endian; the header holds their hash, so the grouping is as fixed as the entries.
  */
-export function groupStartsBytes(groupStarts: readonly number[]): Uint8Array {
+export function encodeGroupStarts(groupStarts: readonly number[]): Uint8Array {
   const view = new DataView(new ArrayBuffer(groupStarts.length * lengthBytes))
   groupStarts.forEach((start, index) => {
     view.setUint32(index * lengthBytes, start)
@@ -132,7 +139,7 @@ export function groupStartsBytes(groupStarts: readonly number[]): Uint8Array {
   return new Uint8Array(view.buffer)
 }
 
-function isoTime(time: number): string {
+function formatTime(time: number): string {
   return new Date(time).toISOString()
 }
 

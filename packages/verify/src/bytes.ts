@@ -1,6 +1,6 @@
 import { bytesToHex, concatBytes, hexToBytes } from '@noble/hashes/utils.js'
 
-/** A document or text that does not have the form it must have; the message names the place. */
+/** A document or text of the wrong form; the message names the place. */
 export class FormatError extends Error {
   override readonly name = 'FormatError'
 }
@@ -10,12 +10,12 @@ const decoder = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })
 /** Arguments that one call of String.fromCharCode takes everywhere. */
 const charsPerCall = 8192
 
-export function utf8(text: string): Uint8Array {
+export function encodeUtf8(text: string): Uint8Array {
   return encoder.encode(text)
 }
 
-/** Refuses bytes that are not UTF-8, so that text and bytes stand for each other exactly. */
-export function fromUtf8(bytes: Uint8Array): string {
+/** Decodes UTF-8 and refuses other bytes, so that text and bytes correspond exactly. */
+export function decodeUtf8(bytes: Uint8Array): string {
   try {
     return decoder.decode(bytes)
   } catch {
@@ -23,19 +23,19 @@ export function fromUtf8(bytes: Uint8Array): string {
   }
 }
 
-export function hex(bytes: Uint8Array): string {
+export function encodeHex(bytes: Uint8Array): string {
   return bytesToHex(bytes)
 }
 
-/** Lower-case hexadecimal of exactly `count` bytes. */
-export function fromHex(text: string, count: number): Uint8Array {
+/** Decodes lower-case hexadecimal of exactly `count` bytes. */
+export function decodeHex(text: string, count: number): Uint8Array {
   if (text.length !== count * 2 || !/^[0-9a-f]*$/.test(text)) {
     throw new FormatError(`expected ${count} bytes as lower-case hexadecimal`)
   }
   return hexToBytes(text)
 }
 
-export function base64(bytes: Uint8Array): string {
+export function encodeBase64(bytes: Uint8Array): string {
   let text = ''
   for (let start = 0; start < bytes.length; start += charsPerCall) {
     text += String.fromCharCode(...bytes.subarray(start, start + charsPerCall))
@@ -43,8 +43,8 @@ export function base64(bytes: Uint8Array): string {
   return btoa(text)
 }
 
-/** Standard base64 with padding and nothing else (RFC 4648 section 4): one text per byte sequence. */
-export function fromBase64(text: string): Uint8Array {
+/** Decodes standard base64 with padding and nothing else (RFC 4648 section 4): one text per byte sequence. */
+export function decodeBase64(text: string): Uint8Array {
   let decoded: string
   try {
     decoded = atob(text)
@@ -55,7 +55,7 @@ export function fromBase64(text: string): Uint8Array {
   return Uint8Array.from(decoded, (char) => char.charCodeAt(0))
 }
 
-export function equalBytes(a: Uint8Array, b: Uint8Array): boolean {
+export function areBytesEqual(a: Uint8Array, b: Uint8Array): boolean {
   return a.length === b.length && a.every((byte, index) => byte === b[index])
 }
 

@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { canonicalJson } from './canonical.ts'
+import { canonicalizeJson } from './canonical.ts'
 
 describe('canonical JSON', () => {
   test('sorts members by UTF-16 code units and writes no white space', () => {
@@ -14,7 +14,7 @@ describe('canonical JSON', () => {
       list: [true, null, 'a"b'],
       a: { z: 0, b: -0 },
     }
-    expect(canonicalJson(value)).toBe(
+    expect(canonicalizeJson(value)).toBe(
       '{"\\r":2,"1":3,"a":{"b":0,"z":0},"list":[true,null,"a\\"b"],"ö":5,"€":1,"😂":4,"\ufb33":6}',
     )
   })
@@ -25,8 +25,10 @@ describe('canonical JSON', () => {
         fc.dictionary(fc.string(), fc.oneof(fc.string(), fc.maxSafeInteger(), fc.boolean())),
         (value) => {
           const reversed = Object.fromEntries(Object.entries(value).reverse())
-          expect(canonicalJson(reversed)).toBe(canonicalJson(value))
-          expect(canonicalJson(JSON.parse(canonicalJson(value)))).toBe(canonicalJson(value))
+          expect(canonicalizeJson(reversed)).toBe(canonicalizeJson(value))
+          expect(canonicalizeJson(JSON.parse(canonicalizeJson(value)))).toBe(
+            canonicalizeJson(value),
+          )
         },
       ),
     )
@@ -35,13 +37,13 @@ describe('canonical JSON', () => {
   test.each([1.5, Number.NaN, 2 ** 53, '\ud800', undefined, 1n, [undefined]])(
     'refuses what has no single form: %s',
     (value) => {
-      expect(() => canonicalJson(value)).toThrow()
+      expect(() => canonicalizeJson(value)).toThrow()
     },
   )
 
   test('refuses nesting that would exhaust the stack', () => {
     let deep: unknown = 0
     for (let level = 0; level < 100; level++) deep = [deep]
-    expect(() => canonicalJson(deep)).toThrow('nested deeper')
+    expect(() => canonicalizeJson(deep)).toThrow('nested deeper')
   })
 })

@@ -4,11 +4,11 @@ import { isFields } from './fields.ts'
 const depthMax = 64
 
 /**
- * One text per JSON value, after RFC 8785 (JCS): members sorted by UTF-16 code units, no white space,
- * strings as ECMAScript writes them. Numbers are whole and within 2^53; other ones are refused, since our
- * documents carry amounts as strings.
+ * Formats a JSON value as its one canonical text, after RFC 8785 (JCS): members sorted by UTF-16 code units, no
+ * white space, strings as ECMAScript writes them. Numbers must be whole and within 2^53, since our documents carry
+ * amounts as strings.
  */
-export function canonicalJson(value: unknown): string {
+export function canonicalizeJson(value: unknown): string {
   return write(value, 0)
 }
 

@@ -4,10 +4,10 @@ import { parseVerifierKey, type VerifierKey } from './checkpoint.ts'
 /** One thing that was checked about a document. */
 export type Check = { readonly name: string; readonly ok: boolean; readonly detail: string }
 
-/** One thing that a document says, or that its reader may take it to say, and that was not checked. */
+/** A statement of a document, or one that a reader may take from it, that was not checked. */
 export type Unchecked = { readonly name: string; readonly detail: string }
 
-/** What came of the checks: the document holds where each is ok and its key is trusted. */
+/** The result of the checks: the document holds where each is ok and its key is trusted. */
 export type Findings = {
   readonly checks: readonly Check[]
   readonly unchecked: readonly Unchecked[]
@@ -15,7 +15,7 @@ export type Findings = {
 
 export type CheckedKey = { readonly check: Check; readonly vkey: string; readonly key: VerifierKey }
 
-export function check(
+export function makeCheck(
   name: string,
   ok: boolean,
   texts: { readonly good: string; readonly bad: string },
@@ -23,7 +23,10 @@ export function check(
   return { name, ok, detail: ok ? texts.good : texts.bad }
 }
 
-/** The key to verify with: the trusted one; without one, that of the document shows at most that it does not hold. */
+/**
+ * Returns the key to verify with: the trusted one. Without one, the document's own key can at most show that the
+ * document does not hold.
+ */
 export function checkKey(documentKey: string, trustedKey: string | undefined): CheckedKey {
   if (trustedKey === undefined) {
     const key = parseVerifierKey(documentKey)
@@ -35,15 +38,21 @@ export function checkKey(documentKey: string, trustedKey: string | undefined): C
     bad: `the document names another key: ${documentKey}`,
   }
   const key = parseVerifierKey(trustedKey)
-  return { check: check('key', trustedKey === documentKey, texts), vkey: trustedKey, key }
+  return { check: makeCheck('key', trustedKey === documentKey, texts), vkey: trustedKey, key }
 }
 
-/** Without a trusted key nothing is shown to be true: of the other checks only those that fail say something. */
-export function judgedBy({ check: key }: CheckedKey, checks: readonly Check[]): readonly Check[] {
+/**
+ * Drops successful checks where the key is not trusted: nothing is shown to be true then, and only failures mean
+ * something.
+ */
+export function applyKeyTrust(
+  { check: key }: CheckedKey,
+  checks: readonly Check[],
+): readonly Check[] {
   return [key, ...(key.ok ? checks : checks.filter(({ ok }) => !ok))]
 }
 
-/** A part that cannot even be read fails its check instead of ending all of them. */
+/** Runs a check; a part that cannot be read fails its check instead of ending all of them. */
 export function attempt(name: string, work: () => Check): Check {
   try {
     return work()

@@ -2,17 +2,17 @@ import { createPublicKey, generateKeyPairSync, sign } from 'node:crypto'
 import { ed25519 } from '@noble/curves/ed25519.js'
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { fromBase64, utf8 } from './bytes.ts'
+import { decodeBase64, encodeUtf8 } from './bytes.ts'
 import {
+  computeKeyId,
   formatCheckpoint,
+  formatNote,
   formatVerifierKey,
-  keyId,
-  noteText,
   parseCheckpoint,
   parseVerifierKey,
   verifyCheckpoint,
 } from './checkpoint.ts'
-import { leafHash } from './tree.ts'
+import { hashLeaf } from './tree.ts'
 
 const { privateKey } = generateKeyPairSync('ed25519')
 const publicKey = Buffer.from(
@@ -36,7 +36,7 @@ describe('checkpoints', () => {
         fc.maxSafeNat(),
         fc.uint8Array(),
         (origin, size, seed) => {
-          const root = leafHash(seed)
+          const root = hashLeaf(seed)
           const note = signedNote(formatCheckpoint({ origin, size, root }))
           expect(parseCheckpoint(note)).toMatchObject({ origin, size })
           expect(verifyCheckpoint(note, vkey)).toMatchObject({ ok: true, checkpoint: { root } })
@@ -48,7 +48,7 @@ describe('checkpoints', () => {
 
   test('no note verifies after one character was changed', () => {
     const note = signedNote(
-      formatCheckpoint({ origin: 'data.example/app', size: 7, root: leafHash(utf8('x')) }),
+      formatCheckpoint({ origin: 'data.example/app', size: 7, root: hashLeaf(encodeUtf8('x')) }),
     )
     for (let index = 0; index < note.length; index++) {
       const other = note[index] === 'A' ? 'B' : 'A'
@@ -61,20 +61,20 @@ describe('checkpoints', () => {
     const text = formatCheckpoint({
       origin: 'data.example/app',
       size: 7,
-      root: leafHash(utf8('x')),
+      root: hashLeaf(encodeUtf8('x')),
     })
     const witness = {
       name: 'witness',
-      keyId: keyId('witness', leafHash(utf8('w'))),
+      keyId: computeKeyId('witness', hashLeaf(encodeUtf8('w'))),
       signature: new Uint8Array(72),
     }
     const ours = {
       name,
-      keyId: keyId(name, publicKey),
-      signature: sign(null, utf8(text), privateKey),
+      keyId: computeKeyId(name, publicKey),
+      signature: sign(null, encodeUtf8(text), privateKey),
     }
-    expect(verifyCheckpoint(noteText(text, [witness, ours]), vkey).ok).toBe(true)
-    expect(verifyCheckpoint(noteText(text, [witness]), vkey)).toEqual({
+    expect(verifyCheckpoint(formatNote(text, [witness, ours]), vkey).ok).toBe(true)
+    expect(verifyCheckpoint(formatNote(text, [witness]), vkey)).toEqual({
       ok: false,
       problem: `the checkpoint is not signed by ${name}`,
     })
@@ -93,10 +93,10 @@ describe('checkpoints', () => {
 
   test('a signature made by the pure implementation is the one of node:crypto', () => {
     const { d } = privateKey.export({ format: 'jwk' })
-    const message = utf8('same')
+    const message = encodeUtf8('same')
     const pure = ed25519.sign(message, Buffer.from(String(d), 'base64url'))
     expect(Buffer.from(pure).equals(sign(null, message, privateKey))).toBe(true)
-    expect(fromBase64('')).toEqual(new Uint8Array(0))
+    expect(decodeBase64('')).toEqual(new Uint8Array(0))
   })
 })
 
@@ -104,6 +104,6 @@ describe('checkpoints', () => {
 const knownKey = 'PeterNeumann+c74f20a3+ARpc2QcUPDhMQegwxbzhKqiBfsVkmqq/LDE4izWy10TW'
 
 function signedNote(text: string): string {
-  const signature = sign(null, utf8(text), privateKey)
-  return noteText(text, [{ name, keyId: keyId(name, publicKey), signature }])
+  const signature = sign(null, encodeUtf8(text), privateKey)
+  return formatNote(text, [{ name, keyId: computeKeyId(name, publicKey), signature }])
 }

@@ -1,6 +1,15 @@
 import { ed25519 } from '@noble/curves/ed25519.js'
 import { sha256 } from '@noble/hashes/sha2.js'
-import { base64, concat, equalBytes, FormatError, fromBase64, fromHex, hex, utf8 } from './bytes.ts'
+import {
+  areBytesEqual,
+  concat,
+  decodeBase64,
+  decodeHex,
+  encodeBase64,
+  encodeHex,
+  encodeUtf8,
+  FormatError,
+} from './bytes.ts'
 import { parseCount } from './fields.ts'
 import { hashBytes } from './tree.ts'
 
@@ -25,7 +34,7 @@ export type NoteSignature = {
 }
 
 export type SignedCheckpoint = Checkpoint & {
-  /** What the signatures are over. */
+  /** The signed text. */
   readonly text: string
   readonly signatures: readonly NoteSignature[]
 }
@@ -47,28 +56,28 @@ const publicKeyBytes = 32
 const noteCharsMax = 64 * 1024
 const signaturesMax = 64
 
-/** The note's text: what is signed. */
+/** Formats the note's text, which is signed. */
 export function formatCheckpoint({ origin, size, root }: Checkpoint): string {
-  return `${origin}\n${size}\n${base64(root)}\n`
+  return `${origin}\n${size}\n${encodeBase64(root)}\n`
 }
 
-/** The whole note: the text with its signature lines. */
-export function noteText(text: string, signatures: readonly NoteSignature[]): string {
+/** Formats the whole note: the text with its signature lines. */
+export function formatNote(text: string, signatures: readonly NoteSignature[]): string {
   const lines = signatures.map(
-    ({ name, keyId, signature }) => `— ${name} ${base64(concat(keyId, signature))}\n`,
+    ({ name, keyId, signature }) => `— ${name} ${encodeBase64(concat(keyId, signature))}\n`,
   )
   return `${text}\n${lines.join('')}`
 }
 
-/** The first four bytes of SHA-256(name || 0x0A || 0x01 || public key). */
-export function keyId(name: string, publicKey: Uint8Array): Uint8Array {
-  return sha256(concat(utf8(`${name}\n`), ed25519Byte, publicKey)).subarray(0, keyIdBytes)
+/** Computes a key id: the first four bytes of SHA-256(name || 0x0A || 0x01 || public key). */
+export function computeKeyId(name: string, publicKey: Uint8Array): Uint8Array {
+  return sha256(concat(encodeUtf8(`${name}\n`), ed25519Byte, publicKey)).subarray(0, keyIdBytes)
 }
 
 export function formatVerifierKey(name: string, publicKey: Uint8Array): string {
   if (!isKeyName(name))
     throw new FormatError('a key name is not empty and has no space and no plus sign')
-  return `${name}+${hex(keyId(name, publicKey))}+${base64(concat(ed25519Byte, publicKey))}`
+  return `${name}+${encodeHex(computeKeyId(name, publicKey))}+${encodeBase64(concat(ed25519Byte, publicKey))}`
 }
 
 /** Throws a FormatError where the text is not a verifier key, or its id is not that of its name and key. */
@@ -78,12 +87,12 @@ export function parseVerifierKey(vkey: string): VerifierKey {
   if (name === undefined || id === undefined || encoded === undefined) {
     throw new FormatError('a verifier key has the form <name>+<key id>+<base64>')
   }
-  const key = fromBase64(encoded)
+  const key = decodeBase64(encoded)
   if (key.length !== 1 + publicKeyBytes || key[0] !== 1)
     throw new FormatError('the verifier key is not for Ed25519')
   const publicKey = key.subarray(1)
-  const expected = keyId(name, publicKey)
-  if (!equalBytes(fromHex(id, keyIdBytes), expected)) {
+  const expected = computeKeyId(name, publicKey)
+  if (!areBytesEqual(decodeHex(id, keyIdBytes), expected)) {
     throw new FormatError("the verifier key's id does not belong to its name and key")
   }
   return { name, keyId: expected, publicKey }
@@ -101,7 +110,7 @@ export function parseCheckpoint(note: string): SignedCheckpoint {
   if (origin === undefined || origin === '' || size === undefined || root === undefined) {
     throw new FormatError('a checkpoint has the lines origin, size and root')
   }
-  const rootHash = fromBase64(root)
+  const rootHash = decodeBase64(root)
   if (rootHash.length !== hashBytes)
     throw new FormatError("the checkpoint's root must have 32 bytes")
   return {
@@ -113,18 +122,18 @@ export function parseCheckpoint(note: string): SignedCheckpoint {
   }
 }
 
-/** Whether the note carries a valid signature by this key; signatures of others (witnesses) are not judged. */
+/** Checks that the note carries a valid signature by this key; signatures of others (witnesses) are not judged. */
 export function verifyCheckpoint(note: string, vkey: string): CheckpointVerdict {
   try {
     const key = parseVerifierKey(vkey)
     const checkpoint = parseCheckpoint(note)
     const own = checkpoint.signatures.filter(
-      (each) => each.name === key.name && equalBytes(each.keyId, key.keyId),
+      (each) => each.name === key.name && areBytesEqual(each.keyId, key.keyId),
     )
     if (own.length === 0)
       return { ok: false, problem: `the checkpoint is not signed by ${key.name}` }
     const valid = own.every(({ signature }) =>
-      verifySignature(signature, utf8(checkpoint.text), key.publicKey),
+      verifySignature(signature, encodeUtf8(checkpoint.text), key.publicKey),
     )
     return valid
       ? { ok: true, checkpoint }
@@ -135,7 +144,7 @@ export function verifyCheckpoint(note: string, vkey: string): CheckpointVerdict 
   }
 }
 
-/** Ed25519 by the strict rules of RFC 8032, the same that OpenSSL applies. */
+/** Verifies Ed25519 by the strict rules of RFC 8032, the same that OpenSSL applies. */
 export function verifySignature(
   signature: Uint8Array,
   message: Uint8Array,
@@ -153,7 +162,7 @@ function parseSignature(line: string): NoteSignature {
   if (name === undefined || encoded === undefined || !isKeyName(name)) {
     throw new FormatError('a signature line has the form — <name> <base64>')
   }
-  const bytes = fromBase64(encoded)
+  const bytes = decodeBase64(encoded)
   if (bytes.length <= keyIdBytes) throw new FormatError('a signature is too short')
   return { name, keyId: bytes.subarray(0, keyIdBytes), signature: bytes.subarray(keyIdBytes) }
 }

@@ -1,4 +1,4 @@
-import { FormatError, fromUtf8, utf8 } from './bytes.ts'
+import { decodeUtf8, encodeUtf8, FormatError } from './bytes.ts'
 import { isFields } from './fields.ts'
 
 export type Json =
@@ -9,42 +9,42 @@ export type Json =
   | readonly Json[]
   | { readonly [name: string]: Json }
 
-/** What an entry is about; `type` is its first member. No member may be undefined. */
+/** The subject of an entry; `type` is its first member. No member may be undefined. */
 export type EntryHeader = { readonly type: string; readonly [name: string]: Json }
 
 export type Entry = { readonly header: EntryHeader; readonly body: string }
 
 /**
- * An entry as text: one line of JSON (the header, as JSON.stringify writes it), a line feed, and the body
- * exactly as it was sent (possibly empty). Its UTF-8 bytes are what the tree's leaf is made over.
+ * Formats an entry as text: one line of JSON (the header, as JSON.stringify writes it), a line feed, and the body
+ * exactly as it was sent (possibly empty). Its UTF-8 bytes are the input of the tree's leaf.
  */
-export function entryText(header: EntryHeader, body: string): string {
+export function formatEntry(header: EntryHeader, body: string): string {
   return `${JSON.stringify(header)}\n${body}`
 }
 
-/** The leaf input: `entryText` as UTF-8. */
+/** Encodes the leaf input: `formatEntry` as UTF-8. */
 export function encodeEntry(header: EntryHeader, body: string): Uint8Array {
-  return utf8(entryText(header, body))
+  return encodeUtf8(formatEntry(header, body))
 }
 
-/** Reads an entry of one's own log; throws a FormatError where the bytes are not an entry. */
+/** Decodes an entry of one's own log; throws a FormatError where the bytes are not an entry. */
 export function decodeEntry(bytes: Uint8Array): Entry {
-  return readEntry(fromUtf8(bytes))
+  return parseEntry(decodeUtf8(bytes))
 }
 
-/** Reads an entry that a stranger shows: its header has the one form that `entryText` writes. */
+/** Decodes an entry that a stranger shows: its header must have the one form that `formatEntry` writes. */
 export function decodeShownEntry(bytes: Uint8Array): Entry {
-  const text = fromUtf8(bytes)
-  const entry = readEntry(text)
-  if (entryText(entry.header, entry.body) !== text)
+  const text = decodeUtf8(bytes)
+  const entry = parseEntry(text)
+  if (formatEntry(entry.header, entry.body) !== text)
     throw new FormatError("the entry's header is not in its standard form")
   return entry
 }
 
-function readEntry(text: string): Entry {
+function parseEntry(text: string): Entry {
   const lineEnd = text.indexOf('\n')
   if (lineEnd < 0) throw new FormatError('an entry has a header line')
-  const header = parsed(text.slice(0, lineEnd))
+  const header = parseHeader(text.slice(0, lineEnd))
   if (!isHeader(header))
     throw new FormatError("an entry's header is an object whose first member is a string `type`")
   return { header, body: text.slice(lineEnd + 1) }
@@ -54,7 +54,7 @@ function isHeader(value: unknown): value is EntryHeader {
   return isFields(value) && Object.keys(value)[0] === 'type' && typeof value.type === 'string'
 }
 
-function parsed(line: string): unknown {
+function parseHeader(line: string): unknown {
   try {
     return JSON.parse(line)
   } catch {

@@ -8,8 +8,8 @@ export function isFields(value: unknown): value is Fields {
 }
 
 /**
- * JSON in which two readers cannot see two things: a member that comes twice, of which one reader takes the first and
- * another the last, is refused, and so is a number in another form than the one that JSON.stringify writes.
+ * Parses JSON that every reader understands alike. Refuses a repeated member, of which one reader takes the first
+ * and another the last, and a number in another form than the one that JSON.stringify writes.
  */
 export function parseJson(text: string, what: string): unknown {
   let value: unknown
@@ -24,7 +24,7 @@ export function parseJson(text: string, what: string): unknown {
 
 const tokens = /"(?:[^"\\]|\\.)*"(\s*:)?|[{}]|-?\d[\d.eE+-]*/g
 
-/** The text is JSON, so its tokens follow one another as they must. */
+/** The text is valid JSON, so the order of its tokens needs no check. */
 function refuseTwoMeanings(text: string, what: string): void {
   const open: Set<unknown>[] = []
   for (const [token, colon] of text.matchAll(tokens)) {
@@ -39,36 +39,36 @@ function refuseTwoMeanings(text: string, what: string): void {
   }
 }
 
-/** Own members only, so that a document cannot borrow one from a prototype. */
-export function fieldOf(fields: Fields, name: string): unknown {
+/** Finds an own member, so that a document cannot borrow one from a prototype. */
+export function findField(fields: Fields, name: string): unknown {
   return Object.hasOwn(fields, name) ? fields[name] : undefined
 }
 
-export function objectField(fields: Fields, name: string): Fields {
-  const value = fieldOf(fields, name)
+export function requireObject(fields: Fields, name: string): Fields {
+  const value = findField(fields, name)
   if (!isFields(value)) throw new FormatError(`"${name}" must be an object`)
   return value
 }
 
-export function textField(fields: Fields, name: string): string {
-  const value = fieldOf(fields, name)
+export function requireText(fields: Fields, name: string): string {
+  const value = findField(fields, name)
   if (typeof value !== 'string') throw new FormatError(`"${name}" must be a string`)
   return value
 }
 
-export function textOrNullField(fields: Fields, name: string): string | null {
-  return fieldOf(fields, name) === null ? null : textField(fields, name)
+export function requireTextOrNull(fields: Fields, name: string): string | null {
+  return findField(fields, name) === null ? null : requireText(fields, name)
 }
 
-/** A whole number from 0 to 2^53 - 1. */
-export function countField(fields: Fields, name: string): number {
-  const value = fieldOf(fields, name)
+/** Requires a whole number from 0 to 2^53 - 1. */
+export function requireCount(fields: Fields, name: string): number {
+  const value = findField(fields, name)
   if (!isCount(value)) throw new FormatError(`"${name}" must be a whole number, 0 or more`)
   return value
 }
 
-export function textsField(fields: Fields, name: string): readonly string[] {
-  const value = fieldOf(fields, name)
+export function requireTexts(fields: Fields, name: string): readonly string[] {
+  const value = findField(fields, name)
   if (!isTexts(value)) throw new FormatError(`"${name}" must be a list of strings`)
   return value
 }
@@ -77,7 +77,7 @@ export function isCount(value: unknown): value is number {
   return typeof value === 'number' && Number.isSafeInteger(value) && value >= 0
 }
 
-/** Decimal digits without sign and leading zeros, at most 2^53 - 1. */
+/** Parses decimal digits without sign and leading zeros, at most 2^53 - 1. */
 export function parseCount(text: string, what: string): number {
   const value = /^(0|[1-9][0-9]{0,15})$/.test(text) ? Number(text) : Number.NaN
   if (!isCount(value)) throw new FormatError(`the ${what} must be a whole number, 0 or more`)

@@ -1,7 +1,7 @@
-import { base64, fromBase64 } from './bytes.ts'
-import { attempt, type Check, check } from './check.ts'
+import { decodeBase64, encodeBase64 } from './bytes.ts'
+import { attempt, type Check, makeCheck } from './check.ts'
 import type { CheckpointVerdict, SignedCheckpoint } from './checkpoint.ts'
-import { countField, type Fields, textsField } from './fields.ts'
+import { type Fields, requireCount, requireTexts } from './fields.ts'
 import { verifyInclusion } from './tree.ts'
 
 /** An audit path as documents carry it; the hashes are base64, from the leaf up. */
@@ -20,20 +20,20 @@ export type Consistency = {
 
 export type InclusionParts = {
   readonly leafIndex: number
-  /** See `leafHash`; read when it is checked. */
+  /** The leaf's hash (see `hashLeaf`), computed when it is checked. */
   readonly leaf: () => Uint8Array
   readonly inclusion: Inclusion
 }
 
 export function formatHashes(hashes: readonly Uint8Array[]): readonly string[] {
-  return hashes.map(base64)
+  return hashes.map(encodeBase64)
 }
 
-export function readInclusion(fields: Fields): Inclusion {
+export function parseInclusion(fields: Fields): Inclusion {
   return {
-    index: countField(fields, 'index'),
-    size: countField(fields, 'size'),
-    hashes: textsField(fields, 'hashes'),
+    index: requireCount(fields, 'index'),
+    size: requireCount(fields, 'size'),
+    hashes: requireTexts(fields, 'hashes'),
   }
 }
 
@@ -47,7 +47,7 @@ export function checkCheckpoint(verdict: CheckpointVerdict): Check {
     : { name: 'checkpoint', ok: false, detail: verdict.problem }
 }
 
-/** That the leaf is the one at its index in the checkpoint's tree. */
+/** Checks that the leaf is the one at its index in the checkpoint's tree. */
 export function checkInclusion(
   parts: InclusionParts,
   checkpoint: SignedCheckpoint | undefined,
@@ -67,10 +67,10 @@ export function checkInclusion(
         index: inclusion.index,
         size: inclusion.size,
         leaf: parts.leaf(),
-        proof: inclusion.hashes.map(fromBase64),
+        proof: inclusion.hashes.map(decodeBase64),
         root: checkpoint.root,
       })
-    return check('inclusion', included, {
+    return makeCheck('inclusion', included, {
       good: `the entry is leaf ${leafIndex} of the signed tree of ${checkpoint.size}`,
       bad: `the entry is not leaf ${leafIndex} of the signed tree`,
     })

@@ -1,23 +1,23 @@
-import { blockHash, parseBlockHeader, verifyBlockSignature } from './block.ts'
-import { equalBytes, FormatError, fromBase64, fromHex, hex } from './bytes.ts'
+import { hashBlock, parseBlockHeader, verifyBlockSignature } from './block.ts'
+import { areBytesEqual, decodeBase64, decodeHex, encodeHex, FormatError } from './bytes.ts'
 import {
+  applyKeyTrust,
   attempt,
   type Check,
-  check,
   checkKey,
   type Findings,
-  judgedBy,
+  makeCheck,
   type Unchecked,
 } from './check.ts'
 import { verifyCheckpoint } from './checkpoint.ts'
 import { decodeShownEntry } from './entry.ts'
-import { countField, type Fields, fieldOf, objectField, textField } from './fields.ts'
-import { checkCheckpoint, checkInclusion, type Inclusion, readInclusion } from './inclusion.ts'
-import { hashBytes, leafHash } from './tree.ts'
+import { type Fields, findField, requireCount, requireObject, requireText } from './fields.ts'
+import { checkCheckpoint, checkInclusion, type Inclusion, parseInclusion } from './inclusion.ts'
+import { hashBytes, hashLeaf } from './tree.ts'
 
 export const recordProofType = 'tollbase/record-proof@v1'
 
-/** That one entry is in an application's log, to be checked by anyone, offline. */
+/** The proof that one entry is in an application's log, to be checked by anyone, offline. */
 export type RecordProof = {
   readonly type: typeof recordProofType
   readonly app: string
@@ -25,14 +25,14 @@ export type RecordProof = {
   /** Place within the block, from 0. */
   readonly sequence: number
   readonly leaf_index: number
-  /** The leaf's bytes (see entry.ts) in base64; who may not read the entry gets `leaf_hash` in its place. */
+  /** The leaf's bytes (see entry.ts) in base64; callers who may not read the entry get `leaf_hash` instead. */
   readonly entry?: string
-  /** SHA-256 (hex) of the leaf, see `leafHash`. */
+  /** SHA-256 (hex) of the leaf, see `hashLeaf`. */
   readonly leaf_hash?: string
   readonly inclusion: Inclusion
   /** Signed note, see checkpoint.ts. */
   readonly checkpoint: string
-  /** The signed header of the block; without it height and sequence are claims, the leaf index is proven. */
+  /** The signed header of the block; without it the leaf index is proven, but height and sequence are only claims. */
   readonly block?: ProofBlock
   /** Verifier key that checkpoint and block are signed with. */
   readonly key: string
@@ -46,33 +46,36 @@ export type ProofOptions = {
   readonly trustedKey?: string | undefined
 }
 
-/** Throws a FormatError that names the member. */
-export function readRecordProof(fields: Fields): RecordProof {
-  const has = (name: string) => fieldOf(fields, name) !== undefined
-  const block = has('block') ? objectField(fields, 'block') : undefined
+/** Parses a record proof; throws a FormatError that names the member. */
+export function parseRecordProof(fields: Fields): RecordProof {
+  const has = (name: string) => findField(fields, name) !== undefined
+  const block = has('block') ? requireObject(fields, 'block') : undefined
   const proof = {
     type: recordProofType,
-    app: textField(fields, 'app'),
-    height: countField(fields, 'height'),
-    sequence: countField(fields, 'sequence'),
-    leaf_index: countField(fields, 'leaf_index'),
-    ...(has('entry') && { entry: textField(fields, 'entry') }),
-    ...(has('leaf_hash') && { leaf_hash: textField(fields, 'leaf_hash') }),
-    inclusion: readInclusion(objectField(fields, 'inclusion')),
-    checkpoint: textField(fields, 'checkpoint'),
+    app: requireText(fields, 'app'),
+    height: requireCount(fields, 'height'),
+    sequence: requireCount(fields, 'sequence'),
+    leaf_index: requireCount(fields, 'leaf_index'),
+    ...(has('entry') && { entry: requireText(fields, 'entry') }),
+    ...(has('leaf_hash') && { leaf_hash: requireText(fields, 'leaf_hash') }),
+    inclusion: parseInclusion(requireObject(fields, 'inclusion')),
+    checkpoint: requireText(fields, 'checkpoint'),
     ...(block === undefined
       ? {}
       : {
-          block: { header: textField(block, 'header'), signature: textField(block, 'signature') },
+          block: {
+            header: requireText(block, 'header'),
+            signature: requireText(block, 'signature'),
+          },
         }),
-    key: textField(fields, 'key'),
+    key: requireText(fields, 'key'),
   } as const
   if (!has('entry') && !has('leaf_hash'))
     throw new FormatError('"entry" must be a string, or "leaf_hash" in its place')
   return proof
 }
 
-/** The proof holds where every check is ok. Throws a FormatError where a key cannot be read. */
+/** Verifies a proof, which holds where every check is ok. Throws a FormatError where a key cannot be read. */
 export function verifyRecordProof(proof: RecordProof, options: ProofOptions = {}): Findings {
   const key = checkKey(proof.key, options.trustedKey)
   const verdict = verifyCheckpoint(proof.checkpoint, key.vkey)
@@ -80,35 +83,35 @@ export function verifyRecordProof(proof: RecordProof, options: ProofOptions = {}
   const { leaf_index: leafIndex, entry, inclusion, block } = proof
   const checks = [
     checkCheckpoint(verdict),
-    check('application', checkpoint?.origin.endsWith(`/${proof.app}`) === true, {
+    makeCheck('application', checkpoint?.origin.endsWith(`/${proof.app}`) === true, {
       good: `the checkpoint is that of ${proof.app}`,
       bad: `the checkpoint is not that of ${proof.app}`,
     }),
-    checkInclusion({ leafIndex, leaf: () => leafOf(proof), inclusion }, checkpoint),
+    checkInclusion({ leafIndex, leaf: () => parseLeafHash(proof), inclusion }, checkpoint),
     ...(entry === undefined
       ? []
       : [
           attempt('entry', () => {
-            const { header } = decodeShownEntry(fromBase64(entry))
+            const { header } = decodeShownEntry(decodeBase64(entry))
             return { name: 'entry', ok: true, detail: `the entry is a ${header.type}` }
           }),
         ]),
     ...(block === undefined ? [] : [checkBlock(proof, block, key.key.publicKey)]),
   ]
-  return { checks: judgedBy(key, checks), unchecked: uncheckedOf(proof) }
+  return { checks: applyKeyTrust(key, checks), unchecked: listUnchecked(proof) }
 }
 
-/** Where the proof has both, the hash is that of the entry. */
-function leafOf({ entry, leaf_hash }: RecordProof): Uint8Array {
-  const told = leaf_hash === undefined ? undefined : fromHex(leaf_hash, hashBytes)
-  const made = entry === undefined ? undefined : leafHash(fromBase64(entry))
+/** Parses the leaf hash; where the proof has both, it must be that of the entry. */
+function parseLeafHash({ entry, leaf_hash }: RecordProof): Uint8Array {
+  const told = leaf_hash === undefined ? undefined : decodeHex(leaf_hash, hashBytes)
+  const made = entry === undefined ? undefined : hashLeaf(decodeBase64(entry))
   const leaf = made ?? told
-  if (leaf === undefined || (told !== undefined && !equalBytes(leaf, told)))
+  if (leaf === undefined || (told !== undefined && !areBytesEqual(leaf, told)))
     throw new FormatError('"leaf_hash" is not the hash of "entry"')
   return leaf
 }
 
-function uncheckedOf({ entry, block }: RecordProof): readonly Unchecked[] {
+function listUnchecked({ entry, block }: RecordProof): readonly Unchecked[] {
   const content =
     'the proof holds the hash of the entry only, so what the entry says was not checked'
   const place =
@@ -119,18 +122,18 @@ function uncheckedOf({ entry, block }: RecordProof): readonly Unchecked[] {
   ]
 }
 
-/** That the signed block header puts this leaf at this height and sequence. */
+/** Checks that the signed block header puts this leaf at this height and sequence. */
 function checkBlock(proof: RecordProof, block: ProofBlock, publicKey: Uint8Array): Check {
   return attempt('block', () => {
     const header = parseBlockHeader(block.header)
-    const signed = verifyBlockSignature(block.header, fromBase64(block.signature), publicKey)
+    const signed = verifyBlockSignature(block.header, decodeBase64(block.signature), publicKey)
     const placed =
       header.height === proof.height &&
       header.treeSize - header.entryCount + proof.sequence === proof.leaf_index &&
       proof.sequence < header.entryCount &&
       header.origin.endsWith(`/${proof.app}`)
-    return check('block', signed && placed, {
-      good: `entry ${proof.sequence} of block ${proof.height}, hash ${hex(blockHash(block.header))}`,
+    return makeCheck('block', signed && placed, {
+      good: `entry ${proof.sequence} of block ${proof.height}, hash ${encodeHex(hashBlock(block.header))}`,
       bad: signed
         ? 'the block header puts the entry elsewhere'
         : 'the signature of the block header is wrong',

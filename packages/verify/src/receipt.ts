@@ -1,36 +1,36 @@
 import { sha256 } from '@noble/hashes/sha2.js'
-import { FormatError, fromBase64, hex, utf8 } from './bytes.ts'
-import { canonicalJson } from './canonical.ts'
+import { decodeBase64, encodeHex, encodeUtf8, FormatError } from './bytes.ts'
+import { canonicalizeJson } from './canonical.ts'
 import {
+  applyKeyTrust,
   attempt,
   type Check,
-  check,
   checkKey,
   type Findings,
-  judgedBy,
+  makeCheck,
   type Unchecked,
 } from './check.ts'
 import { type SignedCheckpoint, verifyCheckpoint, verifySignature } from './checkpoint.ts'
 import { decodeShownEntry } from './entry.ts'
 import {
-  countField,
   type Fields,
-  fieldOf,
+  findField,
   isFields,
-  objectField,
   parseJson,
-  textField,
-  textOrNullField,
+  requireCount,
+  requireObject,
+  requireText,
+  requireTextOrNull,
 } from './fields.ts'
-import { checkCheckpoint, checkInclusion, type Inclusion, readInclusion } from './inclusion.ts'
-import { leafHash } from './tree.ts'
+import { checkCheckpoint, checkInclusion, type Inclusion, parseInclusion } from './inclusion.ts'
+import { hashLeaf } from './tree.ts'
 
 export const receiptType = 'tollbase/receipt@v1'
 
-/** What was paid and what was delivered; amounts are decimal strings of atomic units. */
+/** The payment and the delivery; amounts are decimal strings of atomic units. */
 export type ReceiptFacts = {
   readonly payment_id: string
-  /** See `requestHash`. */
+  /** Hash of the request, see `hashRequest`. */
   readonly request_hash: string
   /** SHA-256 (hex) of the quote's id, which itself would fetch the answer again; null where there was no quote. */
   readonly quote_hash: string | null
@@ -38,9 +38,9 @@ export type ReceiptFacts = {
   readonly payee: string
   /** The charge. */
   readonly amount: string
-  /** What the payment moved: the cap of the quote. */
+  /** The amount that the payment moved: the cap of the quote. */
   readonly deposited: string
-  /** What stayed on the payer's balance: deposited less amount. */
+  /** The amount that stayed on the payer's balance: deposited less amount. */
   readonly change: string
   readonly asset: string
   /** CAIP-2. */
@@ -76,7 +76,7 @@ export type UnsignedReceipt = ReceiptFacts & {
   readonly key: string
 }
 
-/** `signature` is base64, Ed25519 over `receiptMessage` of all other members. */
+/** `signature` is base64, Ed25519 over `encodeReceiptMessage` of all other members. */
 export type Receipt = UnsignedReceipt & { readonly signature: string }
 
 export type RequestParts = {
@@ -117,64 +117,64 @@ const factNames = [
   'delivered_at',
 ] as const satisfies readonly (keyof ReceiptFacts)[]
 
-/** Origins of the service's own log end so. */
+/** Suffix of the origin of the service's own log. */
 const systemOrigin = '/system'
 
-/** SHA-256 (hex) of `tollbase-request-v1\n<METHOD>\n<path>\n<query>\n<SHA-256 of the body in hex>`. */
-export function requestHash({ method, path, query, body }: RequestParts): string {
+/** Computes SHA-256 (hex) of `tollbase-request-v1\n<METHOD>\n<path>\n<query>\n<SHA-256 of the body in hex>`. */
+export function hashRequest({ method, path, query, body }: RequestParts): string {
   return sha256Hex(
-    utf8(`tollbase-request-v1\n${method}\n${path}\n${query ?? ''}\n${sha256Hex(body)}`),
+    encodeUtf8(`tollbase-request-v1\n${method}\n${path}\n${query ?? ''}\n${sha256Hex(body)}`),
   )
 }
 
-/** What a receipt's signature is over: the canonical JSON of every member but `signature`. */
-export function receiptMessage(receipt: UnsignedReceipt | Fields): Uint8Array {
+/** The bytes that a receipt's signature covers: the canonical JSON of every member but `signature`. */
+export function encodeReceiptMessage(receipt: UnsignedReceipt | Fields): Uint8Array {
   const { signature: _, ...signed }: Fields = receipt
-  return utf8(canonicalJson(signed))
+  return encodeUtf8(canonicalizeJson(signed))
 }
 
-/** Throws a FormatError that names the member. */
-export function readReceipt(fields: Fields): Receipt {
-  const asOf = fieldOf(fields, 'as_of') === null ? null : objectField(fields, 'as_of')
+/** Parses a receipt; throws a FormatError that names the member. */
+export function parseReceipt(fields: Fields): Receipt {
+  const asOf = findField(fields, 'as_of') === null ? null : requireObject(fields, 'as_of')
   return {
     type: receiptType,
-    receipt_id: textField(fields, 'receipt_id'),
-    payment_id: textField(fields, 'payment_id'),
-    request_hash: textField(fields, 'request_hash'),
-    quote_hash: textOrNullField(fields, 'quote_hash'),
-    payer: textField(fields, 'payer'),
-    payee: textField(fields, 'payee'),
-    amount: amountField(fields, 'amount'),
-    deposited: amountField(fields, 'deposited'),
-    change: amountField(fields, 'change'),
-    asset: textField(fields, 'asset'),
-    network: textField(fields, 'network'),
-    transaction: textOrNullField(fields, 'transaction'),
-    app: textField(fields, 'app'),
-    operation: textField(fields, 'operation'),
+    receipt_id: requireText(fields, 'receipt_id'),
+    payment_id: requireText(fields, 'payment_id'),
+    request_hash: requireText(fields, 'request_hash'),
+    quote_hash: requireTextOrNull(fields, 'quote_hash'),
+    payer: requireText(fields, 'payer'),
+    payee: requireText(fields, 'payee'),
+    amount: requireAmount(fields, 'amount'),
+    deposited: requireAmount(fields, 'deposited'),
+    change: requireAmount(fields, 'change'),
+    asset: requireText(fields, 'asset'),
+    network: requireText(fields, 'network'),
+    transaction: requireTextOrNull(fields, 'transaction'),
+    app: requireText(fields, 'app'),
+    operation: requireText(fields, 'operation'),
     as_of:
       asOf === null
         ? null
         : {
-            block_height: countField(asOf, 'block_height'),
-            sequence: countField(asOf, 'sequence'),
+            block_height: requireCount(asOf, 'block_height'),
+            sequence: requireCount(asOf, 'sequence'),
           },
-    row_count: countField(fields, 'row_count'),
-    result_hash: textField(fields, 'result_hash'),
-    delivered_at: textField(fields, 'delivered_at'),
-    ledger: readLedger(objectField(fields, 'ledger')),
-    key: textField(fields, 'key'),
-    signature: textField(fields, 'signature'),
+    row_count: requireCount(fields, 'row_count'),
+    result_hash: requireText(fields, 'result_hash'),
+    delivered_at: requireText(fields, 'delivered_at'),
+    ledger: parseLedger(requireObject(fields, 'ledger')),
+    key: requireText(fields, 'key'),
+    signature: requireText(fields, 'signature'),
   }
 }
 
 /**
- * The receipt holds where every check is ok. Takes the parsed JSON, since the signature is over every member,
- * known here or not. Throws a FormatError where the form is wrong or a key cannot be read.
+ * Verifies a receipt, which holds where every check is ok. Takes the parsed JSON, since the signature covers every
+ * member, known here or not. Throws a FormatError where the form is wrong or a key cannot be read.
  */
 export function verifyReceipt(document: unknown, options: ReceiptOptions = {}): Findings {
   if (!isFields(document)) throw new FormatError('a receipt is a JSON object')
-  const receipt = readReceipt(document)
+  const receipt = parseReceipt(document)
   const checked = checkKey(receipt.key, options.trustedKey)
   const { vkey, key } = checked
   const verdict = verifyCheckpoint(receipt.ledger.checkpoint, vkey)
@@ -182,9 +182,13 @@ export function verifyReceipt(document: unknown, options: ReceiptOptions = {}): 
   const { leaf_index: leafIndex, entry, inclusion } = receipt.ledger
   const checks = [
     attempt('signature', () =>
-      check(
+      makeCheck(
         'signature',
-        verifySignature(fromBase64(receipt.signature), receiptMessage(document), key.publicKey),
+        verifySignature(
+          decodeBase64(receipt.signature),
+          encodeReceiptMessage(document),
+          key.publicKey,
+        ),
         {
           good: 'the receipt is signed as it is',
           bad: 'the signature is not over this receipt',
@@ -193,42 +197,42 @@ export function verifyReceipt(document: unknown, options: ReceiptOptions = {}): 
     ),
     checkCheckpoint(verdict),
     checkOrigin(checkpoint),
-    checkInclusion({ leafIndex, leaf: () => leafHash(fromBase64(entry)), inclusion }, checkpoint),
+    checkInclusion({ leafIndex, leaf: () => hashLeaf(decodeBase64(entry)), inclusion }, checkpoint),
     attempt('ledger', () => checkLedgerEntry(receipt)),
     checkAmounts(receipt),
     ...checkDelivery(receipt, options),
   ]
-  return { checks: judgedBy(checked, checks), unchecked: uncheckedOf(options) }
+  return { checks: applyKeyTrust(checked, checks), unchecked: listUnchecked(options) }
 }
 
 function checkOrigin(checkpoint: SignedCheckpoint | undefined): Check {
-  return check('origin', checkpoint?.origin.endsWith(systemOrigin) === true, {
+  return makeCheck('origin', checkpoint?.origin.endsWith(systemOrigin) === true, {
     good: "the checkpoint is that of the service's own log",
     bad: "the checkpoint is not that of the service's own log",
   })
 }
 
-/** The entry must be of a sale, and every fact be the same there. */
+/** Checks that the entry is a sale and that every fact is the same there. */
 function checkLedgerEntry(receipt: Receipt): Check {
-  const { header, body } = decodeShownEntry(fromBase64(receipt.ledger.entry))
+  const { header, body } = decodeShownEntry(decodeBase64(receipt.ledger.entry))
   const booked = parseJson(body, "the ledger entry's body")
   if (!isFields(booked)) throw new FormatError("the ledger entry's body is not an object")
-  if (header.type !== 'ledger' || fieldOf(booked, 'kind') !== 'sale')
+  if (header.type !== 'ledger' || findField(booked, 'kind') !== 'sale')
     throw new FormatError('the entry is not that of a sale')
   const differing = factNames.filter((name) => {
-    const value = fieldOf(booked, name)
-    return value === undefined || canonicalJson(value) !== canonicalJson(receipt[name])
+    const value = findField(booked, name)
+    return value === undefined || canonicalizeJson(value) !== canonicalizeJson(receipt[name])
   })
-  return check('ledger', differing.length === 0, {
+  return makeCheck('ledger', differing.length === 0, {
     good: 'the ledger entry says the same',
     bad: `the ledger entry differs in ${differing.join(', ')}`,
   })
 }
 
-/** A payment from a balance (no transaction) deposits nothing. */
+/** Checks the sums; a payment from a balance (no transaction) deposits nothing. */
 function checkAmounts({ amount, deposited, change, transaction }: Receipt): Check {
   const sums = transaction === null || BigInt(amount) + BigInt(change) === BigInt(deposited)
-  return check('amounts', sums, {
+  return makeCheck('amounts', sums, {
     good: transaction === null ? 'paid from a balance' : 'charge and change make up the deposit',
     bad: `charge ${amount} and change ${change} do not make up the deposit ${deposited}`,
   })
@@ -241,16 +245,16 @@ function checkDelivery(receipt: Receipt, { request, reply }: ReceiptOptions): Ch
       good: 'the receipt is for this request',
       bad: 'the receipt is for another request',
     }
-    checks.push(check('request', requestHash(request) === receipt.request_hash, texts))
+    checks.push(makeCheck('request', hashRequest(request) === receipt.request_hash, texts))
   }
   if (reply !== undefined) {
     const texts = { good: 'the receipt is for this reply', bad: 'the receipt is for another reply' }
-    checks.push(check('reply', sha256Hex(reply) === receipt.result_hash, texts))
+    checks.push(makeCheck('reply', sha256Hex(reply) === receipt.result_hash, texts))
   }
   return checks
 }
 
-function uncheckedOf({ request, reply }: ReceiptOptions): readonly Unchecked[] {
+function listUnchecked({ request, reply }: ReceiptOptions): readonly Unchecked[] {
   return [
     ...(request === undefined
       ? [{ name: 'request', detail: 'no request was given to compare with the receipt' }]
@@ -261,24 +265,24 @@ function uncheckedOf({ request, reply }: ReceiptOptions): readonly Unchecked[] {
   ]
 }
 
-function readLedger(fields: Fields): ReceiptLedger {
+function parseLedger(fields: Fields): ReceiptLedger {
   return {
-    height: countField(fields, 'height'),
-    sequence: countField(fields, 'sequence'),
-    leaf_index: countField(fields, 'leaf_index'),
-    entry: textField(fields, 'entry'),
-    inclusion: readInclusion(objectField(fields, 'inclusion')),
-    checkpoint: textField(fields, 'checkpoint'),
+    height: requireCount(fields, 'height'),
+    sequence: requireCount(fields, 'sequence'),
+    leaf_index: requireCount(fields, 'leaf_index'),
+    entry: requireText(fields, 'entry'),
+    inclusion: parseInclusion(requireObject(fields, 'inclusion')),
+    checkpoint: requireText(fields, 'checkpoint'),
   }
 }
 
-function amountField(fields: Fields, name: string): string {
-  const value = textField(fields, name)
+function requireAmount(fields: Fields, name: string): string {
+  const value = requireText(fields, name)
   if (!/^(0|[1-9][0-9]{0,77})$/.test(value))
     throw new FormatError(`"${name}" must be a whole number as a string`)
   return value
 }
 
 function sha256Hex(bytes: Uint8Array): string {
-  return hex(sha256(bytes))
+  return encodeHex(sha256(bytes))
 }

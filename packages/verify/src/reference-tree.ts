@@ -1,35 +1,38 @@
-import { emptyRoot, nodeHash } from './tree.ts'
+import { emptyRoot, hashNode } from './tree.ts'
 
 /*
  * The tree exactly as RFC 6962 section 2.1 defines it, by recursion over leaf hashes: slow, obviously right,
  * and what the tests hold the fast trees against.
  */
 
-/** MTH(D[n]). */
-export function referenceRoot(leaves: readonly Uint8Array[]): Uint8Array {
+/** Computes MTH(D[n]). */
+export function computeReferenceRoot(leaves: readonly Uint8Array[]): Uint8Array {
   const [only] = leaves
   if (only === undefined) return emptyRoot
   if (leaves.length === 1) return only
-  const split = splitOf(leaves.length)
-  return nodeHash(referenceRoot(leaves.slice(0, split)), referenceRoot(leaves.slice(split)))
+  const split = computeSplit(leaves.length)
+  return hashNode(
+    computeReferenceRoot(leaves.slice(0, split)),
+    computeReferenceRoot(leaves.slice(split)),
+  )
 }
 
-/** PATH(m, D[n]). */
-export function referenceInclusion(
+/** Computes PATH(m, D[n]). */
+export function computeReferenceInclusion(
   index: number,
   leaves: readonly Uint8Array[],
 ): readonly Uint8Array[] {
   if (leaves.length <= 1) return []
-  const split = splitOf(leaves.length)
+  const split = computeSplit(leaves.length)
   const left = leaves.slice(0, split)
   const right = leaves.slice(split)
   return index < split
-    ? [...referenceInclusion(index, left), referenceRoot(right)]
-    : [...referenceInclusion(index - split, right), referenceRoot(left)]
+    ? [...computeReferenceInclusion(index, left), computeReferenceRoot(right)]
+    : [...computeReferenceInclusion(index - split, right), computeReferenceRoot(left)]
 }
 
-/** PROOF(m, D[n]) for 0 < m; empty for m = n. */
-export function referenceConsistency(
+/** Computes PROOF(m, D[n]) for 0 < m; empty for m = n. */
+export function computeReferenceConsistency(
   from: number,
   leaves: readonly Uint8Array[],
 ): readonly Uint8Array[] {
@@ -41,17 +44,17 @@ function subproof(
   leaves: readonly Uint8Array[],
   whole: boolean,
 ): readonly Uint8Array[] {
-  if (from === leaves.length) return whole ? [] : [referenceRoot(leaves)]
-  const split = splitOf(leaves.length)
+  if (from === leaves.length) return whole ? [] : [computeReferenceRoot(leaves)]
+  const split = computeSplit(leaves.length)
   const left = leaves.slice(0, split)
   const right = leaves.slice(split)
   return from <= split
-    ? [...subproof(from, left, whole), referenceRoot(right)]
-    : [...subproof(from - split, right, false), referenceRoot(left)]
+    ? [...subproof(from, left, whole), computeReferenceRoot(right)]
+    : [...subproof(from - split, right, false), computeReferenceRoot(left)]
 }
 
-/** The largest power of two smaller than n. */
-function splitOf(n: number): number {
+/** Returns the largest power of two smaller than n. */
+function computeSplit(n: number): number {
   let split = 1
   while (split * 2 < n) split *= 2
   return split

@@ -1,5 +1,5 @@
 import { sha256 } from '@noble/hashes/sha2.js'
-import { concat, equalBytes } from './bytes.ts'
+import { areBytesEqual, concat } from './bytes.ts'
 import { isCount } from './fields.ts'
 
 /** Bytes of a SHA-256 hash. */
@@ -9,11 +9,11 @@ export const hashBytes = 32
 export const emptyRoot: Uint8Array = sha256(new Uint8Array(0))
 
 export type InclusionCheck = {
-  /** Of the leaf, from 0. */
+  /** Index of the leaf, from 0. */
   readonly index: number
   /** Leaves of the tree that `root` belongs to. */
   readonly size: number
-  /** The leaf's hash, see `leafHash`. */
+  /** The leaf's hash, see `hashLeaf`. */
   readonly leaf: Uint8Array
   /** The audit path, from the leaf up. */
   readonly proof: readonly Uint8Array[]
@@ -30,17 +30,17 @@ export type ConsistencyCheck = {
   readonly proof: readonly Uint8Array[]
 }
 
-/** SHA-256(0x00 || bytes), RFC 6962 section 2.1. */
-export function leafHash(bytes: Uint8Array): Uint8Array {
+/** Computes SHA-256(0x00 || bytes), RFC 6962 section 2.1. */
+export function hashLeaf(bytes: Uint8Array): Uint8Array {
   return sha256(concat(Uint8Array.of(0), bytes))
 }
 
-/** SHA-256(0x01 || left || right), RFC 6962 section 2.1. */
-export function nodeHash(left: Uint8Array, right: Uint8Array): Uint8Array {
+/** Computes SHA-256(0x01 || left || right), RFC 6962 section 2.1. */
+export function hashNode(left: Uint8Array, right: Uint8Array): Uint8Array {
   return sha256(concat(Uint8Array.of(1), left, right))
 }
 
-/** RFC 9162 section 2.1.3.2. Sizes are not limited to 32 bits, so no bit operators here. */
+/** Verifies by RFC 9162 section 2.1.3.2. Sizes are not limited to 32 bits, so no bit operators here. */
 export function verifyInclusion(check: InclusionCheck): boolean {
   const { index, size, leaf, proof, root } = check
   if (!isCount(index) || !isCount(size) || index >= size) return false
@@ -51,27 +51,27 @@ export function verifyInclusion(check: InclusionCheck): boolean {
   for (const sibling of proof) {
     if (last === 0) return false
     if (isOdd(node) || node === last) {
-      hash = nodeHash(sibling, hash)
+      hash = hashNode(sibling, hash)
       while (!isOdd(node) && node !== 0) {
         node = half(node)
         last = half(last)
       }
     } else {
-      hash = nodeHash(hash, sibling)
+      hash = hashNode(hash, sibling)
     }
     node = half(node)
     last = half(last)
   }
-  return last === 0 && equalBytes(hash, root)
+  return last === 0 && areBytesEqual(hash, root)
 }
 
-/** RFC 9162 section 2.1.4.2; every tree is consistent with the empty one. */
+/** Verifies by RFC 9162 section 2.1.4.2; every tree is consistent with the empty one. */
 export function verifyConsistency(check: ConsistencyCheck): boolean {
   const { from, to, fromRoot, toRoot, proof } = check
   if (!isCount(from) || !isCount(to) || from > to) return false
   if (!allHashes([fromRoot, toRoot, ...proof])) return false
-  if (from === 0) return proof.length === 0 && equalBytes(fromRoot, emptyRoot)
-  if (from === to) return proof.length === 0 && equalBytes(fromRoot, toRoot)
+  if (from === 0) return proof.length === 0 && areBytesEqual(fromRoot, emptyRoot)
+  if (from === to) return proof.length === 0 && areBytesEqual(fromRoot, toRoot)
   const path = isPowerOfTwo(from) ? [fromRoot, ...proof] : proof
   const [first, ...rest] = path
   return first !== undefined && proof.length > 0 && climb({ ...check, first, rest })
@@ -91,19 +91,19 @@ function climb(
   for (const sibling of check.rest) {
     if (last === 0) return false
     if (isOdd(node) || node === last) {
-      older = nodeHash(sibling, older)
-      newer = nodeHash(sibling, newer)
+      older = hashNode(sibling, older)
+      newer = hashNode(sibling, newer)
       while (!isOdd(node) && node !== 0) {
         node = half(node)
         last = half(last)
       }
     } else {
-      newer = nodeHash(newer, sibling)
+      newer = hashNode(newer, sibling)
     }
     node = half(node)
     last = half(last)
   }
-  return last === 0 && equalBytes(older, check.fromRoot) && equalBytes(newer, check.toRoot)
+  return last === 0 && areBytesEqual(older, check.fromRoot) && areBytesEqual(newer, check.toRoot)
 }
 
 function allHashes(hashes: readonly Uint8Array[]): boolean {

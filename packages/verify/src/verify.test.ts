@@ -1,32 +1,37 @@
 import { createHash, generateKeyPairSync, sign } from 'node:crypto'
 import { describe, expect, test } from 'vitest'
 import { formatBlockHeader, noBlockHash } from './block.ts'
-import { base64, utf8 } from './bytes.ts'
-import { formatCheckpoint, formatVerifierKey, keyId, noteText } from './checkpoint.ts'
+import { encodeBase64, encodeUtf8 } from './bytes.ts'
+import { computeKeyId, formatCheckpoint, formatNote, formatVerifierKey } from './checkpoint.ts'
 import { encodeEntry } from './entry.ts'
 import { formatHashes } from './inclusion.ts'
 import type { RecordProof } from './proof.ts'
-import { type ReceiptFacts, receiptMessage, requestHash, type UnsignedReceipt } from './receipt.ts'
-import { referenceInclusion, referenceRoot } from './reference-tree.ts'
-import { leafHash } from './tree.ts'
+import {
+  encodeReceiptMessage,
+  hashRequest,
+  type ReceiptFacts,
+  type UnsignedReceipt,
+} from './receipt.ts'
+import { computeReferenceInclusion, computeReferenceRoot } from './reference-tree.ts'
+import { hashLeaf } from './tree.ts'
 import { verifyDocument } from './verify.ts'
 
 const { privateKey, publicKey } = generateKeyPairSync('ed25519')
 const rawKey = Buffer.from(String(publicKey.export({ format: 'jwk' }).x), 'base64url')
 const vkey = formatVerifierKey('data.example', rawKey)
-const otherKey = formatVerifierKey('data.example', leafHash(utf8('other')))
+const otherKey = formatVerifierKey('data.example', hashLeaf(encodeUtf8('other')))
 
 const request = {
   method: 'POST',
   path: '/api/apps/weather/find',
   query: 'a=1',
-  body: utf8('{"limit":2}'),
+  body: encodeUtf8('{"limit":2}'),
 }
-const reply = utf8('{"records":[]}')
+const reply = encodeUtf8('{"records":[]}')
 
 const facts: ReceiptFacts = {
   payment_id: 'p1',
-  request_hash: requestHash(request),
+  request_hash: hashRequest(request),
   quote_hash: null,
   payer: '0x01',
   payee: 'weather',
@@ -64,15 +69,15 @@ describe('verifying documents', () => {
       const document = { ...short, height, sequence: 5 }
       expect(failed(document)).toEqual([])
       expect(unchecked(document)).toEqual(['height'])
-      expect(JSON.stringify(verdictOf(document).checks)).not.toContain('77')
+      expect(JSON.stringify(verifyObject(document).checks)).not.toContain('77')
     }
-    const inclusion = verdictOf(short).checks.find(({ name }) => name === 'inclusion')
+    const inclusion = verifyObject(short).checks.find(({ name }) => name === 'inclusion')
     expect(inclusion?.detail).toBe('the entry is leaf 3 of the signed tree of 6')
   })
 
   test('a proof may hold the hash of its entry only: then it vouches for the hash, and says so', () => {
     const { entry = '', ...rest } = recordProof()
-    const leaf_hash = Buffer.from(leafHash(Buffer.from(entry, 'base64'))).toString('hex')
+    const leaf_hash = Buffer.from(hashLeaf(Buffer.from(entry, 'base64'))).toString('hex')
     expect(failed({ ...rest, leaf_hash })).toEqual([])
     expect(unchecked({ ...rest, leaf_hash })).toEqual(['content'])
     expect(unchecked({ ...rest, entry, leaf_hash })).toEqual([])
@@ -93,8 +98,8 @@ describe('verifying documents', () => {
     const form = () => verify(text.replace('"row_count":0', '"row_count":0.0'))
     expect(form).toThrow('a number in another form')
     const proof = recordProof()
-    const entryOf = (header: string) => base64(utf8(`${header}\n{}`))
-    const entry = entryOf('{"type":"record","key":"a","key":"b"}')
+    const makeEntry = (header: string) => encodeBase64(encodeUtf8(`${header}\n{}`))
+    const entry = makeEntry('{"type":"record","key":"a","key":"b"}')
     expect(failed({ ...proof, entry })).toContain('entry')
     const booked = JSON.stringify(sale).replace('{', '{"amount":"1",')
     expect(failed(signedReceipt(facts, booked))).toEqual(['ledger'])
@@ -111,9 +116,9 @@ describe('verifying documents', () => {
     expect(failed({ ...proof, sequence: 1 })).toEqual(['block'])
     expect(failed({ ...proof, height: 2 })).toEqual(['block'])
     expect(failed({ ...proof, leaf_index: 4 })).toEqual(['inclusion', 'block'])
-    expect(failed({ ...proof, entry: base64(encodeEntry({ type: 'record' }, '{"a":2}')) })).toEqual(
-      ['inclusion'],
-    )
+    expect(
+      failed({ ...proof, entry: encodeBase64(encodeEntry({ type: 'record' }, '{"a":2}')) }),
+    ).toEqual(['inclusion'])
     expect(failed({ ...proof, checkpoint: proof.checkpoint.replace('\n6\n', '\n7\n') })).toEqual([
       'checkpoint',
       'application',
@@ -126,8 +131,8 @@ describe('verifying documents', () => {
     const good = signedReceipt(facts)
     expect(failed(good, { request, reply })).toEqual([])
     expect(failed(good, { request: { ...request, query: 'a=2' } })).toEqual(['request'])
-    expect(failed(good, { request: { ...request, body: utf8('{}') } })).toEqual(['request'])
-    expect(failed(good, { reply: utf8('{}') })).toEqual(['reply'])
+    expect(failed(good, { request: { ...request, body: encodeUtf8('{}') } })).toEqual(['request'])
+    expect(failed(good, { reply: encodeUtf8('{}') })).toEqual(['reply'])
   })
 
   test('every fact of a receipt is held by its signature and by the ledger entry', () => {
@@ -162,18 +167,18 @@ function verify(text: string, options = {}) {
   return verifyDocument(text, { trustedKey: vkey, ...options })
 }
 
-function verdictOf(document: object, options = {}) {
+function verifyObject(document: object, options = {}) {
   return verify(JSON.stringify(document), options)
 }
 
 function failed(document: object, options = {}): string[] {
-  return verdictOf(document, options)
+  return verifyObject(document, options)
     .checks.filter((each) => !each.ok)
     .map((each) => each.name)
 }
 
 function unchecked(document: object): string[] {
-  return verdictOf(document).unchecked.map(({ name }) => name)
+  return verifyObject(document).unchecked.map(({ name }) => name)
 }
 
 function recordProof(): RecordProof {
@@ -197,10 +202,10 @@ function recordProof(): RecordProof {
     height: 1,
     sequence: 3,
     leaf_index: 3,
-    entry: base64(entry),
+    entry: encodeBase64(entry),
     inclusion: tree.inclusion,
     checkpoint: tree.checkpoint,
-    block: { header, signature: base64(sign(null, utf8(header), privateKey)) },
+    block: { header, signature: encodeBase64(sign(null, encodeUtf8(header), privateKey)) },
     key: vkey,
   }
 }
@@ -216,27 +221,37 @@ function signedReceipt(
     type: 'tollbase/receipt@v1',
     receipt_id: 'r1',
     ...receiptFacts,
-    ledger: { height: 2, sequence: 0, leaf_index: 3, entry: base64(entry), inclusion, checkpoint },
+    ledger: {
+      height: 2,
+      sequence: 0,
+      leaf_index: 3,
+      entry: encodeBase64(entry),
+      inclusion,
+      checkpoint,
+    },
     key: vkey,
   }
-  return { ...receipt, signature: base64(sign(null, receiptMessage(receipt), privateKey)) }
+  return {
+    ...receipt,
+    signature: encodeBase64(sign(null, encodeReceiptMessage(receipt), privateKey)),
+  }
 }
 
 /** A tree of six leaves with the entry at index 3. */
 function treeWith(entry: Uint8Array, origin: string) {
   const leaves = [0, 1, 2, 3, 4, 5].map((index) =>
-    leafHash(index === 3 ? entry : Uint8Array.of(index)),
+    hashLeaf(index === 3 ? entry : Uint8Array.of(index)),
   )
-  const root = referenceRoot(leaves)
+  const root = computeReferenceRoot(leaves)
   const text = formatCheckpoint({ origin, size: 6, root })
   const signature = {
     name: 'data.example',
-    keyId: keyId('data.example', rawKey),
-    signature: sign(null, utf8(text), privateKey),
+    keyId: computeKeyId('data.example', rawKey),
+    signature: sign(null, encodeUtf8(text), privateKey),
   }
   return {
     root,
-    inclusion: { index: 3, size: 6, hashes: formatHashes(referenceInclusion(3, leaves)) },
-    checkpoint: noteText(text, [signature]),
+    inclusion: { index: 3, size: 6, hashes: formatHashes(computeReferenceInclusion(3, leaves)) },
+    checkpoint: formatNote(text, [signature]),
   }
 }

@@ -1,9 +1,9 @@
 import { Agent, request as httpRequest, type IncomingHttpHeaders } from 'node:http'
 import { meterLoop } from '../../support/loop-meter.ts'
 import type { TestService } from '../../support/service.ts'
-import { type Fixture, filled, newFixture } from './fixture.ts'
-import { type Answer, wrongWith } from './oracle.ts'
-import { type FuzzRequest, requestOf } from './requests.ts'
+import { createFixture, type Fixture, fillRequest } from './fixture.ts'
+import { type Answer, findProblem } from './oracle.ts'
+import { type FuzzRequest, makeRequest } from './requests.ts'
 
 export type Failure = {
   readonly why: string
@@ -16,7 +16,7 @@ export type Report = {
   readonly requests: number
   readonly byStatus: ReadonlyMap<number, number>
   readonly failures: readonly Failure[]
-  /** The longest turn of the event loop meanwhile, which the service and the campaign share. */
+  /** The longest turn of the event loop, which the service and the campaign share. */
   readonly heldMs: number
 }
 
@@ -24,17 +24,17 @@ export type CampaignOptions = {
   readonly seed: string
   readonly requests: number
   readonly concurrency: number
-  /** Requests on one fixture before a new one is made: some requests take parts of it away. */
+  /** The number of requests on one fixture before a new one is made: some requests remove parts of it. */
   readonly perFixture: number
   readonly failuresMax: number
-  /** Looked at between requests; true ends the campaign. */
+  /** Called between requests; true ends the campaign. */
   readonly isOver?: () => boolean
   readonly onProgress?: (done: number) => void
 }
 
 const deadlineMs = 30_000
 
-/** Sends the requests of a seed, several at a time, and judges every answer. */
+/** Sends the requests of a seed, several at a time, and checks every answer. */
 export async function runCampaign(service: TestService, options: CampaignOptions): Promise<Report> {
   const agent = new Agent({ keepAlive: true, maxSockets: options.concurrency })
   const byStatus = new Map<number, number>()
@@ -50,10 +50,10 @@ export async function runCampaign(service: TestService, options: CampaignOptions
   try {
     while (!isOver()) {
       const end = Math.min(options.requests, started + options.perFixture)
-      const fixture = await newFixture(service)
+      const fixture = await createFixture(service)
       const worker = async () => {
         while (started < end && !isOver()) {
-          const request = requestOf(options.seed, started++)
+          const request = makeRequest(options.seed, started++)
           const outcome = await judge(service.url, { agent, request, fixture })
           byStatus.set(outcome.status, (byStatus.get(outcome.status) ?? 0) + 1)
           if (outcome.failure !== undefined) failures.push(outcome.failure)
@@ -69,14 +69,14 @@ export async function runCampaign(service: TestService, options: CampaignOptions
   return { requests: done, byStatus, failures, heldMs }
 }
 
-/** Sends requests that were found before, in their order, on a fixture of their own. */
+/** Sends recorded requests, in their order, on a fixture of their own. */
 export async function replay(
   service: TestService,
   requests: readonly FuzzRequest[],
 ): Promise<Failure[]> {
   const agent = new Agent({ keepAlive: true, maxSockets: 1 })
   try {
-    const fixture = await newFixture(service)
+    const fixture = await createFixture(service)
     const failures: Failure[] = []
     for (const request of requests) {
       const { failure } = await judge(service.url, { agent, request, fixture })
@@ -92,20 +92,20 @@ async function judge(
   url: string,
   asked: { agent: Agent; request: FuzzRequest; fixture: Fixture },
 ): Promise<{ status: number; failure?: Failure }> {
-  const request = filled(asked.request, asked.fixture)
+  const request = fillRequest(asked.request, asked.fixture)
   let answer: Answer
   try {
     answer = await send(url, asked.agent, request)
   } catch (error) {
     return { status: 0, failure: { why: `no answer: ${String(error)}`, request: asked.request } }
   }
-  const why = wrongWith(request, answer)
+  const why = findProblem(request, answer)
   const { status, text } = answer
   if (why === undefined) return { status }
   return { status, failure: { why, request: asked.request, status, text: text.slice(0, 1000) } }
 }
 
-/** As node:http sends it: the path as it is, where fetch would tidy it up. */
+/** Sends by node:http, which keeps the path as it is, where fetch would normalize it. */
 function send(url: string, agent: Agent, request: FuzzRequest): Promise<Answer> {
   const { method, path } = request
   const body = request.bytes === undefined ? request.body : Buffer.from(request.bytes, 'base64')

@@ -1,19 +1,21 @@
-import { entryOf, newBuyer } from '../../payments/buyer.ts'
+import { makeBuyer, parseEntry } from '../../payments/buyer.ts'
 import type { Json, TestApp, TestService } from '../../support/service.ts'
 import type { FuzzRequest } from './requests.ts'
 
-/** What the names in `{{ }}` of a request stand for. */
+/** The values that the names in `{{ }}` of a request stand for. */
 export type Fixture = ReadonlyMap<string, string>
 
-/** Applications with collections of every kind of access, keys of every kind, records, and payments to try. */
-export async function newFixture(service: TestService): Promise<Fixture> {
+/**
+ * Creates applications with collections of every kind of access, keys of every kind, records, and payments to try.
+ */
+export async function createFixture(service: TestService): Promise<Fixture> {
   const names = new Map<string, string>()
   const [app, other, spare] = [
     await service.createApp(),
     await service.createApp(),
     await service.createApp(),
   ]
-  const ask = askerOf(service, app)
+  const ask = makeAsker(service, app)
   names.set('app', app.appId).set('other', other.appId).set('spare', spare.appId)
   names.set('operator', service.operatorKey)
   names.set('key.admin', app.key).set('key.foreign', other.key).set('key.spare', spare.key)
@@ -21,7 +23,7 @@ export async function newFixture(service: TestService): Promise<Fixture> {
     const made = await ask('POST', `/api/apps/${app.appId}/keys`, { name, ...body })
     names.set(`key.${name}`, made.key).set(`hash.${name}`, made.key_hash)
   }
-  const victim = await askerOf(service, spare)('POST', `/api/apps/${spare.appId}/keys`, {
+  const victim = await makeAsker(service, spare)('POST', `/api/apps/${spare.appId}/keys`, {
     name: 'victim',
   })
   names.set('hash.victim', victim.key_hash)
@@ -37,8 +39,8 @@ export async function newFixture(service: TestService): Promise<Fixture> {
   return names
 }
 
-/** The request with the fixture's names filled in. */
-export function filled(request: FuzzRequest, fixture: Fixture): FuzzRequest {
+/** Fills the fixture's names into the request. */
+export function fillRequest(request: FuzzRequest, fixture: Fixture): FuzzRequest {
   const fill = (text: string) =>
     text.replace(/\{\{([\w.]+)\}\}/g, (whole, name: string) =>
       name === 'seconds' ? String(Math.floor(Date.now() / 1000)) : (fixture.get(name) ?? whole),
@@ -85,7 +87,7 @@ const records = ['k1', 'k2', 'k3', 'ä/ö'].map((id, at) => ({
   address: { city: 'Wien' },
 }))
 
-function askerOf(service: TestService, app: TestApp) {
+function makeAsker(service: TestService, app: TestApp) {
   return async (method: string, path: string, body: object): Promise<Json> => {
     const reply = await service.request(method, path, { body, headers: app.headers })
     if (reply.status >= 300) throw new Error(`fixture: ${method} ${path}: ${reply.text}`)
@@ -99,7 +101,7 @@ async function addPayments(
   app: TestApp,
   names: Map<string, string>,
 ): Promise<void> {
-  const buyer = newBuyer()
+  const buyer = makeBuyer()
   names.set('payer', buyer.address).set('payment', '0'.repeat(32)).set('receipt', '0'.repeat(32))
   for (const [at, collection] of ['priced', 'kilobytes'].entries()) {
     const required = await service.request('POST', '/list', {
@@ -109,7 +111,7 @@ async function addPayments(
     const v1 = (await buyer.payV1(required))['x-payment'] ?? ''
     const v2 = (await buyer.payV2(required))['payment-signature'] ?? ''
     names.set(`v1.${at + 1}`, v1).set(`v2.${at + 1}`, v2)
-    if (entryOf(required) === undefined) throw new Error('fixture: a 402 without a way to pay')
+    if (parseEntry(required) === undefined) throw new Error('fixture: a 402 without a way to pay')
     if (at === 0) names.set('payload.1', Buffer.from(v1, 'base64').toString())
   }
 }

@@ -1,14 +1,14 @@
 import type { Random } from './random.ts'
 import {
-  accessPolicy,
   collections,
-  field,
-  find,
-  odd,
-  oddText,
-  record,
-  schemaDefinition,
-  select,
+  makeAccessPolicy,
+  makeFind,
+  makeOdd,
+  makeRecord,
+  makeSchemaDefinition,
+  makeSelect,
+  pickField,
+  pickOddText,
   type Value,
 } from './values.ts'
 
@@ -31,24 +31,26 @@ export type Schema = {
   readonly format?: string
 }
 
-/** What usually stands in a field of this name, where its schema alone would give noise. */
+/** The usual values of a field of this name, where its schema alone would give noise. */
 const byName: Readonly<Record<string, (random: Random) => Value>> = {
-  root: (random) => `{{app}}::${random.chance(0.9) ? random.pick(collections) : oddText(random)}`,
-  data: (random) => random.list(1 + random.below(3), () => record(random)),
-  find: (random) => find(random),
-  select: (random) => select(random),
-  sortBy: field,
-  orderBy: field,
+  root: (random) =>
+    `{{app}}::${random.chance(0.9) ? random.pick(collections) : pickOddText(random)}`,
+  data: (random) => random.list(1 + random.below(3), () => makeRecord(random)),
+  find: (random) => makeFind(random),
+  select: (random) => makeSelect(random),
+  sortBy: pickField,
+  orderBy: pickField,
   sortDirection: (random) => random.pick(['asc', 'desc', 'ascending', 'up', '']),
-  schema_definition: schemaDefinition,
-  access_policy: accessPolicy,
-  primary_column: (random) => (random.chance(0.8) ? random.pick(['id', 'name']) : field(random)),
-  sort_column: field,
-  name: (random) => random.pick([...collections, 'victim', 'default', oddText(random)]),
+  schema_definition: makeSchemaDefinition,
+  access_policy: makeAccessPolicy,
+  primary_column: (random) =>
+    random.chance(0.8) ? random.pick(['id', 'name']) : pickField(random),
+  sort_column: pickField,
+  name: (random) => random.pick([...collections, 'victim', 'default', pickOddText(random)]),
   collection: (random) => random.pick(collections),
-  app_id: (random) => random.pick(['{{app}}', '{{other}}', 'nobody', oddText(random)]),
+  app_id: (random) => random.pick(['{{app}}', '{{other}}', 'nobody', pickOddText(random)]),
   x402Version: (random) => random.pick([1, 2, 3]),
-  paymentPayload: (random) => random.pick<Value>(['{{payload.1}}', {}, odd(random)]),
+  paymentPayload: (random) => random.pick<Value>(['{{payload.1}}', {}, makeOdd(random)]),
   expires_at: (random) =>
     random.pick<Value>([
       null,
@@ -62,19 +64,19 @@ const byName: Readonly<Record<string, (random: Random) => Value>> = {
   key_hash: (random) => random.pick(['{{hash.victim}}', '{{hash.read}}', '0'.repeat(64)]),
 }
 
-/** A value that the schema allows, as far as a simple reading of it goes. */
-export function fromSchema(schema: Schema, random: Random, name = ''): Value {
+/** Makes a value that the schema allows, as far as a simple reading of it goes. */
+export function makeFromSchema(schema: Schema, random: Random, name = ''): Value {
   const usual = Object.hasOwn(byName, name) ? byName[name] : undefined
   if (usual !== undefined && random.chance(0.9)) return usual(random)
   if (schema.const !== undefined) return schema.const
-  if (schema.anyOf !== undefined) return fromSchema(random.pick(schema.anyOf), random)
+  if (schema.anyOf !== undefined) return makeFromSchema(random.pick(schema.anyOf), random)
   switch (schema.type) {
     case 'object':
       return objectFrom(schema, random)
     case 'array': {
       const most = Math.min(schema.maxItems ?? 4, 4)
       const count = Math.max(schema.minItems ?? 0, random.below(most + 1))
-      return random.list(count, () => fromSchema(schema.items ?? {}, random))
+      return random.list(count, () => makeFromSchema(schema.items ?? {}, random))
     }
     case 'string':
       return textFrom(schema, random)
@@ -87,7 +89,7 @@ export function fromSchema(schema: Schema, random: Random, name = ''): Value {
     case 'null':
       return null
     default:
-      return random.chance(0.5) ? record(random) : odd(random)
+      return random.chance(0.5) ? makeRecord(random) : makeOdd(random)
   }
 }
 
@@ -95,12 +97,12 @@ function objectFrom(schema: Schema, random: Random): Value {
   const required = new Set(schema.required ?? [])
   return Object.fromEntries(
     Object.entries(schema.properties ?? {}).flatMap(([name, inner]) =>
-      required.has(name) || random.chance(0.5) ? [[name, fromSchema(inner, random, name)]] : [],
+      required.has(name) || random.chance(0.5) ? [[name, makeFromSchema(inner, random, name)]] : [],
     ),
   )
 }
 
-/** Texts of the patterns of the contract; a new pattern is met by chance alone. */
+/** Texts that match the contract's patterns; a text for a new pattern is found by chance alone. */
 const patterned: readonly (readonly [RegExp, readonly string[]])[] = [
   [/0x\[0-9a-fA-F\]\{40\}/, ['{{payer}}', `0x${'0'.repeat(40)}`, `0x${'aB'.repeat(20)}`]],
   [/\[0-9a-f\]\{64\}/, ['{{hash.victim}}', '{{hash.read}}', 'f'.repeat(64)]],
@@ -118,7 +120,7 @@ function textFrom(schema: Schema, random: Random): string {
   const least = schema.minLength ?? 0
   const most = schema.maxLength ?? 64
   const length = random.pick([least, Math.min(least + 7, most), Math.min(most, 3000)])
-  return random.chance(0.2) ? oddText(random) : 'n'.repeat(length)
+  return random.chance(0.2) ? pickOddText(random) : 'n'.repeat(length)
 }
 
 function numberFrom(schema: Schema, random: Random): number {
@@ -127,19 +129,19 @@ function numberFrom(schema: Schema, random: Random): number {
   return random.pick([least, most, least + random.next() * Math.min(most - least, 10)])
 }
 
-/** The value with one place in it changed to something the schema does not know. */
-export function nearly(value: Value, random: Random): Value {
+/** Changes one place of the value to something that the schema does not know. */
+export function makeNearly(value: Value, random: Random): Value {
   const isList = Array.isArray(value)
-  if (typeof value !== 'object' || value === null || random.chance(0.15)) return odd(random)
+  if (typeof value !== 'object' || value === null || random.chance(0.15)) return makeOdd(random)
   const entries: [string, Value][] = Object.entries(value)
   const at = random.below(entries.length + 1)
   const chosen = entries[at]
-  if (chosen === undefined) return isList ? [...value, odd(random)] : extended(entries, random)
+  if (chosen === undefined) return isList ? [...value, makeOdd(random)] : extended(entries, random)
   if (random.chance(0.3)) entries.splice(at, 1)
-  else entries[at] = [chosen[0], nearly(chosen[1], random)]
+  else entries[at] = [chosen[0], makeNearly(chosen[1], random)]
   return isList ? entries.map(([, item]) => item) : Object.fromEntries(entries)
 }
 
 function extended(entries: readonly (readonly [string, Value])[], random: Random): Value {
-  return Object.fromEntries([...entries, [oddText(random), odd(random)]])
+  return Object.fromEntries([...entries, [pickOddText(random), makeOdd(random)]])
 }

@@ -4,15 +4,15 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { audit } from '../../../packages/server/src/operator/audit/audit.ts'
 import { startTestService, type TestService } from '../../support/service.ts'
 import { replay, runCampaign } from './campaign.ts'
-import { logLines } from './log-lines.ts'
-import { type FuzzRequest, requestOf } from './requests.ts'
+import { captureLog } from './log-lines.ts'
+import { type FuzzRequest, makeRequest } from './requests.ts'
 
 const found = join(import.meta.dirname, 'found')
 const cases = readdirSync(found).filter((name) => name.endsWith('.json'))
-/** The same requests at every run; other seeds are tried by hand: `npm run fuzz -- --seed 2`. */
+/** The requests are the same in every run; other seeds are tried by hand: `npm run fuzz -- --seed 2`. */
 const seed = '1'
 
-const { log, last } = logLines()
+const { log, last } = captureLog()
 let service: TestService
 beforeAll(async () => {
   service = await startTestService({ devnet: true, log })
@@ -21,7 +21,7 @@ afterAll(() => service?.close())
 
 describe('the contract under hostile requests', () => {
   test('a seed gives the same requests again, and another seed others', () => {
-    const some = (of: string) => Array.from({ length: 50 }, (_, at) => requestOf(of, at))
+    const some = (of: string) => Array.from({ length: 50 }, (_, at) => makeRequest(of, at))
     expect(some(seed)).toEqual(some(seed))
     expect(some(seed)).not.toEqual(some('2'))
   })

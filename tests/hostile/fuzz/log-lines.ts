@@ -2,8 +2,10 @@ import { createLog } from '../../../packages/server/src/operator/log.ts'
 
 const linesMax = 20
 
-/** A log whose last lines are kept: what the service tells its operator of an error that it hides from callers. */
-export function logLines() {
+/**
+ * Captures the last lines of a log, in which the service tells its operator of an error that it hides from callers.
+ */
+export function captureLog() {
   const lines: string[] = []
   const write = (line: string) => {
     lines.push(line.trimEnd())

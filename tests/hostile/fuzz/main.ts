@@ -4,7 +4,7 @@ import { parseArgs } from 'node:util'
 import { audit } from '../../../packages/server/src/operator/audit/audit.ts'
 import { startTestService } from '../../support/service.ts'
 import { type Failure, type Report, runCampaign } from './campaign.ts'
-import { logLines } from './log-lines.ts'
+import { captureLog } from './log-lines.ts'
 
 /**
  * `npm run fuzz -- --requests 200000 --seed 1 [--minutes N] [--concurrency N] [--failures N]`: a long campaign
@@ -23,7 +23,7 @@ const { values: flags } = parseArgs({
 /** No request may hold up all others for longer. */
 const heldMsMax = 100
 
-const { log, last } = logLines()
+const { log, last } = captureLog()
 const service = await startTestService({ devnet: true, log })
 try {
   process.exitCode = await run()

@@ -1,9 +1,9 @@
 import { type ErrorCode, errors } from '@tollbase/contract/errors'
-import { errorCodesOf } from '@tollbase/contract/openapi'
+import { listErrorCodes } from '@tollbase/contract/openapi'
 import { ErrorBody } from '@tollbase/contract/schemas'
-import { knownBy } from '../../../packages/server/src/base/known-members.ts'
-import { checkOf } from '../../../packages/server/src/http/validate.ts'
-import { checkReply, routeOf } from '../../support/contract-replies.ts'
+import { toKnownMembers } from '../../../packages/server/src/base/known-members.ts'
+import { compileCheck } from '../../../packages/server/src/http/validate.ts'
+import { checkReply, findRoute } from '../../support/contract-replies.ts'
 import { unknownMember } from './requests.ts'
 
 export type Answer = {
@@ -12,17 +12,20 @@ export type Answer = {
   readonly text: string
 }
 
-/** Codes of what was refused before it reached an endpoint. */
+/** The codes of requests that were refused before they reached an endpoint. */
 const anywhere: readonly string[] = ['ROUTE_NOT_FOUND', 'METHOD_NOT_ALLOWED']
 
-/** Words of a stack, of SQL and of drivers, which tell strangers how we are made. */
+/** Words of stack traces, SQL and drivers, which reveal the implementation to strangers. */
 const inside =
   /\bat .{1,80}:\d+:\d+|node_modules|\.ts:\d|SELECT .* FROM|INSERT INTO|syntax error at or near|relation "|invalid input syntax|invalid byte sequence|violates \w+ constraint|ECONN|assertion failed|undefined is not|Cannot read prop/
 
-const checkError = checkOf(ErrorBody)
+const checkError = compileCheck(ErrorBody)
 
-/** What is wrong with an answer, or undefined: whatever was asked, a client can understand it. */
-export function wrongWith(
+/**
+ * Describes what is wrong with an answer, or returns undefined: whatever was asked, a client can understand the
+ * answer.
+ */
+export function findProblem(
   request: { readonly method: string; readonly path: string; readonly body?: string },
   answer: Answer,
 ): string | undefined {
@@ -50,15 +53,17 @@ export function wrongWith(
   return wrongError(request, { status, headers, body, text })
 }
 
-/** Whether the request has the member that nobody knows where the contract says which there are. */
+/** Says that the request has the unknown member in a place where the contract lists the members. */
 function hasUnknown(request: { method: string; path: string; body?: string }): boolean {
-  const route = routeOf(request.method, request.path)?.route
+  const route = findRoute(request.method, request.path)?.route
   const isTold = new URLSearchParams(request.path.split('?')[1]).has(unknownMember)
-  const takesAny = route?.query !== undefined && knownBy(route.query) === undefined
+  const takesAny = route?.query !== undefined && toKnownMembers(route.query) === undefined
   if (isTold && !takesAny && request.method !== 'OPTIONS') return true
   const body = request.body === undefined ? undefined : parsed(request.body)
   return (
-    body !== undefined && Object.hasOwn(body, unknownMember) && knownBy(route?.body) !== undefined
+    body !== undefined &&
+    Object.hasOwn(body, unknownMember) &&
+    toKnownMembers(route?.body) !== undefined
   )
 }
 
@@ -81,11 +86,11 @@ function wrongError(
   if (row.status !== status) return `${code} with status ${status}`
   if ('records' in body) return 'an error with records'
   if (inside.test(text)) return 'an error that tells of the inside'
-  const route = routeOf(request.method, request.path)?.route
+  const route = findRoute(request.method, request.path)?.route
   const declared: readonly string[] =
-    route === undefined ? Object.keys(errors) : errorCodesOf(route)
+    route === undefined ? Object.keys(errors) : listErrorCodes(route)
   if (!anywhere.includes(code) && !declared.includes(code)) return `${code} is not declared`
-  // Nothing here overloads the service, so what is unavailable has stopped.
+  // Nothing here overloads the service, so an unavailable service has stopped.
   if (code === 'UNAVAILABLE') return 'the service cannot do it'
   if (status === 503 && headers['retry-after'] === undefined) return '503 without Retry-After'
   return status >= 500 && status !== 501 && status !== 503 ? `status ${status}` : undefined

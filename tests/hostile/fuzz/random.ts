@@ -6,12 +6,12 @@ export type Random = {
   readonly below: (count: number) => number
   readonly chance: (probability: number) => boolean
   readonly pick: <T>(list: readonly T[]) => T
-  /** As many as `count` says, each made anew. */
+  /** Makes as many values as `count` says, each anew. */
   readonly list: <T>(count: number, make: () => T) => T[]
 }
 
-/** The choices of one seed: FNV-1a of its text starts a mulberry32. */
-export function randomOf(seed: string): Random {
+/** Makes the choices of one seed: FNV-1a of its text starts a mulberry32. */
+export function makeRandom(seed: string): Random {
   let state = 0x811c9dc5
   for (let at = 0; at < seed.length; at++) {
     state = Math.imul(state ^ seed.charCodeAt(at), 0x01000193)

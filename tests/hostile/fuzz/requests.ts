@@ -1,10 +1,17 @@
 import type { Route } from '@tollbase/contract/route'
 import { isRecord } from '../../../packages/server/src/base/is-record.ts'
-import { pathsOf } from '../../../packages/server/src/http/implement.ts'
+import { listPaths } from '../../../packages/server/src/http/implement.ts'
 import { routes } from '../../support/contract-replies.ts'
-import { fromSchema, nearly, type Schema } from './from-schema.ts'
-import { type Random, randomOf } from './random.ts'
-import { collections, indexWish, odd, oddText, recordKeys, type Value } from './values.ts'
+import { makeFromSchema, makeNearly, type Schema } from './from-schema.ts'
+import { makeRandom, type Random } from './random.ts'
+import {
+  collections,
+  makeIndexRequest,
+  makeOdd,
+  pickOddText,
+  recordKeys,
+  type Value,
+} from './values.ts'
 
 /**
  * One request as data. `{{name}}` in path, headers and body stands for what the fixture made (ids, keys,
@@ -20,7 +27,10 @@ export type FuzzRequest = {
   readonly bytes?: string
 }
 
-/** What takes the fixture away from the requests after it; mostly aimed at an application of its own. */
+/**
+ * The operations that take the fixture away from the requests after them; most are aimed at an application of their
+ * own.
+ */
 const destructive = new Set([
   'archiveApplication',
   'deleteCollection',
@@ -31,26 +41,26 @@ const destructive = new Set([
   'setPricing',
 ])
 
-/** The request of a place in a campaign: the same for the same seed, whatever ran before. */
-export function requestOf(seed: string, at: number): FuzzRequest {
-  const random = randomOf(`${seed}:${at}`)
+/** Makes the request of a position in a campaign: the same for the same seed, whatever ran before. */
+export function makeRequest(seed: string, at: number): FuzzRequest {
+  const random = makeRandom(`${seed}:${at}`)
   const [operation, route] = random.pick(routes)
   const app = destructive.has(operation) && random.chance(0.97) ? '{{spare}}' : '{{app}}'
-  const body = bodyOf(operation, route, random)
+  const body = makeRequestBody(operation, route, random)
   return {
     operation,
     method: random.chance(0.98) ? route.method : random.pick(['HEAD', 'PUT', 'PATCH', 'OPTIONS']),
-    path: pathOf(route, random, app),
-    headers: headersOf(random, app),
+    path: makePath(route, random, app),
+    headers: makeHeaders(random, app),
     ...(body !== undefined && encoded(body, random, app)),
   }
 }
 
-function pathOf(route: Route, random: Random, app: string): string {
+function makePath(route: Route, random: Random, app: string): string {
   const path = random
-    .pick(pathsOf(route))
+    .pick(listPaths(route))
     .replace(/:(\w+)/g, (_, name: string) => segment(name, random, app))
-  const whole = path + queryOf(route, random)
+  const whole = path + makeQueryString(route, random)
   if (random.chance(0.04)) return mangled(whole, random)
   if (random.chance(0.96)) return whole
   return `${whole}${whole.includes('?') ? '&' : '?'}${unknownMember}=1`
@@ -58,7 +68,7 @@ function pathOf(route: Route, random: Random, app: string): string {
 
 function segment(name: string, random: Random, app: string): string {
   if (random.chance(0.06)) return random.pick(oddSegments)
-  if (random.chance(0.04)) return encodeURIComponent(oddText(random).toWellFormed())
+  if (random.chance(0.04)) return encodeURIComponent(pickOddText(random).toWellFormed())
   const known: Readonly<Record<string, readonly string[]>> = {
     app: [...Array.from({ length: 12 }, () => app), '{{other}}', 'system', 'nobody'],
     collection: [...collections, 'nothing'],
@@ -102,13 +112,13 @@ function mangled(path: string, random: Random): string {
   return changed.startsWith('/') ? changed : `/${changed}`
 }
 
-function queryOf(route: Route, random: Random): string {
+function makeQueryString(route: Route, random: Random): string {
   const schema: Schema | undefined = route.query
   const pairs = Object.entries(schema?.properties ?? {}).flatMap(([name, inner]) => {
     if (random.chance(0.4)) return []
     const value = random.chance(0.8)
-      ? String(fromSchema(inner, random, name))
-      : random.pick([oddText(random), '1e3', '0x10', '007', 'TRUE', '', '99999999999999999999'])
+      ? String(makeFromSchema(inner, random, name))
+      : random.pick([pickOddText(random), '1e3', '0x10', '007', 'TRUE', '', '99999999999999999999'])
     const text = encodeURIComponent(value.toWellFormed())
     return random.chance(0.04) ? [`${name}=${text}`, `${name}=1`] : [`${name}=${text}`]
   })
@@ -129,7 +139,7 @@ const credentials = [
   'foreign',
 ] as const
 
-function headersOf(random: Random, app: string): Record<string, string> {
+function makeHeaders(random: Random, app: string): Record<string, string> {
   const headers: Record<string, string> = {}
   const who = random.pick(credentials)
   const key = app === '{{spare}}' && who === 'admin' ? '{{key.spare}}' : `{{key.${who}}}`
@@ -172,14 +182,14 @@ function walletHeaders(random: Random): Record<string, string> {
   }
 }
 
-/** A payment that was made for something, one with a place changed, or what only looks like one. */
+/** Picks a payment that was made for something, one with a part changed, or a text that only looks like one. */
 function payment(random: Random): string {
   const made = random.pick(['{{v1.1}}', '{{v2.1}}', '{{v1.2}}', '{{v2.2}}'])
   if (random.chance(0.4)) return made
   const texts = ['', '{}', '[]', 'null', '{"x402Version":1}', '{"x402Version":2,"x402Version":1}']
   return random.pick([
     Buffer.from(random.pick(texts)).toString('base64'),
-    Buffer.from(JSON.stringify(odd(random)))
+    Buffer.from(JSON.stringify(makeOdd(random)))
       .toString('base64')
       .slice(0, 4000),
     `${made}=`,
@@ -190,22 +200,22 @@ function payment(random: Random): string {
   ])
 }
 
-/** A member that no endpoint knows: what takes it in silence would take a misspelling too. */
+/** A member that no endpoint knows: an endpoint that accepts it in silence would accept a misspelling too. */
 export const unknownMember = 'zz_nobody_knows'
 
-function bodyOf(operation: string, route: Route, random: Random): Value {
-  if (route.body === undefined) return random.chance(0.03) ? odd(random) : undefined
+function makeRequestBody(operation: string, route: Route, random: Random): Value {
+  if (route.body === undefined) return random.chance(0.03) ? makeOdd(random) : undefined
   if (route.bodyOptional === true && random.chance(0.4)) return undefined
   const schema: Schema = route.body
   const isIndex = operation === 'createIndex' || operation === 'createCollectionIndex'
-  const valid = isIndex ? indexWish(random) : fromSchema(schema, random)
+  const valid = isIndex ? makeIndexRequest(random) : makeFromSchema(schema, random)
   if (isRecord(valid) && random.chance(0.05)) return { ...valid, [unknownMember]: 1 }
   const kind = random.below(10)
   if (kind < 6) return valid
-  return kind < 9 ? nearly(valid, random) : odd(random)
+  return kind < 9 ? makeNearly(valid, random) : makeOdd(random)
 }
 
-/** The JSON text of the value, now and then changed where no value can express it. */
+/** Prints the JSON text of the value, now and then changed in a way that no value can express. */
 function encoded(value: Value, random: Random, app: string): { body?: string; bytes?: string } {
   const text = (JSON.stringify(value) ?? '').replaceAll('{{app}}', app)
   if (random.chance(0.93)) return { body: text }

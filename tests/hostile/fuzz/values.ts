@@ -1,6 +1,6 @@
 import type { Random } from './random.ts'
 
-/** JSON values, made by chance: what is usual where a field of this name stands, and what nobody expects. */
+/** Random JSON values: usual ones for a field of this name, and unexpected ones. */
 export type Value = unknown
 
 /** Fields, keys and collections that the fixture has, so that most requests reach something. */
@@ -81,8 +81,8 @@ const oddNumbers = [
   0.1,
 ]
 
-/** A value that the place does not expect. */
-export function odd(random: Random): Value {
+/** Makes a value that the place does not expect. */
+export function makeOdd(random: Random): Value {
   switch (random.below(9)) {
     case 0:
       return null
@@ -92,10 +92,10 @@ export function odd(random: Random): Value {
     case 3:
       return random.pick(oddNumbers)
     case 4:
-      return random.list(random.below(4), () => odd(random))
+      return random.list(random.below(4), () => makeOdd(random))
     case 5:
       return Object.fromEntries(
-        random.list(random.below(4), () => [random.pick(oddTexts), odd(random)]),
+        random.list(random.below(4), () => [random.pick(oddTexts), makeOdd(random)]),
       )
     case 6:
       return nested(random.pick([3, 20, 70, 300]), random.chance(0.5))
@@ -104,28 +104,28 @@ export function odd(random: Random): Value {
   }
 }
 
-export function oddText(random: Random): string {
+export function pickOddText(random: Random): string {
   return random.pick(oddTexts)
 }
 
-/** Arrays or objects in each other. */
+/** Makes nested arrays or objects. */
 function nested(depth: number, arrays: boolean): Value {
   let value: Value = 1
   for (let at = 0; at < depth; at++) value = arrays ? [value] : { a: value }
   return value
 }
 
-export function field(random: Random): string {
-  return random.chance(0.85) ? random.pick(fields) : oddText(random)
+export function pickField(random: Random): string {
+  return random.chance(0.85) ? random.pick(fields) : pickOddText(random)
 }
 
 function scalar(random: Random): Value {
   return random.pick<Value>(['Wien', 'k1', 100_001, 7, 1.5, true, false, null, '10.0.0.1', ''])
 }
 
-/** A record as applications store them, now and then with something odd in it. */
-export function record(random: Random): Value {
-  if (random.chance(0.04)) return odd(random)
+/** Makes a record as applications store them, now and then with something odd in it. */
+export function makeRecord(random: Random): Value {
+  if (random.chance(0.04)) return makeOdd(random)
   const made: Record<string, Value> = {
     id: random.chance(0.8) ? random.pick(recordKeys) : `r${random.below(1000)}`,
     name: random.pick(['Wien', 'Graz', 'Linz', '10.0.0.1', 'ﬀ']),
@@ -134,9 +134,9 @@ export function record(random: Random): Value {
     address: { city: 'Wien', zip: 1010 },
     flag: random.chance(0.5),
   }
-  if (random.chance(0.2)) made[oddText(random)] = odd(random)
-  if (random.chance(0.2)) made[random.pick(Object.keys(made))] = odd(random)
-  if (random.chance(0.05)) made.deleted = random.chance(0.8) ? true : odd(random)
+  if (random.chance(0.2)) made[pickOddText(random)] = makeOdd(random)
+  if (random.chance(0.2)) made[random.pick(Object.keys(made))] = makeOdd(random)
+  if (random.chance(0.05)) made.deleted = random.chance(0.8) ? true : makeOdd(random)
   if (random.chance(0.1)) delete made.id
   return made
 }
@@ -150,23 +150,23 @@ const operators = [
   .split(' ')
 const patterns = ['^W', 'n$', '(?i)wien', '[a-z]+', '(a|b){2,3}', '\\d*', 'a**', '(', '\\1', '.*']
 
-/** A `find`, mostly one that can be read. */
-export function find(random: Random, depth = 0): Value {
-  if (random.chance(0.05)) return odd(random)
+/** Makes a `find`, mostly one that can be parsed. */
+export function makeFind(random: Random, depth = 0): Value {
+  if (random.chance(0.05)) return makeOdd(random)
   const entries = random.list(random.below(4), (): [string, Value] => {
     if (depth < 4 && random.chance(0.25)) {
-      const inner = random.list(random.below(3), () => find(random, depth + 1))
+      const inner = random.list(random.below(3), () => makeFind(random, depth + 1))
       return [random.pick(['and', 'or', 'not']), random.chance(0.8) ? inner : (inner[0] ?? null)]
     }
-    if (random.chance(0.3)) return [field(random), scalar(random)]
+    if (random.chance(0.3)) return [pickField(random), scalar(random)]
     const operator = random.pick(operators)
-    return [field(random), { [operator]: operand(random, operator) }]
+    return [pickField(random), { [operator]: operand(random, operator) }]
   })
   return Object.fromEntries(entries)
 }
 
 function operand(random: Random, operator: string): Value {
-  if (random.chance(0.1)) return odd(random)
+  if (random.chance(0.1)) return makeOdd(random)
   switch (operator) {
     case 'in':
     case 'notIn':
@@ -191,32 +191,34 @@ function operand(random: Random, operator: string): Value {
   }
 }
 
-export function select(random: Random, depth = 0): Value {
-  if (random.chance(0.05)) return odd(random)
+export function makeSelect(random: Random, depth = 0): Value {
+  if (random.chance(0.05)) return makeOdd(random)
   return Object.fromEntries(
     random.list(random.below(4), () => [
-      field(random),
-      depth < 3 && random.chance(0.2) ? select(random, depth + 1) : random.chance(0.8),
+      pickField(random),
+      depth < 3 && random.chance(0.2) ? makeSelect(random, depth + 1) : random.chance(0.8),
     ]),
   )
 }
 
-export function schemaDefinition(random: Random): Value {
-  if (random.chance(0.1)) return odd(random)
+export function makeSchemaDefinition(random: Random): Value {
+  if (random.chance(0.1)) return makeOdd(random)
   if (random.chance(0.3)) return jsonSchema(random)
   return {
     fields: Object.fromEntries(
       random.list(random.below(4), () => [
-        field(random),
-        random.chance(0.1) ? odd(random) : fieldRule(random),
+        pickField(random),
+        random.chance(0.1) ? makeOdd(random) : fieldRule(random),
       ]),
     ),
-    ...(random.chance(0.1) && { required: random.chance(0.7) ? [field(random)] : odd(random) }),
+    ...(random.chance(0.1) && {
+      required: random.chance(0.7) ? [pickField(random)] : makeOdd(random),
+    }),
   }
 }
 
 function fieldRule(random: Random): Value {
-  const maybe = (value: Value) => (random.chance(0.1) ? odd(random) : value)
+  const maybe = (value: Value) => (random.chance(0.1) ? makeOdd(random) : value)
   return {
     ...(random.chance(0.8) && {
       type: maybe(random.pick(['string', 'number', 'integer', 'date', 'array', 'any'])),
@@ -224,7 +226,7 @@ function fieldRule(random: Random): Value {
     ...(random.chance(0.2) && { required: maybe(true) }),
     ...(random.chance(0.2) && { index: maybe(true) }),
     ...(random.chance(0.1) && { unique: maybe(true) }),
-    ...(random.chance(0.3) && { default: random.chance(0.5) ? scalar(random) : odd(random) }),
+    ...(random.chance(0.3) && { default: random.chance(0.5) ? scalar(random) : makeOdd(random) }),
     ...(random.chance(0.3) && {
       validation: maybe({
         ...(random.chance(0.4) && { min: maybe(1) }),
@@ -244,23 +246,25 @@ function jsonSchema(random: Random): Value {
       { $ref: '#' },
       { $ref: '#/$defs/none' },
       { type: random.pick(['null', 'nope', '']) },
-      { enum: odd(random) },
+      { enum: makeOdd(random) },
       { format: random.pick(['date-time', 'regex', 'nope']) },
-      { anyOf: odd(random) },
-      odd(random),
+      { anyOf: makeOdd(random) },
+      makeOdd(random),
     ])
   return {
     type: 'object',
-    properties: Object.fromEntries(random.list(random.below(4), () => [field(random), rule()])),
-    ...(random.chance(0.3) && { required: random.chance(0.8) ? [field(random)] : odd(random) }),
+    properties: Object.fromEntries(random.list(random.below(4), () => [pickField(random), rule()])),
+    ...(random.chance(0.3) && {
+      required: random.chance(0.8) ? [pickField(random)] : makeOdd(random),
+    }),
     ...(random.chance(0.2) && { additionalProperties: random.chance(0.5) ? false : rule() }),
     ...(random.chance(0.1) && { patternProperties: { [random.pick(patterns)]: rule() } }),
   }
 }
 
-export function accessPolicy(random: Random): Value {
-  if (random.chance(0.1)) return odd(random)
-  const names = () => random.list(random.below(4), () => field(random))
+export function makeAccessPolicy(random: Random): Value {
+  if (random.chance(0.1)) return makeOdd(random)
+  const names = () => random.list(random.below(4), () => pickField(random))
   return {
     read: random.pick(['public', 'public', 'key', 'private']),
     ...(random.chance(0.2) && {
@@ -269,14 +273,14 @@ export function accessPolicy(random: Random): Value {
     ...(random.chance(0.3) && { preview: { rows: random.below(21), fields: names() } }),
     ...(random.chance(0.2) && { offered: { select: names(), filter: names(), sort: names() } }),
     ...(random.chance(0.2) && { empty_answer: random.pick(['free', 'per_access']) }),
-    ...(random.chance(0.1) && { [oddText(random)]: odd(random) }),
+    ...(random.chance(0.1) && { [pickOddText(random)]: makeOdd(random) }),
   }
 }
 
-/** The body of an index creation, in one of the clients' dialects. */
-export function indexWish(random: Random): Value {
+/** Makes the body of an index creation, in one of the clients' dialects. */
+export function makeIndexRequest(random: Random): Value {
   const name = random.pick(collections)
-  const at = field(random)
+  const at = pickField(random)
   const type = random.pick([
     'btree',
     'hash',
@@ -287,11 +291,16 @@ export function indexWish(random: Random): Value {
     'price',
     'x',
   ])
-  const wishes: readonly Value[] = [
+  const requests: readonly Value[] = [
     { name: `${name}_${at}_idx`, collection: name, field_name: at, index_type: type },
     { collection_name: name, field: at, type, unique: random.chance(0.3) },
-    { collection: name, fields: random.list(random.below(6), () => field(random)) },
-    { collection: name, field_name: at, index_config: { index_type: type }, options: odd(random) },
+    { collection: name, fields: random.list(random.below(6), () => pickField(random)) },
+    {
+      collection: name,
+      field_name: at,
+      index_config: { index_type: type },
+      options: makeOdd(random),
+    },
     {
       collection: name,
       field_name: at,
@@ -301,5 +310,5 @@ export function indexWish(random: Random): Value {
       },
     },
   ]
-  return random.pick(wishes)
+  return random.pick(requests)
 }

@@ -12,7 +12,7 @@ export type Api = {
     input: Input<Operations[K]>,
     key?: string,
   ) => Promise<Reply<Operations[K]>>
-  /** The same, as the text that came. */
+  /** Does the same as `call`, and returns the answer's text as it came. */
   readonly text: <K extends keyof Operations>(
     operation: K,
     input: Input<Operations[K]>,
@@ -21,7 +21,7 @@ export type Api = {
 }
 
 /** The service's interface over HTTP, as the contract describes it. */
-export function openApi(url: string, stop: AbortSignal): Api {
+export function connectApi(url: string, stop: AbortSignal): Api {
   const text: Api['text'] = async (operation, input, key) => {
     const route: Route = tollbase[operation]
     const { params = {}, query = {}, body }: Parts = input ?? {}

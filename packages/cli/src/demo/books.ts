@@ -1,8 +1,8 @@
 import { audit } from '@tollbase/server/operator/audit/audit'
-import { progressLine } from '../progress.ts'
+import { makeProgressLine } from '../progress.ts'
 import type { Bought, Buyer } from './buyer.ts'
-import { balancesOf, type Market } from './market.ts'
-import { count, dollars, seconds } from './screen.ts'
+import { type Market, readBalances } from './market.ts'
+import { formatCount, formatDollars, formatSeconds } from './screen.ts'
 import type { Shop } from './seller.ts'
 
 /** Step 10: every atomic unit that the faucet made is somewhere, and where it should be. */
@@ -14,7 +14,7 @@ export async function balanceBooks(
   const { screen, api } = market
   const { buyer, shop } = parties
   screen.step('The books are balanced')
-  const atBuyer = await balancesOf(market, buyer.account.address)
+  const atBuyer = await readBalances(market, buyer.account.address)
   const atTreasury = await market.onChain(market.treasury)
   const wallet = await api.call('getApplicationWallet', { params: { app: shop.app } }, shop.key)
   const seller = BigInt(wallet.available)
@@ -22,11 +22,16 @@ export async function balanceBooks(
   screen.table(
     ['', 'on the chain', 'in the ledger', 'what it is'],
     [
-      ['buyer', dollars(atBuyer.onChain), dollars(atBuyer.here), 'change'],
-      ['seller', '', dollars(seller), '80 % of each charge'],
-      ['platform', '', dollars(platform), '20 % of each charge, rounded down'],
-      ['service', dollars(atTreasury), '', 'what the payments brought in'],
-      ['all', dollars(atBuyer.onChain + atTreasury), dollars(atBuyer.here + seller + platform), ''],
+      ['buyer', formatDollars(atBuyer.onChain), formatDollars(atBuyer.here), 'change'],
+      ['seller', '', formatDollars(seller), '80 % of each charge'],
+      ['platform', '', formatDollars(platform), '20 % of each charge, rounded down'],
+      ['service', formatDollars(atTreasury), '', 'what the payments brought in'],
+      [
+        'all',
+        formatDollars(atBuyer.onChain + atTreasury),
+        formatDollars(atBuyer.here + seller + platform),
+        '',
+      ],
     ],
   )
   const charges = purchases.map(({ receipt }) => BigInt(receipt.amount))
@@ -35,7 +40,7 @@ export async function balanceBooks(
   const shared = sum(charges.map((charge) => charge / 5n))
   screen.check(
     atBuyer.onChain + atTreasury === buyer.faucet,
-    `on the chain: buyer and service have the ${dollars(buyer.faucet)} that the faucet made`,
+    `on the chain: buyer and service have the ${formatDollars(buyer.faucet)} that the faucet made`,
   )
   screen.check(
     atTreasury === sum(purchases.map(({ exchange }) => exchange.asked)),
@@ -47,7 +52,7 @@ export async function balanceBooks(
   )
   screen.check(
     platform === shared && seller === charged - shared,
-    `charges of ${dollars(charged)}: seller ${dollars(seller)} + platform ${dollars(platform)}, nothing lost by rounding`,
+    `charges of ${formatDollars(charged)}: seller ${formatDollars(seller)} + platform ${formatDollars(platform)}, nothing lost by rounding`,
   )
 }
 
@@ -57,7 +62,7 @@ export async function auditAll(market: Market): Promise<void> {
   screen.step('The service stops, and everything is recomputed from its log')
   await market.close()
   const startedAt = Date.now()
-  const bar = progressLine()
+  const bar = makeProgressLine()
   const report = await audit(market.config, bar.update).finally(bar.end)
   screen.table(
     ['chain', 'blocks', 'entries'],
@@ -67,7 +72,7 @@ export async function auditAll(market: Market): Promise<void> {
   screen.check(
     report.equal,
     report.equal
-      ? `equal: hashes, signatures, trees, tables and balances of ${count(entries)} entries, in ${seconds(startedAt)}`
+      ? `equal: hashes, signatures, trees, tables and balances of ${formatCount(entries)} entries, in ${formatSeconds(startedAt)}`
       : `the audit finds no difference; it found ${JSON.stringify(report.difference ?? report.unfinished)}`,
   )
 }

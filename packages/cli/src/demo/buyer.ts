@@ -1,9 +1,9 @@
-import { type Receipt, readReceipt } from '@tollbase/verify/receipt'
+import { parseReceipt, type Receipt } from '@tollbase/verify/receipt'
 import { generatePrivateKey, type PrivateKeyAccount, privateKeyToAccount } from 'viem/accounts'
-import { balancesOf, type Market, moved } from './market.ts'
+import { formatMove, type Market, readBalances } from './market.ts'
 import { type Exchange, payAndFetch, type Version } from './payer.ts'
-import { count, dollars } from './screen.ts'
-import { type Tariff, tariffs, valuesOf } from './seller.ts'
+import { formatCount, formatDollars } from './screen.ts'
+import { listValues, type Tariff, tariffs } from './seller.ts'
 
 export type Buyer = { readonly account: PrivateKeyAccount; readonly faucet: bigint }
 
@@ -15,7 +15,7 @@ export type Bought = {
   readonly receiptText: string
 }
 
-type Wish = {
+type Order = {
   readonly words: string
   readonly client: string
   readonly version: Version
@@ -35,7 +35,7 @@ const faucetAmount = 100_000_000n
 const shownRows = 5
 const largestFirst = { sortBy: 'population', sortDirection: 'descending' }
 
-const wishes: readonly [Wish, Wish, Wish] = [
+const orders: readonly [Order, Order, Order] = [
   {
     words: 'the five largest places of Japan',
     client: '@x402/fetch, all defaults (x402 version 2)',
@@ -82,26 +82,35 @@ export async function meetPaywall(market: Market): Promise<Buyer> {
   const { tx_hash } = await api.call('requestFaucet', {
     body: { address: account.address, amount: String(faucetAmount) },
   })
-  const before = await balancesOf(market, account.address)
+  const before = await readBalances(market, account.address)
   screen.facts([
     ['buyer', `${account.address}, a new key`],
-    ['faucet', `${dollars(faucetAmount)} of test money, transaction ${tx_hash}`],
-    ['has', `${dollars(before.onChain)} on the chain, ${dollars(before.here)} here`],
+    ['faucet', `${formatDollars(faucetAmount)} of test money, transaction ${tx_hash}`],
+    ['has', `${formatDollars(before.onChain)} on the chain, ${formatDollars(before.here)} here`],
   ])
-  const [wish] = wishes
-  const reply = await send(market, wish.body)
+  const [order] = orders
+  const reply = await send(market, order.body)
   const text = await reply.text()
   const { error, accepts }: { error: string; accepts: readonly Accepted[] } = JSON.parse(text)
-  const [way] = accepts
+  const [paymentMethod] = accepts
   screen.check(
-    reply.status === 402 && way !== undefined && !text.includes('"records"'),
-    `asking for ${wish.words}: 402, "${error}", and none of the data`,
+    reply.status === 402 && paymentMethod !== undefined && !text.includes('"records"'),
+    `asking for ${order.words}: 402, "${error}", and none of the data`,
   )
   screen.facts([
-    ['price', `at most ${dollars(BigInt(way?.maxAmountRequired ?? 0))} (${priceText(wish)})`],
-    ['pay', `${way?.extra.tokenSymbol} on ${way?.network} (here: test dollars on the local chain)`],
-    ['to', `${way?.payTo}`],
-    ['quote', `${way?.extra.quoteId}, good for ${way?.maxTimeoutSeconds} seconds`],
+    [
+      'price',
+      `at most ${formatDollars(BigInt(paymentMethod?.maxAmountRequired ?? 0))} (${priceText(order)})`,
+    ],
+    [
+      'pay',
+      `${paymentMethod?.extra.tokenSymbol} on ${paymentMethod?.network} (here: test dollars on the local chain)`,
+    ],
+    ['to', `${paymentMethod?.payTo}`],
+    [
+      'quote',
+      `${paymentMethod?.extra.quoteId}, good for ${paymentMethod?.maxTimeoutSeconds} seconds`,
+    ],
   ])
   return { account, faucet: faucetAmount }
 }
@@ -111,11 +120,11 @@ export async function buyThrice(market: Market, buyer: Buyer): Promise<Bought[]>
   const { screen } = market
   screen.step('The buyer buys three answers')
   const bought: Bought[] = []
-  for (const [at, wish] of wishes.entries()) {
+  for (const [at, order] of orders.entries()) {
     if (at > 0) screen.gap()
-    screen.say(`${at + 1}. ${wish.words}`)
-    screen.note(`   by ${wish.client}`)
-    bought.push(await buy(market, buyer, wish))
+    screen.say(`${at + 1}. ${order.words}`)
+    screen.note(`   by ${order.client}`)
+    bought.push(await buy(market, buyer, order))
   }
   return bought
 }
@@ -126,28 +135,28 @@ export async function replayPayment(market: Market, buyer: Buyer, bought: Bought
   screen.step('The buyer sends one payment twice')
   const { payment, replyBytes } = bought.exchange
   const headers = payment === undefined ? {} : { [payment[0]]: payment[1] }
-  const before = await balancesOf(market, buyer.account.address)
-  const again = await send(market, wishes[0].body, headers)
+  const before = await readBalances(market, buyer.account.address)
+  const again = await send(market, orders[0].body, headers)
   const bytes = new Uint8Array(await again.arrayBuffer())
   screen.check(
     again.status === 200 && Buffer.from(bytes).equals(replyBytes),
-    `for the same request: the same answer, byte for byte (${count(bytes.length)} bytes)`,
+    `for the same request: the same answer, byte for byte (${formatCount(bytes.length)} bytes)`,
   )
   screen.check(
     again.headers.get('x-receipt-id') === bought.receipt.receipt_id,
     `the same receipt, ${bought.receipt.receipt_id}`,
   )
-  const other = { ...wishes[0].body, find: { country: { is: 'FR' } } }
+  const other = { ...orders[0].body, find: { country: { is: 'FR' } } }
   const refusal = await send(market, other, headers)
   const { code, error }: { code?: string; error?: string } = JSON.parse(await refusal.text())
   screen.check(
     refusal.status === 409 && code === 'PAYMENT_ALREADY_USED',
     `for places of France instead: refused, ${refusal.status} ${code}: ${error}`,
   )
-  const after = await balancesOf(market, buyer.account.address)
+  const after = await readBalances(market, buyer.account.address)
   screen.check(
     before.onChain === after.onChain && before.here === after.here,
-    `nothing was charged: ${dollars(after.onChain)} on the chain, ${dollars(after.here)} here`,
+    `nothing was charged: ${formatDollars(after.onChain)} on the chain, ${formatDollars(after.here)} here`,
   )
 }
 
@@ -159,36 +168,43 @@ type Accepted = {
   readonly extra: { readonly tokenSymbol: string; readonly quoteId: string }
 }
 
-async function buy(market: Market, buyer: Buyer, wish: Wish): Promise<Bought> {
+async function buy(market: Market, buyer: Buyer, order: Order): Promise<Bought> {
   const { screen, api } = market
   const { account } = buyer
-  const before = await balancesOf(market, account.address)
-  const exchange = await payAndFetch(`${api.url}/list`, { ...wish, account, stop: api.stop })
+  const before = await readBalances(market, account.address)
+  const exchange = await payAndFetch(`${api.url}/list`, { ...order, account, stop: api.stop })
   const text = new TextDecoder().decode(exchange.replyBytes)
   screen.check(exchange.reply.status === 200, `paid and delivered (${exchange.reply.status})`)
   const { records }: { records: readonly unknown[] } = JSON.parse(text)
   const receiptId = exchange.reply.headers.get('x-receipt-id') ?? ''
   const receiptText = await api.text('getReceipt', { params: { id: receiptId } })
-  const receipt = readReceipt(JSON.parse(receiptText))
-  const after = await balancesOf(market, account.address)
+  const receipt = parseReceipt(JSON.parse(receiptText))
+  const after = await readBalances(market, account.address)
   const [charge, change] = [BigInt(receipt.amount), BigInt(receipt.change)]
   const bytes = bytesSold(text)
   screen.facts([
-    ['quoted', `${dollars(exchange.asked)} at most: ${priceText(wish)}`],
-    ['paid', `${dollars(before.onChain - after.onChain)}  transaction ${receipt.transaction}`],
-    ['charged', `${dollars(charge)}  for ${records.length} rows, ${count(bytes)} bytes`],
-    ['change', `${dollars(change)}  stays on the buyer's balance here`],
-    ['on chain', moved(before.onChain, after.onChain)],
-    ['here', moved(before.here, after.here)],
+    ['quoted', `${formatDollars(exchange.asked)} at most: ${priceText(order)}`],
+    [
+      'paid',
+      `${formatDollars(before.onChain - after.onChain)}  transaction ${receipt.transaction}`,
+    ],
+    [
+      'charged',
+      `${formatDollars(charge)}  for ${records.length} rows, ${formatCount(bytes)} bytes`,
+    ],
+    ['change', `${formatDollars(change)}  stays on the buyer's balance here`],
+    ['on chain', formatMove(before.onChain, after.onChain)],
+    ['here', formatMove(before.here, after.here)],
     ['receipt', receiptId],
   ])
   screen.table(
-    wish.columns,
-    records.slice(0, shownRows).map((one) => valuesOf(one, wish.columns)),
+    order.columns,
+    records.slice(0, shownRows).map((one) => listValues(one, order.columns)),
   )
   if (records.length > shownRows) screen.note(`… and ${records.length - shownRows} more`)
   screen.check(
-    charge === costOf(wish.tariff, { rows: records.length, bytes }) && charge <= exchange.asked,
+    charge === computeCost(order.tariff, { rows: records.length, bytes }) &&
+      charge <= exchange.asked,
     'the charge is what the price list says for these rows and bytes, and not above the quote',
   )
   screen.check(
@@ -210,7 +226,7 @@ function send(market: Market, body: object, headers: Readonly<Record<string, str
 }
 
 /** The quote in words: what the request can cost at most. */
-function priceText({ tariff, body }: Wish): string {
+function priceText({ tariff, body }: Order): string {
   const parts = [
     [tariff.perAccess, 'the access'],
     [tariff.perRow * BigInt(body.limit), `${body.limit} rows`],
@@ -218,18 +234,18 @@ function priceText({ tariff, body }: Wish): string {
   ] as const
   return parts
     .filter(([amount]) => amount > 0n)
-    .map(([amount, name]) => `${dollars(amount)} for ${name}`)
+    .map(([amount, name]) => `${formatDollars(amount)} for ${name}`)
     .join(' + ')
 }
 
-/** What a KB price is about: the records as they were sent, with the commas between. */
+/** The bytes that a price per KB counts: the records as they were sent, with the commas between. */
 function bytesSold(reply: string): number {
   const start = reply.indexOf('[') + 1
   return Buffer.byteLength(reply.slice(start, reply.lastIndexOf('],"total":')))
 }
 
-/** Reckoned by the buyer, who trusts nobody's sums. */
-function costOf(tariff: Tariff, sold: { rows: number; bytes: number }): bigint {
+/** Computes the charge on the buyer's side, who trusts nobody's sums. */
+function computeCost(tariff: Tariff, sold: { rows: number; bytes: number }): bigint {
   const perKb = (tariff.perKb * BigInt(sold.bytes) + 1023n) / 1024n
   return tariff.perAccess + tariff.perRow * BigInt(sold.rows) + perKb
 }

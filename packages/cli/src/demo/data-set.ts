@@ -27,12 +27,12 @@ export type Country = {
 export function loadCities(rows: number | undefined): City[] {
   const all = readPackage()
   if (rows === undefined || rows >= all.length) return all
-  const placeOf = (at: number) => Math.floor((at * rows) / all.length)
-  return all.filter((_, at) => placeOf(at + 1) !== placeOf(at))
+  const toPlace = (at: number) => Math.floor((at * rows) / all.length)
+  return all.filter((_, at) => toPlace(at + 1) !== toPlace(at))
 }
 
 /** One row per country, summed up. */
-export function summedByCountry(cities: readonly City[]): Country[] {
+export function sumByCountry(cities: readonly City[]): Country[] {
   const names = new Intl.DisplayNames('en', { type: 'region' })
   const groups = new Map<string, City[]>()
   for (const city of cities) {

@@ -3,8 +3,8 @@ import { realWorld } from '@tollbase/server/base/world'
 import type { Config } from '@tollbase/server/config/config'
 import { sql } from '@tollbase/server/database/sql'
 import { createPublicClient, erc20Abi, getAddress, type Hex, http } from 'viem'
-import { type Api, openApi } from './api.ts'
-import { dollars, type Screen, seconds } from './screen.ts'
+import { type Api, connectApi } from './api.ts'
+import { formatDollars, formatSeconds, type Screen } from './screen.ts'
 
 /** Everything that the steps share: the service, its interface, its money. */
 export type Market = {
@@ -12,11 +12,11 @@ export type Market = {
   readonly api: Api
   readonly config: Config
   readonly running: RunningService
-  /** Stops the service; again, it does nothing. */
+  /** Stops the service; a second call does nothing. */
   readonly close: () => Promise<void>
   /** The key that signs receipts and the service's own checkpoints. */
   readonly vkey: string
-  /** Where payments go on the chain. */
+  /** The address on the chain that payments go to. */
   readonly treasury: string
   /** Test dollars of an address on the chain, in atomic units. */
   readonly onChain: (address: string) => Promise<bigint>
@@ -27,7 +27,7 @@ export type Market = {
 type Folder = {
   readonly path: string
   readonly isKept: boolean
-  /** After it, no request is begun or awaited. */
+  /** Aborted when no request may be begun or awaited any more. */
   readonly stop: AbortSignal
 }
 
@@ -35,7 +35,7 @@ type Folder = {
 export async function openMarket(screen: Screen, folder: Folder): Promise<Market> {
   screen.step('Start the service')
   const startedAt = Date.now()
-  const config = configOf(folder.path)
+  const config = makeConfig(folder.path)
   const running = await startService({ config, world: realWorld })
   try {
     return await describe({ screen, config, running, folder, startedAt })
@@ -54,8 +54,8 @@ async function describe(start: {
 }): Promise<Market> {
   const { screen, config, running, folder } = start
   const { service, devnet } = running
-  const took = seconds(start.startedAt)
-  const api = openApi(running.url, folder.stop)
+  const took = formatSeconds(start.startedAt)
+  const api = connectApi(running.url, folder.stop)
   const [version] = await service.database.query<{ server_version: string }>(
     sql`SHOW server_version`,
   )
@@ -84,16 +84,16 @@ async function describe(start: {
     },
     vkey: published.receipt_public_key,
     treasury: devnet?.network.payTo ?? '',
-    onChain: balanceReader(devnet?.rpcUrl ?? '', devnet?.token ?? ''),
+    onChain: makeBalanceReader(devnet?.rpcUrl ?? '', devnet?.token ?? ''),
     inLedger: async (account) => {
       await system.chain.whenApplied(system.chain.head().height)
-      return (await system.ledger.balance(service.database, system.schema, account)).balance
+      return (await system.ledger.readBalance(service.database, system.schema, account)).balance
     },
   }
 }
 
 /** Balances before and after something, on the chain and in the ledger. */
-export async function balancesOf(
+export async function readBalances(
   market: Market,
   buyer: string,
 ): Promise<{ onChain: bigint; here: bigint }> {
@@ -102,13 +102,13 @@ export async function balancesOf(
   return { onChain: await market.onChain(address), here: BigInt(available) }
 }
 
-export function moved(before: bigint, after: bigint): string {
+export function formatMove(before: bigint, after: bigint): string {
   return before === after
-    ? `${dollars(after)} (unchanged)`
-    : `${dollars(before)} → ${dollars(after)}`
+    ? `${formatDollars(after)} (unchanged)`
+    : `${formatDollars(before)} → ${formatDollars(after)}`
 }
 
-function configOf(dataDir: string): Config {
+function makeConfig(dataDir: string): Config {
   return {
     host: '127.0.0.1',
     port: 0,
@@ -128,14 +128,14 @@ function configOf(dataDir: string): Config {
     quota: { bytes: null, records: null },
     trustProxy: [],
     drainMs: 8_000,
-    keptAnswersBytes: 0,
+    resultCacheBytes: 0,
     dataSets: [],
     networks: [],
   }
 }
 
-/** Asks the chain itself, past the service. */
-function balanceReader(rpcUrl: string, token: string): Market['onChain'] {
+/** Reads balances from the chain itself, past the service. */
+function makeBalanceReader(rpcUrl: string, token: string): Market['onChain'] {
   const chain = createPublicClient({ transport: http(rpcUrl) })
   const address: Hex = getAddress(token)
   return (holder) =>

@@ -9,7 +9,7 @@ export type Exchange = {
   readonly body: Uint8Array<ArrayBuffer>
   /** Name and value of the header that carried the payment; undefined where nothing was asked. */
   readonly payment: readonly [name: string, value: string] | undefined
-  /** What the 402 asked, atomic units. */
+  /** The amount that the 402 asked for, in atomic units. */
   readonly asked: bigint
   readonly reply: Response
   readonly replyBytes: Uint8Array<ArrayBuffer>
@@ -17,7 +17,7 @@ export type Exchange = {
 
 export type Version = 1 | 2
 
-/** Sends a JSON request by the public x402 client, which pays by itself when it is asked to. */
+/** Sends a JSON request with the public x402 client, which pays by itself when asked to. */
 export async function payAndFetch(
   url: string,
   request: { body: object; account: PrivateKeyAccount; version: Version; stop: AbortSignal },
@@ -26,7 +26,7 @@ export async function payAndFetch(
   const text = JSON.stringify(request.body)
   const wire = watched(seen, request.version)
   const pay = wrapFetchWithPaymentFromConfig(wire, {
-    schemes: [schemeOf(request.account, request.version)],
+    schemes: [makeScheme(request.account, request.version)],
   })
   const headers = { 'content-type': 'application/json' }
   const reply = await pay(url, { method: 'POST', headers, body: text, signal: request.stop })
@@ -41,14 +41,14 @@ export async function payAndFetch(
 
 type Seen = { payment: Exchange['payment']; asked: bigint }
 
-function schemeOf(account: PrivateKeyAccount, version: Version) {
+function makeScheme(account: PrivateKeyAccount, version: Version) {
   if (version === 2) return { network: 'eip155:*' as const, client: new ExactEvmScheme(account) }
   // Version 1 calls networks by bare names, which the type does not foresee.
   const network = 'base-sepolia' as Network
   return { network, client: new ExactEvmSchemeV1(account), x402Version: 1 }
 }
 
-/** The global fetch, with a look at the 402 and at the payment that go through it. */
+/** Wraps the global fetch and notes the 402 and the payment that pass through it. */
 function watched(seen: Seen, version: Version): typeof fetch {
   return async (input, init) => {
     const request = new Request(input, init)
@@ -62,7 +62,7 @@ function watched(seen: Seen, version: Version): typeof fetch {
     const required: { accepts?: { maxAmountRequired?: string }[] } = JSON.parse(text)
     seen.asked = BigInt(required.accepts?.[0]?.maxAmountRequired ?? 0)
     const headers = new Headers(reply.headers)
-    // A client of version 1 knows the body only; this one would look at the header of version 2 first.
+    // A client of version 1 knows the body only; this client would prefer the header of version 2.
     if (version === 1) headers.delete('payment-required')
     return new Response(text, { status: reply.status, headers })
   }

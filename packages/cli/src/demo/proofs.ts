@@ -1,4 +1,4 @@
-import { fromBase64, utf8 } from '@tollbase/verify/bytes'
+import { decodeBase64, encodeUtf8 } from '@tollbase/verify/bytes'
 import { decodeEntry } from '@tollbase/verify/entry'
 import type { ReceiptOptions } from '@tollbase/verify/receipt'
 import { type Verdict, verifyDocument } from '@tollbase/verify/verify'
@@ -15,7 +15,7 @@ export function verifyReceipts(market: Market, purchases: readonly Bought[]): vo
     'By the signing key noted at the start; no request is made from here to the next step.',
   )
   for (const [at, bought] of purchases.entries()) {
-    const verdict = verifyDocument(bought.receiptText, evidenceOf(market, bought))
+    const verdict = verifyDocument(bought.receiptText, makeEvidence(market, bought))
     screen.say(bought.receipt.receipt_id)
     if (at === 0) showChecks(screen, verdict)
     else screen.check(verdict.ok, verdict.checks.map(({ name }) => name).join(', '))
@@ -28,14 +28,14 @@ export function verifyReceipts(market: Market, purchases: readonly Bought[]): vo
     what: `with one digit changed (amount ${amount} to ${altered})`,
     verdict: verifyDocument(
       first.receiptText.replace(`"amount":"${amount}"`, `"amount":"${altered}"`),
-      evidenceOf(market, first),
+      makeEvidence(market, first),
     ),
   })
   const reply = Uint8Array.from(first.exchange.replyBytes)
   reply[20] = (reply[20] ?? 0) ^ 1
   showRefusal(screen, {
     what: 'for a reply with one bit changed',
-    verdict: verifyDocument(first.receiptText, { ...evidenceOf(market, first), reply }),
+    verdict: verifyDocument(first.receiptText, { ...makeEvidence(market, first), reply }),
   })
 }
 
@@ -54,7 +54,7 @@ export async function proveRecord(market: Market, shop: Shop, bought: Bought): P
     `the seller hands out the proof of ${record?.name}, entry ${proof.leaf_index} of the log`,
   )
   showChecks(screen, verifyDocument(text, { trustedKey: shop.vkey }))
-  const { body } = decodeEntry(fromBase64(proof.entry))
+  const { body } = decodeEntry(decodeBase64(proof.entry))
   screen.check(
     JSON.stringify(record) === JSON.stringify(JSON.parse(body)),
     'the entry is the record that was bought, to the last digit',
@@ -70,8 +70,8 @@ export async function proveRecord(market: Market, shop: Shop, bought: Bought): P
   return text
 }
 
-/** What the buyer has of a purchase besides the receipt. */
-function evidenceOf(market: Market, { exchange }: Bought): ReceiptOptions {
+/** The evidence of a purchase that the buyer has besides the receipt. */
+function makeEvidence(market: Market, { exchange }: Bought): ReceiptOptions {
   return {
     trustedKey: market.vkey,
     request: { method: 'POST', path: '/list', body: exchange.body },
@@ -91,24 +91,27 @@ function showRefusal(screen: Screen, refused: { what: string; verdict: Verdict }
 }
 
 /** Files for `tollbase verify`, where the data folder is kept. */
-export function documentsOf(
+export function listDocuments(
   purchases: readonly Bought[],
   proof: string,
 ): readonly (readonly [name: string, content: Uint8Array])[] {
   const bought = purchases.flatMap(({ receiptText, exchange }, at) => [
-    [`receipt-${at + 1}.json`, utf8(receiptText)] as const,
+    [`receipt-${at + 1}.json`, encodeUtf8(receiptText)] as const,
     [`reply-${at + 1}.json`, exchange.replyBytes] as const,
   ])
-  return [...bought, ['record-proof.json', utf8(proof)]]
+  return [...bought, ['record-proof.json', encodeUtf8(proof)]]
 }
 
-/** The keys that were noted, beside the documents only because nobody but the demo writes into its folder. */
-export function keysOf(
+/**
+ * The keys that were noted. They may lie beside the documents only because nobody but the demo writes into its
+ * folder.
+ */
+export function listKeys(
   market: Market,
   shop: Shop,
 ): readonly (readonly [name: string, content: Uint8Array])[] {
   return [
-    ['receipt-key', utf8(market.vkey)],
-    ['record-key', utf8(shop.vkey)],
+    ['receipt-key', encodeUtf8(market.vkey)],
+    ['record-key', encodeUtf8(shop.vkey)],
   ]
 }

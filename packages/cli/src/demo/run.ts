@@ -4,12 +4,12 @@ import { join } from 'node:path'
 import { auditAll, balanceBooks } from './books.ts'
 import { buyThrice, meetPaywall, replayPayment } from './buyer.ts'
 import { type Market, openMarket } from './market.ts'
-import { documentsOf, keysOf, proveRecord, verifyReceipts } from './proofs.ts'
-import { openScreen, type Screen, StepFailure, seconds } from './screen.ts'
+import { listDocuments, listKeys, proveRecord, verifyReceipts } from './proofs.ts'
+import { formatSeconds, openScreen, type Screen, StepFailure } from './screen.ts'
 import { previewShop, priceShop, stockShop } from './seller.ts'
 
 export type DemoOptions = {
-  /** All of the data set when not given. */
+  /** Rows of the data set to use; all when not given. */
   readonly rows: number | undefined
   readonly keep: boolean
 }
@@ -32,14 +32,14 @@ export async function runDemo(options: DemoOptions): Promise<number> {
   try {
     const code = await Promise.race([play, interrupted()])
     if (code !== 0) screen.note('interrupted; ending what was started')
-    if (code === 0) screen.title(`\nAll ${steps} steps held, in ${seconds(startedAt)}.`)
+    if (code === 0) screen.title(`\nAll ${steps} steps held, in ${formatSeconds(startedAt)}.`)
     if (code === 0 && options.keep) tellWhatIsKept(screen, folder)
     return code
   } catch (error) {
-    screen.failed(reasonOf(error))
+    screen.failed(describeError(error))
     return 1
   } finally {
-    // Those who ask end before the one who answers, so that nobody waits for the other.
+    // Clients end before the service, so that neither waits for the other.
     stop.abort()
     await play.catch(() => undefined)
     if (options.keep) screen.say(`data folder: ${folder}`)
@@ -47,7 +47,7 @@ export async function runDemo(options: DemoOptions): Promise<number> {
   }
 }
 
-/** All steps; the service is closed when it returns, and when it throws. */
+/** Plays all steps; closes the service when it returns or throws. */
 async function playAll(
   screen: Screen,
   play: DemoOptions & { folder: string; stop: AbortSignal },
@@ -58,7 +58,7 @@ async function playAll(
     const { purchases, proof, shop } = await playMarket(market, play.rows)
     await auditAll(market)
     if (play.keep) {
-      for (const [name, content] of [...documentsOf(purchases, proof), ...keysOf(market, shop)])
+      for (const [name, content] of [...listDocuments(purchases, proof), ...listKeys(market, shop)])
         writeFileSync(join(folder, name), content)
     }
     return 0
@@ -91,7 +91,7 @@ function tellWhatIsKept(screen: Screen, folder: string): void {
   screen.say(`  npx --no tollbase dev --data-dir ${folder}`)
 }
 
-function reasonOf(error: unknown): string {
+function describeError(error: unknown): string {
   if (error instanceof StepFailure) return error.message
   return error instanceof Error ? (error.stack ?? error.message) : String(error)
 }

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { dollars, openScreen, StepFailure, tableLines } from './screen.ts'
+import { formatDollars, formatTable, openScreen, StepFailure } from './screen.ts'
 
 test.each([
   [0n, '$0.000000'],
@@ -7,7 +7,7 @@ test.each([
   [100_000_000n, '$100.000000'],
   [-2_050n, '-$0.002050'],
 ])('an amount is shown to its last atomic unit: %s', (atomic, shown) => {
-  expect(dollars(atomic)).toBe(shown)
+  expect(formatDollars(atomic)).toBe(shown)
 })
 
 test('a table stands in columns: numbers and money to the right, text to the left, cut where too long', () => {
@@ -15,7 +15,7 @@ test('a table stands in columns: numbers and money to the right, text to the lef
     ['Ōtsu', 298_164, '$0.10', ''],
     ['x'.repeat(40), 35, '$12.00', 'last'],
   ]
-  expect(tableLines(['name', 'people', 'price', 'note'], rows)).toEqual([
+  expect(formatTable(['name', 'people', 'price', 'note'], rows)).toEqual([
     `${'name'.padEnd(30)}   people   price  note`,
     `${'Ōtsu'.padEnd(30)}  298,164   $0.10`,
     `${'x'.repeat(29)}…       35  $12.00  last`,

@@ -1,4 +1,4 @@
-/** Where the demo writes, and in which step it is. */
+/** The output of the demo, which knows the current step. */
 export type Screen = {
   readonly title: (text: string) => void
   readonly step: (title: string) => void
@@ -6,7 +6,7 @@ export type Screen = {
   /** Names and values below each other. */
   readonly facts: (pairs: readonly (readonly [string, string])[]) => void
   readonly table: (columns: readonly string[], rows: readonly (readonly unknown[])[]) => void
-  /** Something that must hold: a tick, or the end of the demo. */
+  /** Prints a tick where the condition holds, else ends the demo. */
   readonly check: (holds: boolean, text: string) => void
   readonly note: (text: string) => void
   readonly gap: () => void
@@ -40,12 +40,12 @@ export function openScreen(steps: number): Screen {
     },
     say: (text) => line(`${indent}${text}`),
     facts: (pairs) => {
-      const width = widthOf(pairs.map(([name]) => name))
+      const width = computeWidth(pairs.map(([name]) => name))
       for (const [name, value] of pairs)
         line(`${indent}${paint('dim', name.padEnd(width))}  ${value}`)
     },
     table: (columns, rows) => {
-      const [head = '', ...body] = tableLines(columns, rows)
+      const [head = '', ...body] = formatTable(columns, rows)
       line(`${indent}${paint('dim', head)}`)
       for (const text of body) line(`${indent}${text}`)
     },
@@ -59,13 +59,15 @@ export function openScreen(steps: number): Screen {
   }
 }
 
-/** Head, then rows; numbers to the right, everything else to the left. */
-export function tableLines(
+/** Formats the head and the rows; numbers are aligned right, everything else left. */
+export function formatTable(
   columns: readonly string[],
   rows: readonly (readonly unknown[])[],
 ): string[] {
   const texts = rows.map((row) => columns.map((_, at) => cellText(row[at])))
-  const widths = columns.map((name, at) => widthOf([name, ...texts.map((row) => row[at] ?? '')]))
+  const widths = columns.map((name, at) =>
+    computeWidth([name, ...texts.map((row) => row[at] ?? '')]),
+  )
   const isRight = columns.map((_, at) =>
     rows.every((row) => typeof row[at] === 'number' || /^(\$.*)?$/.test(String(row[at] ?? ''))),
   )
@@ -77,29 +79,29 @@ export function tableLines(
   )
 }
 
-export function count(value: number | bigint): string {
+export function formatCount(value: number | bigint): string {
   return value.toLocaleString('en-US')
 }
 
-export function seconds(sinceMs: number): string {
+export function formatSeconds(sinceMs: number): string {
   return `${((Date.now() - sinceMs) / 1000).toFixed(1)} s`
 }
 
-/** Atomic units of six decimals. */
-export function dollars(atomic: bigint): string {
+/** Formats atomic units of six decimals. */
+export function formatDollars(atomic: bigint): string {
   const size = atomic < 0n ? -atomic : atomic
   const cents = String(size % 1_000_000n).padStart(6, '0')
   return `${atomic < 0n ? '-' : ''}$${size / 1_000_000n}.${cents}`
 }
 
 function cellText(value: unknown): string {
-  const text = typeof value === 'number' ? count(value) : String(value ?? '')
+  const text = typeof value === 'number' ? formatCount(value) : String(value ?? '')
   const signs = [...text]
   return signs.length > cellWidthMax ? `${signs.slice(0, cellWidthMax - 1).join('')}…` : text
 }
 
-/** Characters, not code units: names of places hold all kinds. */
-function widthOf(texts: readonly string[]): number {
+/** Counts characters, not code units: names of places hold all kinds. */
+function computeWidth(texts: readonly string[]): number {
   return Math.max(...texts.map((text) => [...text].length), 0)
 }
 

@@ -1,9 +1,9 @@
-import { progressLine } from '../progress.ts'
-import { attribution, loadCities, summedByCountry } from './data-set.ts'
+import { makeProgressLine } from '../progress.ts'
+import { attribution, loadCities, sumByCountry } from './data-set.ts'
 import type { Market } from './market.ts'
-import { count, dollars, seconds } from './screen.ts'
+import { formatCount, formatDollars, formatSeconds } from './screen.ts'
 
-/** What the seller has: an application, its key, and the key that its chain signs with. */
+/** The seller's possessions: an application, its key, and the key that its chain signs with. */
 export type Shop = {
   readonly app: string
   readonly key: string
@@ -21,7 +21,7 @@ export const tariffs = {
 
 const app = 'geodata'
 const batchRows = 1_000
-/** Enough that one batch is checked while another is being committed. */
+/** Two, so that one batch is checked while another is being committed. */
 const batchesAtOnce = 2
 
 /** Step 2: an application, two collections with indexes, and all rows of the data set. */
@@ -30,7 +30,7 @@ export async function stockShop(market: Market, rows: number | undefined): Promi
   screen.step('The seller stores a public data set')
   screen.note(attribution)
   const cities = loadCities(rows)
-  const countries = summedByCountry(cities)
+  const countries = sumByCountry(cities)
   const { app_key: key } = await api.call(
     'createApplication',
     { body: { name: 'Places of the world', app_id: app } },
@@ -43,7 +43,7 @@ export async function stockShop(market: Market, rows: number | undefined): Promi
   const startedAt = Date.now()
   await storeAll(market, key, { collection: 'cities', records: cities })
   const rate = Math.round(cities.length / ((Date.now() - startedAt) / 1000))
-  const took = seconds(startedAt)
+  const took = formatSeconds(startedAt)
   await storeAll(market, key, { collection: 'countries', records: countries })
   const head = await api.call('getCheckpoint', { params: { app } }, key)
   const stored = await api.call(
@@ -53,11 +53,11 @@ export async function stockShop(market: Market, rows: number | undefined): Promi
   )
   screen.check(
     stored.document_count === cities.length,
-    `${count(cities.length)} records stored in ${took}: ${count(rate)} a second, in batches of ${count(batchRows)}`,
+    `${formatCount(cities.length)} records stored in ${took}: ${formatCount(rate)} a second, in batches of ${formatCount(batchRows)}`,
   )
   screen.facts([
-    ['block height', count(head.height)],
-    ['log entries', count(head.size)],
+    ['block height', formatCount(head.height)],
+    ['log entries', formatCount(head.size)],
     ['root', head.root],
     ['checkpoint', `signed by ${head.key}`],
   ])
@@ -69,7 +69,7 @@ export async function priceShop(market: Market, shop: Shop): Promise<void> {
   const { screen, api } = market
   screen.step('The seller sets prices')
   const rules = Object.entries(tariffs).flatMap(([collection, tariff]) =>
-    rulesOf(collection, tariff),
+    makePriceRules(collection, tariff),
   )
   const { split } = await api.call('setPricing', { params: { app }, body: { rules } }, shop.key)
   const preview = { rows: 3, fields: ['name', 'country', 'population'] }
@@ -84,7 +84,7 @@ export async function priceShop(market: Market, shop: Shop): Promise<void> {
     ['collection', 'per access', 'per row', 'per KB'],
     Object.entries(tariffs).map(([name, { perAccess, perRow, perKb }]) => [
       name,
-      ...[perAccess, perRow, perKb].map((amount) => (amount === 0n ? '' : dollars(amount))),
+      ...[perAccess, perRow, perKb].map((amount) => (amount === 0n ? '' : formatDollars(amount))),
     ]),
   )
   screen.say(
@@ -100,13 +100,13 @@ export async function previewShop(market: Market): Promise<void> {
   const columns = ['name', 'country', 'population']
   screen.table(
     columns,
-    preview.sample.map((record) => valuesOf(record, columns)),
+    preview.sample.map((record) => listValues(record, columns)),
   )
   screen.say(`size: ${preview.row_count_band} records (a band, not a count)`)
   screen.check(preview.sample.length === 3, 'three rows of three fields without a key or a payment')
 }
 
-export function valuesOf(record: unknown, columns: readonly string[]): unknown[] {
+export function listValues(record: unknown, columns: readonly string[]): unknown[] {
   const fields: Readonly<Record<string, unknown>> = Object(record)
   return columns.map((name) => fields[name])
 }
@@ -117,7 +117,7 @@ async function createCollections(market: Market, key: string): Promise<void> {
     ['cities', 'id'],
     ['countries', 'country'],
   ] as const) {
-    // Private until it has a price: what is free is free for everybody.
+    // A collection stays private until it has a price: without one it would be free for everybody.
     const access_policy = { read: 'private' }
     await api.call(
       'createCollection',
@@ -137,7 +137,7 @@ async function storeAll(
   goods: { collection: string; records: readonly object[] },
 ): Promise<void> {
   const { collection, records } = goods
-  const bar = progressLine()
+  const bar = makeProgressLine()
   const startedAt = Date.now()
   let next = 0
   let done = 0
@@ -145,7 +145,7 @@ async function storeAll(
     while (next < records.length) {
       const data = records.slice(next, next + batchRows)
       next += data.length
-      // The last ones wait until the tables show them, and with them all that came before.
+      // The last batches wait until the tables show them, and with them everything before.
       const query = next >= records.length ? { wait: true } : {}
       await market.api.call(
         'storeRecords',
@@ -155,7 +155,7 @@ async function storeAll(
       done += data.length
       const rate = Math.round(done / ((Date.now() - startedAt) / 1000))
       bar.update(
-        `${count(done)} of ${count(records.length)} records, ${count(rate)} a second`,
+        `${formatCount(done)} of ${formatCount(records.length)} records, ${formatCount(rate)} a second`,
         done / records.length,
       )
     }
@@ -167,7 +167,7 @@ async function storeAll(
   }
 }
 
-function rulesOf(collection: string, tariff: Tariff) {
+function makePriceRules(collection: string, tariff: Tariff) {
   const rule = (model: 'per_access' | 'per_row' | 'per_kb', amount: bigint) => ({
     target: { collection },
     operation: 'read' as const,

@@ -1,7 +1,7 @@
 import type { World } from './world.ts'
 
-/** What the promise gives, or `otherwise` where it takes longer than this. Never keeps the process alive. */
-export async function within<T, O>(
+/** Resolves as the promise does, or to `otherwise` where it takes longer than `ms`. Never keeps the process alive. */
+export async function awaitWithin<T, O>(
   promise: Promise<T>,
   limit: { readonly world: World; readonly ms: number; readonly otherwise: O },
 ): Promise<T | O> {

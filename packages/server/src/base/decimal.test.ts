@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { wholeUnits } from './decimal.ts'
+import { parseWholeUnits } from './decimal.ts'
 
 describe('wholeUnits', () => {
   test.each([
@@ -17,7 +17,7 @@ describe('wholeUnits', () => {
     ['0.10000000000000000', 100_000n],
     ['9007199254740993', 9_007_199_254_740_993_000_000n],
   ])('%s is %s millionths', (text, units) => {
-    expect(wholeUnits(text, 6)).toBe(units)
+    expect(parseWholeUnits(text, 6)).toBe(units)
   })
 
   test.each([
@@ -33,7 +33,7 @@ describe('wholeUnits', () => {
     ['true', 'must be a number'],
     ['', 'must be a number'],
   ])('%s %s', (text, problem) => {
-    expect(wholeUnits(text, 6)).toBe(problem)
+    expect(parseWholeUnits(text, 6)).toBe(problem)
   })
 
   test('what is written as a decimal is read back exactly', () => {
@@ -41,8 +41,8 @@ describe('wholeUnits', () => {
       fc.property(fc.bigInt(0n, 10n ** 20n), fc.integer({ min: -8, max: 8 }), (units, shift) => {
         const digits = units.toString().padStart(7, '0')
         const plain = `${digits.slice(0, -6)}.${digits.slice(-6)}`.replace(/^0+(?=[0-9])/, '')
-        expect(wholeUnits(plain, 6)).toBe(units)
-        expect(wholeUnits(`${plain}e${shift}`, 6 - shift)).toBe(units)
+        expect(parseWholeUnits(plain, 6)).toBe(units)
+        expect(parseWholeUnits(`${plain}e${shift}`, 6 - shift)).toBe(units)
       }),
     )
   })

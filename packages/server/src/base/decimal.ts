@@ -1,12 +1,12 @@
 const number = /^(-?)([0-9]+)(?:\.([0-9]+))?(?:[eE]([+-]?[0-9]{1,4}))?$/
-/** More than any amount has. */
+/** Digits of a whole number; no amount has as many. */
 const digitsMax = 40
 
 /**
- * A JSON number as a whole count of its `decimals`-th part (19.9 with 2 decimals is 1990): exactly, by its digits and
- * never by a double. Otherwise says what is wrong with it.
+ * Parses a JSON number into a whole count of its `decimals`-th part (19.9 with 2 decimals is 1990): exactly, from
+ * its digits and never through a double. Returns the problem as text where it is not one.
  */
-export function wholeUnits(text: string, decimals: number): bigint | string {
+export function parseWholeUnits(text: string, decimals: number): bigint | string {
   const found = number.exec(text)
   if (found === null) return 'must be a number'
   const [, sign, whole = '', fraction = '', exponent = '0'] = found

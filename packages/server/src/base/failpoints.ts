@@ -1,8 +1,8 @@
 /**
- * The steps of a write and of a sale between which a process can die, in the order in which a paid write passes them.
- * Tests make it die at each (World.reach); nothing that is delivered listens.
+ * The points at which tests kill the process, in the order in which a paid write passes them (World.failpoint). The
+ * shipped service has no handler for them.
  */
-export const faultPoints = [
+export const failpoints = [
   'store.validated',
   'payment.verified',
   'payment.claimed',
@@ -25,4 +25,4 @@ export const faultPoints = [
   'payment.marked',
 ] as const
 
-export type FaultPoint = (typeof faultPoints)[number]
+export type Failpoint = (typeof failpoints)[number]

@@ -3,7 +3,7 @@ import { type ErrorCode, errors } from '@tollbase/contract/errors'
 export type FaultOptions = {
   /** Replaces the catalogue's sentence; it leaves the service, so it may name only what the caller sent. */
   readonly message?: string
-  /** Leaves the service beside the message. */
+  /** Leaves the service together with the message. */
   readonly details?: Readonly<Record<string, unknown>>
   /** For the log only. */
   readonly internal?: string
@@ -11,7 +11,7 @@ export type FaultOptions = {
   readonly retryAfterSeconds?: number
 }
 
-/** What a caller can cause or must be told. Anything else thrown is a bug and answers INTERNAL. */
+/** An error that a caller can cause or must be told of. Anything else thrown is a bug and answers INTERNAL. */
 export class Fault extends Error {
   readonly code: ErrorCode
   readonly status: number
@@ -33,8 +33,8 @@ export class Fault extends Error {
   }
 }
 
-/** A 400 that names the field by JSON pointer (RFC 6901). */
-export function invalid(pointer: string, problem: string): Fault {
+/** Makes a 400 that names the field by JSON pointer (RFC 6901). */
+export function makeInvalidFault(pointer: string, problem: string): Fault {
   return new Fault('VALIDATION_FAILED', {
     message: `${pointer === '' ? 'The body' : pointer} ${problem}`,
     details: { field: pointer, problem },

@@ -1,5 +1,5 @@
-/** The word that `word` was most likely meant to be: case and `$ _ -` aside, the fewest letters to change. */
-export function nearest(
+/** Finds the known word with the fewest letters to change, ignoring case and `$ _ -`. */
+export function findNearest(
   word: string,
   known: Iterable<string>,
 ): { readonly word: string; readonly distance: number } {
@@ -16,7 +16,7 @@ function plain(word: string): string {
   return word.slice(0, 64).toLowerCase().replace(/[$_-]/g, '')
 }
 
-/** Letters to add, leave out, change, or exchange with the one beside (optimal string alignment). */
+/** Counts the letters to add, leave out, change, or swap with a neighbour (optimal string alignment). */
 function editDistance(a: string, b: string): number {
   let before: readonly number[] = []
   let row: readonly number[] = Array.from({ length: b.length + 1 }, (_, index) => index)

@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { breakOf } from './json-break.ts'
+import { findBreak } from './json-break.ts'
 
 describe('the place at which a text stops being JSON', () => {
   test.each([
@@ -19,7 +19,7 @@ describe('the place at which a text stops being JSON', () => {
     ['', 1, 1],
   ])('%j: line %d, column %d', (text, line, column) => {
     expect(() => JSON.parse(text)).toThrow()
-    expect(breakOf(text)).toEqual({ line, column })
+    expect(findBreak(text)).toEqual({ line, column })
   })
 
   test('is found in every text that JSON.parse refuses, and after all of one that it takes', () => {
@@ -31,7 +31,7 @@ describe('the place at which a text stops being JSON', () => {
         (json, cut, more) => {
           const at = cut % (json.length + 1)
           const text = json.slice(0, at) + more + json.slice(at + 1)
-          const found = breakOf(text)
+          const found = findBreak(text)
           const whole = { line: 1, column: text.length + 1 }
           try {
             JSON.parse(text)
@@ -46,6 +46,6 @@ describe('the place at which a text stops being JSON', () => {
   })
 
   test('is not looked for without end', () => {
-    expect(breakOf(`[${'1,'.repeat(300_000)}`)).toBeUndefined()
+    expect(findBreak(`[${'1,'.repeat(300_000)}`)).toBeUndefined()
   })
 })

@@ -2,7 +2,7 @@ import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { parseInSlices, type Slices } from './json-slices.ts'
 
-const slicesOf = (charsMax: number): Slices => ({
+const makeSlices = (charsMax: number): Slices => ({
   charsMax,
   depthMax: 100,
   membersMax: 100,
@@ -23,7 +23,7 @@ const plainly = (text: string): Outcome => {
 }
 const sliced = async (text: string, charsMax: number): Promise<Outcome> => {
   try {
-    return outcome(await parseInSlices(text, slicesOf(charsMax)))
+    return outcome(await parseInSlices(text, makeSlices(charsMax)))
   } catch (error) {
     if (error instanceof SyntaxError) return 'refused'
     throw error
@@ -106,10 +106,10 @@ test.each([
   ],
 ])('the most %s there may be are read, one more is refused', async (_what, make) => {
   for (const charsMax of [1, 1000]) {
-    await expect(parseInSlices(make(100), slicesOf(charsMax))).resolves.toEqual(
+    await expect(parseInSlices(make(100), makeSlices(charsMax))).resolves.toEqual(
       JSON.parse(make(100)),
     )
-    await expect(parseInSlices(make(101), slicesOf(charsMax))).rejects.toMatchObject({
+    await expect(parseInSlices(make(101), makeSlices(charsMax))).rejects.toMatchObject({
       code: 'VALIDATION_FAILED',
     })
   }
@@ -121,6 +121,6 @@ test('others have their turn while a long text is read', async () => {
   const pause = async () => {
     pauses += 1
   }
-  await parseInSlices(text, { ...slicesOf(1000), pause })
+  await parseInSlices(text, { ...makeSlices(1000), pause })
   expect(pauses).toBeGreaterThan(text.length / 4000)
 })

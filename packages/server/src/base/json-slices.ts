@@ -1,26 +1,26 @@
-import { invalid } from './fault.ts'
+import { makeInvalidFault } from './fault.ts'
 
-/** A list or object of many characters, and the runs of its members, each short enough to be parsed at once. */
+/** A long list or object, as runs of members that are each short enough to be parsed at once. */
 type Long = {
   readonly isList: boolean
   readonly start: number
   readonly end: number
   readonly runs: readonly Run[]
 }
-/** Members between two commas; or one member, whose value is long. */
+/** A run of members; or one member, whose value is long. */
 type Run = { readonly from: number; readonly to: number; readonly long?: Long }
 
-/** A list or object that is open where the scan is. */
+/** A list or object that the scan has entered and not left. */
 type Open = {
   readonly isList: boolean
   readonly start: number
   readonly runs: Run[]
-  /** Members before the one that is being read. */
+  /** Number of members before the current one. */
   members: number
-  /** Where the run and the member begin that are being read. */
+  /** Offsets at which the current run and the current member begin. */
   from: number
   member: number
-  /** The value of the member, where it is long. */
+  /** The value of the current member, where it is long. */
   long: Long | undefined
 }
 
@@ -35,16 +35,19 @@ const closing: ReadonlyMap<number, boolean> = new Map([
 ])
 
 export type Slices = {
-  /** How deep lists and objects may be nested, and members of one object; what passes that is a 400. */
+  /** Deepest nesting of lists and objects, and most members of one object; anything beyond is a 400. */
   readonly depthMax: number
   readonly membersMax: number
   /** Characters that are read without a pause; a single text or number may be longer. */
   readonly charsMax: number
-  /** Lets others have their turn. */
+  /** Yields to other requests. */
   readonly pause: () => Promise<void>
 }
 
-/** What JSON.parse gives, or throws a SyntaxError where it does; with pauses, however long the text is. */
+/**
+ * Returns what JSON.parse returns, or throws a SyntaxError where it does; pauses in between, however long the text
+ * is.
+ */
 export async function parseInSlices(text: string, slices: Slices): Promise<unknown> {
   const long = await scan(text, slices)
   await slices.pause()
@@ -54,7 +57,7 @@ export async function parseInSlices(text: string, slices: Slices): Promise<unkno
   return build(text, long, slices)
 }
 
-/** Finds where a text can be cut; undefined where it is short as a whole. */
+/** Finds the places where a text can be cut; undefined where the whole text is short. */
 async function scan(text: string, slices: Slices): Promise<Long | undefined> {
   const { charsMax, pause } = slices
   const open: Open[] = [openAt(-1, true)]
@@ -65,11 +68,11 @@ async function scan(text: string, slices: Slices): Promise<Long | undefined> {
       await pause()
     }
     const code = text.charCodeAt(at)
-    if (code === codes.quote) at = endOfText(text, at)
+    if (code === codes.quote) at = findTextEnd(text, at)
     else if (code === codes.comma) endMember(innermost(open), at, slices)
     else if (opening.has(code)) {
       if (open.length > slices.depthMax)
-        throw invalid('', `is nested deeper than ${slices.depthMax}`)
+        throw makeInvalidFault('', `is nested deeper than ${slices.depthMax}`)
       open.push(openAt(at, opening.get(code) === true))
     } else if (closing.has(code)) close(open, { at, isList: closing.get(code) === true, charsMax })
   }
@@ -96,8 +99,8 @@ function innermost(open: readonly Open[]): Open {
   return last
 }
 
-/** The place of the quote that ends the text which begins at `start`. */
-function endOfText(text: string, start: number): number {
+/** Finds the quote that ends the string which begins at `start`. */
+function findTextEnd(text: string, start: number): number {
   for (let end = text.indexOf('"', start + 1); end >= 0; end = text.indexOf('"', end + 1)) {
     let backslashes = 0
     while (text.charCodeAt(end - 1 - backslashes) === codes.backslash) backslashes++
@@ -113,7 +116,7 @@ function endMember(
 ): void {
   inside.members += 1
   if (!inside.isList && inside.members >= membersMax)
-    throw invalid('', `has an object of more than ${membersMax} members`)
+    throw makeInvalidFault('', `has an object of more than ${membersMax} members`)
   if (inside.long !== undefined || at - inside.from >= charsMax) endRun(inside, at)
   inside.member = at + 1
 }
@@ -172,7 +175,7 @@ function onlyKey(before: string): string {
   return key
 }
 
-/** As JSON.parse does: `__proto__` is a member like others. */
+/** Sets a member as JSON.parse does: `__proto__` is a member like others. */
 function put(object: Record<string, unknown>, key: string, value: unknown): void {
   if (key !== '__proto__') object[key] = value
   else

@@ -2,12 +2,12 @@ import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { Fault } from './fault.ts'
 import {
-  itemTexts,
-  memberText,
-  mergedText,
+  findMemberText,
+  listItemTexts,
+  mergeObjectTexts,
   parseJsonBytes,
   parseLongJson,
-  withoutMembers,
+  removeMembers,
 } from './json-text.ts'
 
 const refusal = (work: () => unknown): Fault => {
@@ -23,13 +23,13 @@ const refusal = (work: () => unknown): Fault => {
 describe('the texts of records', () => {
   test('are exactly what was sent: digits, order, spelling and blanks', () => {
     const records = ['{"b" : 1.50, "a":12345678901234567890}', '{ "x":"\\u00e9\\n" }', '{}']
-    expect(itemTexts(`{"root":"a::b", "data" : [ ${records.join(' ,\n')} ]}`, 'data')).toEqual(
+    expect(listItemTexts(`{"root":"a::b", "data" : [ ${records.join(' ,\n')} ]}`, 'data')).toEqual(
       records,
     )
   })
 
   test('are found wherever the member stands, and only at the top level', () => {
-    expect(itemTexts('{"x":{"data":[1]},"data":[{"data":[2]}],"y":[[]]}', 'data')).toEqual([
+    expect(listItemTexts('{"x":{"data":[1]},"data":[{"data":[2]}],"y":[[]]}', 'data')).toEqual([
       '{"data":[2]}',
     ])
   })
@@ -42,7 +42,7 @@ describe('the texts of records', () => {
           JSON.stringify(value, undefined, space === ' ' ? 1 : undefined),
         )
         const body = `{${space}"data"${space}:${space}[${space}${texts.join(`${space},${space}`)}${space}]${space}}`
-        expect(itemTexts(body, 'data')).toEqual(texts)
+        expect(listItemTexts(body, 'data')).toEqual(texts)
       }),
     )
   })
@@ -56,7 +56,7 @@ describe('the texts of records', () => {
     ['a number of too many digits', `{"data":[{"a":${'9'.repeat(401)}}]}`, '/data/0'],
     ['nesting past the limit', `{"data":[${'['.repeat(70)}${']'.repeat(70)}]}`, '/data/0'],
   ])('are refused with %s, naming the record', (_, text, pointer) => {
-    const fault = refusal(() => itemTexts(text, 'data'))
+    const fault = refusal(() => listItemTexts(text, 'data'))
     expect(fault.code).toBe('VALIDATION_FAILED')
     expect(fault.details?.field).toBe(pointer)
   })
@@ -89,22 +89,24 @@ test('members that were put into an object are taken off again, to the byte, in 
   fc.assert(
     fc.property(fc.tuple(own, extra), forms, fc.boolean(), ([mine, added], write, isFirst) => {
       const both = isFirst ? { ...added, ...mine } : { ...mine, ...added }
-      expect(withoutMembers(write(both), ['x', 'y', 'z'])).toBe(write(mine))
+      expect(removeMembers(write(both), ['x', 'y', 'z'])).toBe(write(mine))
     }),
   )
-  expect(withoutMembers('{"x":1,"root":"a", "y":2 ,"data":[]}', ['x', 'y'])).toBe(
+  expect(removeMembers('{"x":1,"root":"a", "y":2 ,"data":[]}', ['x', 'y'])).toBe(
     '{"root":"a" ,"data":[]}',
   )
-  expect(withoutMembers(' { "x": 1 } ', ['x'])).toBe(' {  } ')
+  expect(removeMembers(' { "x": 1 } ', ['x'])).toBe(' {  } ')
 })
 
 test('an object laid over another keeps the texts of both, and says what a spread of their values says', () => {
-  expect(mergedText('{"a":1.50, "b":1e2}', '{ "b" : 7.0e0 }')).toBe('{"a":1.50,"b" : 7.0e0}')
-  expect(mergedText('{}', '{}')).toBe('{}')
+  expect(mergeObjectTexts('{"a":1.50, "b":1e2}', '{ "b" : 7.0e0 }')).toBe('{"a":1.50,"b" : 7.0e0}')
+  expect(mergeObjectTexts('{}', '{}')).toBe('{}')
   const object = fc.dictionary(fc.string(), fc.jsonValue())
   fc.assert(
     fc.property(object, object, (own, other) => {
-      const merged: unknown = JSON.parse(mergedText(JSON.stringify(own), JSON.stringify(other)))
+      const merged: unknown = JSON.parse(
+        mergeObjectTexts(JSON.stringify(own), JSON.stringify(other)),
+      )
       expect(merged).toEqual(JSON.parse(JSON.stringify({ ...own, ...other })))
     }),
   )
@@ -112,9 +114,9 @@ test('an object laid over another keeps the texts of both, and says what a sprea
 
 test('the text of a member is its own, and there is none of another name', () => {
   const text = '{"b":{"a":1}, "a" : [1.0 , 2] , "c":null}'
-  expect(memberText(text, 'a')).toBe('[1.0 , 2]')
-  expect(memberText(text, 'c')).toBe('null')
-  expect(memberText(text, 'd')).toBeUndefined()
+  expect(findMemberText(text, 'a')).toBe('[1.0 , 2]')
+  expect(findMemberText(text, 'c')).toBe('null')
+  expect(findMemberText(text, 'd')).toBeUndefined()
 })
 
 test('a long body is the same whether it is read at once or in turns, and broken UTF-8 is refused in both', async () => {

@@ -1,6 +1,6 @@
 import { limits } from '@tollbase/contract/limits'
-import { Fault, invalid } from './fault.ts'
-import { breakOf } from './json-break.ts'
+import { Fault, makeInvalidFault } from './fault.ts'
+import { findBreak } from './json-break.ts'
 import { parseInSlices } from './json-slices.ts'
 import { turn } from './turn.ts'
 
@@ -14,13 +14,13 @@ const comma = 0x2c
 
 const decoder = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })
 
-/** A body, or a 400 that says what is wrong with it. An empty one is undefined. */
+/** A parsed body. The value of an empty body is undefined. */
 export type JsonBody = { readonly text: string; readonly value: unknown }
 
-/** Bytes -> text -> value, at once. */
+/** Parses a body at once; throws a 400 that says what is wrong. */
 export function parseJsonBytes(bytes: Buffer): JsonBody {
   if (bytes.length === 0) return { text: '', value: undefined }
-  const text = textOf(bytes)
+  const text = decodeText(bytes)
   refuseShape(bytes)
   try {
     return { text, value: JSON.parse(text) }
@@ -29,9 +29,9 @@ export function parseJsonBytes(bytes: Buffer): JsonBody {
   }
 }
 
-/** The same for any number of bytes: others have their turns meanwhile. */
+/** Parses a body of any length and yields to other requests in between. */
 export async function parseLongJson(bytes: Buffer): Promise<JsonBody> {
-  const text = await longTextOf(bytes)
+  const text = await decodeLongText(bytes)
   try {
     const value = await parseInSlices(text, {
       charsMax: limits.bodyBytesAtOnce / 2,
@@ -45,15 +45,15 @@ export async function parseLongJson(bytes: Buffer): Promise<JsonBody> {
   }
 }
 
-function textOf(bytes: Buffer): string {
+function decodeText(bytes: Buffer): string {
   try {
     return decoder.decode(bytes)
   } catch {
-    throw invalid('', 'is not valid UTF-8')
+    throw makeInvalidFault('', 'is not valid UTF-8')
   }
 }
 
-async function longTextOf(bytes: Buffer): Promise<string> {
+async function decodeLongText(bytes: Buffer): Promise<string> {
   const ownDecoder = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })
   const parts: string[] = []
   const step = limits.bodyBytesAtOnce * 8
@@ -64,13 +64,13 @@ async function longTextOf(bytes: Buffer): Promise<string> {
     }
     parts.push(ownDecoder.decode())
   } catch {
-    throw invalid('', 'is not valid UTF-8')
+    throw makeInvalidFault('', 'is not valid UTF-8')
   }
   return parts.join('')
 }
 
 function notJson(text: string, error: unknown): Fault {
-  const place = breakOf(text)
+  const place = findBreak(text)
   const where =
     place === undefined ? '' : `: it breaks at line ${place.line}, column ${place.column}`
   return new Fault('VALIDATION_FAILED', {
@@ -81,11 +81,11 @@ function notJson(text: string, error: unknown): Fault {
 }
 
 /**
- * What is nested by the thousand overflows the stack of whoever walks it: JSON.stringify, checks, PostgreSQL; and
- * objects of very many members take long to make and to look through.
+ * Refuses bodies of extreme shape. Nesting by the thousand overflows the stack of every recursive walk
+ * (JSON.stringify, checks, PostgreSQL), and objects of very many members take long to make and to look through.
  */
 function refuseShape(bytes: Buffer): void {
-  /** Commas so far of each object and list that is open. */
+  /** Commas counted so far in each open object and list. */
   const commas: number[] = []
   const kinds: number[] = []
   let isText = false
@@ -98,7 +98,7 @@ function refuseShape(bytes: Buffer): void {
     else if (byte === openBrace || byte === openBracket) {
       kinds.push(byte)
       if (commas.push(0) > limits.bodyDepthMax)
-        throw invalid('', `is nested deeper than ${limits.bodyDepthMax}`)
+        throw makeInvalidFault('', `is nested deeper than ${limits.bodyDepthMax}`)
     } else if (byte === closeBrace || byte === closeBracket) {
       commas.pop()
       kinds.pop()
@@ -106,31 +106,30 @@ function refuseShape(bytes: Buffer): void {
       const members = (commas.pop() ?? 0) + 1
       commas.push(members)
       if (members >= limits.objectMembersMax)
-        throw invalid('', `has an object of more than ${limits.objectMembersMax} members`)
+        throw makeInvalidFault('', `has an object of more than ${limits.objectMembersMax} members`)
     }
   }
 }
 
 /**
- * The texts of the items of the array at a top-level key, exactly as sent: digits, order and
- * spelling kept. The text must have passed JSON.parse. Refuses, naming item and place, what
- * would not be stored as sent: duplicate keys, NUL, lone surrogates, numbers past a double's
- * range, nesting past the limit.
+ * Lists the texts of the items of the array at a top-level key, exactly as sent: digits, order and spelling kept.
+ * The text must have passed JSON.parse. Refuses, naming item and place, content that could not be stored as sent:
+ * duplicate keys, NUL, lone surrogates, numbers past a double's range, nesting past the limit.
  */
-export function itemTexts(text: string, key: string): string[] {
-  return [...eachItemText(text, key)]
+export function listItemTexts(text: string, key: string): string[] {
+  return [...iterateItemTexts(text, key)]
 }
 
-/** The same, one after the other: what is refused is found as it is come to. */
-export function eachItemText(text: string, key: string): Iterable<string> {
-  return new Scanner(text).itemsOf(key)
+/** Iterates over these texts; a refusal comes when its item is reached. */
+export function iterateItemTexts(text: string, key: string): Iterable<string> {
+  return new Scanner(text).readItems(key)
 }
 
 /**
- * The text of the object without its members of these names: of the others each keeps its own text and the separator
- * before it, so what a client appended to an object is taken off to the byte. The text must have passed JSON.parse.
+ * Removes the members of these names from an object's text. The others keep their own text and the separator before
+ * it, so members that a client appended are taken off to the byte. The text must have passed JSON.parse.
  */
-export function withoutMembers(text: string, names: readonly string[]): string {
+export function removeMembers(text: string, names: readonly string[]): string {
   const members = new Scanner(text).members()
   const first = members[0]
   const last = members.at(-1)
@@ -144,20 +143,26 @@ export function withoutMembers(text: string, names: readonly string[]): string {
   return kept + text.slice(last.end)
 }
 
-/** The text of the value of an object's member; undefined where it has none of this name. Valid JSON as above. */
-export function memberText(text: string, name: string): string | undefined {
+/**
+ * Finds the text of a member's value; undefined where the object has no such member. The text must have passed
+ * JSON.parse.
+ */
+export function findMemberText(text: string, name: string): string | undefined {
   const member = new Scanner(text).members().find(({ key }) => key === name)
   return member && text.slice(member.value, member.end)
 }
 
-/** The texts of the values of an object's members, by their names and in their order. Valid JSON as above. */
-export function memberTexts(text: string): ReadonlyMap<string, string> {
+/**
+ * Maps an object's member names, in their order, to the texts of their values. The text must have passed
+ * JSON.parse.
+ */
+export function listMemberTexts(text: string): ReadonlyMap<string, string> {
   const members = new Scanner(text).members()
   return new Map(members.map(({ key, value, end }) => [key, text.slice(value, end)]))
 }
 
-/** The text of an object with the members of another one: its own of the same names give way, new ones follow. */
-export function mergedText(text: string, other: string): string {
+/** Merges two objects as texts: members of the other object replace those of the same name, new ones follow. */
+export function mergeObjectTexts(text: string, other: string): string {
   const fresh = new Map(
     new Scanner(other).members().map(({ key, start, end }) => [key, other.slice(start, end)]),
   )
@@ -169,7 +174,7 @@ export function mergedText(text: string, other: string): string {
   return `{${[...kept, ...fresh.values()].join(',')}}`
 }
 
-/** Where a member's key starts, and its value starts and ends. */
+/** Offsets of a member: the start of its key, and the start and end of its value. */
 type Member = {
   readonly key: string
   readonly start: number
@@ -182,7 +187,7 @@ export function checkStorable(value: unknown, pointer: string): void {
   new Scanner(JSON.stringify(value), pointer).whole()
 }
 
-/** One pass over text that is known to be valid JSON. */
+/** A single pass over text that is known to be valid JSON. */
 class Scanner {
   private at = 0
   /** Pointer of the item that is being read. */
@@ -200,7 +205,7 @@ class Scanner {
     this.value(0)
   }
 
-  *itemsOf(wanted: string): Generator<string, void> {
+  *readItems(wanted: string): Generator<string, void> {
     this.skipSpace()
     this.open(0)
     const seen = new Set<string>()
@@ -213,7 +218,7 @@ class Scanner {
     this.at++
   }
 
-  /** Where the members of the object are: from the key's quote to the end of the value. */
+  /** Locates the members of the object, from the key's quote to the end of the value. */
   members(): Member[] {
     const found: Member[] = []
     this.skipSpace()
@@ -291,7 +296,7 @@ class Scanner {
     this.skipSpace()
   }
 
-  /** Moves past a string and returns what it says. */
+  /** Moves past a string and returns its content. */
   private string(): string {
     const start = this.at
     let escaped = false
@@ -348,6 +353,6 @@ class Scanner {
   }
 
   private refusal(problem: string): Fault {
-    return invalid(this.item ?? this.place, problem)
+    return makeInvalidFault(this.item ?? this.place, problem)
   }
 }

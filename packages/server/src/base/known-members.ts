@@ -1,48 +1,54 @@
 import { otherWords } from '@tollbase/contract/tolerated'
-import { Fault, invalid } from './fault.ts'
-import { nearest } from './find-nearest.ts'
+import { Fault, makeInvalidFault } from './fault.ts'
+import { findNearest } from './find-nearest.ts'
 import { isRecord } from './is-record.ts'
 
-/** Which members an object may have, and the items of a list; where it is undefined anything may stand. */
-export type Known = {
-  readonly members?: ReadonlyMap<string, Known | undefined>
-  /** Of members of any name. */
-  readonly others?: Known
-  readonly items?: Known
+/** The members that an object may have, and the items of a list; undefined allows anything. */
+export type KnownMembers = {
+  readonly members?: ReadonlyMap<string, KnownMembers | undefined>
+  /** The schema of members of any name. */
+  readonly others?: KnownMembers
+  readonly items?: KnownMembers
   /** How many items a list may have: one of more is refused before any of them is looked at. */
   readonly itemsMax?: number
 }
 
 /**
- * What a JSON Schema knows: of an object the members that it names, unless it says `additionalProperties: true` or
- * has names by a pattern. Of several kinds of object that may stand at a place, all their members together.
+ * Returns the members that a JSON Schema knows. An object knows the members that it names, unless it says
+ * `additionalProperties: true` or has names by a pattern. Where several kinds of object may stand, all their
+ * members count together.
  */
-export function knownBy(schema: unknown): Known | undefined {
+export function toKnownMembers(schema: unknown): KnownMembers | undefined {
   if (!isRecord(schema)) return undefined
-  if (Array.isArray(schema.anyOf)) return together(schema.anyOf)
+  if (Array.isArray(schema.anyOf)) return mergeKnown(schema.anyOf)
   if (schema.type === 'array') {
-    const items = knownBy(schema.items)
+    const items = toKnownMembers(schema.items)
     const itemsMax = typeof schema.maxItems === 'number' ? schema.maxItems : undefined
     if (items === undefined && itemsMax === undefined) return undefined
     return { ...(items && { items }), ...(itemsMax !== undefined && { itemsMax }) }
   }
   if (isRecord(schema.patternProperties)) {
-    const others = Object.values(schema.patternProperties).map(knownBy)[0]
+    const others = Object.values(schema.patternProperties).map(toKnownMembers)[0]
     return others && { others }
   }
   if (schema.type !== 'object' || schema.additionalProperties === true) return undefined
   const entries = Object.entries(isRecord(schema.properties) ? schema.properties : {}).map(
-    ([name, one]) => [name, knownBy(one)] as const,
+    ([name, one]) => [name, toKnownMembers(one)] as const,
   )
   return { members: new Map(entries) }
 }
 
 /** Throws 400 UNKNOWN_MEMBER that names the first member of a value that is not known. */
-export function refuseUnknown(known: Known | undefined, value: unknown, pointer: string): void {
+export function refuseUnknown(
+  known: KnownMembers | undefined,
+  value: unknown,
+  pointer: string,
+): void {
   if (known === undefined) return
   if (Array.isArray(value)) {
     const { items, itemsMax = Number.POSITIVE_INFINITY } = known
-    if (value.length > itemsMax) throw invalid(pointer, `must not have more than ${itemsMax} items`)
+    if (value.length > itemsMax)
+      throw makeInvalidFault(pointer, `must not have more than ${itemsMax} items`)
     if (items === undefined) return
     for (const [at, item] of value.entries()) refuseUnknown(items, item, `${pointer}/${at}`)
     return
@@ -52,13 +58,16 @@ export function refuseUnknown(known: Known | undefined, value: unknown, pointer:
   for (const [name, item] of Object.entries(value)) {
     const inner = members === undefined ? others : members.get(name)
     if (inner === undefined && members?.has(name) === false)
-      throw unknownMember(pointer, name, members.keys())
-    refuseUnknown(inner, item, `${pointer}/${escaped(name)}`)
+      throw makeUnknownMemberFault(pointer, name, members.keys())
+    refuseUnknown(inner, item, `${pointer}/${escapePointer(name)}`)
   }
 }
 
-/** The same with one more member, by its JSON pointer, below which anything may stand. */
-export function withMember(known: Known | undefined, pointer: string): Known | undefined {
+/** Adds one more member, by its JSON pointer; anything may stand below it. */
+export function addMember(
+  known: KnownMembers | undefined,
+  pointer: string,
+): KnownMembers | undefined {
   if (known?.members === undefined) return known
   const [, first = '', ...rest] = pointer.split('/')
   const inner = known.members.get(first)
@@ -66,17 +75,21 @@ export function withMember(known: Known | undefined, pointer: string): Known | u
   const at =
     rest.length === 0
       ? undefined
-      : withMember(isNew ? { members: new Map() } : inner, `/${rest.join('/')}`)
+      : addMember(isNew ? { members: new Map() } : inner, `/${rest.join('/')}`)
   return { ...known, members: new Map([...known.members, [first, at]]) }
 }
 
-/** A 400 for a member that is not known at a place, with the one that was most likely meant. */
-export function unknownMember(place: string, name: string, known: Iterable<string>): Fault {
+/** Makes a 400 for an unknown member, with the name that was most likely meant. */
+export function makeUnknownMemberFault(
+  place: string,
+  name: string,
+  known: Iterable<string>,
+): Fault {
   const names = [...known]
-  const pointer = `${place}/${escaped(name.slice(0, 64))}`
-  const meant = meantBy(name, names)
+  const pointer = `${place}/${escapePointer(name.slice(0, 64))}`
+  const meant = findSuggestion(name, names)
   return new Fault('UNKNOWN_MEMBER', {
-    message: `${pointer} is not known here${meantText(meant) || knownText(names)}`,
+    message: `${pointer} is not known here${formatSuggestion(meant) || formatKnown(names)}`,
     details: {
       field: pointer,
       problem: 'is not known here',
@@ -86,49 +99,49 @@ export function unknownMember(place: string, name: string, known: Iterable<strin
   })
 }
 
-function knownText(names: readonly string[]): string {
+function formatKnown(names: readonly string[]): string {
   return names.length === 0 ? '; nothing is' : `; known are ${names.slice(0, namesMax).join(', ')}`
 }
 
-/** So many names a refusal tells at most. */
+/** Names that a refusal lists. */
 const namesMax = 40
 
-/** The question behind a refusal; nothing where no word is near. */
-export function meantText(meant: string | undefined): string {
+/** Formats the suggestion at the end of a refusal; empty where no word is near. */
+export function formatSuggestion(meant: string | undefined): string {
   return meant === undefined ? '' : `; did you mean "${meant}"?`
 }
 
-/** The word that was most likely meant: one a letter or two away, or another interface's word for it. */
-export function meantBy(word: string, known: readonly string[]): string | undefined {
-  const found = nearest(word, known)
-  if (found.distance <= lettersOf(word)) return found.word
+/** Finds the word that was most likely meant: one a letter or two away, or our word for that of another interface. */
+export function findSuggestion(word: string, known: readonly string[]): string | undefined {
+  const found = findNearest(word, known)
+  if (found.distance <= computeDistanceMax(word)) return found.word
   const meanings = Object.hasOwn(otherWords, word) ? (otherWords[word] ?? []) : []
   return meanings.find((one) => known.includes(one))
 }
 
-/** How many letters may be wrong: of a short word few, or any other would be near. */
-function lettersOf(word: string): number {
+/** The edit distance at which a word still counts as near: small for short words, or any other would be near. */
+function computeDistanceMax(word: string): number {
   return Math.min(2, Math.floor(word.length / 3))
 }
 
-function together(schemas: readonly unknown[]): Known | undefined {
+function mergeKnown(schemas: readonly unknown[]): KnownMembers | undefined {
   const kinds = schemas.filter((one) => isRecord(one) && mayHold(one))
-  const all = kinds.map(knownBy)
+  const all = kinds.map(toKnownMembers)
   const given = all.filter((one) => one !== undefined)
   if (given.length === 0 || given.length < all.length) return undefined
   const named = given.flatMap(({ members }) => [...(members ?? [])])
   const items = given.find((one) => one.items !== undefined)?.items
-  // The first kind that has a member says what may stand in it.
+  // The first kind that has a member decides what may stand in it.
   const members = new Map(named.toReversed())
   return { ...(members.size > 0 && { members }), ...(items !== undefined && { items }) }
 }
 
-/** Whether an object or a list may stand where this schema is. */
+/** True where an object or a list may stand under this schema. */
 function mayHold(schema: Readonly<Record<string, unknown>>): boolean {
   const scalars: readonly unknown[] = ['string', 'number', 'integer', 'boolean', 'null']
   return !('const' in schema) && !scalars.includes(schema.type)
 }
 
-function escaped(name: string): string {
+function escapePointer(name: string): string {
   return name.replaceAll('~', '~0').replaceAll('/', '~1')
 }

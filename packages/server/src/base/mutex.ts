@@ -1,5 +1,5 @@
-/** Runs one piece of work at a time, in the order of arrival. */
-export class Gate {
+/** Runs one task at a time, in the order of arrival. */
+export class Mutex {
   private last: Promise<unknown> = Promise.resolve()
 
   run<T>(work: () => Promise<T>): Promise<T> {

@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'vitest'
-import { Slots, type SlotsOptions, type Turn } from './semaphore.ts'
+import { Semaphore, type SemaphoreOptions, type Turn } from './semaphore.ts'
 import { realWorld } from './world.ts'
 
-const usual: SlotsOptions = {
+const usual: SemaphoreOptions = {
   world: realWorld,
   atOnceMax: 4,
   waitingMax: 40,
@@ -21,9 +21,9 @@ const paid = (application: string): Turn => ({ application, caller: 'address', r
 
 const settle = () => new Promise((resolve) => setImmediate(resolve))
 
-/** Slots, and what runs in them by name until it is told to end. */
-function scene(options: Partial<SlotsOptions> = {}) {
-  const slots = new Slots({ ...usual, ...options })
+/** A semaphore, and tasks by name that run until they are told to end. */
+function scene(options: Partial<SemaphoreOptions> = {}) {
+  const slots = new Semaphore({ ...usual, ...options })
   const ends = new Map<string, () => void>()
   const started: string[] = []
   const run = (name: string, turn: Turn) =>
@@ -103,7 +103,7 @@ describe('slots', () => {
       ...ofCaller,
       details: { limit: 'queries_of_application' },
     })
-    // Those without a key have filled nothing of those with one, and the other way round.
+    // Visitors have filled nothing that belongs to keys, and the other way round.
     await ask('6', visitor('evil'))
     expect(() => slots.refuseFull(visitor('evil', 'third'))).not.toThrow()
     expect(() => slots.refuseFull(paid('evil'))).not.toThrow()

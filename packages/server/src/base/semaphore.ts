@@ -1,63 +1,63 @@
-import { within } from './await-within.ts'
+import { awaitWithin } from './await-within.ts'
 import { Fault } from './fault.ts'
 import type { World } from './world.ts'
 
-/** What kind of request work is done for: one that has paid, one with a key, or one with neither. */
+/** The kind of request that the work serves: one that has paid, one with a key, or one with neither. */
 export type Rank = 'paid' | 'key' | 'visitor'
 
-/** For whom work is done. */
+/** The party that a task runs for. */
 export type Turn = {
-  /** The application that it counts to. */
+  /** The application that the task counts to. */
   readonly application: string
-  /** Who asks, within the application. */
+  /** The caller, within the application. */
   readonly caller: string
   readonly rank: Rank
   /** Aborted once nobody wants the outcome any more. */
   readonly signal?: AbortSignal | undefined
 }
 
-export type SlotsOptions = {
+export type SemaphoreOptions = {
   readonly world: World
-  /** Pieces of work that run at once. */
+  /** Tasks that run at once. */
   readonly atOnceMax: number
-  /** Pieces of work of one rank that wait for a slot: of all, of one application, of one caller. */
+  /** Tasks of one rank that may wait: in all, of one application, of one caller. */
   readonly waitingMax: number
   readonly waitingOfApplicationMax: number
   readonly waitingOfCallerMax: number
-  /** How long one waits. */
+  /** Longest wait for a slot. */
   readonly waitMs: number
 }
 
 type Waiter = { readonly turn: Turn; readonly start: (outcome: 'started') => void }
 
-/** Applications and callers of whom it is remembered when they had their last turn. */
+/** Applications and callers whose last turn is remembered. */
 const rememberedMax = 1_000
 
 /**
- * Runs so many pieces of work at once. Work may take long and is never broken off for other work, so nobody may have
- * all slots: one is left for who pays, one for who does not, one for the keys among these, and one for other
- * applications; who has no key gets half of them, and an application half of what costs nothing. Who waits gets the
- * next slot in turn: the application with the fewest slots, of several the one whose last turn is the longest ago;
- * and so among its callers.
+ * Runs a bounded number of tasks at once. Tasks may take long and are never interrupted for others, so no group may
+ * hold all slots: one stays free for payers, one for non-payers, one for keys among these, and one for other
+ * applications. Callers without a key get at most half of the slots, and one application gets at most half of those
+ * for free work. The next slot goes to the application with the fewest slots; on a tie, to the one whose last turn
+ * is longest ago. Callers within an application are ordered the same way.
  */
-export class Slots {
-  readonly #options: SlotsOptions
+export class Semaphore {
+  readonly #options: SemaphoreOptions
   readonly #running = new Set<Turn>()
   /** In the order of arrival. */
   #waiting: readonly Waiter[] = []
   readonly #lastTurns = new Map<string, number>()
   #turns = 0
 
-  constructor(options: SlotsOptions) {
+  constructor(options: SemaphoreOptions) {
     this.#options = options
   }
 
   /**
-   * Runs the work when its turn comes. Faults: RATE_LIMITED where too much waits for this caller or application,
-   * UNAVAILABLE where too much waits at all, or it waits too long, or nobody wants it any more.
+   * Runs the work when its turn comes. Faults: RATE_LIMITED where too much waits for this caller or application;
+   * UNAVAILABLE where too much waits in all, the wait is too long, or the signal is aborted.
    */
   async run<T>(turn: Turn, work: () => Promise<T>): Promise<T> {
-    // One object for each call: callers may use theirs again.
+    // Each call needs an object of its own: callers may reuse theirs.
     const own = { ...turn }
     await this.#take(own)
     try {
@@ -67,7 +67,7 @@ export class Slots {
     }
   }
 
-  /** Throws what `run` would where too much waits already: before somebody pays for a turn that he would not get. */
+  /** Throws what `run` would where too much waits already, so that nobody pays for a turn that he would not get. */
   refuseFull(turn: Turn): void {
     if (this.#mayStart(turn)) return
     const { waitingMax, waitingOfApplicationMax, waitingOfCallerMax } = this.#options
@@ -79,13 +79,13 @@ export class Slots {
     if (equals.length >= waitingMax) throw busy()
   }
 
-  /** Pieces of work that run, and that wait. */
+  /** Numbers of tasks that run and that wait. */
   stats(): { readonly running: number; readonly waiting: number } {
     return { running: this.#running.size, waiting: this.#waiting.length }
   }
 
   async #take(turn: Turn): Promise<void> {
-    if (turn.signal?.aborted === true) throw unwanted()
+    if (turn.signal?.aborted === true) throw makeAbortedFault()
     if (this.#mayStart(turn)) return this.#start(turn)
     this.refuseFull(turn)
     const { world, waitMs } = this.#options
@@ -95,14 +95,14 @@ export class Slots {
       leave = () => resolve('left')
     })
     turn.signal?.addEventListener('abort', leave, { once: true })
-    const outcome = await within(end, { world, ms: waitMs, otherwise: 'late' as const })
+    const outcome = await awaitWithin(end, { world, ms: waitMs, otherwise: 'late' as const })
     turn.signal?.removeEventListener('abort', leave)
-    // Its turn may have come in the very moment in which its time ran out, or in which it was given up.
+    // Its turn may come at the very moment at which its time runs out or it is aborted.
     const isStarted = this.#running.has(turn)
     if (isStarted && outcome !== 'left') return
     if (isStarted) this.#leave(turn)
     this.#waiting = this.#waiting.filter((one) => one.turn !== turn)
-    throw outcome === 'left' ? unwanted() : busy()
+    throw outcome === 'left' ? makeAbortedFault() : busy()
   }
 
   #leave(turn: Turn): void {
@@ -128,8 +128,8 @@ export class Slots {
   #start(turn: Turn): void {
     this.#running.add(turn)
     this.#turns += 1
-    for (const name of [turn.application, callerOf(turn)]) {
-      // The newest are the last, so the first is the one to forget.
+    for (const name of [turn.application, makeCallerKey(turn)]) {
+      // The map is in order of use, so the first is the one to forget.
       this.#lastTurns.delete(name)
       this.#lastTurns.set(name, this.#turns)
     }
@@ -151,23 +151,28 @@ export class Slots {
     }
   }
 
-  /** Whether the first of two has the next turn; the other one came before it. */
+  /** True where the first of two has the next turn; the other one came before it. */
   #isBefore({ turn: one }: Waiter, { turn: other }: Waiter): boolean {
-    const [places, others] = [this.#placesOf(one), this.#placesOf(other)]
+    const [places, others] = [this.#computePriority(one), this.#computePriority(other)]
     const at = places.findIndex((place, n) => place !== others[n])
     return at >= 0 && (places[at] ?? 0) < (others[at] ?? 0)
   }
 
-  /** What decides whose turn it is, the most important first; the least is next. */
-  #placesOf(turn: Turn): readonly number[] {
+  /** The sort key that decides whose turn it is, most important first; the least is next. */
+  #computePriority(turn: Turn): readonly number[] {
     const own = [...this.#running].filter(({ application }) => application === turn.application)
     const callers = own.filter(({ caller }) => caller === turn.caller)
-    const lastOf = (name: string) => this.#lastTurns.get(name) ?? 0
-    return [own.length, lastOf(turn.application), callers.length, lastOf(callerOf(turn))]
+    const getLastTurn = (name: string) => this.#lastTurns.get(name) ?? 0
+    return [
+      own.length,
+      getLastTurn(turn.application),
+      callers.length,
+      getLastTurn(makeCallerKey(turn)),
+    ]
   }
 }
 
-function callerOf({ application, caller }: Turn): string {
+function makeCallerKey({ application, caller }: Turn): string {
   return `${application} ${caller}`
 }
 
@@ -201,8 +206,8 @@ function tooMany(whose: 'caller' | 'application'): Fault {
   })
 }
 
-/** Nobody reads this. */
-export function unwanted(): Fault {
+/** Makes the fault for work whose client is gone; nobody reads it. */
+export function makeAbortedFault(): Fault {
   return new Fault('UNAVAILABLE', {
     internal: 'the client closed the connection before the answer',
     retryAfterSeconds,

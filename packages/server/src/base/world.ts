@@ -1,21 +1,21 @@
 import { randomBytes } from 'node:crypto'
-import type { FaultPoint } from './failpoints.ts'
+import type { Failpoint } from './failpoints.ts'
 
 /**
- * All that is not deterministic: time, ids and timers come only from here,
- * so that a simulation can replay a run from its seed.
+ * Everything that is not deterministic: time, ids and timers come only from here, so that a simulation can replay a
+ * run from its seed.
  */
 export type World = {
   /** Milliseconds since 1970. */
   readonly now: () => number
-  /** Milliseconds with fractions of a clock that never goes back; only differences mean something. */
+  /** Fractional milliseconds of a monotonic clock; only differences mean something. */
   readonly ticks: () => number
   readonly randomBytes: (count: number) => Buffer
   readonly sleep: (ms: number) => Promise<void>
-  /** Calls back every so often until the returned function is called. Never keeps the process alive. */
+  /** Calls back at this interval until the returned function is called. Never keeps the process alive. */
   readonly every: (ms: number, call: () => void) => () => void
-  /** Called where a test may make the process die; only worlds of tests have it. */
-  readonly reach?: (point: FaultPoint) => void
+  /** Called where a test may kill the process; only the worlds of tests have it. */
+  readonly failpoint?: (point: Failpoint) => void
 }
 
 export const realWorld: World = {

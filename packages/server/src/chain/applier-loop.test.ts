@@ -5,7 +5,7 @@ import type { Database } from '../database/database.ts'
 import { sql } from '../database/sql.ts'
 import { type TestDatabase, withTestDatabase } from '../database/testing.ts'
 import type { Applier } from './applier.ts'
-import { createTestChain, entriesWith } from './testing.ts'
+import { createTestChain, makeEntries } from './testing.ts'
 
 let shared: TestDatabase
 beforeAll(async () => {
@@ -19,8 +19,8 @@ describe('applying', () => {
     const bodies = Array.from({ length: 90 }, (_, index) => `body ${index}`)
     const broken = onBody('body 40', options.applier, 'P0001')
     const chain = await open({ applier: broken })
-    for (const body of bodies.slice(0, 40)) await chain.append(entriesWith(body))
-    const rest = bodies.slice(40).map((body) => chain.append(entriesWith(body)))
+    for (const body of bodies.slice(0, 40)) await chain.append(makeEntries(body))
+    const rest = bodies.slice(40).map((body) => chain.append(makeEntries(body)))
     await Promise.all(rest)
     const bad = await chain.locate(40)
     await expect(chain.whenApplied(bad.height)).rejects.toMatchObject({
@@ -29,7 +29,7 @@ describe('applying', () => {
     })
     expect(chain.failure?.message).toMatch(`block ${bad.height} cannot be applied`)
     expect(chain.watermark().height).toBe(bad.height - 1)
-    await expect(chain.append(entriesWith('more'))).rejects.toMatchObject({ code: 'UNAVAILABLE' })
+    await expect(chain.append(makeEntries('more'))).rejects.toMatchObject({ code: 'UNAVAILABLE' })
     expect(chain.head().size).toBe(90)
     await chain.close()
     expect(await applied()).toEqual(bodies.slice(0, 40))
@@ -41,7 +41,7 @@ describe('applying', () => {
         : { height: again.head().height, sequence: expect.any(Number) },
     )
     expect(await applied()).toEqual(bodies)
-    await again.append(entriesWith('more'))
+    await again.append(makeEntries('more'))
     await again.close()
     expect(await applied()).toEqual([...bodies, 'more'])
   })
@@ -63,10 +63,10 @@ describe('applying', () => {
       return new Promise<void>(() => undefined)
     }
     const chain = await open({ applier, world: { ...realWorld, ticks: () => now, sleep } })
-    const first = await chain.append(entriesWith('a'))
+    const first = await chain.append(makeEntries('a'))
     await chain.whenApplied(first.height)
-    await chain.append(entriesWith('b'))
-    const last = await chain.append(entriesWith('c'))
+    await chain.append(makeEntries('b'))
+    const last = await chain.append(makeEntries('c'))
     expect({ sleeps, runs, applied: await applied() }).toEqual({
       sleeps: [40],
       runs: [1],
@@ -91,7 +91,7 @@ describe('applying', () => {
     const chain = await open({ applier })
     const sizes = [1, 600, 300, 300, 2000, 1, 1]
     for (const size of sizes)
-      await chain.append(entriesWith(...Array.from({ length: size }, () => 'x')))
+      await chain.append(makeEntries(...Array.from({ length: size }, () => 'x')))
     const applied = chain.whenApplied(sizes.length)
     gate.release()
     await applied
@@ -102,8 +102,8 @@ describe('applying', () => {
   test('memory is read from the tables after the lease was taken and before anything is applied', async () => {
     const { open, options, applied } = await createTestChain(shared.database)
     const chain = await open({ applier: onBody('b', options.applier, 'P0001') })
-    await chain.append(entriesWith('a'))
-    await chain.append(entriesWith('b'))
+    await chain.append(makeEntries('a'))
+    await chain.append(makeEntries('b'))
     await chain.close()
     let seen: string[] = []
     let holder: unknown
@@ -123,7 +123,7 @@ describe('applying', () => {
   test('a chain whose applier fails from the start opens for reading and says why', async () => {
     const { open, options } = await createTestChain(shared.database)
     const chain = await open({ applier: onBody('bad', options.applier, 'P0001') })
-    await chain.append(entriesWith('bad'))
+    await chain.append(makeEntries('bad'))
     await chain.close()
     const again = await open({ applier: onBody('bad', options.applier, 'P0001') })
     expect(again.failure?.message).toMatch('block 1 cannot be applied')
@@ -146,7 +146,7 @@ describe('applying', () => {
       },
     }
     const chain = await open({ applier })
-    const { height } = await chain.append(entriesWith('a'))
+    const { height } = await chain.append(makeEntries('a'))
     await chain.whenApplied(height)
     expect(committed).toEqual([1])
     expect(await applied()).toEqual(['a'])
@@ -158,7 +158,7 @@ describe('applying', () => {
     const gate = held(options.applier)
     const chain = await open({ applier: gate.applier })
     const bodies = ['a', 'b', 'c', 'd', 'e', 'f', 'g'].map((name) => name.repeat(7_000_000))
-    for (const body of bodies) await chain.append(entriesWith(body))
+    for (const body of bodies) await chain.append(makeEntries(body))
     expect(chain.lag()).toBe(7)
     gate.release()
     await chain.whenApplied(7)
@@ -172,17 +172,17 @@ describe('applying', () => {
     const { open, options } = await createTestChain(shared.database)
     const gate = held({ apply: async () => undefined })
     const chain = await open({ applier: gate.applier })
-    const entries = entriesWith(...Array.from({ length: limits.blockEntriesMax }, () => ''))
+    const entries = makeEntries(...Array.from({ length: limits.blockEntriesMax }, () => ''))
     for (let size = 0; size < limits.applierLagEntriesMax; size += entries.length)
       await chain.append(entries)
     expect(chain.lag()).toBe(limits.applierLagEntriesMax)
-    await expect(chain.append(entriesWith('x'))).rejects.toMatchObject({
+    await expect(chain.append(makeEntries('x'))).rejects.toMatchObject({
       code: 'UNAVAILABLE',
       retryAfterSeconds: 1,
     })
     gate.release()
     await chain.whenApplied(chain.head().height)
-    await chain.append(entriesWith('x'))
+    await chain.append(makeEntries('x'))
     await chain.close()
     expect(options.schema).toBe(chain.origin.split('/')[1])
   })
@@ -193,7 +193,7 @@ describe('what follows the tables', () => {
     const { open, options, applied } = await createTestChain(shared.database)
     const followed = following(options.applier, () => performance.now() + 30)
     const chain = await open({ applier: followed.applier })
-    const { height } = await chain.append(entriesWith('a'))
+    const { height } = await chain.append(makeEntries('a'))
     await chain.whenApplied(height)
     expect(followed.runs).toEqual([[1, false]])
     await expect
@@ -213,10 +213,10 @@ describe('what follows the tables', () => {
     const gate = held(followed.applier)
     const chain = await open({ applier: gate.applier })
     await chain.whenCaughtUp()
-    const first = await chain.append(entriesWith('a'))
+    const first = await chain.append(makeEntries('a'))
     gate.release()
     await chain.whenApplied(first.height)
-    const appended = chain.append(entriesWith('b'))
+    const appended = chain.append(makeEntries('b'))
     await Promise.all([chain.whenCaughtUp(), chain.whenCaughtUp()])
     await chain.whenApplied((await appended).height)
     await chain.whenCaughtUp()
@@ -230,7 +230,7 @@ describe('what follows the tables', () => {
     const followed = following(options.applier, later)
     const chain = await open({ applier: followed.applier })
     for (const body of ['a', 'b', 'c']) {
-      await chain.append(entriesWith(body))
+      await chain.append(makeEntries(body))
       await expect.poll(applied).toContain(body)
     }
     await chain.close()
@@ -251,10 +251,10 @@ describe('what follows the tables', () => {
       },
     }
     const chain = await open({ applier })
-    await chain.whenApplied((await chain.append(entriesWith('a'))).height)
+    await chain.whenApplied((await chain.append(makeEntries('a'))).height)
     await chain.whenCaughtUp()
     expect(states).toHaveLength(2)
-    await chain.whenApplied((await chain.append(entriesWith('b'))).height)
+    await chain.whenApplied((await chain.append(makeEntries('b'))).height)
     await chain.whenCaughtUp()
     expect(chain.failure?.message).toMatch('what follows the tables cannot be applied')
     await chain.close()
@@ -273,7 +273,7 @@ describe('what follows the tables', () => {
         }, options),
     }
     const chain = await open({ applier: followed.applier, relaxedTables: true, database })
-    await chain.whenApplied((await chain.append(entriesWith('a'))).height)
+    await chain.whenApplied((await chain.append(makeEntries('a'))).height)
     await chain.whenCaughtUp()
     expect(followed.runs).toEqual([
       [1, false],
@@ -298,7 +298,7 @@ describe('what follows the tables', () => {
       },
     }
     const chain = await open({ applier })
-    await chain.whenApplied((await chain.append(entriesWith('a'))).height)
+    await chain.whenApplied((await chain.append(makeEntries('a'))).height)
     await chain.whenCaughtUp()
     expect(refusals).toBe(1)
     await chain.close()
@@ -343,10 +343,13 @@ function held(applier: Applier) {
   return { applier: waiting, release }
 }
 
-/** After the test. */
+/** Runs after the test. */
 const later = () => performance.now() + 60_000
 
-/** With something behind the tables after each run that does not catch up, until `dueAt`; runs as [blocks, catchUp]. */
+/**
+ * An applier whose dependents are behind after each run that does not catch up, until `dueAt`; runs as [blocks,
+ * catchUp].
+ */
 function following(applier: Applier, dueAt: () => number) {
   const runs: (readonly [number, boolean | undefined])[] = []
   let at: number | undefined

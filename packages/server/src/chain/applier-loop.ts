@@ -3,10 +3,15 @@ import type { Database } from '../database/database.ts'
 import { CommitUnknownError, isTransient, storageProblem } from '../database/errors.ts'
 import { type AppliedBlock, type Applier, openToApply } from './applier.ts'
 import type { BlockStore, Watermark } from './block-store.ts'
-import { closed, notShown, type StorageRefusal, stopped } from './chain-faults.ts'
+import {
+  makeClosedFault,
+  makeNotShownFault,
+  makeStoppedFault,
+  type StorageRefusal,
+} from './chain-faults.ts'
 import type { ChainLog } from './log.ts'
 
-export type LaneOptions = {
+export type ApplierLoopOptions = {
   /** See ChainOptions.relaxedTables. */
   readonly relaxed: boolean
   readonly database: Database
@@ -25,40 +30,40 @@ type Waiter = {
   readonly reject: (error: unknown) => void
 }
 
-/** A block that was committed just now; `open` makes its entries when their turn comes. */
+/** A freshly committed block; `open` makes its entries when their turn comes. */
 export type CommittedBlock = {
   readonly height: number
   readonly bytes: number
   readonly entries: number
-  /** When it was committed, milliseconds since 1970. */
+  /** Time of its commit, milliseconds since 1970. */
   readonly time: number
   readonly open: () => AppliedBlock
 }
 
-/** One transaction of the applier, kept until it is known whether it was committed. */
+/** One transaction of the applier, kept until its outcome is known. */
 type Attempt = { readonly to: Watermark; after: (() => void) | undefined }
 
-/** Of one transaction. With more entries, who waits for the first would wait for the last. */
+/** Limits of one transaction. With more entries, whoever waits for the first would wait for the last. */
 const blocksMax = 64
 const entriesMax = 1_000
 const bytesMax = 16 * 1024 * 1024
-/** Of blocks waiting in memory; what does not fit is read from the log again. */
+/** Limits of the blocks waiting in memory; blocks beyond them are read from the log again. */
 const heldBytesMax = 32 * 1024 * 1024
 const heldBlocksMax = 4_096
 /** Attempts for one transaction; with the pauses between them about 15 minutes. */
 const attemptsMax = 200
-/** Times of commits closer together than this are not told apart. */
+/** Commits closer together than this share one mark. */
 const markMs = 250
-/** The longest rest after a transaction. */
-const restMsMax = 50
+/** Longest backoff after a transaction. */
+const backoffMsMax = 50
 const pauseMinMs = 20
 const pauseMaxMs = 5_000
 /** An applier may build an index over a large table. */
 const statementTimeoutMs = 600_000
 
 /** Applies a chain's blocks one after the other, behind the commits. */
-export class Lane {
-  readonly #options: LaneOptions
+export class ApplierLoop {
+  readonly #options: ApplierLoopOptions
   #watermark: Watermark
   /** Height up to which blocks are committed. */
   #target: number
@@ -67,24 +72,27 @@ export class Lane {
   /** Blocks not applied yet, one for each stretch of time, oldest first. */
   #marks: { readonly height: number; readonly time: number }[] = []
   #waiters: Waiter[] = []
-  /** Of those who wait for what follows the tables. */
+  /** Callbacks of those who wait for the dependents. */
   #catchUps: (() => void)[] = []
   #working: Promise<void> | undefined
   /** By the world's ticks. */
-  #restUntil = 0
-  #endRest: (() => void) | undefined
+  #backoffUntil = 0
+  #endBackoff: (() => void) | undefined
   #failure: Error | undefined
-  /** That the storage took nothing into the tables, unless it has taken some since. */
+  /** The storage's refusal of a write to the tables, unless it has taken one since. */
   storageRefusal: StorageRefusal | undefined
   #doubt: Attempt | undefined
-  /** From before a commit until it is known here: others may see the tables further than `#watermark` says. */
+  /**
+   * True from before a commit until its outcome is known here: others may see the tables further than `#watermark`
+   * says.
+   */
   #isCommitting = false
   /** Single blocks after a permanent failure, so that all before the bad one are applied and it can be named. */
   #blocksMax = blocksMax
   #stopAt = Number.POSITIVE_INFINITY
   #ended = false
 
-  constructor(options: LaneOptions) {
+  constructor(options: ApplierLoopOptions) {
     this.#options = options
     this.#watermark = options.watermark
     this.#target = options.watermark.height
@@ -95,19 +103,19 @@ export class Lane {
   }
 
   /**
-   * The watermark while nobody can see the tables anywhere else; another object after each change of them. What follows
-   * the tables may change meanwhile.
+   * The watermark while nobody can see the tables anywhere else; another object after each change of them.
+   * Dependents may change meanwhile.
    */
   get settled(): Watermark | undefined {
     return this.#isCommitting ? undefined : this.#watermark
   }
 
-  /** Why the lane stopped for good. */
+  /** The error for which the loop stopped for good. */
   get failure(): Error | undefined {
     return this.#failure
   }
 
-  /** Takes over a block that was committed just now, the one after the last given. */
+  /** Takes a freshly committed block, which must follow the last one pushed. */
   push(block: CommittedBlock): void {
     const last = this.#marks.at(-1)
     if (last === undefined || block.time - last.time >= markMs)
@@ -120,46 +128,53 @@ export class Lane {
     this.applyUpTo(block.height)
   }
 
-  /** Since when the oldest committed block waits, milliseconds since 1970, a little early; undefined where none does. */
+  /**
+   * Time since which the oldest committed block waits, milliseconds since 1970, a little early; undefined where
+   * none waits.
+   */
   behindSince(): number | undefined {
     return this.#marks[0]?.time
   }
 
-  /** Blocks up to this height are committed. */
+  /** Notes that blocks up to this height are committed, and applies them. */
   applyUpTo(height: number): void {
-    // Where no block waited, it rests until what follows the tables is due.
-    if (this.#watermark.height === this.#target) this.#endRest?.()
+    // Without blocks the loop sleeps until the dependents are due.
+    if (this.#watermark.height === this.#target) this.#endBackoff?.()
     this.#target = height
     this.#working ??= this.#work()
   }
 
-  /** Resolves when this height is applied; rejects where the lane stops before. */
+  /** Resolves when this height is applied; rejects where the loop stops before. */
   whenApplied(height: number): Promise<void> {
     if (height <= this.#watermark.height) return Promise.resolve()
-    const failure = this.#failure ? stopped(this.#failure) : this.#ended ? closed() : undefined
+    const failure = this.#failure
+      ? makeStoppedFault(this.#failure)
+      : this.#ended
+        ? makeClosedFault()
+        : undefined
     if (failure !== undefined) return Promise.reject(failure)
-    this.#endRest?.()
+    this.#endBackoff?.()
     return new Promise((resolve, reject) => this.#waiters.push({ height, resolve, reject }))
   }
 
-  /** Resolves when what follows the tables is where they are now, or is not brought there any more. */
+  /** Resolves when the dependents are where the tables are now, or will not be brought there any more. */
   whenCaughtUp(): Promise<void> {
     const isOver = this.#failure !== undefined || this.#ended
     if (this.#catchUpAt() === undefined || isOver) return Promise.resolve()
-    this.#endRest?.()
+    this.#endBackoff?.()
     return new Promise((resolve) => {
       this.#catchUps.push(resolve)
       this.#working ??= this.#work()
     })
   }
 
-  /** Applies what is committed for so long at most, then ends after the transaction at hand. */
+  /** Applies committed blocks for at most this long, then ends after the transaction at hand. */
   async stop(drainMs: number): Promise<void> {
     this.#stopAt = Math.min(this.#stopAt, this.#options.world.now() + drainMs)
-    this.#endRest?.()
+    this.#endBackoff?.()
     while (this.#working !== undefined) await this.#working
     this.#ended = true
-    this.#rejectWaiters(closed())
+    this.#rejectWaiters(makeClosedFault())
     this.#endCatchUps()
   }
 
@@ -167,16 +182,16 @@ export class Lane {
     await Promise.resolve()
     try {
       while (this.#failure === undefined && !this.#isStopped()) {
-        const restMs = this.#restMs()
+        const restMs = this.#backoffMs()
         if (restMs === undefined) break
         if (restMs > 0) {
-          await this.#rest(restMs)
+          await this.#backOff(restMs)
           continue
         }
         const startedAt = this.#options.world.ticks()
         await this.#applyNext()
         const endedAt = this.#options.world.ticks()
-        this.#restUntil = endedAt + Math.min(endedAt - startedAt, restMsMax)
+        this.#backoffUntil = endedAt + Math.min(endedAt - startedAt, backoffMsMax)
       }
     } catch (error) {
       this.#fail(error)
@@ -185,19 +200,19 @@ export class Lane {
   }
 
   /**
-   * How long the next transaction has time; undefined where there is nothing to do. While nobody waits it has as long as
-   * the last one took: two blocks in one transaction cost hardly more than one, and under load this is what makes them
-   * two.
+   * Milliseconds until the next transaction is due; undefined where there is nothing to do. While nobody waits, the
+   * pause is as long as the last transaction: two blocks in one transaction cost hardly more than one, and under
+   * load the pause lets them gather.
    */
-  #restMs(): number | undefined {
+  #backoffMs(): number | undefined {
     const hasBlocks = this.#hasBlocks()
     const catchUpAt = this.#catchUpAt()
     const isStopping = this.#stopAt !== Number.POSITIVE_INFINITY
-    // The next opening catches up.
+    // On the next opening the dependents catch up.
     if (!hasBlocks && (catchUpAt === undefined || isStopping)) return undefined
     if (isStopping || this.#waiters.length > 0 || this.#catchUps.length > 0) return 0
     const never = Number.POSITIVE_INFINITY
-    const nextAt = Math.min(hasBlocks ? this.#restUntil : never, catchUpAt ?? never)
+    const nextAt = Math.min(hasBlocks ? this.#backoffUntil : never, catchUpAt ?? never)
     return Math.max(0, nextAt - this.#options.world.ticks())
   }
 
@@ -209,15 +224,15 @@ export class Lane {
     return this.#options.applier.catchUpAt?.()
   }
 
-  /** Ends early where somebody begins to wait. */
-  async #rest(restMs: number): Promise<void> {
+  /** Sleeps; ends early where somebody begins to wait. */
+  async #backOff(restMs: number): Promise<void> {
     await Promise.race([
       this.#options.world.sleep(restMs),
       new Promise<void>((resolve) => {
-        this.#endRest = resolve
+        this.#endBackoff = resolve
       }),
     ])
-    this.#endRest = undefined
+    this.#endBackoff = undefined
   }
 
   async #applyNext(): Promise<void> {
@@ -233,14 +248,14 @@ export class Lane {
         const retriable =
           refused !== undefined || isTransient(error) || error instanceof CommitUnknownError
         if (refused !== undefined) {
-          // It lasts until somebody makes room: nobody waits so long, and it does not count as an attempt.
-          this.#rejectWaiters(notShown(refused, error))
+          // A full disk lasts until somebody makes room: nobody waits so long, and it does not count as an attempt.
+          this.#rejectWaiters(makeNotShownFault(refused, error))
           this.#endCatchUps()
           this.storageRefusal = { code: refused, atMs: this.#options.world.now() }
           attempt = Math.min(attempt, attemptsMax / 2)
         }
-        // At the end, what follows the tables is left to the next opening.
-        if (retriable && this.#restMs() === undefined) return
+        // When stopping, the dependents are left to the next opening.
+        if (retriable && this.#backoffMs() === undefined) return
         if (!retriable && this.#blocksMax > 1) {
           this.#blocksMax = 1
         } else if (!retriable || attempt >= attemptsMax || this.#isStopped()) {
@@ -256,7 +271,7 @@ export class Lane {
     }
   }
 
-  /** The next blocks: from memory where they are there, otherwise from the log, up to those in memory. */
+  /** Returns the next blocks: from memory where they are there, otherwise from the log, up to those in memory. */
   async #nextBlocks(): Promise<readonly AppliedBlock[]> {
     const from = this.#watermark.height + 1
     const first = this.#held[0]
@@ -289,14 +304,15 @@ export class Lane {
 
   async #apply(blocks: readonly AppliedBlock[]): Promise<void> {
     const { database, store, applier, world } = this.#options
-    const attempt: Attempt = { to: watermarkAfter(blocks) ?? this.#watermark, after: undefined }
+    const attempt: Attempt = { to: computeWatermark(blocks) ?? this.#watermark, after: undefined }
     const step = { at: attempt.to, catchUp: this.#catchUps.length > 0 || blocks.length === 0 }
-    // That a crash has lost a relaxed commit, the watermark shows; without blocks it stays where it is.
+    // The watermark shows whether a crash has lost a relaxed commit; without blocks it does not move.
     const relaxed = this.#options.relaxed && blocks.length > 0
     try {
       await database.transaction(
         async (tx) => {
-          // First of all, so that a lane which lost the chain waits or ends here. The rest goes out with it.
+          // The watermark comes first, so that a loop which lost the chain waits or ends here. The rest is sent
+          // with it.
           const [advance, apply] = await Promise.allSettled([
             store.advance(tx, this.#watermark, attempt.to),
             applier.apply(tx, blocks, step),
@@ -306,7 +322,7 @@ export class Lane {
           if (apply.status === 'rejected') throw apply.reason
           attempt.after = apply.value
           this.#isCommitting = true
-          world.reach?.('applier.beforeCommit')
+          world.failpoint?.('applier.beforeCommit')
         },
         { statementTimeoutMs, relaxed },
       )
@@ -315,11 +331,14 @@ export class Lane {
       if (error instanceof CommitUnknownError) this.#doubt = attempt
       throw error
     }
-    world.reach?.('applier.afterCommit')
+    world.failpoint?.('applier.afterCommit')
     this.#applied(attempt)
   }
 
-  /** The watermark was not where this lane left it: our own attempt of unknown outcome, or another producer. */
+  /**
+   * Resolves a watermark that is not where this loop left it: our own attempt of unknown outcome, or another
+   * producer.
+   */
   async #settleDoubt(): Promise<Attempt> {
     const { height } = await this.#options.store.watermark()
     if (this.#doubt === undefined || this.#doubt.to.height !== height) {
@@ -347,7 +366,10 @@ export class Lane {
     for (const resolve of waiting) resolve()
   }
 
-  /** The mark at or before the oldest block that waits stays: that block was committed at its time or a little later. */
+  /**
+   * Drops marks but keeps the one at or before the oldest waiting block, which was committed at its time or a
+   * little later.
+   */
   #forgetMarks(applied: number): void {
     if (applied >= this.#target) this.#marks = []
     const next = this.#marks.findIndex(({ height }) => height > applied + 1)
@@ -377,7 +399,7 @@ export class Lane {
     this.#held = []
     this.#heldBytes = 0
     log.error({ chain, height, error: String(error) }, 'the applier stopped')
-    this.#rejectWaiters(stopped(this.#failure))
+    this.#rejectWaiters(makeStoppedFault(this.#failure))
     this.#endCatchUps()
   }
 
@@ -388,10 +410,10 @@ export class Lane {
   }
 }
 
-/** The watermark is not where this lane left it. */
+/** The watermark is not where this loop left it. */
 class Overtaken extends Error {}
 
-function watermarkAfter(blocks: readonly AppliedBlock[]): Watermark | undefined {
+function computeWatermark(blocks: readonly AppliedBlock[]): Watermark | undefined {
   const last = blocks[blocks.length - 1]
   if (last === undefined) return undefined
   const { height, firstLeaf, entries } = last

@@ -1,5 +1,5 @@
 import type { Entry } from '@tollbase/verify/entry'
-import { present } from '../base/assert.ts'
+import { requirePresent } from '../base/assert.ts'
 import { turn } from '../base/turn.ts'
 import type { Queryable } from '../database/database.ts'
 import { openBlock } from './block.ts'
@@ -11,7 +11,7 @@ export type AppliedEntry = Entry & {
   /** Place within the block, from 0. */
   readonly sequence: number
   readonly leafIndex: number
-  /** Of the block, milliseconds since 1970. */
+  /** Time of the block, milliseconds since 1970. */
   readonly time: number
 }
 
@@ -28,9 +28,9 @@ export type AppliedBlock = {
 /** Turns entries into tables. */
 export type Applier = {
   /**
-   * Applies whole blocks, in height order, within `tx`; in-memory state may change only in the returned function,
-   * which runs right after the commit. May be called again with the same blocks where the transaction failed. Without
-   * blocks it is called to catch up. Replays of the log have no step, and nothing that follows the tables.
+   * Applies whole blocks, in height order, within `tx`. In-memory state may change only in the returned function,
+   * which runs right after the commit. May be called again with the same blocks where the transaction failed. A
+   * call without blocks lets the dependents catch up. Replays of the log have no step and no dependents.
    */
   readonly apply: (
     tx: Queryable,
@@ -38,17 +38,17 @@ export type Applier = {
     step?: Step,
   ) => Promise<(() => void) | undefined>
   /**
-   * By when what follows the tables, and may be behind them for a moment, is to catch up, in the world's ticks;
-   * undefined where nothing is behind.
+   * The time, in the world's ticks, by which the dependents (which may be behind the tables for a moment) must
+   * catch up; undefined where nothing is behind.
    */
   readonly catchUpAt?: () => number | undefined
 }
 
-/** One transaction of a lane. */
+/** One transaction of an applier loop. */
 export type Step = {
-  /** Where the tables are at its end. */
+  /** Position of the tables at its end. */
   readonly at: Watermark
-  /** Whether what follows the tables is to be there too, whatever time it is. */
+  /** True where the dependents must catch up too, whatever time it is. */
   readonly catchUp: boolean
 }
 
@@ -60,8 +60,8 @@ type Positioned = {
   readonly entries: readonly Entry[]
 }
 
-/** A block as appliers get it. */
-export function appliedBlock({
+/** Converts a block to the form that appliers get. */
+export function toAppliedBlock({
   height,
   time,
   firstLeaf,
@@ -94,7 +94,7 @@ export async function openToApply(row: BlockRow): Promise<AppliedBlock> {
   const entries: Entry[] = []
   for (let at = 0; at < row.entryCount; at++) {
     if (at > 0 && at % entriesAtOnce === 0) await turn()
-    entries.push(present(block.entry(at), 'an entry of the block'))
+    entries.push(requirePresent(block.entry(at), 'an entry of the block'))
   }
-  return appliedBlock({ height, time, firstLeaf, groupStarts, entries })
+  return toAppliedBlock({ height, time, firstLeaf, groupStarts, entries })
 }

@@ -2,7 +2,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { sql } from '../database/sql.ts'
 import { type TestDatabase, withTestDatabase } from '../database/testing.ts'
 import { auditChain } from './audit.ts'
-import { createTestChain, entriesWith, type TestChain } from './testing.ts'
+import { createTestChain, makeEntries, type TestChain } from './testing.ts'
 
 let shared: TestDatabase
 let chain: TestChain
@@ -10,14 +10,14 @@ beforeAll(async () => {
   shared = await withTestDatabase()
   chain = await createTestChain(shared.database)
   const producer = await chain.open()
-  await producer.append(entriesWith('a', 'b', 'c'))
+  await producer.append(makeEntries('a', 'b', 'c'))
   await Promise.all([
-    producer.append(entriesWith('d')),
-    producer.append(entriesWith('e', 'f')),
-    producer.append(entriesWith('g')),
+    producer.append(makeEntries('d')),
+    producer.append(makeEntries('e', 'f')),
+    producer.append(makeEntries('g')),
   ])
-  await producer.append(entriesWith(...Array.from({ length: 300 }, (_, index) => `body ${index}`)))
-  await producer.append(entriesWith('h'))
+  await producer.append(makeEntries(...Array.from({ length: 300 }, (_, index) => `body ${index}`)))
+  await producer.append(makeEntries('h'))
   await producer.close()
 })
 afterAll(() => shared.drop())

@@ -2,7 +2,7 @@ import { createPublicKey, type KeyObject, verify } from 'node:crypto'
 import {
   type BlockHeader,
   decodeBlockBody,
-  groupStartsBytes,
+  encodeGroupStarts,
   parseBlockHeader,
 } from '@tollbase/verify/block'
 import { FormatError } from '@tollbase/verify/bytes'
@@ -17,16 +17,16 @@ export type AuditOptions = {
   readonly origin: string
   /** The service's verifier key. */
   readonly vkey: string
-  /** Called with what each block comes to. */
+  /** Called with the head after each block. */
   readonly onHead?: ((head: Head) => void) | undefined
   /** Called after each page of blocks. */
   readonly onProgress?: (progress: { readonly height: number; readonly of: number }) => void
 }
 
-/** The first place where the stored chain is not what it must be. */
+/** The first place at which the stored chain differs from the recomputed one. */
 export type Difference = {
   readonly height: number
-  /** Where a single entry is meant. */
+  /** Set where the difference is in a single entry. */
   readonly sequence?: number
   readonly what: string
   readonly expected: string
@@ -81,8 +81,8 @@ export async function auditChain(
     if (watermark.height < 0 || watermark.height > last) {
       throw at(last).differs('watermark', `0 to ${last}`, watermark.height)
     }
-    await audit.noOtherTiles()
-    await audit.noStrays()
+    await audit.refuseOtherTiles()
+    await audit.refuseStrays()
     return { ok: true, blocks: audit.height, entries: audit.head.size, head: audit.head }
   } catch (error) {
     if (error instanceof Differs) return { ok: false, difference: error.difference }
@@ -119,7 +119,7 @@ class Audit {
     const { height, hash: previousHash, time, size } = this.#head
     const { same } = at(height + 1)
     same('height', height + 1, row.height)
-    const header = headerOf(row)
+    const header = parseHeader(row)
     const signed = verify(null, row.header, this.#key, row.signature)
     same('header signature', 'valid', signed ? 'valid' : 'wrong')
     same('header origin', this.#origin, header.origin)
@@ -131,12 +131,12 @@ class Audit {
     }
     same('first_leaf', size, row.firstLeaf)
     same('entry_count', header.entryCount, row.entryCount)
-    same('group_starts', hex(header.groupsHash), groupsHashOf(row.groupStarts))
+    same('group_starts', hex(header.groupsHash), hashGroups(row.groupStarts))
     checkEntries(row, header)
     this.#grow(row, header)
   }
 
-  /** The watermark stands at the last block that was audited. */
+  /** Checks the watermark, which stands at the last audited block. */
   watermark({ sequence, leaf }: Watermark): void {
     const { same } = at(this.height)
     same('watermark sequence', Math.max(this.#lastCount - 1, 0), sequence)
@@ -161,8 +161,8 @@ class Audit {
     }
   }
 
-  /** There is no tile beyond those of the whole tree (read after the tiles, since the chain may have grown). */
-  async noOtherTiles(): Promise<void> {
+  /** Refuses tiles beyond those of the whole tree (read after the tiles, since the chain may have grown). */
+  async refuseOtherTiles(): Promise<void> {
     const highest = await this.#store.highestTiles()
     const last = await this.#store.last()
     const size = last === undefined ? 0 : last.firstLeaf + last.entryCount
@@ -178,9 +178,9 @@ class Audit {
     }
   }
 
-  /** The walk goes by numbers from the first; there is nothing before that. */
-  async noStrays(): Promise<void> {
-    const stray = await this.#store.stray()
+  /** Refuses rows before the first number, which the walk never reaches. */
+  async refuseStrays(): Promise<void> {
+    const stray = await this.#store.findStrayRow()
     if (stray !== undefined) throw at(0).differs(stray, 'none', 'a row')
   }
 
@@ -215,16 +215,16 @@ function checkEntries(row: BlockRow, header: BlockHeader): void {
   same('entries in the body', header.entryCount, entries.length)
 }
 
-function groupsHashOf(groupStarts: readonly number[]): string {
+function hashGroups(groupStarts: readonly number[]): string {
   const isSequence = groupStarts.every((start) => start >= 0)
-  return isSequence ? hex(sha256(groupStartsBytes(groupStarts))) : `{${groupStarts.join(',')}}`
+  return isSequence ? hex(sha256(encodeGroupStarts(groupStarts))) : `{${groupStarts.join(',')}}`
 }
 
-function headerOf(row: BlockRow): BlockHeader {
+function parseHeader(row: BlockRow): BlockHeader {
   return at(row.height).readAs('header', () => parseBlockHeader(row.header.toString()))
 }
 
-/** What is checked about one height. */
+/** The checks of one height. */
 function at(height: number) {
   const differs = (what: string, expected: string | number, found: string | number) =>
     new Differs({ height, what, expected: String(expected), found: String(found) })

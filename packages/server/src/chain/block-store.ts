@@ -1,9 +1,9 @@
-import { present } from '../base/assert.ts'
+import { requirePresent } from '../base/assert.ts'
 import type { Queryable } from '../database/database.ts'
 import { type SqlStatement, sql } from '../database/sql.ts'
 import type { FullTile, TileCoordinate } from './merkle.ts'
 
-/** A block as its row holds it; nothing of it is checked here. */
+/** A block as its row holds it, unchecked. */
 export type BlockRow = {
   readonly height: number
   readonly header: Buffer
@@ -15,7 +15,10 @@ export type BlockRow = {
   readonly leafHashes: Buffer
 }
 
-/** How far the appliers are: the last applied entry, and the next leaf to apply. Height 0 is before the first block. */
+/**
+ * The progress of the appliers: the last applied entry, and the next leaf to apply. Height 0 is before the first
+ * block.
+ */
 export type Watermark = {
   readonly height: number
   readonly sequence: number
@@ -27,7 +30,7 @@ export type BlockRange = {
   /** Inclusive. */
   readonly to: number
   readonly blocksMax: number
-  /** Of bodies; a single larger block is read nevertheless. */
+  /** Bytes of bodies; a single larger block is read nevertheless. */
   readonly bytesMax: number
   /** Of entries; a single block of more is read nevertheless. */
   readonly entriesMax?: number
@@ -58,7 +61,7 @@ export class BlockStore {
     this.#watermark = sql.id(schema, 'watermark')
   }
 
-  /** One statement, so one transaction and one round trip. */
+  /** Inserts block and tiles in one statement: one transaction and one round trip. */
   async insert(block: BlockRow, tiles: readonly FullTile[]): Promise<void> {
     const insertBlock = sql`INSERT INTO ${this.#block}
       (height, header, signature, first_leaf, entry_count, group_starts, body, leaf_hashes) VALUES
@@ -84,7 +87,7 @@ export class BlockStore {
     return row
   }
 
-  /** The first blocks of the range, in height order; none where there are none. */
+  /** Reads the first blocks of the range, in height order; empty where there are none. */
   async blocks(range: BlockRange): Promise<BlockRow[]> {
     const { from, to, blocksMax, bytesMax, entriesMax = Number.POSITIVE_INFINITY } = range
     const sizes = await this.#database.query<{ height: bigint; bytes: number; entries: number }>(
@@ -157,8 +160,8 @@ export class BlockStore {
     return rows.map(({ level, index }) => ({ level, index: Number(index) }))
   }
 
-  /** Names a row that no walk from the first block comes to. */
-  async stray(): Promise<string | undefined> {
+  /** Finds a row that no walk from the first block reaches, and names it. */
+  async findStrayRow(): Promise<string | undefined> {
     const [row] = await this.#database.query<{ what: string }>(sql`
       SELECT 'block ' || height AS what FROM ${this.#block} WHERE height < 1
       UNION ALL SELECT 'tile ' || index || ' of level ' || level FROM ${this.#tile} WHERE level < 0 OR index < 0 LIMIT 1`)
@@ -169,11 +172,14 @@ export class BlockStore {
     const [row] = await this.#database.query<{ height: bigint; sequence: number; leaf: bigint }>(
       sql`SELECT height, sequence, leaf FROM ${this.#watermark} WHERE id = 1`,
     )
-    const { height, sequence, leaf } = present(row, 'the watermark')
+    const { height, sequence, leaf } = requirePresent(row, 'the watermark')
     return { height: Number(height), sequence, leaf: Number(leaf) }
   }
 
-  /** Moves the watermark within the applier's transaction; false where it is not at `from` (another lane moved it). */
+  /**
+   * Moves the watermark within the applier's transaction; false where it is not at `from` (another applier loop
+   * moved it).
+   */
   async advance(tx: Queryable, from: Watermark, to: Watermark): Promise<boolean> {
     const changed = await tx.execute(
       sql`UPDATE ${this.#watermark} SET height = ${to.height}, sequence = ${to.sequence}, leaf = ${to.leaf}

@@ -1,10 +1,10 @@
 import { type BlockHeader, decodeBlockBody, parseBlockHeader } from '@tollbase/verify/block'
 import { decodeEntry, type Entry } from '@tollbase/verify/entry'
-import { present } from '../base/assert.ts'
+import { requirePresent } from '../base/assert.ts'
 import type { BlockRow } from './block-store.ts'
 import { hashBytes, sha256 } from './merkle.ts'
 
-/** A block as it was read: its header is well formed, and body and position are those that the header states. */
+/** A parsed block: its header is well formed, and body and position match the header. */
 export type Block = {
   readonly height: number
   /** Milliseconds since 1970. */
@@ -12,7 +12,7 @@ export type Block = {
   /** SHA-256 of the header. */
   readonly hash: Buffer
   readonly header: BlockHeader
-  /** What was hashed and signed, see @tollbase/verify/block. */
+  /** The text that was hashed and signed, see @tollbase/verify/block. */
   readonly headerText: string
   /** Ed25519 over the header. */
   readonly signature: Buffer
@@ -27,7 +27,7 @@ export type Block = {
   readonly leafHash: (sequence: number) => Buffer
 }
 
-/** Throws where the row is damaged; the audit tells more. */
+/** Parses a row; throws where it is damaged. The audit tells more. */
 export function openBlock(row: BlockRow): Block {
   const { height, signature, firstLeaf, groupStarts, leafHashes } = row
   const headerText = row.header.toString()
@@ -60,7 +60,7 @@ export function openBlock(row: BlockRow): Block {
       return decoded
     },
     entryBytes: (sequence) => {
-      const view = present(views[sequence], `entry ${sequence} of block ${height}`)
+      const view = requirePresent(views[sequence], `entry ${sequence} of block ${height}`)
       return Buffer.from(view.buffer, view.byteOffset, view.byteLength)
     },
     leafHash: (sequence) => leafHashes.subarray(sequence * hashBytes, (sequence + 1) * hashBytes),

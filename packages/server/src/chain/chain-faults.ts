@@ -1,18 +1,21 @@
 import { Fault } from '../base/fault.ts'
 
-/** The entries are on the chain; who asks again finds it opened anew. */
-export function closed(): Fault {
+/** Makes the fault for a closed chain. The entries are on it; a retry finds it opened anew. */
+export function makeClosedFault(): Fault {
   return new Fault('UNAVAILABLE', {
     message: 'The chain was closed before this height was applied; it is committed.',
     retryAfterSeconds: 1,
   })
 }
 
-/** That the storage took no write, and when. */
+/** A refusal of a write by the storage, and its time. */
 export type StorageRefusal = { readonly code: string; readonly atMs: number }
 
-/** The storage takes no writes. */
-export function notShown(code: 'STORAGE_FULL' | 'STORAGE_READ_ONLY', cause: unknown): Fault {
+/** Makes the fault for committed entries that the storage cannot show yet. */
+export function makeNotShownFault(
+  code: 'STORAGE_FULL' | 'STORAGE_READ_ONLY',
+  cause: unknown,
+): Fault {
   return new Fault(code, {
     message: 'This is committed; it is shown once the storage takes writes again.',
     internal: String(cause),
@@ -21,8 +24,8 @@ export function notShown(code: 'STORAGE_FULL' | 'STORAGE_READ_ONLY', cause: unkn
   })
 }
 
-/** The lane stopped for good. */
-export function stopped(failure: Error): Fault {
+/** Makes the fault for an applier loop that stopped for good. */
+export function makeStoppedFault(failure: Error): Fault {
   return new Fault('UNAVAILABLE', {
     internal: failure.message,
     cause: failure,
@@ -30,8 +33,8 @@ export function stopped(failure: Error): Fault {
   })
 }
 
-/** Nothing new is taken in here; another server may have the chain. */
-export function closing(): Fault {
+/** Makes the fault for a chain that is closing; another server may have it. */
+export function makeClosingFault(): Fault {
   return new Fault('UNAVAILABLE', {
     message: 'This application is being closed on this server.',
     retryAfterSeconds: 1,

@@ -17,37 +17,38 @@ export type ChainOptions = {
   readonly holder: string
   readonly applier: Applier
   /**
-   * Reads the applier's tables into memory, in the snapshot in which the chain's end and its watermark are read. Runs
-   * once the chain is ours and before anything is applied.
+   * Reads the applier's tables into memory, in the same snapshot as the chain's end and its watermark. Runs once
+   * the chain is ours and before anything is applied.
    */
   readonly prepare?: (snapshot: Queryable) => Promise<void>
   readonly log?: ChainLog
-  /** Throws where nothing new may be taken in (the disk is full). */
+  /** Throws where nothing new may be admitted (the disk is full). */
   readonly admit?: () => void
-  /** Throws where the chain may not grow so by these entries. */
+  /** Throws where the chain may not grow by these entries. */
   readonly fits?: (
     entries: readonly Entry[],
     size: { readonly before: Contents; readonly after: Contents },
   ) => void
-  /** How long this process may be silent before another one takes the chain. */
+  /** Time that this process may be silent before another one takes the chain. */
   readonly leaseTtlMs?: number
   /** Called after each commit of a block. */
   readonly onBlock?: (block: { readonly entries: number }) => void
   /**
-   * Whether the tables may be committed before the disk has them. The log has them: after a crash of the database
-   * the lane finds its watermark behind and stops, and the chain opened anew applies again what was lost.
+   * True where the tables may be committed before the disk has them. The log has them: after a crash of the
+   * database the applier loop finds its watermark behind and stops, and reopening the chain applies again what was
+   * lost.
    */
   readonly relaxedTables?: boolean
   /**
-   * Whether each entry's header gets a random `salt`. Leaf hashes are public, and what an entry says may be easy to
-   * guess: without a salt everybody could see whether a guess is right.
+   * True where each entry's header gets a random `salt`. Leaf hashes are public, and an entry's content may be easy
+   * to guess: without a salt everybody could check a guess.
    */
   readonly salted?: boolean
 }
 
-/** What a chain holds, with what is on its way into it. */
+/** The contents of a chain, including entries on their way into it. */
 export type Contents = {
   readonly entries: number
-  /** Of the entries as they are hashed, with 4 for each one's length. */
+  /** Bytes of the entries as they are hashed, with 4 for each one's length. */
   readonly bytes: number
 }

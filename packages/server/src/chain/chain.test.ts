@@ -4,13 +4,13 @@ import { verifyRecordProof } from '@tollbase/verify/proof'
 import { verifyConsistency } from '@tollbase/verify/tree'
 import fc from 'fast-check'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { present } from '../base/assert.ts'
+import { requirePresent } from '../base/assert.ts'
 import { realWorld } from '../base/world.ts'
 import { type TestDatabase, testEngines, withTestDatabase } from '../database/testing.ts'
 import { auditChain } from './audit.ts'
 import type { Chain } from './chain.ts'
 import type { Appended } from './committer.ts'
-import { createTestChain, entriesWith } from './testing.ts'
+import { createTestChain, makeEntries } from './testing.ts'
 
 describe.each(testEngines())('a chain on %s', (engine) => {
   let test_: TestDatabase
@@ -31,7 +31,7 @@ describe.each(testEngines())('a chain on %s', (engine) => {
         )
         const before = { size: chain.head().size, note: chain.checkpoint() }
         const appended = await Promise.all(
-          bodies.map((group) => chain.append(entriesWith(...group))),
+          bodies.map((group) => chain.append(makeEntries(...group))),
         )
         expectConsecutive(appended, sizes)
         await chain.whenApplied(chain.head().height)
@@ -71,7 +71,7 @@ describe.each(testEngines())('a chain on %s', (engine) => {
       const chain = await open()
       const bodies = Array.from({ length: 170 }, (_, index) => `${round}/${index}`)
       const before = { size: chain.head().size, note: chain.checkpoint() }
-      await chain.append(entriesWith(...bodies))
+      await chain.append(makeEntries(...bodies))
       expected = [...expected, ...bodies]
       await expectConsistent(chain, before)
       await chain.close()
@@ -86,7 +86,7 @@ describe.each(testEngines())('a chain on %s', (engine) => {
     const times: number[] = []
     for (const next of [1_000_000, 1_000_000, 999_000, 1_000_500]) {
       now = next
-      times.push((await chain.append(entriesWith('x'))).time)
+      times.push((await chain.append(makeEntries('x'))).time)
     }
     expect(times).toEqual([1_000_000, 1_000_001, 1_000_002, 1_000_500])
     await chain.close()
@@ -96,10 +96,10 @@ describe.each(testEngines())('a chain on %s', (engine) => {
     const { open } = await createTestChain(test_.database)
     const chain = await open()
     const appended = await Promise.all(
-      Array.from({ length: 64 }, (_, index) => chain.append(entriesWith(String(index)))),
+      Array.from({ length: 64 }, (_, index) => chain.append(makeEntries(String(index)))),
     )
     expect(new Set(appended.map((each) => each.height)).size).toBeLessThanOrEqual(3)
-    const block = present(await chain.readBlock(1), 'block 1')
+    const block = requirePresent(await chain.readBlock(1), 'block 1')
     expect(block.groupStarts).toEqual(block.entries.map((_, index) => index))
     const seen: number[] = []
     for await (const each of chain.blocksFrom(1)) seen.push(each.height)
@@ -112,7 +112,7 @@ describe.each(testEngines())('a chain on %s', (engine) => {
     const chain = await open()
     const large = Array.from({ length: 800 }, (_, index) => String(index))
     const appended = await Promise.all(
-      [large, large, ['a'], ['b'], large].map((bodies) => chain.append(entriesWith(...bodies))),
+      [large, large, ['a'], ['b'], large].map((bodies) => chain.append(makeEntries(...bodies))),
     )
     const heights = appended.map(({ height }) => height)
     expect(heights).toEqual(heights.toSorted((one, other) => one - other))
@@ -128,17 +128,17 @@ describe.each(testEngines())('a chain on %s', (engine) => {
     const refuse = () => {
       throw new Error('not enough')
     }
-    await expect(chain.append(entriesWith('a'), { check: refuse })).rejects.toThrow('not enough')
+    await expect(chain.append(makeEntries('a'), { check: refuse })).rejects.toThrow('not enough')
     const many = Array.from({ length: limits.blockEntriesMax + 1 }, () => 'x')
-    await expect(chain.append(entriesWith(...many))).rejects.toMatchObject({
+    await expect(chain.append(makeEntries(...many))).rejects.toMatchObject({
       code: 'PAYLOAD_TOO_LARGE',
     })
-    await expect(chain.append(entriesWith('x'.repeat(limits.blockBytesMax)))).rejects.toMatchObject(
+    await expect(chain.append(makeEntries('x'.repeat(limits.blockBytesMax)))).rejects.toMatchObject(
       { code: 'PAYLOAD_TOO_LARGE' },
     )
-    await expect(chain.append(entriesWith('\ud800'))).rejects.toThrow('well-formed')
+    await expect(chain.append(makeEntries('\ud800'))).rejects.toThrow('well-formed')
     expect(chain.head()).toMatchObject({ height: 0, size: 0 })
-    expect(await chain.append(entriesWith(...many.slice(1)))).toMatchObject({
+    expect(await chain.append(makeEntries(...many.slice(1)))).toMatchObject({
       height: 1,
       count: limits.blockEntriesMax,
     })
@@ -154,7 +154,7 @@ describe.each(testEngines())('a chain on %s', (engine) => {
     })
     expect(await chain.readBlock(2)).toBeUndefined()
     await chain.close()
-    await expect(chain.append(entriesWith('a'))).rejects.toMatchObject({ code: 'UNAVAILABLE' })
+    await expect(chain.append(makeEntries('a'))).rejects.toMatchObject({ code: 'UNAVAILABLE' })
     await expect(chain.whenApplied(2)).rejects.toThrow('closed')
   })
 

@@ -3,14 +3,14 @@ import { formatCheckpoint } from '@tollbase/verify/checkpoint'
 import { decodeEntry, type Entry } from '@tollbase/verify/entry'
 import { type Consistency, formatHashes, type Inclusion } from '@tollbase/verify/inclusion'
 import type { ProofBlock, RecordProof } from '@tollbase/verify/proof'
-import { Fault, invalid } from '../base/fault.ts'
-import { Gate } from '../base/mutex.ts'
+import { Fault, makeInvalidFault } from '../base/fault.ts'
+import { Mutex } from '../base/mutex.ts'
 import { RandomPool } from '../base/random-pool.ts'
-import { appliedBlock } from './applier.ts'
-import { Lane } from './applier-loop.ts'
+import { toAppliedBlock } from './applier.ts'
+import { ApplierLoop } from './applier-loop.ts'
 import { type Block, openBlock } from './block.ts'
 import { BlockStore, type Watermark } from './block-store.ts'
-import { closing, type StorageRefusal } from './chain-faults.ts'
+import { makeClosingFault, type StorageRefusal } from './chain-faults.ts'
 import type { ChainOptions, Contents } from './chain-options.ts'
 import { type Appended, type BuiltBlock, Committer } from './committer.ts'
 import { encodeGroup, encodeInTurns, type Group, isLong } from './entries.ts'
@@ -21,9 +21,11 @@ import { type Restored, restoreChain } from './restore.ts'
 import { TileReader } from './tile-reader.ts'
 
 export type AppendOptions = {
-  /** These entries finish what was begun (money has moved), so `admit` is not asked. */
+  /** True where the entries finish something begun (money has moved), so that `admit` is not asked. */
   readonly isOwed?: boolean
-  /** Runs in the same turn in which the entries take their place in the queue; what it throws refuses them. */
+  /**
+   * Runs in the same turn of the event loop in which the entries are queued; an error that it throws refuses them.
+   */
   readonly check?: () => void
 }
 
@@ -33,29 +35,29 @@ export type ChainHead = {
   readonly size: number
   /** Base64. */
   readonly root: string
-  /** Of the last block's header, in hex; zeros before the first block. */
+  /** Hash of the last block's header, in hex; zeros before the first block. */
   readonly hash: string
-  /** Of the last block, milliseconds since 1970. */
+  /** Time of the last block, milliseconds since 1970. */
   readonly time: number
 }
 
-/** What a RecordProof needs beside its type and application. */
+/** The members of a RecordProof beside its type and application. */
 export type EntryProof = Omit<RecordProof, 'type' | 'app' | 'leaf_hash'> & {
   readonly entry: string
   readonly block: ProofBlock
 }
 
 const leaseTtlMsDefault = 10_000
-/** Of entries that wait for their block. */
+/** Bytes of entries that wait for their block. */
 const queuedBytesMax = 64 * 1024 * 1024
-/** How long closing waits for the appliers. */
+/** Longest wait for the appliers when the chain closes. */
 const drainMs = 10_000
 const pageBlocksMax = 64
 const pageBytesMax = 8 * 1024 * 1024
 
 /**
- * Opens a chain for writing: takes its lease (UNAVAILABLE names the other holder where there is one), checks its
- * last block and tree, and applies what was committed and not applied yet.
+ * Opens a chain for writing: takes its lease (UNAVAILABLE names another holder), checks its last block and tree,
+ * and applies the entries that were committed and not applied yet.
  */
 export async function openChain(options: ChainOptions): Promise<Chain> {
   const { database, schema: chain, holder, world, applier } = options
@@ -66,14 +68,23 @@ export async function openChain(options: ChainOptions): Promise<Chain> {
     const store = new BlockStore(database, chain)
     const { head, tree, watermark } = await restoreChain(options)
     const relaxed = options.relaxedTables === true
-    const lane = new Lane({ relaxed, database, store, applier, world, log, chain, watermark })
+    const applierLoop = new ApplierLoop({
+      relaxed,
+      database,
+      store,
+      applier,
+      world,
+      log,
+      chain,
+      watermark,
+    })
     const { height, bytes } = lease.sizeBefore
     const more = await store.bodyBytes(height, head.height)
-    const parts = { ...options, log, store, lease, lane, head, tree, bytes: bytes + more }
+    const parts = { ...options, log, store, lease, applierLoop, head, tree, bytes: bytes + more }
     const opened = new Chain(parts)
-    lane.applyUpTo(head.height)
-    // A chain whose applier fails opens nevertheless: it can be read and proven, and shows the failure.
-    await lane.whenApplied(head.height).catch(() => undefined)
+    applierLoop.applyUpTo(head.height)
+    // A chain whose applier fails is opened nevertheless: it can be read and proven, and shows the failure.
+    await applierLoop.whenApplied(head.height).catch(() => undefined)
     return opened
   } catch (error) {
     // The first error is the one that explains; a lease that is not released expires by itself.
@@ -86,7 +97,7 @@ type ChainParts = Omit<ChainOptions, 'log'> & {
   readonly log: ChainLog
   readonly store: BlockStore
   readonly lease: Lease
-  readonly lane: Lane
+  readonly applierLoop: ApplierLoop
   readonly bytes: number
 } & Pick<Restored, 'head' | 'tree'>
 
@@ -98,7 +109,7 @@ export class Chain {
   readonly #tiles: TileReader
   readonly #random: RandomPool
   /** Of long groups, and of those that come meanwhile: they keep their order. */
-  readonly #encoding = new Gate()
+  readonly #encoding = new Mutex()
   #encodings = 0
   #failure: Error | undefined
   #closing: Promise<void> | undefined
@@ -134,14 +145,14 @@ export class Chain {
     })
   }
 
-  /** Why the chain stopped for good; it must be closed and opened anew. */
+  /** The error for which the chain stopped for good; it must be closed and opened anew. */
   get failure(): Error | undefined {
-    return this.#failure ?? this.#parts.lane.failure
+    return this.#failure ?? this.#parts.applierLoop.failure
   }
 
-  /** That the storage took no block, or nothing into the tables, unless it has taken some since. */
+  /** The storage's refusal of a block or of the tables, unless it has taken some since. */
   get storageRefusal(): StorageRefusal | undefined {
-    return this.#committer.storageRefusal ?? this.#parts.lane.storageRefusal
+    return this.#committer.storageRefusal ?? this.#parts.applierLoop.storageRefusal
   }
 
   /** Verifier key of headers and checkpoints. */
@@ -171,23 +182,25 @@ export class Chain {
     }
   }
 
-  /** What is in the log, and what has been taken in and is not there yet. */
+  /** The contents of the log, with the accepted entries that are not in it yet. */
   contents(): Contents {
     const { head, bytes, queuedEntries, queuedBytes } = this.#committer
     return { entries: head.size + queuedEntries, bytes: bytes + queuedBytes }
   }
 
-  /** Resolves when the block of this height is applied; rejects where the lane stops before. */
+  /** Resolves when the block of this height is applied; rejects where the applier loop stops before. */
   whenApplied(height: number): Promise<void> {
-    return this.#parts.lane.whenApplied(height)
+    return this.#parts.applierLoop.whenApplied(height)
   }
 
-  /** Resolves when what follows the tables (live views) is where they are now, or is not brought there any more. */
+  /**
+   * Resolves when the dependents (live views) are where the tables are now, or will not be brought there any more.
+   */
   whenCaughtUp(): Promise<void> {
-    return this.#parts.lane.whenCaughtUp()
+    return this.#parts.applierLoop.whenCaughtUp()
   }
 
-  /** The height by which everything is in the log that was appended before this call. */
+  /** Resolves to the height at which everything appended before this call is in the log. */
   async flushed(): Promise<number> {
     await this.#encoding.run(async () => undefined)
     return this.#committer.flushed()
@@ -195,32 +208,34 @@ export class Chain {
 
   /** The last applied entry; height 0 before the first one. */
   watermark(): { readonly height: number; readonly sequence: number } {
-    const { height, sequence } = this.#parts.lane.watermark
+    const { height, sequence } = this.#parts.applierLoop.watermark
     return { height, sequence }
   }
 
   /**
-   * Where whoever reads the tables now reads them; undefined where that is not certain (a commit is under way, another
-   * process could have the chain). Another object after each change: between two calls that give one, nothing changed but
-   * what follows the tables.
+   * The position at which the tables are read now; undefined where that is not certain (a commit is under way,
+   * another process could have the chain). Another object after each change: while calls return the same one,
+   * nothing changed but the dependents.
    */
   settled(): Watermark | undefined {
-    const { lane, lease } = this.#parts
+    const { applierLoop, lease } = this.#parts
     const isOurs = this.#closing === undefined && this.failure === undefined && lease.isSure()
-    return isOurs ? lane.settled : undefined
+    return isOurs ? applierLoop.settled : undefined
   }
 
   /** Entries that are queued or committed and not applied yet. */
   lag(): number {
     return (
-      this.#committer.head.size - this.#parts.lane.watermark.leaf + this.#committer.queuedEntries
+      this.#committer.head.size -
+      this.#parts.applierLoop.watermark.leaf +
+      this.#committer.queuedEntries
     )
   }
 
-  /** How long the oldest entry waits that is committed and not applied; milliseconds, up to 250 too many. */
+  /** Age of the oldest entry that is committed and not applied; milliseconds, up to 250 too many. */
   lagMs(): number {
-    const { lane, world } = this.#parts
-    const since = lane.behindSince()
+    const { applierLoop, world } = this.#parts
+    const since = applierLoop.behindSince()
     return since === undefined ? 0 : Math.max(0, world.now() - since)
   }
 
@@ -239,7 +254,7 @@ export class Chain {
     return this.#checkpoint.note
   }
 
-  /** That the leaf is in the tree of this size (the committed one when not given). */
+  /** Proves that the leaf is in the tree of this size (the committed one when not given). */
   async inclusion(leafIndex: number, size: number = this.#committer.head.size): Promise<Inclusion> {
     this.#mustBeCommitted(size)
     if (leafIndex >= size) throw new Fault('NO_CHAIN_ENTRY')
@@ -250,10 +265,11 @@ export class Chain {
     }
   }
 
-  /** That the tree of size `to` begins with the tree of size `from`. */
+  /** Proves that the tree of size `to` begins with the tree of size `from`. */
   async consistency(from: number, to: number = this.#committer.head.size): Promise<Consistency> {
     this.#mustBeCommitted(to)
-    if (from > to) throw invalid('/from', 'must not be larger than the size it is compared with')
+    if (from > to)
+      throw makeInvalidFault('/from', 'must not be larger than the size it is compared with')
     return { from, to, hashes: formatHashes(await this.#tiles.hashes(planConsistency(from, to))) }
   }
 
@@ -269,16 +285,16 @@ export class Chain {
     height: number,
     sequence: number,
   ): Promise<Entry & { readonly bytes: Buffer; readonly leafIndex: number }> {
-    const block = await this.#blockOf(height, sequence)
+    const block = await this.#requireBlock(height, sequence)
     const bytes = block.entryBytes(sequence)
     return { ...decodeEntry(bytes), bytes, leafIndex: block.firstLeaf + sequence }
   }
 
-  /** Everything that proves an entry against the committed tree. Faults NO_CHAIN_ENTRY. */
+  /** Collects everything that proves an entry against the committed tree. Faults NO_CHAIN_ENTRY. */
   async prove(height: number, sequence: number): Promise<EntryProof> {
-    const block = await this.#blockOf(height, sequence)
+    const block = await this.#requireBlock(height, sequence)
     const leafIndex = block.firstLeaf + sequence
-    // Note and proof are for the same size: nothing is awaited between taking them.
+    // Note and proof are for the same size, because nothing is awaited between them.
     const checkpoint = this.checkpoint()
     const inclusion = await this.inclusion(leafIndex)
     return {
@@ -293,7 +309,7 @@ export class Chain {
     }
   }
 
-  /** Where a leaf stands. Faults NO_CHAIN_ENTRY. */
+  /** Returns the position of a leaf. Faults NO_CHAIN_ENTRY. */
   async locate(leafIndex: number): Promise<{ readonly height: number; readonly sequence: number }> {
     const committed = leafIndex >= 0 && leafIndex < this.#committer.head.size
     const block = committed ? await this.#parts.store.blockOfLeaf(leafIndex) : undefined
@@ -318,7 +334,7 @@ export class Chain {
     }
   }
 
-  /** Refuses new entries, commits and applies what waits (for a bounded time), and lets the next holder in. */
+  /** Refuses new entries, commits and applies the waiting ones (for a bounded time), and lets the next holder in. */
   close(): Promise<void> {
     this.#closing ??= this.#close()
     return this.#closing
@@ -326,12 +342,12 @@ export class Chain {
 
   async #close(): Promise<void> {
     await this.#committer.drained()
-    this.#committer.fail(closing())
-    await this.#parts.lane.stop(drainMs)
+    this.#committer.fail(makeClosingFault())
+    await this.#parts.applierLoop.stop(drainMs)
     try {
       await this.#parts.lease.release()
     } catch (error) {
-      // It expires by itself.
+      // The lease expires by itself.
       this.#parts.log.warn(
         { origin: this.origin, error: String(error) },
         'a chain lease was not released',
@@ -340,7 +356,7 @@ export class Chain {
   }
 
   #admit(count: number): void {
-    if (this.#closing !== undefined) throw closing()
+    if (this.#closing !== undefined) throw makeClosingFault()
     const { failure } = this
     if (failure !== undefined) {
       const internal = `the chain has stopped: ${failure.message}`
@@ -373,30 +389,33 @@ export class Chain {
     this.#tiles.release(block.tiles)
     const { height, body, head } = block
     this.#parts.onBlock?.({ entries: block.entryCount })
-    this.#parts.lane.push({
+    this.#parts.applierLoop.push({
       height,
       bytes: body.length,
       entries: block.entryCount,
       time: head.time,
-      open: () => appliedBlock({ ...block, time: head.time }),
+      open: () => toAppliedBlock({ ...block, time: head.time }),
     })
   }
 
-  /** Another producer may be at work, so nothing more is applied here; what is left, the next opening applies. */
+  /** Another producer may be at work, so nothing more is applied here; the next opening applies the rest. */
   #fail(error: unknown): void {
     if (this.#failure !== undefined) return
     this.#failure = error instanceof Error ? error : new Error(String(error))
-    void this.#parts.lane.stop(0)
+    void this.#parts.applierLoop.stop(0)
     this.#parts.log.error({ origin: this.origin, error: String(error) }, 'the chain stopped')
   }
 
   #mustBeCommitted(size: number): void {
     const committed = this.#committer.head.size
     if (size > committed)
-      throw invalid('/size', `must not be larger than the tree, which has ${committed} entries`)
+      throw makeInvalidFault(
+        '/size',
+        `must not be larger than the tree, which has ${committed} entries`,
+      )
   }
 
-  async #blockOf(height: number, sequence: number): Promise<Block> {
+  async #requireBlock(height: number, sequence: number): Promise<Block> {
     const block = await this.readBlock(height)
     if (block === undefined || sequence < 0 || sequence >= block.header.entryCount)
       throw new Fault('NO_CHAIN_ENTRY')

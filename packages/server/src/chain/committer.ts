@@ -1,5 +1,5 @@
 import { limits } from '@tollbase/contract/limits'
-import { formatBlockHeader, groupStartsBytes } from '@tollbase/verify/block'
+import { encodeGroupStarts, formatBlockHeader } from '@tollbase/verify/block'
 import type { Entry } from '@tollbase/verify/entry'
 import { Fault } from '../base/fault.ts'
 import { turn } from '../base/turn.ts'
@@ -17,7 +17,7 @@ import type { Group } from './entries.ts'
 import { type CompletedTile, hashBytes, joined, type MerkleTree, sha256 } from './merkle.ts'
 import type { Signer } from './signing.ts'
 
-/** The last committed block, or what stands for it before the first one. */
+/** The last committed block, or its stand-in before the first one. */
 export type Head = {
   readonly height: number
   /** SHA-256 of its header. */
@@ -29,15 +29,15 @@ export type Head = {
   readonly root: Buffer
 }
 
-/** Where a group came to stand. */
+/** The position of an appended group. */
 export type Appended = {
   readonly height: number
-  /** Of the group's first entry, within the block. */
+  /** Sequence of the group's first entry, within the block. */
   readonly sequence: number
   readonly count: number
-  /** Of the block, milliseconds since 1970. */
+  /** Time of the block, milliseconds since 1970. */
   readonly time: number
-  /** Of the group's first entry. */
+  /** Leaf index of the group's first entry. */
   readonly leafIndex: number
   /** 32 bytes for each entry of the group. */
   readonly leafHashes: Buffer
@@ -56,9 +56,9 @@ export type CommitterOptions = {
   readonly origin: string
   readonly epoch: number
   readonly head: Head
-  /** Of the bodies of all blocks up to `head`. */
+  /** Bytes of the bodies of all blocks up to `head`. */
   readonly bytes: number
-  /** At the size of `head`; belongs to the committer from now on. */
+  /** The tree at the size of `head`; the committer owns it from now on. */
   readonly tree: MerkleTree
   /** Throws where the chain is not ours any more. */
   readonly ensureLease: () => Promise<void>
@@ -80,15 +80,15 @@ type Pending = {
 const attemptsMax = 14
 const pauseMinMs = 20
 const pauseMaxMs = 2_000
-/** Groups share a block up to here; with more, who sent the first of them would wait for the last. */
+/** Entries up to which groups share a block; with more, the sender of the first would wait for the last. */
 const sharedEntriesMax = 1_000
 /** Leaves that are put into the tree without a pause. */
 const leavesAtOnce = 256
 
 /**
- * Group commit: one block is on its way at a time, and what arrives meanwhile goes into the next. A block that
- * was built is committed exactly as it is, or refused as a whole where the storage takes nothing and surely has not
- * got it; otherwise the committer fails for good, and opening the chain again finds out what the database has.
+ * Group commit: one block is on its way at a time, and entries that arrive meanwhile go into the next. A built
+ * block is committed exactly as it is, or refused as a whole where the storage refuses it and surely has not got
+ * it. Otherwise the committer fails for good, and reopening the chain finds out what the database has.
  */
 export class Committer {
   readonly #options: CommitterOptions
@@ -98,7 +98,7 @@ export class Committer {
   #queue: Pending[] = []
   #queuedEntries = 0
   #queuedBytes = 0
-  /** The newest group's; groups are settled in their order. */
+  /** The promise of the newest group; groups settle in their order. */
   #last: Promise<unknown> = Promise.resolve()
   #working: Promise<void> | undefined
   #failure: Fault | undefined
@@ -115,12 +115,12 @@ export class Committer {
     return this.#head
   }
 
-  /** That the storage took no block, unless it has taken one since. */
+  /** The storage's refusal of a block, unless it has taken one since. */
   get storageRefusal(): StorageRefusal | undefined {
     return this.#storageRefusal
   }
 
-  /** Of the bodies of all blocks up to the head. */
+  /** Bytes of the bodies of all blocks up to the head. */
   get bytes(): number {
     return this.#bytes
   }
@@ -147,7 +147,7 @@ export class Committer {
     return appended
   }
 
-  /** Refuses everything that waits, and all that comes. */
+  /** Refuses everything that waits and everything that comes. */
   fail(failure: Fault): void {
     this.#failure ??= failure
     const waiting = this.#queue
@@ -155,7 +155,7 @@ export class Committer {
     this.#settle(waiting, (pending) => pending.reject(failure))
   }
 
-  /** The height at which everything enqueued before this call is committed, or refused. */
+  /** Resolves to the height at which everything enqueued before this call is committed or refused. */
   async flushed(): Promise<number> {
     await this.#last.catch(() => undefined)
     return this.#head.height
@@ -193,7 +193,7 @@ export class Committer {
     this.#working = undefined
   }
 
-  /** As many whole groups as one block takes. */
+  /** Takes as many whole groups as fit into one block. */
   #takeBatch(): Pending[] {
     let entries = 0
     let bytes = 0
@@ -214,7 +214,7 @@ export class Committer {
     const leafHashes = joined(groups.map((group) => group.leafHashes))
     const entries =
       groups.length === 1 ? (groups[0]?.entries ?? []) : groups.flatMap((group) => group.entries)
-    const groupStarts = startsOf(groups)
+    const groupStarts = listGroupStarts(groups)
     const tiles = await this.#grow(leafHashes)
     const previous = this.#head
     const height = previous.height + 1
@@ -229,7 +229,7 @@ export class Committer {
       treeSize: size,
       root,
       bodyHash: sha256(body),
-      groupsHash: sha256(groupStartsBytes(groupStarts)),
+      groupsHash: sha256(encodeGroupStarts(groupStarts)),
       entryCount: entries.length,
       epoch,
     })
@@ -260,18 +260,18 @@ export class Committer {
   }
 
   /**
-   * Inserts the block until it is there. A lost connection leaves open whether it is, and then the same bytes are
-   * sent again: the primary key refuses them where they are there already, or where another producer was first.
+   * Inserts the block until it is there. After a lost connection its fate is unknown, so the same bytes are sent
+   * again: the primary key refuses them where they are there already, or where another producer was first.
    */
   async #commit(block: BuiltBlock): Promise<void> {
     const { world, ensureLease } = this.#options
     for (let attempt = 1; ; attempt++) {
       try {
         await ensureLease()
-        world.reach?.('block.beforeCommit')
+        world.failpoint?.('block.beforeCommit')
         await this.#insert(block)
-        world.reach?.('block.afterCommit')
-        // Whoever took the chain while this was on its way may have read it before: he would not know of the block.
+        world.failpoint?.('block.afterCommit')
+        // A new holder of the chain may have read it before this commit and would not know of the block.
         await ensureLease()
         return
       } catch (error) {
@@ -283,7 +283,7 @@ export class Committer {
     }
   }
 
-  /** Also judging what is there is tried again where the connection is lost over it. */
+  /** A connection lost while judging the conflict leads to another attempt too. */
   async #insert(block: BuiltBlock): Promise<void> {
     try {
       await this.#options.store.insert(block, block.tiles)
@@ -336,7 +336,7 @@ export class Committer {
   }
 }
 
-function startsOf(groups: readonly Group[]): number[] {
+function listGroupStarts(groups: readonly Group[]): number[] {
   let next = 0
   return groups.map((group) => {
     const start = next
@@ -349,7 +349,7 @@ function isStorageFault({ code }: Fault): boolean {
   return code === 'STORAGE_FULL' || code === 'STORAGE_READ_ONLY'
 }
 
-/** Whoever waits for a block of a chain that failed may try again: it is opened anew. */
+/** A caller who waits for a block of a failed chain may try again: the chain is opened anew. */
 function asFault(error: unknown): Fault {
   if (error instanceof Fault) return error
   if (storageProblem(error) !== undefined) return databaseFault(error) ?? unavailable(error)

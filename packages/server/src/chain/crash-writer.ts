@@ -3,9 +3,9 @@ import type { DatabaseConnection } from '../database/connection.ts'
 import { openDatabase } from '../database/database.ts'
 import { openChain } from './chain.ts'
 import { loadSigner } from './signing.ts'
-import { copyingApplier, entriesWith } from './testing.ts'
+import { makeCopyingApplier, makeEntries } from './testing.ts'
 
-/** What the crash test gives its writer, as JSON. */
+/** The input of the crash test's writer, as JSON. */
 export type CrashWriterInput = {
   readonly connection: DatabaseConnection
   readonly schema: string
@@ -21,7 +21,7 @@ async function main(): Promise<void> {
   const { schema, holder } = input
   const database = await openDatabase({ connection: input.connection, poolSize: 4 })
   const signer = await loadSigner(input.keyPath, 'data.example')
-  const applier = copyingApplier(schema)
+  const applier = makeCopyingApplier(schema)
   const chain = await openChain({ ...input, database, signer, applier, world: realWorld })
   const write = async (side: number) => {
     for (let turn = 0; ; turn++) {
@@ -29,7 +29,7 @@ async function main(): Promise<void> {
         { length: 1 + (turn % 5) },
         (_, index) => `${holder}-${side}-${turn}-${index}`,
       )
-      const { leafIndex } = await chain.append(entriesWith(...bodies))
+      const { leafIndex } = await chain.append(makeEntries(...bodies))
       process.stdout.write(
         `${bodies.map((body, index) => `${leafIndex + index} ${body}`).join('\n')}\n`,
       )

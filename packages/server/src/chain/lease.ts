@@ -1,5 +1,5 @@
 import { Fault } from '../base/fault.ts'
-import { isGone } from '../base/holder.ts'
+import { isHolderGone } from '../base/holder.ts'
 import type { World } from '../base/world.ts'
 import type { Database } from '../database/database.ts'
 import { sql } from '../database/sql.ts'
@@ -13,22 +13,23 @@ export type LeaseOptions = {
   readonly holder: string
   readonly world: World
   readonly log: ChainLog
-  /** How long a lease outlives its last renewal. */
+  /** Time that a lease outlives its last renewal. */
   readonly ttlMs: number
 }
 
-/** What is committed of a chain. */
+/** The committed size of a chain. */
 export type ChainSize = {
   readonly height: number
-  /** Of the bodies of all blocks. */
+  /** Bytes of the bodies of all blocks. */
   readonly bytes: number
 }
 
 const retryMs = 200
 
 /**
- * Takes the lease, waiting at most its time to live for another holder's to expire, unless that holder is known to be
- * dead; then UNAVAILABLE names it. The lease keeps producers apart in the normal case; what makes a mistake harmless is the block's primary key.
+ * Takes the lease. Waits for another holder's lease to expire, at most its time to live, unless that holder is
+ * known to be dead; then UNAVAILABLE names it. The lease keeps producers apart in the normal case; the block's
+ * primary key makes a mistake harmless.
  */
 export async function acquireLease(options: LeaseOptions): Promise<Lease> {
   const { world, ttlMs } = options
@@ -37,8 +38,8 @@ export async function acquireLease(options: LeaseOptions): Promise<Lease> {
     const lease = await take(options, dead)
     if (lease !== undefined) return lease
     if (world.now() >= deadline) throw await heldByAnother(options)
-    const holder = await holderOf(options)
-    dead = isGone(holder) ? holder : ''
+    const holder = await readHolder(options)
+    dead = isHolderGone(holder) ? holder : ''
     if (dead === '') await world.sleep(retryMs)
   }
 }
@@ -46,7 +47,7 @@ export async function acquireLease(options: LeaseOptions): Promise<Lease> {
 export class Lease {
   /** Rises with each acquisition of the chain. */
   readonly epoch: number
-  /** What the chain was, at least, when the lease was last renewed. */
+  /** The size that the chain had, at least, when the lease was last renewed. */
   readonly sizeBefore: ChainSize
   readonly #options: LeaseOptions
   #size: () => ChainSize
@@ -65,8 +66,8 @@ export class Lease {
   }
 
   /**
-   * Renews in the background until `release`, noting what the chain is by then; calls back once where another holder
-   * took it.
+   * Renews in the background until `release`, and notes the chain's size each time; calls back once where another
+   * holder took it.
    */
   keep({ onLost, size }: { onLost: (error: Fault) => void; size: () => ChainSize }): void {
     this.#size = size
@@ -88,12 +89,15 @@ export class Lease {
     this.#stopRenewing = this.#options.world.every(this.#options.ttlMs / 3, () => void renew())
   }
 
-  /** Throws where the chain is not, or no longer surely, ours: nothing may be produced then. */
+  /** Throws where the chain is not surely ours any more: nothing may be produced then. */
   async ensure(): Promise<void> {
     if (!this.isSure()) await this.#renew()
   }
 
-  /** Whether no other holder can have taken the chain, even by a clock that is ahead of ours by a third of the time to live. */
+  /**
+   * True where no other holder can have taken the chain, even by a clock that is ahead of ours by a third of the
+   * time to live.
+   */
   isSure(): boolean {
     const { world, ttlMs } = this.#options
     return this.#expiresAt - world.now() >= ttlMs / 3
@@ -125,7 +129,7 @@ export class Lease {
   }
 }
 
-/** `over` is a holder that is known to be dead. */
+/** Tries once to take the lease; `over` is a holder that is known to be dead. */
 async function take(options: LeaseOptions, over: string): Promise<Lease | undefined> {
   const { database, chain, holder, world, ttlMs } = options
   const now = world.now()
@@ -144,7 +148,7 @@ async function take(options: LeaseOptions, over: string): Promise<Lease | undefi
 
 async function heldByAnother(options: LeaseOptions): Promise<Fault> {
   const { chain, ttlMs } = options
-  const holder = await holderOf(options)
+  const holder = await readHolder(options)
   return new Fault('UNAVAILABLE', {
     message: `The chain ${chain} is held by ${holder}.`,
     details: { chain, holder },
@@ -152,7 +156,7 @@ async function heldByAnother(options: LeaseOptions): Promise<Fault> {
   })
 }
 
-async function holderOf({ database, chain }: LeaseOptions): Promise<string> {
+async function readHolder({ database, chain }: LeaseOptions): Promise<string> {
   const [row] = await database.query<{ holder: string }>(
     sql`SELECT holder FROM operations.chain_lease WHERE chain = ${chain}`,
   )

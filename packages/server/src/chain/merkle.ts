@@ -1,6 +1,6 @@
 import { hash } from 'node:crypto'
 import { emptyRoot } from '@tollbase/verify/tree'
-import { assert, present } from '../base/assert.ts'
+import { assert, requirePresent } from '../base/assert.ts'
 
 export const hashBytes = 32
 /** Hashes of one tile; level L, tile n holds the roots of the subtrees of 256^L leaves from n * 256 on (C2SP tlog-tiles). */
@@ -12,16 +12,16 @@ const storedBytes = tileWidth * hashBytes
 
 export type TileCoordinate = { readonly level: number; readonly index: number }
 
-/** A full tile; `hashes` is what is stored: row 0. */
+/** A full tile; `hashes` is its stored row 0. */
 export type FullTile = TileCoordinate & { readonly hashes: Buffer }
 
-/** A tile that became full just now. */
+/** A tile that has just become full. */
 export type CompletedTile = FullTile & { readonly tile: Tile }
 
 const nodeInput = Buffer.alloc(1 + 2 * hashBytes, 1)
 
 /** SHA-256 as RFC 6962 takes it for an inner node; the arguments are 32 bytes each. */
-export function nodeHash(left: Buffer, right: Buffer): Buffer {
+export function hashNode(left: Buffer, right: Buffer): Buffer {
   left.copy(nodeInput, 1)
   right.copy(nodeInput, 1 + hashBytes)
   return hash('sha256', nodeInput, 'buffer')
@@ -84,7 +84,7 @@ export class Tile {
   }
 }
 
-/** The tree as it was at a moment; see MerkleTree.rollBack. */
+/** The state of the tree at a moment; see MerkleTree.rollBack. */
 export type TreeMark = { readonly size: number; readonly tiles: readonly Tile[] }
 
 /** The right edge of a growing tree: of each level the tile that is not full yet. */
@@ -97,12 +97,15 @@ export class MerkleTree {
     return this.#size
   }
 
-  /** For going back to here. */
+  /** Returns a mark to roll back to. */
   mark(): TreeMark {
     return { size: this.#size, tiles: [...this.#tiles] }
   }
 
-  /** Forgets what was appended since: its nodes stand beyond the older ones, and are written again by what comes. */
+  /**
+   * Forgets everything appended since the mark: its nodes stand beyond the older ones, and later appends overwrite
+   * them.
+   */
   rollBack({ size, tiles }: TreeMark): void {
     this.#size = size
     this.#tiles = [...tiles]
@@ -137,12 +140,12 @@ export class MerkleTree {
     for (let height = 0, rest = this.#size; rest > 0; height++, rest = Math.floor(rest / 2)) {
       if (rest % 2 === 0) continue
       const node = this.#node(height, rest - 1)
-      root = root === undefined ? node : nodeHash(node, root)
+      root = root === undefined ? node : hashNode(node, root)
     }
     return Buffer.from(root ?? emptyRoot)
   }
 
-  /** The tile at the right edge, where this is one. */
+  /** Returns the partial tile at the right edge, if this is one. */
   partial({ level, index }: TileCoordinate): Tile | undefined {
     return index === Math.floor(this.#size / tileWidth ** (level + 1))
       ? this.#tiles[level]
@@ -150,8 +153,8 @@ export class MerkleTree {
   }
 
   #node(height: number, index: number): Buffer {
-    const { level, row, place } = nodePlace(height, index)
-    return present(this.#tiles[level], 'a tile of the right edge').get(row, place)
+    const { level, row, place } = locateNode(height, index)
+    return requirePresent(this.#tiles[level], 'a tile of the right edge').get(row, place)
   }
 
   /** Puts hash number `index` of `level` in its tile and joins the subtrees that it completes. */
@@ -172,8 +175,8 @@ export class MerkleTree {
   }
 }
 
-/** Where the root of the subtree number `index` of 2^height leaves is kept. */
-export function nodePlace(height: number, index: number) {
+/** Locates the root of the subtree number `index` of 2^height leaves. */
+export function locateNode(height: number, index: number) {
   const level = Math.floor(height / tileRows)
   const row = height % tileRows
   const width = tileWidth >> row

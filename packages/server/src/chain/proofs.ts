@@ -1,5 +1,5 @@
-import { assert, present } from '../base/assert.ts'
-import { nodeHash, nodePlace, type Tile, type TileCoordinate } from './merkle.ts'
+import { assert, requirePresent } from '../base/assert.ts'
+import { hashNode, locateNode, type Tile, type TileCoordinate } from './merkle.ts'
 
 /** The perfect subtree number `index` of 2^height leaves. */
 type Subtree = { readonly height: number; readonly index: number }
@@ -9,14 +9,14 @@ type Range = readonly Subtree[]
 /** A proof before its hashes are read: one range for each hash, in the proof's order. */
 export type ProofPlan = readonly Range[]
 
-/** PATH(index, D[size]) of RFC 6962 section 2.1.1. */
+/** Plans PATH(index, D[size]) of RFC 6962 section 2.1.1. */
 export function planInclusion(index: number, size: number): ProofPlan {
   assert(index >= 0 && index < size, 'a proof is for a leaf of the tree')
   const plan: Range[] = []
   let low = 0
   let high = size
   while (high - low > 1) {
-    const split = low + splitOf(high - low)
+    const split = low + computeSplit(high - low)
     if (index < split) {
       plan.push(range(split, high))
       high = split
@@ -28,7 +28,7 @@ export function planInclusion(index: number, size: number): ProofPlan {
   return plan.reverse()
 }
 
-/** PROOF(from, D[to]) of RFC 6962 section 2.1.2; empty for from = 0 and from = to. */
+/** Plans PROOF(from, D[to]) of RFC 6962 section 2.1.2; empty for from = 0 and from = to. */
 export function planConsistency(from: number, to: number): ProofPlan {
   assert(from >= 0 && from <= to, 'a consistency proof goes from a smaller tree to a larger one')
   if (from === 0 || from === to) return []
@@ -37,7 +37,7 @@ export function planConsistency(from: number, to: number): ProofPlan {
   let high = to
   // As long as the path goes left, the old tree's own root is known to the verifier and not part of the proof.
   while (high !== from) {
-    const split = low + splitOf(high - low)
+    const split = low + computeSplit(high - low)
     if (from <= split) {
       plan.push(range(split, high))
       high = split
@@ -51,34 +51,37 @@ export function planConsistency(from: number, to: number): ProofPlan {
 }
 
 /** The tiles that the plan reads, each once. */
-export function tilesOf(plan: ProofPlan): TileCoordinate[] {
+export function listTiles(plan: ProofPlan): TileCoordinate[] {
   const tiles = new Map<string, TileCoordinate>()
   for (const { height, index } of plan.flat()) {
-    const { level, tile } = nodePlace(height, index)
-    tiles.set(tileKey({ level, index: tile }), { level, index: tile })
+    const { level, tile } = locateNode(height, index)
+    tiles.set(formatTileKey({ level, index: tile }), { level, index: tile })
   }
   return [...tiles.values()]
 }
 
-/** The proof's hashes; `tiles` has every tile of `tilesOf`, by `tileKey`. */
+/** Computes the proof's hashes; `tiles` has every tile of `listTiles`, by `formatTileKey`. */
 export function resolvePlan(plan: ProofPlan, tiles: ReadonlyMap<string, Tile>): Buffer[] {
   return plan.map((subtrees) =>
     subtrees
       .map(({ height, index }): Buffer => {
-        const { level, row, tile, place } = nodePlace(height, index)
+        const { level, row, tile, place } = locateNode(height, index)
         return Buffer.from(
-          present(tiles.get(tileKey({ level, index: tile })), 'a tile of the plan').get(row, place),
+          requirePresent(
+            tiles.get(formatTileKey({ level, index: tile })),
+            'a tile of the plan',
+          ).get(row, place),
         )
       })
-      .reduceRight((right, left) => nodeHash(left, right)),
+      .reduceRight((right, left) => hashNode(left, right)),
   )
 }
 
-export function tileKey({ level, index }: TileCoordinate): string {
+export function formatTileKey({ level, index }: TileCoordinate): string {
   return `${level}/${index}`
 }
 
-/** The leaves from low to high, as perfect subtrees that get smaller to the right. */
+/** Splits the leaves from low to high into perfect subtrees that get smaller to the right. */
 function range(low: number, high: number): Range {
   const subtrees: Subtree[] = []
   let at = low
@@ -91,8 +94,8 @@ function range(low: number, high: number): Range {
   return subtrees
 }
 
-/** The largest power of two smaller than n. */
-function splitOf(n: number): number {
+/** Returns the largest power of two smaller than n. */
+function computeSplit(n: number): number {
   let split = 1
   while (split * 2 < n) split *= 2
   return split

@@ -7,7 +7,7 @@ import type { Head } from './committer.ts'
 import { MerkleTree, Tile, tileWidth } from './merkle.ts'
 import type { Signer } from './signing.ts'
 
-/** What every chain begins from. */
+/** The head that every chain begins from. */
 export const genesis: Head = {
   height: 0,
   hash: Buffer.from(noBlockHash),
@@ -32,10 +32,10 @@ export type Restored = {
 }
 
 /**
- * Head, tree and watermark as the database has them, and what `prepare` reads beside them: all in one snapshot, since
- * the holder before may still be at work and commit or apply a block between two statements. (What it commits later is
- * found out by the primary key of the next block, what it applies by the lane's next step.) Throws where the last
- * header is not ours or the tree has another root than it says: a chain that is damaged there must not grow.
+ * Reads head, tree and watermark, and whatever `prepare` reads, in one snapshot: the previous holder may still be
+ * at work and commit or apply a block between two statements. (The primary key of the next block detects its later
+ * commits, the next step of the applier loop its later applications.) Throws where the last header is not ours or
+ * the tree has another root than it says: a chain that is damaged there must not grow.
  */
 export function restoreChain({
   database,
@@ -64,7 +64,7 @@ async function readEnd(
   const row = await store.last()
   if (row === undefined) return { head: genesis, tree: new MerkleTree() }
   const last = openBlock(row)
-  const problem = problemOf(last, origin, publicKey)
+  const problem = findProblem(last, origin, publicKey)
   if (problem !== undefined) throw new Error(`the chain ${origin} cannot be opened: ${problem}`)
   const { treeSize: size, root, time } = last.header
   const tree = await restoreTree(store, size)
@@ -76,7 +76,7 @@ async function readEnd(
   return { head: { height: last.height, hash: last.hash, time, size, root: tree.root() }, tree }
 }
 
-function problemOf(last: Block, origin: string, publicKey: Uint8Array): string | undefined {
+function findProblem(last: Block, origin: string, publicKey: Uint8Array): string | undefined {
   if (last.header.origin !== origin) return `block ${last.height} belongs to ${last.header.origin}`
   if (!verifyBlockSignature(last.headerText, last.signature, publicKey)) {
     return `block ${last.height} is not signed with this server's key`
@@ -84,7 +84,10 @@ function problemOf(last: Block, origin: string, publicKey: Uint8Array): string |
   return undefined
 }
 
-/** From the full tiles that have no full parent, largest first, and the leaves after the last of them. */
+/**
+ * Rebuilds the tree from the full tiles that have no full parent, largest first, and the leaves after the last of
+ * them.
+ */
 async function restoreTree(store: BlockStore, size: number): Promise<MerkleTree> {
   const tree = new MerkleTree()
   let level = 0

@@ -1,11 +1,11 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { present } from '../base/assert.ts'
+import { requirePresent } from '../base/assert.ts'
 import { realWorld } from '../base/world.ts'
 import { CommitUnknownError } from '../database/errors.ts'
 import { type TestDatabase, withTestDatabase } from '../database/testing.ts'
 import type { Watermark } from './block-store.ts'
 import type { Chain } from './chain.ts'
-import { createTestChain, entriesWith } from './testing.ts'
+import { createTestChain, makeEntries } from './testing.ts'
 
 describe('the position that readers of the tables have', () => {
   let shared: TestDatabase
@@ -21,13 +21,13 @@ describe('the position that readers of the tables have', () => {
     const reach = (point: string) => {
       if (point.startsWith('applier.')) seen.push([point, chain?.settled()])
     }
-    chain = await open({ world: { ...realWorld, reach } })
-    const before = present(chain.settled(), 'a position')
+    chain = await open({ world: { ...realWorld, failpoint: reach } })
+    const before = requirePresent(chain.settled(), 'a position')
     expect(before).toMatchObject({ height: 0, leaf: 0 })
     expect(chain.settled()).toBe(before)
-    await chain.append(entriesWith('a', 'b'))
+    await chain.append(makeEntries('a', 'b'))
     await chain.whenApplied(1)
-    const after = present(chain.settled(), 'a position')
+    const after = requirePresent(chain.settled(), 'a position')
     expect(after).toEqual({ height: 1, sequence: 1, leaf: 2 })
     expect(after).toEqual(expect.objectContaining(chain.watermark()))
     expect(chain.settled()).toBe(after)
@@ -61,7 +61,7 @@ describe('the position that readers of the tables have', () => {
       },
     }
     chain = await open({ world, database: losing })
-    await chain.append(entriesWith('a'))
+    await chain.append(makeEntries('a'))
     await chain.whenApplied(1)
     expect(seen).toEqual([undefined])
     expect(chain.settled()).toMatchObject({ height: 1 })
@@ -82,8 +82,8 @@ describe('the position that readers of the tables have', () => {
     expect(chain.settled()).toBeDefined()
     shiftMs = 400_001
     expect(chain.settled()).toBeUndefined()
-    // Whatever is appended renews the lease first.
-    await chain.append(entriesWith('a'))
+    // Every append renews the lease first.
+    await chain.append(makeEntries('a'))
     await chain.whenApplied(1)
     expect(chain.settled()).toMatchObject({ height: 1 })
     const closing = chain.close()

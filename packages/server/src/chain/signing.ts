@@ -8,7 +8,7 @@ import {
 } from 'node:crypto'
 import { link, mkdir, open, readFile, unlink } from 'node:fs/promises'
 import { dirname } from 'node:path'
-import { formatVerifierKey, keyId, noteText } from '@tollbase/verify/checkpoint'
+import { computeKeyId, formatNote, formatVerifierKey } from '@tollbase/verify/checkpoint'
 import { assert } from '../base/assert.ts'
 import { SetupError } from '../base/setup-error.ts'
 
@@ -26,13 +26,13 @@ export type Signer = {
   readonly signNote: (text: string) => string
 }
 
-/** The service's key from its PKCS8 PEM file, or undefined where there is no such file. */
+/** Loads the service's key from its PKCS8 PEM file; undefined where there is no such file. */
 export async function findSigner(path: string, name: string): Promise<Signer | undefined> {
   const pem = await readKey(path)
-  return pem === undefined ? undefined : signerOf(parseKey(pem, path), name)
+  return pem === undefined ? undefined : makeSigner(parseKey(pem, path), name)
 }
 
-/** The service's key, which must be there: a new one could not sign what follows on an old chain. */
+/** Loads the service's key, which must be there: a new key could not continue an old chain. */
 export async function loadSigner(path: string, name: string): Promise<Signer> {
   const signer = await findSigner(path, name)
   if (signer === undefined)
@@ -40,19 +40,19 @@ export async function loadSigner(path: string, name: string): Promise<Signer> {
   return signer
 }
 
-export function signerOf(privateKey: KeyObject, name: string): Signer {
+export function makeSigner(privateKey: KeyObject, name: string): Signer {
   assert(privateKey.asymmetricKeyType === 'ed25519', 'the signing key is an Ed25519 key')
   const { x } = createPublicKey(privateKey).export({ format: 'jwk' })
   assert(x !== undefined, 'an Ed25519 key has a public part')
   const publicKey = Buffer.from(x, 'base64url')
-  const id = keyId(name, publicKey)
+  const id = computeKeyId(name, publicKey)
   return {
     name,
     publicKey,
     vkey: formatVerifierKey(name, publicKey),
     sign: (bytes) => sign(null, bytes, privateKey),
     signNote: (text) =>
-      noteText(text, [{ name, keyId: id, signature: sign(null, Buffer.from(text), privateKey) }]),
+      formatNote(text, [{ name, keyId: id, signature: sign(null, Buffer.from(text), privateKey) }]),
   }
 }
 
@@ -74,8 +74,8 @@ async function readKey(path: string): Promise<string | undefined> {
 }
 
 /**
- * Makes the key's file (mode 0600) where there is none. It is written and synced under another name and then linked,
- * so that the path never shows half a key, and processes that start at once end up with the same one.
+ * Makes the key's file (mode 0600) where there is none. The file is written and synced under another name and then
+ * linked, so that the path never shows half a key, and processes that start at once end up with the same one.
  */
 export async function createSigningKey(path: string): Promise<void> {
   const { privateKey } = generateKeyPairSync('ed25519')

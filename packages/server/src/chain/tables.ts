@@ -1,10 +1,10 @@
 import { type SqlStatement, sql } from '../database/sql.ts'
 
 /**
- * The tables of one chain, in a schema of its own that already exists; to be run in this order, once.
- * Bodies are not compressed (EXTERNAL), since they are read whole, hashed, and mostly incompressible per entry.
+ * Builds the tables of one chain, in a schema of its own that already exists; to be run in this order, once. Bodies
+ * are not compressed (EXTERNAL), since they are read whole, hashed, and mostly incompressible per entry.
  */
-export function chainTables(schema: string): SqlStatement[] {
+export function buildChainTables(schema: string): SqlStatement[] {
   const block = sql.id(schema, 'block')
   const tile = sql.id(schema, 'tile')
   const watermark = sql.id(schema, 'watermark')
@@ -43,7 +43,7 @@ export function chainTables(schema: string): SqlStatement[] {
 }
 
 /** The table by which the producers of all chains exclude each other. */
-export function leaseTables(): SqlStatement[] {
+export function buildLeaseTables(): SqlStatement[] {
   return [
     sql`CREATE SCHEMA IF NOT EXISTS operations`,
     sql`CREATE TABLE IF NOT EXISTS operations.chain_lease (
@@ -56,8 +56,11 @@ export function leaseTables(): SqlStatement[] {
   ]
 }
 
-/** How large a chain was when its lease was last renewed, so that whoever takes it over counts from there on. */
-export function leaseSizeColumns(): SqlStatement[] {
+/**
+ * Adds columns for the size of a chain at the last renewal of its lease, so that the next holder counts on from
+ * there.
+ */
+export function buildLeaseSizeColumns(): SqlStatement[] {
   return [
     sql`ALTER TABLE operations.chain_lease
       ADD COLUMN IF NOT EXISTS height int8 NOT NULL DEFAULT 0,

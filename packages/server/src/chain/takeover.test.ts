@@ -9,7 +9,7 @@ import { sql } from '../database/sql.ts'
 import { type TestDatabase, withTestDatabase } from '../database/testing.ts'
 import { auditChain } from './audit.ts'
 import type { Chain } from './chain.ts'
-import { createTestChain, entriesWith, type TestChain } from './testing.ts'
+import { createTestChain, makeEntries, type TestChain } from './testing.ts'
 
 let shared: TestDatabase
 beforeAll(async () => {
@@ -26,7 +26,7 @@ describe('one producer at a time', () => {
       message: `The chain ${schema} is held by first.`,
       details: { chain: schema, holder: 'first' },
     })
-    await first.append(entriesWith('still here'))
+    await first.append(makeEntries('still here'))
     await first.close()
     const second = await open({ holder: 'second' })
     expect(second.head().height).toBe(1)
@@ -41,8 +41,8 @@ describe('one producer at a time', () => {
     const startedAt = Date.now()
     const second = await open({ holder: 'second', leaseTtlMs: 60_000 })
     expect(Date.now() - startedAt).toBeLessThan(30_000)
-    await expect(first.append(entriesWith('late'))).resolves.toBeDefined()
-    await expect(second.append(entriesWith('b'))).rejects.toMatchObject({ code: 'UNAVAILABLE' })
+    await expect(first.append(makeEntries('late'))).resolves.toBeDefined()
+    await expect(second.append(makeEntries('b'))).rejects.toMatchObject({ code: 'UNAVAILABLE' })
     await first.close()
     await second.close()
   })
@@ -51,14 +51,14 @@ describe('one producer at a time', () => {
     const { open, options, applied } = await createTestChain(shared.database)
     const silent = { ...realWorld, every: () => () => undefined }
     const first = await open({ world: silent })
-    await first.append(entriesWith('a'))
+    await first.append(makeEntries('a'))
     const second = await open({ holder: 'second' })
-    await expect(first.append(entriesWith('b'))).rejects.toMatchObject({
+    await expect(first.append(makeEntries('b'))).rejects.toMatchObject({
       code: 'UNAVAILABLE',
       details: { holder: 'second' },
     })
     expect(first.failure).toBeDefined()
-    await second.append(entriesWith('c'))
+    await second.append(makeEntries('c'))
     await second.whenApplied(second.head().height)
     await first.close()
     await second.close()
@@ -69,20 +69,20 @@ describe('one producer at a time', () => {
   test('the primary key fences a producer that still believes in its lease', async () => {
     const { open, options, schema } = await createTestChain(shared.database)
     const first = await open({ leaseTtlMs: 60_000 })
-    await first.append(entriesWith('a'))
+    await first.append(makeEntries('a'))
     await first.whenApplied(1)
     await shared.database.execute(
       sql`UPDATE operations.chain_lease SET expires_at_ms = 0 WHERE chain = ${schema}`,
     )
     const second = await open({ holder: 'second' })
-    await second.append(entriesWith('b'))
+    await second.append(makeEntries('b'))
     const lost = await Promise.allSettled([
-      first.append(entriesWith('x')),
-      first.append(entriesWith('y')),
+      first.append(makeEntries('x')),
+      first.append(makeEntries('y')),
     ])
     expect(lost.map((each) => each.status)).toEqual(['rejected', 'rejected'])
-    await expect(first.append(entriesWith('z'))).rejects.toMatchObject({ code: 'UNAVAILABLE' })
-    await second.append(entriesWith('c'))
+    await expect(first.append(makeEntries('z'))).rejects.toMatchObject({ code: 'UNAVAILABLE' })
+    await second.append(makeEntries('c'))
     await Promise.all([first.close(), second.close()])
     expect(await audit(options)).toMatchObject({ ok: true, blocks: 3, entries: 3 })
   })
@@ -92,11 +92,11 @@ describe('a holder before that is still at work', () => {
   test('commits and applies blocks between the statements of the opening: it opens, at one position', async () => {
     const { open, schema } = await createTestChain(shared.database)
     const first = await open({ leaseTtlMs: 60_000 })
-    await first.append(entriesWith('a', 'b'))
+    await first.append(makeEntries('a', 'b'))
     await first.whenApplied(1)
-    // More statements than there are: each has a block before it.
+    // More than the real number of statements: each is preceded by a block.
     const intrude = async () => {
-      const { height } = await first.append(entriesWith('x', 'y', 'z'))
+      const { height } = await first.append(makeEntries('x', 'y', 'z'))
       await first.whenApplied(height)
     }
     let seen: readonly unknown[] = []
@@ -113,15 +113,15 @@ describe('a holder before that is still at work', () => {
       database: beforeEachRead(shared.database, intrude),
       prepare,
     })
-    const { leaf } = await watermarkOf(schema)
+    const { leaf } = await readWatermark(schema)
     expect(Number(leaf)).toBeGreaterThan(2)
     expect(seen).toHaveLength(2)
     expect(seen[0]).toEqual(seen[1])
-    // What came after the snapshot is seen with the next block.
-    await expect(second.append(entriesWith('late'))).rejects.toMatchObject({ code: 'UNAVAILABLE' })
+    // The next block reveals the entries that came after the snapshot.
+    await expect(second.append(makeEntries('late'))).rejects.toMatchObject({ code: 'UNAVAILABLE' })
     await Promise.all([first.close(), second.close()])
     const third = await open({ holder: 'third' })
-    await third.append(entriesWith('c'))
+    await third.append(makeEntries('c'))
     await third.close()
   })
 
@@ -138,7 +138,7 @@ describe('a holder before that is still at work', () => {
       ...shared.database,
       execute: async (statement) => {
         if (statement.text.startsWith('INSERT INTO') && second === undefined) {
-          // The process stood still between the look at its lease and the commit.
+          // The process paused between the check of its lease and the commit.
           aheadMs = 60_000
           await shared.database.execute(
             sql`UPDATE operations.chain_lease SET expires_at_ms = 0 WHERE chain = ${schema}`,
@@ -149,7 +149,7 @@ describe('a holder before that is still at work', () => {
       },
     }
     const first = await open({ world, database: standsStill })
-    await expect(first.append(entriesWith('a'))).rejects.toMatchObject({
+    await expect(first.append(makeEntries('a'))).rejects.toMatchObject({
       code: 'UNAVAILABLE',
       details: { holder: 'second' },
     })
@@ -167,14 +167,14 @@ describe('a connection lost during the commit', () => {
       const { open, options } = await createTestChain(shared.database)
       const faulty = losing(shared.database, moment, 'INSERT INTO')
       const chain = await open({ database: faulty.database })
-      await chain.append(entriesWith('first'))
+      await chain.append(makeEntries('first'))
       faulty.arm(2)
       const appended = await Promise.all([
-        chain.append(entriesWith('a')),
-        chain.append(entriesWith('b')),
+        chain.append(makeEntries('a')),
+        chain.append(makeEntries('b')),
       ])
       expect(appended.map((each) => each.leafIndex)).toEqual([1, 2])
-      await chain.append(entriesWith('last'))
+      await chain.append(makeEntries('last'))
       await chain.close()
       expect(faulty.lost()).toBe(2)
       expect(await audit(options)).toMatchObject({ ok: true, blocks: 3, entries: 4 })
@@ -196,7 +196,7 @@ describe('a connection lost during the commit', () => {
     }
     const chain = await open({ database: blind })
     faulty.arm(1)
-    expect(await chain.append(entriesWith('a'))).toMatchObject({ height: 1 })
+    expect(await chain.append(makeEntries('a'))).toMatchObject({ height: 1 })
     await chain.close()
     expect(looks).toBe(2)
     expect(await audit(options)).toMatchObject({ ok: true, blocks: 1, entries: 1 })
@@ -208,15 +208,15 @@ describe('a connection lost during the commit', () => {
     const faulty = losing(shared.database, 'before', 'INSERT INTO')
     const chain = await open({ database: faulty.database, world: hasty })
     faulty.arm(1_000)
-    await expect(chain.append(entriesWith('lost'))).rejects.toMatchObject({
+    await expect(chain.append(makeEntries('lost'))).rejects.toMatchObject({
       code: 'UNAVAILABLE',
       retryAfterSeconds: 1,
     })
-    await expect(chain.append(entriesWith('lost'))).rejects.toMatchObject({ code: 'UNAVAILABLE' })
+    await expect(chain.append(makeEntries('lost'))).rejects.toMatchObject({ code: 'UNAVAILABLE' })
     expect(chain.head().size).toBe(0)
     await chain.close()
     const again = await open()
-    await again.append(entriesWith('kept'))
+    await again.append(makeEntries('kept'))
     await again.close()
     expect(await applied()).toEqual(['kept'])
     expect(await audit(options)).toMatchObject({ ok: true, blocks: 1 })
@@ -227,9 +227,9 @@ describe('a connection lost during the commit', () => {
     const faulty = losing(shared.database, 'after', 'transaction')
     const chain = await open({ database: faulty.database })
     faulty.arm(1)
-    await chain.append(entriesWith('a', 'b'))
+    await chain.append(makeEntries('a', 'b'))
     await chain.whenApplied(1)
-    await chain.append(entriesWith('c'))
+    await chain.append(makeEntries('c'))
     await chain.whenApplied(2)
     expect(faulty.lost()).toBe(1)
     expect(await applied()).toEqual(['a', 'b', 'c'])
@@ -237,7 +237,7 @@ describe('a connection lost during the commit', () => {
   })
 })
 
-/** The database over a connection that breaks the armed number of times, before or after the work was done. */
+/** Wraps the database in a connection that breaks the armed number of times, before or after the work was done. */
 function losing(
   database: Database,
   moment: 'before' | 'after',
@@ -273,7 +273,7 @@ function losing(
   }
 }
 
-/** The database, where something happens before each statement that reads, also within transactions. */
+/** Wraps the database so that something happens before each statement that reads, also within transactions. */
 function beforeEachRead(database: Database, happens: () => Promise<void>): Database {
   const reading = (inner: Queryable): Queryable['query'] => {
     return async (statement, options) => {
@@ -289,7 +289,7 @@ function beforeEachRead(database: Database, happens: () => Promise<void>): Datab
   }
 }
 
-async function watermarkOf(schema: string) {
+async function readWatermark(schema: string) {
   const [row] = await shared.database.query<{ leaf: bigint }>(
     sql`SELECT leaf FROM ${sql.id(schema, 'watermark')}`,
   )

@@ -5,8 +5,8 @@ import { sql } from '../database/sql.ts'
 import type { Applier } from './applier.ts'
 import { type Chain, openChain } from './chain.ts'
 import type { ChainOptions } from './chain-options.ts'
-import { signerOf } from './signing.ts'
-import { chainTables, leaseSizeColumns, leaseTables } from './tables.ts'
+import { makeSigner } from './signing.ts'
+import { buildChainTables, buildLeaseSizeColumns, buildLeaseTables } from './tables.ts'
 
 export type TestChain = {
   readonly schema: string
@@ -18,13 +18,17 @@ export type TestChain = {
 
 let chains = 0
 
-/** An empty chain in a schema of its own, with an applier that copies bodies into a table. */
+/** Creates an empty chain in a schema of its own, with an applier that copies bodies into a table. */
 export async function createTestChain(database: Database): Promise<TestChain> {
   chains += 1
   const schema = `app_${chains}`
   const table = sql.id(schema, 'applied')
   await database.execute(sql`CREATE SCHEMA ${sql.id(schema)}`)
-  for (const statement of [...leaseTables(), ...leaseSizeColumns(), ...chainTables(schema)])
+  for (const statement of [
+    ...buildLeaseTables(),
+    ...buildLeaseSizeColumns(),
+    ...buildChainTables(schema),
+  ])
     await database.execute(statement)
   await database.execute(sql`CREATE TABLE ${table} (leaf int8 PRIMARY KEY, body text NOT NULL)`)
 
@@ -32,10 +36,10 @@ export async function createTestChain(database: Database): Promise<TestChain> {
     database,
     schema,
     origin: `data.example/${schema}`,
-    signer: signerOf(generateKeyPairSync('ed25519').privateKey, 'data.example'),
+    signer: makeSigner(generateKeyPairSync('ed25519').privateKey, 'data.example'),
     world: realWorld,
     holder: 'first',
-    applier: copyingApplier(schema),
+    applier: makeCopyingApplier(schema),
     leaseTtlMs: 600,
   }
   return {
@@ -51,8 +55,8 @@ export async function createTestChain(database: Database): Promise<TestChain> {
   }
 }
 
-/** Copies the body of each entry into the schema's table `applied`. */
-export function copyingApplier(schema: string): Applier {
+/** Makes an applier that copies the body of each entry into the schema's table `applied`. */
+export function makeCopyingApplier(schema: string): Applier {
   const table = sql.id(schema, 'applied')
   return {
     apply: async (tx, blocks) => {
@@ -67,7 +71,7 @@ export function copyingApplier(schema: string): Applier {
   }
 }
 
-/** Entries with these bodies. */
-export function entriesWith(...bodies: readonly string[]) {
+/** Makes entries with these bodies. */
+export function makeEntries(...bodies: readonly string[]) {
   return bodies.map((body) => ({ header: { type: 'record', key: body.slice(0, 20) }, body }))
 }

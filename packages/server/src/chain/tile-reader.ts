@@ -1,11 +1,11 @@
 import type { BlockStore } from './block-store.ts'
 import { type CompletedTile, type MerkleTree, Tile, type TileCoordinate } from './merkle.ts'
-import { type ProofPlan, resolvePlan, tileKey, tilesOf } from './proofs.ts'
+import { formatTileKey, listTiles, type ProofPlan, resolvePlan } from './proofs.ts'
 
-/** 16 KiB each. */
+/** Tiles in the cache, of 16 KiB each. */
 const cachedTilesMax = 32
 
-/** Finds a proof's tiles: at the tree's edge, among those being committed, among those read last, in the database. */
+/** Finds a proof's tiles: at the tree's edge, among those being committed, in the cache, or in the database. */
 export class TileReader {
   readonly #store: BlockStore
   readonly #tree: MerkleTree
@@ -19,28 +19,28 @@ export class TileReader {
 
   /** Keeps tiles that left the tree's edge and are not in the database yet. */
   hold(tiles: readonly CompletedTile[]): void {
-    for (const each of tiles) this.#uncommitted.set(tileKey(each), each.tile)
+    for (const each of tiles) this.#uncommitted.set(formatTileKey(each), each.tile)
   }
 
-  /** The tiles are in the database. */
+  /** Releases tiles that are in the database now. */
   release(tiles: readonly CompletedTile[]): void {
     for (const each of tiles) {
-      this.#uncommitted.delete(tileKey(each))
-      this.#cache(tileKey(each), each.tile)
+      this.#uncommitted.delete(formatTileKey(each))
+      this.#cache(formatTileKey(each), each.tile)
     }
   }
 
-  /** The tiles are in no tree. */
+  /** Forgets tiles that are in no tree. */
   drop(tiles: readonly CompletedTile[]): void {
-    for (const each of tiles) this.#uncommitted.delete(tileKey(each))
+    for (const each of tiles) this.#uncommitted.delete(formatTileKey(each))
   }
 
   /** The hashes of a proof over committed leaves. */
   async hashes(plan: ProofPlan): Promise<Buffer[]> {
     const tiles = new Map<string, Tile>()
     const missing: TileCoordinate[] = []
-    for (const place of tilesOf(plan)) {
-      const key = tileKey(place)
+    for (const place of listTiles(plan)) {
+      const key = formatTileKey(place)
       const tile = this.#tree.partial(place) ?? this.#uncommitted.get(key) ?? this.#cached.get(key)
       if (tile === undefined) missing.push(place)
       else tiles.set(key, tile)
@@ -48,8 +48,8 @@ export class TileReader {
     if (missing.length > 0) {
       for (const stored of await this.#store.tilesAt(missing)) {
         const tile = Tile.load(stored.hashes)
-        tiles.set(tileKey(stored), tile)
-        this.#cache(tileKey(stored), tile)
+        tiles.set(formatTileKey(stored), tile)
+        this.#cache(formatTileKey(stored), tile)
       }
     }
     return resolvePlan(plan, tiles)

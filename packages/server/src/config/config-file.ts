@@ -249,7 +249,7 @@ export const ConfigFile = Type.Object(
 export type ConfigFile = Static<typeof ConfigFile>
 
 /** The JSON Schema of the file, for editors; published as docs/tollbase.config.schema.json. */
-export function configFileSchema() {
+export function buildConfigSchema() {
   return {
     $schema: 'https://json-schema.org/draft/2020-12/schema',
     title: 'tollbase.config.json',
@@ -264,7 +264,7 @@ export class ConfigError extends SetupError {
   override readonly name = 'ConfigError'
 }
 
-/** Reads the text of a configuration file; `path` names it in what a ConfigError says. */
+/** Parses the text of a configuration file; `path` names it in the message of a ConfigError. */
 export function parseConfigFile(text: string, path: string): ConfigFile {
   let value: unknown
   try {
@@ -275,25 +275,25 @@ export function parseConfigFile(text: string, path: string): ConfigFile {
     )
   }
   if (Check(ConfigFile, value)) return value
-  throw new ConfigError(`${path}: ${problemOf(Errors(ConfigFile, value))}`)
+  throw new ConfigError(`${path}: ${formatProblem(Errors(ConfigFile, value))}`)
 }
 
 type Problem = { readonly instancePath: string; readonly message: string; readonly params: object }
 
-/** The first mistake. An unknown field goes before one that is missing, because it is often its misspelling. */
-function problemOf(problems: readonly Problem[]): string {
+/** Describes the first mistake. An unknown field goes before a missing one, because it is often its misspelling. */
+function formatProblem(problems: readonly Problem[]): string {
   for (const { instancePath, params } of problems) {
     const [unknown] =
       'additionalProperties' in params && Array.isArray(params.additionalProperties)
         ? params.additionalProperties
         : []
     if (typeof unknown !== 'string') continue
-    const known = fieldsAt(instancePath.split('/').slice(1))
-    return `there is no field ${nameOf(`${instancePath}/${unknown}`)}; known are ${known.join(', ')}`
+    const known = listFieldsAt(instancePath.split('/').slice(1))
+    return `there is no field ${formatPointer(`${instancePath}/${unknown}`)}; known are ${known.join(', ')}`
   }
   // Where something may be one of two kinds, the deepest mistake is in the kind that was meant.
-  const first = problems.toSorted((a, b) => depthOf(b) - depthOf(a))[0]
-  const name = nameOf(first?.instancePath ?? '')
+  const first = problems.toSorted((a, b) => getDepth(b) - getDepth(a))[0]
+  const name = formatPointer(first?.instancePath ?? '')
   if (first !== undefined && 'allowedValue' in first.params)
     return `${name} must be ${JSON.stringify(first.params.allowedValue)} or an object`
   if (first !== undefined && 'allowedValues' in first.params)
@@ -301,18 +301,18 @@ function problemOf(problems: readonly Problem[]): string {
   return `${name} ${first?.message ?? 'is not valid'}`
 }
 
-function depthOf({ instancePath }: Problem): number {
+function getDepth({ instancePath }: Problem): number {
   return instancePath.split('/').length
 }
 
-/** A JSON pointer as people write it: networks[0].pay_to. */
-function nameOf(pointer: string): string {
+/** Formats a JSON pointer as people write it: networks[0].pay_to. */
+function formatPointer(pointer: string): string {
   const name = pointer.replace(/\/(\d+)(?=\/|$)/g, '[$1]').replaceAll('/', '.')
   return name === '' ? 'the file' : name.replace(/^\./, '')
 }
 
-/** Names of the fields that the object at this place may have. */
-function fieldsAt(path: readonly string[]): string[] {
+/** Lists the names of the fields that the object at this place may have. */
+function listFieldsAt(path: readonly string[]): string[] {
   let schema: object = ConfigFile
   for (const part of path) {
     const properties: Readonly<Record<string, unknown>> =

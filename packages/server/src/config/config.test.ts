@@ -7,55 +7,55 @@ import { readConfig } from './config.ts'
 const folder = mkdtempSync(join(tmpdir(), 'tollbase-config-'))
 afterAll(() => rmSync(folder, { recursive: true, force: true }))
 
-function configOf(file: object) {
+function makeConfig(file: object) {
   const config = join(folder, 'config.json')
   writeFileSync(config, JSON.stringify(file))
   return readConfig({ config }, {})
 }
 
 test('rate limits are on with their defaults, each may be changed, and all may be off', () => {
-  const { rateLimits } = configOf({})
+  const { rateLimits } = makeConfig({})
   expect(rateLimits).toMatchObject({ address: 12_000, key: 300_000, anonymous_in_flight: 256 })
-  expect(configOf({ rate_limits: { address: 5 } }).rateLimits).toEqual({
+  expect(makeConfig({ rate_limits: { address: 5 } }).rateLimits).toEqual({
     ...rateLimits,
     address: 5,
   })
-  expect(configOf({ rate_limits: 'off' }).rateLimits).toEqual({})
+  expect(makeConfig({ rate_limits: 'off' }).rateLimits).toEqual({})
 })
 
 test('answers of predefined queries have 32 MiB of memory, another amount, or none', () => {
-  const bytesOf = (file: object) => configOf(file).keptAnswersBytes
-  expect([bytesOf({}), bytesOf({ kept_answers_mb: 1 }), bytesOf({ kept_answers_mb: 0 })]).toEqual([
-    32 * 2 ** 20,
-    2 ** 20,
-    0,
-  ])
+  const getCacheBytes = (file: object) => makeConfig(file).resultCacheBytes
+  expect([
+    getCacheBytes({}),
+    getCacheBytes({ kept_answers_mb: 1 }),
+    getCacheBytes({ kept_answers_mb: 0 }),
+  ]).toEqual([32 * 2 ** 20, 2 ** 20, 0])
 })
 
 test('the operator alone registers applications, except on a devnet, or where the file says otherwise', () => {
-  expect(configOf({}).registration).toBe('operator')
+  expect(makeConfig({}).registration).toBe('operator')
   expect(readConfig({ devnet: true }, {}).registration).toBe('open')
-  expect(configOf({ registration: 'open' }).registration).toBe('open')
+  expect(makeConfig({ registration: 'open' }).registration).toBe('open')
 })
 
 test('each application has a quota, another one, or none', () => {
-  const quotaOf = (file: object) => configOf(file).quota
-  expect(quotaOf({})).toEqual({ bytes: 10 * 2 ** 30, records: 20_000_000 })
-  expect(quotaOf({ quota: { megabytes: 1 } })).toEqual({ bytes: 2 ** 20, records: 20_000_000 })
-  expect(quotaOf({ quota: 'off' })).toEqual({ bytes: null, records: null })
+  const getQuota = (file: object) => makeConfig(file).quota
+  expect(getQuota({})).toEqual({ bytes: 10 * 2 ** 30, records: 20_000_000 })
+  expect(getQuota({ quota: { megabytes: 1 } })).toEqual({ bytes: 2 ** 20, records: 20_000_000 })
+  expect(getQuota({ quota: 'off' })).toEqual({ bytes: null, records: null })
 })
 
 test('no proxy is believed unless it is named', () => {
-  expect(configOf({}).trustProxy).toEqual([])
+  expect(makeConfig({}).trustProxy).toEqual([])
   const proxies = ['loopback', '10.0.0.0/8', '192.0.2.1', '2001:db8::/32']
-  expect(configOf({ trust_proxy: proxies }).trustProxy).toEqual(proxies)
+  expect(makeConfig({ trust_proxy: proxies }).trustProxy).toEqual(proxies)
 })
 
 const set = { name: 'geo', kind: 'ip_country', file: './countries.csv' }
 
 test('data sets are named files', () => {
-  expect(configOf({}).dataSets).toEqual([])
-  expect(configOf({ data_sets: [set] }).dataSets).toEqual([set])
+  expect(makeConfig({}).dataSets).toEqual([])
+  expect(makeConfig({ data_sets: [set] }).dataSets).toEqual([set])
 })
 
 test.each([
@@ -75,5 +75,5 @@ test.each([
   [{ data_sets: [set, set] }, 'data_sets[1].name is that of another data set, geo'],
   [{ data_sets: [set, { ...set, name: 'b' }] }, 'data_sets[1].kind: there may be one'],
 ])('the mistake in %j is named', (file, problem) => {
-  expect(() => configOf(file)).toThrow(problem)
+  expect(() => makeConfig(file)).toThrow(problem)
 })

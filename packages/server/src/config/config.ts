@@ -1,7 +1,7 @@
 import { existsSync, readFileSync } from 'node:fs'
 import { isIP } from 'node:net'
 import { resolve } from 'node:path'
-import type { Places, Quotas } from '../http/rate-limits.ts'
+import type { InFlightLimits, Quotas } from '../http/rate-limits.ts'
 import {
   ConfigError,
   type ConfigFile,
@@ -13,7 +13,7 @@ import {
   type registrations,
 } from './config-file.ts'
 
-/** What the command line may say; each wins over its environment variable, which wins over the file. */
+/** Command line options; each wins over its environment variable, which wins over the file. */
 export type Flags = {
   readonly host?: string
   readonly port?: string
@@ -46,23 +46,23 @@ export type Config = {
   /** One line for each request. */
   readonly accessLog: boolean
   /** A limit that is not given is off. */
-  readonly rateLimits: Quotas & Places
-  /** Who may register applications. */
+  readonly rateLimits: Quotas & InFlightLimits
+  /** Callers that may register applications. */
   readonly registration: (typeof registrations)[number]
-  /** What each application may keep; null is no bound. */
+  /** The limits of each application's storage; null is no limit. */
   readonly quota: { readonly bytes: number | null; readonly records: number | null }
   readonly trustProxy: readonly string[]
-  /** How long requests under way have to finish at the end. */
+  /** The time that requests under way have to finish when the service ends. */
   readonly drainMs: number
-  /** Memory for free answers of predefined queries; 0: none are kept. */
-  readonly keptAnswersBytes: number
+  /** The memory for the result cache of predefined queries; 0 turns it off. */
+  readonly resultCacheBytes: number
   readonly dataSets: NonNullable<ConfigFile['data_sets']>
   readonly networks: NonNullable<ConfigFile['networks']>
 }
 
 type Environment = Readonly<Record<string, string | undefined>>
 
-/** What no ordinary use comes near, for one process; see docs/operating.md. */
+/** Limits that no ordinary use of one process comes near; see docs/operating.md. */
 const rateLimitDefaults = {
   address: 12_000,
   payment: 600,
@@ -71,13 +71,13 @@ const rateLimitDefaults = {
   visitors: 300_000,
   anonymous_in_flight: 256,
   paying_in_flight: 1024,
-} as const satisfies Required<Quotas & Places>
+} as const satisfies Required<Quotas & InFlightLimits>
 
 const quotaDefaults = { megabytes: 10_240, records: 20_000_000 } as const
 
 const configFileDefault = 'tollbase.config.json'
 
-/** The configuration of a run. Throws a ConfigError that names what is wrong. */
+/** Reads the configuration of a run. Throws a ConfigError that names what is wrong. */
 export function readConfig(flags: Flags, environment: Environment): Config {
   const file = readFile(flags.config)
   const port = flags.port ?? environment.TOLLBASE_PORT ?? String(file.port ?? 9092)
@@ -105,7 +105,7 @@ export function readConfig(flags: Flags, environment: Environment): Config {
     quota: readQuota(file.quota),
     trustProxy: readProxies(file.trust_proxy ?? []),
     drainMs: (file.drain_seconds ?? 8) * 1000,
-    keptAnswersBytes: (file.kept_answers_mb ?? 32) * 1024 * 1024,
+    resultCacheBytes: (file.kept_answers_mb ?? 32) * 1024 * 1024,
     dataSets: readDataSets(file.data_sets ?? []),
     networks: file.networks ?? [],
   }
@@ -132,7 +132,7 @@ function readPublicUrl(text: string | undefined): string | undefined {
   return text.replace(/\/+$/, '')
 }
 
-function readRateLimits(given: ConfigFile['rate_limits']): Quotas & Places {
+function readRateLimits(given: ConfigFile['rate_limits']): Quotas & InFlightLimits {
   return given === 'off' ? {} : { ...rateLimitDefaults, ...given }
 }
 

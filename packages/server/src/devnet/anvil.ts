@@ -6,7 +6,7 @@ import { join } from 'node:path'
 import { SetupError } from '../base/setup-error.ts'
 import type { World } from '../base/world.ts'
 
-/** A process, told apart from a later one with the same id by its start. */
+/** A process, told apart from a later one of the same id by its start time. */
 export type ProcessId = { readonly pid: number; readonly started: string }
 
 const stopTimeoutMs = 30_000
@@ -17,7 +17,7 @@ const historyBlocks = 64
 /** Starts a chain that outlives this process; all of its files are inside the folder. */
 export function spawnAnvil(options: {
   readonly folder: string
-  /** Loaded where given; anvil never writes it. */
+  /** State to load, if given; anvil never writes it. */
   readonly stateFile: string | undefined
   readonly chainId: number
   /** Seconds since 1970; the same at every start, because a loaded chain keeps the new block 0 too. */
@@ -35,15 +35,15 @@ export function spawnAnvil(options: {
     cwd: folder,
     detached: true,
     stdio: 'ignore',
-    // Nothing of the caller's environment changes the chain, and nothing is written elsewhere.
+    // The caller's environment does not change the chain, and nothing is written elsewhere.
     env: { HOME: folder, TMPDIR: folder },
   })
   child.unref()
   return { child, pid: child.pid }
 }
 
-/** Undefined where no such process runs (one that ended and was not collected does not). */
-export function processOf(pid: number): ProcessId | undefined {
+/** Finds a running process; undefined where there is none (an ended, uncollected one does not count). */
+export function findProcess(pid: number): ProcessId | undefined {
   if (process.platform !== 'linux') {
     return isRunning(pid) ? { pid, started: 'unknown' } : undefined
   }
@@ -58,10 +58,10 @@ export function processOf(pid: number): ProcessId | undefined {
   }
 }
 
-/** Ends exactly this process: politely, and by force after a while. */
+/** Ends exactly this process: politely, then by force. */
 export async function stopProcess(target: ProcessId, world: World): Promise<void> {
   const forceAt = world.now() + stopTimeoutMs
-  const same = () => processOf(target.pid)?.started === target.started
+  const same = () => findProcess(target.pid)?.started === target.started
   if (same()) signal(target.pid, 'SIGTERM')
   while (same()) {
     if (world.now() > forceAt) signal(target.pid, 'SIGKILL')
@@ -69,8 +69,8 @@ export async function stopProcess(target: ProcessId, world: World): Promise<void
   }
 }
 
-/** The wanted port where it is free, or any free one. */
-export async function freePort(wanted: number | undefined): Promise<number> {
+/** Returns the wanted port where it is free, or any free one. */
+export async function findFreePort(wanted: number | undefined): Promise<number> {
   if (wanted !== undefined && (await tryPort(wanted)) !== undefined) return wanted
   const port = await tryPort(0)
   if (port === undefined) throw new Error('no free port on 127.0.0.1')
@@ -131,6 +131,6 @@ function signal(pid: number, name: 'SIGTERM' | 'SIGKILL'): void {
   try {
     process.kill(pid, name)
   } catch {
-    // It ended by itself in between.
+    // The process has ended by itself.
   }
 }

@@ -3,11 +3,11 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, describe, expect, test } from 'vitest'
 import { realWorld as world } from '../base/world.ts'
-import { balanceOf } from '../x402/authorization-use.ts'
-import { genesisHashOf, headOf, simulate } from '../x402/evm-chain.ts'
-import { quantity } from '../x402/hex.ts'
+import { readBalance } from '../x402/authorization-use.ts'
+import { readGenesisHash, readHead, simulate } from '../x402/evm-chain.ts'
+import { encodeQuantity } from '../x402/hex.ts'
 import { openRpc } from '../x402/rpc.ts'
-import { processOf, stopProcess } from './anvil.ts'
+import { findProcess, stopProcess } from './anvil.ts'
 import { startDevnet } from './devnet.ts'
 
 const log = { info: () => undefined, warn: () => undefined }
@@ -31,7 +31,7 @@ test('test dollars come from the faucet and from nobody else', async () => {
   try {
     const given = await Promise.all([1n, 2n, 3n].map((amount) => devnet.faucet(holder, amount)))
     expect(new Set(given.map((each) => each.tx_hash)).size).toBe(3)
-    expect(await balanceOf(rpc, devnet.network, holder)).toBe(6n)
+    expect(await readBalance(rpc, devnet.network, holder)).toBe(6n)
     const data = `0x40c10f19${holder.slice(2).padStart(64, '0')}${'1'.padStart(64, '0')}`
     expect(await simulate(rpc, { from: holder, to: devnet.token, data })).toMatchObject({
       ok: false,
@@ -55,7 +55,7 @@ describe('the chain of a data folder', () => {
       expect(devnet.keys).toEqual(first.keys)
       expect((await devnet.faucet(holder, 5n)).balance).toBe(String(run * 5))
       await devnet.stop()
-      expect(processOf(devnet.pid)).toBeUndefined()
+      expect(findProcess(devnet.pid)).toBeUndefined()
     }
     const state = JSON.parse(readFileSync(join(dataDir, 'devnet/state.json'), 'utf8'))
     expect(state.blocks).toHaveLength(5)
@@ -80,7 +80,7 @@ describe('the chain of a data folder', () => {
     const empty = statSync(file).size
     while (statSync(file).size === empty) await world.sleep(50)
     process.kill(killed.pid, 'SIGKILL')
-    while (processOf(killed.pid) !== undefined) await world.sleep(5)
+    while (findProcess(killed.pid) !== undefined) await world.sleep(5)
     await killed.detach()
     const devnet = await startDevnet({ dataDir, world, log })
     expect(devnet.genesisHash).toBe(killed.genesisHash)
@@ -122,12 +122,12 @@ test('block times follow the clock, and an idle chain makes no blocks', async ()
   const devnet = await startDevnet({ dataDir: newFolder(), world, log })
   const rpc = openRpc({ url: devnet.rpcUrl, world })
   try {
-    expect(await genesisHashOf(rpc)).toBe(devnet.genesisHash)
+    expect(await readGenesisHash(rpc)).toBe(devnet.genesisHash)
     await devnet.faucet(holder, 5n)
-    const head = await headOf(rpc)
+    const head = await readHead(rpc)
     await world.sleep(300)
-    expect(await headOf(rpc)).toBe(head)
-    const block = await rpc.call('eth_getBlockByNumber', [quantity(head), false])
+    expect(await readHead(rpc)).toBe(head)
+    const block = await rpc.call('eth_getBlockByNumber', [encodeQuantity(head), false])
     const time = Number((block as { timestamp: string }).timestamp)
     expect(Math.abs(time - world.now() / 1000)).toBeLessThan(3)
   } finally {

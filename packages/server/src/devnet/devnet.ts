@@ -1,20 +1,28 @@
 import { existsSync, mkdirSync } from 'node:fs'
 import { join } from 'node:path'
-import { Gate } from '../base/mutex.ts'
+import { Mutex } from '../base/mutex.ts'
 import { SetupError } from '../base/setup-error.ts'
 import type { World } from '../base/world.ts'
-import { balanceOf } from '../x402/authorization-use.ts'
-import { genesisHashOf } from '../x402/evm-chain.ts'
-import { hexFrom, hexWord, isHash, keccak, numberWord, quantity, selector } from '../x402/hex.ts'
-import { type PaymentNetwork, paymentNetwork } from '../x402/networks.ts'
+import { readBalance } from '../x402/authorization-use.ts'
+import { readGenesisHash } from '../x402/evm-chain.ts'
+import {
+  computeSelector,
+  encodeHex,
+  encodeHexWord,
+  encodeNumberWord,
+  encodeQuantity,
+  hashKeccak,
+  isHash,
+} from '../x402/hex.ts'
+import { makePaymentNetwork, type PaymentNetwork } from '../x402/networks.ts'
 import { Receipts } from '../x402/receipts.ts'
 import { isRecord, openRpc, type Rpc } from '../x402/rpc.ts'
 import type { PaymentLog } from '../x402/sender.ts'
-import { addressOfKey } from '../x402/signature.ts'
-import { freePort, type ProcessId, processOf, spawnAnvil, stopProcess } from './anvil.ts'
+import { deriveAddress } from '../x402/signature.ts'
+import { findFreePort, findProcess, type ProcessId, spawnAnvil, stopProcess } from './anvil.ts'
 import { multicall3, testDollar } from './contracts.ts'
 import { readIfThere, writeWhole } from './files.ts'
-import { type DevnetKeys, devnetKeys } from './keys.ts'
+import { type DevnetKeys, loadDevnetKeys } from './keys.ts'
 import { startMiner } from './miner.ts'
 import { startStateKeeper } from './state-keeper.ts'
 
@@ -35,25 +43,25 @@ export type Devnet = {
   ) => Promise<{ readonly tx_hash: string; readonly balance: string }>
   /** Ends the chain; its state is kept. */
   readonly stop: () => Promise<void>
-  /** Ends what this process does for the chain and leaves it running, for the next start to find. */
+  /** Stops this process's part and leaves the chain running, for the next start to find. */
   readonly detach: () => Promise<void>
 }
 
 export type DevnetOptions = {
-  /** The chain lives in its folder `devnet`. */
+  /** Data folder; the chain lives in its folder `devnet`. */
   readonly dataDir: string
   readonly world: World
   readonly log: PaymentLog
-  /** Otherwise the port of the last run where it is free, or any free one. */
+  /** Port to use; when not given, the port of the last run where it is free, or any free one. */
   readonly port?: number
 }
 
 /** The id of Base Sepolia, because version 1 clients know only networks of their own table. */
 const chainId = 84532
 const multicallAddress = '0xca11bde05977b3631167028862be2a173976ca11'
-/** TestDollar.MINTER: nobody has its key, the devnet may act for it. */
-const minter = hexFrom(keccak(Buffer.from('tollbase devnet faucet')).subarray(12))
-const mintSelector = selector('mint(address,uint256)')
+/** TestDollar.MINTER: nobody has its key; the devnet may act for it. */
+const minter = encodeHex(hashKeccak(Buffer.from('tollbase devnet faucet')).subarray(12))
+const mintSelector = computeSelector('mint(address,uint256)')
 const nativeFunds = 10n ** 24n
 const launchesMax = 3
 const readyTimeoutMs = 60_000
@@ -64,15 +72,15 @@ export async function startDevnet(options: DevnetOptions): Promise<Devnet> {
   const { dataDir, world, log } = options
   const folder = join(dataDir, 'devnet')
   mkdirSync(folder, { recursive: true, mode: 0o700 })
-  const keys = devnetKeys(folder, world)
-  const genesisTime = genesisTimeOf(folder, world)
+  const keys = loadDevnetKeys(folder, world)
+  const genesisTime = loadGenesisTime(folder, world)
   const running =
     (await adopt(folder, options)) ?? (await launch(folder, { ...options, genesisTime }))
   const { rpc, rpcUrl, genesisHash, id } = running
-  const network = paymentNetwork({
+  const network = makePaymentNetwork({
     chainId,
-    payTo: addressOfKey(keys.treasury),
-    // Its gas costs nothing.
+    payTo: deriveAddress(keys.treasury),
+    // Gas costs nothing here.
     minimumPayment: 1n,
     rpcUrl,
     genesisHash,
@@ -97,7 +105,7 @@ export async function startDevnet(options: DevnetOptions): Promise<Devnet> {
     network,
     keys,
     pid: id.pid,
-    faucet: faucet(rpc, network, world),
+    faucet: makeFaucet(rpc, network, world),
     stop: async () => {
       await keeper.save().catch((error: unknown) => log.warn({ error }, 'the devnet was not saved'))
       await detach()
@@ -114,21 +122,21 @@ type Running = {
   readonly genesisHash: string
 }
 
-/** The process that an earlier run started, where it is that process and that chain still. */
+/** Takes over the process of an earlier run, where it is still that process with that chain. */
 async function adopt(folder: string, { world, log }: DevnetOptions): Promise<Running | undefined> {
   const known = readJson(join(folder, 'anvil.json'))
   const { pid, started, port, genesisHash } = known
   if (typeof pid !== 'number' || typeof port !== 'number') return undefined
-  const id = processOf(pid)
+  const id = findProcess(pid)
   if (id === undefined || id.started !== started) return undefined
   const rpcUrl = `http://127.0.0.1:${port}`
   const rpc = openRpc({ url: rpcUrl, world })
-  const genesis = await genesisHashOf(rpc).catch(() => undefined)
+  const genesis = await readGenesisHash(rpc).catch(() => undefined)
   if (genesis !== undefined && genesis === genesisHash) {
     log.info({ pid, rpcUrl }, 'took over the running devnet')
     return { id, rpc, rpcUrl, genesisHash: genesis }
   }
-  // It is the process of this folder, but of no use any more.
+  // It is this folder's process, but unusable.
   rpc.close()
   await stopProcess(id, world)
   return undefined
@@ -142,12 +150,12 @@ async function launch(folder: string, options: Launch): Promise<Running> {
   const { genesisHash: expected } = readJson(join(folder, 'chain.json'))
   let wanted = options.port ?? (typeof last === 'number' ? last : undefined)
   for (let attempt = 1; attempt <= launchesMax; attempt++) {
-    const port = await freePort(wanted)
+    const port = await findFreePort(wanted)
     const rpcUrl = `http://127.0.0.1:${port}`
     const rpc = openRpc({ url: rpcUrl, world })
     const id = await launchOn(rpc, port, { ...options, folder })
     if (id !== undefined) {
-      const genesisHash = await genesisHashOf(rpc)
+      const genesisHash = await readGenesisHash(rpc)
       if (expected !== undefined && expected !== genesisHash) {
         await stopProcess(id, world)
         throw new SetupError(
@@ -159,13 +167,13 @@ async function launch(folder: string, options: Launch): Promise<Running> {
       return { id, rpc, rpcUrl, genesisHash }
     }
     rpc.close()
-    // Another program can take the port between the look and the start.
+    // Another program can take the port between the check and the start.
     wanted = undefined
   }
   throw new SetupError(`the devnet does not start with its state ${stateFile(folder)}`)
 }
 
-/** Undefined where the process ends before it answers. */
+/** Launches the chain on a port; undefined where the process ends before it answers. */
 async function launchOn(
   rpc: Rpc,
   port: number,
@@ -189,20 +197,20 @@ async function launchOn(
   const deadline = world.now() + readyTimeoutMs
   while (!ended && world.now() < deadline) {
     const answer = await rpc.call('eth_chainId', []).catch(() => undefined)
-    if (answer === quantity(chainId)) break
+    if (answer === encodeQuantity(chainId)) break
     await world.sleep(10)
   }
-  const id = pid === undefined || ended ? undefined : processOf(pid)
+  const id = pid === undefined || ended ? undefined : findProcess(pid)
   if (id === undefined || world.now() < deadline) return id
   await stopProcess(id, world)
   return undefined
 }
 
 /**
- * When block 0 was made, in seconds since 1970: chosen at random at the first start, so that no two
- * devnets have one genesis, and the same ever after.
+ * Loads the time of block 0, in seconds since 1970: chosen at random at the first start, so that no two devnets
+ * share a genesis, and the same ever after.
  */
-function genesisTimeOf(folder: string, world: World): number {
+function loadGenesisTime(folder: string, world: World): number {
   const file = join(folder, 'chain.json')
   const { genesisTime, genesisHash } = readJson(file)
   if (typeof genesisTime === 'number') {
@@ -220,29 +228,31 @@ function genesisTimeOf(folder: string, world: World): number {
 
 /** Puts contracts and gas money in place; harmless where they are already. */
 async function prepare(rpc: Rpc, network: PaymentNetwork, keys: DevnetKeys): Promise<void> {
-  const funded = [addressOfKey(keys.gas), addressOfKey(keys.treasury), minter]
+  const funded = [deriveAddress(keys.gas), deriveAddress(keys.treasury), minter]
   await Promise.all([
     rpc.call('anvil_setCode', [network.asset.address, testDollar.code]),
     rpc.call('anvil_setCode', [multicallAddress, multicall3.code]),
-    ...funded.map((address) => rpc.call('anvil_setBalance', [address, quantity(nativeFunds)])),
+    ...funded.map((address) =>
+      rpc.call('anvil_setBalance', [address, encodeQuantity(nativeFunds)]),
+    ),
     rpc.call('anvil_impersonateAccount', [minter]),
     rpc.call('evm_setAutomine', [false]),
   ])
 }
 
-function faucet(rpc: Rpc, network: PaymentNetwork, world: World): Devnet['faucet'] {
+function makeFaucet(rpc: Rpc, network: PaymentNetwork, world: World): Devnet['faucet'] {
   // The chain counts the minter's nonces; two transactions at once could be given the same.
-  const gate = new Gate()
+  const mutex = new Mutex()
   const receipts = new Receipts({ rpc, world, pollMs: 5, confirmations: 1 })
   return async (address, amount) => {
     const holder = address.toLowerCase()
-    const data = `${mintSelector}${hexWord(holder)}${numberWord(amount)}`
-    const call = { from: minter, to: network.asset.address, data, gas: quantity(200_000) }
-    const hash = await gate.run(() => rpc.call('eth_sendTransaction', [call]))
+    const data = `${mintSelector}${encodeHexWord(holder)}${encodeNumberWord(amount)}`
+    const call = { from: minter, to: network.asset.address, data, gas: encodeQuantity(200_000) }
+    const hash = await mutex.run(() => rpc.call('eth_sendTransaction', [call]))
     if (typeof hash !== 'string' || !isHash(hash)) throw new Error('the devnet gave no hash')
     const receipt = await receipts.wait(hash, faucetTimeoutMs)
     if (receipt?.succeeded !== true) throw new Error(`the faucet's transaction ${hash} failed`)
-    return { tx_hash: hash, balance: (await balanceOf(rpc, network, holder)).toString() }
+    return { tx_hash: hash, balance: (await readBalance(rpc, network, holder)).toString() }
   }
 }
 

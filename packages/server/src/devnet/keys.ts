@@ -1,7 +1,7 @@
 import { join } from 'node:path'
 import { assert } from '../base/assert.ts'
 import type { World } from '../base/world.ts'
-import { bytesOf, hexFrom, isHash } from '../x402/hex.ts'
+import { decodeHex, encodeHex, isHash } from '../x402/hex.ts'
 import { isRecord } from '../x402/rpc.ts'
 import { readIfThere, writeWhole } from './files.ts'
 
@@ -13,23 +13,23 @@ export type DevnetKeys = {
   readonly treasury: Buffer
 }
 
-/** The keys of the folder, made at the first start; readable by their owner only. */
-export function devnetKeys(folder: string, world: World): DevnetKeys {
+/** Loads the keys of the folder, made at the first start; readable by their owner only. */
+export function loadDevnetKeys(folder: string, world: World): DevnetKeys {
   const file = join(folder, 'keys.json')
   const text = readIfThere(file)
   if (text === undefined) {
-    // A random number of 256 bits is no valid key with a chance of 2^-128.
+    // The chance that 256 random bits are no valid key is 2^-128.
     const keys = { gas: world.randomBytes(32), treasury: world.randomBytes(32) }
-    const shown = { gas: hexFrom(keys.gas), treasury: hexFrom(keys.treasury) }
+    const shown = { gas: encodeHex(keys.gas), treasury: encodeHex(keys.treasury) }
     writeWhole(file, `${JSON.stringify(shown, undefined, 2)}\n`, 0o600)
     return keys
   }
   const value: unknown = JSON.parse(text)
   assert(isRecord(value), `${file} holds an object`)
-  return { gas: keyOf(value.gas, file), treasury: keyOf(value.treasury, file) }
+  return { gas: parseKey(value.gas, file), treasury: parseKey(value.treasury, file) }
 }
 
-function keyOf(value: unknown, file: string): Buffer {
+function parseKey(value: unknown, file: string): Buffer {
   assert(typeof value === 'string' && isHash(value), `${file} holds keys of 32 bytes`)
-  return bytesOf(value)
+  return decodeHex(value)
 }

@@ -2,17 +2,17 @@ import type { World } from '../base/world.ts'
 import { isRecord, type Rpc } from '../x402/rpc.ts'
 import type { PaymentLog } from '../x402/sender.ts'
 
-/** Pauses between two looks at the pool: while transactions come, and when none came for a while. */
+/** Pauses between two checks of the pool: while transactions come, and when none came for a while. */
 const busyPauseMs = 2
 const idlePauseMs = 25
 const busyForMs = 2_000
-/** After trouble, or where what waits cannot be mined (its fee is too low). */
+/** Pause after trouble, or where waiting transactions cannot be mined (their fee is too low). */
 const troublePauseMs = 500
 
 /**
- * Mines what has gathered, all of it in one block. Each block costs time that grows with the
- * chain's storage, so a block for each transaction, which anvil makes by itself, would slow down
- * to some hundred payments a second after a few thousand.
+ * Mines all waiting transactions in one block. Each block costs time that grows with the chain's storage, so a
+ * block for each transaction, which anvil makes by itself, would slow down to some hundred payments a second after
+ * a few thousand.
  */
 export function startMiner(options: {
   readonly rpc: Rpc

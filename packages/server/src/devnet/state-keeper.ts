@@ -1,20 +1,20 @@
 import { promisify } from 'node:util'
 import { gunzip } from 'node:zlib'
 import type { World } from '../base/world.ts'
-import { headOf } from '../x402/evm-chain.ts'
+import { readHead } from '../x402/evm-chain.ts'
 import { openRpc } from '../x402/rpc.ts'
 import type { PaymentLog } from '../x402/sender.ts'
 import { writeWhole } from './files.ts'
 
 export type StateKeeper = {
-  /** Writes the state now, where a block came since the last time. */
+  /** Writes the state now, if there is a new block since the last time. */
   readonly save: () => Promise<void>
   readonly stop: () => Promise<void>
 }
 
 const checkEveryMs = 1_000
 const pauseMsMin = 5_000
-/** Saving takes at most this part of the time, however large the state has become. */
+/** Ratio of pause to saving time, however large the state has become. */
 const pausePerSaveTime = 20
 const dumpDeadlineMs = 120_000
 /** About the longest text that JavaScript holds. */
@@ -41,7 +41,7 @@ export function startStateKeeper(options: {
   let nextAtMs = 0
   let running: Promise<void> | undefined
   const saveOnce = async () => {
-    const head = await headOf(rpc)
+    const head = await readHead(rpc)
     if (head === saved) return
     const startedMs = world.now()
     const dump = await rpc.call('anvil_dumpState', [])

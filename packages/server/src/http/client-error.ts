@@ -6,13 +6,13 @@ import type { World } from '../base/world.ts'
 const idBytes = 12
 
 /**
- * Answers what never became a request (it is no HTTP, its head is too large, it did not arrive in time) as every
- * other error is answered, and closes the connection, as what would follow on it cannot be told apart.
+ * Answers input that never became a request (it is no HTTP, its head is too large, it did not arrive in time) in
+ * the form of every other error, and closes the connection, as the bytes that follow cannot be interpreted.
  */
 export function refuseBrokenRequests(world: World): (error: Error, socket: Socket) => void {
   return (error, socket) => {
-    const { code, message } = refusalOf(error)
-    // Who reset the connection is not there to be told.
+    const { code, message } = toRefusal(error)
+    // A client that reset the connection cannot be told.
     if (('code' in error && error.code === 'ECONNRESET') || !socket.writable) {
       socket.destroy()
       return
@@ -34,7 +34,7 @@ export function refuseBrokenRequests(world: World): (error: Error, socket: Socke
   }
 }
 
-function refusalOf(error: Error) {
+function toRefusal(error: Error) {
   const cause = 'code' in error ? error.code : undefined
   if (cause === 'HPE_HEADER_OVERFLOW') {
     return {

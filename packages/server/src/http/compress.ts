@@ -4,7 +4,7 @@ import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 /** Below this size a compressed answer saves no packet. */
 const bytesMin = 1400
 const compressible = /^(text\/|application\/(json|x-ndjson))/
-/** As quick as gzip's usual level, and a fifth smaller. */
+/** As fast as gzip's usual level, and a fifth smaller. */
 const brotli: BrotliOptions = { params: { [constants.BROTLI_PARAM_QUALITY]: 4 } }
 
 /**
@@ -47,7 +47,7 @@ function isWorthIt(
   )
 }
 
-/** Undefined where the client takes neither; `*` says nothing of what it understands. */
+/** Chooses the encoding; undefined where the client takes neither. `*` does not say what it understands. */
 function chooseEncoding(accepted: string | string[] | undefined): 'br' | 'gzip' | undefined {
   const names = String(accepted ?? '')
     .toLowerCase()

@@ -1,6 +1,6 @@
 import type { FastifyInstance, FastifyRequest } from 'fastify'
 
-/** What browsers may read of a paid reply. */
+/** Headers of a paid reply that browsers may read. */
 const exposed = [
   'PAYMENT-REQUIRED',
   'PAYMENT-RESPONSE',
@@ -14,8 +14,8 @@ const exposed = [
 ].join(', ')
 
 /**
- * What browsers may send. Both official x402 clients send `Access-Control-Expose-Headers` as a
- * request header, so it must be allowed like the payment headers.
+ * Headers that browsers may send. Both official x402 clients send `Access-Control-Expose-Headers` as a request
+ * header, so it must be allowed like the payment headers.
  */
 const allowed = [
   'Content-Type',
@@ -35,8 +35,8 @@ const allowed = [
 ].join(', ')
 
 /**
- * Credentials travel in headers that a page must set itself, so any origin may ask; but for what says who asks by where
- * he is (`sameOriginOnly`).
+ * Allows any origin, since credentials travel in headers that a page must set itself. Routes that identify the
+ * caller by his address are excepted (`sameOriginOnly`).
  */
 export function allowAnyOrigin(fastify: FastifyInstance): void {
   const closed = new Set<string>()
@@ -62,7 +62,7 @@ export function allowAnyOrigin(fastify: FastifyInstance): void {
   })
 }
 
-/** The path as the router reads it. */
+/** Returns the path as the router reads it. */
 function plainPath(url: string): string {
   const [path = ''] = url.split('?', 1)
   return path.replace(/\/{2,}/g, '/').replace(/(.)\/$/, '$1')

@@ -1,17 +1,17 @@
 import { interfaceVersion, tollbase } from '@tollbase/contract/contract'
-import { openapi } from '@tollbase/contract/openapi'
-import { contract } from '@tollbase/contract/route'
+import { buildOpenApi } from '@tollbase/contract/openapi'
+import { defineContract } from '@tollbase/contract/route'
 import { Type } from 'typebox'
 import { describe, expect, test } from 'vitest'
-import { docsPage } from './docs-page.ts'
-import { exampleOf, fieldRows } from './docs-schema.ts'
+import { renderDocsPage } from './docs-page.ts'
+import { listFieldRows, makeExample } from './docs-schema.ts'
 
 const baseUrl = 'http://127.0.0.1:9092'
 
 describe('docsPage', () => {
   test('shows every operation, and every code it can answer with', () => {
-    const document = openapi(tollbase, { version: interfaceVersion })
-    const page = docsPage(document, { baseUrl })
+    const document = buildOpenApi(tollbase, { version: interfaceVersion })
+    const page = renderDocsPage(document, { baseUrl })
     for (const operation of Object.values(document.paths).flatMap((path) => Object.values(path))) {
       expect(page).toContain(`id="${operation['x-alias-of'] ?? operation.operationId}"`)
     }
@@ -19,7 +19,7 @@ describe('docsPage', () => {
   })
 
   test('names no address to load anything from, and forbids it by its own policy', () => {
-    const page = docsPage(openapi(tollbase, { version: interfaceVersion }), { baseUrl })
+    const page = renderDocsPage(buildOpenApi(tollbase, { version: interfaceVersion }), { baseUrl })
     expect(page).toContain('default-src &#39;none&#39;')
     expect(page).not.toMatch(/\s(src|srcset|action)=|url\(|@import|style="|\son\w+="/)
     expect(page.match(/<link/g)).toBeNull()
@@ -27,7 +27,7 @@ describe('docsPage', () => {
 
   test('escapes all text of the contract, so that none becomes markup', () => {
     const evil = `<img src=x onerror="alert('1')">`
-    const one = contract({
+    const one = defineContract({
       readEvil: {
         method: 'POST',
         path: '/evil/:name',
@@ -41,13 +41,13 @@ describe('docsPage', () => {
         reply: Type.Object({ said: Type.String({ pattern: evil, description: evil }) }),
       },
     })
-    const page = docsPage(openapi(one, { version: evil }), { baseUrl: evil })
+    const page = renderDocsPage(buildOpenApi(one, { version: evil }), { baseUrl: evil })
     expect(page).not.toContain('<img')
     expect(page).toContain('&lt;img src=x onerror=&quot;alert(&#39;1&#39;)&quot;&gt;')
   })
 
   test('an example can be pasted: filled path, quoted body, the key as a shell variable', () => {
-    const page = docsPage(openapi(tollbase, { version: interfaceVersion }), { baseUrl })
+    const page = renderDocsPage(buildOpenApi(tollbase, { version: interfaceVersion }), { baseUrl })
     expect(page).toContain(
       `curl -X POST &#39;${baseUrl}/api/apps/weather/collections&#39; \\\n  -H &quot;X-App-Key: $APP_KEY&quot;`,
     )
@@ -67,7 +67,7 @@ describe('schema tables', () => {
         at: { anyOf: [point, { type: 'null' }] },
       },
     }
-    const rows = fieldRows(schema, components).map(({ path, type, required }) => [
+    const rows = listFieldRows(schema, components).map(({ path, type, required }) => [
       path,
       type,
       required,
@@ -83,7 +83,7 @@ describe('schema tables', () => {
   test('a schema that contains itself ends', () => {
     const node = { $ref: '#/components/schemas/Node' }
     const Node = { type: 'object', required: ['next'], properties: { next: node } }
-    expect(fieldRows(node, { Node }).length).toBeLessThan(10)
-    expect(() => JSON.stringify(exampleOf('node', node, { Node }))).not.toThrow()
+    expect(listFieldRows(node, { Node }).length).toBeLessThan(10)
+    expect(() => JSON.stringify(makeExample('node', node, { Node }))).not.toThrow()
   })
 })

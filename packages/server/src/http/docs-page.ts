@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto'
 import type { OpenApi, Operation, Parameter, Response } from '@tollbase/contract/openapi'
 import { shown } from '@tollbase/contract/route'
-import { exampleOf, type FieldRow, fieldRows } from './docs-schema.ts'
+import { type FieldRow, listFieldRows, makeExample } from './docs-schema.ts'
 import { docsScript, docsStyle } from './docs-style.ts'
 import { type Html, html } from './html.ts'
 
@@ -9,13 +9,16 @@ type Endpoint = { readonly method: string; readonly path: string; readonly opera
 type Context = { readonly document: OpenApi; readonly baseUrl: string }
 
 /**
- * The interface as one page to read. It asks the network for nothing and says so by its own
- * content security policy; without JavaScript only the filter is missing.
+ * Renders the interface as one page. It loads nothing from the network, which its own content security policy
+ * enforces; without JavaScript only the filter is missing.
  */
-export function docsPage(document: OpenApi, options: { readonly baseUrl: string }): string {
+export function renderDocsPage(document: OpenApi, options: { readonly baseUrl: string }): string {
   const context = { document, baseUrl: options.baseUrl }
-  const groups = document.tags.map(({ name }) => ({ name, endpoints: endpointsOf(document, name) }))
-  const policy = `default-src 'none'; style-src '${hashOf(docsStyle)}'; script-src '${hashOf(docsScript)}'; base-uri 'none'; form-action 'none'`
+  const groups = document.tags.map(({ name }) => ({
+    name,
+    endpoints: listEndpoints(document, name),
+  }))
+  const policy = `default-src 'none'; style-src '${hashText(docsStyle)}'; script-src '${hashText(docsScript)}'; base-uri 'none'; form-action 'none'`
   return html`<!doctype html>
 <html lang="en">
 <head>
@@ -48,7 +51,7 @@ type Group = { readonly name: string; readonly endpoints: readonly Endpoint[] }
 function navigation(group: Group): Html {
   return html`<div data-group><h2>${group.name}</h2><ul>${group.endpoints.map(
     (endpoint) => html`
-<li data-words="${wordsOf(endpoint)}"><a href="#${endpoint.operation.operationId}" title="${endpoint.path}">${method(endpoint)}${shortPath(endpoint.path)}</a></li>`,
+<li data-words="${formatSearchWords(endpoint)}"><a href="#${endpoint.operation.operationId}" title="${endpoint.path}">${method(endpoint)}${shortPath(endpoint.path)}</a></li>`,
   )}</ul></div>`
 }
 
@@ -70,12 +73,12 @@ function area(group: Group, context: Context): Html {
 <section class="area" data-group><h2>${group.name}</h2>${group.endpoints.map((one) => endpointCard(one, context))}</section>`
 }
 
-/** The anchor stands inside the body: following a link to it opens the card, without a script. */
+/** Renders one endpoint. The anchor is inside the body: following a link to it opens the card, without a script. */
 function endpointCard(endpoint: Endpoint, context: Context): Html {
   const { operation } = endpoint
   const aliases = operation['x-aliases'] ?? []
   return html`
-<details data-words="${wordsOf(endpoint)}">
+<details data-words="${formatSearchWords(endpoint)}">
 <summary>${method(endpoint)}${pathText(endpoint.path)}<span class="tags">${operation['x-paid'] && html`<span class="tag paid">can cost</span>`}<span class="tag">${accessTags[operation['x-access']]}</span></span><span class="says">${operation.summary}</span></summary>
 <div class="body" id="${operation.operationId}">
 ${operation.description !== undefined && html`<p>${withCode(operation.description)}</p>`}
@@ -85,7 +88,7 @@ ${parameterTable(operation, context)}
 ${operation.requestBody && schemaTable(operation.requestBody.required ? 'Request body' : 'Request body (optional)', operation.requestBody.content, context)}
 ${replies(operation, context)}
 ${refusals(operation)}
-<h3>Example</h3><pre><code>${curlOf(endpoint, context)}</code></pre>
+<h3>Example</h3><pre><code>${formatCurl(endpoint, context)}</code></pre>
 </div>
 </details>`
 }
@@ -117,10 +120,10 @@ const accessTexts: Readonly<Record<Operation['x-access'], string>> = {
 }
 
 function parameterTable(operation: Operation, { document }: Context): Html | undefined {
-  const parameters = parametersOf(operation, document)
+  const parameters = listParameters(operation, document)
   if (parameters.length === 0) return undefined
   const rows = parameters.map((parameter) => {
-    const [row] = fieldRows(parameter.schema, document.components.schemas)
+    const [row] = listFieldRows(parameter.schema, document.components.schemas)
     return html`<tr><td>${parameter.name}${parameter.required && required}</td><td>${parameter.in}</td><td class="type">${row?.type}</td><td>${withCode(parameter.description ?? '')}${bounds(row)}</td></tr>`
   })
   return html`<h3>Parameters</h3><div class="scroll"><table><thead><tr><th>Name</th><th>In</th><th>Type</th><th>Meaning</th></tr></thead><tbody>${rows}</tbody></table></div>`
@@ -134,7 +137,7 @@ function bounds(row: FieldRow | undefined): Html | false {
 
 function schemaTable(title: string, content: Response['content'], { document }: Context): Html {
   const [mediaType = '', media] = Object.entries(content)[0] ?? []
-  const rows = fieldRows(media?.schema ?? {}, document.components.schemas)
+  const rows = listFieldRows(media?.schema ?? {}, document.components.schemas)
   const heading = html`<h3>${title} <code>${mediaType}</code></h3>`
   return html`${heading}<div class="scroll"><table><thead><tr><th>Field</th><th>Type</th><th>Meaning</th></tr></thead><tbody>${rows.map(fieldRow)}</tbody></table></div>`
 }
@@ -162,12 +165,12 @@ function refusals(operation: Operation): Html {
   return html`<h3>Errors</h3><div class="scroll"><table><tbody>${rows}</tbody></table></div>`
 }
 
-/** A request that can be pasted into a shell; keys are shell variables. */
-function curlOf({ method, path, operation }: Endpoint, { document, baseUrl }: Context): string {
+/** Formats a request that can be pasted into a shell; keys are shell variables. */
+function formatCurl({ method, path, operation }: Endpoint, { document, baseUrl }: Context): string {
   const { schemas } = document.components
-  const values = parametersOf(operation, document).map((one) => ({
+  const values = listParameters(operation, document).map((one) => ({
     ...one,
-    value: String(exampleOf(one.name, one.schema, schemas)),
+    value: String(makeExample(one.name, one.schema, schemas)),
   }))
   const filled = values
     .filter((one) => one.in === 'path')
@@ -181,7 +184,7 @@ function curlOf({ method, path, operation }: Endpoint, { document, baseUrl }: Co
   ]
   const schema = operation.requestBody?.content['application/json']?.schema
   if (schema && operation.requestBody?.required) {
-    const body = JSON.stringify(exampleOf('body', schema, schemas), null, 2)
+    const body = JSON.stringify(makeExample('body', schema, schemas), null, 2)
     parts.push(`-H 'content-type: application/json'`, `-d ${shellQuoted(body)}`)
   }
   return parts.join(' \\\n  ')
@@ -200,7 +203,7 @@ function shellQuoted(text: string): string {
   return `'${text.replaceAll("'", "'\\''")}'`
 }
 
-function parametersOf(operation: Operation, document: OpenApi): readonly Parameter[] {
+function listParameters(operation: Operation, document: OpenApi): readonly Parameter[] {
   const shared: Readonly<Record<string, Parameter>> = document.components.parameters
   return (operation.parameters ?? []).flatMap((parameter) => {
     if (!('$ref' in parameter)) return [parameter]
@@ -209,7 +212,7 @@ function parametersOf(operation: Operation, document: OpenApi): readonly Paramet
   })
 }
 
-function endpointsOf(document: OpenApi, tag: string): readonly Endpoint[] {
+function listEndpoints(document: OpenApi, tag: string): readonly Endpoint[] {
   return (
     Object.entries(document.paths)
       .flatMap(([path, methods]) =>
@@ -220,7 +223,7 @@ function endpointsOf(document: OpenApi, tag: string): readonly Endpoint[] {
         })),
       )
       .filter(({ operation }) => operation.tags.includes(tag))
-      // Other paths are told with the operation itself.
+      // Aliases are listed with the operation itself.
       .filter(({ operation }) => operation['x-alias-of'] === undefined)
   )
 }
@@ -234,24 +237,24 @@ function pathText(path: string): Html {
   return html`<span class="path">${parts.map((part) => (part.startsWith('{') ? html`<span class="param">${part}</span>` : part))}</span>`
 }
 
-/** In the narrow list the part that all paths of an application share says nothing. */
+/** Shortens the common prefix of application paths, which says nothing in the narrow list. */
 function shortPath(path: string): string {
   return path.replace(/^\/api\/apps\/\{app\}(?=\/)/, '…')
 }
 
-function wordsOf({ method: name, path, operation }: Endpoint): string {
+function formatSearchWords({ method: name, path, operation }: Endpoint): string {
   const codes = Object.values(operation.responses).flatMap((one) => one['x-error-codes'] ?? [])
   const words = [name, path, operation.operationId, operation.summary, ...operation.tags, ...codes]
   return [...words, operation['x-paid'] ? 'paid' : 'free'].join(' ').toLowerCase()
 }
 
-/** Text whose `marked` parts are code. */
+/** Renders `marked` parts of a text as code. */
 function withCode(text: string): readonly Html[] {
   return text
     .split('`')
     .map((part, i) => (i % 2 === 1 ? html`<code>${part}</code>` : html`${part}`))
 }
 
-function hashOf(text: string): string {
+function hashText(text: string): string {
   return `sha256-${createHash('sha256').update(text).digest('base64')}`
 }

@@ -1,8 +1,8 @@
 import type { Schema } from '@tollbase/contract/openapi'
 
-/** What one line of a schema table says about one field. */
+/** One line of a schema table, about one field. */
 export type FieldRow = {
-  /** From the root: `results[].id`; empty for the root itself where that is no object. */
+  /** Path from the root: `results[].id`; empty for the root itself where that is no object. */
   readonly path: string
   readonly depth: number
   readonly type: string
@@ -13,46 +13,46 @@ export type FieldRow = {
 }
 
 type Components = { readonly [name: string]: Schema }
-type Place = { readonly path: string; readonly depth: number; readonly required: boolean }
+type FieldPlace = { readonly path: string; readonly depth: number; readonly required: boolean }
 
 const depthMax = 5
 
-/** A schema as rows, fields of fields below their parents, in the order stated. */
-export function fieldRows(schema: Schema, components: Components): readonly FieldRow[] {
+/** Lists a schema as rows, fields of fields below their parents, in the order stated. */
+export function listFieldRows(schema: Schema, components: Components): readonly FieldRow[] {
   const rows: FieldRow[] = []
-  if (propertiesOf(resolve(schema, components)).length === 0) {
-    rows.push(rowOf(schema, { path: '', depth: 0, required: true }, components))
+  if (listProperties(resolve(schema, components)).length === 0) {
+    rows.push(makeRow(schema, { path: '', depth: 0, required: true }, components))
   }
   addFields(rows, schema, { at: { path: '', depth: 0, required: true }, components })
   return rows
 }
 
-/** A value that the schema allows, for an example request; optional fields are left out. */
-export function exampleOf(name: string, schema: Schema, components: Components): unknown {
-  return example({ name, schema, depth: 0 }, components)
+/** Makes a value that the schema allows, for an example request; optional fields are left out. */
+export function makeExample(name: string, schema: Schema, components: Components): unknown {
+  return buildExample({ name, schema, depth: 0 }, components)
 }
 
 type Part = { readonly name: string; readonly schema: Schema; readonly depth: number }
 
-function example({ name, schema, depth }: Part, components: Components): unknown {
+function buildExample({ name, schema, depth }: Part, components: Components): unknown {
   if (depth > depthMax) return null
   const target = resolve(schema, components)
   if (target.const !== undefined) return target.const
   if (target.default !== undefined) return target.default
-  const [choice] = choicesOf(target).filter((one) => one.type !== 'null')
-  if (choice) return example({ name, schema: choice, depth: depth + 1 }, components)
+  const [choice] = listChoices(target).filter((one) => one.type !== 'null')
+  if (choice) return buildExample({ name, schema: choice, depth: depth + 1 }, components)
   switch (target.type) {
     case 'object':
       return Object.fromEntries(
-        propertiesOf(target)
+        listProperties(target)
           .filter((property) => property.required)
           .map((property) => [
             property.name,
-            example({ ...property, depth: depth + 1 }, components),
+            buildExample({ ...property, depth: depth + 1 }, components),
           ]),
       )
     case 'array':
-      return [example({ name, schema: asSchema(target.items), depth: depth + 1 }, components)]
+      return [buildExample({ name, schema: asSchema(target.items), depth: depth + 1 }, components)]
     case 'integer':
     case 'number':
       return Math.max(1, typeof target.minimum === 'number' ? target.minimum : 1)
@@ -68,41 +68,41 @@ function example({ name, schema, depth }: Part, components: Components): unknown
 function addFields(
   rows: FieldRow[],
   schema: Schema,
-  { at, components }: { at: Place; components: Components },
+  { at, components }: { at: FieldPlace; components: Components },
 ): void {
   const target = resolve(schema, components)
   if (at.depth > depthMax) return
-  for (const choice of choicesOf(target)) addFields(rows, choice, { at, components })
+  for (const choice of listChoices(target)) addFields(rows, choice, { at, components })
   if (target.type === 'array') {
     const items = { ...at, path: `${at.path}[]` }
     addFields(rows, asSchema(target.items), { at: items, components })
   }
-  for (const property of propertiesOf(target)) {
+  for (const property of listProperties(target)) {
     const path = at.path === '' ? property.name : `${at.path}.${property.name}`
     const place = { path, depth: at.depth, required: property.required }
-    rows.push(rowOf(property.schema, place, components))
+    rows.push(makeRow(property.schema, place, components))
     const below = { ...place, depth: at.depth + 1 }
     addFields(rows, property.schema, { at: below, components })
   }
 }
 
-function rowOf(schema: Schema, place: Place, components: Components): FieldRow {
+function makeRow(schema: Schema, place: FieldPlace, components: Components): FieldRow {
   const target = resolve(schema, components)
   const own = typeof schema.description === 'string' ? schema.description : target.description
   return {
     ...place,
     type: typeText(schema, components),
-    bounds: boundsIn(target, components),
+    bounds: formatAllBounds(target, components),
     description: typeof own === 'string' ? own : '',
   }
 }
 
-/** In the manner of TypeScript: `string | null`, `Collection[]`, `"live" | "lazy"`. */
+/** Formats a type in the manner of TypeScript: `string | null`, `Collection[]`, `"live" | "lazy"`. */
 function typeText(schema: Schema, components: Components): string {
   const name = referenceName(schema)
   if (name !== undefined) return name
   if (schema.const !== undefined) return JSON.stringify(schema.const)
-  const choices = choicesOf(schema)
+  const choices = listChoices(schema)
   if (choices.length > 0) return choices.map((one) => typeText(one, components)).join(' | ')
   if (schema.type === 'array') {
     const item = typeText(asSchema(schema.items), components)
@@ -123,13 +123,13 @@ const boundWords: readonly (readonly [keyword: string, words: string])[] = [
   ['default', 'default'],
 ]
 
-/** Of a choice, the bounds of its members: `integer | null` is bounded as the integer is. */
-function boundsIn(schema: Schema, components: Components): string {
-  const parts = choicesOf(schema).map((one) => boundsOf(resolve(one, components)))
-  return [boundsOf(schema), ...parts].filter((text) => text !== '').join('; ')
+/** For a choice, the bounds of its members: `integer | null` is bounded as the integer is. */
+function formatAllBounds(schema: Schema, components: Components): string {
+  const parts = listChoices(schema).map((one) => formatBounds(resolve(one, components)))
+  return [formatBounds(schema), ...parts].filter((text) => text !== '').join('; ')
 }
 
-function boundsOf(schema: Schema): string {
+function formatBounds(schema: Schema): string {
   return boundWords
     .filter(([keyword]) => schema[keyword] !== undefined)
     .map(([keyword, words]) => `${words} ${boundText(schema[keyword])}`)
@@ -173,7 +173,7 @@ function referenceName(schema: Schema): string | undefined {
     : undefined
 }
 
-function propertiesOf(schema: Schema) {
+function listProperties(schema: Schema) {
   const required = Array.isArray(schema.required) ? schema.required : []
   return Object.entries(asSchema(schema.properties)).map(([name, property]) => ({
     name,
@@ -182,12 +182,12 @@ function propertiesOf(schema: Schema) {
   }))
 }
 
-function choicesOf(schema: Schema): readonly Schema[] {
+function listChoices(schema: Schema): readonly Schema[] {
   const choices = schema.anyOf ?? schema.oneOf
   return Array.isArray(choices) ? choices.map(asSchema) : []
 }
 
-/** Plain JSON is untyped: what is no object is taken as the schema that allows everything. */
+/** Plain JSON is untyped: a value that is no object counts as the schema that allows everything. */
 function asSchema(value: unknown): Schema {
   return typeof value === 'object' && value !== null ? (value as Schema) : {}
 }

@@ -88,7 +88,7 @@ td .bounds { display: block; color: var(--soft); font-size: 0.8rem; overflow-wra
 }
 `
 
-/** Hides what does not match the words typed; the page is complete without it. */
+/** Hides the endpoints that do not match the typed words; the page is complete without it. */
 export const docsScript = `
 const filter = document.getElementById('filter')
 const items = [...document.querySelectorAll('[data-words]')]

@@ -2,22 +2,22 @@ import type { FastifyInstance, FastifyReply } from 'fastify'
 import { Fault } from '../base/fault.ts'
 import type { World } from '../base/world.ts'
 
-/** How long a reader has, after all requests are answered, to take what is on its way. */
+/** Time, after all requests are answered, for a reader to take the bytes on their way. */
 const readMs = 2_000
 
 export type DrainOptions = {
   readonly world: World
-  /** The requests that are not over. */
+  /** Replies that are not over. */
   readonly open: ReadonlySet<FastifyReply>
-  /** How long requests under way have to finish. */
+  /** Time for requests under way to finish. */
   readonly finishMs: number
   /** Answers with an error. */
   readonly refuse: (error: Fault, reply: FastifyReply) => void
 }
 
 /**
- * Ends a server in bounded time: no new work once it closes, then UNAVAILABLE with Retry-After for what has not
- * finished, then connections are cut. Work that was answered so goes on until the storage under it closes.
+ * Ends a server in bounded time: it takes no new work, then answers unfinished requests with UNAVAILABLE and
+ * Retry-After, then cuts connections. Work answered in this way goes on until the storage under it closes.
  */
 export function drainInTime(
   fastify: FastifyInstance,
@@ -27,13 +27,13 @@ export function drainInTime(
   let isClosing = false
   fastify.addHook('onRequest', (request, reply, done) => {
     if (!isClosing) return done()
-    // Whoever watches readiness on a connection that is still open shall see it go.
+    // A readiness probe on an open connection must see the service go.
     const isWatching = request.routeOptions.config.operationId === 'getReady'
     hangUpAfter(reply)
     return done(isWatching ? undefined : stopping())
   })
-  // Node takes a connection as idle whose answer is written and not yet read, and would cut a download short. So none
-  // is closed before all answers are over; what is asked on an idle one until then is refused.
+  // Node counts a connection as idle once its answer is written, read or not, and would cut a download short. So
+  // none is closed before all answers are over; requests on an idle one until then are refused.
   const closeIdle = fastify.server.closeIdleConnections.bind(fastify.server)
   fastify.server.closeIdleConnections = () => {
     if (open.size === 0) closeIdle()
@@ -63,7 +63,7 @@ export function drainInTime(
   }
 }
 
-/** A connection that is kept alive now would keep the server from ending until it times out. */
+/** Closes the connection after this answer; kept alive, it would delay the end of the server until it times out. */
 function hangUpAfter(reply: FastifyReply): void {
   if (!reply.raw.headersSent) reply.header('connection', 'close')
 }

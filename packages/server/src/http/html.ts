@@ -3,16 +3,19 @@ export type Html = { readonly markup: string }
 
 type Part = string | number | Html | false | undefined | readonly Part[]
 
-/** Markup from a template; every value that is not itself `Html` is escaped. `false` and `undefined` are nothing. */
+/**
+ * Makes markup from a template; every value that is not itself `Html` is escaped. `false` and `undefined` are
+ * nothing.
+ */
 export function html(texts: TemplateStringsArray, ...parts: readonly Part[]): Html {
-  const markup = texts.map((text, i) => (i === 0 ? text : markupOf(parts[i - 1]) + text)).join('')
+  const markup = texts.map((text, i) => (i === 0 ? text : toMarkup(parts[i - 1]) + text)).join('')
   return { markup }
 }
 
-function markupOf(part: Part): string {
+function toMarkup(part: Part): string {
   if (part === undefined || part === false) return ''
   if (typeof part === 'string' || typeof part === 'number') return escapeText(String(part))
-  return 'markup' in part ? part.markup : part.map(markupOf).join('')
+  return 'markup' in part ? part.markup : part.map(toMarkup).join('')
 }
 
 const entities: Readonly<Record<string, string>> = {

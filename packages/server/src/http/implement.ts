@@ -5,28 +5,30 @@ import { Fault } from '../base/fault.ts'
 import { type JsonBody, parseJsonBytes, parseLongJson } from '../base/json-text.ts'
 import {
   type KnownInput,
-  knownInput,
   refuseUnknownMembers,
   refuseUnknownTexts,
+  toKnownInput,
 } from './known-input.ts'
 import { HttpReply } from './reply.ts'
-import type { Outcome, Pass } from './request-context.ts'
-import { doubled, type RequestFacts } from './request-info.ts'
-import { type Check, checkOf, readTexts } from './validate.ts'
+import type { Outcome, RequestContext } from './request-context.ts'
+import { makeRepeatedFault, type RequestInfo } from './request-info.ts'
+import { type Check, compileCheck, parseTexts } from './validate.ts'
 
 /** One handler for every route of the contract: a missing one does not compile. */
 export type Handlers<C extends Contract, Call> = {
   readonly [K in keyof C]: (call: Call, input: Input<C[K]>) => Promise<Reply<C[K]> | HttpReply>
 }
 
-/** Judges who calls, before the body is; throws 401, 403 or 404. */
+/** Authorizes the caller, before the body is judged; throws 401, 403 or 404. */
 export type Enter<Call> = (
   operationId: string,
   route: Pick<Route, 'access' | 'evenArchived'>,
-  facts: RequestFacts,
+  info: RequestInfo,
 ) => Promise<Call>
 
-/** The answer that a request to a paid endpoint bought before, if it is a repetition; its operation is not asked then. */
+/**
+ * Finds the answer that a repeated request to a paid endpoint has already bought; its operation is not called then.
+ */
 export type Answered<Call> = (call: Call) => Promise<HttpReply | undefined>
 
 /**
@@ -51,14 +53,14 @@ export function implement<C extends Contract, Call>(
 ): void {
   for (const [operationId, route] of Object.entries(contract)) {
     const handler = options.handlers[operationId] as AnyHandler<Call>
-    const run = runnerOf(operationId, route, { ...options, handler })
-    for (const url of pathsOf(route)) {
+    const run = makeRunner(operationId, route, { ...options, handler })
+    for (const url of listPaths(route)) {
       fastify.route({
         method: route.method,
         url,
         config: { operationId, route },
         bodyLimit: route.takesRecords === true ? limits.bodyBytesMax : limits.plainBodyBytesMax,
-        // A HEAD would buy an answer and throw it away, so what can cost money has none.
+        // A HEAD would buy an answer and throw it away, so endpoints that can cost money have none.
         exposeHeadRoute: route.method === 'GET' && route.paid !== true,
         handler: run,
       })
@@ -66,8 +68,8 @@ export function implement<C extends Contract, Call>(
   }
 }
 
-/** Every `/api/apps/` path is served under `/apps/` alike. */
-export function pathsOf(route: Pick<Route, 'path' | 'aliases'>): string[] {
+/** Lists the paths of a route; every `/api/apps/` path is served under `/apps/` too. */
+export function listPaths(route: Pick<Route, 'path' | 'aliases'>): string[] {
   const paths = [route.path, ...(route.aliases ?? [])]
   const all = paths.flatMap((path) =>
     path.startsWith('/api/apps') ? [path, path.slice('/api'.length)] : [path],
@@ -75,16 +77,16 @@ export function pathsOf(route: Pick<Route, 'path' | 'aliases'>): string[] {
   return [...new Set(all)]
 }
 
-function runnerOf<Call>(
+function makeRunner<Call>(
   operationId: string,
   route: Route,
   options: Doors<Call> & { handler: AnyHandler<Call> },
 ) {
   const checks = {
-    known: knownInput(operationId, route),
-    params: route.params && checkOf(route.params),
-    query: route.query && checkOf(route.query),
-    body: route.body && checkOf(route.body),
+    known: toKnownInput(operationId, route),
+    params: route.params && compileCheck(route.params),
+    query: route.query && compileCheck(route.query),
+    body: route.body && compileCheck(route.body),
   }
   /** Rights come before shape: who may not have what he asks for is not told how to ask better. */
   const inOrder = async (call: Call, input: () => unknown) => {
@@ -97,14 +99,14 @@ function runnerOf<Call>(
     }
   }
   return async (request: FastifyRequest, reply: FastifyReply) => {
-    const facts = factsOf(request, route)
-    await facts.arrive()
-    const call = await options.enter(operationId, route, facts)
+    const info = makeRequestInfo(request, route)
+    await info.readBody()
+    const call = await options.enter(operationId, route, info)
     const known = route.paid === true ? await options.answered(call) : undefined
     if (known !== undefined) reply.header('idempotent-replayed', 'true')
-    const answer = known ?? (await inOrder(call, () => inputOf(route, facts, checks)))
-    // Before the answer goes: how long its reader takes is not work.
-    facts.pass.finish(outcomeOf(route, answer, { isRepeat: known !== undefined }))
+    const answer = known ?? (await inOrder(call, () => parseInput(route, info, checks)))
+    // The work ends before the answer is sent: the time of its reader is not work.
+    info.context.finish(toOutcome(route, answer, { isRepeat: known !== undefined }))
     return send(route, reply, answer)
   }
 }
@@ -112,15 +114,15 @@ function runnerOf<Call>(
 /** What says that a request, or a record in it, is not as it should be. */
 const shapeStatuses: ReadonlySet<number> = new Set([400, 422])
 
-function outcomeOf(route: Route, answer: unknown, { isRepeat }: { isRepeat: boolean }): Outcome {
+function toOutcome(route: Route, answer: unknown, { isRepeat }: { isRepeat: boolean }): Outcome {
   if (!(answer instanceof HttpReply)) return { status: route.status ?? 200, boughtNew: false }
   const boughtNew = !isRepeat && answer.headers['x-payment-id'] !== undefined
   return { status: answer.status ?? route.status ?? 200, boughtNew }
 }
 
-function inputOf(
+function parseInput(
   route: Route,
-  facts: RequestFacts,
+  info: RequestInfo,
   checks: {
     known: KnownInput
     params: Check | undefined
@@ -128,12 +130,12 @@ function inputOf(
     body: Check | undefined
   },
 ) {
-  const params = route.params ? readTexts(route.params, facts.params, '/params') : {}
-  const query = route.query ? readTexts(route.query, facts.query, '/query') : {}
+  const params = route.params ? parseTexts(route.params, info.params, '/params') : {}
+  const query = route.query ? parseTexts(route.query, info.query, '/query') : {}
   checks.params?.(params, '/params')
-  refuseUnknownTexts(checks.known, facts.query)
+  refuseUnknownTexts(checks.known, info.query)
   checks.query?.(query, '/query')
-  const sent = route.body ? facts.json().value : undefined
+  const sent = route.body ? info.json().value : undefined
   // The public PHP client posts `[]` where it means an empty object.
   const absent = sent === undefined || sent === null || (Array.isArray(sent) && sent.length === 0)
   const body = route.bodyOptional === true && absent ? {} : sent
@@ -146,11 +148,17 @@ function inputOf(
 
 const noBody = Buffer.alloc(0)
 
-/** Facts whose body is still to be read; `arrive` does so without holding up others, and what is wrong `json` tells. */
-export type Arriving = RequestFacts & { readonly arrive: () => Promise<void> }
+/**
+ * A request whose body is still unread; `readBody` parses a long one without holding up others, and `json` throws
+ * what is wrong with it.
+ */
+export type IncomingRequest = RequestInfo & { readonly readBody: () => Promise<void> }
 
-/** The transport's facts of a request to a route. */
-export function factsOf(request: FastifyRequest, route: Pick<Route, 'path'>): Arriving {
+/** Collects the transport's information about a request to a route. */
+export function makeRequestInfo(
+  request: FastifyRequest,
+  route: Pick<Route, 'path'>,
+): IncomingRequest {
   refuseSecondAuthorization(request.raw)
   const bodyBytes = Buffer.isBuffer(request.body) ? request.body : noBody
   let parsed: JsonBody | undefined
@@ -160,9 +168,9 @@ export function factsOf(request: FastifyRequest, route: Pick<Route, 'path'>): Ar
   return {
     requestId: request.id,
     method: request.method,
-    path: pathWith(route.path, params),
+    path: fillPath(route.path, params),
     url: request.originalUrl,
-    queryText: mark < 0 ? '' : withoutKey(request.raw.url?.slice(mark + 1) ?? ''),
+    queryText: mark < 0 ? '' : removeKey(request.raw.url?.slice(mark + 1) ?? ''),
     headers: request.headers,
     params,
     query: request.query as Record<string, string | string[]>,
@@ -172,7 +180,7 @@ export function factsOf(request: FastifyRequest, route: Pick<Route, 'path'>): Ar
       parsed ??= parseJsonBytes(bodyBytes)
       return parsed
     },
-    arrive: async () => {
+    readBody: async () => {
       if (bodyBytes.length <= limits.bodyBytesAtOnce) return
       try {
         parsed = await parseLongJson(bodyBytes)
@@ -181,24 +189,27 @@ export function factsOf(request: FastifyRequest, route: Pick<Route, 'path'>): Ar
       }
     },
     remoteAddress: request.ip,
-    pass: request.pass,
+    context: request.context,
   }
 }
 
-function pathWith(path: string, params: Readonly<Record<string, string>>): string {
+function fillPath(path: string, params: Readonly<Record<string, string>>): string {
   if (!path.includes(':')) return path
   return path.replace(/:(\w+)/g, (_, name: string) => params[name] ?? '')
 }
 
-/** Node keeps the first of several and says nothing of the others, which a proxy in between may have believed. */
+/**
+ * Refuses a second Authorization header. Node keeps the first one silently, and a proxy in between may have
+ * believed another.
+ */
 function refuseSecondAuthorization(raw: FastifyRequest['raw']): void {
   if (raw.headers.authorization === undefined) return
   const names = raw.rawHeaders.filter((_, at) => at % 2 === 0)
   if (names.filter((name) => name.toLowerCase() === 'authorization').length > 1)
-    throw doubled('authorization')
+    throw makeRepeatedFault('authorization')
 }
 
-function withoutKey(query: string): string {
+function removeKey(query: string): string {
   return query
     .split('&')
     .filter((part) => !new URLSearchParams(part).has('api_key'))
@@ -219,7 +230,7 @@ function send(route: Route, reply: FastifyReply, answer: unknown): FastifyReply 
 
 declare module 'fastify' {
   interface FastifyRequest {
-    pass: Pass
+    context: RequestContext
   }
   interface FastifyContextConfig {
     operationId?: string

@@ -2,20 +2,20 @@ import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { Fault } from '../base/fault.ts'
 
 export type IncomingOptions = {
-  /** Bytes of all large bodies together that may be in memory. */
+  /** Bytes of all large bodies together in memory. */
   readonly bytesMax: number
-  /** Bodies of whom are held to this: those of good keys have quotas of their own. */
+  /** True where the request's body is held to the bound: good keys have quotas of their own. */
   readonly isBound: (request: FastifyRequest) => boolean
   /** Answers with an error. */
   readonly refuse: (error: Fault, reply: FastifyReply) => unknown
 }
 
-/** Up to here a body is a part of what a connection costs anyway, so small requests always come through. */
+/** Bytes up to which a body counts as a part of its connection's cost, so that small requests always come through. */
 const smallBytes = 64 * 1024
 
 /**
- * Bounds what callers without a key hold by bodies that they are sending, or that are being worked on: a body is read
- * whole before anybody looks at it. Past the bound the next one that grows large is refused (503), and its connection
+ * Bounds the memory of bodies from callers without a key, from their arrival to their answer: a body is read whole
+ * before anybody looks at it. Past the bound the next body that grows large is refused (503), and its connection
  * closed.
  */
 export function boundIncoming(fastify: FastifyInstance, options: IncomingOptions): void {
@@ -23,7 +23,7 @@ export function boundIncoming(fastify: FastifyInstance, options: IncomingOptions
   let total = 0
   // biome-ignore lint/complexity/useMaxParams: as Fastify calls it.
   fastify.addHook('preParsing', (request, reply, payload, done) => {
-    // No hook comes between this one and the reading of the body, which is what lets the stream flow.
+    // No hook runs between this one and the reading of the body, which starts the stream.
     done(null, payload)
     if (!isBound(request)) return
     let own = 0

@@ -1,7 +1,7 @@
 import type { FastifyInstance, FastifyRequest } from 'fastify'
 import { Fault } from '../base/fault.ts'
 
-/** Judges a request by its head, before its body is read; throws what refuses it. */
+/** Judges a request by its head, before its body is read; throws to refuse it. */
 export type Admit = (request: FastifyRequest) => void
 
 /** Puts the rate limits around every route that is added from now on. */
@@ -16,14 +16,15 @@ export function limitRequests(fastify: FastifyInstance, admit: Admit): void {
   })
   fastify.addHook('onRoute', (options) => {
     const { handler } = options
-    // Also for work that throws. Not when the answer is over: a client that hangs up does not end what it caused.
+    // The wrapper settles work that throws too. The end of the answer does not count: a client that hangs up does
+    // not end the work it caused.
     options.handler = async function work(request, reply) {
-      request.pass.hasArrived = true
+      request.context.hasArrived = true
       try {
         return await handler.call(this, request, reply)
       } catch (error) {
         const status = error instanceof Fault ? error.status : 500
-        request.pass.finish({ status, boughtNew: false })
+        request.context.finish({ status, boughtNew: false })
         throw error
       }
     }

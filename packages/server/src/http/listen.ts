@@ -5,7 +5,7 @@ import type { FastifyInstance } from 'fastify'
 /** Port 0 means any free one. */
 type Address = { readonly host: string; readonly port: number }
 
-/** Fails as `listen` would: that a port is taken is told before a database and a chain are started. */
+/** Fails as `listen` would, so that a taken port is reported before a database and a chain are started. */
 export async function tryListening({ host, port }: Address): Promise<void> {
   if (port === 0) return
   const server = createServer()
@@ -15,7 +15,7 @@ export async function tryListening({ host, port }: Address): Promise<void> {
   await once(server, 'close')
 }
 
-/** Listens; gives the URL, without a trailing slash. */
+/** Listens and returns the URL, without a trailing slash. */
 export async function listen(fastify: FastifyInstance, { host, port }: Address): Promise<string> {
   await fastify.listen({ host, port })
   const address = fastify.server.address()

@@ -4,20 +4,20 @@ import { Fault } from '../base/fault.ts'
 import type { World } from '../base/world.ts'
 
 export type OutgoingBounds = {
-  /** Bytes of all large answers together that may wait in memory to be taken. */
+  /** Bytes of all large answers together that may wait in memory for their readers. */
   readonly bytesMax: number
-  /** An answer has this long, and the time that its bytes need at this rate. */
+  /** Time for an answer, beside the time that its bytes need at the lowest rate. */
   readonly patienceMs: number
   readonly bytesPerSecondMin: number
 }
 
-/** Smaller answers are a part of what a connection costs anyway. */
+/** Bytes from which an answer counts; smaller ones are a part of their connection's cost. */
 const largeBytes = 64 * 1024
 const looksPerPatience = 10
 
 /**
- * Bounds what slow readers hold: an answer stays in memory until its reader has taken it. Past the bound large
- * answers are refused (503) instead of made to wait, and a reader below the rate loses the connection.
+ * Bounds the memory of slow readers: an answer stays in memory until its reader has taken it. Past the bound large
+ * answers are refused (503) instead of delayed, and a reader below the rate loses the connection.
  */
 export function boundOutgoing(
   fastify: FastifyInstance,

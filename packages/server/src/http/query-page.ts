@@ -4,16 +4,19 @@ import type { Static } from 'typebox'
 import { docsStyle } from './docs-style.ts'
 import { type Html, html } from './html.ts'
 
-type View = Static<typeof PredefinedQuery>
-type Place = { readonly app: string; readonly baseUrl: string }
+type QueryInfo = Static<typeof PredefinedQuery>
+type PageSite = { readonly app: string; readonly baseUrl: string }
 
-/** Everything that a page of one query may load: its own style, and nothing from anywhere. */
+/** Content security policy of the page: its own style, and nothing from anywhere else. */
 const policy = `default-src 'none'; style-src 'sha256-${createHash('sha256').update(docsStyle).digest('base64')}'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'`
 
-/** A predefined query as a page for those who want to ask it. What its owner wrote stands there as text. */
-export function queryPage(
-  view: View,
-  place: Place,
+/**
+ * Renders a predefined query as a page for its possible callers. The owner's text appears there as text, never as
+ * markup.
+ */
+export function renderQueryPage(
+  view: QueryInfo,
+  place: PageSite,
 ): { readonly markup: string; readonly policy: string } {
   const url = exampleUrl(view, place)
   const { markup } = html`<!doctype html>
@@ -48,7 +51,7 @@ ${view.example_request !== undefined && html`<h3>A request</h3><pre><code>${json
   return { markup, policy }
 }
 
-function priceText({ price, rate_limit: rate }: View): Html {
+function priceText({ price, rate_limit: rate }: QueryInfo): Html {
   const parts = [
     [price.per_access, 'for each request'],
     [price.per_row, 'for each row that is given'],
@@ -64,7 +67,7 @@ function priceText({ price, rate_limit: rate }: View): Html {
   return html`${text}<p>A request that costs something answers <strong>402</strong> and names the price (x402); sources of other applications are part of it.</p>${limit}`
 }
 
-function parameterTable({ parameters }: View): Html {
+function parameterTable({ parameters }: QueryInfo): Html {
   const rows = parameters.map(
     (one) =>
       html`<tr><td>${one.name}${one.required === true && html` <span class="must" title="required">*</span>`}</td><td class="type">${typeText(one)}</td><td>${one.description ?? ''}<span class="bounds">${boundsText(one)}</span></td></tr>`,
@@ -85,7 +88,7 @@ function parameterTable({ parameters }: View): Html {
   return html`<div class="scroll"><table><thead><tr><th>Name</th><th>Type</th><th>Meaning</th></tr></thead><tbody>${rows}${rest}</tbody></table></div>`
 }
 
-type Parameter = View['parameters'][number]
+type Parameter = QueryInfo['parameters'][number]
 
 function typeText({ type = 'string', items, values }: Parameter): string {
   if (values !== undefined) return values.join(' | ')
@@ -108,11 +111,11 @@ function boundsText(parameter: Parameter): string {
     .join(', ')
 }
 
-/** With a value for each parameter that must be there. */
-function exampleUrl({ endpoint, parameters }: View, { baseUrl }: Place): string {
+/** Builds an example URL with a value for each required parameter. */
+function exampleUrl({ endpoint, parameters }: QueryInfo, { baseUrl }: PageSite): string {
   const query = new URLSearchParams()
   for (const one of parameters) {
-    const given = one.default ?? (one.required === true ? exampleOf(one) : undefined)
+    const given = one.default ?? (one.required === true ? makeExample(one) : undefined)
     for (const value of Array.isArray(given) ? given : [given])
       if (value !== undefined) query.append(one.name, String(value))
   }
@@ -120,7 +123,7 @@ function exampleUrl({ endpoint, parameters }: View, { baseUrl }: Place): string 
   return `${baseUrl}${endpoint}${text === '' ? '' : `?${text}`}`
 }
 
-function exampleOf({ type, items, values, min }: Parameter): unknown {
+function makeExample({ type, items, values, min }: Parameter): unknown {
   if (values !== undefined) return values[0]
   switch (type === 'list' ? items : type) {
     case 'number':
@@ -143,7 +146,7 @@ const reply = await pay('${url}')
 const { data, as_of } = await reply.json()`
 }
 
-function replyText(view: View): string {
+function replyText(view: QueryInfo): string {
   if (view.example_response !== undefined) return jsonText(view.example_response)
   const columns = view.columns ?? ['id']
   return jsonText({

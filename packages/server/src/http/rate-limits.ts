@@ -1,12 +1,15 @@
 import { limits } from '@tollbase/contract/limits'
 import { Fault } from '../base/fault.ts'
 import type { World } from '../base/world.ts'
-import type { Pass, PlaceName } from './request-context.ts'
+import type { InFlightName, RequestContext } from './request-context.ts'
 import { TokenBuckets } from './token-buckets.ts'
 
-/** Quotas by name, per minute each; one that is not given is off. docs/operating.md says who takes from which. */
+/**
+ * Quotas per minute, by name; one that is not given is off. docs/operating.md says which requests take from which
+ * quota.
+ */
 export type Quotas = {
-  /** Points of one address: callers without a key. */
+  /** Points of one address, for callers without a key. */
   readonly address?: number
   /** Requests of one address or key that carry a payment which buys nothing new. */
   readonly payment?: number
@@ -17,27 +20,27 @@ export type Quotas = {
   readonly visitors?: number
 }
 
-/** How many requests of a kind may be worked on at once. */
-export type Places = { readonly [name in PlaceName]?: number }
+/** Most requests of a kind that may be in work at once. */
+export type InFlightLimits = { readonly [name in InFlightName]?: number }
 
 type QuotaName = keyof Quotas
-export type LimitName = QuotaName | PlaceName
+export type LimitName = QuotaName | InFlightName
 
 const quotaNames = ['address', 'payment', 'key', 'application', 'visitors'] as const
 
 type Quota = { readonly perMinute: number; readonly buckets: TokenBuckets }
 
-/** What callers may ask for how often, in the memory of this process. */
+/** The rates and the concurrency that callers are held to, in the memory of this process. */
 export class RateLimits {
   readonly #world: World
   readonly #onRefused: (limit: LimitName) => void
   readonly #quotas = new Map<QuotaName, Quota>()
-  readonly #places: Places
+  readonly #places: InFlightLimits
   readonly #taken = { anonymous_in_flight: 0, paying_in_flight: 0 }
 
   constructor(options: {
     readonly world: World
-    readonly settings: Quotas & Places
+    readonly settings: Quotas & InFlightLimits
     /** Called for each refusal. */
     readonly onRefused?: (limit: LimitName) => void
   }) {
@@ -52,12 +55,16 @@ export class RateLimits {
     }
   }
 
-  /** Takes from a quota; throws RATE_LIMITED where too little is left, and then nothing is taken. */
-  take(pass: Pass, name: QuotaName, of: { readonly key: string; readonly cost?: number }): void {
+  /** Takes from a quota; throws RATE_LIMITED and takes nothing where too little is left. */
+  take(
+    context: RequestContext,
+    name: QuotaName,
+    of: { readonly key: string; readonly cost?: number },
+  ): void {
     const quota = this.#quotas.get(name)
     if (quota === undefined) return
     const taken = quota.buckets.take(of.key, of.cost ?? 1, this.#world.now())
-    pass.showQuota(name, {
+    context.showQuota(name, {
       perMinute: quota.perMinute,
       left: taken.left,
       fullSeconds: Math.ceil(taken.fullMs / 1000),
@@ -65,7 +72,7 @@ export class RateLimits {
     if (!taken.ok) throw this.#refusal(name, Math.max(1, Math.ceil(taken.waitMs / 1000)))
   }
 
-  /** Takes what the answer turned out to cost beyond what was taken. */
+  /** Takes the cost of the answer beyond what was taken before. */
   charge(name: QuotaName, of: { readonly key: string; readonly cost: number }): void {
     this.#quotas.get(name)?.buckets.charge(of.key, of.cost, this.#world.now())
   }
@@ -75,7 +82,7 @@ export class RateLimits {
   }
 
   /** Takes a place until the returned function is called; throws RATE_LIMITED where none is free. */
-  occupy(name: PlaceName): () => void {
+  occupy(name: InFlightName): () => void {
     const max = this.#places[name]
     if (max === undefined) return () => undefined
     if (this.#taken[name] >= max) throw this.#refusal(name, 1)
@@ -106,10 +113,10 @@ const sentences: Readonly<Record<LimitName, string>> = {
 }
 
 /**
- * The name under which an address is limited: an IPv6 host has a whole /64 to itself, so that is what counts; an IPv4
- * address that arrived by an IPv6 socket is the IPv4 address.
+ * Returns the key under which an address is limited: an IPv6 host has a whole /64 to itself, so the /64 counts; an
+ * IPv4 address that arrived by an IPv6 socket is the IPv4 address.
  */
-export function addressKey(address: string): string {
+export function toAddressKey(address: string): string {
   if (!address.includes(':')) return address
   const plain = address.replace(/%.*$/, '').toLowerCase()
   const dotted = /^::ffff:(\d+\.\d+\.\d+\.\d+)$/.exec(plain)?.[1]

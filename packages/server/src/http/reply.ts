@@ -1,4 +1,4 @@
-/** What an operation answers when a plain object is not enough. */
+/** The answer of an operation for which a plain object is not enough. */
 export class HttpReply {
   readonly status: number | undefined
   readonly headers: Readonly<Record<string, string>>
@@ -21,8 +21,8 @@ export class HttpReply {
   }
 }
 
-/** A JSON answer with a status or headers of its own. */
-export function jsonReply(
+/** Makes a JSON answer with a status or headers of its own. */
+export function makeJsonReply(
   body: unknown,
   options: { status?: number; headers?: Readonly<Record<string, string>> } = {},
 ): HttpReply {

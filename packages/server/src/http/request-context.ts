@@ -1,36 +1,36 @@
-/** How a request's work turned out. */
+/** The outcome of a request's work. */
 export type Outcome = {
   readonly status: number
-  /** A payment was taken for it, and this is the first answer that it bought. */
+  /** True where a payment was taken for it, and this is the first answer that it bought. */
   readonly boughtNew: boolean
 }
 
-/** Kinds of requests of which only so many are worked on at once. */
-export type PlaceName = 'anonymous_in_flight' | 'paying_in_flight'
+/** Kinds of requests whose concurrency is bounded. */
+export type InFlightName = 'anonymous_in_flight' | 'paying_in_flight'
 
-/** What is known of one request beside its operation: for rate limits and the access log. */
-export class Pass {
-  /** When it began, by the world's ticks. */
+/** The context of one request beside its operation: for rate limits and the access log. */
+export class RequestContext {
+  /** Start of the request, in the world's ticks. */
   readonly startedAt: number
-  /** anonymous, key, operator or wallet; unknown where it was not found out. */
+  /** anonymous, key, operator or wallet; unknown before authorization. */
   caller = 'unknown'
   /** The first 8 characters of the key. */
   keyPrefix: string | undefined
-  /** The application that it addresses, or whose key it bears. */
+  /** The application that it addresses, or that its key belongs to. */
   app: string | undefined
-  /** The place that its work needs. */
-  place: PlaceName | undefined
-  /** Frees that place. */
+  /** The in-flight limit that its work counts to. */
+  place: InFlightName | undefined
+  /** Frees its place under that limit. */
   leave: (() => void) | undefined
-  /** The text of its key, and what is made of it: that is asked for before and after its body is read. */
+  /** The text of its key with the hash, which is needed before and after its body is read. */
   hashedKey:
     | { readonly text: string; readonly hash: string; readonly isOperator: boolean }
     | undefined
-  /** Whether its body is here. */
+  /** True once its body has arrived. */
   hasArrived = false
-  /** When it was first looked at for being late, in milliseconds since 1970. */
+  /** Time of the first check for lateness, in milliseconds since 1970. */
   seenAtMs: number | undefined
-  /** Settles what it costs once that is known. */
+  /** Settles its cost once that is known. */
   ended: ((outcome: Outcome) => void) | undefined
   readonly #setHeader: (name: string, value: string) => void
   #gone: AbortController | undefined
@@ -44,21 +44,21 @@ export class Pass {
     this.#setHeader = setHeader
   }
 
-  /** Aborted once the client has closed the connection before the answer was out. */
-  gone(): AbortSignal {
-    // Few requests ask for it, and it is not made for the others.
+  /** Returns a signal that is aborted once the client has closed the connection before the answer was out. */
+  getAbortSignal(): AbortSignal {
+    // The signal is made on demand, since few requests need it.
     this.#gone ??= new AbortController()
     if (this.#isGone) this.#gone.abort()
     return this.#gone.signal
   }
 
-  /** The client has closed the connection before the answer was out. */
+  /** Notes that the client has closed the connection before the answer was out. */
   hangUp(): void {
     this.#isGone = true
     this.#gone?.abort()
   }
 
-  /** Its work is over: settles what it costs and frees its place. Only the first call counts. */
+  /** Ends its work: settles its cost and frees its place. Only the first call counts. */
   finish(outcome: Outcome): void {
     const { ended, leave } = this
     this.ended = undefined
@@ -67,7 +67,7 @@ export class Pass {
     leave?.()
   }
 
-  /** Tells the caller of a quota that was taken from, as draft-ietf-httpapi-ratelimit-headers-10 writes it. */
+  /** Tells the caller the state of a quota, as draft-ietf-httpapi-ratelimit-headers-10 writes it. */
   showQuota(
     name: string,
     quota: { readonly perMinute: number; readonly left: number; readonly fullSeconds: number },

@@ -1,19 +1,19 @@
 import type { FastifyInstance } from 'fastify'
 
-/** What is served at a path. */
+/** The methods served at a path. */
 export type Served = {
-  /** As `Allow` lists them; empty where nothing is. */
+  /** Methods as `Allow` lists them; empty where nothing is served. */
   readonly methods: readonly string[]
-  /** What the contract tells who comes with another one. */
+  /** The contract's advice for a request with another method. */
   readonly otherwise: string | undefined
 }
 
-/** Watches the routes that are added from now on. The paths of `OPTIONS /*` are no places of their own. */
+/** Collects the routes that are added from now on. `OPTIONS /*` does not count as a path. */
 export function watchMethods(fastify: FastifyInstance): (path: string) => Served {
-  const places = new Map<string, Place>()
+  const places = new Map<string, ServedRoute>()
   fastify.addHook('onRoute', ({ url, method, config }) => {
     if (url.includes('*')) return
-    const place = places.get(url) ?? newPlace(url)
+    const place = places.get(url) ?? makeServedRoute(url)
     for (const one of [method].flat()) place.methods.add(one)
     place.otherwise ??= config?.route?.otherwise
     places.set(url, place)
@@ -28,16 +28,16 @@ export function watchMethods(fastify: FastifyInstance): (path: string) => Served
   }
 }
 
-type Place = {
+type ServedRoute = {
   readonly pattern: RegExp
   readonly methods: Set<string>
   otherwise?: string | undefined
 }
 
-function newPlace(url: string): Place {
-  return { pattern: patternOf(url), methods: new Set() }
+function makeServedRoute(url: string): ServedRoute {
+  return { pattern: compilePattern(url), methods: new Set() }
 }
 
-function patternOf(url: string): RegExp {
+function compilePattern(url: string): RegExp {
   return new RegExp(`^${url.replaceAll('.', '\\.').replace(/:\w+/g, '[^/]+')}$`)
 }

@@ -12,10 +12,10 @@ import { refuseBrokenRequests } from './client-error.ts'
 import { allowAnyOrigin } from './cors.ts'
 import { drainInTime } from './drain.ts'
 import { boundIncoming } from './incoming-bodies.ts'
-import { arriveInTime } from './late-requests.ts'
+import { refuseLateRequests } from './late-requests.ts'
 import { boundOutgoing, type OutgoingBounds } from './outgoing-answers.ts'
-import { Pass } from './request-context.ts'
-import { requestIds } from './request-ids.ts'
+import { RequestContext } from './request-context.ts'
+import { makeRequestIds } from './request-ids.ts'
 import { type Served, watchMethods } from './served-methods.ts'
 
 export type HttpOptions = {
@@ -23,23 +23,23 @@ export type HttpOptions = {
   readonly log: Logger
   /** Addresses and networks of proxies whose X-Forwarded-For is believed. */
   readonly trustProxy: readonly string[]
-  /** How long requests under way have to finish when the server closes. */
+  /** Time for requests under way to finish when the server closes. */
   readonly finishMs: number
-  /** How long a request may take to arrive; the limit of the contract when not given. */
+  /** Longest time for a request to arrive; the limit of the contract when not given. */
   readonly requestTimeoutMs?: number
-  /** What bodies of callers without a key may hold; the limit of the contract when not given. */
+  /** Bytes that bodies of callers without a key may hold; the limit of the contract when not given. */
   readonly incomingBytesMax?: number
-  /** What slow readers may hold; the limits of the contract when not given. */
+  /** Bounds on what slow readers may hold; the limits of the contract when not given. */
   readonly outgoing?: OutgoingBounds
-  /** What an error of a lower room means to a caller, where it is no bug. */
+  /** Translates an error of a lower room into a fault, where it is no bug. */
   readonly explain: (error: unknown) => Fault | undefined
   /** Called once per finished request with the milliseconds that it took, for metrics and the access log. */
   readonly onFinish: (request: FastifyRequest, reply: FastifyReply, ms: number) => void
 }
 
 /**
- * Answers are for who asked with which key and payment: a shared cache would sell twice, hand a quote to another, or
- * show private data. Errors say so too. An answer that may be cached states its own headers.
+ * Answers belong to one caller, key and payment: a shared cache would sell twice, hand a quote to another, or show
+ * private data. Errors say so too. A cacheable answer states its own headers.
  */
 const uncacheable = {
   'cache-control': 'no-store',
@@ -59,7 +59,7 @@ const uncacheable = {
 export function createServer(options: HttpOptions): FastifyInstance {
   const { world, finishMs } = options
   const finished = (request: FastifyRequest, reply: FastifyReply) =>
-    options.onFinish(request, reply, world.ticks() - request.pass.startedAt)
+    options.onFinish(request, reply, world.ticks() - request.context.startedAt)
   const requestTimeoutMs = options.requestTimeoutMs ?? limits.requestTimeoutMs
   const fastify = Fastify({
     logger: false,
@@ -71,21 +71,23 @@ export function createServer(options: HttpOptions): FastifyInstance {
     },
     http: {
       maxHeaderSize: limits.headerBytesMax,
-      // How often late requests are looked for; Node's own half minute would double the deadline.
+      // Interval of the checks for late requests; Node's own half minute would double the deadline.
       connectionsCheckingInterval: requestTimeoutMs / 10,
     },
     requestTimeout: requestTimeoutMs,
     clientErrorHandler: refuseBrokenRequests(world),
     keepAliveTimeout: 65_000,
-    genReqId: requestIds(world),
+    genReqId: makeRequestIds(world),
     trustProxy: options.trustProxy.length > 0 ? [...options.trustProxy] : false,
-    // Our own refusal is JSON like every other, and says when to come again.
+    // Our own refusal is JSON like every other, with Retry-After.
     return503OnClosing: false,
     forceCloseConnections: 'idle',
     exposeHeadRoutes: false,
     // A URL that cannot be decoded never reaches the hooks and handlers below.
     frameworkErrors: (error, request, reply) => {
-      request.pass = new Pass(world.ticks(), (name, value) => reply.header(name, value))
+      request.context = new RequestContext(world.ticks(), (name, value) =>
+        reply.header(name, value),
+      )
       reply.raw.once('close', () => finished(request, reply))
       reply.header('x-request-id', request.id)
       reply.headers(uncacheable)
@@ -94,18 +96,18 @@ export function createServer(options: HttpOptions): FastifyInstance {
   })
   takeAnyBody(fastify)
   const servedAt = watchMethods(fastify)
-  fastify.decorateRequest('pass')
+  fastify.decorateRequest('context')
   const open = new Set<FastifyReply>()
   allowAnyOrigin(fastify)
   fastify.addHook('onRequest', (request, reply, done) => {
-    request.pass = new Pass(world.ticks(), (name, value) => reply.header(name, value))
+    request.context = new RequestContext(world.ticks(), (name, value) => reply.header(name, value))
     reply.header('x-request-id', request.id)
     reply.header('x-content-type-options', 'nosniff')
     reply.headers(uncacheable)
     open.add(reply)
-    // Not onResponse, which never comes where the client hangs up.
+    // onResponse never comes where the client hangs up.
     reply.raw.once('close', () => {
-      if (!reply.raw.writableEnded) request.pass.hangUp()
+      if (!reply.raw.writableEnded) request.context.hangUp()
       open.delete(reply)
       drain.requestEnded()
       finished(request, reply)
@@ -114,10 +116,10 @@ export function createServer(options: HttpOptions): FastifyInstance {
   })
   const refuse = (error: Fault, reply: FastifyReply) =>
     answerError(error, { request: reply.request, reply, log: options.log })
-  arriveInTime(fastify, { world: world, open, timeoutMs: requestTimeoutMs, refuse })
+  refuseLateRequests(fastify, { world: world, open, timeoutMs: requestTimeoutMs, refuse })
   boundIncoming(fastify, {
     bytesMax: options.incomingBytesMax ?? limits.incomingBytesMax,
-    isBound: ({ pass }) => pass.caller === 'unknown',
+    isBound: ({ context }) => context.caller === 'unknown',
     refuse,
   })
   boundOutgoing(fastify, world, options.outgoing)
@@ -126,7 +128,7 @@ export function createServer(options: HttpOptions): FastifyInstance {
     answerError(options.explain(error) ?? error, { request, reply, log: options.log }),
   )
   fastify.setNotFoundHandler((request, reply) => {
-    const served = servedAt(pathOf(request))
+    const served = servedAt(getPath(request))
     if (served.methods.length > 0) reply.header('allow', served.methods.join(', '))
     return answerError(notServed(request, served), { request, reply, log: options.log })
   })
@@ -135,7 +137,7 @@ export function createServer(options: HttpOptions): FastifyInstance {
 
 function takeAnyBody(fastify: FastifyInstance): void {
   fastify.removeAllContentTypeParsers()
-  // What nearly all send is named, because Fastify keeps what it found for a name alone.
+  // The usual content type is named, because Fastify caches its lookup for named types only.
   const types = ['application/json', '*']
   fastify.addContentTypeParser(types, { parseAs: 'buffer' }, (_request, body, done) =>
     done(null, body),
@@ -143,7 +145,7 @@ function takeAnyBody(fastify: FastifyInstance): void {
 }
 
 function notServed(request: FastifyRequest, { methods: allow, otherwise }: Served): Fault {
-  const asked = `${request.method} ${pathOf(request)}`
+  const asked = `${request.method} ${getPath(request)}`
   if (allow.length === 0) {
     return new Fault('ROUTE_NOT_FOUND', {
       message: `There is no ${asked}; GET /docs lists the endpoints`,
@@ -159,8 +161,9 @@ function answerError(
   error: unknown,
   to: { request: FastifyRequest; reply: FastifyReply; log: Logger },
 ): FastifyReply {
-  const fault = error instanceof Fault ? error : faultOf(error, to.request)
-  // What is not built yet is a known answer, however often it is asked for, and who hung up broke off his own work.
+  const fault = error instanceof Fault ? error : toFault(error, to.request)
+  // An unbuilt endpoint is a known answer, however often it is asked for, and a client that hung up ended its own
+  // work.
   const isBroken = to.reply.raw.destroyed && fault.code === 'UNAVAILABLE'
   if (fault.status >= 500 && fault.code !== 'NOT_IMPLEMENTED' && !isBroken) {
     to.log.error(
@@ -189,8 +192,8 @@ function answerError(
   )
 }
 
-/** Fastify's own refusals, and bugs: those answer INTERNAL and their text stays inside. */
-function faultOf(error: unknown, { routeOptions }: FastifyRequest): Fault {
+/** Converts Fastify's own refusals, and bugs, which answer INTERNAL and keep their text inside. */
+function toFault(error: unknown, { routeOptions }: FastifyRequest): Fault {
   const { code, statusCode } = error as Partial<FastifyError>
   if (code === 'FST_ERR_CTP_BODY_TOO_LARGE') {
     return new Fault('PAYLOAD_TOO_LARGE', {
@@ -206,7 +209,7 @@ function faultOf(error: unknown, { routeOptions }: FastifyRequest): Fault {
   })
 }
 
-function pathOf(request: FastifyRequest): string {
+function getPath(request: FastifyRequest): string {
   const url = request.raw.url ?? ''
   const mark = url.indexOf('?')
   return (mark < 0 ? url : url.slice(0, mark)).slice(0, 200)

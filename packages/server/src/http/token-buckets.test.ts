@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { addressKey } from './rate-limits.ts'
+import { toAddressKey } from './rate-limits.ts'
 import { TokenBuckets } from './token-buckets.ts'
 
 test('a bucket gives a minute`s quota at once and then as fast as it fills', () => {
@@ -75,5 +75,5 @@ test.each([
   ['fe80::1%eth0', 'fe80:0:0:0::/64'],
   ['::', '0:0:0:0::/64'],
 ])('the address %s is limited as %s', (address, key) => {
-  expect(addressKey(address)).toBe(key)
+  expect(toAddressKey(address)).toBe(key)
 })

@@ -1,24 +1,24 @@
-/** What a try to take tokens found. */
+/** The result of trying to take tokens. */
 export type Taken = {
   readonly ok: boolean
-  /** Tokens that are left, whole. */
+  /** Whole tokens that are left. */
   readonly left: number
-  /** Until the tokens asked for are there; 0 where they were taken. */
+  /** Time until the requested tokens are there; 0 where they were taken. */
   readonly waitMs: number
-  /** Until the bucket is full again. */
+  /** Time until the bucket is full again. */
   readonly fullMs: number
 }
 
 type Bucket = { tokens: number; atMs: number }
 
 /**
- * Token buckets by key, in bounded memory. A bucket holds a minute's quota and fills evenly. One that is full again
- * says nothing and is forgotten; where there are too many, the one unused the longest goes.
+ * Token buckets by key, in bounded memory. A bucket holds a minute's quota and fills evenly. A full one carries no
+ * information and is forgotten; where there are too many, the least recently used goes.
  */
 export class TokenBuckets {
   readonly #perMinute: number
   readonly #bucketsMax: number
-  /** In the order of their last use. */
+  /** Buckets in the order of their last use. */
   readonly #buckets = new Map<string, Bucket>()
 
   constructor(options: { readonly perMinute: number; readonly bucketsMax: number }) {
@@ -30,7 +30,7 @@ export class TokenBuckets {
     return this.#buckets.size
   }
 
-  /** Takes tokens if so many are there. What costs more than a minute's quota takes a full bucket. */
+  /** Takes tokens if so many are there. A cost above a minute's quota takes a full bucket. */
   take(key: string, cost: number, nowMs: number): Taken {
     const bucket = this.#use(key, nowMs)
     const asked = Math.min(cost, this.#perMinute)
@@ -76,7 +76,7 @@ export class TokenBuckets {
     bucket.atMs = nowMs
   }
 
-  /** Two looks for each new bucket: memory falls again after a crowd has left, without a timer. */
+  /** Checks two buckets for each new one: memory shrinks again after a rush, without a timer. */
   #makeRoom(nowMs: number): void {
     let looks = 2
     for (const [key, bucket] of this.#buckets) {

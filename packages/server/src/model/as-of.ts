@@ -1,5 +1,5 @@
 /** The position that an answer was read at. */
-export function asOfReply(
+export function toAsOf(
   height: bigint | number,
   sequence: number,
 ): { block_height: number; sequence: number } {

@@ -1,4 +1,4 @@
-import { type Catalog, type Definitions, withLookupsOf } from './catalog.ts'
+import { type Catalog, type Definitions, rebuildCatalog } from './catalog.ts'
 import type {
   CollectionDefinition,
   DataSetDefinition,
@@ -16,18 +16,18 @@ export type OneDefinition = {
   id: string
   body: string | undefined
   leaf: number
-  /** Of a view. */
+  /** Only of a view. */
   planned: PlannedView | undefined
 }
 
 /** The catalog with one definition set, or removed where there is no body. */
-export function catalogWith(before: Catalog, kind: string, definition: OneDefinition): Catalog {
+export function updateCatalog(before: Catalog, kind: string, definition: OneDefinition): Catalog {
   const { id } = definition
-  const draft = draftOf(before)
+  const draft = makeDraft(before)
   setDefinition(draft, kind, definition)
   const index = kind === 'index' ? (draft.indexes.get(id) ?? before.indexes.get(id)) : undefined
   const isRead = kind === 'collection' || kind === 'view'
-  return withLookupsOf(draft, before, isRead ? id : index?.collection)
+  return rebuildCatalog(draft, before, isRead ? id : index?.collection)
 }
 
 /** Definitions while they are being changed. */
@@ -38,7 +38,7 @@ export type Draft = {
 }
 
 /** A draft that begins with what is defined. */
-export function draftOf(definitions: Definitions): Draft {
+export function makeDraft(definitions: Definitions): Draft {
   return {
     collections: new Map(definitions.collections),
     indexes: new Map(definitions.indexes),
@@ -64,7 +64,7 @@ export function setDefinition(
   const parsed: unknown = body === undefined ? undefined : JSON.parse(body)
   if (kind === 'collection') {
     setNumbered(draft, draft.collections, { id, value: parsed as CollectionDefinition | undefined })
-    if (parsed === undefined) forgetIndexesOf(draft, id)
+    if (parsed === undefined) forgetIndexes(draft, id)
   } else if (kind === 'index') {
     setNumbered(draft, draft.indexes, { id, value: parsed as IndexDefinition | undefined })
   } else if (kind === 'relation') {
@@ -76,7 +76,7 @@ export function setDefinition(
   } else if (kind === 'view') {
     set(draft.views, id, planned)
     draft.nextNumber = Math.max(draft.nextNumber, (planned?.view.number ?? 0) + 1)
-    if (planned === undefined) forgetIndexesOf(draft, id)
+    if (planned === undefined) forgetIndexes(draft, id)
   } else if (kind === 'grant') {
     set(draft.grants, id, parsed as GrantDefinition | undefined)
   } else if (kind === 'query') {
@@ -113,6 +113,6 @@ function setNumbered<T extends { readonly number: number }>(
   draft.nextNumber = Math.max(draft.nextNumber, (value?.number ?? 0) + 1)
 }
 
-function forgetIndexesOf({ indexes }: Draft, collection: string): void {
+function forgetIndexes({ indexes }: Draft, collection: string): void {
   for (const [id, index] of indexes) if (index.collection === collection) indexes.delete(id)
 }

@@ -9,14 +9,14 @@ import type {
   RelationDefinition,
   StoredQuery,
 } from './definitions.ts'
-import { readPolicy } from './policy.ts'
-import { type PlannedView, viewStateOf } from './view-plan.ts'
+import { parsePolicy } from './policy.ts'
+import { type PlannedView, toCollectionState } from './view-plan.ts'
 
-/** What an application has defined, as of its watermark. Immutable: a change makes a new one. */
+/** The definitions of an application as of its watermark. Immutable: a change makes a new catalog. */
 export type Catalog = Definitions & {
   readonly byName: ReadonlyMap<string, CollectionState>
   readonly byId: ReadonlyMap<string, CollectionState>
-  /** Views as they are read: of two of one name the older one, until it is gone. */
+  /** Views as they are read: the older of two with one name, until it is gone. */
   readonly viewsByName: ReadonlyMap<string, CollectionState>
   readonly viewsById: ReadonlyMap<string, CollectionState>
 }
@@ -40,7 +40,7 @@ export type Definitions = {
   readonly version: number
 }
 
-export const emptyCatalog: Catalog = withLookups({
+export const emptyCatalog: Catalog = buildCatalog({
   collections: new Map(),
   indexes: new Map(),
   relations: new Map(),
@@ -54,7 +54,7 @@ export const emptyCatalog: Catalog = withLookups({
   version: 0,
 })
 
-export function withLookups(definitions: Definitions): Catalog {
+export function buildCatalog(definitions: Definitions): Catalog {
   const indexes = new Map<string, IndexDefinition[]>()
   for (const index of definitions.indexes.values()) {
     const list = indexes.get(index.collection)
@@ -63,22 +63,22 @@ export function withLookups(definitions: Definitions): Catalog {
   }
   // By number, which is the order of creation, however the definitions came into memory.
   const states = [...definitions.collections.values()]
-    .sort(byNumber)
-    .map((collection) => stateOf(collection, indexes.get(collection.id) ?? []))
+    .sort(compareByNumber)
+    .map((collection) => makeCollectionState(collection, indexes.get(collection.id) ?? []))
   const byId = new Map(states.map((state) => [state.id, state]))
   return {
     ...definitions,
     byName: new Map(states.map((state) => [state.name, state])),
     byId,
-    ...viewLookups(definitions.views, (id) => indexes.get(id) ?? []),
+    ...buildViewLookups(definitions.views, (id) => indexes.get(id) ?? []),
   }
 }
 
 /**
- * The lookups where one collection or view, or its indexes, changed: only its own are made anew, so that the cost of a
- * definition does not grow with the product of collections and indexes.
+ * Rebuilds the lookups after one collection or view, or its indexes, changed: only its own are made anew, so that
+ * the cost of a definition does not grow with the product of collections and indexes.
  */
-export function withLookupsOf(
+export function rebuildCatalog(
   definitions: Definitions,
   before: Catalog,
   changedId: string | undefined,
@@ -86,15 +86,15 @@ export function withLookupsOf(
   const { byName: names, byId: ids, viewsByName, viewsById } = before
   const same = { ...definitions, byName: names, byId: ids, viewsByName, viewsById }
   if (changedId === undefined) return same
-  const indexesOf = (id: string) =>
+  const listIndexes = (id: string) =>
     [...definitions.indexes.values()].filter((index) => index.collection === id)
   if (definitions.views.has(changedId) || viewsById.has(changedId))
-    return { ...same, ...viewLookups(definitions.views, indexesOf) }
+    return { ...same, ...buildViewLookups(definitions.views, listIndexes) }
   const [byName, byId] = [new Map(names), new Map(ids)]
   const old = byId.get(changedId)
   const collection = definitions.collections.get(changedId)
   if (collection !== undefined) {
-    const state = stateOf(collection, indexesOf(changedId))
+    const state = makeCollectionState(collection, listIndexes(changedId))
     byName.set(state.name, state)
     byId.set(state.id, state)
   } else if (old !== undefined) {
@@ -105,14 +105,16 @@ export function withLookupsOf(
 }
 
 /** In the order of creation, in which a view comes after those that it is made of. */
-function viewLookups(
+function buildViewLookups(
   views: Catalog['views'],
-  indexesOf: (id: string) => readonly IndexDefinition[],
+  listIndexes: (id: string) => readonly IndexDefinition[],
 ): Pick<Catalog, 'viewsByName' | 'viewsById'> {
   const planned = [...views.values()].sort((a, b) => a.view.number - b.view.number)
-  const states = planned.map((one) => viewStateOf(one, [...indexesOf(one.view.id)].sort(byNumber)))
+  const states = planned.map((one) =>
+    toCollectionState(one, [...listIndexes(one.view.id)].sort(compareByNumber)),
+  )
   return {
-    // Of two of one name the older one is written last, and stays.
+    // The older of two views of one name is written last, and stays.
     viewsByName: new Map(states.toReversed().map((state) => [state.name, state])),
     viewsById: new Map(states.map((state) => [state.id, state])),
   }
@@ -129,28 +131,28 @@ export function findReadable(catalog: Catalog, nameOrId: string): CollectionStat
   return findCollection(catalog, nameOrId) ?? viewsByName.get(nameOrId) ?? viewsById.get(nameOrId)
 }
 
-/** All collections and views. */
-export function readables({ byName, viewsById }: Catalog): CollectionState[] {
+/** Lists all collections and views. */
+export function listReadables({ byName, viewsById }: Catalog): CollectionState[] {
   return [...byName.values(), ...viewsById.values()]
 }
 
-/** The collection or view of this id. */
-export function readableOfId(catalog: Catalog, id: string): CollectionState | undefined {
+/** Finds the collection or view of this id. */
+export function findReadableById(catalog: Catalog, id: string): CollectionState | undefined {
   return catalog.byId.get(id) ?? catalog.viewsById.get(id)
 }
 
-function stateOf(
+function makeCollectionState(
   collection: CollectionDefinition,
   indexes: readonly IndexDefinition[],
 ): CollectionState {
   return {
     ...collection,
     table: `c_${collection.number}`,
-    policy: readPolicy(collection.access_policy),
-    indexes: [...indexes].sort(byNumber),
+    policy: parsePolicy(collection.access_policy),
+    indexes: [...indexes].sort(compareByNumber),
   }
 }
 
-function byNumber(a: { readonly number: number }, b: { readonly number: number }): number {
+function compareByNumber(a: { readonly number: number }, b: { readonly number: number }): number {
   return a.number - b.number
 }

@@ -1,24 +1,27 @@
 import { AccessPolicy } from '@tollbase/contract/collections'
-import { nearest } from '../base/find-nearest.ts'
+import { findNearest } from '../base/find-nearest.ts'
 import { isRecord } from '../base/is-record.ts'
-import { knownBy, refuseUnknown } from '../base/known-members.ts'
-import { checkOf } from '../http/validate.ts'
+import { refuseUnknown, toKnownMembers } from '../base/known-members.ts'
+import { compileCheck } from '../http/validate.ts'
 
-const known = knownBy(AccessPolicy)
-const check = checkOf(AccessPolicy)
-/** A name that is so near to one of ours was meant to be it. */
+const known = toKnownMembers(AccessPolicy)
+const check = compileCheck(AccessPolicy)
+/** A name within this many letters of one of ours was meant to be it. */
 const lettersWrong = 2
 
 const names = Object.keys(AccessPolicy.properties)
 
 /**
- * Refuses an access policy that would not mean what its sender thinks. One of which no member is known, or near to one
- * that is, speaks another language: it is kept as it is, and private.
+ * Refuses an access policy that would not mean what its sender thinks. A policy without any known or nearly known
+ * member is in another language: it is kept as it is, and counts as private.
  */
 export function checkPolicy(policy: unknown, pointer = '/access_policy'): void {
   if (!isRecord(policy)) return
   const members = Object.keys(policy)
-  if (members.length > 0 && members.every((name) => nearest(name, names).distance > lettersWrong))
+  if (
+    members.length > 0 &&
+    members.every((name) => findNearest(name, names).distance > lettersWrong)
+  )
     return
   refuseUnknown(known, policy, pointer)
   check(policy, pointer)

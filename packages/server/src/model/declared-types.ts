@@ -1,11 +1,11 @@
 import { isRecord } from '../base/is-record.ts'
 import type { ValueType } from '../query/tree/query.ts'
 
-/** How deep declarations of fields inside fields are followed. */
+/** The depth to which declarations of fields inside fields are followed. */
 const depthMax = 16
 
 /** The types that a schema_definition declares of fields, by dotted name, as far as SQL knows them. */
-export function declaredTypes(definition: unknown): ReadonlyMap<string, ValueType> {
+export function getDeclaredTypes(definition: unknown): ReadonlyMap<string, ValueType> {
   const types = new Map<string, ValueType>()
   if (!isRecord(definition)) return types
   if (isRecord(definition.fields)) addTypes(types, { fields: definition.fields, prefix: '' })
@@ -19,13 +19,13 @@ function addTypes(types: Map<string, ValueType>, { fields, prefix, depth = 0 }: 
   if (!isRecord(fields) || depth > depthMax) return
   for (const [name, field] of Object.entries(fields)) {
     if (!isRecord(field)) continue
-    const type = typeOf(field)
+    const type = toValueType(field)
     if (type !== undefined) types.set(prefix + name, type)
     addTypes(types, { fields: field.properties, prefix: `${prefix}${name}.`, depth: depth + 1 })
   }
 }
 
-function typeOf({ type, format }: Readonly<Record<string, unknown>>): ValueType | undefined {
+function toValueType({ type, format }: Readonly<Record<string, unknown>>): ValueType | undefined {
   switch (type) {
     case 'number':
     case 'integer':

@@ -7,7 +7,7 @@ export type Definition = {
   readonly body: object | undefined
 }
 
-export function definitionEntry({ kind, id, body }: Definition): Entry {
+export function makeDefinitionEntry({ kind, id, body }: Definition): Entry {
   return {
     header: { type: 'definition', kind, id, ...(body === undefined && { deleted: true }) },
     body: body === undefined ? '' : JSON.stringify(body),

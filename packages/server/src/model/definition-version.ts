@@ -2,10 +2,10 @@ import type { ApplicationRecord } from './application.ts'
 import type { CollectionState } from './definitions.ts'
 
 /**
- * Names a collection or view and what in its definition decides what a question about it means; JSON. Prices, rights
- * and indexes are no part of it: they say what it costs, who may ask, and how fast it is.
+ * Identifies a collection or view together with the part of its definition that decides the meaning of a read of
+ * it; JSON. Prices, rights and indexes are no part of it: they decide cost, access and speed.
  */
-export function versionOf(
+export function getDefinitionVersion(
   { application }: { readonly application: ApplicationRecord },
   state: CollectionState,
 ) {

@@ -2,7 +2,7 @@ import type { QueryDefinition, QueryParameter } from '@tollbase/contract/queries
 import type { DataSetKind } from '../query/data-set.ts'
 import type { ValueType } from '../query/tree/query.ts'
 import type { ViewDefinition } from '../views/definition/view-definition.ts'
-import type { AccessPolicy, Read } from './policy.ts'
+import type { AccessPolicy, ReadLevel } from './policy.ts'
 
 /** A collection as its newest definition entry says. */
 export type CollectionDefinition = {
@@ -23,7 +23,7 @@ export type CollectionDefinition = {
   readonly updated_at: string
 }
 
-/** By which fields a collection is divided, as its owner said. */
+/** The fields by which a collection is divided, as its owner said. */
 export type Sharding = {
   readonly keys: readonly ShardKey[]
   /** Queries that state none of the keys are refused. */
@@ -52,7 +52,7 @@ export type RelationDefinition = {
 
 /** The newest migration of a collection to another schema; its id is the collection's. */
 export type MigrationDefinition = {
-  /** Of this migration. */
+  /** The id of this migration. */
   readonly id: string
   readonly collection: string
   readonly schema: unknown
@@ -75,7 +75,7 @@ export type IndexDefinition = {
   /** As the creator named it: btree, hash, string, number ... */
   readonly index_type: string
   readonly unique: boolean
-  /** Of a partial index: which records it has, in the grammar of `find`. */
+  /** The condition of a partial index on its records, in the grammar of `find`. */
   readonly where?: unknown
   /** Only records that have a value in the first field, which is not null. */
   readonly sparse?: boolean
@@ -84,16 +84,16 @@ export type IndexDefinition = {
   readonly created_at: string
 }
 
-/** How what a price index takes is shared out. */
+/** The shares of a price index's charge. */
 export type FieldPrice = {
-  /** At least so much is the platform's. */
+  /** The least share of the platform. */
   readonly platform_basis_points: number
-  /** Whose balance gets the rest; null is the application's own. */
+  /** The wallet whose balance gets the rest; null for the application's own. */
   readonly owner: string | null
 }
 
 /**
- * A named set that conditions look values up in. What it holds is in the chain and in the table `d_<number>`; each
+ * A named set that conditions look values up in. Its content is in the chain and in the table `d_<number>`; each
  * new version has a number of its own.
  */
 export type DataSetDefinition = {
@@ -101,7 +101,9 @@ export type DataSetDefinition = {
   readonly number: number
   readonly name: string
   readonly kind: DataSetKind
-  /** Whether others may look into it where they may query; otherwise only who may read the application's data. */
+  /**
+   * True if others may look into it where they may query; otherwise only those who may read the application's data.
+   */
   readonly public: boolean
   /** Values, or ranges of addresses. */
   readonly count: number
@@ -116,9 +118,9 @@ export type PriceRule = {
   readonly target: { readonly [kind: string]: string }
   readonly operation: 'read' | 'write'
   readonly model: RuleModel
-  /** Atomic units; of `field_value` none. */
+  /** Atomic units; none for `field_value`. */
   readonly amount?: string
-  /** Of `field_value`: the field that says in whole tokens what writing the record costs. */
+  /** For `field_value`: the field whose value, in whole tokens, is the price of writing the record. */
   readonly field?: string
 }
 
@@ -126,19 +128,19 @@ export type PriceRule = {
 export type StoredQuery = Omit<QueryDefinition, 'parameters' | 'version'> & {
   readonly version: number
   readonly parameters: readonly QueryParameter[]
-  /** What it reads: plain names, `app::name` of other applications. */
+  /** The sources that it reads: plain names, or `app::name` for other applications. */
   readonly sources: readonly string[]
   readonly created_at: string
 }
 
 export type PricingDefinition = { readonly rules: readonly PriceRule[] }
 
-/** What a view reads: a collection, or a view of another application. */
+/** A source of a view: a collection, or a view of another application. */
 export type ViewSource = {
   /** `app::name`. */
   readonly model: string
   readonly app: string
-  /** Of the collection or view: another one of the same name is not meant. */
+  /** The id of the collection or view: another one of the same name is not meant. */
   readonly id: string
 }
 
@@ -160,22 +162,22 @@ export type StoredView = {
   readonly query: ViewDefinition
   /** As the seller named them. */
   readonly source_collections: readonly string[]
-  /** What `query` names. */
+  /** The sources that `query` names. */
   readonly sources: readonly ViewSource[]
   /** The collections behind them that are really read. */
   readonly reads: readonly ViewSource[]
   /** Definitions of the views that it is made of, by `app::name`. */
   readonly inner: Readonly<Record<string, ViewDefinition>>
-  /** What the fields of its sources were declared as, by source. */
+  /** The declared types of the sources' fields, by source. */
   readonly types: Readonly<Record<string, Readonly<Record<string, ValueType>>>>
-  /** How far other applications' chains counted when it was created. */
+  /** The positions of other applications' chains that counted when it was created. */
   readonly positions: ForeignPositions
   readonly variables: Readonly<Record<string, string>> | null
   readonly description: string | null
   /** As sent, with the price that was sent beside it. */
   readonly access_policy: unknown
-  /** Where the policy does not say who may read: it is this strict at least, and as strict as its sources are now. */
-  readonly least_read: Read | null
+  /** The least level of readers where the policy sets none; the view is also as strict as its sources are now. */
+  readonly least_read: ReadLevel | null
   /** The view whose place this one takes once it is whole. */
   readonly replaces?: string
   readonly created_at: string
@@ -198,7 +200,7 @@ export type CollectionState = CollectionDefinition & {
   readonly table: string
   readonly policy: AccessPolicy
   readonly indexes: readonly IndexDefinition[]
-  /** Of a view, which is read as a collection is. */
+  /** Set for a view, which is read as a collection is. */
   readonly view?: StoredView
 }
 

@@ -3,8 +3,8 @@ import type { Catalog } from './catalog.ts'
 import type { Definition } from './definition-entry.ts'
 import type { StoredQuery, StoredView } from './definitions.ts'
 
-/** The views of the application that are made of a collection or view, and of such views in turn; no order is kept. */
-export function dependentsOf(catalog: Catalog, id: string): readonly StoredView[] {
+/** Lists the application's views that are made of a collection or view, and of such views in turn, in no order. */
+export function listDependents(catalog: Catalog, id: string): readonly StoredView[] {
   const found = new Map<string, StoredView>()
   const add = (of: string): void => {
     for (const { view } of catalog.views.values()) {
@@ -18,27 +18,30 @@ export function dependentsOf(catalog: Catalog, id: string): readonly StoredView[
   return [...found.values()]
 }
 
-/** The versions of predefined queries that read a collection or view of one of these names. */
-function queriesOn(catalog: Catalog, names: ReadonlySet<string>): readonly StoredQuery[] {
+/** Lists the versions of predefined queries that read a collection or view of one of these names. */
+function listQueriesOn(catalog: Catalog, names: ReadonlySet<string>): readonly StoredQuery[] {
   const all = [...catalog.queries.values()].flat()
   return all.filter(({ sources }) => sources.some((source) => names.has(source)))
 }
 
 /**
- * The removal of all that a collection or view takes with it: grants of it and, where that is asked for, the views
- * that are made of it and the versions of queries that read it or them, which otherwise forbid it (409).
+ * Lists the removals that come with the removal of a collection or view: grants of it and, if `isCascade`, the
+ * views made of it and the versions of queries that read it or them. Without `isCascade` such views and queries
+ * forbid it (409).
  */
-export function removalsWith(
+export function listRemovals(
   catalog: Catalog,
   what: { readonly id: string; readonly name: string },
   isCascade: boolean,
 ): Definition[] {
-  const dependents = dependentsOf(catalog, what.id)
+  const dependents = listDependents(catalog, what.id)
   const views = [...new Set(dependents.map(({ name }) => name))]
-  const versions = queriesOn(catalog, new Set([what.name, ...views]))
+  const versions = listQueriesOn(catalog, new Set([what.name, ...views]))
   const queries = [...new Set(versions.map(({ name }) => name))]
   if (views.length + queries.length > 0 && !isCascade) {
-    const words = [...wordsFor('view', views), ...wordsFor('query', queries)].join(' and by ')
+    const words = [...listNeedTexts('view', views), ...listNeedTexts('query', queries)].join(
+      ' and by ',
+    )
     throw new Fault('CONFLICT', {
       message: `${what.name} is needed by ${words}; delete them first, or send {"cascade": true}`,
       details: { ...(views.length > 0 && { views }), ...(queries.length > 0 && { queries }) },
@@ -59,7 +62,7 @@ export function removalsWith(
   ]
 }
 
-function wordsFor(kind: 'view' | 'query', names: readonly string[]): readonly string[] {
+function listNeedTexts(kind: 'view' | 'query', names: readonly string[]): readonly string[] {
   if (names.length === 0) return []
   const plural = kind === 'view' ? 'views' : 'queries'
   return [`the ${names.length === 1 ? kind : plural} ${names.join(', ')}`]

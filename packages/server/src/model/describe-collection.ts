@@ -1,15 +1,15 @@
 import { type CollectionStats, noStats } from './collection-stats.ts'
 import type { CollectionState, IndexDefinition, Sharding } from './definitions.ts'
-import type { RelationView } from './describe-relation.ts'
+import type { RelationDescription } from './describe-relation.ts'
 
 const unknownPolicy =
   'access_policy has a shape that is not understood; the collection is treated as private'
 
-/** A collection as callers see it. */
-export function collectionView(
+/** Describes a collection as callers see it. */
+export function describeCollection(
   collection: CollectionState,
   stats: CollectionStats = noStats,
-  relations: readonly RelationView[] = [],
+  relations: readonly RelationDescription[] = [],
 ) {
   return {
     collection_id: collection.id,
@@ -20,9 +20,9 @@ export function collectionView(
     collection_type: collection.collection_type,
     access_policy: collection.access_policy,
     schema_definition: collection.schema_definition,
-    indexes: collection.indexes.map((index) => indexView(collection, index)),
+    indexes: collection.indexes.map((index) => describeIndex(collection, index)),
     relations: [...relations],
-    sharding: shardingView(collection.sharding),
+    sharding: describeSharding(collection.sharding),
     created_at: collection.created_at,
     updated_at: collection.updated_at,
     metadata: {
@@ -34,12 +34,12 @@ export function collectionView(
   }
 }
 
-function shardingView(sharding: Sharding | undefined) {
+function describeSharding(sharding: Sharding | undefined) {
   return sharding === undefined ? null : { ...sharding, keys: [...sharding.keys] }
 }
 
-/** What an index is, in the words of every public client. */
-export function indexView(collection: { name: string }, index: IndexDefinition) {
+/** Describes an index in the words of every public client. */
+export function describeIndex(collection: { name: string }, index: IndexDefinition) {
   const field = index.fields[0] ?? ''
   return {
     id: index.id,

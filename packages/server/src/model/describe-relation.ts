@@ -1,10 +1,10 @@
 import type { Catalog } from './catalog.ts'
 import type { CollectionState, RelationDefinition } from './definitions.ts'
 
-export type RelationView = ReturnType<typeof relationView>
+export type RelationDescription = ReturnType<typeof describeRelation>
 
-/** A relation as callers see it. Deleting a collection deletes its relations, so both ends are there. */
-export function relationView(catalog: Catalog, relation: RelationDefinition) {
+/** Describes a relation as callers see it. Deleting a collection deletes its relations, so both ends exist. */
+export function describeRelation(catalog: Catalog, relation: RelationDefinition) {
   return {
     id: relation.id,
     parent_collection: catalog.byId.get(relation.parent)?.name ?? relation.parent,
@@ -15,12 +15,12 @@ export function relationView(catalog: Catalog, relation: RelationDefinition) {
   }
 }
 
-/** By collection id, the relations of which the caller may know both ends. */
-export function relationsOf(
+/** Describes, by collection id, the relations whose ends the caller may both know. */
+export function describeRelations(
   catalog: Catalog,
   mayKnow: (collection: CollectionState) => boolean,
-): ReadonlyMap<string, readonly RelationView[]> {
-  const views = new Map<string, RelationView[]>()
+): ReadonlyMap<string, readonly RelationDescription[]> {
+  const views = new Map<string, RelationDescription[]>()
   for (const relation of catalog.relations.values()) {
     const ends = [...new Set([relation.parent, relation.child])]
     const known = ends.every((id) => {
@@ -29,7 +29,7 @@ export function relationsOf(
     })
     if (!known) continue
     for (const id of ends)
-      views.set(id, [...(views.get(id) ?? []), relationView(catalog, relation)])
+      views.set(id, [...(views.get(id) ?? []), describeRelation(catalog, relation)])
   }
   return views
 }

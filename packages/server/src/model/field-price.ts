@@ -1,7 +1,7 @@
 import { limits } from '@tollbase/contract/limits'
-import { wholeUnits } from '../base/decimal.ts'
-import { invalid } from '../base/fault.ts'
-import { memberText } from '../base/json-text.ts'
+import { parseWholeUnits } from '../base/decimal.ts'
+import { makeInvalidFault } from '../base/fault.ts'
+import { findMemberText } from '../base/json-text.ts'
 import { parseFieldPath } from '../query/field-path.ts'
 
 /** Decimals of the token: a field that is a price is in whole tokens. */
@@ -11,34 +11,37 @@ export const moneyDecimals = 6
 export type WrittenRecord = {
   /** As it is sent or stored. */
   readonly text: string
-  /** Of a record that is deleted nothing is owed. */
+  /** A deleted record owes nothing. */
   readonly deleted: boolean
   /** Names the record in refusals: a JSON pointer. */
   readonly pointer: string
 }
 
-/** Atomic units that the records owe by the value of the field, or a 400 that names the first at fault, and the field. */
-export function fieldCost(records: readonly WrittenRecord[], field: string): bigint {
+/**
+ * Computes the atomic units that the records owe by the value of the field; 400 names the first record at fault,
+ * and the field.
+ */
+export function computeFieldCost(records: readonly WrittenRecord[], field: string): bigint {
   const path = parseFieldPath(field, '')
   let sum = 0n
   for (const { text, deleted, pointer } of records) {
     if (deleted) continue
-    const found = textAt(text, path)
+    const found = findTextAt(text, path)
     const amount =
       found === undefined
         ? 'is needed: it is what the record costs'
-        : wholeUnits(found, moneyDecimals)
+        : parseWholeUnits(found, moneyDecimals)
     const problem =
       typeof amount === 'bigint' && amount > limits.amountAtomicMax ? 'is too large' : amount
-    if (typeof problem === 'string') throw invalid(`${pointer}/${path.join('/')}`, problem)
+    if (typeof problem === 'string') throw makeInvalidFault(`${pointer}/${path.join('/')}`, problem)
     sum += problem
   }
   return sum
 }
 
-function textAt(text: string, path: readonly string[]): string | undefined {
+function findTextAt(text: string, path: readonly string[]): string | undefined {
   return path.reduce<string | undefined>(
-    (inner, name) => (inner?.startsWith('{') ? memberText(inner, name) : undefined),
+    (inner, name) => (inner?.startsWith('{') ? findMemberText(inner, name) : undefined),
     text.trim(),
   )
 }

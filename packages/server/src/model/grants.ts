@@ -1,9 +1,12 @@
 import type { Catalog } from './catalog.ts'
 import type { CollectionState, GrantDefinition } from './definitions.ts'
-import { derivePriceOf } from './price.ts'
+import { findDerivePrice } from './price.ts'
 
-/** What the owner of a collection or view allows an application to do with it in its views; undefined: nothing. */
-export function grantOf(
+/**
+ * Finds the grant that allows an application to use a collection or view in its views; undefined where its owner
+ * allows nothing.
+ */
+export function findGrant(
   catalog: Catalog,
   source: Pick<CollectionState, 'id'>,
   grantee: string,
@@ -13,13 +16,16 @@ export function grantOf(
   )
 }
 
-/** What each read of such a view costs on account of the source; undefined where its owner does not allow it. */
-export function grantedPriceOf(
+/**
+ * Finds the price of each read of such a view on account of the source; undefined where its owner does not allow
+ * it.
+ */
+export function findGrantedPrice(
   catalog: Catalog,
   source: CollectionState,
   grantee: string,
 ): bigint | undefined {
-  const grant = grantOf(catalog, source, grantee)
+  const grant = findGrant(catalog, source, grantee)
   if (grant === undefined) return undefined
-  return grant.per_access === null ? derivePriceOf(catalog, source) : BigInt(grant.per_access)
+  return grant.per_access === null ? findDerivePrice(catalog, source) : BigInt(grant.per_access)
 }

@@ -1,8 +1,8 @@
 import { limits } from '@tollbase/contract/limits'
 import type { IndexDefinition } from './definitions.ts'
 
-/** The name of an index that nobody has named: `{collection}_{fields}_idx`, with a number behind it where that is taken. */
-export function defaultIndexName(
+/** Makes the default name of an index: `{collection}_{fields}_idx`, with a number appended where that is taken. */
+export function makeIndexName(
   collection: { readonly name: string },
   fields: readonly string[],
   others: readonly Pick<IndexDefinition, 'name'>[],

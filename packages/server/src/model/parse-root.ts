@@ -1,4 +1,4 @@
-import { invalid } from '../base/fault.ts'
+import { makeInvalidFault } from '../base/fault.ts'
 
 const form = /^([a-z][a-z0-9_-]{2,62})::([A-Za-z0-9_-]{1,63})$/
 
@@ -6,7 +6,7 @@ const form = /^([a-z][a-z0-9_-]{2,62})::([A-Za-z0-9_-]{1,63})$/
 export function parseRoot(root: string): { app: string; name: string } {
   const [, app, name] = form.exec(root) ?? []
   if (app === undefined || name === undefined) {
-    throw invalid('/root', 'must be app::collection, such as shop::orders')
+    throw makeInvalidFault('/root', 'must be app::collection, such as shop::orders')
   }
   return { app, name }
 }

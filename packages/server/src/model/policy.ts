@@ -6,13 +6,16 @@ import type { UsedFields } from '../query/join.ts'
 /** Atomic units; zero where nothing is asked. */
 export type Price = { readonly perAccess: bigint; readonly perRow: bigint; readonly perKb: bigint }
 
-/** Who may read: anyone (who pays, where it has a price), the application's keys, or these alone and unknown to others. */
-export type Read = 'public' | 'key' | 'private'
+/**
+ * The level of readers: anyone (by paying, where it has a price), the application's keys, or these alone, with its
+ * existence hidden from others.
+ */
+export type ReadLevel = 'public' | 'key' | 'private'
 
 /** An access policy with its defaults filled in. */
 export type AccessPolicy = {
-  /** Undefined where its owner has not said: see openness.ts. */
-  readonly read: Read | undefined
+  /** Undefined where its owner has not set it: see read-level.ts. */
+  readonly read: ReadLevel | undefined
   readonly price: Price
   readonly preview:
     | { readonly rows: number; readonly fields: readonly string[] | undefined }
@@ -24,8 +27,8 @@ export type AccessPolicy = {
     readonly sort: readonly string[] | undefined
   }
   /**
-   * What joining, aggregating or combining its records costs others for each request, in atomic units. Undefined where
-   * the owner says nothing: then it is free of what has no price, and denied of what has one.
+   * The price for others of joining, aggregating or combining its records, for each request, in atomic units.
+   * Undefined where the owner sets none: then it is free for data without a price, and denied for data with one.
    */
   readonly derive: bigint | 'deny' | undefined
   readonly emptyAnswerFree: boolean
@@ -33,47 +36,47 @@ export type AccessPolicy = {
   readonly unknownShape: boolean
 }
 
-type Hidden = {
+type HiddenUse = {
   /** Undefined: the whole record is asked for. */
   readonly field: string | undefined
   readonly use: keyof UsedFields
   readonly offered: readonly string[]
 }
 
-/** The first use of a field that its owner does not offer to others for that; undefined where there is none. */
-export function hiddenUse(
+/** Finds the first use of a field that its owner does not offer to others for that; undefined where there is none. */
+export function findHiddenUse(
   { offered }: Pick<AccessPolicy, 'offered'>,
   used: UsedFields,
-): Hidden | undefined {
+): HiddenUse | undefined {
   for (const use of ['filter', 'sort', 'select'] as const) {
     const [names, allowed] = [used[use], offered[use]]
     if (allowed === undefined) continue
     if (names === 'all') return { field: undefined, use, offered: allowed }
-    const field = names.find((name) => !isAmong(name, allowed))
+    const field = names.find((name) => !isOffered(name, allowed))
     if (field !== undefined) return { field, use, offered: allowed }
   }
   return undefined
 }
 
-/** A field is offered by its own name or by that of what it is a part of. */
-function isAmong(name: string, offered: readonly string[]): boolean {
+/** Returns true if a field is offered by its own name or by that of a field that contains it. */
+function isOffered(name: string, offered: readonly string[]): boolean {
   return offered.some((one) => name === one || name.startsWith(`${one}.`))
 }
 
-export const free: Price = { perAccess: 0n, perRow: 0n, perKb: 0n }
+export const freePrice: Price = { perAccess: 0n, perRow: 0n, perKb: 0n }
 
 const schema = Compile(PolicySchema)
 
-/** What a stored access_policy means: null and the three words are accepted, an unknown shape is private. */
-export function readPolicy(sent: unknown): AccessPolicy {
-  if (sent === null || sent === undefined) return policyOf({})
-  if (sent === 'public' || sent === 'key' || sent === 'private') return policyOf({ read: sent })
-  if (schema.Check(sent)) return policyOf(sent)
-  return { ...policyOf({ read: 'private' }), unknownShape: true }
+/** Parses a stored access_policy: null and the three words are accepted, an unknown shape is private. */
+export function parsePolicy(sent: unknown): AccessPolicy {
+  if (sent === null || sent === undefined) return makePolicy({})
+  if (sent === 'public' || sent === 'key' || sent === 'private') return makePolicy({ read: sent })
+  if (schema.Check(sent)) return makePolicy(sent)
+  return { ...makePolicy({ read: 'private' }), unknownShape: true }
 }
 
-function policyOf(policy: Static<typeof PolicySchema>): AccessPolicy {
-  const price = readPrice(policy.price ?? {})
+function makePolicy(policy: Static<typeof PolicySchema>): AccessPolicy {
+  const price = parsePrice(policy.price ?? {})
   return {
     read: policy.read,
     price,
@@ -85,13 +88,13 @@ function policyOf(policy: Static<typeof PolicySchema>): AccessPolicy {
       filter: policy.offered?.filter,
       sort: policy.offered?.sort,
     },
-    derive: readDerive(policy.derive),
+    derive: parseDerive(policy.derive),
     emptyAnswerFree: policy.empty_answer === 'free',
     unknownShape: false,
   }
 }
 
-function readDerive(derive: Static<typeof PolicySchema>['derive']): bigint | 'deny' | undefined {
+function parseDerive(derive: Static<typeof PolicySchema>['derive']): bigint | 'deny' | undefined {
   if (derive === undefined || derive === 'deny') return derive
   return BigInt(derive.per_access)
 }
@@ -102,7 +105,7 @@ type SentPrice = {
   readonly per_kb?: string | number | null
 }
 
-export function readPrice(price: SentPrice): Price {
+export function parsePrice(price: SentPrice): Price {
   return {
     perAccess: BigInt(price.per_access ?? 0),
     perRow: BigInt(price.per_row ?? 0),

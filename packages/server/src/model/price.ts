@@ -1,23 +1,26 @@
 import { isRecord } from '../base/is-record.ts'
-import { type Catalog, readableOfId } from './catalog.ts'
+import { type Catalog, findReadableById } from './catalog.ts'
 import type { CollectionState, FieldPrice, PriceRule, StoredView } from './definitions.ts'
-import { free, type Price } from './policy.ts'
+import { freePrice, type Price } from './policy.ts'
 
-/** What a read of a collection costs others: its access policy's price, overruled model by model by the application's rules. */
-export function readPriceOf(catalog: Catalog, collection: CollectionState): Price {
-  const rules = rulesFor(catalog, collection, 'read')
-  const price = ownPriceOf(catalog, collection)
+/**
+ * Returns the price for others of reading a collection: its access policy's price, overruled model by model by the
+ * application's rules.
+ */
+export function getReadPrice(catalog: Catalog, collection: CollectionState): Price {
+  const rules = listRules(catalog, collection, 'read')
+  const price = getOwnPrice(catalog, collection)
   return {
-    perAccess: amountOf(rules, 'per_access') ?? price.perAccess,
-    perRow: amountOf(rules, 'per_row') ?? amountOf(rules, 'per_record') ?? price.perRow,
-    perKb: amountOf(rules, 'per_kb') ?? price.perKb,
+    perAccess: findAmount(rules, 'per_access') ?? price.perAccess,
+    perRow: findAmount(rules, 'per_row') ?? findAmount(rules, 'per_record') ?? price.perRow,
+    perKb: findAmount(rules, 'per_kb') ?? price.perKb,
   }
 }
 
-function ownPriceOf(catalog: Catalog, collection: CollectionState): Price {
+function getOwnPrice(catalog: Catalog, collection: CollectionState): Price {
   const { policy, view } = collection
   if (view === undefined || policy.unknownShape || isPriced(collection)) return policy.price
-  return priceOfSources(catalog, view)
+  return sumSourcePrices(catalog, view)
 }
 
 function isPriced({ access_policy: policy }: CollectionState): boolean {
@@ -25,34 +28,35 @@ function isPriced({ access_policy: policy }: CollectionState): boolean {
 }
 
 /**
- * Whether others cannot buy a view: it packs or joins what has a price and may not be derived from, and its owner has
- * set no price for it. How many records are behind a row of it no price by the row could tell.
+ * Returns true if others cannot buy a view: it packs or joins a source that has a price and may not be derived
+ * from, and its owner has set no price for it. No price by the row could tell how many records are behind a row of
+ * it.
  */
 export function isUnsold(catalog: Catalog, collection: CollectionState): boolean {
   const { view } = collection
   if (view === undefined || isPriced(collection)) return false
   const plan = catalog.views.get(view.id)?.plan
   if (plan === undefined || plan.isRows) return false
-  if (rulesFor(catalog, collection, 'read').length > 0) return false
+  if (listRules(catalog, collection, 'read').length > 0) return false
   return view.sources.some(({ app, id }) => {
-    const source = app === view.app ? readableOfId(catalog, id) : undefined
-    return source !== undefined && derivePriceOf(catalog, source) === undefined
+    const source = app === view.app ? findReadableById(catalog, id) : undefined
+    return source !== undefined && findDerivePrice(catalog, source) === undefined
   })
 }
 
 /**
- * What a view costs whose owner has not priced it: as much as its sources would, so that it is no cheap way around
- * them. Each that its definition names, be it a view with a price of its own, adds what deriving from it costs, or what
- * an access to it costs where that is more, and its prices by row and KB. Sources of other applications charge for
- * themselves.
+ * Computes the price of a view that its owner has not priced: as much as its sources would cost, so that it is no
+ * cheap way around them. Each source that its definition names, even a view with a price of its own, adds its
+ * derive price or its access price, whichever is higher, and its prices by row and KB. Sources of other
+ * applications charge for themselves.
  */
-export function priceOfSources(catalog: Catalog, { app, sources }: StoredView): Price {
+export function sumSourcePrices(catalog: Catalog, { app, sources }: StoredView): Price {
   const own = sources.filter((source) => source.app === app)
   const prices = [...new Set(own.map(({ id }) => id))].flatMap((id) => {
-    const source = readableOfId(catalog, id)
+    const source = findReadableById(catalog, id)
     if (source === undefined) return []
-    const price = readPriceOf(catalog, source)
-    const derive = derivePriceOf(catalog, source) ?? 0n
+    const price = getReadPrice(catalog, source)
+    const derive = findDerivePrice(catalog, source) ?? 0n
     return [{ ...price, perAccess: derive > price.perAccess ? derive : price.perAccess }]
   })
   return prices.reduce(
@@ -61,41 +65,47 @@ export function priceOfSources(catalog: Catalog, { app, sources }: StoredView): 
       perRow: sum.perRow + price.perRow,
       perKb: sum.perKb + price.perKb,
     }),
-    free,
+    freePrice,
   )
 }
 
-/** What deriving from a collection costs others for each request; undefined where its owner does not allow it. */
-export function derivePriceOf(catalog: Catalog, collection: CollectionState): bigint | undefined {
+/**
+ * Finds the price for others of deriving from a collection, for each request; undefined where its owner does not
+ * allow it.
+ */
+export function findDerivePrice(catalog: Catalog, collection: CollectionState): bigint | undefined {
   const { derive } = collection.policy
   if (derive === 'deny') return undefined
   if (derive !== undefined) return derive
-  return isFree(readPriceOf(catalog, collection)) ? 0n : undefined
+  return isFree(getReadPrice(catalog, collection)) ? 0n : undefined
 }
 
-/** What a write to a collection costs: by its size, and by the values of fields (see field-price.ts). */
+/** The price of a write to a collection: by its size, and by the values of fields (see field-price.ts). */
 export type WritePrice = Price & { readonly fields: readonly PricedField[] }
 
-/** `share` is undefined where the platform and the application share as of all else. */
+/** `share` is undefined where the platform and the application share as usual. */
 export type PricedField = { readonly field: string; readonly share: FieldPrice | undefined }
 
-/** What a write to a collection costs whoever writes: per call, per record, per KB of the request, and by fields. */
-export function writePriceOf(
+/**
+ * Returns the price of a write to a collection, whoever writes: per call, per record, per KB of the request, and by
+ * fields.
+ */
+export function getWritePrice(
   catalog: Catalog,
   collection: CollectionState | undefined,
 ): WritePrice {
-  if (collection === undefined) return { ...free, fields: [] }
-  const rules = rulesFor(catalog, collection, 'write')
+  if (collection === undefined) return { ...freePrice, fields: [] }
+  const rules = listRules(catalog, collection, 'write')
   return {
-    perAccess: amountOf(rules, 'per_access') ?? 0n,
-    perRow: amountOf(rules, 'per_record') ?? amountOf(rules, 'per_row') ?? 0n,
-    perKb: amountOf(rules, 'per_kb') ?? 0n,
-    fields: pricedFields(collection, rules),
+    perAccess: findAmount(rules, 'per_access') ?? 0n,
+    perRow: findAmount(rules, 'per_record') ?? findAmount(rules, 'per_row') ?? 0n,
+    perKb: findAmount(rules, 'per_kb') ?? 0n,
+    fields: listPricedFields(collection, rules),
   }
 }
 
 /** A field is owed once, whether an index or a rule says so, or both. */
-function pricedFields(collection: CollectionState, rules: readonly PriceRule[]): PricedField[] {
+function listPricedFields(collection: CollectionState, rules: readonly PriceRule[]): PricedField[] {
   const shares = new Map<string, FieldPrice | undefined>()
   for (const { model, field } of rules)
     if (model === 'field_value' && field !== undefined) shares.set(field, undefined)
@@ -111,17 +121,20 @@ export function isFree(price: Price | WritePrice): boolean {
   return price.perAccess === 0n && price.perRow === 0n && price.perKb === 0n && !byField
 }
 
-/** Atomic units for so many rows and bytes: per access + per row + per started fraction of a KB's price, rounded up. */
-export function costOf(price: Price, size: { rows: number; bytes: number }): bigint {
-  const perKb = ceilDivide(price.perKb * BigInt(size.bytes), 1024n)
+/**
+ * Computes atomic units for these rows and bytes: per access + per row + per started fraction of a KB's price,
+ * rounded up.
+ */
+export function computeCost(price: Price, size: { rows: number; bytes: number }): bigint {
+  const perKb = divideRoundingUp(price.perKb * BigInt(size.bytes), 1024n)
   return price.perAccess + price.perRow * BigInt(size.rows) + perKb
 }
 
-function ceilDivide(a: bigint, b: bigint): bigint {
+function divideRoundingUp(a: bigint, b: bigint): bigint {
   return (a + b - 1n) / b
 }
 
-function rulesFor(catalog: Catalog, collection: CollectionState, operation: 'read' | 'write') {
+function listRules(catalog: Catalog, collection: CollectionState, operation: 'read' | 'write') {
   return catalog.pricing.rules.filter(
     ({ operation: kind, target }) =>
       kind === operation &&
@@ -129,7 +142,7 @@ function rulesFor(catalog: Catalog, collection: CollectionState, operation: 'rea
   )
 }
 
-function amountOf(rules: readonly PriceRule[], model: string): bigint | undefined {
+function findAmount(rules: readonly PriceRule[], model: string): bigint | undefined {
   const amount = rules.find((one) => one.model === model)?.amount
   return amount === undefined ? undefined : BigInt(amount)
 }

@@ -2,19 +2,19 @@ import type { Entry } from '@tollbase/verify/entry'
 import { Fault } from '../base/fault.ts'
 import type { Contents } from '../chain/chain-options.ts'
 
-/** What an application may keep; null is no bound. */
+/** The most that an application may keep; null is no bound. */
 export type Quota = { readonly bytes: number | null; readonly records: number | null }
 
-/** What the operator says of one application: where a part is missing, the service's own counts. */
+/** The operator's quota for one application: a missing part falls back to the service's own. */
 export type OwnQuota = { readonly bytes?: number | null; readonly records?: number | null }
 
 /**
- * What definitions, and entries that refresh views, may take beyond the quota: without it nobody could delete, sell or
- * close anything any more in an application that is full.
+ * The room beyond the quota for definitions and entries that refresh views: without it nobody could delete, sell or
+ * close anything in a full application.
  */
 export const definitionReserve = { bytes: 16 * 1024 * 1024, records: 10_000 } as const
 
-export function quotaOf(service: Quota, own: OwnQuota | null | undefined): Quota {
+export function mergeQuota(service: Quota, own: OwnQuota | null | undefined): Quota {
   return { ...service, ...own }
 }
 
@@ -27,7 +27,7 @@ export function refuseOverQuota(
   for (const [name, max] of Object.entries(quota) as [keyof Quota, number | null][]) {
     if (max === null) continue
     const reserve = isData ? 0 : definitionReserve[name]
-    const [used, wanted] = [usedOf(before)[name], usedOf(after)[name]]
+    const [used, wanted] = [getUsage(before)[name], getUsage(after)[name]]
     if (wanted <= max + reserve) continue
     throw new Fault('QUOTA_EXCEEDED', {
       message: `This application may keep ${max} ${name}, has ${used}, and this needs ${wanted - used} more; the operator of the service can raise its quota (PATCH /api/apps/{app}). What is deleted stays in the chain and counts`,
@@ -37,11 +37,11 @@ export function refuseOverQuota(
 }
 
 /** Records are versions and definitions alike: whatever is an entry of the chain. */
-export function usedOf({ entries, bytes }: Contents): { bytes: number; records: number } {
+export function getUsage({ entries, bytes }: Contents): { bytes: number; records: number } {
   return { bytes, records: entries }
 }
 
-/** What is stored, and not what defines how. */
+/** Returns true for content that is stored, false for definitions of how it is stored. */
 export function isData({ header }: Entry): boolean {
   return header.type === 'record' || (header.type === 'definition' && header.kind === 'data_set')
 }

@@ -1,11 +1,11 @@
 import { limits } from '@tollbase/contract/limits'
 import { Check, Errors } from 'typebox/schema'
 import { countValues } from '../base/count-values.ts'
-import { isRecord, ownValue } from '../base/is-record.ts'
+import { getOwnValue, isRecord } from '../base/is-record.ts'
 import { compilePattern } from '../query/pattern.ts'
 import type { MatchBudget } from '../query/pattern-matcher.ts'
 
-/** What breaks a collection's schema, by JSON pointer within the record. */
+/** A violation of a collection's schema, by JSON pointer within the record. */
 export type Problem = { readonly pointer: string; readonly problem: string }
 
 export type RecordSchema = {
@@ -29,23 +29,25 @@ type Field = {
 }
 
 /** Reads a schema_definition, for the records of one call: the `{fields}` form of the public clients, a JSON Schema, or none. */
-export function readSchema(definition: unknown): RecordSchema {
+export function compileRecordSchema(definition: unknown): RecordSchema {
   if (!isRecord(definition)) return free
-  if (!isRecord(definition.fields)) return jsonSchema(definition)
+  if (!isRecord(definition.fields)) return compileJsonSchema(definition)
   const fields = Object.entries(definition.fields as Record<string, Field>)
   const required = Array.isArray(definition.required) ? definition.required.map(String) : []
   const { matches, beginRecord } = openPatterns()
   const weight = weightOf(definition)
-  const problemsOf = (record: Readonly<Record<string, unknown>>) => [
-    ...required.filter((name) => ownValue(record, name) === undefined).map((name) => lacks(name)),
+  const listRecordProblems = (record: Readonly<Record<string, unknown>>) => [
+    ...required
+      .filter((name) => getOwnValue(record, name) === undefined)
+      .map((name) => makeMissingProblem(name)),
     ...fields.flatMap(([name, field]) =>
-      problemOf(name, field, { value: ownValue(record, name), matches }),
+      listFieldProblems(name, field, { value: getOwnValue(record, name), matches }),
     ),
   ]
   return {
     problems: (record) => {
       beginRecord()
-      return problemsOf(record)
+      return listRecordProblems(record)
     },
     defaults: Object.fromEntries(
       fields.flatMap(([name, field]) =>
@@ -65,23 +67,23 @@ function weightOf(definition: object): number {
 /** Keywords whose values are data, not schemas. */
 export const dataKeywords = ['const', 'enum', 'default', 'examples']
 
-function jsonSchema(schema: Record<string, unknown>): RecordSchema {
+function compileJsonSchema(schema: Record<string, unknown>): RecordSchema {
   if (Object.keys(schema).length === 0) return free
   const { matches, beginRecord } = openPatterns()
-  const judged = bounded(schema, false, matches)
+  const judged = replacePatterns(schema, false, matches)
   return {
     problems: (record) => {
       beginRecord()
-      return jsonSchemaProblems(judged, record)
+      return listSchemaProblems(judged, record)
     },
     defaults: {},
     weight: weightOf(schema),
   }
 }
 
-/** The JSON Schema as it is judged by. */
-export function judgedSchema(schema: Record<string, unknown>): Record<string, unknown> {
-  return bounded(schema, false, openPatterns().matches)
+/** Returns the JSON Schema in the form that validates records. */
+export function toValidationSchema(schema: Record<string, unknown>): Record<string, unknown> {
+  return replacePatterns(schema, false, openPatterns().matches)
 }
 
 /** Keywords whose members are schemas by name. */
@@ -93,48 +95,51 @@ export const mapKeywords = [
   'dependentSchemas',
 ]
 
-/** The schema with each pattern as a test of ours, and without what the library takes for its own instructions. */
-function bounded(
+/**
+ * Replaces each pattern by a test of ours, and removes members that the library would take for its own
+ * instructions.
+ */
+function replacePatterns(
   part: Record<string, unknown>,
   isMap: boolean,
   matches: Matches,
 ): Record<string, unknown>
-function bounded(part: unknown, isMap: boolean, matches: Matches): unknown
-function bounded(part: unknown, isMap: boolean, matches: Matches): unknown {
-  if (Array.isArray(part)) return part.map((item) => bounded(item, false, matches))
+function replacePatterns(part: unknown, isMap: boolean, matches: Matches): unknown
+function replacePatterns(part: unknown, isMap: boolean, matches: Matches): unknown {
+  if (Array.isArray(part)) return part.map((item) => replacePatterns(item, false, matches))
   if (!isRecord(part)) return part
   const entries = Object.entries(part).flatMap(([name, inner]): [string, unknown][] => {
-    if (isMap) return [[name, bounded(inner, false, matches)]]
+    if (isMap) return [[name, replacePatterns(inner, false, matches)]]
     if (name.startsWith('~')) return []
     if (dataKeywords.includes(name)) return [[name, inner]]
     if (name !== 'pattern' || typeof inner !== 'string')
-      return [[name, bounded(inner, mapKeywords.includes(name), matches)]]
+      return [[name, replacePatterns(inner, mapKeywords.includes(name), matches)]]
     const check = (value: unknown) => typeof value !== 'string' || matches(inner, value)
     return [['~refine', [{ check, error: () => `must match ${inner}` }]]]
   })
   return Object.fromEntries(entries)
 }
 
-function jsonSchemaProblems(schema: Record<string, unknown>, record: unknown): Problem[] {
+function listSchemaProblems(schema: Record<string, unknown>, record: unknown): Problem[] {
   try {
     if (Check(schema, record)) return []
     const [, errors] = Errors(schema, record)
     return errors.map((error) => ({ pointer: error.instancePath, problem: error.message }))
   } catch (error) {
-    // A schema that refers to itself without end.
+    // The schema refers to itself without end.
     if (error instanceof RangeError)
       return [{ pointer: '', problem: 'cannot be judged by the schema' }]
     throw error
   }
 }
 
-function problemOf(
+function listFieldProblems(
   name: string,
   field: Field,
   { value, matches }: { value: unknown; matches: Matches },
 ): Problem[] {
   if (value === undefined)
-    return field.required === true && field.default === undefined ? [lacks(name)] : []
+    return field.required === true && field.default === undefined ? [makeMissingProblem(name)] : []
   if (value === null)
     return field.required === true ? [{ pointer: `/${name}`, problem: 'must not be null' }] : []
   if (!hasType(field.type, value))
@@ -178,7 +183,9 @@ function hasType(type: string | undefined, value: unknown): boolean {
 
 type Matches = (pattern: string, text: string) => boolean
 
-/** Matches texts with patterns, each read once: within a bound of work for each record, and one for all of them. */
+/**
+ * Matches texts with patterns, each compiled once, within a limit of work for each record and one for all records.
+ */
 function openPatterns(): { readonly matches: Matches; readonly beginRecord: () => void } {
   const budget: MatchBudget = { steps: limits.recordPatternStepsMax }
   let left = limits.patternStepsMax
@@ -196,6 +203,6 @@ function openPatterns(): { readonly matches: Matches; readonly beginRecord: () =
   }
 }
 
-function lacks(name: string): Problem {
+function makeMissingProblem(name: string): Problem {
   return { pointer: `/${name}`, problem: 'is required' }
 }

@@ -1,12 +1,12 @@
 import { Fault } from '../base/fault.ts'
 import type { UsedFields } from '../query/join.ts'
 import type { OutputColumn, Query, ValueType } from '../query/tree/query.ts'
-import { isRowQuery, sourcesOfQuery } from '../query/tree/query-sources.ts'
+import { collectQuerySources, isRowQuery } from '../query/tree/query-sources.ts'
 import type { DefaultOrder } from '../views/definition/default-order.ts'
 import { readViewDefinition } from '../views/definition/read-view-definition.ts'
 import { planView, type ViewProgram } from '../views/view-program.ts'
 import type { CollectionState, IndexDefinition, StoredView } from './definitions.ts'
-import { readPolicy } from './policy.ts'
+import { parsePolicy } from './policy.ts'
 
 /** A view with what its definition comes to. */
 export type PlannedView = {
@@ -17,9 +17,9 @@ export type PlannedView = {
 
 export type ViewPlan = {
   readonly query: Query
-  /** It gives rows of one source one by one, be that a view. */
+  /** True if it gives rows of one source one by one, even of a view. */
   readonly isRows: boolean
-  /** What it uses of each source that its definition names, by model. */
+  /** The fields used of each source that its definition names, by model. */
   readonly uses: SourceUses
   readonly program: ViewProgram
   readonly defaultOrder: DefaultOrder | undefined
@@ -27,17 +27,17 @@ export type ViewPlan = {
 
 export type SourceUses = ReadonlyMap<string, UsedFields>
 
-/** Reads a stored definition. It names all that its meaning depends on, so the outcome is the same at any time. */
-export async function planOf(view: StoredView): Promise<PlannedView> {
+/** Reads a stored definition. It contains all that its meaning depends on, so the outcome is the same at any time. */
+export async function planStoredView(view: StoredView): Promise<PlannedView> {
   try {
     const { query, defaultOrder } = await readViewDefinition(view.query, {
       app: view.app,
-      typesOf: (model) => typesOf(view, model),
+      typesOf: (model) => findTypes(view, model),
       viewOf: (model) => view.inner[model],
     })
     const hasViews = Object.keys(view.inner).length > 0
-    const written = hasViews ? await queryAsWritten(view.query, view) : query
-    const uses = usesOf(written, view.sources)
+    const written = hasViews ? await readQueryAsWritten(view.query, view) : query
+    const uses = listSourceUses(written, view.sources)
     const isRows = written !== undefined && isRowQuery(written)
     return { view, plan: { query, isRows, uses, program: planView(query), defaultOrder } }
   } catch (error) {
@@ -51,7 +51,7 @@ export async function planOf(view: StoredView): Promise<PlannedView> {
  * The definition with its views as sources, where `ViewPlan.query` has the definitions of these in their places;
  * undefined where it cannot be read without those.
  */
-export async function queryAsWritten(
+export async function readQueryAsWritten(
   definition: unknown,
   { app }: { readonly app: string },
 ): Promise<Query | undefined> {
@@ -63,12 +63,12 @@ export async function queryAsWritten(
   }
 }
 
-/** What a query uses of each model; where it cannot be read by itself, anything. */
-export function usesOf(
+/** Lists the fields that a query uses of each model; all of them where the query cannot be read by itself. */
+export function listSourceUses(
   query: Query | undefined,
   sources: readonly { readonly model: string }[],
 ): SourceUses {
-  const found = query === undefined ? [] : sourcesOfQuery(query)
+  const found = query === undefined ? [] : collectQuerySources(query)
   return new Map(
     sources.map(({ model }) => {
       const own = found.filter((use) => use.model === model).map(({ used }) => used)
@@ -85,17 +85,20 @@ export function usesOf(
   )
 }
 
-function typesOf({ types }: StoredView, model: string): ReadonlyMap<string, ValueType> | undefined {
+function findTypes(
+  { types }: StoredView,
+  model: string,
+): ReadonlyMap<string, ValueType> | undefined {
   const known = types[model]
   return known === undefined ? undefined : new Map(Object.entries(known))
 }
 
-export function viewTable({ number }: { readonly number: number }): string {
+export function getViewTableName({ number }: { readonly number: number }): string {
   return `v_${number}`
 }
 
-/** A view as what it is read as: a collection of rows without keys. */
-export function viewStateOf(
+/** Makes the state of a view as a collection: rows without keys. */
+export function toCollectionState(
   { view, plan }: PlannedView,
   indexes: readonly IndexDefinition[],
 ): CollectionState {
@@ -110,18 +113,18 @@ export function viewStateOf(
     sort_column: null,
     collection_type: 'document',
     access_policy,
-    schema_definition: { fields: fieldsOf(plan?.program.columns ?? []) },
+    schema_definition: { fields: declareFields(plan?.program.columns ?? []) },
     created_at,
     updated_at: created_at,
-    table: viewTable(view),
-    policy: readPolicy(access_policy),
+    table: getViewTableName(view),
+    policy: parsePolicy(access_policy),
     indexes,
     view,
   }
 }
 
 /** The declaration of a view's fields, as far as its definition says what they are. */
-function fieldsOf(columns: readonly OutputColumn[]): Record<string, { type: string }> {
+function declareFields(columns: readonly OutputColumn[]): Record<string, { type: string }> {
   const types: Partial<Record<ValueType, string>> = {
     number: 'number',
     boolean: 'boolean',

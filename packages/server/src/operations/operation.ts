@@ -3,7 +3,7 @@ import type { Input, Reply } from '@tollbase/contract/route'
 import type { HttpReply } from '../http/reply.ts'
 import type { Call } from '../services/call.ts'
 
-/** The type of the function that serves an endpoint: what it takes and answers comes from the contract. */
+/** The type of the function that serves an endpoint: its input and its reply come from the contract. */
 export type Operation<Id extends OperationId> = (
   call: Call,
   input: Input<Tollbase[Id]>,

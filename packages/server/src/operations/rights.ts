@@ -1,36 +1,36 @@
 import type { OperationId, Tollbase } from '@tollbase/contract/contract'
 import { Fault } from '../base/fault.ts'
 import { isRecord } from '../base/is-record.ts'
-import { legibleBody, type RequestFacts } from '../http/request-info.ts'
-import { readables } from '../model/catalog.ts'
+import { legibleBody, type RequestInfo } from '../http/request-info.ts'
+import { listReadables } from '../model/catalog.ts'
 import { parseRoot } from '../model/parse-root.ts'
 import { requirePermission } from '../services/access/access.ts'
 import {
-  collectionOf,
-  describableCollection,
-  describableReadable,
-  readableOf,
   refuseOperator,
+  requireCollection,
+  requireCollectionOrView,
+  requireDescribableCollection,
+  requireDescribableSource,
 } from '../services/access/authorize-collections.ts'
 import type { Tenant } from '../services/applications/tenancy.ts'
 import type { Call } from '../services/call.ts'
 import { namedKey } from '../services/keys/key-record.ts'
-import { judgeUses } from '../services/queries/authorize-query.ts'
-import { askableQuery, describableQuery } from '../services/queries/query-access.ts'
-import { type FoundQuery, findQuery } from '../services/queries/stored-queries.ts'
-import { namedSource } from '../services/reading/authorize-sources.ts'
+import { authorizeUses } from '../services/queries/authorize-query.ts'
+import { requireAskableQuery, requireDescribableQuery } from '../services/queries/query-access.ts'
+import { type QueryLookup, requireQuery } from '../services/queries/stored-queries.ts'
+import { requireSource } from '../services/reading/authorize-sources.ts'
 import { judgeNamed } from '../services/reading/prepare-sql-read.ts'
 import { provable } from '../services/records/record-proof.ts'
 import { refuseHidden } from './batch/execute-batch.ts'
-import { visibleChain } from './chains/visible-chain.ts'
+import { requireVisibleChain } from './chains/visible-chain.ts'
 import { ownDataSet } from './data-sets/delete-data-set.ts'
 import { namedDataSet } from './data-sets/get-data-set.ts'
 import { requireGrant } from './grants/revoke-grant.ts'
-import { findIndex, namedIndex } from './indexes/require-index.ts'
+import { requireIndex, requireNamedIndex } from './indexes/require-index.ts'
 import { gettable } from './records/get-record.ts'
 import { requireRelation } from './relations/delete-relation.ts'
 import { viewToRead } from './views/query-view.ts'
-import { viewOf } from './views/require-view.ts'
+import { requireView } from './views/require-view.ts'
 import { refuseOtherWallet } from './wallets/list-wallet-entries.ts'
 
 /**
@@ -39,7 +39,7 @@ import { refuseOtherWallet } from './wallets/list-wallet-entries.ts'
  */
 export async function judgeRights(operationId: string, call: Call): Promise<void> {
   try {
-    await byOperation.get(operationId)?.(call, askedBy(call.facts))
+    await byOperation.get(operationId)?.(call, askedBy(call.requestInfo))
   } catch (error) {
     // What else is wrong with what it addresses does not outrank the shape.
     if (!(error instanceof Fault) || rightStatuses.has(error.status)) throw error
@@ -56,7 +56,7 @@ type Asked = {
   readonly id: string
   readonly key_hash: string
   readonly address: string
-  readonly query: RequestFacts['query']
+  readonly query: RequestInfo['query']
   readonly body: Readonly<Record<string, unknown>>
 }
 
@@ -65,34 +65,34 @@ type TenantJudge = (call: Call, tenant: Tenant, asked: Asked) => unknown
 
 const nothing = { app: '', collection: '', name: '', id: '', key_hash: '', address: '' }
 
-function askedBy(facts: RequestFacts): Asked {
+function askedBy(facts: RequestInfo): Asked {
   return { ...nothing, ...facts.params, query: facts.query, body: legibleBody(facts) }
 }
 
 /** Of an application that is there. */
 function of(judge: TenantJudge): Judge {
   return async (call, asked) => {
-    const tenant = await call.service.tenancy.tenant(asked.app)
+    const tenant = await call.service.tenancy.loadTenant(asked.app)
     await judge(call, tenant, asked)
   }
 }
 
 const application = of(() => undefined)
-const chain: Judge = (call, { app }) => visibleChain(call, app)
+const chain: Judge = (call, { app }) => requireVisibleChain(call, app)
 const description = of((call, tenant, { collection }) =>
-  describableCollection(call, tenant, collection),
+  requireDescribableCollection(call, tenant, collection),
 )
-const collection = of((_, tenant, asked) => collectionOf(tenant, asked.collection))
-const readable = of((_, tenant, asked) => readableOf(tenant, asked.collection))
+const collection = of((_, tenant, asked) => requireCollection(tenant, asked.collection))
+const readable = of((_, tenant, asked) => requireCollectionOrView(tenant, asked.collection))
 const past = of((call, tenant, asked) =>
-  refuseOperator(call, tenant, collectionOf(tenant, asked.collection)),
+  refuseOperator(call, tenant, requireCollection(tenant, asked.collection)),
 )
-const index = of((_, tenant, asked) => namedIndex(tenant, asked))
-const view = of((_, tenant, { name }) => viewOf(tenant, name))
+const index = of((_, tenant, asked) => requireNamedIndex(tenant, asked))
+const view = of((_, tenant, { name }) => requireView(tenant, name))
 const key: Judge = ({ service }, { app, key_hash }) => namedKey(service, app, key_hash)
 const grant = of((_, tenant, { id }) => requireGrant(tenant, id))
 const describedQuery = of((call, tenant, { name, query }) =>
-  describableQuery(call, tenant, { name, version: versionIn(query.version) }),
+  requireDescribableQuery(call, tenant, { name, version: versionIn(query.version) }),
 )
 
 /** Endpoints whose rights, or whose things, `enter` cannot judge: it knows the application alone. */
@@ -141,10 +141,10 @@ const judges: { readonly [Id in Addressing]: Judge } & {
     refuseHidden(call, tenant, conditionalSteps(body.operations)),
   ),
 
-  listRecords: (call, { body }) => namedSource(call, textOf(body.root), ''),
+  listRecords: (call, { body }) => requireSource(call, textOf(body.root), ''),
   querySql: (call, { body }) => judgeNamed(call, textOf(body.sql)),
   explainQuery: of((call, tenant, { app, collection: name, body }) =>
-    judgeQuestion(call, body.query, `${app}::${readableOf(tenant, name).name}`),
+    judgeQuestion(call, body.query, `${app}::${requireCollectionOrView(tenant, name).name}`),
   ),
   quotePrice: (call, asked) => judgeQuote(call, asked),
 
@@ -154,7 +154,7 @@ const judges: { readonly [Id in Addressing]: Judge } & {
   getIndexStatistics: index,
   rebuildIndex: index,
   deleteCollectionIndex: index,
-  deleteIndex: of((_, tenant, { id }) => findIndex(readables(tenant.data.catalog), id)),
+  deleteIndex: of((_, tenant, { id }) => requireIndex(listReadables(tenant.data.catalog), id)),
 
   getView: view,
   deleteView: view,
@@ -164,13 +164,17 @@ const judges: { readonly [Id in Addressing]: Judge } & {
   getQuery: describedQuery,
   getQueryDocs: describedQuery,
   deleteQuery: of((_, { data }, { name, query }) =>
-    findQuery(data.catalog, name, versionIn(query.version)),
+    requireQuery(data.catalog, name, versionIn(query.version)),
   ),
   dryRunQuery: of((call, tenant, { name, query }) =>
-    judgeRun(call, tenant, findQuery(tenant.data.catalog, name, versionIn(query.version))),
+    judgeRun(call, tenant, requireQuery(tenant.data.catalog, name, versionIn(query.version))),
   ),
   executeQuery: of((call, tenant, { name, query }) =>
-    judgeRun(call, tenant, askableQuery(call, tenant, { name, version: versionIn(query.version) })),
+    judgeRun(
+      call,
+      tenant,
+      requireAskableQuery(call, tenant, { name, version: versionIn(query.version) }),
+    ),
   ),
 
   rotateKey: key,
@@ -186,9 +190,9 @@ const judges: { readonly [Id in Addressing]: Judge } & {
   getBlock: chain,
   getConsistencyProof: chain,
   getEntryProof: async (call, { app, query }) => {
-    await visibleChain(call, app)
+    await requireVisibleChain(call, app)
     if (typeof query.collection !== 'string' || query.height !== undefined) return
-    const tenant = await call.service.tenancy.tenant(app)
+    const tenant = await call.service.tenancy.loadTenant(app)
     provable(call, tenant, { collection: query.collection, ...receiptIn(query) })
   },
 }
@@ -196,29 +200,29 @@ const judges: { readonly [Id in Addressing]: Judge } & {
 const byOperation: ReadonlyMap<string, Judge> = new Map(Object.entries(judges))
 
 /** A run reads sources of other applications too, each of which is judged for its caller. */
-async function judgeRun(call: Call, tenant: Tenant, { stored }: FoundQuery): Promise<void> {
+async function judgeRun(call: Call, tenant: Tenant, { stored }: QueryLookup): Promise<void> {
   const { tenancy, predefined } = call.service
-  const { template } = await predefined.plans.planOf(tenancy, tenant, stored)
-  await judgeUses(call, tenant, template.uses)
+  const { template } = await predefined.plans.load(tenancy, tenant, stored)
+  await authorizeUses(call, tenant, template.uses)
 }
 
 /** A query, written as SQL or as a list of the root. */
 async function judgeQuestion(call: Call, query: unknown, root: string): Promise<void> {
   if (!isRecord(query)) return
   if (typeof query.sql === 'string') await judgeNamed(call, query.sql)
-  else await namedSource(call, root, '')
+  else await requireSource(call, root, '')
 }
 
 async function judgeQuote(call: Call, { body }: Asked): Promise<void> {
   const { app_id: app = body.app, collection: name, query, version, operation_type } = body
   if (typeof app !== 'string') return
-  const tenant = await call.service.tenancy.tenant(app)
+  const tenant = await call.service.tenancy.loadTenant(app)
   if (typeof query === 'string') {
     const asked = { name: query, version: typeof version === 'number' ? version : undefined }
-    await judgeRun(call, tenant, askableQuery(call, tenant, asked))
+    await judgeRun(call, tenant, requireAskableQuery(call, tenant, asked))
   } else if (typeof name === 'string') {
     await judgeQuestion(call, query, `${app}::${name}`)
-    if (operation_type === 'read') describableReadable(call, tenant, name)
+    if (operation_type === 'read') requireDescribableSource(call, tenant, name)
   }
 }
 

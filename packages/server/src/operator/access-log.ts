@@ -1,18 +1,18 @@
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import type { Logger } from 'pino'
-import { maskedUrl } from '../http/mask-url.ts'
+import { maskUrl } from '../http/mask-url.ts'
 
 /**
  * Writes one line for each finished request, at level info. Headers and bodies never get into it, and keys that came
  * in the URL are masked, so that a log may be kept where keys and payments may not.
  */
-export function accessLog(
+export function createAccessLog(
   log: Logger,
 ): (request: FastifyRequest, reply: FastifyReply, ms: number) => void {
   return (request, reply, ms) => {
     if (!log.isLevelEnabled('info')) return
     const { config, url } = request.routeOptions
-    const { pass } = request
+    const { context } = request
     log.info(
       {
         requestId: request.id,
@@ -20,13 +20,13 @@ export function accessLog(
         operation: config.operationId,
         route: url,
         // Cut last: a key cut short would no longer look like one.
-        path: maskedUrl(request.raw.url ?? '').slice(0, pathCharsMax),
-        status: statusOf(reply),
+        path: maskUrl(request.raw.url ?? '').slice(0, pathCharsMax),
+        status: getStatus(reply),
         ms: Math.round(ms * 100) / 100,
         bytes: Number(reply.getHeader('content-length') ?? 0),
-        app: pass.app,
-        caller: pass.caller,
-        key: pass.keyPrefix,
+        app: context.app,
+        caller: context.caller,
+        key: context.keyPrefix,
         payment: reply.getHeader('x-payment-id'),
         address: request.ip,
       },
@@ -35,8 +35,8 @@ export function accessLog(
   }
 }
 
-/** 499 where the client hung up before the answer began, as nginx has it. */
-export function statusOf(reply: FastifyReply): number {
+/** Returns the status; 499 where the client hung up before the answer began, as nginx does. */
+export function getStatus(reply: FastifyReply): number {
   return reply.raw.headersSent ? reply.statusCode : 499
 }
 

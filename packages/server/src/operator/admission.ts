@@ -2,30 +2,30 @@ import type { OperationId } from '@tollbase/contract/contract'
 import { Fault } from '../base/fault.ts'
 import type { Enter } from '../http/implement.ts'
 import type { Admit } from '../http/limit-requests.ts'
-import { addressKey, type RateLimits } from '../http/rate-limits.ts'
-import type { Pass } from '../http/request-context.ts'
-import { legibleBody, type RequestFacts, type RequestHead } from '../http/request-info.ts'
-import { hashOfKey } from '../projections/keys.ts'
+import { type RateLimits, toAddressKey } from '../http/rate-limits.ts'
+import type { RequestContext } from '../http/request-context.ts'
+import { legibleBody, type RequestHead, type RequestInfo } from '../http/request-info.ts'
+import { hashKey } from '../projections/keys.ts'
 import {
   authorize,
   type Caller,
-  holderOfKey,
+  findKeyHolder,
   identify,
   type Registration,
 } from '../services/access/access.ts'
-import { keysOf } from '../services/access/credentials.ts'
+import { readKeyTexts } from '../services/access/credentials.ts'
 import type { Tenancy } from '../services/applications/tenancy.ts'
 import type { Call, Service } from '../services/call.ts'
 import { decodePayment } from '../x402/payment-header.ts'
 
-export type Entrance = {
-  /** Before the body is read: takes from the quotas; throws 429. */
+export type Admission = {
+  /** Takes from the quotas before the body is read; throws 429. */
   readonly admit: Admit
-  /** Who calls, and whether they may: before the body is judged; throws 429, 401, 403 and 404. */
+  /** Finds out who calls and whether they may, before the body is judged; throws 429, 401, 403 and 404. */
   readonly enter: Enter<Call>
 }
 
-/** Points that requests without a key cost their address, by what they make us do. */
+/** Points that a request without a key costs its address, by the work that it causes. */
 const points = {
   request: 1,
   quote: 5,
@@ -49,8 +49,8 @@ const probes = new Set<string>([
   'getMetrics',
 ] satisfies OperationId[])
 
-/** What costs more than a plain request, whatever the answer. */
-const dear = new Map<string, number>([
+/** Operations that cost more points than a plain request, whatever the answer. */
+const costlyOperations = new Map<string, number>([
   ['previewCollection', points.page],
   ['quotePrice', points.quote],
   ['querySql', points.page],
@@ -60,14 +60,17 @@ const dear = new Map<string, number>([
   ['requestFaucet', points.faucet],
 ] satisfies [OperationId, number][])
 
-/** These carry a payment in their body. */
-const facilitating = new Set<string>(['verifyPayment', 'settlePayment'] satisfies OperationId[])
+/** Operations that carry a payment in their body. */
+const facilitatorOperations = new Set<string>([
+  'verifyPayment',
+  'settlePayment',
+] satisfies OperationId[])
 
 /**
- * Who takes from which quota. A good key and a payment that buys something are never held up by callers without
- * either, whatever their address; what costs work and brings nothing is limited most.
+ * Decides who takes from which quota. A good key and a payment that buys something are never held up by callers
+ * without either, whatever their address; work that brings nothing is limited most.
  */
-export function entrance(
+export function createAdmission(
   service: Service,
   options: {
     operatorKey: string
@@ -75,50 +78,51 @@ export function entrance(
     rates: RateLimits
     registration: Registration
   },
-): Entrance {
+): Admission {
   const { tenancy, database, world } = service
   const { rates, registration } = options
   const { origin } = service.info
-  const operatorKeyHash = hashOfKey(options.operatorKey)
+  const operatorKeyHash = hashKey(options.operatorKey)
   const ports = { tenancy, database, world, origin, operatorKeyHash }
   return {
     admit: (request) => {
       const { operationId, route } = request.routeOptions.config
       if (operationId === undefined || probes.has(operationId)) return
       const head = { headers: request.headers, query: request.query as RequestHead['query'] }
-      const text = keyTextOf(head)
-      const caller = text === undefined ? undefined : holderOfKey(text, request.pass, ports)
-      if (caller !== undefined) note(request.pass, caller)
+      const text = findKeyText(head)
+      const caller = text === undefined ? undefined : findKeyHolder(text, request.context, ports)
+      if (caller !== undefined) noteCaller(request.context, caller)
       if (caller?.kind === 'operator') return
       const pays =
-        facilitating.has(operationId) || (route?.paid === true && bearsPayment(request.headers))
-      const visit: Visit = { rates, pass: request.pass, pays, address: addressKey(request.ip) }
+        facilitatorOperations.has(operationId) ||
+        (route?.paid === true && hasPayment(request.headers))
+      const visit: Visit = { rates, pass: request.context, pays, address: toAddressKey(request.ip) }
       if (caller?.kind === 'key') admitKey(visit, caller.key)
       else if (text !== undefined) admitVisitor({ ...visit, pays: false }, points.refused)
-      else admitVisitor(visit, costOf(operationId, head))
+      else admitVisitor(visit, computeCost(operationId, head))
     },
     enter: async (operationId, route, facts) => {
-      const { pass } = facts
+      const { context: pass } = facts
       if (pass.place === 'anonymous_in_flight') {
-        const cost = costOfBody(operationId, facts.bodyBytes.length)
-        if (cost > 0) rates.charge('address', { key: addressKey(facts.remoteAddress), cost })
+        const cost = computeBodyCost(operationId, facts.bodyBytes.length)
+        if (cost > 0) rates.charge('address', { key: toAddressKey(facts.remoteAddress), cost })
       }
       if (pass.place !== undefined) pass.leave = rates.occupy(pass.place)
       const caller = await identify(facts, ports)
-      note(pass, caller)
+      noteCaller(pass, caller)
       if (caller.kind === 'key') options.onKey(caller.key.key_hash)
       authorize(route, caller, { appId: facts.params.app, tenancy, registration })
-      pass.app = appOf(facts, tenancy) ?? pass.app
+      pass.app = findApp(facts, tenancy) ?? pass.app
       if (pass.place === 'anonymous_in_flight' && pass.app !== undefined)
         rates.take(pass, 'visitors', { key: pass.app })
-      return { service, caller, facts }
+      return { service, caller, requestInfo: facts }
     },
   }
 }
 
 type Visit = {
   readonly rates: RateLimits
-  readonly pass: Pass
+  readonly pass: RequestContext
   readonly pays: boolean
   readonly address: string
 }
@@ -136,7 +140,7 @@ function admitVisitor({ rates, pass, pays, address }: Visit, cost: number): void
     const { ended } = pass
     pass.ended = (outcome) => {
       ended?.(outcome)
-      // Else a payment that buys nothing would be a way around the quota of those who pay nothing.
+      // Otherwise a payment that buys nothing would be a way around the quota of those who pay nothing.
       if (!outcome.boughtNew) rates.charge('address', { key: address, cost })
     }
     return
@@ -149,17 +153,17 @@ function admitVisitor({ rates, pass, pays, address }: Visit, cost: number): void
 }
 
 /** A payment that buys something costs nothing of this; until that is known it counts as one that does not. */
-function takeForPayment(rates: RateLimits, pass: Pass, key: string): void {
+function takeForPayment(rates: RateLimits, pass: RequestContext, key: string): void {
   rates.take(pass, 'payment', { key })
   pass.ended = ({ boughtNew }) => {
     if (boughtNew) rates.giveBack('payment', { key, cost: 1 })
   }
 }
 
-/** The key that it bears; keys that contradict each other are none, and are refused later. */
-function keyTextOf(head: RequestHead): string | undefined {
+/** Returns the key that the request bears; contradicting keys count as none, and are refused later. */
+function findKeyText(head: RequestHead): string | undefined {
   try {
-    const { key, payer } = keysOf(head)
+    const { key, payer } = readKeyTexts(head)
     return key ?? payer
   } catch (error) {
     if (error instanceof Fault) return undefined
@@ -167,18 +171,18 @@ function keyTextOf(head: RequestHead): string | undefined {
   }
 }
 
-function costOf(operationId: string, head: RequestHead): number {
+function computeCost(operationId: string, head: RequestHead): number {
   const isSigned = head.headers['x-signature'] !== undefined
-  return (dear.get(operationId) ?? points.request) + (isSigned ? points.signature : 0)
+  return (costlyOperations.get(operationId) ?? points.request) + (isSigned ? points.signature : 0)
 }
 
-function costOfBody(operationId: string, bytes: number): number {
+function computeBodyCost(operationId: string, bytes: number): number {
   const isSql = operationId === ('querySql' satisfies OperationId)
   return Math.floor(bytes / (isSql ? bytesPerPoint.sql : bytesPerPoint.other))
 }
 
-/** What cannot be read as a payment is none: it can have bought nothing. */
-function bearsPayment(headers: RequestHead['headers']): boolean {
+/** A header that cannot be read as a payment counts as none: it can have bought nothing. */
+function hasPayment(headers: RequestHead['headers']): boolean {
   const xPayment = headers['x-payment']
   const paymentSignature = headers['payment-signature']
   if (xPayment === undefined && paymentSignature === undefined) return false
@@ -194,27 +198,27 @@ function bearsPayment(headers: RequestHead['headers']): boolean {
   }
 }
 
-function note(pass: Pass, caller: Caller): void {
+function noteCaller(pass: RequestContext, caller: Caller): void {
   pass.caller = caller.kind
   if (caller.kind !== 'key') return
   pass.keyPrefix = caller.key.prefix
   pass.app = caller.key.app_id
 }
 
-/** The application that the path or the body names, if there is one of that name. */
-function appOf(facts: RequestFacts, tenancy: Tenancy): string | undefined {
-  const named = facts.params.app ?? appOfBody(facts)
+/** Returns the application that the path or the body names, if it exists. */
+function findApp(facts: RequestInfo, tenancy: Tenancy): string | undefined {
+  const named = facts.params.app ?? findBodyApp(facts)
   return named !== undefined && tenancy.system.applications.get(named) ? named : undefined
 }
 
-function appOfBody(facts: RequestFacts): string | undefined {
+function findBodyApp(facts: RequestInfo): string | undefined {
   if (facts.bodyBytes.length === 0) return undefined
   const body = legibleBody(facts)
-  if (typeof body.root === 'string') return beforeColons(body.root)
+  if (typeof body.root === 'string') return cutAtColons(body.root)
   return typeof body.app_id === 'string' ? body.app_id : undefined
 }
 
-function beforeColons(root: string): string {
+function cutAtColons(root: string): string {
   const end = root.indexOf('::')
   return end < 0 ? root : root.slice(0, end)
 }

@@ -24,7 +24,10 @@ export async function openLogDestination(
   })
 }
 
-/** What of an error is logged. A database's error also has whole rows and values in it, which may be anybody's data. */
+/**
+ * Picks the fields of an error that may be logged. A database's error also holds whole rows and values, which may
+ * be anybody's data.
+ */
 function errorFields(error: unknown): unknown {
   if (!(error instanceof Error)) return isRecord(error) ? String(error) : error
   const { name, message, stack } = error

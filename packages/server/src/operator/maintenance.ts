@@ -1,11 +1,11 @@
 import { join } from 'node:path'
 import pino from 'pino'
 import { realWorld } from '../base/world.ts'
-import { appliedBlock } from '../chain/applier.ts'
+import { toAppliedBlock } from '../chain/applier.ts'
 import { openBlock } from '../chain/block.ts'
 import { BlockStore } from '../chain/block-store.ts'
 import { loadSigner } from '../chain/signing.ts'
-import { chainTables } from '../chain/tables.ts'
+import { buildChainTables } from '../chain/tables.ts'
 import type { Config } from '../config/config.ts'
 import { type Database, openDatabase, type Queryable } from '../database/database.ts'
 import { startEmbeddedPostgres } from '../database/embedded/server.ts'
@@ -15,8 +15,8 @@ import { Applications } from '../projections/applications.ts'
 import { DataProjection } from '../projections/data-projection.ts'
 import { Keys } from '../projections/keys.ts'
 import { Ledger } from '../projections/ledger.ts'
-import { applierOf, type Projection } from '../projections/projection.ts'
-import { originOf, schemaOf } from '../services/applications/tenancy.ts'
+import { makeApplier, type Projection } from '../projections/projection.ts'
+import { getChainOrigin, getSchemaName } from '../services/applications/tenancy.ts'
 import { ensureSecret, serviceSecrets } from '../services/identity/secrets.ts'
 import { migrations } from './migrations.ts'
 
@@ -45,7 +45,7 @@ export type MaintenanceReport = {
 export type Progress = (text: string, part: number) => void
 
 /** Opens the storage of a stopped service, runs the work, and closes it again. */
-export async function withStorage<T>(
+export async function runWithStorage<T>(
   config: Config,
   work: (database: Database, chains: readonly ChainPlace[]) => Promise<T>,
 ): Promise<T> {
@@ -60,7 +60,7 @@ export async function withStorage<T>(
     const database = await openDatabase({ connection, log, world, statementTimeoutMs: 0 })
     try {
       await runMigrations(database, migrations, { now: world.now() })
-      return await work(database, await chainPlaces(config, database))
+      return await work(database, await listChainPlaces(config, database))
     } finally {
       await database.close()
     }
@@ -69,10 +69,10 @@ export async function withStorage<T>(
   }
 }
 
-async function chainPlaces(config: Config, database: Database): Promise<ChainPlace[]> {
+async function listChainPlaces(config: Config, database: Database): Promise<ChainPlace[]> {
   const name = await ensureSecret(database, realWorld, serviceSecrets.serviceName)
   const serviceName = config.serviceName ?? `tollbase-${name.toString('hex')}`
-  const vkeyOf = async (origin: string) =>
+  const loadVkey = async (origin: string) =>
     (await loadSigner(join(config.dataDir, 'signing-key.pem'), origin)).vkey
   const applications = new Applications()
   const rows = await database.query<{ schema_name: string }>(
@@ -81,30 +81,30 @@ async function chainPlaces(config: Config, database: Database): Promise<ChainPla
   const schemas = new Set(rows.map((row) => row.schema_name))
   if (!schemas.has('system')) return []
   await applications.load(database, 'system')
-  const systemOrigin = originOf(serviceName, 'system')
+  const systemOrigin = getChainOrigin(serviceName, 'system')
   const system: ChainPlace = {
     app: 'system',
     schema: 'system',
     origin: systemOrigin,
-    vkey: await vkeyOf(systemOrigin),
+    vkey: await loadVkey(systemOrigin),
     projections: () => [new Applications(), new Keys(), new Ledger()],
   }
   // A crash right after an application's entry leaves it without a schema until it is first used.
-  const used = applications.all().filter(({ number }) => schemas.has(schemaOf(number)))
+  const used = applications.list().filter(({ number }) => schemas.has(getSchemaName(number)))
   const others = used.map(async ({ app_id: app, number }): Promise<ChainPlace> => {
-    const origin = originOf(serviceName, app)
+    const origin = getChainOrigin(serviceName, app)
     return {
       app,
-      schema: schemaOf(number),
+      schema: getSchemaName(number),
       origin,
-      vkey: await vkeyOf(origin),
+      vkey: await loadVkey(origin),
       projections: () => [new DataProjection()],
     }
   })
   return [system, ...(await Promise.all(others))]
 }
 
-/** An empty schema with the tables that a chain's projections start from. */
+/** Creates an empty schema with the tables that a chain's projections start from. */
 export async function createScratch(
   tx: Queryable,
   schema: string,
@@ -112,7 +112,7 @@ export async function createScratch(
 ): Promise<void> {
   await tx.execute(sql`DROP SCHEMA IF EXISTS ${sql.id(schema)} CASCADE`)
   await tx.execute(sql`CREATE SCHEMA ${sql.id(schema)}`)
-  for (const statement of chainTables(schema)) await tx.execute(statement)
+  for (const statement of buildChainTables(schema)) await tx.execute(statement)
   for (const statement of projections.flatMap((one) => one.tables(schema)))
     await tx.execute(statement)
 }
@@ -127,7 +127,7 @@ export async function replay(
   to: { schema: string; projections: readonly Projection[]; height: number; progress: Progress },
 ): Promise<void> {
   const store = new BlockStore(database, chain.schema)
-  const applier = applierOf(to.schema, to.projections)
+  const applier = makeApplier(to.schema, to.projections)
   let from = 1
   while (from <= to.height) {
     const rows = await store.blocks({
@@ -138,7 +138,7 @@ export async function replay(
     })
     if (rows.length === 0)
       throw new Error(`block ${from} of ${chain.app} is missing; run the audit`)
-    const blocks = rows.map((row) => appliedBlock(openBlock(row)))
+    const blocks = rows.map((row) => toAppliedBlock(openBlock(row)))
     const commit = await database.transaction((tx) => applier.apply(tx, blocks), {
       statementTimeoutMs: 0,
     })

@@ -1,16 +1,16 @@
 import { Gauge, type Registry } from 'prom-client'
-import { within } from '../base/await-within.ts'
-import type { Slots } from '../base/semaphore.ts'
+import { awaitWithin } from '../base/await-within.ts'
+import type { Semaphore } from '../base/semaphore.ts'
 import type { World } from '../base/world.ts'
 import type { Database } from '../database/database.ts'
 import type { FreeSpace } from '../database/embedded/free-space.ts'
-import { usedOf } from '../model/quota.ts'
+import { getUsage } from '../model/quota.ts'
 import type { Tenancy } from '../services/applications/tenancy.ts'
-import { backlogOf } from '../services/payments/claim-store.ts'
+import { readBacklog } from '../services/payments/claim-store.ts'
 import type { GasKey } from '../services/payments/open-payments.ts'
 import type { Payments } from '../services/payments/payments.ts'
-import type { KeptAnswers } from '../services/queries/result-cache.ts'
-import { undecidedCount } from '../x402/journal.ts'
+import type { ResultCache } from '../services/queries/result-cache.ts'
+import { countUndecided } from '../x402/journal.ts'
 
 export type ObservedParts = {
   readonly world: World
@@ -20,14 +20,17 @@ export type ObservedParts = {
   readonly tenancy: Tenancy
   readonly payments: Payments
   readonly gasKeys: readonly GasKey[]
-  readonly predefined: { readonly answers: KeptAnswers }
-  readonly querySlots: Slots
+  readonly predefined: { readonly answers: ResultCache }
+  readonly querySemaphore: Semaphore
 }
 
 type MakeGauge = (name: string, help: string, labelNames?: readonly string[]) => Gauge
 type Read = () => void | Promise<void>
 
-/** Gauges of what the parts hold; the returned function reads them anew. A part that does not answer leaves its own out. */
+/**
+ * Creates gauges for the parts' state; the returned function updates them. A part that does not answer leaves its
+ * gauges out.
+ */
 export function observeParts(registry: Registry, parts: ObservedParts): () => Promise<void> {
   const gauge: MakeGauge = (name, help, labelNames = []) =>
     new Gauge({ name: `tollbase_${name}`, help, labelNames, registers: [registry] })
@@ -36,7 +39,7 @@ export function observeParts(registry: Registry, parts: ObservedParts): () => Pr
     observeQuotas(gauge, parts),
     observePools(gauge, parts),
     observeQueries(gauge, parts),
-    observeRoom(gauge, parts),
+    observeFreeSpace(gauge, parts),
     observePayments(gauge, parts),
     observeGas(gauge, parts),
     observeAnswers(gauge, parts),
@@ -57,7 +60,7 @@ function observeChains(gauge: MakeGauge, { tenancy }: ObservedParts): Read {
   )
   const count = gauge('chains', 'Chains that this process holds, by state', ['state'])
   return () => {
-    const chains = tenancy.chains()
+    const chains = tenancy.listChains()
     const stopped = chains.filter(({ failure }) => failure !== undefined).length
     entries.set(Math.max(...chains.map((chain) => chain.lag())))
     seconds.set(Math.max(...chains.map((chain) => chain.lagMs())) / 1000)
@@ -72,17 +75,17 @@ function observeQuotas(gauge: MakeGauge, { tenancy }: ObservedParts): Read {
     'Part of its quota that is used, of the application that has used the most of its own',
   )
   return () => {
-    const parts = tenancy.tenants().flatMap(({ application, chain }) => {
-      const { bytes, records } = tenancy.quotaOf(application)
-      const now = usedOf(chain.contents())
-      return [partOf(now.bytes, bytes), partOf(now.records, records)]
+    const parts = tenancy.listOpenTenants().flatMap(({ application, chain }) => {
+      const { bytes, records } = tenancy.getQuota(application)
+      const now = getUsage(chain.contents())
+      return [computeShare(now.bytes, bytes), computeShare(now.records, records)]
     })
     used.set(Math.max(0, ...parts))
   }
 }
 
-/** What is forbidden altogether is used up. */
-function partOf(used: number, max: number | null): number {
+/** A quota of 0 counts as used up. */
+function computeShare(used: number, max: number | null): number {
   if (max === null) return 0
   return max === 0 ? 1 : used / max
 }
@@ -106,19 +109,20 @@ function observePools(gauge: MakeGauge, { database, queryDatabase }: ObservedPar
   }
 }
 
-function observeQueries(gauge: MakeGauge, { querySlots }: ObservedParts): Read {
+function observeQueries(gauge: MakeGauge, { querySemaphore }: ObservedParts): Read {
   const queries = gauge(
     'queries',
     'SQL, joins, groups and slow lists, by state: running, waiting',
     ['state'],
   )
   return () => {
-    for (const [state, count] of Object.entries(querySlots.stats())) queries.set({ state }, count)
+    for (const [state, count] of Object.entries(querySemaphore.stats()))
+      queries.set({ state }, count)
   }
 }
 
-/** Without a gauge where the disk is not ours to see. */
-function observeRoom(gauge: MakeGauge, { room }: ObservedParts): Read {
+/** Creates no gauge where the service cannot see the disk. */
+function observeFreeSpace(gauge: MakeGauge, { room }: ObservedParts): Read {
   if (room === undefined) return () => undefined
   const free = gauge('storage_free_bytes', 'Room left on the disk of the embedded database')
   return () => free.set(room.bytes())
@@ -133,21 +137,21 @@ function observePayments(gauge: MakeGauge, parts: ObservedParts): Read {
   const kept = gauge('kept_replies_bytes', 'Room on disk of the answers kept for retries')
   const signed = gauge('transactions_undecided', 'Signed transactions not known to be in a block')
   const signedAge = gauge('transactions_undecided_oldest_seconds', 'Age of the oldest one of them')
-  const ageOf = (ms: number | undefined) =>
+  const computeAgeSeconds = (ms: number | undefined) =>
     ms === undefined ? 0 : Math.max(0, (world.now() - ms) / 1000)
   return async () => {
-    inFlight.set(payments.inFlight())
+    inFlight.set(payments.countInFlight())
     try {
       const [backlog, undecided] = await Promise.all([
-        backlogOf(database),
-        undecidedCount(database),
+        readBacklog(database),
+        countUndecided(database),
       ])
       up.set(1)
       open.set(backlog.open)
-      openAge.set(ageOf(backlog.oldestMs))
+      openAge.set(computeAgeSeconds(backlog.oldestMs))
       kept.set(backlog.keptBytes)
       signed.set(undecided.count)
-      signedAge.set(ageOf(undecided.oldestMs))
+      signedAge.set(computeAgeSeconds(undecided.oldestMs))
     } catch {
       up.set(0)
       for (const unknown of [open, openAge, kept, signed, signedAge]) unknown.remove()
@@ -175,6 +179,6 @@ function observeGas(gauge: MakeGauge, { gasKeys, world }: ObservedParts): Read {
   return async () => {
     // A node that does not answer must not keep the other metrics back.
     const asked = Promise.allSettled(gasKeys.map(ask))
-    await within(asked, { world, ms: gasWaitMs, otherwise: undefined })
+    await awaitWithin(asked, { world, ms: gasWaitMs, otherwise: undefined })
   }
 }

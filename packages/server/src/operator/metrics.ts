@@ -1,6 +1,6 @@
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import { Counter, collectDefaultMetrics, Histogram, Registry } from 'prom-client'
-import { statusOf } from './access-log.ts'
+import { getStatus } from './access-log.ts'
 import { type ObservedParts, observeParts } from './metrics-parts.ts'
 
 export type Metrics = ReturnType<typeof createMetrics>
@@ -65,7 +65,7 @@ export function createMetrics() {
   return {
     observe: (request: FastifyRequest, reply: FastifyReply, ms: number) => {
       const operation = request.routeOptions.config.operationId ?? 'none'
-      requests.inc({ operation, status: String(statusOf(reply)) })
+      requests.inc({ operation, status: String(getStatus(reply)) })
       seconds.observe({ operation }, ms / 1000)
     },
     refused: (limit: string) => refused.inc({ limit }),

@@ -1,18 +1,18 @@
-import { leaseSizeColumns, leaseTables } from '../chain/tables.ts'
+import { buildLeaseSizeColumns, buildLeaseTables } from '../chain/tables.ts'
 import type { Migration } from '../database/migrations.ts'
-import { usedSignatureTables } from '../services/access/wallet-signature.ts'
-import { secretTables } from '../services/identity/secrets.ts'
-import { keyUseTables } from '../services/keys/key-use.ts'
+import { buildUsedSignatureTables } from '../services/access/wallet-signature.ts'
+import { buildSecretTables } from '../services/identity/secrets.ts'
+import { buildKeyUseTables } from '../services/keys/key-use.ts'
 import {
-  claimTermsColumn,
-  paymentTables,
-  replyTypeColumn,
+  buildClaimTermsColumn,
+  buildPaymentTables,
+  buildReplyTypeColumn,
 } from '../services/payments/claim-store.ts'
-import { networkTables, restoredColumns } from '../services/payments/network-pin.ts'
-import { journalTables } from '../x402/journal.ts'
+import { buildNetworkTables, buildRestoredColumns } from '../services/payments/network-pin.ts'
+import { makeJournalTables } from '../x402/journal.ts'
 
 /**
- * The operational state, by name: what is not an entry of a chain and what rebuild never touches.
+ * The migrations of the operational state, which is not in any chain's entries and which rebuild never touches.
  * Forward only; a change is a new number, never an edit.
  */
 export const migrations: readonly Migration[] = [
@@ -20,17 +20,17 @@ export const migrations: readonly Migration[] = [
     id: 1,
     name: 'operational state',
     statements: () => [
-      ...leaseTables(),
-      ...journalTables(),
-      ...paymentTables(),
-      ...usedSignatureTables(),
-      ...keyUseTables(),
-      ...secretTables(),
-      ...networkTables(),
+      ...buildLeaseTables(),
+      ...makeJournalTables(),
+      ...buildPaymentTables(),
+      ...buildUsedSignatureTables(),
+      ...buildKeyUseTables(),
+      ...buildSecretTables(),
+      ...buildNetworkTables(),
     ],
   },
-  { id: 2, name: 'types of kept replies', statements: () => replyTypeColumn() },
-  { id: 3, name: 'terms of claims', statements: () => claimTermsColumn() },
-  { id: 4, name: 'restored databases', statements: () => restoredColumns() },
-  { id: 5, name: 'sizes of chains', statements: () => leaseSizeColumns() },
+  { id: 2, name: 'types of kept replies', statements: () => buildReplyTypeColumn() },
+  { id: 3, name: 'terms of claims', statements: () => buildClaimTermsColumn() },
+  { id: 4, name: 'restored databases', statements: () => buildRestoredColumns() },
+  { id: 5, name: 'sizes of chains', statements: () => buildLeaseSizeColumns() },
 ]

@@ -2,8 +2,8 @@ import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import type { World } from '../base/world.ts'
 
-/** The operator's key: the configured one, or one made at the first start and kept in the data folder. */
-export function operatorKey(
+/** Returns the operator's key: the configured one, or one made at the first start and kept in the data folder. */
+export function ensureOperatorKey(
   dataDir: string,
   configured: string | undefined,
   world: World,

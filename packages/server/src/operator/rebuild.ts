@@ -9,16 +9,16 @@ import {
   type MaintenanceReport,
   type Progress,
   replay,
-  withStorage,
+  runWithStorage,
 } from './maintenance.ts'
 
 /**
- * Makes every projected table anew from the entries. The new tables grow in a schema beside the old ones and
- * take their place in one transaction, so a rebuild that is broken off leaves everything as it was.
- * Operational state (schema `operations`) is never touched.
+ * Rebuilds every projected table from the entries. The new tables are filled in a schema of their own and replace
+ * the old ones in one transaction, so an interrupted rebuild leaves everything as it was. Operational state (schema
+ * `operations`) is never touched.
  */
 export async function rebuild(config: Config, progress: Progress): Promise<MaintenanceReport> {
-  return withStorage(config, async (database, places) => {
+  return runWithStorage(config, async (database, places) => {
     const chains: { chain: string; blocks: number; entries: number }[] = []
     for (const place of places) {
       const log = await auditChain(database, place.schema, {
@@ -27,7 +27,7 @@ export async function rebuild(config: Config, progress: Progress): Promise<Maint
       })
       if (!log.ok)
         return { equal: false, difference: { chain: place.app, ...log.difference }, chains }
-      await rebuildOne(database, place, { height: log.head.height, progress })
+      await rebuildChain(database, place, { height: log.head.height, progress })
       chains.push({ chain: place.app, blocks: log.blocks, entries: log.entries })
     }
     await fillViews(database, places, progress)
@@ -37,7 +37,7 @@ export async function rebuild(config: Config, progress: Progress): Promise<Maint
 
 const logTables = ['block', 'tile', 'watermark']
 
-async function rebuildOne(
+async function rebuildChain(
   database: Database,
   place: ChainPlace,
   to: { height: number; progress: Progress },
@@ -47,9 +47,9 @@ async function rebuildOne(
   await database.transaction((tx) => createScratch(tx, scratch, projections))
   await replay(database, place, { schema: scratch, projections, ...to })
   await database.transaction(async (tx) => {
-    for (const { name, kind } of await relationsIn(tx, place.schema))
+    for (const { name, kind } of await listRelations(tx, place.schema))
       await tx.execute(sql`DROP ${kind} ${sql.id(place.schema, name)}`)
-    for (const { name } of await relationsIn(tx, scratch))
+    for (const { name } of await listRelations(tx, scratch))
       await tx.execute(sql`ALTER TABLE ${sql.id(scratch, name)} SET SCHEMA ${sql.id(place.schema)}`)
     await tx.execute(sql`
       UPDATE ${sql.id(place.schema, 'watermark')} SET height = last.height, sequence = last.entry_count - 1,
@@ -60,8 +60,8 @@ async function rebuildOne(
   })
 }
 
-/** Tables and what may have been put in their place, those of the log aside. */
-async function relationsIn(
+/** Lists the tables, and other relations that may have taken their place, except those of the log. */
+async function listRelations(
   tx: Queryable,
   schema: string,
 ): Promise<readonly { readonly name: string; readonly kind: SqlStatement }[]> {

@@ -1,7 +1,7 @@
 import type { Queryable } from '../database/database.ts'
 import { type SqlStatement, sql } from '../database/sql.ts'
 import type { ApplicationRecord } from '../model/application.ts'
-import type { Projection, Run } from './projection.ts'
+import type { EntryRun, Projection } from './projection.ts'
 
 /** All applications, from `application` entries of the system chain: each holds the newest whole record. */
 export class Applications implements Projection {
@@ -12,16 +12,16 @@ export class Applications implements Projection {
     return this.#byId.get(appId)
   }
 
-  byNumber(number: number): ApplicationRecord | undefined {
+  findByNumber(number: number): ApplicationRecord | undefined {
     return [...this.#byId.values()].find((one) => one.number === number)
   }
 
-  all(): ApplicationRecord[] {
+  list(): ApplicationRecord[] {
     return [...this.#byId.values()]
   }
 
-  nextNumber(): number {
-    return Math.max(0, ...this.all().map((one) => one.number)) + 1
+  getNextNumber(): number {
+    return Math.max(0, ...this.list().map((one) => one.number)) + 1
   }
 
   tables(schema: string): SqlStatement[] {
@@ -42,7 +42,7 @@ export class Applications implements Projection {
     for (const row of rows) this.#set(row.body)
   }
 
-  async apply(tx: Queryable, schema: string, { entries }: Run): Promise<() => void> {
+  async apply(tx: Queryable, schema: string, { entries }: EntryRun): Promise<() => void> {
     for (const entry of entries) {
       await tx.execute(sql`
         INSERT INTO ${sql.id(schema, 'application')} (app_id, body) VALUES (${String(entry.header.app)}, ${entry.body})

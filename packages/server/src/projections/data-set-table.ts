@@ -6,21 +6,24 @@ import type { DataSetTable } from '../query/data-set.ts'
 /** First and last address, and the country where the set knows one. */
 export type DataSetRange = readonly [first: string, last: string, country: string | null]
 
-/** What the entry in the chain holds: the definition with all that is in the set, checked and without overlaps. */
+/**
+ * The body of the entry in the chain: the definition with the whole content of the set, checked and without
+ * overlaps.
+ */
 export type DataSetBody = DataSetDefinition & {
   readonly entries: readonly (string | number | boolean)[] | readonly DataSetRange[]
 }
 
-type Place = Pick<DataSetTable, 'schema' | 'table' | 'kind'>
+type DataSetPlace = Pick<DataSetTable, 'schema' | 'table' | 'kind'>
 
 /** Rows of one statement that fills a table. */
 const chunkRows = 20_000
 
-export function dataSetTableName(set: { readonly number: number }): string {
+export function getDataSetTableName(set: { readonly number: number }): string {
   return `d_${set.number}`
 }
 
-export function dataSetTable({ schema, table, kind }: Place): SqlStatement {
+export function buildDataSetTable({ schema, table, kind }: DataSetPlace): SqlStatement {
   const columns =
     kind === 'values'
       ? sql`value jsonb NOT NULL, CONSTRAINT ${sql.id(`${table}_pkey`)} PRIMARY KEY (value)`
@@ -29,15 +32,15 @@ export function dataSetTable({ schema, table, kind }: Place): SqlStatement {
   return sql`CREATE TABLE ${sql.id(schema, table)} (${columns})`
 }
 
-/** The definition alone, as the catalog keeps it, and what its table is filled with. */
-export function parted(text: string): { body: string; entries: readonly unknown[] } {
+/** Splits the definition alone, as the catalog keeps it, from the entries that fill its table. */
+export function splitDataSet(text: string): { body: string; entries: readonly unknown[] } {
   const { entries, ...definition }: DataSetBody = JSON.parse(text)
   return { body: JSON.stringify(definition), entries }
 }
 
 export async function fillDataSet(
   tx: Queryable,
-  { schema, table, kind }: Place,
+  { schema, table, kind }: DataSetPlace,
   entries: readonly unknown[],
 ): Promise<void> {
   const name = sql.id(schema, table)

@@ -2,7 +2,7 @@ import { hash } from 'node:crypto'
 import type { Permission } from '@tollbase/contract/keys'
 import type { Queryable } from '../database/database.ts'
 import { type SqlStatement, sql } from '../database/sql.ts'
-import type { Projection, Run } from './projection.ts'
+import type { EntryRun, Projection } from './projection.ts'
 
 export type KeyRecord = {
   readonly key_hash: string
@@ -42,7 +42,7 @@ export class Keys implements Projection {
     return key?.app_id === appId ? key : undefined
   }
 
-  ofApp(appId: string): KeyRecord[] {
+  listByApp(appId: string): KeyRecord[] {
     return [...(this.#byApp.get(appId) ?? [])].flatMap((hash) => this.#byHash.get(hash) ?? [])
   }
 
@@ -71,7 +71,7 @@ export class Keys implements Projection {
     for (const row of rows) this.#set(row.body)
   }
 
-  async apply(tx: Queryable, schema: string, { entries }: Run): Promise<() => void> {
+  async apply(tx: Queryable, schema: string, { entries }: EntryRun): Promise<() => void> {
     for (const entry of entries) {
       const record: KeyRecord = JSON.parse(entry.body)
       await tx.execute(sql`
@@ -95,14 +95,14 @@ export class Keys implements Projection {
 }
 
 /** Lower-case hex SHA-256 of the key's text: all that is stored of it, with the prefix. */
-export function hashOfKey(text: string): string {
+export function hashKey(text: string): string {
   return hash('sha256', text)
 }
 
 const alphabet = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz'
 
 /** `app_` and 43 base62 characters: 256 bits. */
-export function newKeyText(randomBytes: (count: number) => Buffer): string {
+export function makeKeyText(randomBytes: (count: number) => Buffer): string {
   let text = ''
   while (text.length < 43) {
     for (const byte of randomBytes(64)) {

@@ -2,7 +2,7 @@ import { assert } from '../base/assert.ts'
 import type { AppliedEntry } from '../chain/applier.ts'
 import type { Queryable } from '../database/database.ts'
 import { type SqlStatement, sql } from '../database/sql.ts'
-import type { Projection, Run } from './projection.ts'
+import type { EntryRun, Projection } from './projection.ts'
 
 /**
  * Double entry: each `ledger` entry of the system chain carries postings that sum to zero.
@@ -23,11 +23,10 @@ export type LedgerBody = {
 export type Balance = { readonly balance: bigint; readonly earned: bigint }
 
 /**
- * The ledger's tables: movements, balances, and which payments were settled and which sales made.
- *
- * An entry counts once, whatever is appended: of deposits of one settled payment the first, of sales the first of a
- * payment that was deposited. All others change nothing. So an append of unknown outcome may be repeated, and neither
- * charges twice nor stops the lane; being a function of the entries alone, audit and rebuild agree.
+ * The ledger's tables: movements, balances, settled payments and sales. An entry counts once, however often it is
+ * appended: the first deposit of a settled payment, and the first sale of a payment that was deposited. All others
+ * change nothing. So an append of unknown outcome may be repeated, and neither charges twice nor stops the applier;
+ * being a function of the entries alone, audit and rebuild agree.
  */
 export class Ledger implements Projection {
   readonly types = ['ledger'] as const
@@ -58,12 +57,12 @@ export class Ledger implements Projection {
 
   async load(): Promise<void> {}
 
-  async apply(tx: Queryable, schema: string, { entries }: Run): Promise<() => void> {
+  async apply(tx: Queryable, schema: string, { entries }: EntryRun): Promise<() => void> {
     const read = entries.map((entry): Booking => ({ entry, body: JSON.parse(entry.body) }))
-    const bookings = await countingOf(tx, schema, read)
+    const bookings = await filterCounted(tx, schema, read)
     if (bookings.length === 0) return () => undefined
     const balances = await readBalances(tx, { schema, bookings })
-    const lines = bookings.flatMap((booking) => post(booking, balances))
+    const lines = bookings.flatMap((booking) => makeLines(booking, balances))
     await writePostings(tx, { schema, lines })
     await writeBalances(tx, { schema, balances })
     await writeDeposits(tx, { schema, bookings: bookings.filter(isDeposit) })
@@ -72,7 +71,7 @@ export class Ledger implements Projection {
   }
 
   /** Zero where an account never moved. */
-  async balance(database: Queryable, schema: string, account: string): Promise<Balance> {
+  async readBalance(database: Queryable, schema: string, account: string): Promise<Balance> {
     const [row] = await database.query<{ balance: string; earned: string }>(
       sql`SELECT balance, earned FROM ${sql.id(schema, 'account')} WHERE account = ${account}`,
     )
@@ -80,7 +79,7 @@ export class Ledger implements Projection {
   }
 
   /** Movements on an account, newest first, older than the cursor (leaf and line). */
-  async movements(
+  async listMovements(
     database: Queryable,
     schema: string,
     page: { account: string; before: { leaf: bigint; line: number } | undefined; limit: number },
@@ -94,7 +93,11 @@ export class Ledger implements Projection {
   }
 
   /** The sale that a payment bought, with the place of its entry. */
-  async sale(database: Queryable, schema: string, paymentId: string): Promise<Sale | undefined> {
+  async findSale(
+    database: Queryable,
+    schema: string,
+    paymentId: string,
+  ): Promise<Sale | undefined> {
     const [row] = await database.query<Sale>(
       sql`SELECT leaf, height, sequence, body FROM ${sql.id(schema, 'sale')} WHERE payment_id = ${paymentId}`,
     )
@@ -102,7 +105,7 @@ export class Ledger implements Projection {
   }
 
   /** The deposit of a settled payment. */
-  async deposit(
+  async findDeposit(
     database: Queryable,
     schema: string,
     identity: string,
@@ -157,7 +160,7 @@ function isSale({ body }: Booking): boolean {
 }
 
 /** The bookings that count, in their order. */
-async function countingOf(
+async function filterCounted(
   tx: Queryable,
   schema: string,
   bookings: readonly Booking[],
@@ -184,7 +187,7 @@ async function countingOf(
   })
 }
 
-function post({ entry, body }: Booking, balances: Balances): Line[] {
+function makeLines({ entry, body }: Booking, balances: Balances): Line[] {
   const sum = body.postings.reduce((total, { amount }) => total + BigInt(amount), 0n)
   assert(sum === 0n, `postings of entry ${entry.height}.${entry.sequence} sum to zero`)
   return body.postings.map((posting, line) => {

@@ -3,7 +3,7 @@ import type { Queryable } from '../database/database.ts'
 import type { SqlStatement } from '../database/sql.ts'
 
 /** Entries that follow one another. */
-export type Run = {
+export type EntryRun = {
   readonly entries: readonly AppliedEntry[]
   /** See Applier. */
   readonly step?: Step | undefined
@@ -19,18 +19,18 @@ export type Projection = {
   readonly tables: (schema: string) => readonly SqlStatement[]
   /** The tables that exist now, for audit and rebuild. */
   readonly tableNames: () => readonly string[]
-  /** Tables beside them that follow from other tables: audit judges them by what they follow from. */
+  /** Tables that are derived from other tables; audit compares them with those. */
   readonly derivedTableNames?: () => readonly string[]
   /** Reads the tables into memory when a chain is opened. */
   readonly load: (database: Queryable, schema: string) => Promise<void>
   /** Applies a run of entries; the returned function changes the memory once the transaction has committed. */
-  readonly apply: (tx: Queryable, schema: string, run: Run) => Promise<() => void>
+  readonly apply: (tx: Queryable, schema: string, run: EntryRun) => Promise<() => void>
   /** See Applier; without entries it is applied to catch up. */
   readonly catchUpAt?: () => number | undefined
 }
 
-/** An applier for a chain: entries go, in order and in runs as long as possible, to the projection of their type. */
-export function applierOf(schema: string, projections: readonly Projection[]): Applier {
+/** Makes a chain's applier: entries go, in order and in runs as long as possible, to the projection of their type. */
+export function makeApplier(schema: string, projections: readonly Projection[]): Applier {
   const byType = new Map(
     projections.flatMap((one) => one.types.map((type) => [type, one] as const)),
   )
@@ -39,7 +39,7 @@ export function applierOf(schema: string, projections: readonly Projection[]): A
       const behind = projections.filter((one) => one.catchUpAt?.() !== undefined)
       const runs =
         blocks.length > 0
-          ? runsOf(blocks, byType)
+          ? groupRuns(blocks, byType)
           : behind.map((projection) => ({ projection, entries: [] }))
       const done: (() => void)[] = []
       for (const { projection, entries } of runs)
@@ -55,7 +55,7 @@ export function applierOf(schema: string, projections: readonly Projection[]): A
   }
 }
 
-function runsOf(blocks: readonly AppliedBlock[], byType: ReadonlyMap<string, Projection>) {
+function groupRuns(blocks: readonly AppliedBlock[], byType: ReadonlyMap<string, Projection>) {
   const runs: { projection: Projection; entries: AppliedEntry[] }[] = []
   for (const block of blocks) {
     for (const entry of block.entries) {

@@ -4,7 +4,7 @@ import { type SqlStatement, sql } from '../database/sql.ts'
 import type { Catalog } from '../model/catalog.ts'
 import type { CollectionDefinition, CollectionState } from '../model/definitions.ts'
 import { parseFieldPath } from '../query/field-path.ts'
-import { keyExpression, valueExpression } from '../query/index-key.ts'
+import { printKeyExpression, printValueExpression } from '../query/index-key.ts'
 
 /** Cannot occur in JSON text or in a key (RFC 7464 uses it to separate JSON texts), so it separates both. */
 const separator = '\u001e'
@@ -14,7 +14,10 @@ const separator = '\u001e'
  * replaced this one; live rows have none. `data` answers conditions, `body` is the record as it was sent.
  * By the last index a cursor finds what was live at its height and is not any more.
  */
-export function collectionTables(schema: string, collection: CollectionDefinition): SqlStatement[] {
+export function buildCollectionTables(
+  schema: string,
+  collection: CollectionDefinition,
+): SqlStatement[] {
   const name = `c_${collection.number}`
   return [
     sql`CREATE TABLE ${sql.id(schema, name)} (
@@ -52,26 +55,28 @@ export async function projectRecords(
 
 const entriesPerStatement = 256
 
-type Batch = { schema: string; collection: CollectionState; entries: readonly AppliedEntry[] }
+type RecordBatch = { schema: string; collection: CollectionState; entries: readonly AppliedEntry[] }
 
-async function projectCollection(tx: Queryable, batch: Batch): Promise<void> {
+async function projectCollection(tx: Queryable, batch: RecordBatch): Promise<void> {
   const unique = batch.collection.indexes.filter((index) => index.unique)
   if (unique.length === 0) {
     await Promise.all(
-      partsOf(batch).map((part) => tx.execute(replaceVersions(part, nextOfSameKey(part.entries)))),
+      splitBatch(batch).map((part) =>
+        tx.execute(buildReplaceVersions(part, listNextLeaves(part.entries))),
+      ),
     )
     return
   }
   const next = batch.entries.map(() => null)
   const fields = unique.map((index) => index.fields)
   await Promise.all([
-    tx.execute(sql`WITH ${freshRows(batch, next)} ${insertFresh(batch)}`),
-    supersedeByFields(tx, { batch, fields }, countBatch(batch, next, gone)),
+    tx.execute(sql`WITH ${buildFreshRows(batch, next)} ${buildInsertFresh(batch)}`),
+    supersedeByFields(tx, { batch, fields }, buildCountBatch(batch, next, gone)),
   ])
 }
 
 /** The database is at work on the first part while the others are made and sent. */
-function partsOf(batch: Batch): readonly Batch[] {
+function splitBatch(batch: RecordBatch): readonly RecordBatch[] {
   const count = Math.ceil(batch.entries.length / entriesPerStatement)
   return Array.from({ length: count }, (_, at) => {
     const from = at * entriesPerStatement
@@ -79,36 +84,39 @@ function partsOf(batch: Batch): readonly Batch[] {
   })
 }
 
-function tableOf(batch: Batch): SqlStatement {
+function getTable(batch: RecordBatch): SqlStatement {
   return sql.id(batch.schema, batch.collection.table)
 }
 
 /** A common table `fresh` of the batch's versions. */
-function freshRows({ entries }: Batch, next: readonly (number | null)[]): SqlStatement {
+function buildFreshRows({ entries }: RecordBatch, next: readonly (number | null)[]): SqlStatement {
   return sql`fresh AS MATERIALIZED (
     SELECT leaf, height, sequence, deleted, superseded_by, key, body FROM ROWS FROM (
-      unnest(${arrayText(entries.map((entry) => entry.leafIndex))}::int8[]),
-      unnest(${arrayText(entries.map((entry) => entry.height))}::int8[]),
-      unnest(${arrayText(entries.map((entry) => entry.sequence))}::int4[]),
-      unnest(${arrayText(entries.map((entry) => entry.header.deleted === true))}::bool[]),
-      unnest(${arrayText(next)}::int8[]),
-      string_to_table(${entries.map(keyOf).join(separator)}, ${separator}),
+      unnest(${formatArray(entries.map((entry) => entry.leafIndex))}::int8[]),
+      unnest(${formatArray(entries.map((entry) => entry.height))}::int8[]),
+      unnest(${formatArray(entries.map((entry) => entry.sequence))}::int4[]),
+      unnest(${formatArray(entries.map((entry) => entry.header.deleted === true))}::bool[]),
+      unnest(${formatArray(next)}::int8[]),
+      string_to_table(${entries.map(getKey).join(separator)}, ${separator}),
       string_to_table(${entries.map((entry) => entry.body).join(separator)}, ${separator})
     ) AS fresh (leaf, height, sequence, deleted, superseded_by, key, body))`
 }
 
-function insertFresh(batch: Batch): SqlStatement {
+function buildInsertFresh(batch: RecordBatch): SqlStatement {
   return sql`
-    INSERT INTO ${tableOf(batch)} (leaf, height, sequence, key, deleted, superseded_by, data, body)
+    INSERT INTO ${getTable(batch)} (leaf, height, sequence, key, deleted, superseded_by, data, body)
     SELECT leaf, height, sequence, key, deleted, superseded_by, body::jsonb, body FROM fresh`
 }
 
-function keyOf(entry: AppliedEntry): string {
+function getKey(entry: AppliedEntry): string {
   return String(entry.header.key)
 }
 
-/** As pg writes an array too, but it quotes and escapes each element. */
-function arrayText(list: readonly (number | boolean | null)[]): string {
+/**
+ * Formats an array as pg does, but without quoting and escaping each element, which numbers and booleans do not
+ * need.
+ */
+function formatArray(list: readonly (number | boolean | null)[]): string {
   return `{${list.map((each) => each ?? 'NULL').join(',')}}`
 }
 
@@ -116,29 +124,29 @@ function arrayText(list: readonly (number | boolean | null)[]): string {
  * Adds the batch's versions, marks the live ones of older blocks that they replace, and counts both, in one statement
  * whose parts do not see what the others do.
  */
-function replaceVersions(batch: Batch, next: readonly (number | null)[]): SqlStatement {
-  const keys = [...new Set(batch.entries.map(keyOf))].join(separator)
+function buildReplaceVersions(batch: RecordBatch, next: readonly (number | null)[]): SqlStatement {
+  const keys = [...new Set(batch.entries.map(getKey))].join(separator)
   // The second condition on the key says nothing new, but with it the plan, made when the table was small and kept
   // while it grows, goes by the index and not through the whole table.
   return sql`
-    WITH ${freshRows(batch, next)},
-    stored AS (${insertFresh(batch)}),
+    WITH ${buildFreshRows(batch, next)},
+    stored AS (${buildInsertFresh(batch)}),
     first AS MATERIALIZED (SELECT key, min(leaf) AS leaf FROM fresh GROUP BY key),
     replaced AS (
-      UPDATE ${tableOf(batch)} AS old SET superseded_by = first.leaf FROM first
+      UPDATE ${getTable(batch)} AS old SET superseded_by = first.leaf FROM first
       WHERE old.key = first.key AND old.superseded_by IS NULL
         AND old.key = ANY (string_to_array(${keys}, ${separator}))
       RETURNING old.deleted, octet_length(old.body) AS bytes)
-    ${countBatch(batch, next, gone)}`
+    ${buildCountBatch(batch, next, gone)}`
 }
 
 /** For each entry the leaf of the next one in this batch with the same key, or null. */
-function nextOfSameKey(entries: readonly AppliedEntry[]): (number | null)[] {
+function listNextLeaves(entries: readonly AppliedEntry[]): (number | null)[] {
   const later = new Map<string, number>()
   return entries
     .toReversed()
     .map((entry) => {
-      const key = keyOf(entry)
+      const key = getKey(entry)
       const next = later.get(key) ?? null
       later.set(key, entry.leafIndex)
       return next
@@ -146,7 +154,7 @@ function nextOfSameKey(entries: readonly AppliedEntry[]): (number | null)[] {
     .toReversed()
 }
 
-/** What a common table `replaced` comes to. */
+/** The documents and bytes of a common table `replaced`. */
 const gone = sql`SELECT count(*) AS documents, coalesce(sum(bytes), 0)::int8 AS bytes FROM replaced WHERE NOT deleted`
 
 /**
@@ -156,15 +164,15 @@ const gone = sql`SELECT count(*) AS documents, coalesce(sum(bytes), 0)::int8 AS 
  */
 function supersedeByFields(
   tx: Queryable,
-  change: { batch: Batch; fields: readonly (readonly string[])[] },
+  change: { batch: RecordBatch; fields: readonly (readonly string[])[] },
   count: SqlStatement,
 ): Promise<void> {
   const first = change.batch.entries[0]?.leafIndex ?? 0
-  const same = [sql`old.key = fresh.key`, ...change.fields.map(sameValues)]
-  return supersede(tx, { table: tableOf(change.batch), first, same }, count)
+  const same = [sql`old.key = fresh.key`, ...change.fields.map(buildSameValues)]
+  return supersede(tx, { table: getTable(change.batch), first, same }, count)
 }
 
-/** What a field that becomes unique means for the records that are there: the newest of each value stays live. */
+/** Supersedes records for a field that becomes unique: the newest of each value stays live. */
 export function supersedeAll(
   tx: Queryable,
   change: { schema: string; collection: CollectionState; fields: readonly string[] },
@@ -175,7 +183,7 @@ export function supersedeAll(
     UPDATE ${sql.id(schema, 'collection_stats')} AS stats
     SET documents = stats.documents - gone.documents, bytes = stats.bytes - gone.bytes
     FROM (${gone}) AS gone WHERE collection = ${collection.id}`
-  return supersede(tx, { table, first: 0, same: [sameValues(change.fields)] }, count)
+  return supersede(tx, { table, first: 0, same: [buildSameValues(change.fields)] }, count)
 }
 
 /** Marks live rows with the first row from `first` on that is the same by one of the conditions; `count` uses `gone`. */
@@ -206,34 +214,34 @@ async function supersede(
 }
 
 /** Keys of those live records that have a value of an index's fields in common with one of the texts. */
-export async function keysOfSameValues(
+export async function listSameValueKeys(
   database: Queryable,
   find: { schema: string; table: string; fields: readonly string[]; bodies: readonly string[] },
 ): Promise<string[]> {
   const rows = await database.query<{ key: string }>(sql`
     WITH fresh AS MATERIALIZED (
       SELECT body::jsonb AS data FROM string_to_table(${find.bodies.join(separator)}, ${separator}) AS body)
-    SELECT old.key FROM fresh JOIN ${sql.id(find.schema, find.table)} AS old ON ${sameValues(find.fields)}
+    SELECT old.key FROM fresh JOIN ${sql.id(find.schema, find.table)} AS old ON ${buildSameValues(find.fields)}
     WHERE old.superseded_by IS NULL LIMIT 1`)
   return rows.map((row) => row.key)
 }
 
-function sameValues(fields: readonly string[]): SqlStatement {
-  return sql.join(fields.map(sameValue), ' AND ')
+function buildSameValues(fields: readonly string[]): SqlStatement {
+  return sql.join(fields.map(buildSameValue), ' AND ')
 }
 
 /** Equal and neither null nor missing; the key finds it by index, the value decides. */
-function sameValue(field: string): SqlStatement {
+function buildSameValue(field: string): SqlStatement {
   const path = parseFieldPath(field, '')
-  const of = (record: string, expression: typeof keyExpression) =>
+  const compileSide = (record: string, expression: typeof printKeyExpression) =>
     sql.compiled(`(${expression(path, record)})`, [])
-  return sql`${of('old.data', keyExpression)} = ${of('fresh.data', keyExpression)}
-    AND ${of('old.data', valueExpression)} = ${of('fresh.data', valueExpression)}`
+  return sql`${compileSide('old.data', printKeyExpression)} = ${compileSide('fresh.data', printKeyExpression)}
+    AND ${compileSide('old.data', printValueExpression)} = ${compileSide('fresh.data', printValueExpression)}`
 }
 
 /** Counts what a batch added, less what it replaced, which is the one row of `gone`: its documents and bytes. */
-function countBatch(
-  { schema, collection, entries }: Batch,
+function buildCountBatch(
+  { schema, collection, entries }: RecordBatch,
   next: readonly (number | null)[],
   gone: SqlStatement,
 ): SqlStatement {

@@ -9,14 +9,14 @@ export type Version = {
   readonly body: string
 }
 
-type Place = { readonly schema: string; readonly table: string; readonly key: string }
+type RecordPlace = { readonly schema: string; readonly table: string; readonly key: string }
 
 export type AsOfRow = { readonly as_of_height: bigint; readonly as_of_sequence: number }
 
 /** The newest version of a record, with the watermark of the same snapshot. */
 export async function readRecord(
   database: Queryable,
-  place: Place,
+  place: RecordPlace,
 ): Promise<{ asOf: AsOfRow; version: Version | undefined }> {
   const [row] = await database.query<AsOfRow & Partial<Version> & { leaf: bigint | null }>(sql`
     SELECT mark.height AS as_of_height, mark.sequence AS as_of_sequence,
@@ -38,7 +38,7 @@ export async function readRecord(
 /** All versions of a record, oldest first, with the watermark of the same snapshot. */
 export async function readHistory(
   database: Queryable,
-  place: Place,
+  place: RecordPlace,
 ): Promise<{ asOf: AsOfRow; versions: Version[] }> {
   const rows = await database.query<AsOfRow & Version & { leaf: bigint | null }>(sql`
     SELECT mark.height AS as_of_height, mark.sequence AS as_of_sequence,
@@ -52,7 +52,7 @@ export async function readHistory(
 }
 
 /** Those of the keys that have a live record. */
-export async function existingKeys(
+export async function listExistingKeys(
   database: Queryable,
   place: { schema: string; table: string; keys: readonly string[] },
 ): Promise<string[]> {
@@ -63,7 +63,7 @@ export async function existingKeys(
 }
 
 /** The newest versions of those of the records that are there, deleted ones too. */
-export async function latestOf(
+export async function readLatest(
   database: Queryable,
   place: { schema: string; table: string; keys: readonly string[] },
 ): Promise<{ key: string; deleted: boolean; body: string }[]> {

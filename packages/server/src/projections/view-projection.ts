@@ -1,5 +1,5 @@
 import { limits } from '@tollbase/contract/limits'
-import { present } from '../base/assert.ts'
+import { requirePresent } from '../base/assert.ts'
 import { Fault } from '../base/fault.ts'
 import type { AppliedEntry } from '../chain/applier.ts'
 import type { Queryable } from '../database/database.ts'
@@ -7,11 +7,12 @@ import { CommitUnknownError, isTransient, storageProblem } from '../database/err
 import { sql } from '../database/sql.ts'
 import type { Catalog } from '../model/catalog.ts'
 import type { StoredView } from '../model/definitions.ts'
-import { type PlannedView, viewTable } from '../model/view-plan.ts'
+import { getViewTableName, type PlannedView } from '../model/view-plan.ts'
 import type { Resolve } from '../query/join.ts'
 import type { CompiledStatement } from '../query/sql-text.ts'
 import type { ViewPlace } from '../views/view-program.ts'
 import {
+  buildViewStateTables,
   deleteProgress,
   distrust,
   insertProgress,
@@ -20,34 +21,33 @@ import {
   markStale,
   type Position,
   readLive,
-  viewStateTables,
   wantProgress,
 } from './view-state.ts'
 import type { Decision } from './waiting-views.ts'
 
-/** What the lane needs to keep live views up, and whom it tells of what it leaves to others. */
+/** The applier's clock for keeping live views up, and its callback for views that it leaves stale. */
 export type LiveViews = {
   /** Milliseconds since 1970. */
   readonly now: () => number
   readonly onStale: (view: StoredView, reason: string, error: unknown) => void
 }
 
-/** The tables of a new view, empty; whoever fills it comes later. */
+/** Creates the tables of a new view, empty; the view builder fills them later. */
 export async function makeView(
   tx: Queryable,
   schema: string,
   { planned, entry }: { planned: PlannedView; entry: AppliedEntry },
 ): Promise<void> {
   const { view, plan } = planned
-  await tx.execute(viewStateTables(schema))
+  await tx.execute(buildViewStateTables(schema))
   const place = { schema, number: view.number, resolve: () => undefined }
-  for (const statement of plan?.program.tables(place) ?? []) await run(tx, statement)
-  await insertProgress(tx, schema, { view, wanted: positionAfter(entry) })
+  for (const statement of plan?.program.tables(place) ?? []) await runStatement(tx, statement)
+  await insertProgress(tx, schema, { view, wanted: getPositionAfter(entry) })
 }
 
 /** The names of a view's tables. */
-export function tablesOfView({ view, plan }: PlannedView): readonly string[] {
-  return plan?.program.tableNames(view.number) ?? [viewTable(view)]
+export function listViewTables({ view, plan }: PlannedView): readonly string[] {
+  return plan?.program.tableNames(view.number) ?? [getViewTableName(view)]
 }
 
 export async function dropView(
@@ -55,14 +55,14 @@ export async function dropView(
   schema: string,
   { planned, drop }: { planned: PlannedView; drop: (table: string) => Promise<void> },
 ): Promise<void> {
-  for (const table of tablesOfView(planned)) await drop(table)
+  for (const table of listViewTables(planned)) await drop(table)
   await deleteProgress(tx, schema, planned.view)
 }
 
-/** What the names of sessions begin with that fill views, so that whoever drops a table can end them. */
+/** The prefix of the names of sessions that fill views, so that a drop of a table can end them. */
 export const viewSession = 'tollbase views'
 
-/** Ends what fills views from a table, or fills the table, which may take long. */
+/** Cancels sessions that fill views from a table, or fill the table, which may take long. */
 export async function endViewWork(
   tx: Queryable,
   { schema, table }: { schema: string; table: string },
@@ -85,20 +85,20 @@ export async function noteRefresh(
 ): Promise<void> {
   const view = String(entry.header.view)
   if (!catalog.views.has(view)) return
-  const wanted = { ...positionAfter(entry), positions: JSON.parse(entry.body) }
+  const wanted = { ...getPositionAfter(entry), positions: JSON.parse(entry.body) }
   await wantProgress(tx, schema, { view, wanted })
 }
 
 /**
- * A field that becomes unique changes which versions of old replaced which, so what views made of them before is
- * not what their definitions say now.
+ * Makes views of the collection anew: a field that becomes unique changes which old versions replaced which, so
+ * their rows no longer match their definitions.
  */
-export async function distrustViewsOf(
+export async function distrustViews(
   tx: Queryable,
   schema: string,
   { catalog, collection }: { catalog: Catalog; collection: string },
 ): Promise<void> {
-  const views = [...catalog.views.values()].filter(({ view }) => readsOwn(view, collection))
+  const views = [...catalog.views.values()].filter(({ view }) => hasOwnSource(view, collection))
   await distrust(
     tx,
     schema,
@@ -106,13 +106,13 @@ export async function distrustViewsOf(
   )
 }
 
-/** Whether the view reads the collection, which is of the view's own application. */
-export function readsOwn({ app, reads }: StoredView, collection: string): boolean {
+/** Returns true if the view reads the collection, which is of the view's own application. */
+export function hasOwnSource({ app, reads }: StoredView, collection: string): boolean {
   return reads.some((source) => source.app === app && source.id === collection)
 }
 
-/** Where the view is, with the tables of the collections of its own application. */
-export function placeOf(schema: string, view: StoredView, catalog: Catalog): ViewPlace {
+/** Makes the place of the view, with the tables of the collections of its own application. */
+export function makeViewPlace(schema: string, view: StoredView, catalog: Catalog): ViewPlace {
   const ids = new Map(
     view.reads.filter(({ app }) => app === view.app).map(({ model, id }) => [model, id]),
   )
@@ -123,11 +123,11 @@ export function placeOf(schema: string, view: StoredView, catalog: Catalog): Vie
   return { schema, number: view.number, resolve }
 }
 
-type Run = {
+type LiveViewsRun = {
   readonly schema: string
   readonly catalog: Catalog
   readonly entries: readonly AppliedEntry[]
-  /** Sends, without waiting between, what makes the last of the entries into rows. */
+  /** Sends, without waiting between, the statements that make the last of the entries into rows. */
   readonly apply: () => Promise<void>
   /** Where the tables are at the end. */
   readonly at: Position
@@ -136,18 +136,18 @@ type Run = {
 }
 
 /**
- * Applies a run, and brings the live views that are due to its end. Each has a bounded time, and is taken back where it
- * fails: one that fails stands still with its reason, one that there is no time for is caught up beside the writes, and
- * neither keeps anything else back. True where something is left for that.
+ * Applies a run, and brings the live views that are due to its end. Each has a bounded time and is rolled back if
+ * it fails: a view that fails goes stale with its reason, a view without time left is caught up beside the writes,
+ * and neither holds up anything else. True if some view is left to be caught up.
  */
-export async function applyWithLiveViews(tx: Queryable, applying: Run): Promise<boolean> {
+export async function applyWithLiveViews(tx: Queryable, applying: LiveViewsRun): Promise<boolean> {
   const { schema, entries, apply, at, live } = applying
   const { due, unchanged } = applying.decision
   if (due.length === 0 && unchanged.length === 0) {
     await apply()
     return false
   }
-  // What is asked is answered while the rows are made, so that the database goes on to the views without a pause.
+  // The reads are answered while the rows are made, so that the database continues with the views without a pause.
   const asked = Promise.all([readLive(tx, schema), due.length > 0 ? readSettings(tx, limited) : {}])
   const applied = Promise.all([apply(), due.length > 0 && setSettings(tx, limited)])
   let appliedMs: number | undefined
@@ -159,7 +159,7 @@ export async function applyWithLiveViews(tx: Queryable, applying: Run): Promise<
   )
   const [leaves, before] = await asked
   const last = entries.at(-1)
-  const to = last === undefined ? at : positionAfter(last)
+  const to = last === undefined ? at : getPositionAfter(last)
   const advances = due.flatMap((planned) => {
     const from = leaves.get(planned.view.id)
     return from === undefined ? [] : [{ planned, from, to: to.leaf }]
@@ -177,17 +177,17 @@ export async function applyWithLiveViews(tx: Queryable, applying: Run): Promise<
   }
   const elapsedMs = () => (appliedMs === undefined ? 0 : live.now() - appliedMs)
   const turn = { ...applying, advances, finish, elapsedMs }
-  return (await advanceTogether(tx, turn, applied)) ?? finish(await advanceApart(tx, turn))
+  return (await advanceTogether(tx, turn, applied)) ?? finish(await advanceOneByOne(tx, turn))
 }
 
 /** A view that is to be brought from one leaf of the chain to another. */
 type Advance = { readonly planned: PlannedView; readonly from: number; readonly to: number }
 
-type Turn = Run & {
+type Turn = LiveViewsRun & {
   readonly advances: readonly Advance[]
   /** Since the rows are there. */
   readonly elapsedMs: () => number
-  /** What comes behind the views; whether something is left to be caught up. */
+  /** Sends the statements that follow the views; true if some view is left to be caught up. */
   readonly finish: (outcome: Outcome) => Promise<boolean>
 }
 
@@ -195,9 +195,9 @@ type Turn = Run & {
 type Outcome = { readonly done: readonly string[]; readonly behind: readonly string[] }
 
 /**
- * All of them, and what comes behind them, as if none could fail, so that each costs its own statements and nothing
- * else; while one statement runs, the next one is there already. Undefined where one has failed, and everything is as
- * before.
+ * Advances all views, and sends what follows them, as if none could fail, so that each costs its own statements and
+ * nothing else; while one statement runs, the next one is already there. Undefined where one has failed, and
+ * everything is as before.
  */
 async function advanceTogether(
   tx: Queryable,
@@ -220,9 +220,9 @@ async function advanceTogether(
         behind.push(id)
         continue
       }
-      for (const statement of statementsOf(turn, each)) {
-        const sent = run(tx, statement)
-        // Where the one before it fails this one does too, but says nothing.
+      for (const statement of listStatements(turn, each)) {
+        const sent = runStatement(tx, statement)
+        // If the statement before it fails, this one fails too, with no news.
         sent.catch(() => undefined)
         await previous
         previous = sent
@@ -234,14 +234,14 @@ async function advanceTogether(
     return isBehind
   } catch (error) {
     await applied
-    if (isOfAll(error)) throw error
+    if (isTransactionError(error)) throw error
     await tx.execute(sql`ROLLBACK TO SAVEPOINT live_views`)
     return undefined
   }
 }
 
-/** One after the other, so that it is known which of them fails, and why. */
-async function advanceApart(tx: Queryable, turn: Turn): Promise<Outcome> {
+/** Advances one view after the other, so that it is known which of them fails, and why. */
+async function advanceOneByOne(tx: Queryable, turn: Turn): Promise<Outcome> {
   const [done, behind]: [string[], string[]] = [[], []]
   for (const each of turn.advances) {
     const { id } = each.planned.view
@@ -259,13 +259,13 @@ async function advanceOne(tx: Queryable, turn: Turn, each: Advance): Promise<boo
   const { view } = each.planned
   await tx.execute(sql`SAVEPOINT live_view`)
   try {
-    for (const statement of statementsOf(turn, each)) await run(tx, statement)
+    for (const statement of listStatements(turn, each)) await runStatement(tx, statement)
     await tx.execute(sql`RELEASE SAVEPOINT live_view`)
     return true
   } catch (error) {
-    if (isOfAll(error)) throw error
+    if (isTransactionError(error)) throw error
     await tx.execute(sql`ROLLBACK TO SAVEPOINT live_view`)
-    const reason = reasonOf(error, view)
+    const reason = describeReason(error, view)
     await markStale(tx, turn.schema, { view: view.id, reason })
     turn.live.onStale(view, reason, error)
     return false
@@ -273,13 +273,13 @@ async function advanceOne(tx: Queryable, turn: Turn, each: Advance): Promise<boo
 }
 
 /** Throws where the view's time is over before a statement. */
-function* statementsOf(
+function* listStatements(
   { schema, catalog, elapsedMs }: Turn,
   { planned: { view, plan }, from, to }: Advance,
 ): Generator<CompiledStatement> {
-  const { program } = present(plan, 'the program of a live view')
+  const { program } = requirePresent(plan, 'the program of a live view')
   const startedMs = elapsedMs()
-  const place = placeOf(schema, view, catalog)
+  const place = makeViewPlace(schema, view, catalog)
   for (const statement of program.advance(
     place,
     () => from,
@@ -292,15 +292,15 @@ function* statementsOf(
 
 const tooSlow = `a change of it took longer than ${limits.viewAdvanceMs} ms; as a lazy view it has more time`
 
-/** Whether the whole transaction is to be tried again: the trouble is not the view's. */
-export function isOfAll(error: unknown): boolean {
+/** Returns true if the whole transaction is to be tried again, because the error is not the view's. */
+export function isTransactionError(error: unknown): boolean {
   return (
     isTransient(error) || storageProblem(error) !== undefined || error instanceof CommitUnknownError
   )
 }
 
-/** What a seller is told of an error: what PostgreSQL says may hold values, which must be his own. */
-export function reasonOf(error: unknown, { app, reads }: StoredView): string {
+/** Describes an error to a seller: PostgreSQL's message may hold values, which must be the seller's own. */
+export function describeReason(error: unknown, { app, reads }: StoredView): string {
   if (!(error instanceof Error)) return unknownReason
   if (error instanceof Fault || error.message === tooSlow) return error.message
   const state = 'code' in error ? String(error.code) : ''
@@ -311,11 +311,14 @@ export function reasonOf(error: unknown, { app, reads }: StoredView): string {
 
 const unknownReason = 'something went wrong on our side'
 
-export async function run(tx: Queryable, { text, values }: CompiledStatement): Promise<void> {
+export async function runStatement(
+  tx: Queryable,
+  { text, values }: CompiledStatement,
+): Promise<void> {
   await tx.execute(sql.compiled(text, values))
 }
 
-function positionAfter({ leafIndex, height, sequence }: AppliedEntry): Position {
+function getPositionAfter({ leafIndex, height, sequence }: AppliedEntry): Position {
   return { leaf: leafIndex + 1, height, sequence }
 }
 

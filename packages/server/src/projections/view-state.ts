@@ -12,18 +12,18 @@ export type Position = {
   readonly sequence: number
 }
 
-/** How far a view is. Only where it is wanted follows from the entries; the rest is what was done so far. */
+/** The progress of a view. Only `wanted` follows from the entries; the rest is the work done so far. */
 export type ViewProgress = Position & {
   readonly view: string
   readonly status: ViewStatus
   readonly reason: string | null
-  /** Whether the rows are the definition at the position, so that changes can be added to them. */
+  /** True if the rows are the definition at the position, so that changes can be added to them. */
   readonly whole: boolean
-  /** Rises with everything that makes work on the view that is under way worthless. */
+  /** Rises with everything that invalidates work under way on the view. */
   readonly revision: number
-  /** Of other applications' chains. */
+  /** The positions of other applications' chains. */
   readonly positions: ForeignPositions
-  /** Where a lazy view was asked to be. */
+  /** The position that was asked of a lazy view. */
   readonly wanted: Position & { readonly positions: ForeignPositions }
   /** Milliseconds since 1970; undefined before it is filled for the first time. */
   readonly refreshedAt: number | undefined
@@ -32,7 +32,7 @@ export type ViewProgress = Position & {
 export const viewStateTable = 'view_state'
 
 /** Its columns leaf, height and sequence are named as those of the watermark, which they replace in reads of a view. */
-export function viewStateTables(schema: string): SqlStatement {
+export function buildViewStateTables(schema: string): SqlStatement {
   return sql`CREATE TABLE IF NOT EXISTS ${sql.id(schema, viewStateTable)} (
     id int8 NOT NULL, view text NOT NULL, status text NOT NULL, reason text, whole bool NOT NULL, revision int8 NOT NULL,
     leaf int8 NOT NULL, height int8 NOT NULL, sequence int4 NOT NULL, positions text NOT NULL,
@@ -57,7 +57,7 @@ type Row = {
   readonly refreshed_at: bigint | null
 }
 
-/** How far the views of an application are, by id; none where it never had one. */
+/** Reads the progress of an application's views, by id; empty where it never had one. */
 export async function readProgress(
   database: Queryable,
   schema: string,
@@ -70,10 +70,10 @@ export async function readProgress(
     SELECT view, status, reason, whole, revision, leaf, height, sequence, positions,
       wanted_leaf, wanted_height, wanted_sequence, wanted_positions, refreshed_at
     FROM ${sql.id(schema, viewStateTable)} ORDER BY id`)
-  return new Map(rows.map((row) => [row.view, progressOf(row)]))
+  return new Map(rows.map((row) => [row.view, toProgress(row)]))
 }
 
-/** Where the live views of an application are, by id, as leaves; the table must be there. */
+/** Reads the positions of an application's live views, by id, as leaves; the table must be there. */
 export async function readLive(
   tx: Queryable,
   schema: string,
@@ -84,7 +84,7 @@ export async function readLive(
   return new Map(rows.map(({ view, leaf }) => [view, Number(leaf)]))
 }
 
-function progressOf(row: Row): ViewProgress {
+function toProgress(row: Row): ViewProgress {
   const { view, status, reason, whole, sequence } = row
   return {
     view,
@@ -140,7 +140,7 @@ export async function wantProgress(
     WHERE view = ${view}`)
 }
 
-/** The rows of these views are not their definitions any more, and are made anew. */
+/** Marks views whose rows no longer match their definitions, so that they are made anew. */
 export async function distrust(
   tx: Queryable,
   schema: string,
@@ -162,8 +162,8 @@ export async function markStale(
 }
 
 /**
- * The rows of these views are their definitions at a position now. Where a revision is given, it must be that of the
- * view still, and rises; false where it is not.
+ * Marks views whose rows match their definitions at a position now. A given revision must still be that of the
+ * view, and rises; false where it is not.
  */
 export async function markAt(
   tx: Queryable,
@@ -188,7 +188,7 @@ export async function markAt(
   return changed === views.length
 }
 
-/** Leaves live views that there was no time for to be caught up beside the writes. */
+/** Leaves live views without time left to be caught up beside the writes. */
 export async function markBehind(
   tx: Queryable,
   schema: string,

@@ -13,28 +13,28 @@ describe('live views', () => {
     views = new WaitingViews(() => now)
   })
   const decide = (written: readonly string[], catchUp = false, catalog = both) =>
-    views.decide({ catalog, entries: written.map(entryOf), catchUp })
+    views.decide({ catalog, entries: written.map(makeEntry), catchUp })
   const follow = (...of: Parameters<typeof decide>): Decision => {
     const decision = decide(...of)
-    views.committed(decision, of[2] ?? both)
+    views.noteCommit(decision, of[2] ?? both)
     return decision
   }
 
   test('are brought on with the first write after a pause, and wait with those that come soon after', () => {
-    expect(idsOf(follow(['sales']).due)).toEqual(['totals'])
+    expect(listIds(follow(['sales']).due)).toEqual(['totals'])
     expect(views.catchUpAt()).toBeUndefined()
     now += limits.viewPauseMs - 1
     const soon = follow(['sales'])
-    expect([idsOf(soon.due), idsOf(soon.unchanged), [...soon.waiting]]).toEqual([
+    expect([listIds(soon.due), listIds(soon.unchanged), [...soon.waiting]]).toEqual([
       [],
       ['places'],
       ['totals'],
     ])
     expect(views.catchUpAt()).toBe(1_000 + limits.viewPauseMs)
     // Nothing more is written to its source, and yet it is not where the tables are.
-    expect(idsOf(decide(['shops']).unchanged)).toEqual([])
+    expect(listIds(decide(['shops']).unchanged)).toEqual([])
     now += 1
-    expect(idsOf(follow([]).due)).toEqual(['totals'])
+    expect(listIds(follow([]).due)).toEqual(['totals'])
     expect(views.isBehind({ id: 'totals' })).toBe(false)
   })
 
@@ -43,12 +43,12 @@ describe('live views', () => {
     views.noteRead({ id: 'totals' })
     now += 10
     const decision = follow(['sales', 'shops'])
-    expect(idsOf(decision.due)).toEqual(['totals'])
+    expect(listIds(decision.due)).toEqual(['totals'])
     expect(views.catchUpAt()).toBe(1_000 + limits.viewPauseMs)
     now += limits.viewReadMs
     follow(['sales', 'shops'])
     now += 10
-    expect(idsOf(follow(['sales', 'shops']).due)).toEqual([])
+    expect(listIds(follow(['sales', 'shops']).due)).toEqual([])
   })
 
   test('are behind from the moment in which a transaction leaves them, as readers may see it before it is told', () => {
@@ -58,29 +58,29 @@ describe('live views', () => {
     expect(views.catchUpAt()).toBeDefined()
     // It failed, and somebody has begun to read.
     views.noteRead({ id: 'totals' })
-    expect(idsOf(follow(['sales']).due)).toEqual(['totals'])
+    expect(listIds(follow(['sales']).due)).toEqual(['totals'])
     expect(views.isBehind({ id: 'totals' })).toBe(false)
   })
 
   test('are all behind when a chain is opened, and none of them when they are gone', () => {
     views.open(both)
     expect(views.catchUpAt()).toBe(Number.NEGATIVE_INFINITY)
-    expect(idsOf(decide([]).due)).toEqual(['totals', 'places'])
+    expect(listIds(decide([]).due)).toEqual(['totals', 'places'])
     follow([], true, emptyCatalog)
     expect(views.catchUpAt()).toBeUndefined()
   })
 })
 
-function idsOf(views: Decision['due']): string[] {
+function listIds(views: Decision['due']): string[] {
   return views.map(({ view }) => view.id)
 }
 
-function entryOf(collection: string): AppliedEntry {
+function makeEntry(collection: string): AppliedEntry {
   const header = { type: 'record', collection }
   return { header, body: '', height: 1, sequence: 0, leafIndex: 0, time: 0 }
 }
 
-function viewOf(id: string, source: string): StoredView {
+function makeView(id: string, source: string): StoredView {
   const reads = [{ model: `app::${source}`, app: 'app', id: source }]
   return {
     ...{ id, app: 'app', number: 1, name: id, refresh_mode: 'live', query: {}, reads },
@@ -92,7 +92,7 @@ function viewOf(id: string, source: string): StoredView {
 const both: Catalog = {
   ...emptyCatalog,
   views: new Map(
-    [viewOf('totals', 'sales'), viewOf('places', 'shops')].map((view) => [
+    [makeView('totals', 'sales'), makeView('places', 'shops')].map((view) => [
       view.id,
       { view, plan: undefined },
     ]),

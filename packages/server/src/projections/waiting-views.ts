@@ -5,11 +5,11 @@ import type { PlannedView } from '../model/view-plan.ts'
 
 const none: ReadonlySet<string> = new Set()
 
-/** What one transaction of the lane does about live views. */
+/** The decision of one transaction of the applier about live views. */
 export type Decision = {
-  /** They are brought to its end. */
+  /** The views that are brought to its end. */
   readonly due: readonly PlannedView[]
-  /** They lack nothing, neither before it nor after. */
+  /** The views that lack nothing, neither before it nor after. */
   readonly unchanged: readonly PlannedView[]
   /** Ids of those that wait for a later one. */
   readonly waiting: ReadonlySet<string>
@@ -20,19 +20,22 @@ export type Decision = {
 type Written = {
   readonly catalog: Catalog
   readonly entries: readonly AppliedEntry[]
-  /** Whether none may wait any longer. */
+  /** True if no view may wait any longer. */
   readonly catchUp: boolean
 }
 
 /**
- * Which live views of an application lack what its tables have. Where writes come close together and nobody reads a
- * view, it takes in several of them at once: a group that all of them change is then made anew once. One that is read
- * takes in each with the records, so that its readers see it where the tables are, in one snapshot.
+ * The live views of an application that lack what its tables have. Where writes come close together and nobody
+ * reads a view, it takes in several of them at once: a group that all of them change is then made anew once. A view
+ * that is read takes in each write with the records, so that its readers see it where the tables are, in one
+ * snapshot.
  */
 export class WaitingViews {
   readonly #ticks: () => number
   #waiting = none
-  /** Of the transaction under way: others may see the tables before it is known here that it was committed. */
+  /**
+   * The views left waiting by the transaction under way: others may see the tables before its commit is known here.
+   */
   #coming = none
   #since = Number.NEGATIVE_INFINITY
   readonly #readAt = new Map<string, number>()
@@ -41,9 +44,9 @@ export class WaitingViews {
     this.#ticks = ticks
   }
 
-  /** How far views were when the chain was closed is not known. */
+  /** All live views count as behind, because their positions when the chain was closed are not known. */
   open(catalog: Catalog): void {
-    this.#waiting = new Set(liveViews(catalog).map(({ view }) => view.id))
+    this.#waiting = new Set(listLiveViews(catalog).map(({ view }) => view.id))
     this.#since = Number.NEGATIVE_INFINITY
   }
 
@@ -52,12 +55,15 @@ export class WaitingViews {
     this.#readAt.set(view.id, this.#ticks())
   }
 
-  /** Whether a live view lacks what the tables have, or will have in a moment, until the lane catches up. */
+  /**
+   * Returns true if a live view lacks, or will lack in a moment, what the tables have, until the applier catches
+   * up.
+   */
   isBehind(view: { readonly id: string }): boolean {
     return this.#waiting.has(view.id) || this.#coming.has(view.id)
   }
 
-  /** By when all are to be where the tables are; undefined where they are. */
+  /** Returns the time by which all views are to be where the tables are; undefined where they are. */
   catchUpAt(): number | undefined {
     const isBehind = this.#waiting.size > 0 || this.#coming.size > 0
     return isBehind ? this.#since + limits.viewPauseMs : undefined
@@ -65,7 +71,7 @@ export class WaitingViews {
 
   /** For a transaction that writes these entries; it may be decided anew where that one fails. */
   decide({ catalog, entries, catchUp }: Written): Decision {
-    const views = liveViews(catalog)
+    const views = listLiveViews(catalog)
     if (views.length === 0) return { due: [], unchanged: [], waiting: none, since: this.#since }
     const written = new Set(entries.map(({ header }) => String(header.collection)))
     const isChanged = ({ view }: PlannedView) =>
@@ -89,7 +95,7 @@ export class WaitingViews {
   }
 
   /** The transaction was committed, and its catalog is in force. */
-  committed({ waiting, since }: Decision, catalog: Catalog): void {
+  noteCommit({ waiting, since }: Decision, catalog: Catalog): void {
     this.#waiting = waiting
     this.#coming = none
     this.#since = since
@@ -97,6 +103,6 @@ export class WaitingViews {
   }
 }
 
-function liveViews(catalog: Catalog): readonly PlannedView[] {
+function listLiveViews(catalog: Catalog): readonly PlannedView[] {
   return [...catalog.views.values()].filter(({ view }) => view.refresh_mode === 'live')
 }

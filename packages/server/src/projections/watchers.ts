@@ -8,7 +8,7 @@ export type Watch = {
   readonly end: () => void
 }
 
-/** Who waits for new versions in the collections of one application. */
+/** The requests that wait for new versions in the collections of one application. */
 export class Watchers {
   readonly #waiting = new Map<string, Set<() => void>>()
   #count = 0
@@ -17,7 +17,7 @@ export class Watchers {
     return this.#count
   }
 
-  /** To be ended by the caller, whatever happens. RATE_LIMITED where too many wait. */
+  /** The caller must end the watch, whatever happens. RATE_LIMITED where too many wait. */
   begin(collection: string): Watch {
     if (this.#count >= limits.changesWaitingMax) {
       throw new Fault('RATE_LIMITED', {
@@ -42,7 +42,7 @@ export class Watchers {
     return { woken, end }
   }
 
-  /** Wakes who waits for one of these collections. */
+  /** Wakes the requests that wait for one of these collections. */
   wake(collections: Iterable<string>): void {
     for (const collection of collections)
       for (const wake of this.#waiting.get(collection) ?? []) wake()

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { addressText, readNetwork, readSpan } from './address-range.ts'
+import { formatAddress, readNetwork, readSpan } from './address-range.ts'
 
 describe('a range of addresses', () => {
   it.each([
@@ -17,8 +17,8 @@ describe('a range of addresses', () => {
   ])('of the network %s goes from its first to its last address', (text, first, last) => {
     const range = readNetwork(text)
     if (range === undefined) throw new Error('no range')
-    expect(addressText(range.first, range.bits)).toBe(first)
-    expect(addressText(range.last, range.bits)).toBe(last)
+    expect(formatAddress(range.first, range.bits)).toBe(first)
+    expect(formatAddress(range.last, range.bits)).toBe(last)
   })
 
   it.each([

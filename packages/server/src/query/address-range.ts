@@ -9,7 +9,7 @@ export type AddressRange = {
 
 const isAddress = new RegExp(addressPattern)
 
-/** The range of a network (10.0.0.0/8, fe80::/10) or of one address; undefined where the text is none. */
+/** Reads the range of a network (10.0.0.0/8, fe80::/10) or of one address; undefined if the text is neither. */
 export function readNetwork(text: string): AddressRange | undefined {
   const [start = '', length, more] = text.split('/')
   const address = readAddress(start)
@@ -30,7 +30,7 @@ export function readSpan(first: string, last: string): AddressRange | undefined 
 }
 
 /** The address as PostgreSQL reads it. */
-export function addressText(value: bigint, bits: 32 | 128): string {
+export function formatAddress(value: bigint, bits: 32 | 128): string {
   const [count, size] = bits === 32 ? [4, 8n] : [8, 16n]
   const groups = Array.from({ length: count }, (_, at) => {
     return (value >> (size * BigInt(count - 1 - at))) & ((1n << size) - 1n)
@@ -40,10 +40,10 @@ export function addressText(value: bigint, bits: 32 | 128): string {
 
 function readAddress(text: string): { bits: 32 | 128; value: bigint } | undefined {
   if (!isAddress.test(text)) return undefined
-  if (!text.includes(':')) return { bits: 32, value: dotted(text) }
-  // ::ffff:1.2.3.4 is the only form that mixes both.
+  if (!text.includes(':')) return { bits: 32, value: parseDotted(text) }
+  // Only the form ::ffff:1.2.3.4 mixes both notations.
   const tail = /[^:]*\.[^:]*$/.exec(text)?.[0]
-  const groups = tail === undefined ? text : text.replace(tail, groupsOf(dotted(tail)))
+  const groups = tail === undefined ? text : text.replace(tail, formatGroups(parseDotted(tail)))
   const [before = '', after] = groups.split('::')
   const head = before === '' ? [] : before.split(':')
   const rest = after === undefined || after === '' ? [] : after.split(':')
@@ -52,10 +52,10 @@ function readAddress(text: string): { bits: 32 | 128; value: bigint } | undefine
   return { bits: 128, value: BigInt(`0x${all.map((group) => group.padStart(4, '0')).join('')}`) }
 }
 
-function dotted(text: string): bigint {
+function parseDotted(text: string): bigint {
   return BigInt(text.split('.').reduce((sum, octet) => sum * 256 + Number(octet), 0))
 }
 
-function groupsOf(value: bigint): string {
+function formatGroups(value: bigint): string {
   return `${(value >> 16n).toString(16)}:${(value & 0xffffn).toString(16)}`
 }

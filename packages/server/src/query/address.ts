@@ -1,5 +1,5 @@
-import { invalid } from '../base/fault.ts'
-import { textOperand } from './operand.ts'
+import { makeInvalidFault } from '../base/fault.ts'
+import { parseText } from './operand.ts'
 
 const octet = '(25[0-5]|2[0-4][0-9]|1[0-9][0-9]|[1-9]?[0-9])'
 const v4 = `${octet}(\\.${octet}){3}`
@@ -22,7 +22,7 @@ export const addressPattern = `^(${v4}|${v6})$`
  * Private networks: RFC 1918, loopback, link-local (RFC 3927, 4291), unique local (RFC 4193), carrier-grade
  * NAT (RFC 6598), "this network" (RFC 1122), and IPv4-mapped forms of them.
  */
-export const localBlocks: readonly string[] = withMapped([
+export const localBlocks: readonly string[] = addMappedBlocks([
   '0.0.0.0/8',
   '10.0.0.0/8',
   '100.64.0.0/10',
@@ -34,18 +34,21 @@ export const localBlocks: readonly string[] = withMapped([
 
 /** A block such as 10.0.0.0/8 or fe80::/10, or one address. */
 export function parseBlock(operand: unknown, pointer: string): string {
-  const text = textOperand(operand, pointer)
+  const text = parseText(operand, pointer)
   const [address = '', bits, ...rest] = text.split('/')
   const bitsMax = address.includes(':') ? 128 : 32
   const bitsAreRight =
     bits === undefined || (/^(0|[1-9][0-9]{0,2})$/.test(bits) && Number(bits) <= bitsMax)
   if (!new RegExp(addressPattern).test(address) || !bitsAreRight || rest.length > 0) {
-    throw invalid(pointer, 'must be a range of IP addresses such as 10.0.0.0/8 or fe80::/10')
+    throw makeInvalidFault(
+      pointer,
+      'must be a range of IP addresses such as 10.0.0.0/8 or fe80::/10',
+    )
   }
   return text
 }
 
-function withMapped(blocks: readonly string[]): readonly string[] {
+function addMappedBlocks(blocks: readonly string[]): readonly string[] {
   const mapped = blocks.map((block) => {
     const [address = '', bits = ''] = block.split('/')
     return `::ffff:${address}/${96 + Number(bits)}`

@@ -6,14 +6,14 @@ import { sql } from '../database/sql.ts'
 import { type TestDatabase, testEngines, withTestDatabase } from '../database/testing.ts'
 import { type AggregateRequest, isAggregate, parseAggregate } from './aggregate-request.ts'
 import { compileQuery } from './compile/compile-query.ts'
-import { compareForSort, evaluateFind, valueAt } from './reference-evaluator.test-support.ts'
-import { queryRunner } from './sql/test-sql.test-support.ts'
+import { compareForSort, evaluateFind, getValueAt } from './reference-evaluator.test-support.ts'
+import { makeQueryRunner } from './sql/test-sql.test-support.ts'
 import {
   createTestCollection,
   createTestSchema,
   type RunSql,
 } from './test-collection.test-support.ts'
-import { sourcesOfQuery } from './tree/query-sources.ts'
+import { collectQuerySources } from './tree/query-sources.ts'
 
 type Json = Readonly<Record<string, unknown>>
 const root = 'app::orders'
@@ -84,7 +84,7 @@ describe('a request for groups', () => {
       },
       root,
     )
-    expect(sourcesOfQuery(query)).toMatchObject([
+    expect(collectQuerySources(query)).toMatchObject([
       {
         model: root,
         kind: 'derived',
@@ -115,7 +115,7 @@ const parts: readonly Json[] = [
 ]
 const fields = ['a', 'b', 'n.x']
 
-/** What an aggregate means, said over the values of one group. */
+/** The meaning of each aggregate, stated over the values of one group. */
 const meaning: Readonly<Record<string, (values: readonly unknown[]) => unknown>> = {
   $count: (values) => present(values).length,
   $countDistinct: (values) => new Set(present(values).map((each) => JSON.stringify(each))).size,
@@ -140,12 +140,12 @@ const ordered = (values: readonly unknown[]) =>
 describe.each(testEngines())('%s: groups', (engine) => {
   let test: TestDatabase
   let run: RunSql
-  let rowsOf: ReturnType<typeof queryRunner>['rows']
+  let rowsOf: ReturnType<typeof makeQueryRunner>['rows']
 
   beforeAll(async () => {
     test = await withTestDatabase(engine)
     run = (text, values = []) => test.database.query(sql.compiled(text, values))
-    rowsOf = queryRunner(run).rows
+    rowsOf = makeQueryRunner(run).rows
     await createTestSchema(run, 'app')
     const bodies = (list: readonly Json[]) => list.map((each) => ({ body: JSON.stringify(each) }))
     await createTestCollection(run, 'app.orders', bodies(orders))
@@ -173,16 +173,16 @@ describe.each(testEngines())('%s: groups', (engine) => {
           calls.map(([name, of], at) => [`v${at}`, { [name]: of }]),
         )
         const found = orders.filter((each) => evaluateFind(find, each))
-        const keyOf = (each: Json) =>
-          JSON.stringify(group === undefined ? null : (valueAt(each, group.split('.')) ?? null))
+        const getKey = (each: Json) =>
+          JSON.stringify(group === undefined ? null : (getValueAt(each, group.split('.')) ?? null))
         const groups = new Map<string, Json[]>()
         for (const each of found)
-          groups.set(keyOf(each), [...(groups.get(keyOf(each)) ?? []), each])
+          groups.set(getKey(each), [...(groups.get(getKey(each)) ?? []), each])
         if (group === undefined && groups.size === 0) groups.set('null', [])
         const expected = [...groups].map(([key, list]) => [
           key,
           ...calls.map(([name, of]) =>
-            rounded(meaning[name]?.(list.map((each) => valueAt(each, of.split('.'))))),
+            rounded(meaning[name]?.(list.map((each) => getValueAt(each, of.split('.'))))),
           ),
         ])
         const { rows, total } = await ask({
@@ -191,7 +191,7 @@ describe.each(testEngines())('%s: groups', (engine) => {
           ...(group ? { group_by: group } : {}),
         })
         const given = rows.map((row) => [
-          JSON.stringify(group === undefined ? null : valueAt(row, group.split('.'))),
+          JSON.stringify(group === undefined ? null : getValueAt(row, group.split('.'))),
           ...calls.map((_, at) => rounded(row[`v${at}`])),
         ])
         const sorted = (list: readonly unknown[][]) =>
@@ -232,7 +232,7 @@ describe.each(testEngines())('%s: groups', (engine) => {
 
   it('come sorted by their fields, or by what is asked for, in pages', async () => {
     const { rows } = await ask({ distinct: 'n.x' })
-    const names = rows.map((row) => valueAt(row, ['n', 'x']))
+    const names = rows.map((row) => getValueAt(row, ['n', 'x']))
     expect(names).toEqual(names.toSorted(compareForSort))
     const request = { group_by: 'a', aggregate: { n: { $count: '*' } }, sortBy: 'n' }
     const all = await ask({ ...request, sortDirection: 'desc' })

@@ -1,24 +1,24 @@
 import { limits } from '@tollbase/contract/limits'
-import { invalid } from '../base/fault.ts'
+import { makeInvalidFault } from '../base/fault.ts'
 import { isRecord } from '../base/is-record.ts'
 import type { FieldPath } from './condition.ts'
-import { member, parseFieldPath } from './field-path.ts'
+import { extendPointer, parseFieldPath } from './field-path.ts'
 import { parseJoinedFind } from './find.ts'
 import type { Join } from './join.ts'
 import { type ListRequest, parsePage } from './list-query.ts'
 import { checkText } from './operand.ts'
-import { constant } from './tree/make-expression.ts'
+import { makeConstant } from './tree/make-expression.ts'
 import type { Expression, Order } from './tree/query.ts'
-import { type Column, type Query, type Relation, selectOf } from './tree/query.ts'
+import { type Column, makeSelect, type Query, type Relation } from './tree/query.ts'
 
-/** What a request that asks for groups says beside `find`. */
+/** The members, beside `find`, of a request that asks for groups. */
 export type AggregateRequest = ListRequest & {
   readonly group_by?: unknown
   readonly aggregate?: unknown
   readonly distinct?: unknown
 }
 
-/** Whether a request asks for groups or distinct values instead of records. */
+/** Returns true if a request asks for groups or distinct values instead of records. */
 export function isAggregate(request: AggregateRequest): boolean {
   return [request.group_by, request.aggregate, request.distinct].some(
     (each) => each !== undefined && each !== null,
@@ -26,26 +26,30 @@ export function isAggregate(request: AggregateRequest): boolean {
 }
 
 /**
- * The query that a request's `group_by`, `aggregate` and `distinct` state over records of the root, or a 400 that
- * names the place. With joins every pair of a record and a joined one counts, a record without any once.
+ * Parses the query that a request's `group_by`, `aggregate` and `distinct` state over records of the root, or
+ * throws a 400 that names the place. With joins, every pair of a record and a joined one counts, and a record
+ * without any counts once.
  */
 export function parseAggregate(request: AggregateRequest, root: string): Query {
   const { where, joins } = parseJoinedFind(request.find)
-  const sources = sourcesOf(root, joins)
+  const sources = buildSources(root, joins)
   const groups = groupFields(request)
-  const groupBy = groups.map(({ name, pointer }) => fieldOf(name, { sources, pointer }))
+  const groupBy = groups.map(({ name, pointer }) => resolveField(name, { sources, pointer }))
   const columns = [
     ...groups.map((group, at) => ({
       name: group.name,
       path: group.path,
-      expression: groupBy[at] ?? constant('text', null),
+      expression: groupBy[at] ?? makeConstant('text', null),
     })),
     ...aggregateColumns(request.aggregate, sources),
   ]
   checkNames(columns)
   const { sort, limit, offset } = parsePage(request)
   if (request.select !== undefined && request.select !== null && !isEmpty(request.select))
-    throw invalid('/select', 'is about records; groups have the fields of group_by and aggregate')
+    throw makeInvalidFault(
+      '/select',
+      'is about records; groups have the fields of group_by and aggregate',
+    )
   const test: Expression = {
     kind: 'condition',
     type: 'boolean',
@@ -55,11 +59,11 @@ export function parseAggregate(request: AggregateRequest, root: string): Query {
     parent: undefined,
   }
   return Object.freeze({
-    ...selectOf({ columns, from: [sources.relation], id: sources.next }),
+    ...makeSelect({ columns, from: [sources.relation], id: sources.next }),
     where: where.kind === 'always' ? undefined : test,
     grouped: true,
     groupBy,
-    orderBy: orderOf(sort?.path.join('.'), sort?.descending ?? false, { columns, groupBy }),
+    orderBy: buildOrder(sort?.path.join('.'), sort?.descending ?? false, { columns, groupBy }),
     limit,
     offset,
   })
@@ -72,13 +76,13 @@ function isEmpty(value: object | unknown): boolean {
 type Sources = {
   readonly relation: Relation
   readonly root: number
-  /** Relations of joined records by the aliases that lead to them. */
+  /** The ids of the relations of joined records, by the aliases that lead to them. */
   readonly joined: ReadonlyMap<string, number>
   readonly next: number
 }
 
 /** The root's records, each with those that are joined to it beside it. */
-function sourcesOf(root: string, joins: readonly Join[]): Sources {
+function buildSources(root: string, joins: readonly Join[]): Sources {
   let relation: Relation = { kind: 'collection', id: 1, model: root }
   let next = 2
   const joined = new Map<string, number>()
@@ -110,8 +114,11 @@ function sourcesOf(root: string, joins: readonly Join[]): Sources {
 
 type Named = { readonly sources: Sources; readonly pointer: string }
 
-/** A field of the root's record, or after the alias of a join one of the joined record; the alias alone is it whole. */
-function fieldOf(name: string, { sources, pointer }: Named): Expression {
+/**
+ * Resolves a field of the root's record or, after the alias of a join, of the joined record; the alias alone is the
+ * whole joined record.
+ */
+function resolveField(name: string, { sources, pointer }: Named): Expression {
   const path = parseFieldPath(name, pointer)
   for (let length = path.length; length > 0; length -= 1) {
     const relation = sources.joined.get(path.slice(0, length).join('.'))
@@ -129,17 +136,17 @@ function groupFields(request: AggregateRequest): readonly Group[] {
   const distinct = request.distinct ?? undefined
   const groups = request.group_by ?? undefined
   if (distinct !== undefined && (groups !== undefined || !isNothing(request.aggregate)))
-    throw invalid('/distinct', 'stands alone; with aggregates use group_by')
+    throw makeInvalidFault('/distinct', 'stands alone; with aggregates use group_by')
   const pointer = distinct === undefined ? '/group_by' : '/distinct'
   const given = distinct ?? groups ?? []
   const names: readonly unknown[] = Array.isArray(given) ? given : [given]
   if (names.length > limits.groupFieldsMax)
-    throw invalid(pointer, `has more than ${limits.groupFieldsMax} fields`)
+    throw makeInvalidFault(pointer, `has more than ${limits.groupFieldsMax} fields`)
   if (names.length === 0 && isNothing(request.aggregate))
-    throw invalid(pointer, 'names no field, and there is no aggregate')
+    throw makeInvalidFault(pointer, 'names no field, and there is no aggregate')
   return names.map((name, at) => {
-    const place = Array.isArray(given) ? member(pointer, at) : pointer
-    if (typeof name !== 'string') throw invalid(place, 'must be the name of a field')
+    const place = Array.isArray(given) ? extendPointer(pointer, at) : pointer
+    if (typeof name !== 'string') throw makeInvalidFault(place, 'must be the name of a field')
     return { name, path: parseFieldPath(name, place), pointer: place }
   })
 }
@@ -148,54 +155,58 @@ function isNothing(value: unknown): boolean {
   return value === undefined || value === null || isEmpty(value)
 }
 
-/** Two columns of one name, or one inside another, could not both stand in a row. */
+/** Refuses two columns of one name, or one inside another: both could not stand in a row. */
 function checkNames(columns: readonly Column[]): void {
   const names = columns.map((column) => (column.path ?? [column.name]).join('.'))
   for (const [at, name] of names.entries()) {
     const other = names.find((each, index) => index !== at && `${name}.`.startsWith(`${each}.`))
     if (other !== undefined)
-      throw invalid('/aggregate', `has ${name}, which has no place beside ${other}`)
+      throw makeInvalidFault('/aggregate', `has ${name}, which has no place beside ${other}`)
   }
 }
 
 type Make = (field: Expression | undefined, sources: Sources) => Expression
 
-const numeric = (name: string) => (field: Expression | undefined) =>
-  aggregateOf(name, field === undefined ? [] : [converted(field)], 'number')
-const ofValue = (name: string) => (field: Expression | undefined) =>
-  aggregateOf(name, field === undefined ? [] : [field], 'json')
+const overNumbers = (name: string) => (field: Expression | undefined) =>
+  makeAggregate(name, field === undefined ? [] : [convertToNumber(field)], 'number')
+const overValues = (name: string) => (field: Expression | undefined) =>
+  makeAggregate(name, field === undefined ? [] : [field], 'json')
 
 /** Every aggregate of a request, by its name on the wire. */
 export const requestAggregates: ReadonlyMap<string, Make> = new Map<string, Make>([
-  ['$count', (field) => aggregateOf('count', field === undefined ? [] : [field], 'number')],
+  ['$count', (field) => makeAggregate('count', field === undefined ? [] : [field], 'number')],
   [
     '$countDistinct',
     (field) => ({
-      ...aggregateOf('count', field === undefined ? [] : [field], 'number'),
+      ...makeAggregate('count', field === undefined ? [] : [field], 'number'),
       distinct: true,
     }),
   ],
-  ['$sum', (field) => orZero(numeric('sum')(field))],
-  ['$avg', numeric('avg')],
-  ['$min', ofValue('min')],
-  ['$max', ofValue('max')],
-  ['$first', (field, sources) => byStoring(field, sources, false)],
-  ['$last', (field, sources) => byStoring(field, sources, true)],
+  ['$sum', (field) => defaultToZero(overNumbers('sum')(field))],
+  ['$avg', overNumbers('avg')],
+  ['$min', overValues('min')],
+  ['$max', overValues('max')],
+  ['$first', (field, sources) => pickByLeaf(field, sources, false)],
+  ['$last', (field, sources) => pickByLeaf(field, sources, true)],
 ])
 
 function aggregateColumns(aggregate: unknown, sources: Sources): readonly Column[] {
   if (isNothing(aggregate)) return []
-  if (!isRecord(aggregate)) throw invalid('/aggregate', 'must be an object of aggregates by name')
+  if (!isRecord(aggregate))
+    throw makeInvalidFault('/aggregate', 'must be an object of aggregates by name')
   const entries = Object.entries(aggregate)
   if (entries.length > limits.aggregatesMax)
-    throw invalid('/aggregate', `has more than ${limits.aggregatesMax} aggregates`)
+    throw makeInvalidFault('/aggregate', `has more than ${limits.aggregatesMax} aggregates`)
   return entries.map(([name, call]) => {
-    const pointer = member('/aggregate', name)
+    const pointer = extendPointer('/aggregate', name)
     const path = parseFieldPath(name, pointer)
     const calls = isRecord(call) ? Object.entries(call) : []
     const [only] = calls
     if (only === undefined || calls.length !== 1)
-      throw invalid(pointer, 'must be one aggregate of a field, such as {"$sum": "amount"}')
+      throw makeInvalidFault(
+        pointer,
+        'must be one aggregate of a field, such as {"$sum": "amount"}',
+      )
     return { name, path, expression: aggregateColumn(only, sources, pointer) }
   })
 }
@@ -206,17 +217,20 @@ function aggregateColumn(
   pointer: string,
 ): Expression {
   const make = requestAggregates.get(name)
-  const place = member(pointer, name)
+  const place = extendPointer(pointer, name)
   if (make === undefined)
-    throw invalid(place, `is no aggregate; there are ${[...requestAggregates.keys()].join(', ')}`)
-  if (typeof of !== 'string') throw invalid(place, 'must be the name of a field')
+    throw makeInvalidFault(
+      place,
+      `is no aggregate; there are ${[...requestAggregates.keys()].join(', ')}`,
+    )
+  if (typeof of !== 'string') throw makeInvalidFault(place, 'must be the name of a field')
   if (of === '*' && name !== '$count')
-    throw invalid(place, 'must name a field; only $count takes *')
+    throw makeInvalidFault(place, 'must name a field; only $count takes *')
   checkText(of, place)
-  return make(of === '*' ? undefined : fieldOf(of, { sources, pointer: place }), sources)
+  return make(of === '*' ? undefined : resolveField(of, { sources, pointer: place }), sources)
 }
 
-function aggregateOf(
+function makeAggregate(
   name: string,
   args: readonly Expression[],
   type: 'number' | 'json',
@@ -232,21 +246,21 @@ function aggregateOf(
   }
 }
 
-function converted(field: Expression): Expression {
+function convertToNumber(field: Expression): Expression {
   return { kind: 'convert', type: 'number', argument: field }
 }
 
-function orZero(sum: Expression): Expression {
+function defaultToZero(sum: Expression): Expression {
   return {
     kind: 'call',
     type: 'number',
     name: 'coalesce',
-    arguments: [sum, constant('number', '0')],
+    arguments: [sum, makeConstant('number', '0')],
   }
 }
 
 /** The value of the record that was stored first or last. */
-function byStoring(
+function pickByLeaf(
   field: Expression | undefined,
   sources: Sources,
   descending: boolean,
@@ -257,10 +271,10 @@ function byStoring(
     nulls: undefined,
   })
   const orderBy = [sources.root, ...sources.joined.values()].map(leaf)
-  return { ...aggregateOf('first', field === undefined ? [] : [field], 'json'), orderBy }
+  return { ...makeAggregate('first', field === undefined ? [] : [field], 'json'), orderBy }
 }
 
-function orderOf(
+function buildOrder(
   sortBy: string | undefined,
   descending: boolean,
   given: { readonly columns: readonly Column[]; readonly groupBy: readonly Expression[] },
@@ -271,6 +285,6 @@ function orderOf(
   if (sortBy === undefined) return groups
   const column = given.columns.find((each) => each.name === sortBy)
   if (column === undefined)
-    throw invalid('/sortBy', 'is neither a field of group_by nor the name of an aggregate')
+    throw makeInvalidFault('/sortBy', 'is neither a field of group_by nor the name of an aggregate')
   return [{ expression: column.expression, descending, nulls: undefined }, ...groups]
 }

@@ -4,15 +4,15 @@ import { compileReference } from './compile-reference.ts'
 import type { Bound, Condition, FieldCondition, FieldPath, Scalar } from './condition.ts'
 import { compileDataSet, type DataSets } from './data-set.ts'
 import {
+  findSuccessor,
   isLong,
-  keyExpression,
-  keyOf,
   keyOrder,
-  successor,
-  textExpression,
-  valueExpression,
+  printKeyExpression,
+  printTextExpression,
+  printValueExpression,
+  toKey,
 } from './index-key.ts'
-import { searchTest } from './search.ts'
+import { compileSearch } from './search.ts'
 import type { Parameters } from './sql-text.ts'
 
 type Scope = {
@@ -20,7 +20,7 @@ type Scope = {
   readonly parameters: Parameters
   /** SQL of the jsonb that `reference` conditions compare with. */
   readonly parent?: string | undefined
-  /** The data sets that conditions may name; those of no other name are refused. */
+  /** The data sets that conditions may name; any other is refused. */
   readonly dataSets?: DataSets | undefined
 }
 /** A field in the three forms of index-key.ts, in brackets. */
@@ -28,8 +28,8 @@ type Forms = { readonly key: string; readonly value: string; readonly text: stri
 type Field = Scope & Forms
 
 /**
- * An SQL expression that is true for exactly the records that satisfy the condition (false or NULL for others).
- * No record makes it fail: every cast stands behind a CASE that has seen that the value can be cast.
+ * Compiles an SQL expression that is true for exactly the records that satisfy the condition (false or NULL for
+ * others). No record makes it fail: every cast stands behind a CASE that has checked that the value can be cast.
  * `record` is the SQL of the record's jsonb.
  */
 export function compileCondition(condition: Condition, scope: Scope): string {
@@ -56,7 +56,7 @@ function compile(condition: Condition, scope: Scope, wanted: boolean): string {
 }
 
 function compileField(condition: FieldCondition, scope: Scope, wanted: boolean): string {
-  const field = fieldOf(condition.path, scope)
+  const field = makeField(condition.path, scope)
   if (condition.kind === 'null') return `${field.key} IS ${wanted ? '' : 'NOT '}NULL`
   if (condition.kind === 'exists') return `${field.value} IS ${wanted ? 'NOT ' : ''}NULL`
   const test = compileTest(condition, field)
@@ -68,7 +68,7 @@ type ValueCondition = Exclude<FieldCondition, { readonly kind: 'null' | 'exists'
 function compileTest(condition: ValueCondition, field: Field): string {
   switch (condition.kind) {
     case 'one-of':
-      return oneOf(condition.values, field)
+      return compileOneOf(condition.values, field)
     case 'range':
       return range(condition, field)
     case 'starts':
@@ -82,7 +82,7 @@ function compileTest(condition: ValueCondition, field: Field): string {
         ? includesIgnoringCase(condition.value, field)
         : includes(condition.value, field)
     case 'search':
-      return searchTest(condition, field)
+      return compileSearch(condition, field)
     case 'matches':
       return whenString(field, `${field.text} ~ ${field.parameters.add(condition.pattern, 'text')}`)
     case 'in-block':
@@ -103,10 +103,10 @@ function compileTest(condition: ValueCondition, field: Field): string {
   }
 }
 
-/** A value of a key as long as a key can be is looked at twice: the key alone could be of a longer one. */
-function oneOf(values: readonly Scalar[], field: Field): string {
+/** A value whose key has the greatest length is compared twice: a longer value could have the same key. */
+function compileOneOf(values: readonly Scalar[], field: Field): string {
   const { add } = field.parameters
-  const keys = distinct(values.map((value) => JSON.stringify(keyOf(value))))
+  const keys = distinct(values.map((value) => JSON.stringify(toKey(value))))
   const [only] = keys
   const byKey =
     only !== undefined && keys.length === 1
@@ -132,7 +132,7 @@ function range(condition: { readonly from?: Bound; readonly to?: Bound }, field:
   return `(${[...lower, ...upper].join(' AND ')})`
 }
 
-/** Both ends of a JSON type: without them a range would run on into the types that sort beside it. */
+/** Returns both ends of a JSON type: without them a range would include the types that sort beside it. */
 function typeLimits(bound: Bound | undefined): { readonly least: string; readonly below: string } {
   switch (typeof bound?.value) {
     case 'string':
@@ -146,7 +146,7 @@ function typeLimits(bound: Bound | undefined): { readonly least: string; readonl
 
 function above(bound: Bound, field: Field): readonly string[] {
   const sign = bound.inclusive ? '>=' : '>'
-  const key = field.parameters.add(JSON.stringify(keyOf(bound.value)), 'jsonb')
+  const key = field.parameters.add(JSON.stringify(toKey(bound.value)), 'jsonb')
   if (!isLong(bound.value)) return [`${field.key} ${sign} ${key}`]
   const exact = field.parameters.add(JSON.stringify(bound.value), 'jsonb')
   return [`${field.key} >= ${key}`, `${field.value} ${sign} ${exact}`]
@@ -154,7 +154,7 @@ function above(bound: Bound, field: Field): readonly string[] {
 
 function below(bound: Bound, field: Field): readonly string[] {
   const sign = bound.inclusive ? '<=' : '<'
-  const key = field.parameters.add(JSON.stringify(keyOf(bound.value)), 'jsonb')
+  const key = field.parameters.add(JSON.stringify(toKey(bound.value)), 'jsonb')
   if (!isLong(bound.value)) return [`${field.key} ${sign} ${key}`]
   const exact = field.parameters.add(JSON.stringify(bound.value), 'jsonb')
   return [`${field.key} <= ${key}`, `${field.value} ${sign} ${exact}`]
@@ -164,10 +164,10 @@ function below(bound: Bound, field: Field): readonly string[] {
 function starts(text: string, field: Field): string {
   const { add } = field.parameters
   if (isLong(text)) {
-    const key = `${field.key} = ${add(JSON.stringify(keyOf(text)), 'jsonb')}`
+    const key = `${field.key} = ${add(JSON.stringify(toKey(text)), 'jsonb')}`
     return `(${key} AND ${whenString(field, `starts_with(${field.text}, ${add(text, 'text')})`)})`
   }
-  const next = successor(text)
+  const next = findSuccessor(text)
   const upper = next === undefined ? keyOrder.numberLeast : add(JSON.stringify(next), 'jsonb')
   return `(${field.key} >= ${add(JSON.stringify(text), 'jsonb')} AND ${field.key} < ${upper})`
 }
@@ -211,42 +211,42 @@ function whenString(field: Field, test: string): string {
   return `CASE WHEN jsonb_typeof${field.value} = 'string' THEN ${test} ELSE FALSE END`
 }
 
-/** The cast inside `test` is safe: all that the pattern lets through are addresses. */
+/** The cast inside `test` is safe: the pattern lets only addresses through. */
 function whenAddress(field: Field, test: string): string {
   const pattern = field.parameters.add(addressPattern, 'text')
   return whenString(field, `CASE WHEN ${field.text} ~ ${pattern} THEN ${test} ELSE FALSE END`)
 }
 
-/** Member by member: this is a part of every read, and spreading is slow. */
-function fieldOf(path: FieldPath, { record, parameters, parent, dataSets }: Scope): Field {
-  const { key, value, text } = formsOf(path, record)
+/** Copies member by member: this is a part of every read, and spreading is slow. */
+function makeField(path: FieldPath, { record, parameters, parent, dataSets }: Scope): Field {
+  const { key, value, text } = getForms(path, record)
   return { record, parameters, parent, dataSets, key, value, text }
 }
 
 type Written = { readonly names: Map<string, Forms>; readonly paths: Map<string, Forms> }
 
-/** Those written last, by records: they are long, and a field that is asked for once is asked for again. */
+/** The latest forms, by record: they are long texts, and fields that are used once are used again. */
 const written = new Map<string, Written>()
 const writtenMax = 1_000
 let writtenCount = 0
 
-function formsOf(path: FieldPath, record: string): Forms {
+function getForms(path: FieldPath, record: string): Forms {
   if (writtenCount === writtenMax) {
     written.clear()
     writtenCount = 0
   }
   const ofRecord = written.get(record) ?? { names: new Map(), paths: new Map() }
   const [name] = path
-  // A name is looked up as it is; only a longer path is worth a text of its own.
+  // A single name is its own key; only a longer path needs a text of its own.
   const isName = path.length === 1
   const kept = isName ? ofRecord.names : ofRecord.paths
   const field = isName ? name : JSON.stringify(path)
   const known = kept.get(field)
   if (known !== undefined) return known
   const forms = {
-    key: `(${keyExpression(path, record)})`,
-    value: `(${valueExpression(path, record)})`,
-    text: `(${textExpression(path, record)})`,
+    key: `(${printKeyExpression(path, record)})`,
+    value: `(${printValueExpression(path, record)})`,
+    text: `(${printTextExpression(path, record)})`,
   }
   kept.set(field, forms)
   written.set(record, ofRecord)

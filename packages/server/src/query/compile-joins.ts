@@ -1,7 +1,7 @@
 import { limits } from '@tollbase/contract/limits'
-import { assert, present } from '../base/assert.ts'
+import { assert, requirePresent } from '../base/assert.ts'
 import { compileCondition } from './compile-condition.ts'
-import { compileSelection, selectedBody } from './compile-selection.ts'
+import { compileBody, compileSelection } from './compile-selection.ts'
 import type { Join, Resolve, Source } from './join.ts'
 import type { Selection } from './select.ts'
 import { type Parameters, quoteName, quoteText } from './sql-text.ts'
@@ -10,17 +10,17 @@ type Options = {
   readonly values: Parameters
   readonly caps: { readonly bytes: number }
   readonly resolve: Resolve | undefined
-  /** Joined records as they were when the chain had so many leaves; undefined is now. */
+  /** Reads joined records as of the moment when the chain had so many leaves; undefined is now. */
   readonly size: bigint | undefined
 }
 
-/** What joins add to the statement that reads a page. */
+/** The parts that joins add to the statement that reads a page. */
 export type JoinedPart = {
-  /** Name of the page's rows. */
+  /** The name of the page's rows. */
   readonly page: string
   /** The common tables, given the SQL of the page's rows (leaf, data, body). */
   readonly with: (rows: string) => string
-  /** Whether too much was fetched. */
+  /** SQL that is true when too many records or bytes were fetched. */
   readonly isOver: string
   /** Joins the texts of the joined records to a row of the page. */
   readonly from: (row: string) => string
@@ -34,8 +34,8 @@ type Names = { readonly pairs: string; readonly texts: string }
 type Body = { readonly select: Selection | undefined; readonly joins: readonly Join[] }
 
 /**
- * Joins as common tables beside the page's rows, which are read first: per join one join of tables over all rows,
- * and one aggregation; never a query per row. Undefined if there are none.
+ * Compiles joins to common tables beside the page's rows, which are read first: per join one join of tables over
+ * all rows and one aggregation, never a query per row. Undefined if there are no joins.
  */
 export function compileJoins(query: Body, options: Options): JoinedPart | undefined {
   if (query.joins.length === 0) return undefined
@@ -50,7 +50,7 @@ export function compileJoins(query: Body, options: Options): JoinedPart | undefi
     ...levels.map((level) => level.pairs),
     `fan_out AS MATERIALIZED (SELECT ${all('count(*)')} > ${rows}
   OR ${all('coalesce(sum(octet_length(body)), 0)')} > ${bytes} AS over)`,
-    // The texts of inner joins come first, as the outer ones hold them.
+    // The texts of inner joins come first, as those of the outer joins contain them.
     ...levels.toReversed().map((level) => level.texts),
   ]
   return {
@@ -62,20 +62,24 @@ export function compileJoins(query: Body, options: Options): JoinedPart | undefi
   }
 }
 
-type Place = { readonly parent: string; readonly levels: Level[]; readonly options: Options }
+type JoinPlace = { readonly parent: string; readonly levels: Level[]; readonly options: Options }
 
-function addLevel(join: Join, { parent, levels, options }: Place): Names {
+function addLevel(join: Join, { parent, levels, options }: JoinPlace): Names {
   const number = levels.length + 1
   const names: Names = { pairs: `join_${number}`, texts: `join_text_${number}` }
-  const place = levels.push({ pairs: pairsOf(join, { parent, names, options }), texts: '', names })
+  const place = levels.push({
+    pairs: compilePairs(join, { parent, names, options }),
+    texts: '',
+    names,
+  })
   const inner = join.joins.map((each) => addLevel(each, { parent: names.pairs, levels, options }))
-  const level = present(levels[place - 1], 'the level')
-  levels[place - 1] = { ...level, texts: textsOf(join, { names, inner }) }
+  const level = requirePresent(levels[place - 1], 'the level')
+  levels[place - 1] = { ...level, texts: compileTexts(join, { names, inner }) }
   return names
 }
 
-/** The joined records with the id of the row that each belongs to, at most one more than may be. */
-function pairsOf(
+/** Compiles the joined records, each with the id of its row; at most one more than allowed. */
+function compilePairs(
   join: Join,
   place: { readonly parent: string; readonly names: Names; readonly options: Options },
 ): string {
@@ -91,7 +95,7 @@ function pairsOf(
   const most = values.add(limits.joinedRowsMax + 1, 'int8')
   const first = join.many ? '' : 'DISTINCT ON (parent.id) '
   const order = join.many ? '' : ' ORDER BY parent.id, record.leaf'
-  // What only joins inside of it need is not kept for others.
+  // Ids and data are kept only where further joins inside this one need them.
   const [id, data] =
     join.joins.length === 0 ? ['', ''] : ['row_number() OVER () AS id, ', 'record.data, ']
   return `${place.names.pairs} AS MATERIALIZED (SELECT ${id}pair.*
@@ -101,7 +105,10 @@ function pairsOf(
   LIMIT ${most}) AS pair)`
 }
 
-/** Latest versions, deleted ones too: of now, or of then in two parts, each with an index of its own. */
+/**
+ * Prints the latest versions, deleted ones included: as of now, or as of `then` in two parts, each with an index of
+ * its own.
+ */
 function liveRows({ schema, table }: Source, then: string | undefined): string {
   const part = (test: string) =>
     `SELECT leaf, deleted, data, body FROM ${quoteName(schema, table)} WHERE ${test}`
@@ -110,7 +117,7 @@ function liveRows({ schema, table }: Source, then: string | undefined): string {
    UNION ALL ${part(`superseded_by >= ${then} AND leaf < ${then}`)})`
 }
 
-function textsOf(
+function compileTexts(
   join: Join,
   { names, inner }: { readonly names: Names; readonly inner: readonly Names[] },
 ): string {
@@ -126,13 +133,13 @@ function joinTexts(levels: readonly Names[], row: string): string {
   return levels.map(({ texts }) => ` LEFT JOIN ${texts} ON ${texts}.parent = ${row}.id`).join('')
 }
 
-/** The record's text with a member per join at its end; a field of that name gives way to it. */
+/** Prints the record's text with one member per join at its end; a field of the same name gives way to it. */
 function render(
   body: Body,
   place: { readonly levels: readonly Names[]; readonly row: string },
 ): string {
   const { row, levels } = place
-  const own = selectedBody(body.select, `${row}.body`)
+  const own = compileBody(body.select, `${row}.body`)
   if (body.joins.length === 0) return own
   const names = body.joins.map((join) => quoteText(join.alias))
   const drop: Selection = {
@@ -141,10 +148,10 @@ function render(
   }
   const without = `CASE WHEN ${row}.data ?| ARRAY[${names.join(', ')}] THEN ${compileSelection(drop, own)} ELSE ${own} END`
   const members = body.joins.map((join, at) => {
-    const { texts } = present(levels[at], 'the level')
+    const { texts } = requirePresent(levels[at], 'the level')
     return `${quoteText(`${JSON.stringify(join.alias)}:`)} || coalesce(${texts}.json, '${join.many ? '[]' : 'null'}')`
   })
-  // Of an empty object nothing but its braces is left, and no comma may follow.
+  // An empty object leaves only its opening brace, and no comma may follow it.
   return `(SELECT CASE WHEN own.text ~ '^\\{\\s*\\}$' THEN '{' ELSE left(own.text, -1) || ',' END
   || ${members.join(` || ',' || `)} || '}' FROM (SELECT ${without} AS text OFFSET 0) AS own)`
 }

@@ -87,7 +87,7 @@ describe('the text of a list statement', () => {
       return process.memoryUsage().heapUsed
     }
     const before = heapAfter(0, 2_000)
-    // Some 2 KB for each of them would be left otherwise.
+    // Otherwise some 2 KB would be left for each of them.
     expect(heapAfter(2_000, 12_000) - before).toBeLessThan(9_000_000)
   })
 

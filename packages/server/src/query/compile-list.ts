@@ -1,83 +1,92 @@
 import { assert } from '../base/assert.ts'
 import { compileCondition } from './compile-condition.ts'
 import { compileJoins, type JoinedPart } from './compile-joins.ts'
-import { selectedBody } from './compile-selection.ts'
-import { all, type Condition, type FieldPath, type ParameterRef, type Scalar } from './condition.ts'
-import { type Continuation, remainingParts } from './continuation.ts'
+import { compileBody } from './compile-selection.ts'
+import {
+  type Condition,
+  combineAll,
+  type FieldPath,
+  type ParameterRef,
+  type Scalar,
+} from './condition.ts'
+import { type Continuation, listRemainingParts } from './continuation.ts'
 import type { DataSets } from './data-set.ts'
-import { keyExpression, tieExpression, valueExpression } from './index-key.ts'
+import { printKeyExpression, printTieExpression, printValueExpression } from './index-key.ts'
 import type { Resolve } from './join.ts'
 import type { ListQuery, Sort } from './list-query.ts'
-import { json, ownParameters, plain } from './parameter.ts'
-import { type PositionRow, positionText } from './position.ts'
-import { type CompiledStatement, type Parameters, parameters, quoteName } from './sql-text.ts'
+import { makeJsonValue, makePlainValue, ownParameters } from './parameter.ts'
+import { type PositionRow, printPosition } from './position.ts'
+import { type CompiledStatement, makeParameters, type Parameters, quoteName } from './sql-text.ts'
 
 export type CompileListOptions = {
   readonly schema: string
   readonly table: string
   /** The most rows, and bytes of their joined texts, that one answer may have. */
   readonly caps: { readonly rows: number; readonly bytes: number }
-  /** Whether all matches are to be counted. */
+  /** Counts all matches. */
   readonly total: boolean
-  /** The field whose text (of a safe integer: its digits) is the column `key`; it is looked up there as well. */
+  /** The field whose text (for a safe integer: its digits) is the column `key`, by which it is looked up too. */
   readonly primaryColumn?: string
   /** The data sets that conditions name. */
   readonly dataSets?: DataSets | undefined
   /** The collections that joins name; needed where there are any. */
   readonly resolve?: Resolve
-  /** Limit, offset and bytes are arguments of each run (`ownParameters`); the query's limit is what they are up to. */
-  readonly ofRun?: boolean
-  /** Goes on after an earlier page; then there is no total. Joins are then of collections of the same chain. */
+  /** Takes limit, offset and bytes as arguments of each run (`ownParameters`); the query's limit bounds them. */
+  readonly limitsAtRun?: boolean
+  /** Continues after an earlier page; then there is no total, and joins are only of collections of the same chain. */
   readonly from?: Continuation | undefined
-  /** Of the views among the sources, which are not where their application is. */
+  /** The positions of the views among the sources, which may differ from their application's position. */
   readonly position?: PositionRow | undefined
 }
 
 /** The one row that a compiled list gives. */
 export type ListRow = {
-  /** Position of the application's chain that the answer was read at. */
+  /** The position of the application's chain at which the answer was read. */
   readonly height: bigint
   readonly sequence: number
-  /** Leaves of the chain up to there. */
+  /** The number of the chain's leaves up to that position. */
   readonly size: bigint
-  /** Leaf of the page's last row; null where it has none, or has no limit. */
+  /** The leaf of the page's last row; null if it has no row or the query no limit. */
   readonly last: bigint | null
   /** JSON texts of the page's records, joined by commas; null if a cap was passed. */
   readonly records: string | null
-  /** Rows of the page; with `over`, how many were read. */
+  /** The number of rows of the page; with `over`, of rows read. */
   readonly count: number
   /** Matches before limit and offset; null if not asked for. */
   readonly total: bigint | null
-  /** Bytes of `records`, or what they would be. */
+  /** The bytes of `records`, or the bytes that it would have. */
   readonly bytes: bigint
   readonly over: boolean
-  /** Whether it was the joins that fetched too many records or bytes; only where there are joins. */
+  /** True if it was the joins that fetched too many records or bytes; present only with joins. */
   readonly fan_out?: boolean
-  /** Of a view: blocks that it is behind its application, and when it was brought to where it is (milliseconds since 1970). */
+  /**
+   * For a view: the number of blocks that it is behind its application, and the time of its last refresh
+   * (milliseconds since 1970).
+   */
   readonly lag?: bigint
   readonly refreshed_at?: bigint
 }
 
-/** Up to so many rows are joined without a running sum: their sizes cannot add up to a danger. */
+/** The number of rows up to which texts are joined without a running sum: their sizes cannot add up to a danger. */
 const plainRowsMax = 100
 
 /**
- * One statement, so one snapshot, that reads a page of a collection and the position it was read at.
- * Its text depends on the shape of the query (fields, operators, types of operands, which options are there),
- * not on values. Rows are ordered by the sort field, then by leaf, so pages never overlap.
+ * Compiles one statement, so one snapshot, that reads a page of a collection and the position at which it was read.
+ * Its text depends on the shape of the query (fields, operators, types of operands, options used), not on values.
+ * Rows are ordered by the sort field, then by leaf, so pages never overlap.
  */
 export function compileList(query: ListQuery, options: CompileListOptions): CompiledStatement {
   assert(options.from === undefined || !options.total, 'what is left of a list has no total')
-  const values = parameters()
+  const values = makeParameters()
   const matches = compileMatches(query, options, values)
   const rowsMax = options.caps.rows + 1
-  const isOfRun = options.ofRun === true
+  const isOfRun = options.limitsAtRun === true
   const rows = values.add(
-    isOfRun ? plain(ownParameters.limit) : Math.min(query.limit ?? rowsMax, rowsMax),
+    isOfRun ? makePlainValue(ownParameters.limit) : Math.min(query.limit ?? rowsMax, rowsMax),
     'int8',
   )
   const offset = isOfRun
-    ? values.add(plain(ownParameters.offset), 'int8')
+    ? values.add(makePlainValue(ownParameters.offset), 'int8')
     : query.offset === 0
       ? undefined
       : values.add(query.offset, 'int8')
@@ -91,7 +100,7 @@ export function compileList(query: ListQuery, options: CompileListOptions): Comp
   const isPlain = query.limit !== undefined && query.limit <= plainRowsMax
   const caps = {
     rows: values.add(options.caps.rows, 'int8'),
-    bytes: values.add(isOfRun ? plain(ownParameters.bytes) : options.caps.bytes, 'int8'),
+    bytes: values.add(isOfRun ? makePlainValue(ownParameters.bytes) : options.caps.bytes, 'int8'),
   }
   const from = joined === undefined ? `(${limited})` : joined.page
   const page = isPlain
@@ -99,7 +108,7 @@ export function compileList(query: ListQuery, options: CompileListOptions): Comp
     : boundedPage(from, { query, joined, bytes: caps.bytes })
   const last = query.limit === undefined || isOfRun ? 'NULL::int8' : 'page.leaves[page.count]'
   const over = `(page.count > ${caps.rows} OR page.bytes > ${caps.bytes}${joined === undefined ? '' : ` OR ${joined.isOver}`})`
-  const position = positionText(options.schema, options.position)
+  const position = printPosition(options.schema, options.position)
   const text = `${joined === undefined ? '' : joined.with(limited)}SELECT watermark.height, watermark.sequence, watermark.leaf AS size, ${last} AS last,
  CASE WHEN ${over} THEN NULL ELSE coalesce(page.records, '') END AS records,
  page.count, ${options.total ? totalCount(matches, { rows, offset }) : 'NULL::int8'} AS total,
@@ -110,7 +119,7 @@ WHERE ${position.where}`
   return { text, values: values.values }
 }
 
-/** FROM and WHERE of the rows that match, in one part or several that share no row. */
+/** Compiles FROM and WHERE of the matching rows, in one part or several that share no row. */
 function compileMatches(
   query: ListQuery,
   options: CompileListOptions,
@@ -119,7 +128,7 @@ function compileMatches(
   const live = query.history ? [] : ['record.superseded_by IS NULL', 'NOT record.deleted']
   const conjuncts = query.where.kind === 'all' ? query.where.conditions : [query.where]
   const primary = conjuncts.find((each) => isOfKey(each, options.primaryColumn))
-  const rest = all(conjuncts.filter((each) => each !== primary))
+  const rest = combineAll(conjuncts.filter((each) => each !== primary))
   const conditions = [
     ...(primary?.kind === 'one-of' ? [keyCondition(primary, values)] : []),
     ...(primary?.kind === 'parameter' ? [keyParameter(primary, values)] : []),
@@ -137,7 +146,7 @@ function compileMatches(
   const parts =
     options.from === undefined
       ? [{ from: `${table} AS record`, where: live }]
-      : remainingParts(query, options.from, { table, values })
+      : listRemainingParts(query, options.from, { table, values })
   return parts.map(({ from, where }) => {
     const tests = [...where, ...conditions]
     return `FROM ${from}${tests.length === 0 ? '' : ` WHERE ${tests.join('\n  AND ')}`}`
@@ -145,8 +154,8 @@ function compileMatches(
 }
 
 /**
- * Whether a condition is an equality with the primary key that the column `key` answers. A number that is not
- * a safe integer has several spellings, of which the column holds one.
+ * Returns true if a condition is an equality with the primary key, which the column `key` can answer. A number that
+ * is not a safe integer has several spellings, and the column holds only one of them.
  */
 function isOfKey(condition: Condition, primaryColumn: string | undefined): boolean {
   if (!('path' in condition) || condition.path.join('.') !== primaryColumn) return false
@@ -156,12 +165,15 @@ function isOfKey(condition: Condition, primaryColumn: string | undefined): boole
   return condition.values.every((value) => typeof value === 'string' || Number.isSafeInteger(value))
 }
 
-/** The field decides (the keys of 5 and "5" are alike); its value, not its key, as a record is found already. */
+/**
+ * The field decides (the keys of 5 and "5" are the same); its value, not its index key, as the record is found
+ * already.
+ */
 function keyCondition(
   condition: { readonly path: FieldPath; readonly values: readonly Scalar[] },
   values: Parameters,
 ): string {
-  const field = `(${valueExpression(condition.path, 'record.data')})`
+  const field = `(${printValueExpression(condition.path, 'record.data')})`
   const [only] = condition.values
   if (only !== undefined && condition.values.length === 1) {
     const key = values.add(String(only), 'text')
@@ -179,8 +191,8 @@ function keyParameter(
   { path, parameter }: { readonly path: FieldPath; readonly parameter: ParameterRef },
   values: Parameters,
 ): string {
-  const wanted = values.add(plain(parameter.name), 'text')
-  return `record.key = ${wanted} AND (${valueExpression(path, 'record.data')}) = ${values.add(json(parameter), 'jsonb')}`
+  const wanted = values.add(makePlainValue(parameter.name), 'text')
+  return `record.key = ${wanted} AND (${printValueExpression(path, 'record.data')}) = ${values.add(makeJsonValue(parameter), 'jsonb')}`
 }
 
 type Window = { readonly rows: string; readonly offset: string | undefined }
@@ -189,10 +201,10 @@ function limitedRows(
   query: ListQuery,
   { matches, rows, offset }: Window & { readonly matches: readonly string[] },
 ): string {
-  const keys = termsOf(query.sort)
+  const keys = listTerms(query.sort)
     .map(
       ({ path }, at) =>
-        `, ${keyExpression(path, 'record.data')} AS sort_key${at}, ${tieExpression(path, 'record.data')} AS sort_tie${at}`,
+        `, ${printKeyExpression(path, 'record.data')} AS sort_key${at}, ${printTieExpression(path, 'record.data')} AS sort_tie${at}`,
     )
     .join('')
   const parts = matches.map(
@@ -208,11 +220,11 @@ function limitedRows(
  ORDER BY ${order(query.sort, 'part')} LIMIT ${rows}`
 }
 
-/** Strings, numbers, false, true, objects and arrays, then null and missing; descending is the reverse. */
+/** Orders strings, numbers, false, true, objects and arrays, then null and missing; descending is the reverse. */
 function order(sort: Sort | undefined, row?: string): string {
   const column = (name: string) => (row === undefined ? name : `${row}.${name}`)
   if (sort === undefined) return row === undefined ? 'record.leaf' : column('leaf')
-  const terms = termsOf(sort).map(({ descending, nulls }, at) => {
+  const terms = listTerms(sort).map(({ descending, nulls }, at) => {
     const direction = descending ? ' DESC' : ''
     const ending = nulls === undefined ? direction : `${direction} NULLS ${nulls.toUpperCase()}`
     return `${column(`sort_key${at}`)}${ending}, ${column(`sort_tie${at}`)}${direction}, `
@@ -220,14 +232,14 @@ function order(sort: Sort | undefined, row?: string): string {
   return `${terms.join('')}${column('leaf')}`
 }
 
-function termsOf(sort: Sort | undefined): readonly Sort[] {
+function listTerms(sort: Sort | undefined): readonly Sort[] {
   return sort === undefined ? [] : [sort, ...(sort.next ?? [])]
 }
 
 type Joined = { readonly query: ListQuery; readonly joined: JoinedPart | undefined }
 
 function renderedBody({ query, joined }: Joined, row: string): string {
-  return joined === undefined ? selectedBody(query.select, `${row}.body`) : joined.render(row)
+  return joined === undefined ? compileBody(query.select, `${row}.body`) : joined.render(row)
 }
 
 function joinedTo(joined: JoinedPart | undefined, row: string): string {
@@ -242,7 +254,7 @@ FROM (SELECT page_row.*, ${renderedBody({ query, joined }, 'page_row')} AS json
  FROM ${limited} AS page_row${joinedTo(joined, 'page_row')}) AS item`
 }
 
-/** Joins only what fits, by a running sum, so that a page too large is noticed before it is built. */
+/** Joins only the texts that fit, by a running sum, so that too large a page is noticed before it is built. */
 function boundedPage(
   limited: string,
   { query, joined, bytes }: Joined & { readonly bytes: string },
@@ -258,12 +270,12 @@ FROM (SELECT page_row.leaf, page_row.json, row_number() OVER so_far AS position,
  WINDOW so_far AS (ORDER BY ${order(query.sort, 'page_row')} ROWS UNBOUNDED PRECEDING)) AS item`
 }
 
-/** Bytes with the commas between. */
+/** Adds the commas between the texts to their bytes. */
 function joinedBytes(sum: string): string {
   return `(coalesce(${sum}, 0) + greatest(count(*) - 1, 0))::int8`
 }
 
-/** A page that ends before its limit tells the total; only otherwise is everything counted. */
+/** Takes the total from a page that ends before its limit; only otherwise are all matches counted. */
 function totalCount(matches: readonly string[], { rows, offset = '0' }: Window): string {
   return `CASE WHEN page.count < ${rows} AND (page.count > 0 OR ${offset} = 0) THEN ${offset} + page.count
   ELSE (SELECT count(*) ${matches.join()}) END`

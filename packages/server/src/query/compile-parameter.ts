@@ -1,7 +1,13 @@
-import { givenBy, keyTest } from './compile/compare.ts'
+import { makeGiven, printKeyTest } from './compile/compare.ts'
 import type { ParameterRef, ParameterTest } from './condition.ts'
 import { keyOrder } from './index-key.ts'
-import { afterPrefix, json, key, mayBeCut, plain } from './parameter.ts'
+import {
+  canBeCut,
+  makeJsonValue,
+  makeKeyValue,
+  makePlainValue,
+  makePrefixEnd,
+} from './parameter.ts'
 import type { Parameters } from './sql-text.ts'
 
 type Field = {
@@ -12,8 +18,8 @@ type Field = {
 }
 
 /**
- * A comparison of a field with a value that comes later: the same tests as those of a request's `find`, by the same
- * keys, so that the same indexes serve them.
+ * Compiles a comparison of a field with a value that is given later: the tests and keys are those of a request's
+ * `find`, so that the same indexes serve them.
  */
 export function compileParameter(
   condition: {
@@ -26,19 +32,19 @@ export function compileParameter(
   const { test, ignoreCase, parameter } = condition
   const { add } = field.parameters
   const text = () => {
-    const wanted = add(plain(parameter.name), 'text')
+    const wanted = add(makePlainValue(parameter.name), 'text')
     return ignoreCase ? `lower(${wanted})` : wanted
   }
   const own = ignoreCase ? `lower(${field.text})` : field.text
   switch (test) {
     case 'in': {
-      const keys = `${field.key} = ANY (${add(key(parameter), 'jsonb[]')})`
-      if (!mayBeCut(parameter)) return keys
-      return `(${keys} AND ${field.value} = ANY (${add(json(parameter), 'jsonb[]')}))`
+      const keys = `${field.key} = ANY (${add(makeKeyValue(parameter), 'jsonb[]')})`
+      if (!canBeCut(parameter)) return keys
+      return `(${keys} AND ${field.value} = ANY (${add(makeJsonValue(parameter), 'jsonb[]')}))`
     }
     case 'starts':
       if (ignoreCase) return whenString(field, `starts_with(${own}, ${text()})`)
-      return `(${field.key} >= ${add(json(parameter), 'jsonb')} AND ${field.key} < coalesce(${add(afterPrefix(parameter), 'jsonb')}, ${keyOrder.numberLeast}))`
+      return `(${field.key} >= ${add(makeJsonValue(parameter), 'jsonb')} AND ${field.key} < coalesce(${add(makePrefixEnd(parameter), 'jsonb')}, ${keyOrder.numberLeast}))`
     case 'ends': {
       const wanted = text()
       return whenString(field, `right(${own}, length(${wanted})) = ${wanted}`)
@@ -46,13 +52,13 @@ export function compileParameter(
     case 'includes':
       return includes(parameter, ignoreCase, field)
     default:
-      return keyTest(test, field, { given: givenBy(parameter), values: field.parameters })
+      return printKeyTest(test, field, { given: makeGiven(parameter), values: field.parameters })
   }
 }
 
 function includes(parameter: ParameterRef, ignoreCase: boolean, field: Field): string {
   const { add } = field.parameters
-  const wanted = () => add(plain(parameter.name), 'text')
+  const wanted = () => add(makePlainValue(parameter.name), 'text')
   if (ignoreCase)
     return `CASE jsonb_typeof${field.value}
  WHEN 'string' THEN strpos(lower(${field.text}), lower(${wanted()})) > 0
@@ -61,7 +67,7 @@ function includes(parameter: ParameterRef, ignoreCase: boolean, field: Field): s
  ELSE FALSE END`
   const isInside =
     parameter.type === 'text' ? `WHEN 'string' THEN strpos(${field.text}, ${wanted()}) > 0 ` : ''
-  return `CASE jsonb_typeof${field.value} ${isInside}WHEN 'array' THEN ${field.value} @> ${add(json(parameter), 'jsonb')} ELSE FALSE END`
+  return `CASE jsonb_typeof${field.value} ${isInside}WHEN 'array' THEN ${field.value} @> ${add(makeJsonValue(parameter), 'jsonb')} ELSE FALSE END`
 }
 
 function whenString(field: Field, test: string): string {

@@ -1,6 +1,6 @@
-import { present } from '../base/assert.ts'
+import { requirePresent } from '../base/assert.ts'
 import type { FieldPath, ReferenceRelation } from './condition.ts'
-import { keyExpression, textExpression, valueExpression } from './index-key.ts'
+import { printKeyExpression, printTextExpression, printValueExpression } from './index-key.ts'
 
 type Field = {
   readonly key: string
@@ -10,27 +10,27 @@ type Field = {
 }
 
 /**
- * A comparison of a field with one of the record joined to. Equality and membership go by the key, so that an
- * index serves them and a join can hash; the values decide.
+ * Compiles a comparison of a field with one of the record joined to. Equality and membership compare keys, so that
+ * an index serves them and a join can hash; the values decide.
  */
 export function compileReference(
   condition: { readonly relation: ReferenceRelation; readonly to: FieldPath },
   field: Field,
 ): string {
-  const parent = present(field.parent, 'the record that a reference compares with')
+  const parent = requirePresent(field.parent, 'the record that a reference compares with')
   const { relation, to } = condition
-  const other = `(${valueExpression(to, parent)})`
+  const other = `(${printValueExpression(to, parent)})`
   switch (relation) {
     case '=':
-      return `(${field.key} = (${keyExpression(to, parent)}) AND ${field.value} = ${other})`
+      return `(${field.key} = (${printKeyExpression(to, parent)}) AND ${field.value} = ${other})`
     case 'in':
-      return `(${field.key} = ANY (ARRAY(SELECT ${keyExpression(['e'], `jsonb_build_object('e', item.value)`)}
+      return `(${field.key} = ANY (ARRAY(SELECT ${printKeyExpression(['e'], `jsonb_build_object('e', item.value)`)}
   FROM jsonb_array_elements(CASE jsonb_typeof${other} WHEN 'array' THEN ${other} ELSE '[]' END) AS item(value)))
  AND ${isScalar(field.value)} AND ${other} @> ${field.value})`
     case 'includes':
       return `CASE jsonb_typeof${field.value}
  WHEN 'array' THEN ${isScalar(other)} AND ${field.value} @> ${other}
- WHEN 'string' THEN jsonb_typeof${other} = 'string' AND strpos(${field.text}, ${textExpression(to, parent)}) > 0
+ WHEN 'string' THEN jsonb_typeof${other} = 'string' AND strpos(${field.text}, ${printTextExpression(to, parent)}) > 0
  ELSE FALSE END`
     default:
       return `CASE WHEN jsonb_typeof${field.value} = jsonb_typeof${other} AND ${isScalar(other)}

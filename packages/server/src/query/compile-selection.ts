@@ -2,23 +2,23 @@ import type { Selection } from './select.ts'
 import { quoteText } from './sql-text.ts'
 
 /**
- * An SQL expression for the JSON text of the selected part of a record. `body` is the SQL of the record's
- * text: values and the order of fields are those that were sent, to the digit, which jsonb would not keep.
+ * Compiles an SQL expression for the JSON text of the selected part of a record. `body` is the SQL of the record's
+ * text: values and the order of fields stay as they were sent, to the digit, which jsonb would not preserve.
  */
 export function compileSelection(selection: Selection, body: string): string {
   return render(selection, `${body}::json`, 1)
 }
 
-/** The same for a selection that may be none, which gives the text itself. */
-export function selectedBody(selection: Selection | undefined, body: string): string {
+/** Compiles the same for an optional selection; without one it is the text itself. */
+export function compileBody(selection: Selection | undefined, body: string): string {
   return selection === undefined ? body : compileSelection(selection, body)
 }
 
 type Part = { readonly name: string; readonly inner: Selection; readonly isObject: string }
 
 /**
- * A nested selection applies to an object. Where the value is none, `keep` has nothing to keep of it and leaves
- * the field out, `drop` has nothing to drop and gives the value.
+ * Applies a nested selection to an object. If the value is no object, `keep` leaves the field out and `drop` gives
+ * the value.
  */
 function render(selection: Selection, json: string, depth: number): string {
   const row = `field${depth}`

@@ -7,8 +7,8 @@ export type Scalar = string | number | boolean
 export type Bound = { readonly value: Scalar; readonly inclusive: boolean }
 
 /**
- * What a record must satisfy. Nodes are frozen and say what is meant, not how a client spelled it: several
- * operators become one kind. Every condition is true or false of a record, never unknown.
+ * A condition on a record. Nodes are frozen and hold the meaning, not the client's spelling: several operators
+ * become one kind. Every condition is true or false for a record, never unknown.
  */
 export type Condition =
   | { readonly kind: 'always' }
@@ -28,7 +28,7 @@ export type FieldTest =
   | { readonly kind: 'null' }
   /** The field is there, be it null. */
   | { readonly kind: 'exists' }
-  /** Between bounds of one JSON type; at least one is given. */
+  /** The value is between bounds of one JSON type; at least one is given. */
   | { readonly kind: 'range'; readonly from?: Bound; readonly to?: Bound }
   /** A string that starts or ends with the text. */
   | { readonly kind: 'starts' | 'ends'; readonly text: string; readonly ignoreCase: boolean }
@@ -54,27 +54,30 @@ export type FieldTest =
   /** Compares with a field of the record that is joined to; false where either is null or missing. */
   | { readonly kind: 'reference'; readonly relation: ReferenceRelation; readonly to: FieldPath }
 
-/** `in`: the other's array has the value as an element; `includes`: the other way round, or text inside a text. */
+/**
+ * `in`: the other field is an array with the value as an element; `includes`: the other way round, or a text inside
+ * a text.
+ */
 export type ReferenceRelation = '=' | '<' | '<=' | '>' | '>=' | 'in' | 'includes'
 
-/** A value that a stored query leaves open, as its statement is made: once, before any value is known. */
+/** A value that a stored query leaves open when its statement is compiled: once, before any value is known. */
 export type ParameterRef = {
   readonly name: string
   readonly type: 'text' | 'number' | 'boolean' | 'timestamp' | 'date'
-  /** No text is longer, in UTF-16 code units. */
+  /** The most UTF-16 code units of a text. */
   readonly charsMax: number
   /** Stands for several values. */
   readonly list: boolean
 }
 
-/** `in`: is one of a list; the last three are about strings, `includes` about arrays too. */
+/** `in`: the value is one of a list; the last three are for strings, `includes` for arrays too. */
 export type ParameterTest = '=' | '<' | '<=' | '>' | '>=' | 'in' | 'starts' | 'ends' | 'includes'
 
 export const always: Condition = Object.freeze({ kind: 'always' })
 export const never: Condition = Object.freeze({ kind: 'never' })
 
-/** True when all are; `always` of none. */
-export function all(conditions: readonly Condition[]): Condition {
+/** Combines conditions by AND; none gives `always`. */
+export function combineAll(conditions: readonly Condition[]): Condition {
   const [only] = conditions
   if (only !== undefined && conditions.length === 1) return only
   const kept = conditions.flatMap((each) => {
@@ -89,8 +92,8 @@ export function all(conditions: readonly Condition[]): Condition {
     : Object.freeze({ kind: 'all', conditions: Object.freeze(kept) })
 }
 
-/** True when one is; `never` of none. */
-export function any(conditions: readonly Condition[]): Condition {
+/** Combines conditions by OR; none gives `never`. */
+export function combineAny(conditions: readonly Condition[]): Condition {
   const kept = conditions.flatMap((each) => {
     if (each.kind === 'never') return []
     return each.kind === 'any' ? each.conditions : [each]
@@ -103,32 +106,34 @@ export function any(conditions: readonly Condition[]): Condition {
     : Object.freeze({ kind: 'any', conditions: Object.freeze(kept) })
 }
 
-export function not(condition: Condition): Condition {
+export function negate(condition: Condition): Condition {
   if (condition.kind === 'always') return never
   if (condition.kind === 'never') return always
   return condition.kind === 'not' ? condition.condition : Object.freeze({ kind: 'not', condition })
 }
 
-export function field(path: FieldPath, test: FieldTest): Condition {
+export function testField(path: FieldPath, test: FieldTest): Condition {
   return Object.freeze({ path, ...test })
 }
 
-/** The dotted names of the fields that the condition looks at, each once. */
-export function conditionPaths(condition: Condition): readonly string[] {
-  return textsOf(condition, (each) => each.path.join('.'))
+/** Lists the dotted names of the fields that the condition uses, each once. */
+export function listConditionPaths(condition: Condition): readonly string[] {
+  return collectTexts(condition, (each) => each.path.join('.'))
 }
 
-/** The dotted names of the fields of the record joined to that the condition compares with, each once. */
-export function referencedPaths(condition: Condition): readonly string[] {
-  return textsOf(condition, (each) => (each.kind === 'reference' ? each.to.join('.') : undefined))
+/** Lists the dotted names of the fields of the record joined to that the condition compares with, each once. */
+export function listReferencedPaths(condition: Condition): readonly string[] {
+  return collectTexts(condition, (each) =>
+    each.kind === 'reference' ? each.to.join('.') : undefined,
+  )
 }
 
-/** The names of the data sets that the condition looks into, each once. */
-export function dataSetNames(condition: Condition): readonly string[] {
-  return textsOf(condition, (each) => (each.kind === 'in-data-set' ? each.set : undefined))
+/** Lists the names of the data sets that the condition uses, each once. */
+export function listDataSetNames(condition: Condition): readonly string[] {
+  return collectTexts(condition, (each) => (each.kind === 'in-data-set' ? each.set : undefined))
 }
 
-function textsOf(
+function collectTexts(
   condition: Condition,
   textOf: (field: FieldCondition) => string | undefined,
 ): readonly string[] {

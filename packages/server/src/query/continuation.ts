@@ -1,38 +1,44 @@
-import { keyExpression, tieExpression } from './index-key.ts'
+import { printKeyExpression, printTieExpression } from './index-key.ts'
 import type { ListQuery, Sort } from './list-query.ts'
-import { type CompiledStatement, type Parameters, parameters, quoteName } from './sql-text.ts'
+import { type CompiledStatement, makeParameters, type Parameters, quoteName } from './sql-text.ts'
 
-/** A row where a page ended, as far as the order goes: its leaf, and JSON texts of what the rows are sorted by. */
+/**
+ * The last row of a page, as far as the order needs it: its leaf, and the JSON texts of the values that rows are
+ * sorted by.
+ */
 export type Position = {
   readonly leaf: bigint
-  /** Of `keyExpression`; null where the rows are not sorted, or the field is null or missing. */
+  /** The value of `printKeyExpression`; null if the rows are not sorted, or the field is null or missing. */
   readonly key: string | null
-  /** Of `tieExpression`. */
+  /** The value of `printTieExpression`. */
   readonly tie: string | null
 }
 
-/** What is left of a list after one of its pages, as everything was when the chain had `size` leaves. */
+/** The remainder of a list after one of its pages, as of the moment when the chain had `size` leaves. */
 export type Continuation = { readonly size: bigint; readonly after: Position }
 
-/** Reads the keys of the row where a page ended: a row never changes. No row where there is none of this leaf. */
+/**
+ * Compiles a statement that reads the keys of a page's last row, which never change. It gives no row if there is
+ * none with this leaf.
+ */
 export function compilePosition(
   sort: Sort,
   row: { readonly schema: string; readonly table: string; readonly leaf: bigint },
 ): CompiledStatement {
-  const values = parameters()
-  const text = `SELECT (${keyExpression(sort.path, 'record.data')})::text AS key, (${tieExpression(sort.path, 'record.data')})::text AS tie
+  const values = makeParameters()
+  const text = `SELECT (${printKeyExpression(sort.path, 'record.data')})::text AS key, (${printTieExpression(sort.path, 'record.data')})::text AS tie
 FROM ${quoteName(row.schema, row.table)} AS record WHERE record.leaf = ${values.add(row.leaf, 'int8')}`
   return { text, values: values.values }
 }
 
-/** Some of the rows: FROM, with `record` as the rows' name, and the conditions of WHERE. */
+/** A part of the rows: FROM, with `record` as the rows' name, and the conditions of WHERE. */
 export type Part = { readonly from: string; readonly where: readonly string[] }
 
 /**
- * The rows that are left, parted so that an index serves each part; no row is in two. First the live ones, whose
- * indexes have no others; last those that were live then and are not any more.
+ * Lists the remaining rows in parts, each served by an index; no row is in two. The live rows come first, as their
+ * indexes have no others; the rows that were live then and are not any more come last.
  */
-export function remainingParts(
+export function listRemainingParts(
   query: ListQuery,
   { size, after }: Continuation,
   { table, values }: { readonly table: string; readonly values: Parameters },
@@ -52,7 +58,7 @@ export function remainingParts(
   ]
 }
 
-/** Conditions of the rows that come after one; each is a range of an index on the sorted field. */
+/** Lists conditions of the rows that come after one; each is a range of an index on the sorted field. */
 function rowsAfter(
   sort: Sort | undefined,
   { leaf, key, tie }: Position,
@@ -60,7 +66,7 @@ function rowsAfter(
 ): readonly string[] {
   const later = `record.leaf > ${values.add(leaf, 'int8')}`
   if (sort === undefined) return [later]
-  const field = `(${keyExpression(sort.path, 'record.data')})`
+  const field = `(${printKeyExpression(sort.path, 'record.data')})`
   if (key === null) {
     const alike = `${field} IS NULL AND ${later}`
     return sort.descending ? [alike, `${field} IS NOT NULL`] : [alike]
@@ -68,19 +74,19 @@ function rowsAfter(
   const [beyond, from] = sort.descending ? (['<', '<='] as const) : (['>', '>='] as const)
   const same = values.add(key, 'jsonb')
   const tied = tieAfter(sort, { tie, later, beyond }, values)
-  // The first half says nothing new; it is where an index begins.
+  // The first half is redundant, but tells where an index scan begins.
   const rest = `${field} ${from} ${same} AND (${field} ${beyond} ${same} OR ${tied})`
   return sort.descending ? [rest] : [rest, `${field} IS NULL`]
 }
 
-/** Of two equal keys both have a tie, or none has. */
+/** If two keys are equal, either both have a tie or neither has. */
 function tieAfter(
   sort: Sort,
   { tie, later, beyond }: { tie: string | null; later: string; beyond: string },
   values: Parameters,
 ): string {
   if (tie === null) return later
-  const field = `(${tieExpression(sort.path, 'record.data')})`
+  const field = `(${printTieExpression(sort.path, 'record.data')})`
   const same = values.add(tie, 'jsonb')
   return `${field} ${beyond} ${same} OR (${field} = ${same} AND ${later})`
 }

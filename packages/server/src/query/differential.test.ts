@@ -12,7 +12,7 @@ import {
   compareForSort,
   dataSetValues,
   evaluateFind,
-  valueAt,
+  getValueAt,
 } from './reference-evaluator.test-support.ts'
 import { createTestCollection, createTestSchema } from './test-collection.test-support.ts'
 
@@ -305,7 +305,7 @@ describe.each(testEngines())('%s: a find', (engine) => {
     await fc.assert(
       fc.asyncProperty(request, async ({ find: each, sortBy, descending, size }) => {
         const matching = records.flatMap((one, place) => (evaluateFind(each, one) ? [place] : []))
-        const at = (place: number) => valueAt(records[place], sortBy.split('.'))
+        const at = (place: number) => getValueAt(records[place], sortBy.split('.'))
         const expected = matching.toSorted((a, b) => {
           return (descending ? compareForSort(at(b), at(a)) : compareForSort(at(a), at(b))) || a - b
         })

@@ -1,10 +1,10 @@
 import { limits } from '@tollbase/contract/limits'
 import { describe, expect, it } from 'vitest'
 import { Fault } from '../base/fault.ts'
-import { conditionPaths } from './condition.ts'
+import { listConditionPaths } from './condition.ts'
 import { parseFind } from './find.ts'
 
-function faultOf(find: unknown): Fault {
+function catchFault(find: unknown): Fault {
   try {
     parseFind(find)
   } catch (error) {
@@ -56,7 +56,7 @@ describe('find', () => {
       'null',
       'any',
     ])
-    expect(conditionPaths(condition)).toEqual(['a', 'b', 'c', 'd'])
+    expect(listConditionPaths(condition)).toEqual(['a', 'b', 'c', 'd'])
   })
 
   it('makes a tree that nothing can change', () => {
@@ -114,7 +114,7 @@ describe('find', () => {
     [{ a: { inDataset: '' } }, '/a/inDataset', 'name of a data set'],
     [{ 'x/y~z': { is: [] } }, '/x~1y~0z/is', 'must be a string, a number'],
   ])('that is wrong is refused where it is wrong: %j', (find, pointer, problem) => {
-    const fault = faultOf(find)
+    const fault = catchFault(find)
     expect(fault).toMatchObject({
       code: 'VALIDATION_FAILED',
       status: 400,
@@ -126,7 +126,7 @@ describe('find', () => {
   it.each([[{ owner: { resolve: { select: {} }, model: 'users' } }, 'joins', '/find/owner']])(
     'that needs what is not there says so: %j',
     (find, feature, field) => {
-      expect(faultOf(find)).toMatchObject({
+      expect(catchFault(find)).toMatchObject({
         code: 'NOT_IMPLEMENTED',
         status: 501,
         details: { feature, field },
@@ -148,6 +148,6 @@ describe('find', () => {
     ['levels', (size) => nested(size - 2), limits.jsonDepthMax],
   ])('may have as many %s as the limit says, and not one more', (_, find, limit) => {
     expect(() => parseFind(find(limit))).not.toThrow()
-    expect(faultOf(find(limit + 1)).code).toBe('VALIDATION_FAILED')
+    expect(catchFault(find(limit + 1)).code).toBe('VALIDATION_FAILED')
   })
 })

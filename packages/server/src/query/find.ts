@@ -1,24 +1,34 @@
 import { limits } from '@tollbase/contract/limits'
-import { Fault, invalid } from '../base/fault.ts'
-import { nearest } from '../base/find-nearest.ts'
+import { Fault, makeInvalidFault } from '../base/fault.ts'
+import { findNearest } from '../base/find-nearest.ts'
 import { isRecord } from '../base/is-record.ts'
-import { all, always, any, type Condition, type FieldPath, not } from './condition.ts'
-import { extendPath, member } from './field-path.ts'
+import {
+  always,
+  type Condition,
+  combineAll,
+  combineAny,
+  type FieldPath,
+  negate,
+} from './condition.ts'
+import { extendPath, extendPointer } from './field-path.ts'
 import type { Join } from './join.ts'
 import { checkText, isScalar } from './operand.ts'
-import { is, operators } from './operators.ts'
+import { operators, parseIs } from './operators.ts'
 import { parseReference } from './reference.ts'
 import { parseSelect } from './select.ts'
 
-/** Where in the request we are, and what it may still cost. */
+/** The place in the request, and the budget that is left. */
 type Context = {
   readonly path: FieldPath | readonly []
   readonly pointer: string
   readonly depth: number
   readonly budget: Budget
-  /** How many joins we are inside of. */
+  /** The number of joins around this one. */
   readonly joinDepth: number
-  /** Takes the joins of this record. `elsewhere`: it has them, but not here; undefined: there are none. */
+  /**
+   * Collects the joins of this record. `elsewhere`: joins are allowed, but not here; undefined: they are not
+   * allowed at all.
+   */
   readonly joins: Join[] | 'elsewhere' | undefined
 }
 
@@ -34,22 +44,22 @@ type Budget = {
 export type JoinedFind = { readonly where: Condition; readonly joins: readonly Join[] }
 
 /**
- * The condition that a request's `find` states; null, [] and {} let everything through.
- * Keys of one object are joined by AND. `and`, `or`, `not` may stand wherever fields or operators do.
+ * Parses the condition that a request's `find` states; null, [] and {} let everything through. Keys of one object
+ * are joined by AND. `and`, `or`, `not` may stand wherever fields or operators do.
  */
 export function parseFind(find: unknown, pointer = '/find'): Condition {
   if (isEmpty(find)) return always
   return parseObject(find, rootContext(pointer, undefined))
 }
 
-/** The same for a find that may join records of other collections: `{alias: {resolve: {find, select}, model, many}}`. */
+/** Parses a find that may join records of other collections: `{alias: {resolve: {find, select}, model, many}}`. */
 export function parseJoinedFind(find: unknown, pointer = '/find'): JoinedFind {
   const joins: Join[] = []
   const where = isEmpty(find) ? always : parseObject(find, rootContext(pointer, joins))
   return { where, joins: Object.freeze(joins) }
 }
 
-/** Conditions on a record that is joined to another; `$data.<field>` is a field of the other one. */
+/** Parses conditions on a record that is joined to another; `$data.<field>` is a field of the other record. */
 export function parseResolve(find: unknown, pointer: string): Condition {
   return parseObject(find, { ...rootContext(pointer, undefined), joinDepth: 1 })
 }
@@ -70,48 +80,51 @@ function isEmpty(find: unknown): boolean {
 }
 
 function parseObject(value: unknown, context: Context): Condition {
-  if (!isRecord(value)) throw invalid(context.pointer, 'must be an object of conditions')
+  if (!isRecord(value)) throw makeInvalidFault(context.pointer, 'must be an object of conditions')
   if (context.depth > limits.jsonDepthMax) {
-    throw invalid(context.pointer, `is nested deeper than ${limits.jsonDepthMax} levels`)
+    throw makeInvalidFault(context.pointer, `is nested deeper than ${limits.jsonDepthMax} levels`)
   }
   context.budget.objects -= 1
   if (context.budget.objects < 0)
-    throw invalid(context.pointer, `is one object too many: there may be ${limits.findObjectsMax}`)
+    throw makeInvalidFault(
+      context.pointer,
+      `is one object too many: there may be ${limits.findObjectsMax}`,
+    )
   checkKeys(value, context)
-  // Member by member: this is a part of every read, and spreading is slow.
+  // Reads member by member: this is a part of every read, and spreading is slow.
   const { path, budget, joinDepth, joins } = context
   const depth = context.depth + 1
-  return all(
+  return combineAll(
     Object.entries(value).map(([key, item]) => {
-      const pointer = member(context.pointer, key)
+      const pointer = extendPointer(context.pointer, key)
       const inner: Context = { path, pointer, depth, budget, joinDepth, joins }
       const logical = logicals.get(key)
       if (logical !== undefined) {
-        // A join is no condition, so it has no meaning where one of several, or its contrary, is asked for.
+        // A join is no condition, so it has no meaning inside `or` or `not`.
         const ofPart = joins === undefined || key === 'and' ? joins : 'elsewhere'
         return logical(parseList(item, { ...inner, joins: ofPart }))
       }
-      const operator = operatorOf(key, context)
+      const operator = findOperator(key, context)
       return operator === undefined ? parseField(key, item, inner) : operator(item, pointer)
     }),
   )
 }
 
 const logicals: ReadonlyMap<string, (conditions: readonly Condition[]) => Condition> = new Map([
-  ['and', all],
-  ['or', any],
-  ['not', (conditions: readonly Condition[]) => not(all(conditions))],
+  ['and', combineAll],
+  ['or', combineAny],
+  ['not', (conditions: readonly Condition[]) => negate(combineAll(conditions))],
 ])
 
 function parseList(value: unknown, context: Context): readonly Condition[] {
   if (!Array.isArray(value)) return [parseObject(value, context)]
   return value.map((item, index) => {
-    return parseObject(item, { ...context, pointer: member(context.pointer, index) })
+    return parseObject(item, { ...context, pointer: extendPointer(context.pointer, index) })
   })
 }
 
-/** An operator applies to a field, so at the root every key but the logical ones is a field's name. */
-function operatorOf(key: string, context: Context) {
+/** Finds an operator, which applies to a field: at the root every key but the logical ones is a field's name. */
+function findOperator(key: string, context: Context) {
   const operator = operators.get(key)
   const { path } = context
   if (operator === undefined || !isField(path)) return undefined
@@ -136,15 +149,16 @@ function parseField(key: string, item: unknown, context: Context): Condition {
       context.joinDepth === 0
         ? undefined
         : parseReference('is', { path, operand: item, pointer: context.pointer })
-    return reference ?? is(path, item, context.pointer)
+    return reference ?? parseIs(path, item, context.pointer)
   }
-  if (!isRecord(item)) throw invalid(context.pointer, 'needs an operator such as {"in": […]}')
+  if (!isRecord(item))
+    throw makeInvalidFault(context.pointer, 'needs an operator such as {"in": […]}')
   if (isJoin(item)) {
     addJoin(key, item, context)
     return always
   }
   if (Object.keys(item).length === 0)
-    throw invalid(context.pointer, 'is empty; it needs an operator such as {"is": …}')
+    throw makeInvalidFault(context.pointer, 'is empty; it needs an operator such as {"is": …}')
   return parseObject(item, { ...context, path })
 }
 
@@ -152,7 +166,7 @@ function isJoin(item: Readonly<Record<string, unknown>>): boolean {
   return typeof item.model === 'string' && isRecord(item.resolve)
 }
 
-/** Puts the join among those of its record. It holds no record back. */
+/** Adds the join to those of its record; it filters no record out. */
 function addJoin(alias: string, item: Readonly<Record<string, unknown>>, context: Context): void {
   const { pointer, joins } = context
   if (joins === undefined) {
@@ -162,13 +176,16 @@ function addJoin(alias: string, item: Readonly<Record<string, unknown>>, context
     })
   }
   if (joins === 'elsewhere' || context.path.length > 0)
-    throw invalid(pointer, 'is a join, which stands beside the conditions of a record, not inside')
+    throw makeInvalidFault(
+      pointer,
+      'is a join, which stands beside the conditions of a record, not inside',
+    )
   context.budget.joins -= 1
   if (context.budget.joins < 0)
-    throw invalid(pointer, `is one join too many: there may be ${limits.joinsMax}`)
+    throw makeInvalidFault(pointer, `is one join too many: there may be ${limits.joinsMax}`)
   if (context.joinDepth >= limits.joinDepthMax)
-    throw invalid(pointer, `is a join nested deeper than ${limits.joinDepthMax} levels`)
-  if (joins.some((join) => join.alias === alias)) throw invalid(pointer, 'is joined twice')
+    throw makeInvalidFault(pointer, `is a join nested deeper than ${limits.joinDepthMax} levels`)
+  if (joins.some((join) => join.alias === alias)) throw makeInvalidFault(pointer, 'is joined twice')
   joins.push(parseJoin(alias, item, context))
 }
 
@@ -177,29 +194,36 @@ function parseJoin(alias: string, item: Readonly<Record<string, unknown>>, conte
   checkText(alias, pointer)
   const foreign = Object.keys(item).find((key) => !['resolve', 'model', 'many'].includes(key))
   if (foreign !== undefined)
-    throw invalid(member(pointer, foreign), 'is not a part of a join: resolve, model, many')
+    throw makeInvalidFault(
+      extendPointer(pointer, foreign),
+      'is not a part of a join: resolve, model, many',
+    )
   if (typeof item.model !== 'string' || !modelForm.test(item.model))
-    throw invalid(member(pointer, 'model'), 'must be a collection or app::collection')
+    throw makeInvalidFault(
+      extendPointer(pointer, 'model'),
+      'must be a collection or app::collection',
+    )
   const many = item.many ?? true
-  if (typeof many !== 'boolean') throw invalid(member(pointer, 'many'), 'must be true or false')
+  if (typeof many !== 'boolean')
+    throw makeInvalidFault(extendPointer(pointer, 'many'), 'must be true or false')
   const resolve = isRecord(item.resolve) ? item.resolve : {}
-  const at = member(pointer, 'resolve')
+  const at = extendPointer(pointer, 'resolve')
   const isBare = Object.keys(resolve).length > 0 && Object.values(resolve).every(isScalar)
   const unknown = Object.keys(resolve).find((key) => key !== 'find' && key !== 'select')
   if (!isBare && unknown !== undefined)
-    throw invalid(member(at, unknown), 'is not a part of resolve: find, select')
+    throw makeInvalidFault(extendPointer(at, unknown), 'is not a part of resolve: find, select')
   const joins: Join[] = []
   const find = isBare ? resolve : resolve.find
   const inner: Context = {
     ...context,
     path: [],
-    pointer: isBare ? at : member(at, 'find'),
+    pointer: isBare ? at : extendPointer(at, 'find'),
     depth: context.depth + 2,
     joinDepth: context.joinDepth + 1,
     joins,
   }
   const where = isEmpty(find) ? always : parseObject(find, inner)
-  const select = isBare ? undefined : parseSelect(resolve.select, member(at, 'select'))
+  const select = isBare ? undefined : parseSelect(resolve.select, extendPointer(at, 'select'))
   return Object.freeze({
     alias,
     model: item.model,
@@ -212,44 +236,47 @@ function parseJoin(alias: string, item: Readonly<Record<string, unknown>>, conte
 
 const modelForm = /^([a-z][a-z0-9_-]{2,62}::)?[A-Za-z0-9_-]{1,63}$/
 
-/** Refuses an object that is neither operators nor nested fields, and names of operators that there are not. */
+/** Refuses an object that mixes operators with nested fields, and unknown operators. */
 function checkKeys(value: Readonly<Record<string, unknown>>, context: Context): void {
   if (context.path.length === 0) return
   const keys = Object.keys(value).filter((key) => !logicals.has(key))
   if (keys.length > limits.conditionsMax)
-    throw invalid(context.pointer, `has more than ${limits.conditionsMax} keys`)
+    throw makeInvalidFault(context.pointer, `has more than ${limits.conditionsMax} keys`)
   const hasOperators = keys.some((key) => operators.has(key))
   for (const key of keys) {
     if (operators.has(key)) continue
     const isForeign = hasOperators || key.startsWith('$')
     if (!isForeign && isRecord(value[key])) continue
     // A typing error must not become a nested field that no record has, and an empty answer that costs money.
-    const { word } = nearest(key, operators.keys())
+    const { word } = findNearest(key, operators.keys())
     const hint = `did you mean ${word}? A nested field of this name is written with a dot, as one key`
-    throw invalid(member(context.pointer, key), `is not an operator; ${hint}`)
+    throw makeInvalidFault(extendPointer(context.pointer, key), `is not an operator; ${hint}`)
   }
 }
 
 function spend(context: Context): void {
   context.budget.conditions -= 1
   if (context.budget.conditions < 0) {
-    throw invalid(
+    throw makeInvalidFault(
       context.pointer,
       `is one condition too many: a find has at most ${limits.conditionsMax}`,
     )
   }
 }
 
-/** Values of lists, and patterns, are dearer than other conditions. */
+/** Counts values of lists and patterns, which cost more than other conditions. */
 function spendOperand(
   operand: unknown,
   { key, pointer, budget }: { key: string; pointer: string; budget: Budget },
 ): void {
   if (Array.isArray(operand)) budget.values -= operand.length
-  // Of a list that is too long itself that is said where it is read.
+  // A list that is too long by itself is reported where it is read.
   if (budget.values < 0 && Array.isArray(operand) && operand.length <= limits.inListMax)
-    throw invalid(pointer, `has too many values: all lists together may have ${limits.inValuesMax}`)
+    throw makeInvalidFault(
+      pointer,
+      `has too many values: all lists together may have ${limits.inValuesMax}`,
+    )
   if (key === 'regExpMatches') budget.patterns -= 1
   if (budget.patterns < 0)
-    throw invalid(pointer, `is one pattern too many: there may be ${limits.patternsMax}`)
+    throw makeInvalidFault(pointer, `is one pattern too many: there may be ${limits.patternsMax}`)
 }

@@ -4,7 +4,7 @@ import { sql } from '../database/sql.ts'
 import { type TestDatabase, testEngines, withTestDatabase } from '../database/testing.ts'
 import { compileList } from './compile-list.ts'
 import type { FieldPath } from './condition.ts'
-import { createIndexStatement, keyExpression } from './index-key.ts'
+import { createIndexStatement, printKeyExpression } from './index-key.ts'
 import { type ListRequest, parseList } from './list-query.ts'
 import {
   createTestCollection,
@@ -75,7 +75,7 @@ describe.each(testEngines())('%s: the key of a field', (engine) => {
   afterAll(async () => test?.drop())
 
   it('decides a comparison of any number with a double as the number itself does', async () => {
-    const key = keyExpression(['f'])
+    const key = printKeyExpression(['f'])
     const signs = ['=', '<', '<=', '>', '>=']
     const differ = await run(
       `SELECT left(data::text, 60) AS data, operand, ${signs.map((sign) => `(${key}) ${sign} operand AS "${sign}"`).join(', ')}

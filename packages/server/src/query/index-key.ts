@@ -3,12 +3,12 @@ import { assert } from '../base/assert.ts'
 import type { FieldPath, Scalar } from './condition.ts'
 import { type CompiledStatement, quoteName, quoteText } from './sql-text.ts'
 
-/** Strings are cut to so many characters (at most 512 bytes) in a key. */
+/** The number of characters to which strings are cut in a key (at most 512 bytes). */
 export const keyCharsMax = 128
-/** Fields of one index: four of the longest keys fit into a B-tree entry (2,704 bytes). */
+/** The most fields of one index: four of the longest keys fit into a B-tree entry (2,704 bytes). */
 export const indexPathsMax = 4
 
-/** Keys of numbers lie between these, as all doubles do. As jsonb they part strings, numbers and booleans. */
+/** Keys of numbers lie between these, as all doubles do. As jsonb these separate strings, numbers and booleans. */
 const numberLeast = `'-1e400'`
 const numberMost = `'1e400'`
 const decimalsMax = 400
@@ -21,13 +21,13 @@ export const keyOrder = {
   booleanMost: `'true'::jsonb`,
 } as const
 
-/** The field's value as jsonb; NULL where it is missing. Only objects are gone into, never arrays. */
-export function valueExpression(path: FieldPath, record = 'data'): string {
+/** Prints the field's value as jsonb; NULL if it is missing. Paths go into objects only, never into arrays. */
+export function printValueExpression(path: FieldPath, record = 'data'): string {
   return [record, ...path.map(quoteText)].join(' -> ')
 }
 
-/** The field's value as text; only meaningful for a string. */
-export function textExpression(path: FieldPath, record = 'data'): string {
+/** Prints the field's value as text; only meaningful for a string. */
+export function printTextExpression(path: FieldPath, record = 'data'): string {
   const names = path.map(quoteText)
   const last = names.pop()
   assert(last !== undefined, 'a path has a name')
@@ -35,17 +35,17 @@ export function textExpression(path: FieldPath, record = 'data'): string {
 }
 
 /**
- * The ONE expression by which a field is indexed, compared and sorted: jsonb that is NULL for null and missing,
- * short for whatever was stored (an insert never fails on it), IMMUTABLE, and in the order of the value.
- *
- * It is the value itself for booleans, for strings of up to `keyCharsMax` characters and for all doubles. A
- * longer string becomes its first characters. A number beyond a double's range or digits moves to where it stays
- * on its side of every double: cut to 400 decimals, one more digit standing for what was cut. So a comparison with
- * a boolean, a double or a short string is exact by the key alone; one with a long string needs a second look.
+ * Prints the ONE expression by which a field is indexed, compared and sorted: jsonb that is NULL for null and
+ * missing, short for every stored value (an insert never fails on it), IMMUTABLE, and in the order of the value. It
+ * is the value itself for booleans, for strings of up to `keyCharsMax` characters and for all doubles. A longer
+ * string becomes its first characters. A number beyond a double's range or digits moves to a place that is on its
+ * side of every double: it is cut to 400 decimals, with one more digit for the part that was cut. So a comparison
+ * with a boolean, a double or a short string is exact by the key alone; one with a long string must compare the
+ * value too.
  */
-export function keyExpression(path: FieldPath, record = 'data'): string {
-  const value = `(${valueExpression(path, record)})`
-  const text = `(${textExpression(path, record)})`
+export function printKeyExpression(path: FieldPath, record = 'data'): string {
+  const value = `(${printValueExpression(path, record)})`
+  const text = `(${printTextExpression(path, record)})`
   const number = `${value}::numeric`
   const cut = `(trunc(${number}, ${decimalsMax}) + sign(${number}) * '1e-${decimalsMax + 1}'::numeric)`
   return `CASE jsonb_typeof${value}
@@ -60,9 +60,12 @@ export function keyExpression(path: FieldPath, record = 'data'): string {
 END`
 }
 
-/** Two values of equal keys may still differ (long strings); this orders them, and is NULL for the rest. */
-export function tieExpression(path: FieldPath, record = 'data'): string {
-  const value = `(${valueExpression(path, record)})`
+/**
+ * Prints the expression that orders values of equal keys (long strings may still differ); it is NULL for all
+ * others.
+ */
+export function printTieExpression(path: FieldPath, record = 'data'): string {
+  const value = `(${printValueExpression(path, record)})`
   return `CASE WHEN jsonb_typeof${value} IN ('string', 'number') THEN ${value} END`
 }
 
@@ -70,29 +73,32 @@ export function tieExpression(path: FieldPath, record = 'data'): string {
 export const wordsOnly = `'pg_catalog.simple'::regconfig`
 
 /**
- * The words of a string, for full-text indexes and `search`; NULL for what is no string. It never fails: a tsvector
- * has at most 1 MB, which the words of so many characters do not reach.
+ * Prints the words of a string, for full-text indexes and `search`; NULL for any other value. It never fails: a
+ * tsvector has at most 1 MB, which the words of so many characters do not reach.
  */
-export function wordsExpression(path: FieldPath, record = 'data'): string {
-  const text = `left((${textExpression(path, record)}), ${limits.searchedCharsMax})`
-  const isString = `jsonb_typeof((${valueExpression(path, record)})) = 'string'`
+export function printWordsExpression(path: FieldPath, record = 'data'): string {
+  const text = `left((${printTextExpression(path, record)}), ${limits.searchedCharsMax})`
+  const isString = `jsonb_typeof((${printValueExpression(path, record)})) = 'string'`
   return `CASE WHEN ${isString} THEN to_tsvector(${wordsOnly}, ${text}) END`
 }
 
-/** Whether a longer string could have the same key. Code units, of which there are never fewer than characters. */
+/**
+ * Returns true if a longer string could have the same key. The check counts code units, which are never fewer than
+ * characters.
+ */
 export function isLong(value: Scalar): boolean {
   return typeof value === 'string' && value.length >= keyCharsMax
 }
 
-/** What `keyExpression` makes of the value. */
-export function keyOf(value: Scalar): Scalar {
+/** Returns the result of `printKeyExpression` for the value. */
+export function toKey(value: Scalar): Scalar {
   return typeof value === 'string' && isLong(value)
     ? [...value].slice(0, keyCharsMax).join('')
     : value
 }
 
-/** The least string above all that start with `text`, by code points; undefined if there is none. */
-export function successor(text: string): string | undefined {
+/** Finds the least string above all that start with `text`, by code points; undefined if there is none. */
+export function findSuccessor(text: string): string | undefined {
   const characters = [...text]
   for (let last = characters.pop(); last !== undefined; last = characters.pop()) {
     const code = last.codePointAt(0) ?? 0
@@ -116,24 +122,24 @@ export type IndexDefinition = {
   readonly kind: 'btree' | 'hash' | 'gin'
   /** Only records that have a value in the first field. */
   readonly sparse?: boolean | undefined
-  /** SQL of what else the records of a partial index satisfy; see partial-index.ts. */
+  /** The SQL of the further condition that the records of a partial index satisfy; see partial-index.ts. */
   readonly predicate?: string | undefined
-  /** Beside writes, and outside of a transaction. */
+  /** Builds the index while writes go on, and outside of a transaction. */
   readonly concurrently?: boolean | undefined
 }
 
 /**
- * DDL of an index over the live rows of a collection. A B-tree ends with the leaf, so that the rows of one value
- * come in the order of storing and a page of them costs a page.
+ * Compiles the DDL of an index over the live rows of a collection. A B-tree ends with the leaf, so that the rows of
+ * one value come in the order of storing, and reading a page of them costs no more than a page.
  */
 export function createIndexStatement(index: IndexDefinition): CompiledStatement {
   const { kind, paths, predicate } = index
   const most = kind === 'hash' ? 1 : indexPathsMax
   assert(paths.length >= 1 && paths.length <= most, `a ${index.kind} index has 1 to ${most} fields`)
-  const expression = kind === 'gin' ? wordsExpression : keyExpression
+  const expression = kind === 'gin' ? printWordsExpression : printKeyExpression
   const keys = paths.map((path) => `(${expression(path)})`)
   const columns = kind === 'btree' ? [...keys, 'leaf'] : keys
-  const first = paths.slice(0, 1).map((path) => `(${keyExpression(path)}) IS NOT NULL`)
+  const first = paths.slice(0, 1).map((path) => `(${printKeyExpression(path)}) IS NOT NULL`)
   const rows = [
     'superseded_by IS NULL',
     ...(index.sparse === true ? first : []),

@@ -1,29 +1,29 @@
 import {
   type Condition,
-  conditionPaths,
-  dataSetNames,
   type FieldPath,
-  referencedPaths,
+  listConditionPaths,
+  listDataSetNames,
+  listReferencedPaths,
 } from './condition.ts'
 import type { DataSets } from './data-set.ts'
-import { type Selection, selectedPaths } from './select.ts'
+import { listSelectedPaths, type Selection } from './select.ts'
 
-/** Records of a collection that are given inside each record that they belong to; frozen. */
+/** A join: records of a collection that are given inside each record that they belong to; frozen. */
 export type Join = {
-  /** The field of the answer in which they stand. */
+  /** The field of the answer that holds them. */
   readonly alias: string
   /** `collection` of the same application, or `app::collection`. */
   readonly model: string
-  /** A list of all, or the first one stored (null where there is none). */
+  /** True: a list of all; false: the first one stored (null if there is none). */
   readonly many: boolean
-  /** Which; `reference` conditions compare with the record that is joined to. */
+  /** The condition on them; `reference` conditions compare with the record that is joined to. */
   readonly where: Condition
   readonly select: Selection | undefined
-  /** Joined to the joined records. */
+  /** The joins to the joined records. */
   readonly joins: readonly Join[]
 }
 
-/** The fields that a query uses of a source, and for what. */
+/** The fields of a source that a query uses, by purpose. */
 export type UsedFields = {
   readonly filter: readonly string[]
   readonly sort: readonly string[]
@@ -31,8 +31,8 @@ export type UsedFields = {
 }
 
 /**
- * One use of a collection by a query. `rows`: its records are what is given, one by one. `derived`: they are
- * joined, aggregated, compared or combined, which needs the owner's permission to derive.
+ * One use of a collection by a query. `rows`: its records are given, one by one. `derived`: they are joined,
+ * aggregated, compared or combined, which needs the owner's permission to derive.
  */
 export type SourceUse = {
   readonly model: string
@@ -42,47 +42,53 @@ export type SourceUse = {
   readonly dataSets: readonly string[]
 }
 
-/** A collection's table, with the data sets for conditions on it; made by the caller, who has decided that they may be read. */
+/** A collection's table, with the data sets for conditions on it; the caller has checked that they may be read. */
 export type Source = {
   readonly schema: string
   readonly table: string
   readonly dataSets?: DataSets
   /**
-   * In a query of SQL: the records as they were when so many entries of the chain counted, in place of those of now; SQL
-   * of the number.
+   * For a query in SQL: reads the records as they were when so many entries of the chain counted, instead of the
+   * current ones; SQL of the number.
    */
   readonly asOf?: string
-  /** With `asOf`: an SQL condition that every record fulfils, for what reading it does besides. */
+  /** With `asOf`: an SQL condition that every record satisfies, for the side effect of evaluating it. */
   readonly noted?: string
 }
 
-/** Gives the table of every model that the query names, which the caller was told beforehand (`sourcesOf...`). */
+/**
+ * Returns the table of each model that the query names; the caller was told the models beforehand
+ * (`collect...Sources`).
+ */
 export type Resolve = (model: string) => Source | undefined
 
-/** What a record's own conditions, order and selection use, together with what its joins compare with. */
-export function usedBy(part: {
+/**
+ * Collects the fields that a record's own conditions, order and selection use, and those that its joins compare
+ * with.
+ */
+export function collectUsedFields(part: {
   readonly where: Condition
   readonly select: Selection | undefined
   readonly sort?: FieldPath | undefined
   readonly joins: readonly Join[]
 }): UsedFields {
-  const compared = part.joins.flatMap((join) => referencedPaths(join.where))
+  const compared = part.joins.flatMap((join) => listReferencedPaths(join.where))
   return {
-    filter: [...new Set([...conditionPaths(part.where), ...compared])],
+    filter: [...new Set([...listConditionPaths(part.where), ...compared])],
     sort: part.sort === undefined ? [] : [part.sort.join('.')],
-    select: selectedPaths(part.select),
+    select: listSelectedPaths(part.select),
   }
 }
 
-/** Every use of a collection by the joins, outer ones first. */
-export function joinedSources(joins: readonly Join[]): readonly SourceUse[] {
+/** Lists every use of a collection by the joins, outer ones first. */
+export function listJoinedSources(joins: readonly Join[]): readonly SourceUse[] {
   return joins.flatMap((join): readonly SourceUse[] => [
     {
       model: join.model,
       kind: 'derived',
-      used: usedBy(join),
-      dataSets: dataSetNames(join.where),
+      used: collectUsedFields(join),
+      dataSets: listDataSetNames(join.where),
     },
-    ...joinedSources(join.joins),
+    ...listJoinedSources(join.joins),
   ])
 }

@@ -5,8 +5,8 @@ import { Fault } from '../base/fault.ts'
 import { sql } from '../database/sql.ts'
 import { type TestDatabase, testEngines, withTestDatabase } from '../database/testing.ts'
 import { compileList } from './compile-list.ts'
-import { parseJoinedList, sourcesOfList } from './list-query.ts'
-import { evaluateFind, valueAt } from './reference-evaluator.test-support.ts'
+import { collectListSources, parseJoinedList } from './list-query.ts'
+import { evaluateFind, getValueAt } from './reference-evaluator.test-support.ts'
 import {
   createTestCollection,
   createTestSchema,
@@ -76,7 +76,7 @@ describe('joins of a request', () => {
       select: { c: true },
       sortBy: 'd',
     })
-    expect(sourcesOfList(query, 'shop::orders')).toMatchObject([
+    expect(collectListSources(query, 'shop::orders')).toMatchObject([
       {
         model: 'shop::orders',
         kind: 'rows',
@@ -147,11 +147,11 @@ const testJoin = (depth: number): fc.Arbitrary<TestJoin> =>
       depth === 0 ? fc.constant(undefined) : fc.option(testJoin(depth - 1), { nil: undefined }),
   })
 
-function requestOf(each: TestJoin): Json {
+function toRequest(each: TestJoin): Json {
   const tests = each.references.map(({ field, operator, to }) => ({
     [field]: { [operator]: `$data.${to}` },
   }))
-  const inner = each.inner === undefined ? {} : { inner: requestOf(each.inner) }
+  const inner = each.inner === undefined ? {} : { inner: toRequest(each.inner) }
   return {
     resolve: { find: { and: tests, ...each.plain, ...inner }, select: { place: true } },
     model: each.model,
@@ -159,7 +159,7 @@ function requestOf(each: TestJoin): Json {
   }
 }
 
-/** What a join means, said over plain values. */
+/** The meaning of a join, stated over plain values. */
 function evaluateJoin(each: TestJoin, parent: Json): unknown {
   const found = (data[each.model === 'indexed' ? 'children' : each.model] ?? [])
     .filter((child) => evaluateFind(each.plain, child))
@@ -172,8 +172,8 @@ function evaluateJoin(each: TestJoin, parent: Json): unknown {
 }
 
 function holds({ field, operator, to }: Reference, child: Json, parent: Json): boolean {
-  const own = valueAt(child, field.split('.'))
-  const other = valueAt(parent, to.split('.'))
+  const own = getValueAt(child, field.split('.'))
+  const other = getValueAt(parent, to.split('.'))
   if (operator === 'isNot') return !holds({ field, operator: 'is', to }, child, parent)
   if (operator === 'notIn') return !holds({ field, operator: 'in', to }, child, parent)
   if (own === undefined || own === null || other === undefined || other === null) return false
@@ -218,7 +218,7 @@ describe.each(testEngines())('%s: joins', (engine) => {
     await fc.assert(
       fc.asyncProperty(testJoin(2), fc.boolean(), async (each, limited) => {
         const row = await list({
-          find: { joined: requestOf(each) },
+          find: { joined: toRequest(each) },
           select: { place: true },
           ...(limited ? { limit: 7 } : {}),
         })

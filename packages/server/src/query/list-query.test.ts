@@ -1,8 +1,8 @@
 import { limits } from '@tollbase/contract/limits'
 import { describe, expect, it } from 'vitest'
-import { type ListRequest, parseList, usedFields } from './list-query.ts'
+import { type ListRequest, listUsedFields, parseList } from './list-query.ts'
 
-const fieldOf = (request: ListRequest): unknown => {
+const findFaultField = (request: ListRequest): unknown => {
   try {
     return parseList(request)
   } catch (error) {
@@ -49,7 +49,7 @@ describe('a list request', () => {
     [{ select: { a: true, 'a.b': true } }, '/select/a.b'],
     [{ select: { 'a.b': true, a: { b: false } } }, '/select/a/b'],
   ])('that is wrong is refused where it is wrong: %j', (request, field) => {
-    expect(fieldOf(request)).toBe(field)
+    expect(findFaultField(request)).toBe(field)
   })
 
   it('may ask for as many rows, and from as far, as the limits say', () => {
@@ -83,7 +83,7 @@ describe('a list request', () => {
     [{ a: { b: false } }, 'all'],
     [{}, 'all'],
   ])('names the fields that it gives: %j', (select, expected) => {
-    expect(usedFields(parseList({ select })).select).toEqual(expected)
+    expect(listUsedFields(parseList({ select })).select).toEqual(expected)
   })
 
   it('names the fields that it filters and sorts by', () => {
@@ -91,6 +91,6 @@ describe('a list request', () => {
       find: { a: 1, or: [{ 'b.c': 2 }, { not: { d: { exists: true } } }] },
       sortBy: 'e',
     })
-    expect(usedFields(query)).toEqual({ filter: ['a', 'b.c', 'd'], sort: ['e'], select: 'all' })
+    expect(listUsedFields(query)).toEqual({ filter: ['a', 'b.c', 'd'], sort: ['e'], select: 'all' })
   })
 })

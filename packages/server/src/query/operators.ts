@@ -1,36 +1,36 @@
 import { limits } from '@tollbase/contract/limits'
-import { invalid } from '../base/fault.ts'
+import { makeInvalidFault } from '../base/fault.ts'
 import { isRecord } from '../base/is-record.ts'
 import { parseBlock } from './address.ts'
 import {
-  any,
   type Bound,
   type Condition,
+  combineAny,
   type FieldPath,
-  field,
+  negate,
   never,
-  not,
   type Scalar,
+  testField,
 } from './condition.ts'
 import { countryCode, countrySet, dataSetName } from './data-set.ts'
-import { member } from './field-path.ts'
-import { booleanOperand, scalarOperand, textOperand } from './operand.ts'
+import { extendPointer } from './field-path.ts'
+import { parseBoolean, parseScalar, parseText } from './operand.ts'
 import { translatePattern } from './pattern.ts'
-import { searchOperand } from './search.ts'
+import { parseSearch } from './search.ts'
 
 type Operator = (path: FieldPath, operand: unknown, pointer: string) => Condition
 
 /** Every operator by its wire name, in both vocabularies of the public clients. */
 export const operators: ReadonlyMap<string, Operator> = new Map<string, Operator>([
-  ['is', is],
-  ['eq', is],
-  ['isNot', negated(is)],
-  ['ne', negated(is)],
-  ['in', oneOf],
-  ['notIn', negated(oneOf)],
-  ['isNull', flag((path) => field(path, { kind: 'null' }))],
-  ['isNotNull', flag((path) => not(field(path, { kind: 'null' })))],
-  ['exists', flag((path) => field(path, { kind: 'exists' }))],
+  ['is', parseIs],
+  ['eq', parseIs],
+  ['isNot', negated(parseIs)],
+  ['ne', negated(parseIs)],
+  ['in', parseOneOf],
+  ['notIn', negated(parseOneOf)],
+  ['isNull', flag((path) => testField(path, { kind: 'null' }))],
+  ['isNotNull', flag((path) => negate(testField(path, { kind: 'null' })))],
+  ['exists', flag((path) => testField(path, { kind: 'exists' }))],
   ['greaterThan', comparison('from', false)],
   ['gt', comparison('from', false)],
   ['greaterThanOrEqual', comparison('from', true)],
@@ -48,51 +48,56 @@ export const operators: ReadonlyMap<string, Operator> = new Map<string, Operator
   ['includes', includes],
   ['contains', includes],
   ['includesCaseInsensitive', includesIgnoringCase],
-  ['search', (path, operand, pointer) => field(path, searchOperand(operand, pointer))],
+  ['search', (path, operand, pointer) => testField(path, parseSearch(operand, pointer))],
   ['regExpMatches', matches],
   ['CIDR', inBlock],
   ['cidr', inBlock],
-  ['isLocalIp', flag((path) => field(path, { kind: 'address', local: true }))],
-  ['isExternalIp', flag((path) => field(path, { kind: 'address', local: false }))],
+  ['isLocalIp', flag((path) => testField(path, { kind: 'address', local: true }))],
+  ['isExternalIp', flag((path) => testField(path, { kind: 'address', local: false }))],
   ['b64', base64],
   ['inCountry', inCountry],
   ['inDataset', inDataSet],
 ])
 
-/** The field equals the operand; also what a bare value means. */
-export function is(path: FieldPath, operand: unknown, pointer: string): Condition {
-  if (operand === null) return field(path, { kind: 'null' })
-  return field(path, { kind: 'one-of', values: Object.freeze([equalityOperand(operand, pointer)]) })
+/** Parses the condition that the field equals the operand; a bare value means the same. */
+export function parseIs(path: FieldPath, operand: unknown, pointer: string): Condition {
+  if (operand === null) return testField(path, { kind: 'null' })
+  return testField(path, {
+    kind: 'one-of',
+    values: Object.freeze([equalityOperand(operand, pointer)]),
+  })
 }
 
-function oneOf(path: FieldPath, operand: unknown, pointer: string): Condition {
-  if (!Array.isArray(operand)) throw invalid(pointer, 'must be a list')
+function parseOneOf(path: FieldPath, operand: unknown, pointer: string): Condition {
+  if (!Array.isArray(operand)) throw makeInvalidFault(pointer, 'must be a list')
   const items: readonly unknown[] = operand
   if (items.length > limits.inListMax)
-    throw invalid(pointer, `has more than ${limits.inListMax} values`)
+    throw makeInvalidFault(pointer, `has more than ${limits.inListMax} values`)
   const values = items.flatMap((item, index) => {
-    return item === null ? [] : [equalityOperand(item, member(pointer, index))]
+    return item === null ? [] : [equalityOperand(item, extendPointer(pointer, index))]
   })
-  return any([
-    values.length === 0 ? never : field(path, { kind: 'one-of', values: Object.freeze(values) }),
-    items.includes(null) ? field(path, { kind: 'null' }) : never,
+  return combineAny([
+    values.length === 0
+      ? never
+      : testField(path, { kind: 'one-of', values: Object.freeze(values) }),
+    items.includes(null) ? testField(path, { kind: 'null' }) : never,
   ])
 }
 
 function equalityOperand(operand: unknown, pointer: string): Scalar {
   if (typeof operand === 'object') {
-    throw invalid(
+    throw makeInvalidFault(
       pointer,
       'must be a string, a number, true, false or null; nested fields are compared one by one',
     )
   }
-  return scalarOperand(operand, pointer)
+  return parseScalar(operand, pointer)
 }
 
 function comparison(side: 'from' | 'to', inclusive: boolean): Operator {
   return (path, operand, pointer) => {
-    const bound: Bound = Object.freeze({ value: scalarOperand(operand, pointer), inclusive })
-    return field(
+    const bound: Bound = Object.freeze({ value: parseScalar(operand, pointer), inclusive })
+    return testField(
       path,
       side === 'from' ? { kind: 'range', from: bound } : { kind: 'range', to: bound },
     )
@@ -102,13 +107,14 @@ function comparison(side: 'from' | 'to', inclusive: boolean): Operator {
 function between(path: FieldPath, operand: unknown, pointer: string): Condition {
   const ends = rangeEnds(operand)
   if (ends === undefined)
-    throw invalid(pointer, 'must be {"from": …, "to": …} or a list of two values')
+    throw makeInvalidFault(pointer, 'must be {"from": …, "to": …} or a list of two values')
   const [fromKey, toKey] = Array.isArray(operand) ? [0, 1] : ['from', 'to']
-  const from = scalarOperand(ends[0], member(pointer, fromKey))
-  const to = scalarOperand(ends[1], member(pointer, toKey))
-  // Values of two types have no order between them, so such a range can only be a mistake.
-  if (typeof from !== typeof to) throw invalid(pointer, 'must have two ends of the same type')
-  return field(path, {
+  const from = parseScalar(ends[0], extendPointer(pointer, fromKey))
+  const to = parseScalar(ends[1], extendPointer(pointer, toKey))
+  // Values of two types have no order, so such a range can only be a mistake.
+  if (typeof from !== typeof to)
+    throw makeInvalidFault(pointer, 'must have two ends of the same type')
+  return testField(path, {
     kind: 'range',
     from: Object.freeze({ value: from, inclusive: true }),
     to: Object.freeze({ value: to, inclusive: true }),
@@ -123,63 +129,67 @@ function rangeEnds(operand: unknown): readonly [unknown, unknown] | undefined {
 
 function affix(kind: 'starts' | 'ends', ignoreCase: boolean): Operator {
   return (path, operand, pointer) =>
-    field(path, { kind, text: textOperand(operand, pointer), ignoreCase })
+    testField(path, { kind, text: parseText(operand, pointer), ignoreCase })
 }
 
 function includes(path: FieldPath, operand: unknown, pointer: string): Condition {
-  return field(path, {
+  return testField(path, {
     kind: 'includes',
-    value: scalarOperand(operand, pointer),
+    value: parseScalar(operand, pointer),
     ignoreCase: false,
   })
 }
 
 function includesIgnoringCase(path: FieldPath, operand: unknown, pointer: string): Condition {
-  return field(path, { kind: 'includes', value: textOperand(operand, pointer), ignoreCase: true })
+  return testField(path, { kind: 'includes', value: parseText(operand, pointer), ignoreCase: true })
 }
 
 function matches(path: FieldPath, operand: unknown, pointer: string): Condition {
-  return field(path, {
+  return testField(path, {
     kind: 'matches',
-    pattern: translatePattern(textOperand(operand, pointer), pointer),
+    pattern: translatePattern(parseText(operand, pointer), pointer),
   })
 }
 
 function inBlock(path: FieldPath, operand: unknown, pointer: string): Condition {
-  return field(path, { kind: 'in-block', block: parseBlock(operand, pointer) })
+  return testField(path, { kind: 'in-block', block: parseBlock(operand, pointer) })
 }
 
-/** The operand is base64 of the text that the field must equal. */
+/** Parses an operand that is base64 of the text that the field must equal. */
 function base64(path: FieldPath, operand: unknown, pointer: string): Condition {
-  const encoded = textOperand(operand, pointer)
+  const encoded = parseText(operand, pointer)
   const bytes = Buffer.from(encoded, 'base64')
   const text = bytes.toString('utf8')
   const withoutPadding = (each: string) => each.replace(/={1,2}$/, '')
-  // Node skips what it cannot read, in base64 as in UTF-8; only what comes back the same was read whole.
+  // Node skips characters that it cannot read, in base64 as in UTF-8; only text that encodes back to the same was
+  // read completely.
   const readWhole = withoutPadding(bytes.toString('base64')) === withoutPadding(encoded)
   if (!readWhole || !Buffer.from(text).equals(bytes))
-    throw invalid(pointer, 'must be base64 of a UTF-8 text')
-  return is(path, text, pointer)
+    throw makeInvalidFault(pointer, 'must be base64 of a UTF-8 text')
+  return parseIs(path, text, pointer)
 }
 
 function inDataSet(path: FieldPath, operand: unknown, pointer: string): Condition {
-  const set = textOperand(operand, pointer)
-  if (!dataSetName.test(set)) throw invalid(pointer, 'must be the name of a data set')
-  return field(path, { kind: 'in-data-set', set })
+  const set = parseText(operand, pointer)
+  if (!dataSetName.test(set)) throw makeInvalidFault(pointer, 'must be the name of a data set')
+  return testField(path, { kind: 'in-data-set', set })
 }
 
 function inCountry(path: FieldPath, operand: unknown, pointer: string): Condition {
-  const country = textOperand(operand, pointer).toUpperCase()
+  const country = parseText(operand, pointer).toUpperCase()
   if (!countryCode.test(country))
-    throw invalid(pointer, 'must be the two letters of a country (ISO 3166-1), such as "DE"')
-  return field(path, { kind: 'in-data-set', set: countrySet, country })
+    throw makeInvalidFault(
+      pointer,
+      'must be the two letters of a country (ISO 3166-1), such as "DE"',
+    )
+  return testField(path, { kind: 'in-data-set', set: countrySet, country })
 }
 
 function flag(make: (path: FieldPath) => Condition): Operator {
   return (path, operand, pointer) =>
-    booleanOperand(operand, pointer) ? make(path) : not(make(path))
+    parseBoolean(operand, pointer) ? make(path) : negate(make(path))
 }
 
 function negated(operator: Operator): Operator {
-  return (path, operand, pointer) => not(operator(path, operand, pointer))
+  return (path, operand, pointer) => negate(operator(path, operand, pointer))
 }

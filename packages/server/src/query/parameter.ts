@@ -1,20 +1,23 @@
-import { Fault, invalid } from '../base/fault.ts'
+import { Fault, makeInvalidFault } from '../base/fault.ts'
 import type { ParameterRef, Scalar } from './condition.ts'
-import { member } from './field-path.ts'
-import { keyCharsMax, keyOf, successor } from './index-key.ts'
+import { extendPointer } from './field-path.ts'
+import { findSuccessor, keyCharsMax, toKey } from './index-key.ts'
 
-/** What is given for a parameter: values of its type, texts no longer than it says. */
+/** The argument for a parameter: values of its type, with texts no longer than it allows. */
 export type ParameterValue = Scalar | readonly Scalar[]
 
 /** The values of one run, by name. */
 export type Arguments = ReadonlyMap<string, ParameterValue>
 
-/** Names that no declared parameter can have: what the service itself gives to every run. */
+/** The arguments that the service itself gives to every run, under names that no declared parameter can have. */
 export const ownParameters = { limit: ' limit', offset: ' offset', bytes: ' bytes', now: ' now' }
 
 const late = Symbol('late')
 
-/** Stands among the values of a compiled statement for what `form` makes of an argument; of a list, item by item. */
+/**
+ * A placeholder among the values of a compiled statement for the `form` of an argument; a list's items are
+ * converted one by one.
+ */
 export type LateValue = {
   readonly [late]: true
   readonly parameter: string
@@ -22,60 +25,66 @@ export type LateValue = {
   readonly make: (value: Scalar) => unknown
 }
 
-export function plain(parameter: string): LateValue {
+export function makePlainValue(parameter: string): LateValue {
   return lateValue(parameter, 'plain', (value) => value)
 }
 
-/** JSON text of the value. */
-export function json({ name }: ParameterRef): LateValue {
+/** Makes the late value of the argument's JSON text. */
+export function makeJsonValue({ name }: ParameterRef): LateValue {
   return lateValue(name, 'json', (value) => JSON.stringify(value))
 }
 
-/** JSON text of the key that an index has of the value (index-key.ts). */
-export function key({ name }: ParameterRef): LateValue {
-  return lateValue(name, 'key', (value) => JSON.stringify(keyOf(value)))
+/** Makes the late value of the JSON text of the key that an index has for the argument (index-key.ts). */
+export function makeKeyValue({ name }: ParameterRef): LateValue {
+  return lateValue(name, 'key', (value) => JSON.stringify(toKey(value)))
 }
 
-/** JSON text of the least string above all that start with the value; null where there is none. */
-export function afterPrefix({ name }: ParameterRef): LateValue {
+/**
+ * Makes the late value of the JSON text of the least string above all that start with the argument; null if there
+ * is none.
+ */
+export function makePrefixEnd({ name }: ParameterRef): LateValue {
   return lateValue(name, 'after', (value) => {
-    const next = successor(String(value))
+    const next = findSuccessor(String(value))
     return next === undefined ? null : JSON.stringify(next)
   })
 }
 
-/** What `read` makes of a text; 400 naming the parameter where it makes nothing of it. */
-export function readAs(
+/**
+ * Makes a late value of what `read` returns for a text; throws a 400 that names the parameter if `read` returns
+ * undefined.
+ */
+export function makeReadValue(
   { name }: ParameterRef,
   type: string,
   read: (text: string) => unknown,
 ): LateValue {
   return lateValue(name, type, (value) => {
     const made = read(String(value))
-    if (made === undefined) throw invalid(member('/query', name), `is no ${type}`)
+    if (made === undefined) throw makeInvalidFault(extendPointer('/query', name), `is no ${type}`)
     return made
   })
 }
 
-/** The value as a whole number; 400 naming the parameter where it is none up to `most`. */
-export function wholeNumber(parameter: ParameterRef, most: number): LateValue {
-  return readAs(parameter, `whole number from 0 to ${most}`, (text) => {
+/** Makes the late value of a whole number; throws a 400 that names the parameter unless it is from 0 to `most`. */
+export function makeWholeNumber(parameter: ParameterRef, most: number): LateValue {
+  return makeReadValue(parameter, `whole number from 0 to ${most}`, (text) => {
     const number = Number(text)
     return Number.isInteger(number) && number >= 0 && number <= most ? number : undefined
   })
 }
 
-/** Whether a longer value could have the same key, so that the key alone does not decide. */
-export function mayBeCut({ type, charsMax }: ParameterRef): boolean {
+/** Returns true if a longer value could have the same key, so that the key alone does not decide. */
+export function canBeCut({ type, charsMax }: ParameterRef): boolean {
   return type === 'text' && charsMax >= keyCharsMax
 }
 
-/** The statement's values for one run. */
+/** Returns the statement's values for one run. */
 export function bindValues(values: readonly unknown[], given: Arguments): unknown[] {
   return values.map((value) => (isLate(value) ? made(value, given) : value))
 }
 
-/** The same to plan a statement with samples: one that the text could make nothing of is NULL. */
+/** Returns the values for planning a statement with samples: a sample that a late value cannot convert is NULL. */
 export function bindSamples(values: readonly unknown[], given: Arguments): unknown[] {
   return values.map((value) => {
     try {
@@ -87,8 +96,8 @@ export function bindSamples(values: readonly unknown[], given: Arguments): unkno
   })
 }
 
-/** Whether one of the values is the time of each run. */
-export function readsClock(values: readonly unknown[]): boolean {
+/** Returns true if one of the values is the time of each run. */
+export function needsClock(values: readonly unknown[]): boolean {
   return values.some((value) => isLate(value) && value.parameter === ownParameters.now)
 }
 

@@ -1,28 +1,34 @@
 import { limits } from '@tollbase/contract/limits'
-import { invalid } from '../base/fault.ts'
+import { makeInvalidFault } from '../base/fault.ts'
 import { compileCondition } from './compile-condition.ts'
 import type { Condition } from './condition.ts'
 import { parseFind } from './find.ts'
-import { literals } from './sql-text.ts'
+import { makeLiterals } from './sql-text.ts'
 
-/** The condition of a partial index, or a 400: only comparisons, which PostgreSQL can see to follow from a query. */
+/**
+ * Parses the condition of a partial index, or throws a 400: only comparisons, as PostgreSQL must be able to infer
+ * them from a query.
+ */
 export function parsePartial(where: unknown, pointer: string): Condition {
   const condition = parseFind(where, pointer)
   const { values, foreign } = weigh(condition)
   if (foreign !== undefined) {
-    throw invalid(
+    throw makeInvalidFault(
       pointer,
       `has the test "${foreign}"; a partial index takes is, in, comparisons, between, startsWith, isNull and exists`,
     )
   }
   if (values > limits.partialIndexValuesMax)
-    throw invalid(pointer, `compares with more than ${limits.partialIndexValuesMax} values`)
+    throw makeInvalidFault(
+      pointer,
+      `compares with more than ${limits.partialIndexValuesMax} values`,
+    )
   return condition
 }
 
-/** SQL of a condition that `parsePartial` took, for DDL: its values are quoted. */
-export function partialPredicate(condition: Condition): string {
-  return compileCondition(condition, { record: 'data', parameters: literals() })
+/** Prints a condition that `parsePartial` accepted, for DDL: its values are quoted. */
+export function printPredicate(condition: Condition): string {
+  return compileCondition(condition, { record: 'data', parameters: makeLiterals() })
 }
 
 type Weight = { readonly values: number; readonly foreign: string | undefined }

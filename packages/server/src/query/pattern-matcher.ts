@@ -1,7 +1,7 @@
 import { assert } from '../base/assert.ts'
 import { Fault } from '../base/fault.ts'
 
-/** A regular expression, read: pattern.ts makes it, and there it is already known to be of bounded size. */
+/** A parsed regular expression: pattern.ts makes it, and has checked that its size is bounded. */
 export type PatternNode =
   /** One character: one inside the ranges of code points or, if negated, outside all of them. */
   | { readonly kind: 'one'; readonly ranges: readonly CodeRange[]; readonly negated: boolean }
@@ -12,27 +12,27 @@ export type PatternNode =
       readonly least: number
       readonly most: number | undefined
     }
-  | { readonly kind: 'at'; readonly place: Place }
+  | { readonly kind: 'at'; readonly place: Assertion }
 
 /** First and last code point. */
 export type CodeRange = readonly [number, number]
-type Place = '^' | '$' | 'b' | 'B'
+type Assertion = '^' | '$' | 'b' | 'B'
 
-/** The steps that may still be taken; where they run out, matching ends with PAYLOAD_TOO_LARGE. */
+/** The number of steps that may still be taken; at zero, matching ends with PAYLOAD_TOO_LARGE. */
 export type MatchBudget = { steps: number }
 
 type Step =
   | { readonly kind: 'one'; readonly ranges: readonly CodeRange[]; readonly negated: boolean }
-  | { readonly kind: 'at'; readonly place: Place }
+  | { readonly kind: 'at'; readonly place: Assertion }
   | { readonly kind: 'fork'; readonly to: number[] }
   | { readonly kind: 'end' }
 
 /**
- * A test whether a pattern matches somewhere in a text, in time of at most the pattern's size by the text's: all
- * ways to match go side by side (Thompson, 1968). JavaScript's own engine tries one after the other, so a few
+ * Makes a test whether a pattern matches somewhere in a text, in time of at most the pattern's size by the text's:
+ * all ways to match advance together (Thompson, 1968). JavaScript's own engine tries one after the other, so a few
  * characters could hold the whole process for years.
  */
-export function matcherOf(
+export function makeMatcher(
   pattern: PatternNode,
   ignoreCase: boolean,
 ): (text: string, budget: MatchBudget) => boolean {
@@ -91,14 +91,14 @@ function emitRepeat(node: PatternNode & { kind: 'repeat' }, steps: Step[]): void
   for (const skip of skips) skip.push(steps.length)
 }
 
-/** Appends a step that goes on elsewhere; the list of where is filled in by the caller. */
+/** Appends a step that continues elsewhere; the caller fills in the list of targets. */
 function jump(steps: Step[]): number[] {
   const to: number[] = []
   steps.push({ kind: 'fork', to })
   return to
 }
 
-/** One text on its way through the steps. */
+/** One text while it is matched. */
 class Run {
   private readonly steps: readonly Step[]
   private readonly ignoreCase: boolean
@@ -134,7 +134,7 @@ class Run {
 
   private alive: number[] = []
 
-  /** Goes on from the steps without taking a character; true where the end is reached. */
+  /** Follows the steps without taking a character; true if the end is reached. */
   private follow(from: readonly number[], at: number): boolean {
     this.alive = []
     const open = [...from]
@@ -165,7 +165,7 @@ class Run {
     return isInside !== step.negated
   }
 
-  private isAt(place: Place, at: number): boolean {
+  private isAt(place: Assertion, at: number): boolean {
     if (place === '^') return at === 0
     if (place === '$') return at === this.text.length
     const isEdge = isWord(this.text[at - 1]) !== isWord(this.text[at])

@@ -1,15 +1,23 @@
 import { limits } from '@tollbase/contract/limits'
-import { invalid } from '../base/fault.ts'
-import { type CodeRange, type MatchBudget, matcherOf, type PatternNode } from './pattern-matcher.ts'
+import { makeInvalidFault } from '../base/fault.ts'
+import {
+  type CodeRange,
+  type MatchBudget,
+  makeMatcher,
+  type PatternNode,
+} from './pattern-matcher.ts'
 
 /** PostgreSQL's bound of {m,n} (DUPMAX). */
 const repetitionsMax = 255
-/** Characters when {m,n} are written out: the time to prepare a pattern grows with the cube (0.2 s here). */
+/** The most characters once {m,n} are written out: the time to prepare a pattern grows with the cube (0.2 s here). */
 const expandedSizeMax = 600
 /** Each ^, $ and \b multiplies what PostgreSQL prepares; a few dozen are "too complex" for it. */
 const assertionsMax = 8
 
-/** Text of a part, its size when repetitions are written out, whether it can match without end, its ^ $ \b. */
+/**
+ * A part of a pattern: its text, its size once repetitions are written out, whether it can match without end, and
+ * its number of ^ $ \b.
+ */
 type Piece = {
   readonly text: string
   readonly size: number
@@ -17,7 +25,7 @@ type Piece = {
   readonly assertions: number
   readonly node: PatternNode
 }
-/** What stands in a class: its text for PostgreSQL, and the code points it means. */
+/** The members of a class: its text for PostgreSQL, and the code points that it matches. */
 type Members = { readonly text: string; readonly ranges: readonly CodeRange[] }
 type Reader = {
   readonly source: readonly string[]
@@ -26,9 +34,9 @@ type Reader = {
 }
 
 /**
- * A regular expression of the common subset (alternatives, groups, classes, quantifiers, anchors, \d \w \s \b,
- * a leading (?i)) as one that PostgreSQL's `~` takes without an error and matches in linear time.
- * Backreferences, look-around and quantifiers without end inside each other are refused. `\d \w \s` are ASCII.
+ * Translates a regular expression of the common subset (alternatives, groups, classes, quantifiers, anchors, \d \w
+ * \s \b, a leading (?i)) into one that PostgreSQL's `~` takes without an error and matches in linear time.
+ * Backreferences, look-around and endless quantifiers inside each other are refused. `\d \w \s` are ASCII.
  */
 export function translatePattern(pattern: string, pointer: string): string {
   const { whole, ignoreCase } = readPattern(pattern, pointer)
@@ -37,33 +45,33 @@ export function translatePattern(pattern: string, pointer: string): string {
 }
 
 /**
- * The same pattern as a test of texts in this process, which ends in bounded time too. `repeats` counts its
- * quantifiers; one on a group counts twice.
+ * Compiles the same pattern to a test of texts in this process, which ends in bounded time too. `repeats` counts
+ * its quantifiers; one on a group counts twice.
  */
 export function compilePattern(
   pattern: string,
   pointer: string,
 ): { matches: (text: string, budget: MatchBudget) => boolean; repeats: number } {
   const { whole, ignoreCase } = readPattern(pattern, pointer)
-  return { matches: matcherOf(whole.node, ignoreCase), repeats: repeatsOf(whole.node) }
+  return { matches: makeMatcher(whole.node, ignoreCase), repeats: countRepeats(whole.node) }
 }
 
-function repeatsOf(node: PatternNode): number {
-  if (node.kind === 'repeat') return node.part.kind === 'one' ? 1 : 2 + repeatsOf(node.part)
+function countRepeats(node: PatternNode): number {
+  if (node.kind === 'repeat') return node.part.kind === 'one' ? 1 : 2 + countRepeats(node.part)
   if (node.kind !== 'all' && node.kind !== 'any') return 0
-  return node.parts.reduce((sum, part) => sum + repeatsOf(part), 0)
+  return node.parts.reduce((sum, part) => sum + countRepeats(part), 0)
 }
 
 function readPattern(pattern: string, pointer: string): { whole: Piece; ignoreCase: boolean } {
   if (pattern.length > limits.regexCharsMax) {
-    throw invalid(pointer, `is a pattern of more than ${limits.regexCharsMax} characters`)
+    throw makeInvalidFault(pointer, `is a pattern of more than ${limits.regexCharsMax} characters`)
   }
   const ignoreCase = pattern.startsWith('(?i)')
   const source = [...(ignoreCase ? pattern.slice(4) : pattern)]
   const reader: Reader = {
     source,
     at: 0,
-    refuse: (problem) => invalid(pointer, `is not a pattern that can be used: ${problem}`),
+    refuse: (problem) => makeInvalidFault(pointer, `is not a pattern that can be used: ${problem}`),
   }
   const whole = alternatives(reader)
   if (reader.at < source.length) throw reader.refuse('a ) closes nothing')
@@ -150,7 +158,7 @@ function readAtom(reader: Reader): Piece {
         `there is nothing to repeat before ${character}; for the character itself write \\${character}`,
       )
     default:
-      return one(literal(character), [rangeOf(character)])
+      return one(literal(character), [makeRange(character)])
   }
 }
 
@@ -168,12 +176,12 @@ function readGroup(reader: Reader): Piece {
 
 /** ASCII meanings, so that the same rows match under every locale and in every program. */
 const classEscapes: Readonly<Record<string, Members>> = {
-  d: { text: '0-9', ranges: [rangeOf('0', '9')] },
+  d: { text: '0-9', ranges: [makeRange('0', '9')] },
   w: {
     text: 'A-Za-z0-9_',
-    ranges: [rangeOf('A', 'Z'), rangeOf('a', 'z'), rangeOf('0', '9'), rangeOf('_')],
+    ranges: [makeRange('A', 'Z'), makeRange('a', 'z'), makeRange('0', '9'), makeRange('_')],
   },
-  s: { text: ' \\u0009-\\u000d', ranges: [rangeOf(' '), rangeOf('\t', '\r')] },
+  s: { text: ' \\u0009-\\u000d', ranges: [makeRange(' '), makeRange('\t', '\r')] },
 }
 const characterEscapes: Readonly<Record<string, string>> = {
   t: '\t',
@@ -194,7 +202,7 @@ function readEscape(reader: Reader): Piece {
   const negative = classEscapes[character.toLowerCase()]
   if (negative !== undefined) return one(`[^${negative.text}]`, negative.ranges, true)
   const escaped = escapedCharacter(reader, character)
-  return one(literal(escaped), [rangeOf(escaped)])
+  return one(literal(escaped), [makeRange(escaped)])
 }
 
 function readClass(reader: Reader): Piece {
@@ -227,13 +235,13 @@ function classMember(reader: Reader): Members {
   }
   const first = from === '\\' ? escapedCharacter(reader, take(reader)) : from
   if (peek(reader) !== '-' || reader.source[reader.at + 1] === ']')
-    return { text: literal(first), ranges: [rangeOf(first)] }
+    return { text: literal(first), ranges: [makeRange(first)] }
   reader.at += 1
   const to = take(reader)
   const last = to === '\\' ? escapedCharacter(reader, take(reader)) : to
   if (codePoint(first) > codePoint(last))
     throw reader.refuse(`the range ${first}-${last} is reversed`)
-  return { text: `${literal(first)}-${literal(last)}`, ranges: [rangeOf(first, last)] }
+  return { text: `${literal(first)}-${literal(last)}`, ranges: [makeRange(first, last)] }
 }
 
 function escapedCharacter(reader: Reader, character: string): string {
@@ -293,7 +301,7 @@ const simpleQuantifiers: Readonly<Record<string, Quantifier>> = {
   '?': { text: '?', least: 0, most: 1 },
 }
 
-/** Whether a quantifier is lazy changes how much it matches, never whether it does. */
+/** A lazy quantifier changes how much is matched, never whether there is a match. */
 function skipLazy(reader: Reader): void {
   if (peek(reader) === '?') reader.at += 1
 }
@@ -306,11 +314,14 @@ function assertion(text: string, place: '^' | '$' | 'b' | 'B'): Piece {
   return { text, size: 0, endless: false, assertions: 1, node: { kind: 'at', place } }
 }
 
-function rangeOf(first: string, last = first): CodeRange {
+function makeRange(first: string, last = first): CodeRange {
   return [codePoint(first), codePoint(last)]
 }
 
-/** Letters, digits and blanks as they are; all else by code point, which means itself everywhere in a pattern. */
+/**
+ * Writes letters, digits and blanks as they are, and all else by code point, which means itself everywhere in a
+ * pattern.
+ */
 function literal(character: string): string {
   if (/^[0-9A-Za-z ]$/.test(character)) return character
   const code = codePoint(character)

@@ -1,15 +1,17 @@
 import { quoteName } from './sql-text.ts'
 
-/** Rows that say which position is answered for, where that is not the application's own: those of the views read. */
+/**
+ * The rows that hold the position of the answer, where that is not the application's own: those of the views read.
+ */
 export type PositionRow = {
   /** A table of the same schema with columns id, height, sequence, leaf and refreshed_at. */
   readonly table: string
-  /** The oldest of these counts. */
+  /** The views' ids; the oldest position counts. */
   readonly ids: readonly number[]
 }
 
-/** FROM and WHERE of the position that an answer states, and further columns of the answer's row. */
-export function positionText(
+/** Prints FROM and WHERE of the position that an answer states, and further columns of the answer's row. */
+export function printPosition(
   schema: string,
   row: PositionRow | undefined,
 ): { readonly from: string; readonly where: string; readonly columns: string } {
@@ -18,12 +20,12 @@ export function positionText(
     return { from: `${chain} AS watermark`, where: 'watermark.id = 1', columns: '' }
   return {
     from: `${quoteName(schema, row.table)} AS watermark`,
-    where: oldestOf(row.ids, quoteName(schema, row.table)),
+    where: printOldest(row.ids, quoteName(schema, row.table)),
     columns: `, (SELECT chain.height FROM ${chain} AS chain WHERE chain.id = 1) - watermark.height AS lag, watermark.refreshed_at`,
   }
 }
 
-function oldestOf(ids: readonly number[], table: string): string {
+function printOldest(ids: readonly number[], table: string): string {
   const [first, ...others] = ids
   if (others.length === 0) return `watermark.id = ${first}`
   return `watermark.id = (SELECT oldest.id FROM ${table} AS oldest WHERE oldest.id IN (${ids.join(', ')}) ORDER BY oldest.leaf, oldest.id LIMIT 1)`

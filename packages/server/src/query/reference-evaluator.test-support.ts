@@ -19,7 +19,7 @@ export function compareForSort(a: Json, b: Json): number {
 }
 
 /** The value at a dotted path; undefined if there is none. */
-export function valueAt(record: Json, path: readonly string[]): Json {
+export function getValueAt(record: Json, path: readonly string[]): Json {
   let value = record
   for (const name of path) {
     if (typeof value !== 'object' || value === null || Array.isArray(value)) return undefined
@@ -41,9 +41,10 @@ function evaluateObject(find: JsonObject, record: Json, path: readonly string[])
     if (key === 'and') return list.every(one)
     if (key === 'or') return list.some(one)
     if (key === 'not') return !list.every(one)
-    if (path.length > 0 && key in tests) return test(key, valueAt(record, path), item)
+    if (path.length > 0 && key in tests) return test(key, getValueAt(record, path), item)
     const inner = [...path, ...key.split('.')]
-    if (typeof item !== 'object' || item === null) return test('is', valueAt(record, inner), item)
+    if (typeof item !== 'object' || item === null)
+      return test('is', getValueAt(record, inner), item)
     return evaluateObject(item as JsonObject, record, inner)
   })
 }

@@ -1,6 +1,12 @@
-import { invalid } from '../base/fault.ts'
-import { type Condition, type FieldPath, field, not, type ReferenceRelation } from './condition.ts'
-import { member, parseFieldPath } from './field-path.ts'
+import { makeInvalidFault } from '../base/fault.ts'
+import {
+  type Condition,
+  type FieldPath,
+  negate,
+  type ReferenceRelation,
+  testField,
+} from './condition.ts'
+import { extendPointer, parseFieldPath } from './field-path.ts'
 
 /** The comparisons that take a field of the record joined to in place of a value. */
 const relations: ReadonlyMap<string, ReferenceRelation> = new Map([
@@ -24,7 +30,7 @@ const relations: ReadonlyMap<string, ReferenceRelation> = new Map([
 const negations: ReadonlySet<string> = new Set(['isNot', 'ne', 'notIn'])
 const form = /^\$(?:data|parent)\.(.*)$/s
 
-/** The condition where the operand is `$data.<field>` or `$parent.<field>`; undefined where it is a value. */
+/** Parses the condition if the operand is `$data.<field>` or `$parent.<field>`; undefined if it is a value. */
 export function parseReference(
   operator: string,
   given: { readonly path: FieldPath; readonly operand: unknown; readonly pointer: string },
@@ -34,17 +40,23 @@ export function parseReference(
   if (name === undefined) return undefined
   const relation = relations.get(operator)
   if (relation === undefined) {
-    throw invalid(given.pointer, `cannot take a field of another record; ${operator} takes a value`)
+    throw makeInvalidFault(
+      given.pointer,
+      `cannot take a field of another record; ${operator} takes a value`,
+    )
   }
   const to = parseFieldPath(name, given.pointer)
-  const condition = field(given.path, { kind: 'reference', relation, to })
-  return negations.has(operator) ? not(condition) : condition
+  const condition = testField(given.path, { kind: 'reference', relation, to })
+  return negations.has(operator) ? negate(condition) : condition
 }
 
-/** There a reference would be taken for a text, which no record has. */
+/** Refuses references in lists, where they would count as texts that no record has. */
 function refuseInLists(operand: unknown, pointer: string): void {
   const items: readonly unknown[] = Array.isArray(operand) ? operand : []
   const at = items.findIndex((item) => typeof item === 'string' && form.test(item))
   if (at >= 0)
-    throw invalid(member(pointer, at), 'is a field of another record, which cannot stand in a list')
+    throw makeInvalidFault(
+      extendPointer(pointer, at),
+      'is a field of another record, which cannot stand in a list',
+    )
 }

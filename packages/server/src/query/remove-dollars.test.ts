@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { parseFind } from './find.ts'
-import { withoutDollars } from './remove-dollars.ts'
+import { removeDollars } from './remove-dollars.ts'
 
 describe('a find with Mongo names', () => {
   it.each([
@@ -22,19 +22,19 @@ describe('a find with Mongo names', () => {
     [{ a: { gt: 1 } }, { a: { gt: 1 } }],
     [null, null],
   ])('means what the plain names do: %j', (find, plain) => {
-    expect(parseFind(withoutDollars(find))).toEqual(parseFind(plain))
+    expect(parseFind(removeDollars(find))).toEqual(parseFind(plain))
   })
 
   it('is refused where it says one thing twice, or what there is not', () => {
-    expect(() => withoutDollars({ a: { $eq: 1, is: 2 } })).toThrow(
+    expect(() => removeDollars({ a: { $eq: 1, is: 2 } })).toThrow(
       '/find/a/is says is a second time',
     )
-    expect(() => parseFind(withoutDollars({ a: { $where: 'true' } }))).toThrow('$where')
-    expect(() => parseFind(withoutDollars({ $expr: { $gt: 1 } }))).toThrow('$expr')
+    expect(() => parseFind(removeDollars({ a: { $where: 'true' } }))).toThrow('$where')
+    expect(() => parseFind(removeDollars({ $expr: { $gt: 1 } }))).toThrow('$expr')
   })
 
   it('keeps names like __proto__ as names of fields', () => {
     const find: unknown = JSON.parse('{"__proto__": {"$gt": 1}}')
-    expect(parseFind(withoutDollars(find))).toEqual(parseFind(JSON.parse('{"__proto__":{"gt":1}}')))
+    expect(parseFind(removeDollars(find))).toEqual(parseFind(JSON.parse('{"__proto__":{"gt":1}}')))
   })
 })

@@ -1,7 +1,7 @@
 import { limits } from '@tollbase/contract/limits'
-import { invalid } from '../base/fault.ts'
+import { makeInvalidFault } from '../base/fault.ts'
 import { isRecord } from '../base/is-record.ts'
-import { member } from './field-path.ts'
+import { extendPointer } from './field-path.ts'
 
 const operators: ReadonlyMap<string, string> = new Map([
   ['$eq', 'is'],
@@ -23,25 +23,25 @@ const logicals: ReadonlyMap<string, string> = new Map([
 ])
 
 /**
- * The find that one with Mongo's names of operators (`$gt`, `$in`, `$or` ...) means. Stored base queries of views and
- * predefined queries may be written so; in a request such a name is taken for a typing error.
+ * Returns the find that one with Mongo's operator names (`$gt`, `$in`, `$or` ...) stands for. Stored base queries
+ * of views and predefined queries may use them; in a request such a name counts as a typing error.
  */
-export function withoutDollars(find: unknown, pointer = '/find', depth = 0): unknown {
+export function removeDollars(find: unknown, pointer = '/find', depth = 0): unknown {
   if (depth > limits.jsonDepthMax)
-    throw invalid(pointer, `is nested deeper than ${limits.jsonDepthMax} levels`)
+    throw makeInvalidFault(pointer, `is nested deeper than ${limits.jsonDepthMax} levels`)
   if (Array.isArray(find))
-    return find.map((item, at) => withoutDollars(item, member(pointer, at), depth + 1))
+    return find.map((item, at) => removeDollars(item, extendPointer(pointer, at), depth + 1))
   if (!isRecord(find)) return find
   const plain: Record<string, unknown> = {}
   for (const [key, item] of Object.entries(find)) {
-    const place = member(pointer, key)
+    const place = extendPointer(pointer, key)
     const operator = operators.get(key)
     const name = operator ?? logicals.get(key) ?? key
-    if (name.startsWith('$')) throw invalid(place, 'is not an operator')
-    if (Object.hasOwn(plain, name)) throw invalid(place, `says ${name} a second time`)
-    const inner = operator === undefined ? withoutDollars(item, place, depth + 1) : item
+    if (name.startsWith('$')) throw makeInvalidFault(place, 'is not an operator')
+    if (Object.hasOwn(plain, name)) throw makeInvalidFault(place, `says ${name} a second time`)
+    const inner = operator === undefined ? removeDollars(item, place, depth + 1) : item
     const value = key === '$nor' ? [{ or: inner }] : inner
-    // A field may be called __proto__, which an assignment would take for the prototype.
+    // An assignment would take a field called __proto__ for the prototype.
     Object.defineProperty(plain, name, { value, enumerable: true })
   }
   return plain

@@ -1,12 +1,12 @@
 import { limits } from '@tollbase/contract/limits'
-import { invalid } from '../base/fault.ts'
+import { makeInvalidFault } from '../base/fault.ts'
 import { isRecord } from '../base/is-record.ts'
 import type { FieldPath } from './condition.ts'
-import { extendPath, member } from './field-path.ts'
+import { extendPath, extendPointer } from './field-path.ts'
 
 /**
- * Which fields of an object are given: only those named (`keep`), or all but those named (`drop`).
- * A nested selection says which part of a field's object; in `drop` it is the part that stays.
+ * The selected fields of an object: only those named (`keep`), or all but those named (`drop`). A nested selection
+ * selects a part of a field's object; in `drop` too it names the part that stays.
  */
 export type Selection = {
   readonly mode: 'keep' | 'drop'
@@ -14,28 +14,28 @@ export type Selection = {
 }
 
 type Draft = boolean | Map<string, Draft>
-type Place = {
+type SelectPlace = {
   readonly path: FieldPath | readonly []
   readonly pointer: string
-  /** What may still be named: each field becomes a part of the SQL. */
+  /** The number of fields that may still be named: each becomes a part of the SQL. */
   readonly budget: { fields: number }
 }
 
-/** The selection of a request's `select`; undefined is the whole record, as it was stored. */
+/** Parses a request's `select`; undefined is the whole record, as it was stored. */
 export function parseSelect(select: unknown, pointer = '/select'): Selection | undefined {
   if (select === null || select === undefined || (Array.isArray(select) && select.length === 0))
     return undefined
-  if (!isRecord(select)) throw invalid(pointer, 'must be an object of field names')
+  if (!isRecord(select)) throw makeInvalidFault(pointer, 'must be an object of field names')
   const root = new Map<string, Draft>()
   collect(select, root, { path: [], pointer, budget: { fields: limits.selectedFieldsMax } })
   return root.size === 0 ? undefined : finish(root)
 }
 
-/** The dotted names that a selection gives, or `all` where it gives what it does not name. */
-export function selectedPaths(selection: Selection | undefined): readonly string[] | 'all' {
+/** Lists the dotted names that a selection gives, or returns `all` if it gives fields that it does not name. */
+export function listSelectedPaths(selection: Selection | undefined): readonly string[] | 'all' {
   if (selection === undefined || selection.mode === 'drop') return 'all'
   return [...selection.fields].flatMap(([name, inner]) => {
-    const below = inner === 'whole' ? 'all' : selectedPaths(inner)
+    const below = inner === 'whole' ? 'all' : listSelectedPaths(inner)
     return below === 'all' ? [name] : below.map((path) => `${name}.${path}`)
   })
 }
@@ -43,13 +43,13 @@ export function selectedPaths(selection: Selection | undefined): readonly string
 function collect(
   select: Readonly<Record<string, unknown>>,
   into: Map<string, Draft>,
-  place: Place,
+  place: SelectPlace,
 ): void {
   for (const [key, wanted] of Object.entries(select)) {
-    const pointer = member(place.pointer, key)
+    const pointer = extendPointer(place.pointer, key)
     const path = extendPath(place.path, key, pointer)
     if (--place.budget.fields < 0)
-      throw invalid(
+      throw makeInvalidFault(
         pointer,
         `is one field too many: a select names at most ${limits.selectedFieldsMax}`,
       )
@@ -64,7 +64,7 @@ function collect(
     } else if (isRecord(wanted)) {
       insert(into, path.slice(place.path.length), { wanted: true, pointer })
     } else {
-      throw invalid(pointer, 'must be true, false or an object of field names')
+      throw makeInvalidFault(pointer, 'must be true, false or an object of field names')
     }
   }
 }
@@ -76,11 +76,11 @@ function insert(
 ): void {
   const map = open(into, names.slice(0, -1), field.pointer)
   const name = names.at(-1) ?? ''
-  if (map.has(name)) throw invalid(field.pointer, 'is selected twice')
+  if (map.has(name)) throw makeInvalidFault(field.pointer, 'is selected twice')
   map.set(name, field.wanted)
 }
 
-/** The map at the end of the names, made where it is missing. */
+/** Returns the map at the end of the names, created if it is missing. */
 function open(
   into: Map<string, Draft>,
   names: readonly string[],
@@ -89,7 +89,7 @@ function open(
   let map = into
   for (const name of names) {
     const next = map.get(name) ?? new Map<string, Draft>()
-    if (typeof next === 'boolean') throw invalid(pointer, 'is selected twice')
+    if (typeof next === 'boolean') throw makeInvalidFault(pointer, 'is selected twice')
     map.set(name, next)
     map = next
   }
@@ -106,7 +106,9 @@ function finish(draft: ReadonlyMap<string, Draft>): Selection {
   return Object.freeze({ mode, fields })
 }
 
-/** One field that is wanted makes its object, and all around it, a list of what is wanted. */
+/**
+ * Returns true if a draft has a wanted field; its object, and every object around it, then lists the wanted fields.
+ */
 function keeps(draft: ReadonlyMap<string, Draft>): boolean {
   return [...draft.values()].some((wanted) =>
     typeof wanted === 'boolean' ? wanted : keeps(wanted),

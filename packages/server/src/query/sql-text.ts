@@ -3,7 +3,7 @@ import { assert } from '../base/assert.ts'
 /** SQL text with $1.. and the values beside it. */
 export type CompiledStatement = { readonly text: string; readonly values: readonly unknown[] }
 
-/** Collects values; `add` gives the text that stands for one. */
+/** Collects values; `add` returns the text that stands for one. */
 export type Parameters = {
   readonly values: readonly unknown[]
   readonly add: (value: unknown, type: ParameterType) => string
@@ -21,17 +21,17 @@ type ParameterScalar =
   | 'interval'
 export type ParameterType = ParameterScalar | `${ParameterScalar}[]`
 
-export function parameters(): Parameters {
+export function makeParameters(): Parameters {
   const values: unknown[] = []
   return { values, add: (value, type) => `$${values.push(value)}::${type}` }
 }
 
 /**
- * Gives equal values of one type one place, so that an expression written twice is one to PostgreSQL (which GROUP BY
- * needs). The text of a statement then depends on which values are equal.
+ * Makes parameters in which equal values of one type share a place, so that an expression written twice is the same
+ * to PostgreSQL (which GROUP BY needs). The text of a statement then depends on which values are equal.
  */
-export function sharedParameters(): Parameters {
-  const { values, add } = parameters()
+export function makeSharedParameters(): Parameters {
+  const { values, add } = makeParameters()
   const known = new Map<string, string>()
   return {
     values,
@@ -44,8 +44,8 @@ export function sharedParameters(): Parameters {
   }
 }
 
-/** Values as quoted text, for DDL, which takes no parameters. */
-export function literals(): Parameters {
+/** Makes parameters that are written as quoted text, for DDL, which takes no parameters. */
+export function makeLiterals(): Parameters {
   return {
     values: [],
     add: (value, type) => {
@@ -59,7 +59,7 @@ const plainName = /^[a-z0-9_]{1,63}$/
 /** Longest name that PostgreSQL keeps whole (NAMEDATALEN - 1). */
 const nameBytesMax = 63
 
-/** A quoted, dotted name such as "schema"."table". */
+/** Quotes a dotted name such as "schema"."table". */
 export function quoteName(...names: readonly string[]): string {
   if (names.every((name) => plainName.test(name))) return `"${names.join('"."')}"`
   for (const name of names) {
@@ -73,7 +73,7 @@ export function quoteName(...names: readonly string[]): string {
   return names.map((name) => `"${name.replaceAll('"', '""')}"`).join('.')
 }
 
-/** A quoted string; used for names of fields, which must be constants for an index to apply. */
+/** Quotes a string; also used for names of fields, which must be constants for an index to apply. */
 export function quoteText(text: string): string {
   assert(!text.includes('\0'), 'an SQL string has no NUL')
   const quoted = `'${text.replaceAll("'", "''")}'`

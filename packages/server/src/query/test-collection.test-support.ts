@@ -1,5 +1,5 @@
 import { parseFieldPath } from './field-path.ts'
-import { keyExpression } from './index-key.ts'
+import { printKeyExpression } from './index-key.ts'
 
 /** Runs one statement; given by the test, since this room knows no database. */
 export type RunSql = (
@@ -55,7 +55,7 @@ export async function indexTestCollection(
   fields: readonly string[],
 ): Promise<void> {
   for (const [number, name] of fields.entries()) {
-    const key = keyExpression(parseFieldPath(name, ''))
+    const key = printKeyExpression(parseFieldPath(name, ''))
     const index = `${table.split('.').at(-1)}_${number}`
     await run(`CREATE INDEX ${index} ON ${table} ((${key}), leaf) WHERE superseded_by IS NULL`)
   }

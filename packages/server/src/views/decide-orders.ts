@@ -1,12 +1,12 @@
 import {
   type Expression,
+  getOutput,
+  listRelations,
   type Order,
-  outputOf,
   type Relation,
-  relationsOf,
   type SelectQuery,
 } from '../query/tree/query.ts'
-import { decidedWindow } from './decide-window.ts'
+import { decideWindow } from './decide-window.ts'
 import { mapExpression } from './map-expression.ts'
 
 /** Aggregates whose value depends on the order of rows. */
@@ -19,25 +19,26 @@ const ordered: ReadonlySet<string> = new Set([
 ])
 
 /**
- * The expressions of a SELECT with orders that leave nothing open: PostgreSQL would take rows that are equal in the
- * order of an aggregate or a window as it finds them, which is another way once some of them were replaced.
+ * Completes the orders inside a SELECT's expressions so that they leave nothing open: PostgreSQL would take rows
+ * that are equal in the order of an aggregate or a window as it finds them, and that changes once some of them were
+ * replaced.
  */
 export function decideOrders(select: SelectQuery): SelectQuery {
-  const ofRows = () => relationsOf(select.from).flatMap(tiesOfRelation)
-  const ofWindow = () => (select.grouped ? select.groupBy.flatMap(tiesOf) : ofRows())
+  const ofRows = () => listRelations(select.from).flatMap(tiesOfRelation)
+  const ofWindow = () => (select.grouped ? select.groupBy.flatMap(listTies) : ofRows())
   const inside = (each: Expression): Expression => mapExpression(each, replace)
   const replace = (each: Expression): Expression | undefined => {
     if (each.kind === 'aggregate' && ordered.has(each.name)) {
-      const list = each.arguments.map((part) => (each.distinct ? shortOf(part) : part))
-      if (!each.distinct) return { ...each, orderBy: [...each.orderBy, ...ordersOf(ofRows())] }
-      // What is different has no order but that of the arguments, which are to be named as they are.
+      const list = each.arguments.map((part) => (each.distinct ? shortenNumbers(part) : part))
+      if (!each.distinct) return { ...each, orderBy: [...each.orderBy, ...toOrders(ofRows())] }
+      // With DISTINCT the order may only name the arguments, exactly as they are written.
       const orderBy = each.orderBy.map((order) => {
-        return { ...order, expression: shortOf(order.expression) }
+        return { ...order, expression: shortenNumbers(order.expression) }
       })
       return { ...each, arguments: list, orderBy }
     }
     if (each.kind !== 'window') return undefined
-    const decided = decidedWindow(each)
+    const decided = decideWindow(each)
     if (decided === 'as it is' || decided === undefined) return undefined
     return {
       ...each,
@@ -47,7 +48,7 @@ export function decideOrders(select: SelectQuery): SelectQuery {
       partitionBy: each.partitionBy.map(inside),
       orderBy: [
         ...each.orderBy.map((order) => ({ ...order, expression: inside(order.expression) })),
-        ...ordersOf(ofWindow()),
+        ...toOrders(ofWindow()),
       ],
     }
   }
@@ -63,23 +64,26 @@ function tiesOfRelation(relation: Exclude<Relation, { kind: 'join' }>): readonly
   const { id } = relation
   if (relation.kind === 'collection') return [{ kind: 'leaf', type: 'number', relation: id }]
   if (relation.kind === 'common') return []
-  return outputOf(relation.query).columns.flatMap(({ type }, column) =>
-    tiesOf({ kind: 'column', type, relation: id, column }),
+  return getOutput(relation.query).columns.flatMap(({ type }, column) =>
+    listTies({ kind: 'column', type, relation: id, column }),
   )
 }
 
-/** Lists and objects have no order among themselves; their texts have. */
-export function tiesOf(expression: Expression): readonly Expression[] {
+/**
+ * Adds the text as a second criterion for JSON: lists and objects have no order among themselves, but their texts
+ * have.
+ */
+export function listTies(expression: Expression): readonly Expression[] {
   if (expression.type !== 'json') return [expression]
   return [expression, { kind: 'cast', type: 'text', argument: expression }]
 }
 
-export function ordersOf(expressions: readonly Expression[]): readonly Order[] {
+export function toOrders(expressions: readonly Expression[]): readonly Order[] {
   return expressions.map((expression) => ({ expression, descending: false, nulls: undefined }))
 }
 
-/** Of values that are equal but differ in digits (1 and 1.0) always the same one. */
-export function shortOf(expression: Expression): Expression {
+/** Gives equal values that differ in digits (1 and 1.0) the same form. */
+export function shortenNumbers(expression: Expression): Expression {
   const { type } = expression
   return type === 'json' || type === 'number'
     ? { kind: 'cast', type, argument: expression }

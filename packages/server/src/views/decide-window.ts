@@ -1,11 +1,11 @@
 import type { Frame, Query, WindowCall } from '../query/tree/query.ts'
 import { mapQuery } from './map-expression.ts'
 
-/** Functions of the place of a row, in which their frame has no part. */
+/** Functions of a row's place, which ignore their frame. */
 const placed: ReadonlySet<string> = new Set(['row_number', 'ntile', 'lag', 'lead'])
-/** The same, but of rows that are equal they say the same. */
+/** Functions of a row's place that give equal rows the same value. */
 const ranked: ReadonlySet<string> = new Set(['rank', 'dense_rank'])
-/** Functions and aggregates whose value depends on the order of the rows of their frame. */
+/** Functions and aggregates whose value depends on the order of the rows in their frame. */
 const ordered: ReadonlySet<string> = new Set([
   'first_value',
   'last_value',
@@ -17,11 +17,11 @@ const ordered: ReadonlySet<string> = new Set([
 ])
 
 /**
- * How the value of a window call is decided where rows are equal in its order: as it is; by an order of these rows
- * among themselves after its own, with a frame that has the same meaning then; or not at all (undefined), as an order
- * would change which rows are in its frame.
+ * Decides a window call's value for rows that are equal in its order. The result is 'as it is' if the value does
+ * not depend on their order; or a frame of the same meaning, to be used after these rows are ordered among
+ * themselves too; or undefined if such an order would change which rows are in its frame.
  */
-export function decidedWindow(
+export function decideWindow(
   call: WindowCall,
 ): 'as it is' | { readonly frame: Frame | undefined } | undefined {
   const { name } = call
@@ -38,11 +38,14 @@ export function decidedWindow(
   return exclude === '' ? endValueFrame(name, frame) : undefined
 }
 
-/** A window call in the query whose value nothing decides, in words for the seller; undefined where there is none. */
-export function undecidedWindow(query: Query): string | undefined {
+/**
+ * Finds a window call in the query whose value nothing decides, and describes it for the seller; undefined if there
+ * is none.
+ */
+export function findUndecidedWindow(query: Query): string | undefined {
   let found: string | undefined
   mapQuery(query, (each) => {
-    if (each.kind === 'window' && decidedWindow(each) === undefined) found ??= wordsFor(each)
+    if (each.kind === 'window' && decideWindow(each) === undefined) found ??= wordsFor(each)
     return undefined
   })
   return found
@@ -50,7 +53,7 @@ export function undecidedWindow(query: Query): string | undefined {
 
 const wholeEnds = { from: 'UNBOUNDED PRECEDING', to: 'UNBOUNDED FOLLOWING' } as const
 
-/** What a window without a frame has. */
+/** The frame of a window that states none. */
 const usualFrame: Frame = {
   mode: 'RANGE',
   from: 'UNBOUNDED PRECEDING',
@@ -58,7 +61,10 @@ const usualFrame: Frame = {
   exclude: '',
 }
 
-/** Whether every row has all rows of its partition in its frame, exclusions aside; without an order all are equal. */
+/**
+ * Returns true if every row has all rows of its partition in its frame, exclusions aside; without an order all rows
+ * are equal.
+ */
 function holdsAll({ mode, from, to }: Frame, isUnordered: boolean): boolean {
   const areAllPeers = isUnordered && mode !== 'ROWS'
   const begins = from === 'UNBOUNDED PRECEDING' || (areAllPeers && from === 'CURRENT ROW')
@@ -66,7 +72,7 @@ function holdsAll({ mode, from, to }: Frame, isUnordered: boolean): boolean {
   return begins && ends
 }
 
-/** The first row of all, or the last, is the same wherever else the frame ends. */
+/** Returns the frame for the first row of all, or the last, which is the same wherever the frame's other end is. */
 function endValueFrame(name: string, { from, to }: Frame): { readonly frame: Frame } | undefined {
   const isTo = (end: typeof to, direction: 'PRECEDING' | 'FOLLOWING') =>
     end === 'CURRENT ROW' || (typeof end !== 'string' && end.direction === direction)

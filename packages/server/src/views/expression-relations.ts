@@ -1,15 +1,15 @@
 import type { Condition, FieldPath } from '../query/condition.ts'
-import { type Expression, partsOf } from '../query/tree/query.ts'
+import { type Expression, listParts } from '../query/tree/query.ts'
 
-/** The parts that all have to hold. */
-export function conjuncts(expression: Expression | undefined): readonly Expression[] {
+/** Lists the parts of a conjunction. */
+export function listConjuncts(expression: Expression | undefined): readonly Expression[] {
   if (expression === undefined) return []
-  return expression.kind === 'and' ? expression.arguments.flatMap(conjuncts) : [expression]
+  return expression.kind === 'and' ? expression.arguments.flatMap(listConjuncts) : [expression]
 }
 
-/** The relations that an expression uses, sub-queries not entered. */
-export function relationsIn(expression: Expression): ReadonlySet<number> {
-  const inner = partsOf(expression).flatMap((part) => [...relationsIn(part)])
+/** Collects the relations that an expression uses, without entering sub-queries. */
+export function collectRelations(expression: Expression): ReadonlySet<number> {
+  const inner = listParts(expression).flatMap((part) => [...collectRelations(part)])
   switch (expression.kind) {
     case 'field':
     case 'record':
@@ -29,19 +29,19 @@ export function relationsIn(expression: Expression): ReadonlySet<number> {
   }
 }
 
-/** The equalities of fields of two records that a condition of a JSON join asks for. */
-export function referencesOf(
+/** Lists the equalities between fields of two records that a condition of a JSON join contains. */
+export function listReferences(
   condition: Condition,
 ): readonly { readonly path: FieldPath; readonly to: FieldPath }[] {
-  if (condition.kind === 'all') return condition.conditions.flatMap(referencesOf)
+  if (condition.kind === 'all') return condition.conditions.flatMap(listReferences)
   if (condition.kind !== 'reference' || condition.relation !== '=') return []
   return [{ path: condition.path, to: condition.to }]
 }
 
-/** What a data set holds may change while no record does. */
-export function namesDataSet(condition: Condition): boolean {
+/** Returns true if the condition uses a data set, whose contents may change while no record does. */
+export function hasDataSet(condition: Condition): boolean {
   if (condition.kind === 'all' || condition.kind === 'any')
-    return condition.conditions.some(namesDataSet)
-  if (condition.kind === 'not') return namesDataSet(condition.condition)
+    return condition.conditions.some(hasDataSet)
+  if (condition.kind === 'not') return hasDataSet(condition.condition)
   return condition.kind === 'in-data-set'
 }

@@ -1,27 +1,31 @@
 import { quoteName } from '../query/sql-text.ts'
 import type { Mode, SqlType, ViewPlace, Writing } from './statement-writing.ts'
-import { rowsTable, rowsTables } from './view-rows.ts'
+import { getRowsTable, printRowsTables } from './view-rows.ts'
 
 /**
- * A table with one row for each combination of keys k0, k1 ... that occurs: how often (`n`), and sums a0, a1 ... over
- * the occurrences. Rows are found by the hash of the keys, so no length of a key can make a write fail.
+ * The stored state of groups: a table with one row for each combination of keys k0, k1 ... that occurs, its number
+ * of occurrences (`n`), and sums a0, a1 ... over them. Rows are found by the hash of the keys, so no length of a
+ * key can make a write fail.
  */
-export type Tally = {
-  /** Names the table `s_<number>_<suffix>`; without one it is the view's own, whose rows `shown` makes. */
+export type GroupState = {
+  /**
+   * The suffix of the table `s_<number>_<suffix>`; an empty one stands for the view's own table, whose rows `shown`
+   * prints.
+   */
   readonly suffix: string
   readonly keys: readonly SqlType[]
   readonly sums: readonly ('int8' | 'numeric')[]
-  /** Columns that are computed from the row as it will be, which is called `fresh`. */
+  /** The columns computed from the row as it will be, which is called `fresh`. */
   readonly more: readonly ComputedColumn[]
-  /** Whether the row is there before anything occurred: the one group of all. */
+  /** Keeps the row even before anything occurred: the one group of all rows. */
   readonly always: boolean
-  /** Whether the table `..d` keeps the last change of rows, for what is computed from it. */
-  readonly handsOn: boolean
-  /** What comes after ON <table>. */
+  /** Keeps the last change of rows in the table `..d`, for relations computed from it. */
+  readonly keepsChange: boolean
+  /** The text after ON <table> of each index. */
   readonly indexes: readonly string[]
-  /** Occurrences with columns k.., `n` and a..: of everything, or of the change. */
+  /** Prints the occurrences with columns k.., `n` and a..: all of them, or those of the change. */
   readonly occurrences: (mode: Mode, writing: Writing) => readonly string[]
-  /** SQL that gives the columns of rows (SQL) with `body` and `deleted` beside them. */
+  /** Prints the columns of rows (SQL) with `body` and `deleted` beside them. */
   readonly shown?: (rows: string, columns: readonly string[], writing: Writing) => string
 }
 
@@ -29,71 +33,76 @@ export type ComputedColumn = {
   readonly name: string
   readonly type: SqlType | 'bool'
   readonly of: (writing: Writing) => string
-  /** Whether it is made from the keys alone. */
+  /** True if the column depends on the keys alone. */
   readonly isFixed: boolean
 }
 
-/** Ends a sub-query whose columns are used more than once and should be computed once. */
-export const once = 'OFFSET 0'
+/** Ends a sub-query whose columns are used more than once but should be computed once. */
+export const computeOnce = 'OFFSET 0'
 
-/** Values of more bytes stand beside an index by order, whose entries are bounded. */
+/** The most bytes of a value in an ordered index, whose entries are bounded; longer values are outside of it. */
 export const indexedBytesMax = 1_500
 
-export function tableOf({ suffix }: Pick<Tally, 'suffix'>, place: ViewPlace): string {
-  return suffix === '' ? rowsTable(place) : quoteName(place.schema, nameOf(suffix, place.number))
+export function getStateTable({ suffix }: Pick<GroupState, 'suffix'>, place: ViewPlace): string {
+  return suffix === ''
+    ? getRowsTable(place)
+    : quoteName(place.schema, formatTableName(suffix, place.number))
 }
 
-/** The table with the last change: rows as they were (w = -1) and as they are (w = 1). */
-export function handedTable({ suffix }: Pick<Tally, 'suffix'>, place: ViewPlace): string {
-  return quoteName(place.schema, nameOf(`${suffix}d`, place.number))
+/** Returns the table with the last change: rows as they were (w = -1) and as they are (w = 1). */
+export function getChangeTable({ suffix }: Pick<GroupState, 'suffix'>, place: ViewPlace): string {
+  return quoteName(place.schema, formatTableName(`${suffix}d`, place.number))
 }
 
-function nameOf(suffix: string, number: number): string {
+function formatTableName(suffix: string, number: number): string {
   return `s_${number}_${suffix}`
 }
 
-/** The names of the tables that a tally has beside the view's own. */
-export function tablesOf({ suffix, handsOn }: Tally, number: number): readonly string[] {
-  const names = suffix === '' ? [] : [nameOf(suffix, number)]
-  return handsOn ? [...names, nameOf(`${suffix}d`, number)] : names
+/** Lists the names of a group state's tables beside the view's own. */
+export function listTableNames(
+  { suffix, keepsChange }: GroupState,
+  number: number,
+): readonly string[] {
+  const names = suffix === '' ? [] : [formatTableName(suffix, number)]
+  return keepsChange ? [...names, formatTableName(`${suffix}d`, number)] : names
 }
 
-/** Statements that make the table of a tally. */
-export function tallyTables(tally: Tally, place: ViewPlace): readonly string[] {
-  const table = tableOf(tally, place)
-  const columns = ownColumns(tally).map(({ name, type }) => `${name} ${type}`)
-  const isOwn = tally.suffix !== ''
-  const name = isOwn ? nameOf(tally.suffix, place.number) : `v_${place.number}`
+/** Prints the statements that create the tables of a group state. */
+export function printStateTables(state: GroupState, place: ViewPlace): readonly string[] {
+  const table = getStateTable(state, place)
+  const columns = ownColumns(state).map(({ name, type }) => `${name} ${type}`)
+  const isOwn = state.suffix !== ''
+  const name = isOwn ? formatTableName(state.suffix, place.number) : `v_${place.number}`
   const key = (of: string, column: string) =>
     `CONSTRAINT ${quoteName(`${of}_pkey`)} PRIMARY KEY (${column})`
-  const handed = `CREATE TABLE ${handedTable(tally, place)} (id int8 GENERATED ALWAYS AS IDENTITY, w int4, leaf int8, ${columns.join(', ')}, ${key(nameOf(`${tally.suffix}d`, place.number), 'id')})`
-  // The hash in front of the key makes one index of two.
+  const changeTable = `CREATE TABLE ${getChangeTable(state, place)} (id int8 GENERATED ALWAYS AS IDENTITY, w int4, leaf int8, ${columns.join(', ')}, ${key(formatTableName(`${state.suffix}d`, place.number), 'id')})`
+  // With the hash in front, the primary key's index serves look-ups too.
   const own = `CREATE TABLE ${table} (leaf int8 GENERATED ALWAYS AS IDENTITY, ${columns.join(', ')}, ${key(name, 'hash, leaf')})`
-  const indexes = isOwn ? tally.indexes : ['(hash)', ...tally.indexes]
+  const indexes = isOwn ? state.indexes : ['(hash)', ...state.indexes]
   return [
-    ...(isOwn ? [own] : rowsTables(place, columns)),
+    ...(isOwn ? [own] : printRowsTables(place, columns)),
     ...indexes.map(
       (index, at) => `CREATE INDEX ${quoteName(`${name}_by${at}`)} ON ${table} ${index}`,
     ),
-    ...(tally.handsOn ? [handed] : []),
+    ...(state.keepsChange ? [changeTable] : []),
   ]
 }
 
-/** One statement that brings the table to the position. */
-export function tallyStep(tally: Tally, mode: Mode, writing: Writing): string {
-  const table = tableOf(tally, writing.place)
-  const fresh = writing.common({}, () => freshRows(tally, mode, writing))
-  const [set, columns] = [changing(tally), storedColumns(tally)]
-  const [there, gone] = tally.always ? ['TRUE', 'FALSE'] : ['fresh.n > 0', 'fresh.n <= 0']
+/** Prints one statement that brings the table to the position. */
+export function printStateStep(state: GroupState, mode: Mode, writing: Writing): string {
+  const table = getStateTable(state, writing.place)
+  const fresh = writing.common({}, () => freshRows(state, mode, writing))
+  const [set, columns] = [changing(state), storedColumns(state)]
+  const [there, gone] = state.always ? ['TRUE', 'FALSE'] : ['fresh.n > 0', 'fresh.n <= 0']
   const names = ['leaf', ...columns.map(({ name }) => name)]
-  // What is shown follows from the rest, but a fill sets it right too.
-  const telling = mode === 'fill' ? set : set.slice(0, set.length - shownColumns(tally).length)
+  // The shown columns follow from the others, but a fill corrects them too.
+  const telling = mode === 'fill' ? set : set.slice(0, set.length - shownColumns(state).length)
   const isNew = (of: string) =>
-    `(${listOf('t', telling)}) IS DISTINCT FROM (${listOf(of, telling)})`
+    `(${printColumns('t', telling)}) IS DISTINCT FROM (${printColumns(of, telling)})`
   const stored = `SELECT ${prefixed('t', names)} FROM ${table} AS t WHERE t.ctid = fresh.at`
-  const isHanded = tally.handsOn && mode === 'advance'
+  const isHanded = state.keepsChange && mode === 'advance'
   const given = isHanded ? ` RETURNING ${prefixed('t', names)}` : ''
-  // The place of a row finds it whatever the plan; a join by a column could go through the whole table.
+  // The ctid finds a row whatever the plan is; a join by a column could scan the whole table.
   const changed = writing.common({}, () => {
     const values = set.map(({ name }) => `${name} = fresh.${name}`).join(', ')
     return `UPDATE ${table} AS t SET ${values} FROM ${fresh} AS fresh
@@ -105,24 +114,24 @@ export function tallyStep(tally: Tally, mode: Mode, writing: Writing): string {
       `DELETE FROM ${table} WHERE ctid = ANY (ARRAY(SELECT fresh.at FROM ${fresh} AS fresh WHERE ${gone}))`,
   )
   const added = `INSERT INTO ${table} AS t (${names.slice(1).join(', ')})
- SELECT ${listOf('fresh', columns)} FROM ${fresh} AS fresh WHERE fresh.leaf IS NULL AND ${there}`
+ SELECT ${printColumns('fresh', columns)} FROM ${fresh} AS fresh WHERE fresh.leaf IS NULL AND ${there}`
   if (!isHanded) return added
   const inserted = writing.common({}, () => `${added}${given}`)
-  const handed = handedTable(tally, writing.place)
-  writing.common({}, () => `DELETE FROM ${handed}`)
-  return `INSERT INTO ${handed} (w, ${names.join(', ')})
- SELECT -1, ${prefixed('t', names)} FROM ${fresh} AS fresh CROSS JOIN LATERAL (${stored} ${once}) AS t
+  const changeTable = getChangeTable(state, writing.place)
+  writing.common({}, () => `DELETE FROM ${changeTable}`)
+  return `INSERT INTO ${changeTable} (w, ${names.join(', ')})
+ SELECT -1, ${prefixed('t', names)} FROM ${fresh} AS fresh CROSS JOIN LATERAL (${stored} ${computeOnce}) AS t
  WHERE NOT ${there} OR ${isNew('fresh')}
  UNION ALL SELECT 1, ${names.join(', ')} FROM ${changed}
  UNION ALL SELECT 1, ${names.join(', ')} FROM ${inserted}`
 }
 
-/** SQL of the hash of keys; also of the leading ones alone. */
-export function hashOf(keys: readonly string[]): string {
+/** Prints the hash of keys, or of the leading ones alone. */
+export function printHash(keys: readonly string[]): string {
   return keys.length === 0 ? '0::int8' : `hash_record_extended(ROW(${keys.join(', ')}), 0)`
 }
 
-export function sameKeys(count: number, a: string, b: string): string {
+export function printSameKeys(count: number, a: string, b: string): string {
   return Array.from(
     { length: count },
     (_, at) => ` AND ${a}.k${at} IS NOT DISTINCT FROM ${b}.k${at}`,
@@ -131,21 +140,21 @@ export function sameKeys(count: number, a: string, b: string): string {
 
 type Column = { readonly name: string; readonly type: string }
 
-function keyColumns({ keys }: Tally): readonly Column[] {
+function keyColumns({ keys }: GroupState): readonly Column[] {
   return keys.map((type, at) => ({ name: `k${at}`, type }))
 }
 
-function sumColumns({ sums }: Tally): readonly Column[] {
+function sumColumns({ sums }: GroupState): readonly Column[] {
   return [{ name: 'n', type: 'int8' }, ...sums.map((type, at) => ({ name: `a${at}`, type }))]
 }
 
-/** The columns that a tally's table has for its own sake, `leaf` aside. */
-function ownColumns(tally: Tally): readonly Column[] {
-  return [{ name: 'hash', type: 'int8' }, ...keyColumns(tally), ...sumColumns(tally), ...tally.more]
+/** Lists the columns that a group state's table needs for itself, `leaf` aside. */
+function ownColumns(state: GroupState): readonly Column[] {
+  return [{ name: 'hash', type: 'int8' }, ...keyColumns(state), ...sumColumns(state), ...state.more]
 }
 
-/** What the view's own table has besides. */
-function shownColumns({ shown }: Tally): readonly Column[] {
+/** The further columns of the view's own table. */
+function shownColumns({ shown }: GroupState): readonly Column[] {
   const columns = [
     { name: 'deleted', type: 'bool' },
     { name: 'body', type: 'text' },
@@ -154,56 +163,56 @@ function shownColumns({ shown }: Tally): readonly Column[] {
   return shown === undefined ? [] : columns
 }
 
-function storedColumns(tally: Tally): readonly Column[] {
-  return [...ownColumns(tally), ...shownColumns(tally)]
+function storedColumns(state: GroupState): readonly Column[] {
+  return [...ownColumns(state), ...shownColumns(state)]
 }
 
-/** Columns that are not made from the keys alone. */
-function changing(tally: Tally): readonly Column[] {
-  const more = tally.more.filter(({ isFixed }) => !isFixed)
-  return [...sumColumns(tally), ...more, ...shownColumns(tally)]
+/** Lists the columns that do not follow from the keys alone. */
+function changing(state: GroupState): readonly Column[] {
+  const more = state.more.filter(({ isFixed }) => !isFixed)
+  return [...sumColumns(state), ...more, ...shownColumns(state)]
 }
 
 function prefixed(of: string, names: readonly string[]): string {
   return names.map((name) => `${of}.${name}`).join(', ')
 }
 
-function listOf(of: string, columns: readonly Column[]): string {
+function printColumns(of: string, columns: readonly Column[]): string {
   return prefixed(
     of,
     columns.map(({ name }) => name),
   )
 }
 
-/** The rows as they will be; `leaf` is NULL for those that are not there yet. */
-function freshRows(tally: Tally, mode: Mode, writing: Writing): string {
-  const { more, shown } = tally
-  const totals = totalRows(tally, mode, writing)
+/** Prints the rows as they will be; `leaf` is NULL for new ones. */
+function freshRows(state: GroupState, mode: Mode, writing: Writing): string {
+  const { more, shown } = state
+  const totals = totalRows(state, mode, writing)
   const computed = more.map(({ name, of }) => `${of(writing)} AS ${name}`)
   const rows =
     more.length === 0
       ? totals
-      : `SELECT fresh.*, ${computed.join(', ')} FROM (${totals}) AS fresh ${once}`
+      : `SELECT fresh.*, ${computed.join(', ')} FROM (${totals}) AS fresh ${computeOnce}`
   if (shown === undefined) return rows
-  const names = ['leaf', 'at', ...ownColumns(tally).map(({ name }) => name)]
+  const names = ['leaf', 'at', ...ownColumns(state).map(({ name }) => name)]
   return `SELECT fresh.*, fresh.body::jsonb AS data FROM (${shown(rows, names, writing)}) AS fresh`
 }
 
-/** For the keys that are touched, what the table holds with the occurrences added. */
-function totalRows(tally: Tally, mode: Mode, writing: Writing): string {
-  const table = tableOf(tally, writing.place)
-  const [keys, sums] = [keyColumns(tally).map(({ name }) => name), sumColumns(tally)]
+/** Prints, for the keys that the occurrences touch, the table's values with the occurrences added. */
+function totalRows(state: GroupState, mode: Mode, writing: Writing): string {
+  const table = getStateTable(state, writing.place)
+  const [keys, sums] = [keyColumns(state).map(({ name }) => name), sumColumns(state)]
   const have = `SELECT ${[...keys, ...sums.map(({ name }) => `-${name}`)].join(', ')} FROM ${table}`
-  const parts = [...tally.occurrences(mode, writing), ...(mode === 'fill' ? [have] : [])]
+  const parts = [...state.occurrences(mode, writing), ...(mode === 'fill' ? [have] : [])]
   const totals = sums.map(({ name, type }) => `coalesce(sum(${name}), 0)::${type} AS ${name}`)
   const groups = keys.length === 0 ? '' : ` GROUP BY ${keys.join(', ')}`
-  const delta = `SELECT ${hashOf(keys)} AS hash, part.* FROM (SELECT ${[...keys, ...totals].join(', ')}
- FROM (${parts.join('\nUNION ALL ')}) AS part${groups}) AS part ${once}`
+  const delta = `SELECT ${printHash(keys)} AS hash, part.* FROM (SELECT ${[...keys, ...totals].join(', ')}
+ FROM (${parts.join('\nUNION ALL ')}) AS part${groups}) AS part ${computeOnce}`
   const added = sums.map(({ name, type }) => {
     const text = `coalesce(t.${name}, 0) + d.${name}`
     return `${type === 'numeric' ? `trim_scale(${text})` : text} AS ${name}`
   })
   return `SELECT ${['t.leaf', 't.at', 'd.hash', ...keys.map((each) => `d.${each}`), ...added].join(', ')}
 FROM (${delta}) AS d LEFT JOIN LATERAL (SELECT ${['leaf', 't.ctid AS at', ...sums.map(({ name }) => name)].join(', ')}
- FROM ${table} AS t WHERE t.hash = d.hash${sameKeys(keys.length, 't', 'd')} ${once}) AS t ON TRUE`
+ FROM ${table} AS t WHERE t.hash = d.hash${printSameKeys(keys.length, 't', 'd')} ${computeOnce}) AS t ON TRUE`
 }

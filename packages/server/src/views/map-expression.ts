@@ -1,16 +1,16 @@
 import {
   type Expression,
+  findSubQuery,
   type Order,
   type Query,
-  queryOf,
   type Relation,
 } from '../query/tree/query.ts'
 
 type Replace = (expression: Expression) => Expression | undefined
 
 /**
- * The expression with everything replaced that `replace` has something for, the outermost first; in sub-queries too,
- * which may use what is around them.
+ * Replaces every part of the expression for which `replace` returns something, the outermost first; in sub-queries
+ * too, which may use relations around them.
  */
 export function mapExpression(expression: Expression, replace: Replace): Expression {
   const own = replace(expression)
@@ -80,17 +80,17 @@ export function mapOrder(orderBy: readonly Order[], replace: Replace): readonly 
   }))
 }
 
-/** Whether an expression of the query, or of those in its FROM, is made of a query. */
+/** Returns true if an expression of the query, or of the queries in its FROM, contains a query. */
 export function hasSubQueries(query: Query): boolean {
   let isFound = false
   mapQuery(query, (each) => {
-    if (queryOf(each) !== undefined) isFound = true
+    if (findSubQuery(each) !== undefined) isFound = true
     return undefined
   })
   return isFound
 }
 
-/** The same of every expression of a query. */
+/** Replaces parts in every expression of a query. */
 export function mapQuery(query: Query, replace: Replace): Query {
   const optional = (each: Expression | undefined) =>
     each === undefined ? undefined : mapExpression(each, replace)

@@ -1,25 +1,26 @@
-import { present } from '../base/assert.ts'
+import { requirePresent } from '../base/assert.ts'
 import {
   type Column,
   type Expression,
+  getOutput,
+  listRelations,
+  makeSelect,
   type OutputColumn,
-  outputOf,
   type Query,
   type Relation,
-  relationsOf,
   type SelectQuery,
   type SetQuery,
-  selectOf,
 } from '../query/tree/query.ts'
-import { decideOrders, ordersOf, shortOf, tiesOf } from './decide-orders.ts'
+import { decideOrders, listTies, shortenNumbers, toOrders } from './decide-orders.ts'
 import { mapExpression, mapOrder } from './map-expression.ts'
 
 /**
- * The query in the form from which a view is made: common tables put in where they are named, DISTINCT and UNION as
- * groups, orders only where a limit needs them. What PostgreSQL would leave open is decided: a group is named by the
- * shortest form of its numbers (1, not 1.0), and rows that are equal in the order of a limit have one among themselves.
+ * Returns the query in the form that view programs are made from: common tables are put in where they are named,
+ * DISTINCT and UNION become groups, and orders stay only where a limit needs them. Whatever PostgreSQL would leave
+ * open is decided: a group takes the shortest form of its numbers (1, not 1.0), and rows that are equal in the
+ * order of a limit have an order among themselves.
  */
-export function normalForm(query: Query): Query {
+export function normalizeQuery(query: Query): Query {
   let id = firstFreeId
   const context: Context = {
     tables: new Map(),
@@ -118,7 +119,7 @@ function normalRelation(relation: Relation, context: Context): Relation {
       return {
         kind: 'query',
         id: relation.id,
-        query: present(context.tables.get(relation.table), 'the common table'),
+        query: requirePresent(context.tables.get(relation.table), 'the common table'),
       }
     case 'join':
       return {
@@ -132,39 +133,42 @@ function normalRelation(relation: Relation, context: Context): Relation {
 
 type Cut = Pick<Query, 'id' | 'orderBy' | 'limit' | 'offset'>
 
-/** The rows of a query as a relation, whose columns `orderBy` names, with the query's page. */
+/** Wraps the rows of a query as a relation, whose columns `orderBy` names, with the query's page. */
 function over(rows: Query, { id, orderBy, limit, offset }: Cut, context: Context): SelectQuery {
-  const columns = outputOf(rows).columns.map((column, at) => columnOf(column, { id, at }))
+  const columns = getOutput(rows).columns.map((column, at) => makeColumn(column, { id, at }))
   const from: Relation[] = [{ kind: 'query', id, query: rows }]
-  return { ...selectOf({ columns, from, id: context.nextId() }), orderBy, limit, offset }
+  return { ...makeSelect({ columns, from, id: context.nextId() }), orderBy, limit, offset }
 }
 
-function columnOf(
+function makeColumn(
   { name, path, type }: OutputColumn,
   { id, at }: { readonly id: number; readonly at: number },
 ): Column {
   return { name, path, expression: { kind: 'column', type, relation: id, column: at } }
 }
 
-/** The rows of a query with values in their shortest form; of an INTERSECT it is open whose digits remain. */
+/**
+ * Gives the rows of a query with values in their shortest form; an INTERSECT leaves open which side's digits
+ * remain.
+ */
 function shortRows(rows: Query, context: Context): Query {
-  if (outputOf(rows).columns.length === 0) return rows
+  if (getOutput(rows).columns.length === 0) return rows
   const whole = { id: context.nextId(), orderBy: [], limit: undefined, offset: 0 }
   const select = over(rows, whole, context)
   const columns = select.columns.map((column) => {
-    return { ...column, expression: shortOf(column.expression) }
+    return { ...column, expression: shortenNumbers(column.expression) }
   })
   return { ...select, columns }
 }
 
-/** The different rows of a query: groups by all columns. */
+/** Gives the distinct rows of a query as groups by all columns. */
 function distinctRows(rows: Query, cut: Cut, context: Context): SelectQuery {
   const select = over(rows, cut, context)
   const groupBy = select.columns.map(({ expression }) => expression)
   return shortGroups({ ...select, grouped: true, groupBy })
 }
 
-/** Equal numbers of different digits are one group, which is given by the shortest of them. */
+/** Groups equal numbers of different digits under the shortest of them. */
 function shortGroups(query: SelectQuery): SelectQuery {
   const long = query.groupBy.filter(({ type }) => type === 'json' || type === 'number')
   const texts = new Set(long.map((each) => JSON.stringify(each)))
@@ -172,7 +176,7 @@ function shortGroups(query: SelectQuery): SelectQuery {
     if (each.kind === 'aggregate') return each
     if (each.type !== 'json' && each.type !== 'number') return undefined
     if (!texts.has(JSON.stringify(each))) return undefined
-    return shortOf(each)
+    return shortenNumbers(each)
   }
   const map = (each: Expression) => mapExpression(each, replace)
   return {
@@ -184,16 +188,18 @@ function shortGroups(query: SelectQuery): SelectQuery {
   }
 }
 
-/** Rows of a limit in an order that leaves nothing open: that of storing where it is known, else by all columns. */
+/**
+ * Gives the rows of a limit an order that leaves nothing open: that of storing if it is known, else by all columns.
+ */
 function limited(query: SelectQuery): SelectQuery {
   if (!isCut(query)) return query
-  const relations = relationsOf(query.from)
+  const relations = listRelations(query.from)
   const isStored = !query.grouped && relations.every(({ kind }) => kind === 'collection')
   const ties = isStored
     ? relations.map(({ id }): Expression => ({ kind: 'leaf', type: 'number', relation: id }))
     : [
-        ...query.columns.flatMap(({ expression }) => tiesOf(expression)),
-        ...query.records.flatMap((id) => tiesOf({ kind: 'record', type: 'json', relation: id })),
+        ...query.columns.flatMap(({ expression }) => listTies(expression)),
+        ...query.records.flatMap((id) => listTies({ kind: 'record', type: 'json', relation: id })),
       ]
-  return { ...query, orderBy: [...query.orderBy, ...ordersOf(ties)] }
+  return { ...query, orderBy: [...query.orderBy, ...toOrders(ties)] }
 }

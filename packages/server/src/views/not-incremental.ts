@@ -1,2 +1,2 @@
-/** What stands against maintaining a view by changes, in words that a seller reads: "a window function". */
-export class Obstacle extends Error {}
+/** The reason why a view cannot be maintained incrementally, in words for the seller: "a window function". */
+export class NotIncremental extends Error {}

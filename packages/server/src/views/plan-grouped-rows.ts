@@ -1,26 +1,26 @@
-import { rowText } from '../query/compile/compile-query.ts'
+import { printRow } from '../query/compile/compile-query.ts'
 import type { SelectQuery } from '../query/tree/query.ts'
-import { once } from './group-state.ts'
-import { type Kept, lowerGroups } from './lower-query.ts'
+import { computeOnce } from './group-state.ts'
+import { lowerGroups, type PlannedTables } from './lower-query.ts'
 
 /**
- * Groups as the rows of a view, which are kept in the table of the groups itself, so that a group that changes is one
- * row that changes; those that HAVING leaves out are there as deleted.
+ * Plans groups as the rows of a view. They are stored in the table of the groups itself, so that a changed group is
+ * one changed row; groups that HAVING leaves out are stored as deleted.
  */
-export function groupedRows(query: SelectQuery, kept: Kept): undefined {
-  const { grouped, where, columns } = lowerGroups(query, kept, false)
-  const { bags, tally, withValues } = grouped
-  kept.tallies.push(...bags, {
-    ...tally,
+export function planGroupedRows(query: SelectQuery, planned: PlannedTables): undefined {
+  const { grouped, where, columns } = lowerGroups(query, planned, false)
+  const { bags, state, withValues } = grouped
+  planned.groupStates.push(...bags, {
+    ...state,
     suffix: '',
-    handsOn: false,
+    keepsChange: false,
     shown: (rows, names, { print }) => {
       const own = names.map((name) => `r${query.id}.${name}`)
       const made = columns.map((each, at) => `${print(each)} AS c${at}`)
       const test = where.length === 0 ? 'TRUE' : where.map(print).join(' AND ')
       const list = [...own, `(${test}) IS NOT TRUE AS deleted`, ...made].join(', ')
-      return `SELECT item.*, ${rowText(query)} AS body
-FROM (SELECT ${list} FROM (${withValues(rows)}) AS r${query.id}) AS item ${once}`
+      return `SELECT item.*, ${printRow(query)} AS body
+FROM (SELECT ${list} FROM (${withValues(rows)}) AS r${query.id}) AS item ${computeOnce}`
     },
   })
 }

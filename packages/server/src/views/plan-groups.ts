@@ -1,35 +1,36 @@
 import { assert } from '../base/assert.ts'
 import { sqlTypes } from '../query/compile/print-expression.ts'
 import type { Aggregate, Expression, ValueType } from '../query/tree/query.ts'
-import { type Flow, type FlowColumn, weighted } from './delta-relation.ts'
+import { type DeltaColumn, type DeltaRelation, printWeightedRows } from './delta-relation.ts'
 import {
   type ComputedColumn,
-  handedTable,
-  hashOf,
+  computeOnce,
+  type GroupState,
+  getChangeTable,
+  getStateTable,
   indexedBytesMax,
-  once,
-  sameKeys,
-  type Tally,
-  tableOf,
+  printHash,
+  printSameKeys,
 } from './group-state.ts'
-import { Obstacle } from './not-incremental.ts'
+import { NotIncremental } from './not-incremental.ts'
 import type { Mode, Writing } from './statement-writing.ts'
 
 type AggregateCall = Aggregate & { readonly type: ValueType }
 
 /**
- * Groups by the first columns of what comes in, with aggregates over the others. `input` is what has to come in, `rows`
- * the tables that are kept and the groups as a flow, whose columns are the keys and then the aggregates.
+ * Plans groups by the first columns of the input, with aggregates over the others. `input` is the columns that the
+ * input must have; `rows` returns the stored group states and the groups as a relation, whose columns are the keys
+ * and then the aggregates.
  */
 export function planGroups(
   keys: readonly Expression[],
   calls: readonly AggregateCall[],
 ): {
   readonly input: readonly Expression[]
-  readonly rows: (input: Flow, options: GroupOptions) => Grouped
+  readonly rows: (input: DeltaRelation, options: GroupOptions) => Grouped
 } {
   const columns = [...keys]
-  const columnOf = (expression: Expression): string => {
+  const addColumn = (expression: Expression): string => {
     const text = JSON.stringify(expression)
     const found = columns.findIndex(
       (each, at) => at >= keys.length && JSON.stringify(each) === text,
@@ -37,26 +38,26 @@ export function planGroups(
     return `c${found >= 0 ? found : columns.push(expression) - 1}`
   }
   const plan: Plan = { sums: [], bags: [], picks: [] }
-  const values = calls.map((call) => valueText(call, { plan, columnOf }))
+  const values = calls.map((call) => valueText(call, { plan, addColumn }))
   return {
     input: columns,
     rows: (input, options) => groupRows({ ...options, keys, calls, values, plan, input }),
   }
 }
 
-/** Sums over what comes in or over the change of a bag, the bags of values, and the extremes that are looked up. */
+/** The sums over the input or over the change of a bag, the bags of values, and the extremes that are looked up. */
 type Plan = {
   readonly sums: Sum[]
   readonly bags: Bag[]
-  readonly picks: Pick[]
+  readonly picks: Extreme[]
 }
 type Sum = {
   readonly type: 'int8' | 'numeric'
-  /** SQL for an occurrence `part` of weight `part.w`. */
+  /** The SQL of the summand for an occurrence `part` of weight `part.w`. */
   readonly of: string
   readonly bag: Bag | undefined
 }
-/** The different values of an argument in each group, each with how often it occurs. */
+/** A bag: the distinct values of an argument in each group, each with its number of occurrences. */
 type Bag = {
   readonly value: string
   readonly test: string
@@ -64,18 +65,18 @@ type Bag = {
   isOrdered: boolean
   isCounted: boolean
 }
-type Pick = { readonly bag: Bag; readonly descending: boolean }
+type Extreme = { readonly bag: Bag; readonly descending: boolean }
 
-type Naming = { readonly plan: Plan; readonly columnOf: (expression: Expression) => string }
+type Naming = { readonly plan: Plan; readonly addColumn: (expression: Expression) => string }
 
-/** SQL of an aggregate's value, of the columns of the group's row `t`. */
+/** Prints an aggregate's value from the columns of the group's row `t`. */
 function valueText(call: AggregateCall, naming: Naming): string {
-  const { plan, columnOf } = naming
-  refuseUnkept(call)
+  const { plan, addColumn: columnOf } = naming
+  refuseNotIncremental(call)
   const [argument] = call.arguments
   const filter = call.filter === undefined ? '' : ` AND part.${columnOf(call.filter)}`
   const sum = (type: Sum['type'], of: string, bag?: Bag) =>
-    `t.a${indexOf(plan.sums, { type, of, bag })}`
+    `t.a${addOnce(plan.sums, { type, of, bag })}`
   const times = (test: string) => sum('int8', `part.w * (${test}${filter} IS TRUE)::int4`)
   const counted = (test: string) =>
     filter === '' ? sum('int8', `part.w * (${test})::int4`) : times(`${test}`)
@@ -93,7 +94,7 @@ function valueText(call: AggregateCall, naming: Naming): string {
     case 'max': {
       const found = bag()
       found.isOrdered = true
-      return `t.p${indexOf(plan.picks, { bag: found, descending: call.name === 'max' })}`
+      return `t.p${addOnce(plan.picks, { bag: found, descending: call.name === 'max' })}`
     }
     case 'bool_or':
       return `CASE WHEN ${counted(`${value} IS TRUE`)} > 0 THEN TRUE WHEN ${counted(`${value} IS FALSE`)} > 0 THEN FALSE END`
@@ -126,14 +127,14 @@ function valueText(call: AggregateCall, naming: Naming): string {
   }
 }
 
-function refuseUnkept(call: AggregateCall): void {
+function refuseNotIncremental(call: AggregateCall): void {
   const kept = ['count', 'sum', 'avg', 'min', 'max', 'bool_and', 'bool_or', 'every']
-  if (!kept.includes(call.name)) throw new Obstacle(`the aggregate ${call.name}`)
+  if (!kept.includes(call.name)) throw new NotIncremental(`the aggregate ${call.name}`)
   const isBag = ['count', 'min', 'max', 'bool_and', 'bool_or', 'every'].includes(call.name)
-  if (call.distinct && !isBag) throw new Obstacle(`${call.name}(DISTINCT …)`)
+  if (call.distinct && !isBag) throw new NotIncremental(`${call.name}(DISTINCT …)`)
 }
 
-function indexOf<T>(list: T[], wanted: T): number {
+function addOnce<T>(list: T[], wanted: T): number {
   const values = (each: T) => Object.values(each as object)
   const found = list.findIndex((each) =>
     values(each).every((value, at) => value === values(wanted)[at]),
@@ -142,19 +143,19 @@ function indexOf<T>(list: T[], wanted: T): number {
 }
 
 export type GroupOptions = {
-  /** Names the tables. */
+  /** The suffix of the tables' names. */
   readonly suffix: string
-  /** Whether groups are looked up by their keys. */
+  /** Looks groups up by their keys. */
   readonly isJoined: boolean
 }
 
 export type Grouped = {
-  /** The tables of values in groups, which come before the groups. */
-  readonly bags: readonly Tally[]
-  readonly tally: Tally
+  /** The states of the bags, which are brought up to date before the groups. */
+  readonly bags: readonly GroupState[]
+  readonly state: GroupState
   /** The keys and then the aggregates, as columns c0, c1 ... */
-  readonly flow: Flow
-  /** SQL of rows of the groups' table (SQL) with those columns beside. */
+  readonly relation: DeltaRelation
+  /** Adds those columns to rows of the groups' table (SQL). */
   readonly withValues: (rows: string) => string
 }
 
@@ -163,62 +164,64 @@ type Groups = GroupOptions & {
   readonly calls: readonly AggregateCall[]
   readonly values: readonly string[]
   readonly plan: Plan
-  readonly input: Flow
+  readonly input: DeltaRelation
 }
 
 function groupRows(groups: Groups): Grouped {
   const { keys, calls, values, plan, suffix, isJoined } = groups
-  const bags = new Map(plan.bags.map((bag, at) => [bag, bagTally(bag, groups, `${suffix}_${at}`)]))
+  const bags = new Map(
+    plan.bags.map((bag, at) => [bag, makeBagState(bag, groups, `${suffix}_${at}`)]),
+  )
   const picks = plan.picks.map((pick, at): ComputedColumn => {
-    const tally = bags.get(pick.bag)
-    const of = (writing: Writing) => extremeText(pick, { tally, count: keys.length, writing })
+    const state = bags.get(pick.bag)
+    const of = (writing: Writing) => extremeText(pick, { state, count: keys.length, writing })
     return { name: `p${at}`, type: sqlTypes[pick.bag.type], of, isFixed: false }
   })
-  const tally: Tally = {
+  const state: GroupState = {
     suffix,
     keys: keys.map(({ type }) => sqlTypes[type]),
     sums: plan.sums.map(({ type }) => type),
     more: picks,
     always: keys.length === 0,
-    handsOn: true,
+    keepsChange: true,
     indexes: isJoined ? keys.map((_, at) => `USING hash (k${at})`) : [],
     occurrences: (mode, writing) => occurrences(groups, { mode, writing, bags }),
   }
   const list = [...keys.map((_, at) => `t.k${at}`), ...values].map(
     (text, at) => `${text} AS c${at}`,
   )
-  const flow: Flow = {
+  const relation: DeltaRelation = {
     columns: [
       { name: 'leaf', type: 'int8' },
       ...[...keys, ...calls].map(
-        ({ type }, at): FlowColumn => ({ name: `c${at}`, type: sqlTypes[type] }),
+        ({ type }, at): DeltaColumn => ({ name: `c${at}`, type: sqlTypes[type] }),
       ),
     ],
-    found: { columns: new Set(isJoined ? keys.keys() : []), fields: false },
+    lookups: { columns: new Set(isJoined ? keys.keys() : []), fields: false },
     rows: ({ place }) =>
-      `SELECT ${['t.leaf', ...list].join(', ')} FROM ${tableOf(tally, place)} AS t`,
-    // What a row was has a leaf of its own.
+      `SELECT ${['t.leaf', ...list].join(', ')} FROM ${getStateTable(state, place)} AS t`,
+    // The former version of a row has a leaf of its own.
     change: ({ place }) =>
-      `SELECT ${['t.leaf * t.w AS leaf', ...list].join(', ')}, t.w FROM ${handedTable(tally, place)} AS t`,
+      `SELECT ${['t.leaf * t.w AS leaf', ...list].join(', ')}, t.w FROM ${getChangeTable(state, place)} AS t`,
   }
   return {
     bags: [...bags.values()],
-    tally,
-    flow,
-    withValues: (rows) => `SELECT t.*, ${list.join(', ')} FROM (${rows}) AS t ${once}`,
+    state,
+    relation,
+    withValues: (rows) => `SELECT t.*, ${list.join(', ')} FROM (${rows}) AS t ${computeOnce}`,
   }
 }
 
-type Making = {
+type OccurrenceOptions = {
   readonly mode: Mode
   readonly writing: Writing
-  readonly bags: ReadonlyMap<Bag, Tally>
+  readonly bags: ReadonlyMap<Bag, GroupState>
 }
 
-/** Of the groups: those of what comes in, and of the different values that came and went. */
+/** The occurrences in the groups: those of the input rows, and those of the distinct values that came and went. */
 function occurrences(
   { keys, plan, input }: Groups,
-  { mode, writing, bags }: Making,
+  { mode, writing, bags }: OccurrenceOptions,
 ): readonly string[] {
   const list = (from: string, n: string, bag: Bag | undefined) =>
     [
@@ -228,20 +231,20 @@ function occurrences(
     ].join(', ')
   const counted = plan.bags.filter(({ isCounted }) => isCounted)
   return [
-    `SELECT ${list('c', 'part.w', undefined)} FROM (${weighted(input, mode, writing)} ${once}) AS part`,
+    `SELECT ${list('c', 'part.w', undefined)} FROM (${printWeightedRows(input, mode, writing)} ${computeOnce}) AS part`,
     ...counted.map((bag) => {
-      const tally = bags.get(bag)
-      assert(tally !== undefined, 'a bag has a table')
+      const state = bags.get(bag)
+      assert(state !== undefined, 'a bag has a table')
       const from =
         mode === 'advance'
-          ? handedTable(tally, writing.place)
-          : `(SELECT bag.*, 1 AS w FROM ${tableOf(tally, writing.place)} AS bag)`
+          ? getChangeTable(state, writing.place)
+          : `(SELECT bag.*, 1 AS w FROM ${getStateTable(state, writing.place)} AS bag)`
       return `SELECT ${list('k', '0', bag)} FROM ${from} AS part`
     }),
   ]
 }
 
-function bagTally(bag: Bag, { keys, input }: Groups, suffix: string): Tally {
+function makeBagState(bag: Bag, { keys, input }: Groups, suffix: string): GroupState {
   const leading = keys.map((_, at) => `fresh.k${at}`)
   const value = `k${keys.length}`
   return {
@@ -250,7 +253,7 @@ function bagTally(bag: Bag, { keys, input }: Groups, suffix: string): Tally {
     sums: [],
     more: bag.isOrdered
       ? [
-          { name: 'part', type: 'int8', of: () => hashOf(leading), isFixed: true },
+          { name: 'part', type: 'int8', of: () => printHash(leading), isFixed: true },
           {
             name: 'long',
             type: 'bool',
@@ -260,37 +263,40 @@ function bagTally(bag: Bag, { keys, input }: Groups, suffix: string): Tally {
         ]
       : [],
     always: false,
-    handsOn: bag.isCounted,
+    keepsChange: bag.isCounted,
     indexes: bag.isOrdered ? [`(part, ${value}) WHERE NOT long`, `(part) WHERE long`] : [],
     occurrences: (mode, writing) => {
       const list = keys.map((_, at) => `part.c${at} AS k${at}`)
       return [
-        `SELECT ${[...list, `${bag.value} AS ${value}`].join(', ')}, part.w AS n FROM (${weighted(input, mode, writing)}) AS part WHERE ${bag.test}`,
+        `SELECT ${[...list, `${bag.value} AS ${value}`].join(', ')}, part.w AS n FROM (${printWeightedRows(input, mode, writing)}) AS part WHERE ${bag.test}`,
       ]
     },
   }
 }
 
-type Looking = {
-  readonly tally: Tally | undefined
+type ExtremeLookup = {
+  readonly state: GroupState | undefined
   readonly count: number
   readonly writing: Writing
 }
 
 /**
- * The least or greatest of a group's values, in the order of `sortBy`; lists and objects are none. They stand at both
- * ends of that order: those of the end where it begins are passed over by the index, and where the first value after
- * them is of the other end, there is no value between.
+ * Prints the least or greatest of a group's values, in the order of `sortBy`; lists and objects do not count. They
+ * stand at both ends of that order: an index condition skips those at the end where it begins, and if the first
+ * value after them belongs to the other end, there is no value between.
  */
-function extremeText({ bag, descending }: Pick, { tally, count, writing }: Looking): string {
-  assert(tally !== undefined, 'a bag has a table')
+function extremeText(
+  { bag, descending }: Extreme,
+  { state, count, writing }: ExtremeLookup,
+): string {
+  assert(state !== undefined, 'a bag has a table')
   const value = `bag.k${count}`
   const ends = [`${value} >= '""'::jsonb`, `${value} <= 'true'::jsonb`]
   const [begin, end] =
     bag.type !== 'json' ? ['TRUE', 'TRUE'] : descending ? ends.toReversed() : ends
   const order = `ORDER BY ${value}${descending ? ' DESC' : ''} LIMIT 1`
   const one = (test: string) =>
-    `(SELECT ${value} FROM ${tableOf(tally, writing.place)} AS bag
-  WHERE bag.part = fresh.hash AND ${test}${sameKeys(count, 'bag', 'fresh')} AND ${begin} ${order})`
+    `(SELECT ${value} FROM ${getStateTable(state, writing.place)} AS bag
+  WHERE bag.part = fresh.hash AND ${test}${printSameKeys(count, 'bag', 'fresh')} AND ${begin} ${order})`
   return `(SELECT CASE WHEN ${end} THEN ${value} END FROM (${one('NOT bag.long')} UNION ALL ${one('bag.long')}) AS bag ${order})`
 }

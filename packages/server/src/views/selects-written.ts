@@ -1,4 +1,10 @@
-import { type Expression, partsOf, type Query, queryOf, relationsOf } from '../query/tree/query.ts'
+import {
+  type Expression,
+  findSubQuery,
+  listParts,
+  listRelations,
+  type Query,
+} from '../query/tree/query.ts'
 import { expressionsIn } from '../query/tree/query-sources.ts'
 
 /**
@@ -10,7 +16,7 @@ export function selectsWritten(query: Query, tables = new Map<number, number>())
   if (query.kind === 'set')
     return selectsWritten(query.left, tables) + selectsWritten(query.right, tables)
   let count = 1
-  for (const relation of relationsOf(query.from)) {
+  for (const relation of listRelations(query.from)) {
     if (relation.kind === 'query') count += selectsWritten(relation.query, tables)
     if (relation.kind === 'common') count += tables.get(relation.table) ?? 0
   }
@@ -19,7 +25,7 @@ export function selectsWritten(query: Query, tables = new Map<number, number>())
 }
 
 function selectsIn(expression: Expression, tables: Map<number, number>): number {
-  const own = queryOf(expression)
-  const inner = partsOf(expression).reduce((sum, part) => sum + selectsIn(part, tables), 0)
+  const own = findSubQuery(expression)
+  const inner = listParts(expression).reduce((sum, part) => sum + selectsIn(part, tables), 0)
   return inner + (own === undefined ? 0 : selectsWritten(own, tables))
 }

@@ -1,53 +1,53 @@
 import { type Printer, printExpression, type sqlTypes } from '../query/compile/print-expression.ts'
-import { queryPrinter } from '../query/compile/print-query.ts'
+import { makeQueryPrinter } from '../query/compile/print-query.ts'
 import type { Resolve } from '../query/join.ts'
-import { type CompiledStatement, sharedParameters } from '../query/sql-text.ts'
+import { type CompiledStatement, makeSharedParameters } from '../query/sql-text.ts'
 import type { Expression, Query } from '../query/tree/query.ts'
 
-/** Where a view's tables are: the schema of its application, its number, and the tables of its sources. */
+/** The place of a view's tables: the schema of its application, its number, and the tables of its sources. */
 export type ViewPlace = {
   readonly schema: string
   readonly number: number
   readonly resolve: Resolve
 }
 
-/** By model: entries below this leaf count. Each application's chain has numbers of its own. */
+/** Returns, for a model, the leaf below which entries count. Each application's chain has numbers of its own. */
 export type Positions = (model: string) => number
 
 export type SqlType = (typeof sqlTypes)[keyof typeof sqlTypes] | 'int8' | 'boolean'
 
-/** `advance`: by the change between two positions. `fill`: by all that is there, set against what the tables hold. */
+/** `advance`: applies the change between two positions. `fill`: compares everything with the tables' contents. */
 export type Mode = 'advance' | 'fill'
 
-/** From where a statement goes, and where to. */
+/** The positions that a statement starts from and goes to. */
 export type Span = { readonly from: Positions; readonly to: Positions }
 
 /** A statement that can be run between any two positions; its text is the same for all. */
-export type Written = (span: Span) => CompiledStatement
+export type PositionedStatement = (span: Span) => CompiledStatement
 
-/** What the writing of one statement shares. */
+/** The state that the parts of one statement share while it is written. */
 export type Writing = {
   readonly place: ViewPlace
   readonly print: (expression: Expression) => string
-  /** SQL of a query as of the position that the statement goes to. */
+  /** Prints a query as of the position that the statement goes to. */
   readonly printQuery: (query: Query) => string
-  /** SQL of the position that the statement starts from, or goes to. */
+  /** Prints the position that the statement starts from, or goes to. */
   readonly position: (which: keyof Span, model: string) => string
-  /** The name of a common table of the statement, which is written when it is first asked for. */
+  /** Returns the name of a common table of the statement, which is written at its first use. */
   readonly common: (of: object, text: () => string) => string
-  /** The statement, its common tables before it. */
-  readonly statement: (text: string) => Written
+  /** Finishes the statement, its common tables first. */
+  readonly statement: (text: string) => PositionedStatement
 }
 
-/** Begins a statement. The order of `top`, a query in normal form, is that of the whole. */
-export function write(place: ViewPlace, top: Query): Writing {
-  const values = sharedParameters()
+/** Begins a statement. The order of `top`, a normalized query, is that of the whole. */
+export function beginStatement(place: ViewPlace, top: Query): Writing {
+  const values = makeSharedParameters()
   const names = new Map<object, string>()
   const tables: string[] = []
   const positions = new Map<number, { readonly which: keyof Span; readonly model: string }>()
   const position = (which: keyof Span, model: string): string => {
     const text = values.add(`${which} ${model}`, 'int8')
-    positions.set(placeOf(text), { which, model })
+    positions.set(getParameterIndex(text), { which, model })
     return text
   }
   const resolve: Resolve = (model) => {
@@ -56,7 +56,7 @@ export function write(place: ViewPlace, top: Query): Writing {
   }
   const printer: Printer = {
     values,
-    query: queryPrinter({ resolve, history: false, top }),
+    query: makeQueryPrinter({ resolve, history: false, top }),
     dataSets: (model) => place.resolve(model)?.dataSets,
     grouped: new Set(),
     work: { chars: 0 },
@@ -88,7 +88,7 @@ export function write(place: ViewPlace, top: Query): Writing {
   }
 }
 
-/** The place of a parameter among the values, from 0. */
-function placeOf(parameter: string): number {
+/** Returns the index of a parameter among the values, from 0. */
+function getParameterIndex(parameter: string): number {
   return Number.parseInt(parameter.slice(1), 10) - 1
 }

@@ -4,18 +4,18 @@ import { assert } from '../base/assert.ts'
 
 /** ECDSA on secp256k1 over 32-byte digests; compact signatures (r, s) have 64 bytes. */
 export type Curve = {
-  /** The public key without its leading 4, 64 bytes; undefined where there is none. */
+  /** Recovers the public key without its leading 4, 64 bytes; undefined if there is none. */
   readonly recover: (
     digest: Uint8Array,
     compact: Uint8Array,
     recovery: 0 | 1,
   ) => Uint8Array | undefined
-  /** Deterministic (RFC 6979), low s. */
+  /** Signs deterministically (RFC 6979), with low s. */
   readonly sign: (
     digest: Uint8Array,
     key: Uint8Array,
   ) => { readonly compact: Uint8Array; readonly recovery: 0 | 1 }
-  /** 64 bytes; undefined where the key is zero or past the order. */
+  /** Returns the public key, 64 bytes; undefined if the private key is zero or past the order. */
   readonly publicKey: (key: Uint8Array) => Uint8Array | undefined
 }
 
@@ -34,7 +34,7 @@ type Bindings = {
   readonly publicKeyCreate: (key: Uint8Array, compressed: boolean) => Uint8Array
 }
 
-/** In JavaScript: on every platform, about forty times slower. */
+/** The implementation in JavaScript: it runs on every platform, about forty times slower. */
 export const portableCurve: Curve = {
   recover: (digest, compact, recovery) =>
     orUndefined(() =>
@@ -50,7 +50,7 @@ export const portableCurve: Curve = {
   publicKey: (key) => orUndefined(() => secp256k1.getPublicKey(key, false).subarray(1)),
 }
 
-/** libsecp256k1 where a build for this platform is installed. */
+/** libsecp256k1, if a build for this platform is installed. */
 export const nativeCurve: Curve | undefined = loadNative()
 
 export const curve: Curve = nativeCurve ?? portableCurve
@@ -74,7 +74,7 @@ function loadNative(): Curve | undefined {
   }
 }
 
-/** Both libraries say by an exception that a signature or key has no meaning. */
+/** Returns undefined for an exception, by which both libraries report an invalid signature or key. */
 function orUndefined<T>(compute: () => T): T | undefined {
   try {
     return compute()

@@ -1,12 +1,12 @@
 import { Fault } from '../base/fault.ts'
-import { isAddress, isHash, quantity } from './hex.ts'
+import { encodeQuantity, isAddress, isHash } from './hex.ts'
 import type { PaymentNetwork } from './networks.ts'
-import { isRecord, type Rpc, RpcError, unreachable } from './rpc.ts'
+import { isRecord, type Rpc, RpcError, toUnreachable } from './rpc.ts'
 import type { Log } from './token.ts'
 
 /**
- * Typed reads of an EVM chain. A node that answers with something else than it must, or with an
- * error that is no revert, counts as unreachable: it says nothing about a payment.
+ * Typed reads of an EVM chain. A node that answers with a wrong form, or with an error that is no revert, counts as
+ * unreachable: it says nothing about a payment.
  */
 
 export type Receipt = {
@@ -18,18 +18,18 @@ export type Receipt = {
 
 export type Fees = { readonly baseFee: bigint; readonly priorityFee: bigint }
 
-/** The node serves another chain: its money is not what is taken here. */
+/** The fault of a node that serves another chain: that chain's money is not accepted here. */
 export class WrongChain extends Fault {
   constructor(internal: string) {
     super('PAYMENT_NETWORK_UNREACHABLE', { internal })
   }
 }
 
-/** Refuses a node of another chain, or of a test chain that only wears the same id. */
+/** Refuses a node of another chain, or of a test chain that only has the same id. */
 export async function checkChain(rpc: Rpc, network: PaymentNetwork): Promise<void> {
   const [chainId, genesis] = await Promise.all([
     read(rpc, 'eth_chainId', []).then(number),
-    genesisHashOf(rpc),
+    readGenesisHash(rpc),
   ])
   if (chainId !== BigInt(network.chainId)) {
     throw new WrongChain(`the node of ${network.id} serves chain ${chainId}`)
@@ -39,26 +39,26 @@ export async function checkChain(rpc: Rpc, network: PaymentNetwork): Promise<voi
   }
 }
 
-/** Hash of block 0, which tells chains of one id apart. */
-export function genesisHashOf(rpc: Rpc): Promise<string> {
+/** Reads the hash of block 0, which distinguishes chains of one id. */
+export function readGenesisHash(rpc: Rpc): Promise<string> {
   return read(rpc, 'eth_getBlockByNumber', ['0x0', false]).then((block) => hash(record(block).hash))
 }
 
-/** The data that a call of a contract returns, or the reason for which it reverts. */
+/** Simulates a call of a contract: returns its data, or the reason for which it reverts. */
 export async function simulate(
   rpc: Rpc,
   call: { readonly from?: string; readonly to: string; readonly data: string },
 ): Promise<{ ok: true; data: string } | { ok: false; reason: string }> {
   try {
-    // Against the next block: the time of the latest one may be long ago on a chain with little to do.
+    // The call runs against the next block: the time of the latest one may be long ago on a quiet chain.
     return { ok: true, data: text(await rpc.call('eth_call', [call, 'pending'])) }
   } catch (error) {
-    if (!(error instanceof RpcError) || !error.reverted) throw unreachable(error)
+    if (!(error instanceof RpcError) || !error.reverted) throw toUnreachable(error)
     return { ok: false, reason: revertReason(error) }
   }
 }
 
-/** The number that a view of a contract returns, as of the latest block. */
+/** Reads the number that a view function of a contract returns, as of the latest block. */
 export async function readCall(
   rpc: Rpc,
   call: { readonly to: string; readonly data: string },
@@ -66,7 +66,7 @@ export async function readCall(
   return number(await read(rpc, 'eth_call', [call, 'latest']))
 }
 
-export async function receiptOf(rpc: Rpc, transaction: string): Promise<Receipt | undefined> {
+export async function findReceipt(rpc: Rpc, transaction: string): Promise<Receipt | undefined> {
   const value = await read(rpc, 'eth_getTransactionReceipt', [transaction])
   if (value === null || value === undefined) return undefined
   const receipt = record(value)
@@ -80,19 +80,19 @@ export async function receiptOf(rpc: Rpc, transaction: string): Promise<Receipt 
   }
 }
 
-/** Whether the node has the transaction, in a block or waiting for one. */
+/** Returns true if the node has the transaction, in a block or waiting for one. */
 export async function isKnown(rpc: Rpc, transaction: string): Promise<boolean> {
   const value = await read(rpc, 'eth_getTransactionByHash', [transaction])
   return value !== null && value !== undefined
 }
 
-/** When the block was made, in seconds since 1970. */
-export async function blockTimeOf(rpc: Rpc, blockNumber: bigint): Promise<bigint> {
-  const block = await read(rpc, 'eth_getBlockByNumber', [quantity(blockNumber), false])
+/** Reads the time of the block, in seconds since 1970. */
+export async function readBlockTime(rpc: Rpc, blockNumber: bigint): Promise<bigint> {
+  const block = await read(rpc, 'eth_getBlockByNumber', [encodeQuantity(blockNumber), false])
   return number(record(block).timestamp)
 }
 
-export async function logsOf(
+export async function readLogs(
   rpc: Rpc,
   filter: {
     readonly address: string
@@ -102,28 +102,28 @@ export async function logsOf(
   },
 ): Promise<Log[]> {
   const { address, topics } = filter
-  const fromBlock = quantity(filter.fromBlock)
-  const toBlock = quantity(filter.toBlock)
+  const fromBlock = encodeQuantity(filter.fromBlock)
+  const toBlock = encodeQuantity(filter.toBlock)
   const value = await read(rpc, 'eth_getLogs', [{ address, topics, fromBlock, toBlock }])
   if (!Array.isArray(value)) throw garbage('logs that are no list')
   return value.map(log)
 }
 
-export async function headOf(rpc: Rpc): Promise<bigint> {
+export async function readHead(rpc: Rpc): Promise<bigint> {
   return number(await read(rpc, 'eth_blockNumber', []))
 }
 
-/** How many transactions of the address are in blocks; the nonce of the next one. */
-export async function transactionCount(rpc: Rpc, address: string): Promise<bigint> {
+/** Reads the number of the address's transactions in blocks, which is the nonce of the next one. */
+export async function readTransactionCount(rpc: Rpc, address: string): Promise<bigint> {
   return number(await read(rpc, 'eth_getTransactionCount', [address, 'latest']))
 }
 
-/** Native coin of the address, in wei. */
-export async function nativeBalance(rpc: Rpc, address: string): Promise<bigint> {
+/** Reads the address's balance of the native coin, in wei. */
+export async function readNativeBalance(rpc: Rpc, address: string): Promise<bigint> {
   return number(await read(rpc, 'eth_getBalance', [address, 'latest']))
 }
 
-export async function feesOf(rpc: Rpc): Promise<Fees> {
+export async function readFees(rpc: Rpc): Promise<Fees> {
   const [block, tip] = await Promise.all([
     read(rpc, 'eth_getBlockByNumber', ['latest', false]),
     read(rpc, 'eth_maxPriorityFeePerGas', []),
@@ -135,11 +135,11 @@ async function read(rpc: Rpc, method: string, params: readonly unknown[]): Promi
   try {
     return await rpc.call(method, params)
   } catch (error) {
-    throw unreachable(error)
+    throw toUnreachable(error)
   }
 }
 
-/** The text of Solidity's Error(string), or what the node says. */
+/** Returns the text of Solidity's Error(string), or the node's message. */
 function revertReason(error: RpcError): string {
   const data = error.data
   if (data === undefined || !/^0x08c379a0[0-9a-f]{128,}$/.test(data)) return error.message
@@ -184,5 +184,5 @@ function number(value: unknown): bigint {
 }
 
 function garbage(problem: string): Fault {
-  return unreachable(new Error(`the node answered with ${problem}`))
+  return toUnreachable(new Error(`the node answered with ${problem}`))
 }

@@ -1,42 +1,42 @@
 import type { World } from '../base/world.ts'
 import {
-  balanceOf,
   type Evidence,
+  findTokenOutcome,
   isUsed,
-  paidBy,
-  statedByToken,
-  whereUsed,
+  readBalance,
+  readUseOutcome,
+  toSettlement,
 } from './authorization-use.ts'
 import { type Receipt, simulate } from './evm-chain.ts'
 import {
   checkTerms,
-  type Due,
   type Facilitator,
+  getNowSeconds,
   isForItsEnd,
-  nowSeconds,
+  type PaymentDue,
   type Settlement,
   type Verification,
 } from './facilitator.ts'
-import { bytesOf } from './hex.ts'
+import { decodeHex } from './hex.ts'
 import type { Journaled } from './journal.ts'
 import type { Requirement, SignedPayment } from './protocol.ts'
 import { Receipts } from './receipts.ts'
 import { Reserve } from './reserve.ts'
 import type { Rpc } from './rpc.ts'
 import type { JournaledSender, PaymentLog } from './sender.ts'
-import { recoverSigner, transferDigest } from './signature.ts'
-import { transferCall, transferGas } from './token.ts'
+import { digestTransfer, recoverSigner } from './signature.ts'
+import { encodeTransferCall, transferGas } from './token.ts'
 
 export type EvmFacilitatorOptions = {
   readonly rpc: Rpc
-  /** Pays the gas; started. */
+  /** The sender that pays the gas; already started. */
   readonly sender: JournaledSender
   readonly world: World
   readonly log: PaymentLog
-  /** Blocks that must hold or follow a settlement; 1 is its own. */
+  /** The number of blocks that must hold or follow a settlement; 1 is its own. */
   readonly confirmations?: number
   readonly pollMs?: number
-  /** How long settle waits for the block before it answers pending. */
+  /** The time that settle waits for the block before it answers pending. */
   readonly settleTimeoutMs?: number
 }
 
@@ -44,7 +44,7 @@ const pollMsDefault = 200
 const settleTimeoutMsDefault = 30_000
 
 /** Checks and executes payments on the chain itself, with the service's own gas key. */
-export function evmFacilitator(options: EvmFacilitatorOptions): Facilitator {
+export function makeEvmFacilitator(options: EvmFacilitatorOptions): Facilitator {
   const { rpc, world, sender, pollMs = pollMsDefault } = options
   const receipts = new Receipts({
     rpc,
@@ -56,7 +56,7 @@ export function evmFacilitator(options: EvmFacilitatorOptions): Facilitator {
     world,
     pollMs,
     waitMs: options.settleTimeoutMs ?? settleTimeoutMsDefault,
-    balanceOf: (payer) => balanceOf(rpc, sender.network, payer),
+    readBalance: (payer) => readBalance(rpc, sender.network, payer),
   })
   const parts = { ...options, receipts, reserve, confirm: (hash: string) => receipts.wait(hash, 0) }
   return {
@@ -78,12 +78,12 @@ async function verify(
   payment: SignedPayment,
   requirement: Requirement,
 ): Promise<Verification> {
-  const terms = checkTerms(payment, requirement, nowSeconds(parts.world))
+  const terms = checkTerms(payment, requirement, getNowSeconds(parts.world))
   if (!terms.ok && !isForItsEnd(terms)) return terms
   const { payload } = payment
   const { network } = requirement
   if (
-    recoverSigner(transferDigest(network, payload), bytesOf(payload.signature)) !== payload.from
+    recoverSigner(digestTransfer(network, payload), decodeHex(payload.signature)) !== payload.from
   ) {
     return { ok: false, reason: 'invalid_signature', field: 'payload.signature' }
   }
@@ -92,8 +92,12 @@ async function verify(
   if (!terms.ok) return (await isUsed(rpc, network, payload)) ? usedBefore : terms
   reserve.look(payload)
   const [simulation, used] = await Promise.all([
-    simulate(rpc, { from: sender.address, to: network.asset.address, data: transferCall(payload) }),
-    // Some tokens take a used authorization, and move nothing.
+    simulate(rpc, {
+      from: sender.address,
+      to: network.asset.address,
+      data: encodeTransferCall(payload),
+    }),
+    // Some tokens accept a used authorization, and move nothing.
     isUsed(rpc, network, payload),
     sender.requireFunds(transferGas),
   ])
@@ -107,41 +111,41 @@ const usedBefore: Verification = {
   field: 'payload.authorization.nonce',
 }
 
-/** Tokens word their refusals differently; what the state says is the same for all. */
-async function explain(parts: Parts, due: Due, detail: string): Promise<Verification> {
+/** Explains a refusal by the state, which reads the same for all tokens; their messages differ. */
+async function explain(parts: Parts, due: PaymentDue, detail: string): Promise<Verification> {
   const { payload } = due.payment
   const { network } = due.requirement
-  const balance = await balanceOf(parts.rpc, network, payload.from)
+  const balance = await readBalance(parts.rpc, network, payload.from)
   if (balance < payload.value) return { ok: false, reason: 'insufficient_balance', detail }
   return { ok: false, reason: 'simulation_failed', detail }
 }
 
-async function findUse(parts: Parts, due: Due): Promise<Settlement> {
+async function findUse(parts: Parts, due: PaymentDue): Promise<Settlement> {
   try {
-    return await whereUsed(parts, due)
+    return await readUseOutcome(parts, due)
   } catch (error) {
     parts.log.warn({ error }, 'the payment network did not tell by what a payment was made')
     return { state: 'pending', reason: 'network_unreachable' }
   }
 }
 
-async function settle(parts: Parts, id: string, due: Due): Promise<Settlement> {
+async function settle(parts: Parts, id: string, due: PaymentDue): Promise<Settlement> {
   const { sender, receipts, reserve, log } = parts
   const { payment, requirement } = due
   let journaled: Journaled
   try {
     const entry = await reserve.enter(payment.payload)
-    // What an earlier try has sent needs no room: it is in its payer's balance already.
+    // A transaction of an earlier try needs no room: the payer's balance has it deducted already.
     if (entry !== 'entered' && (await sender.find(id)) === undefined)
-      return notSent(parts, id, { due, entry })
+      return explainNotSent(parts, id, { due, entry })
     journaled = await sender.send({
       id,
       to: requirement.network.asset.address,
-      data: transferCall(payment.payload),
+      data: encodeTransferCall(payment.payload),
       gas: transferGas,
     })
   } catch (error) {
-    // The journal may have it, and it may go out later.
+    // The transaction may be in the journal, and may go out later.
     log.warn({ id, error }, 'a settlement was not sent')
     return { state: 'pending', reason: 'not_sent' }
   }
@@ -150,21 +154,24 @@ async function settle(parts: Parts, id: string, due: Due): Promise<Settlement> {
   return conclude(parts, due, { journaled, receipt })
 }
 
-/** Its payer has not enough for all that he has signed: sent, it would revert on our gas. */
-async function notSent(
+/**
+ * Returns the outcome of a payment that was not sent because its payer has not enough for all that he has signed:
+ * it would revert on our gas.
+ */
+async function explainNotSent(
   parts: Parts,
   id: string,
-  { due, entry }: { due: Due; entry: 'short' | 'busy' },
+  { due, entry }: { due: PaymentDue; entry: 'short' | 'busy' },
 ): Promise<Settlement> {
   if (entry === 'busy')
     return { state: 'pending', reason: 'payer_has_others_under_way', isUnsent: true }
-  // Where somebody else has executed it, the balance is what is left.
+  // If somebody else has executed it, the balance is already reduced.
   const outcome = await lookup(parts, id, due)
   const isOpen = outcome.state === 'failed' && outcome.reason === 'not_sent'
   return isOpen ? { ...outcome, reason: 'insufficient_balance' } : outcome
 }
 
-async function lookup(parts: Parts, id: string, due: Due): Promise<Settlement> {
+async function lookup(parts: Parts, id: string, due: PaymentDue): Promise<Settlement> {
   const journaled = await parts.sender.find(id)
   const receipt =
     journaled === undefined || isDead(journaled)
@@ -175,30 +182,30 @@ async function lookup(parts: Parts, id: string, due: Due): Promise<Settlement> {
 
 type Attempt = {
   readonly journaled: Journaled | undefined
-  /** Of the journaled transaction, confirmed. */
+  /** The confirmed receipt of the journaled transaction. */
   readonly receipt: Receipt | undefined
 }
 
-async function conclude(parts: Parts, due: Due, attempt: Attempt): Promise<Settlement> {
-  const outcome = await outcomeOf(parts, due, attempt)
+async function conclude(parts: Parts, due: PaymentDue, attempt: Attempt): Promise<Settlement> {
+  const outcome = await decideOutcome(parts, due, attempt)
   if (outcome.state !== 'pending') parts.reserve.leave(due.payment.payload)
   return outcome
 }
 
-/** The one table of outcomes, for fresh settlements and reconciled ones. */
-async function outcomeOf(parts: Parts, due: Due, attempt: Attempt): Promise<Settlement> {
+/** Decides the outcome, for fresh settlements and reconciled ones alike. */
+async function decideOutcome(parts: Parts, due: PaymentDue, attempt: Attempt): Promise<Settlement> {
   const { journaled, receipt } = attempt
   if (journaled !== undefined && receipt !== undefined) {
     const state = receipt.succeeded ? 'mined' : 'reverted'
     parts.sender.note({ id: journaled.id, state, blockNumber: receipt.blockNumber })
     // A token that does not revert on a used nonce succeeds without paying; somebody else may have paid.
-    const settlement = receipt.succeeded ? paidBy(receipt, due) : undefined
+    const settlement = receipt.succeeded ? toSettlement(receipt, due) : undefined
     if (settlement?.state === 'settled') return settlement
   }
   const transaction = journaled === undefined ? {} : { transaction: journaled.hash }
   let stated: Settlement | undefined
   try {
-    stated = await statedByToken(parts, due)
+    stated = await findTokenOutcome(parts, due)
   } catch (error) {
     parts.log.warn({ error }, 'the payment network did not tell what became of a payment')
     return { state: 'pending', ...transaction, reason: 'network_unreachable' }
@@ -215,7 +222,7 @@ async function outcomeOf(parts: Parts, due: Due, attempt: Attempt): Promise<Sett
   return { state: 'failed', reason: 'transaction_reverted', final: false }
 }
 
-/** True once the journaled transaction can bring nothing more. */
+/** Returns true once the journaled transaction can have no effect any more. */
 function isDead(journaled: Journaled): boolean {
   return journaled.state === 'reverted' || journaled.state === 'replaced'
 }

@@ -7,9 +7,9 @@ export type Verification = { readonly ok: true } | Refusal
 export type Refusal = {
   readonly ok: false
   readonly reason: RefusalReason
-  /** The field of the payment that does not fit. */
+  /** The field of the payment that does not match. */
   readonly field?: string
-  /** For the payer: what was expected, or what the token answered. */
+  /** The expectation, or the token's answer, for the payer. */
   readonly detail?: string
 }
 
@@ -21,8 +21,8 @@ export type RefusalReason =
   | 'invalid_signature'
   | 'insufficient_balance'
   /**
-   * The authorization was used or canceled. Where it was claimed before, it may be this very payment, handed in by
-   * a third party: ask `lookup`. Where not, its money may have come without a purchase: ask `findUse`.
+   * The authorization was used or canceled. If it was claimed before, it may be this very payment, handed in by a
+   * third party: ask `lookup`. If not, its money may have come without a purchase: ask `findUse`.
    */
   | 'authorization_used'
   | 'simulation_failed'
@@ -33,7 +33,7 @@ export type Settlement =
   | {
       readonly state: 'failed'
       readonly reason: string
-      /** True where this authorization can never move money to us any more. */
+      /** True if this authorization can never move money to us any more. */
       readonly final: boolean
     }
   /** Money may have moved or may still move: neither deliver nor ask for another payment. */
@@ -41,25 +41,30 @@ export type Settlement =
       readonly state: 'pending'
       readonly transaction?: string
       readonly reason: string
-      /** Nothing was sent, and nothing will be before it is handed to `settle` again. */
+      /** True if nothing was sent, and nothing will be before it is handed to `settle` again. */
       readonly isUnsent?: true
     }
 
 /**
- * Who checks and executes payments. No network trouble is ever an answer about a payment: verify
- * throws PAYMENT_NETWORK_UNREACHABLE, settle and lookup say pending.
+ * Checks and executes payments. Network trouble is never an answer about a payment: verify throws
+ * PAYMENT_NETWORK_UNREACHABLE, settle and lookup return pending.
  */
 export type Facilitator = {
   readonly verify: (payment: SignedPayment, requirement: Requirement) => Promise<Verification>
-  /** What the chain shows of an authorization that was used and never handed to `settle`; sends nothing. */
+  /**
+   * Reads from the chain the outcome of an authorization that was used and never handed to `settle`; sends nothing.
+   */
   readonly findUse: (payment: SignedPayment, requirement: Requirement) => Promise<Settlement>
-  /** Idempotent by id: the same id is the same transaction, however often and after whatever crash. */
+  /**
+   * Settles a payment, idempotent by id: the same id is the same transaction, however often and after whatever
+   * crash.
+   */
   readonly settle: (
     id: string,
     payment: SignedPayment,
     requirement: Requirement,
   ) => Promise<Settlement>
-  /** What became of a payment that was handed to `settle` under this id, or never was; sends nothing new. */
+  /** Reads the outcome of a payment that was handed to `settle` under this id, or never was; sends nothing new. */
   readonly lookup: (
     id: string,
     payment: SignedPayment,
@@ -67,22 +72,22 @@ export type Facilitator = {
   ) => Promise<Settlement>
 }
 
-/** A payment and what it is for. */
-export type Due = { readonly payment: SignedPayment; readonly requirement: Requirement }
+/** A payment and the requirement that it is for. */
+export type PaymentDue = { readonly payment: SignedPayment; readonly requirement: Requirement }
 
-/** The settlement ends so long before validBefore that a block can still take it. */
+/** The margin before validBefore by which a settlement must be sent for a block to take it. */
 const settleMarginSeconds = 6n
 
-/** How far a block's time may lie behind the wall clock. */
+/** The margin by which a block's time may lie behind the wall clock. */
 const clockMarginSeconds = 60n
 
-export function nowSeconds(world: World): bigint {
+export function getNowSeconds(world: World): bigint {
   return BigInt(Math.floor(world.now() / 1000))
 }
 
-/** True once no block can execute the authorization any more. */
+/** Returns true once no block can execute the authorization any more. */
 export function isExpired(world: World, payment: ExactPayment): boolean {
-  return nowSeconds(world) > payment.validBefore + clockMarginSeconds
+  return getNowSeconds(world) > payment.validBefore + clockMarginSeconds
 }
 
 /** True of a refusal for its end alone: what such an authorization moved, by whomever it was used, is here all the same. */
@@ -115,7 +120,7 @@ export function checkTerms(
     }
   }
   if (payload.from === network.payTo) {
-    // It would be booked as a deposit, though nothing came in.
+    // The payment would be booked as a deposit, though nothing came in.
     const detail = 'must not be the payee'
     return { ok: false, reason: 'mismatch', field: 'payload.authorization.from', detail }
   }

@@ -2,10 +2,10 @@ import { type Agent, type IncomingMessage, request as requestHttp } from 'node:h
 import { request as requestHttps } from 'node:https'
 import type { World } from '../base/world.ts'
 
-/** The peer did not give a usable answer: not there, too slow, too large, another status, no JSON. */
+/** The peer gave no usable answer: unreachable, too slow, too large, another status, no JSON. */
 export class TransportError extends Error {
   override readonly name = 'TransportError'
-  /** True where the request cannot have reached the peer. */
+  /** True if the request cannot have reached the peer. */
   readonly unsent: boolean
 
   constructor(
@@ -17,7 +17,7 @@ export class TransportError extends Error {
   }
 }
 
-/** The answer has more bytes than are read; a smaller question may do. */
+/** The answer has more bytes than are read; a smaller request may succeed. */
 export class AnswerTooLarge extends TransportError {}
 
 export type JsonCall = {
@@ -28,11 +28,11 @@ export type JsonCall = {
   readonly deadlineMs: number
   readonly responseBytesMax: number
   readonly headers?: Readonly<Record<string, string>>
-  /** Send once more where a kept connection turns out to be closed; for calls that may come twice. */
+  /** Sends once more if a kept connection turns out to be closed; for calls that may arrive twice. */
   readonly repeatable?: boolean
 }
 
-/** Posts JSON and gives the parsed answer with its status; redirects are not followed. */
+/** Posts JSON and returns the parsed answer with its status; redirects are not followed. */
 export async function postJson(call: JsonCall): Promise<{ status: number; value: unknown }> {
   const body = Buffer.from(JSON.stringify(call.body))
   let { status, text } = await post(call, body).catch((error: unknown) => {

@@ -1,11 +1,11 @@
-import { present } from '../base/assert.ts'
+import { requirePresent } from '../base/assert.ts'
 import type { World } from '../base/world.ts'
 import type { Database } from '../database/database.ts'
 import { type SqlStatement, sql } from '../database/sql.ts'
 
 /**
- * signed: may be on its way; mined and reverted: in a block; replaced: its nonce was taken by a
- * transaction that this journal does not know, so it can never be mined.
+ * signed: may be in the network; mined and reverted: in a block; replaced: its nonce was taken by a transaction
+ * that this journal does not know, so it can never be mined.
  */
 export type JournalState = 'signed' | 'mined' | 'reverted' | 'replaced'
 
@@ -31,8 +31,8 @@ const leaseTable = sql.id('operations', 'signer_lease')
 const columns = sql`id, nonce, raw, hash, state, block_number AS "blockNumber",
   created_at_ms AS "createdAtMs"`
 
-/** The tables; the schema `operations` is there already. */
-export function journalTables(): SqlStatement[] {
+/** Makes the statements for the tables; the schema `operations` exists already. */
+export function makeJournalTables(): SqlStatement[] {
   return [
     sql`CREATE TABLE IF NOT EXISTS ${journalTable} (
       id text PRIMARY KEY,
@@ -56,30 +56,37 @@ export function journalTables(): SqlStatement[] {
   ]
 }
 
-/** Signed transactions of all keys that are not known to be in a block, and since when the oldest one is. */
-export async function undecidedCount(
+/**
+ * Counts signed transactions of all keys that are not known to be in a block, and returns the time of the oldest
+ * one.
+ */
+export async function countUndecided(
   database: Pick<Database, 'query'>,
 ): Promise<{ count: number; oldestMs: number | undefined }> {
   const [row] = await database.query<{ count: bigint; oldest: bigint | null }>(sql`
     SELECT count(*)::int8 AS count, min(created_at_ms) AS oldest
     FROM ${journalTable} WHERE state = 'signed'`)
-  const { count, oldest } = present(row, 'a count')
+  const { count, oldest } = requirePresent(row, 'a count')
   return { count: Number(count), oldestMs: oldest === null ? undefined : Number(oldest) }
 }
 
-/** Whose journal: one key on one network. `holder` names the process that may write. */
-export type Owner = { readonly network: string; readonly signer: string; readonly holder: string }
+/** The identity of a journal: one key on one network. `holder` names the process that may write. */
+export type JournalOwner = {
+  readonly network: string
+  readonly signer: string
+  readonly holder: string
+}
 
 /** The rows of one owner. Every write needs the lease. */
 export class Journal {
   readonly #database: Database
   readonly #world: World
-  readonly #owner: Owner
+  readonly #owner: JournalOwner
 
   constructor(options: {
     readonly database: Database
     readonly world: World
-    readonly owner: Owner
+    readonly owner: JournalOwner
   }) {
     this.#database = options.database
     this.#world = options.world
@@ -87,8 +94,8 @@ export class Journal {
   }
 
   /**
-   * Takes or prolongs the lease; undefined when it is ours now, otherwise who holds it.
-   * `over`: a holder that is known to be dead, whose lease need not run out.
+   * Takes or prolongs the lease; returns undefined if it is ours now, otherwise its holder. `over`: a holder that
+   * is known to be dead, whose lease need not run out.
    */
   async lease(durationMs: number, over = ''): Promise<string | undefined> {
     const { network, signer, holder } = this.#owner
@@ -112,7 +119,7 @@ export class Journal {
       WHERE network = ${network} AND signer = ${signer} AND holder = ${holder}`)
   }
 
-  /** One past the highest nonce that was ever signed; 0 before the first. */
+  /** Reads the nonce after the highest that was ever signed; 0 before the first. */
   async nextNonce(): Promise<bigint> {
     const { network, signer } = this.#owner
     const [row] = await this.#database.query<{ next: bigint }>(sql`
@@ -129,8 +136,8 @@ export class Journal {
   }
 
   /**
-   * Signed and not yet seen in a block, or seen in one that the chain has forgotten (its nonces
-   * from `minedCount` on are free), lowest nonce first.
+   * Reads the transactions that are signed and not yet seen in a block, or seen in one that the chain has forgotten
+   * (its nonces from `minedCount` on are free), lowest nonce first.
    */
   async undecided(minedCount: bigint, createdMsMax: number): Promise<Journaled[]> {
     const { network, signer } = this.#owner
@@ -143,7 +150,7 @@ export class Journal {
   }
 
   /**
-   * Durable when it returns true; false when another process has taken the lease, and nothing is
+   * Inserts rows, durably when it returns true; false if another process has taken the lease, and nothing is
    * written. The lease's row stays locked until the rows are committed.
    */
   async insert(rows: readonly Omit<Journaled, 'state' | 'blockNumber'>[]): Promise<boolean> {
@@ -167,7 +174,7 @@ export class Journal {
     return written === rows.length
   }
 
-  /** Notes what became of transactions; a lost note is made again from the chain. */
+  /** Records the outcomes of transactions; a lost record is made again from the chain. */
   async mark(marks: readonly Mark[]): Promise<void> {
     await this.#database.execute(sql`
       UPDATE ${journalTable} AS j SET state = m.state, block_number = m.block_number

@@ -1,18 +1,18 @@
 import { expect, test } from 'vitest'
 import { realWorld as world } from '../base/world.ts'
-import { nativeTransfers } from './native-transfer.ts'
-import { paymentNetwork } from './networks.ts'
+import { makeNativeTransfers } from './native-transfer.ts'
+import { makePaymentNetwork } from './networks.ts'
 import type { Rpc } from './rpc.ts'
 
 test('of those who name transactions that are never mined only so many are waited with', async () => {
   const log = { info: () => undefined, warn: () => undefined }
-  const network = paymentNetwork({ chainId: 84532, payTo: `0x${'11'.repeat(20)}` })
-  // The node knows each transaction, and has none in a block.
+  const network = makePaymentNetwork({ chainId: 84532, payTo: `0x${'11'.repeat(20)}` })
+  // A node that knows every transaction, and has none in a block.
   const rpc: Rpc = {
     call: async (method) => (method === 'eth_getTransactionByHash' ? {} : null),
     close: () => undefined,
   }
-  const native = nativeTransfers({
+  const native = makeNativeTransfers({
     ...{ network, rpc, world, log, confirmations: 1, pollMs: 5, returnSeconds: 60n },
     ...{ waitMs: 1_000, waitersMax: 2 },
   })

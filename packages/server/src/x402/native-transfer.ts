@@ -1,48 +1,51 @@
 import { Fault } from '../base/fault.ts'
 import type { World } from '../base/world.ts'
-import { balanceOf } from './authorization-use.ts'
-import { blockTimeOf, headOf, isKnown, type Receipt, receiptOf } from './evm-chain.ts'
-import { nowSeconds, type Settlement } from './facilitator.ts'
+import { readBalance } from './authorization-use.ts'
+import { findReceipt, isKnown, type Receipt, readBlockTime, readHead } from './evm-chain.ts'
+import { getNowSeconds, type Settlement } from './facilitator.ts'
 import type { PaymentNetwork } from './networks.ts'
 import type { NativePayment, NativeTransfer } from './protocol.ts'
-import { type Rpc, unreachable } from './rpc.ts'
+import { type Rpc, toUnreachable } from './rpc.ts'
 import type { PaymentLog } from './sender.ts'
-import { showsAuthorizationOf, type Transfer, transfersTo } from './token.ts'
+import { hasAuthorization, listTransfersTo, type Transfer } from './token.ts'
 
 export type NativeOptions = {
   readonly network: PaymentNetwork
   readonly rpc: Rpc
   readonly world: World
   readonly log: PaymentLog
-  /** Blocks that must hold or follow a transfer; 1 is its own. */
+  /** The number of blocks that must hold or follow a transfer; 1 is its own. */
   readonly confirmations: number
   readonly pollMs: number
-  /** How long a transaction that the node knows is waited for, until its block is deep enough. */
+  /** The time to wait for a transaction that the node knows, until its block is deep enough. */
   readonly waitMs?: number
-  /** Requests that wait so at once; who comes beyond them is told at once to come again. */
+  /** The most requests that wait at once; any beyond them are told at once to come again. */
   readonly waitersMax?: number
-  /** How long after its block a transfer that is in no block any more may still come back. */
+  /** The time after its block during which a transfer that is in no block any more may still come back. */
   readonly returnSeconds: bigint
 }
 
-/** Below the time-outs of clients, which is 30 seconds. */
+/** The default is below the time-outs of clients, which is 30 seconds. */
 const waitMsDefault = 15_000
-/** Far below the requests that may be at work: it costs nothing to name a transaction that is never mined. */
+/**
+ * The default is far below the number of requests at work: it costs nothing to name a transaction that is never
+ * mined.
+ */
 const waitersMaxDefault = 128
 
-/** The transfer that a payer speaks of. */
-export type Wanted = {
+/** The transfer that a payer claims. */
+export type ClaimedTransfer = {
   readonly transaction: string
   readonly to: string
-  /** Who must have sent it; anybody where it is not said. */
+  /** The required sender; undefined allows any. */
   readonly sender?: string
 }
 
-/** The transfer, or what the payer is told instead: the field that does not fit, and why. */
-export type Found =
+/** The transfer, or the refusal that the payer is told: the field that does not match, and why. */
+export type TransferLookup =
   | {
       readonly transfer: NativeTransfer
-      /** The address has less than came: its money was moved on. Never so of the network's own address. */
+      /** True if the address has less than came: its money was moved on. Never true for the network's own address. */
       readonly isSwept: boolean
     }
   | { readonly refusal: string }
@@ -50,46 +53,49 @@ export type Found =
 /** Transfers that payers make themselves, read from the chain. */
 export type NativeTransfers = {
   /**
-   * What the transaction has moved to the address, once it is confirmed. Throws PAYMENT_PENDING until then, and
-   * PAYMENT_NETWORK_UNREACHABLE where the node does not tell: neither says anything about the payment.
+   * Finds the transfer that the transaction made to the address, once it is confirmed. Throws PAYMENT_PENDING until
+   * then, and PAYMENT_NETWORK_UNREACHABLE if the node does not tell: neither says anything about the payment.
    */
-  readonly find: (wanted: Wanted) => Promise<Found>
-  /** Whether the chain still shows this very transfer; it moves nothing, so it may be asked at any time. */
+  readonly find: (claim: ClaimedTransfer) => Promise<TransferLookup>
+  /** Checks that the chain still shows this very transfer; it moves nothing, so it can be called at any time. */
   readonly settle: (payment: NativePayment) => Promise<Settlement>
 }
 
-export function nativeTransfers(options: NativeOptions): NativeTransfers {
+export function makeNativeTransfers(options: NativeOptions): NativeTransfers {
   const waiting = { count: 0 }
   return {
-    find: (wanted) => find({ ...options, waiting }, wanted),
+    find: (claim) => find({ ...options, waiting }, claim),
     settle: (payment) => settle(options, payment),
   }
 }
 
 type Waiting = { readonly waiting: { count: number } }
 
-async function find(options: NativeOptions & Waiting, wanted: Wanted): Promise<Found> {
-  const receipt = await awaitReceipt(options, wanted.transaction)
+async function find(
+  options: NativeOptions & Waiting,
+  claim: ClaimedTransfer,
+): Promise<TransferLookup> {
+  const receipt = await awaitReceipt(options, claim.transaction)
   if (receipt === undefined) {
     throw new Fault('PAYMENT_PENDING', {
       message:
         'The transaction is not confirmed yet; repeat the same request with the same payment.',
       retryAfterSeconds: 2,
-      details: { transaction: wanted.transaction, status: 'pending' },
+      details: { transaction: claim.transaction, status: 'pending' },
     })
   }
   if (!receipt.succeeded) return { refusal: 'the transaction was reverted' }
-  const moved = movedBy(receipt, options.network, wanted)
+  const moved = sumMoved(receipt, options.network, claim)
   if ('refusal' in moved) return moved
   const { network, rpc } = options
-  const { to } = wanted
+  const { to } = claim
   const [blockTime, head, held] = await Promise.all([
-    blockTimeOf(rpc, receipt.blockNumber),
-    headOf(rpc),
-    to === network.payTo ? moved.value : balanceOf(rpc, network, to),
+    readBlockTime(rpc, receipt.blockNumber),
+    readHead(rpc),
+    to === network.payTo ? moved.value : readBalance(rpc, network, to),
   ])
-  // One of several nodes behind a URL may not have the block yet, and so not its money.
-  if (head < receipt.blockNumber) throw unreachable(new Error('the node lags behind'))
+  // One of several nodes behind a URL may lack the block, and so its money.
+  if (head < receipt.blockNumber) throw toUnreachable(new Error('the node lags behind'))
   const { hash: transaction, blockNumber } = receipt
   const transfer = { ...moved, to, transaction, blockNumber, blockTime }
   return { transfer, isSwept: held < moved.value }
@@ -99,33 +105,36 @@ async function settle(options: NativeOptions, payment: NativePayment): Promise<S
   const { payload } = payment
   let receipt: Receipt | undefined
   try {
-    receipt = await confirmedReceipt(options, payload.transaction)
+    receipt = await findConfirmedReceipt(options, payload.transaction)
   } catch (error) {
     options.log.warn({ error }, 'the payment network did not tell what became of a transfer')
     return { state: 'pending', reason: 'network_unreachable' }
   }
   if (receipt === undefined) {
     // A reorganized chain forgot it; most such transactions come back in another block.
-    const isGone = nowSeconds(options.world) > payload.blockTime + options.returnSeconds
+    const isGone = getNowSeconds(options.world) > payload.blockTime + options.returnSeconds
     if (isGone) return { state: 'failed', reason: 'transaction_gone', final: true }
     return { state: 'pending', transaction: payload.transaction, reason: 'not_confirmed' }
   }
   if (!receipt.succeeded) return { state: 'failed', reason: 'transaction_reverted', final: true }
   const { from, to, transaction } = payload
-  const moved = movedBy(receipt, options.network, { transaction, to, sender: from })
+  const moved = sumMoved(receipt, options.network, { transaction, to, sender: from })
   if ('refusal' in moved || moved.value !== payload.value) {
     return { state: 'failed', reason: 'no_transfer', final: true }
   }
   return { state: 'settled', transaction, blockNumber: receipt.blockNumber }
 }
 
-/** What one sender moved to the address: all of the transaction's logs that say so, as one transfer. */
-function movedBy(
+/**
+ * Adds up the value that one sender moved to the address: all matching logs of the transaction count as one
+ * transfer.
+ */
+function sumMoved(
   { logs }: Receipt,
   network: PaymentNetwork,
-  { to, sender }: Wanted,
+  { to, sender }: ClaimedTransfer,
 ): Transfer | { readonly refusal: string } {
-  const all = transfersTo(logs, network, to)
+  const all = listTransfersTo(logs, network, to)
   const [first] = all
   if (first === undefined) {
     const { symbol, address } = network.asset
@@ -136,8 +145,8 @@ function movedBy(
   const [head] = own
   if (head === undefined) return { refusal: 'the transfer has another sender' }
   if (from === network.payTo) return { refusal: 'the transfer came from the payee itself' }
-  if (to === network.payTo && showsAuthorizationOf(logs, network, from)) {
-    // It counts, or has counted, under the authorization's nonce.
+  if (to === network.payTo && hasAuthorization(logs, network, from)) {
+    // The value counts, or has counted, under the authorization's nonce.
     return { refusal: 'the transfer was made by an authorization; send the authorization itself' }
   }
   return { ...head, value: own.reduce((sum, { value }) => sum + value, 0n) }
@@ -165,20 +174,20 @@ async function pollReceipt(
   const { rpc, world, pollMs } = options
   let isComing = await isKnown(rpc, hash)
   for (;;) {
-    const receipt = await confirmedReceipt(options, hash)
-    // What no node knows may never come; that it may is for the client to find out.
+    const receipt = await findConfirmedReceipt(options, hash)
+    // A transaction that no node knows may never come; the client has to find that out.
     if (receipt !== undefined || !isComing || world.now() >= deadline) return receipt
     await world.sleep(pollMs)
     isComing = await isKnown(rpc, hash)
   }
 }
 
-async function confirmedReceipt(
+async function findConfirmedReceipt(
   { rpc, confirmations }: NativeOptions,
   hash: string,
 ): Promise<Receipt | undefined> {
-  const receipt = await receiptOf(rpc, hash)
+  const receipt = await findReceipt(rpc, hash)
   if (receipt === undefined || confirmations <= 1) return receipt
-  const depth = (await headOf(rpc)) - receipt.blockNumber + 1n
+  const depth = (await readHead(rpc)) - receipt.blockNumber + 1n
   return depth >= BigInt(confirmations) ? receipt : undefined
 }

@@ -19,28 +19,28 @@ export type PaymentNetwork = {
   readonly v1Name: string
   readonly chainId: number
   readonly asset: Asset
-  /** Where payments go; lower case. */
+  /** The payee's address; lower case. */
   readonly payTo: string
-  /** The smallest payment that is asked for, in atomic units: each costs a transaction. */
+  /** The smallest payment that is asked for, in atomic units, as each payment costs a transaction. */
   readonly minimumPayment: bigint
-  /** What came in at a quote's own address is sent on from so much, in atomic units. */
+  /** The least value at a quote's own deposit address that is swept to the payee, in atomic units. */
   readonly sweepMinimum: bigint
   readonly rpcUrl?: string
   readonly facilitatorUrl?: string
-  /** Hash of block 0, by which a test chain cannot pass as the real one of the same id. */
+  /** The hash of block 0, so that a test chain cannot pass as the real one of the same id. */
   readonly genesisHash?: string
 }
 
 export type NetworkSettings = {
   readonly chainId: number
-  /** Needed where the chain is none of the known ones. */
+  /** Required if the chain is not a known one. */
   readonly v1Name?: string
-  /** The known USDC of the chain when not given. */
+  /** Defaults to the known USDC of the chain. */
   readonly asset?: Asset
   readonly payTo: string
-  /** A tenth of a cent, of a token with six decimals, when not given. */
+  /** Defaults to a tenth of a cent, for a token with six decimals. */
   readonly minimumPayment?: bigint
-  /** The smallest payment when not given. */
+  /** Defaults to the smallest payment. */
   readonly sweepMinimum?: bigint
   readonly rpcUrl?: string
   readonly facilitatorUrl?: string
@@ -80,11 +80,11 @@ const usdc: Readonly<Record<number, readonly [address: string, name: string]>> =
 }
 
 /** Completes and checks settings; the messages are for the operator who wrote them. */
-export function paymentNetwork(settings: NetworkSettings): PaymentNetwork {
+export function makePaymentNetwork(settings: NetworkSettings): PaymentNetwork {
   const { chainId, rpcUrl, facilitatorUrl, minimumPayment = 1_000n } = settings
-  const v1Name = settings.v1Name ?? nameOf(chainId)
+  const v1Name = settings.v1Name ?? findNetworkName(chainId)
   assert(v1Name !== undefined, `payment network ${chainId}: give its version 1 name`)
-  const asset = settings.asset ?? knownAsset(chainId)
+  const asset = settings.asset ?? findKnownAsset(chainId)
   assert(asset !== undefined, `payment network ${chainId}: give the asset`)
   const address = asset.address.toLowerCase()
   const payTo = settings.payTo.toLowerCase()
@@ -106,16 +106,16 @@ export function paymentNetwork(settings: NetworkSettings): PaymentNetwork {
   }
 }
 
-/** The CAIP-2 id of a version 1 name; undefined when no client knows the name. */
-export function networkIdOf(v1Name: string): string | undefined {
+/** Finds the CAIP-2 id of a version 1 name; undefined if no client knows the name. */
+export function findNetworkId(v1Name: string): string | undefined {
   return Object.hasOwn(chainIds, v1Name) ? `eip155:${chainIds[v1Name]}` : undefined
 }
 
-function nameOf(chainId: number): string | undefined {
+function findNetworkName(chainId: number): string | undefined {
   return Object.keys(chainIds).find((name) => chainIds[name] === chainId)
 }
 
-function knownAsset(chainId: number): Asset | undefined {
+function findKnownAsset(chainId: number): Asset | undefined {
   const known = usdc[chainId]
   if (known === undefined) return undefined
   return { address: known[0], name: known[1], version: '2', symbol: 'USDC', decimals: 6 }

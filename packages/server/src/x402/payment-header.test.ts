@@ -2,7 +2,7 @@ import { limits } from '@tollbase/contract/limits'
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { Fault } from '../base/fault.ts'
-import { hexFrom } from './hex.ts'
+import { encodeHex } from './hex.ts'
 import { decodePayment } from './payment-header.ts'
 import { quoteIdCharsMax } from './quote.ts'
 
@@ -120,7 +120,7 @@ describe('what is read', () => {
   test('every payment comes back as it was written', () => {
     const uint = fc.bigInt({ min: 0n, max: 2n ** 256n - 1n })
     const hex = (bytes: number) =>
-      fc.uint8Array({ minLength: bytes, maxLength: bytes }).map(hexFrom)
+      fc.uint8Array({ minLength: bytes, maxLength: bytes }).map(encodeHex)
     const payments = fc.record({
       from: hex(20),
       to: hex(20),

@@ -1,7 +1,13 @@
 import { limits } from '@tollbase/contract/limits'
 import { Fault } from '../base/fault.ts'
-import { networkIdOf } from './networks.ts'
-import type { Accepted, ExactPayment, NativeProof, Presented, SignedPayment } from './protocol.ts'
+import { findNetworkId } from './networks.ts'
+import type {
+  Accepted,
+  ExactPayment,
+  NativeProof,
+  PresentedPayment,
+  SignedPayment,
+} from './protocol.ts'
 import { quoteIdCharsMax } from './quote.ts'
 import { OtherNumber, parseStrictJson, type StrictJson, StrictJsonError } from './strict-json.ts'
 
@@ -19,10 +25,10 @@ const decimal = /^(?:0|[1-9]\d{0,77})$/
 const utf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })
 
 /**
- * The payment that a request carries; undefined where it carries none. Whatever two readers could
+ * Decodes the payment that a request carries; undefined if it carries none. Anything that two readers could
  * understand differently is a PAYMENT_MALFORMED that names the field, so nothing is half accepted.
  */
-export function decodePayment(headers: PaymentHeaders): Presented | undefined {
+export function decodePayment(headers: PaymentHeaders): PresentedPayment | undefined {
   const { xPayment, paymentSignature } = headers
   if (xPayment !== undefined && paymentSignature !== undefined) {
     throw malformed('PAYMENT-SIGNATURE', 'came together with X-PAYMENT; send one of them')
@@ -34,21 +40,21 @@ export function decodePayment(headers: PaymentHeaders): Presented | undefined {
   return undefined
 }
 
-/** The same for a payment that came as JSON in a body; `version` is the one stated beside it. */
-export function readPresented(value: unknown, version: 1 | 2): Presented {
-  // Every field is checked below; what is read from untyped JSON is never trusted by its type.
-  const fields = objectOf(value as StrictJson, 'payment')
+/** Reads a payment that came as JSON in a body; `version` is the one stated beside it. */
+export function readPresented(value: unknown, version: 1 | 2): PresentedPayment {
+  // Every field is checked below; untyped JSON is never trusted by its type.
+  const fields = parseObject(value as StrictJson, 'payment')
   if (fields.x402Version !== version)
     throw malformed('x402Version', `must be the number ${version}`)
   return version === 1 ? readVersion1(fields) : readVersion2(fields)
 }
 
-function readVersion1(fields: Fields): Presented {
+function readVersion1(fields: Fields): PresentedPayment {
   requireExact(fields.scheme, 'scheme')
-  const name = textOf(fields.network, 'network')
-  const network = networkIdOf(name)
-  const quoteId = fields.quoteId === undefined ? undefined : quoteIdOf(fields.quoteId, 'quoteId')
-  const payload = objectOf(fields.payload, 'payload')
+  const name = parseText(fields.network, 'network')
+  const network = findNetworkId(name)
+  const quoteId = fields.quoteId === undefined ? undefined : parseQuoteId(fields.quoteId, 'quoteId')
+  const payload = parseObject(fields.payload, 'payload')
   if (payload.txHash !== undefined && payload.authorization === undefined)
     return readNative(payload, { network, quoteId })
   if (network === undefined) throw malformed('network', 'is not a network of x402 version 1')
@@ -63,26 +69,26 @@ function readVersion1(fields: Fields): Presented {
 }
 
 /**
- * The form of the public SDK, which names networks that are not ours where its user named none, and the sender
- * "unknown" where it does not know him.
+ * Reads the form of the public SDK, which names networks that are not ours if its user named none, and the sender
+ * "unknown" if it does not know him.
  */
 function readNative(
   payload: Fields,
   stated: { network: string | undefined; quoteId: string | undefined },
 ): NativeProof {
   onlyKeys(payload, ['txHash', 'sender', 'timestamp'], 'payload')
-  if (payload.timestamp !== undefined) uintOf(payload.timestamp, 'payload.timestamp')
-  const sender = payload.sender === undefined ? '' : textOf(payload.sender, 'payload.sender')
-  return nativeProof({
+  if (payload.timestamp !== undefined) parseUint(payload.timestamp, 'payload.timestamp')
+  const sender = payload.sender === undefined ? '' : parseText(payload.sender, 'payload.sender')
+  return parseNativeProof({
     ...stated,
-    transaction: textOf(payload.txHash, 'payload.txHash'),
+    transaction: parseText(payload.txHash, 'payload.txHash'),
     sender,
     names: { transaction: 'payload.txHash', sender: 'payload.sender' },
   })
 }
 
-/** A proof from its parts as a client wrote them; `names` are those that the client knows them by. */
-export function nativeProof(given: {
+/** Parses a proof from its parts as a client wrote them; `names` are the client's names for them. */
+export function parseNativeProof(given: {
   readonly network: string | undefined
   readonly quoteId: string | undefined
   readonly transaction: string
@@ -94,29 +100,29 @@ export function nativeProof(given: {
   return {
     version: 1,
     scheme: 'exact',
-    transaction: hexOf(hash, 32, names.transaction),
+    transaction: parseHex(hash, 32, names.transaction),
     receiptForm: 'json',
     ...(network !== undefined && { network }),
     ...(quoteId !== undefined && quoteId !== '' && { quoteId }),
-    ...(/^0x/i.test(sender) && { sender: hexOf(sender, 20, names.sender) }),
+    ...(/^0x/i.test(sender) && { sender: parseHex(sender, 20, names.sender) }),
   }
 }
 
 function readVersion2(fields: Fields): SignedPayment {
-  const given = objectOf(fields.accepted, 'accepted')
+  const given = parseObject(fields.accepted, 'accepted')
   const accepted: Accepted = {
     scheme: requireExact(given.scheme, 'accepted.scheme'),
-    network: textOf(given.network, 'accepted.network'),
-    amount: uintOf(given.amount, 'accepted.amount'),
-    asset: hexOf(given.asset, 20, 'accepted.asset'),
-    payTo: hexOf(given.payTo, 20, 'accepted.payTo'),
+    network: parseText(given.network, 'accepted.network'),
+    amount: parseUint(given.amount, 'accepted.amount'),
+    asset: parseHex(given.asset, 20, 'accepted.asset'),
+    payTo: parseHex(given.payTo, 20, 'accepted.payTo'),
   }
   if (!/^eip155:[1-9]\d{0,15}$/.test(accepted.network)) {
     throw malformed('accepted.network', 'must be CAIP-2, such as eip155:8453')
   }
-  const extra = given.extra === undefined ? undefined : objectOf(given.extra, 'accepted.extra')
+  const extra = given.extra === undefined ? undefined : parseObject(given.extra, 'accepted.extra')
   const quoteId =
-    extra?.quoteId === undefined ? '' : quoteIdOf(extra.quoteId, 'accepted.extra.quoteId')
+    extra?.quoteId === undefined ? '' : parseQuoteId(extra.quoteId, 'accepted.extra.quoteId')
   return {
     version: 2,
     network: accepted.network,
@@ -129,9 +135,9 @@ function readVersion2(fields: Fields): SignedPayment {
 }
 
 function readExact(value: StrictJson | undefined): ExactPayment {
-  const payload = objectOf(value, 'payload')
+  const payload = parseObject(value, 'payload')
   onlyKeys(payload, ['signature', 'authorization'], 'payload')
-  const given = objectOf(payload.authorization, 'payload.authorization')
+  const given = parseObject(payload.authorization, 'payload.authorization')
   const at = (name: string) => `payload.authorization.${name}`
   onlyKeys(
     given,
@@ -139,19 +145,19 @@ function readExact(value: StrictJson | undefined): ExactPayment {
     'payload.authorization',
   )
   return {
-    from: hexOf(given.from, 20, at('from')),
-    to: hexOf(given.to, 20, at('to')),
-    value: uintOf(given.value, at('value')),
-    validAfter: uintOf(given.validAfter, at('validAfter')),
-    validBefore: uintOf(given.validBefore, at('validBefore')),
-    nonce: hexOf(given.nonce, 32, at('nonce')),
-    signature: signatureOf(payload.signature),
+    from: parseHex(given.from, 20, at('from')),
+    to: parseHex(given.to, 20, at('to')),
+    value: parseUint(given.value, at('value')),
+    validAfter: parseUint(given.validAfter, at('validAfter')),
+    validBefore: parseUint(given.validBefore, at('validBefore')),
+    nonce: parseHex(given.nonce, 32, at('nonce')),
+    signature: parseSignature(payload.signature),
   }
 }
 
-/** Some wallets write the recovery bit as 0 or 1; the token's ecrecover takes 27 or 28 only. */
-function signatureOf(value: StrictJson | undefined): string {
-  const signature = hexOf(value, 65, 'payload.signature')
+/** Parses a signature. Some wallets write the recovery bit as 0 or 1; the token's ecrecover takes 27 or 28 only. */
+function parseSignature(value: StrictJson | undefined): string {
+  const signature = parseHex(value, 65, 'payload.signature')
   const v = signature.slice(-2)
   if (v === '1b' || v === '1c') return signature
   if (v === '00' || v === '01') return `${signature.slice(0, -2)}${v === '00' ? '1b' : '1c'}`
@@ -163,7 +169,8 @@ function parseHeader(header: string, value: string): StrictJson {
     throw malformed(header, `is longer than ${limits.paymentHeaderBytesMax} bytes`)
   }
   const bytes = Buffer.from(value, 'base64')
-  // Node's decoder skips what it does not know (and takes base64url), so only the way back proves it.
+  // Node's decoder skips characters that it does not know (and takes base64url), so only encoding again proves the
+  // text.
   if (value === '' || bytes.toString('base64') !== value) {
     throw malformed(header, 'must be one base64 text (standard alphabet, padded)')
   }
@@ -181,7 +188,7 @@ function parseHeader(header: string, value: string): StrictJson {
   }
 }
 
-function objectOf(value: StrictJson | undefined, field: string): Fields {
+function parseObject(value: StrictJson | undefined, field: string): Fields {
   if (value === undefined) throw malformed(field, 'is missing')
   if (!isObject(value)) throw malformed(field, 'must be an object')
   return value
@@ -198,27 +205,27 @@ function onlyKeys(fields: Fields, known: readonly string[], field: string): void
   }
 }
 
-function textOf(value: StrictJson | undefined, field: string): string {
+function parseText(value: StrictJson | undefined, field: string): string {
   if (value === undefined) throw malformed(field, 'is missing')
   if (typeof value !== 'string') throw malformed(field, 'must be a string')
   return value
 }
 
 function requireExact(value: StrictJson | undefined, field: string): 'exact' {
-  if (textOf(value, field) !== 'exact') throw malformed(field, 'must be "exact"')
+  if (parseText(value, field) !== 'exact') throw malformed(field, 'must be "exact"')
   return 'exact'
 }
 
-function quoteIdOf(value: StrictJson, field: string): string {
-  const text = textOf(value, field)
+function parseQuoteId(value: StrictJson, field: string): string {
+  const text = parseText(value, field)
   if (text.length > quoteIdCharsMax) {
     throw malformed(field, `is longer than ${quoteIdCharsMax} characters`)
   }
   return text
 }
 
-/** A decimal string, or a JSON integer, which the public SDK sends for times. */
-function uintOf(value: StrictJson | undefined, field: string): bigint {
+/** Parses a decimal string, or a JSON integer, which the public SDK sends for times. */
+function parseUint(value: StrictJson | undefined, field: string): bigint {
   if (value === undefined) throw malformed(field, 'is missing')
   const text =
     typeof value === 'number' && Number.isSafeInteger(value) && value >= 0 ? String(value) : value
@@ -230,8 +237,8 @@ function uintOf(value: StrictJson | undefined, field: string): bigint {
   return number
 }
 
-function hexOf(value: StrictJson | undefined, bytes: number, field: string): string {
-  const text = textOf(value, field)
+function parseHex(value: StrictJson | undefined, bytes: number, field: string): string {
+  const text = parseText(value, field)
   if (text.length !== 2 + 2 * bytes || !/^0x[0-9a-fA-F]+$/.test(text)) {
     throw malformed(field, `must be 0x and ${2 * bytes} hexadecimal digits`)
   }

@@ -1,9 +1,9 @@
 import { PaymentPayloadV2Schema } from '@x402/core/schemas'
 import { describe, expect, test } from 'vitest'
-import { networkIdOf, paymentNetwork } from './networks.ts'
+import { findNetworkId, makePaymentNetwork } from './networks.ts'
 import { buildPaymentRequired, encodeSettlement, type Requirement } from './protocol.ts'
 
-const network = paymentNetwork({ chainId: 84532, payTo: `0x${'B1'.repeat(20)}` })
+const network = makePaymentNetwork({ chainId: 84532, payTo: `0x${'B1'.repeat(20)}` })
 const requirement: Requirement = {
   network,
   amount: 1070n,
@@ -144,8 +144,8 @@ describe('networks', () => {
       minimumPayment: 1_000n,
       sweepMinimum: 1_000n,
     })
-    expect(networkIdOf('base')).toBe('eip155:8453')
-    expect(networkIdOf('toString')).toBeUndefined()
+    expect(findNetworkId('base')).toBe('eip155:8453')
+    expect(findNetworkId('toString')).toBeUndefined()
   })
 
   test.each([
@@ -154,6 +154,6 @@ describe('networks', () => {
     [{ chainId: 31337, v1Name: 'local', payTo: network.payTo }, /asset/],
     [{ chainId: 84532, payTo: network.payTo, genesisHash: '0x00' }, /genesisHash/],
   ])('refuse settings that are wrong: %j', (settings, problem) => {
-    expect(() => paymentNetwork(settings)).toThrow(problem)
+    expect(() => makePaymentNetwork(settings)).toThrow(problem)
   })
 })

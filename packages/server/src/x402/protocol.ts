@@ -1,20 +1,23 @@
 import type { PaymentNetwork } from './networks.ts'
 
-/** What one request costs on one network: the promise that a quote id stands for. */
+/** The cost of one request on one network: the promise that a quote id stands for. */
 export type Requirement = {
   readonly network: PaymentNetwork
   /** Atomic units; the payment's value must equal it. */
   readonly amount: bigint
   /** Made by quote.ts. */
   readonly quoteId: string
-  /** When the quote ends, in seconds since 1970. */
+  /** The end of the quote, in seconds since 1970. */
   readonly expiresAt: number
   readonly maxTimeoutSeconds: number
   /** Parts of the price by name, for display. */
   readonly costBreakdown?: Readonly<Record<string, number>>
-  /** What the request costs at most, where the network's smallest payment is more; the rest is the payer's balance. */
+  /**
+   * The most that the request costs, if the network's smallest payment is more; the rest is added to the payer's
+   * balance.
+   */
   readonly price?: bigint
-  /** Where plain transfers for this quote go, and for no other; absent where they are not taken. */
+  /** The address for plain transfers for this quote, and for no other; absent if they are not accepted. */
   readonly depositAddress?: string
 }
 
@@ -48,17 +51,17 @@ export type Accepted = {
   readonly payTo: string
 }
 
-/** What a payer has moved to one address by one transaction of its own, as the chain shows it. */
+/** The value that a payer has moved to one address by one transaction of its own, as the chain shows it. */
 export type NativeTransfer = {
   readonly from: string
   readonly to: string
   readonly value: bigint
-  /** Hash of the transaction. */
+  /** The hash of the transaction. */
   readonly transaction: string
-  /** Place of the first of its logs among the transaction's logs, from 0. */
+  /** The index of its first log among the transaction's logs, from 0. */
   readonly logIndex: number
   readonly blockNumber: bigint
-  /** When its block was made, in seconds since 1970. */
+  /** The time of its block, in seconds since 1970. */
   readonly blockTime: bigint
 }
 
@@ -67,10 +70,10 @@ type Envelope = {
   /** CAIP-2. */
   readonly network: string
   readonly scheme: 'exact'
-  /** Absent where the client does not echo it, as stock version 1 clients do not. */
+  /** Absent if the client does not echo it, as stock version 1 clients do not. */
   readonly quoteId?: string
   /**
-   * How the client wants its receipt: version 1 clients that send a quoteId (the public SDK) parse
+   * The form in which the client wants its receipt: version 1 clients that send a quoteId (the public SDK) parse
    * the header as JSON without decoding base64 first.
    */
   readonly receiptForm: 'base64' | 'json'
@@ -79,7 +82,10 @@ type Envelope = {
 /** A signed authorization, read strictly; nothing in it has been checked against anything yet. */
 export type SignedPayment = Envelope & {
   readonly accepted?: Accepted
-  /** Names who sent a payment without a quote, in place of the quote that only its buyer knows: any of its words does. */
+  /**
+   * Names the sender of a payment without a quote, in place of the quote that only its buyer knows: any one of its
+   * words is enough.
+   */
   readonly origin?: string
   readonly payload: ExactPayment
 }
@@ -89,18 +95,18 @@ export type NativePayment = Envelope & { readonly payload: NativeTransfer }
 
 export type Payment = SignedPayment | NativePayment
 
-/** What a payer says of a transfer that it made itself: nothing of it counts until the chain shows it. */
+/** A payer's claim about a transfer that it made itself: nothing in it counts until the chain shows it. */
 export type NativeProof = Omit<Envelope, 'network'> & {
-  /** CAIP-2; absent where the client does not know it. */
+  /** The network's CAIP-2 id; absent if the client does not know it. */
   readonly network?: string
   /** Hash of the transaction. */
   readonly transaction: string
-  /** Who sent it; absent where the client does not know it. */
+  /** The sender; absent if the client does not know it. */
   readonly sender?: string
 }
 
-/** What a request carries. */
-export type Presented = SignedPayment | NativeProof
+/** A payment as a request carries it. */
+export type PresentedPayment = SignedPayment | NativeProof
 
 export function isNative(payment: Payment): payment is NativePayment {
   return 'transaction' in payment.payload
@@ -113,7 +119,7 @@ export type PaymentRequired = {
   readonly body: { readonly x402Version: 1; readonly error: string; readonly accepts: object[] }
 }
 
-/** What a payer is told about a settlement. */
+/** The facts about a settlement that the payer is told. */
 export type SettlementNotice = {
   readonly success: boolean
   /** Hash of the transaction, empty when none was sent. */
@@ -127,26 +133,26 @@ export type SettlementNotice = {
   readonly confirmedAt?: string
 }
 
-/** The answer of a 402 in both versions at once: version 2 clients take the header, older ones the body. */
+/** Builds the answer of a 402 in both versions at once: version 2 clients take the header, older ones the body. */
 export function buildPaymentRequired(offer: {
   readonly resource: Resource
   readonly requirements: readonly Requirement[]
   readonly error: string
 }): PaymentRequired {
   const { resource, requirements, error } = offer
-  const accepts = requirements.map((requirement) => acceptsEntry(requirement))
+  const accepts = requirements.map((requirement) => buildAcceptsEntry(requirement))
   return {
     header: base64({ x402Version: 2, error, resource, accepts }),
     body: {
       x402Version: 1,
       error,
-      accepts: requirements.flatMap((requirement) => entriesV1(requirement, resource)),
+      accepts: requirements.flatMap((requirement) => buildEntriesV1(requirement, resource)),
     },
   }
 }
 
-/** One way to pay, as version 2 writes it in `accepts` and facilitators take it as paymentRequirements. */
-export function acceptsEntry(requirement: Requirement): Readonly<Record<string, unknown>> {
+/** Builds one payment option as version 2 writes it in `accepts`; facilitators take it as paymentRequirements. */
+export function buildAcceptsEntry(requirement: Requirement): Readonly<Record<string, unknown>> {
   const { network, amount, maxTimeoutSeconds } = requirement
   return {
     scheme: 'exact',
@@ -155,11 +161,11 @@ export function acceptsEntry(requirement: Requirement): Readonly<Record<string, 
     asset: network.asset.address,
     payTo: network.payTo,
     maxTimeoutSeconds,
-    extra: extra(requirement, 'x402-facilitator'),
+    extra: buildExtra(requirement, 'x402-facilitator'),
   }
 }
 
-/** Name and value of the response header that tells the payer about its settlement. */
+/** Returns the name and value of the response header that tells the payer about its settlement. */
 export function encodeSettlement(
   payment: Pick<Payment, 'version' | 'receiptForm'>,
   notice: SettlementNotice,
@@ -185,22 +191,22 @@ export function encodeSettlement(
   return { name, value: JSON.stringify({ ...receipt, ...sdk }) }
 }
 
-/** Stock clients take the first entry of a network; a plain transfer is for those that ask for it. */
-function entriesV1(requirement: Requirement, resource: Resource): object[] {
+/** Stock clients take the first entry of a network, so plain transfers come second, for clients that ask for them. */
+function buildEntriesV1(requirement: Requirement, resource: Resource): object[] {
   const { network, depositAddress } = requirement
   const signed = { payTo: network.payTo, method: 'x402-facilitator' } as const
-  if (depositAddress === undefined) return [entryV1(requirement, resource, signed)]
+  if (depositAddress === undefined) return [buildEntryV1(requirement, resource, signed)]
   const native = { payTo: depositAddress, method: 'native' } as const
-  return [signed, native].map((way) => entryV1(requirement, resource, way))
+  return [signed, native].map((option) => buildEntryV1(requirement, resource, option))
 }
 
 type PaymentMethod = 'x402-facilitator' | 'native'
 
-/** Old clients refuse the whole answer where one field is missing, null or of another type. */
-function entryV1(
+/** Builds a version 1 entry. Old clients refuse the whole answer if one field is missing, null or of another type. */
+function buildEntryV1(
   requirement: Requirement,
   resource: Resource,
-  way: { payTo: string; method: PaymentMethod },
+  option: { payTo: string; method: PaymentMethod },
 ): object {
   const { network, amount, maxTimeoutSeconds } = requirement
   return {
@@ -211,14 +217,14 @@ function entryV1(
     description: resource.description,
     mimeType: resource.mimeType,
     outputSchema: {},
-    payTo: way.payTo,
+    payTo: option.payTo,
     maxTimeoutSeconds,
     asset: network.asset.address,
-    extra: extra(requirement, way.method),
+    extra: buildExtra(requirement, option.method),
   }
 }
 
-function extra(
+function buildExtra(
   requirement: Requirement,
   paymentMethod: PaymentMethod,
 ): Readonly<Record<string, unknown>> {
@@ -239,7 +245,7 @@ function extra(
   }
 }
 
-/** Headers carry ASCII only, so the JSON text goes as base64 of its UTF-8. */
+/** Encodes a value for a header, which carries ASCII only: base64 of the JSON text's UTF-8. */
 function base64(value: object): string {
   return Buffer.from(JSON.stringify(value)).toString('base64')
 }

@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import { issueQuote, meaningDigest, quoteTermsCharsMax, readQuote } from './quote.ts'
+import { digestMeaning, issueQuote, quoteTermsCharsMax, readQuote } from './quote.ts'
 
 const secret = Buffer.alloc(32, 1)
 const scope = {
@@ -9,7 +9,7 @@ const scope = {
   asset: `0x${'aa'.repeat(20)}`,
   payTo: `0x${'bb'.repeat(20)}`,
 }
-const meaning = meaningDigest(secret, 'what is named')
+const meaning = digestMeaning(secret, 'what is named')
 const quote = { amount: 1070n, expiresAt: 1_800_000_000, meaning, terms: '-2s_25' }
 const id = issueQuote(secret, { ...quote, ...scope })
 
@@ -17,7 +17,7 @@ test('a quote says what was promised and fits into URLs', () => {
   const quotes = fc.record({
     amount: fc.bigInt({ min: 0n, max: 10n ** 15n }),
     expiresAt: fc.integer({ min: 0, max: 2 ** 40 }),
-    meaning: fc.string().map((text) => meaningDigest(secret, text)),
+    meaning: fc.string().map((text) => digestMeaning(secret, text)),
     terms: fc.stringMatching(/^[0-9a-z_-]{0,60}$/),
   })
   fc.assert(
@@ -60,7 +60,7 @@ test('the prices of a quote are bounded, as headers are', () => {
 })
 
 test('what a quote names has one digest, which only this service can make', () => {
-  expect(meaningDigest(secret, 'what is named')).toBe(meaning)
-  expect(meaningDigest(secret, 'what is namee')).not.toBe(meaning)
-  expect(meaningDigest(Buffer.alloc(32, 2), 'what is named')).not.toBe(meaning)
+  expect(digestMeaning(secret, 'what is named')).toBe(meaning)
+  expect(digestMeaning(secret, 'what is namee')).not.toBe(meaning)
+  expect(digestMeaning(Buffer.alloc(32, 2), 'what is named')).not.toBe(meaning)
 })

@@ -3,9 +3,12 @@ import { limits } from '@tollbase/contract/limits'
 import { assert } from '../base/assert.ts'
 import { isAddress } from './hex.ts'
 
-/** What a quote binds beyond its own price: it is worth nothing for another request or another way to pay. */
+/**
+ * The scope that a quote is bound to beyond its own price: it is worth nothing for another request or another way
+ * to pay.
+ */
 export type QuoteScope = {
-  /** Names the request exactly (method, path, body, application); any text. */
+  /** Identifies the request exactly (method, path, body, application); any text. */
   readonly requestHash: string
   /** CAIP-2. */
   readonly network: string
@@ -18,14 +21,14 @@ export type Quote = {
   readonly amount: bigint
   /** Seconds since 1970. */
   readonly expiresAt: number
-  /** Names what the request resolves to, as `meaningDigest` makes it. */
+  /** Identifies what the request resolves to; made by `digestMeaning`. */
   readonly meaning: string
   /** The prices behind the amount: up to `quoteTermsCharsMax` of `a-z 0-9 _ -`. */
   readonly terms: string
 }
 
 export const quoteTermsCharsMax = 600
-/** Of a whole quote, a salt included: it goes through headers. */
+/** The length of a whole quote, a salt included: it goes through headers. */
 export const quoteIdCharsMax = 800
 
 const macBytes = 16
@@ -34,8 +37,8 @@ const form =
   /^q2\.([0-9a-z]{1,11})\.([0-9a-z]{1,16})\.([A-Za-z0-9_-]{16})\.([0-9a-z_-]{0,600})\.([A-Za-z0-9_-]{22})$/
 
 /**
- * A quote that needs no row: q2.<expiry>.<amount>.<meaning>.<terms>.<MAC>, numbers in base 36, the MAC 128 bits of
- * HMAC-SHA-256 over all before it and the scope. Safe in URLs and headers.
+ * Issues a quote that needs no row: q2.<expiry>.<amount>.<meaning>.<terms>.<MAC>, numbers in base 36, the MAC 128
+ * bits of HMAC-SHA-256 over all before it and the scope. Safe in URLs and headers.
  */
 export function issueQuote(secret: Uint8Array, quote: Quote & QuoteScope): string {
   const { amount, expiresAt, meaning, terms } = quote
@@ -48,8 +51,8 @@ export function issueQuote(secret: Uint8Array, quote: Quote & QuoteScope): strin
 }
 
 /**
- * What the quote promises; undefined where this service did not issue it for this scope. An expired
- * quote is still read: whether it counts is for the caller, who knows the time.
+ * Reads the quote; undefined if this service did not issue it for this scope. An expired quote is still read: the
+ * caller knows the time and decides whether it counts.
  */
 export function readQuote(
   secret: Uint8Array,
@@ -64,15 +67,15 @@ export function readQuote(
   if (received.toString('base64url') !== given) return undefined
   if (!timingSafeEqual(expected, received)) return undefined
   return {
-    amount: bigintOf36(amount),
+    amount: parseBase36(amount),
     expiresAt: Number.parseInt(expiry, 36),
     meaning,
     terms,
   }
 }
 
-/** 96 bits of HMAC-SHA-256 in base64url: without the secret nobody finds two texts of one digest. */
-export function meaningDigest(secret: Uint8Array, text: string): string {
+/** Computes 96 bits of HMAC-SHA-256 in base64url: without the secret nobody finds two texts of one digest. */
+export function digestMeaning(secret: Uint8Array, text: string): string {
   const hmac = createHmac('sha256', secret).update(`tollbase meaning 1\n${text}`)
   return hmac.digest().subarray(0, digestBytes).toString('base64url')
 }
@@ -80,13 +83,13 @@ export function meaningDigest(secret: Uint8Array, text: string): string {
 function mac(secret: Uint8Array, promise: string, scope: QuoteScope): Buffer {
   assert(secret.length >= 32, 'the secret of quotes has 32 bytes')
   assert(isAddress(scope.asset) && isAddress(scope.payTo), 'a quote names lower-case addresses')
-  // JSON separates the texts without doubt about where one ends.
+  // JSON separates the texts unambiguously.
   const { requestHash, network, asset, payTo } = scope
   const text = JSON.stringify(['tollbase quote 2', promise, requestHash, network, asset, payTo])
   return createHmac('sha256', secret).update(text).digest().subarray(0, macBytes)
 }
 
-export function bigintOf36(digits: string): bigint {
+export function parseBase36(digits: string): bigint {
   let value = 0n
   for (const digit of digits) value = value * 36n + BigInt(Number.parseInt(digit, 36))
   return value

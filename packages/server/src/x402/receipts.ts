@@ -1,32 +1,35 @@
 import type { World } from '../base/world.ts'
-import { headOf, type Receipt, receiptOf } from './evm-chain.ts'
+import { findReceipt, type Receipt, readHead } from './evm-chain.ts'
 import type { Rpc } from './rpc.ts'
 
 export type ReceiptsOptions = {
   readonly rpc: Rpc
   readonly world: World
-  /** Pause between two rounds of questions. */
+  /** The pause between two rounds of requests. */
   readonly pollMs: number
-  /** Blocks that must hold or follow the transaction; 1 is its own. */
+  /** The number of blocks that must hold or follow the transaction; 1 is its own. */
   readonly confirmations: number
 }
 
-type Wanted = {
+type ReceiptWaiter = {
   readonly deadlineMs: number
   readonly resolve: (receipt: Receipt | undefined) => void
 }
 
-/** Waits for receipts, all under way in one batch of questions per round. */
+/** Waits for receipts; all that are awaited share one batch of requests per round. */
 export class Receipts {
   readonly #options: ReceiptsOptions
-  readonly #wanted = new Map<string, Wanted[]>()
+  readonly #wanted = new Map<string, ReceiptWaiter[]>()
   #polling = false
 
   constructor(options: ReceiptsOptions) {
     this.#options = options
   }
 
-  /** The receipt once it is confirmed; undefined after the time-out. Trouble with the node is waited out. */
+  /**
+   * Returns the receipt once it is confirmed; undefined after the time-out. Trouble with the node does not end the
+   * wait.
+   */
   wait(hash: string, timeoutMs: number): Promise<Receipt | undefined> {
     const deadlineMs = this.#options.world.now() + timeoutMs
     return new Promise((resolve) => {
@@ -53,9 +56,9 @@ export class Receipts {
     const { rpc, confirmations } = this.#options
     const hashes = [...this.#wanted.keys()]
     const [head, receipts] = await Promise.all([
-      confirmations > 1 ? headOf(rpc) : undefined,
-      // One that cannot be read is asked for again; the others do not wait for it.
-      Promise.all(hashes.map((hash) => receiptOf(rpc, hash).catch(() => undefined))),
+      confirmations > 1 ? readHead(rpc) : undefined,
+      // A receipt that cannot be read is asked for again; the others do not wait for it.
+      Promise.all(hashes.map((hash) => findReceipt(rpc, hash).catch(() => undefined))),
     ])
     for (const receipt of receipts) {
       if (receipt === undefined) continue

@@ -2,16 +2,16 @@ import { createServer, type Server, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { realWorld as world } from '../base/world.ts'
-import { hexFrom } from './hex.ts'
-import { paymentNetwork } from './networks.ts'
+import { encodeHex } from './hex.ts'
+import { makePaymentNetwork } from './networks.ts'
 import type { Requirement, SignedPayment } from './protocol.ts'
-import { remoteFacilitator } from './remote-facilitator.ts'
-import { addressOfKey, signDigest, transferDigest } from './signature.ts'
+import { makeRemoteFacilitator } from './remote-facilitator.ts'
+import { deriveAddress, digestTransfer, signDigest } from './signature.ts'
 
 const log = { info: () => undefined, warn: () => undefined }
-const network = paymentNetwork({ chainId: 84532, payTo: `0x${'b1'.repeat(20)}` })
+const network = makePaymentNetwork({ chainId: 84532, payTo: `0x${'b1'.repeat(20)}` })
 const key = Buffer.alloc(32, 5)
-const payer = addressOfKey(key)
+const payer = deriveAddress(key)
 const transaction = `0x${'ab'.repeat(32)}`
 const nowSeconds = () => BigInt(Math.floor(world.now() / 1000))
 
@@ -30,9 +30,9 @@ function payment(validBefore = nowSeconds() + 300n): SignedPayment {
     value: 1070n,
     validAfter: 0n,
     validBefore,
-    nonce: hexFrom(world.randomBytes(32)),
+    nonce: encodeHex(world.randomBytes(32)),
   }
-  const signature = signDigest(transferDigest(network, fields), key)
+  const signature = signDigest(digestTransfer(network, fields), key)
   return {
     version: 1,
     network: network.id,
@@ -70,7 +70,7 @@ afterAll(() => {
 function facilitator() {
   const headers = { authorization: 'Bearer k' }
   const timeouts = { verifyTimeoutMs: 300, settleTimeoutMs: 300 }
-  return remoteFacilitator({ url, world, log, headers, ...timeouts })
+  return makeRemoteFacilitator({ url, world, log, headers, ...timeouts })
 }
 
 function says(value: object, status = 200) {

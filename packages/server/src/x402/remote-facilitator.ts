@@ -1,33 +1,33 @@
 import { Agent } from 'node:http'
 import { Agent as SecureAgent } from 'node:https'
 import type { World } from '../base/world.ts'
-import { isUsed, paidBy, statedByToken, whereUsed } from './authorization-use.ts'
-import { receiptOf } from './evm-chain.ts'
+import { findTokenOutcome, isUsed, readUseOutcome, toSettlement } from './authorization-use.ts'
+import { findReceipt } from './evm-chain.ts'
 import {
   checkTerms,
-  type Due,
   type Facilitator,
+  getNowSeconds,
   isExpired,
   isForItsEnd,
-  nowSeconds,
+  type PaymentDue,
   type Settlement,
   type Verification,
 } from './facilitator.ts'
-import { bytesOf, isHash } from './hex.ts'
+import { decodeHex, isHash } from './hex.ts'
 import { postJson, TransportError } from './http-json.ts'
-import { acceptsEntry } from './protocol.ts'
-import { isRecord, type Rpc, unreachable } from './rpc.ts'
+import { buildAcceptsEntry } from './protocol.ts'
+import { isRecord, type Rpc, toUnreachable } from './rpc.ts'
 import type { PaymentLog } from './sender.ts'
-import { recoverSigner, transferDigest } from './signature.ts'
+import { digestTransfer, recoverSigner } from './signature.ts'
 
 export type RemoteFacilitatorOptions = {
-  /** Where /verify and /settle are. */
+  /** The URL under which /verify and /settle are. */
   readonly url: string
   readonly world: World
   readonly log: PaymentLog
-  /** Headers of every request, such as an authorization that the facilitator wants. */
+  /** The headers of every request, such as an authorization that the facilitator requires. */
   readonly headers?: Readonly<Record<string, string>>
-  /** With a node of the chain, a settlement counts only once the chain shows it. */
+  /** A node of the chain; with it, a settlement counts only once the chain shows it. */
   readonly rpc?: Rpc
   readonly verifyTimeoutMs?: number
   readonly settleTimeoutMs?: number
@@ -41,15 +41,15 @@ const reasonCharsMax = 200
 type Remote = RemoteFacilitatorOptions & {
   readonly ask: (
     action: 'verify' | 'settle',
-    due: Due,
+    due: PaymentDue,
   ) => Promise<Readonly<Record<string, unknown>>>
 }
 
 /**
- * Checks and executes payments through an x402 facilitator over HTTP. What can be checked here is
- * checked here; of its answers only those count that fit the payment in every field.
+ * Checks and executes payments through an x402 facilitator over HTTP. Everything that can be checked locally is;
+ * the facilitator's answer counts only if it fits the payment in every field.
  */
-export function remoteFacilitator(options: RemoteFacilitatorOptions): Facilitator {
+export function makeRemoteFacilitator(options: RemoteFacilitatorOptions): Facilitator {
   const remote: Remote = { ...options, ask: caller(options) }
   return {
     verify: (payment, requirement) => verify(remote, { payment, requirement }),
@@ -59,13 +59,13 @@ export function remoteFacilitator(options: RemoteFacilitatorOptions): Facilitato
   }
 }
 
-async function verify(remote: Remote, due: Due): Promise<Verification> {
+async function verify(remote: Remote, due: PaymentDue): Promise<Verification> {
   const { payment, requirement } = due
   const { payload } = payment
-  const terms = checkTerms(payment, requirement, nowSeconds(remote.world))
+  const terms = checkTerms(payment, requirement, getNowSeconds(remote.world))
   if (!terms.ok && !isForItsEnd(terms)) return terms
-  const digest = transferDigest(requirement.network, payload)
-  if (recoverSigner(digest, bytesOf(payload.signature)) !== payload.from) {
+  const digest = digestTransfer(requirement.network, payload)
+  if (recoverSigner(digest, decodeHex(payload.signature)) !== payload.from) {
     return { ok: false, reason: 'invalid_signature', field: 'payload.signature' }
   }
   if (!terms.ok) return verifyUsed(remote, due, terms)
@@ -74,41 +74,45 @@ async function verify(remote: Remote, due: Due): Promise<Verification> {
   try {
     ;[answer, used] = await Promise.all([remote.ask('verify', due), usedOnChain(remote, due)])
   } catch (error) {
-    throw unreachable(error)
+    throw toUnreachable(error)
   }
   if (used === true) return { ok: false, reason: 'authorization_used' }
   if (typeof answer.isValid !== 'boolean' || !fits(answer.payer, payload.from)) {
-    throw unreachable(new TransportError('the facilitator gave no verdict on this payment'))
+    throw toUnreachable(new TransportError('the facilitator gave no verdict on this payment'))
   }
   if (answer.isValid) return { ok: true }
-  const detail = reasonOf(answer.invalidReason)
-  // The chain knows better, where there is a node to ask.
+  const detail = readReason(answer.invalidReason)
+  // If there is a node, the chain decides.
   const isSaid = used === undefined && namesUsedNonce(detail)
   return { ok: false, reason: isSaid ? 'authorization_used' : 'refused_by_facilitator', detail }
 }
 
 /** What an authorization that is refused for its end has moved already is here, if a node can tell. */
-async function verifyUsed(remote: Remote, due: Due, refusal: Verification): Promise<Verification> {
+async function verifyUsed(
+  remote: Remote,
+  due: PaymentDue,
+  refusal: Verification,
+): Promise<Verification> {
   try {
     return (await usedOnChain(remote, due)) ? { ok: false, reason: 'authorization_used' } : refusal
   } catch (error) {
-    throw unreachable(error)
+    throw toUnreachable(error)
   }
 }
 
-/** Without a node nothing is found: the facilitator's word that a nonce is used tells of no transfer. */
-async function findUse(remote: Remote, due: Due): Promise<Settlement> {
+/** Without a node no use is found: the facilitator's word that a nonce is used tells of no transfer. */
+async function findUse(remote: Remote, due: PaymentDue): Promise<Settlement> {
   const { rpc, world, log } = remote
   if (rpc === undefined) return { state: 'failed', reason: 'use_not_found', final: false }
   try {
-    return await whereUsed({ rpc, world, confirm: (hash) => receiptOf(rpc, hash) }, due)
+    return await readUseOutcome({ rpc, world, confirm: (hash) => findReceipt(rpc, hash) }, due)
   } catch (error) {
     log.warn({ error }, 'the payment network did not tell by what a payment was made')
     return { state: 'pending', reason: 'network_unreachable' }
   }
 }
 
-async function settle(remote: Remote, id: string, due: Due): Promise<Settlement> {
+async function settle(remote: Remote, id: string, due: PaymentDue): Promise<Settlement> {
   let answer: Readonly<Record<string, unknown>>
   try {
     answer = await remote.ask('settle', due)
@@ -119,12 +123,12 @@ async function settle(remote: Remote, id: string, due: Due): Promise<Settlement>
   return judge(remote, due, answer)
 }
 
-/** The chain knows best; without a node of it only the facilitator can be asked again. */
-async function lookup(remote: Remote, id: string, due: Due): Promise<Settlement> {
+/** The chain decides; without a node of it only the facilitator can be asked again. */
+async function lookup(remote: Remote, id: string, due: PaymentDue): Promise<Settlement> {
   if (remote.rpc === undefined) return settle(remote, id, due)
   try {
     // A settlement that we gave up waiting for may still be on its way.
-    return (await stated(remote, due)) ?? { state: 'pending', reason: 'not_seen' }
+    return (await findTokenState(remote, due)) ?? { state: 'pending', reason: 'not_seen' }
   } catch (error) {
     remote.log.warn({ id, error }, 'the payment network did not tell what became of a payment')
     return { state: 'pending', reason: 'network_unreachable' }
@@ -133,7 +137,7 @@ async function lookup(remote: Remote, id: string, due: Due): Promise<Settlement>
 
 async function judge(
   remote: Remote,
-  due: Due,
+  due: PaymentDue,
   answer: Readonly<Record<string, unknown>>,
 ): Promise<Settlement> {
   const { network } = due.requirement
@@ -151,39 +155,39 @@ async function judge(
     return confirm(remote, due, transaction)
   }
   if (answer.success !== false) return { state: 'pending', ...named, reason: 'facilitator_unclear' }
-  const reason = reasonOf(answer.errorReason)
+  const reason = readReason(answer.errorReason)
   // A named transaction, or a nonce that is used, may be this very payment.
   if (isHash(transaction) || /pending/i.test(reason) || namesUsedNonce(reason)) {
-    const known = await stated(remote, due).catch(() => undefined)
+    const known = await findTokenState(remote, due).catch(() => undefined)
     return known ?? { state: 'pending', ...named, reason }
   }
   return { state: 'failed', reason, final: isExpired(remote.world, payload) }
 }
 
-async function confirm(remote: Remote, due: Due, transaction: string): Promise<Settlement> {
+async function confirm(remote: Remote, due: PaymentDue, transaction: string): Promise<Settlement> {
   const unseen = { state: 'pending', transaction, reason: 'not_seen' } as const
   try {
-    const receipt = remote.rpc && (await receiptOf(remote.rpc, transaction))
-    const settlement = receipt?.succeeded === true ? paidBy(receipt, due) : undefined
+    const receipt = remote.rpc && (await findReceipt(remote.rpc, transaction))
+    const settlement = receipt?.succeeded === true ? toSettlement(receipt, due) : undefined
     if (settlement?.state === 'settled') return settlement
-    // The transaction is another one, or not in a block yet; the token knows about this payment.
-    return (await stated(remote, due)) ?? unseen
+    // The transaction is another one, or not in a block yet; the token's state decides.
+    return (await findTokenState(remote, due)) ?? unseen
   } catch {
     return unseen
   }
 }
 
-/** Undefined where there is no node to ask. */
-async function usedOnChain(remote: Remote, due: Due): Promise<boolean | undefined> {
+/** Returns undefined if there is no node to ask. */
+async function usedOnChain(remote: Remote, due: PaymentDue): Promise<boolean | undefined> {
   if (remote.rpc === undefined) return undefined
   return isUsed(remote.rpc, due.requirement.network, due.payment.payload)
 }
 
-/** Undefined while the authorization is open, or where no node can be asked. */
-async function stated(remote: Remote, due: Due): Promise<Settlement | undefined> {
+/** Returns undefined while the authorization is open, or if there is no node to ask. */
+async function findTokenState(remote: Remote, due: PaymentDue): Promise<Settlement | undefined> {
   const { rpc, world } = remote
   if (rpc === undefined) return undefined
-  return statedByToken({ rpc, world, confirm: (hash) => receiptOf(rpc, hash) }, due)
+  return findTokenOutcome({ rpc, world, confirm: (hash) => findReceipt(rpc, hash) }, due)
 }
 
 function caller(options: RemoteFacilitatorOptions): Remote['ask'] {
@@ -211,9 +215,9 @@ function caller(options: RemoteFacilitatorOptions): Remote['ask'] {
 }
 
 /** Always version 2: the payload is the same in both, and version 1 loses the hash of a slow settlement. */
-function facilitatorRequest({ payment, requirement }: Due): object {
+function facilitatorRequest({ payment, requirement }: PaymentDue): object {
   const { signature, from, to, value, validAfter, validBefore, nonce } = payment.payload
-  const accepted = acceptsEntry(requirement)
+  const accepted = buildAcceptsEntry(requirement)
   const authorization = {
     from,
     to,
@@ -229,17 +233,17 @@ function facilitatorRequest({ payment, requirement }: Due): object {
   }
 }
 
-/** A field that the facilitator may leave out, but not state differently. */
+/** Checks a field that the facilitator may leave out, but not state differently. */
 function fits(given: unknown, expected: string): boolean {
   if (given === undefined || given === null || given === '') return true
   return typeof given === 'string' && given.toLowerCase() === expected
 }
 
-/** Facilitators word this differently; whether it was used for this payment is for lookup to find out. */
+/** Facilitators word this differently; `lookup` finds out whether it was used for this payment. */
 function namesUsedNonce(reason: string): boolean {
   return /nonce|already|(^|[^a-z])used/i.test(reason)
 }
 
-function reasonOf(given: unknown): string {
+function readReason(given: unknown): string {
   return typeof given === 'string' && given !== '' ? given.slice(0, reasonCharsMax) : 'no_reason'
 }

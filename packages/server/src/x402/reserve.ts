@@ -3,28 +3,28 @@ import type { ExactPayment } from './protocol.ts'
 
 export type ReserveOptions = {
   readonly world: World
-  /** What a payer has on the chain now, in atomic units. */
-  readonly balanceOf: (payer: string) => Promise<bigint>
-  /** How often it is looked whether a payment that is under way has come to its end. */
+  /** Reads the payer's current balance on the chain, in atomic units. */
+  readonly readBalance: (payer: string) => Promise<bigint>
+  /** The interval at which the end of a payment under way is looked for. */
   readonly pollMs: number
-  /** How long a payment waits for its payer's others before it is told that they take long. */
+  /** The time that a payment waits for its payer's others before it is told that they take long. */
   readonly waitMs: number
 }
 
-/** entered: may be sent; short: its payer has not enough; busy: that is not known yet. */
-export type Entry = 'entered' | 'short' | 'busy'
+/** entered: may be sent; short: its payer has not enough; busy: not known yet. */
+export type ReserveEntry = 'entered' | 'short' | 'busy'
 
-/** Payments that wait, for each payer. */
+/** The most waiting payments of each payer. */
 const waitingMax = 64
-/** Payers whose last settlement is remembered. */
+/** The most payers whose last settlement is remembered. */
 const payersMax = 4096
-/** A payment that was never heard of again stands in the way of its payer's others for so long. */
+/** The time for which a payment that was never heard of again holds up its payer's others. */
 const heldMs = 10 * 60_000
 
 type Waiting = {
   readonly payment: ExactPayment
   readonly deadlineMs: number
-  readonly resolve: (entry: Entry) => void
+  readonly resolve: (entry: ReserveEntry) => void
   readonly reject: (error: unknown) => void
 }
 
@@ -36,13 +36,14 @@ type Payer = {
 }
 
 /**
- * Payments under way never exceed what their payer has: each authorization alone may be good, but a token executes
- * them one after the other, and those that revert cost us the gas. Of one network, in the process that pays it.
+ * Keeps the payments under way within their payer's balance: each authorization alone may be good, but a token
+ * executes them one after the other, and those that revert cost us the gas. It serves one network, in the process
+ * that pays the gas.
  */
 export class Reserve {
   readonly #options: ReserveOptions
   readonly #payers = new Map<string, Payer>()
-  /** When a payment of the payer last left, counted in leavings. */
+  /** The last time that a payment of the payer left, counted in leavings. */
   readonly #left = new Map<string, number>()
   readonly #seen = new WeakMap<ExactPayment, number>()
   #leavings = 0
@@ -51,20 +52,20 @@ export class Reserve {
     this.#options = options
   }
 
-  /** The payer's balance is about to be looked at for this payment. */
+  /** Notes that the payer's balance is about to be read for this payment. */
   look(payment: ExactPayment): void {
     this.#seen.set(payment, this.#leavings)
   }
 
   /** Waits until the payer has enough for this payment beside those that are under way. */
-  enter(payment: ExactPayment): Promise<Entry> {
+  enter(payment: ExactPayment): Promise<ReserveEntry> {
     const { world, waitMs } = this.#options
     const known = this.#payers.get(payment.from)
     if (known === undefined && this.#isFresh(payment)) {
-      this.#hold(this.#payerOf(payment), payment)
+      this.#hold(this.#getPayer(payment), payment)
       return Promise.resolve('entered')
     }
-    const payer = this.#payerOf(payment)
+    const payer = this.#getPayer(payment)
     if (payer.underWay.has(payment.nonce)) return Promise.resolve('entered')
     if (payer.queue.length >= waitingMax) return Promise.resolve('busy')
     return new Promise((resolve, reject) => {
@@ -73,7 +74,7 @@ export class Reserve {
     })
   }
 
-  /** The payment has come to an end, or will never be sent. */
+  /** Records that the payment has come to its end, or will never be sent. */
   leave({ from, nonce }: ExactPayment): void {
     const payer = this.#payers.get(from)
     if (payer?.underWay.delete(nonce) !== true) return
@@ -86,7 +87,7 @@ export class Reserve {
     this.#forget(from, payer)
   }
 
-  /** Whether nothing of the payer's has moved since its balance was looked at. */
+  /** Returns true if none of the payer's payments has ended since its balance was read. */
   #isFresh(payment: ExactPayment): boolean {
     const seen = this.#seen.get(payment)
     return seen !== undefined && seen >= (this.#left.get(payment.from) ?? 0)
@@ -106,11 +107,11 @@ export class Reserve {
     payer.isServed = false
   }
 
-  /** Lets in, in their order, all that the payer has enough for. */
+  /** Admits, in their order, the payments that the payer has enough for. */
   async #admit(payer: Payer, address: string): Promise<void> {
-    const before = this.#sumOf(payer)
-    // What comes to an end meanwhile is counted twice, which errs to the safe side.
-    let room = (await this.#options.balanceOf(address)) - before
+    const before = this.#sumUnderWay(payer)
+    // A payment that ends meanwhile is counted twice, which errs on the safe side.
+    let room = (await this.#options.readBalance(address)) - before
     for (let next = payer.queue[0]; next !== undefined; next = payer.queue[0]) {
       if (next.payment.value > room) break
       room -= next.payment.value
@@ -135,7 +136,7 @@ export class Reserve {
     }
   }
 
-  #sumOf(payer: Payer): bigint {
+  #sumUnderWay(payer: Payer): bigint {
     const oldest = this.#options.world.now() - heldMs
     let sum = 0n
     for (const [nonce, { value, sinceMs }] of payer.underWay) {
@@ -145,7 +146,7 @@ export class Reserve {
     return sum
   }
 
-  #payerOf({ from }: ExactPayment): Payer {
+  #getPayer({ from }: ExactPayment): Payer {
     const known = this.#payers.get(from)
     if (known !== undefined) return known
     const payer = { underWay: new Map(), queue: [], isServed: false, leavings: 0 }

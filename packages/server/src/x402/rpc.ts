@@ -4,11 +4,11 @@ import { Fault } from '../base/fault.ts'
 import type { World } from '../base/world.ts'
 import { AnswerTooLarge, postJson, TransportError } from './http-json.ts'
 
-/** The chain's node answered, with an error of JSON-RPC. */
+/** The error of a node that answered, with an error of JSON-RPC. */
 export class RpcError extends Error {
   override readonly name = 'RpcError'
   readonly code: number
-  /** Revert data as hexadecimal text, where the node gave it. */
+  /** The revert data as hexadecimal text, if the node gave it. */
   readonly data: string | undefined
 
   constructor(error: { readonly code: number; readonly message: string; readonly data?: string }) {
@@ -17,21 +17,21 @@ export class RpcError extends Error {
     this.data = error.data
   }
 
-  /** The code that was called refused: an answer of the chain, unlike every other error of a node. */
+  /** True if the called code refused: an answer of the chain, unlike every other error of a node. */
   get reverted(): boolean {
     return this.code === 3 || /\brevert(ed)?\b/i.test(this.message)
   }
 }
 
 export type Rpc = {
-  /** The result; RpcError where the node answers with an error; PAYMENT_NETWORK_UNREACHABLE otherwise. */
+  /** Returns the result; throws RpcError if the node answers with an error, PAYMENT_NETWORK_UNREACHABLE otherwise. */
   readonly call: (method: string, params: readonly unknown[]) => Promise<unknown>
   /** Ends kept connections; calls under way still end by themselves. */
   readonly close: () => void
 }
 
-/** A node that is asked nothing until the check has passed, which is repeated by each call until it does. */
-export function checkedRpc(rpc: Rpc, check: () => Promise<void>): Rpc {
+/** Makes a client that calls the node only once the check has passed; each call repeats the check until it does. */
+export function makeCheckedRpc(rpc: Rpc, check: () => Promise<void>): Rpc {
   let passed: Promise<void> | undefined
   const pass = () => {
     passed ??= check().catch((error: unknown) => {
@@ -69,8 +69,8 @@ type Call = {
 }
 
 /**
- * A JSON-RPC client. Calls of one turn of the event loop travel as one batch: a server under load
- * then pays for one HTTP request, not for each of a hundred payments.
+ * Opens a JSON-RPC client. The calls of one turn of the event loop travel as one batch: a server under load then
+ * pays for one HTTP request instead of one for each of a hundred payments.
  */
 export function openRpc(options: RpcOptions): Rpc {
   const url = new URL(options.url)
@@ -94,19 +94,19 @@ export function openRpc(options: RpcOptions): Rpc {
         world: options.world,
         deadlineMs: options.deadlineMs ?? deadlineMsDefault,
         responseBytesMax: options.responseBytesMax ?? responseBytesMaxDefault,
-        // Reading twice is harmless and the same signed bytes count once.
+        // A repeated read is harmless, and the same signed bytes count once.
         repeatable: true,
       })
       deliver(calls, answersById(value, status))
     } catch (error) {
       if (error instanceof AnswerTooLarge && calls.length > 1) {
-        // Anybody can ask for the receipt of a large transaction, and must not spoil the questions of others.
+        // Anybody can ask for the receipt of a large transaction, which must not spoil the calls of others.
         const half = Math.ceil(calls.length / 2)
         void send(calls.slice(0, half))
         void send(calls.slice(half))
         return
       }
-      const fault = unreachable(error)
+      const fault = toUnreachable(error)
       for (const call of calls) call.reject(fault)
     }
   }
@@ -120,8 +120,8 @@ export function openRpc(options: RpcOptions): Rpc {
   }
 }
 
-/** What leaves the service is that the network cannot be reached; the log says what happened. */
-export function unreachable(error: unknown): Fault {
+/** Returns a fault that tells clients only that the network cannot be reached; the log has the cause. */
+export function toUnreachable(error: unknown): Fault {
   if (error instanceof Fault) return error
   return new Fault('PAYMENT_NETWORK_UNREACHABLE', {
     internal: error instanceof Error ? error.message : String(error),
@@ -134,7 +134,7 @@ function deliver(calls: readonly Call[], answers: ReadonlyMap<unknown, Answer>):
   calls.forEach((call, id) => {
     const answer = answers.get(id)
     if (answer === undefined) {
-      call.reject(unreachable(new TransportError(`no answer to ${call.method}`)))
+      call.reject(toUnreachable(new TransportError(`no answer to ${call.method}`)))
     } else if (answer.error !== undefined) {
       call.reject(new RpcError(answer.error))
     } else {
@@ -152,10 +152,10 @@ function answersById(value: unknown, status: number): Map<unknown, Answer> {
   if (!Array.isArray(value)) {
     throw new TransportError(`status ${status}, not a batch of answers: ${excerpt(value)}`)
   }
-  return new Map(value.filter(isRecord).map((each) => [each.id, answerOf(each)]))
+  return new Map(value.filter(isRecord).map((each) => [each.id, parseAnswer(each)]))
 }
 
-function answerOf(each: Readonly<Record<string, unknown>>): Answer {
+function parseAnswer(each: Readonly<Record<string, unknown>>): Answer {
   if (!isRecord(each.error)) return { result: each.result }
   const { code, message, data } = each.error
   return {

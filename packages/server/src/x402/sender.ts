@@ -1,14 +1,20 @@
 import { assert } from '../base/assert.ts'
 import { Fault } from '../base/fault.ts'
-import { holderName, isGone } from '../base/holder.ts'
+import { isHolderGone, makeHolderName } from '../base/holder.ts'
 import type { World } from '../base/world.ts'
 import type { Database } from '../database/database.ts'
-import { type Fees, feesOf, nativeBalance, receiptOf, transactionCount } from './evm-chain.ts'
-import { hexFrom } from './hex.ts'
+import {
+  type Fees,
+  findReceipt,
+  readFees,
+  readNativeBalance,
+  readTransactionCount,
+} from './evm-chain.ts'
+import { encodeHex } from './hex.ts'
 import { Journal, type Journaled, type Mark } from './journal.ts'
 import type { PaymentNetwork } from './networks.ts'
 import { type Rpc, RpcError } from './rpc.ts'
-import { addressOfKey } from './signature.ts'
+import { deriveAddress } from './signature.ts'
 import { signTransaction } from './transaction.ts'
 
 /** The part of a pino logger that payments use. */
@@ -21,7 +27,7 @@ export type Outgoing = {
   readonly id: string
   readonly to: string
   readonly data: string
-  /** Gas limit: fixed by the caller, so that a call that reverts is mined too and leaves no gap. */
+  /** The gas limit: fixed by the caller, so that a call that reverts is mined too and leaves no gap. */
   readonly gas: bigint
 }
 
@@ -38,13 +44,13 @@ export type SenderOptions = {
 
 const leaseMsDefault = 6_000
 const batchMax = 200
-/** Fees and gas funds are asked for at most this often. */
+/** The time for which fees and gas funds are remembered. */
 const feesForMs = 5_000
-/** Base fees grow by 12.5 % a block at most: this headroom lasts for a dozen full blocks. */
+/** The factor by which the base fee may grow: at 12.5 % a block at most, it lasts for a dozen full blocks. */
 const baseFeeHeadroom = 4n
 const rebroadcastEveryMs = 10_000
 const markEveryMs = 250
-/** Gas funds for fewer transactions than this are reported as too low. */
+/** The number of transactions below which gas funds are reported as too low. */
 const fundedTransactionsMin = 5n
 
 type Waiting = {
@@ -54,9 +60,9 @@ type Waiting = {
 }
 
 /**
- * Sends transactions of one key: nonce, signature and bytes are in the journal, durably, before
- * anything leaves, so a crash at any point ends with the same bytes mined once. Transactions that
- * arrive together share one commit. One process at a time owns a key, by a lease.
+ * Sends transactions of one key: nonce, signature and bytes are durably in the journal before anything leaves, so a
+ * crash at any point ends with the same bytes mined once. Transactions that arrive together share one commit. One
+ * process at a time owns a key, by a lease.
  */
 export class JournaledSender {
   readonly address: string
@@ -76,8 +82,8 @@ export class JournaledSender {
   constructor(options: SenderOptions) {
     const { database, world, network } = options
     this.#options = options
-    this.address = addressOfKey(options.key)
-    this.#holder = holderName(world)
+    this.address = deriveAddress(options.key)
+    this.#holder = makeHolderName(world)
     this.#journal = new Journal({
       database,
       world,
@@ -101,21 +107,21 @@ export class JournaledSender {
       if (world.now() > deadline) {
         throw new Fault('UNAVAILABLE', { internal: `${this.address} is in use by ${other}` })
       }
-      dead = isGone(other) ? other : ''
+      dead = isHolderGone(other) ? other : ''
       if (dead === '') await world.sleep(leaseMs / 10)
     }
     this.#every(leaseMs / 4, () => this.#renew(leaseMs))
     this.#every(markEveryMs, () => this.#flushMarks())
     this.#every(rebroadcastEveryMs, () => this.resume(rebroadcastEveryMs))
-    // A chain that is away must not keep the service from starting; the timer tries again.
+    // An unreachable chain must not keep the service from starting; the timer tries again.
     await this.resume(0).catch((error: unknown) => {
       this.#options.log.warn({ error }, 'undecided transactions wait for the payment network')
     })
   }
 
   /**
-   * Journals and broadcasts. An id that is journaled already is only broadcast again, byte by byte
-   * the same. When it throws, the transaction may be in the journal or not: ask `find`.
+   * Journals and broadcasts. An id that is journaled already is only broadcast again, byte by byte the same. If it
+   * throws, the transaction may be in the journal or not: ask `find`.
    */
   send(outgoing: Outgoing): Promise<Journaled> {
     if (this.#stopped) return Promise.reject(new Fault('UNAVAILABLE'))
@@ -129,24 +135,27 @@ export class JournaledSender {
     return (await this.#journal.find([id]))[0]
   }
 
-  /** How many transactions the key has sent: as the chain counts those in blocks, and as the journal knows. */
+  /**
+   * Returns the number of transactions that the key has sent: those in blocks by the chain's count, and those that
+   * the journal knows.
+   */
   async sent(): Promise<{ readonly mined: bigint; readonly journaled: bigint }> {
-    // In this order: what is in a block by now was journaled before.
-    const mined = await transactionCount(this.#options.rpc, this.address)
+    // The order matters: any transaction in a block by now was journaled before.
+    const mined = await readTransactionCount(this.#options.rpc, this.address)
     return { mined, journaled: await this.#journal.nextNonce() }
   }
 
-  /** Remembers what the chain said about a transaction; written soon, together with others. */
+  /** Remembers a transaction's outcome on the chain; written soon, together with others. */
   note(mark: Mark): void {
     this.#marks.push(mark)
   }
 
-  /** What the key has for gas, in the smallest unit of the chain's own coin; at most some seconds old. */
+  /** Returns the key's funds for gas, in the smallest unit of the chain's own coin; at most some seconds old. */
   async balance(): Promise<bigint> {
     return (await this.#currentFees()).balance
   }
 
-  /** UNAVAILABLE while the key cannot pay the gas of a few transactions. */
+  /** Throws UNAVAILABLE while the key cannot pay the gas of a few transactions. */
   async requireFunds(gas: bigint): Promise<void> {
     const fees = await this.#currentFees()
     if (fees.balance < fundedTransactionsMin * gas * maxFee(fees)) {
@@ -155,15 +164,16 @@ export class JournaledSender {
   }
 
   /**
-   * Decides or broadcasts again what was signed so long ago and is not known to be in a block, or
-   * was in a block that the chain has forgotten: the gap would hold back everything after it.
+   * Decides or broadcasts again the transactions that were signed so long ago and are not known to be in a block,
+   * or were in a block that the chain has forgotten: the gap would hold back everything after it.
    */
   async resume(olderThanMs: number): Promise<void> {
     const { rpc, world, log } = this.#options
-    // In this order: a nonce seen used whose transaction has no receipt later was used by another one.
-    const mined = await transactionCount(rpc, this.address)
+    // The order matters: a nonce seen used, whose transaction has no receipt afterwards, was used by another
+    // transaction.
+    const mined = await readTransactionCount(rpc, this.address)
     const rows = await this.#journal.undecided(mined, world.now() - olderThanMs)
-    const receipts = await Promise.all(rows.map((row) => receiptOf(rpc, row.hash)))
+    const receipts = await Promise.all(rows.map((row) => findReceipt(rpc, row.hash)))
     const open: Journaled[] = []
     rows.forEach((row, index) => {
       const receipt = receipts[index]
@@ -181,7 +191,7 @@ export class JournaledSender {
     await Promise.all(open.map((row) => this.#broadcast(row)))
   }
 
-  /** Ends timers and gives the key free; transactions under way stay in the journal. */
+  /** Ends timers and releases the key; transactions under way stay in the journal. */
   async stop(): Promise<void> {
     this.#stopped = true
     for (const stop of this.#timers.splice(0)) stop()
@@ -207,7 +217,7 @@ export class JournaledSender {
         for (const { reject } of batch) reject(error)
       }
     }
-    // In the same step as the last look at the queue, so that nobody waits for a pump that has ended.
+    // This happens in the same step as the last look at the queue, so that nobody waits for a pump that has ended.
     this.#pump = undefined
   }
 
@@ -227,7 +237,7 @@ export class JournaledSender {
     if (!(await this.#journal.insert(rows))) {
       throw new Fault('UNAVAILABLE', { internal: `the lease of ${this.address} was lost` })
     }
-    this.#options.world.reach?.('payment.journaled')
+    this.#options.world.failpoint?.('payment.journaled')
     this.#nonce = first + BigInt(rows.length)
     for (const row of rows) known.set(row.id, row)
     return known
@@ -256,18 +266,18 @@ export class JournaledSender {
     return row.state === 'signed' ? this.#broadcast(row) : Promise.resolve()
   }
 
-  /** Never throws: what did not arrive stays journaled and is sent again later. */
+  /** Never throws: a transaction that did not arrive stays journaled and is sent again later. */
   async #broadcast(row: Journaled): Promise<void> {
     try {
-      await this.#options.rpc.call('eth_sendRawTransaction', [hexFrom(row.raw)])
-      this.#options.world.reach?.('payment.broadcast')
+      await this.#options.rpc.call('eth_sendRawTransaction', [encodeHex(row.raw)])
+      this.#options.world.failpoint?.('payment.broadcast')
     } catch (error) {
       if (error instanceof RpcError && /already|nonce too low/i.test(error.message)) return
       this.#options.log.warn({ id: row.id, hash: row.hash, error }, 'a transaction was not taken')
     }
   }
 
-  /** Transactions from elsewhere with this key would be counted by the chain only. */
+  /** Returns the next free nonce; only the chain counts this key's transactions from elsewhere. */
   async #freeNonce(): Promise<bigint> {
     const { mined, journaled } = await this.sent()
     if (mined > journaled) return mined
@@ -279,7 +289,7 @@ export class JournaledSender {
     if (this.#fees === undefined || now - this.#feesAtMs > feesForMs) {
       const { rpc } = this.#options
       this.#feesAtMs = now
-      const asked = Promise.all([feesOf(rpc), nativeBalance(rpc, this.address)]).then(
+      const asked = Promise.all([readFees(rpc), readNativeBalance(rpc, this.address)]).then(
         ([fees, balance]) => ({ ...fees, balance }),
       )
       this.#fees = asked

@@ -12,19 +12,19 @@ import { realWorld } from '../base/world.ts'
 import { sql } from '../database/sql.ts'
 import { type TestDatabase, withTestDatabase } from '../database/testing.ts'
 import { type Devnet, startDevnet } from '../devnet/devnet.ts'
-import { balanceOf } from './authorization-use.ts'
-import { checkChain, receiptOf, transactionCount } from './evm-chain.ts'
-import { evmFacilitator } from './evm-facilitator.ts'
+import { readBalance } from './authorization-use.ts'
+import { checkChain, findReceipt, readTransactionCount } from './evm-chain.ts'
+import { makeEvmFacilitator } from './evm-facilitator.ts'
 import type { Facilitator } from './facilitator.ts'
-import { hexFrom, hexWord, keccak, quantity, selector } from './hex.ts'
-import { journalTables } from './journal.ts'
+import { computeSelector, encodeHex, encodeHexWord, encodeQuantity, hashKeccak } from './hex.ts'
+import { makeJournalTables } from './journal.ts'
 import type { PaymentNetwork } from './networks.ts'
 import { decodePayment, type PaymentHeaders } from './payment-header.ts'
 import { buildPaymentRequired, type Requirement, type SignedPayment } from './protocol.ts'
 import { openRpc, type Rpc } from './rpc.ts'
 import { JournaledSender } from './sender.ts'
-import { addressOfKey, signDigest, transferDigest } from './signature.ts'
-import { transferCall, transferGas } from './token.ts'
+import { deriveAddress, digestTransfer, signDigest } from './signature.ts'
+import { encodeTransferCall, transferGas } from './token.ts'
 import { signTransaction } from './transaction.ts'
 
 const world = realWorld
@@ -40,7 +40,7 @@ let network: PaymentNetwork
 beforeAll(async () => {
   store = await withTestDatabase()
   await store.database.execute(sql`CREATE SCHEMA operations`)
-  for (const table of journalTables()) await store.database.execute(table)
+  for (const table of makeJournalTables()) await store.database.execute(table)
   devnet = await startDevnet({ dataDir: folder, world, log })
   network = devnet.network
   rpc = openRpc({ url: devnet.rpcUrl, world })
@@ -71,15 +71,15 @@ function newSender(by: Rpc, options: { leaseMs?: number; key?: Buffer } = {}): J
 }
 
 function newFacilitator(by: Rpc, from: JournaledSender, settleTimeoutMs = 10_000): Facilitator {
-  return evmFacilitator({ rpc: by, sender: from, world, log, pollMs: 4, settleTimeoutMs })
+  return makeEvmFacilitator({ rpc: by, sender: from, world, log, pollMs: 4, settleTimeoutMs })
 }
 
-function requirementOf(amount: bigint, over: Partial<Requirement> = {}): Requirement {
+function makeRequirement(amount: bigint, over: Partial<Requirement> = {}): Requirement {
   const expiresAt = Math.floor(world.now() / 1000) + 300
   return { network, amount, quoteId: 'q1.test', expiresAt, maxTimeoutSeconds: 60, ...over }
 }
 
-function signedOf(headers: PaymentHeaders): SignedPayment | undefined {
+function decodeSigned(headers: PaymentHeaders): SignedPayment | undefined {
   const presented = decodePayment(headers)
   return presented && 'payload' in presented ? presented : undefined
 }
@@ -90,15 +90,15 @@ function signedPayment(key: Buffer, amount: bigint, options: Change = {}): Signe
   const { on = network, ...change } = options
   const now = BigInt(Math.floor(world.now() / 1000))
   const fields = {
-    from: addressOfKey(key),
+    from: deriveAddress(key),
     to: network.payTo,
     value: amount,
     validAfter: now - 60n,
     validBefore: now + 300n,
-    nonce: hexFrom(world.randomBytes(32)),
+    nonce: encodeHex(world.randomBytes(32)),
     ...change,
   }
-  const signature = signDigest(transferDigest(on, fields), key)
+  const signature = signDigest(digestTransfer(on, fields), key)
   return {
     version: 1,
     network: network.id,
@@ -110,17 +110,17 @@ function signedPayment(key: Buffer, amount: bigint, options: Change = {}): Signe
 
 async function newPayer(funds = 1_000_000n): Promise<Buffer> {
   const key = world.randomBytes(32)
-  if (funds > 0n) await devnet.faucet(addressOfKey(key), funds)
+  if (funds > 0n) await devnet.faucet(deriveAddress(key), funds)
   return key
 }
 
-const settlementId = () => `settle:${hexFrom(world.randomBytes(8))}`
-const treasury = () => balanceOf(rpc, network, network.payTo)
+const settlementId = () => `settle:${encodeHex(world.randomBytes(8))}`
+const treasury = () => readBalance(rpc, network, network.payTo)
 
 /** Anybody may hand a signed authorization to the token. */
 async function submitElsewhere(data: string): Promise<string> {
   const key = world.randomBytes(32)
-  await rpc.call('anvil_setBalance', [addressOfKey(key), quantity(10n ** 20n)])
+  await rpc.call('anvil_setBalance', [deriveAddress(key), encodeQuantity(10n ** 20n)])
   const { raw, hash } = signTransaction(
     {
       chainId: network.chainId,
@@ -133,18 +133,18 @@ async function submitElsewhere(data: string): Promise<string> {
     },
     key,
   )
-  await rpc.call('eth_sendRawTransaction', [hexFrom(raw)])
-  while ((await receiptOf(rpc, hash)) === undefined) await world.sleep(5)
+  await rpc.call('eth_sendRawTransaction', [encodeHex(raw)])
+  while ((await findReceipt(rpc, hash)) === undefined) await world.sleep(5)
   return hash
 }
 
 describe('stock clients', () => {
   test('version 2 takes the header of a 402, and its payment settles', async () => {
     const key = await newPayer()
-    const requirement = requirementOf(1070n)
+    const requirement = makeRequirement(1070n)
     const resource = { url: 'http://127.0.0.1/x', description: '', mimeType: 'application/json' }
     const offer = buildPaymentRequired({ resource, requirements: [requirement], error: 'pay' })
-    const account = privateKeyToAccount(hexFrom(key) as Hex)
+    const account = privateKeyToAccount(encodeHex(key) as Hex)
     const client = new x402HTTPClient(
       new x402Client().register('eip155:84532', new ExactEvmScheme(account)),
     )
@@ -153,7 +153,7 @@ describe('stock clients', () => {
       offer.body,
     )
     const headers = client.encodePaymentSignatureHeader(await client.createPaymentPayload(required))
-    const payment = signedOf({ paymentSignature: headers['PAYMENT-SIGNATURE'] })
+    const payment = decodeSigned({ paymentSignature: headers['PAYMENT-SIGNATURE'] })
     expect(payment).toMatchObject({ version: 2, quoteId: 'q1.test' })
     expect(await facilitator.verify(payment!, requirement)).toEqual({ ok: true })
     const before = await treasury()
@@ -166,16 +166,16 @@ describe('stock clients', () => {
 
   test('version 1 takes the body of a 402, and its payment settles', async () => {
     const key = await newPayer()
-    const requirement = requirementOf(2000n)
+    const requirement = makeRequirement(2000n)
     const resource = { url: 'http://127.0.0.1/x', description: '', mimeType: 'application/json' }
     const { body } = buildPaymentRequired({ resource, requirements: [requirement], error: 'pay' })
-    const account = privateKeyToAccount(hexFrom(key) as Hex)
+    const account = privateKeyToAccount(encodeHex(key) as Hex)
     const { payload } = await new ExactEvmSchemeV1(account).createPaymentPayload(
       1,
       body.accepts[0] as never,
     )
     const sent = { x402Version: 1, scheme: 'exact', network: 'base-sepolia', payload }
-    const payment = signedOf({
+    const payment = decodeSigned({
       xPayment: Buffer.from(JSON.stringify(sent)).toString('base64'),
     })
     expect(await facilitator.verify(payment!, requirement)).toEqual({ ok: true })
@@ -188,7 +188,7 @@ describe('stock clients', () => {
 describe('verify refuses', () => {
   test('what does not fit the requirement, naming the field', async () => {
     const key = await newPayer()
-    const requirement = requirementOf(500n)
+    const requirement = makeRequirement(500n)
     const good = signedPayment(key, 500n)
     const now = BigInt(Math.floor(world.now() / 1000))
     const other = `0x${'77'.repeat(20)}`
@@ -224,7 +224,7 @@ describe('verify refuses', () => {
         'payload.authorization.validBefore',
       ],
       [
-        signedPayment(key, 500n, { from: addressOfKey(await newPayer(0n)) }),
+        signedPayment(key, 500n, { from: deriveAddress(await newPayer(0n)) }),
         'invalid_signature',
         'payload.signature',
       ],
@@ -247,14 +247,14 @@ describe('verify refuses', () => {
     const now = BigInt(Math.floor(world.now() / 1000))
     await world.sleep(1500)
     const payment = signedPayment(key, 5n, { validAfter: now })
-    expect(await facilitator.verify(payment, requirementOf(5n))).toEqual({ ok: true })
+    expect(await facilitator.verify(payment, makeRequirement(5n))).toEqual({ ok: true })
   })
 })
 
 describe('a payment moves money once', () => {
   test('the same settlement again, in parallel and later, is the same transaction', async () => {
     const payment = signedPayment(await newPayer(), 700n)
-    const requirement = requirementOf(700n)
+    const requirement = makeRequirement(700n)
     const id = settlementId()
     const before = await treasury()
     const all = await Promise.all(
@@ -269,9 +269,9 @@ describe('a payment moves money once', () => {
 
   test('handed in by a third party it counts, with that transaction', async () => {
     const payment = signedPayment(await newPayer(), 800n)
-    const requirement = requirementOf(800n)
+    const requirement = makeRequirement(800n)
     const before = await treasury()
-    const transaction = await submitElsewhere(transferCall(payment.payload))
+    const transaction = await submitElsewhere(encodeTransferCall(payment.payload))
     expect(await facilitator.verify(payment, requirement)).toMatchObject({
       ok: false,
       reason: 'authorization_used',
@@ -287,21 +287,21 @@ describe('a payment moves money once', () => {
     const payment = signedPayment(key, 900n)
     await submitElsewhere(cancelCall(key, payment))
     const failed = { state: 'failed', reason: 'authorization_canceled', final: true }
-    expect(await facilitator.settle(settlementId(), payment, requirementOf(900n))).toEqual(failed)
-    expect(await facilitator.lookup(settlementId(), payment, requirementOf(900n))).toEqual(failed)
+    expect(await facilitator.settle(settlementId(), payment, makeRequirement(900n))).toEqual(failed)
+    expect(await facilitator.lookup(settlementId(), payment, makeRequirement(900n))).toEqual(failed)
   })
 
   test('expired and unused it fails for good, open and never sent it does not', async () => {
     const key = await newPayer()
     const now = BigInt(Math.floor(world.now() / 1000))
     const late = signedPayment(key, 5n, { validBefore: now - 100n })
-    expect(await facilitator.lookup(settlementId(), late, requirementOf(5n))).toEqual({
+    expect(await facilitator.lookup(settlementId(), late, makeRequirement(5n))).toEqual({
       state: 'failed',
       reason: 'expired',
       final: true,
     })
     const open = signedPayment(key, 5n)
-    expect(await facilitator.lookup(settlementId(), open, requirementOf(5n))).toEqual({
+    expect(await facilitator.lookup(settlementId(), open, makeRequirement(5n))).toEqual({
       state: 'failed',
       reason: 'not_sent',
       final: false,
@@ -314,7 +314,7 @@ describe('a payment moves money once', () => {
     await rpc.call('anvil_setCode', [asset.address, '0x600160005260206000f3'])
     const liar = { ...network, asset }
     const payment = signedPayment(await newPayer(), 5n, { on: liar })
-    const requirement = requirementOf(5n, { network: liar })
+    const requirement = makeRequirement(5n, { network: liar })
     const failed = { state: 'failed', reason: 'no_transfer', final: true }
     const id = settlementId()
     expect(await facilitator.settle(id, payment, requirement)).toEqual(failed)
@@ -328,7 +328,7 @@ test('failing payments among good ones do not hold the good ones back', async ()
   const before = await treasury()
   const outcomes = await Promise.all(
     payments.map((payment) =>
-      facilitator.settle(settlementId(), payment, requirementOf(payment.payload.value)),
+      facilitator.settle(settlementId(), payment, makeRequirement(payment.payload.value)),
     ),
   )
   const settled = outcomes.filter((outcome) => outcome.state === 'settled')
@@ -343,42 +343,42 @@ test('failing payments among good ones do not hold the good ones back', async ()
 describe('crashes and outages', () => {
   test('killed between journal and broadcast, the next start mines the same bytes once', async () => {
     const key = world.randomBytes(32)
-    await rpc.call('anvil_setBalance', [addressOfKey(key), quantity(10n ** 20n)])
+    await rpc.call('anvil_setBalance', [deriveAddress(key), encodeQuantity(10n ** 20n)])
     const payments = await Promise.all(
       Array.from({ length: 5 }, async () => signedPayment(await newPayer(), 400n)),
     )
     const sends = payments.map((payment) => ({
       id: settlementId(),
       to: network.asset.address,
-      data: transferCall(payment.payload),
+      data: encodeTransferCall(payment.payload),
     }))
     await journalAndDie(key, sends)
     const before = await treasury()
     const next = newSender(rpc, { key })
     expect(await next.find(sends[0]!.id)).toMatchObject({ state: 'signed' })
-    expect(await transactionCount(rpc, next.address)).toBe(0n)
+    expect(await readTransactionCount(rpc, next.address)).toBe(0n)
     await next.start()
     const reborn = newFacilitator(rpc, next)
     for (const [index, payment] of payments.entries()) {
       const { id } = sends[index]!
-      expect(await reborn.settle(id, payment, requirementOf(400n))).toMatchObject({
+      expect(await reborn.settle(id, payment, makeRequirement(400n))).toMatchObject({
         state: 'settled',
         transaction: (await next.find(id))?.hash,
       })
     }
     expect((await treasury()) - before).toBe(2000n)
-    expect(await transactionCount(rpc, next.address)).toBe(5n)
+    expect(await readTransactionCount(rpc, next.address)).toBe(5n)
     await next.stop()
   })
 
   test('a block that the chain forgets is filled again with the same transactions', async () => {
     const payment = signedPayment(await newPayer(), 300n)
     const id = settlementId()
-    const first = await facilitator.settle(id, payment, requirementOf(300n))
+    const first = await facilitator.settle(id, payment, makeRequirement(300n))
     await world.sleep(300)
     await rpc.call('anvil_rollback', [1])
     await sender.resume(0)
-    const again = await facilitator.settle(id, payment, requirementOf(300n))
+    const again = await facilitator.settle(id, payment, makeRequirement(300n))
     expect(again).toMatchObject({ state: 'settled' })
     expect('transaction' in first && 'transaction' in again && first.transaction).toBe(
       'transaction' in again && again.transaction,
@@ -403,13 +403,13 @@ describe('crashes and outages', () => {
     const dead = openRpc({ url: 'http://127.0.0.1:9', world, deadlineMs: 500 })
     const cutOff = newFacilitator(dead, sender, 200)
     const payment = signedPayment(await newPayer(), 600n)
-    await expect(cutOff.verify(payment, requirementOf(600n))).rejects.toMatchObject({
+    await expect(cutOff.verify(payment, makeRequirement(600n))).rejects.toMatchObject({
       code: 'PAYMENT_NETWORK_UNREACHABLE',
     })
     const id = settlementId()
-    const pending = await cutOff.settle(id, payment, requirementOf(600n))
+    const pending = await cutOff.settle(id, payment, makeRequirement(600n))
     expect(pending).toMatchObject({ state: 'pending', transaction: expect.any(String) })
-    expect(await facilitator.lookup(id, payment, requirementOf(600n))).toMatchObject({
+    expect(await facilitator.lookup(id, payment, makeRequirement(600n))).toMatchObject({
       state: 'settled',
     })
     await expect(checkChain(dead, network)).rejects.toMatchObject({
@@ -430,7 +430,7 @@ describe('crashes and outages', () => {
     await poor.start()
     const payment = signedPayment(await newPayer(), 5n)
     await expect(
-      newFacilitator(rpc, poor).verify(payment, requirementOf(5n)),
+      newFacilitator(rpc, poor).verify(payment, makeRequirement(5n)),
     ).rejects.toMatchObject({ code: 'UNAVAILABLE' })
     await poor.stop()
   })
@@ -448,7 +448,7 @@ test('settles more than 250 payments a second, 32 at a time', async () => {
   await Promise.all(
     payers.map(async () => {
       for (let payment = queue.pop(); payment !== undefined; payment = queue.pop()) {
-        const requirement = requirementOf(payment.payload.value)
+        const requirement = makeRequirement(payment.payload.value)
         if ((await facilitator.verify(payment, requirement)).ok) verified++
         const outcome = await facilitator.settle(settlementId(), payment, requirement)
         if (outcome.state !== 'settled') throw new Error(outcome.reason)
@@ -500,25 +500,25 @@ async function journalAndDie(key: Buffer, sends: readonly object[]): Promise<voi
 }
 
 function cancelCall(key: Buffer, payment: SignedPayment): string {
-  const text = (value: string) => keccak(Buffer.from(value))
-  const domain = keccak(
+  const text = (value: string) => hashKeccak(Buffer.from(value))
+  const domain = hashKeccak(
     Buffer.concat([
       text('EIP712Domain(string name,string version,uint256 chainId,address verifyingContract)'),
       text(network.asset.name),
       text(network.asset.version),
       Buffer.from(network.chainId.toString(16).padStart(64, '0'), 'hex'),
-      Buffer.from(hexWord(network.asset.address), 'hex'),
+      Buffer.from(encodeHexWord(network.asset.address), 'hex'),
     ]),
   )
-  const words = `${hexWord(payment.payload.from)}${hexWord(payment.payload.nonce)}`
-  const struct = keccak(
+  const words = `${encodeHexWord(payment.payload.from)}${encodeHexWord(payment.payload.nonce)}`
+  const struct = hashKeccak(
     Buffer.concat([
       text('CancelAuthorization(address authorizer,bytes32 nonce)'),
       Buffer.from(words, 'hex'),
     ]),
   )
-  const signature = signDigest(keccak(Buffer.concat([Buffer.of(0x19, 1), domain, struct])), key)
-  const call = selector('cancelAuthorization(address,bytes32,uint8,bytes32,bytes32)')
+  const signature = signDigest(hashKeccak(Buffer.concat([Buffer.of(0x19, 1), domain, struct])), key)
+  const call = computeSelector('cancelAuthorization(address,bytes32,uint8,bytes32,bytes32)')
   return `${call}${words}${signature.slice(-2).padStart(64, '0')}${signature.slice(2, 130)}`
 }
 

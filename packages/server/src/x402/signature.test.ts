@@ -4,19 +4,19 @@ import { type Hex, hashTypedData, recoverAddress, recoverTypedDataAddress } from
 import { privateKeyToAccount } from 'viem/accounts'
 import { describe, expect, test } from 'vitest'
 import { type Curve, nativeCurve, portableCurve } from './curve.ts'
-import { bytesOf, hexFrom } from './hex.ts'
-import { paymentNetwork } from './networks.ts'
-import { addressOfKey, recoverSigner, signDigest, transferDigest } from './signature.ts'
+import { decodeHex, encodeHex } from './hex.ts'
+import { makePaymentNetwork } from './networks.ts'
+import { deriveAddress, digestTransfer, recoverSigner, signDigest } from './signature.ts'
 
 const n = 0xfffffffffffffffffffffffffffffffebaaedce6af48a03bbfd25e8cd0364141n
-const network = paymentNetwork({ chainId: 84532, payTo: `0x${'b1'.repeat(20)}` })
+const network = makePaymentNetwork({ chainId: 84532, payTo: `0x${'b1'.repeat(20)}` })
 const curves: [string, Curve][] = [['portable', portableCurve]]
 if (nativeCurve !== undefined) curves.push(['native', nativeCurve])
 
 const word = (value: bigint) => value.toString(16).padStart(64, '0')
 const uint256 = fc.bigInt({ min: 0n, max: 2n ** 256n - 1n })
 const hex = (bytes: number) =>
-  fc.uint8Array({ minLength: bytes, maxLength: bytes }).map((raw) => hexFrom(raw))
+  fc.uint8Array({ minLength: bytes, maxLength: bytes }).map((raw) => encodeHex(raw))
 
 const authorizations = fc.record({
   from: hex(20),
@@ -47,7 +47,7 @@ const typedData = {
   primaryType: 'TransferWithAuthorization',
 } as const
 
-function messageOf(a: { from: string; to: string; nonce: string }) {
+function toMessage(a: { from: string; to: string; nonce: string }) {
   return { ...a, from: a.from as Hex, to: a.to as Hex, nonce: a.nonce as Hex } as never
 }
 
@@ -55,17 +55,17 @@ describe('digest', () => {
   test('is the EIP-712 hash that viem computes, for any authorization', () => {
     fc.assert(
       fc.property(authorizations, (authorization) => {
-        const expected = hashTypedData({ ...typedData, message: messageOf(authorization) })
-        expect(hexFrom(transferDigest(network, authorization))).toBe(expected)
+        const expected = hashTypedData({ ...typedData, message: toMessage(authorization) })
+        expect(encodeHex(digestTransfer(network, authorization))).toBe(expected)
       }),
       { numRuns: 100 },
     )
   })
 
   test('differs between chains and assets', () => {
-    const other = paymentNetwork({ chainId: 8453, payTo: network.payTo })
+    const other = makePaymentNetwork({ chainId: 8453, payTo: network.payTo })
     const [sample] = fc.sample(authorizations, { numRuns: 1, seed: 1 })
-    expect(transferDigest(network, sample!)).not.toEqual(transferDigest(other, sample!))
+    expect(digestTransfer(network, sample!)).not.toEqual(digestTransfer(other, sample!))
   })
 })
 
@@ -76,28 +76,28 @@ test('the native curve is there, so that checks are fast where tests run', () =>
 describe.each(curves)('recoverSigner on the %s curve', (_, curve) => {
   test('finds the signer of what a wallet signed', async () => {
     for (let round = 0; round < 20; round++) {
-      const account = privateKeyToAccount(hexFrom(randomBytes(32)) as Hex)
+      const account = privateKeyToAccount(encodeHex(randomBytes(32)) as Hex)
       const [authorization] = fc.sample(authorizations, 1)
       const signed = { ...authorization!, from: account.address.toLowerCase() }
-      const signature = await account.signTypedData({ ...typedData, message: messageOf(signed) })
-      const digest = transferDigest(network, signed)
-      expect(recoverSigner(digest, bytesOf(signature), curve)).toBe(signed.from)
+      const signature = await account.signTypedData({ ...typedData, message: toMessage(signed) })
+      const digest = digestTransfer(network, signed)
+      expect(recoverSigner(digest, decodeHex(signature), curve)).toBe(signed.from)
     }
   })
 
   test('agrees with viem on damaged signatures', async () => {
     const digest = randomBytes(32)
     const key = randomBytes(32)
-    const good = bytesOf(signDigest(digest, key))
+    const good = decodeHex(signDigest(digest, key))
     for (let bit = 0; bit < 520; bit += 3) {
       const damaged = Buffer.from(good)
       damaged[bit >> 3] = (damaged[bit >> 3] ?? 0) ^ (1 << (bit & 7))
       const ours = recoverSigner(digest, damaged, curve)
-      expect(ours).not.toBe(addressOfKey(key))
+      expect(ours).not.toBe(deriveAddress(key))
       if (ours === undefined) continue
       const theirs = await recoverAddress({
-        hash: hexFrom(digest) as Hex,
-        signature: hexFrom(damaged) as Hex,
+        hash: encodeHex(digest) as Hex,
+        signature: encodeHex(damaged) as Hex,
       })
       expect(ours).toBe(theirs.toLowerCase())
     }
@@ -116,20 +116,20 @@ describe.each(curves)('recoverSigner on the %s curve', (_, curve) => {
     ['v of 29', `${word(1n)}${word(1n)}1d`],
     ['v of 255', `${word(1n)}${word(1n)}ff`],
   ])('refuses %s', (_name, signature) => {
-    expect(recoverSigner(Buffer.alloc(32, 7), bytesOf(`0x${signature}`), curve)).toBeUndefined()
+    expect(recoverSigner(Buffer.alloc(32, 7), decodeHex(`0x${signature}`), curve)).toBeUndefined()
   })
 
   test('accepts s of half of the order, the last low one', () => {
-    const signature = bytesOf(`0x${word(1n)}${word(n / 2n)}1b`)
+    const signature = decodeHex(`0x${word(1n)}${word(n / 2n)}1b`)
     expect(recoverSigner(Buffer.alloc(32, 7), signature, curve)).toMatch(/^0x[0-9a-f]{40}$/)
   })
 
   test('refuses the twin (n - s) of a good signature and every other length', () => {
     const digest = randomBytes(32)
-    const good = bytesOf(signDigest(digest, randomBytes(32)))
-    const s = BigInt(hexFrom(good.subarray(32, 64)))
+    const good = decodeHex(signDigest(digest, randomBytes(32)))
+    const s = BigInt(encodeHex(good.subarray(32, 64)))
     const v = good[64] === 27 ? '1c' : '1b'
-    const twin = bytesOf(`${hexFrom(good.subarray(0, 32))}${word(n - s)}${v}`)
+    const twin = decodeHex(`${encodeHex(good.subarray(0, 32))}${word(n - s)}${v}`)
     expect(recoverSigner(digest, twin, curve)).toBeUndefined()
     expect(recoverSigner(digest, good.subarray(0, 64), curve)).toBeUndefined()
     expect(recoverSigner(digest, Buffer.concat([good, good]), curve)).toBeUndefined()
@@ -150,18 +150,18 @@ test('both curves sign the same bytes and know the same keys', () => {
       )
     }
     expect(curve.publicKey(Buffer.alloc(32))).toBeUndefined()
-    expect(curve.publicKey(bytesOf(`0x${word(n)}`))).toBeUndefined()
+    expect(curve.publicKey(decodeHex(`0x${word(n)}`))).toBeUndefined()
   }
 })
 
 test('a check takes an eighth of the time of viem at most', async () => {
-  const account = privateKeyToAccount(hexFrom(randomBytes(32)) as Hex)
+  const account = privateKeyToAccount(encodeHex(randomBytes(32)) as Hex)
   const [sample] = fc.sample(authorizations, { numRuns: 1, seed: 3 })
   const message = { ...sample!, from: account.address.toLowerCase() }
-  const signature = await account.signTypedData({ ...typedData, message: messageOf(message) })
-  const check = () => recoverSigner(transferDigest(network, message), bytesOf(signature))
+  const signature = await account.signTypedData({ ...typedData, message: toMessage(message) })
+  const check = () => recoverSigner(digestTransfer(network, message), decodeHex(signature))
   const viemCheck = () =>
-    recoverTypedDataAddress({ ...typedData, message: messageOf(message), signature })
+    recoverTypedDataAddress({ ...typedData, message: toMessage(message), signature })
   for (let warm = 0; warm < 100; warm++) check()
   for (let warm = 0; warm < 10; warm++) await viemCheck()
   const started = performance.now()

@@ -1,11 +1,11 @@
 import { assert } from '../base/assert.ts'
 import { type Curve, curve } from './curve.ts'
-import { bytesOf, hexFrom, hexWord, keccak, numberWord } from './hex.ts'
+import { decodeHex, encodeHex, encodeHexWord, encodeNumberWord, hashKeccak } from './hex.ts'
 import type { PaymentNetwork } from './networks.ts'
 import type { ExactPayment } from './protocol.ts'
 
-/** Half of the group's order: of the two signatures s and n - s only the lower counts (EIP-2). */
-const sMax = bytesOf('0x7fffffffffffffffffffffffffffffff5d576e7357a4501ddfe92f46681b20a0')
+/** Half of the group's order: of the two signatures s and n - s only the lower one counts (EIP-2). */
+const sMax = decodeHex('0x7fffffffffffffffffffffffffffffff5d576e7357a4501ddfe92f46681b20a0')
 
 const domainType = hashText(
   'EIP712Domain(string name,string version,uint256 chainId,address verifyingContract)',
@@ -18,22 +18,25 @@ type Authorization = Omit<ExactPayment, 'signature'>
 
 const separators = new WeakMap<PaymentNetwork, string>()
 
-/** What the payer signs: the EIP-712 digest of an EIP-3009 TransferWithAuthorization of the network's asset. */
-export function transferDigest(network: PaymentNetwork, payment: Authorization): Uint8Array {
+/**
+ * Computes the digest that the payer signs: EIP-712, of an EIP-3009 TransferWithAuthorization of the network's
+ * asset.
+ */
+export function digestTransfer(network: PaymentNetwork, payment: Authorization): Uint8Array {
   const struct = hashWords(transferType, [
-    hexWord(payment.from),
-    hexWord(payment.to),
-    numberWord(payment.value),
-    numberWord(payment.validAfter),
-    numberWord(payment.validBefore),
-    hexWord(payment.nonce),
+    encodeHexWord(payment.from),
+    encodeHexWord(payment.to),
+    encodeNumberWord(payment.value),
+    encodeNumberWord(payment.validAfter),
+    encodeNumberWord(payment.validBefore),
+    encodeHexWord(payment.nonce),
   ])
-  return keccak(Buffer.from(`1901${domainSeparator(network)}${struct}`, 'hex'))
+  return hashKeccak(Buffer.from(`1901${domainSeparator(network)}${struct}`, 'hex'))
 }
 
 /**
- * The lower-case address that signed the digest; undefined where the signature is none that the
- * token accepts: 65 bytes, v 27 or 28, r and s in range, s low.
+ * Recovers the lower-case address that signed the digest; undefined if the signature is none that the token
+ * accepts: 65 bytes, v 27 or 28, r and s in range, s low.
  */
 export function recoverSigner(
   digest: Uint8Array,
@@ -42,27 +45,27 @@ export function recoverSigner(
 ): string | undefined {
   const v = signature[64]
   if (signature.length !== 65 || (v !== 27 && v !== 28)) return undefined
-  // Byte order of equal lengths is the order of the numbers; r and s of zero or past n do not recover.
+  // For equal lengths, byte order is the order of the numbers; r and s of zero or past n do not recover.
   if (Buffer.compare(signature.subarray(32, 64), sMax) > 0) return undefined
   const key = by.recover(digest, signature.subarray(0, 64), v === 27 ? 0 : 1)
-  return key === undefined ? undefined : addressOf(key)
+  return key === undefined ? undefined : toAddress(key)
 }
 
-/** r, s, v as 65 bytes of hexadecimal text, as recoverSigner reads them. */
+/** Signs a digest: r, s, v as 65 bytes of hexadecimal text, as recoverSigner reads them. */
 export function signDigest(digest: Uint8Array, key: Uint8Array): string {
   const { compact, recovery } = curve.sign(digest, key)
-  return `${hexFrom(compact)}${recovery === 0 ? '1b' : '1c'}`
+  return `${encodeHex(compact)}${recovery === 0 ? '1b' : '1c'}`
 }
 
-/** The address of a private key. */
-export function addressOfKey(key: Uint8Array): string {
+/** Derives the address of a private key. */
+export function deriveAddress(key: Uint8Array): string {
   const publicKey = curve.publicKey(key)
   assert(publicKey !== undefined, 'a private key is a number from 1 to the order of the curve')
-  return addressOf(publicKey)
+  return toAddress(publicKey)
 }
 
-function addressOf(publicKey: Uint8Array): string {
-  return hexFrom(keccak(publicKey).subarray(12))
+function toAddress(publicKey: Uint8Array): string {
+  return encodeHex(hashKeccak(publicKey).subarray(12))
 }
 
 function domainSeparator(network: PaymentNetwork): string {
@@ -72,17 +75,17 @@ function domainSeparator(network: PaymentNetwork): string {
   const separator = hashWords(domainType, [
     hashText(asset.name),
     hashText(asset.version),
-    numberWord(chainId),
-    hexWord(asset.address),
+    encodeNumberWord(chainId),
+    encodeHexWord(asset.address),
   ])
   separators.set(network, separator)
   return separator
 }
 
 function hashText(text: string): string {
-  return Buffer.from(keccak(Buffer.from(text))).toString('hex')
+  return Buffer.from(hashKeccak(Buffer.from(text))).toString('hex')
 }
 
 function hashWords(type: string, words: readonly string[]): string {
-  return Buffer.from(keccak(Buffer.from(type + words.join(''), 'hex'))).toString('hex')
+  return Buffer.from(hashKeccak(Buffer.from(type + words.join(''), 'hex'))).toString('hex')
 }

@@ -1,7 +1,7 @@
 /**
- * JSON (RFC 8259) read so that two readers cannot see two things in it: a key that comes twice,
- * keys that JavaScript treats in a special way, and half surrogate pairs are refused. A number
- * that is not plainly a safe integer is kept as its digits, so that no field reader takes it.
+ * JSON (RFC 8259) read so that two readers cannot understand it differently: duplicate keys, keys that JavaScript
+ * treats in a special way, and half surrogate pairs are refused. A number that is not plainly a safe integer is
+ * kept as its digits, so that no field reader accepts it.
  */
 export type StrictJson =
   | null
@@ -31,7 +31,7 @@ const numberToken = /-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?/y
 const plainInteger = /^(?:0|-?[1-9]\d*)$/
 const stringToken = /"(?:[^"\\]|\\.)*"/y
 
-/** The value of the text, or a StrictJsonError that says what is wrong. */
+/** Parses the text, or throws a StrictJsonError that says what is wrong. */
 export function parseStrictJson(text: string): StrictJson {
   const reader = new Reader(text)
   const value = reader.value(0)
@@ -117,7 +117,7 @@ class Reader {
     return plainInteger.test(token) && Number.isSafeInteger(value) ? value : new OtherNumber(token)
   }
 
-  /** Moves past the next character, after white space, where it is this one. */
+  /** Skips the next character, after white space, if it is this one. */
   #skip(character: string): boolean {
     this.#match(space)
     if (this.#text[this.#at] !== character) return false

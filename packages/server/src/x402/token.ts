@@ -1,4 +1,11 @@
-import { bytesOf, eventTopic, hexWord, isHash, numberWord, selector } from './hex.ts'
+import {
+  computeSelector,
+  computeTopic,
+  decodeHex,
+  encodeHexWord,
+  encodeNumberWord,
+  isHash,
+} from './hex.ts'
 import type { PaymentNetwork } from './networks.ts'
 import type { ExactPayment } from './protocol.ts'
 
@@ -13,83 +20,84 @@ export type Log = {
 }
 
 /**
- * Gas limit of one transferWithAuthorization: 66,000 are used where the payee already has a
- * balance, 86,000 where not; USDC behind its proxy takes some thousands more.
+ * The gas limit of one transferWithAuthorization: 66,000 are used if the payee already has a balance, 86,000 if
+ * not; USDC behind its proxy takes some thousands more.
  */
 export const transferGas = 150_000n
 
 const selectors = {
-  transfer: selector(
+  transfer: computeSelector(
     'transferWithAuthorization(address,address,uint256,uint256,uint256,bytes32,uint8,bytes32,bytes32)',
   ),
-  state: selector('authorizationState(address,bytes32)'),
-  balance: selector('balanceOf(address)'),
+  state: computeSelector('authorizationState(address,bytes32)'),
+  balance: computeSelector('balanceOf(address)'),
 }
 
 export const topics = {
-  transfer: eventTopic('Transfer(address,address,uint256)'),
-  used: eventTopic('AuthorizationUsed(address,bytes32)'),
-  canceled: eventTopic('AuthorizationCanceled(address,bytes32)'),
+  transfer: computeTopic('Transfer(address,address,uint256)'),
+  used: computeTopic('AuthorizationUsed(address,bytes32)'),
+  canceled: computeTopic('AuthorizationCanceled(address,bytes32)'),
 }
 
-/** The form with v, r and s apart, which every version of USDC has. */
-export function transferCall(payment: ExactPayment): string {
-  const signature = bytesOf(payment.signature)
+/** Encodes the form with v, r and s apart, which every version of USDC has. */
+export function encodeTransferCall(payment: ExactPayment): string {
+  const signature = decodeHex(payment.signature)
   return [
     selectors.transfer,
-    hexWord(payment.from),
-    hexWord(payment.to),
-    numberWord(payment.value),
-    numberWord(payment.validAfter),
-    numberWord(payment.validBefore),
-    hexWord(payment.nonce),
-    numberWord(signature[64] ?? 0),
+    encodeHexWord(payment.from),
+    encodeHexWord(payment.to),
+    encodeNumberWord(payment.value),
+    encodeNumberWord(payment.validAfter),
+    encodeNumberWord(payment.validBefore),
+    encodeHexWord(payment.nonce),
+    encodeNumberWord(signature[64] ?? 0),
     signature.toString('hex', 0, 64),
   ].join('')
 }
 
-export function authorizationStateCall(payer: string, nonce: string): string {
-  return `${selectors.state}${hexWord(payer)}${hexWord(nonce)}`
+export function encodeStateCall(payer: string, nonce: string): string {
+  return `${selectors.state}${encodeHexWord(payer)}${encodeHexWord(nonce)}`
 }
 
-export function balanceCall(holder: string): string {
-  return `${selectors.balance}${hexWord(holder)}`
+export function encodeBalanceCall(holder: string): string {
+  return `${selectors.balance}${encodeHexWord(holder)}`
 }
 
-/** Topics by which the use or the cancellation of one authorization is found. */
-export function authorizationTopics(
+/** Lists the topics by which the use or the cancellation of one authorization is found. */
+export function listAuthorizationTopics(
   payment: ExactPayment,
 ): readonly (string | readonly string[])[] {
-  return [[topics.used, topics.canceled], `0x${hexWord(payment.from)}`, payment.nonce]
+  return [[topics.used, topics.canceled], `0x${encodeHexWord(payment.from)}`, payment.nonce]
 }
 
 /**
- * Whether these logs of one transaction show that exactly this payment was made: the token says that the authorization
- * was used and, next, as EIP-3009 tokens do, that the value moved. A success without a Transfer is none (some tokens do
- * not revert on a used nonce), and one elsewhere in the transaction may be another authorization's, as the same nonce
- * can be signed for another payee.
+ * Returns true if these logs of one transaction show that exactly this payment was made: the token says that the
+ * authorization was used and, next, as EIP-3009 tokens do, that the value moved. A success without a Transfer is no
+ * payment (some tokens do not revert on a used nonce), and a Transfer elsewhere in the transaction may belong to
+ * another authorization, as the same nonce can be signed for another payee.
  */
-export function showsPayment(
+export function hasPayment(
   logs: readonly Log[],
   network: PaymentNetwork,
   payment: ExactPayment,
 ): boolean {
-  const from = `0x${hexWord(payment.from)}`
-  const to = `0x${hexWord(payment.to)}`
+  const from = `0x${encodeHexWord(payment.from)}`
+  const to = `0x${encodeHexWord(payment.to)}`
   const says = (log: Log | undefined, expected: readonly string[]) =>
     log?.address === network.asset.address && matches(log, expected)
   const usedAt = logs.findIndex((log) => says(log, [topics.used, from, payment.nonce]))
   const moved = usedAt < 0 ? undefined : logs[usedAt + 1]
   return (
-    says(moved, [topics.transfer, from, to]) && moved?.data === `0x${numberWord(payment.value)}`
+    says(moved, [topics.transfer, from, to]) &&
+    moved?.data === `0x${encodeNumberWord(payment.value)}`
   )
 }
 
-/** A transfer of the network's asset; `logIndex` is its place among the logs of its transaction. */
+/** A transfer of the network's asset; `logIndex` is its index among the logs of its transaction. */
 export type Transfer = { readonly from: string; readonly value: bigint; readonly logIndex: number }
 
-/** What these logs of one transaction say that the address received; transfers of nothing are left out. */
-export function transfersTo(
+/** Lists the transfers to the address in these logs of one transaction; transfers of nothing are left out. */
+export function listTransfersTo(
   logs: readonly Log[],
   network: PaymentNetwork,
   to: string,
@@ -97,14 +105,14 @@ export function transfersTo(
   return logs.flatMap((log, logIndex) => {
     const [topic, from = '', receiver] = log.topics
     const isOurs = log.address === network.asset.address && log.topics.length === 3
-    if (!isOurs || topic !== topics.transfer || receiver !== `0x${hexWord(to)}`) return []
+    if (!isOurs || topic !== topics.transfer || receiver !== `0x${encodeHexWord(to)}`) return []
     if (!isHash(from) || !isHash(log.data) || BigInt(log.data) === 0n) return []
     return [{ from: `0x${from.slice(26)}`, value: BigInt(log.data), logIndex }]
   })
 }
 
-/** Whether these logs of one transaction show an authorization of the payer used. */
-export function showsAuthorizationOf(
+/** Returns true if these logs of one transaction show that an authorization of the payer was used. */
+export function hasAuthorization(
   logs: readonly Log[],
   network: PaymentNetwork,
   payer: string,
@@ -113,7 +121,7 @@ export function showsAuthorizationOf(
     ({ address, topics: [topic, authorizer] }) =>
       address === network.asset.address &&
       topic === topics.used &&
-      authorizer === `0x${hexWord(payer)}`,
+      authorizer === `0x${encodeHexWord(payer)}`,
   )
 }
 

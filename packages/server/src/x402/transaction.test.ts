@@ -3,7 +3,7 @@ import fc from 'fast-check'
 import { type Hex, keccak256 } from 'viem'
 import { privateKeyToAccount } from 'viem/accounts'
 import { expect, test } from 'vitest'
-import { hexFrom } from './hex.ts'
+import { encodeHex } from './hex.ts'
 import { signTransaction } from './transaction.ts'
 
 test('signs to the same bytes and hash as viem, for any fields', async () => {
@@ -14,21 +14,21 @@ test('signs to the same bytes and hash as viem, for any fields', async () => {
     maxPriorityFeePerGas: big,
     maxFeePerGas: big.map((fee) => fee + 2n ** 64n),
     gas: fc.bigInt({ min: 21_000n, max: 2n ** 40n }),
-    to: fc.uint8Array({ minLength: 20, maxLength: 20 }).map(hexFrom),
-    data: fc.uint8Array({ maxLength: 400 }).map(hexFrom),
+    to: fc.uint8Array({ minLength: 20, maxLength: 20 }).map(encodeHex),
+    data: fc.uint8Array({ maxLength: 400 }).map(encodeHex),
   })
   await fc.assert(
     fc.asyncProperty(fields, async (transaction) => {
       const key = randomBytes(32)
       const { raw, hash } = signTransaction(transaction, key)
-      const expected = await privateKeyToAccount(hexFrom(key) as Hex).signTransaction({
+      const expected = await privateKeyToAccount(encodeHex(key) as Hex).signTransaction({
         type: 'eip1559',
         ...transaction,
         nonce: Number(transaction.nonce),
         to: transaction.to as Hex,
         data: transaction.data as Hex,
       })
-      expect(hexFrom(raw)).toBe(expected)
+      expect(encodeHex(raw)).toBe(expected)
       expect(hash).toBe(keccak256(expected))
     }),
     { numRuns: 60 },

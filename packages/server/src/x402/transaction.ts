@@ -1,5 +1,5 @@
 import { curve } from './curve.ts'
-import { bytesOf, hexFrom, keccak } from './hex.ts'
+import { decodeHex, encodeHex, hashKeccak } from './hex.ts'
 
 /** An EIP-1559 transaction; amounts in wei. */
 export type Transaction = {
@@ -12,7 +12,7 @@ export type Transaction = {
   readonly data: string
 }
 
-/** The bytes to broadcast (EIP-2718 type 2) and their hash, which names the transaction on the chain. */
+/** Returns the bytes to broadcast (EIP-2718 type 2) and their hash, which identifies the transaction on the chain. */
 export function signTransaction(
   transaction: Transaction,
   key: Uint8Array,
@@ -23,26 +23,26 @@ export function signTransaction(
     numberBytes(transaction.maxPriorityFeePerGas),
     numberBytes(transaction.maxFeePerGas),
     numberBytes(transaction.gas),
-    bytesOf(transaction.to),
+    decodeHex(transaction.to),
     Buffer.alloc(0),
-    bytesOf(transaction.data),
+    decodeHex(transaction.data),
   ].map(rlpBytes)
   const accessList = rlpList([])
-  const { compact, recovery } = curve.sign(keccak(envelope([...fields, accessList])), key)
+  const { compact, recovery } = curve.sign(hashKeccak(envelope([...fields, accessList])), key)
   const signature = [
     numberBytes(BigInt(recovery)),
     withoutZeros(compact.subarray(0, 32)),
     withoutZeros(compact.subarray(32)),
   ].map(rlpBytes)
   const raw = envelope([...fields, accessList, ...signature])
-  return { raw, hash: hexFrom(keccak(raw)) }
+  return { raw, hash: encodeHex(hashKeccak(raw)) }
 }
 
 function envelope(items: readonly Buffer[]): Buffer {
   return Buffer.concat([Buffer.of(2), rlpList(items)])
 }
 
-/** Recursive-length prefix (Ethereum yellow paper, appendix B). */
+/** Encodes bytes with the recursive-length prefix (Ethereum yellow paper, appendix B). */
 function rlpBytes(bytes: Uint8Array): Buffer {
   if (bytes.length === 1 && (bytes[0] ?? 0) < 0x80) return Buffer.from(bytes)
   return Buffer.concat([rlpLength(0x80, bytes.length), bytes])
@@ -59,7 +59,7 @@ function rlpLength(base: number, length: number): Buffer {
   return Buffer.concat([Buffer.of(base + 55 + digits.length), digits])
 }
 
-/** Big endian without leading zeros; zero is empty. */
+/** Encodes a number big endian without leading zeros; zero is empty. */
 function numberBytes(value: bigint): Buffer {
   if (value === 0n) return Buffer.alloc(0)
   const hex = value.toString(16)

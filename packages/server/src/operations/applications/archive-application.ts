@@ -6,7 +6,7 @@ import { changeApplication } from './update-application.ts'
 export const archiveApplication: Operation<'archiveApplication'> = async (call, { params }) => {
   const { payments, world } = call.service
   const sinceMs = world.now() - limits.openPaymentSeconds * 1000
-  const open = await payments.openFor(params.app, sinceMs)
+  const open = await payments.listOpenPayments(params.app, sinceMs)
   if (open.length > 0) {
     // Their buyers could not fetch what they pay for.
     throw new Fault('CONFLICT', {

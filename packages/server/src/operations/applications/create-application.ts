@@ -1,6 +1,6 @@
-import { Fault, invalid } from '../../base/fault.ts'
+import { Fault, makeInvalidFault } from '../../base/fault.ts'
 import type { ApplicationRecord } from '../../model/application.ts'
-import { newKey } from '../../services/keys/key-record.ts'
+import { makeKey } from '../../services/keys/key-record.ts'
 import type { Operation } from '../operation.ts'
 
 export const createApplication: Operation<'createApplication'> = async (
@@ -17,7 +17,7 @@ export const createApplication: Operation<'createApplication'> = async (
   const owner =
     caller.kind === 'wallet' ? caller.address : (body.owner_address?.toLowerCase() ?? null)
   if (body.owner_address !== undefined && owner !== body.owner_address.toLowerCase()) {
-    throw invalid('/owner_address', 'must be the address that signed the request')
+    throw makeInvalidFault('/owner_address', 'must be the address that signed the request')
   }
   return definitions.run(async () => {
     if (applications.get(appId) !== undefined) {
@@ -25,14 +25,14 @@ export const createApplication: Operation<'createApplication'> = async (
     }
     const record: ApplicationRecord = {
       app_id: appId,
-      number: applications.nextNumber(),
+      number: applications.getNextNumber(),
       name: body.name,
       description: body.description ?? null,
       owner_address: owner,
       created_at: new Date(world.now()).toISOString(),
       status: 'active',
     }
-    const key = newKey(service, {
+    const key = makeKey(service, {
       appId,
       name: 'default',
       permissions: ['Read', 'Write', 'Admin'],
@@ -44,7 +44,7 @@ export const createApplication: Operation<'createApplication'> = async (
       { header: { type: 'key', app: appId }, body: JSON.stringify(key.record) },
     ])
     await chain.whenApplied(height)
-    await tenancy.tenant(appId)
+    await tenancy.loadTenant(appId)
     return {
       app_id: appId,
       name: record.name,

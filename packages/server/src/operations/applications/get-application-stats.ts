@@ -6,7 +6,7 @@ export const getApplicationStats: Operation<'getApplicationStats'> = async (
   { service },
   { params },
 ) => {
-  const tenant = await service.tenancy.tenant(params.app)
+  const tenant = await service.tenancy.loadTenant(params.app)
   const stats = [...(await readCurrentStats(service, tenant)).values()]
   return {
     total_collections: tenant.data.catalog.collections.size,
@@ -14,11 +14,11 @@ export const getApplicationStats: Operation<'getApplicationStats'> = async (
     total_documents: stats.reduce((sum, one) => sum + one.documents, 0),
     storage_size: stats.reduce((sum, one) => sum + one.bytes, 0),
     index_size: 0,
-    active_connections: busy(service.database) + busy(service.queryDatabase),
+    active_connections: countBusy(service.database) + countBusy(service.queryDatabase),
   }
 }
 
-function busy({ stats }: Database): number {
+function countBusy({ stats }: Database): number {
   const { total, idle } = stats()
   return total - idle
 }

@@ -1,13 +1,13 @@
 import type { Operation } from '../operation.ts'
-import { applicationView } from './describe-application.ts'
+import { describeApplication } from './describe-application.ts'
 
 export const listApplications: Operation<'listApplications'> = async (call) => {
   const { caller, service } = call
-  const all = service.tenancy.system.applications.all()
+  const all = service.tenancy.system.applications.list()
   const own = all.filter(
     (one) =>
       caller.kind === 'operator' ||
       (caller.kind === 'wallet' && one.owner_address === caller.address),
   )
-  return { applications: await Promise.all(own.map((record) => applicationView(call, record))) }
+  return { applications: await Promise.all(own.map((record) => describeApplication(call, record))) }
 }

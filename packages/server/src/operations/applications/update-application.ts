@@ -1,18 +1,18 @@
-import { Fault, invalid } from '../../base/fault.ts'
+import { Fault, makeInvalidFault } from '../../base/fault.ts'
 import type { ApplicationRecord } from '../../model/application.ts'
-import { signedBy } from '../../services/access/credentials.ts'
+import { findWalletSignature } from '../../services/access/credentials.ts'
 import { verifyWallet } from '../../services/access/wallet-signature.ts'
 import type { Tenancy } from '../../services/applications/tenancy.ts'
 import type { Call } from '../../services/call.ts'
 import type { Operation } from '../operation.ts'
-import { applicationView } from './describe-application.ts'
+import { describeApplication } from './describe-application.ts'
 
 export const updateApplication: Operation<'updateApplication'> = async (call, { params, body }) => {
   const { caller, service } = call
   if (body.status !== undefined && caller.kind !== 'operator')
     throw new Fault('FORBIDDEN', { message: 'Only the operator may bring an application back' })
   const owner = body.owner_address?.toLowerCase()
-  const before = stateBefore(service.tenancy, params.app, body).owner_address
+  const before = getStateBefore(service.tenancy, params.app, body).owner_address
   if (body.quota !== undefined && caller.kind !== 'operator')
     throw new Fault('FORBIDDEN', { message: 'Only the operator may change a quota' })
   if (owner !== undefined && owner !== before) await refuseUnwilling(call, owner)
@@ -23,33 +23,36 @@ export const updateApplication: Operation<'updateApplication'> = async (call, { 
     ...(body.quota !== undefined && { quota: body.quota }),
     ...(body.status !== undefined && { status: body.status }),
   })
-  return applicationView(call, record)
+  return describeApplication(call, record)
 }
 
 /**
- * Who becomes the owner signs the request, beside the key that makes it; the operator is believed. Otherwise anybody
- * could name an owner whose transfers to us then pay for his own writes.
+ * The new owner must sign the request, beside the key that makes it; the operator is believed. Otherwise anybody
+ * could name an owner whose transfers to us would then pay for somebody else's writes.
  */
-async function refuseUnwilling({ caller, facts, service }: Call, owner: string): Promise<void> {
+async function refuseUnwilling(
+  { caller, requestInfo, service }: Call,
+  owner: string,
+): Promise<void> {
   if (caller.kind === 'operator') return
-  const signed = caller.kind === 'key' ? signedBy(facts) : undefined
+  const signed = caller.kind === 'key' ? findWalletSignature(requestInfo) : undefined
   if (signed?.address !== owner) {
-    throw invalid(
+    throw makeInvalidFault(
       '/owner_address',
       "must be the address that signed the request (X-Signature), which bears the application's key beside it",
     )
   }
   const { database, world, info } = service
-  await verifyWallet(facts, signed, { database, nowMs: world.now(), origin: info.origin() })
+  await verifyWallet(requestInfo, signed, { database, nowMs: world.now(), origin: info.origin() })
 }
 
-/** What is archived can only be brought back, and changed together with that; otherwise it is 404. */
-function stateBefore(
+/** An archived application can only be brought back, together with other changes; every other change is 404. */
+function getStateBefore(
   tenancy: Tenancy,
   appId: string,
   { status }: Pick<Partial<ApplicationRecord>, 'status'>,
 ): ApplicationRecord {
-  return status === 'active' ? tenancy.recordOf(appId) : tenancy.application(appId)
+  return status === 'active' ? tenancy.requireRecord(appId) : tenancy.requireApplication(appId)
 }
 
 /** Writes an application's new state and waits until it is in force. */
@@ -60,7 +63,7 @@ export async function changeApplication(
 ): Promise<ApplicationRecord> {
   const { tenancy } = call.service
   return tenancy.system.definitions.run(async () => {
-    const record = { ...stateBefore(tenancy, appId, change), ...change }
+    const record = { ...getStateBefore(tenancy, appId, change), ...change }
     const { height } = await tenancy.system.chain.append([
       { header: { type: 'application', app: appId }, body: JSON.stringify(record) },
     ])

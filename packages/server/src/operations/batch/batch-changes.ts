@@ -1,34 +1,34 @@
 import { limits } from '@tollbase/contract/limits'
 import { Fault } from '../../base/fault.ts'
-import { isRecord, ownValue } from '../../base/is-record.ts'
-import { itemTexts, mergedText } from '../../base/json-text.ts'
+import { getOwnValue, isRecord } from '../../base/is-record.ts'
+import { listItemTexts, mergeObjectTexts } from '../../base/json-text.ts'
 import type { World } from '../../base/world.ts'
 import type { Database } from '../../database/database.ts'
 import type { CollectionState } from '../../model/definitions.ts'
 import { findLive } from '../../projections/collection-store.ts'
-import { keysOfSameValues } from '../../projections/record-projection.ts'
-import { latestOf } from '../../projections/record-store.ts'
+import { listSameValueKeys } from '../../projections/record-projection.ts'
+import { readLatest } from '../../projections/record-store.ts'
 import {
-  type Prepared,
-  preparer,
-  recordKey,
+  makePreparer,
+  type PreparedRecord,
+  parseRecordKey,
   refuseLarge,
-  type Sent,
+  type SentRecord,
 } from '../../services/records/prepare-records.ts'
-import { namesOf } from '../../services/records/unique-names.ts'
+import { listUniqueNames } from '../../services/records/unique-names.ts'
 import type { Step } from './batch-steps.ts'
 
 /** The newest version of a record. */
 type Latest = { readonly deleted: boolean; readonly body: string }
 
 /**
- * What the operations of a batch on one collection make of its records, one after the other. Who uses it has the
- * collection alone, with tables that show all that was written before.
+ * The versions that a batch's operations make of one collection's records, in order. The caller must be in the
+ * exclusive section of the collection, with tables that show every earlier write.
  */
-export class Changes {
+export class BatchChanges {
   readonly #place: { readonly database: Database; readonly schema: string }
   readonly #collection: CollectionState
-  readonly #prepare: (sent: Sent) => Promise<Prepared>
+  readonly #prepare: (sent: SentRecord) => Promise<PreparedRecord>
   readonly #onlyNew: boolean
   /** Newest versions as far as they are known; undefined where there is none. */
   readonly #latest = new Map<string, Latest | undefined>()
@@ -43,12 +43,12 @@ export class Changes {
   ) {
     this.#place = place
     this.#collection = collection
-    this.#prepare = preparer(collection, place.world)
+    this.#prepare = makePreparer(collection, place.world)
     this.#onlyNew = strict || collection.collection_type === 'event'
   }
 
-  /** The versions that the operation makes. */
-  async take(step: Step): Promise<Prepared[]> {
+  /** Applies an operation and returns the versions that it makes. */
+  async apply(step: Step): Promise<PreparedRecord[]> {
     const made =
       step.operation === 'create' ? [await this.#create(step.sent)] : await this.#change(step)
     for (const { key, deleted, body } of made) this.#latest.set(key, { deleted, body })
@@ -61,55 +61,59 @@ export class Changes {
     const { indexes, table, name } = this.#collection
     for (const { fields } of indexes.filter(({ unique }) => unique)) {
       const place = { schema: this.#place.schema, table, fields, bodies: this.#created }
-      const [same] = await keysOfSameValues(this.#place.database, place)
-      if (same !== undefined) throw exists(`The record ${same} of ${name} has the same ${fields}`)
+      const [same] = await listSameValueKeys(this.#place.database, place)
+      if (same !== undefined)
+        throw makeExistsFault(`The record ${same} of ${name} has the same ${fields}`)
     }
   }
 
-  async #create(sent: Sent): Promise<Prepared> {
+  async #create(sent: SentRecord): Promise<PreparedRecord> {
     const record = await this.#prepare(sent)
     if (!this.#onlyNew) return record
     const { name } = this.#collection
-    const isThere = (await this.#newest(record.key)) !== undefined
-    const taken = namesOf(record, this.#collection).find((one) => this.#names.has(one))
+    const isThere = (await this.#findNewest(record.key)) !== undefined
+    const taken = listUniqueNames(record, this.#collection).find((one) => this.#names.has(one))
     if (isThere || taken !== undefined)
-      throw exists(`${sent.title}: there is a record ${record.key} in ${name} already`, sent)
-    for (const one of namesOf(record, this.#collection)) this.#names.add(one)
+      throw makeExistsFault(
+        `${sent.title}: there is a record ${record.key} in ${name} already`,
+        sent,
+      )
+    for (const one of listUniqueNames(record, this.#collection)) this.#names.add(one)
     this.#created.push(record.body)
     return record
   }
 
-  async #change(step: Step): Promise<Prepared[]> {
+  async #change(step: Step): Promise<PreparedRecord[]> {
     const { sent, key } = step
     if (step.conditions !== undefined) {
-      const bodies = await this.#matching(step)
-      const made: Prepared[] = []
-      for (const latest of bodies) made.push(await this.#changed(step, latest))
+      const bodies = await this.#listMatching(step)
+      const made: PreparedRecord[] = []
+      for (const latest of bodies) made.push(await this.#makeChanged(step, latest))
       return made
     }
-    const latest = key && (await this.#newest(key.text))
+    const latest = key && (await this.#findNewest(key.text))
     if (latest === undefined || latest.deleted) {
       throw new Fault('RECORD_NOT_FOUND', {
         message: `${sent.title}: there is no record ${key?.text} in ${this.#collection.name}`,
         details: { field: sent.pointer, ...sent.details },
       })
     }
-    return [await this.#changed(step, latest.body)]
+    return [await this.#makeChanged(step, latest.body)]
   }
 
-  async #changed({ operation, sent }: Step, latest: string): Promise<Prepared> {
-    const merged = mergedText(latest, sent.text)
+  async #makeChanged({ operation, sent }: Step, latest: string): Promise<PreparedRecord> {
+    const merged = mergeObjectTexts(latest, sent.text)
     if (operation === 'update') {
       return this.#prepare({ ...sent, text: merged, value: JSON.parse(merged) })
     }
-    // What breaks a schema that came later can still be deleted.
-    const body = mergedText(merged, '{"deleted":true}')
+    // A record that breaks a schema that came later can still be deleted.
+    const body = mergeObjectTexts(merged, '{"deleted":true}')
     refuseLarge(body, sent)
-    return { key: this.#keyOf(body), deleted: true, body }
+    return { key: this.#readKey(body), deleted: true, body }
   }
 
   /** Newest versions of the records that match, as the operations before have left them. */
-  async #matching({ conditions, key, sent }: Step): Promise<string[]> {
+  async #listMatching({ conditions, key, sent }: Step): Promise<string[]> {
     const { table, primary_column } = this.#collection
     const only = key && { [primary_column]: { is: key.value } }
     const find = only ? { and: [only, conditions] } : conditions
@@ -119,7 +123,7 @@ export class Changes {
       find,
       limit: limits.batchMatchesMax + 1,
     })
-    const texts = found === undefined ? [] : itemTexts(`{"data":[${found}]}`, 'data')
+    const texts = found === undefined ? [] : listItemTexts(`{"data":[${found}]}`, 'data')
     if (found === undefined || texts.length > limits.batchMatchesMax) {
       throw new Fault('RESULT_TOO_LARGE', {
         message: `${sent.title}/conditions match more than ${limits.batchMatchesMax} records, or more bytes than one block takes; narrow them`,
@@ -127,14 +131,14 @@ export class Changes {
       })
     }
     return texts.flatMap((text) => {
-      const recordKey = this.#keyOf(text)
+      const recordKey = this.#readKey(text)
       if (!this.#latest.has(recordKey)) return [text]
       const latest = this.#latest.get(recordKey)
       return latest === undefined || latest.deleted ? [] : [latest.body]
     })
   }
 
-  async #newest(key: string): Promise<Latest | undefined> {
+  async #findNewest(key: string): Promise<Latest | undefined> {
     if (!this.#latest.has(key)) await this.load([key])
     return this.#latest.get(key)
   }
@@ -142,19 +146,22 @@ export class Changes {
   /** Reads the newest versions of records that operations name, all in one query. */
   async load(keys: readonly string[]): Promise<void> {
     const { table } = this.#collection
-    const rows = await latestOf(this.#place.database, { ...this.#place, table, keys })
+    const rows = await readLatest(this.#place.database, { ...this.#place, table, keys })
     for (const key of keys) this.#latest.set(key, undefined)
     for (const { key, deleted, body } of rows) this.#latest.set(key, { deleted, body })
   }
 
-  #keyOf(text: string): string {
+  #readKey(text: string): string {
     const record: unknown = JSON.parse(text)
     const { primary_column: primary } = this.#collection
-    return recordKey(isRecord(record) ? ownValue(record, primary) : undefined, `/${primary}`)
+    return parseRecordKey(
+      isRecord(record) ? getOwnValue(record, primary) : undefined,
+      `/${primary}`,
+    )
   }
 }
 
-function exists(message: string, sent?: Sent): Fault {
+function makeExistsFault(message: string, sent?: SentRecord): Fault {
   return new Fault('RECORD_EXISTS', {
     message,
     ...(sent && { details: { field: sent.pointer, ...sent.details } }),

@@ -1,23 +1,23 @@
 import type { Tollbase } from '@tollbase/contract/contract'
 import type { Input } from '@tollbase/contract/route'
-import { Fault, invalid } from '../../base/fault.ts'
-import { isRecord, ownValue } from '../../base/is-record.ts'
-import { itemTexts, memberText } from '../../base/json-text.ts'
+import { Fault, makeInvalidFault } from '../../base/fault.ts'
+import { getOwnValue, isRecord } from '../../base/is-record.ts'
+import { findMemberText, listItemTexts } from '../../base/json-text.ts'
 import type { Catalog } from '../../model/catalog.ts'
 import type { CollectionState } from '../../model/definitions.ts'
-import { dataSetNames } from '../../query/condition.ts'
+import { listDataSetNames } from '../../query/condition.ts'
 import { parseFind } from '../../query/find.ts'
-import { recordKey, type Sent } from '../../services/records/prepare-records.ts'
+import { parseRecordKey, type SentRecord } from '../../services/records/prepare-records.ts'
 
-type Operation = Input<Tollbase['executeBatch']>['body']['operations'][number]
+type BatchOperation = Input<Tollbase['executeBatch']>['body']['operations'][number]
 
 /** An operation of a batch, checked as far as it can be without the records. */
 export type Step = {
-  readonly operation: Operation['operation']
+  readonly operation: BatchOperation['operation']
   /** Name of the collection. */
   readonly collection: string
-  /** What is laid over a record, or is one; how refusals name it. */
-  readonly sent: Sent
+  /** The members laid over a record, or a whole record, with its name for refusals. */
+  readonly sent: SentRecord
   /** As sent; the grammar of `find`. */
   readonly conditions: unknown
   /** The primary key that `data` gives, as sent, and as text. */
@@ -28,17 +28,17 @@ export type Step = {
 
 /** Reads a batch, or refuses it, naming the first operation at fault. */
 export function readSteps(
-  request: { readonly text: string; readonly operations: readonly Operation[] },
+  request: { readonly text: string; readonly operations: readonly BatchOperation[] },
   catalog: Catalog,
 ): Step[] {
-  const texts = itemTexts(request.text, 'operations')
+  const texts = listItemTexts(request.text, 'operations')
   return request.operations.map((one, at) => {
     const text = texts[at] ?? ''
     const collection = catalog.byName.get(one.collection)
     refuseType(one, { collection, pointer: `/operations/${at}` })
-    const sent: Sent = {
+    const sent: SentRecord = {
       value: one.data,
-      text: (one.data && memberText(text, 'data')) ?? '{}',
+      text: (one.data && findMemberText(text, 'data')) ?? '{}',
       pointer: `/operations/${at}/data`,
       title: `/operations/${at}`,
       details: { operation: at },
@@ -48,7 +48,7 @@ export function readSteps(
       collection: one.collection,
       sent,
       conditions: one.conditions ?? undefined,
-      key: keyIn(one, { primary: collection?.primary_column ?? 'id', sent }),
+      key: findKey(one, { primary: collection?.primary_column ?? 'id', sent }),
       bytes: Buffer.byteLength(text),
     }
     refuseUnaddressed(step)
@@ -58,7 +58,7 @@ export function readSteps(
 
 /** Records of an event collection are never changed, and blobs and APIs have none of their own. */
 function refuseType(
-  { operation }: Operation,
+  { operation }: BatchOperation,
   { collection, pointer }: { collection: CollectionState | undefined; pointer: string },
 ): void {
   const type = collection?.collection_type ?? 'document'
@@ -69,26 +69,26 @@ function refuseType(
   })
 }
 
-function keyIn(
-  { operation, data }: Operation,
-  { primary, sent }: { primary: string; sent: Sent },
+function findKey(
+  { operation, data }: BatchOperation,
+  { primary, sent }: { primary: string; sent: SentRecord },
 ): Step['key'] {
-  const value = isRecord(data) ? ownValue(data, primary) : undefined
-  // Of a record to be made, the key is judged with all the rest.
+  const value = isRecord(data) ? getOwnValue(data, primary) : undefined
+  // The key of a record to be created is checked with the rest of the record.
   if (value === undefined || operation === 'create') return undefined
-  const text = recordKey(value, `${sent.pointer}/${primary}`)
+  const text = parseRecordKey(value, `${sent.pointer}/${primary}`)
   return { value: typeof value === 'number' ? value : text, text }
 }
 
 function refuseUnaddressed({ operation, sent, conditions, key }: Step): void {
   const at = `${sent.title}/conditions`
   if (operation !== 'delete' && !isRecord(sent.value))
-    throw invalid(sent.pointer, 'must be an object')
+    throw makeInvalidFault(sent.pointer, 'must be an object')
   if (conditions !== undefined) {
-    if (operation === 'create') throw invalid(at, 'are not for create')
-    if (dataSetNames(parseFind(conditions, at)).length > 0)
-      throw invalid(at, 'look into a data set, which conditions of a batch cannot do')
+    if (operation === 'create') throw makeInvalidFault(at, 'are not for create')
+    if (listDataSetNames(parseFind(conditions, at)).length > 0)
+      throw makeInvalidFault(at, 'look into a data set, which conditions of a batch cannot do')
   } else if (operation !== 'create' && key === undefined) {
-    throw invalid(sent.pointer, `must give the primary key of the record to ${operation}`)
+    throw makeInvalidFault(sent.pointer, `must give the primary key of the record to ${operation}`)
   }
 }

@@ -1,23 +1,27 @@
 import type { Entry } from '@tollbase/verify/entry'
-import { present } from '../../base/assert.ts'
-import { Fault, invalid } from '../../base/fault.ts'
+import { requirePresent } from '../../base/assert.ts'
+import { Fault, makeInvalidFault } from '../../base/fault.ts'
 import { hashBytes } from '../../chain/merkle.ts'
-import { type HttpReply, jsonReply } from '../../http/reply.ts'
+import { type HttpReply, makeJsonReply } from '../../http/reply.ts'
 import type { CollectionState } from '../../model/definitions.ts'
-import { isFree, writePriceOf } from '../../model/price.ts'
+import { getWritePrice, isFree } from '../../model/price.ts'
 import { requirePermission } from '../../services/access/access.ts'
-import { collectionOf, refuseOperator } from '../../services/access/authorize-collections.ts'
+import { refuseOperator, requireCollection } from '../../services/access/authorize-collections.ts'
 import type { Tenant } from '../../services/applications/tenancy.ts'
 import type { Call } from '../../services/call.ts'
-import { collectionForWriting } from '../../services/collections/new-collection.ts'
-import { alone } from '../../services/locks/exclusive-section.ts'
-import { carriesPayment } from '../../services/payments/presented-payment.ts'
+import { ensureCollection } from '../../services/collections/new-collection.ts'
+import { runExclusively } from '../../services/locks/exclusive-section.ts'
+import { hasPayment } from '../../services/payments/presented-payment.ts'
 import { sellWrite, type WrittenPart } from '../../services/payments/sell-write.ts'
-import type { Prepared } from '../../services/records/prepare-records.ts'
-import { groupOf, type StoredGroup, storedRecords } from '../../services/records/stored-records.ts'
-import { namesOf } from '../../services/records/unique-names.ts'
+import type { PreparedRecord } from '../../services/records/prepare-records.ts'
+import {
+  describeStoredRecords,
+  type StoredGroup,
+  sliceGroup,
+} from '../../services/records/stored-records.ts'
+import { listUniqueNames } from '../../services/records/unique-names.ts'
 import type { Operation } from '../operation.ts'
-import { Changes } from './batch-changes.ts'
+import { BatchChanges } from './batch-changes.ts'
 import { readSteps, type Step } from './batch-steps.ts'
 
 type Batch = {
@@ -28,21 +32,21 @@ type Batch = {
 }
 
 export const executeBatch: Operation<'executeBatch'> = async (call, { params, body }) => {
-  const tenant = await call.service.tenancy.tenant(params.app)
+  const tenant = await call.service.tenancy.loadTenant(params.app)
   const { catalog } = tenant.data
-  const request = { text: call.facts.json().text, operations: body.operations }
+  const request = { text: call.requestInfo.json().text, operations: body.operations }
   const steps = readSteps(request, catalog)
   refuseHidden(call, tenant, steps)
   const batch = { tenant, steps, strict: body.strict === true }
   const isPriced = (step: Step) =>
-    !isFree(writePriceOf(catalog, catalog.byName.get(step.collection)))
+    !isFree(getWritePrice(catalog, catalog.byName.get(step.collection)))
   const unbounded = steps.find((step) => step.conditions !== undefined)
   if (!steps.some(isPriced)) {
     // A payment may be under way though it is free by now, but none was ever asked for conditions.
-    if (unbounded !== undefined || !carriesPayment(call)) return run(call, batch)
+    if (unbounded !== undefined || !hasPayment(call)) return run(call, batch)
   } else if (unbounded !== undefined) {
     // A price is a function of the request, never of how many records match.
-    throw invalid(
+    throw makeInvalidFault(
       `${unbounded.sent.title}/conditions`,
       'cannot be used in a batch that has a price; name each record by its key',
     )
@@ -51,13 +55,13 @@ export const executeBatch: Operation<'executeBatch'> = async (call, { params, bo
     tenant,
     operation: 'batch',
     description: `A batch of ${steps.length} ${steps.length === 1 ? 'operation' : 'operations'} in ${params.app}`,
-    parts: partsOf(steps),
+    parts: listWrittenParts(steps),
     run: (paymentId) => run(call, { ...batch, ...(paymentId !== undefined && { paymentId }) }),
     recover: (paymentId, afterHeight) => findPaid(batch, { paymentId, afterHeight }),
   })
 }
 
-/** Which records match tells what is in them, so conditions are for those who may read. */
+/** Conditions are for callers that may read: which records match tells what is in them. */
 export function refuseHidden(
   call: Call,
   tenant: Tenant,
@@ -67,14 +71,14 @@ export function refuseHidden(
     if (conditions === undefined) continue
     const { app_id: appId } = tenant.application
     requirePermission(call.caller, 'Read', { appId, tenancy: call.service.tenancy })
-    // One that is not there yet has nothing to hide.
+    // A collection that does not exist yet has nothing to hide.
     const known = tenant.data.catalog.byName.get(collection)
     if (known !== undefined) refuseOperator(call, tenant, known)
   }
 }
 
-/** What is written to each collection: a batch costs what a store to each of them would. */
-function partsOf(steps: readonly Step[]): WrittenPart[] {
+/** The records and bytes written to each collection: a batch costs as much as a store to each of them. */
+function listWrittenParts(steps: readonly Step[]): WrittenPart[] {
   const parts = new Map<string, WrittenPart>()
   for (const { collection, bytes, sent, operation } of steps) {
     const before = parts.get(collection) ?? { collection, rows: 0, bytes: 0, records: [] }
@@ -98,44 +102,48 @@ async function run(call: Call, batch: Batch): Promise<HttpReply> {
   const collections = new Map<string, CollectionState>()
   for (const { operation, collection: name } of steps) {
     const isMade = operation === 'create' && !collections.has(name)
-    const found = isMade ? await collectionForWriting(service, tenant, { name, ...by }) : undefined
-    collections.set(name, found ?? collections.get(name) ?? collectionOf(tenant, name))
+    const found = isMade ? await ensureCollection(service, tenant, { name, ...by }) : undefined
+    collections.set(name, found ?? collections.get(name) ?? requireCollection(tenant, name))
   }
   const ids = [...collections.values()].map(({ id }) => id)
-  const written = await alone(tenant, { world: service.world, collections: ids }, async () => {
-    const versions = await versionsOf(call, batch, collections)
-    return { versions, group: await append(batch, versions) }
-  })
+  const written = await runExclusively(
+    tenant,
+    { world: service.world, collections: ids },
+    async () => {
+      const versions = await makeVersions(call, batch, collections)
+      return { versions, group: await append(batch, versions) }
+    },
+  )
   if (written.group !== undefined) await tenant.chain.whenApplied(written.group.height)
-  return answer(batch, written)
+  return makeReply(batch, written)
 }
 
-/** A version that an operation made, and where. */
-type Made = { readonly collection: CollectionState; readonly record: Prepared }
+/** A version that an operation made, and its collection. */
+type MadeVersion = { readonly collection: CollectionState; readonly record: PreparedRecord }
 
-/** Of each operation the versions that it makes. */
-async function versionsOf(
+/** Returns, for each operation, the versions that it makes. */
+async function makeVersions(
   call: Call,
   { tenant, steps, strict }: Batch,
   collections: ReadonlyMap<string, CollectionState>,
-): Promise<Made[][]> {
+): Promise<MadeVersion[][]> {
   const { database, world } = call.service
   const place = { database, world, schema: tenant.schema }
-  const changes = new Map<string, { collection: CollectionState; changes: Changes }>()
+  const changes = new Map<string, { collection: CollectionState; changes: BatchChanges }>()
   for (const [name, { id }] of collections) {
     // As it is now: its schema may have changed since the batch was read.
-    const collection = collectionOf(tenant, id)
-    const own = new Changes(place, collection, strict)
+    const collection = requireCollection(tenant, id)
+    const own = new BatchChanges(place, collection, strict)
     const named = steps.filter((step) => step.collection === name)
     const keys = named.flatMap(({ key }) => (key === undefined ? [] : [key.text]))
     if (keys.length > 0) await own.load([...new Set(keys)])
     changes.set(name, { collection, changes: own })
   }
-  const made: Made[][] = []
+  const made: MadeVersion[][] = []
   for (const step of steps) {
-    const on = present(changes.get(step.collection), 'the collection of the operation')
+    const on = requirePresent(changes.get(step.collection), 'the collection of the operation')
     const { collection } = on
-    made.push((await on.changes.take(step)).map((record) => ({ collection, record })))
+    made.push((await on.changes.apply(step)).map((record) => ({ collection, record })))
   }
   for (const on of changes.values()) await on.changes.refuseSame()
   return made
@@ -144,7 +152,7 @@ async function versionsOf(
 /** Appends all versions as one group; undefined where conditions have matched nothing. */
 async function append(
   { tenant, paymentId }: Batch,
-  versions: readonly (readonly Made[])[],
+  versions: readonly (readonly MadeVersion[])[],
 ): Promise<StoredGroup | undefined> {
   const made = versions.flat()
   if (made.length === 0) return undefined
@@ -167,18 +175,18 @@ async function append(
           message: `The collection ${collection.name} was deleted meanwhile`,
         })
       }
-      tenant.arrivals.pass(collection.id, () => namesOf(record, collection))
+      tenant.keyReservations.markOvertaken(collection.id, () => listUniqueNames(record, collection))
     }
   }
   const writing = tenant.chain.append(entries, { check })
   for (const id of new Set(made.map(({ collection }) => collection.id)))
-    tenant.arrivals.follow(id, writing).catch(() => undefined)
+    tenant.keyReservations.follow(id, writing).catch(() => undefined)
   const { height, sequence, leafHashes } = await writing
   const leafHash = (n: number) => leafHashes.subarray(n * hashBytes, (n + 1) * hashBytes)
   return { height, sequence, entries, leafHash }
 }
 
-function answer(
+function makeReply(
   { tenant, steps }: Batch,
   written: {
     readonly versions: readonly (readonly unknown[])[]
@@ -186,7 +194,7 @@ function answer(
   },
 ): HttpReply {
   const { versions, group } = written
-  const stored = group === undefined ? [] : storedRecords(tenant, group)
+  const stored = group === undefined ? [] : describeStoredRecords(tenant, group)
   let from = 0
   const results = steps.map(({ operation, collection }, at) => {
     const count = versions[at]?.length ?? 0
@@ -195,10 +203,13 @@ function answer(
     const result = { results: own, celestia_height: group?.height ?? 0 }
     return { success: true, operation, collection, result }
   })
-  return jsonReply(results, { status: 200 })
+  return makeJsonReply(results, { status: 200 })
 }
 
-/** What an earlier try of this payment wrote. A paid batch has no conditions, so each operation made one version. */
+/**
+ * Returns the answer of an earlier try of this payment, if it wrote. A paid batch has no conditions, so each
+ * operation made one version.
+ */
 async function findPaid(
   batch: Batch,
   try_: { paymentId: string; afterHeight: number },
@@ -207,7 +218,7 @@ async function findPaid(
     const sequence = block.entries.findIndex(({ header }) => header.payment === try_.paymentId)
     if (sequence < 0) continue
     const versions = batch.steps.map((step) => [step])
-    return answer(batch, { versions, group: groupOf(block, sequence, batch.steps.length) })
+    return makeReply(batch, { versions, group: sliceGroup(block, sequence, batch.steps.length) })
   }
   return undefined
 }

@@ -1,9 +1,9 @@
 import { Fault } from '../../base/fault.ts'
 import type { Operation } from '../operation.ts'
-import { visibleChain } from './visible-chain.ts'
+import { requireVisibleChain } from './visible-chain.ts'
 
 export const getBlock: Operation<'getBlock'> = async (call, { params }) => {
-  const chain = await visibleChain(call, params.app)
+  const chain = await requireVisibleChain(call, params.app)
   const block = await chain.readBlock(params.height)
   if (block === undefined)
     throw new Fault('BLOCK_NOT_FOUND', {

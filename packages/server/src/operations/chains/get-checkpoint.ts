@@ -1,8 +1,8 @@
 import type { Operation } from '../operation.ts'
-import { visibleChain } from './visible-chain.ts'
+import { requireVisibleChain } from './visible-chain.ts'
 
 export const getCheckpoint: Operation<'getCheckpoint'> = async (call, { params }) => {
-  const chain = await visibleChain(call, params.app)
+  const chain = await requireVisibleChain(call, params.app)
   const checkpoint = chain.checkpoint()
   const { size, root, height } = chain.head()
   return { origin: chain.origin, size, root, height, checkpoint, key: chain.vkey }

@@ -1,39 +1,39 @@
 import type { Tollbase } from '@tollbase/contract/contract'
 import type { Input } from '@tollbase/contract/route'
-import { Fault, invalid } from '../../base/fault.ts'
+import { Fault, makeInvalidFault } from '../../base/fault.ts'
 import type { Chain } from '../../chain/chain.ts'
 import { isOpen } from '../../model/read-level.ts'
-import { mayDescribe } from '../../services/access/access.ts'
+import { canDescribe } from '../../services/access/access.ts'
 import type { Call } from '../../services/call.ts'
-import { hashesOf, proofOf, proveRecord } from '../../services/records/record-proof.ts'
+import { proveEntry, proveRecord, toHashProof } from '../../services/records/record-proof.ts'
 import type { Operation } from '../operation.ts'
-import { visibleChain } from './visible-chain.ts'
+import { requireVisibleChain } from './visible-chain.ts'
 
 export const getEntryProof: Operation<'getEntryProof'> = async (call, { params, query }) => {
-  const chain = await visibleChain(call, params.app)
+  const chain = await requireVisibleChain(call, params.app)
   const { height, sequence, key, collection, receipt_id } = query
   if (collection !== undefined && key !== undefined && height === undefined) {
-    const tenant = await call.service.tenancy.tenant(params.app)
+    const tenant = await call.service.tenancy.loadTenant(params.app)
     return proveRecord(call, tenant, {
       collection,
       key,
       ...(receipt_id !== undefined && { receipt_id }),
     })
   }
-  if (height === undefined || sequence === undefined) throw unnamed(query)
+  if (height === undefined || sequence === undefined) throw makeUnnamedFault(query)
   await refuseClosed(call, params.app, { chain, height, sequence })
-  return hashesOf(await proofOf({ app: params.app, chain }, { height, sequence }))
+  return toHashProof(await proveEntry({ app: params.app, chain }, { height, sequence }))
 }
 
-/** Strangers are not told which entries there are, but for records that are open to them. */
+/** Strangers may learn of an entry only if it is a record that is open to them. */
 async function refuseClosed(
   { service, caller }: Call,
   app: string,
   at: { readonly chain: Chain; readonly height: number; readonly sequence: number },
 ): Promise<void> {
   if (app === 'system') return
-  const { application, data } = await service.tenancy.tenant(app)
-  if (mayDescribe(caller, application)) return
+  const { application, data } = await service.tenancy.loadTenant(app)
+  if (canDescribe(caller, application)) return
   const block = await at.chain.readBlock(at.height)
   const header = block?.entry(at.sequence)?.header
   const collection = data.catalog.byId.get(String(header?.collection))
@@ -41,7 +41,11 @@ async function refuseClosed(
   if (!isRecord || !isOpen(data.catalog, collection)) throw new Fault('NO_CHAIN_ENTRY')
 }
 
-function unnamed({ height, sequence, collection }: Input<Tollbase['getEntryProof']>['query']) {
+function makeUnnamedFault({
+  height,
+  sequence,
+  collection,
+}: Input<Tollbase['getEntryProof']>['query']) {
   const missing =
     height !== undefined
       ? 'sequence'
@@ -50,7 +54,7 @@ function unnamed({ height, sequence, collection }: Input<Tollbase['getEntryProof
         : collection !== undefined
           ? 'key'
           : 'collection'
-  return invalid(
+  return makeInvalidFault(
     `/query/${missing}`,
     'is needed: an entry is named by height and sequence, a record by collection and key',
   )

@@ -15,20 +15,20 @@ export type Change = {
 
 export type ChangePage = {
   readonly changes: readonly Change[]
-  /** Whether the page was cut by a bound, so that more may be there. */
+  /** True if a limit cut the page, so that more may follow. */
   readonly isCut: boolean
   /** The position that all of it was read at. */
   readonly asOf: { readonly height: number; readonly sequence: number }
 }
 
-type Place = { readonly schema: string; readonly table: string }
+type TablePlace = { readonly schema: string; readonly table: string }
 
 type Row = { readonly as_of_height: bigint; readonly as_of_sequence: number; read: bigint | null }
 
 /** The versions after a position in the order of the chain, with the watermark of the same snapshot. */
 export async function readChanges(
   database: Queryable,
-  { schema, table }: Place,
+  { schema, table }: TablePlace,
   { since, limit }: { readonly since: ChainPosition; readonly limit: number },
 ): Promise<ChangePage> {
   const rows = await database.query<Row & Change>(sql`
@@ -40,7 +40,7 @@ export async function readChanges(
         sum(octet_length(version.body)) OVER so_far AS bytes
       FROM (
         SELECT leaf, height, sequence, key, deleted, body FROM ${sql.id(schema, table)}
-        WHERE leaf >= ${firstLeafAfter(schema, since)} ORDER BY leaf LIMIT ${limit}) AS version
+        WHERE leaf >= ${compileFirstLeaf(schema, since)} ORDER BY leaf LIMIT ${limit}) AS version
       WINDOW so_far AS (ORDER BY version.leaf ROWS UNBOUNDED PRECEDING)
     ) AS page ON page.position = 1 OR page.bytes <= ${limits.changesBytesMax}
     WHERE mark.id = 1 ORDER BY page.leaf`)
@@ -53,7 +53,7 @@ export async function readChanges(
 }
 
 /** The table is ordered by leaves, and the log knows which ones a block has. */
-function firstLeafAfter(schema: string, { height, sequence }: ChainPosition) {
+function compileFirstLeaf(schema: string, { height, sequence }: ChainPosition) {
   if (height === 0) return sql`0`
   const after =
     sequence === undefined ? sql`entry_count` : sql`least(${sequence + 1}::int4, entry_count)`

@@ -1,9 +1,9 @@
-import { within } from '../../base/await-within.ts'
-import { Fault, invalid } from '../../base/fault.ts'
+import { awaitWithin } from '../../base/await-within.ts'
+import { Fault, makeInvalidFault } from '../../base/fault.ts'
 import { HttpReply } from '../../http/reply.ts'
-import { asOfReply } from '../../model/as-of.ts'
+import { toAsOf } from '../../model/as-of.ts'
 import { requirePermission } from '../../services/access/access.ts'
-import { collectionOf, refuseOperator } from '../../services/access/authorize-collections.ts'
+import { refuseOperator, requireCollection } from '../../services/access/authorize-collections.ts'
 import type { Tenant } from '../../services/applications/tenancy.ts'
 import type { Call } from '../../services/call.ts'
 import type { Operation } from '../operation.ts'
@@ -11,7 +11,7 @@ import { type ChainPosition, type ChangePage, readChanges } from './change-store
 
 const defaultLimit = 100
 
-/** Answers as soon as there is something; between two looks it holds nothing but its place among those who wait. */
+/** Answers as soon as there is a change; between two reads it holds nothing but its watch. */
 export const listChanges: Operation<'listChanges'> = async (call, { params, query }) => {
   const { world, database, tenancy, info } = call.service
   const since = parsePosition(query.since ?? '0')
@@ -19,23 +19,23 @@ export const listChanges: Operation<'listChanges'> = async (call, { params, quer
   const waitMs = (query.wait ?? 0) * 1000
   const endMs = world.now() + waitMs
   for (;;) {
-    const tenant = await tenancy.tenant(params.app)
-    const collection = collectionOf(tenant, params.collection)
+    const tenant = await tenancy.loadTenant(params.app)
+    const collection = requireCollection(tenant, params.collection)
     refuseOperator(call, tenant, collection)
     refuseFuture(tenant, since)
-    // Before the look, so that nothing comes in between.
+    // Begun before the read, so that no change is missed in between.
     const watch = waitMs > 0 ? tenant.data.watchers.begin(collection.id) : undefined
     try {
       const place = { schema: tenant.schema, table: collection.table }
       const page = await readChanges(database, place, { since, limit })
       const leftMs = endMs - world.now()
       const isOver = watch === undefined || leftMs <= 0 || info.draining()
-      if (page.changes.length > 0 || isOver) return new HttpReply(replyText(page, since))
-      await within(watch.woken, { world, ms: leftMs, otherwise: undefined })
+      if (page.changes.length > 0 || isOver) return new HttpReply(formatReply(page, since))
+      await awaitWithin(watch.woken, { world, ms: leftMs, otherwise: undefined })
     } finally {
       watch?.end()
     }
-    refuseIfNoMore(call, params.app)
+    refuseLapsedCaller(call, params.app)
   }
 }
 
@@ -45,29 +45,35 @@ const positionForm = /^(0|[1-9][0-9]{0,14})(?::(0|[1-9][0-9]{0,8}))?$/
 function parsePosition(text: string): ChainPosition {
   const [, height, sequence] = positionForm.exec(text) ?? []
   if (height === undefined)
-    throw invalid('/query/since', 'must be height or height:sequence, such as 12 or 12:0')
+    throw makeInvalidFault('/query/since', 'must be height or height:sequence, such as 12 or 12:0')
   return {
     height: Number(height),
     sequence: sequence === undefined ? undefined : Number(sequence),
   }
 }
 
-/** Who has seen more than there is follows another chain (one restored from a copy), and would miss what comes now. */
+/**
+ * A position past the end belongs to another chain (one restored from a copy); its caller would miss what comes
+ * now.
+ */
 function refuseFuture(tenant: Tenant, since: ChainPosition): void {
   const { height } = tenant.chain.head()
   if (since.height > height)
-    throw invalid('/query/since', `is past the end of the chain, whose height is ${height}`)
+    throw makeInvalidFault(
+      '/query/since',
+      `is past the end of the chain, whose height is ${height}`,
+    )
 }
 
 /** A key may have died, and an application changed hands, while its request waited. */
-function refuseIfNoMore({ caller, service }: Call, appId: string): void {
+function refuseLapsedCaller({ caller, service }: Call, appId: string): void {
   const { tenancy, world } = service
   if (caller.kind === 'key' && !tenancy.system.keys.find(caller.key.key_hash, world.now()))
     throw new Fault('UNAUTHORIZED', { message: 'The key was revoked or has expired meanwhile' })
   requirePermission(caller, 'Read', { appId, tenancy })
 }
 
-function replyText({ changes, isCut, asOf }: ChangePage, since: ChainPosition): string {
+function formatReply({ changes, isCut, asOf }: ChangePage, since: ChainPosition): string {
   const last = changes.at(-1)
   // All up to the watermark was looked at; after a crash of the database it may be behind where the caller is.
   const isBehind = asOf.height <= since.height
@@ -76,10 +82,10 @@ function replyText({ changes, isCut, asOf }: ChangePage, since: ChainPosition): 
     ({ height, sequence, key, deleted, body }) =>
       `{"height":${height},"sequence":${sequence},"key":${JSON.stringify(key)},"deleted":${deleted},"record":${body}}`,
   )
-  const as_of = JSON.stringify(asOfReply(asOf.height, asOf.sequence))
-  return `{"changes":[${texts.join(',')}],"next":"${positionText(next)}","as_of":${as_of}}`
+  const as_of = JSON.stringify(toAsOf(asOf.height, asOf.sequence))
+  return `{"changes":[${texts.join(',')}],"next":"${formatPosition(next)}","as_of":${as_of}}`
 }
 
-function positionText(at: { height: number | bigint; sequence: number | undefined }): string {
+function formatPosition(at: { height: number | bigint; sequence: number | undefined }): string {
   return at.sequence === undefined ? String(at.height) : `${at.height}:${at.sequence}`
 }

@@ -1,17 +1,17 @@
-import { checkDefinition } from '../../model/check-schema.ts'
-import { collectionView } from '../../model/describe-collection.ts'
-import { createInGate } from '../../services/collections/new-collection.ts'
+import { checkSchemaDefinition } from '../../model/check-schema.ts'
+import { describeCollection } from '../../model/describe-collection.ts'
+import { createCollectionLocked } from '../../services/collections/new-collection.ts'
 import type { Operation } from '../operation.ts'
-import { given } from './parse-settings.ts'
+import { parseCollectionSettings } from './parse-settings.ts'
 
 export const createCollection: Operation<'createCollection'> = async (
   { service },
   { params, body },
 ) => {
-  checkDefinition(body.schema_definition)
-  const tenant = await service.tenancy.tenant(params.app)
+  checkSchemaDefinition(body.schema_definition)
+  const tenant = await service.tenancy.loadTenant(params.app)
   const collection = await tenant.definitions.run(() =>
-    createInGate(service, tenant, { name: body.name, ...given(body) }),
+    createCollectionLocked(service, tenant, { name: body.name, ...parseCollectionSettings(body) }),
   )
-  return collectionView(collection)
+  return describeCollection(collection)
 }

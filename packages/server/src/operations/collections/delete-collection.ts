@@ -1,5 +1,5 @@
-import { removalsWith } from '../../model/dependents.ts'
-import { collectionOf } from '../../services/access/authorize-collections.ts'
+import { listRemovals } from '../../model/dependents.ts'
+import { requireCollection } from '../../services/access/authorize-collections.ts'
 import { define } from '../../services/applications/define.ts'
 import type { Operation } from '../operation.ts'
 
@@ -7,9 +7,9 @@ export const deleteCollection: Operation<'deleteCollection'> = async (
   { service },
   { params, body },
 ) => {
-  const tenant = await service.tenancy.tenant(params.app)
+  const tenant = await service.tenancy.loadTenant(params.app)
   return tenant.definitions.run(async () => {
-    const collection = collectionOf(tenant, params.collection)
+    const collection = requireCollection(tenant, params.collection)
     const { id } = collection
     const { catalog } = tenant.data
     const { relations, migrations } = catalog
@@ -17,7 +17,7 @@ export const deleteCollection: Operation<'deleteCollection'> = async (
       [parent, child].includes(id),
     )
     await define(tenant, [
-      ...removalsWith(catalog, collection, body.cascade === true),
+      ...listRemovals(catalog, collection, body.cascade === true),
       ...related.map((one) => ({ kind: 'relation', id: one.id, body: undefined }) as const),
       ...(migrations.has(id) ? [{ kind: 'migration', id, body: undefined } as const] : []),
       { kind: 'collection', id, body: undefined },

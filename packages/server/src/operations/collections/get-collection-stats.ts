@@ -1,6 +1,6 @@
 import { noStats } from '../../model/collection-stats.ts'
-import { collectionView } from '../../model/describe-collection.ts'
-import { collectionOf } from '../../services/access/authorize-collections.ts'
+import { describeCollection } from '../../model/describe-collection.ts'
+import { requireCollection } from '../../services/access/authorize-collections.ts'
 import { readCurrentStats } from '../../services/collections/current-stats.ts'
 import type { Operation } from '../operation.ts'
 
@@ -8,9 +8,9 @@ export const getCollectionStats: Operation<'getCollectionStats'> = async (
   { service },
   { params },
 ) => {
-  const tenant = await service.tenancy.tenant(params.app)
-  const collection = collectionOf(tenant, params.collection)
+  const tenant = await service.tenancy.loadTenant(params.app)
+  const collection = requireCollection(tenant, params.collection)
   const stats = (await readCurrentStats(service, tenant)).get(collection.id) ?? noStats
-  const { created_at, updated_at, metadata } = collectionView(collection, stats)
+  const { created_at, updated_at, metadata } = describeCollection(collection, stats)
   return { created_at, updated_at, ...metadata }
 }

@@ -1,8 +1,8 @@
 import type { CollectionState } from '../../model/definitions.ts'
-import { collectionView } from '../../model/describe-collection.ts'
-import { relationsOf } from '../../model/describe-relation.ts'
+import { describeCollection } from '../../model/describe-collection.ts'
+import { describeRelations } from '../../model/describe-relation.ts'
 import { isOpen } from '../../model/read-level.ts'
-import { mayDescribe } from '../../services/access/access.ts'
+import { canDescribe } from '../../services/access/access.ts'
 import { readCurrentStats } from '../../services/collections/current-stats.ts'
 import type { Operation } from '../operation.ts'
 
@@ -10,13 +10,13 @@ export const listCollections: Operation<'listCollections'> = async (
   { service, caller },
   { params },
 ) => {
-  const tenant = await service.tenancy.tenant(params.app)
-  const all = mayDescribe(caller, tenant.application)
+  const tenant = await service.tenancy.loadTenant(params.app)
+  const all = canDescribe(caller, tenant.application)
   const stats = all ? await readCurrentStats(service, tenant) : new Map()
   const { catalog } = tenant.data
   const mayKnow = (collection: CollectionState) => all || isOpen(catalog, collection)
-  const relations = relationsOf(catalog, mayKnow)
+  const relations = describeRelations(catalog, mayKnow)
   return [...catalog.byName.values()]
     .filter(mayKnow)
-    .map((one) => collectionView(one, stats.get(one.id), relations.get(one.id)))
+    .map((one) => describeCollection(one, stats.get(one.id), relations.get(one.id)))
 }

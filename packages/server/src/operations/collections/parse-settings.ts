@@ -21,8 +21,8 @@ const names = [
   'schema_definition',
 ] as const
 
-/** The settings that the body gives a value; null counts as not given, as the public clients send it. */
-export function given(
+/** Returns the settings that the body gives a value; null counts as not given, as the public clients send it. */
+export function parseCollectionSettings(
   body: { readonly [K in keyof Settings]?: Settings[K] | null | undefined },
 ): Partial<Settings> {
   checkPolicy(body.access_policy)

@@ -1,26 +1,26 @@
 import { HttpReply } from '../../http/reply.ts'
 import { noStats } from '../../model/collection-stats.ts'
-import { isFree, readPriceOf } from '../../model/price.ts'
+import { getReadPrice, isFree } from '../../model/price.ts'
 import { isOpen } from '../../model/read-level.ts'
 import { readSample, readStats } from '../../projections/collection-store.ts'
-import { mayRead } from '../../services/access/access.ts'
-import { describableCollection } from '../../services/access/authorize-collections.ts'
+import { canRead } from '../../services/access/access.ts'
+import { requireDescribableCollection } from '../../services/access/authorize-collections.ts'
 import type { Operation } from '../operation.ts'
 
 const rowsDefault = 3
 
 export const previewCollection: Operation<'previewCollection'> = async (call, { params }) => {
   const { service } = call
-  const tenant = await service.tenancy.tenant(params.app)
-  const collection = describableCollection(call, tenant, params.collection)
-  const price = readPriceOf(tenant.data.catalog, collection)
-  // What has a price is sampled only as far as its owner says.
+  const tenant = await service.tenancy.loadTenant(params.app)
+  const collection = requireDescribableCollection(call, tenant, params.collection)
+  const price = getReadPrice(tenant.data.catalog, collection)
+  // A priced collection is sampled only as far as its owner says.
   const { rows, fields } = collection.policy.preview ?? {
     rows: isFree(price) ? rowsDefault : 0,
     fields: undefined,
   }
   const mayShow =
-    isOpen(tenant.data.catalog, collection) || mayRead(call.caller, tenant.application)
+    isOpen(tenant.data.catalog, collection) || canRead(call.caller, tenant.application)
   const { table, policy } = collection
   const sample =
     rows === 0 || !mayShow
@@ -34,7 +34,7 @@ export const previewCollection: Operation<'previewCollection'> = async (call, { 
   const head = JSON.stringify({
     collection: collection.name,
     schema: collection.schema_definition,
-    row_count_band: bandOf(stats.documents),
+    row_count_band: formatBand(stats.documents),
     updated_at: collection.updated_at,
     price: {
       per_access: String(price.perAccess),
@@ -45,8 +45,8 @@ export const previewCollection: Operation<'previewCollection'> = async (call, { 
   return new HttpReply(`${head.slice(0, -1)},"sample":[${sample}]}`)
 }
 
-/** An order of magnitude: enough to judge a purchase, too coarse to watch single inserts. */
-function bandOf(count: number): string {
+/** Formats an order of magnitude: enough to decide on a purchase, too coarse to watch single inserts. */
+function formatBand(count: number): string {
   if (count === 0) return '0'
   const low = 10 ** Math.floor(Math.log10(count))
   return `${low}-${low * 10 - 1}`

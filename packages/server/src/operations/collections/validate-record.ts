@@ -1,16 +1,16 @@
 import { limits } from '@tollbase/contract/limits'
 import { isRecord } from '../../base/is-record.ts'
 import { turn } from '../../base/turn.ts'
-import { readSchema } from '../../model/record-schema.ts'
-import { collectionOf } from '../../services/access/authorize-collections.ts'
+import { compileRecordSchema } from '../../model/record-schema.ts'
+import { requireCollection } from '../../services/access/authorize-collections.ts'
 import type { Operation } from '../operation.ts'
 
 export const validateRecord: Operation<'validateRecord'> = async (
   { service },
   { params, body },
 ) => {
-  const tenant = await service.tenancy.tenant(params.app)
-  const schema = readSchema(collectionOf(tenant, params.collection).schema_definition)
+  const tenant = await service.tenancy.loadTenant(params.app)
+  const schema = compileRecordSchema(requireCollection(tenant, params.collection).schema_definition)
   const list: readonly unknown[] = Array.isArray(body.data) ? body.data : [body.data]
   const errors: string[] = []
   let weight = 0

@@ -2,17 +2,17 @@ import { limits } from '@tollbase/contract/limits'
 import { Fault } from '../../base/fault.ts'
 import type { DataSetBody } from '../../projections/data-set-table.ts'
 import { define } from '../../services/applications/define.ts'
-import { readEntries } from '../../services/data-sets/parse-entries.ts'
+import { parseEntries } from '../../services/data-sets/parse-entries.ts'
 import type { Operation } from '../operation.ts'
-import { dataSetView } from './describe-data-set.ts'
+import { describeDataSet } from './describe-data-set.ts'
 
 export const createDataSet: Operation<'createDataSet'> = async ({ service }, { params, body }) => {
   const { name, kind } = body
-  const entries = readEntries(
+  const entries = parseEntries(
     kind,
     body.entries.map((value, at) => ({ value, pointer: `/entries/${at}` })),
   )
-  const tenant = await service.tenancy.tenant(params.app)
+  const tenant = await service.tenancy.loadTenant(params.app)
   return tenant.definitions.run(async () => {
     const { dataSets, nextNumber } = tenant.data.catalog
     const all = [...dataSets.values()]
@@ -35,7 +35,7 @@ export const createDataSet: Operation<'createDataSet'> = async ({ service }, { p
       entries,
     }
     await define(tenant, [{ kind: 'data_set', id: set.id, body: set }])
-    return { ...dataSetView(set), updated: same !== undefined }
+    return { ...describeDataSet(set), updated: same !== undefined }
   })
 }
 

@@ -1,11 +1,11 @@
 import type { DataSetDefinition } from '../../model/definitions.ts'
 import { define } from '../../services/applications/define.ts'
 import type { Tenant } from '../../services/applications/tenancy.ts'
-import { noSuchDataSet } from '../../services/data-sets/require-data-sets.ts'
+import { makeNoDataSetFault } from '../../services/data-sets/require-data-sets.ts'
 import type { Operation } from '../operation.ts'
 
 export const deleteDataSet: Operation<'deleteDataSet'> = async ({ service }, { params }) => {
-  const tenant = await service.tenancy.tenant(params.app)
+  const tenant = await service.tenancy.loadTenant(params.app)
   return tenant.definitions.run(async () => {
     const { id, name } = ownDataSet(tenant, params.name)
     await define(tenant, [{ kind: 'data_set', id, body: undefined }])
@@ -16,6 +16,6 @@ export const deleteDataSet: Operation<'deleteDataSet'> = async ({ service }, { p
 /** The application's own data set, or 404. */
 export function ownDataSet({ application, data }: Tenant, name: string): DataSetDefinition {
   const set = [...data.catalog.dataSets.values()].find((one) => one.name === name)
-  if (set === undefined) throw noSuchDataSet(application.app_id, name)
+  if (set === undefined) throw makeNoDataSetFault(application.app_id, name)
   return set
 }

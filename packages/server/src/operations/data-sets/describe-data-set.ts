@@ -1,7 +1,7 @@
 import type { DataSetDefinition } from '../../model/definitions.ts'
 
-/** A data set as callers see it, whoever provides it. */
-export function dataSetView({
+/** Describes a data set as callers see it. */
+export function describeDataSet({
   name,
   kind,
   count,

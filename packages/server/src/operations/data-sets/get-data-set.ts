@@ -1,17 +1,17 @@
 import type { Tenant } from '../../services/applications/tenancy.ts'
 import type { Service } from '../../services/call.ts'
-import { noSuchDataSet } from '../../services/data-sets/require-data-sets.ts'
+import { makeNoDataSetFault } from '../../services/data-sets/require-data-sets.ts'
 import type { Operation } from '../operation.ts'
-import { dataSetView } from './describe-data-set.ts'
+import { describeDataSet } from './describe-data-set.ts'
 
 export const getDataSet: Operation<'getDataSet'> = async ({ service }, { params }) =>
-  namedDataSet(service, await service.tenancy.tenant(params.app), params.name)
+  namedDataSet(service, await service.tenancy.loadTenant(params.app), params.name)
 
 /** The application's own, else the operator's, or 404. */
 export function namedDataSet({ dataSets }: Service, tenant: Tenant, name: string) {
   const own = [...tenant.data.catalog.dataSets.values()].find((one) => one.name === name)
-  if (own !== undefined) return dataSetView(own)
-  const provided = dataSets.views.find((one) => one.name === name)
-  if (provided === undefined) throw noSuchDataSet(tenant.application.app_id, name)
+  if (own !== undefined) return describeDataSet(own)
+  const provided = dataSets.descriptions.find((one) => one.name === name)
+  if (provided === undefined) throw makeNoDataSetFault(tenant.application.app_id, name)
   return provided
 }

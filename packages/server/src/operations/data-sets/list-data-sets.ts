@@ -1,11 +1,11 @@
 import type { Operation } from '../operation.ts'
-import { dataSetView } from './describe-data-set.ts'
+import { describeDataSet } from './describe-data-set.ts'
 
 export const listDataSets: Operation<'listDataSets'> = async ({ service }, { params }) => {
-  const { catalog } = (await service.tenancy.tenant(params.app)).data
-  const own = [...catalog.dataSets.values()].map(dataSetView)
+  const { catalog } = (await service.tenancy.loadTenant(params.app)).data
+  const own = [...catalog.dataSets.values()].map(describeDataSet)
   const names = new Set(own.map(({ name }) => name))
-  // Of two sets of one name queries look into the application's.
-  const others = service.dataSets.views.filter(({ name }) => !names.has(name))
+  // Where two data sets have one name, queries use the application's own.
+  const others = service.dataSets.descriptions.filter(({ name }) => !names.has(name))
   return { datasets: [...own, ...others].toSorted((a, b) => (a.name < b.name ? -1 : 1)) }
 }

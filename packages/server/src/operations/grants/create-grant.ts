@@ -1,27 +1,30 @@
 import { limits } from '@tollbase/contract/limits'
-import { Fault, invalid } from '../../base/fault.ts'
+import { Fault, makeInvalidFault } from '../../base/fault.ts'
 import type { CollectionState, GrantDefinition } from '../../model/definitions.ts'
-import { grantOf } from '../../model/grants.ts'
-import { derivePriceOf } from '../../model/price.ts'
-import { collectionOf } from '../../services/access/authorize-collections.ts'
+import { findGrant } from '../../model/grants.ts'
+import { findDerivePrice } from '../../model/price.ts'
+import { requireCollection } from '../../services/access/authorize-collections.ts'
 import { define } from '../../services/applications/define.ts'
 import type { Tenant } from '../../services/applications/tenancy.ts'
 import type { Operation } from '../operation.ts'
-import { grantView } from './describe-grant.ts'
+import { describeGrant } from './describe-grant.ts'
 
 export const createGrant: Operation<'createGrant'> = async ({ service }, { params, body }) => {
-  const tenant = await service.tenancy.tenant(params.app)
-  const { app_id: grantee } = service.tenancy.application(body.grantee)
-  if (grantee === params.app) throw invalid('/grantee', 'needs no grant: it is the owner')
+  const tenant = await service.tenancy.loadTenant(params.app)
+  const { app_id: grantee } = service.tenancy.requireApplication(body.grantee)
+  if (grantee === params.app) throw makeInvalidFault('/grantee', 'needs no grant: it is the owner')
   return tenant.definitions.run(async () => {
     const { catalog } = tenant.data
-    const source = sourceOf(tenant, body)
+    const source = requireSource(tenant, body)
     const amount = body.per_access ?? null
-    if (amount === null && derivePriceOf(catalog, source) === undefined)
-      throw invalid('/per_access', `is needed: ${source.name} has a price and no derive price`)
+    if (amount === null && findDerivePrice(catalog, source) === undefined)
+      throw makeInvalidFault(
+        '/per_access',
+        `is needed: ${source.name} has a price and no derive price`,
+      )
     if (amount !== null && BigInt(amount) > limits.amountAtomicMax)
-      throw invalid('/per_access', `must be at most ${limits.amountAtomicMax}`)
-    const known = grantOf(catalog, source, grantee)
+      throw makeInvalidFault('/per_access', `must be at most ${limits.amountAtomicMax}`)
+    const known = findGrant(catalog, source, grantee)
     if (known === undefined && catalog.grants.size >= limits.grantsPerApplicationMax)
       throw new Fault('CONFLICT', {
         message: `An application gives at most ${limits.grantsPerApplicationMax} grants`,
@@ -34,18 +37,18 @@ export const createGrant: Operation<'createGrant'> = async ({ service }, { param
       created_at: known?.created_at ?? new Date(service.world.now()).toISOString(),
     }
     await define(tenant, [{ kind: 'grant', id: grant.id, body: grant }])
-    return grantView(tenant.data.catalog, grant)
+    return describeGrant(tenant.data.catalog, grant)
   })
 }
 
-type Sent = { readonly collection?: string | null; readonly view?: string | null }
+type GrantTarget = { readonly collection?: string | null; readonly view?: string | null }
 
-function sourceOf(tenant: Tenant, { collection, view }: Sent): CollectionState {
+function requireSource(tenant: Tenant, { collection, view }: GrantTarget): CollectionState {
   const [first, second] = [collection ?? undefined, view ?? undefined]
   if (first !== undefined && second !== undefined)
-    throw invalid('/view', 'has no place beside collection; grant one at a time')
-  if (first !== undefined) return collectionOf(tenant, first)
-  if (second === undefined) throw invalid('/collection', 'or view is needed')
+    throw makeInvalidFault('/view', 'has no place beside collection; grant one at a time')
+  if (first !== undefined) return requireCollection(tenant, first)
+  if (second === undefined) throw makeInvalidFault('/collection', 'or view is needed')
   const { viewsByName, viewsById } = tenant.data.catalog
   const found = viewsByName.get(second) ?? viewsById.get(second)
   if (found === undefined)

@@ -1,11 +1,11 @@
 import type { Grant } from '@tollbase/contract/views'
 import type { Static } from 'typebox'
-import { type Catalog, readableOfId } from '../../model/catalog.ts'
+import { type Catalog, findReadableById } from '../../model/catalog.ts'
 import type { GrantDefinition } from '../../model/definitions.ts'
 
-/** A grant as its owner sees it. */
-export function grantView(catalog: Catalog, grant: GrantDefinition): Static<typeof Grant> {
-  const source = readableOfId(catalog, grant.source)
+/** Describes a grant as its owner sees it. */
+export function describeGrant(catalog: Catalog, grant: GrantDefinition): Static<typeof Grant> {
+  const source = findReadableById(catalog, grant.source)
   const name = source?.name ?? grant.source
   return {
     id: grant.id,

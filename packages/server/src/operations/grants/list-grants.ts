@@ -1,7 +1,7 @@
 import type { Operation } from '../operation.ts'
-import { grantView } from './describe-grant.ts'
+import { describeGrant } from './describe-grant.ts'
 
 export const listGrants: Operation<'listGrants'> = async ({ service }, { params }) => {
-  const { catalog } = (await service.tenancy.tenant(params.app)).data
-  return { grants: [...catalog.grants.values()].map((grant) => grantView(catalog, grant)) }
+  const { catalog } = (await service.tenancy.loadTenant(params.app)).data
+  return { grants: [...catalog.grants.values()].map((grant) => describeGrant(catalog, grant)) }
 }

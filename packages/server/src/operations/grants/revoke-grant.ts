@@ -11,7 +11,7 @@ export const deleteGrant: Operation<'deleteGrant'> = ({ service }, { params }) =
   revoke(service, params)
 
 async function revoke(service: Service, { app, id }: { app: string; id: string }) {
-  const tenant = await service.tenancy.tenant(app)
+  const tenant = await service.tenancy.loadTenant(app)
   return tenant.definitions.run(async () => {
     requireGrant(tenant, id)
     await define(tenant, [{ kind: 'grant', id, body: undefined }])

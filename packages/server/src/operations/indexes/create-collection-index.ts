@@ -1,6 +1,6 @@
 import type { Operation } from '../operation.ts'
 import { createIndexOn } from './create-index.ts'
-import { readIndexWish } from './index-request.ts'
+import { parseIndexRequest } from './index-request.ts'
 
 export const createCollectionIndex: Operation<'createCollectionIndex'> = async (
   { service },
@@ -9,5 +9,5 @@ export const createCollectionIndex: Operation<'createCollectionIndex'> = async (
   createIndexOn(service, {
     app: params.app,
     collection: params.collection,
-    wish: readIndexWish({ ...body }),
+    wish: parseIndexRequest({ ...body }),
   })

@@ -1,144 +1,150 @@
 import { limits } from '@tollbase/contract/limits'
 import { Name } from '@tollbase/contract/schemas'
 import { Compile } from 'typebox/compile'
-import { present } from '../../base/assert.ts'
-import { Fault, invalid } from '../../base/fault.ts'
+import { requirePresent } from '../../base/assert.ts'
+import { Fault, makeInvalidFault } from '../../base/fault.ts'
 import { isRecord } from '../../base/is-record.ts'
 import { findReadable } from '../../model/catalog.ts'
 import type { Definition } from '../../model/definition-entry.ts'
 import type { CollectionState, IndexDefinition } from '../../model/definitions.ts'
-import { defaultIndexName } from '../../model/make-index-name.ts'
+import { makeIndexName } from '../../model/make-index-name.ts'
 import { isFullText } from '../../projections/index-ddl.ts'
 import { define } from '../../services/applications/define.ts'
 import type { Tenant } from '../../services/applications/tenancy.ts'
 import type { Service } from '../../services/call.ts'
-import { createInGate } from '../../services/collections/new-collection.ts'
+import { createCollectionLocked } from '../../services/collections/new-collection.ts'
 import type { Operation } from '../operation.ts'
-import { wholeIndexView } from './describe-index.ts'
-import { type IndexWish, readIndexWish } from './index-request.ts'
+import { describeWholeIndex } from './describe-index.ts'
+import { type IndexRequest, parseIndexRequest } from './index-request.ts'
 
 const collectionName = Compile(Name)
 
 export const createIndex: Operation<'createIndex'> = async ({ service }, { params, body }) => {
   const sent: Readonly<Record<string, unknown>> = { ...body }
   const name = sent.collection ?? sent.collection_name
-  if (typeof name !== 'string') throw invalid('/collection', 'must be the name of a collection')
-  return createIndexOn(service, { app: params.app, collection: name, wish: readIndexWish(sent) })
+  if (typeof name !== 'string')
+    throw makeInvalidFault('/collection', 'must be the name of a collection')
+  return createIndexOn(service, {
+    app: params.app,
+    collection: name,
+    wish: parseIndexRequest(sent),
+  })
 }
 
 /** Creates an index, or changes the one that serves the same; makes the collection if it is missing. */
 export async function createIndexOn(
   service: Service,
-  request: { app: string; collection: string; wish: IndexWish },
+  request: { app: string; collection: string; wish: IndexRequest },
 ) {
-  const { wish } = request
-  const tenant = await service.tenancy.tenant(request.app)
+  const { wish: wanted } = request
+  const tenant = await service.tenancy.loadTenant(request.app)
   return tenant.definitions.run(async () => {
     const collection =
       findReadable(tenant.data.catalog, request.collection) ??
-      (await createInGate(service, tenant, { name: newName(request.collection) }))
-    if (collection.view !== undefined) refuseOfView(wish)
-    const same = collection.indexes.find((one) => servesSame(one, wish))
+      (await createCollectionLocked(service, tenant, { name: checkNewName(request.collection) }))
+    if (collection.view !== undefined) refuseForView(wanted)
+    const same = collection.indexes.find((one) => servesSame(one, wanted))
     if (same === undefined && collection.indexes.length >= limits.indexesPerCollectionMax) {
       throw new Fault('CONFLICT', {
         message: `A collection has at most ${limits.indexesPerCollectionMax} indexes`,
       })
     }
     const others = collection.indexes.filter((one) => one !== same)
-    if (others.some(({ name }) => name === wish.name)) {
+    if (others.some(({ name }) => name === wanted.name)) {
       throw new Fault('CONFLICT', {
-        message: `Another index of ${collection.name} has the name ${wish.name} already`,
+        message: `Another index of ${collection.name} has the name ${wanted.name} already`,
       })
     }
-    const index = indexOf(service, { tenant, collection, wish, same, others })
+    const index = buildIndex(service, { tenant, collection, wish: wanted, same, others })
     const changes = [
-      ...(same === undefined || textOf(same) !== textOf(index)
+      ...(same === undefined || serializeIndex(same) !== serializeIndex(index)
         ? [{ kind: 'index', id: index.id, body: index } satisfies Definition]
         : []),
-      ...readPriceChange(tenant, collection, wish),
-      ...recordPriceChange(tenant, collection, wish),
+      ...buildReadPriceChange(tenant, collection, wanted),
+      ...buildRecordPriceChange(tenant, collection, wanted),
     ]
     if (changes.length > 0) await define(tenant, changes)
     const now = tenant.data.catalog.indexes.get(index.id) ?? index
-    const warnings = [...wish.warnings, ...keptPrice(same, wish)]
+    const warnings = [...wanted.warnings, ...warnOfKeptPrice(same, wanted)]
     return {
-      ...wholeIndexView({ service, tables: tenant }, collection, now),
+      ...describeWholeIndex({ service, tables: tenant }, collection, now),
       updated: same !== undefined,
       ...(warnings.length > 0 && { _warning: warnings.join('; ') }),
     }
   })
 }
 
-/** A view's rows are what its definition says, and nobody writes them. */
-function refuseOfView({ unique, fieldPrice, recordPrice, readPrice }: IndexWish): void {
-  if (unique) throw invalid('/unique', 'is not for views: their rows follow from others')
+/** Refuses options that are not for the index of a view, whose rows nobody writes. */
+function refuseForView({ unique, fieldPrice, recordPrice, readPrice }: IndexRequest): void {
+  if (unique) throw makeInvalidFault('/unique', 'is not for views: their rows follow from others')
   if (fieldPrice !== undefined || recordPrice !== undefined || readPrice !== undefined)
-    throw invalid(
+    throw makeInvalidFault(
       '/price_config',
       'is not for views; the price of a view is set with PUT .../pricing',
     )
 }
 
-/** The name for a collection that is made on the way. */
-function newName(name: string): string {
-  if (!collectionName.Check(name)) throw invalid('/collection', 'must be the name of a collection')
+/** Checks the name of a collection that is about to be created. */
+function checkNewName(name: string): string {
+  if (!collectionName.Check(name))
+    throw makeInvalidFault('/collection', 'must be the name of a collection')
   return name
 }
 
-/** One field has one index of the same records by value, and one of its words. */
-function servesSame(one: IndexDefinition, wish: IndexWish): boolean {
+/** A field has at most one index by value and one by words over the same records. */
+function servesSame(one: IndexDefinition, wanted: IndexRequest): boolean {
   return (
-    one.fields.join() === wish.fields.join() &&
-    isFullText(one.index_type) === isFullText(wish.indexType) &&
-    JSON.stringify(one.where) === JSON.stringify(wish.where)
+    one.fields.join() === wanted.fields.join() &&
+    isFullText(one.index_type) === isFullText(wanted.indexType) &&
+    JSON.stringify(one.where) === JSON.stringify(wanted.where)
   )
 }
 
-function indexOf(
+function buildIndex(
   service: Service,
   made: {
     tenant: Tenant
     collection: CollectionState
-    wish: IndexWish
+    wish: IndexRequest
     same: IndexDefinition | undefined
     others: readonly IndexDefinition[]
   },
 ): IndexDefinition {
-  const { tenant, collection, wish, same } = made
-  const price = wish.fieldPrice ?? same?.price
+  const { tenant, collection, wish: wanted, same } = made
+  const price = wanted.fieldPrice ?? same?.price
   return {
     id: same?.id ?? `idx_${service.world.randomBytes(12).toString('hex')}`,
     number: tenant.data.catalog.nextNumber,
-    name: wish.name ?? same?.name ?? defaultIndexName(collection, wish.fields, made.others),
+    name: wanted.name ?? same?.name ?? makeIndexName(collection, wanted.fields, made.others),
     collection: collection.id,
-    fields: wish.fields,
-    index_type: price === undefined ? wish.indexType : 'price',
-    unique: wish.unique,
-    ...(wish.where !== undefined && { where: wish.where }),
-    ...(wish.sparse && { sparse: true }),
+    fields: wanted.fields,
+    index_type: price === undefined ? wanted.indexType : 'price',
+    unique: wanted.unique,
+    ...(wanted.where !== undefined && { where: wanted.where }),
+    ...(wanted.sparse && { sparse: true }),
     ...(price !== undefined && { price }),
     created_at: same?.created_at ?? new Date(service.world.now()).toISOString(),
   }
 }
 
-/** All that an index says but its place in the database. */
-function textOf(index: IndexDefinition): string {
+/** Serializes an index without its number, to compare definitions. */
+function serializeIndex(index: IndexDefinition): string {
   return JSON.stringify({ ...index, number: 0 })
 }
 
-/** Clients that make an index of every field must not take its price away unawares. */
-function keptPrice(same: IndexDefinition | undefined, wish: IndexWish): string[] {
-  if (same?.price === undefined || wish.fieldPrice !== undefined) return []
+/** Clients that index every field must not remove its price unawares. */
+function warnOfKeptPrice(same: IndexDefinition | undefined, wanted: IndexRequest): string[] {
+  if (same?.price === undefined || wanted.fieldPrice !== undefined) return []
   return ['the index keeps its price; delete it to end that']
 }
 
 /** A read price that comes with an index is the collection's price. */
-function readPriceChange(
+function buildReadPriceChange(
   tenant: Tenant,
   collection: CollectionState,
-  wish: IndexWish,
+  wanted: IndexRequest,
 ): Definition[] {
-  if (wish.readPrice === undefined) return []
+  if (wanted.readPrice === undefined) return []
   const { policy, access_policy: sent } = collection
   if (policy.unknownShape)
     throw new Fault('CONFLICT', {
@@ -146,8 +152,11 @@ function readPriceChange(
         'The collection has an access_policy that is not understood; set it before its price',
     })
   const before = isRecord(sent) ? sent : policy.read === undefined ? {} : { read: policy.read }
-  const price = { ...(isRecord(before.price) ? before.price : {}), ...wish.readPrice }
-  const definition = present(tenant.data.catalog.collections.get(collection.id), 'the collection')
+  const price = { ...(isRecord(before.price) ? before.price : {}), ...wanted.readPrice }
+  const definition = requirePresent(
+    tenant.data.catalog.collections.get(collection.id),
+    'the collection',
+  )
   return [
     {
       kind: 'collection',
@@ -158,10 +167,10 @@ function readPriceChange(
 }
 
 /** A price per record that comes with an index is a rule of the application. */
-function recordPriceChange(
+function buildRecordPriceChange(
   tenant: Tenant,
   { name }: CollectionState,
-  { recordPrice: amount }: IndexWish,
+  { recordPrice: amount }: IndexRequest,
 ): Definition[] {
   if (amount === undefined) return []
   const rule = { target: { collection: name }, operation: 'write', model: 'per_record', amount }

@@ -1,11 +1,13 @@
-import { readableOf } from '../../services/access/authorize-collections.ts'
+import { requireCollectionOrView } from '../../services/access/authorize-collections.ts'
 import type { Operation } from '../operation.ts'
-import { deleteNamed } from './delete-index.ts'
+import { deleteNamedIndex } from './delete-index.ts'
 
 export const deleteCollectionIndex: Operation<'deleteCollectionIndex'> = async (
   { service },
   { params },
 ) => {
-  const tenant = await service.tenancy.tenant(params.app)
-  return deleteNamed(tenant, params.name, () => [readableOf(tenant, params.collection)])
+  const tenant = await service.tenancy.loadTenant(params.app)
+  return deleteNamedIndex(tenant, params.name, () => [
+    requireCollectionOrView(tenant, params.collection),
+  ])
 }

@@ -1,19 +1,23 @@
-import { readables } from '../../model/catalog.ts'
+import { listReadables } from '../../model/catalog.ts'
 import type { CollectionState } from '../../model/definitions.ts'
 import { define } from '../../services/applications/define.ts'
 import type { Tenant } from '../../services/applications/tenancy.ts'
 import type { Operation } from '../operation.ts'
-import { findIndex } from './require-index.ts'
+import { requireIndex } from './require-index.ts'
 
 export const deleteIndex: Operation<'deleteIndex'> = async ({ service }, { params }) => {
-  const tenant = await service.tenancy.tenant(params.app)
-  return deleteNamed(tenant, params.id, () => readables(tenant.data.catalog))
+  const tenant = await service.tenancy.loadTenant(params.app)
+  return deleteNamedIndex(tenant, params.id, () => listReadables(tenant.data.catalog))
 }
 
-/** Deletes the index of this name among the collections, as they are once the gate is passed. */
-export function deleteNamed(tenant: Tenant, name: string, among: () => readonly CollectionState[]) {
+/** Deletes the index of this name among the collections, as they are once the mutex is held. */
+export function deleteNamedIndex(
+  tenant: Tenant,
+  name: string,
+  among: () => readonly CollectionState[],
+) {
   return tenant.definitions.run(async () => {
-    const { index } = findIndex(among(), name)
+    const { index } = requireIndex(among(), name)
     await define(tenant, [{ kind: 'index', id: index.id, body: undefined }])
     return { success: true, message: `Index ${index.name} is deleted` }
   })

@@ -1,59 +1,65 @@
 import type { CollectionState, IndexDefinition } from '../../model/definitions.ts'
-import { indexView } from '../../model/describe-collection.ts'
-import { indexNameOf } from '../../projections/index-ddl.ts'
+import { describeIndex } from '../../model/describe-collection.ts'
+import { getIndexName } from '../../projections/index-ddl.ts'
 import type { Tables, Tenant } from '../../services/applications/tenancy.ts'
 import type { Call, Service } from '../../services/call.ts'
-import { type IndexUse, indexUse } from '../../services/indexes/index-store.ts'
+import { type IndexUse, readIndexUse } from '../../services/indexes/index-store.ts'
 import { isCountKnown } from '../../services/reading/view-sources.ts'
 
 export type IndexState = 'building' | 'active' | 'failed'
 
-/** Whether an index serves reads. One that is being rebuilt does, and is building nevertheless. */
-export function stateOf(service: Service, tables: Tables, index: IndexDefinition): IndexState {
+/** Returns the state of an index. One that is being rebuilt is `building`, although it serves reads. */
+export function getIndexState(
+  service: Service,
+  tables: Tables,
+  index: IndexDefinition,
+): IndexState {
   if (service.indexes.isRebuilding(tables.schema, index)) return 'building'
   if (tables.data.isBuilt(index)) return 'active'
-  return service.indexes.trouble(tables.schema, index)?.isFinal === true ? 'failed' : 'building'
+  return service.indexes.findTrouble(tables.schema, index)?.isFinal === true ? 'failed' : 'building'
 }
 
-/** An index with all that was said of it, and its state. */
-export function wholeIndexView(
+/** Describes an index in full, with its state. */
+export function describeWholeIndex(
   { service, tables }: { service: Service; tables: Tables },
   collection: CollectionState,
   index: IndexDefinition,
 ) {
   return {
-    ...indexView(collection, index),
+    ...describeIndex(collection, index),
     sparse: index.sparse === true,
     ...(index.where !== undefined && { where: index.where }),
     ...(index.price !== undefined && {
-      price_config: priceView(index.price, service.payments.ports.split),
+      price_config: describeFieldPrice(index.price, service.payments.ports.split),
     }),
-    status: stateOf(service, tables, index),
+    status: getIndexState(service, tables, index),
   }
 }
 
-/** The indexes of collections; with what each has served where that is asked for. */
-export async function indexList(
+/** Describes the indexes of collections, with their use where that is asked for. */
+export async function describeIndexes(
   from: { call: Call; tenant: Tenant; withStatistics: boolean },
   collections: readonly CollectionState[],
 ) {
   const { call, tenant } = from
   const { service } = call
   const use = from.withStatistics
-    ? await indexUse(service.database, { schema: tenant.schema })
+    ? await readIndexUse(service.database, { schema: tenant.schema })
     : undefined
   const lists = collections.map(async (collection) => {
-    const known = use && (await knownUse(call, tenant, { collection, use }))
+    const known = use && (await filterKnownUse(call, tenant, { collection, use }))
     return collection.indexes.map((index) => ({
-      ...wholeIndexView({ service, tables: tenant }, collection, index),
-      ...(known && { statistics: statisticsView(known.get(indexNameOf(index))) }),
+      ...describeWholeIndex({ service, tables: tenant }, collection, index),
+      ...(known && { statistics: describeIndexUse(known.get(getIndexName(index))) }),
     }))
   })
   return (await Promise.all(lists)).flat()
 }
 
-/** What indexes have served, as far as the caller may know: the size of one tells how many rows there are. */
-export async function knownUse(
+/**
+ * Returns the use of indexes as far as the caller may know it: the size of an index tells how many rows there are.
+ */
+export async function filterKnownUse(
   call: Call,
   tenant: Tenant,
   {
@@ -65,7 +71,7 @@ export async function knownUse(
   return isKnown ? use : new Map()
 }
 
-export function statisticsView(use: IndexUse | undefined) {
+export function describeIndexUse(use: IndexUse | undefined) {
   return {
     size: Number(use?.bytes ?? 0),
     usage_count: Number(use?.scans ?? 0),
@@ -76,7 +82,7 @@ export function statisticsView(use: IndexUse | undefined) {
   }
 }
 
-function priceView(
+function describeFieldPrice(
   price: NonNullable<IndexDefinition['price']>,
   { platformBasisPoints }: { readonly platformBasisPoints: bigint },
 ) {

@@ -1,14 +1,17 @@
-import { indexNameOf } from '../../projections/index-ddl.ts'
-import { indexUse } from '../../services/indexes/index-store.ts'
+import { getIndexName } from '../../projections/index-ddl.ts'
+import { readIndexUse } from '../../services/indexes/index-store.ts'
 import type { Operation } from '../operation.ts'
-import { knownUse, statisticsView } from './describe-index.ts'
-import { namedIndex } from './require-index.ts'
+import { describeIndexUse, filterKnownUse } from './describe-index.ts'
+import { requireNamedIndex } from './require-index.ts'
 
 export const getIndexStatistics: Operation<'getIndexStatistics'> = async (call, { params }) => {
   const { service } = call
-  const tenant = await service.tenancy.tenant(params.app)
-  const { collection, index } = namedIndex(tenant, params)
-  const use = await indexUse(service.database, { schema: tenant.schema, table: collection.table })
-  const known = await knownUse(call, tenant, { collection, use })
-  return statisticsView(known.get(indexNameOf(index)))
+  const tenant = await service.tenancy.loadTenant(params.app)
+  const { collection, index } = requireNamedIndex(tenant, params)
+  const use = await readIndexUse(service.database, {
+    schema: tenant.schema,
+    table: collection.table,
+  })
+  const known = await filterKnownUse(call, tenant, { collection, use })
+  return describeIndexUse(known.get(getIndexName(index)))
 }

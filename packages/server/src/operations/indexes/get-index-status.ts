@@ -1,23 +1,23 @@
 import { readStats } from '../../projections/collection-store.ts'
-import { indexNameOf } from '../../projections/index-ddl.ts'
-import { type BuildProgress, buildProgress } from '../../services/indexes/index-store.ts'
+import { getIndexName } from '../../projections/index-ddl.ts'
+import { type BuildProgress, readBuildProgress } from '../../services/indexes/index-store.ts'
 import type { Operation } from '../operation.ts'
-import { stateOf } from './describe-index.ts'
-import { namedIndex } from './require-index.ts'
+import { getIndexState } from './describe-index.ts'
+import { requireNamedIndex } from './require-index.ts'
 
 export const getIndexStatus: Operation<'getIndexStatus'> = async ({ service }, { params }) => {
-  const tenant = await service.tenancy.tenant(params.app)
+  const tenant = await service.tenancy.loadTenant(params.app)
   const { schema } = tenant
-  const { collection, index } = namedIndex(tenant, params)
-  const status = stateOf(service, tenant, index)
+  const { collection, index } = requireNamedIndex(tenant, params)
+  const status = getIndexState(service, tenant, index)
   const work =
     status === 'building'
-      ? await buildProgress(service.database, { schema, name: indexNameOf(index) })
+      ? await readBuildProgress(service.database, { schema, name: getIndexName(index) })
       : undefined
-  const progress = status === 'active' ? 1 : work === undefined ? 0 : partDone(work)
+  const progress = status === 'active' ? 1 : work === undefined ? 0 : estimateDone(work)
   const stats = (await readStats(service.database, schema)).get(collection.id)
   const rows = stats?.documents ?? 0
-  const trouble = service.indexes.trouble(schema, index)
+  const trouble = service.indexes.findTrouble(schema, index)
   return {
     status,
     building: status === 'building',
@@ -29,8 +29,11 @@ export const getIndexStatus: Operation<'getIndexStatus'> = async ({ service }, {
   }
 }
 
-/** From the phases that PostgreSQL tells of (manual, "CREATE INDEX Progress Reporting"), each with its guessed part. */
-function partDone({ phase, ...work }: BuildProgress): number {
+/**
+ * Estimates progress from the phases that PostgreSQL reports (manual, "CREATE INDEX Progress Reporting"), each with
+ * an assumed share.
+ */
+function estimateDone({ phase, ...work }: BuildProgress): number {
   const part = (done: bigint, total: bigint) =>
     total === 0n ? 0 : Math.min(Number(done) / Number(total), 1)
   const blocks = part(work.blocksDone, work.blocksTotal)

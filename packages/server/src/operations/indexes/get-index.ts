@@ -1,9 +1,9 @@
 import type { Operation } from '../operation.ts'
-import { wholeIndexView } from './describe-index.ts'
-import { namedIndex } from './require-index.ts'
+import { describeWholeIndex } from './describe-index.ts'
+import { requireNamedIndex } from './require-index.ts'
 
 export const getIndex: Operation<'getIndex'> = async ({ service }, { params }) => {
-  const tables = await service.tenancy.tenant(params.app)
-  const { collection, index } = namedIndex(tables, params)
-  return wholeIndexView({ service, tables }, collection, index)
+  const tables = await service.tenancy.loadTenant(params.app)
+  const { collection, index } = requireNamedIndex(tables, params)
+  return describeWholeIndex({ service, tables }, collection, index)
 }

@@ -1,13 +1,13 @@
 import type { CollectionState, IndexDefinition } from '../../model/definitions.ts'
 import { isFullText } from '../../projections/index-ddl.ts'
-import { conditionPaths } from '../../query/condition.ts'
+import { listConditionPaths } from '../../query/condition.ts'
 import { parsePartial } from '../../query/partial-index.ts'
 import type { QueryShape } from '../../services/indexes/query-statistics.ts'
 
 export type WantedIndex = { readonly type: string; readonly fields: readonly string[] }
 
-/** The index that finds what such queries look for, or gives it in their order; undefined where there is none. */
-export function servingIndex(
+/** Returns the index that serves such queries by condition or by order; undefined where there is none. */
+export function findServingIndex(
   shape: QueryShape,
   { indexes }: CollectionState,
 ): IndexDefinition | undefined {
@@ -21,12 +21,12 @@ export function servingIndex(
   return leads(shape.found, false) ?? leads(shape.searched, true) ?? leads(bySort, false)
 }
 
-/** The index that such queries lack. */
-export function missingFields(
+/** Returns the index that such queries lack. */
+export function findMissingIndex(
   shape: QueryShape,
   collection: CollectionState,
 ): WantedIndex | undefined {
-  if (shape.history || servingIndex(shape, collection) !== undefined) return undefined
+  if (shape.history || findServingIndex(shape, collection) !== undefined) return undefined
   const { primary_column: primary } = collection
   if (shape.found.includes(primary)) return undefined
   const [field] = shape.found
@@ -36,10 +36,10 @@ export function missingFields(
   return shape.sort === undefined ? undefined : { type: 'btree', fields: [shape.sort] }
 }
 
-/** Whether what a partial index asks of its records can follow from such queries. */
+/** Returns whether the condition of a partial index can follow from such queries. */
 function mayHold({ where }: IndexDefinition, { found, tested }: QueryShape): boolean {
   if (where === undefined) return true
-  return conditionPaths(parsePartial(where, '')).every((path) =>
+  return listConditionPaths(parsePartial(where, '')).every((path) =>
     [...found, ...tested].includes(path),
   )
 }

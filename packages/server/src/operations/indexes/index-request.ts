@@ -1,15 +1,20 @@
 import { limits } from '@tollbase/contract/limits'
-import { invalid } from '../../base/fault.ts'
+import { makeInvalidFault } from '../../base/fault.ts'
 import { isRecord } from '../../base/is-record.ts'
 import type { FieldPrice } from '../../model/definitions.ts'
 import { isFullText } from '../../projections/index-ddl.ts'
 import { parseFieldPath } from '../../query/field-path.ts'
 import { indexPathsMax } from '../../query/index-key.ts'
 import { parsePartial } from '../../query/partial-index.ts'
-import { type ReadPrice, readFieldPrice, readReadPrice, readRecordPrice } from './price-request.ts'
+import {
+  parseFieldPrice,
+  parseReadPrice,
+  parseRecordPrice,
+  type ReadPrice,
+} from './price-request.ts'
 
-/** What any of the public clients' dialects asks for. */
-export type IndexWish = {
+/** A request for an index, whichever public client's dialect it was written in. */
+export type IndexRequest = {
   readonly name: string | undefined
   readonly fields: readonly string[]
   readonly indexType: string
@@ -19,14 +24,14 @@ export type IndexWish = {
   readonly where: unknown
   /** A write of a record costs the value of the field. */
   readonly fieldPrice: FieldPrice | undefined
-  /** Atomic units; what each record written shall cost from now on. */
+  /** The new price of each record written, in atomic units. */
   readonly recordPrice: string | undefined
-  /** Atomic units; what reads of the collection shall cost from now on. */
+  /** The new price of reads of the collection, in atomic units. */
   readonly readPrice: ReadPrice | undefined
   readonly warnings: readonly string[]
 }
 
-type Sent = Readonly<Record<string, unknown>>
+type IndexRequestBody = Readonly<Record<string, unknown>>
 
 const types = [
   'btree',
@@ -49,7 +54,7 @@ const types = [
 ]
 
 /** Reads the body of an index creation: `field_name`, `field` or `fields`; `index_type` or `type`; nested `index_config`. */
-export function readIndexWish(body: Sent): IndexWish {
+export function parseIndexRequest(body: IndexRequestBody): IndexRequest {
   const config = isRecord(body.index_config) ? body.index_config : {}
   const options = isRecord(body.options) ? body.options : {}
   const indexType = readType(body.index_type ?? body.type ?? config.index_type ?? 'btree')
@@ -59,7 +64,7 @@ export function readIndexWish(body: Sent): IndexWish {
     says('unique') ||
     indexType === 'unique' ||
     indexType === 'primary'
-  const wish: IndexWish = {
+  const request: IndexRequest = {
     name:
       typeof body.name === 'string' && body.name !== ''
         ? body.name.slice(0, limits.nameCharsMax)
@@ -69,36 +74,39 @@ export function readIndexWish(body: Sent): IndexWish {
     unique,
     sparse: says('sparse') || indexType === 'sparse',
     where: readWhere(body, options),
-    fieldPrice: indexType === 'price' ? readFieldPrice(body.price_config) : undefined,
-    recordPrice: readRecordPrice(body.price_config),
-    readPrice: readReadPrice(body.read_price_config),
-    warnings: warningsOf(body, { options, indexType }),
+    fieldPrice: indexType === 'price' ? parseFieldPrice(body.price_config) : undefined,
+    recordPrice: parseRecordPrice(body.price_config),
+    readPrice: parseReadPrice(body.read_price_config),
+    warnings: listWarnings(body, { options, indexType }),
   }
-  refuseMixture(wish, body)
-  return wish
+  refuseMixture(request, body)
+  return request
 }
 
 function readType(sent: unknown): string {
-  if (typeof sent !== 'string') throw invalid('/index_type', 'must be text')
+  if (typeof sent !== 'string') throw makeInvalidFault('/index_type', 'must be text')
   const indexType = sent.toLowerCase()
-  if (!types.includes(indexType)) throw invalid('/index_type', `must be one of ${types.join(', ')}`)
+  if (!types.includes(indexType))
+    throw makeInvalidFault('/index_type', `must be one of ${types.join(', ')}`)
   return indexType
 }
 
-function readFields(body: Sent): string[] {
+function readFields(body: IndexRequestBody): string[] {
   const one = body.field_name ?? body.field
   const list = Array.isArray(body.fields) && body.fields.length > 0 ? body.fields : [one]
-  if (list.length > indexPathsMax) throw invalid('/fields', `must be at most ${indexPathsMax}`)
+  if (list.length > indexPathsMax)
+    throw makeInvalidFault('/fields', `must be at most ${indexPathsMax}`)
   const fields = list.map((field: unknown) => {
-    if (typeof field !== 'string') throw invalid('/field_name', 'must be the name of a field')
+    if (typeof field !== 'string')
+      throw makeInvalidFault('/field_name', 'must be the name of a field')
     return parseFieldPath(field, '/field_name').join('.')
   })
-  if (new Set(fields).size < fields.length) throw invalid('/fields', 'names a field twice')
+  if (new Set(fields).size < fields.length) throw makeInvalidFault('/fields', 'names a field twice')
   return fields
 }
 
 /** `where`, `partial: {where}`, or what the SDK calls `options.partialFilter`. */
-function readWhere(body: Sent, options: Sent): unknown {
+function readWhere(body: IndexRequestBody, options: IndexRequestBody): unknown {
   const partial = isRecord(body.partial) ? body.partial.where : undefined
   const given = [
     ['/where', body.where],
@@ -112,24 +120,29 @@ function readWhere(body: Sent, options: Sent): unknown {
   return condition.kind === 'always' ? undefined : where
 }
 
-function refuseMixture(wish: IndexWish, body: Sent): void {
-  const { indexType, unique, where, fields } = wish
-  const isPrice = wish.fieldPrice !== undefined
+function refuseMixture(request: IndexRequest, body: IndexRequestBody): void {
+  const { indexType, unique, where, fields } = request
+  const isPrice = request.fieldPrice !== undefined
   if (indexType === 'partial' && where === undefined)
-    throw invalid('/where', 'is needed: the records of a partial index')
+    throw makeInvalidFault('/where', 'is needed: the records of a partial index')
   if (unique && where !== undefined)
-    throw invalid('/where', 'is not for a unique index, which is over all records')
-  if (unique && isFullText(indexType)) throw invalid('/index_type', 'fulltext cannot be unique')
-  if (isPrice && fields.length > 1) throw invalid('/fields', 'of a price index must be one')
+    throw makeInvalidFault('/where', 'is not for a unique index, which is over all records')
+  if (unique && isFullText(indexType))
+    throw makeInvalidFault('/index_type', 'fulltext cannot be unique')
+  if (isPrice && fields.length > 1)
+    throw makeInvalidFault('/fields', 'of a price index must be one')
   if (isPrice && where !== undefined)
-    throw invalid('/where', 'is not for a price index: every record is paid for')
-  if (!isPrice && wish.recordPrice === undefined && isRecord(body.price_config))
-    throw invalid('/price_config', 'is for an index of type price, or of pricing_model per_record')
+    throw makeInvalidFault('/where', 'is not for a price index: every record is paid for')
+  if (!isPrice && request.recordPrice === undefined && isRecord(body.price_config))
+    throw makeInvalidFault(
+      '/price_config',
+      'is for an index of type price, or of pricing_model per_record',
+    )
 }
 
-function warningsOf(
-  body: Sent,
-  { options, indexType }: { options: Sent; indexType: string },
+function listWarnings(
+  body: IndexRequestBody,
+  { options, indexType }: { options: IndexRequestBody; indexType: string },
 ): string[] {
   const language = options.defaultLanguage
   return [

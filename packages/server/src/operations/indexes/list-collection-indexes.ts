@@ -1,13 +1,13 @@
-import { readableOf } from '../../services/access/authorize-collections.ts'
+import { requireCollectionOrView } from '../../services/access/authorize-collections.ts'
 import type { Operation } from '../operation.ts'
-import { indexList } from './describe-index.ts'
+import { describeIndexes } from './describe-index.ts'
 
 export const listCollectionIndexes: Operation<'listCollectionIndexes'> = async (
   call,
   { params, query },
 ) => {
-  const tenant = await call.service.tenancy.tenant(params.app)
-  const collection = readableOf(tenant, params.collection)
+  const tenant = await call.service.tenancy.loadTenant(params.app)
+  const collection = requireCollectionOrView(tenant, params.collection)
   const withStatistics = query.include_stats === true
-  return { indexes: await indexList({ call, tenant, withStatistics }, [collection]) }
+  return { indexes: await describeIndexes({ call, tenant, withStatistics }, [collection]) }
 }

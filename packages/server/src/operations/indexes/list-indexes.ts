@@ -1,9 +1,9 @@
-import { readables } from '../../model/catalog.ts'
+import { listReadables } from '../../model/catalog.ts'
 import type { Operation } from '../operation.ts'
-import { indexList } from './describe-index.ts'
+import { describeIndexes } from './describe-index.ts'
 
 export const listIndexes: Operation<'listIndexes'> = async (call, { params, query }) => {
-  const tenant = await call.service.tenancy.tenant(params.app)
+  const tenant = await call.service.tenancy.loadTenant(params.app)
   const withStatistics = query.include_stats === true
-  return indexList({ call, tenant, withStatistics }, readables(tenant.data.catalog))
+  return describeIndexes({ call, tenant, withStatistics }, listReadables(tenant.data.catalog))
 }

@@ -1,6 +1,6 @@
 import { limits } from '@tollbase/contract/limits'
-import { wholeUnits } from '../../base/decimal.ts'
-import { invalid } from '../../base/fault.ts'
+import { parseWholeUnits } from '../../base/decimal.ts'
+import { makeInvalidFault } from '../../base/fault.ts'
 import { isRecord } from '../../base/is-record.ts'
 import type { FieldPrice } from '../../model/definitions.ts'
 import { moneyDecimals } from '../../model/field-price.ts'
@@ -11,27 +11,30 @@ export type ReadPrice = { readonly per_access?: string; readonly per_kb?: string
 const pricingModel = 'per_record'
 
 /** `price_config` of a price index: fractions (0.8) or percents (80); the platform gets at least its own share. */
-export function readFieldPrice(config: unknown): FieldPrice {
+export function parseFieldPrice(config: unknown): FieldPrice {
   const sent = isRecord(config) ? config : {}
-  const app = readShare(sent, 'app_owner_percentage')
-  const platform = readShare(sent, 'platform_percentage')
+  const app = parseShare(sent, 'app_owner_percentage')
+  const platform = parseShare(sent, 'platform_percentage')
   if (app !== undefined && platform !== undefined && !isWhole(app + platform)) {
-    throw invalid('/price_config', 'must have two percentages that make up 1 (or 100)')
+    throw makeInvalidFault('/price_config', 'must have two percentages that make up 1 (or 100)')
   }
   const isPercent = (app ?? 0) > 1 || (platform ?? 0) > 1
   const part = platform ?? (app === undefined ? 0 : (isPercent ? 100 : 1) - app)
   const points = part * (isPercent ? 100 : 10_000)
   const rounded = Math.round(points)
   if (Math.abs(points - rounded) > 1e-6 || rounded > 10_000)
-    throw invalid('/price_config/platform_percentage', 'must be in hundredths of a percent')
-  return { platform_basis_points: rounded, owner: readOwner(sent.app_owner_address) }
+    throw makeInvalidFault(
+      '/price_config/platform_percentage',
+      'must be in hundredths of a percent',
+    )
+  return { platform_basis_points: rounded, owner: parseOwner(sent.app_owner_address) }
 }
 
-function readShare(config: Readonly<Record<string, unknown>>, name: string): number | undefined {
+function parseShare(config: Readonly<Record<string, unknown>>, name: string): number | undefined {
   const share = config[name]
   if (share === undefined || share === null) return undefined
   if (typeof share !== 'number' || !(share >= 0 && share <= 100))
-    throw invalid(`/price_config/${name}`, 'must be a number from 0 to 100')
+    throw makeInvalidFault(`/price_config/${name}`, 'must be a number from 0 to 100')
   return share
 }
 
@@ -39,26 +42,26 @@ function isWhole(sum: number): boolean {
   return Math.abs(sum - 1) < 1e-9 || Math.abs(sum - 100) < 1e-9
 }
 
-function readOwner(address: unknown): string | null {
+function parseOwner(address: unknown): string | null {
   if (address === undefined || address === null || address === '') return null
   if (typeof address !== 'string' || !/^0x[0-9a-fA-F]{40}$/.test(address))
-    throw invalid('/price_config/app_owner_address', 'must be an EVM address, or empty')
+    throw makeInvalidFault('/price_config/app_owner_address', 'must be an EVM address, or empty')
   return address.toLowerCase()
 }
 
 /** `price_config {pricing_model: "per_record", price_per_record}`: a price of each record written, in atomic units. */
-export function readRecordPrice(config: unknown): string | undefined {
+export function parseRecordPrice(config: unknown): string | undefined {
   if (!isRecord(config) || config.pricing_model !== pricingModel) return undefined
-  const amount = readAtomic(config.price_per_record, '/price_config/price_per_record')
-  if (amount === undefined) throw invalid('/price_config/price_per_record', 'is needed')
+  const amount = parseAtomic(config.price_per_record, '/price_config/price_per_record')
+  if (amount === undefined) throw makeInvalidFault('/price_config/price_per_record', 'is needed')
   return amount
 }
 
 /** The clients write whole tokens as floats (0.001), or millionths as integers. */
-export function readReadPrice(config: unknown): ReadPrice | undefined {
+export function parseReadPrice(config: unknown): ReadPrice | undefined {
   if (!isRecord(config)) return undefined
-  const perAccess = amountOf(config, 'price_per_access')
-  const perKb = amountOf(config, 'price_per_kb')
+  const perAccess = parseAmount(config, 'price_per_access')
+  const perKb = parseAmount(config, 'price_per_kb')
   if (perAccess === undefined && perKb === undefined) return undefined
   return {
     ...(perAccess !== undefined && { per_access: perAccess }),
@@ -66,23 +69,23 @@ export function readReadPrice(config: unknown): ReadPrice | undefined {
   }
 }
 
-function amountOf(config: Readonly<Record<string, unknown>>, name: string): string | undefined {
+function parseAmount(config: Readonly<Record<string, unknown>>, name: string): string | undefined {
   const whole = config[`${name}_tia`]
   if (whole === undefined || whole === null)
-    return readAtomic(config[name], `/read_price_config/${name}`)
-  const atomic = wholeUnits(JSON.stringify(whole), moneyDecimals)
-  if (typeof atomic === 'string') throw invalid(`/read_price_config/${name}_tia`, atomic)
+    return parseAtomic(config[name], `/read_price_config/${name}`)
+  const atomic = parseWholeUnits(JSON.stringify(whole), moneyDecimals)
+  if (typeof atomic === 'string') throw makeInvalidFault(`/read_price_config/${name}_tia`, atomic)
   return checkAtomic(atomic, `/read_price_config/${name}_tia`)
 }
 
-function readAtomic(amount: unknown, pointer: string): string | undefined {
+function parseAtomic(amount: unknown, pointer: string): string | undefined {
   if (amount === undefined || amount === null) return undefined
   if (!/^(0|[1-9][0-9]{0,15})$/.test(String(amount)))
-    throw invalid(pointer, 'must be whole atomic units')
+    throw makeInvalidFault(pointer, 'must be whole atomic units')
   return checkAtomic(BigInt(String(amount)), pointer)
 }
 
 function checkAtomic(amount: bigint, pointer: string): string {
-  if (amount > limits.amountAtomicMax) throw invalid(pointer, 'is too large')
+  if (amount > limits.amountAtomicMax) throw makeInvalidFault(pointer, 'is too large')
   return String(amount)
 }

@@ -1,43 +1,43 @@
 import type { CollectionState } from '../../model/definitions.ts'
 import type { ListQuery } from '../../query/list-query.ts'
 import type { Tables } from '../../services/applications/tenancy.ts'
-import { shapeOf } from '../../services/indexes/query-statistics.ts'
-import type { Question } from '../../services/reading/answer-query.ts'
-import { missingFields, servingIndex } from './index-advice.ts'
+import { computeShape } from '../../services/indexes/query-statistics.ts'
+import type { ReadRequest } from '../../services/reading/answer-query.ts'
+import { findMissingIndex, findServingIndex } from './index-advice.ts'
 
-/** What is known of a planned query and its application. */
-export type Planned = {
+/** The facts about an explained query and its application. */
+export type ExplainedQuery = {
   readonly tables: Tables
   /** The collection's indexes that the plan uses. */
-  readonly usedOf: (collection: CollectionState) => readonly string[]
-  readonly documentsOf: (collection: CollectionState) => number
+  readonly listUsedIndexes: (collection: CollectionState) => readonly string[]
+  readonly countDocuments: (collection: CollectionState) => number
 }
 
-/** Fewer records are read from end to end sooner than by an index. */
+/** Reading fewer records than this from end to end is faster than an index. */
 export const smallMax = 1_000
 const withoutLimit = 'Without a limit every match is read; give one, and sort by an indexed field.'
 
-/** Advice on a list without joins. */
-export function hintsOfList(
+/** Advises on a list without joins. */
+export function adviseOnList(
   query: ListQuery,
   collection: CollectionState,
-  { tables, usedOf, documentsOf }: Planned,
+  { tables, listUsedIndexes, countDocuments }: ExplainedQuery,
 ): string[] {
-  const shape = shapeOf(query)
+  const shape = computeShape(query)
   if (shape.history) return ['History is read without any index; name the record by its key.']
   const hints: string[] = []
-  const usesNone = usedOf(collection).length === 0
-  const missing = missingFields(shape, collection)
+  const usesNone = listUsedIndexes(collection).length === 0
+  const missing = findMissingIndex(shape, collection)
   if (missing !== undefined && usesNone)
     hints.push(
       `An index of ${missing.type} on ${missing.fields.join(', ')} would serve this query.`,
     )
-  const serving = servingIndex(shape, collection)
+  const serving = findServingIndex(shape, collection)
   if (serving !== undefined && !tables.data.isBuilt(serving))
     hints.push(`The index ${serving.name} is being built; until then every record is looked at.`)
   else if (serving !== undefined && usesNone)
     hints.push(
-      documentsOf(collection) < smallMax
+      countDocuments(collection) < smallMax
         ? 'The collection is so small that reading all of it is the fastest.'
         : `So many records match that reading all of them is faster than the index ${serving.name}.`,
     )
@@ -49,27 +49,30 @@ export function hintsOfList(
   return hints
 }
 
-/** Advice on joins, groups and SQL: of each collection that is filtered without an index, what one could be on. */
-export function hintsOfSources(question: Question, planned: Planned): string[] {
+/**
+ * Advises on joins, groups and SQL: for each collection that is filtered without an index, names the fields that
+ * one could have.
+ */
+export function adviseOnSources(request: ReadRequest, planned: ExplainedQuery): string[] {
   const filtered = new Map<CollectionState, Set<string>>()
-  for (const { collection, used } of question.sources) {
+  for (const { collection, used } of request.sources) {
     const fields = filtered.get(collection) ?? new Set()
     filtered.set(collection, new Set([...fields, ...used.filter]))
   }
   const hints = [...filtered].flatMap(([collection, fields]) =>
-    hintOf(collection, [...fields].sort(), planned),
+    adviseOnCollection(collection, [...fields].sort(), planned),
   )
-  return question.limit === undefined && question.isRows ? [...hints, withoutLimit] : hints
+  return request.limit === undefined && request.isRows ? [...hints, withoutLimit] : hints
 }
 
-function hintOf(
+function adviseOnCollection(
   collection: CollectionState,
   fields: readonly string[],
-  { tables, usedOf, documentsOf }: Planned,
+  { tables, listUsedIndexes, countDocuments }: ExplainedQuery,
 ): string[] {
-  if (fields.length === 0 || usedOf(collection).length > 0) return []
+  if (fields.length === 0 || listUsedIndexes(collection).length > 0) return []
   const { name } = collection
-  if (documentsOf(collection) < smallMax)
+  if (countDocuments(collection) < smallMax)
     return [`${name} is so small that reading all of it is the fastest.`]
   const leading = collection.indexes.find((index) => fields.includes(index.fields[0] ?? ''))
   if (leading === undefined && !fields.includes(collection.primary_column))

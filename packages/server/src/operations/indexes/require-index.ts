@@ -1,29 +1,29 @@
 import { Fault } from '../../base/fault.ts'
 import type { CollectionState, IndexDefinition } from '../../model/definitions.ts'
 import { isPlain } from '../../projections/index-ddl.ts'
-import { readableOf } from '../../services/access/authorize-collections.ts'
+import { requireCollectionOrView } from '../../services/access/authorize-collections.ts'
 import type { Tenant } from '../../services/applications/tenancy.ts'
 
-export type FoundIndex = { readonly collection: CollectionState; readonly index: IndexDefinition }
+export type IndexLookup = { readonly collection: CollectionState; readonly index: IndexDefinition }
 
 /** The index that the path of a request names. */
-export function namedIndex(
+export function requireNamedIndex(
   tenant: Tenant,
   params: { readonly collection: string; readonly name: string },
-): FoundIndex {
-  return findIndex([readableOf(tenant, params.collection)], params.name)
+): IndexLookup {
+  return requireIndex([requireCollectionOrView(tenant, params.collection)], params.name)
 }
 
 /**
  * An index by its id, its name, or one of the names that public clients make of collection and field:
  * they create `{collection}_{field}_idx` and delete `{collection}_{field}_index`. Two that fit alike are a conflict.
  */
-export function findIndex(collections: Iterable<CollectionState>, name: string): FoundIndex {
+export function requireIndex(collections: Iterable<CollectionState>, name: string): IndexLookup {
   const all = [...collections].flatMap((collection) =>
     collection.indexes.map((index) => ({ collection, index })),
   )
   const derived = all.filter(({ collection, index }) =>
-    derivedNames(collection, index).includes(name),
+    listDerivedNames(collection, index).includes(name),
   )
   const ways = [
     all.filter(({ index }) => index.id === name),
@@ -42,7 +42,7 @@ export function findIndex(collections: Iterable<CollectionState>, name: string):
   })
 }
 
-function derivedNames(collection: CollectionState, index: IndexDefinition): string[] {
+function listDerivedNames(collection: CollectionState, index: IndexDefinition): string[] {
   const fields = index.fields.join('_')
   const spellings = new Set([fields, index.fields.join('.'), fields.replaceAll('.', '_')])
   return [...spellings].flatMap((one) => [

@@ -1,28 +1,28 @@
 import { limits } from '@tollbase/contract/limits'
 import { Fault } from '../../base/fault.ts'
-import { keyView, newKey, writeKeys } from '../../services/keys/key-record.ts'
+import { describeKey, makeKey, writeKeys } from '../../services/keys/key-record.ts'
 import type { Operation } from '../operation.ts'
-import { payLimitsOf } from './pay-limits.ts'
+import { toStoredPayLimits } from './pay-limits.ts'
 
 export const createKey: Operation<'createKey'> = async ({ service }, { params, body }) => {
   const { definitions, keys } = service.tenancy.system
   return definitions.run(async () => {
     if (
-      keys.ofApp(params.app).filter((one) => keys.isAlive(one, service.world.now())).length >=
+      keys.listByApp(params.app).filter((one) => keys.isAlive(one, service.world.now())).length >=
       limits.keysPerApplicationMax
     ) {
       throw new Fault('CONFLICT', {
         message: `An application has at most ${limits.keysPerApplicationMax} live keys; revoke one first`,
       })
     }
-    const { text, record } = newKey(service, {
+    const { text, record } = makeKey(service, {
       appId: params.app,
       name: body.name ?? 'unnamed',
       permissions: body.permissions ?? ['Read'],
-      payLimits: payLimitsOf(body.pay_limits ?? null),
+      payLimits: toStoredPayLimits(body.pay_limits ?? null),
       expiresAt: body.expires_at ?? null,
     })
     await writeKeys(service, [record])
-    return { key: text, ...keyView(record) }
+    return { key: text, ...describeKey(record) }
   })
 }

@@ -1,12 +1,12 @@
-import { keyView } from '../../services/keys/key-record.ts'
+import { describeKey } from '../../services/keys/key-record.ts'
 import type { Operation } from '../operation.ts'
 
 export const listKeys: Operation<'listKeys'> = async ({ service }, { params }) => {
   const { keys } = service.tenancy.system
   const now = service.world.now()
   return {
-    keys: keys.ofApp(params.app).map((record) => ({
-      ...keyView(record),
+    keys: keys.listByApp(params.app).map((record) => ({
+      ...describeKey(record),
       status: keys.isAlive(record, now)
         ? 'active'
         : record.revoked_at === null

@@ -1,5 +1,5 @@
 /** Pay limits as they are kept: amounts as decimal strings, whichever way they were sent. */
-export function payLimitsOf(sent: object | null): Record<string, unknown> | null {
+export function toStoredPayLimits(sent: object | null): Record<string, unknown> | null {
   if (sent === null) return null
   return Object.fromEntries(
     Object.entries(sent).map(([name, value]) => [

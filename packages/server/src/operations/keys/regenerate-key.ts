@@ -1,20 +1,24 @@
-import { keyView, newKey, writeKeys } from '../../services/keys/key-record.ts'
+import { describeKey, makeKey, writeKeys } from '../../services/keys/key-record.ts'
 import type { Operation } from '../operation.ts'
-import { payLimitsOf } from './pay-limits.ts'
+import { toStoredPayLimits } from './pay-limits.ts'
 
 export const regenerateKey: Operation<'regenerateKey'> = async ({ service }, { params, body }) => {
   const { definitions, keys } = service.tenancy.system
   return definitions.run(async () => {
     const now = service.world.now()
     const name = body.name ?? 'default'
-    const old = keys.ofApp(params.app).filter((one) => one.name === name && keys.isAlive(one, now))
+    const old = keys
+      .listByApp(params.app)
+      .filter((one) => one.name === name && keys.isAlive(one, now))
     const last = old.at(-1)
-    const { text, record } = newKey(service, {
+    const { text, record } = makeKey(service, {
       appId: params.app,
       name,
       permissions: body.permissions ?? last?.permissions ?? ['Read', 'Write', 'Admin'],
       payLimits:
-        body.pay_limits === undefined ? (last?.pay_limits ?? null) : payLimitsOf(body.pay_limits),
+        body.pay_limits === undefined
+          ? (last?.pay_limits ?? null)
+          : toStoredPayLimits(body.pay_limits),
       expiresAt: body.expires_at === undefined ? (last?.expires_at ?? null) : body.expires_at,
     })
     const revoked = old.map((one) => ({ ...one, revoked_at: new Date(now).toISOString() }))
@@ -25,6 +29,6 @@ export const regenerateKey: Operation<'regenerateKey'> = async ({ service }, { p
       for (const revive of undo) revive()
       throw error
     }
-    return { key: text, ...keyView(record), replaced_key_hash: last?.key_hash ?? null }
+    return { key: text, ...describeKey(record), replaced_key_hash: last?.key_hash ?? null }
   })
 }

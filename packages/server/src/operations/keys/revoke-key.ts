@@ -30,7 +30,7 @@ function refuseLastAdmin(call: Call, key: KeyRecord): void {
   const now = call.service.world.now()
   if (!key.permissions.includes('Admin') || !keys.isAlive(key, now)) return
   const others = keys
-    .ofApp(key.app_id)
+    .listByApp(key.app_id)
     .filter(
       (one) =>
         one.key_hash !== key.key_hash &&

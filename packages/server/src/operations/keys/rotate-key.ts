@@ -1,5 +1,5 @@
 import { Fault } from '../../base/fault.ts'
-import { namedKey, newKey, writeKeys } from '../../services/keys/key-record.ts'
+import { makeKey, namedKey, writeKeys } from '../../services/keys/key-record.ts'
 import type { Operation } from '../operation.ts'
 
 export const rotateKey: Operation<'rotateKey'> = async ({ service }, { params, body }) => {
@@ -13,7 +13,7 @@ export const rotateKey: Operation<'rotateKey'> = async ({ service }, { params, b
     const validUntil = new Date(
       Math.min(until, old.expires_at === null ? until : Date.parse(old.expires_at)),
     ).toISOString()
-    const { text, record } = newKey(service, {
+    const { text, record } = makeKey(service, {
       appId: old.app_id,
       name: old.name,
       permissions: old.permissions,

@@ -1,23 +1,23 @@
 import { limits } from '@tollbase/contract/limits'
-import { ownValue } from '../../base/is-record.ts'
-import { mergedText } from '../../base/json-text.ts'
+import { getOwnValue } from '../../base/is-record.ts'
+import { mergeObjectTexts } from '../../base/json-text.ts'
 import type { Queryable } from '../../database/database.ts'
 import type { CollectionState } from '../../model/definitions.ts'
 import type { RecordSchema } from '../../model/record-schema.ts'
 import { type LiveRow, readLive } from '../../projections/collection-store.ts'
 import type { MigrationProgress } from '../../services/applications/tenancy.ts'
 
-/** Of one page of records. */
+/** The size limit of one page of records. */
 export const pageBytesMax = 2 * 1024 * 1024
 
-export type Wanted = {
+export type RecordsToCheck = {
   readonly collection: Pick<CollectionState, 'table' | 'collection_type' | 'primary_column'>
   readonly schema: RecordSchema
   /** Records of one page. */
   readonly rows: number
 }
 
-export type Found = {
+export type CheckResult = {
   readonly checked: number
   /** Records that lack fields with defaults. */
   readonly migrated: number
@@ -26,12 +26,12 @@ export type Found = {
   readonly errors: string[]
 }
 
-/** Judges every live record, page by page, without holding anybody up. */
-export async function checkAll(
+/** Checks every live record, page by page, without blocking writers. */
+export async function checkRecords(
   database: Queryable,
   appSchema: string,
-  wanted: Wanted & { readonly progress: MigrationProgress },
-): Promise<Found> {
+  wanted: RecordsToCheck & { readonly progress: MigrationProgress },
+): Promise<CheckResult> {
   const { collection, rows, progress } = wanted
   let [failed, migrated] = [0, 0]
   const errors: string[] = []
@@ -39,7 +39,7 @@ export async function checkAll(
     const place = { table: collection.table, after, rows, bytes: pageBytesMax }
     const page = await readLive(database, appSchema, place)
     for (const row of page.rows) {
-      const { filled, problems } = judge(row, wanted)
+      const { filled, problems } = checkRecord(row, wanted)
       if (problems.length > 0) failed += 1
       else if (filled !== undefined) migrated += 1
       for (const problem of problems)
@@ -51,19 +51,23 @@ export async function checkAll(
   }
 }
 
-/** What a migration makes of a record: its text with the defaults it lacks, if any; or why it cannot be migrated. */
-export function judge(
+/**
+ * Returns what a migration makes of a record: its text with the defaults that it lacks, if any; or the problems
+ * that keep it from being migrated.
+ */
+export function checkRecord(
   row: LiveRow,
-  { collection, schema }: Pick<Wanted, 'collection' | 'schema'>,
+  { collection, schema }: Pick<RecordsToCheck, 'collection' | 'schema'>,
 ): { readonly filled: string | undefined; readonly problems: string[] } {
   const record: Record<string, unknown> = JSON.parse(row.body)
   // Events are never changed.
   const isFixed = collection.collection_type === 'event'
   const missing = Object.entries(isFixed ? {} : schema.defaults).filter(
-    ([name]) => name !== collection.primary_column && ownValue(record, name) === undefined,
+    ([name]) => name !== collection.primary_column && getOwnValue(record, name) === undefined,
   )
   const added = Object.fromEntries(missing)
-  const filled = missing.length === 0 ? undefined : mergedText(row.body, JSON.stringify(added))
+  const filled =
+    missing.length === 0 ? undefined : mergeObjectTexts(row.body, JSON.stringify(added))
   const problems = schema
     .problems({ ...added, ...record })
     .map(({ pointer, problem }) => `${row.key}: ${pointer} ${problem}`)

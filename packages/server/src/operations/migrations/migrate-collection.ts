@@ -1,34 +1,34 @@
-import { present } from '../../base/assert.ts'
-import { within } from '../../base/await-within.ts'
+import { requirePresent } from '../../base/assert.ts'
+import { awaitWithin } from '../../base/await-within.ts'
 import { Fault } from '../../base/fault.ts'
-import { checkDefinition } from '../../model/check-schema.ts'
+import { checkSchemaDefinition } from '../../model/check-schema.ts'
 import type { MigrationDefinition } from '../../model/definitions.ts'
-import { readSchema } from '../../model/record-schema.ts'
-import { collectionOf, refuseOperator } from '../../services/access/authorize-collections.ts'
+import { compileRecordSchema } from '../../model/record-schema.ts'
+import { refuseOperator, requireCollection } from '../../services/access/authorize-collections.ts'
 import { define } from '../../services/applications/define.ts'
 import type { Tenant } from '../../services/applications/tenancy.ts'
 import type { Service } from '../../services/call.ts'
-import { indexesOfSchema } from '../../services/collections/new-collection.ts'
+import { buildSchemaIndexes } from '../../services/collections/new-collection.ts'
 import { sealTicket } from '../../services/tasks/tickets.ts'
 import type { Operation } from '../operation.ts'
-import { checkAll } from './check-records.ts'
+import { checkRecords } from './check-records.ts'
 import { type Job, runMigration } from './run-migration.ts'
 
 const rowsDefault = 1_000
-/** How long the reply waits for the end; the public clients wait 30 seconds for a reply. */
+/** The time that the reply waits for the end; the public clients wait 30 seconds for a reply. */
 const patienceMs = 10_000
 
 export const migrateCollection: Operation<'migrateCollection'> = async (call, { params, body }) => {
   const { service } = call
-  checkDefinition(body.schema, '/schema')
-  const tenant = await service.tenancy.tenant(params.app)
-  const collection = collectionOf(tenant, params.collection)
+  checkSchemaDefinition(body.schema, '/schema')
+  const tenant = await service.tenancy.loadTenant(params.app)
+  const collection = requireCollection(tenant, params.collection)
   refuseOperator(call, tenant, collection)
   const rows = body.batchSize ?? rowsDefault
   const progress = { checked: 0, migrated: 0, of: 0 }
-  const wanted = { collection, schema: readSchema(body.schema), rows }
+  const wanted = { collection, schema: compileRecordSchema(body.schema), rows }
   if (body.dryRun === true) {
-    const found = await checkAll(service.database, tenant.schema, { ...wanted, progress })
+    const found = await checkRecords(service.database, tenant.schema, { ...wanted, progress })
     return { success: found.failed === 0, status: 'dry run', ...found }
   }
   const { job, taskId } = await begin(service, tenant, {
@@ -37,7 +37,7 @@ export const migrateCollection: Operation<'migrateCollection'> = async (call, { 
     rows,
   })
   const running = runMigration(service, job)
-  const ended = await within(running, {
+  const ended = await awaitWithin(running, {
     world: service.world,
     ms: patienceMs,
     otherwise: undefined,
@@ -56,13 +56,13 @@ async function begin(
 ): Promise<{ job: Job; taskId: string }> {
   const { id, definition, rows } = wanted
   return tenant.definitions.run(async () => {
-    const { name, indexes } = collectionOf(tenant, id)
+    const { name, indexes } = requireCollection(tenant, id)
     if (tenant.migrating.has(id))
       throw new Fault('CONFLICT', { message: `${name} is being migrated already` })
-    const before = present(tenant.data.catalog.collections.get(id), 'the collection')
-    // What could not be put in force at the end is refused at the beginning.
+    const before = requirePresent(tenant.data.catalog.collections.get(id), 'the collection')
+    // A schema that could not be put in force at the end is refused at the beginning.
     const after = { ...before, indexes, schema_definition: definition }
-    indexesOfSchema(service, after, tenant.data.catalog.nextNumber)
+    buildSchemaIndexes(service, after, tenant.data.catalog.nextNumber)
     const begun: MigrationDefinition = {
       id: `mig_${service.world.randomBytes(12).toString('hex')}`,
       collection: id,

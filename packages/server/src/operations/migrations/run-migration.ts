@@ -1,18 +1,18 @@
 import { limits } from '@tollbase/contract/limits'
 import type { Entry } from '@tollbase/verify/entry'
-import { present } from '../../base/assert.ts'
+import { requirePresent } from '../../base/assert.ts'
 import { Fault } from '../../base/fault.ts'
-import { type Definition, definitionEntry } from '../../model/definition-entry.ts'
+import { type Definition, makeDefinitionEntry } from '../../model/definition-entry.ts'
 import type { MigrationDefinition } from '../../model/definitions.ts'
-import { type RecordSchema, readSchema } from '../../model/record-schema.ts'
+import { compileRecordSchema, type RecordSchema } from '../../model/record-schema.ts'
 import { readLive } from '../../projections/collection-store.ts'
-import { collectionOf } from '../../services/access/authorize-collections.ts'
+import { requireCollection } from '../../services/access/authorize-collections.ts'
 import { define } from '../../services/applications/define.ts'
 import type { MigrationProgress, Tenant } from '../../services/applications/tenancy.ts'
 import type { Service } from '../../services/call.ts'
-import { indexesOfSchema } from '../../services/collections/new-collection.ts'
-import { alone } from '../../services/locks/exclusive-section.ts'
-import { checkAll, type Found, judge, pageBytesMax } from './check-records.ts'
+import { buildSchemaIndexes } from '../../services/collections/new-collection.ts'
+import { runExclusively } from '../../services/locks/exclusive-section.ts'
+import { type CheckResult, checkRecord, checkRecords, pageBytesMax } from './check-records.ts'
 
 export type Job = {
   readonly tenant: Tenant
@@ -22,12 +22,12 @@ export type Job = {
   readonly rows: number
 }
 
-export type Outcome = Found & { readonly status: 'completed' | 'failed' }
+export type Outcome = CheckResult & { readonly status: 'completed' | 'failed' }
 
 /**
- * Migrates: judges all records, then walks them in the order of storing and stores those that lack defaults anew.
- * What is written meanwhile, by the old schema, comes later in that order and so is reached too; the schema is in
- * force in the same block as the last of them. Never rejects.
+ * Migrates a collection: checks all records, then walks them in the order of storing and stores those that lack
+ * defaults anew. Records written meanwhile by the old schema come later in that order and so are reached too; the
+ * schema is in force in the same block as the last of them. Never rejects.
  */
 export async function runMigration(service: Service, job: Job): Promise<Outcome> {
   const { tenant, begun } = job
@@ -44,9 +44,9 @@ export async function runMigration(service: Service, job: Job): Promise<Outcome>
 
 async function migrate(service: Service, job: Job): Promise<Outcome> {
   const { tenant, begun, progress, rows } = job
-  const schema = readSchema(begun.schema)
-  const collection = collectionOf(tenant, begun.collection)
-  const found = await checkAll(service.database, tenant.schema, {
+  const schema = compileRecordSchema(begun.schema)
+  const collection = requireCollection(tenant, begun.collection)
+  const found = await checkRecords(service.database, tenant.schema, {
     collection,
     schema,
     rows,
@@ -80,8 +80,8 @@ async function fillPage(
 ): Promise<{ last: bigint; done: boolean } | string[]> {
   const { tenant, begun, progress, rows } = job
   const { collection: id } = begun
-  return alone(tenant, { world: service.world, collections: [id] }, async () => {
-    const collection = collectionOf(tenant, id)
+  return runExclusively(tenant, { world: service.world, collections: [id] }, async () => {
+    const collection = requireCollection(tenant, id)
     const page = await readLive(service.database, tenant.schema, {
       table: collection.table,
       after,
@@ -93,7 +93,7 @@ async function fillPage(
     let taken = 0
     let last = after
     for (const row of page.rows) {
-      const { filled, problems } = judge(row, { collection, schema })
+      const { filled, problems } = checkRecord(row, { collection, schema })
       if (problems.length > 0) return problems
       bytes += filled === undefined ? 0 : Buffer.byteLength(filled)
       if (entries.length > 0 && bytes > pageBytesMax) break
@@ -104,37 +104,41 @@ async function fillPage(
     }
     const done = page.all && taken === page.rows.length
     const migrated = progress.migrated + entries.length
-    const definitions = done ? inForce(service, job, migrated) : []
-    await append(tenant, id, [...entries, ...definitions.map(definitionEntry)])
+    const definitions = done ? buildFinalDefinitions(service, job, migrated) : []
+    await append(tenant, id, [...entries, ...definitions.map(makeDefinitionEntry)])
     progress.checked += taken
     progress.migrated = migrated
     return { last, done }
   })
 }
 
-/** The new schema with its indexes, and that the migration has ended. */
-function inForce(service: Service, { tenant, begun }: Job, migrated: number): Definition[] {
+/** Builds the definitions that put the new schema and its indexes in force, and end the migration. */
+function buildFinalDefinitions(
+  service: Service,
+  { tenant, begun }: Job,
+  migrated: number,
+): Definition[] {
   const { collection: id } = begun
   const { catalog } = tenant.data
   const now = new Date(service.world.now()).toISOString()
-  const before = present(catalog.collections.get(id), 'the collection')
+  const before = requirePresent(catalog.collections.get(id), 'the collection')
   const after = { ...before, schema_definition: begun.schema, updated_at: now }
-  const { indexes } = collectionOf(tenant, id)
+  const { indexes } = requireCollection(tenant, id)
   const ended: MigrationDefinition = { ...begun, state: 'completed', migrated, ended_at: now }
   return [
     { kind: 'collection', id, body: after },
-    ...indexesOfSchema(service, { ...after, indexes }, catalog.nextNumber),
+    ...buildSchemaIndexes(service, { ...after, indexes }, catalog.nextNumber),
     { kind: 'migration', id, body: ended },
   ]
 }
 
 async function append(tenant: Tenant, id: string, entries: readonly Entry[]): Promise<void> {
   if (entries.length === 0) return
-  const { height } = await tenant.arrivals.follow(id, tenant.chain.append(entries))
+  const { height } = await tenant.keyReservations.follow(id, tenant.chain.append(entries))
   await tenant.chain.whenApplied(height)
 }
 
-/** Notes that the migration has failed; what has been filled stays filled. */
+/** Notes that the migration has failed; records that were filled stay filled. */
 async function fail(service: Service, job: Job, problems: readonly string[]): Promise<Outcome> {
   const { tenant, begun, progress } = job
   const errors = problems.slice(0, limits.migrationErrorsMax)

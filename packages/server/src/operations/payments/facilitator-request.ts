@@ -1,13 +1,13 @@
 import { Fault } from '../../base/fault.ts'
 import type { Service } from '../../services/call.ts'
-import type { Way } from '../../services/payments/purchase.ts'
+import type { PaymentMethod } from '../../services/payments/purchase.ts'
 import { readPresented } from '../../x402/payment-header.ts'
-import type { Presented, SignedPayment } from '../../x402/protocol.ts'
+import type { PresentedPayment, SignedPayment } from '../../x402/protocol.ts'
 
 type Body = { readonly x402Version: number; readonly paymentPayload: object }
 
-/** What was sent to our facilitator endpoints. */
-export function presentedIn(body: Body): Presented {
+/** Parses the payment in a request to our facilitator endpoints. */
+export function parseFacilitatorBody(body: Body): PresentedPayment {
   if (body.x402Version !== 1 && body.x402Version !== 2) {
     throw new Fault('PAYMENT_MALFORMED', {
       message: '/x402Version must be 1 or 2',
@@ -17,21 +17,23 @@ export function presentedIn(body: Body): Presented {
   return readPresented(body.paymentPayload, body.x402Version)
 }
 
-/** A signed payment and who settles it; only payments to this service itself are dealt with. */
-export function facilitated(
+/** Returns a signed payment and its method; only payments to this service itself are accepted. */
+export function requireSignedPayment(
   service: Service,
-  payment: Presented,
-): { payment: SignedPayment; way: Way } {
+  payment: PresentedPayment,
+): { payment: SignedPayment; method: PaymentMethod } {
   if ('transaction' in payment) {
     throw new Fault('PAYMENT_MALFORMED', {
       message: 'payload.txHash names a transfer that was made, where a signature belongs',
       details: { field: 'payload.txHash' },
     })
   }
-  const way = service.payments.ports.ways.find(({ network }) => network.id === payment.network)
-  if (way === undefined)
+  const method = service.payments.ports.methods.find(
+    ({ network }) => network.id === payment.network,
+  )
+  if (method === undefined)
     throw new Fault('PAYMENT_MALFORMED', {
       message: `Payments on ${payment.network} are not accepted`,
     })
-  return { payment, way }
+  return { payment, method }
 }

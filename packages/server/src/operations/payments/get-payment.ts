@@ -1,17 +1,17 @@
 import { Fault } from '../../base/fault.ts'
 import { type Claim, findClaim } from '../../services/payments/claim-store.ts'
-import { receiptIdOf } from '../../services/payments/receipt-id.ts'
+import { toReceiptId } from '../../services/payments/receipt-id.ts'
 import type { Operation } from '../operation.ts'
 
 export const getPayment: Operation<'getPayment'> = async ({ service }, { params }) => {
   const { chain, ledger, schema } = service.tenancy.system
   await chain.whenApplied(chain.head().height)
   // In this order: the claim notes the money before a sale is booked, and that it is delivered after.
-  const sale = await ledger.sale(service.database, schema, params.id)
+  const sale = await ledger.findSale(service.database, schema, params.id)
   const claim = await findClaim(service.database, { id: params.id })
   if (claim === undefined)
     throw new Fault('PAYMENT_NOT_FOUND', { message: `There is no payment ${params.id}` })
-  const state = sale ? 'delivered' : stateOf(claim)
+  const state = sale ? 'delivered' : getVisibleState(claim)
   const [network, asset, payer] = claim.identity.split('/')
   return {
     payment_id: claim.id,
@@ -24,13 +24,13 @@ export const getPayment: Operation<'getPayment'> = async ({ service }, { params 
     amount: String(claim.amount),
     transaction: claim.settled_by,
     reason: claim.reason,
-    receipt_id: state === 'delivered' ? receiptIdOf(claim.id) : null,
+    receipt_id: state === 'delivered' ? toReceiptId(claim.id) : null,
     created_at: new Date(Number(claim.created_at_ms)).toISOString(),
   }
 }
 
-/** An open claim whose money has arrived is settled, for all that the payer can see. */
-function stateOf({ state, settled_by }: Claim): string {
+/** For the payer, an open claim whose money has arrived is settled. */
+function getVisibleState({ state, settled_by }: Claim): string {
   if (state !== 'claimed') return state
   return settled_by === null ? 'pending' : 'settled'
 }

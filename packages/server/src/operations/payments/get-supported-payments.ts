@@ -1,7 +1,7 @@
 import type { Operation } from '../operation.ts'
 
 export const getSupportedPayments: Operation<'getSupportedPayments'> = async ({ service }) => {
-  const networks = service.payments.ports.ways.map(({ network }) => network)
+  const networks = service.payments.ports.methods.map(({ network }) => network)
   return {
     kinds: networks.flatMap((network) => [
       { x402Version: 2, scheme: 'exact', network: network.id },

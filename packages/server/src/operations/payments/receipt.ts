@@ -1,18 +1,21 @@
 import {
+  encodeReceiptMessage,
   type Receipt,
   type ReceiptFacts,
-  receiptMessage,
   receiptType,
   type UnsignedReceipt,
 } from '@tollbase/verify/receipt'
 import type { Service } from '../../services/call.ts'
-import { receiptIdOf } from '../../services/payments/receipt-id.ts'
+import { toReceiptId } from '../../services/payments/receipt-id.ts'
 
-/** The receipt of a payment, made anew from the ledger's entry: proof and checkpoint are of this moment. */
-export async function receiptOf(service: Service, paymentId: string): Promise<Receipt | undefined> {
+/** Makes the receipt of a payment anew from the ledger's entry: proof and checkpoint are of this moment. */
+export async function findReceipt(
+  service: Service,
+  paymentId: string,
+): Promise<Receipt | undefined> {
   const { system } = service.tenancy
   await system.chain.whenApplied(system.chain.head().height)
-  const sale = await system.ledger.sale(service.database, system.schema, paymentId)
+  const sale = await system.ledger.findSale(service.database, system.schema, paymentId)
   if (sale === undefined) return undefined
   const {
     identity: _identity,
@@ -23,7 +26,7 @@ export async function receiptOf(service: Service, paymentId: string): Promise<Re
   const proof = await system.chain.prove(Number(sale.height), sale.sequence)
   const unsigned: UnsignedReceipt = {
     type: receiptType,
-    receipt_id: receiptIdOf(paymentId),
+    receipt_id: toReceiptId(paymentId),
     ...(facts as ReceiptFacts),
     ledger: {
       height: proof.height,
@@ -35,5 +38,8 @@ export async function receiptOf(service: Service, paymentId: string): Promise<Re
     },
     key: proof.key,
   }
-  return { ...unsigned, signature: system.signer.sign(receiptMessage(unsigned)).toString('base64') }
+  return {
+    ...unsigned,
+    signature: system.signer.sign(encodeReceiptMessage(unsigned)).toString('base64'),
+  }
 }

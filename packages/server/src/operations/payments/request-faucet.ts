@@ -1,4 +1,4 @@
-import { Fault, invalid } from '../../base/fault.ts'
+import { Fault, makeInvalidFault } from '../../base/fault.ts'
 import type { Operation } from '../operation.ts'
 
 const amountDefault = 100_000_000n
@@ -9,8 +9,10 @@ export const requestFaucet: Operation<'requestFaucet'> = async ({ service }, { b
   if (faucet === undefined)
     throw new Fault('ROUTE_NOT_FOUND', { message: 'The faucet is there only with --devnet' })
   const amount = body.amount === undefined ? amountDefault : BigInt(body.amount)
-  if (amount <= 0n || amount > amountMax) throw invalid('/amount', `must be 1 to ${amountMax}`)
+  if (amount <= 0n || amount > amountMax)
+    throw makeInvalidFault('/amount', `must be 1 to ${amountMax}`)
   // The token refuses to mint to nobody.
-  if (/^0x0+$/.test(body.address)) throw invalid('/address', 'must not be the zero address')
+  if (/^0x0+$/.test(body.address))
+    throw makeInvalidFault('/address', 'must not be the zero address')
   return faucet(body.address, amount)
 }

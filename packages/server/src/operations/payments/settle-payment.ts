@@ -1,56 +1,59 @@
 import type { Service } from '../../services/call.ts'
-import { transferOfProof } from '../../services/payments/parse-payment.ts'
-import type { Way } from '../../services/payments/purchase.ts'
-import { requirementOf } from '../../services/payments/quoting.ts'
-import { settlerOf } from '../../services/payments/settler.ts'
+import { findProofTransfer } from '../../services/payments/parse-payment.ts'
+import type { PaymentMethod } from '../../services/payments/purchase.ts'
+import { makeRequirement } from '../../services/payments/quoting.ts'
+import { makeSettler } from '../../services/payments/settler.ts'
 import type { NativeProof, SignedPayment } from '../../x402/protocol.ts'
 import type { Operation } from '../operation.ts'
-import { facilitated, presentedIn } from './facilitator-request.ts'
+import { parseFacilitatorBody, requireSignedPayment } from './facilitator-request.ts'
 
-/** Every deposit costs gas, so what is worth less than that is not taken; atomic units. */
+/** The smallest deposit, in atomic units: every deposit costs gas, and one worth less than that is not taken. */
 const depositAtomicMin = 1_000n
 
 export const settlePayment: Operation<'settlePayment'> = async ({ service }, { body }) => {
-  const presented = presentedIn(body)
+  const presented = parseFacilitatorBody(body)
   if ('transaction' in presented) return settleTransfer(service, presented)
-  return settleSigned(service, facilitated(service, presented))
+  return settleSigned(service, requireSignedPayment(service, presented))
 }
 
-async function settleSigned(service: Service, paid: { payment: SignedPayment; way: Way }) {
-  const { payment, way } = paid
-  const about = { network: way.network.id, payer: payment.payload.from }
-  const { minimumPayment } = way.network
+async function settleSigned(
+  service: Service,
+  paid: { payment: SignedPayment; method: PaymentMethod },
+) {
+  const { payment, method } = paid
+  const about = { network: method.network.id, payer: payment.payload.from }
+  const { minimumPayment } = method.network
   const least = minimumPayment > depositAtomicMin ? minimumPayment : depositAtomicMin
   if (payment.payload.value < least && !(await isHere(service, paid))) {
     const errorReason = `The payment was refused: payload.authorization.value must be at least ${least}`
     return { success: false, transaction: '', errorReason, ...about }
   }
-  return outcomeOf(await service.payments.deposit(payment, way), about)
+  return toReply(await service.payments.deposit(payment, method), about)
 }
 
 /** What an authorization has moved already is its payer's, however little; it costs no gas any more. */
 async function isHere(
   { payments }: Service,
-  { payment, way }: { payment: SignedPayment; way: Way },
+  { payment, method }: { payment: SignedPayment; method: PaymentMethod },
 ): Promise<boolean> {
   const { value: amount } = payment.payload
   if (amount === 0n) return false
-  const requirement = requirementOf(way.network, { amount, quoteId: '', expiresAt: 0 })
-  const verdict = await settlerOf(payments.ports, way, { payment, requirement }).verify()
+  const requirement = makeRequirement(method.network, { amount, quoteId: '', expiresAt: 0 })
+  const verdict = await makeSettler(payments.ports, method, { payment, requirement }).verify()
   return !verdict.ok && verdict.reason === 'authorization_used'
 }
 
-/** What came in for a quote that cannot be used any more becomes the sender's balance. */
+/** Books a transfer for a quote that can no longer be used as the sender's balance. */
 async function settleTransfer(service: Service, proof: NativeProof) {
-  const found = await transferOfProof(service.payments.ports, proof)
+  const found = await findProofTransfer(service.payments.ports, proof)
   if ('refusal' in found)
-    return outcomeOf(`The payment was refused: ${found.refusal}`, { network: proof.network ?? '' })
-  const { payment, way } = found
-  const about = { network: way.network.id, payer: payment.payload.from }
-  return outcomeOf(await service.payments.deposit(payment, way), about)
+    return toReply(`The payment was refused: ${found.refusal}`, { network: proof.network ?? '' })
+  const { payment, method } = found
+  const about = { network: method.network.id, payer: payment.payload.from }
+  return toReply(await service.payments.deposit(payment, method), about)
 }
 
-function outcomeOf(
+function toReply(
   outcome: { paymentId: string; transaction: string } | string,
   about: { network: string; payer?: string },
 ) {

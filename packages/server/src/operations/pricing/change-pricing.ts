@@ -1,33 +1,42 @@
 import { Fault } from '../../base/fault.ts'
-import { type Catalog, withLookups } from '../../model/catalog.ts'
+import { buildCatalog, type Catalog } from '../../model/catalog.ts'
 import type { PriceRule } from '../../model/definitions.ts'
 import { define } from '../../services/applications/define.ts'
 import type { Call } from '../../services/call.ts'
-import { pricingView, ruleView, versionOfRules } from './get-pricing.ts'
-import { findFreed, type Target } from './list-freed.ts'
-import { nameOfRule } from './parse-rules.ts'
+import { computeRulesVersion, describePricing, describeRule } from './get-pricing.ts'
+import { listFreed, type Target } from './list-freed.ts'
+import { formatRuleName } from './parse-rules.ts'
 
-/** Replaces an application's rules by those that `change` makes of what is there, and says what became of each. */
+/**
+ * Replaces an application's rules by those that `change` makes of the present ones, and returns what was added,
+ * changed and removed.
+ */
 export async function changePricing(
-  { service, facts }: Call,
+  { service, requestInfo }: Call,
   asked: {
     readonly app: string
-    /** What the seller says he gives away. */
+    /** The targets that the seller confirms to give away. */
     readonly confirmed: readonly Target[]
     readonly change: (catalog: Catalog) => readonly PriceRule[]
   },
 ) {
-  const tenant = await service.tenancy.tenant(asked.app)
+  const tenant = await service.tenancy.loadTenant(asked.app)
   return tenant.definitions.run(async () => {
     const { catalog } = tenant.data
     const before = catalog.pricing.rules
-    refuseOtherVersion(facts.headers['if-match'], versionOfRules(service, tenant, before))
+    refuseOtherVersion(
+      requestInfo.headers['if-match'],
+      computeRulesVersion(service, tenant, before),
+    )
     const rules = asked.change(catalog)
-    const freed = await findFreed(service, tenant, withLookups({ ...catalog, pricing: { rules } }))
+    const freed = await listFreed(service, tenant, buildCatalog({ ...catalog, pricing: { rules } }))
     refuseUnconfirmed(freed, asked.confirmed)
     await define(tenant, [{ kind: 'pricing', id: 'pricing', body: { rules: [...rules] } }])
-    const version = versionOfRules(service, tenant, rules)
-    return { ...pricingView(service, { shown: rules, version }), ...compareRules(before, rules) }
+    const version = computeRulesVersion(service, tenant, rules)
+    return {
+      ...describePricing(service, { shown: rules, version }),
+      ...compareRules(before, rules),
+    }
   })
 }
 
@@ -42,30 +51,30 @@ function refuseOtherVersion(ifMatch: string | string[] | undefined, version: str
 }
 
 function refuseUnconfirmed(freed: readonly Target[], confirmed: readonly Target[]): void {
-  const named = new Set(confirmed.map(textOf))
-  const missing = freed.filter((target) => !named.has(textOf(target)))
+  const named = new Set(confirmed.map(formatTarget))
+  const missing = freed.filter((target) => !named.has(formatTarget(target)))
   if (missing.length === 0) return
   throw new Fault('PRICE_REMOVED', {
-    message: `Strangers could then read for nothing: ${missing.map(textOf).join(', ')}; give it a price, or name it in confirm_free`,
+    message: `Strangers could then read for nothing: ${missing.map(formatTarget).join(', ')}; give it a price, or name it in confirm_free`,
     details: { confirm_free: missing },
   })
 }
 
-function textOf(target: Target): string {
+function formatTarget(target: Target): string {
   return Object.entries(target).flat().join(' ')
 }
 
 function compareRules(before: readonly PriceRule[], after: readonly PriceRule[]) {
-  const old = new Map(before.map((rule) => [nameOfRule(rule), rule]))
-  const names = new Set(after.map(nameOfRule))
+  const old = new Map(before.map((rule) => [formatRuleName(rule), rule]))
+  const names = new Set(after.map(formatRuleName))
   return {
-    added: after.filter((rule) => !old.has(nameOfRule(rule))).map(ruleView),
+    added: after.filter((rule) => !old.has(formatRuleName(rule))).map(describeRule),
     changed: after.flatMap((rule) => {
-      const previous = old.get(nameOfRule(rule))?.amount
+      const previous = old.get(formatRuleName(rule))?.amount
       const { amount } = rule
       if (previous === undefined || amount === undefined || amount === previous) return []
-      return [{ ...ruleView(rule), amount, previous_amount: previous }]
+      return [{ ...describeRule(rule), amount, previous_amount: previous }]
     }),
-    removed: before.filter((rule) => !names.has(nameOfRule(rule))).map(ruleView),
+    removed: before.filter((rule) => !names.has(formatRuleName(rule))).map(describeRule),
   }
 }

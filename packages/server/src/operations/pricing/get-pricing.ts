@@ -1,24 +1,24 @@
 import type { Catalog } from '../../model/catalog.ts'
 import type { PriceRule } from '../../model/definitions.ts'
 import { isOpen } from '../../model/read-level.ts'
-import { mayDescribe } from '../../services/access/access.ts'
+import { canDescribe } from '../../services/access/access.ts'
 import type { Tenant } from '../../services/applications/tenancy.ts'
 import type { Service } from '../../services/call.ts'
 import { isPublic } from '../../services/queries/stored-queries.ts'
-import { meaningDigest } from '../../x402/quote.ts'
+import { digestMeaning } from '../../x402/quote.ts'
 import type { Operation } from '../operation.ts'
 
 export const getPricing: Operation<'getPricing'> = async ({ service, caller }, { params }) => {
-  const tenant = await service.tenancy.tenant(params.app)
+  const tenant = await service.tenancy.loadTenant(params.app)
   const { catalog } = tenant.data
-  const all = mayDescribe(caller, tenant.application)
+  const all = canDescribe(caller, tenant.application)
   const known = (rule: PriceRule) => all || isKnown(catalog, rule)
   const { rules } = catalog.pricing
-  const version = versionOfRules(service, tenant, rules)
-  return pricingView(service, { shown: rules.filter(known), version })
+  const version = computeRulesVersion(service, tenant, rules)
+  return describePricing(service, { shown: rules.filter(known), version })
 }
 
-/** Whether those outside of the application may know what the price is of. */
+/** Returns whether callers from outside the application may know of the rule's target. */
 function isKnown(catalog: Catalog, { target }: PriceRule): boolean {
   const { collection = '', view = '', query } = target
   const newest = query === undefined ? undefined : catalog.queries.get(query)?.at(-1)
@@ -27,34 +27,34 @@ function isKnown(catalog: Catalog, { target }: PriceRule): boolean {
   return found !== undefined && isOpen(catalog, found)
 }
 
-export function pricingView(
+export function describePricing(
   service: Service,
   { shown, version }: { shown: readonly PriceRule[]; version: string },
 ) {
   const platform = Number(service.payments.ports.split.platformBasisPoints) / 100
   return {
-    rules: shown.map(ruleView),
+    rules: shown.map(describeRule),
     split: { app_owner_percentage: 100 - platform, platform_percentage: platform },
     version,
   }
 }
 
 /**
- * Of all rules, also those that are not shown: equal rules of one application have one version, and nobody can make it
- * of a guess.
+ * Computes the version of all rules, hidden ones included: equal rules of one application have one version, and
+ * nobody can compute it from a guess.
  */
-export function versionOfRules(
+export function computeRulesVersion(
   { payments }: Service,
   { application }: Tenant,
   rules: readonly PriceRule[],
 ): string {
-  const text = JSON.stringify(['pricing', application.number, rules.map(ruleView)])
-  return meaningDigest(payments.ports.quoteSecret, text)
+  const text = JSON.stringify(['pricing', application.number, rules.map(describeRule)])
+  return digestMeaning(payments.ports.quoteSecret, text)
 }
 
-export function ruleView({ target, operation, model, amount, field }: PriceRule) {
+export function describeRule({ target, operation, model, amount, field }: PriceRule) {
   return {
-    target: targetView(target),
+    target: describeTarget(target),
     operation,
     model,
     ...(amount !== undefined && { amount }),
@@ -62,7 +62,7 @@ export function ruleView({ target, operation, model, amount, field }: PriceRule)
   }
 }
 
-function targetView({ collection = '', view, query }: PriceRule['target']) {
+function describeTarget({ collection = '', view, query }: PriceRule['target']) {
   if (query !== undefined) return { query }
   return view === undefined ? { collection } : { view }
 }

@@ -1,11 +1,11 @@
 import { Fault } from '../../base/fault.ts'
 import type { Catalog } from '../../model/catalog.ts'
 import type { CollectionState, StoredQuery } from '../../model/definitions.ts'
-import { derivePriceOf, isFree, readPriceOf } from '../../model/price.ts'
+import { findDerivePrice, getReadPrice, isFree } from '../../model/price.ts'
 import { isOpen } from '../../model/read-level.ts'
 import type { Tenant } from '../../services/applications/tenancy.ts'
 import type { Service } from '../../services/call.ts'
-import { queryPriceOf } from '../../services/queries/query-price.ts'
+import { computeQueryPrice } from '../../services/queries/query-price.ts'
 import { isPublic } from '../../services/queries/stored-queries.ts'
 
 export type Target =
@@ -15,11 +15,11 @@ export type Target =
   | { readonly api_collection: string }
 
 /**
- * What strangers pay for today, or cannot have for money, and would read for nothing under the other catalog:
- * collections, views (which cost what their sources do where they have no price of their own), what other applications
- * were granted for their views, and predefined queries, likewise.
+ * Lists the targets that strangers pay for today, or cannot buy, and would read free of charge under the other
+ * catalog: collections, views (which cost what their sources do where they have no price of their own), sources
+ * that other applications were granted for their views, and predefined queries.
  */
-export async function findFreed(
+export async function listFreed(
   service: Pick<Service, 'tenancy' | 'predefined'>,
   tenant: Tenant,
   after: Catalog,
@@ -28,42 +28,44 @@ export async function findFreed(
   const freedNames = (lookup: 'byName' | 'viewsByName') =>
     [...after[lookup]].flatMap(([name, now]) => {
       const old = before[lookup].get(name)
-      const wasSold = old !== undefined && isOpen(before, old) && !isFree(readPriceOf(before, old))
-      const isFreed = wasSold && isOpen(after, now) && isFree(readPriceOf(after, now))
+      const wasSold = old !== undefined && isOpen(before, old) && !isFree(getReadPrice(before, old))
+      const isFreed = wasSold && isOpen(after, now) && isFree(getReadPrice(after, now))
       return isFreed || (old !== undefined && isFreedByGrant(old, now)) ? [name] : []
     })
   const isFreedByGrant = (old: CollectionState, now: CollectionState) =>
-    isGranted(after, now) && derivePriceOf(after, now) === 0n && derivePriceOf(before, old) !== 0n
+    isGranted(after, now) &&
+    findDerivePrice(after, now) === 0n &&
+    findDerivePrice(before, old) !== 0n
   return [
     ...freedNames('byName').map((collection) => ({ collection })),
     ...freedNames('viewsByName').map((view) => ({ view })),
-    ...(await freedQueries(service, tenant, after)).map((query) => ({ query })),
+    ...(await listFreedQueries(service, tenant, after)).map((query) => ({ query })),
   ]
 }
 
-/** Whether another application shows it in its views, be it open to strangers or not, at the price of deriving from it. */
+/** Returns whether another application shows it in its views at the derive price, be it open to strangers or not. */
 function isGranted({ grants }: Catalog, { id }: CollectionState): boolean {
   return [...grants.values()].some(({ source, per_access }) => source === id && per_access === null)
 }
 
-async function freedQueries(
+async function listFreedQueries(
   { tenancy, predefined }: Pick<Service, 'tenancy' | 'predefined'>,
   tenant: Tenant,
   after: Catalog,
 ): Promise<readonly string[]> {
   const before = tenant.data.catalog
   const isFreed = async (stored: StoredQuery) => {
-    const plan = await predefined.plans.planOf(tenancy, tenant, stored).catch(undefinedWhereBroken)
+    const plan = await predefined.plans.load(tenancy, tenant, stored).catch(undefinedWhereBroken)
     if (plan === undefined) return false
-    const [was, is] = [before, after].map((one) => queryPriceOf(one, stored, plan.own)?.price)
-    // What was not to be had for money either is given away all the more.
+    const [was, is] = [before, after].map((one) => computeQueryPrice(one, stored, plan.own)?.price)
+    // A query that could not be bought before counts as given away too.
     return (was === undefined || !isFree(was)) && is !== undefined && isFree(is)
   }
   const freed: string[] = []
   for (const [name, versions] of after.queries) {
     const newest = versions.at(-1)
     if (newest === undefined) continue
-    // Whoever names an older version is asked for its price.
+    // A caller that names an older version pays that version's price.
     for (const stored of versions) {
       if (!isPublic(after, { stored, newest }) || !(await isFreed(stored))) continue
       freed.push(name)

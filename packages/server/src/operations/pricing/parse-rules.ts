@@ -1,14 +1,14 @@
 import { limits } from '@tollbase/contract/limits'
 import type { Rule } from '@tollbase/contract/pricing'
 import type { Static } from 'typebox'
-import { Fault, invalid } from '../../base/fault.ts'
+import { Fault, makeInvalidFault } from '../../base/fault.ts'
 import type { Catalog } from '../../model/catalog.ts'
 import type { PriceRule } from '../../model/definitions.ts'
 import { parseFieldPath } from '../../query/field-path.ts'
 
 type SentRule = Static<typeof Rule>
 
-/** What names a rule. */
+/** The fields that name a rule. */
 type RuleName = {
   readonly target: Readonly<Record<string, string>>
   readonly operation: string
@@ -20,7 +20,7 @@ const readModels = ['per_access', 'per_row', 'per_kb', 'per_record']
 const writeModels = ['per_access', 'per_record', 'per_row', 'per_kb', 'field_value']
 
 /** Checks rules as they were sent under a member of the body; 400 names the rule, 404 a target that is not there. */
-export function readRules(
+export function parseRules(
   catalog: Catalog,
   sent: readonly SentRule[],
   pointer: '/rules' | '/set',
@@ -28,37 +28,37 @@ export function readRules(
   const names = new Set<string>()
   return sent.map((one, index) => {
     const at = `${pointer}/${index}`
-    const rule = readRule(catalog, one, at)
-    const name = nameOfRule(rule)
-    if (names.has(name)) throw invalid(at, `says again what another rule says: ${name}`)
+    const rule = parseRule(catalog, one, at)
+    const name = formatRuleName(rule)
+    if (names.has(name)) throw makeInvalidFault(at, `says again what another rule says: ${name}`)
     names.add(name)
     return rule
   })
 }
 
-/** What no two rules share. A row and a record are one thing under two names. */
-export function nameOfRule({ target, operation, model, field }: RuleName): string {
+/** Formats the name of a rule, which no two rules share. A row and a record are one thing under two names. */
+export function formatRuleName({ target, operation, model, field }: RuleName): string {
   const [[kind, name] = []] = Object.entries(target)
   const counted = model === 'per_record' ? 'per_row' : model
   return `${kind} ${name}, ${operation} ${counted}${field === undefined ? '' : ` of ${field}`}`
 }
 
-function readRule(catalog: Catalog, rule: SentRule, at: string): PriceRule {
-  const target = readTarget(catalog, rule.target, at)
+function parseRule(catalog: Catalog, rule: SentRule, at: string): PriceRule {
+  const target = parseTarget(catalog, rule.target, at)
   const { operation, model } = rule
   if (!('collection' in target) && operation === 'write')
-    throw invalid(
+    throw makeInvalidFault(
       `${at}/operation`,
       `must be read: nobody writes to a ${Object.keys(target).join()}`,
     )
   if (!(operation === 'read' ? readModels : writeModels).includes(model))
-    throw invalid(`${at}/model`, `is not one for a ${operation}`)
-  const given = model === 'field_value' ? readField(rule, at) : readAmount(rule, at)
+    throw makeInvalidFault(`${at}/model`, `is not one for a ${operation}`)
+  const given = model === 'field_value' ? parseField(rule, at) : parseAmount(rule, at)
   return { target, operation, model, ...given }
 }
 
 /** Collections and views share their names. */
-function readTarget(
+function parseTarget(
   { byName, viewsByName, queries }: Catalog,
   sent: Readonly<Record<string, string>>,
   at: string,
@@ -81,17 +81,17 @@ function readTarget(
   return { view }
 }
 
-function readAmount({ amount }: SentRule, at: string): { amount: string } {
-  if (amount === undefined) throw invalid(`${at}/amount`, 'is needed')
+function parseAmount({ amount }: SentRule, at: string): { amount: string } {
+  if (amount === undefined) throw makeInvalidFault(`${at}/amount`, 'is needed')
   if (BigInt(amount) > limits.amountAtomicMax)
-    throw invalid(`${at}/amount`, `must be at most ${limits.amountAtomicMax}`)
+    throw makeInvalidFault(`${at}/amount`, `must be at most ${limits.amountAtomicMax}`)
   return { amount: String(amount) }
 }
 
 /** The value of the field is the price, in whole tokens. */
-function readField({ amount, field }: SentRule, at: string): { field: string } {
+function parseField({ amount, field }: SentRule, at: string): { field: string } {
   if (amount !== undefined)
-    throw invalid(`${at}/amount`, 'is not for field_value: the field says the amount')
-  if (field === undefined) throw invalid(`${at}/field`, 'is needed')
+    throw makeInvalidFault(`${at}/amount`, 'is not for field_value: the field says the amount')
+  if (field === undefined) throw makeInvalidFault(`${at}/field`, 'is needed')
   return { field: parseFieldPath(field, `${at}/field`).join('.') }
 }

@@ -1,49 +1,49 @@
 import type { Tollbase } from '@tollbase/contract/contract'
 import type { Input } from '@tollbase/contract/route'
-import { invalid } from '../../base/fault.ts'
+import { makeInvalidFault } from '../../base/fault.ts'
 import { isRecord } from '../../base/is-record.ts'
 import type { CollectionState } from '../../model/definitions.ts'
-import { fieldCost, moneyDecimals } from '../../model/field-price.ts'
-import { grantedPriceOf } from '../../model/grants.ts'
+import { computeFieldCost, moneyDecimals } from '../../model/field-price.ts'
+import { findGrantedPrice } from '../../model/grants.ts'
 import type { Price } from '../../model/policy.ts'
-import { costOf, readPriceOf, type WritePrice, writePriceOf } from '../../model/price.ts'
+import { computeCost, getReadPrice, getWritePrice, type WritePrice } from '../../model/price.ts'
 import { isOpen } from '../../model/read-level.ts'
-import { mayWrite } from '../../services/access/access.ts'
-import { describableReadable } from '../../services/access/authorize-collections.ts'
+import { canWrite } from '../../services/access/access.ts'
+import { requireDescribableSource } from '../../services/access/authorize-collections.ts'
 import type { Tenant } from '../../services/applications/tenancy.ts'
 import type { Call } from '../../services/call.ts'
-import { predefinedQuestion } from '../../services/queries/prepare-predefined-read.ts'
-import { quoteQuestion } from '../../services/reading/answer-query.ts'
+import { preparePredefinedRead } from '../../services/queries/prepare-predefined-read.ts'
+import { quoteRead } from '../../services/reading/answer-query.ts'
 import { refuseUnsold } from '../../services/reading/authorize-sources.ts'
-import { type AnyQuery, anyQuestion } from '../../services/reading/prepare-any-read.ts'
-import { sourcesOfView } from '../../services/reading/view-sources.ts'
+import { type AnyQuery, prepareAnyRead } from '../../services/reading/prepare-any-read.ts'
+import { listViewSources } from '../../services/reading/view-sources.ts'
 import type { Operation } from '../operation.ts'
 
 export const quotePrice: Operation<'quotePrice'> = async (call, { body: sent }) => {
   if (typeof sent.query === 'string') return quotePredefined(call, sent, sent.query)
-  const body = wholeBody(sent)
+  const body = requireWholeBody(sent)
   if (body.query !== undefined) return quoteQuery(call, body, body.query)
   const { service, caller } = call
-  const tenant = await service.tenancy.tenant(body.app_id)
+  const tenant = await service.tenancy.loadTenant(body.app_id)
   const { catalog } = tenant.data
   const isRead = body.operation_type === 'read'
   const named = catalog.byName.get(body.collection)
   // A write makes a collection that is missing; one that the caller may not know of looks the same.
   const mayKnow =
-    named !== undefined && (mayWrite(caller, tenant.application) || isOpen(catalog, named))
+    named !== undefined && (canWrite(caller, tenant.application) || isOpen(catalog, named))
   const known = mayKnow ? named : undefined
-  const collection = isRead ? describableReadable(call, tenant, body.collection) : known
+  const collection = isRead ? requireDescribableSource(call, tenant, body.collection) : known
   const price: WritePrice =
     isRead && collection
-      ? { ...(await wholePriceOf(call, tenant, collection)), fields: [] }
-      : writePriceOf(catalog, collection)
+      ? { ...(await computeWholePrice(call, tenant, collection)), fields: [] }
+      : getWritePrice(catalog, collection)
   const rows = body.rows ?? (Array.isArray(body.data) ? body.data.length : 1)
-  const fields = fieldCosts(price, body.data)
-  const bySize = costOf(price, { rows, bytes: Math.ceil(body.size_kb * 1024) })
+  const fields = computeFieldCosts(price, body.data)
+  const bySize = computeCost(price, { rows, bytes: Math.ceil(body.size_kb * 1024) })
   const total = Object.values(fields).reduce((sum, cost) => sum + BigInt(cost), bySize)
   return {
     type: isRead ? 'read_quote' : 'write_quote_with_indexing',
-    ...costsText({ base: bySize, total }),
+    ...describeCosts({ base: bySize, total }),
     indexed_fields_count: known?.indexes.length ?? 0,
     rows,
     price: {
@@ -52,64 +52,65 @@ export const quotePrice: Operation<'quotePrice'> = async (call, { body: sent }) 
       per_kb: String(price.perKb),
       ...(price.fields.length > 0 && { fields }),
     },
-    ...restOf(body),
+    ...describeRequest(body),
   }
 }
 
-type Sent = Input<Tollbase['quotePrice']>['body']
-type Body = ReturnType<typeof wholeBody>
+type QuoteBody = Input<Tollbase['quotePrice']>['body']
+type WholeQuoteBody = ReturnType<typeof requireWholeBody>
 
-/** Only of a predefined query the name says all. */
-function wholeBody({ query, ...body }: Sent) {
+/** Requires the members that only the name of a predefined query can replace. */
+function requireWholeBody({ query, ...body }: QuoteBody) {
   const { app_id = body.app, operation_type, size_kb, collection } = body
-  if (app_id === undefined) throw invalid('/app_id', 'is needed')
-  if (operation_type === undefined) throw invalid('/operation_type', 'is needed')
-  if (size_kb === undefined) throw invalid('/size_kb', 'is needed')
-  if (collection === undefined) throw invalid('/collection', 'is needed')
+  if (app_id === undefined) throw makeInvalidFault('/app_id', 'is needed')
+  if (operation_type === undefined) throw makeInvalidFault('/operation_type', 'is needed')
+  if (size_kb === undefined) throw makeInvalidFault('/size_kb', 'is needed')
+  if (collection === undefined) throw makeInvalidFault('/collection', 'is needed')
   const asked = typeof query === 'object' ? { query } : {}
   return { ...body, ...asked, app_id, operation_type, size_kb, collection }
 }
 
-/** What the caller would be asked for if he asked the predefined query with these parameters now. */
-async function quotePredefined(call: Call, sent: Sent, name: string) {
+/** Quotes a run of the predefined query with these parameters, for the caller and at this moment. */
+async function quotePredefined(call: Call, sent: QuoteBody, name: string) {
   const { app_id: app = sent.app } = sent
-  if (app === undefined) throw invalid('/app_id', 'is needed')
-  const question = await predefinedQuestion(call, app, { ...sent, name })
-  const { cap, breakdown } = quoteQuestion(question)
+  if (app === undefined) throw makeInvalidFault('/app_id', 'is needed')
+  const request = await preparePredefinedRead(call, app, { ...sent, name })
+  const { cap, breakdown } = quoteRead(request)
   return {
     type: 'read_quote',
-    ...costsText({ base: cap, total: cap }),
+    ...describeCosts({ base: cap, total: cap }),
     indexed_fields_count: 0,
-    rows: question.limit ?? 0,
+    rows: request.limit ?? 0,
     price: Object.fromEntries(
       Object.entries(breakdown).map(([part, amount]) => [part, String(amount)]),
     ),
-    ...restOf(sent),
+    ...describeRequest(sent),
   }
 }
 
-/** What the caller would be asked for if this very query were asked now. */
-async function quoteQuery(call: Call, body: Body, query: AnyQuery) {
-  if (body.operation_type !== 'read') throw invalid('/operation_type', 'must be read for a query')
-  const question = await anyQuestion(call, query, `${body.app_id}::${body.collection}`)
-  const { cap, breakdown } = quoteQuestion(question)
+/** Quotes this very query for the caller, at this moment. */
+async function quoteQuery(call: Call, body: WholeQuoteBody, query: AnyQuery) {
+  if (body.operation_type !== 'read')
+    throw makeInvalidFault('/operation_type', 'must be read for a query')
+  const request = await prepareAnyRead(call, query, `${body.app_id}::${body.collection}`)
+  const { cap, breakdown } = quoteRead(request)
   return {
     type: 'read_quote',
-    ...costsText({ base: cap, total: cap }),
+    ...describeCosts({ base: cap, total: cap }),
     indexed_fields_count: 0,
-    rows: question.limit ?? 0,
+    rows: request.limit ?? 0,
     price: Object.fromEntries(
       Object.entries(breakdown).map(([part, amount]) => [part, String(amount)]),
     ),
-    ...restOf(body),
+    ...describeRequest(body),
   }
 }
 
 /** Whole tokens, for reading; the exact amounts stand beside them. */
-const whole = (atomic: bigint) => Number(atomic) / 10 ** moneyDecimals
+const toWholeTokens = (atomic: bigint) => Number(atomic) / 10 ** moneyDecimals
 
 /** Amounts under every name that a public client reads. */
-function costsText({ base, total }: { readonly base: bigint; readonly total: bigint }) {
+function describeCosts({ base, total }: { readonly base: bigint; readonly total: bigint }) {
   return {
     base_celestia_cost: 0,
     base_celestia_cost_utia: 0,
@@ -117,16 +118,16 @@ function costsText({ base, total }: { readonly base: bigint; readonly total: big
     broker_fee_utia: 0,
     indexing_costs: {},
     indexing_costs_utia: {},
-    base_total_cost: whole(base),
+    base_total_cost: toWholeTokens(base),
     base_total_cost_utia: Number(base),
-    total_cost: whole(total),
+    total_cost: toWholeTokens(total),
     total_cost_utia: Number(total),
-    total_cost_tia: whole(total),
+    total_cost_tia: toWholeTokens(total),
     total_cost_atomic: String(total),
   }
 }
 
-function restOf(body: Pick<Sent, 'monthly_volume_kb'>) {
+function describeRequest(body: Pick<QuoteBody, 'monthly_volume_kb'>) {
   return {
     request: { ...body },
     monthly_volume_kb: body.monthly_volume_kb ?? 0,
@@ -135,30 +136,35 @@ function restOf(body: Pick<Sent, 'monthly_volume_kb'>) {
   }
 }
 
-/** Of a view with what the sources of other applications behind it add for each access. */
-async function wholePriceOf(
+/** Adds to a view's price what the sources of other applications behind it charge for each access. */
+async function computeWholePrice(
   call: Call,
   tenant: Tenant,
   collection: CollectionState,
 ): Promise<Price> {
   refuseUnsold(tenant, collection)
-  const price = readPriceOf(tenant.data.catalog, collection)
-  const behind = await sourcesOfView(call, tenant, { collection, history: false })
+  const price = getReadPrice(tenant.data.catalog, collection)
+  const behind = await listViewSources(call, tenant, { collection, history: false })
   const derived = behind.reduce((sum, { tenant: owner, collection: source, grantee, free }) => {
-    return sum + ((!free && grantedPriceOf(owner.data.catalog, source, grantee)) || 0n)
+    return sum + ((!free && findGrantedPrice(owner.data.catalog, source, grantee)) || 0n)
   }, 0n)
   return { ...price, perAccess: price.perAccess + derived }
 }
 
 /** Atomic units by field, for the records of `data`: one of them, or a list. */
-function fieldCosts({ fields }: WritePrice, data: unknown): Record<string, string> {
+function computeFieldCosts({ fields }: WritePrice, data: unknown): Record<string, string> {
   if (fields.length === 0) return {}
   if (data === undefined || data === null)
-    throw invalid('/data', `is needed: a record costs the value of its ${fields[0]?.field}`)
+    throw makeInvalidFault(
+      '/data',
+      `is needed: a record costs the value of its ${fields[0]?.field}`,
+    )
   const records = (Array.isArray(data) ? data : [data]).map((record: unknown, at) => ({
     text: JSON.stringify(record),
     deleted: isRecord(record) && record.deleted === true,
     pointer: Array.isArray(data) ? `/data/${at}` : '/data',
   }))
-  return Object.fromEntries(fields.map(({ field }) => [field, String(fieldCost(records, field))]))
+  return Object.fromEntries(
+    fields.map(({ field }) => [field, String(computeFieldCost(records, field))]),
+  )
 }

@@ -1,56 +1,60 @@
 import { limits } from '@tollbase/contract/limits'
-import { Fault, invalid } from '../../base/fault.ts'
+import { Fault, makeInvalidFault } from '../../base/fault.ts'
 import { checkStorable } from '../../base/json-text.ts'
 import { sql } from '../../database/sql.ts'
-import { jsonReply } from '../../http/reply.ts'
+import { makeJsonReply } from '../../http/reply.ts'
 import type { StoredQuery } from '../../model/definitions.ts'
 import { bindSamples } from '../../query/parameter.ts'
-import type { Declared } from '../../query/predefined/declared-parameter.ts'
-import { sampleOf } from '../../query/predefined/read-declarations.ts'
+import type { DeclaredParameter } from '../../query/predefined/declared-parameter.ts'
+import { makeSample } from '../../query/predefined/read-declarations.ts'
 import type { Template } from '../../query/predefined/template.ts'
 import { define } from '../../services/applications/define.ts'
 import type { Tenant } from '../../services/applications/tenancy.ts'
 import type { Call } from '../../services/call.ts'
-import { planOf } from '../../services/indexes/explain-statement.ts'
-import { firstSource, type JudgedUses, judgeUses } from '../../services/queries/authorize-query.ts'
-import { statementOf } from '../../services/queries/prepare-query-read.ts'
-import { templateOf } from '../../services/queries/query-plans.ts'
-import { ownUses, queryPriceOf } from '../../services/queries/query-price.ts'
-import { findQuery, isPublic } from '../../services/queries/stored-queries.ts'
+import { explainStatement } from '../../services/indexes/explain-statement.ts'
+import {
+  type AuthorizedUses,
+  authorizeUses,
+  requireFirstSource,
+} from '../../services/queries/authorize-query.ts'
+import { bindStatement } from '../../services/queries/prepare-query-read.ts'
+import { loadTemplate } from '../../services/queries/query-plans.ts'
+import { computeQueryPrice, listOwnUses } from '../../services/queries/query-price.ts'
+import { isPublic, requireQuery } from '../../services/queries/stored-queries.ts'
 import type { Operation } from '../operation.ts'
-import { queryView } from './describe-query.ts'
+import { describeQuery } from './describe-query.ts'
 
 export const createQuery: Operation<'createQuery'> = async (call, { params, body }) => {
   const { service } = call
-  const tenant = await service.tenancy.tenant(params.app)
+  const tenant = await service.tenancy.loadTenant(params.app)
   checkStorable(body, '')
   if (JSON.stringify(body).length > limits.queryDefinitionBytesMax)
-    throw invalid('', `is larger than ${limits.queryDefinitionBytesMax} bytes`)
+    throw makeInvalidFault('', `is larger than ${limits.queryDefinitionBytesMax} bytes`)
   for (const [name, amount] of Object.entries(body.price ?? {}))
     if (BigInt(amount ?? 0) > limits.amountAtomicMax)
-      throw invalid(`/price/${name}`, `must be at most ${limits.amountAtomicMax}`)
+      throw makeInvalidFault(`/price/${name}`, `must be at most ${limits.amountAtomicMax}`)
   return tenant.definitions.run(async () => {
-    const version = nextVersion(tenant, body)
+    const version = chooseVersion(tenant, body)
     const text = { ...body, parameters: body.parameters ?? [] }
-    const template = await templateOf(service.tenancy, params.app, text)
-    const judged = await judgeUses(call, tenant, template.uses)
-    firstSource(judged.sources)
+    const template = await loadTemplate(service.tenancy, params.app, text)
+    const authorized = await authorizeUses(call, tenant, template.uses)
+    requireFirstSource(authorized.sources)
     const stored: StoredQuery = {
       ...text,
       version,
-      sources: sourcesOf(template, params.app),
+      sources: listSourceNames(template, params.app),
       created_at: new Date(service.world.now()).toISOString(),
     }
     refusePrivate(tenant, stored)
     refuseUnsellable(tenant, stored, template)
-    await planAll(call, template, judged)
+    await planAll(call, template, authorized)
     await define(tenant, [{ kind: 'query', id: `${stored.name}@${version}`, body: stored }])
-    const found = findQuery(tenant.data.catalog, stored.name, version)
-    return jsonReply(await queryView(call, tenant, found), { status: 201 })
+    const found = requireQuery(tenant.data.catalog, stored.name, version)
+    return makeJsonReply(await describeQuery(call, tenant, found), { status: 201 })
   })
 }
 
-function nextVersion(
+function chooseVersion(
   tenant: Tenant,
   { name, version }: { readonly name: string; readonly version?: number },
 ): number {
@@ -73,8 +77,8 @@ function nextVersion(
   return version ?? newest + 1
 }
 
-/** Each once; those of the application itself by their names alone. */
-function sourcesOf({ uses }: Template, app: string): readonly string[] {
+/** Lists the sources, each once; the application's own by their names alone. */
+function listSourceNames({ uses }: Template, app: string): readonly string[] {
   const own = `${app}::`
   const names = uses.map(({ model }) => (model.startsWith(own) ? model.slice(own.length) : model))
   return [...new Set(names)]
@@ -82,18 +86,18 @@ function sourcesOf({ uses }: Template, app: string): readonly string[] {
 
 function refusePrivate({ data: { catalog } }: Tenant, stored: StoredQuery): void {
   if (stored.public !== true || isPublic(catalog, { stored, newest: stored })) return
-  throw invalid(
+  throw makeInvalidFault(
     '/public',
     'cannot be true of a query over a private collection or view; what is "key" can be published',
   )
 }
 
-/** What is offered to others must have a price, or sources that have none or may be derived from. */
+/** A query that is offered to others must have a price, or sources that are free or may be derived from. */
 function refuseUnsellable(tenant: Tenant, stored: StoredQuery, { uses }: Template): void {
   const { catalog } = tenant.data
   const app = tenant.application.app_id
   if (!isPublic(catalog, { stored, newest: stored })) return
-  if (queryPriceOf(catalog, stored, ownUses(uses, app)) !== undefined) return
+  if (computeQueryPrice(catalog, stored, listOwnUses(uses, app)) !== undefined) return
   const names = stored.sources.filter((name) => !name.includes('::')).join(', ')
   throw new Fault('DERIVATION_DENIED', {
     message: `${names} has a price and does not allow derivation: give the query a price of its own (a price of 0 makes it free), or set derive in the access policy`,
@@ -101,17 +105,18 @@ function refuseUnsellable(tenant: Tenant, stored: StoredQuery, { uses }: Templat
   })
 }
 
-/** PostgreSQL plans what may be run, so that no mistake is left for those who ask. */
-async function planAll(call: Call, template: Template, { sources }: JudgedUses): Promise<void> {
-  const isLeftOut = ({ required, default: given }: Declared) => !required && given === undefined
+/** Has PostgreSQL plan the statements that may be run, so that no mistake is left for callers. */
+async function planAll(call: Call, template: Template, { sources }: AuthorizedUses): Promise<void> {
+  const isLeftOut = ({ required, default: given }: DeclaredParameter) =>
+    !required && given === undefined
   const least = template.parameters.filter((one) => !isLeftOut(one))
   const plan = { template, own: [], statements: new Map(), number: 0 }
   for (const parameters of new Set([template.parameters, least])) {
-    const given = new Map(parameters.map((one) => [one.name, sampleOf(one)] as const))
+    const given = new Map(parameters.map((one) => [one.name, makeSample(one)] as const))
     const run = { given, limit: undefined, offset: 0 }
     const size = { limit: undefined, bytesMax: limits.resultBytesMax, total: false }
     const now = call.service.world.now()
-    const { text, values } = statementOf(plan, { run, size, sources, now, bind: bindSamples })
-    await planOf(call.service.database, sql.compiled(text, values))
+    const { text, values } = bindStatement(plan, { run, size, sources, now, bind: bindSamples })
+    await explainStatement(call.service.database, sql.compiled(text, values))
   }
 }

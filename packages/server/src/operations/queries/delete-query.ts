@@ -1,11 +1,11 @@
 import { define } from '../../services/applications/define.ts'
-import { findQuery } from '../../services/queries/stored-queries.ts'
+import { requireQuery } from '../../services/queries/stored-queries.ts'
 import type { Operation } from '../operation.ts'
 
 export const deleteQuery: Operation<'deleteQuery'> = async ({ service }, { params, query }) => {
-  const tenant = await service.tenancy.tenant(params.app)
+  const tenant = await service.tenancy.loadTenant(params.app)
   return tenant.definitions.run(async () => {
-    const { stored, versions } = findQuery(tenant.data.catalog, params.name, query.version)
+    const { stored, versions } = requireQuery(tenant.data.catalog, params.name, query.version)
     const gone = query.version === undefined ? versions : [stored]
     await define(
       tenant,

@@ -1,34 +1,40 @@
 import type { PredefinedQuery } from '@tollbase/contract/queries'
 import type { Static } from 'typebox'
-import { free } from '../../model/policy.ts'
-import { mayDescribe } from '../../services/access/access.ts'
+import { freePrice } from '../../model/policy.ts'
+import { canDescribe } from '../../services/access/access.ts'
 import type { Tenant } from '../../services/applications/tenancy.ts'
 import type { Call } from '../../services/call.ts'
-import { queryPriceOf } from '../../services/queries/query-price.ts'
-import { type FoundQuery, isPublic } from '../../services/queries/stored-queries.ts'
+import { computeQueryPrice } from '../../services/queries/query-price.ts'
+import { isPublic, type QueryLookup } from '../../services/queries/stored-queries.ts'
 
-export type QueryView = Static<typeof PredefinedQuery>
+export type QueryDescription = Static<typeof PredefinedQuery>
 
-/** A query as the caller may see it: its text is for who may Read the application. */
-export async function queryView(call: Call, tenant: Tenant, found: FoundQuery): Promise<QueryView> {
+/** Describes a query as the caller may see it: its text is for callers that may Read the application. */
+export async function describeQuery(
+  call: Call,
+  tenant: Tenant,
+  found: QueryLookup,
+): Promise<QueryDescription> {
   const { stored, versions } = found
   const { service, caller } = call
   const { app_id: app } = tenant.application
   const { catalog } = tenant.data
-  const { template, own: uses } = await service.predefined.plans.planOf(
+  const { template, own: uses } = await service.predefined.plans.load(
     service.tenancy,
     tenant,
     stored,
   )
-  const own = queryPriceOf(catalog, stored, uses)
-  const { perAccess, perRow, perKb } = own?.price ?? free
+  const own = computeQueryPrice(catalog, stored, uses)
+  const { perAccess, perRow, perKb } = own?.price ?? freePrice
   return {
     name: stored.name,
     version: stored.version,
     versions: versions.map(({ version, created_at }) => ({ version, created_at })),
     description: stored.description ?? null,
     public: isPublic(catalog, found),
-    parameters: template.parameters.map((declared) => declaredText(declared, stored.parameters)),
+    parameters: template.parameters.map((declared) =>
+      describeParameter(declared, stored.parameters),
+    ),
     columns: template.columns === undefined ? null : [...template.columns],
     price: {
       per_access: String(perAccess),
@@ -43,15 +49,15 @@ export async function queryView(call: Call, tenant: Tenant, found: FoundQuery): 
     documentation: `/docs/queries/${app}/${stored.name}`,
     ...(stored.example_request !== undefined && { example_request: stored.example_request }),
     ...(stored.example_response !== undefined && { example_response: stored.example_response }),
-    ...(mayDescribe(caller, tenant.application) && textOf(found)),
+    ...(canDescribe(caller, tenant.application) && getQueryText(found)),
     created_at: stored.created_at,
   }
 }
 
-type Parameter = QueryView['parameters'][number]
+type Parameter = QueryDescription['parameters'][number]
 
-/** As it counts: with the type that was found for it, its default, and whether it is needed. */
-function declaredText(
+/** Describes a parameter as it is in force: with its resolved type, its default, and whether it is required. */
+function describeParameter(
   declared: {
     readonly name: string
     readonly type: NonNullable<Parameter['items']>
@@ -72,7 +78,7 @@ function declaredText(
   }
 }
 
-function textOf({ stored: { sql, source_collection, base_query } }: FoundQuery) {
+function getQueryText({ stored: { sql, source_collection, base_query } }: QueryLookup) {
   return {
     ...(sql !== undefined && { sql }),
     ...(source_collection !== undefined && { source_collection }),

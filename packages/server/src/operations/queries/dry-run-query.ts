@@ -1,32 +1,32 @@
 import { limits } from '@tollbase/contract/limits'
 import { sql } from '../../database/sql.ts'
-import { indexNameOf } from '../../projections/index-ddl.ts'
+import { getIndexName } from '../../projections/index-ddl.ts'
 import type { Call } from '../../services/call.ts'
-import { planToTell } from '../../services/indexes/explain-statement.ts'
-import { textsOf } from '../../services/queries/parameter-texts.ts'
-import { questionOf, readRun } from '../../services/queries/prepare-query-read.ts'
-import { findQuery, isPublic } from '../../services/queries/stored-queries.ts'
-import { type Question, quoteQuestion } from '../../services/reading/answer-query.ts'
+import { explainForCaller } from '../../services/indexes/explain-statement.ts'
+import { toParameterTexts } from '../../services/queries/parameter-texts.ts'
+import { parseRun, prepareQueryRead } from '../../services/queries/prepare-query-read.ts'
+import { isPublic, requireQuery } from '../../services/queries/stored-queries.ts'
+import { quoteRead, type ReadRequest } from '../../services/reading/answer-query.ts'
 import type { Operation } from '../operation.ts'
 
 export const dryRunQuery: Operation<'dryRunQuery'> = async (call, { params, query, body }) => {
   const { service } = call
-  const tenant = await service.tenancy.tenant(params.app)
-  const found = findQuery(tenant.data.catalog, params.name, query.version)
-  const plan = await service.predefined.plans.planOf(service.tenancy, tenant, found.stored)
-  const run = readRun(plan.template, textsOf(body.parameters ?? {}))
+  const tenant = await service.tenancy.loadTenant(params.app)
+  const found = requireQuery(tenant.data.catalog, params.name, query.version)
+  const plan = await service.predefined.plans.load(service.tenancy, tenant, found.stored)
+  const run = parseRun(plan.template, toParameterTexts(body.parameters ?? {}))
   const asked = { tenant, found, plan, run, format: 'json', maxKb: undefined } as const
-  const question = await questionOf(call, asked)
+  const request = await prepareQueryRead(call, asked)
   const bytesMax = limits.resultBytesMax
-  const { text, values } = question.compile({ limit: run.limit, bytesMax, total: false })
-  const { cost, indexes } = await planToTell(service.database, tenant, {
-    sources: question.sources,
+  const { text, values } = request.compile({ limit: run.limit, bytesMax, total: false })
+  const { cost, indexes } = await explainForCaller(service.database, tenant, {
+    sources: request.sources,
     statement: sql.compiled(text, values),
   })
-  const names = question.sources.flatMap(({ collection }) =>
-    collection.indexes.filter((index) => indexes.includes(indexNameOf(index))),
+  const names = request.sources.flatMap(({ collection }) =>
+    collection.indexes.filter((index) => indexes.includes(getIndexName(index))),
   )
-  const { table } = question.sources[0]?.collection ?? { table: '' }
+  const { table } = request.sources[0]?.collection ?? { table: '' }
   return {
     query: found.stored.name,
     version: found.stored.version,
@@ -42,22 +42,22 @@ export const dryRunQuery: Operation<'dryRunQuery'> = async (call, { params, quer
       values_bound: values.length,
     },
     price_cap: isPublic(tenant.data.catalog, found)
-      ? capFor(await questionOf(asOutsider(call), asked))
+      ? describeCap(await prepareQueryRead(makeOutsiderCall(call), asked))
       : null,
   }
 }
 
-/** What somebody without any key would be asked for. */
-function asOutsider(call: Call): Call {
+/** The call as somebody without any key would make it. */
+function makeOutsiderCall(call: Call): Call {
   return { ...call, caller: { kind: 'anonymous' } }
 }
 
-function capFor(question: Question) {
+function describeCap(request: ReadRequest) {
   const isOpen =
-    question.limit === undefined &&
-    question.charges?.some(({ price }) => price !== undefined && price.perRow > 0n)
+    request.limit === undefined &&
+    request.charges?.some(({ price }) => price !== undefined && price.perRow > 0n)
   if (isOpen === true) return null
-  const { cap, breakdown } = quoteQuestion(question)
+  const { cap, breakdown } = quoteRead(request)
   return {
     amount: String(cap),
     per_access: String(breakdown.per_access),

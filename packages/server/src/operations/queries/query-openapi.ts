@@ -1,27 +1,27 @@
 import { interfaceVersion } from '@tollbase/contract/contract'
-import { type OpenApi, openapi } from '@tollbase/contract/openapi'
+import { buildOpenApi, type OpenApi } from '@tollbase/contract/openapi'
 import { formats } from '@tollbase/contract/queries'
 import type { Route } from '@tollbase/contract/route'
-import { AsOf, OneOf } from '@tollbase/contract/schemas'
+import { AsOf, StringEnum } from '@tollbase/contract/schemas'
 import { type TSchema, type TSchemaOptions, Type } from 'typebox'
-import type { QueryView } from './describe-query.ts'
+import type { QueryDescription } from './describe-query.ts'
 
-/** An OpenAPI 3.1 document of these queries: an operation for each, as those who ask it know it. */
-export function queriesOpenapi(
+/** Builds an OpenAPI 3.1 document with an operation for each of these queries. */
+export function buildQueriesOpenapi(
   app: { readonly app_id: string; readonly name: string },
-  queries: readonly QueryView[],
+  queries: readonly QueryDescription[],
   baseUrl: string,
 ): OpenApi {
-  const routes = queries.map((query): readonly [string, Route] => [query.name, routeOf(query)])
-  const document = openapi(Object.fromEntries(routes), { version: interfaceVersion })
+  const routes = queries.map((query): readonly [string, Route] => [query.name, buildRoute(query)])
+  const document = buildOpenApi(Object.fromEntries(routes), { version: interfaceVersion })
   const title = `${app.name}: predefined queries`
   const description = `What ${app.app_id} publishes. A call that costs something answers 402 with the price (x402).`
   const { version } = document.info
   return { ...document, info: { title, version, description }, servers: [{ url: baseUrl }] }
 }
 
-/** The endpoint of one query. */
-function routeOf(query: QueryView): Route {
+/** Builds the endpoint of one query. */
+function buildRoute(query: QueryDescription): Route {
   return {
     method: 'GET',
     path: `/${query.endpoint.slice(1)}`,
@@ -32,11 +32,11 @@ function routeOf(query: QueryView): Route {
     shows: 'records',
     paid: true,
     query: Type.Object({
-      ...Object.fromEntries(query.parameters.map((one) => [one.name, schemaOf(one)])),
-      ...pageParameters(query),
+      ...Object.fromEntries(query.parameters.map((one) => [one.name, buildSchema(one)])),
+      ...buildPageParameters(query),
     }),
     reply: Type.Object({
-      data: Type.Array(rowOf(query)),
+      data: Type.Array(buildRowSchema(query)),
       count: Type.Integer(),
       query: Type.Literal(query.name),
       version: Type.Integer(),
@@ -47,9 +47,9 @@ function routeOf(query: QueryView): Route {
   }
 }
 
-type Parameter = QueryView['parameters'][number]
+type Parameter = QueryDescription['parameters'][number]
 
-function schemaOf(parameter: Parameter): TSchema {
+function buildSchema(parameter: Parameter): TSchema {
   const { type, items, required, description, maxItems } = parameter
   const about = {
     ...(description !== undefined && { description }),
@@ -57,15 +57,15 @@ function schemaOf(parameter: Parameter): TSchema {
   }
   const schema =
     type === 'list'
-      ? Type.Array(schemaOfValue(items ?? 'string', parameter, {}), {
+      ? Type.Array(buildValueSchema(items ?? 'string', parameter, {}), {
           ...about,
           ...(maxItems !== undefined && { maxItems }),
         })
-      : schemaOfValue(type ?? 'string', parameter, about)
+      : buildValueSchema(type ?? 'string', parameter, about)
   return required === true ? schema : Type.Optional(schema)
 }
 
-function schemaOfValue(
+function buildValueSchema(
   type: NonNullable<Parameter['items']>,
   { values = [], min, max, pattern, minLength, maxLength }: Parameter,
   about: TSchemaOptions,
@@ -96,19 +96,19 @@ function schemaOfValue(
   }
 }
 
-/** What every query takes, as far as a parameter of its own has not that name. */
-function pageParameters({ parameters }: QueryView): Record<string, TSchema> {
+/** Builds the parameters that every query takes, except those whose name a parameter of its own has. */
+function buildPageParameters({ parameters }: QueryDescription): Record<string, TSchema> {
   const own = new Set(parameters.map(({ name }) => name))
   const all = {
     limit: Type.Optional(Type.Integer({ minimum: 0, description: 'rows at most' })),
     offset: Type.Optional(Type.Integer({ minimum: 0, description: 'rows that are passed over' })),
     version: Type.Optional(Type.Integer({ minimum: 1, description: 'the newest when not given' })),
-    format: Type.Optional(OneOf(formats)),
+    format: Type.Optional(StringEnum(formats)),
   }
   return Object.fromEntries(Object.entries(all).filter(([name]) => !own.has(name)))
 }
 
-function rowOf({ columns }: QueryView): TSchema {
+function buildRowSchema({ columns }: QueryDescription): TSchema {
   if (columns === null) return Type.Object({}, { description: 'a record whole' })
   return Type.Object(Object.fromEntries(columns.map((name) => [name, Type.Unknown()])))
 }

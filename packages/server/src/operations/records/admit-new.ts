@@ -1,15 +1,16 @@
 import { Fault } from '../../base/fault.ts'
 import type { CollectionState } from '../../model/definitions.ts'
-import { keysOfSameValues } from '../../projections/record-projection.ts'
-import { existingKeys } from '../../projections/record-store.ts'
+import { listSameValueKeys } from '../../projections/record-projection.ts'
+import { listExistingKeys } from '../../projections/record-store.ts'
 import type { Tenant } from '../../services/applications/tenancy.ts'
 import type { Service } from '../../services/call.ts'
 import type { Reservation } from '../../services/locks/key-reservations.ts'
 
 /**
- * Refuses records whose key, or value of a unique field, exists (409). Both are held as names before the table is asked, and the table is asked when
- * it shows every write that came before; so of two writers of one new key only one passes, and none follows a
- * record that was acknowledged. The keys are to be released once their block is projected.
+ * Refuses records whose key, or value of a unique field, exists (409). Both are held as names before the table is
+ * read, and the table is read when it shows every write that came before; so of two writers of one new key only one
+ * passes, and none follows a record that was acknowledged. The keys are to be released once their block is
+ * projected.
  */
 export async function admitNew(
   service: Service,
@@ -22,20 +23,20 @@ export async function admitNew(
   },
 ): Promise<{ release: () => void; check: () => void }> {
   const { collection, keys, bodies } = write
-  const held = tenant.arrivals.hold(collection.id, write.names)
-  if (typeof held === 'string') throw exists(held)
+  const held = tenant.keyReservations.reserve(collection.id, write.names)
+  if (typeof held === 'string') throw makeExistsFault(held)
   try {
-    await tenant.chain.whenApplied(await tenant.arrivals.height(collection.id))
-    const [found] = await existingKeys(service.database, {
+    await tenant.chain.whenApplied(await tenant.keyReservations.resolveHeight(collection.id))
+    const [found] = await listExistingKeys(service.database, {
       schema: tenant.schema,
       table: collection.table,
       keys,
     })
-    if (found !== undefined) throw exists(found)
+    if (found !== undefined) throw makeExistsFault(found)
     for (const { fields } of collection.indexes.filter(({ unique }) => unique)) {
       const place = { schema: tenant.schema, table: collection.table }
-      const [same] = await keysOfSameValues(service.database, { ...place, fields, bodies })
-      if (same !== undefined) throw sameField(fields, same)
+      const [same] = await listSameValueKeys(service.database, { ...place, fields, bodies })
+      if (same !== undefined) throw makeSameFieldFault(fields, same)
     }
     return { release: held.release, check: () => refuseOvertaken(held) }
   } catch (error) {
@@ -44,20 +45,20 @@ export async function admitNew(
   }
 }
 
-/** For the moment in which the records get their place in the log. */
+/** Called when the records get their place in the log. */
 function refuseOvertaken(held: Reservation): void {
-  const key = held.overtaken()
-  if (key !== undefined) throw exists(key)
+  const key = held.findOvertaken()
+  if (key !== undefined) throw makeExistsFault(key)
 }
 
-function sameField(fields: readonly string[], key: string): Fault {
+function makeSameFieldFault(fields: readonly string[], key: string): Fault {
   return new Fault('RECORD_EXISTS', {
     message: `The record ${key} has the same ${fields.join(', ')} already`,
     details: { key, fields },
   })
 }
 
-function exists(key: string): Fault {
+function makeExistsFault(key: string): Fault {
   return new Fault('RECORD_EXISTS', {
     message: `There is a record ${key} already`,
     details: { key },

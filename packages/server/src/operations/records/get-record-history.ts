@@ -1,14 +1,14 @@
 import { Fault } from '../../base/fault.ts'
 import { HttpReply } from '../../http/reply.ts'
-import { asOfReply } from '../../model/as-of.ts'
+import { toAsOf } from '../../model/as-of.ts'
 import { readHistory } from '../../projections/record-store.ts'
-import { collectionOf, refuseOperator } from '../../services/access/authorize-collections.ts'
+import { refuseOperator, requireCollection } from '../../services/access/authorize-collections.ts'
 import type { Operation } from '../operation.ts'
 
 export const getRecordHistory: Operation<'getRecordHistory'> = async (call, { params }) => {
   const { service } = call
-  const tenant = await service.tenancy.tenant(params.app)
-  const collection = collectionOf(tenant, params.collection)
+  const tenant = await service.tenancy.loadTenant(params.app)
+  const collection = requireCollection(tenant, params.collection)
   refuseOperator(call, tenant, collection)
   const { asOf, versions } = await readHistory(service.database, {
     schema: tenant.schema,
@@ -23,6 +23,6 @@ export const getRecordHistory: Operation<'getRecordHistory'> = async (call, { pa
     (version) =>
       `{"record":${version.body},"block_height":${version.height},"sequence":${version.sequence},"deleted":${version.deleted}}`,
   )
-  const as_of = JSON.stringify(asOfReply(asOf.as_of_height, asOf.as_of_sequence))
+  const as_of = JSON.stringify(toAsOf(asOf.as_of_height, asOf.as_of_sequence))
   return new HttpReply(`{"versions":[${texts.join(',')}],"as_of":${as_of}}`)
 }

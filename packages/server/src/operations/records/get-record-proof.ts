@@ -2,6 +2,6 @@ import { proveRecord } from '../../services/records/record-proof.ts'
 import type { Operation } from '../operation.ts'
 
 export const getRecordProof: Operation<'getRecordProof'> = async (call, { params, query }) => {
-  const tenant = await call.service.tenancy.tenant(params.app)
+  const tenant = await call.service.tenancy.loadTenant(params.app)
   return proveRecord(call, tenant, { ...params, ...query })
 }

@@ -1,30 +1,30 @@
 import { Fault } from '../../base/fault.ts'
 import { HttpReply } from '../../http/reply.ts'
-import { asOfReply } from '../../model/as-of.ts'
-import { versionOf } from '../../model/definition-version.ts'
-import { costOf, isFree, readPriceOf } from '../../model/price.ts'
+import { toAsOf } from '../../model/as-of.ts'
+import { getDefinitionVersion } from '../../model/definition-version.ts'
+import { computeCost, getReadPrice, isFree } from '../../model/price.ts'
 import { readRecord } from '../../projections/record-store.ts'
 import {
-  collectionOf,
-  type Readable,
-  readableCollection,
+  type ReadableSource,
   refuseUnoffered,
+  requireCollection,
+  requireReadableCollection,
 } from '../../services/access/authorize-collections.ts'
 import type { Tenant } from '../../services/applications/tenancy.ts'
 import type { Call, Service } from '../../services/call.ts'
-import { applicationAccount } from '../../services/payments/ledger-entries.ts'
+import { toApplicationAccount } from '../../services/payments/ledger-entries.ts'
 import type { Operation } from '../operation.ts'
 
-/** A priced record by the KB is quoted, and delivered, up to this size. */
+/** The size up to which a record with a price by the KB is quoted and delivered. */
 const pricedBytesMax = 64 * 1024
 
 export const getRecord: Operation<'getRecord'> = async (call, { params }) => {
   const { service } = call
-  const tenant = await service.tenancy.tenant(params.app)
+  const tenant = await service.tenancy.loadTenant(params.app)
   const { collection, free } = gettable(call, tenant, params.collection)
   const place = { collection: collection.id, key: params.key }
-  if (free || isFree(readPriceOf(tenant.data.catalog, collection))) {
-    const found = await read(service, tenant, place)
+  if (free || isFree(getReadPrice(tenant.data.catalog, collection))) {
+    const found = await readReply(service, tenant, place)
     if (!found.exists)
       throw new Fault('RECORD_NOT_FOUND', {
         message: `There is no record ${params.key} in ${collection.name}`,
@@ -32,20 +32,20 @@ export const getRecord: Operation<'getRecord'> = async (call, { params }) => {
     return new HttpReply(found.text)
   }
   const { emptyAnswerFree: emptyFree } = collection.policy
-  const price = { ...readPriceOf(tenant.data.catalog, collection), emptyFree }
+  const price = { ...getReadPrice(tenant.data.catalog, collection), emptyFree }
   return service.payments.sell(call, {
     tenant,
     operation: 'getRecord',
     description: `One record of ${params.app}::${collection.name}`,
-    meaning: versionOf(tenant, collection),
-    payees: [{ account: applicationAccount(params.app), platformBasisPoints: 0 }],
+    meaning: getDefinitionVersion(tenant, collection),
+    payees: [{ account: toApplicationAccount(params.app), platformBasisPoints: 0 }],
     pricesNow: () => [price],
-    capUnder: ([one = price]) => costOf(one, { rows: 1, bytes: pricedBytesMax }),
+    capUnder: ([one = price]) => computeCost(one, { rows: 1, bytes: pricedBytesMax }),
     sellerUnder: () => params.app,
     breakdownUnder: () => ({}),
     deliver: async ([one = price]) => {
-      const found = await read(service, tenant, place)
-      // That there is no such record is an answer too, and costs what an empty answer costs: existence is not free.
+      const found = await readReply(service, tenant, place)
+      // The absence of a record is an answer too, and costs as much as an empty answer: existence is not free.
       const size = {
         rows: found.exists ? 1 : 0,
         bytes: found.exists ? Buffer.byteLength(found.text) : 0,
@@ -58,7 +58,7 @@ export const getRecord: Operation<'getRecord'> = async (call, { params }) => {
       return {
         status: 200,
         body: Buffer.from(found.text),
-        due: [isFreeOfCharge ? 0n : costOf(one, size)],
+        due: [isFreeOfCharge ? 0n : computeCost(one, size)],
         rows: size.rows,
         asOf: found.asOf,
       }
@@ -67,22 +67,26 @@ export const getRecord: Operation<'getRecord'> = async (call, { params }) => {
 }
 
 /** The collection if the caller may get records of it by their keys, free or by paying. */
-export function gettable(call: Call, tenant: Tenant, nameOrId: string): Readable {
-  const readable = readableCollection(call, tenant, nameOrId)
+export function gettable(call: Call, tenant: Tenant, nameOrId: string): ReadableSource {
+  const readable = requireReadableCollection(call, tenant, nameOrId)
   const { collection, free } = readable
   const used = { filter: [collection.primary_column], sort: [], select: 'all' } as const
   if (!free) refuseUnoffered(collection, used, false)
   return readable
 }
 
-async function read(service: Service, tenant: Tenant, place: { collection: string; key: string }) {
-  const collection = collectionOf(tenant, place.collection)
+async function readReply(
+  service: Service,
+  tenant: Tenant,
+  place: { collection: string; key: string },
+) {
+  const collection = requireCollection(tenant, place.collection)
   const { asOf: row, version } = await readRecord(service.database, {
     schema: tenant.schema,
     table: collection.table,
     key: place.key,
   })
-  const asOf = asOfReply(row.as_of_height, row.as_of_sequence)
+  const asOf = toAsOf(row.as_of_height, row.as_of_sequence)
   const exists = version !== undefined && !version.deleted
   const where = exists
     ? `"block_height":${version.height},"sequence":${version.sequence}`

@@ -2,23 +2,27 @@ import type { Entry } from '@tollbase/verify/entry'
 import { Fault } from '../../base/fault.ts'
 import type { Appended } from '../../chain/committer.ts'
 import { hashBytes } from '../../chain/merkle.ts'
-import { type HttpReply, jsonReply } from '../../http/reply.ts'
+import { type HttpReply, makeJsonReply } from '../../http/reply.ts'
 import type { CollectionState } from '../../model/definitions.ts'
 import { parseRoot } from '../../model/parse-root.ts'
-import { isFree, writePriceOf } from '../../model/price.ts'
+import { getWritePrice, isFree } from '../../model/price.ts'
 import { requirePermission } from '../../services/access/access.ts'
 import type { Tenant } from '../../services/applications/tenancy.ts'
 import type { Call, Service } from '../../services/call.ts'
-import { collectionForWriting } from '../../services/collections/new-collection.ts'
-import { bodyWithoutProof, carriesPayment } from '../../services/payments/presented-payment.ts'
+import { ensureCollection } from '../../services/collections/new-collection.ts'
+import { getBodyWithoutProof, hasPayment } from '../../services/payments/presented-payment.ts'
 import { sellWrite } from '../../services/payments/sell-write.ts'
 import {
-  type Prepared,
+  type PreparedRecord,
   prepareRecords,
-  type Shape,
+  type RecordShape,
 } from '../../services/records/prepare-records.ts'
-import { groupOf, type StoredGroup, storedRecords } from '../../services/records/stored-records.ts'
-import { namesOf } from '../../services/records/unique-names.ts'
+import {
+  describeStoredRecords,
+  type StoredGroup,
+  sliceGroup,
+} from '../../services/records/stored-records.ts'
+import { listUniqueNames } from '../../services/records/unique-names.ts'
 import { sealTicket } from '../../services/tasks/tickets.ts'
 import type { Operation } from '../operation.ts'
 import { admitNew } from './admit-new.ts'
@@ -26,21 +30,21 @@ import { admitNew } from './admit-new.ts'
 type Store = {
   tenant: Tenant
   collection: string
-  records: readonly Prepared[]
-  /** What the records were checked against. */
-  shape: Shape
-  prepare: (shape: Shape) => Promise<readonly Prepared[]>
+  records: readonly PreparedRecord[]
+  /** The definition that the records were checked against. */
+  shape: RecordShape
+  prepare: (shape: RecordShape) => Promise<readonly PreparedRecord[]>
   strict: boolean
   wait: boolean
 }
 
-/** How often records are checked anew because the collection's schema has changed meanwhile. */
+/** The number of times that records are checked anew because the collection's schema has changed meanwhile. */
 const checksMax = 5
 
 export const storeRecords: Operation<'storeRecords'> = async (call, { body, query }) => {
   const { app, name } = parseRoot(body.root)
   requirePermission(call.caller, 'Write', { appId: app, tenancy: call.service.tenancy })
-  const tenant = await call.service.tenancy.tenant(app)
+  const tenant = await call.service.tenancy.loadTenant(app)
   const { catalog } = tenant.data
   const known = catalog.byName.get(name)
   if (known?.collection_type === 'api' || known?.collection_type === 'blob') {
@@ -49,10 +53,10 @@ export const storeRecords: Operation<'storeRecords'> = async (call, { body, quer
     })
   }
   const shape = known ?? { primary_column: 'id', schema_definition: null }
-  const request = { text: call.facts.json().text, data: body.data }
-  const prepare = (by: Shape) => prepareRecords(request, by, call.service.world)
+  const request = { text: call.requestInfo.json().text, data: body.data }
+  const prepare = (by: RecordShape) => prepareRecords(request, by, call.service.world)
   const records = await prepare(shape)
-  call.service.world.reach?.('store.validated')
+  call.service.world.failpoint?.('store.validated')
   const store = {
     tenant,
     collection: name,
@@ -63,7 +67,7 @@ export const storeRecords: Operation<'storeRecords'> = async (call, { body, quer
     wait: query.wait === true,
   }
   // A payment that is under way may have written already, whatever the price is by now.
-  if (isFree(writePriceOf(catalog, known)) && !carriesPayment(call)) return append(call, store)
+  if (isFree(getWritePrice(catalog, known)) && !hasPayment(call)) return append(call, store)
   return sellWrite(call, {
     tenant,
     operation: 'store',
@@ -72,7 +76,7 @@ export const storeRecords: Operation<'storeRecords'> = async (call, { body, quer
       {
         collection: name,
         rows: records.length,
-        bytes: bodyWithoutProof(call.facts).length,
+        bytes: getBodyWithoutProof(call.requestInfo).length,
         records: records.map((record, at) => ({
           text: record.body,
           deleted: record.deleted,
@@ -89,7 +93,7 @@ export const storeRecords: Operation<'storeRecords'> = async (call, { body, quer
 async function append(call: Call, store: Store, paymentId?: string): Promise<HttpReply> {
   const wish = { name: store.collection, ...(paymentId !== undefined && { madeBy: paymentId }) }
   for (let attempt = 1; attempt <= checksMax; attempt++) {
-    const collection = await collectionForWriting(call.service, store.tenant, wish)
+    const collection = await ensureCollection(call.service, store.tenant, wish)
     const isChecked = hasShape(collection, store.shape)
     const checked = isChecked
       ? store
@@ -106,10 +110,10 @@ async function append(call: Call, store: Store, paymentId?: string): Promise<Htt
   })
 }
 
-/** Refuses the place in the log to records that were checked against another schema than is in force by then. */
+/** Thrown where records, checked against one schema, would get a place in the log under another. */
 class ShapeChanged extends Error {}
 
-function hasShape(collection: Shape, shape: Shape): boolean {
+function hasShape(collection: RecordShape, shape: RecordShape): boolean {
   return (
     collection.schema_definition === shape.schema_definition &&
     collection.primary_column === shape.primary_column
@@ -125,7 +129,7 @@ async function appendChecked(
   const { tenant, records } = store
   const entries = records.map(({ key, deleted, body }, at): Entry => {
     const header = { type: 'record', collection: collection.id, key }
-    // Most are neither, and spreading is slow.
+    // Most records are neither, and spreading is slow.
     if (!deleted && (at > 0 || paymentId === undefined)) return { header, body }
     const payment = at === 0 && paymentId !== undefined && { payment: paymentId }
     return { header: { ...header, ...(deleted && { deleted }), ...payment }, body }
@@ -135,29 +139,29 @@ async function appendChecked(
     collection,
     entries,
     records,
-    names: () => records.flatMap((record) => namesOf(record, collection)),
+    names: () => records.flatMap((record) => listUniqueNames(record, collection)),
   }
   const at = onlyNew ? await appendNew(call.service, tenant, write) : await appendAny(tenant, write)
   const { height, sequence, leafHashes } = at
   const leafHash = (n: number) => leafHashes.subarray(n * hashBytes, (n + 1) * hashBytes)
-  return answer(call, store, { height, sequence, entries, leafHash })
+  return makeReply(call, store, { height, sequence, entries, leafHash })
 }
 
 type Write = {
   collection: CollectionState
   entries: readonly Entry[]
-  records: readonly Prepared[]
-  /** What must be new where only new records are wanted. */
+  records: readonly PreparedRecord[]
+  /** The names that must be new where only new records are wanted. */
   names: () => readonly string[]
 }
 
 function appendAny(tenant: Tenant, { collection, names, entries }: Write): Promise<Appended> {
   const check = () => {
     refuseChanged(tenant, collection)
-    tenant.arrivals.pass(collection.id, names)
+    tenant.keyReservations.markOvertaken(collection.id, names)
   }
-  return tenant.exclusion.enter(collection.id, () =>
-    tenant.arrivals.follow(collection.id, tenant.chain.append(entries, { check })),
+  return tenant.collectionLock.enter(collection.id, () =>
+    tenant.keyReservations.follow(collection.id, tenant.chain.append(entries, { check })),
   )
 }
 
@@ -174,7 +178,7 @@ async function appendNew(service: Service, tenant: Tenant, write: Write): Promis
     admitted.check()
   }
   try {
-    const at = await tenant.exclusion.enter(collection.id, () =>
+    const at = await tenant.collectionLock.enter(collection.id, () =>
       tenant.chain.append(entries, { check }),
     )
     tenant.chain.whenApplied(at.height).then(admitted.release, admitted.release)
@@ -185,7 +189,7 @@ async function appendNew(service: Service, tenant: Tenant, write: Write): Promis
   }
 }
 
-async function answer(call: Call, store: Store, group: StoredGroup): Promise<HttpReply> {
+async function makeReply(call: Call, store: Store, group: StoredGroup): Promise<HttpReply> {
   const { tenant, records } = store
   const { height, sequence } = group
   const ticket_id = sealTicket(call.service.ticketKey, {
@@ -196,21 +200,23 @@ async function answer(call: Call, store: Store, group: StoredGroup): Promise<Htt
   })
   const count = `${records.length} ${records.length === 1 ? 'record' : 'records'}`
   if (store.wait) await tenant.chain.whenApplied(height)
-  call.service.world.reach?.('store.beforeReply')
+  call.service.world.failpoint?.('store.beforeReply')
   if (!store.wait)
-    return jsonReply({
+    return makeJsonReply({
       ticket_id,
       status: 'queued',
       message: `${count} committed in block ${height}`,
     })
-  const results = storedRecords(tenant, group)
-  return jsonReply(
+  const results = describeStoredRecords(tenant, group)
+  return makeJsonReply(
     { ticket_id, status: 'Completed', message: `${count} stored`, results },
     { status: 200 },
   )
 }
 
-/** What an earlier try of this payment wrote, from the blocks after the height that the application had then. */
+/**
+ * Finds the answer of an earlier try of this payment, in the blocks after the height that the application had then.
+ */
 async function findPaid(
   call: Call,
   store: Store,
@@ -219,7 +225,8 @@ async function findPaid(
   const { chain } = store.tenant
   for await (const block of chain.blocksFrom(try_.afterHeight + 1)) {
     const sequence = block.entries.findIndex(({ header }) => header.payment === try_.paymentId)
-    if (sequence >= 0) return answer(call, store, groupOf(block, sequence, store.records.length))
+    if (sequence >= 0)
+      return makeReply(call, store, sliceGroup(block, sequence, store.records.length))
   }
   return undefined
 }

@@ -1,11 +1,11 @@
 import { limits } from '@tollbase/contract/limits'
 import { Fault } from '../../base/fault.ts'
 import type { RelationDefinition } from '../../model/definitions.ts'
-import { relationView } from '../../model/describe-relation.ts'
+import { describeRelation } from '../../model/describe-relation.ts'
 import { parseFieldPath } from '../../query/field-path.ts'
 import { define } from '../../services/applications/define.ts'
-import { leadingIndex } from '../../services/collections/leading-index.ts'
-import { collectionInGate } from '../../services/collections/new-collection.ts'
+import { buildLeadingIndex } from '../../services/collections/leading-index.ts'
+import { ensureCollectionLocked } from '../../services/collections/new-collection.ts'
 import type { Operation } from '../operation.ts'
 
 export const createRelation: Operation<'createRelation'> = async (
@@ -14,10 +14,10 @@ export const createRelation: Operation<'createRelation'> = async (
 ) => {
   const parentField = parseFieldPath(body.parent_field, '/parent_field').join('.')
   const childField = parseFieldPath(body.child_field, '/child_field').join('.')
-  const tenant = await service.tenancy.tenant(params.app)
+  const tenant = await service.tenancy.loadTenant(params.app)
   return tenant.definitions.run(async () => {
-    const parent = await collectionInGate(service, tenant, { name: body.parent_collection })
-    const child = await collectionInGate(service, tenant, { name: body.child_collection })
+    const parent = await ensureCollectionLocked(service, tenant, { name: body.parent_collection })
+    const child = await ensureCollectionLocked(service, tenant, { name: body.child_collection })
     const { catalog } = tenant.data
     const ends = {
       parent: parent.id,
@@ -32,8 +32,12 @@ export const createRelation: Operation<'createRelation'> = async (
       })
     }
     const wanted = { type: 'hash', number: catalog.nextNumber } as const
-    const parentIndex = leadingIndex(service, parent, { ...wanted, field: parentField, others: [] })
-    const childIndex = leadingIndex(service, child, {
+    const parentIndex = buildLeadingIndex(service, parent, {
+      ...wanted,
+      field: parentField,
+      others: [],
+    })
+    const childIndex = buildLeadingIndex(service, child, {
       ...wanted,
       field: childField,
       others: parentIndex,
@@ -47,7 +51,7 @@ export const createRelation: Operation<'createRelation'> = async (
     const changes = [...parentIndex, ...childIndex, ...(same === undefined ? [made] : [])]
     if (changes.length > 0) await define(tenant, changes)
     return {
-      ...relationView(tenant.data.catalog, relation),
+      ...describeRelation(tenant.data.catalog, relation),
       indexes_created: {
         parent_index: parentIndex.length > 0,
         child_index: childIndex.length > 0,

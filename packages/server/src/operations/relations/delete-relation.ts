@@ -4,7 +4,7 @@ import type { Tenant } from '../../services/applications/tenancy.ts'
 import type { Operation } from '../operation.ts'
 
 export const deleteRelation: Operation<'deleteRelation'> = async ({ service }, { params }) => {
-  const tenant = await service.tenancy.tenant(params.app)
+  const tenant = await service.tenancy.loadTenant(params.app)
   return tenant.definitions.run(async () => {
     const { id } = params
     requireRelation(tenant, id)

@@ -1,7 +1,7 @@
-import { relationView } from '../../model/describe-relation.ts'
+import { describeRelation } from '../../model/describe-relation.ts'
 import type { Operation } from '../operation.ts'
 
 export const listRelations: Operation<'listRelations'> = async ({ service }, { params }) => {
-  const { catalog } = (await service.tenancy.tenant(params.app)).data
-  return [...catalog.relations.values()].map((relation) => relationView(catalog, relation))
+  const { catalog } = (await service.tenancy.loadTenant(params.app)).data
+  return [...catalog.relations.values()].map((relation) => describeRelation(catalog, relation))
 }

@@ -5,7 +5,7 @@ export const getApplicationHealth: Operation<'getApplicationHealth'> = async (
   { service },
   { params },
 ) => {
-  const { chain } = await service.tenancy.tenant(params.app)
+  const { chain } = await service.tenancy.loadTenant(params.app)
   return {
     status: chain.failure === undefined ? 'ok' : 'degraded',
     version: service.info.version,

@@ -1,10 +1,10 @@
 import { Fault } from '../../base/fault.ts'
 import { HttpReply } from '../../http/reply.ts'
-import type { RequestFacts } from '../../http/request-info.ts'
+import type { RequestInfo } from '../../http/request-info.ts'
 import type { Operation } from '../operation.ts'
 
-export const getMetrics: Operation<'getMetrics'> = async ({ service, caller, facts }) => {
-  if (caller.kind !== 'operator' && !isOwnProgram(facts)) {
+export const getMetrics: Operation<'getMetrics'> = async ({ service, caller, requestInfo }) => {
+  if (caller.kind !== 'operator' && !isOwnProgram(requestInfo)) {
     throw new Fault('UNAUTHORIZED', {
       message: 'Metrics are for the operator, or for programs on the same machine',
     })
@@ -18,15 +18,22 @@ const loopback = ['127.0.0.1', '::1', '::ffff:127.0.0.1']
 const loopbackHost = /^(localhost|127(\.\d{1,3}){3}|\[::1\])(:\d{1,5})?$/i
 
 /** Behind a proxy on the same machine everybody comes from loopback. */
-const ofProxies = ['x-forwarded-for', 'x-forwarded-host', 'x-real-ip', 'forwarded', 'via'] as const
+const proxyHeaders = [
+  'x-forwarded-for',
+  'x-forwarded-host',
+  'x-real-ip',
+  'forwarded',
+  'via',
+] as const
 
 /**
- * Whether a program on this machine asks for itself. A web page that a browser here has open comes from loopback too:
- * it bears its origin or its site, or it asks for a name of its own that was made to lead here (DNS rebinding).
+ * Returns whether the caller is a program on this machine that asks for itself. A web page in a browser on this
+ * machine comes from loopback too: it bears its origin or its site, or it asks for a host name of its own that was
+ * made to resolve to loopback (DNS rebinding).
  */
-function isOwnProgram({ headers, remoteAddress }: RequestFacts): boolean {
+function isOwnProgram({ headers, remoteAddress }: RequestInfo): boolean {
   if (!loopback.includes(remoteAddress)) return false
-  if (ofProxies.some((name) => headers[name] !== undefined)) return false
+  if (proxyHeaders.some((name) => headers[name] !== undefined)) return false
   const site = headers['sec-fetch-site'] ?? 'none'
   if (headers.origin !== undefined || (site !== 'none' && site !== 'same-origin')) return false
   return headers.host !== undefined && loopbackHost.test(headers.host)

@@ -1,7 +1,7 @@
 import { limits } from '@tollbase/contract/limits'
-import { within } from '../../base/await-within.ts'
+import { awaitWithin } from '../../base/await-within.ts'
 import { sql } from '../../database/sql.ts'
-import { jsonReply } from '../../http/reply.ts'
+import { makeJsonReply } from '../../http/reply.ts'
 import type { Service } from '../../services/call.ts'
 import type { Operation } from '../operation.ts'
 
@@ -9,15 +9,15 @@ import type { Operation } from '../operation.ts'
 export const getReady: Operation<'getReady'> = async ({ service }) => {
   const { tenancy, info } = service
   const isBehind = tenancy
-    .chains()
+    .listChains()
     .some(
       (chain) => chain.lag() > limits.readyLagEntriesMax || chain.lagMs() > limits.readyLagMsMax,
     )
   const checks = {
-    database: (await answers(service)) ? 'ok' : 'unreachable',
+    database: (await isAnswering(service)) ? 'ok' : 'unreachable',
     system_chain: tenancy.system.chain.failure === undefined ? 'ok' : 'stopped',
     appliers: isBehind ? 'behind' : 'ok',
-    storage: storageOf(service),
+    storage: getStorageState(service),
     draining: info.draining() ? 'yes' : 'no',
   }
   const ready =
@@ -26,13 +26,18 @@ export const getReady: Operation<'getReady'> = async ({ service }) => {
     checks.appliers === 'ok' &&
     checks.storage === 'ok' &&
     checks.draining === 'no'
-  return jsonReply({ ready, checks }, ready ? {} : { status: 503, headers: { 'retry-after': '1' } })
+  return makeJsonReply(
+    { ready, checks },
+    ready ? {} : { status: 503, headers: { 'retry-after': '1' } },
+  )
 }
 
-/** What is known of the disk: our own is looked at, that of a server elsewhere told of itself when it took no block. */
-function storageOf({ tenancy, info, world }: Service): 'ok' | 'full' | 'read_only' {
+/**
+ * Returns the state of the disk: our own is measured; a server elsewhere is judged by its last refusal of a block.
+ */
+function getStorageState({ tenancy, info, world }: Service): 'ok' | 'full' | 'read_only' {
   if (info.room?.isShort() === true) return 'full'
-  const refusals = tenancy.chains().flatMap(({ storageRefusal }) => storageRefusal ?? [])
+  const refusals = tenancy.listChains().flatMap(({ storageRefusal }) => storageRefusal ?? [])
   const isNew = ({ atMs }: { atMs: number }) => world.now() - atMs < limits.readyStorageMs
   const newest = refusals.filter(isNew).at(-1)
   if (newest === undefined) return 'ok'
@@ -41,8 +46,11 @@ function storageOf({ tenancy, info, world }: Service): 'ok' | 'full' | 'read_onl
 
 const asked = new WeakMap<Service, Promise<boolean>>()
 
-/** Whether the database answers; however many ask, it is asked by one at a time, and not waited for too long. */
-function answers(service: Service): Promise<boolean> {
+/**
+ * Returns whether the database answers. However many callers ask, one query runs at a time, and its wait is
+ * bounded.
+ */
+function isAnswering(service: Service): Promise<boolean> {
   const running = asked.get(service)
   if (running !== undefined) return running
   const question = service.database.query(sql`SELECT 1 AS one`).then(
@@ -50,8 +58,8 @@ function answers(service: Service): Promise<boolean> {
     () => false,
   )
   const { world } = service
-  const answer = within(question, { world, ms: limits.readyWaitMs, otherwise: false }).finally(() =>
-    asked.delete(service),
+  const answer = awaitWithin(question, { world, ms: limits.readyWaitMs, otherwise: false }).finally(
+    () => asked.delete(service),
   )
   asked.set(service, answer)
   return answer

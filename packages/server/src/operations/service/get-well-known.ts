@@ -6,7 +6,7 @@ export const getWellKnown: Operation<'getWellKnown'> = async ({ service }) => {
   return {
     origin: service.info.origin(),
     receipt_public_key: system.signer.vkey,
-    networks: service.payments.ports.ways.map(({ network }) => ({
+    networks: service.payments.ports.methods.map(({ network }) => ({
       network: network.id,
       v1_network: network.v1Name,
       chain_id: network.chainId,

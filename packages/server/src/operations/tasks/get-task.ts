@@ -1,33 +1,42 @@
 import { Fault } from '../../base/fault.ts'
 import type { Tenant } from '../../services/applications/tenancy.ts'
 import type { Service } from '../../services/call.ts'
-import { migrationTask } from '../../services/tasks/migration-task.ts'
+import { findMigrationTask } from '../../services/tasks/migration-task.ts'
 import { openTicket } from '../../services/tasks/tickets.ts'
-import { viewTask } from '../../services/tasks/view-task.ts'
+import { findViewTask } from '../../services/tasks/view-task.ts'
 import type { Operation } from '../operation.ts'
-import { storeTask } from './store-task.ts'
+import { buildStoreTask } from './store-task.ts'
 
 const patienceMs = 300
 
 export const getTask: Operation<'getTask'> = async ({ service }, { params }) => {
   const unknown = new Fault('TASK_NOT_FOUND', { message: `There is no task ${params.id}` })
   const ticket = openTicket(service.ticketKey, params.id)
-  const application = ticket && service.tenancy.system.applications.byNumber(ticket.application)
+  const application = ticket && service.tenancy.system.applications.findByNumber(ticket.application)
   if (ticket === undefined || application?.status !== 'active') throw unknown
-  const tenant = await service.tenancy.tenant(application.app_id)
+  const tenant = await service.tenancy.loadTenant(application.app_id)
   const block = await tenant.chain.readBlock(ticket.height)
   if (block === undefined || !isGroup(block.groupStarts, block.header.entryCount, ticket))
     throw unknown
-  const migration = migrationTask(tenant, { id: params.id, block, sequence: ticket.sequence })
+  const migration = findMigrationTask(tenant, { id: params.id, block, sequence: ticket.sequence })
   if (migration !== undefined) return migration
-  const view = await viewTask(service, tenant, { id: params.id, block, sequence: ticket.sequence })
+  const view = await findViewTask(service, tenant, {
+    id: params.id,
+    block,
+    sequence: ticket.sequence,
+  })
   if (view !== undefined) return view
-  await shortly(service, tenant, ticket.height)
-  return storeTask(tenant, { id: params.id, block, sequence: ticket.sequence, count: ticket.count })
+  await waitShortly(service, tenant, ticket.height)
+  return buildStoreTask(tenant, {
+    id: params.id,
+    block,
+    sequence: ticket.sequence,
+    count: ticket.count,
+  })
 }
 
 /** The tables follow the log within milliseconds; the public clients ask again only after two seconds. */
-async function shortly({ world }: Service, { chain }: Tenant, height: number): Promise<void> {
+async function waitShortly({ world }: Service, { chain }: Tenant, height: number): Promise<void> {
   if (chain.watermark().height >= height) return
   const projected = chain.whenApplied(height).catch(() => undefined)
   await Promise.race([projected, world.sleep(patienceMs)])

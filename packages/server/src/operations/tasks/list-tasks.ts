@@ -1,15 +1,15 @@
 import type { Task } from '@tollbase/contract/storage'
 import type { Static } from 'typebox'
-import { migrationTask } from '../../services/tasks/migration-task.ts'
+import { findMigrationTask } from '../../services/tasks/migration-task.ts'
 import { sealTicket } from '../../services/tasks/tickets.ts'
-import { viewTask } from '../../services/tasks/view-task.ts'
+import { findViewTask } from '../../services/tasks/view-task.ts'
 import type { Operation } from '../operation.ts'
-import { storeTask } from './store-task.ts'
+import { buildStoreTask } from './store-task.ts'
 
 const limitDefault = 50
 
 export const listTasks: Operation<'listTasks'> = async ({ service }, { params, query }) => {
-  const tenant = await service.tenancy.tenant(params.app)
+  const tenant = await service.tenancy.loadTenant(params.app)
   const limit = query.limit ?? limitDefault
   const tasks: Static<typeof Task>[] = []
   for (let height = tenant.chain.head().height; height > 0 && tasks.length < limit; height--) {
@@ -22,8 +22,8 @@ export const listTasks: Operation<'listTasks'> = async ({ service }, { params, q
       const group = { id: sealTicket(service.ticketKey, ticket), block, sequence, count }
       const isStore = block.entry(sequence)?.header.type === 'record'
       const task = isStore
-        ? storeTask(tenant, group)
-        : (migrationTask(tenant, group) ?? (await viewTask(service, tenant, group)))
+        ? buildStoreTask(tenant, group)
+        : (findMigrationTask(tenant, group) ?? (await findViewTask(service, tenant, group)))
       if (task !== undefined) tasks.push(task)
     }
   }

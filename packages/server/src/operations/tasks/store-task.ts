@@ -2,10 +2,10 @@ import type { Task } from '@tollbase/contract/storage'
 import type { Static } from 'typebox'
 import type { Block } from '../../chain/block.ts'
 import type { Tenant } from '../../services/applications/tenancy.ts'
-import { groupOf, storedRecords } from '../../services/records/stored-records.ts'
+import { describeStoredRecords, sliceGroup } from '../../services/records/stored-records.ts'
 
-/** The task of a store, as the log and the watermark tell it. */
-export function storeTask(
+/** Builds the task of a store from the log and the watermark. */
+export function buildStoreTask(
   tenant: Tenant,
   group: { id: string; block: Block; sequence: number; count: number },
 ): Static<typeof Task> {
@@ -24,7 +24,7 @@ export function storeTask(
     progress_log: [`${group.count} records committed in block ${block.height}`],
   }
   if (!projected) return base
-  const results = storedRecords(tenant, groupOf(block, group.sequence, group.count))
+  const results = describeStoredRecords(tenant, sliceGroup(block, group.sequence, group.count))
   return {
     ...base,
     transaction_hash: results[0]?.tx_hash ?? null,

@@ -1,22 +1,22 @@
 import { limits } from '@tollbase/contract/limits'
-import { Fault, invalid } from '../../base/fault.ts'
+import { Fault, makeInvalidFault } from '../../base/fault.ts'
 import type { Definition } from '../../model/definition-entry.ts'
 import type { StoredView } from '../../model/definitions.ts'
-import { dependentsOf } from '../../model/dependents.ts'
-import { planOf, type ViewPlan } from '../../model/view-plan.ts'
-import { outputOf } from '../../query/tree/query.ts'
+import { listDependents } from '../../model/dependents.ts'
+import { planStoredView, type ViewPlan } from '../../model/view-plan.ts'
+import { getOutput } from '../../query/tree/query.ts'
 import { define } from '../../services/applications/define.ts'
 import type { Tenant } from '../../services/applications/tenancy.ts'
 import type { Service } from '../../services/call.ts'
-import { leadingIndex } from '../../services/collections/leading-index.ts'
-import { watermarkOf } from '../../services/views/view-store.ts'
-import { undecidedWindow } from '../../views/decide-window.ts'
-import { type ReadView, readView, type ViewWish } from './resolve-view.ts'
-import { fieldOfVariable } from './variables.ts'
+import { buildLeadingIndex } from '../../services/collections/leading-index.ts'
+import { readWatermark } from '../../services/views/view-store.ts'
+import { findUndecidedWindow } from '../../views/decide-window.ts'
+import { type ResolvedView, resolveView, type ViewRequest } from './resolve-view.ts'
+import { getVariableField } from './variables.ts'
 
-export type Defined = {
+export type DefinedView = {
   readonly view: StoredView
-  /** Where the group of its entries stands; undefined where the view was there already. */
+  /** The place of the group of its entries; undefined where the view existed already. */
   readonly place:
     | { readonly height: number; readonly sequence: number; readonly count: number }
     | undefined
@@ -29,33 +29,39 @@ export type Defined = {
 export async function defineView(
   service: Service,
   tenant: Tenant,
-  sent: ViewWish,
-): Promise<Defined> {
+  sent: ViewRequest,
+): Promise<DefinedView> {
   refuseTaken(tenant, sent)
-  // Before the gate: it may read other applications' catalogs.
-  const first = await readView(service, tenant, withKeptSettings(tenant, sent))
+  // This comes before the mutex, since it may read other applications' catalogs.
+  const first = await resolveView(service, tenant, keepSettings(tenant, sent))
   return tenant.definitions.run(async () => {
     const { catalog } = tenant.data
-    const wish = withKeptSettings(tenant, sent)
-    const before = catalog.viewsByName.get(wish.name)?.view
-    refuseTaken(tenant, wish)
-    if (before !== undefined && wish.ifExists === 'keep') return { view: before, place: undefined }
+    const request = keepSettings(tenant, sent)
+    const before = catalog.viewsByName.get(request.name)?.view
+    refuseTaken(tenant, request)
+    if (before !== undefined && request.ifExists === 'keep')
+      return { view: before, place: undefined }
     if (before !== undefined) refuseNeeded(tenant, before)
     if (catalog.views.size >= limits.viewsPerApplicationMax)
       throw new Fault('CONFLICT', {
         message: `An application has at most ${limits.viewsPerApplicationMax} views`,
       })
-    const read = catalog.version === first.version ? first : await readView(service, tenant, wish)
-    const view = await storedView(service, tenant, { wish, read, replaces: before?.id })
-    const { plan } = await planOf(view)
-    if (plan === undefined) throw invalid('/query', 'is not understood')
-    refuseUnreachable(plan, wish, sent)
-    refuseUndecided(plan, wish)
+    const read =
+      catalog.version === first.version ? first : await resolveView(service, tenant, request)
+    const view = await buildStoredView(service, tenant, {
+      wish: request,
+      read,
+      replaces: before?.id,
+    })
+    const { plan } = await planStoredView(view)
+    if (plan === undefined) throw makeInvalidFault('/query', 'is not understood')
+    refuseUnreachable(plan, request, sent)
+    refuseUndecided(plan, request)
     refuseUnmaintained(view, plan)
     const definitions = [
       { kind: 'view', id: view.id, body: view } as const,
-      ...pendingRemovals(tenant, before),
-      ...companions(service, tenant, { view, plan, before }),
+      ...listPendingRemovals(tenant, before),
+      ...buildCompanionIndexes(service, tenant, { view, plan, before }),
     ]
     const place = await define(tenant, definitions)
     return { view, place: { ...place, count: definitions.length } }
@@ -63,15 +69,15 @@ export async function defineView(
 }
 
 /**
- * A new definition changes nothing else that it does not speak of: nothing becomes open or cheaper, what follows every
- * write still does, and readers' parameters stay.
+ * Keeps the settings that a new definition does not state: nothing becomes open or cheaper, a live view stays live,
+ * and readers' parameters stay.
  */
-function withKeptSettings({ data }: Tenant, wish: ViewWish): ViewWish {
-  const before = data.catalog.viewsByName.get(wish.name)?.view
-  if (wish.ifExists !== 'replace' || before === undefined) return wish
-  const { settings } = wish
+function keepSettings({ data }: Tenant, request: ViewRequest): ViewRequest {
+  const before = data.catalog.viewsByName.get(request.name)?.view
+  if (request.ifExists !== 'replace' || before === undefined) return request
+  const { settings } = request
   return {
-    ...wish,
+    ...request,
     settings: {
       refreshMode: settings.refreshMode ?? before.refresh_mode,
       variables: settings.variables ?? before.variables,
@@ -82,30 +88,34 @@ function withKeptSettings({ data }: Tenant, wish: ViewWish): ViewWish {
 }
 
 /** Views and collections share their names. */
-function refuseTaken({ data }: Tenant, { name, ifExists }: ViewWish): void {
+function refuseTaken({ data }: Tenant, { name, ifExists }: ViewRequest): void {
   if (data.catalog.byName.has(name))
     throw new Fault('COLLECTION_EXISTS', { message: `A collection ${name} already exists` })
   if (ifExists === 'refuse' && data.catalog.viewsByName.has(name))
     throw new Fault('VIEW_EXISTS', { message: `A view ${name} already exists` })
 }
 
-async function storedView(
+async function buildStoredView(
   service: Service,
   tenant: Tenant,
-  { wish, read, replaces }: { wish: ViewWish; read: ReadView; replaces: string | undefined },
+  {
+    wish: request,
+    read,
+    replaces,
+  }: { wish: ViewRequest; read: ResolvedView; replaces: string | undefined },
 ): Promise<StoredView> {
-  const { refreshMode, variables, description, accessPolicy } = wish.settings
+  const { refreshMode, variables, description, accessPolicy } = request.settings
   const positions: Record<string, number> = {}
   for (const app of new Set(read.reads.map((source) => source.app))) {
     if (app === tenant.application.app_id) continue
-    const owner = await service.tenancy.tenant(app)
-    positions[app] = (await watermarkOf(service.database, owner.schema)).leaf
+    const owner = await service.tenancy.loadTenant(app)
+    positions[app] = (await readWatermark(service.database, owner.schema)).leaf
   }
   return {
     id: `view_${service.world.randomBytes(12).toString('hex')}`,
     app: tenant.application.app_id,
     number: tenant.data.catalog.nextNumber,
-    name: wish.name,
+    name: request.name,
     refresh_mode: refreshMode ?? 'lazy',
     query: read.definition,
     source_collections: read.named,
@@ -123,9 +133,9 @@ async function storedView(
   }
 }
 
-/** A variable of a field that no row has would find nothing for ever. */
-function refuseUnreachable({ query }: ViewPlan, wish: ViewWish, sent: ViewWish): void {
-  const { columns, records } = outputOf(query)
+/** A variable of a field that no row has would never find anything. */
+function refuseUnreachable({ query }: ViewPlan, request: ViewRequest, sent: ViewRequest): void {
+  const { columns, records } = getOutput(query)
   // Whole records may have any field.
   if (records.length > 0) return
   const names = columns.map(({ path }) => path.join('.'))
@@ -133,22 +143,22 @@ function refuseUnreachable({ query }: ViewPlan, wish: ViewWish, sent: ViewWish):
   const advice = isKept
     ? '; it is kept from the view that is replaced, unless variables are sent'
     : ''
-  for (const [name, path] of Object.entries(wish.settings.variables ?? {})) {
-    const field = fieldOfVariable(path)
+  for (const [name, path] of Object.entries(request.settings.variables ?? {})) {
+    const field = getVariableField(path)
     const isThere = names.some((one) => `${field}.`.startsWith(`${one}.`))
     if (!isThere)
-      throw invalid(
+      throw makeInvalidFault(
         `/variables/${name}`,
         `is of the field ${field}, which the view has not; it has ${names.join(', ')}${advice}`,
       )
   }
 }
 
-/** What two computations could give differently is no function of the records. */
-function refuseUndecided({ query }: ViewPlan, { sources }: ViewWish): void {
-  const undecided = undecidedWindow(query)
+/** A result that two computations could give differently is no function of the records. */
+function refuseUndecided({ query }: ViewPlan, { sources }: ViewRequest): void {
+  const undecided = findUndecidedWindow(query)
   if (undecided !== undefined)
-    throw invalid(sources === undefined ? '/sql' : '/query', `has ${undecided}`)
+    throw makeInvalidFault(sources === undefined ? '/sql' : '/query', `has ${undecided}`)
 }
 
 /** A live view must follow from the changes of its own application's records. */
@@ -158,25 +168,25 @@ function refuseUnmaintained(
 ): void {
   if (mode !== 'live') return
   if (reads.some((source) => source.app !== app)) {
-    // What is behind a view may have a name that its owner has not told.
+    // A source behind a view may have a name that its owner has not told.
     const what =
       sources.find((source) => source.app !== app)?.model ?? 'what its sources are made of'
-    throw invalid(
+    throw makeInvalidFault(
       '/refresh_mode',
       `cannot be live: ${what} is on the chain of another application, whose writes this one does not see; use lazy`,
     )
   }
-  const { obstacle } = plan.program
-  if (obstacle !== undefined)
-    throw invalid(
+  const { notIncrementalReason } = plan.program
+  if (notIncrementalReason !== undefined)
+    throw makeInvalidFault(
       '/refresh_mode',
-      `cannot be live: ${obstacle} cannot be kept up with single changes; use lazy`,
+      `cannot be live: ${notIncrementalReason} cannot be kept up with single changes; use lazy`,
     )
 }
 
-/** Views that are made of another hold its definition, which must not become a different one behind their backs. */
+/** Views over another view hold its definition, which must not change behind their backs. */
 function refuseNeeded(tenant: Tenant, before: StoredView): void {
-  const names = dependentsOf(tenant.data.catalog, before.id).map(({ name }) => name)
+  const names = listDependents(tenant.data.catalog, before.id).map(({ name }) => name)
   if (names.length === 0) return
   throw new Fault('CONFLICT', {
     message: `${before.name} cannot be replaced: the views ${names.join(', ')} are made of it`,
@@ -184,16 +194,16 @@ function refuseNeeded(tenant: Tenant, before: StoredView): void {
   })
 }
 
-/** Another replacement that is not whole yet is given up. */
-function pendingRemovals(tenant: Tenant, before: StoredView | undefined): Definition[] {
+/** An earlier replacement that is not filled yet is given up. */
+function listPendingRemovals(tenant: Tenant, before: StoredView | undefined): Definition[] {
   if (before === undefined) return []
   return [...tenant.data.catalog.views.values()]
     .filter(({ view }) => view.replaces === before.id)
     .map(({ view }) => ({ kind: 'view', id: view.id, body: undefined }))
 }
 
-/** The indexes of the view that is replaced, and those by which records are found that join. */
-function companions(
+/** Builds the indexes of the replaced view, and those that its joins look records up by. */
+function buildCompanionIndexes(
   service: Service,
   tenant: Tenant,
   made: { view: StoredView; plan: ViewPlan; before: StoredView | undefined },
@@ -217,7 +227,7 @@ function companions(
       number: view.number + 1,
       others: definitions,
     } as const
-    definitions.push(...leadingIndex(service, collection, wanted))
+    definitions.push(...buildLeadingIndex(service, collection, wanted))
   }
   return definitions
 }

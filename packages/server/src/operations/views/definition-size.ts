@@ -1,15 +1,15 @@
 import { limits } from '@tollbase/contract/limits'
 import { countValues } from '../../base/count-values.ts'
-import { invalid } from '../../base/fault.ts'
+import { makeInvalidFault } from '../../base/fault.ts'
 import { isRecord } from '../../base/is-record.ts'
 
 /** Refuses a definition that would make a longer statement than there may be, before it is read. */
 export function refuseLongDefinition(query: unknown, pointer: string): void {
   const { viewValuesMax, viewWordsMax } = limits
   if (countValues(query, viewValuesMax) > viewValuesMax)
-    throw invalid(pointer, `is made of more than ${viewValuesMax} values`)
+    throw makeInvalidFault(pointer, `is made of more than ${viewValuesMax} values`)
   if (countWords(query) > viewWordsMax)
-    throw invalid(
+    throw makeInvalidFault(
       pointer,
       `has more than ${viewWordsMax} fields, names and operators, values not counted`,
     )

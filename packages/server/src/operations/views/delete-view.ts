@@ -1,19 +1,19 @@
-import { removalsWith } from '../../model/dependents.ts'
+import { listRemovals } from '../../model/dependents.ts'
 import { define } from '../../services/applications/define.ts'
 import type { Operation } from '../operation.ts'
-import { viewOf } from './require-view.ts'
+import { requireView } from './require-view.ts'
 
 export const deleteView: Operation<'deleteView'> = async ({ service }, { params, body }) => {
-  const tenant = await service.tenancy.tenant(params.app)
+  const tenant = await service.tenancy.loadTenant(params.app)
   return tenant.definitions.run(async () => {
-    const { view } = viewOf(tenant, params.name)
+    const { view } = requireView(tenant, params.name)
     const { catalog } = tenant.data
-    // What was to take its place goes with it.
+    // A pending replacement of the view is deleted with it.
     const own = [...catalog.views.values()].filter(
       (one) => one.view.id === view.id || one.view.replaces === view.id,
     )
     await define(tenant, [
-      ...removalsWith(catalog, view, body.cascade === true),
+      ...listRemovals(catalog, view, body.cascade === true),
       ...own.map((one) => ({ kind: 'view', id: one.view.id, body: undefined }) as const),
     ])
     return { success: true, message: `View ${view.name} is deleted` }

@@ -5,22 +5,22 @@ import { isRecord } from '../../base/is-record.ts'
 import type { Catalog } from '../../model/catalog.ts'
 import type { CollectionState, StoredView } from '../../model/definitions.ts'
 import type { Price } from '../../model/policy.ts'
-import { isFree, readPriceOf } from '../../model/price.ts'
-import { isOpen, readOf } from '../../model/read-level.ts'
-import { viewTable } from '../../model/view-plan.ts'
+import { getReadPrice, isFree } from '../../model/price.ts'
+import { isOpen, resolveReadLevel } from '../../model/read-level.ts'
+import { getViewTableName } from '../../model/view-plan.ts'
 import { readProgress, type ViewProgress } from '../../projections/view-state.ts'
 import type { Tenant } from '../../services/applications/tenancy.ts'
 import type { Call, Service } from '../../services/call.ts'
 import { catchUp, isCountKnown } from '../../services/reading/view-sources.ts'
 import { checkGrants } from '../../services/views/build-view.ts'
-import { liveBelow, newestBelow, rowCount } from '../../services/views/view-store.ts'
+import { countLiveBelow, countRows, findNewestBelow } from '../../services/views/view-store.ts'
 import type { ViewState } from './require-view.ts'
 
 type Info = Static<typeof ViewInfo>
 type Metadata = Static<typeof ViewRefreshMetadata>
 
-/** All views of an application as they are read; what is to replace one stands with it. */
-export async function viewInfos(call: Call, tenant: Tenant): Promise<Info[]> {
+/** Describes all views of an application, each with its pending replacement. */
+export async function describeViews(call: Call, tenant: Tenant): Promise<Info[]> {
   const { service } = call
   const views = [...tenant.data.catalog.views.values()]
   await Promise.all(views.map(({ view }) => catchUp(service.world, tenant, view)))
@@ -28,31 +28,31 @@ export async function viewInfos(call: Call, tenant: Tenant): Promise<Info[]> {
   const infos: Info[] = []
   for (const state of tenant.data.catalog.viewsByName.values())
     if (state.view !== undefined)
-      infos.push(await infoOf({ call, tenant, progress }, { ...state, view: state.view }))
+      infos.push(await describeState({ call, tenant, progress }, { ...state, view: state.view }))
   return infos
 }
 
-export async function viewInfo(call: Call, tenant: Tenant, state: ViewState): Promise<Info> {
+export async function describeView(call: Call, tenant: Tenant, state: ViewState): Promise<Info> {
   const { service } = call
   await catchUp(service.world, tenant, state.view)
   const progress = await readProgress(service.database, tenant.schema)
-  return infoOf({ call, tenant, progress }, state)
+  return describeState({ call, tenant, progress }, state)
 }
 
-type Site = {
+type DescribedSite = {
   readonly call: Call
   readonly tenant: Tenant
   readonly progress: ReadonlyMap<string, ViewProgress>
 }
 
-async function infoOf(site: Site, state: ViewState): Promise<Info> {
+async function describeState(site: DescribedSite, state: ViewState): Promise<Info> {
   const { call, tenant, progress } = site
   const { view } = state
   const { catalog } = tenant.data
-  const refusal = await refusalOf(call.service, tenant, view)
+  const refusal = await findRefusal(call.service, tenant, view)
   const now = progress.get(view.id)
-  const price = readPriceOf(catalog, state)
-  const warning = warningOf(catalog, state, price)
+  const price = getReadPrice(catalog, state)
+  const warning = findWarning(catalog, state, price)
   const next = [...catalog.views.values()].find((one) => one.view.replaces === view.id)
   return {
     name: view.name,
@@ -60,14 +60,14 @@ async function infoOf(site: Site, state: ViewState): Promise<Info> {
     query: view.query,
     created_at: view.created_at,
     refresh_mode: view.refresh_mode,
-    refresh_metadata: await metadataOf(site, state, { now, isGranted: refusal === undefined }),
+    refresh_metadata: await buildMetadata(site, state, { now, isGranted: refusal === undefined }),
     variables: view.variables,
     description: view.description,
-    ...statusOf(now, refusal),
+    ...describeStatus(now, refusal),
     ...(next !== undefined && {
-      replacement: statusOf(progress.get(next.view.id), undefined),
+      replacement: describeStatus(progress.get(next.view.id), undefined),
     }),
-    access_policy: policyText(catalog, state),
+    access_policy: describePolicy(catalog, state),
     price: {
       per_access: String(price.perAccess),
       per_row: String(price.perRow),
@@ -77,11 +77,11 @@ async function infoOf(site: Site, state: ViewState): Promise<Info> {
   }
 }
 
-/** As sent, with who may read as it counts now where the owner left that to the sources. */
-function policyText(catalog: Catalog, state: CollectionState): unknown {
+/** Returns the policy as sent, with the read level in force where the owner left that to the sources. */
+function describePolicy(catalog: Catalog, state: CollectionState): unknown {
   const { policy, access_policy: sent } = state
   if (policy.read !== undefined) return sent
-  return { ...(isRecord(sent) ? sent : {}), read: readOf(catalog, state) }
+  return { ...(isRecord(sent) ? sent : {}), read: resolveReadLevel(catalog, state) }
 }
 
 const unknownPolicy =
@@ -90,8 +90,8 @@ const unknownPolicy =
 const closedThoughPriced =
   'strangers cannot buy the view: a source of it is not open to them; say public: true to publish it'
 
-/** What its owner may not expect of the policy. */
-function warningOf(catalog: Catalog, state: CollectionState, price: Price): string | undefined {
+/** Returns the effect of the policy that its owner may not expect. */
+function findWarning(catalog: Catalog, state: CollectionState, price: Price): string | undefined {
   if (state.policy.unknownShape) return unknownPolicy
   const isLeftToSources = state.policy.read === undefined
   return isLeftToSources && !isFree(price) && !isOpen(catalog, state)
@@ -99,20 +99,20 @@ function warningOf(catalog: Catalog, state: CollectionState, price: Price): stri
     : undefined
 }
 
-function statusOf(now: ViewProgress | undefined, refusal: string | undefined) {
+function describeStatus(now: ViewProgress | undefined, refusal: string | undefined) {
   if (refusal !== undefined) return { status: 'stale' as const, stale_reason: refusal }
   const { status = 'building', reason = null } = now ?? {}
   return { status, ...(status === 'stale' && { stale_reason: reason ?? 'unknown' }) }
 }
 
-/** Why its sources may not be used any more; undefined where they may. */
-async function refusalOf(
+/** Returns why its sources may not be used any more; undefined where they may. */
+async function findRefusal(
   { tenancy }: Service,
   tenant: Tenant,
   view: StoredView,
 ): Promise<string | undefined> {
   try {
-    await checkGrants({ tenantOf: (app) => tenancy.tenant(app) }, tenant, view)
+    await checkGrants({ tenantOf: (app) => tenancy.loadTenant(app) }, tenant, view)
     return undefined
   } catch (error) {
     if (error instanceof Fault) return error.message
@@ -121,11 +121,12 @@ async function refusalOf(
 }
 
 /**
- * How far the view is. Nothing is told of what another application does not grant (any more); and exact counts over what
- * it sells are part of what it sells: each condition of a definition would else be a free question of how many there are.
+ * Returns the progress of the view. It tells nothing about sources that another application does not grant (any
+ * more), and no exact counts over records that another application sells: otherwise each condition of a definition
+ * would be a free question of how many records there are.
  */
-async function metadataOf(
-  { call, tenant }: Site,
+async function buildMetadata(
+  { call, tenant }: DescribedSite,
   state: ViewState,
   { now, isGranted }: { now: ViewProgress | undefined; isGranted: boolean },
 ): Promise<Metadata> {
@@ -133,9 +134,9 @@ async function metadataOf(
   const { view } = state
   const refreshed = now?.refreshedAt
   const isTold = now !== undefined && refreshed !== undefined && isGranted
-  const last = isTold ? await lastSource(service, tenant, { view, now }) : undefined
+  const last = isTold ? await findLastSource(service, tenant, { view, now }) : undefined
   const isCounted = isTold && (await isCountKnown(call, tenant, view))
-  const counts = isCounted ? await viewCounts(service, tenant, { view, now }) : undefined
+  const counts = isCounted ? await countRecords(service, tenant, { view, now }) : undefined
   return {
     last_processed_block_height: last === undefined ? 0 : (now?.height ?? 0),
     last_processed_sequence: last === undefined ? 0 : (now?.sequence ?? 0),
@@ -149,17 +150,17 @@ async function metadataOf(
   }
 }
 
-/** Records that were live in its sources at its position, and its rows. */
-async function viewCounts(
+/** Counts the records that were live in its sources at its position, and its rows. */
+async function countRecords(
   service: Service,
   tenant: Tenant,
   { view, now }: { view: StoredView; now: ViewProgress },
 ) {
   const { database } = service
   let source = 0
-  for (const { owner, collection, below } of await sourcesBelow(service, tenant, { view, now }))
-    source += await liveBelow(database, owner.schema, { ...collection, below })
-  return { source, view: await rowCount(database, tenant.schema, viewTable(view)) }
+  for (const { owner, collection, below } of await listSourcesBelow(service, tenant, { view, now }))
+    source += await countLiveBelow(database, owner.schema, { ...collection, below })
+  return { source, view: await countRows(database, tenant.schema, getViewTableName(view)) }
 }
 
 type SourceBelow = {
@@ -168,15 +169,15 @@ type SourceBelow = {
   readonly below: number
 }
 
-/** The collections that it reads, each once, and how far it has counted each. */
-async function sourcesBelow(
+/** Lists the collections that the view reads, each once, and the position up to which it has counted each. */
+async function listSourcesBelow(
   { tenancy }: Service,
   tenant: Tenant,
   { view, now }: { view: StoredView; now: ViewProgress },
 ): Promise<readonly SourceBelow[]> {
   const sources = new Map<string, SourceBelow>()
   for (const { app, id } of view.reads) {
-    const owner = app === view.app ? tenant : await tenancy.tenant(app)
+    const owner = app === view.app ? tenant : await tenancy.loadTenant(app)
     const collection = owner.data.catalog.byId.get(id)
     const below = app === view.app ? now.leaf : (now.positions[app] ?? 0)
     if (collection !== undefined) sources.set(id, { owner, collection, below })
@@ -184,17 +185,17 @@ async function sourcesBelow(
   return [...sources.values()]
 }
 
-/** The newest record that the view has counted, of its own application where it reads any of that. */
-async function lastSource(
+/** Returns the newest record that the view has counted, from its own application where it reads any of that. */
+async function findLastSource(
   service: Service,
   tenant: Tenant,
   { view, now }: { view: StoredView; now: ViewProgress },
 ): Promise<{ time: string; transaction: string } | undefined> {
-  const sources = await sourcesBelow(service, tenant, { view, now })
+  const sources = await listSourcesBelow(service, tenant, { view, now })
   const own = sources.filter(({ owner }) => owner === tenant)
   let newest: { leaf: bigint; height: bigint; sequence: number; owner: Tenant } | undefined
   for (const { owner, collection, below } of own.length > 0 ? own : sources) {
-    const row = await newestBelow(service.database, owner.schema, { ...collection, below })
+    const row = await findNewestBelow(service.database, owner.schema, { ...collection, below })
     if (row !== undefined && (newest === undefined || row.leaf > newest.leaf))
       newest = { ...row, owner }
   }

@@ -1,7 +1,7 @@
 import type { Operation } from '../operation.ts'
-import { viewInfos } from './describe-view.ts'
+import { describeViews } from './describe-view.ts'
 
 export const listViews: Operation<'listViews'> = async (call, { params }) => {
-  const tenant = await call.service.tenancy.tenant(params.app)
-  return { views: await viewInfos(call, tenant) }
+  const tenant = await call.service.tenancy.loadTenant(params.app)
+  return { views: await describeViews(call, tenant) }
 }

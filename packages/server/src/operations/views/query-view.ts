@@ -4,29 +4,29 @@ import { refuseWithoutRead } from '../../services/access/access.ts'
 import type { Tenant } from '../../services/applications/tenancy.ts'
 import type { Call } from '../../services/call.ts'
 import { answerQuery } from '../../services/reading/answer-query.ts'
-import { listQuestion } from '../../services/reading/prepare-list-read.ts'
-import { lagText } from '../../services/reading/view-sources.ts'
+import { prepareListRead } from '../../services/reading/prepare-list-read.ts'
+import { formatLag } from '../../services/reading/view-sources.ts'
 import type { Operation } from '../operation.ts'
-import { findView, noSuchView, type ViewState, viewOf } from './require-view.ts'
-import { findOfParameters } from './variables.ts'
+import { findView, makeNoViewFault, requireView, type ViewState } from './require-view.ts'
+import { buildFind } from './variables.ts'
 
 export const queryView: Operation<'queryView'> = async (call, { params, query }) => {
   const { app, name } = params
-  const tenant = await call.service.tenancy.tenant(app)
-  // Who may not know of the view is told nothing of his parameters either.
+  const tenant = await call.service.tenancy.loadTenant(app)
+  // A caller that may not know of the view is told nothing of the parameters either.
   const { view } = await viewToRead(call, tenant, name)
   const root = `${app}::${view.name}`
   try {
     const plan = tenant.data.catalog.views.get(view.id)?.plan
     const columns = plan?.program.columns ?? []
-    const find = findOfParameters(call.facts.query, { variables: view.variables, columns })
-    const question = await listQuestion(call, { root, find, ...query })
+    const find = buildFind(call.requestInfo.query, { variables: view.variables, columns })
+    const request = await prepareListRead(call, { root, find, ...query })
     const now = call.service.world.now()
     return await answerQuery(call, {
-      ...question,
+      ...request,
       reply: ({ row, records }) => {
         const asOf = `{"block_height":${row.height},"sequence":${row.sequence}}`
-        return `{"data":[${records}],"count":${row.count},"view":${JSON.stringify(view.name)},"as_of":${asOf}${lagText(row, now)}}`
+        return `{"data":[${records}],"count":${row.count},"view":${JSON.stringify(view.name)},"as_of":${asOf}${formatLag(row, now)}}`
       },
     })
   } catch (error) {
@@ -39,9 +39,9 @@ export async function viewToRead(call: Call, tenant: Tenant, name: string): Prom
   const found = findView(tenant, name)
   if (found === undefined || !isOpen(tenant.data.catalog, found))
     refuseWithoutRead(call.caller, tenant.application)
-  const state = viewOf(tenant, name)
+  const state = requireView(tenant, name)
   try {
-    await listQuestion(call, { root: `${tenant.application.app_id}::${state.view.name}` })
+    await prepareListRead(call, { root: `${tenant.application.app_id}::${state.view.name}` })
     return state
   } catch (error) {
     throw asOfView(error, tenant, name)
@@ -51,5 +51,5 @@ export async function viewToRead(call: Call, tenant: Tenant, name: string): Prom
 /** A view is no collection to those who may not know of it either. */
 function asOfView(error: unknown, tenant: Tenant, name: string): unknown {
   const isUnknown = error instanceof Fault && error.code === 'COLLECTION_NOT_FOUND'
-  return isUnknown ? noSuchView(tenant, name) : error
+  return isUnknown ? makeNoViewFault(tenant, name) : error
 }

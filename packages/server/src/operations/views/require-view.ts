@@ -4,10 +4,10 @@ import type { Tenant } from '../../services/applications/tenancy.ts'
 
 export type ViewState = CollectionState & { readonly view: StoredView }
 
-/** The view by its name or id as it is read now, or 404. */
-export function viewOf(tenant: Tenant, nameOrId: string): ViewState {
+/** Returns the view that is read under the name or id now, or throws 404. */
+export function requireView(tenant: Tenant, nameOrId: string): ViewState {
   const found = findView(tenant, nameOrId)
-  if (found?.view === undefined) throw noSuchView(tenant, nameOrId)
+  if (found?.view === undefined) throw makeNoViewFault(tenant, nameOrId)
   return { ...found, view: found.view }
 }
 
@@ -16,7 +16,7 @@ export function findView({ data }: Tenant, nameOrId: string): CollectionState | 
   return viewsByName.get(nameOrId) ?? viewsById.get(nameOrId)
 }
 
-export function noSuchView(tenant: Tenant, name: string): Fault {
+export function makeNoViewFault(tenant: Tenant, name: string): Fault {
   const { app_id: app } = tenant.application
   return new Fault('VIEW_NOT_FOUND', {
     message: `There is no view ${name} in ${app}`,

@@ -1,7 +1,7 @@
 import type { Operation } from '../operation.ts'
-import { walletView } from './read-wallet.ts'
+import { readWalletBalance } from './read-wallet.ts'
 
 export const getApplicationWallet: Operation<'getApplicationWallet'> = async (
   { service },
   { params },
-) => walletView(service, `app:${params.app}`)
+) => readWalletBalance(service, `app:${params.app}`)

@@ -4,13 +4,17 @@ import { currency } from './read-wallet.ts'
 export const getPayoutInfo: Operation<'getPayoutInfo'> = async ({ service }, { params }) => {
   const { chain, ledger, schema } = service.tenancy.system
   await chain.whenApplied(chain.head().height)
-  const { balance, earned } = await ledger.balance(service.database, schema, `app:${params.app}`)
+  const { balance, earned } = await ledger.readBalance(
+    service.database,
+    schema,
+    `app:${params.app}`,
+  )
   return {
     auto_payout_enabled: false,
     locked_balance: '0',
     min_payout: '0',
     payout_threshold: null,
-    payout_destination: service.tenancy.recordOf(params.app).owner_address,
+    payout_destination: service.tenancy.requireRecord(params.app).owner_address,
     available_balance: String(balance),
     pending_balance: '0',
     lifetime_earned: String(earned),

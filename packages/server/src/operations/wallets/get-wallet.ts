@@ -1,5 +1,5 @@
 import type { Operation } from '../operation.ts'
-import { walletView } from './read-wallet.ts'
+import { readWalletBalance } from './read-wallet.ts'
 
 export const getWallet: Operation<'getWallet'> = async ({ service }, { params }) =>
-  walletView(service, `wallet:${params.address.toLowerCase()}`)
+  readWalletBalance(service, `wallet:${params.address.toLowerCase()}`)

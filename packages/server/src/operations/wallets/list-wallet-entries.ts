@@ -1,7 +1,7 @@
 import { Fault } from '../../base/fault.ts'
 import type { Call } from '../../services/call.ts'
 import type { Operation } from '../operation.ts'
-import { entriesView } from './read-wallet.ts'
+import { readWalletEntries } from './read-wallet.ts'
 
 export const listWalletEntries: Operation<'listWalletEntries'> = async (
   { service, caller },
@@ -9,7 +9,7 @@ export const listWalletEntries: Operation<'listWalletEntries'> = async (
 ) => {
   const address = params.address.toLowerCase()
   refuseOtherWallet(caller, address)
-  return entriesView(service, `wallet:${address}`, query)
+  return readWalletEntries(service, `wallet:${address}`, query)
 }
 
 /** 403 for a wallet that is not this one, in lower case. */

@@ -1,27 +1,27 @@
-import { invalid } from '../../base/fault.ts'
+import { makeInvalidFault } from '../../base/fault.ts'
 import type { Service } from '../../services/call.ts'
 
 export const currency = { currency: 'USDC', decimals: 6 }
 
-/** The balance of a ledger account; movements of blocks not yet projected are waited for. */
-export async function walletView(service: Service, account: string) {
+/** Reads the balance of a ledger account; movements of blocks not yet projected are waited for. */
+export async function readWalletBalance(service: Service, account: string) {
   const { chain, ledger, schema } = service.tenancy.system
   await chain.whenApplied(chain.head().height)
-  const { balance } = await ledger.balance(service.database, schema, account)
+  const { balance } = await ledger.readBalance(service.database, schema, account)
   return { available: String(balance), pending: '0', ...currency }
 }
 
 const cursorForm = /^(\d{1,18})\.(\d{1,9})$/
 
-/** A page of movements on an account, newest first. */
-export async function entriesView(
+/** Reads a page of movements on an account, newest first. */
+export async function readWalletEntries(
   service: Service,
   account: string,
   page: { limit?: number; cursor?: string },
 ) {
   const [, leaf, line] = cursorForm.exec(page.cursor ?? '') ?? []
   if (page.cursor !== undefined && (leaf === undefined || line === undefined))
-    throw invalid('/query/cursor', 'is not one of this list')
+    throw makeInvalidFault('/query/cursor', 'is not one of this list')
   const before =
     leaf === undefined || line === undefined
       ? undefined
@@ -29,7 +29,7 @@ export async function entriesView(
   const limit = page.limit ?? 100
   const { chain, ledger, schema } = service.tenancy.system
   await chain.whenApplied(chain.head().height)
-  const found = await ledger.movements(service.database, schema, {
+  const found = await ledger.listMovements(service.database, schema, {
     account,
     before,
     limit: limit + 1,

@@ -5,24 +5,24 @@ import {
   type SignedCheckpoint,
   verifyCheckpoint,
 } from '@tollbase/verify/checkpoint'
-import { isFields, parseJson, textField } from '@tollbase/verify/fields'
+import { isFields, parseJson, requireText } from '@tollbase/verify/fields'
 import { ConfigError } from '../../config/config-file.ts'
 import type { ChainPlace } from '../maintenance.ts'
 
 type Difference = Readonly<Record<string, unknown>>
 
-/** A checkpoint that somebody kept: what the log was at some time, in the service's own signature. */
+/** A checkpoint that somebody kept: the state of the log at some time, signed by the service. */
 export type KeptCheckpoint = { readonly file: string; readonly note: string } & Pick<
   SignedCheckpoint,
   'origin' | 'size' | 'root'
 >
 
-/** The file has the signed note, or the JSON that the service gave with it. */
+/** Reads a file with the signed note, or with the JSON that the service gave with it. */
 export function readKeptCheckpoint(file: string): KeptCheckpoint {
   try {
     const text = readFileSync(file, 'utf8')
     const document = text.startsWith('{') ? parseJson(text, 'it') : undefined
-    const note = isFields(document) ? textField(document, 'checkpoint') : text
+    const note = isFields(document) ? requireText(document, 'checkpoint') : text
     const { origin, size, root } = parseCheckpoint(note)
     return { file, note, origin, size, root }
   } catch (error) {
@@ -46,8 +46,11 @@ export function refuseStrangers(
   }
 }
 
-/** By the roots of a chain's tree at the sizes of the checkpoints: the chain begins as each of them says. */
-export function contradicted(
+/**
+ * Finds the first checkpoint that the chain contradicts: the root of its tree at that size must be the
+ * checkpoint's.
+ */
+export function findContradiction(
   checkpoints: readonly KeptCheckpoint[],
   chain: {
     readonly origin: string

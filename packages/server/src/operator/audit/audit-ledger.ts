@@ -6,7 +6,7 @@ import type { ChainPlace } from '../maintenance.ts'
 
 type Difference = Readonly<Record<string, unknown>>
 
-/** Debits equal credits; no payer is in debt; a sale takes no more than was deposited for it. */
+/** Checks the ledger: debits equal credits, no payer is in debt, and every sale follows its deposit. */
 export async function auditLedger(database: Database): Promise<Difference | undefined> {
   const [sum] = await database.query<{ total: string }>(
     sql`SELECT coalesce(sum(balance), 0) AS total FROM system.account`,
@@ -31,7 +31,9 @@ export async function auditLedger(database: Database): Promise<Difference | unde
   )
 }
 
-/** What the system chain says of another chain's tree must be what that chain had at that height. */
+/**
+ * Checks that each head of another chain that the system chain announced is the head that chain had at that height.
+ */
 export async function auditHeads(
   database: Database,
   places: readonly ChainPlace[],
@@ -45,7 +47,7 @@ export async function auditHeads(
     for (const { header, body } of rows.flatMap((row) => openBlock(row).entries)) {
       if (header.type !== 'heads') continue
       const heads: { app: string; height: number; size: number; root: string }[] = JSON.parse(body)
-      // Of a chain without entries there is nothing to compare.
+      // A chain without entries has nothing to compare.
       for (const head of heads) if (head.size > 0) newest.set(head.app, head)
     }
     from += rows.length
@@ -66,7 +68,7 @@ export async function auditHeads(
   return undefined
 }
 
-/** What was sold was read from a chain that was so long at least. */
+/** Checks that every sale was read from a chain that is at least as long as the sale states. */
 export async function auditReach(
   database: Database,
   places: readonly ChainPlace[],

@@ -1,43 +1,43 @@
-import { hex as hexOf } from '@tollbase/verify/bytes'
+import { encodeHex as hexOf } from '@tollbase/verify/bytes'
 import { parseVerifierKey } from '@tollbase/verify/checkpoint'
 import { openBlock } from '../../chain/block.ts'
 import { BlockStore } from '../../chain/block-store.ts'
 import type { Database, Queryable } from '../../database/database.ts'
 import { freshStatements, recordsOf } from '../../database/migrations.ts'
 import { type SqlStatement, sql } from '../../database/sql.ts'
-import { dataSetTable } from '../../projections/data-set-table.ts'
+import { buildDataSetTable } from '../../projections/data-set-table.ts'
 import { serviceSecrets } from '../../services/identity/secrets.ts'
 import type { ChainPlace } from '../maintenance.ts'
 import { migrations } from '../migrations.ts'
-import { compareStructure, type Part, structureOf } from './audit-structure.ts'
+import { compareStructure, type Part, readStructure } from './audit-structure.ts'
 
 type Difference = Readonly<Record<string, unknown>>
 
-/** The tables of the operational state, as new ones are. */
-export async function operationsStructure(
+/** Reads the structure of the operational state's tables, as stored and as the migrations make them. */
+export async function readOperationsStructure(
   database: Database,
 ): Promise<{ readonly stored: readonly Part[]; readonly expected: readonly Part[] }> {
-  const stored = await structureOf(database, 'operations')
+  const stored = await readStructure(database, 'operations')
   const dataSets = stored.filter(
     ({ relation, part }) => part === 'kind' && /^data_set_[0-9a-f]{32}$/.test(relation),
   )
-  const expected = await undone(database, async (tx) => {
+  const expected = await runUndone(database, async (tx) => {
     await tx.execute(sql`ALTER SCHEMA operations RENAME TO audited_operations`)
     for (const statement of freshStatements(migrations)) await tx.execute(statement)
     for (const { relation: table } of dataSets) {
       const isOfValues = stored.some((one) => one.relation === table && one.part === 'column value')
       const kind = isOfValues ? 'values' : 'cidr'
-      await tx.execute(dataSetTable({ schema: 'operations', table, kind }))
+      await tx.execute(buildDataSetTable({ schema: 'operations', table, kind }))
     }
-    return structureOf(tx, 'operations')
+    return readStructure(tx, 'operations')
   })
   return { stored, expected }
 }
 
 class Undone extends Error {}
 
-/** The work's result, without what it did. */
-async function undone<T>(database: Database, work: (tx: Queryable) => Promise<T>): Promise<T> {
+/** Returns the work's result and undoes its changes. */
+async function runUndone<T>(database: Database, work: (tx: Queryable) => Promise<T>): Promise<T> {
   const results: T[] = []
   const end = database.transaction(async (tx) => {
     results.push(await work(tx))
@@ -51,36 +51,42 @@ async function undone<T>(database: Database, work: (tx: Queryable) => Promise<T>
   return result
 }
 
-/** Of what the entries do not decide, that which is judged by the program and by the chains alone. */
+/**
+ * Audits the operational state, which the entries do not decide, as far as the program and the chains alone can
+ * judge it.
+ */
 export async function auditOperations(
   database: Database,
   places: readonly ChainPlace[],
 ): Promise<Difference | undefined> {
-  const { stored, expected } = await operationsStructure(database)
+  const { stored, expected } = await readOperationsStructure(database)
   const difference = compareStructure(stored, expected)
   if (difference !== undefined) return { ...difference, schema: 'operations' }
-  for (const [table, statement] of [...ownRows(), ...(await rowsByChains(database, places))]) {
-    const found = await firstOf(database, table, statement)
+  for (const [table, statement] of [
+    ...listOwnChecks(),
+    ...(await listChainChecks(database, places)),
+  ]) {
+    const found = await findFirst(database, table, statement)
     if (found !== undefined) return found
   }
   return undefined
 }
 
-type Found = {
+type WrongRow = {
   readonly row: string
   readonly field: string
   readonly expected: string | null
   readonly found: string | null
 }
 
-/** The first thing that a statement finds wrong. Text that cannot be read as what it is to be is wrong too. */
-export async function firstOf(
+/** Returns the first wrong row that a statement finds. Text that cannot be read in its form is wrong too. */
+export async function findFirst(
   database: Database,
   table: string,
   statement: SqlStatement,
 ): Promise<Difference | undefined> {
   try {
-    const [wrong] = await database.query<Found>(statement)
+    const [wrong] = await database.query<WrongRow>(statement)
     if (wrong === undefined) return undefined
     const { row, field, expected, found } = wrong
     return {
@@ -98,9 +104,9 @@ export async function firstOf(
   }
 }
 
-type Checked = readonly [table: string, statement: SqlStatement]
+type TableCheck = readonly [table: string, statement: SqlStatement]
 
-function ownRows(): readonly Checked[] {
+function listOwnChecks(): readonly TableCheck[] {
   const secrets = Object.values(serviceSecrets)
   const recorded = recordsOf(migrations)
   return [
@@ -143,11 +149,14 @@ function ownRows(): readonly Checked[] {
   ]
 }
 
-/** The pinned key is the one that all chains are signed with. Whoever made a block had a lease; who had one has a chain. */
-async function rowsByChains(
+/**
+ * Checks that the pinned key is the one that all chains are signed with, that every producer of a block had a
+ * lease, and that every lease belongs to a chain.
+ */
+async function listChainChecks(
   database: Database,
   places: readonly ChainPlace[],
-): Promise<readonly Checked[]> {
+): Promise<readonly TableCheck[]> {
   const keys = places.slice(0, 1).map(({ vkey }) => hexOf(parseVerifierKey(vkey).publicKey))
   const epochs: number[] = []
   for (const { schema } of places) {

@@ -1,22 +1,22 @@
 import { BlockStore } from '../../chain/block-store.ts'
 import type { Database } from '../../database/database.ts'
 import { type SqlStatement, sql } from '../../database/sql.ts'
-import { hexFrom, keccak } from '../../x402/hex.ts'
+import { encodeHex, hashKeccak } from '../../x402/hex.ts'
 import { type ChainPlace, createScratch, replay } from '../maintenance.ts'
-import { firstOf } from './audit-operations.ts'
+import { findFirst } from './audit-operations.ts'
 
 type Difference = Readonly<Record<string, unknown>>
 
 /**
- * Of what the entries do not decide, that which the log of the service speaks of too: claims, kept replies and the
- * journal are judged by what they hold themselves and by the ledger, uses of keys by the keys. All of these are written
- * once the log has what they say, and its tables may follow later, so they are judged by the whole log.
+ * Audits the operational state that the service's own log also speaks of: claims, kept replies and the journal by
+ * what they hold themselves and by the ledger, uses of keys by the keys. All of these are written once the log has
+ * what they say, and its tables may follow later, so they are compared with the whole log.
  */
 export async function auditPayments(
   database: Database,
   system: ChainPlace,
 ): Promise<Difference | undefined> {
-  return withWholeLog(database, system, async (schema) => {
+  return runWithWholeLog(database, system, async (schema) => {
     const tables = {
       paid: sql.id(schema, 'settled_payment'),
       posting: sql.id(schema, 'posting'),
@@ -24,26 +24,29 @@ export async function auditPayments(
       key: sql.id(schema, 'api_key'),
     }
     for (const [table, statement] of [
-      ['operations.claim', claimsThemselves],
-      ['operations.claim', claimsByDeposits(tables)],
-      ['operations.claim', claimsBySales(tables)],
-      ['operations.kept_reply', repliesByClaims],
-      ['operations.kept_reply', repliesBySales(tables)],
-      ['operations.transaction_journal', journalByClaims],
-      ['operations.key_use', usesByKeys(tables)],
+      ['operations.claim', checkClaims],
+      ['operations.claim', compareDeposits(tables)],
+      ['operations.claim', compareSales(tables)],
+      ['operations.kept_reply', checkReplies],
+      ['operations.kept_reply', compareReplies(tables)],
+      ['operations.transaction_journal', checkJournal],
+      ['operations.key_use', compareKeyUses(tables)],
     ] as const) {
-      const found = await firstOf(database, table, statement)
+      const found = await findFirst(database, table, statement)
       if (found !== undefined) return found
     }
-    return journalThemselves(database)
+    return auditJournal(database)
   })
 }
 
-/** Tables of the log of the service itself. */
+/** Tables of the service's own chain. */
 type Tables = Readonly<Record<'paid' | 'posting' | 'sale' | 'key', SqlStatement>>
 
-/** Gives the schema whose tables have the whole log: after a crash it is a replay, which is gone afterwards. */
-async function withWholeLog<T>(
+/**
+ * Runs the work on the schema whose tables hold the whole log: after a crash that is a replay, which is dropped
+ * afterwards.
+ */
+async function runWithWholeLog<T>(
   database: Database,
   system: ChainPlace,
   work: (schema: string) => Promise<T>,
@@ -62,8 +65,8 @@ async function withWholeLog<T>(
   }
 }
 
-/** A claim's columns are read from its payment. */
-const claimsThemselves = sql`
+/** Compares the columns of each claim with its payment. */
+const checkClaims = sql`
   SELECT id AS row, field, expected, found
   FROM operations.claim, LATERAL (SELECT payment::jsonb AS sent) AS read, LATERAL (SELECT sent -> 'payload' AS payload) AS inner_read,
   LATERAL (VALUES
@@ -77,8 +80,11 @@ const claimsThemselves = sql`
   ) AS said (field, expected, found)
   WHERE expected IS DISTINCT FROM found ORDER BY id LIMIT 1`
 
-/** What the ledger has booked was claimed, as it was booked; what counts as booked is. */
-const claimsByDeposits = (tables: Tables) => sql`
+/**
+ * Every booked deposit was claimed, with the values that were booked; every claim that counts as booked has a
+ * deposit.
+ */
+const compareDeposits = (tables: Tables) => sql`
   SELECT coalesce(claim.id, paid.payment_id) AS row, field, expected, found
   FROM operations.claim AS claim FULL JOIN ${tables.paid} AS paid ON paid.identity = claim.identity
   LEFT JOIN ${tables.posting} AS booked ON booked.leaf = paid.leaf AND booked.amount > 0,
@@ -90,8 +96,8 @@ const claimsByDeposits = (tables: Tables) => sql`
   ) AS said (field, expected, found)
   WHERE expected IS DISTINCT FROM found ORDER BY 1 LIMIT 1`
 
-/** What was sold was sold as it was claimed; what counts as delivered is sold. */
-const claimsBySales = (tables: Tables) => sql`
+/** Every sale has the values of its claim; every claim that counts as delivered has a sale. */
+const compareSales = (tables: Tables) => sql`
   SELECT claim.id AS row, field, expected, found
   FROM operations.claim AS claim LEFT JOIN ${tables.sale} AS sale ON sale.payment_id = claim.id,
   LATERAL (SELECT sale.body::jsonb AS sold) AS read,
@@ -108,8 +114,8 @@ const claimsBySales = (tables: Tables) => sql`
   ) AS said (field, expected, found)
   WHERE expected IS DISTINCT FROM found ORDER BY 1 LIMIT 1`
 
-/** A reply is kept before it is charged for: then what it is to cost must fit the claim. */
-const repliesByClaims = sql`
+/** A reply is kept before it is charged for: its planned sale must fit the claim. */
+const checkReplies = sql`
   SELECT kept.payment_id AS row, field, expected, found
   FROM operations.kept_reply AS kept LEFT JOIN operations.claim AS claim ON claim.id = kept.payment_id,
   LATERAL (SELECT kept.sale::jsonb AS due) AS read,
@@ -127,26 +133,26 @@ const repliesByClaims = sql`
   ) AS said (field, expected, found)
   WHERE expected IS DISTINCT FROM found ORDER BY 1 LIMIT 1`
 
-const repliesBySales = (tables: Tables) => sql`
+const compareReplies = (tables: Tables) => sql`
   SELECT kept.payment_id AS row, 'sale' AS field, sale.body AS expected, kept.sale AS found
   FROM operations.kept_reply AS kept JOIN ${tables.sale} AS sale ON sale.payment_id = kept.payment_id
   WHERE sale.body <> kept.sale ORDER BY 1 LIMIT 1`
 
 /** A transaction is signed for a claim, or to sweep its money. */
-const journalByClaims = sql`
+const checkJournal = sql`
   SELECT journal.id AS row, 'id' AS field, 'a claim' AS expected, 'none' AS found
   FROM operations.transaction_journal AS journal LEFT JOIN operations.claim AS claim
     ON claim.id = regexp_replace(journal.id, '^sweep:(pay_[0-9a-f]+)(:[0-9]+)?$', '\\1')
   WHERE claim.id IS NULL ORDER BY 1 LIMIT 1`
 
-const usesByKeys = (tables: Tables) => sql`
+const compareKeyUses = (tables: Tables) => sql`
   SELECT key_hash AS row, 'key_hash' AS field, 'a key of the log' AS expected, key_hash AS found FROM operations.key_use
   WHERE NOT EXISTS (SELECT FROM ${tables.key} AS key WHERE key.key_hash = key_use.key_hash) ORDER BY 1 LIMIT 1`
 
 const pageRows = 2_000
 
-/** The bytes of each transaction have its hash, and say its nonce and its network. */
-async function journalThemselves(database: Database): Promise<Difference | undefined> {
+/** Checks that the bytes of each transaction have its hash, its nonce and its network. */
+async function auditJournal(database: Database): Promise<Difference | undefined> {
   for (let after = ''; ; ) {
     const rows = await database.query<{
       id: string
@@ -158,9 +164,9 @@ async function journalThemselves(database: Database): Promise<Difference | undef
       SELECT id, network, nonce, raw, hash FROM operations.transaction_journal WHERE id > ${after} ORDER BY id LIMIT ${pageRows}`)
     for (const { id, network, nonce, raw, hash } of rows) {
       const what = { what: 'table operations.transaction_journal', row: id }
-      const made = hexFrom(keccak(raw))
+      const made = encodeHex(hashKeccak(raw))
       if (made !== hash) return { ...what, field: 'hash', expected: made, found: hash }
-      const [chainId, signedNonce] = firstNumbers(raw)
+      const [chainId, signedNonce] = readFirstNumbers(raw)
       if (network !== `eip155:${chainId}`)
         return { ...what, field: 'network', expected: `eip155:${chainId}`, found: network }
       if (signedNonce !== nonce)
@@ -173,13 +179,13 @@ async function journalThemselves(database: Database): Promise<Difference | undef
 }
 
 /** Chain id and nonce, the first two numbers of a transaction of type 2 (EIP-2718, recursive-length prefix). */
-function firstNumbers(raw: Buffer): readonly [bigint, bigint] {
+function readFirstNumbers(raw: Buffer): readonly [bigint, bigint] {
   const list = raw[1] ?? 0
-  const first = numberAt(raw, list < 0xf8 ? 2 : 2 + list - 0xf7)
-  return [first.value, numberAt(raw, first.end).value]
+  const first = readNumberAt(raw, list < 0xf8 ? 2 : 2 + list - 0xf7)
+  return [first.value, readNumberAt(raw, first.end).value]
 }
 
-function numberAt(raw: Buffer, at: number): { value: bigint; end: number } {
+function readNumberAt(raw: Buffer, at: number): { value: bigint; end: number } {
   const head = raw[at] ?? 0
   if (head < 0x80) return { value: BigInt(head), end: at + 1 }
   const end = at + 1 + head - 0x80

@@ -3,14 +3,14 @@ import { sql } from '../../database/sql.ts'
 
 type Difference = Readonly<Record<string, unknown>>
 
-/** One property of a relation: of what kind it is, a column, a constraint, an index, a trigger and the like. */
+/** One property of a relation: its kind, a column, a constraint, an index, a trigger or the like. */
 export type Part = { readonly relation: string; readonly part: string; readonly text: string }
 
 /**
- * All that decides what a schema's tables hold and how they answer. Left out is what only tunes: options, statistics,
- * rights. Names of the schema itself do not occur, so that two schemas can be compared.
+ * Reads all that decides what a schema's tables hold and how they answer. Settings that only tune (options,
+ * statistics, rights) are left out. The schema's own name does not occur, so that two schemas can be compared.
  */
-export async function structureOf(database: Queryable, schema: string): Promise<Part[]> {
+export async function readStructure(database: Queryable, schema: string): Promise<Part[]> {
   return database.query<Part>(sql`
     WITH class AS (
       SELECT class.relname::text AS relation, class.* FROM pg_catalog.pg_class AS class
@@ -61,38 +61,38 @@ export function compareStructure(
   expected: readonly Part[],
   optional: readonly Part[] = [],
 ): Difference | undefined {
-  const found = new Map(stored.map((part) => [nameOf(part), part]))
-  const known = new Map(expected.map((part) => [nameOf(part), part]))
-  const allowed = new Map(optional.map((part) => [nameOf(part), part]))
+  const found = new Map(stored.map((part) => [getPartName(part), part]))
+  const known = new Map(expected.map((part) => [getPartName(part), part]))
+  const allowed = new Map(optional.map((part) => [getPartName(part), part]))
   for (const part of expected) {
-    const other = found.get(nameOf(part))
-    if (other?.text !== part.text) return differing(part, part.text, other?.text)
+    const other = found.get(getPartName(part))
+    if (other?.text !== part.text) return buildDifference(part, part.text, other?.text)
   }
   for (const part of stored) {
-    if (known.has(nameOf(part)) || isBrokenOff(part)) continue
-    const may = allowed.get(nameOf(part))
-    if (may?.text !== part.text) return differing(part, may?.text, part.text)
+    if (known.has(getPartName(part)) || isBrokenOff(part)) continue
+    const may = allowed.get(getPartName(part))
+    if (may?.text !== part.text) return buildDifference(part, may?.text, part.text)
   }
   return undefined
 }
 
-/** What a build of an index beside the writes leaves when it is broken off; the next one removes it. */
+/** An interrupted concurrent index build leaves such an index; the next build removes it. */
 function isBrokenOff({ part, text }: Part): boolean {
   return /^index i_\d/.test(part) && text.endsWith(broken)
 }
 
-function differing({ relation, part }: Part, expected = 'none', found = 'none'): Difference {
+function buildDifference({ relation, part }: Part, expected = 'none', found = 'none'): Difference {
   return { what: `table ${relation}`, part, expected, found }
 }
 
-function nameOf({ relation, part }: Part): string {
+function getPartName({ relation, part }: Part): string {
   return `${relation} ${part}`
 }
 
 /**
- * What in a database of ours is not ours, and could change what our statements do: tables beside ours, functions,
- * operators, casts and types that are found in the place of PostgreSQL's own, and event triggers. Extensions may have
- * all of these; `schemas` are those of chains.
+ * Finds objects in our database that are not ours and could change what our statements do: tables beside ours;
+ * functions, operators, casts and types that are found in place of PostgreSQL's own; event triggers. Those of
+ * extensions are allowed; `schemas` are those of chains.
  */
 export async function findForeign(
   database: Database,

@@ -1,29 +1,29 @@
 import type { Database } from '../../database/database.ts'
 import { type SqlStatement, sql } from '../../database/sql.ts'
-import { readableOfId } from '../../model/catalog.ts'
+import { findReadableById } from '../../model/catalog.ts'
 import { DataProjection } from '../../projections/data-projection.ts'
-import { createIndex, indexNameOf } from '../../projections/index-ddl.ts'
+import { buildCreateIndex, getIndexName } from '../../projections/index-ddl.ts'
 import type { Projection } from '../../projections/projection.ts'
 import { viewStateTable } from '../../projections/view-state.ts'
 import { type ChainPlace, createScratch, type Progress, replay } from '../maintenance.ts'
-import { compareStructure, type Part, structureOf } from './audit-structure.ts'
+import { compareStructure, type Part, readStructure } from './audit-structure.ts'
 
 type Difference = Readonly<Record<string, unknown>>
 
-/** A table of rows that say the same in two schemas, where they say the same. */
-export type Compared = {
+/** A comparison of one table's rows in two schemas. */
+export type TableComparison = {
   readonly table: string
   readonly stored: string
   readonly recomputed: string
-  /** All where it is not given. */
+  /** All columns when not given. */
   readonly columns?: readonly string[]
-  /** Columns by which a row is known; those of the primary key where it is not given. */
+  /** Columns that identify a row; those of the primary key when not given. */
   readonly key?: readonly string[]
 }
 
 /**
- * Replays a chain's entries into a scratch schema, and compares what the chain's own schema is made of, and every row
- * of every table that the entries alone decide.
+ * Replays a chain's entries into a scratch schema, and compares the structure of the chain's own schema, and every
+ * row of every table that the entries alone decide.
  */
 export async function auditTables(
   database: Database,
@@ -43,17 +43,17 @@ export async function auditTables(
       height: Number(mark?.height ?? 0),
       progress,
     })
-    // Rows are compared by tables, which must be what they seem to be.
+    // The structure comes first: rows can be compared only where tables are what they seem to be.
     const difference = compareStructure(
-      await structureOf(database, place.schema),
-      await structureOf(database, scratch),
-      await laterIndexes(database, projections, scratch),
+      await readStructure(database, place.schema),
+      await readStructure(database, scratch),
+      await readLaterIndexes(database, projections, scratch),
     )
-    if (difference !== undefined) return named(difference, projections)
-    for (const compared of comparedOf(projections)) {
+    if (difference !== undefined) return addOwner(difference, projections)
+    for (const compared of listCompared(projections)) {
       const schemas = { stored: place.schema, recomputed: scratch }
       const found = await compareRows(database, { ...compared, ...schemas })
-      if (found !== undefined) return named(found, projections)
+      if (found !== undefined) return addOwner(found, projections)
     }
     return undefined
   } finally {
@@ -61,11 +61,13 @@ export async function auditTables(
   }
 }
 
-function comparedOf(projections: readonly Projection[]): Pick<Compared, 'table' | 'columns'>[] {
+function listCompared(
+  projections: readonly Projection[],
+): Pick<TableComparison, 'table' | 'columns'>[] {
   const derived = projections.flatMap((one) => one.derivedTableNames?.() ?? [])
   return [
     ...projections.flatMap((one) => one.tableNames().map((table) => ({ table }))),
-    // The other columns say how far work on the views is, and are judged with their rows.
+    // The other columns hold the progress of the views, and are audited with their rows.
     ...(derived.includes(viewStateTable)
       ? [{ table: viewStateTable, columns: wantedColumns }]
       : []),
@@ -81,8 +83,8 @@ const wantedColumns = [
   'wanted_positions',
 ]
 
-/** Says whose table it is. */
-function named(difference: Difference, projections: readonly Projection[]): Difference {
+/** Adds the name of the collection or view that the table belongs to. */
+function addOwner(difference: Difference, projections: readonly Projection[]): Difference {
   for (const projection of projections) {
     if (!(projection instanceof DataProjection)) continue
     const { collections, views } = projection.catalog
@@ -97,10 +99,10 @@ function named(difference: Difference, projections: readonly Projection[]): Diff
 const shapes = 'audit_shapes'
 
 /**
- * The indexes that are defined and that a replay does not make, since they are built beside the writes: a service that
- * was stopped may have them or not. They are made on empty tables, to see what they have to be.
+ * Reads the defined indexes that a replay does not make, since they are built concurrently with writes: a stopped
+ * service may have them or not. They are made on empty tables, to see what they must be.
  */
-async function laterIndexes(
+async function readLaterIndexes(
   database: Database,
   projections: readonly Projection[],
   scratch: string,
@@ -109,7 +111,7 @@ async function laterIndexes(
     .filter((one) => one instanceof DataProjection)
     .flatMap(({ catalog }) =>
       [...catalog.indexes.values()].flatMap((index) => {
-        const collection = readableOfId(catalog, index.collection)
+        const collection = findReadableById(catalog, index.collection)
         return collection === undefined ? [] : [{ index, collection }]
       }),
     )
@@ -119,33 +121,33 @@ async function laterIndexes(
     for (const table of new Set(later.map(({ collection }) => collection.table)))
       await tx.execute(sql`CREATE TABLE ${sql.id(shapes, table)} (LIKE ${sql.id(scratch, table)})`)
     for (const { index, collection } of later)
-      await tx.execute(createIndex({ schema: shapes, collection }, index))
-    const names = new Set(later.map(({ index }) => `index ${indexNameOf(index)}`))
-    const parts = await structureOf(tx, shapes)
+      await tx.execute(buildCreateIndex({ schema: shapes, collection }, index))
+    const names = new Set(later.map(({ index }) => `index ${getIndexName(index)}`))
+    const parts = await readStructure(tx, shapes)
     await tx.execute(sql`DROP SCHEMA ${sql.id(shapes)} CASCADE`)
     return parts.filter(({ part }) => names.has(part))
   })
 }
 
-/** The first row that only one of two tables has; of a row with a primary key, what the other one has in its place. */
+/** Finds the first row that only one of two tables has, with the row that the other one has under its key. */
 export async function compareRows(
   database: Database,
-  compared: Compared,
+  compared: TableComparison,
 ): Promise<Difference | undefined> {
   const { table, stored, recomputed, columns } = compared
   const rows = (schema: string) => {
     const list = columns?.map((column) => sql`row.${sql.id(column)}`) ?? [sql`row.*`]
     return sql`SELECT ${sql.join(list)} FROM ${sql.id(schema, table)} AS row`
   }
-  const extra = await firstOnly(database, rows(stored), rows(recomputed))
-  const one = extra ?? (await firstOnly(database, rows(recomputed), rows(stored)))
+  const extra = await findFirstExtra(database, rows(stored), rows(recomputed))
+  const one = extra ?? (await findFirstExtra(database, rows(recomputed), rows(stored)))
   if (one === undefined) return undefined
-  const key = compared.key ?? (await primaryKeyOf(database, { schema: recomputed, table }))
-  const row = await partOf(database, one, key)
-  const inPlace = (schema: string) => rowOf(database, { rows: rows(schema), row })
+  const key = compared.key ?? (await readPrimaryKey(database, { schema: recomputed, table }))
+  const row = await pickMembers(database, one, key)
+  const inPlace = (schema: string) => findRow(database, { rows: rows(schema), row })
   const expected = await inPlace(recomputed)
   const found = await inPlace(stored)
-  const field = expected && found && (await fieldOf(database, expected, found))
+  const field = expected && found && (await findDifferingField(database, expected, found))
   return {
     what: `table ${table}`,
     row,
@@ -155,8 +157,11 @@ export async function compareRows(
   }
 }
 
-/** A row as JSON text, whose numbers may be longer than JavaScript's. */
-async function firstOnly(
+/**
+ * Returns the first row that the other query lacks, as JSON text, since its numbers may be longer than
+ * JavaScript's.
+ */
+async function findFirstExtra(
   database: Database,
   one: SqlStatement,
   other: SqlStatement,
@@ -167,7 +172,7 @@ async function firstOnly(
   return found?.row
 }
 
-async function primaryKeyOf(
+async function readPrimaryKey(
   database: Database,
   { schema, table }: { schema: string; table: string },
 ): Promise<readonly string[]> {
@@ -178,14 +183,18 @@ async function primaryKeyOf(
   return columns.map(({ name }) => name)
 }
 
-/** These members of a row; all where it has none of them. */
-async function partOf(database: Database, row: string, names: readonly string[]): Promise<string> {
+/** Returns these members of a row; all members where it has none of these. */
+async function pickMembers(
+  database: Database,
+  row: string,
+  names: readonly string[],
+): Promise<string> {
   const [part] = await database.query<{ row: string | null }>(sql`
     SELECT jsonb_object_agg(key, value)::text AS row FROM jsonb_each(${row}::jsonb) WHERE key = ANY(${names}::text[])`)
   return part?.row ?? row
 }
 
-async function rowOf(
+async function findRow(
   database: Database,
   { rows, row }: { rows: SqlStatement; row: string },
 ): Promise<string | undefined> {
@@ -194,8 +203,8 @@ async function rowOf(
   return found?.row
 }
 
-/** The first member in which two rows differ. */
-async function fieldOf(
+/** Returns the first member in which two rows differ. */
+async function findDifferingField(
   database: Database,
   one: string,
   other: string,

@@ -3,26 +3,26 @@ import type { Database } from '../../database/database.ts'
 import { sql } from '../../database/sql.ts'
 import type { StoredView } from '../../model/definitions.ts'
 import { DataProjection } from '../../projections/data-projection.ts'
-import { placeOf, run } from '../../projections/view-projection.ts'
+import { makeViewPlace, runStatement } from '../../projections/view-projection.ts'
 import {
   markAt,
   type Position,
   readProgress,
   type ViewProgress,
 } from '../../projections/view-state.ts'
-import { positionsAt } from '../../services/views/build-view.ts'
-import { watermarkOf } from '../../services/views/view-store.ts'
+import { makePositionsAt } from '../../services/views/build-view.ts'
+import { readWatermark } from '../../services/views/view-store.ts'
 import type { ViewPlace, ViewProgram } from '../../views/view-program.ts'
 import type { ChainPlace, Progress } from '../maintenance.ts'
 import { compareRows } from './audit-tables.ts'
 
 type Difference = Readonly<Record<string, unknown>>
 
-/** An application's definitions, as its tables say them. */
+/** An application's definitions, as its tables hold them. */
 type Site = { readonly app: string; readonly schema: string; readonly data: DataProjection }
 
-/** A view with all that its definition can be recomputed by. */
-type Judged = {
+/** A view with everything that recomputing its definition needs. */
+type AuditedView = {
   readonly site: Site
   readonly view: StoredView
   readonly program: ViewProgram
@@ -31,9 +31,9 @@ type Judged = {
 }
 
 /**
- * Recomputes every view as of the position that it states, from the tables of its sources, and compares the rows; and
- * fills its tables anew beside them, and compares every column. One that says that it is not filled claims nothing
- * that could be compared, and is told apart.
+ * Recomputes every view as of the position that it states, from the tables of its sources, and compares the rows;
+ * then fills its tables anew in a scratch schema, and compares every column. A view that is not filled claims
+ * nothing that could be compared, and is reported apart.
  */
 export async function auditViews(
   database: Database,
@@ -43,44 +43,50 @@ export async function auditViews(
   readonly unfinished: readonly Difference[]
 }> {
   const unfinished: Difference[] = []
-  for (const judged of await viewsOf(database, places)) {
-    const { view, progress, site } = judged
+  for (const audited of await loadViews(database, places)) {
+    const { view, progress, site } = audited
     const { status, reason } = progress
     const named = { chain: site.app, what: `view ${view.name}` }
     if (status === 'building' && !progress.whole) {
       unfinished.push({ ...named, expected: 'rows of its definition', found: 'not filled yet' })
       continue
     }
-    if (await isReversioned(database, judged)) continue
+    if (await isReversioned(database, audited)) continue
     const difference =
-      (await comparePosition(database, judged)) ??
-      (await compareView(database, judged)) ??
-      (await compareKept(database, judged))
+      (await comparePosition(database, audited)) ??
+      (await compareViewRows(database, audited)) ??
+      (await compareKeptTables(database, audited))
     if (difference === undefined) continue
     if (progress.whole) return { difference: { ...named, ...difference }, unfinished }
-    // What stands still does not say that its rows are the definition.
+    // A stale view does not claim that its rows match the definition.
     unfinished.push({ ...named, ...difference, status, reason })
   }
   return { unfinished }
 }
 
-/** Fills every view as of the position that its entries say: of a live one the end, of a lazy one its last refresh. */
+/**
+ * Fills every view as of the position that its entries say: a live view at the end of the chain, a lazy one at its
+ * last refresh.
+ */
 export async function fillViews(
   database: Database,
   places: readonly ChainPlace[],
   progress: Progress,
 ): Promise<void> {
-  const all = await viewsOf(database, places)
-  for (const [done, judged] of all.entries()) {
-    const { site, view, program, place } = judged
+  const all = await loadViews(database, places)
+  for (const [done, audited] of all.entries()) {
+    const { site, view, program, place } = audited
     progress(`${site.app}: filling the view ${view.name}`, done / all.length)
     const isLive = view.refresh_mode === 'live'
-    const { wanted } = judged.progress
-    const at: Position = isLive ? await watermarkOf(database, site.schema) : wanted
+    const { wanted } = audited.progress
+    const at: Position = isLive ? await readWatermark(database, site.schema) : wanted
     await database.transaction(
       async (tx) => {
-        for (const statement of program.fill(place, positionsAt(view, at.leaf, wanted.positions)))
-          await run(tx, statement)
+        for (const statement of program.fill(
+          place,
+          makePositionsAt(view, at.leaf, wanted.positions),
+        ))
+          await runStatement(tx, statement)
         const { positions } = wanted
         const status = isLive ? 'live' : 'lazy'
         const now = realWorld.now()
@@ -91,8 +97,11 @@ export async function fillViews(
   }
 }
 
-/** All views whose sources are there; the others stand still. */
-async function viewsOf(database: Database, places: readonly ChainPlace[]): Promise<Judged[]> {
+/** Loads all views whose sources exist; the others are stale. */
+async function loadViews(
+  database: Database,
+  places: readonly ChainPlace[],
+): Promise<AuditedView[]> {
   const sites = new Map<string, Site>()
   for (const { app, schema } of places) {
     if (app === 'system') continue
@@ -100,26 +109,26 @@ async function viewsOf(database: Database, places: readonly ChainPlace[]): Promi
     await data.load(database, schema)
     sites.set(app, { app, schema, data })
   }
-  const judged: Judged[] = []
+  const audited: AuditedView[] = []
   for (const site of sites.values()) {
     const { catalog } = site.data
     const progress = await readProgress(database, site.schema)
     for (const { view, plan } of catalog.views.values()) {
       const now = progress.get(view.id)
-      const place = placeIn(sites, site, view)
+      const place = findPlace(sites, site, view)
       if (plan !== undefined && now !== undefined && place !== undefined)
-        judged.push({ site, view, program: plan.program, place, progress: now })
+        audited.push({ site, view, program: plan.program, place, progress: now })
     }
   }
-  return judged
+  return audited
 }
 
-function placeIn(
+function findPlace(
   sites: ReadonlyMap<string, Site>,
   { schema, data }: Site,
   view: StoredView,
 ): ViewPlace | undefined {
-  const place = placeOf(schema, view, data.catalog)
+  const place = makeViewPlace(schema, view, data.catalog)
   const tables = new Map<string, { schema: string; table: string }>()
   for (const { model, app, id } of view.reads) {
     const owner = sites.get(app)
@@ -131,12 +140,12 @@ function placeIn(
 }
 
 /**
- * Whether a field of another application's collection became unique since the view counted it: then which versions
- * replaced which is not what it was, until the view is refreshed.
+ * Returns whether a field of another application's collection became unique since the view counted it: then the
+ * versions that replaced others are not the same any more, until the view is refreshed.
  */
 async function isReversioned(
   database: Database,
-  { view, progress, place }: Judged,
+  { view, progress, place }: AuditedView,
 ): Promise<boolean> {
   for (const { model, app, id } of view.reads) {
     const leaf = progress.positions[app]
@@ -150,10 +159,13 @@ async function isReversioned(
   return false
 }
 
-/** The position is that of an entry, of the view's definition or of a later one, and of those that are in the tables. */
+/**
+ * Checks that the position is that of an entry at or after the view's definition, and that the tables have come
+ * that far.
+ */
 async function comparePosition(
   database: Database,
-  { site: { schema }, view, progress }: Judged,
+  { site: { schema }, view, progress }: AuditedView,
 ): Promise<Difference | undefined> {
   const { leaf, height, sequence, wanted } = progress
   const of = (position: Position) => `${position.leaf} (${position.height}.${position.sequence})`
@@ -179,27 +191,27 @@ async function comparePosition(
 
 const scratch = 'audit_views'
 
-/** Fills the tables of the view anew, empty ones, and compares them with those that changes have kept. */
-async function compareKept(
+/** Fills empty copies of the view's tables, and compares them with the tables that changes have kept up. */
+async function compareKeptTables(
   database: Database,
-  { view, program, place, progress }: Judged,
+  { view, program, place, progress }: AuditedView,
 ): Promise<Difference | undefined> {
   const beside = { ...place, schema: scratch }
-  const at = positionsAt(view, progress.leaf, progress.positions)
+  const at = makePositionsAt(view, progress.leaf, progress.positions)
   try {
     await database.transaction(
       async (tx) => {
         await tx.execute(sql`DROP SCHEMA IF EXISTS ${sql.id(scratch)} CASCADE`)
         await tx.execute(sql`CREATE SCHEMA ${sql.id(scratch)}`)
-        for (const statement of program.tables(beside)) await run(tx, statement)
-        for (const statement of program.fill(beside, at)) await run(tx, statement)
+        for (const statement of program.tables(beside)) await runStatement(tx, statement)
+        for (const statement of program.fill(beside, at)) await runStatement(tx, statement)
       },
       { statementTimeoutMs: 0 },
     )
     for (const table of program.keptTableNames(view.number)) {
-      const columns = await columnsOf(database, table)
+      const columns = await readColumns(database, table)
       const schemas = { stored: place.schema, recomputed: scratch }
-      // Groups are known by their keys.
+      // Groups are identified by their keys.
       const key = columns.filter((name) => /^(hash|k\d+)$/.test(name))
       const difference = await compareRows(database, { table, columns, key, ...schemas })
       if (difference !== undefined) {
@@ -213,8 +225,8 @@ async function compareKept(
   }
 }
 
-/** All but those that number the rows as they came. */
-async function columnsOf(database: Database, table: string): Promise<readonly string[]> {
+/** Lists all columns but those that number the rows in their order of arrival. */
+async function readColumns(database: Database, table: string): Promise<readonly string[]> {
   const rows = await database.query<{ name: string }>(sql`
     SELECT attname::text AS name FROM pg_catalog.pg_attribute
     WHERE attrelid = to_regclass(${`${scratch}.${table}`}) AND attnum > 0 AND NOT attisdropped AND attidentity = ''
@@ -222,15 +234,15 @@ async function columnsOf(database: Database, table: string): Promise<readonly st
   return rows.map(({ name }) => name)
 }
 
-async function compareView(
+async function compareViewRows(
   database: Database,
-  { view, program, place, progress }: Judged,
+  { view, program, place, progress }: AuditedView,
 ): Promise<Difference | undefined> {
   const table = sql.id(place.schema, `v_${view.number}`)
-  const at = positionsAt(view, progress.leaf, progress.positions)
+  const at = makePositionsAt(view, progress.leaf, progress.positions)
   const { text, values } = program.recompute(place, at)
   const wanted = sql.compiled(`SELECT wanted.body FROM (${text}) AS wanted`, values)
-  // A group that HAVING leaves out is there as deleted.
+  // A group that HAVING leaves out is stored as deleted.
   const stored = sql`SELECT row.body FROM ${table} AS row WHERE NOT row.deleted`
   const [missing] = await database.query<{ body: string }>(
     sql`${wanted} EXCEPT ALL ${stored} LIMIT 1`,

@@ -5,10 +5,10 @@ import {
   type ChainPlace,
   type MaintenanceReport,
   type Progress,
-  withStorage,
+  runWithStorage,
 } from '../maintenance.ts'
 import {
-  contradicted,
+  findContradiction,
   type KeptCheckpoint,
   readKeptCheckpoint,
   refuseStrangers,
@@ -23,19 +23,19 @@ import { auditViews } from './audit-views.ts'
 type Difference = Readonly<Record<string, unknown>>
 
 /**
- * Recomputes everything from the entries: hashes, links, signatures, trees; what each schema is made of, and every
- * projected table, by replaying the entries into a scratch schema and comparing row by row; views, from the tables that
- * they follow from; balances and sales, by the ledger's own rules; the heads of all chains that the system chain
- * announced; and what is operational state, by the log. Reports the first difference.
+ * Recomputes everything from the entries: hashes, links, signatures, trees; the structure of each schema and every
+ * projected table, by replaying the entries into a scratch schema and comparing row by row; views, from their
+ * source tables; balances and sales, by the ledger's own rules; the heads of all chains that the system chain
+ * announced; and operational state, by the log. Reports the first difference.
  */
 export async function audit(
   config: Config,
   progress: Progress,
   checkpoints: readonly string[] = [],
 ): Promise<MaintenanceReport> {
-  // What cannot be read should not cost the time of an audit.
+  // An unreadable checkpoint must not cost the time of an audit.
   const kept = checkpoints.map(readKeptCheckpoint)
-  return withStorage(config, (database, places) =>
+  return runWithStorage(config, (database, places) =>
     auditStorage(database, places, { progress, checkpoints: kept }),
   )
 }
@@ -45,7 +45,7 @@ export type AuditOptions = {
   readonly checkpoints?: readonly KeptCheckpoint[]
 }
 
-/** The same on storage that is open already and that nobody else writes to. */
+/** Audits storage that is already open and that nobody else writes to. */
 export async function auditStorage(
   database: Database,
   places: readonly ChainPlace[],
@@ -75,19 +75,19 @@ export async function auditStorage(
     const { blocks, entries } = log
     chains.push({ chain: place.app, blocks, entries })
     const difference =
-      contradicted(checkpoints, { origin: place.origin, roots, entries }) ??
+      findContradiction(checkpoints, { origin: place.origin, roots, entries }) ??
       (await auditTables(database, place, progress))
     if (difference !== undefined) return differs({ chain: place.app, ...difference })
   }
   const views = await auditViews(database, places)
-  const difference = views.difference ?? (await auditBeside(database, places))
+  const difference = views.difference ?? (await auditTogether(database, places))
   if (difference !== undefined) return differs(difference)
   const { unfinished } = views
   return { equal: unfinished.length === 0, ...(unfinished.length > 0 && { unfinished }), chains }
 }
 
-/** What is judged by several chains together. */
-async function auditBeside(
+/** Audits the parts that are judged by several chains together. */
+async function auditTogether(
   database: Database,
   places: readonly ChainPlace[],
 ): Promise<Difference | undefined> {

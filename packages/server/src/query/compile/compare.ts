@@ -1,12 +1,18 @@
 import type { ParameterRef } from '../condition.ts'
-import { isLong, keyExpression, keyOf, keyOrder, successor } from '../index-key.ts'
-import { json, key, mayBeCut, plain, readAs } from '../parameter.ts'
+import { findSuccessor, isLong, keyOrder, printKeyExpression, toKey } from '../index-key.ts'
+import {
+  canBeCut,
+  makeJsonValue,
+  makeKeyValue,
+  makePlainValue,
+  makeReadValue,
+} from '../parameter.ts'
 import type { Parameters } from '../sql-text.ts'
-import { constantText } from '../tree/make-expression.ts'
+import { readConstantText } from '../tree/make-expression.ts'
 import type { Comparison, Expression, TypedConstant, ValueType } from '../tree/query.ts'
-import { castText } from './convert.ts'
+import { printCast } from './convert.ts'
 
-/** One side of a comparison: its SQL, and that of its key where it is a field that an index may serve. */
+/** One side of a comparison: its SQL, and the SQL of its key if it is a field that an index may serve. */
 export type Side = {
   readonly expression: Expression
   readonly text: string
@@ -14,10 +20,10 @@ export type Side = {
 }
 
 /**
- * A comparison in SQL, NULL where a side is NULL. JSON values of different types are unequal, and neither less
- * nor greater. Fields compare with constants and with each other by their keys.
+ * Prints a comparison, NULL if a side is NULL. JSON values of different types are unequal, and neither less nor
+ * greater. Fields compare with constants and with each other by their keys.
  */
-export function compareText(
+export function printComparison(
   operator: Comparison | 'is distinct from',
   sides: { readonly left: Side; readonly right: Side },
   values: Parameters,
@@ -26,18 +32,18 @@ export function compareText(
   const isJson = left.expression.type === 'json' || right.expression.type === 'json'
   if (operator === 'is distinct from')
     return isJson
-      ? `(${jsonOf(left)} IS DISTINCT FROM ${jsonOf(right)})`
+      ? `(${printSideJson(left)} IS DISTINCT FROM ${printSideJson(right)})`
       : `(${left.text} IS DISTINCT FROM ${right.text})`
-  if (operator === '<>') return `(NOT ${compareText('=', sides, values)})`
+  if (operator === '<>') return `(NOT ${printComparison('=', sides, values)})`
   if (!isJson) return `(${left.text} ${operator} ${right.text})`
-  const [given, before] = [givenOf(right.expression), givenOf(left.expression)]
+  const [given, before] = [findGiven(right.expression), findGiven(left.expression)]
   if (given !== undefined) return withGiven(operator, left, { given, values })
   if (before !== undefined) return withGiven(mirrored[operator], right, { given: before, values })
   return operator === '=' ? equal(left, right) : ordered(operator, left, right)
 }
 
-/** Whether the side is one of the constants; NULL where it is NULL. */
-export function oneOfText(
+/** SQL that is true if the side is one of the constants; NULL if it is NULL. */
+export function printOneOf(
   side: Side,
   constants: readonly TypedConstant[],
   values: Parameters,
@@ -46,27 +52,27 @@ export function oneOfText(
     const texts = constants.map((each) => each.value)
     return `(${side.text} = ANY (${values.add(texts, arrayTypes[side.expression.type])}))`
   }
-  const all = constants.map(jsonOfConstant)
+  const all = constants.map(printConstantJson)
   if (side.key === undefined) return `(${side.text} = ANY (${values.add(all, 'jsonb[]')}))`
-  const keys = `${side.key} = ANY (${values.add(constants.map(keyText), 'jsonb[]')})`
+  const keys = `${side.key} = ANY (${values.add(constants.map(printConstantKey), 'jsonb[]')})`
   const exact = ` AND ${side.text} = ANY (${values.add(all, 'jsonb[]')})`
   return `(${keys}${constants.some(isLongText) ? exact : ''})`
 }
 
-/** Whether the side is one of the values that are given later. */
-export function inListText(side: Side, parameter: ParameterRef, values: Parameters): string {
+/** SQL that is true if the side is one of the values that are given later. */
+export function printInList(side: Side, parameter: ParameterRef, values: Parameters): string {
   if (side.expression.type !== 'json')
-    return `(${side.text} = ANY (${values.add(plain(parameter.name), arrayTypes[side.expression.type])}))`
-  const exact = () => `${side.text} = ANY (${values.add(json(parameter), 'jsonb[]')})`
+    return `(${side.text} = ANY (${values.add(makePlainValue(parameter.name), arrayTypes[side.expression.type])}))`
+  const exact = () => `${side.text} = ANY (${values.add(makeJsonValue(parameter), 'jsonb[]')})`
   if (side.key === undefined) return `(${exact()})`
-  const keys = `${side.key} = ANY (${values.add(key(parameter), 'jsonb[]')})`
-  return `(${keys}${mayBeCut(parameter) ? ` AND ${exact()}` : ''})`
+  const keys = `${side.key} = ANY (${values.add(makeKeyValue(parameter), 'jsonb[]')})`
+  return `(${keys}${canBeCut(parameter) ? ` AND ${exact()}` : ''})`
 }
 
-/** Fields whose text starts so, by a range of keys; FALSE for values that are no text. */
-export function startsText(side: Side, text: string, values: Parameters): string | undefined {
+/** Prints a test whether a field's text starts with `text`, as a range of keys; FALSE for values that are no text. */
+export function printPrefixTest(side: Side, text: string, values: Parameters): string | undefined {
   if (side.key === undefined || text === '' || isLong(text)) return undefined
-  const next = successor(text)
+  const next = findSuccessor(text)
   const upper =
     next === undefined ? keyOrder.numberLeast : values.add(JSON.stringify(next), 'jsonb')
   return `(${side.key} >= ${values.add(JSON.stringify(text), 'jsonb')} AND ${side.key} < ${upper})`
@@ -88,50 +94,55 @@ const arrayTypes: Readonly<
 const mirrored = { '=': '=', '<': '>', '<=': '>=', '>': '<', '>=': '<=' } as const
 type Ordered = Exclude<keyof typeof mirrored, '='>
 
-function jsonOf(side: Side): string {
+function printSideJson(side: Side): string {
   const { type } = side.expression
   return type === 'json' || type === 'null'
     ? side.text
-    : castText(side.text, { from: type, to: 'json' })
+    : printCast(side.text, { from: type, to: 'json' })
 }
 
-/** A value that the statement is given: a constant, or a parameter's. */
-type Given = {
+/** A value given to the statement: a constant, or a parameter's. */
+type GivenValue = {
   readonly type: ValueType
-  /** JSON text of the value, and of its key. */
+  /** The JSON text of the value; `key` is that of its key. */
   readonly json: unknown
   readonly key: unknown
-  /** Whether a longer value could have the same key. */
+  /** True if a longer value could have the same key. */
   readonly isCut: boolean
 }
-type With = { readonly given: Given; readonly values: Parameters }
+type GivenContext = { readonly given: GivenValue; readonly values: Parameters }
 
-export function givenBy(parameter: ParameterRef): Given {
+export function makeGiven(parameter: ParameterRef): GivenValue {
   const { type } = parameter
-  return { type, json: json(parameter), key: key(parameter), isCut: mayBeCut(parameter) }
+  return {
+    type,
+    json: makeJsonValue(parameter),
+    key: makeKeyValue(parameter),
+    isCut: canBeCut(parameter),
+  }
 }
 
-function givenOf(expression: Expression): Given | undefined {
+function findGiven(expression: Expression): GivenValue | undefined {
   if (expression.kind === 'parameter') {
     const { parameter, type } = expression
-    if (type === parameter.type) return givenBy(parameter)
-    // A text that was made into a number or a truth value; both say in JSON what they say as text.
-    const made = readAs(parameter, type, (text) => constantText(text.trim(), type))
+    if (type === parameter.type) return makeGiven(parameter)
+    // A text was made into a number or a truth value, which have the same spelling in JSON.
+    const made = makeReadValue(parameter, type, (text) => readConstantText(text.trim(), type))
     return { type, json: made, key: made, isCut: false }
   }
   if (expression.kind !== 'constant') return undefined
   return {
     type: expression.type,
-    json: jsonOfConstant(expression),
-    key: keyText(expression),
+    json: printConstantJson(expression),
+    key: printConstantKey(expression),
     isCut: isLongText(expression),
   }
 }
 
-function withGiven(operator: '=' | Ordered, side: Side, { given, values }: With): string {
+function withGiven(operator: '=' | Ordered, side: Side, { given, values }: GivenContext): string {
   const { key: ownKey } = side
   if (ownKey !== undefined)
-    return keyTest(
+    return printKeyTest(
       operator,
       {
         key: ownKey,
@@ -149,11 +160,11 @@ function withGiven(operator: '=' | Ordered, side: Side, { given, values }: With)
   )
 }
 
-/** A comparison of a field by its key; the value decides where the key alone does not. */
-export function keyTest(
+/** Prints a comparison of a field by its key; the value decides where the key alone does not. */
+export function printKeyTest(
   operator: '=' | Ordered,
   field: { readonly key: string; readonly value: string },
-  { given, values }: With,
+  { given, values }: GivenContext,
 ): string {
   const key = values.add(given.key, 'jsonb')
   const more = given.isCut
@@ -161,12 +172,12 @@ export function keyTest(
     : ''
   if (operator === '=') return `(${field.key} = ${key}${more})`
   const end = typeEnd(operator, given.type)
-  // The key of a longer text is cut: its own end counts as inside, and the value decides.
+  // The key of a longer text is cut: the bound itself counts as inside, and the value decides.
   const sign = given.isCut ? (operator.startsWith('<') ? '<=' : '>=') : operator
   return `(${field.key} ${sign} ${key} AND ${field.key} ${end}${more})`
 }
 
-/** The other end of the JSON type, past which other types sort. */
+/** Prints the test for the other end of the JSON type, past which other types sort. */
 function typeEnd(operator: Ordered, type: ValueType): string {
   const isUpper = operator.startsWith('<')
   if (type === 'text') return isUpper ? `>= ${keyOrder.stringLeast}` : `< ${keyOrder.numberLeast}`
@@ -176,18 +187,18 @@ function typeEnd(operator: Ordered, type: ValueType): string {
 }
 
 function equal(left: Side, right: Side): string {
-  const exact = `${jsonOf(left)} = ${jsonOf(right)}`
+  const exact = `${printSideJson(left)} = ${printSideJson(right)}`
   if (left.key === undefined && right.key === undefined) return `(${exact})`
-  return `(${keyOfSide(left)} = ${keyOfSide(right)} AND ${exact})`
+  return `(${printSideKey(left)} = ${printSideKey(right)} AND ${exact})`
 }
 
-/** What the key of a field of the side's value would be. */
-function keyOfSide(side: Side): string {
-  return side.key ?? keyOfField(['e'], `jsonb_build_object('e', ${jsonOf(side)})`)
+/** The key that a field would have with the side's value. */
+function printSideKey(side: Side): string {
+  return side.key ?? printFieldKey(['e'], `jsonb_build_object('e', ${printSideJson(side)})`)
 }
 
 function ordered(operator: Ordered, left: Side, right: Side): string {
-  const [a, b] = [jsonOf(left), jsonOf(right)]
+  const [a, b] = [printSideJson(left), printSideJson(right)]
   const same = `jsonb_typeof(${a}) = jsonb_typeof(${b}) AND jsonb_typeof(${a}) IN ('string', 'number', 'boolean')`
   return `CASE WHEN ${a} IS NOT NULL AND ${b} IS NOT NULL THEN ${same} AND ${a} ${operator} ${b} END`
 }
@@ -207,20 +218,20 @@ const jsonTypes: Readonly<Record<ValueType, string>> = {
   null: 'null',
 }
 
-function jsonOfConstant({ type, value }: TypedConstant): string {
+function printConstantJson({ type, value }: TypedConstant): string {
   return type === 'number' ? String(value) : JSON.stringify(value)
 }
 
-function keyText(constant: TypedConstant): string {
+function printConstantKey(constant: TypedConstant): string {
   const { type, value } = constant
-  return type === 'text' ? JSON.stringify(keyOf(String(value))) : jsonOfConstant(constant)
+  return type === 'text' ? JSON.stringify(toKey(String(value))) : printConstantJson(constant)
 }
 
 function isLongText({ type, value }: TypedConstant): boolean {
   return type === 'text' && isLong(String(value))
 }
 
-/** The key of a field; for ordering too. */
-export function keyOfField(path: readonly [string, ...string[]], record: string): string {
-  return `(${keyExpression(path, record)})`
+/** Prints the key of a field; also for ordering. */
+export function printFieldKey(path: readonly [string, ...string[]], record: string): string {
+  return `(${printKeyExpression(path, record)})`
 }

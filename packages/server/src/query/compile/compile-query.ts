@@ -1,41 +1,45 @@
 import { limits } from '@tollbase/contract/limits'
 import type { Resolve } from '../join.ts'
-import { ownParameters, plain } from '../parameter.ts'
-import { type PositionRow, positionText } from '../position.ts'
+import { makePlainValue, ownParameters } from '../parameter.ts'
+import { type PositionRow, printPosition } from '../position.ts'
 import {
   type CompiledStatement,
+  makeSharedParameters,
   type Parameters,
   quoteText,
-  sharedParameters,
 } from '../sql-text.ts'
-import { outputOf, type Query } from '../tree/query.ts'
-import { jsonText } from './convert.ts'
-import { tooComplex } from './print-expression.ts'
-import { queryPrinter } from './print-query.ts'
+import { getOutput, type Query } from '../tree/query.ts'
+import { printJson } from './convert.ts'
+import { makeTooComplex } from './print-expression.ts'
+import { makeQueryPrinter } from './print-query.ts'
 
 export type CompileQueryOptions = {
-  /** Of the application whose position the answer states (the first source's). */
+  /** The schema of the application whose position the answer states (the first source's). */
   readonly schema: string
   readonly caps: { readonly rows: number; readonly bytes: number }
   readonly resolve: Resolve
-  /** Every version of a record instead of the latest, in all collections. */
+  /** Reads every version of a record instead of the latest, in all collections. */
   readonly history?: boolean
-  /** Limit, offset and bytes of the whole are arguments of each run (`ownParameters`), within those of the query. */
-  readonly ofRun?: boolean
-  /** Whether rows before limit and offset are counted; only of queries made from a request's aggregates. */
+  /**
+   * Takes limit, offset and bytes of the whole as arguments of each run (`ownParameters`), within those of the
+   * query.
+   */
+  readonly limitsAtRun?: boolean
+  /** Counts the rows before limit and offset; only for queries made from a request's aggregates. */
   readonly total?: boolean
-  /** Of the views among the sources. */
+  /** The positions of the views among the sources. */
   readonly position?: PositionRow | undefined
 }
 
 /**
- * One statement, so one snapshot, that gives one `ListRow`: the rows as JSON texts joined by commas, their count and
- * bytes, and the position that they were read at. Members of a row stand in the order of the query's columns.
+ * Compiles one statement, so one snapshot, that gives one `ListRow`: the rows as JSON texts joined by commas, their
+ * count and bytes, and the position at which they were read. The members of a row stand in the order of the query's
+ * columns.
  */
 export function compileQuery(query: Query, options: CompileQueryOptions): CompiledStatement {
   const { resolve } = options
-  const values = sharedParameters()
-  const print = queryPrinter({ resolve, history: options.history ?? false, top: query })
+  const values = makeSharedParameters()
+  const print = makeQueryPrinter({ resolve, history: options.history ?? false, top: query })
   const printer = {
     values,
     query: print,
@@ -45,15 +49,15 @@ export function compileQuery(query: Query, options: CompileQueryOptions): Compil
   }
   const rows = values.add(options.caps.rows, 'int8')
   const bytes = values.add(
-    options.ofRun === true ? plain(ownParameters.bytes) : options.caps.bytes,
+    options.limitsAtRun === true ? makePlainValue(ownParameters.bytes) : options.caps.bytes,
     'int8',
   )
-  // What is counted is reckoned once, for the count and for the page of it that is given.
+  // The counted query is computed once, for both the count and the page of it.
   const counted =
     options.total === true ? print({ ...query, limit: undefined, offset: 0 }, printer) : undefined
   const from = counted === undefined ? `(${print(query, printer)})` : 'counted'
-  const limited = `SELECT page_row.* FROM ${from} AS page_row LIMIT ${windowOf(query, options, values)}`
-  const position = positionText(options.schema, options.position)
+  const limited = `SELECT page_row.* FROM ${from} AS page_row LIMIT ${printLimit(query, options, values)}`
+  const position = printPosition(options.schema, options.position)
   const text = `${counted === undefined ? '' : `WITH counted AS MATERIALIZED (${counted})\n`}SELECT watermark.height, watermark.sequence,
  CASE WHEN page.count > ${rows} OR page.bytes > ${bytes} THEN NULL ELSE coalesce(page.records, '') END AS records,
  page.count, ${counted === undefined ? 'NULL::int8' : '(SELECT count(*) FROM counted)'} AS total, page.bytes, page.count > ${rows} OR page.bytes > ${bytes} AS over${position.columns}
@@ -62,33 +66,34 @@ CROSS JOIN (SELECT count(*)::int4 AS count, coalesce(max(item.running), 0) AS by
  string_agg(item.json, ',' ORDER BY item.position) FILTER (WHERE item.running <= ${bytes}) AS records
 FROM (SELECT numbered.json, numbered.position,
   sum(octet_length(numbered.json) + 1) OVER (ORDER BY numbered.position ROWS UNBOUNDED PRECEDING) - 1 AS running
- FROM (SELECT row_number() OVER () AS position, ${rowText(query)} AS json
+ FROM (SELECT row_number() OVER () AS position, ${printRow(query)} AS json
   FROM (${limited}) AS item) AS numbered) AS item) AS page
 WHERE ${position.where}`
-  if (text.length > limits.sqlCompiledCharsMax) throw tooComplex()
+  if (text.length > limits.sqlCompiledCharsMax) throw makeTooComplex()
   return { text, values: values.values }
 }
 
-/** What LIMIT says of the page: one row more than may be is read, so that too many are noticed. */
-function windowOf(query: Query, options: CompileQueryOptions, values: Parameters): string {
-  const { caps, ofRun, total } = options
+/** Prints the LIMIT of the page: it reads one row more than allowed, so that too many are noticed. */
+function printLimit(query: Query, options: CompileQueryOptions, values: Parameters): string {
+  const { caps, limitsAtRun, total } = options
   const page = (limit: unknown, offset: unknown) =>
     `${values.add(limit, 'int8')} OFFSET ${values.add(offset, 'int8')}`
-  if (ofRun === true) return page(plain(ownParameters.limit), plain(ownParameters.offset))
+  if (limitsAtRun === true)
+    return page(makePlainValue(ownParameters.limit), makePlainValue(ownParameters.offset))
   const most = caps.rows + 1
   return total === true
     ? page(Math.min(query.limit ?? most, most), query.offset)
     : values.add(most, 'int8')
 }
 
-/** SQL of the JSON text of a row `item`. */
-export function rowText(query: Query): string {
-  const { columns, records } = outputOf(query)
+/** Prints the JSON text of a row `item`. */
+export function printRow(query: Query): string {
+  const { columns, records } = getOutput(query)
   const bodies = records.map((_, at) => `coalesce(item.body${at === 0 ? '' : at}, '{}')`)
   const members = objectText(
     columns.map((column, at) => ({
       path: column.path,
-      text: jsonText(`item.c${at}`, column.type),
+      text: printJson(`item.c${at}`, column.type),
     })),
   )
   const [body] = bodies
@@ -99,7 +104,7 @@ export function rowText(query: Query): string {
 
 type Member = { readonly path: readonly string[]; readonly text: string }
 
-/** SQL of an object's text; members of longer paths stand in objects of their own. */
+/** Prints an object's text; members with longer paths stand in objects of their own. */
 function objectText(members: readonly Member[]): string {
   const byName = new Map<string, Member[]>()
   for (const { path, text } of members) {
@@ -114,7 +119,7 @@ function objectText(members: readonly Member[]): string {
   return parts.length === 0 ? `'{}'` : `'{' || ${parts.join(` || ',' || `)} || '}'`
 }
 
-/** Of members of one name the last object's counts, in its own place. */
+/** If objects have members of the same name, that of the last object counts, in that object's place. */
 function mergedText(objects: readonly string[]): string {
   const all = objects.map(
     (object, part) =>

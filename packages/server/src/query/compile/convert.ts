@@ -1,12 +1,12 @@
 import type { ValueType } from '../tree/query.ts'
-import { textOfDate, textOfTime, timeOfText } from './print-time.ts'
+import { printDateToText, printTextToTime, printTimeToText } from './print-time.ts'
 
 /** Texts that count as numbers, and the most characters of one. */
 const numberPattern = '^\\s*[+-]?([0-9]+([.][0-9]*)?|[.][0-9]+)([eE][+-]?[0-9]{1,2})?\\s*$'
 const numberCharsMax = 300
 
-/** A JSON value as one of the type, NULL where it is of another. */
-export function convertText(json: string, type: ValueType): string {
+/** Prints a JSON value as one of the type, NULL if it is of another. */
+export function printConversion(json: string, type: ValueType): string {
   switch (type) {
     case 'number':
       return `CASE jsonb_typeof(${json}) WHEN 'number' THEN ${json}::numeric END`
@@ -15,12 +15,12 @@ export function convertText(json: string, type: ValueType): string {
     case 'boolean':
       return `CASE jsonb_typeof(${json}) WHEN 'boolean' THEN ${json}::boolean END`
     default:
-      return castText(json, { from: 'json', to: type })
+      return printCast(json, { from: 'json', to: type })
   }
 }
 
-/** A value made into another type as far as it can be, else NULL; never an error. */
-export function castText(
+/** Prints a value cast to another type as far as possible, else NULL; never an error. */
+export function printCast(
   value: string,
   types: { readonly from: ValueType; readonly to: ValueType },
 ): string {
@@ -36,15 +36,17 @@ export function castText(
     case 'boolean':
       return toBoolean(value, from)
     case 'timestamp':
-      return from === 'date' ? `${value}::timestamp` : timeOfText(textIn(value, from))
+      return from === 'date' ? `${value}::timestamp` : printTextToTime(textIn(value, from))
     case 'date':
-      return from === 'timestamp' ? `${value}::date` : `(${timeOfText(textIn(value, from))})::date`
+      return from === 'timestamp'
+        ? `${value}::date`
+        : `(${printTextToTime(textIn(value, from))})::date`
     default:
       return value
   }
 }
 
-/** Of values that are equal but differ in their digits (1.0 and 1) always the same one. */
+/** Gives equal values that differ in their digits (1.0 and 1) the same form. */
 function normalText(value: string, type: ValueType): string {
   if (type === 'number') return `trim_scale(${value})`
   if (type !== 'json') return value
@@ -53,7 +55,10 @@ function normalText(value: string, type: ValueType): string {
  WHEN 'object' THEN ${short} WHEN 'array' THEN ${short} ELSE ${value} END`
 }
 
-/** Of the text of a list or an object (PostgreSQL writes no exponents): texts, which stay, and zeros that end a number. */
+/**
+ * A pattern for the text of a list or an object (PostgreSQL writes no exponents): it matches texts, which stay, and
+ * zeros that end a number.
+ */
 const zeros = `'("(?:[^"\\\\]|\\\\.)*")|([.][0-9]*[1-9])0+(?![0-9])|[.]0+(?![0-9])'`
 
 function toText(value: string, from: ValueType): string {
@@ -61,9 +66,9 @@ function toText(value: string, from: ValueType): string {
     case 'json':
       return `(${value} #>> '{}')`
     case 'timestamp':
-      return textOfTime(value)
+      return printTimeToText(value)
     case 'date':
-      return textOfDate(value)
+      return printDateToText(value)
     default:
       return `${value}::text`
   }
@@ -87,8 +92,8 @@ function toBoolean(value: string, from: ValueType): string {
   return `CASE WHEN ${text} IN ('true', 't', 'yes', 'on', '1') THEN TRUE WHEN ${text} IN ('false', 'f', 'no', 'off', '0') THEN FALSE END`
 }
 
-/** JSON text of a value for the answer; NULL is `null`. */
-export function jsonText(value: string, type: ValueType): string {
+/** Prints the JSON text of a value for the answer; NULL is `null`. */
+export function printJson(value: string, type: ValueType): string {
   switch (type) {
     case 'null':
       return `'null'`

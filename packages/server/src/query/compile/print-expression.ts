@@ -1,14 +1,14 @@
 import { limits } from '@tollbase/contract/limits'
-import { assert, present } from '../../base/assert.ts'
+import { assert, requirePresent } from '../../base/assert.ts'
 import { Fault } from '../../base/fault.ts'
 import { compileCondition } from '../compile-condition.ts'
 import type { DataSets } from '../data-set.ts'
-import { tieExpression, valueExpression } from '../index-key.ts'
-import { plain, readAs } from '../parameter.ts'
+import { printTieExpression, printValueExpression } from '../index-key.ts'
+import { makePlainValue, makeReadValue } from '../parameter.ts'
 import type { Parameters } from '../sql-text.ts'
 import { aggregates, type CallText, windowFunctions } from '../tree/aggregates.ts'
 import { functions } from '../tree/functions.ts'
-import { constantText } from '../tree/make-expression.ts'
+import { readConstantText } from '../tree/make-expression.ts'
 import { operators } from '../tree/operators.ts'
 import type {
   Aggregate,
@@ -19,77 +19,87 @@ import type {
   ValueType,
   WindowCall,
 } from '../tree/query.ts'
-import { compareText, inListText, keyOfField, oneOfText, type Side, startsText } from './compare.ts'
-import { castText, convertText } from './convert.ts'
+import {
+  printComparison,
+  printFieldKey,
+  printInList,
+  printOneOf,
+  printPrefixTest,
+  type Side,
+} from './compare.ts'
+import { printCast, printConversion } from './convert.ts'
 
-/** What the printing of one statement shares. */
+/** The state that the parts of one statement share while it is printed. */
 export type Printer = {
   readonly values: Parameters
   readonly query: (query: Query, printer: Printer) => string
   /** The data sets that conditions on a collection may name. */
   readonly dataSets: (model: string) => DataSets | undefined
-  /** Relations whose rows are gathered into groups here: their fields are only what they are grouped by. */
+  /** The relations whose rows are gathered into groups here: of their fields only those grouped by can be used. */
   readonly grouped: ReadonlySet<number>
-  /** Characters printed so far, those of inner expressions counted again in outer ones. */
+  /** The number of characters printed so far; those of inner expressions count again in outer ones. */
   readonly work: { chars: number }
 }
 
-/** How often a character may be printed over, in the mean: the depth of an expression that is as large as can be. */
+/** The mean number of times that a character may be reprinted: the depth of the largest possible expression. */
 const reprintsMax = 8
 
-/** SQL of an expression; of a JSON value, NULL where it is JSON null. */
+/** Prints an expression; a JSON value is NULL if it is JSON null. */
 export function printExpression(expression: Expression, printer: Printer): string {
   const text = print(expression, printer)
   printer.work.chars += text.length
-  if (printer.work.chars > limits.sqlCompiledCharsMax * reprintsMax) throw tooComplex()
+  if (printer.work.chars > limits.sqlCompiledCharsMax * reprintsMax) throw makeTooComplex()
   return text
 }
 
-/** The statement would be longer than PostgreSQL should be asked to read. */
-export function tooComplex(): Fault {
+/** Returns the fault for a statement that is longer than PostgreSQL should be asked to read. */
+export function makeTooComplex(): Fault {
   return new Fault('VALIDATION_FAILED', {
     message: 'The query is too complex: its expressions are too many or nested too deeply',
     details: { field: '/sql', problem: 'is too complex' },
   })
 }
 
-/** Terms of ORDER BY that sort as `sortBy` does: by the key that an index has, then by what the key leaves open. */
+/**
+ * Prints ORDER BY terms that sort as `sortBy` does: by the key that an index has, then by whatever the key leaves
+ * open.
+ */
 export function printOrder(order: Order, printer: Printer): string {
   const { expression } = order
-  const ending = orderEnding(order)
+  const ending = printOrderEnding(order)
   const text = printExpression(expression, printer)
-  const key = keyOf(expression, printer)
+  const key = findKey(expression, printer)
   if (expression.type !== 'json' || key === undefined || expression.kind !== 'field')
-    return `${orderText(text, expression.type)}${ending}`
-  const tie = tieExpression(expression.path, recordOf(expression.relation))
+    return `${printSortKey(text, expression.type)}${ending}`
+  const tie = printTieExpression(expression.path, printRecord(expression.relation))
   return `${key}${ending}, ${tie}${ending}`
 }
 
-/** What a value that no index serves is sorted by. */
-export function orderText(value: string, type: ValueType): string {
+/** Prints the sort key of a value that no index serves. */
+export function printSortKey(value: string, type: ValueType): string {
   if (type !== 'json') return value
   return `CASE WHEN jsonb_typeof(${value}) IN ('object', 'array') THEN '{}'::jsonb ELSE ${value} END`
 }
 
-export function orderEnding({ descending, nulls }: Omit<Order, 'expression'>): string {
+export function printOrderEnding({ descending, nulls }: Omit<Order, 'expression'>): string {
   return `${descending ? ' DESC' : ''}${nulls === undefined ? '' : ` NULLS ${nulls.toUpperCase()}`}`
 }
 
-/** The jsonb of a relation's record. */
-function recordOf(relation: number): string {
+/** Prints the jsonb of a relation's record. */
+function printRecord(relation: number): string {
   return `r${relation}.data`
 }
 
-function keyOf(expression: Expression, printer: Printer): string | undefined {
+function findKey(expression: Expression, printer: Printer): string | undefined {
   if (expression.kind !== 'field' || printer.grouped.has(expression.relation)) return undefined
-  return keyOfField(expression.path, recordOf(expression.relation))
+  return printFieldKey(expression.path, printRecord(expression.relation))
 }
 
-/** The text is made when it is asked for: a value that a statement does not use is an error in PostgreSQL. */
-function sideOf(expression: Expression, printer: Printer): Side {
+/** The text is printed on demand: a value that a statement does not use is an error in PostgreSQL. */
+function makeSide(expression: Expression, printer: Printer): Side {
   return {
     expression,
-    key: keyOf(expression, printer),
+    key: findKey(expression, printer),
     get text() {
       return printExpression(expression, printer)
     },
@@ -100,9 +110,9 @@ function print(expression: Expression, printer: Printer): string {
   const inner = (each: Expression) => printExpression(each, printer)
   switch (expression.kind) {
     case 'field':
-      return `nullif(${valueExpression(expression.path, recordOf(expression.relation))}, 'null'::jsonb)`
+      return `nullif(${printValueExpression(expression.path, printRecord(expression.relation))}, 'null'::jsonb)`
     case 'record':
-      return recordOf(expression.relation)
+      return printRecord(expression.relation)
     case 'leaf':
       return `r${expression.relation}.leaf`
     case 'column':
@@ -113,7 +123,7 @@ function print(expression: Expression, printer: Printer): string {
       return printParameter(expression, printer)
     case 'call': {
       const called = functions.get(expression.name) ?? operators.get(expression.name)
-      return present(called, expression.name).print(expression.arguments.map(inner))
+      return requirePresent(called, expression.name).print(expression.arguments.map(inner))
     }
     case 'aggregate':
       return printAggregate(expression, printer)
@@ -122,20 +132,24 @@ function print(expression: Expression, printer: Printer): string {
     case 'case':
       return printCase(expression, printer)
     case 'convert':
-      return convertText(inner(expression.argument), expression.type)
+      return printConversion(inner(expression.argument), expression.type)
     case 'cast': {
       const types = { from: expression.argument.type, to: expression.type }
-      return castText(inner(expression.argument), types)
+      return printCast(inner(expression.argument), types)
     }
     case 'compare': {
       const { left, right } = expression
-      const sides = { left: sideOf(left, printer), right: sideOf(right, printer) }
-      return compareText(expression.operator, sides, printer.values)
+      const sides = { left: makeSide(left, printer), right: makeSide(right, printer) }
+      return printComparison(expression.operator, sides, printer.values)
     }
     case 'in-list':
-      return inListText(sideOf(expression.argument, printer), expression.parameter, printer.values)
+      return printInList(
+        makeSide(expression.argument, printer),
+        expression.parameter,
+        printer.values,
+      )
     case 'one-of':
-      return oneOfText(sideOf(expression.argument, printer), expression.values, printer.values)
+      return printOneOf(makeSide(expression.argument, printer), expression.values, printer.values)
     case 'like':
     case 'matches':
       return printPattern(expression, printer)
@@ -184,11 +198,11 @@ function printLogic(expression: Logic, printer: Printer): string {
     case 'condition': {
       const { relation, model, parent, condition } = expression
       const scope = {
-        record: expression.record === undefined ? recordOf(relation) : inner(expression.record),
+        record: expression.record === undefined ? printRecord(relation) : inner(expression.record),
         parameters: printer.values,
         dataSets: model === undefined ? undefined : printer.dataSets(model),
       }
-      const other = parent === undefined ? {} : { parent: recordOf(parent) }
+      const other = parent === undefined ? {} : { parent: printRecord(parent) }
       return `(${compileCondition(condition, { ...scope, ...other })})`
     }
   }
@@ -205,17 +219,17 @@ function printConstant(
   return values.add(value, sqlType)
 }
 
-/** Of another type than it is declared as is only what was a text. */
+/** Only a text parameter can have another type than its declared one. */
 function printParameter(
   { type, parameter }: Extract<Expression, { kind: 'parameter' }>,
   { values }: Printer,
 ): string {
-  if (type === parameter.type) return values.add(plain(parameter.name), sqlTypes[type])
-  const read = (text: string) => constantText(text.trim(), type)
-  return values.add(readAs(parameter, type, read), sqlTypes[type])
+  if (type === parameter.type) return values.add(makePlainValue(parameter.name), sqlTypes[type])
+  const read = (text: string) => readConstantText(text.trim(), type)
+  return values.add(makeReadValue(parameter, type, read), sqlTypes[type])
 }
 
-/** What values of each type are in PostgreSQL. */
+/** The PostgreSQL type for values of each type. */
 export const sqlTypes = {
   json: 'jsonb',
   number: 'numeric',
@@ -236,15 +250,15 @@ function printCase(expression: Extract<Expression, { kind: 'case' }>, printer: P
   return `CASE${branches.join('')}${otherwise === undefined ? '' : ` ELSE ${inner(otherwise)}`} END`
 }
 
-/** FALSE for JSON values that are no text, as in a request's `find`. */
+/** Prints a pattern test, FALSE for JSON values that are no text, as in a request's `find`. */
 function printPattern(
   expression: Extract<Expression, { kind: 'like' | 'matches' }>,
   printer: Printer,
 ): string {
   const { argument, ignoreCase, pattern, kind } = expression
-  const side = sideOf(argument, printer)
-  const prefix = kind === 'like' && !ignoreCase ? prefixOf(pattern) : undefined
-  const starts = prefix === undefined ? undefined : startsText(side, prefix, printer.values)
+  const side = makeSide(argument, printer)
+  const prefix = kind === 'like' && !ignoreCase ? findPrefix(pattern) : undefined
+  const starts = prefix === undefined ? undefined : printPrefixTest(side, prefix, printer.values)
   if (starts !== undefined) return starts
   const wanted = printer.values.add(pattern, 'text')
   const test = (text: string) => {
@@ -255,15 +269,15 @@ function printPattern(
   return `CASE jsonb_typeof(${side.text}) WHEN 'string' THEN ${test(`(${side.text} #>> '{}')`)} ELSE ${side.text} IS NULL AND NULL END`
 }
 
-/** The text that a pattern like `abc%` asks to begin with. */
-function prefixOf(pattern: string): string | undefined {
+/** Returns the prefix that a pattern like `abc%` asks for. */
+function findPrefix(pattern: string): string | undefined {
   return /^[^%_\\]+%$/.test(pattern) ? pattern.slice(0, -1) : undefined
 }
 
 function printAggregate(aggregate: Aggregate & Expression, printer: Printer): string {
   // Inside an aggregate the rows are not gathered yet.
   const rows: Printer = { ...printer, grouped: new Set() }
-  const definition = present(aggregates.get(aggregate.name), aggregate.name)
+  const definition = requirePresent(aggregates.get(aggregate.name), aggregate.name)
   const order = aggregate.orderBy.map((each) => printOrder(each, rows)).join(', ')
   const call: CallText = {
     inside: (args) =>
@@ -296,7 +310,7 @@ function printWindow(call: WindowCall & Expression, printer: Printer): string {
   const own = windowFunctions.get(call.name)
   if (own !== undefined) return own.print(args, over)
   const after = `${filterText(call.filter, printer)}${over}`
-  const definition = present(aggregates.get(call.name), call.name)
+  const definition = requirePresent(aggregates.get(call.name), call.name)
   return definition.print(args, { inside: (text) => text, after }, call.type)
 }
 

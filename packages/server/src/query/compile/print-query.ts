@@ -1,30 +1,30 @@
 import { limits } from '@tollbase/contract/limits'
-import { assert, present } from '../../base/assert.ts'
+import { assert, requirePresent } from '../../base/assert.ts'
 import type { Resolve, Source } from '../join.ts'
-import { wholeNumber } from '../parameter.ts'
+import { makeWholeNumber } from '../parameter.ts'
 import { quoteName } from '../sql-text.ts'
 import {
-  outputOf,
+  getOutput,
+  listRelations,
   type Query,
   type Relation,
-  relationsOf,
   type SelectQuery,
   type SetQuery,
   type ValueType,
 } from '../tree/query.ts'
-import { castText } from './convert.ts'
+import { printCast } from './convert.ts'
 import { type Printer, printExpression, printOrder } from './print-expression.ts'
 
 export type PrintOptions = {
   readonly resolve: Resolve
-  /** Every version of a record, deleted ones too. */
+  /** Reads every version of a record, deleted ones too. */
   readonly history: boolean
   /** The query whose rows are the answer's. */
   readonly top: Query
 }
 
 /** Prints queries as SQL whose columns are c0, c1 ..., and `data`, `body` of a record that is given whole. */
-export function queryPrinter(options: PrintOptions): Printer['query'] {
+export function makeQueryPrinter(options: PrintOptions): Printer['query'] {
   return (query, printer) => printQuery(query, { printer, options })
 }
 
@@ -44,7 +44,7 @@ function printSelect(query: SelectQuery, context: Context): string {
     const inner = printRows(query, context, columnList(query, context))
     return `SELECT r${query.id}.* FROM (SELECT DISTINCT${inner}) AS r${query.id}${page(query, printer)}`
   }
-  return `SELECT${printRows(query, context, columnList(query, context))}${page(query, afterGrouping(query, printer), tieOf(query, context))}`
+  return `SELECT${printRows(query, context, columnList(query, context))}${page(query, afterGrouping(query, printer), findTie(query, context))}`
 }
 
 function columnList(query: SelectQuery, { printer }: Context): string {
@@ -89,24 +89,26 @@ function page(
     query.offset === 0 ? '' : ` OFFSET ${printer.values.add(query.offset, 'int8')}`,
     query.offsetBy === undefined
       ? ''
-      : ` OFFSET ${printer.values.add(wholeNumber(query.offsetBy, limits.offsetMax), 'int8')}`,
+      : ` OFFSET ${printer.values.add(makeWholeNumber(query.offsetBy, limits.offsetMax), 'int8')}`,
   ].join('')
 }
 
 function limitText({ limit, limitBy }: Pick<Query, 'limit' | 'limitBy'>, { values }: Printer) {
   const all = [
     ...(limit === undefined ? [] : [values.add(limit, 'int8')]),
-    ...(limitBy === undefined ? [] : [values.add(wholeNumber(limitBy, limits.rowsMax), 'int8')]),
+    ...(limitBy === undefined
+      ? []
+      : [values.add(makeWholeNumber(limitBy, limits.rowsMax), 'int8')]),
   ]
   if (all.length === 0) return ''
   return ` LIMIT ${all.length === 1 ? all.join() : `least(${all.join(', ')})`}`
 }
 
 /**
- * Rows of one collection come in the order of storing where nothing else is said, so that pages fit together. In a
- * sub-query without an order or a limit of its own that would be work for nothing.
+ * Returns the order of storing for rows of one collection that have no other order, so that pages fit together. In
+ * a sub-query without an order or a limit of its own it would be useless work.
  */
-function tieOf(query: SelectQuery, { options }: Context): string | undefined {
+function findTie(query: SelectQuery, { options }: Context): string | undefined {
   const [only, ...others] = query.from
   const isPart = query.limit !== undefined || query.offset > 0
   const isPartLater = query.limitBy !== undefined || query.offsetBy !== undefined
@@ -121,7 +123,7 @@ function afterGrouping(query: SelectQuery, printer: Printer): Printer {
 }
 
 function groupedBy(query: SelectQuery, printer: Printer): Printer {
-  const own = relationsOf(query.from).map((relation) => relation.id)
+  const own = listRelations(query.from).map((relation) => relation.id)
   return { ...printer, grouped: new Set([...printer.grouped, ...own]) }
 }
 
@@ -144,17 +146,17 @@ function printRelation(relation: Relation, context: Context): string {
 function printCollection(model: string, { options }: Context): string {
   const source = options.resolve(model)
   assert(source !== undefined, `the source ${model} is not resolved`)
-  if (source.asOf !== undefined) return printAsOf(source, source.asOf)
+  if (source.asOf !== undefined) return printSnapshot(source, source.asOf)
   const live = options.history ? '' : ' WHERE superseded_by IS NULL AND NOT deleted'
   return `SELECT leaf, data, body FROM ${quoteName(source.schema, source.table)}${live}`
 }
 
 /**
- * The records of a collection as they were when only entries below the leaf `at` (SQL) counted: those that are live,
- * by the indexes of live rows, and those that were replaced since. Conditions go into both halves. Written with a sum,
- * the leaf does not bring the primary key into plans that do not know the position.
+ * Prints the records of a collection as they were when only entries below the leaf `at` (SQL) counted: those that
+ * are live, by the indexes of live rows, and those replaced since. Conditions go into both halves. Because the leaf
+ * is written with a sum, plans that do not know the position avoid the primary key.
  */
-export function printAsOf({ schema, table, noted }: Source, at: string): string {
+export function printSnapshot({ schema, table, noted }: Source, at: string): string {
   const select = `SELECT leaf, data, body FROM ${quoteName(schema, table)}`
   const ending = noted === undefined ? '' : ` AND ${noted}`
   return `${select} WHERE superseded_by IS NULL AND leaf < ${at} AND NOT deleted${ending}
@@ -168,12 +170,12 @@ function printSet(query: SetQuery, context: Context): string {
   return `SELECT r${query.id}.* FROM (${side(query.left)}\n${sign} ${side(query.right)}) AS r${query.id}${page(query, context.printer)}`
 }
 
-/** One side of a set operation, its columns made into the types of the whole. */
+/** Prints one side of a set operation, its columns cast to the types of the whole. */
 function printSide(query: Query, types: readonly ValueType[], context: Context): string {
-  const columns = outputOf(query).columns.map(({ type: from }, at) => {
-    const to = present(types[at], 'the type')
+  const columns = getOutput(query).columns.map(({ type: from }, at) => {
+    const to = requirePresent(types[at], 'the type')
     const isSame = from === to || from === 'null'
-    const text = isSame ? `side.c${at}` : castText(`side.c${at}`, { from, to })
+    const text = isSame ? `side.c${at}` : printCast(`side.c${at}`, { from, to })
     return `${text}${from === 'null' ? nullCast(to) : ''} AS c${at}`
   })
   return `(SELECT ${columns.join(', ')} FROM (${printQuery(query, context)}) AS side)`

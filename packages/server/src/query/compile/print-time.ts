@@ -3,10 +3,10 @@ const timePattern =
   '^[1-9][0-9]{3}-(0[1-9]|1[0-2])-(0[1-9]|[12][0-9]|3[01])([T ]([01][0-9]|2[0-3]):[0-5][0-9](:[0-5][0-9]([.][0-9]{1,9})?)?(Z|[+-](0[0-9]|1[0-4]):[0-5][0-9])?)?$'
 
 /**
- * The time in UTC that a text states, NULL if it states none; without a zone it is UTC. Never an error: the day is
- * counted from the first of its month, and one that the month lacks is none.
+ * Prints the UTC time that a text states, NULL if it states none; without a zone it is UTC. Never an error: the day
+ * is counted from the first of its month, and a day that the month lacks gives NULL.
  */
-export function timeOfText(text: string): string {
+export function printTextToTime(text: string): string {
   const first = `(substr(${text}, 1, 7) || '-01')::timestamp`
   const days = `(substr(${text}, 9, 2)::int4 - 1) * '1 day'::interval`
   const clock = `coalesce(substring(${text} FROM '[T ]([0-9:.]+)'), '00:00')::interval`
@@ -15,11 +15,11 @@ export function timeOfText(text: string): string {
  CASE WHEN extract(month FROM ${first} + ${days}) = extract(month FROM ${first}) THEN ${first} + ${days} + ${clock} - ${zone} END END`
 }
 
-/** ISO 8601 in UTC, with microseconds only where there are any. */
-export function textOfTime(time: string): string {
+/** Prints a time as ISO 8601 in UTC, with microseconds only if there are any. */
+export function printTimeToText(time: string): string {
   return `regexp_replace(to_char(${time}, 'YYYY-MM-DD"T"HH24:MI:SS.US'), '[.]?0+$', '') || 'Z'`
 }
 
-export function textOfDate(date: string): string {
+export function printDateToText(date: string): string {
   return `to_char(${date}, 'YYYY-MM-DD')`
 }

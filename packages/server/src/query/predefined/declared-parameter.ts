@@ -1,25 +1,25 @@
 import type { ParameterValue } from '../parameter.ts'
-import type { Use } from './parameter-use.ts'
+import type { ParameterUse } from './parameter-use.ts'
 
 /** The type of one value. */
 export type ItemType = 'string' | 'number' | 'integer' | 'boolean' | 'date' | 'enum'
 
-/** A parameter as its owner declared it, checked; what is not bounded by him has the bounds of all. */
-export type Declared = {
+/** A parameter as its owner declared it, checked; where he gave no bound, the general one applies. */
+export type DeclaredParameter = {
   readonly name: string
   readonly type: ItemType
   readonly isList: boolean
   readonly values: readonly (string | number)[]
-  /** Of a date: milliseconds since 1970. */
+  /** For a date: milliseconds since 1970. */
   readonly min: number | undefined
   readonly max: number | undefined
-  /** Whether the whole of a string matches the owner's pattern. */
+  /** Returns true if a whole string matches the owner's pattern. */
   readonly matches: ((text: string) => boolean) | undefined
   readonly minLength: number
   readonly maxLength: number
   readonly maxItems: number
   readonly default: ParameterValue | undefined
-  /** Without a value and a default: whether that is a 400, or the condition is left out. */
+  /** True if a missing value without a default is a 400; else the condition is left out. */
   readonly required: boolean
-  readonly use: Use
+  readonly use: ParameterUse
 }

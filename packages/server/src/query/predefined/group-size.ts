@@ -1,17 +1,23 @@
-import { invalid } from '../../base/fault.ts'
-import { constant } from '../tree/make-expression.ts'
-import { type Expression, partsOf, type Query, queryOf, type Relation } from '../tree/query.ts'
+import { makeInvalidFault } from '../../base/fault.ts'
+import { makeConstant } from '../tree/make-expression.ts'
+import {
+  type Expression,
+  findSubQuery,
+  listParts,
+  type Query,
+  type Relation,
+} from '../tree/query.ts'
 
 /**
- * The query with groups of fewer records left out, so that asking before and after one record is stored tells nothing of
- * it. Counted are records of the first collection of FROM, each once however often a join gives it.
+ * Leaves out groups of fewer records, so that asking before and after one record is stored tells nothing of it. The
+ * records of the first collection of FROM are counted, each once however often a join gives it.
  */
-export function withGroupsOf(query: Query, size: number | undefined): Query {
+export function requireGroupSize(query: Query, size: number | undefined): Query {
   if (size === undefined) return query
-  const first = query.kind === 'select' ? firstOf(query.from[0]) : undefined
+  const first = query.kind === 'select' ? findFirstCollection(query.from[0]) : undefined
   const isPlain = query.kind === 'select' && query.grouped && query.with.length === 0
   if (query.kind !== 'select' || !isPlain || first === undefined || hasQuery(query))
-    throw invalid(
+    throw makeInvalidFault(
       '/min_group_size',
       'is of a query that groups records of collections, with no other query inside',
     )
@@ -30,19 +36,19 @@ export function withGroupsOf(query: Query, size: number | undefined): Query {
     type: 'boolean',
     operator: '>=',
     left: count,
-    right: constant('number', String(size)),
+    right: makeConstant('number', String(size)),
   }
-  return Object.freeze({ ...query, having: both(query.having, isLarge) })
+  return Object.freeze({ ...query, having: addCondition(query.having, isLarge) })
 }
 
-/** The condition with another one beside it. */
-export function both(condition: Expression | undefined, other: Expression): Expression {
+/** Adds another condition by AND. */
+export function addCondition(condition: Expression | undefined, other: Expression): Expression {
   if (condition === undefined) return other
   return Object.freeze({ kind: 'and', type: 'boolean', arguments: [condition, other] })
 }
 
-function firstOf(relation: Relation | undefined): number | undefined {
-  if (relation?.kind === 'join') return firstOf(relation.left)
+function findFirstCollection(relation: Relation | undefined): number | undefined {
+  if (relation?.kind === 'join') return findFirstCollection(relation.left)
   return relation?.kind === 'collection' ? relation.id : undefined
 }
 
@@ -62,5 +68,5 @@ function hasQuery(query: Query & { readonly kind: 'select' }): boolean {
 }
 
 function isAsking(expression: Expression): boolean {
-  return queryOf(expression) !== undefined || partsOf(expression).some(isAsking)
+  return findSubQuery(expression) !== undefined || listParts(expression).some(isAsking)
 }

@@ -1,17 +1,20 @@
-import { invalid } from '../../base/fault.ts'
-import { nearest } from '../../base/find-nearest.ts'
+import { makeInvalidFault } from '../../base/fault.ts'
+import { findNearest } from '../../base/find-nearest.ts'
 import {
   type Condition,
   type FieldPath,
-  field,
-  not,
+  negate,
   type ParameterRef,
   type ParameterTest,
+  testField,
 } from '../condition.ts'
 import { parseFieldPath } from '../field-path.ts'
 
-/** What a parameter does: it stands in the text, puts a condition on a field, or says which part of the rows is given. */
-export type Use =
+/**
+ * The purpose of a parameter: it stands in the text, puts a condition on a field, or says which part of the rows is
+ * given.
+ */
+export type ParameterUse =
   | { readonly kind: 'text' | 'limit' | 'offset' | 'sort' }
   | ({ readonly kind: 'condition'; readonly path: FieldPath } & Test)
 
@@ -23,7 +26,10 @@ type Test = {
 
 const plain = (test: ParameterTest): Test => ({ test, negated: false, ignoreCase: false })
 
-/** Operators by which a value is compared, by their names in a find. What would let a caller write a pattern is none. */
+/**
+ * Operators that compare a value, by their names in a find. Operators that would let a caller write a pattern are
+ * left out.
+ */
 export const parameterOperators: ReadonlyMap<string, Test> = new Map<string, Test>([
   ['is', plain('=')],
   ['isNot', { ...plain('='), negated: true }],
@@ -41,7 +47,7 @@ export const parameterOperators: ReadonlyMap<string, Test> = new Map<string, Tes
   ['includesCaseInsensitive', { ...plain('includes'), ignoreCase: true }],
 ])
 
-/** Other names of the same. */
+/** Other names of the same operators. */
 const synonyms: ReadonlyMap<string, string> = new Map([
   ['eq', 'is'],
   ['ne', 'isNot'],
@@ -53,19 +59,23 @@ const synonyms: ReadonlyMap<string, string> = new Map([
   ['contains', 'includes'],
 ])
 
-/** The one name of an operator, however it was written. */
-export function operatorName(name: string): string {
+/** Returns the canonical name of an operator. */
+export function getOperatorName(name: string): string {
   return synonyms.get(name) ?? name
 }
 
-/** What a `field_path` says: `country`, `price.$gte`, `limit`. */
-export function readUse(path: string | undefined, form: 'sql' | 'base', pointer: string): Use {
+/** Reads a `field_path`: `country`, `price.$gte`, `limit`. */
+export function readParameterUse(
+  path: string | undefined,
+  form: 'sql' | 'base',
+  pointer: string,
+): ParameterUse {
   if (form === 'sql') {
     if (path !== undefined)
-      throw invalid(pointer, 'is for a base_query; in SQL a parameter stands as :name')
+      throw makeInvalidFault(pointer, 'is for a base_query; in SQL a parameter stands as :name')
     return { kind: 'text' }
   }
-  if (path === undefined) throw invalid(pointer, 'is needed: the field that it is about')
+  if (path === undefined) throw makeInvalidFault(pointer, 'is needed: the field that it is about')
   if (path === 'limit' || path === 'offset' || path === 'sort') return { kind: path }
   const [, fieldName = path, operator] = /^(.+)\.\$([A-Za-z]+)$/.exec(path) ?? []
   if (
@@ -73,20 +83,23 @@ export function readUse(path: string | undefined, form: 'sql' | 'base', pointer:
     operator === undefined &&
     fieldName.split('.').at(-1)?.startsWith('$')
   )
-    throw invalid(pointer, 'names an operator but no field')
-  const test = parameterOperators.get(operatorName(operator ?? 'is'))
+    throw makeInvalidFault(pointer, 'names an operator but no field')
+  const test = parameterOperators.get(getOperatorName(operator ?? 'is'))
   if (test === undefined) {
-    const { word } = nearest(operator ?? '', parameterOperators.keys())
-    throw invalid(pointer, `names $${operator}, which takes no parameter; did you mean $${word}?`)
+    const { word } = findNearest(operator ?? '', parameterOperators.keys())
+    throw makeInvalidFault(
+      pointer,
+      `names $${operator}, which takes no parameter; did you mean $${word}?`,
+    )
   }
   return { kind: 'condition', path: parseFieldPath(fieldName, pointer), ...test }
 }
 
-/** The condition that a parameter puts on its field. */
-export function conditionOf(
-  { path, test, negated, ignoreCase }: Use & { readonly kind: 'condition' },
+/** Builds the condition that a parameter puts on its field. */
+export function buildCondition(
+  { path, test, negated, ignoreCase }: ParameterUse & { readonly kind: 'condition' },
   parameter: ParameterRef,
 ): Condition {
-  const condition = field(path, { kind: 'parameter', test, ignoreCase, parameter })
-  return negated ? not(condition) : condition
+  const condition = testField(path, { kind: 'parameter', test, ignoreCase, parameter })
+  return negated ? negate(condition) : condition
 }

@@ -1,76 +1,89 @@
-import { Fault, invalid } from '../../base/fault.ts'
+import { Fault, makeInvalidFault } from '../../base/fault.ts'
 import type { Scalar } from '../condition.ts'
 import { checkText } from '../operand.ts'
-import type { Declared } from './declared-parameter.ts'
+import type { DeclaredParameter } from './declared-parameter.ts'
 
-type Bounds = Omit<Declared, 'default' | 'use' | 'required' | 'isList' | 'name' | 'maxItems'>
+type Bounds = Omit<
+  DeclaredParameter,
+  'default' | 'use' | 'required' | 'isList' | 'name' | 'maxItems'
+>
 
 const numberForm = /^[+-]?(?:\d{1,40}(?:\.\d{0,40})?|\.\d{1,40})(?:[eE][+-]?\d{1,3})?$/
 const integerForm = /^[+-]?\d{1,16}$/
 const dateForm = /^(\d{4})-(\d\d)-(\d\d)(?:T\d\d:\d\d(?::\d\d(?:\.\d{1,9})?)?(?:Z|[+-]\d\d:\d\d))?$/
 
-/** One value as it stands in a query string, or a 400 that names the place and never the value. */
+/** Reads one value of a query string, or throws a 400 that names the place and never the value. */
 export function readText(text: string, declared: Bounds, pointer: string): Scalar {
   checkText(text, pointer)
   switch (declared.type) {
     case 'boolean':
-      if (text !== 'true' && text !== 'false') throw invalid(pointer, 'must be true or false')
+      if (text !== 'true' && text !== 'false')
+        throw makeInvalidFault(pointer, 'must be true or false')
       return text === 'true'
     case 'number':
-      return inBounds(numberOf(text, numberForm, pointer), declared, pointer)
+      return inBounds(parseNumber(text, numberForm, pointer), declared, pointer)
     case 'integer': {
-      const number = numberOf(text, integerForm, pointer)
-      if (!Number.isSafeInteger(number)) throw invalid(pointer, 'must be a whole number')
+      const number = parseNumber(text, integerForm, pointer)
+      if (!Number.isSafeInteger(number)) throw makeInvalidFault(pointer, 'must be a whole number')
       return inBounds(number, declared, pointer)
     }
     case 'date':
-      inBounds(timeOf(text, pointer), declared, pointer)
+      inBounds(parseTime(text, pointer), declared, pointer)
       return text
     case 'enum': {
       const found = declared.values.find((value) => String(value) === text)
       if (found === undefined)
-        throw invalid(pointer, `must be one of ${declared.values.slice(0, 20).join(', ')}`)
+        throw makeInvalidFault(pointer, `must be one of ${declared.values.slice(0, 20).join(', ')}`)
       return found
     }
     default:
-      return stringOf(text, declared, pointer)
+      return parseString(text, declared, pointer)
   }
 }
 
-function numberOf(text: string, form: RegExp, pointer: string): number {
+function parseNumber(text: string, form: RegExp, pointer: string): number {
   const number = form.test(text) ? Number(text) : Number.NaN
   if (!Number.isFinite(number))
-    throw invalid(pointer, `must be a ${form === integerForm ? 'whole ' : ''}number`)
-  // A minus before nothing would be another value in JSON than in SQL.
+    throw makeInvalidFault(pointer, `must be a ${form === integerForm ? 'whole ' : ''}number`)
+  // Minus zero would be another value in JSON than in SQL.
   return number === 0 ? 0 : number
 }
 
-function timeOf(text: string, pointer: string): number {
+function parseTime(text: string, pointer: string): number {
   const [found, year, month, day] = dateForm.exec(text) ?? []
   const time = found === undefined ? Number.NaN : Date.parse(text)
   const last = new Date(Date.UTC(Number(year), Number(month), 0)).getUTCDate()
   if (Number.isNaN(time) || Number(day) > last)
-    throw invalid(pointer, 'must be a date (2026-01-31) or a time with its zone (RFC 3339)')
+    throw makeInvalidFault(
+      pointer,
+      'must be a date (2026-01-31) or a time with its zone (RFC 3339)',
+    )
   return time
 }
 
 function inBounds(value: number, { min, max, type }: Bounds, pointer: string): number {
   const words = (bound: number) => (type === 'date' ? new Date(bound).toISOString() : String(bound))
-  if (min !== undefined && value < min) throw invalid(pointer, `must be at least ${words(min)}`)
-  if (max !== undefined && value > max) throw invalid(pointer, `must be at most ${words(max)}`)
+  if (min !== undefined && value < min)
+    throw makeInvalidFault(pointer, `must be at least ${words(min)}`)
+  if (max !== undefined && value > max)
+    throw makeInvalidFault(pointer, `must be at most ${words(max)}`)
   return value
 }
 
-function stringOf(
+function parseString(
   text: string,
   { minLength, maxLength, matches }: Bounds,
   pointer: string,
 ): string {
   if (text.length < minLength)
-    throw invalid(pointer, `must have at least ${minLength} character${minLength === 1 ? '' : 's'}`)
-  if (text.length > maxLength) throw invalid(pointer, `must have at most ${maxLength} characters`)
+    throw makeInvalidFault(
+      pointer,
+      `must have at least ${minLength} character${minLength === 1 ? '' : 's'}`,
+    )
+  if (text.length > maxLength)
+    throw makeInvalidFault(pointer, `must have at most ${maxLength} characters`)
   if (matches !== undefined && !isMatch(matches, text))
-    throw invalid(pointer, 'is not of the form that its owner asks for')
+    throw makeInvalidFault(pointer, 'is not of the form that its owner asks for')
   return text
 }
 

@@ -1,13 +1,13 @@
 import { limits } from '@tollbase/contract/limits'
 import type { QueryParameter } from '@tollbase/contract/queries'
-import { invalid } from '../../base/fault.ts'
+import { makeInvalidFault } from '../../base/fault.ts'
 import type { ParameterRef, Scalar } from '../condition.ts'
-import { member } from '../field-path.ts'
+import { extendPointer } from '../field-path.ts'
 import { keyCharsMax } from '../index-key.ts'
 import type { ParameterValue } from '../parameter.ts'
 import { compilePattern } from '../pattern.ts'
-import type { Declared, ItemType } from './declared-parameter.ts'
-import { readUse, type Use } from './parameter-use.ts'
+import type { DeclaredParameter, ItemType } from './declared-parameter.ts'
+import { type ParameterUse, readParameterUse } from './parameter-use.ts'
 import { readText } from './read-argument-text.ts'
 
 export type DeclarationOptions = {
@@ -28,28 +28,37 @@ const taken: ReadonlySet<string> = new Set([
 ])
 const typesOfBounds: ReadonlySet<string> = new Set(['number', 'integer', 'date'])
 
-/** The parameters of a definition, or a 400 that names the place. */
+/** Reads the parameters of a definition, or throws a 400 that names the place. */
 export function readDeclarations(
   sent: readonly QueryParameter[],
   options: DeclarationOptions,
-): readonly Declared[] {
+): readonly DeclaredParameter[] {
   const declared = sent.map((each, at) => readDeclaration(each, options, `/parameters/${at}`))
   const names = new Set<string>()
   for (const [at, { name, use }] of declared.entries()) {
     const pointer = `/parameters/${at}`
-    if (names.has(name)) throw invalid(pointer, `is called ${name} as another one is`)
+    if (names.has(name)) throw makeInvalidFault(pointer, `is called ${name} as another one is`)
     if (taken.has(name) && use.kind !== name)
-      throw invalid(`${pointer}/name`, `is what every query takes: ${name}`)
+      throw makeInvalidFault(`${pointer}/name`, `is what every query takes: ${name}`)
     names.add(name)
   }
   for (const kind of ['limit', 'offset', 'sort'])
     if (declared.filter(({ use }) => use.kind === kind).length > 1)
-      throw invalid('/parameters', `has two parameters for ${kind}`)
+      throw makeInvalidFault('/parameters', `has two parameters for ${kind}`)
   return declared
 }
 
-/** What stands for it in the statement. A text that is long enough for its key to be cut is looked at twice. */
-export function refOf({ name, type, isList, values, maxLength }: Declared): ParameterRef {
+/**
+ * Makes the reference that stands for the parameter in the statement. A text that is long enough for its key to be
+ * cut is compared twice.
+ */
+export function makeParameterRef({
+  name,
+  type,
+  isList,
+  values,
+  maxLength,
+}: DeclaredParameter): ParameterRef {
   const isNumber = type === 'number' || type === 'integer' || isNumeric(values)
   return {
     name,
@@ -59,14 +68,14 @@ export function refOf({ name, type, isList, values, maxLength }: Declared): Para
   }
 }
 
-/** A value that it takes, to plan a statement with. Its pattern does not matter to a plan. */
-export function sampleOf(declared: Declared): ParameterValue {
+/** Makes a valid value to plan a statement with. Its pattern does not matter to a plan. */
+export function makeSample(declared: DeclaredParameter): ParameterValue {
   if (declared.default !== undefined) return declared.default
   const one = sampleItem(declared)
   return declared.isList ? [one] : one
 }
 
-function sampleItem({ type, values, min, max, minLength }: Declared): Scalar {
+function sampleItem({ type, values, min, max, minLength }: DeclaredParameter): Scalar {
   switch (type) {
     case 'boolean':
       return true
@@ -90,26 +99,27 @@ function readDeclaration(
   sent: QueryParameter,
   { form, typeOf }: DeclarationOptions,
   pointer: string,
-): Declared {
-  const named = readUse(sent.field_path, form, `${pointer}/field_path`)
+): DeclaredParameter {
+  const named = readParameterUse(sent.field_path, form, `${pointer}/field_path`)
   const inferred = typeFor(sent, named, typeOf)
   const isList = sent.type === 'list' || (sent.type === undefined && Array.isArray(sent.default))
-  const use = isList ? asList(named) : named
-  const type = isList ? (sent.items ?? itemTypeOf(sent.default)) : inferred
-  if (sent.items !== undefined && !isList) throw invalid(`${pointer}/items`, 'is of a list')
+  const use = isList ? toListUse(named) : named
+  const type = isList ? (sent.items ?? findItemType(sent.default)) : inferred
+  if (sent.items !== undefined && !isList)
+    throw makeInvalidFault(`${pointer}/items`, 'is of a list')
   const text = { minLength: sent.minLength ?? 1, maxLength: sent.maxLength ?? keyCharsMax - 1 }
   if (text.minLength > text.maxLength)
-    throw invalid(`${pointer}/minLength`, 'is more than maxLength')
-  const declared: Declared = {
+    throw makeInvalidFault(`${pointer}/minLength`, 'is more than maxLength')
+  const declared: DeclaredParameter = {
     ...text,
     name: sent.name,
     type,
     isList,
     use,
-    values: valuesOf(sent, type, pointer),
-    min: boundOf(sent.min, type, `${pointer}/min`),
-    max: boundOf(sent.max, type, `${pointer}/max`),
-    matches: matcherOf(sent, type, `${pointer}/pattern`),
+    values: readValues(sent, type, pointer),
+    min: readBound(sent.min, type, `${pointer}/min`),
+    max: readBound(sent.max, type, `${pointer}/max`),
+    matches: compileMatcher(sent, type, `${pointer}/pattern`),
     maxItems: sent.maxItems ?? 100,
     default: undefined,
     required: sent.required ?? sent.default === undefined,
@@ -118,17 +128,17 @@ function readDeclaration(
     (declared.min ?? 0) > (declared.max ?? Number.POSITIVE_INFINITY) &&
     declared.min !== undefined
   )
-    throw invalid(`${pointer}/min`, 'is more than max')
+    throw makeInvalidFault(`${pointer}/min`, 'is more than max')
   checkUse(declared, pointer)
-  const bounded = withBoundsOfPage(declared)
-  const given = sent.default === undefined ? undefined : defaultOf(bounded, sent.default, pointer)
+  const bounded = addPageBounds(declared)
+  const given = sent.default === undefined ? undefined : readDefault(bounded, sent.default, pointer)
   if (form === 'sql' && !declared.required && given === undefined && use.kind === 'text')
-    throw invalid(`${pointer}/default`, 'is needed: in SQL nothing can be left out')
+    throw makeInvalidFault(`${pointer}/default`, 'is needed: in SQL nothing can be left out')
   return given === undefined ? bounded : { ...bounded, default: given }
 }
 
-/** No page begins before the first row, or is larger than an answer can be. */
-function withBoundsOfPage(declared: Declared): Declared {
+/** Adds the bounds of pages: none begins before the first row, or is larger than an answer can be. */
+function addPageBounds(declared: DeclaredParameter): DeclaredParameter {
   const { kind } = declared.use
   if (kind !== 'limit' && kind !== 'offset') return declared
   const most = kind === 'limit' ? limits.rowsMax : limits.offsetMax
@@ -139,59 +149,60 @@ function withBoundsOfPage(declared: Declared): Declared {
   }
 }
 
-/** That a field equals a list means that it is one of it. */
-function asList(use: Use): Use {
+/** Turns equality with a list into membership. */
+function toListUse(use: ParameterUse): ParameterUse {
   return use.kind === 'condition' && use.test === '=' ? { ...use, test: 'in' } : use
 }
 
 function typeFor(
   { type, values, default: given }: QueryParameter,
-  use: Use,
+  use: ParameterUse,
   typeOf: DeclarationOptions['typeOf'],
 ): ItemType {
   if (type !== undefined && type !== 'list') return type
   if (values !== undefined) return 'enum'
   if (use.kind === 'limit' || use.kind === 'offset') return 'integer'
-  if (given !== undefined && !Array.isArray(given)) return itemTypeOf(given)
+  if (given !== undefined && !Array.isArray(given)) return findItemType(given)
   return (use.kind === 'condition' ? typeOf(use.path.join('.')) : undefined) ?? 'string'
 }
 
-function itemTypeOf(value: unknown): ItemType {
+function findItemType(value: unknown): ItemType {
   const [item]: readonly unknown[] = Array.isArray(value) ? value : [value]
   if (typeof item === 'number') return 'number'
   return typeof item === 'boolean' ? 'boolean' : 'string'
 }
 
-function valuesOf({ values = [] }: QueryParameter, type: ItemType, pointer: string) {
+function readValues({ values = [] }: QueryParameter, type: ItemType, pointer: string) {
   if (type !== 'enum') {
-    if (values.length > 0) throw invalid(`${pointer}/values`, 'is of an enum')
+    if (values.length > 0) throw makeInvalidFault(`${pointer}/values`, 'is of an enum')
     return values
   }
-  if (values.length === 0) throw invalid(`${pointer}/values`, 'is needed: what is possible')
+  if (values.length === 0)
+    throw makeInvalidFault(`${pointer}/values`, 'is needed: what is possible')
   if (new Set(values.map((value) => typeof value)).size > 1)
-    throw invalid(`${pointer}/values`, 'must be all strings or all numbers')
+    throw makeInvalidFault(`${pointer}/values`, 'must be all strings or all numbers')
   return values
 }
 
-function boundOf(
+function readBound(
   bound: number | string | undefined,
   type: ItemType,
   pointer: string,
 ): number | undefined {
   if (bound === undefined) return undefined
-  if (!typesOfBounds.has(type)) throw invalid(pointer, 'is of numbers and dates')
+  if (!typesOfBounds.has(type)) throw makeInvalidFault(pointer, 'is of numbers and dates')
   const value = type === 'date' ? Date.parse(String(bound)) : bound
   if (typeof value !== 'number' || Number.isNaN(value))
-    throw invalid(pointer, `must be a ${type === 'date' ? 'date or a time' : 'number'}`)
+    throw makeInvalidFault(pointer, `must be a ${type === 'date' ? 'date or a time' : 'number'}`)
   return value
 }
 
-/** About a hundredth of a second, whatever the text is. */
+/** The most steps of a match: about a hundredth of a second, whatever the text is. */
 const stepsMax = 100_000
 
-function matcherOf({ pattern }: QueryParameter, type: ItemType, pointer: string) {
+function compileMatcher({ pattern }: QueryParameter, type: ItemType, pointer: string) {
   if (pattern === undefined) return undefined
-  if (type !== 'string') throw invalid(pointer, 'is of strings')
+  if (type !== 'string') throw makeInvalidFault(pointer, 'is of strings')
   compilePattern(pattern, pointer)
   const isFolded = pattern.startsWith('(?i)')
   const inner = isFolded ? pattern.slice('(?i)'.length) : pattern
@@ -199,47 +210,55 @@ function matcherOf({ pattern }: QueryParameter, type: ItemType, pointer: string)
   return (text: string) => matches(text, { steps: stepsMax })
 }
 
-function checkUse({ type, isList, use, maxLength, values, name }: Declared, pointer: string): void {
+function checkUse(
+  { type, isList, use, maxLength, values, name }: DeclaredParameter,
+  pointer: string,
+): void {
   const place = `${pointer}/field_path`
   const isText = type === 'string' || type === 'date' || (type === 'enum' && !isNumeric(values))
   switch (use.kind) {
     case 'limit':
     case 'offset':
-      if (type !== 'integer' || isList) throw invalid(`${pointer}/type`, 'must be integer here')
+      if (type !== 'integer' || isList)
+        throw makeInvalidFault(`${pointer}/type`, 'must be integer here')
       return
     case 'sort':
       if (type !== 'enum' || isList || !isText)
-        throw invalid(`${pointer}/type`, 'must be an enum of fields: the owner says what sorts')
+        throw makeInvalidFault(
+          `${pointer}/type`,
+          'must be an enum of fields: the owner says what sorts',
+        )
       return
     case 'text':
       return
     default:
-      if (use.test === 'in' && !isList) throw invalid(`${pointer}/type`, `must be list for ${name}`)
+      if (use.test === 'in' && !isList)
+        throw makeInvalidFault(`${pointer}/type`, `must be list for ${name}`)
       if (isList && use.test !== 'in')
-        throw invalid(place, 'takes one value; a list goes with $in and $nin')
+        throw makeInvalidFault(place, 'takes one value; a list goes with $in and $nin')
       if ((use.test === 'starts' || use.test === 'ends' || use.ignoreCase) && !isText)
-        throw invalid(`${pointer}/type`, 'must be string for this operator')
+        throw makeInvalidFault(`${pointer}/type`, 'must be string for this operator')
       if (use.test === 'starts' && !use.ignoreCase && maxLength >= keyCharsMax)
-        throw invalid(`${pointer}/maxLength`, `must be below ${keyCharsMax} for a prefix`)
+        throw makeInvalidFault(`${pointer}/maxLength`, `must be below ${keyCharsMax} for a prefix`)
   }
 }
 
-/** A default is read as a caller's value is, so it has the same bounds. */
-function defaultOf(declared: Declared, sent: unknown, pointer: string): ParameterValue {
+/** Reads a default like a caller's value, so it has the same bounds. */
+function readDefault(declared: DeclaredParameter, sent: unknown, pointer: string): ParameterValue {
   const place = `${pointer}/default`
   const items: readonly unknown[] = Array.isArray(sent) ? sent : [sent]
   if (Array.isArray(sent) !== declared.isList)
-    throw invalid(place, declared.isList ? 'must be a list' : 'must be one value')
+    throw makeInvalidFault(place, declared.isList ? 'must be a list' : 'must be one value')
   if (items.length === 0 || items.length > declared.maxItems)
-    throw invalid(place, `must have 1 to ${declared.maxItems} values`)
+    throw makeInvalidFault(place, `must have 1 to ${declared.maxItems} values`)
   const read = items.map((item, at) => {
     const isScalar = ['string', 'number', 'boolean'].includes(typeof item)
-    const pointerOf = declared.isList ? member(place, at) : place
-    if (!isScalar) throw invalid(pointerOf, `must be ${declared.type}`)
+    const pointerOf = declared.isList ? extendPointer(place, at) : place
+    if (!isScalar) throw makeInvalidFault(pointerOf, `must be ${declared.type}`)
     return readText(String(item), declared, pointerOf)
   })
   const [first] = read
   if (declared.isList) return read
-  if (first === undefined) throw invalid(place, 'is needed')
+  if (first === undefined) throw makeInvalidFault(place, 'is needed')
   return first
 }

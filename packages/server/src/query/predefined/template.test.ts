@@ -17,13 +17,13 @@ const page = new Map<string, number | string>([
   [ownParameters.now, '2026-01-31T12:00:00.000'],
 ])
 
-async function templateOf(text: Partial<TemplateText>) {
+async function makeTemplate(text: Partial<TemplateText>) {
   const whole = { parameters: [], minGroupSize: undefined, ...text }
   return readTemplate(whole, { home: 'shop', typesOf: () => undefined })
 }
 
 async function bound(text: Partial<TemplateText>, sent: Record<string, string | string[]>) {
-  const template = await templateOf(text)
+  const template = await makeTemplate(text)
   const given = readArguments(template.parameters, sent, new Set())
   const variant: Variant = { given: new Set(given.keys()), sort: undefined, isSmall: true }
   const statement = template.compile(variant, place)
@@ -66,8 +66,8 @@ describe('a statement with open values', () => {
   })
 
   test('is of rows or derived as a request of the same words is', async () => {
-    const rows = await templateOf({ sql: 'SELECT id FROM shop::c' })
-    const groups = await templateOf({ sql: 'SELECT count(*) AS n FROM shop::c' })
+    const rows = await makeTemplate({ sql: 'SELECT id FROM shop::c' })
+    const groups = await makeTemplate({ sql: 'SELECT count(*) AS n FROM shop::c' })
     expect([rows.uses[0]?.kind, rows.isHeavy, rows.isRows]).toEqual(['rows', false, true])
     expect([groups.uses[0]?.kind, groups.isHeavy, groups.isRows]).toEqual(['derived', true, false])
   })

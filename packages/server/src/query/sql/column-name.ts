@@ -1,17 +1,17 @@
 import type { Node } from 'libpg-query'
-import { textsOf } from './sql-reader.ts'
+import { listTexts } from './sql-reader.ts'
 
-/** What a column without AS is called: as in PostgreSQL by its field or function, else by its place. */
-export function nameOf(node: Node | undefined, place: number): string {
+/** Returns the name of a column without AS: as in PostgreSQL by its field or function, else by its place. */
+export function getColumnName(node: Node | undefined, place: number): string {
   if (node === undefined) return `column${place + 1}`
-  if ('ColumnRef' in node) return textsOf(node.ColumnRef.fields).at(-1) ?? `column${place + 1}`
-  if ('FuncCall' in node) return (textsOf(node.FuncCall.funcname).at(-1) ?? '').toLowerCase()
+  if ('ColumnRef' in node) return listTexts(node.ColumnRef.fields).at(-1) ?? `column${place + 1}`
+  if ('FuncCall' in node) return (listTexts(node.FuncCall.funcname).at(-1) ?? '').toLowerCase()
   if ('TypeCast' in node) {
     const { arg, typeName } = node.TypeCast
-    const names = textsOf(typeName?.names)
+    const names = listTexts(typeName?.names)
     const isField = names[0] !== 'pg_catalog' && names.length > 1
     if (isField) return names.at(-1) ?? ''
-    const inner = nameOf(arg, place)
+    const inner = getColumnName(arg, place)
     return inner === `column${place + 1}` ? (names.at(-1) ?? inner).toLowerCase() : inner
   }
   if ('CaseExpr' in node) return 'case'

@@ -3,7 +3,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { sql } from '../../database/sql.ts'
 import { type TestDatabase, testEngines, withTestDatabase } from '../../database/testing.ts'
 import { compileQuery } from '../compile/compile-query.ts'
-import { compareForSort, valueAt } from '../reference-evaluator.test-support.ts'
+import { compareForSort, getValueAt } from '../reference-evaluator.test-support.ts'
 import {
   createTestCollection,
   createTestSchema,
@@ -47,7 +47,7 @@ const literal = (each: string | number | boolean) =>
   typeof each === 'string' ? `'${each.replaceAll("'", "''")}'` : String(each)
 const field: fc.Arbitrary<Term> = fc.constantFrom(...fields).map((name) => ({
   text: name,
-  of: (each) => valueAt(each, name.split('.')) ?? null,
+  of: (each) => getValueAt(each, name.split('.')) ?? null,
 }))
 const constant: fc.Arbitrary<Term> = scalar.map((each) => ({ text: literal(each), of: () => each }))
 

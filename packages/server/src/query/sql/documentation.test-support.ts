@@ -4,7 +4,7 @@ import { timeFunctions } from './read-call.ts'
 import { castTypes } from './read-cast.ts'
 
 /** The part of docs/querying.md that lists what SQL may call; made from the lists that the reader goes by. */
-export function functionList(): string {
+export function formatFunctionList(): string {
   const line = (title: string, names: Iterable<string>) =>
     `- ${title}: ${[...new Set(names)].map((name) => `\`${name}\``).join(', ')}`
   const times = [...timeFunctions.keys()].map((name) => name.replace('SVFOP_', '').toLowerCase())

@@ -1,9 +1,9 @@
 import { readFileSync } from 'node:fs'
 import { expect, it } from 'vitest'
-import { functionList } from './documentation.test-support.ts'
+import { formatFunctionList } from './documentation.test-support.ts'
 
 it('the documentation lists exactly the functions that SQL may call', () => {
   const page = new URL('../../../../../docs/querying.md', import.meta.url)
   const [, list] = readFileSync(page, 'utf8').split(/<!-- \/?functions -->\n/)
-  expect(list?.trim()).toBe(functionList())
+  expect(list?.trim()).toBe(formatFunctionList())
 })

@@ -11,10 +11,10 @@ import {
 } from '../test-collection.test-support.ts'
 import { aggregates, windowFunctions } from '../tree/aggregates.ts'
 import { functions, type ParameterKind } from '../tree/functions.ts'
-import { sourcesOfQuery } from '../tree/query-sources.ts'
+import { collectQuerySources } from '../tree/query-sources.ts'
 import { parseSql } from './parse-sql.ts'
 import { castTypes } from './read-cast.ts'
-import { queryRunner, testNow } from './test-sql.test-support.ts'
+import { makeQueryRunner, testNow } from './test-sql.test-support.ts'
 
 const wild: readonly unknown[] = [
   null,
@@ -71,8 +71,8 @@ const kinds: Readonly<Record<ParameterKind, readonly string[]>> = {
   format: ["'YYYY-MM-DD HH24:MI:SS.US Q J'"],
 }
 
-/** Calls with every kind of argument in every place, and one with fewer where that may be. */
-function callsOf(
+/** Lists calls with every kind of argument in every place, and one with fewer arguments where that is allowed. */
+function listCalls(
   name: string,
   given: { readonly parameters: readonly ParameterKind[]; readonly optional?: number },
 ): readonly string[] {
@@ -85,7 +85,7 @@ function callsOf(
   return [...full, ...short].map((args) => `${name}(${args.map(boundedIn(name)).join(', ')})`)
 }
 
-/** What replaces a part of a text must be short, or the whole could be too large to be held. */
+/** Replacements of a part of a text must be short, or the whole could be too large to be held. */
 function boundedIn(name: string): (argument: string, at: number) => string {
   return (argument, at) =>
     name === 'replace' && at === 2 && /^\w+$/.test(argument) ? `left(${argument}, 3)` : argument
@@ -101,12 +101,12 @@ const people = [
 describe.each(testEngines())('%s: SQL over records', (engine) => {
   let test: TestDatabase
   let run: RunSql
-  let ask: ReturnType<typeof queryRunner>['ask']
+  let ask: ReturnType<typeof makeQueryRunner>['ask']
 
   beforeAll(async () => {
     test = await withTestDatabase(engine)
     run = (text, values = []) => test.database.query(sql.compiled(text, values))
-    ask = queryRunner(run).ask
+    ask = makeQueryRunner(run).ask
     await createTestSchema(run, 'app')
     await createTestCollection(
       run,
@@ -134,7 +134,7 @@ describe.each(testEngines())('%s: SQL over records', (engine) => {
     const withWords = new Set(['extract', 'position'])
     const calls = [...functions]
       .filter(([name]) => !withWords.has(name))
-      .flatMap(([name, definition]) => callsOf(name, definition))
+      .flatMap(([name, definition]) => listCalls(name, definition))
     const columns = calls.map((call, at) => `${call} AS c${at}`)
     const operators = ['+', '-', '*', '/', '%', '||', '->', '->>'].map((sign) => `a ${sign} b`)
     const more = [
@@ -168,7 +168,7 @@ describe.each(testEngines())('%s: SQL over records', (engine) => {
   it('never fails by what a record holds: every aggregate, alone and over a window', async () => {
     const plain = [...aggregates].filter(([, definition]) => definition.ordered !== true)
     const calls = plain.flatMap(([name, definition]) =>
-      callsOf(name, definition).filter((call) => !call.includes('1e300')),
+      listCalls(name, definition).filter((call) => !call.includes('1e300')),
     )
     const { rows } = await ask(
       `SELECT ${calls.map((call, at) => `${call} AS c${at}`).join(', ')}, first(a ORDER BY b) AS f FROM app::wild`,
@@ -176,7 +176,7 @@ describe.each(testEngines())('%s: SQL over records', (engine) => {
     expect(rows).toHaveLength(1)
     const over = [
       ...calls,
-      ...[...windowFunctions].flatMap(([name, definition]) => callsOf(name, definition)),
+      ...[...windowFunctions].flatMap(([name, definition]) => listCalls(name, definition)),
     ].map((call, at) => `${call} OVER (PARTITION BY b ORDER BY a) AS c${at}`)
     expect((await ask(`SELECT ${over.join(', ')} FROM app::wild`)).rows.length).toBeGreaterThan(100)
   })
@@ -269,7 +269,8 @@ describe.each(testEngines())('%s: SQL over records', (engine) => {
 })
 
 describe('the sources of a query', () => {
-  const sources = async (text: string) => sourcesOfQuery(await parseSql(text, { now: testNow }))
+  const sources = async (text: string) =>
+    collectQuerySources(await parseSql(text, { now: testNow }))
   const used = (filter: string[], sort: string[], select: string[] | 'all') => ({
     filter,
     sort,

@@ -2,9 +2,9 @@ import { createRequire } from 'node:module'
 import { Worker } from 'node:worker_threads'
 import { limits } from '@tollbase/contract/limits'
 import { type ParseResult, parse, SqlError, scan } from 'libpg-query'
-import { Fault, invalid } from '../../base/fault.ts'
+import { Fault, makeInvalidFault } from '../../base/fault.ts'
 
-/** What PostgreSQL's parser said of a text that it does not take; `position` counts characters. */
+/** The reason why PostgreSQL's parser refuses a text; `position` counts characters. */
 export class ParserProblem extends Error {
   readonly position: number | undefined
 
@@ -14,13 +14,13 @@ export class ParserProblem extends Error {
   }
 }
 
-/** A word or sign of a text; places are counted in bytes of UTF-8. */
+/** A word or sign of a text; places count bytes of UTF-8. */
 export type Token = {
   readonly start: number
   readonly end: number
-  /** The parser's number of its kind. */
+  /** The parser's number for the token's kind. */
   readonly type: number
-  /** 1 for a keyword that may be a name too, 0 for what is no keyword. */
+  /** 1 for a keyword that may be a name too, 0 for a token that is no keyword. */
   readonly keyword: number
 }
 
@@ -36,7 +36,7 @@ export const tokenTypes = {
   blockComment: 276,
 } as const
 
-/** The tokens of a text; a 400 where there are more than a statement may have. */
+/** Reads the tokens of a text; throws a 400 if there are more than a statement may have. */
 export async function scanSql(sql: string): Promise<readonly Token[]> {
   const numbers = isShort(sql) ? await scanHere(sql) : await elsewhere('scan', sql)
   const tokens: Token[] = []
@@ -50,7 +50,7 @@ export async function scanSql(sql: string): Promise<readonly Token[]> {
   return tokens
 }
 
-/** Values and the commas between them are read fast: there may be more of them. */
+/** Values and the commas between them are read fast, so more of them are allowed. */
 const valueTypes: ReadonlySet<number> = new Set([
   tokenTypes.comma,
   tokenTypes.fraction,
@@ -74,7 +74,7 @@ async function scanHere(sql: string): Promise<Int32Array> {
   )
 }
 
-/** What takes this thread no longer than a request does anyway (1 ms for 1,000 characters). */
+/** Returns true if parsing takes this thread no longer than a request does anyway (1 ms for 1,000 characters). */
 function isShort(sql: string): boolean {
   return sql.length <= limits.sqlCharsHere
 }
@@ -90,7 +90,7 @@ async function asProblem<T>(work: () => Promise<T>): Promise<T> {
   }
 }
 
-/** Numbers and text: objects by the thousand would take longer to come over than to be made here. */
+/** The thread sends numbers and text: thousands of objects would take longer to transfer than to build here. */
 type Work = { readonly scan: Int32Array; readonly parse: string }
 type Answer =
   | { readonly value: Work[keyof Work] }
@@ -102,8 +102,8 @@ type Waiting = {
 }
 
 /**
- * Plain JavaScript that stands here as text: a file of its own would have to be found by the program as it is
- * written, as it is built, and as one file.
+ * Plain JavaScript as text: a file of its own would have to be found by the program as source, as build output, and
+ * as one bundled file.
  */
 const script = `
 const { parentPort, workerData } = require('node:worker_threads')
@@ -129,7 +129,7 @@ const ready = loadModule()
 parentPort.on('message', (asked) => ready.then(() => parentPort.postMessage(read(asked))))
 `
 
-/** The thread in which long texts are read, one after the other, and who waits for it. */
+/** The thread that reads long texts, one after the other, and its waiting callers. */
 let thread: { readonly worker: Worker; readonly waiting: Waiting[] } | undefined
 
 async function elsewhere<K extends keyof Work>(kind: K, sql: string): Promise<Work[K]> {
@@ -147,12 +147,12 @@ async function elsewhere<K extends keyof Work>(kind: K, sql: string): Promise<Wo
   })
   if ('problem' in answer) throw new ParserProblem(answer.problem, answer.position)
   if ('tokens' in answer) throw tooMany(limits.sqlTokensMax, 'words, signs and values')
-  // The thread answers each question by its kind.
+  // The thread answers each request by its kind.
   return answer.value as Work[K]
 }
 
 function tooMany(most: number, things: string): Fault {
-  return invalid('/sql', `has more than ${most} ${things}`)
+  return makeInvalidFault('/sql', `has more than ${most} ${things}`)
 }
 
 function startedThread() {
@@ -161,13 +161,13 @@ function startedThread() {
   const worker = new Worker(script, {
     eval: true,
     workerData: { parser, tokensMax: limits.sqlTokensMax },
-    // What this process was started with concerns its own code.
+    // The arguments that this process was started with concern its own code.
     execArgv: [],
   })
   const started = { worker, waiting: [] as Waiting[] }
   worker.on('message', (answer: Answer) => {
     started.waiting.shift()?.resolve(answer)
-    // It keeps the process from ending only while somebody waits.
+    // It keeps the process alive only while somebody waits.
     if (started.waiting.length === 0) worker.unref()
   })
   const lost = (error: Error) => {

@@ -1,6 +1,6 @@
 import { limits } from '@tollbase/contract/limits'
 import type { FuncCall, Node, SortBy, WindowDef } from 'libpg-query'
-import { nearest } from '../../base/find-nearest.ts'
+import { findNearest } from '../../base/find-nearest.ts'
 import { parseBlock } from '../address.ts'
 import { ownParameters } from '../parameter.ts'
 import { type AggregateDefinition, aggregates, windowFunctions } from '../tree/aggregates.ts'
@@ -12,26 +12,32 @@ import {
   unitsNotCut,
   unitsNotOfInterval,
 } from '../tree/functions.ts'
-import { casted, coerced, constant, parameter, unified } from '../tree/make-expression.ts'
+import {
+  castTo,
+  coerceTo,
+  makeConstant,
+  makeParameter,
+  unifyTypes,
+} from '../tree/make-expression.ts'
 import { operators } from '../tree/operators.ts'
 import { type Expression, type Frame, nothing, type Order } from '../tree/query.ts'
 import { readFrame } from './read-frame.ts'
 import { readRecordCall } from './read-record-call.ts'
-import { at, type Place, refuse, textsOf } from './sql-reader.ts'
+import { listTexts, refuse, runAt, type SqlPlace } from './sql-reader.ts'
 
-type ReadExpression = (node: Node | undefined, place: Place) => Expression
+type ReadExpression = (node: Node | undefined, place: SqlPlace) => Expression
 
-/** Parts of a call that are read or refused below; one that a newer parser knows is not passed over. */
+/** The parts of a call that are read or refused below; a part that only a newer parser knows is refused too. */
 const callParts: ReadonlySet<string> = new Set(
   'funcname args agg_order agg_filter over agg_within_group agg_star agg_distinct func_variadic funcformat location'.split(
     ' ',
   ),
 )
 
-/** A call of a function, an aggregate or a window function of the lists. */
-export function readCall(node: FuncCall, place: Place, read: ReadExpression): Expression {
+/** Reads a call of a listed function, aggregate or window function. */
+export function readCall(node: FuncCall, place: SqlPlace, read: ReadExpression): Expression {
   const { location } = node
-  const name = textsOf(node.funcname)
+  const name = listTexts(node.funcname)
     .filter((part) => part !== 'pg_catalog')
     .join('.')
     .toLowerCase()
@@ -49,29 +55,29 @@ export function readCall(node: FuncCall, place: Place, read: ReadExpression): Ex
   if (aggregate !== undefined) return readAggregate({ node, name, aggregate }, place, read)
   const plain = node.over ?? node.agg_filter ?? node.agg_order ?? node.agg_distinct ?? node.agg_star
   if (plain !== undefined) throw refuse(place, location, `${name}, which is no aggregate`)
-  if (timeFunctions.has(name)) return timeOf(name, place, location)
+  if (timeFunctions.has(name)) return makeTime(name, place, location)
   const definition = functions.get(name)
   if (definition === undefined) {
     const known = [...functions.keys(), ...aggregates.keys(), ...windowFunctions.keys()]
     throw refuse(
       place,
       location,
-      `the function ${name}, which is not possible; did you mean ${nearest(name, known).word}?`,
+      `the function ${name}, which is not possible; did you mean ${findNearest(name, known).word}?`,
     )
   }
   const args = (node.args ?? []).map((each, index) =>
-    definition.parameters[index] === 'unit' ? unitOf(each, place, read) : read(each, place),
+    definition.parameters[index] === 'unit' ? readUnit(each, place, read) : read(each, place),
   )
-  return called(name, args, { place, location })
+  return makeCall(name, args, { place, location })
 }
 
-/** A call with its arguments made to fit. */
-export function called(
+/** Makes a call, its arguments converted to fit. */
+export function makeCall(
   name: string,
   args: readonly Expression[],
-  { place, location }: Where,
+  { place, location }: CallPlace,
 ): Expression {
-  return at(place, location, () => {
+  return runAt(place, location, () => {
     const chosen = operators.has(name) ? operatorFor(name, args) : name
     const definition = operators.get(chosen) ?? functions.get(chosen)
     if (definition === undefined)
@@ -84,22 +90,22 @@ export function called(
   })
 }
 
-/** The time of the statement, by the name of a function of it. */
-export function timeOf(name: string, place: Place, location: number | undefined): Expression {
+/** Makes the time of the statement, by the name of a function that gives it. */
+export function makeTime(name: string, place: SqlPlace, location: number | undefined): Expression {
   const word = name.replace('SVFOP_', '')
   const known = timeFunctions.get(name)
   if (known === undefined) throw refuse(place, location, `${word}, which is not possible`)
   if (place.reader.now === undefined)
     throw refuse(place, location, `${word}, but a view may change with nothing but its sources`)
   if (place.reader.now === 'run')
-    return parameter({ name: ownParameters.now, type: known, charsMax: 0, list: false })
+    return makeParameter({ name: ownParameters.now, type: known, charsMax: 0, list: false })
   const iso = new Date(place.reader.now).toISOString()
   return known === 'date'
-    ? constant('date', iso.slice(0, 10))
-    : constant('timestamp', iso.slice(0, -1))
+    ? makeConstant('date', iso.slice(0, 10))
+    : makeConstant('timestamp', iso.slice(0, -1))
 }
 
-/** Functions of the time of the statement, as called and as the parser names its own. */
+/** Functions that give the time of the statement: the names in calls, and the parser's own. */
 export const timeFunctions: ReadonlyMap<string, 'timestamp' | 'date'> = new Map([
   ['now', 'timestamp'],
   ['SVFOP_CURRENT_TIMESTAMP', 'timestamp'],
@@ -107,8 +113,8 @@ export const timeFunctions: ReadonlyMap<string, 'timestamp' | 'date'> = new Map(
   ['SVFOP_CURRENT_DATE', 'date'],
 ])
 
-type Where = { readonly place: Place; readonly location?: number | undefined }
-type Call = Where & { readonly name: string }
+type CallPlace = { readonly place: SqlPlace; readonly location?: number | undefined }
+type Call = CallPlace & { readonly name: string }
 
 function fitted(
   args: readonly Expression[],
@@ -122,7 +128,7 @@ function fitted(
     throw refuse(place, location, `${name} of ${args.length} arguments; it takes ${least}${most}`)
   }
   const kinds = args.map((_, index) => parameters[Math.min(index, parameters.length - 1)] ?? 'same')
-  const same = unified(args.filter((_, index) => kinds[index] === 'same'))
+  const same = unifyTypes(args.filter((_, index) => kinds[index] === 'same'))
   let next = 0
   return args.map((arg, index) => {
     const kind = kinds[index] ?? 'same'
@@ -136,15 +142,15 @@ function fittedOne(arg: Expression, kind: Exclude<ParameterKind, 'same'>, call: 
   const { name, place, location } = call
   switch (kind) {
     case 'printable':
-      return casted(arg, 'text')
+      return castTo(arg, 'text')
     case 'time':
-      return arg.type === 'interval' ? arg : coerced(arg, 'timestamp')
+      return arg.type === 'interval' ? arg : coerceTo(arg, 'timestamp')
     case 'unit':
       return arg
     case 'json':
       return (arg.kind === 'constant' || arg.kind === 'parameter') && arg.type === 'text'
-        ? casted(arg, 'json')
-        : coerced(arg, 'json')
+        ? castTo(arg, 'json')
+        : coerceTo(arg, 'json')
     case 'block':
     case 'format': {
       const text = arg.kind === 'constant' && arg.type === 'text' ? String(arg.value) : undefined
@@ -154,18 +160,18 @@ function fittedOne(arg: Expression, kind: Exclude<ParameterKind, 'same'>, call: 
           location,
           `${name} with a ${kind} that is no literal of at most 100 characters`,
         )
-      return constant('text', kind === 'block' ? parseBlock(text, '/sql') : text)
+      return makeConstant('text', kind === 'block' ? parseBlock(text, '/sql') : text)
     }
     default:
-      return coerced(arg, kind)
+      return coerceTo(arg, kind)
   }
 }
 
-/** Not every part of a time can be cut to, or is one of an interval. */
+/** Refuses units that a time cannot be cut to, or that are no part of an interval. */
 function checkUnit(
   name: string,
   [unit, time]: readonly Expression[],
-  { place, location }: Where,
+  { place, location }: CallPlace,
 ): void {
   const word = unit?.kind === 'constant' ? String(unit.value) : ''
   const isPart = name === 'extract' || name === 'date_part'
@@ -175,7 +181,7 @@ function checkUnit(
   if (wrong) throw refuse(place, location, `the unit ${word} in ${name}, which has none such`)
 }
 
-/** Which of the operators of one sign fits: those of times, and those that count in a list, have their own. */
+/** Returns the operator of one sign that fits: times, and those that count in a list, have their own. */
 function operatorFor(
   sign: string,
   [left = nothing, right = nothing]: readonly Expression[],
@@ -190,14 +196,14 @@ function operatorFor(
   return left.type === 'date' ? `date ${sign} number` : sign
 }
 
-function unitOf(node: Node, place: Place, read: ReadExpression): Expression {
+function readUnit(node: Node, place: SqlPlace, read: ReadExpression): Expression {
   // EXTRACT's unit is a word, which the parser gives as a text.
   const expression = read(node, place)
   const unit = expression.kind === 'constant' ? String(expression.value).toLowerCase() : ''
   const singular = unit.replace(/s$/, '')
   const known = units.has(unit) ? unit : singular
   if (!units.has(known)) throw refuse(place, undefined, `the unit ${unit}, which is not possible`)
-  return constant('text', known)
+  return makeConstant('text', known)
 }
 
 type Aggregated = {
@@ -208,13 +214,13 @@ type Aggregated = {
 
 function readAggregate(
   { node, name, aggregate }: Aggregated,
-  place: Place,
+  place: SqlPlace,
   read: ReadExpression,
 ): Expression {
   const { location } = node
   const { aggregates: reason } = place.without
   if (reason !== undefined) throw refuse(place, location, `the aggregate ${name} in ${reason}`)
-  const inside: Place = {
+  const inside: SqlPlace = {
     ...place,
     without: { aggregates: 'another aggregate', windows: 'an aggregate' },
   }
@@ -235,14 +241,14 @@ function readAggregate(
   })
 }
 
-function readFilter(filter: Node | undefined, place: Place, read: ReadExpression) {
+function readFilter(filter: Node | undefined, place: SqlPlace, read: ReadExpression) {
   if (filter === undefined) return undefined
-  return at(place, undefined, () => coerced(read(filter, place), 'boolean'))
+  return runAt(place, undefined, () => coerceTo(read(filter, place), 'boolean'))
 }
 
 function aggregateArguments(
   { node, name, aggregate }: Aggregated,
-  place: Place,
+  place: SqlPlace,
   read: ReadExpression,
 ): readonly Expression[] {
   if (node.agg_star) {
@@ -250,24 +256,26 @@ function aggregateArguments(
     return []
   }
   const args = (node.args ?? []).map((each) => read(each, place))
-  return at(place, node.location, () => {
+  return runAt(place, node.location, () => {
     const made = fitted(args, aggregate, { name, place, location: node.location })
     // An untyped NULL has no type that an aggregate could have.
-    return Object.freeze(made.map((each) => (each.type === 'null' ? constant('text', null) : each)))
+    return Object.freeze(
+      made.map((each) => (each.type === 'null' ? makeConstant('text', null) : each)),
+    )
   })
 }
 
 export function readOrder(
   nodes: readonly Node[] | undefined,
-  place: Place,
+  place: SqlPlace,
   read: ReadExpression,
 ): readonly Order[] {
   const sorts = (nodes ?? []).flatMap((node) => ('SortBy' in node ? [node.SortBy] : []))
-  return Object.freeze(sorts.map((sort) => orderOf(sort, read(sort.node, place), place)))
+  return Object.freeze(sorts.map((sort) => makeOrder(sort, read(sort.node, place), place)))
 }
 
-/** The direction of a sort that the parser gives; `expression` is what is sorted by. */
-export function orderOf(sort: SortBy, expression: Expression, place: Place): Order {
+/** Makes an order from the parser's sort; `expression` is sorted by. */
+export function makeOrder(sort: SortBy, expression: Expression, place: SqlPlace): Order {
   if (sort.sortby_dir === 'SORTBY_USING') throw refuse(place, sort.location, 'ORDER BY … USING')
   const nulls = { SORTBY_NULLS_FIRST: 'first', SORTBY_NULLS_LAST: 'last' } as const
   const given = sort.sortby_nulls
@@ -283,7 +291,7 @@ type Windowed = { readonly node: FuncCall; readonly name: string; readonly over:
 
 function readWindow(
   { node, name, over }: Windowed,
-  place: Place,
+  place: SqlPlace,
   read: ReadExpression,
 ): Expression {
   const { location } = node
@@ -292,7 +300,7 @@ function readWindow(
     throw refuse(place, location, `the window function ${name} in ${reason}`)
   if (node.agg_distinct || node.agg_order !== undefined)
     throw refuse(place, location, 'DISTINCT or ORDER BY in the brackets of a window function')
-  const inside: Place = { ...place, without: { ...place.without, windows: 'a window' } }
+  const inside: SqlPlace = { ...place, without: { ...place.without, windows: 'a window' } }
   const own = windowFunctions.get(name)
   if (own !== undefined && node.agg_filter !== undefined)
     throw refuse(place, location, `FILTER of ${name}, which is no aggregate`)
@@ -301,7 +309,7 @@ function readWindow(
   const args =
     own === undefined && aggregate !== undefined
       ? aggregateArguments({ node, name, aggregate }, inside, read)
-      : at(place, location, () =>
+      : runAt(place, location, () =>
           fitted(
             (node.args ?? []).map((each) => read(each, inside)),
             own ?? { parameters: [] },
@@ -314,7 +322,7 @@ function readWindow(
         )
   const result = own?.result ?? aggregate?.result ?? 'same'
   const window = named(over, place)
-  const frame = frameOf(window, inside, read)
+  const frame = readWindowFrame(window, inside, read)
   if (frame?.mode === 'GROUPS' && window.orderClause === undefined)
     throw refuse(place, location, 'GROUPS in a window without ORDER BY')
   return Object.freeze({
@@ -329,8 +337,8 @@ function readWindow(
   })
 }
 
-/** The window itself, where OVER gives a name of the WINDOW clause. */
-function named(over: WindowDef, place: Place): WindowDef {
+/** Returns the window itself if OVER gives a name of the WINDOW clause. */
+function named(over: WindowDef, place: SqlPlace): WindowDef {
   const name = over.name ?? over.refname
   if (name === undefined) return over
   const found = place.windows?.get(name)
@@ -347,7 +355,11 @@ function named(over: WindowDef, place: Place): WindowDef {
   }
 }
 
-function frameOf(window: WindowDef, place: Place, read: ReadExpression): Frame | undefined {
+function readWindowFrame(
+  window: WindowDef,
+  place: SqlPlace,
+  read: ReadExpression,
+): Frame | undefined {
   return readFrame(window, {
     offset: (node) => {
       const expression = read(node, place)

@@ -1,17 +1,17 @@
 import type { Node, TypeCast, TypeName } from 'libpg-query'
-import { casted, constant } from '../tree/make-expression.ts'
+import { castTo, makeConstant } from '../tree/make-expression.ts'
 import type { Expression, ValueType } from '../tree/query.ts'
-import { called } from './read-call.ts'
+import { makeCall } from './read-call.ts'
 import { resolveName } from './scope.ts'
-import { at, type Place, refuse, textsOf, wholeNumber } from './sql-reader.ts'
+import { listTexts, readWholeNumber, refuse, runAt, type SqlPlace } from './sql-reader.ts'
 
-type ReadExpression = (node: Node | undefined, place: Place) => Expression
+type ReadExpression = (node: Node | undefined, place: SqlPlace) => Expression
 
 const wholeTypes: ReadonlySet<string> = new Set(
   'int2 int4 int8 int integer bigint smallint'.split(' '),
 )
 
-/** Names of types that a value can be cast to. Documented from here. */
+/** The types that a value can be cast to, by name. The documentation is made from it. */
 export const castTypes: ReadonlyMap<string, ValueType> = new Map<string, ValueType>([
   ...(['numeric', 'decimal', 'float4', 'float8', 'real'] as const).map(
     (name) => [name, 'number'] as const,
@@ -28,31 +28,33 @@ export const castTypes: ReadonlyMap<string, ValueType> = new Map<string, ValueTy
   ['jsonb', 'json'],
 ])
 
-/** A cast; or a field, as `app::collection.field` reads like a cast of `app` to the type `collection.field`. */
-export function readCast(node: TypeCast, place: Place, read: ReadExpression): Expression {
+/** Reads a cast; or a field, as `app::collection.field` reads like a cast of `app` to the type `collection.field`. */
+export function readCast(node: TypeCast, place: SqlPlace, read: ReadExpression): Expression {
   const location = node.location !== undefined && node.location >= 0 ? node.location : undefined
-  const field = fieldOf(node, place)
+  const field = findField(node, place)
   if (field !== undefined) return field
   const start = location ?? node.typeName?.location
-  const { name, type } = typeOf(node.typeName, place, start)
+  const { name, type } = readType(node.typeName, place, start)
   const value = read(node.arg, place)
-  const cast = at(place, start, () => casted(value, type))
-  if (!wholeTypes.has(name)) return rounded(cast, scaleOf(node.typeName, place, read), place)
+  const cast = runAt(place, start, () => castTo(value, type))
+  if (!wholeTypes.has(name)) return rounded(cast, readScale(node.typeName, place, read), place)
   return cast.kind === 'constant' && cast.type === 'null'
     ? cast
-    : called('round', [cast], { place })
+    : makeCall('round', [cast], { place })
 }
 
-function fieldOf(node: TypeCast, place: Place): Expression | undefined {
-  const collection = textsOf(node.typeName?.names)
+function findField(node: TypeCast, place: SqlPlace): Expression | undefined {
+  const collection = listTexts(node.typeName?.names)
   const { arg } = node
   if (collection[0] === 'pg_catalog' || arg === undefined || !('ColumnRef' in arg)) return undefined
-  const app = textsOf(arg.ColumnRef.fields)
+  const app = listTexts(arg.ColumnRef.fields)
   if (app.length !== 1 || !hasCollection([...app, ...collection], place)) return undefined
-  return at(place, arg.ColumnRef.location, () => resolveName([...app, ...collection], place.scope))
+  return runAt(place, arg.ColumnRef.location, () =>
+    resolveName([...app, ...collection], place.scope),
+  )
 }
 
-function hasCollection([app, name, field]: readonly string[], place: Place): boolean {
+function hasCollection([app, name, field]: readonly string[], place: SqlPlace): boolean {
   for (let scope = place.scope; ; scope = scope.outer) {
     if (scope.relations.some((each) => each.app === app && each.name === name))
       return field !== undefined
@@ -60,8 +62,8 @@ function hasCollection([app, name, field]: readonly string[], place: Place): boo
   }
 }
 
-function typeOf(typeName: TypeName | undefined, place: Place, location: number | undefined) {
-  const names = textsOf(typeName?.names)
+function readType(typeName: TypeName | undefined, place: SqlPlace, location: number | undefined) {
+  const names = listTexts(typeName?.names)
   const name = (names[0] === 'pg_catalog' ? names.slice(1) : names).join('.').toLowerCase()
   const type = castTypes.get(name)
   if (type === undefined || typeName?.arrayBounds !== undefined || typeName?.setof === true)
@@ -73,13 +75,13 @@ function typeOf(typeName: TypeName | undefined, place: Place, location: number |
   return { name, type }
 }
 
-/** The decimals of numeric(10, 2); other sizes change nothing. */
-function scaleOf(typeName: TypeName | undefined, place: Place, read: ReadExpression) {
+/** Reads the decimals of numeric(10, 2); other sizes change nothing. */
+function readScale(typeName: TypeName | undefined, place: SqlPlace, read: ReadExpression) {
   const [, scale] = typeName?.typmods ?? []
-  return scale === undefined ? undefined : wholeNumber(read(scale, place), 100)
+  return scale === undefined ? undefined : readWholeNumber(read(scale, place), 100)
 }
 
-function rounded(cast: Expression, digits: number | undefined, place: Place): Expression {
+function rounded(cast: Expression, digits: number | undefined, place: SqlPlace): Expression {
   if (cast.type !== 'number' || digits === undefined) return cast
-  return called('round', [cast, constant('number', String(digits))], { place })
+  return makeCall('round', [cast, makeConstant('number', String(digits))], { place })
 }

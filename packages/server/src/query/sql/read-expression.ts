@@ -3,12 +3,12 @@ import type { A_Const, A_Expr, CaseExpr, Node, SubLink } from 'libpg-query'
 import type { ParameterRef } from '../condition.ts'
 import { translatePattern } from '../pattern.ts'
 import {
-  coerced,
-  compared,
-  constant,
-  numberText,
-  parameter,
-  unified,
+  coerceTo,
+  makeComparison,
+  makeConstant,
+  makeParameter,
+  readNumberText,
+  unifyTypes,
 } from '../tree/make-expression.ts'
 import {
   type Comparison,
@@ -17,23 +17,23 @@ import {
   type Query,
   type TypedConstant,
 } from '../tree/query.ts'
-import { called, readCall, timeOf } from './read-call.ts'
+import { makeCall, makeTime, readCall } from './read-call.ts'
 import { readCast } from './read-cast.ts'
-import { inColumn, readInQuery } from './read-in-query.ts'
+import { readInQuery, requireOneColumn } from './read-in-query.ts'
 import { resolveName } from './scope.ts'
-import { constructOf } from './source-text.ts'
-import { at, deeper, type Place, refuse, textsOf } from './sql-reader.ts'
+import { describeConstruct } from './source-text.ts'
+import { enterLevel, listTexts, refuse, runAt, type SqlPlace } from './sql-reader.ts'
 
-/** The checked expression that a node of the parser's tree stands for, or a 400 that names what is not possible. */
-export function readExpression(node: Node | undefined, outer: Place): Expression {
+/** Reads the checked expression of a node of the parser's tree, or throws a 400 that names what is not possible. */
+export function readExpression(node: Node | undefined, outer: SqlPlace): Expression {
   if (node === undefined) return nothing
-  const place = deeper(outer, locationOf(node))
+  const place = enterLevel(outer, findLocation(node))
   const inner = (each: Node | undefined) => readExpression(each, place)
   if ('ColumnRef' in node) {
     const { fields, location } = node.ColumnRef
     if (fields?.some((field) => 'A_Star' in field))
       throw refuse(place, location, 'a * that is no column')
-    return at(place, location, () => resolveName(textsOf(fields), place.scope))
+    return runAt(place, location, () => resolveName(listTexts(fields), place.scope))
   }
   if ('A_Const' in node) return readConstant(node.A_Const, place)
   if ('ParamRef' in node)
@@ -43,7 +43,7 @@ export function readExpression(node: Node | undefined, outer: Place): Expression
   if ('A_Expr' in node) return readOperator(node.A_Expr, place)
   if ('BoolExpr' in node) {
     const { boolop, args = [], location } = node.BoolExpr
-    const parts = args.map((each) => truth(inner(each), place, location))
+    const parts = args.map((each) => toCondition(inner(each), place, location))
     const [first = nothing] = parts
     if (boolop === 'NOT_EXPR')
       return Object.freeze({ kind: 'not', type: 'boolean', argument: first })
@@ -61,24 +61,28 @@ export function readExpression(node: Node | undefined, outer: Place): Expression
   if ('BooleanTest' in node) return readTruthTest(node.BooleanTest, place)
   if ('CaseExpr' in node) return readCase(node.CaseExpr, place)
   if ('CoalesceExpr' in node)
-    return called('coalesce', (node.CoalesceExpr.args ?? []).map(inner), { place })
+    return makeCall('coalesce', (node.CoalesceExpr.args ?? []).map(inner), { place })
   if ('MinMaxExpr' in node) {
     const name = node.MinMaxExpr.op === 'IS_LEAST' ? 'least' : 'greatest'
-    return called(name, (node.MinMaxExpr.args ?? []).map(inner), { place })
+    return makeCall(name, (node.MinMaxExpr.args ?? []).map(inner), { place })
   }
   if ('SubLink' in node) return readSubLink(node.SubLink, place)
   if ('SQLValueFunction' in node)
-    return timeOf(node.SQLValueFunction.op ?? '', place, locationOf(node))
-  throw refuse(place, locationOf(node), `${constructOf(node)}, which is not possible`)
+    return makeTime(node.SQLValueFunction.op ?? '', place, findLocation(node))
+  throw refuse(place, findLocation(node), `${describeConstruct(node)}, which is not possible`)
 }
 
-/** The expression as a condition. */
-export function truth(expression: Expression, place: Place, location?: number): Expression {
-  return at(place, location, () => coerced(expression, 'boolean'))
+/** Converts the expression to a condition. */
+export function toCondition(
+  expression: Expression,
+  place: SqlPlace,
+  location?: number,
+): Expression {
+  return runAt(place, location, () => coerceTo(expression, 'boolean'))
 }
 
-/** Where a node stands, as far as the parser says. */
-export function locationOf(node: Node): number | undefined {
+/** Returns the place of a node, as far as the parser gives it. */
+export function findLocation(node: Node): number | undefined {
   const [inside] = Object.values(node)
   if (typeof inside !== 'object' || inside === null || !('location' in inside)) return undefined
   return typeof inside.location === 'number' ? inside.location : undefined
@@ -88,51 +92,51 @@ function negated(argument: Expression): Expression {
   return Object.freeze({ kind: 'not', type: 'boolean', argument })
 }
 
-function readConstant(node: A_Const, place: Place): TypedConstant {
+function readConstant(node: A_Const, place: SqlPlace): TypedConstant {
   if (node.isnull) return nothing
-  if (node.boolval !== undefined) return constant('boolean', node.boolval.boolval ?? false)
-  if (node.sval !== undefined) return constant('text', node.sval.sval ?? '')
-  if (node.ival !== undefined) return constant('number', String(node.ival.ival ?? 0))
-  const number = node.fval === undefined ? undefined : numberText(node.fval.fval ?? '')
+  if (node.boolval !== undefined) return makeConstant('boolean', node.boolval.boolval ?? false)
+  if (node.sval !== undefined) return makeConstant('text', node.sval.sval ?? '')
+  if (node.ival !== undefined) return makeConstant('number', String(node.ival.ival ?? 0))
+  const number = node.fval === undefined ? undefined : readNumberText(node.fval.fval ?? '')
   if (number === undefined)
     throw refuse(place, node.location, 'a number of this form, which is not possible')
-  return constant('number', number)
+  return makeConstant('number', number)
 }
 
-function readParameter(number: number, place: Place, location: number | undefined): Expression {
+function readParameter(number: number, place: SqlPlace, location: number | undefined): Expression {
   const given = place.reader.parameters[number - 1]
   const name = place.reader.source.parameterNames[number - 1] ?? `$${number}`
   if (given === undefined)
     throw refuse(place, location, `the parameter ${name}, which has no value`)
   if ('kind' in given) return given
   if (given.list) throw refuse(place, location, `the list :${name} outside of IN (:${name})`)
-  return parameter(given)
+  return makeParameter(given)
 }
 
-/** The list that a node stands for, if it is a parameter of several values. */
-function listOf(node: Node | undefined, place: Place): ParameterRef | undefined {
+/** Finds the list of values that a node stands for, if it is a parameter of several values. */
+function findList(node: Node | undefined, place: SqlPlace): ParameterRef | undefined {
   if (node === undefined || !('ParamRef' in node)) return undefined
   const given = place.reader.parameters[(node.ParamRef.number ?? 0) - 1]
   return given !== undefined && !('kind' in given) && given.list ? given : undefined
 }
 
-function readCase(node: CaseExpr, place: Place): Expression {
+function readCase(node: CaseExpr, place: SqlPlace): Expression {
   const inner = (each: Node | undefined) => readExpression(each, place)
   const subject = node.arg === undefined ? undefined : inner(node.arg)
   const whens = (node.args ?? []).flatMap((each) => ('CaseWhen' in each ? [each.CaseWhen] : []))
   const otherwise = node.defresult === undefined ? undefined : inner(node.defresult)
-  const results = at(place, node.location, () =>
-    unified([
+  const results = runAt(place, node.location, () =>
+    unifyTypes([
       ...whens.map((when) => inner(when.result)),
       ...(otherwise === undefined ? [] : [otherwise]),
     ]),
   )
   const branches = whens.map((when, index) => {
     const test = inner(when.expr)
-    const is = at(place, when.location, () =>
+    const is = runAt(place, when.location, () =>
       subject === undefined
-        ? coerced(test, 'boolean')
-        : compared('=', { left: subject, right: test }),
+        ? coerceTo(test, 'boolean')
+        : makeComparison('=', { left: subject, right: test }),
     )
     return Object.freeze({ when: is, value: results[index] ?? nothing })
   })
@@ -144,8 +148,8 @@ function readCase(node: CaseExpr, place: Place): Expression {
   })
 }
 
-function readTruthTest(node: { booltesttype?: string; arg?: Node }, place: Place): Expression {
-  const argument = truth(readExpression(node.arg, place), place)
+function readTruthTest(node: { booltesttype?: string; arg?: Node }, place: SqlPlace): Expression {
+  const argument = toCondition(readExpression(node.arg, place), place)
   const test = (kind: 'is-true' | 'is-false' | 'is-null'): Expression =>
     Object.freeze({ kind, type: 'boolean', argument })
   switch (node.booltesttype) {
@@ -167,9 +171,9 @@ function readTruthTest(node: { booltesttype?: string; arg?: Node }, place: Place
 const comparisons: ReadonlySet<string> = new Set(['=', '<>', '<', '<=', '>', '>='])
 const isComparison = (sign: string): sign is Comparison => comparisons.has(sign)
 
-function readOperator(node: A_Expr, place: Place): Expression {
+function readOperator(node: A_Expr, place: SqlPlace): Expression {
   const inner = (each: Node | undefined) => readExpression(each, place)
-  const sign = textsOf(node.name).join('.')
+  const sign = listTexts(node.name).join('.')
   const { location } = node
   switch (node.kind) {
     case 'AEXPR_OP':
@@ -177,11 +181,11 @@ function readOperator(node: A_Expr, place: Place): Expression {
     case 'AEXPR_DISTINCT':
     case 'AEXPR_NOT_DISTINCT': {
       const sides = { left: inner(node.lexpr), right: inner(node.rexpr) }
-      const differs = at(place, location, () => compared('is distinct from', sides))
+      const differs = runAt(place, location, () => makeComparison('is distinct from', sides))
       return node.kind === 'AEXPR_DISTINCT' ? differs : negated(differs)
     }
     case 'AEXPR_NULLIF':
-      return called('nullif', [inner(node.lexpr), inner(node.rexpr)], { place, location })
+      return makeCall('nullif', [inner(node.lexpr), inner(node.rexpr)], { place, location })
     case 'AEXPR_IN':
       return readIn(node, sign, place)
     case 'AEXPR_LIKE':
@@ -189,11 +193,11 @@ function readOperator(node: A_Expr, place: Place): Expression {
       return readLike(node, sign, place)
     case 'AEXPR_BETWEEN':
     case 'AEXPR_NOT_BETWEEN': {
-      const [from, to] = itemsOf(node.rexpr).map(inner)
+      const [from, to] = listItems(node.rexpr).map(inner)
       const left = inner(node.lexpr)
-      const ends = at(place, location, () => [
-        compared('>=', { left, right: from ?? nothing }),
-        compared('<=', { left, right: to ?? nothing }),
+      const ends = runAt(place, location, () => [
+        makeComparison('>=', { left, right: from ?? nothing }),
+        makeComparison('<=', { left, right: to ?? nothing }),
       ])
       const within: Expression = Object.freeze({
         kind: 'and',
@@ -219,30 +223,33 @@ const formsRefused: Readonly<Record<string, string>> = {
   AEXPR_OP_ALL: 'ALL of an array',
 }
 
-function itemsOf(node: Node | undefined): readonly Node[] {
+function listItems(node: Node | undefined): readonly Node[] {
   return node !== undefined && 'List' in node ? (node.List.items ?? []) : []
 }
 
-function readBinary(node: A_Expr, sign: string, place: Place): Expression {
+function readBinary(node: A_Expr, sign: string, place: SqlPlace): Expression {
   const { location } = node
   const right = readExpression(node.rexpr, place)
   if (node.lexpr === undefined) {
-    if (sign === '+') return at(place, location, () => coerced(right, 'number'))
+    if (sign === '+') return runAt(place, location, () => coerceTo(right, 'number'))
     if (sign !== '-') throw refuse(place, location, `the operator ${sign}, which is not possible`)
     if (right.kind === 'constant' && right.type === 'number')
-      return constant('number', numberText(`-${right.value}`) ?? String(right.value).slice(1))
-    return called('-', [constant('number', '0'), right], { place, location })
+      return makeConstant(
+        'number',
+        readNumberText(`-${right.value}`) ?? String(right.value).slice(1),
+      )
+    return makeCall('-', [makeConstant('number', '0'), right], { place, location })
   }
   const left = readExpression(node.lexpr, place)
-  if (isComparison(sign)) return at(place, location, () => compared(sign, { left, right }))
+  if (isComparison(sign)) return runAt(place, location, () => makeComparison(sign, { left, right }))
   if (sign === '~' || sign === '~*' || sign === '!~' || sign === '!~*')
     return readMatch({ sign, left, right }, place, location)
-  return called(sign, [left, right], { place, location })
+  return makeCall(sign, [left, right], { place, location })
 }
 
 function readMatch(
   match: { readonly sign: string; readonly left: Expression; readonly right: Expression },
-  place: Place,
+  place: SqlPlace,
   location: number | undefined,
 ): Expression {
   refuseOpenPattern(match.right, place, location)
@@ -254,13 +261,13 @@ function readMatch(
     kind: 'matches',
     type: 'boolean',
     argument: textual(match.left, place, location),
-    pattern: at(place, location, () => translatePattern(prefix + pattern, '/sql')),
+    pattern: runAt(place, location, () => translatePattern(prefix + pattern, '/sql')),
     ignoreCase: false,
   })
   return match.sign.startsWith('!') ? negated(matches) : matches
 }
 
-function readLike(node: A_Expr, sign: string, place: Place): Expression {
+function readLike(node: A_Expr, sign: string, place: SqlPlace): Expression {
   const right = readExpression(node.rexpr, place)
   refuseOpenPattern(right, place, node.location)
   const pattern = constantText(right)
@@ -278,8 +285,8 @@ function readLike(node: A_Expr, sign: string, place: Place): Expression {
   return sign.startsWith('!') ? negated(like) : like
 }
 
-/** Who gives the value of a parameter could match everything. */
-function refuseOpenPattern(right: Expression, place: Place, location: number | undefined): void {
+/** A caller who gives the pattern as a parameter could match everything. */
+function refuseOpenPattern(right: Expression, place: SqlPlace, location: number | undefined): void {
   if (right.kind === 'parameter')
     throw refuse(
       place,
@@ -288,13 +295,17 @@ function refuseOpenPattern(right: Expression, place: Place, location: number | u
     )
 }
 
-/** JSON values are looked at as they are: a number is not like any text. */
-function textual(expression: Expression, place: Place, location: number | undefined): Expression {
+/** Leaves JSON values as they are: a number is not like any text. */
+function textual(
+  expression: Expression,
+  place: SqlPlace,
+  location: number | undefined,
+): Expression {
   const isField = expression.kind === 'convert' && expression.argument.kind === 'field'
   if (isField && expression.type === 'text') return expression.argument
   return expression.type === 'json'
     ? expression
-    : at(place, location, () => coerced(expression, 'text'))
+    : runAt(place, location, () => coerceTo(expression, 'text'))
 }
 
 function constantText(expression: Expression): string | undefined {
@@ -303,38 +314,40 @@ function constantText(expression: Expression): string | undefined {
     : undefined
 }
 
-function readIn(node: A_Expr, sign: string, place: Place): Expression {
-  const items = itemsOf(node.rexpr)
+function readIn(node: A_Expr, sign: string, place: SqlPlace): Expression {
+  const items = listItems(node.rexpr)
   if (items.length > limits.inListMax)
     throw refuse(place, node.location, `an IN list of more than ${limits.inListMax} values`)
   const left = readExpression(node.lexpr, place)
   const [only] = items
-  const list = items.length === 1 ? listOf(only, place) : undefined
+  const list = items.length === 1 ? findList(only, place) : undefined
   if (list !== undefined) {
     const found = inList(left, list, { place, location: node.location })
     return sign === '<>' ? negated(found) : found
   }
   const parts = items.map((item) => {
     const right = readExpression(item, place)
-    return at(place, node.location, () => compared('=', { left, right }))
+    return runAt(place, node.location, () => makeComparison('=', { left, right }))
   })
   const is = gathered(parts)
   return sign === '<>' ? negated(is) : is
 }
 
-/** The sides are made to fit as with one value of the list; its values stay what they are declared as. */
+/** Converts the sides as with one value of the list; the list's values keep their declared type. */
 function inList(
   left: Expression,
   list: ParameterRef,
-  { place, location }: { readonly place: Place; readonly location: number | undefined },
+  { place, location }: { readonly place: SqlPlace; readonly location: number | undefined },
 ): Expression {
-  const one = at(place, location, () => compared('=', { left, right: parameter(list) }))
+  const one = runAt(place, location, () =>
+    makeComparison('=', { left, right: makeParameter(list) }),
+  )
   if (one.kind !== 'compare' || one.right.type !== list.type)
     throw refuse(place, location, 'a list of another type than what it is compared with')
   return Object.freeze({ kind: 'in-list', type: 'boolean', argument: one.left, parameter: list })
 }
 
-/** Comparisons of one expression with constants become one test against a list. */
+/** Turns comparisons of one expression with constants into one test against a list. */
 function gathered(parts: readonly Expression[]): Expression {
   const [first] = parts
   const constants = parts.flatMap((part) =>
@@ -354,7 +367,7 @@ function gathered(parts: readonly Expression[]): Expression {
   return Object.freeze({ kind: 'or', type: 'boolean', arguments: Object.freeze([...parts]) })
 }
 
-function readSubLink(node: SubLink, place: Place): Expression {
+function readSubLink(node: SubLink, place: SqlPlace): Expression {
   const { subselect, location } = node
   if (subselect === undefined || !('SelectStmt' in subselect))
     throw refuse(place, location, 'a sub-query that is no SELECT')
@@ -363,11 +376,11 @@ function readSubLink(node: SubLink, place: Place): Expression {
     case 'EXISTS_SUBLINK':
       return Object.freeze({ kind: 'exists', type: 'boolean', query })
     case 'EXPR_SUBLINK': {
-      const { type } = inColumn(query, place, location)
+      const { type } = requireOneColumn(query, place, location)
       return Object.freeze({ kind: 'scalar', type, query: atMostOne(query) })
     }
     case 'ANY_SUBLINK': {
-      const sign = textsOf(node.operName).join('.')
+      const sign = listTexts(node.operName).join('.')
       if (sign !== '' && sign !== '=') throw refuse(place, location, `${sign} ANY of a sub-query`)
       return readInQuery({ left: readExpression(node.testexpr, place), query, location }, place)
     }
@@ -382,7 +395,7 @@ const linksRefused: Readonly<Record<string, string>> = {
   ROWCOMPARE_SUBLINK: 'a comparison of rows',
 }
 
-/** A sub-query used as a value gives its first row's; PostgreSQL would fail at the second, naming nothing. */
+/** Limits a sub-query used as a value to its first row; PostgreSQL would fail at the second, naming nothing. */
 function atMostOne(query: Query): Query {
   return Object.freeze({ ...query, limit: Math.min(query.limit ?? 1, 1) })
 }

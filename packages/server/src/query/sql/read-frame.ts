@@ -20,7 +20,7 @@ const bits = {
   excludeTies: 0x20000,
 } as const
 
-/** The frame of a window; undefined for the usual one. */
+/** Reads the frame of a window; undefined for the default one. */
 export function readFrame(
   window: WindowDef,
   tools: {

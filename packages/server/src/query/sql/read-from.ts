@@ -1,25 +1,25 @@
 import type { Alias, JoinExpr, Node, RangeSubselect, RangeVar } from 'libpg-query'
-import { coerced } from '../tree/make-expression.ts'
+import { coerceTo } from '../tree/make-expression.ts'
 import {
   type Expression,
-  outputOf,
-  partsOf,
+  getOutput,
+  listParts,
+  listRelations,
   type Query,
   type Relation,
-  relationsOf,
 } from '../tree/query.ts'
-import { locationOf, readExpression } from './read-expression.ts'
+import { findLocation, readExpression } from './read-expression.ts'
 import type { Scope, ScopeRelation } from './scope.ts'
-import { constructOf, isCatalog } from './source-text.ts'
-import { at, deeper, type Place, refuse } from './sql-reader.ts'
+import { describeConstruct, isCatalog } from './source-text.ts'
+import { enterLevel, refuse, runAt, type SqlPlace } from './sql-reader.ts'
 
 export type From = {
   readonly relations: readonly Relation[]
   readonly scope: Scope
 }
 
-/** The relations of a FROM list, and the names that they give. */
-export function readFrom(nodes: readonly Node[], place: Place): From {
+/** Reads the relations of a FROM list, and the names that they introduce. */
+export function readFrom(nodes: readonly Node[], place: SqlPlace): From {
   let scope: Scope = { ...place.scope, relations: [], outer: place.scope }
   const relations = nodes.map((node) => {
     const read = readRelation(node, place)
@@ -29,22 +29,22 @@ export function readFrom(nodes: readonly Node[], place: Place): From {
   return { relations: Object.freeze(relations), scope }
 }
 
-type Read = { readonly relation: Relation; readonly named: readonly ScopeRelation[] }
+type ReadRelation = { readonly relation: Relation; readonly named: readonly ScopeRelation[] }
 
-function readRelation(node: Node, outer: Place): Read {
-  const place = deeper(outer, locationOf(node))
+function readRelation(node: Node, outer: SqlPlace): ReadRelation {
+  const place = enterLevel(outer, findLocation(node))
   if ('RangeVar' in node) return readTable(node.RangeVar, place)
   if ('RangeSubselect' in node) return readSubselect(node.RangeSubselect, place)
   if ('JoinExpr' in node) return readJoin(node.JoinExpr, place)
-  const problem = 'RangeFunction' in node ? 'a function in FROM' : constructOf(node)
-  throw refuse(place, locationOf(node), `${problem}, which is not possible`)
+  const problem = 'RangeFunction' in node ? 'a function in FROM' : describeConstruct(node)
+  throw refuse(place, findLocation(node), `${problem}, which is not possible`)
 }
 
-function readTable(node: RangeVar, place: Place): Read {
+function readTable(node: RangeVar, place: SqlPlace): ReadRelation {
   const { relname = '', schemaname, catalogname, location } = node
   const id = place.reader.nextId()
   if (node.inh !== true) throw refuse(place, location, 'ONLY, which is not possible')
-  const name = aliasOf(node.alias, place, location) ?? relname
+  const name = readAlias(node.alias, place, location) ?? relname
   if (catalogname !== undefined)
     throw refuse(
       place,
@@ -77,24 +77,24 @@ function readTable(node: RangeVar, place: Place): Read {
   return { relation, named: [{ ...table, id, name, app: undefined, types: undefined }] }
 }
 
-function readSubselect(node: RangeSubselect, place: Place): Read {
-  const location = node.subquery === undefined ? undefined : locationOf(node.subquery)
+function readSubselect(node: RangeSubselect, place: SqlPlace): ReadRelation {
+  const location = node.subquery === undefined ? undefined : findLocation(node.subquery)
   if (node.lateral) throw refuse(place, location, 'LATERAL, which is not possible')
   if (node.subquery === undefined || !('SelectStmt' in node.subquery))
     throw refuse(place, location, 'a sub-query that is no SELECT')
   const id = place.reader.nextId()
-  // A sub-query in FROM does not see the relations beside it.
+  // A sub-query in FROM cannot use the relations beside it.
   const query = place.reader.readSelect(node.subquery.SelectStmt, place)
-  const name = aliasOf(node.alias, place, location) ?? `r${id}`
+  const name = readAlias(node.alias, place, location) ?? `r${id}`
   return subQuery(query, { id, name, app: undefined }, { place, location })
 }
 
 function subQuery(
   query: Query,
   named: Pick<ScopeRelation, 'id' | 'name' | 'app'>,
-  { place, location }: { readonly place: Place; readonly location: number | undefined },
-): Read {
-  const { columns, records } = outputOf(query)
+  { place, location }: { readonly place: SqlPlace; readonly location: number | undefined },
+): ReadRelation {
+  const { columns, records } = getOutput(query)
   if (records.length > 1)
     throw refuse(place, location, 'a sub-query that gives records of several collections whole (*)')
   return {
@@ -103,10 +103,10 @@ function subQuery(
   }
 }
 
-function readJoin(node: JoinExpr, place: Place): Read {
+function readJoin(node: JoinExpr, place: SqlPlace): ReadRelation {
   const left = node.larg === undefined ? undefined : readRelation(node.larg, place)
   const right = node.rarg === undefined ? undefined : readRelation(node.rarg, place)
-  const location = node.rarg === undefined ? undefined : locationOf(node.rarg)
+  const location = node.rarg === undefined ? undefined : findLocation(node.rarg)
   if (left === undefined || right === undefined) throw refuse(place, location, 'a join of nothing')
   if (node.isNatural) throw refuse(place, location, 'NATURAL JOIN; write ON')
   if (node.usingClause !== undefined) throw refuse(place, location, 'JOIN … USING; write ON')
@@ -115,7 +115,7 @@ function readJoin(node: JoinExpr, place: Place): Read {
   if (kind === undefined) throw refuse(place, location, `${node.jointype}, which is not possible`)
   const named = [...left.named, ...right.named]
   const scope = withRelations({ ...place.scope, relations: [], outer: place.scope }, named, place)
-  const inside: Place = {
+  const inside: SqlPlace = {
     ...place,
     scope,
     without: { aggregates: 'a join condition', windows: 'a join condition' },
@@ -124,7 +124,7 @@ function readJoin(node: JoinExpr, place: Place): Read {
   const on =
     quals === undefined
       ? undefined
-      : at(place, location, () => coerced(readExpression(quals, inside), 'boolean'))
+      : runAt(place, location, () => coerceTo(readExpression(quals, inside), 'boolean'))
   if (kind === 'FULL' && (on === undefined || !joinsByEquality(on, left, right)))
     throw refuse(place, location, 'a FULL JOIN without an equality of its two sides')
   const join = on === undefined && kind === 'INNER' ? 'CROSS' : kind
@@ -145,13 +145,13 @@ const joinKinds: ReadonlyMap<string, 'INNER' | 'LEFT' | 'RIGHT' | 'FULL'> = new 
   ['JOIN_FULL', 'FULL'],
 ])
 
-function aliasOf(alias: Alias | undefined, place: Place, location: number | undefined) {
+function readAlias(alias: Alias | undefined, place: SqlPlace, location: number | undefined) {
   if (alias?.colnames !== undefined)
     throw refuse(place, location, 'names of columns after an alias, which is not possible')
   return alias?.aliasname
 }
 
-function withRelations(scope: Scope, named: readonly ScopeRelation[], place: Place): Scope {
+function withRelations(scope: Scope, named: readonly ScopeRelation[], place: SqlPlace): Scope {
   const relations = [...scope.relations, ...named]
   const seen = new Set<string>()
   for (const { app, name } of relations) {
@@ -163,25 +163,27 @@ function withRelations(scope: Scope, named: readonly ScopeRelation[], place: Pla
   return { ...scope, relations }
 }
 
-/** PostgreSQL does a full join by hashing or merging, for which the two sides must be equal in something. */
-function joinsByEquality(on: Expression, left: Read, right: Read): boolean {
+/** PostgreSQL runs a full join by hashing or merging, which needs an equality between the two sides. */
+function joinsByEquality(on: Expression, left: ReadRelation, right: ReadRelation): boolean {
   if (on.kind === 'and') return on.arguments.some((each) => joinsByEquality(each, left, right))
   if (on.kind !== 'compare' || on.operator !== '=') return false
-  const sides = [idsOf(left), idsOf(right)] as const
-  const isOf = (expression: Expression, ids: ReadonlySet<number>) => {
+  const sides = [collectIds(left), collectIds(right)] as const
+  const isAbout = (expression: Expression, ids: ReadonlySet<number>) => {
     const used = usedBy(expression)
     return used.length > 0 && used.every((each) => ids.has(each))
   }
   const [a, b] = sides
-  return (isOf(on.left, a) && isOf(on.right, b)) || (isOf(on.left, b) && isOf(on.right, a))
+  return (
+    (isAbout(on.left, a) && isAbout(on.right, b)) || (isAbout(on.left, b) && isAbout(on.right, a))
+  )
 }
 
-function idsOf(read: Read): ReadonlySet<number> {
-  return new Set(relationsOf([read.relation]).map((relation) => relation.id))
+function collectIds(read: ReadRelation): ReadonlySet<number> {
+  return new Set(listRelations([read.relation]).map((relation) => relation.id))
 }
 
 function usedBy(expression: Expression): readonly number[] {
   const own =
     expression.kind === 'field' || expression.kind === 'column' ? [expression.relation] : []
-  return [...own, ...partsOf(expression).flatMap(usedBy)]
+  return [...own, ...listParts(expression).flatMap(usedBy)]
 }

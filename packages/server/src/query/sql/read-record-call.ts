@@ -1,14 +1,14 @@
 import type { FuncCall, Node } from 'libpg-query'
-import { type Condition, conditionPaths, dataSetNames } from '../condition.ts'
+import { type Condition, listConditionPaths, listDataSetNames } from '../condition.ts'
 import { parseFind, parseResolve } from '../find.ts'
-import { coerced, constant } from '../tree/make-expression.ts'
+import { coerceTo, makeConstant } from '../tree/make-expression.ts'
 import type { Expression } from '../tree/query.ts'
 import { resolveRelation, type ScopeRelation } from './scope.ts'
-import { at, type Place, refuse, textsOf } from './sql-reader.ts'
+import { listTexts, refuse, runAt, type SqlPlace } from './sql-reader.ts'
 
 /**
- * What a view's definition can say of a relation and SQL cannot: the conditions of a request's `find`, a record
- * whole, its place in the order of storing. Their SQL is printed from the JSON of a definition, never sent.
+ * Functions for what a view's definition can state and SQL cannot: the conditions of a request's `find`, a whole
+ * record, its place in the order of storing. Their SQL is printed from the JSON of a definition, never sent.
  */
 export const recordCalls = {
   /** `(relation, find as JSON text [, the relation that references compare with])` */
@@ -17,21 +17,25 @@ export const recordCalls = {
   place: 'tollbase_place',
 } as const
 
-/** The call's expression; undefined for any other function. */
-export function readRecordCall(name: string, node: FuncCall, place: Place): Expression | undefined {
+/** Reads the call's expression; undefined for any other function. */
+export function readRecordCall(
+  name: string,
+  node: FuncCall,
+  place: SqlPlace,
+): Expression | undefined {
   const { location, args = [] } = node
   const relation = (arg: Node | undefined) =>
-    at(place, location, () =>
+    runAt(place, location, () =>
       resolveRelation(
-        arg !== undefined && 'ColumnRef' in arg ? textsOf(arg.ColumnRef.fields) : [],
+        arg !== undefined && 'ColumnRef' in arg ? listTexts(arg.ColumnRef.fields) : [],
         place.scope,
       ),
     )
   const [of, text, parent] = args
   switch (name) {
     case recordCalls.find: {
-      const condition = conditionOf(text, parent === undefined ? parseFind : parseResolve)
-      if (dataSetNames(condition).length > 0)
+      const condition = parseRecordCondition(text, parent === undefined ? parseFind : parseResolve)
+      if (listDataSetNames(condition).length > 0)
         throw refuse(
           place,
           location,
@@ -67,7 +71,7 @@ export function readRecordCall(name: string, node: FuncCall, place: Place): Expr
   }
 }
 
-function conditionOf(text: Node | undefined, parse: typeof parseResolve): Condition {
+function parseRecordCondition(text: Node | undefined, parse: typeof parseResolve): Condition {
   const json = text !== undefined && 'A_Const' in text ? text.A_Const.sval?.sval : undefined
   return parse(JSON.parse(json ?? '{}'), '')
 }
@@ -86,17 +90,17 @@ function conditionOn(
     parent: parent?.id,
   }
   return Object.freeze(
-    relation.hasRecord ? made : { ...made, record: recordOf(relation, condition) },
+    relation.hasRecord ? made : { ...made, record: buildRecord(relation, condition) },
   )
 }
 
-/** The columns that the condition looks at as one object. */
-function recordOf(relation: ScopeRelation, condition: Condition): Expression {
-  const used = new Set(conditionPaths(condition).map((path) => path.split('.')[0]))
+/** Builds one object from the columns that the condition uses. */
+function buildRecord(relation: ScopeRelation, condition: Condition): Expression {
+  const used = new Set(listConditionPaths(condition).map((path) => path.split('.')[0]))
   const members = relation.columns.flatMap(({ name, type }, column) => {
     if (!used.has(name)) return []
     const value: Expression = { kind: 'column', type, relation: relation.id, column }
-    return [constant('text', name), Object.freeze(coerced(value, 'json'))]
+    return [makeConstant('text', name), Object.freeze(coerceTo(value, 'json'))]
   })
   return Object.freeze({
     kind: 'call',

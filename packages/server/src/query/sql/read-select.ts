@@ -1,31 +1,39 @@
 import { limits } from '@tollbase/contract/limits'
 import type { Node, SelectStmt } from 'libpg-query'
-import { commonType, constant } from '../tree/make-expression.ts'
+import { findCommonType, makeConstant } from '../tree/make-expression.ts'
 import {
   type Column,
   type CommonTable,
   type Expression,
+  getOutput,
+  listRelations,
   type Order,
   type OutputColumn,
-  outputOf,
   type Query,
-  relationsOf,
   type SelectQuery,
 } from '../tree/query.ts'
-import { nameOf } from './column-name.ts'
-import { hasAggregate, isOfOuter, ungroupedPart } from './grouping.ts'
-import { orderOf } from './read-call.ts'
-import { locationOf, readExpression, truth } from './read-expression.ts'
+import { getColumnName } from './column-name.ts'
+import { findUngroupedPart, hasAggregate, isOuterOnly } from './grouping.ts'
+import { makeOrder } from './read-call.ts'
+import { findLocation, readExpression, toCondition } from './read-expression.ts'
 import { readFrom } from './read-from.ts'
 import { type CommonTableName, resolveStar, type Scope } from './scope.ts'
-import { at, deeper, type Place, type Reader, refuse, textsOf, wholeNumber } from './sql-reader.ts'
+import {
+  enterLevel,
+  listTexts,
+  type Reader,
+  readWholeNumber,
+  refuse,
+  runAt,
+  type SqlPlace,
+} from './sql-reader.ts'
 
-/** The query that a SELECT, or several joined by set operations, stands for. */
+/** Reads a SELECT, or several joined by set operations, as a query. */
 export function readSelect(
   select: SelectStmt,
   outer: { readonly reader: Reader; readonly scope: Scope; readonly depth: number },
 ): Query {
-  const place = deeper({ ...outer, without: {} })
+  const place = enterLevel({ ...outer, without: {} })
   refuseClauses(select, place)
   const common = readCommonTables(select, place)
   const inside = { ...place, scope: { ...place.scope, tables: common.tables } }
@@ -34,14 +42,14 @@ export function readSelect(
   return Object.freeze({ ...query, with: common.with })
 }
 
-/** Clauses that are read or refused below; one that a newer parser knows is not passed over. */
+/** The clauses that are read or refused below; a clause that only a newer parser knows is refused too. */
 const clauses: ReadonlySet<string> = new Set(
   'distinctClause intoClause targetList fromClause whereClause groupClause groupDistinct havingClause windowClause valuesLists sortClause limitOffset limitCount limitOption lockingClause withClause op all larg rarg'.split(
     ' ',
   ),
 )
 
-function refuseClauses(select: SelectStmt, place: Place): void {
+function refuseClauses(select: SelectStmt, place: SqlPlace): void {
   const foreign = Object.keys(select).find((clause) => !clauses.has(clause))
   if (foreign !== undefined) throw refuse(place, undefined, `the clause ${foreign}`)
   const [lock] = select.lockingClause ?? []
@@ -54,7 +62,7 @@ function refuseClauses(select: SelectStmt, place: Place): void {
   if (select.groupDistinct) throw refuse(place, undefined, 'GROUP BY DISTINCT')
 }
 
-function readCommonTables(select: SelectStmt, place: Place) {
+function readCommonTables(select: SelectStmt, place: SqlPlace) {
   const tables = new Map(place.scope.tables)
   const list: CommonTable[] = []
   if (select.withClause?.recursive)
@@ -66,7 +74,7 @@ function readCommonTables(select: SelectStmt, place: Place) {
     if (ctequery === undefined || !('SelectStmt' in ctequery))
       throw refuse(place, location, 'a WITH that is no SELECT')
     const query = readSelect(ctequery.SelectStmt, { ...place, scope: { ...place.scope, tables } })
-    const { columns, records } = outputOf(query)
+    const { columns, records } = getOutput(query)
     if (records.length > 1)
       throw refuse(place, location, 'a WITH that gives records of several collections whole (*)')
     const id = place.reader.nextId()
@@ -77,12 +85,12 @@ function readCommonTables(select: SelectStmt, place: Place) {
   return { with: Object.freeze(list), tables }
 }
 
-function readSet(select: SelectStmt, place: Place): Query {
+function readSet(select: SelectStmt, place: SqlPlace): Query {
   const side = (each: SelectStmt | undefined): Query => readSelect(each ?? {}, place)
   const [left, right] = [side(select.larg), side(select.rarg)]
   const operator = { SETOP_UNION: 'UNION', SETOP_INTERSECT: 'INTERSECT', SETOP_EXCEPT: 'EXCEPT' }
   const word = operator[select.op as keyof typeof operator]
-  const [a, b] = [outputOf(left), outputOf(right)]
+  const [a, b] = [getOutput(left), getOutput(right)]
   if (a.records.length > 0 || b.records.length > 0)
     throw refuse(place, undefined, `${word} of whole records (*); name the columns`)
   if (a.columns.length !== b.columns.length)
@@ -92,8 +100,8 @@ function readSet(select: SelectStmt, place: Place): Query {
       `${word} of ${a.columns.length} with ${b.columns.length} columns`,
     )
   const columns = a.columns.map((column, index): OutputColumn => {
-    const type = at(place, undefined, () =>
-      commonType([column.type, b.columns[index]?.type ?? 'null']),
+    const type = runAt(place, undefined, () =>
+      findCommonType([column.type, b.columns[index]?.type ?? 'null']),
     )
     return { ...column, type }
   })
@@ -113,15 +121,15 @@ function readSet(select: SelectStmt, place: Place): Query {
   }
 }
 
-function readPage(select: SelectStmt, place: Place) {
+function readPage(select: SelectStmt, place: SqlPlace) {
   const count = (node: Node | undefined, clause: string, most: number) => {
     if (node === undefined) return undefined
     const expression = readExpression(node, place)
     if (expression.type === 'null') return undefined
     if (expression.kind === 'parameter' && expression.type === 'number') return expression.parameter
-    const number = wholeNumber(expression, most)
+    const number = readWholeNumber(expression, most)
     if (number === undefined)
-      throw refuse(place, locationOf(node), `${clause} that is no whole number up to ${most}`)
+      throw refuse(place, findLocation(node), `${clause} that is no whole number up to ${most}`)
     return number
   }
   const limit = count(select.limitCount, 'a LIMIT', limits.rowsMax)
@@ -132,11 +140,11 @@ function readPage(select: SelectStmt, place: Place) {
   }
 }
 
-/** ORDER BY of what a DISTINCT or a set operation gives: only its columns, by name or place. */
+/** Reads the ORDER BY of a DISTINCT or a set operation: only output columns, by name or place. */
 function outputOrder(
   select: SelectStmt,
   columns: readonly (OutputColumn & { readonly expression?: Expression })[],
-  { id, place, read }: { id: number; place: Place; read?: (node: Node) => Expression },
+  { id, place, read }: { id: number; place: SqlPlace; read?: (node: Node) => Expression },
 ): readonly Order[] {
   const sorts = (select.sortClause ?? []).flatMap((node) => ('SortBy' in node ? [node.SortBy] : []))
   return Object.freeze(
@@ -151,11 +159,11 @@ function outputOrder(
       if (column === undefined || (named === undefined && wanted === undefined)) {
         throw refuse(
           place,
-          node === undefined ? undefined : locationOf(node),
+          node === undefined ? undefined : findLocation(node),
           'an ORDER BY of something that DISTINCT or the set operation does not give',
         )
       }
-      return orderOf(
+      return makeOrder(
         sort,
         { kind: 'column', type: column.type, relation: id, column: found },
         place,
@@ -164,11 +172,11 @@ function outputOrder(
   )
 }
 
-/** The place of the column that a node names: by its name, or by its number. */
+/** Returns the place of the column that a node names: by its name, or by its number. */
 function outputAt(
   node: Node,
   columns: readonly { readonly name: string }[],
-  place: Place,
+  place: SqlPlace,
 ): number | undefined {
   if ('A_Const' in node && node.A_Const.ival !== undefined) {
     const number = node.A_Const.ival.ival ?? 0
@@ -176,20 +184,20 @@ function outputAt(
     throw refuse(place, node.A_Const.location, `the column number ${number}, which there is not`)
   }
   if (!('ColumnRef' in node)) return undefined
-  const names = textsOf(node.ColumnRef.fields)
+  const names = listTexts(node.ColumnRef.fields)
   const found = columns.findIndex((column) => names.length === 1 && column.name === names[0])
   return found < 0 ? undefined : found
 }
 
-function readSimple(select: SelectStmt, outer: Place): SelectQuery {
+function readSimple(select: SelectStmt, outer: SqlPlace): SelectQuery {
   const { relations, scope } = readFrom(select.fromClause ?? [], outer)
   const windows = new Map(
     (select.windowClause ?? []).flatMap((node) =>
       'WindowDef' in node ? [[node.WindowDef.name ?? '', node] as const] : [],
     ),
   )
-  const place: Place = { ...outer, scope, windows, without: {} }
-  const only = (clause: string): Place => ({
+  const place: SqlPlace = { ...outer, scope, windows, without: {} }
+  const only = (clause: string): SqlPlace => ({
     ...place,
     without: { aggregates: clause, windows: clause },
   })
@@ -239,13 +247,13 @@ function readSimple(select: SelectStmt, outer: Place): SelectQuery {
   return query
 }
 
-function condition(node: Node | undefined, place: Place): Expression | undefined {
+function condition(node: Node | undefined, place: SqlPlace): Expression | undefined {
   return node === undefined
     ? undefined
-    : truth(readExpression(node, place), place, locationOf(node))
+    : toCondition(readExpression(node, place), place, findLocation(node))
 }
 
-function isDistinct(select: SelectStmt, place: Place): boolean {
+function isDistinct(select: SelectStmt, place: SqlPlace): boolean {
   if (select.distinctClause === undefined) return false
   const isOn = select.distinctClause.some((node) => Object.keys(node).length > 0)
   if (isOn) throw refuse(place, undefined, 'DISTINCT ON; use GROUP BY or a window function')
@@ -253,7 +261,7 @@ function isDistinct(select: SelectStmt, place: Place): boolean {
 }
 
 /** Columns with their names, and the relations whose records are given whole. */
-function readColumns(targets: readonly Node[], place: Place) {
+function readColumns(targets: readonly Node[], place: SqlPlace) {
   const columns: Column[] = []
   const records: number[] = []
   const names = new Set<string>()
@@ -261,8 +269,8 @@ function readColumns(targets: readonly Node[], place: Place) {
     if (!('ResTarget' in node)) continue
     const { val, name, location } = node.ResTarget
     if (val !== undefined && isStar(val)) {
-      const parts = textsOf('ColumnRef' in val ? val.ColumnRef.fields : [])
-      for (const relation of at(place, location, () => resolveStar(parts, place.scope))) {
+      const parts = listTexts('ColumnRef' in val ? val.ColumnRef.fields : [])
+      for (const relation of runAt(place, location, () => resolveStar(parts, place.scope))) {
         if (relation.hasRecord) records.push(relation.id)
         relation.columns.forEach((column, index) => {
           const expression: Expression = Object.freeze({
@@ -277,7 +285,10 @@ function readColumns(targets: readonly Node[], place: Place) {
       continue
     }
     const expression = readExpression(val, place)
-    add({ name: name ?? nameOf(val, columns.length), expression: typed(expression) }, location)
+    add(
+      { name: name ?? getColumnName(val, columns.length), expression: typed(expression) },
+      location,
+    )
   }
   if (columns.length === 0 && records.length === 0) throw refuse(place, undefined, 'no columns')
   return { columns: Object.freeze(columns), records: Object.freeze(records) }
@@ -292,9 +303,9 @@ function readColumns(targets: readonly Node[], place: Place) {
   }
 }
 
-/** A NULL of no type comes out as one of text, as in PostgreSQL. */
+/** Gives a NULL of no type the type text, as PostgreSQL does. */
 function typed(expression: Expression): Expression {
-  return expression.type === 'null' ? constant('text', null) : expression
+  return expression.type === 'null' ? makeConstant('text', null) : expression
 }
 
 function isStar(node: Node): boolean {
@@ -304,7 +315,7 @@ function isStar(node: Node): boolean {
 function readGroups(
   nodes: readonly Node[],
   columns: readonly Column[],
-  place: Place,
+  place: SqlPlace,
 ): readonly Expression[] {
   return Object.freeze(
     nodes.map((node) => {
@@ -312,40 +323,40 @@ function readGroups(
         throw refuse(place, node.GroupingSet.location, 'GROUPING SETS, ROLLUP or CUBE')
       const column = columns[outputAt(node, columns, place) ?? -1]
       if (column !== undefined && hasAggregate(column.expression))
-        throw refuse(place, locationOf(node), 'an aggregate in GROUP BY')
+        throw refuse(place, findLocation(node), 'an aggregate in GROUP BY')
       return ungoverned(column?.expression ?? readExpression(node, place))
     }),
   )
 }
 
-/** A field of a declared type is grouped by as it is, so that it can be compared by its key too. */
+/** Groups by a field of a declared type as it is stored, so that it can be compared by its key too. */
 function ungoverned(expression: Expression): Expression {
   const isField = expression.kind === 'convert' && expression.argument.kind === 'field'
   return isField ? expression.argument : expression
 }
 
-function readOrderBy(select: SelectStmt, columns: readonly Column[], place: Place) {
+function readOrderBy(select: SelectStmt, columns: readonly Column[], place: SqlPlace) {
   const sorts = (select.sortClause ?? []).flatMap((node) => ('SortBy' in node ? [node.SortBy] : []))
   return Object.freeze(
     sorts.map((sort) => {
       const column =
         sort.node === undefined ? undefined : columns[outputAt(sort.node, columns, place) ?? -1]
-      return orderOf(sort, column?.expression ?? readExpression(sort.node, place), place)
+      return makeOrder(sort, column?.expression ?? readExpression(sort.node, place), place)
     }),
   )
 }
 
-function checkGrouping(query: SelectQuery, used: readonly Expression[], place: Place): void {
-  const own = new Set(relationsOf(query.from).map((relation) => relation.id))
+function checkGrouping(query: SelectQuery, used: readonly Expression[], place: SqlPlace): void {
+  const own = new Set(listRelations(query.from).map((relation) => relation.id))
   const groups = new Set(query.groupBy.map((each) => JSON.stringify(each)))
   for (const expression of used) {
-    const part = ungroupedPart(expression, own, groups)
+    const part = findUngroupedPart(expression, own, groups)
     if (part !== undefined) {
       const name = part.kind === 'field' ? part.path.join('.') : 'a column'
       throw refuse(place, undefined, `${name}, which is neither in GROUP BY nor in an aggregate`)
     }
     for (const aggregate of aggregatesIn(expression)) {
-      if (isOfOuter(aggregate.arguments, own))
+      if (isOuterOnly(aggregate.arguments, own))
         throw refuse(place, undefined, `${aggregate.name} of nothing but an outer query's fields`)
     }
   }

@@ -1,5 +1,5 @@
 import { parseFieldPath } from '../field-path.ts'
-import { constant } from '../tree/make-expression.ts'
+import { makeConstant } from '../tree/make-expression.ts'
 import type { Expression, OutputColumn, ValueType } from '../tree/query.ts'
 
 /** A relation of FROM as names see it. */
@@ -7,12 +7,12 @@ export type ScopeRelation = {
   readonly id: number
   /** The alias, or the name of the collection or common table. */
   readonly name: string
-  /** Set where `app::collection` itself names it. */
+  /** The application, if `app::collection` itself names the relation. */
   readonly app: string | undefined
   readonly columns: readonly OutputColumn[]
-  /** Whether it has records, whose fields are not known beforehand. */
+  /** True if it has records, whose fields are not known beforehand. */
   readonly hasRecord: boolean
-  /** The collection, where they are its stored records. */
+  /** The collection, if its rows are stored records. */
   readonly model?: string
   readonly types: ReadonlyMap<string, ValueType> | undefined
 }
@@ -30,12 +30,12 @@ export type Scope = {
   readonly outer: Scope | undefined
 }
 
-/** A name that cannot be resolved, in words that follow "has". */
+/** The reason why a name cannot be resolved, in words that follow "has". */
 export class NameProblem extends Error {}
 
 /**
- * What a dotted name means. One that begins with the name of a relation, be it an outer query's, is of that relation;
- * any other is a field of the innermost one.
+ * Resolves a dotted name. A name that begins with a relation's name, even an outer query's, belongs to that
+ * relation; any other is a field of the innermost relation.
  */
 export function resolveName(names: readonly string[], scope: Scope): Expression {
   for (const resolve of [qualified, unqualified]) {
@@ -47,7 +47,7 @@ export function resolveName(names: readonly string[], scope: Scope): Expression 
   throw new NameProblem(`the name ${names.join('.')}, which nothing in FROM has`)
 }
 
-/** The relation that a name is of, be it an outer query's. */
+/** Resolves the name of a relation, even of an outer query's. */
 export function resolveRelation(names: readonly string[], scope: Scope): ScopeRelation {
   for (let level: Scope | undefined = scope; level !== undefined; level = level.outer) {
     const found = namedBy(names, level)
@@ -56,7 +56,7 @@ export function resolveRelation(names: readonly string[], scope: Scope): ScopeRe
   throw new NameProblem(`${names.join('::')}, which nothing in FROM is called`)
 }
 
-/** The relations whose records or columns `*` or `name.*` stands for. */
+/** Resolves the relations whose records or columns `*` or `name.*` stands for. */
 export function resolveStar(names: readonly string[], scope: Scope): readonly ScopeRelation[] {
   if (names.length === 0) return scope.relations
   const found = namedBy(names, scope)
@@ -70,15 +70,15 @@ function qualified(names: readonly string[], scope: Scope): Expression | undefin
   const found = namedBy(names, scope)
   if (found === undefined || found.rest.length === 0) return undefined
   const { relation, rest } = found
-  const column = columnOf(relation, rest)
+  const column = findColumn(relation, rest)
   if (column !== undefined) return column
-  if (relation.hasRecord) return fieldOf(relation, rest)
+  if (relation.hasRecord) return makeField(relation, rest)
   throw new NameProblem(
     `the name ${names.join('.')}, but ${relation.name} has no column ${rest[0]}`,
   )
 }
 
-/** The relation that the name begins with, `app.collection` or an alias, and what is left of the name. */
+/** Finds the relation that the name begins with, `app.collection` or an alias, and the rest of the name. */
 function namedBy(names: readonly string[], scope: Scope) {
   const [first = '', second] = names
   const byRoot = scope.relations.find(
@@ -96,9 +96,9 @@ function onlyOne(scope: Scope, fits: (name: string) => boolean): ScopeRelation |
 }
 
 function unqualified(names: readonly string[], scope: Scope): Expression | undefined {
-  const closed = scope.relations.flatMap((relation) => columnOf(relation, names) ?? [])
+  const closed = scope.relations.flatMap((relation) => findColumn(relation, names) ?? [])
   const open = scope.relations.filter(
-    (relation) => relation.hasRecord && columnOf(relation, names) === undefined,
+    (relation) => relation.hasRecord && findColumn(relation, names) === undefined,
   )
   const [column] = closed
   const [relation] = open
@@ -107,11 +107,11 @@ function unqualified(names: readonly string[], scope: Scope): Expression | undef
       `the name ${names.join('.')} without saying whose it is; write ${open[0]?.name ?? scope.relations[0]?.name}.${names.join('.')}`,
     )
   }
-  return column ?? (relation === undefined ? undefined : fieldOf(relation, names))
+  return column ?? (relation === undefined ? undefined : makeField(relation, names))
 }
 
-/** A column, or a member of one that is JSON. */
-function columnOf(relation: ScopeRelation, names: readonly string[]): Expression | undefined {
+/** Finds a column, or a member of a JSON column. */
+function findColumn(relation: ScopeRelation, names: readonly string[]): Expression | undefined {
   const [first, ...rest] = names
   const at = relation.columns.findIndex((column) => column.name === first)
   const column = relation.columns[at]
@@ -125,12 +125,12 @@ function columnOf(relation: ScopeRelation, names: readonly string[]): Expression
   if (rest.length > 0 && column.type !== 'json')
     throw new NameProblem(`the name ${names.join('.')}, but ${first} is no object`)
   return rest.reduce<Expression>((object, name) => {
-    const parts = Object.freeze([object, constant('text', name)])
+    const parts = Object.freeze([object, makeConstant('text', name)])
     return Object.freeze({ kind: 'call', type: 'json', name: '->', arguments: parts })
   }, whole)
 }
 
-function fieldOf(relation: ScopeRelation, names: readonly string[]): Expression {
+function makeField(relation: ScopeRelation, names: readonly string[]): Expression {
   const path = parseFieldPath(names.join('.'), '/sql')
   const field: Expression = Object.freeze({
     kind: 'field',

@@ -10,14 +10,14 @@ import {
 } from '../test-collection.test-support.ts'
 import { accepted } from './accepted.test-data.ts'
 import { refused } from './refused.test-data.ts'
-import { queryRunner } from './test-sql.test-support.ts'
+import { makeQueryRunner } from './test-sql.test-support.ts'
 
 const statements = [...accepted, ...refused.map(([text]) => text)].filter((text) => text.length > 1)
-const tokensOf = (text: string): readonly string[] =>
+const splitTokens = (text: string): readonly string[] =>
   text.match(
     /'(?:[^']|'')*'|"[^"]*"|[A-Za-z_]\w*(?:\.\w+)*|\d+(?:\.\d+)?|::|<=|>=|<>|!=|\|\||\S/g,
   ) ?? []
-const tokens = statements.flatMap(tokensOf)
+const tokens = statements.flatMap(splitTokens)
 
 /** A statement with some of its words left out, changed, or put in from another one. */
 const mutated = fc
@@ -31,14 +31,14 @@ const mutated = fc
           fc.array(fc.constantFrom(...tokens), { maxLength: 2 }),
           fc
             .tuple(fc.constantFrom(...statements), fc.nat(30), fc.nat(6))
-            .map(([text, from, count]) => tokensOf(text).slice(from, from + count)),
+            .map(([text, from, count]) => splitTokens(text).slice(from, from + count)),
         ),
       }),
       { minLength: 1, maxLength: 2 },
     ),
   )
   .map(([text, edits]) => {
-    const words = [...tokensOf(text)]
+    const words = [...splitTokens(text)]
     for (const { at, dropped, put } of edits) words.splice(at % words.length, dropped, ...put)
     return words.join(' ').replaceAll(' :: ', '::')
   })
@@ -62,7 +62,7 @@ describe.each(testEngines())('%s: SQL of any kind', (engine) => {
   afterAll(async () => test?.drop())
 
   it('is refused with 400 or answered; PostgreSQL never finds a mistake in it', async () => {
-    const { ask } = queryRunner(run)
+    const { ask } = makeQueryRunner(run)
     const answer = async (text: string): Promise<void> => {
       try {
         await ask(text, { parameters: [1, 'a', true] })

@@ -1,20 +1,20 @@
 import { limits } from '@tollbase/contract/limits'
 import type { Node, SelectStmt } from 'libpg-query'
-import { Fault, invalid } from '../../base/fault.ts'
+import { Fault, makeInvalidFault } from '../../base/fault.ts'
 import { isRecord } from '../../base/is-record.ts'
 import { checkText } from '../operand.ts'
 import { ParserProblem, parseSqlText, scanSql, type Token, tokenTypes } from './parser.ts'
 
-/** A statement as PostgreSQL's own parser reads it, and a way to say where in the caller's text something stands. */
+/** A statement as PostgreSQL's own parser reads it, with the means to name places in the caller's text. */
 export type SourceText = {
   readonly select: SelectStmt
-  /** Names of the parameters in the order of their numbers; `$1` is called `1`. */
+  /** The names of the parameters in the order of their numbers; `$1` is called `1`. */
   readonly parameterNames: readonly string[]
-  /** A 400 that names the place; `location` is what the parser gave (undefined or -1: unknown). */
+  /** Returns a 400 that names the place; `location` is the parser's (undefined or -1: unknown). */
   readonly refuse: (location: number | undefined, problem: string) => Fault
 }
 
-/** A token with its text; places are counted in characters. */
+/** A token with its text; places count characters. */
 export type SqlToken = Token & { readonly text: string }
 
 /** Keywords that are never names where `isName` would take them for one. */
@@ -28,20 +28,20 @@ const beforeNames = new Set(
     ' ',
   ),
 )
-/** `app::collection` in the place of a table: each takes one more attempt. */
+/** The most attempts to parse: each `app::collection` in the place of a table takes one more. */
 const attemptsMax = limits.sqlSourcesMax + 1
 
 /**
- * Reads one SELECT. What PostgreSQL's lexer does not know of is written around first: names keep their case (it
+ * Reads one SELECT. Syntax that PostgreSQL's lexer does not know is rewritten first: names keep their case (it
  * would fold them), `:name` is a parameter, and `app::collection` a table.
  */
 export async function readSource(sql: string): Promise<SourceText> {
   checkText(sql, '/sql')
-  if (sql.trim() === '') throw invalid('/sql', 'is empty')
+  if (sql.trim() === '') throw makeInvalidFault('/sql', 'is empty')
   if (sql.length > limits.sqlCharsMax)
-    throw invalid('/sql', `is longer than ${limits.sqlCharsMax} characters`)
+    throw makeInvalidFault('/sql', `is longer than ${limits.sqlCharsMax} characters`)
   const problemAt = (position: number | undefined, problem: string) =>
-    refusal(sql, position, problem)
+    makeRefusal(sql, position, problem)
   const rewritten = await rewrite(sql, problemAt)
   const offsets = byteOffsets(rewritten.text)
   const statements = await parseTables(rewritten.text, (at, problem) =>
@@ -55,17 +55,17 @@ export async function readSource(sql: string): Promise<SourceText> {
   const node: Node | undefined = first?.stmt
   if (second !== undefined)
     throw refuse(second.stmt_location, 'a second statement; only one may be sent')
-  if (node === undefined) throw invalid('/sql', 'is empty')
+  if (node === undefined) throw makeInvalidFault('/sql', 'is empty')
   if (!('SelectStmt' in node))
-    throw refuse(first?.stmt_location ?? 0, `${constructOf(node)}; only SELECT is possible`)
+    throw refuse(first?.stmt_location ?? 0, `${describeConstruct(node)}; only SELECT is possible`)
   return { select: node.SelectStmt, parameterNames: rewritten.parameterNames, refuse }
 }
 
 /**
- * All that could be applications in a text that nobody has read yet: names before `::`, of casts too. Undefined where
- * that cannot be told without reading it.
+ * Lists all names that could be applications in a text that is not parsed yet: those before `::`, of casts too.
+ * Undefined if that takes a parser to tell.
  */
-export function applicationsIn(sql: string): readonly string[] | undefined {
+export function listApplications(sql: string): readonly string[] | undefined {
   if (sql.includes('--') || sql.includes('/*')) return undefined
   const pieces = sql.split('::').slice(0, -1)
   const names = pieces.flatMap((piece) => {
@@ -75,7 +75,7 @@ export function applicationsIn(sql: string): readonly string[] | undefined {
   return [...new Set(names)]
 }
 
-/** Of a name and the blanks behind it; of a longer one the end is no application's name. */
+/** The most characters of a name and the blanks behind it; the end of a longer one is no application's name. */
 const applicationCharsMax = 100
 
 /**
@@ -106,8 +106,8 @@ export function isCatalog(schema: string): boolean {
   return schema.startsWith('pg_') || schema === 'information_schema'
 }
 
-/** The name of a syntax node in words: `LockingClause` is "a locking clause". */
-export function constructOf(node: Node | undefined): string {
+/** Describes a syntax node in words: `LockingClause` is "a locking clause". */
+export function describeConstruct(node: Node | undefined): string {
   const [name = 'nothing'] = Object.keys(node ?? {})
   const words = name
     .replace(/^A_/, '')
@@ -117,9 +117,9 @@ export function constructOf(node: Node | undefined): string {
   return name.endsWith('Stmt') ? `${words.toUpperCase()} statement` : words
 }
 
-/** A 400 that names the line and column of a character of the statement. */
-export function refusal(sql: string, position: number | undefined, problem: string): Fault {
-  if (position === undefined) return invalid('/sql', `has ${problem}`)
+/** Returns a 400 that names the line and column of a character of the statement. */
+export function makeRefusal(sql: string, position: number | undefined, problem: string): Fault {
+  if (position === undefined) return makeInvalidFault('/sql', `has ${problem}`)
   const before = sql.slice(0, position).split('\n')
   const place = { line: before.length, column: [...(before.at(-1) ?? '')].length + 1 }
   return new Fault('VALIDATION_FAILED', {
@@ -138,7 +138,7 @@ type Rewritten = {
 type Refuse = (position: number, problem: string) => Fault
 
 async function rewrite(sql: string, refuse: Refuse): Promise<Rewritten> {
-  const tokens = await tokensOf(sql)
+  const tokens = await readTokens(sql)
   for (const token of tokens) checkName(token, refuse)
   const parameterNames: string[] = []
   const edits = tokens.flatMap((token, at): readonly Edit[] => {
@@ -158,7 +158,7 @@ async function rewrite(sql: string, refuse: Refuse): Promise<Rewritten> {
   return { ...applied(sql, edits), parameterNames }
 }
 
-/** Longest name that the parser keeps whole; of a longer one it would silently take the beginning. */
+/** The longest name that the parser keeps whole; it would silently cut a longer one. */
 const nameBytesMax = 63
 
 function checkName({ text, type, start }: SqlToken, refuse: Refuse): void {
@@ -169,13 +169,13 @@ function checkName({ text, type, start }: SqlToken, refuse: Refuse): void {
     throw refuse(start, `a name of more than ${nameBytesMax} bytes`)
 }
 
-/** The tokens of a text, by its characters; none where the lexer cannot read it. */
-export async function tokensOf(sql: string): Promise<readonly SqlToken[]> {
+/** Reads the tokens of a text, with places in characters; none if the lexer cannot read it. */
+export async function readTokens(sql: string): Promise<readonly SqlToken[]> {
   let tokens: readonly Token[]
   try {
     tokens = await scanSql(sql)
   } catch (error) {
-    // What the lexer cannot read, the parser refuses too, and says where.
+    // The parser refuses every text that the lexer cannot read, and names the place.
     if (error instanceof ParserProblem) return []
     throw error
   }
@@ -186,7 +186,7 @@ export async function tokensOf(sql: string): Promise<readonly SqlToken[]> {
   })
 }
 
-/** `app::collection.*`, of which the parser would take the star for a mistake. */
+/** Returns true at `app::collection.*`, whose star the parser would take for a mistake. */
 function isWholeRecord(tokens: readonly SqlToken[], at: number): boolean {
   return tokens[at + 2]?.text === '.' && tokens[at + 3]?.text === '*'
 }
@@ -220,11 +220,11 @@ function applied(sql: string, edits: readonly Edit[]): Omit<Rewritten, 'paramete
   return { text, original }
 }
 
-/** Tells the place of a character from the parser's count of UTF-8 bytes. */
+/** Converts places from the parser's count of UTF-8 bytes to characters. */
 function byteOffsets(text: string): { readonly charOf: (bytes: number) => number } {
   const length = Buffer.byteLength(text)
   if (length === text.length) return { charOf: (count) => count }
-  // Reckoned once: a statement has as many places to ask for as it has words.
+  // Computed once: a statement may ask for as many places as it has words.
   const chars = new Uint32Array(length + 1).fill(text.length)
   let bytes = 0
   let at = 0
@@ -238,8 +238,8 @@ function byteOffsets(text: string): { readonly charOf: (bytes: number) => number
 }
 
 /**
- * `app::collection` in the place of a table is a syntax error exactly at the `::`, which no cast ever is; so the
- * parser itself tells which ones to write as `app. collection`.
+ * Parses a text with `app::collection` in the place of tables, which is a syntax error exactly at the `::`, as no
+ * cast ever is; so the parser itself tells which ones to write as `app. collection`.
  */
 async function parseTables(text: string, refuse: Refuse) {
   let attempt = text
@@ -250,16 +250,16 @@ async function parseTables(text: string, refuse: Refuse) {
     } catch (error) {
       if (!(error instanceof ParserProblem)) throw error
       const { position } = error
-      if (position === undefined) throw invalid('/sql', `cannot be read: ${reason(error)}`)
+      if (position === undefined) throw makeInvalidFault('/sql', `cannot be read: ${reason(error)}`)
       const at = charPosition(attempt, position)
       if (attempt.slice(at, at + 2) !== '::') throw refuse(at, `a mistake: ${reason(error)}`)
       attempt = `${attempt.slice(0, at)}. ${attempt.slice(at + 2)}`
     }
   }
-  throw invalid('/sql', `has more than ${limits.sqlSourcesMax} collections`)
+  throw makeInvalidFault('/sql', `has more than ${limits.sqlSourcesMax} collections`)
 }
 
-/** The parser counts characters here, of which JavaScript has two for some. */
+/** Converts a count of characters to JavaScript's, which has two units for some of them. */
 function charPosition(text: string, characters: number): number {
   let at = 0
   for (let count = 0; count < characters && at < text.length; count++)
@@ -267,7 +267,7 @@ function charPosition(text: string, characters: number): number {
   return at
 }
 
-/** The parser's sentence, worded otherwise, so that nobody takes it for an error of the database's own. */
+/** Rewords the parser's sentence, so that nobody takes it for an error of the database. */
 function reason({ message }: ParserProblem): string {
   return message.replace(/^syntax error at or /, 'syntax error ').replaceAll('""', '"')
 }

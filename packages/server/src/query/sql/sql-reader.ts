@@ -7,47 +7,47 @@ import type { Expression, Query, TypedConstant, ValueType } from '../tree/query.
 import { NameProblem, type Scope } from './scope.ts'
 import type { SourceText } from './source-text.ts'
 
-/** What the reading of one statement shares. */
+/** The state that the parts of one statement share while it is read. */
 export type Reader = {
   readonly source: SourceText
-  /** Values of the parameters, by their numbers from 1. */
+  /** The values of the parameters, by their numbers from 1. */
   readonly parameters: readonly (TypedConstant | ParameterRef)[]
-  /** Milliseconds since 1970, of now(); `run`: that of each run; undefined: there is no such time here. */
+  /** The time of now() in milliseconds since 1970; `run`: that of each run; undefined: now() is not allowed here. */
   readonly now: number | 'run' | undefined
-  /** Whether the calls of read-record-call.ts are possible. */
+  /** Allows the calls of read-record-call.ts. */
   readonly recordCalls: boolean
   readonly typesOf: (model: string) => ReadonlyMap<string, ValueType> | undefined
   readonly nextId: () => number
   /** Counts a use of a collection. */
   readonly spendSource: (location: number | undefined) => void
   readonly readSelect: (select: SelectStmt, place: { scope: Scope; depth: number }) => Query
-  /** The query that stands in the place of a model; undefined for a collection. */
+  /** Reads the query that replaces a model; undefined for a collection. */
   readonly readView: (model: string, depth: number) => Query | undefined
 }
 
-/** Where an expression stands. */
-export type Place = {
+/** The place of an expression. */
+export type SqlPlace = {
   readonly reader: Reader
   readonly scope: Scope
   readonly depth: number
   /** Named windows of this SELECT. */
   readonly windows?: ReadonlyMap<string, Node>
-  /** What there is none of here, and the words for here: ["aggregate", "WHERE"]. */
+  /** The kinds of call that this place does not allow, each with the words for the place: ["aggregate", "WHERE"]. */
   readonly without: { readonly aggregates?: string; readonly windows?: string }
 }
 
-/** A 400 that names the place in the text. */
+/** Returns a 400 that names the place in the text. */
 export function refuse(
-  place: Pick<Place, 'reader'>,
+  place: Pick<SqlPlace, 'reader'>,
   location: number | undefined,
   problem: string,
 ) {
   return place.reader.source.refuse(location, problem)
 }
 
-/** Runs a step whose problems are about the names and types that stand at the location. */
-export function at<T>(
-  place: Pick<Place, 'reader'>,
+/** Runs a step, and reports its problems with names and types at the location. */
+export function runAt<T>(
+  place: Pick<SqlPlace, 'reader'>,
   location: number | undefined,
   step: () => T,
 ): T {
@@ -64,20 +64,20 @@ export function at<T>(
   }
 }
 
-/** The place one level further in. */
-export function deeper(place: Place, location?: number): Place {
+/** Returns the place one level further in. */
+export function enterLevel(place: SqlPlace, location?: number): SqlPlace {
   if (place.depth >= limits.sqlDepthMax)
     throw refuse(place, location, `something nested deeper than ${limits.sqlDepthMax} levels`)
   return { ...place, depth: place.depth + 1 }
 }
 
-/** The texts of a dotted name of the parser. */
-export function textsOf(nodes: readonly Node[] | undefined): readonly string[] {
+/** Lists the texts of a dotted name of the parser. */
+export function listTexts(nodes: readonly Node[] | undefined): readonly string[] {
   return (nodes ?? []).flatMap((node) => ('String' in node ? [node.String.sval ?? ''] : []))
 }
 
-/** A whole number that is written as such or given as a parameter. */
-export function wholeNumber(expression: Expression, most: number): number | undefined {
+/** Reads a whole number that is written out or given as a parameter. */
+export function readWholeNumber(expression: Expression, most: number): number | undefined {
   if (expression.kind !== 'constant' || expression.type !== 'number') return undefined
   const number = Number(expression.value)
   return Number.isInteger(number) && number >= 0 && number <= most ? number : undefined

@@ -192,7 +192,7 @@ describe.each(testEngines())('%s: SQL', (engine) => {
   it.each(accepted)('gives what PostgreSQL gives over tables: %s', async (text) => {
     const expected = normal(await oracle(text), text)
     expect(normal(await answer(text), text)).toEqual(expected)
-    const typesOf = (model: string) => types[model]
-    expect(normal(await answer(text, { typesOf }), text)).toEqual(expected)
+    const findTypes = (model: string) => types[model]
+    expect(normal(await answer(text, { typesOf: findTypes }), text)).toEqual(expected)
   })
 })

@@ -7,7 +7,7 @@ import { parseSql, type SqlOptions } from './parse-sql.ts'
 export const testNow = Date.UTC(2024, 5, 1)
 
 /** Runs queries over the collections `app::name`, which are the tables `app.name`. */
-export function queryRunner(run: RunSql) {
+export function makeQueryRunner(run: RunSql) {
   const caps = { rows: 100_000, bytes: 10_000_000 }
   const rows = async (
     query: Query,

@@ -4,9 +4,12 @@ import type { ValueType } from './query.ts'
 export type AggregateDefinition = {
   readonly parameters: readonly ParameterKind[]
   readonly result: Exclude<ValueType, 'null'> | 'same'
-  /** SQL of the call. `inside` puts DISTINCT and ORDER BY into the brackets, `after` FILTER and OVER behind them. */
+  /**
+   * Prints the call. `inside` holds DISTINCT and ORDER BY, for inside the brackets; `after` FILTER and OVER, for
+   * behind them.
+   */
   readonly print: (args: readonly string[], call: CallText, type: ValueType) => string
-  /** It needs an order of its own rows to mean anything. */
+  /** True if it needs an order of its own rows to mean anything. */
   readonly ordered?: boolean
 }
 
@@ -30,7 +33,7 @@ const ofBoolean = (name: string): AggregateDefinition => ({
   result: 'boolean',
   print: plain(name),
 })
-/** Its digits are those of the sum, not of the numbers that were summed up; so is a mean a function of sum and count. */
+/** Gives the digits of the sum, not those of the numbers summed up; so a mean is a function of sum and count. */
 const sum: Print = (args, call, type) => `trim_scale(${plain('sum')(args, call, type)})`
 const list: AggregateDefinition = {
   parameters: ['json'],

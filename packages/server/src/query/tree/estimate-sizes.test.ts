@@ -4,13 +4,13 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { sql } from '../../database/sql.ts'
 import { type TestDatabase, withTestDatabase } from '../../database/testing.ts'
 import { parseSql } from '../sql/parse-sql.ts'
-import { queryRunner } from '../sql/test-sql.test-support.ts'
+import { makeQueryRunner } from '../sql/test-sql.test-support.ts'
 import {
   createTestCollection,
   createTestSchema,
   type RunSql,
 } from '../test-collection.test-support.ts'
-import { columnSizes } from './estimate-sizes.ts'
+import { computeColumnSizes } from './estimate-sizes.ts'
 
 const now = Date.UTC(2024, 5, 1)
 const fieldBytes = 200
@@ -69,14 +69,14 @@ describe('the size of a text', () => {
   afterAll(() => base.drop())
 
   test('is never more than was reckoned before, however functions are nested', async () => {
-    const { rows } = queryRunner(run)
+    const { rows } = makeQueryRunner(run)
     let answered = 0
     await fc.assert(
       fc.asyncProperty(text, async (expression) => {
         // A name may stand in several queries inside each other: then it is of the innermost.
         const statement = `SELECT x FROM (SELECT ${expression} AS x FROM app::one) AS inner_one`
         const query = await parsed(statement)
-        const [most] = query === undefined ? [] : sizesOf(query)
+        const [most] = query === undefined ? [] : computeSizes(query)
         if (query === undefined || most === undefined) return
         const [row] = (await rows(query)).rows
         answered += 1
@@ -100,8 +100,8 @@ async function parsed(statement: string): Promise<Parsed | undefined> {
   }
 }
 
-function sizesOf(query: Parsed): readonly number[] {
-  return columnSizes(query, { field: fieldBytes, number })
+function computeSizes(query: Parsed): readonly number[] {
+  return computeColumnSizes(query, { field: fieldBytes, number })
 }
 
 describe('what would be larger than can be held is refused before it runs', () => {

@@ -1,48 +1,49 @@
 import { limits } from '@tollbase/contract/limits'
-import { invalid } from '../../base/fault.ts'
+import { makeInvalidFault } from '../../base/fault.ts'
 import {
   type Expression,
-  partsOf,
+  findSubQuery,
+  listParts,
   type Query,
-  queryOf,
   type Relation,
   type SelectQuery,
 } from './query.ts'
 
-/** Bytes that a value may have at most: of a field, and of the digits of a number that was reckoned. */
+/** The most bytes of a value: of a field, and of the digits of a computed number. */
 export type Nominal = { readonly field: number; readonly number: number }
 
 /**
- * A field is a part of a record; one that is a list of numbers with exponents is longer as a text. PostgreSQL's numerics have at most 131,072 digits before the point and 16,383 behind.
- * What an aggregate gathers counts as a field. Where these are longer than that, the memory of the process is the bound.
+ * A field is a part of a record; a list of numbers with exponents is longer as a text. PostgreSQL's numerics have
+ * at most 131,072 digits before the point and 16,383 behind. The result of an aggregate counts as a field. Where
+ * these are longer than that, the memory of the process is the bound.
  */
 const nominal: Nominal = { field: limits.recordBytesMax, number: 150 * 1024 }
 
-/** Bytes of a time, a date, an interval or a truth value. */
+/** The most bytes of a time, a date, an interval or a truth value. */
 const shortBytes = 64
-/** Of a number in a record or a statement. */
+/** The most bytes of a number in a record or a statement. */
 const givenNumberBytes = 1024
-/** Of UTF-8. */
+/** The most bytes of a character in UTF-8. */
 const bytesPerChar = 4
-/** What to_char makes of a character of its format at most, such as the name of a month. */
+/** The most characters that to_char makes of one character of its format, such as the name of a month. */
 const charsPerFormatChar = 16
 
 /**
- * Refuses, before it runs, a query in which texts are put together to more than `textBytesMax`, or rows to more than
+ * Refuses, before it runs, a query that builds texts of more than `textBytesMax`, or rows of more than
  * `rowBytesMax`, however functions and sub-queries are nested: a few dozen characters could ask for gigabytes.
  */
 export function refuseLargeTexts(query: Query): void {
-  const sizes = new Sizes(nominal)
-  sizes.ofQuery(query)
+  const sizes = new SizeEstimator(nominal)
+  sizes.measureQuery(query)
 }
 
-/** The largest size, in bytes, of each column of a query; throws a 400 past the limits. */
-export function columnSizes(query: Query, of: Nominal): readonly number[] {
-  return new Sizes(of).ofQuery(query)
+/** Computes the largest size, in bytes, of each column of a query; throws a 400 past the limits. */
+export function computeColumnSizes(query: Query, of: Nominal): readonly number[] {
+  return new SizeEstimator(of).measureQuery(query)
 }
 
-/** Walks a query from the inside out, and remembers what each relation's columns may hold. */
-class Sizes {
+/** Walks a query from the inside out, and remembers the sizes of each relation's columns. */
+class SizeEstimator {
   readonly #nominal: Nominal
   readonly #columns = new Map<number, readonly number[]>()
   readonly #tables = new Map<number, readonly number[]>()
@@ -51,25 +52,25 @@ class Sizes {
     this.#nominal = of
   }
 
-  ofQuery(query: Query): readonly number[] {
-    for (const { id, query: table } of query.with) this.#tables.set(id, this.ofQuery(table))
-    const columns = query.kind === 'set' ? this.#ofSet(query) : this.#ofSelect(query)
+  measureQuery(query: Query): readonly number[] {
+    for (const { id, query: table } of query.with) this.#tables.set(id, this.measureQuery(table))
+    const columns = query.kind === 'set' ? this.#measureSet(query) : this.#measureSelect(query)
     this.#columns.set(query.id, columns)
-    for (const { expression } of query.orderBy) this.#of(expression)
+    for (const { expression } of query.orderBy) this.#measure(expression)
     return columns
   }
 
-  #ofSet(query: Extract<Query, { kind: 'set' }>): readonly number[] {
-    const left = this.ofQuery(query.left)
-    const right = this.ofQuery(query.right)
+  #measureSet(query: Extract<Query, { kind: 'set' }>): readonly number[] {
+    const left = this.measureQuery(query.left)
+    const right = this.measureQuery(query.right)
     return left.map((size, at) => Math.max(size, right[at] ?? 0))
   }
 
-  #ofSelect(query: SelectQuery): readonly number[] {
+  #measureSelect(query: SelectQuery): readonly number[] {
     for (const relation of query.from) this.#enter(relation)
-    const columns = query.columns.map(({ expression }) => this.#of(expression))
+    const columns = query.columns.map(({ expression }) => this.#measure(expression))
     for (const each of [query.where, query.having, ...query.groupBy])
-      if (each !== undefined) this.#of(each)
+      if (each !== undefined) this.#measure(each)
     const records = query.records.length * this.#nominal.field
     const row = columns.reduce((sum, size) => sum + size, records)
     if (row > limits.rowBytesMax) throw tooLarge('a row', limits.rowBytesMax)
@@ -81,7 +82,7 @@ class Sizes {
       case 'collection':
         return
       case 'query':
-        this.#columns.set(relation.id, this.ofQuery(relation.query))
+        this.#columns.set(relation.id, this.measureQuery(relation.query))
         return
       case 'common':
         this.#columns.set(relation.id, this.#tables.get(relation.table) ?? [])
@@ -89,25 +90,28 @@ class Sizes {
       case 'join':
         this.#enter(relation.left)
         this.#enter(relation.right)
-        if (relation.on !== undefined) this.#of(relation.on)
+        if (relation.on !== undefined) this.#measure(relation.on)
     }
   }
 
-  /** Parts are looked at whatever the type of the whole is: a length is short, the text that it is of may not be. */
-  #of(expression: Expression): number {
-    const parts = partsOf(expression).map((part) => this.#of(part))
-    const query = queryOf(expression)
-    const inner = query === undefined ? [] : this.ofQuery(query)
-    const size = this.#sizeOf(expression, { parts, inner })
-    if (size > limits.textBytesMax) throw tooLarge(nameOf(expression), limits.textBytesMax)
+  /**
+   * Measures the parts whatever the type of the whole is: a length is short, but the text that it is of may not be.
+   */
+  #measure(expression: Expression): number {
+    const parts = listParts(expression).map((part) => this.#measure(part))
+    const query = findSubQuery(expression)
+    const inner = query === undefined ? [] : this.measureQuery(query)
+    const size = this.#estimate(expression, { parts, inner })
+    if (size > limits.textBytesMax)
+      throw tooLarge(describeExpression(expression), limits.textBytesMax)
     return size
   }
 
-  #sizeOf(
+  #estimate(
     expression: Expression,
     { parts, inner }: { readonly parts: readonly number[]; readonly inner: readonly number[] },
   ): number {
-    if (expression.type === 'number') return this.#sizeOfNumber(expression)
+    if (expression.type === 'number') return this.#estimateNumber(expression)
     if (expression.type !== 'text' && expression.type !== 'json') return shortBytes
     switch (expression.kind) {
       case 'field':
@@ -124,13 +128,13 @@ class Sizes {
       case 'scalar':
         return largest(inner)
       case 'call':
-        return sizeOfCall(expression, parts)
+        return measureCall(expression, parts)
       default:
         return largest(parts)
     }
   }
 
-  #sizeOfNumber({ kind }: Expression): number {
+  #estimateNumber({ kind }: Expression): number {
     const isGiven = kind === 'convert' || kind === 'constant' || kind === 'parameter'
     return isGiven ? givenNumberBytes : this.#nominal.number
   }
@@ -138,8 +142,8 @@ class Sizes {
 
 type Call = Extract<Expression, { kind: 'call' }>
 
-/** What a function gives at most; where nothing is said of it, no more than its largest argument. */
-function sizeOfCall({ name, arguments: args }: Call, parts: readonly number[]): number {
+/** Returns the largest size that a function can give; for functions not listed, that of the largest argument. */
+function measureCall({ name, arguments: args }: Call, parts: readonly number[]): number {
   const [first = 0, second = 0, third = 0] = parts
   switch (name) {
     case 'concat':
@@ -159,22 +163,25 @@ function sizeOfCall({ name, arguments: args }: Call, parts: readonly number[]): 
       return shortBytes + second * charsPerFormatChar * bytesPerChar
     case 'left':
     case 'right':
-      return Math.min(first, charsOf(args[1]) * bytesPerChar)
+      return Math.min(first, countChars(args[1]) * bytesPerChar)
     case 'substr':
     case 'substring':
-      return Math.min(first, charsOf(args[2]) * bytesPerChar)
+      return Math.min(first, countChars(args[2]) * bytesPerChar)
     default:
       return largest(parts)
   }
 }
 
-/** How long a text is at least: known only of a constant. */
+/** Returns the least length of a text: known only for a constant. */
 function leastBytes(expression: Expression | undefined): number {
   return expression?.kind === 'constant' ? Buffer.byteLength(String(expression.value ?? '')) : 0
 }
 
-/** How many characters a constant asks for; without end where that is not known, or is counted from the other end. */
-function charsOf(expression: Expression | undefined): number {
+/**
+ * Returns the number of characters that a constant asks for; infinite if that is not known, or is counted from the
+ * other end.
+ */
+function countChars(expression: Expression | undefined): number {
   const count = expression?.kind === 'constant' ? Number(expression.value) : Number.NaN
   return count >= 0 ? Math.floor(count) : Number.POSITIVE_INFINITY
 }
@@ -187,11 +194,11 @@ function largest(sizes: readonly number[]): number {
   return Math.max(0, ...sizes)
 }
 
-function nameOf(expression: Expression): string {
+function describeExpression(expression: Expression): string {
   return expression.kind === 'call' ? expression.name : 'an expression'
 }
 
 function tooLarge(what: string, most: number) {
   const problem = `asks for more than could be held: ${what} could give more than ${most / 1024 / 1024} MiB; cut the texts that go into it, such as by left(text, 1000)`
-  return invalid('/sql', problem)
+  return makeInvalidFault('/sql', problem)
 }

@@ -18,13 +18,13 @@ export type ParameterKind =
 
 export type FunctionDefinition = {
   readonly parameters: readonly ParameterKind[]
-  /** How many of them may be left out. */
+  /** The number of parameters that may be left out. */
   readonly optional?: number
-  /** Whether the last may be repeated. */
+  /** True if the last parameter may be repeated. */
   readonly variadic?: boolean
-  /** `same`: the type that the arguments became. */
+  /** The type of the result; `same`: the common type of the arguments. */
   readonly result: Exclude<ValueType, 'null'> | 'same'
-  /** SQL of the call; no row may make it fail. */
+  /** Prints the call; no row may make it fail. */
   readonly print: (args: readonly string[]) => string
 }
 
@@ -33,9 +33,9 @@ const plain =
   (name: string): Print =>
   (args) =>
     `${name}(${args.join(', ')})`
-/** A number as a whole one within what PostgreSQL's functions and dates take. */
-export const count = (text = '0') => `least(greatest(trunc(${text}), -1000000), 1000000)::int4`
-export const notZero = (text = '') => `nullif(${text}, 0)`
+/** Prints a number as a whole one within the bounds of PostgreSQL's functions and dates. */
+export const printCount = (text = '0') => `least(greatest(trunc(${text}), -1000000), 1000000)::int4`
+export const printNonZero = (text = '') => `nullif(${text}, 0)`
 
 const textToText = (name: string): FunctionDefinition => ({
   parameters: ['text'],
@@ -69,15 +69,15 @@ const substring: FunctionDefinition = {
   result: 'text',
   print: ([text, from, length]) =>
     length === undefined
-      ? `substr(${text}, ${count(from)})`
-      : `substr(${text}, ${count(from)}, greatest(${count(length)}, 0))`,
+      ? `substr(${text}, ${printCount(from)})`
+      : `substr(${text}, ${printCount(from)}, greatest(${printCount(length)}, 0))`,
 }
 const padded = (name: string): FunctionDefinition => ({
   parameters: ['text', 'number', 'text'],
   optional: 1,
   result: 'text',
   print: ([text, length, ...fill]) =>
-    `${name}(${[text, `least(${count(length)}, ${limits.padCharsMax})`, ...fill].join(', ')})`,
+    `${name}(${[text, `least(${printCount(length)}, ${limits.padCharsMax})`, ...fill].join(', ')})`,
 })
 const rounded = (name: string): FunctionDefinition => ({
   parameters: ['number', 'number'],
@@ -86,7 +86,7 @@ const rounded = (name: string): FunctionDefinition => ({
   print: ([number, digits]) =>
     digits === undefined
       ? `${name}(${number})`
-      : `${name}(${number}, least(greatest(${count(digits)}, -100), 100))`,
+      : `${name}(${number}, least(greatest(${printCount(digits)}, -100), 100))`,
 })
 const typeOf: FunctionDefinition = {
   parameters: ['json'],
@@ -99,7 +99,7 @@ const arrayLength: FunctionDefinition = {
   print: ([json]) =>
     `CASE jsonb_typeof(${json}) WHEN 'array' THEN jsonb_array_length(${json})::numeric END`,
 }
-/** The cast inside is safe: all that the pattern lets through are addresses. */
+/** The cast inside is safe: the pattern lets only addresses through. */
 const address = (test: (address: string, args: readonly string[]) => string): Print => {
   return ([text = '', ...args]) =>
     `CASE WHEN ${text} ~ ${quoteText(addressPattern)} THEN ${test(`(${text})::inet`, args)} ELSE (${text} IS NOT NULL AND NULL) END`
@@ -132,7 +132,7 @@ export const functions: ReadonlyMap<string, FunctionDefinition> = new Map<
     {
       parameters: ['text', 'number'],
       result: 'text',
-      print: ([a, b]) => `left(${a}, ${count(b)})`,
+      print: ([a, b]) => `left(${a}, ${printCount(b)})`,
     },
   ],
   [
@@ -140,7 +140,7 @@ export const functions: ReadonlyMap<string, FunctionDefinition> = new Map<
     {
       parameters: ['text', 'number'],
       result: 'text',
-      print: ([a, b]) => `right(${a}, ${count(b)})`,
+      print: ([a, b]) => `right(${a}, ${printCount(b)})`,
     },
   ],
   ['replace', { parameters: ['text', 'text', 'text'], result: 'text', print: plain('replace') }],
@@ -180,7 +180,8 @@ export const functions: ReadonlyMap<string, FunctionDefinition> = new Map<
     {
       parameters: ['text', 'text', 'number'],
       result: 'text',
-      print: ([text, by, number]) => `split_part(${text}, ${by}, ${notZero(count(number))})`,
+      print: ([text, by, number]) =>
+        `split_part(${text}, ${by}, ${printNonZero(printCount(number))})`,
     },
   ],
   ['lpad', padded('lpad')],
@@ -198,7 +199,7 @@ export const functions: ReadonlyMap<string, FunctionDefinition> = new Map<
     {
       parameters: ['number', 'number'],
       result: 'number',
-      print: ([left, right]) => `mod(${left}, ${notZero(right)})`,
+      print: ([left, right]) => `mod(${left}, ${printNonZero(right)})`,
     },
   ],
   [
@@ -297,6 +298,6 @@ export const units: ReadonlySet<string> = new Set([
   'doy',
   'epoch',
 ])
-/** Those that a time cannot be cut to, and those that an interval does not have. */
+/** The units that a time cannot be cut to, and those that an interval does not have. */
 export const unitsNotCut: ReadonlySet<string> = new Set(['dow', 'isodow', 'doy', 'epoch'])
 export const unitsNotOfInterval: ReadonlySet<string> = new Set(['dow', 'isodow', 'doy', 'week'])

@@ -1,7 +1,7 @@
 import type { ParameterRef } from '../condition.ts'
 import type { Comparison, Expression, TypedConstant, ValueType } from './query.ts'
 
-/** Why values do not fit together, in words that follow "has". */
+/** The reason why values do not fit together, in words that follow "has". */
 export class TypeProblem extends Error {}
 
 const words: Readonly<Record<ValueType, string>> = {
@@ -16,24 +16,24 @@ const words: Readonly<Record<ValueType, string>> = {
 }
 
 const numberForm = /^[+-]?(?=\.?\d)(?:\d{0,310})(?:\.(\d{0,400}))?(?:[eE]([+-]?\d{1,3}))?$/
-/** Decimals up to which keys of fields are exact (index-key.ts). */
+/** The number of decimals up to which keys of fields are exact (index-key.ts). */
 const decimalsMax = 400
 const timeForm =
   /^([1-9]\d{3}-\d\d-\d\d)(?:[T ](\d\d:\d\d(?::\d\d(?:\.\d{1,6})?)?)(Z|[+-]\d\d:\d\d)?)?$/
 const intervalForm =
   /^([+-]?\d{1,5}(\.\d{1,3})? ?(seconds?|minutes?|hours?|days?|weeks?|months?|years?) ?){1,6}$/
 
-export function constant(type: ValueType, value: string | boolean | null): TypedConstant {
+export function makeConstant(type: ValueType, value: string | boolean | null): TypedConstant {
   return Object.freeze({ kind: 'constant', type, value })
 }
 
-/** The value of a parameter; as of a literal, of a text it is decided later what type it is of. */
-export function parameter(declared: ParameterRef): Expression {
+/** Makes the value of a parameter; the type of a text is decided later, as with a literal. */
+export function makeParameter(declared: ParameterRef): Expression {
   return Object.freeze({ kind: 'parameter', type: declared.type, parameter: declared })
 }
 
-/** A decimal number as JSON writes it; undefined if the text is none. */
-export function numberText(text: string): string | undefined {
+/** Reads a decimal number and writes it as JSON does; undefined if the text is none. */
+export function readNumberText(text: string): string | undefined {
   const [found, decimals = '', power = '0'] = numberForm.exec(text) ?? []
   const isExact = decimals.length - Number(power) <= decimalsMax && Number.isFinite(Number(text))
   if (found === undefined || !isExact) return undefined
@@ -43,10 +43,10 @@ export function numberText(text: string): string | undefined {
   return `${sign === '-' ? '-' : ''}${digits === '' ? '0' : digits}${fraction === '' ? '' : `.${fraction}`}${exponent}`
 }
 
-/** The expression as one of the type; fields and other JSON values count as NULL where they are of another. */
-export function coerced(expression: Expression, type: ValueType): Expression {
+/** Coerces the expression to the type; fields and other JSON values of another type become NULL. */
+export function coerceTo(expression: Expression, type: ValueType): Expression {
   if (expression.type === type) return expression
-  if (expression.type === 'null') return constant(type, null)
+  if (expression.type === 'null') return makeConstant(type, null)
   if (expression.kind === 'constant' && expression.type === 'text')
     return readConstant(String(expression.value), type)
   if (isTextParameter(expression) && type !== 'json') return Object.freeze({ ...expression, type })
@@ -57,10 +57,10 @@ export function coerced(expression: Expression, type: ValueType): Expression {
   throw new TypeProblem(`${words[expression.type]} where ${words[type]} is needed`)
 }
 
-/** The expression made into the type as far as that goes: what CAST does. */
-export function casted(expression: Expression, type: ValueType): Expression {
+/** Casts the expression to the type as far as possible, like CAST. */
+export function castTo(expression: Expression, type: ValueType): Expression {
   if (expression.type === type) return expression
-  if (expression.type === 'null') return constant(type, null)
+  if (expression.type === 'null') return makeConstant(type, null)
   const isLiteral = expression.kind === 'constant' && expression.type === 'text'
   if (isLiteral && type !== 'json') return readConstant(String(expression.value), type)
   if (isTextParameter(expression) && type !== 'json') return Object.freeze({ ...expression, type })
@@ -76,22 +76,22 @@ function castable(from: ValueType, to: ValueType): boolean {
   return (from === 'timestamp' && to === 'date') || (from === 'date' && to === 'timestamp')
 }
 
-/** All of them as one type: JSON where they are not of one. */
-export function unified(expressions: readonly Expression[]): readonly Expression[] {
-  return as(commonType(expressions.map(typeOf)), expressions)
+/** Converts all expressions to one type: JSON if their types differ. */
+export function unifyTypes(expressions: readonly Expression[]): readonly Expression[] {
+  return as(findCommonType(expressions.map(getType)), expressions)
 }
 
-function typeOf(expression: Expression): ValueType {
+function getType(expression: Expression): ValueType {
   return expression.type
 }
 
 function as(type: ValueType, expressions: readonly Expression[]): readonly Expression[] {
   return expressions.map((each) => {
-    return isText(each) && type === 'json' ? casted(each, 'json') : coerced(each, type)
+    return isText(each) && type === 'json' ? castTo(each, 'json') : coerceTo(each, type)
   })
 }
 
-export function commonType(types: readonly ValueType[]): ValueType {
+export function findCommonType(types: readonly ValueType[]): ValueType {
   const known = new Set(types.filter((type) => type !== 'null'))
   const [only] = known
   if (only === undefined) return 'null'
@@ -105,33 +105,36 @@ export function commonType(types: readonly ValueType[]): ValueType {
   return second === 'interval' ? 'json' : first
 }
 
-/** A comparison; JSON values compare as in a request's `find`, without any conversion. */
-export function compared(
+/** Makes a comparison; JSON values compare as in a request's `find`, without any conversion. */
+export function makeComparison(
   operator: Comparison | 'is distinct from',
   sides: { readonly left: Expression; readonly right: Expression },
 ): Expression {
   const [left, right] = comparable(sides.left, sides.right)
   if (left.type === 'null' || right.type === 'null') {
-    if (operator !== 'is distinct from') return constant('boolean', null)
+    if (operator !== 'is distinct from') return makeConstant('boolean', null)
   }
   return Object.freeze({ kind: 'compare', type: 'boolean', operator, left, right })
 }
 
-/** Two sides that have an order between them; a field of a declared type goes by its JSON value, as indexes do. */
+/**
+ * Returns two sides that have an order between them; a field of a declared type compares by its JSON value, as
+ * indexes do.
+ */
 function comparable(left: Expression, right: Expression): readonly [Expression, Expression] {
   const types = new Set([left.type, right.type])
   const scalar = [...types].every((type) => ['json', 'number', 'text', 'boolean'].includes(type))
   if (types.has('json') && scalar) return [left, right]
   if (left.type === right.type) return [unwrapped(left, right), unwrapped(right, left)]
   if (left.type === 'null' || right.type === 'null') return [left, right]
-  if (isText(left)) return comparable(coerced(left, right.type), right)
-  if (isText(right)) return comparable(left, coerced(right, left.type))
+  if (isText(left)) return comparable(coerceTo(left, right.type), right)
+  if (isText(right)) return comparable(left, coerceTo(right, left.type))
   if (types.has('json')) {
     const type = left.type === 'json' ? right.type : left.type
-    return [coerced(left, type), coerced(right, type)]
+    return [coerceTo(left, type), coerceTo(right, type)]
   }
   if (types.has('date') && types.has('timestamp'))
-    return [coerced(left, 'timestamp'), coerced(right, 'timestamp')]
+    return [coerceTo(left, 'timestamp'), coerceTo(right, 'timestamp')]
   throw new TypeProblem(`a comparison of ${words[left.type]} with ${words[right.type]}`)
 }
 
@@ -152,17 +155,17 @@ function unwrapped(expression: Expression, other: Expression): Expression {
 }
 
 function readConstant(text: string, type: ValueType): TypedConstant {
-  const value = constantText(text.trim(), type)
+  const value = readConstantText(text.trim(), type)
   if (value === undefined)
     throw new TypeProblem(`'${text.slice(0, 40)}', which is not ${words[type]}`)
-  return constant(type, type === 'boolean' ? value === 'true' : value)
+  return makeConstant(type, type === 'boolean' ? value === 'true' : value)
 }
 
-/** The text of a value of the type that a text says; undefined where it says none. */
-export function constantText(text: string, type: ValueType): string | undefined {
+/** Reads a text as a value of the type and returns the value's text; undefined if it states none. */
+export function readConstantText(text: string, type: ValueType): string | undefined {
   switch (type) {
     case 'number':
-      return numberText(text)
+      return readNumberText(text)
     case 'boolean': {
       const word = text.toLowerCase()
       if (['t', 'true', 'yes', 'on', '1'].includes(word)) return 'true'

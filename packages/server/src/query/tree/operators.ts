@@ -1,4 +1,4 @@
-import { count, type FunctionDefinition, notZero } from './functions.ts'
+import { type FunctionDefinition, printCount, printNonZero } from './functions.ts'
 
 const infix =
   (sign: string): FunctionDefinition['print'] =>
@@ -18,7 +18,7 @@ export const operators: ReadonlyMap<string, FunctionDefinition> = new Map<
     {
       parameters: ['number', 'number'],
       result: 'number',
-      print: ([left, right]) => `(${left} / ${notZero(right)})`,
+      print: ([left, right]) => `(${left} / ${printNonZero(right)})`,
     },
   ],
   [
@@ -26,7 +26,7 @@ export const operators: ReadonlyMap<string, FunctionDefinition> = new Map<
     {
       parameters: ['number', 'number'],
       result: 'number',
-      print: ([left, right]) => `(${left} % ${notZero(right)})`,
+      print: ([left, right]) => `(${left} % ${printNonZero(right)})`,
     },
   ],
   ['||', { parameters: ['printable', 'printable'], result: 'text', print: infix('||') }],
@@ -84,7 +84,7 @@ export const operators: ReadonlyMap<string, FunctionDefinition> = new Map<
     {
       parameters: ['date', 'number'],
       result: 'date',
-      print: ([date, days]) => `(${date} + ${count(days)})`,
+      print: ([date, days]) => `(${date} + ${printCount(days)})`,
     },
   ],
   [
@@ -92,7 +92,7 @@ export const operators: ReadonlyMap<string, FunctionDefinition> = new Map<
     {
       parameters: ['date', 'number'],
       result: 'date',
-      print: ([date, days]) => `(${date} - ${count(days)})`,
+      print: ([date, days]) => `(${date} - ${printCount(days)})`,
     },
   ],
   // An object of names and values; made of a sub-query's columns, for conditions on records.
@@ -107,9 +107,9 @@ export const operators: ReadonlyMap<string, FunctionDefinition> = new Map<
   ],
 ])
 
-/** Without the test a value that is no list would count as the only element of one. */
+/** Without the test a value that is no list would count as a list's only element. */
 function element(json = '', place = ''): string {
-  return `CASE jsonb_typeof(${json}) WHEN 'array' THEN ${member(json, count(place))} END`
+  return `CASE jsonb_typeof(${json}) WHEN 'array' THEN ${member(json, printCount(place))} END`
 }
 
 function member(json = '', key = ''): string {

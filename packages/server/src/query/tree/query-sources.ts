@@ -1,25 +1,29 @@
-import { conditionPaths, dataSetNames, referencedPaths } from '../condition.ts'
+import { listConditionPaths, listDataSetNames, listReferencedPaths } from '../condition.ts'
 import type { SourceUse } from '../join.ts'
 import {
   type Expression,
-  partsOf,
+  findSubQuery,
+  listParts,
+  listRelations,
   type Query,
-  queryOf,
   type Relation,
-  relationsOf,
   type SelectQuery,
 } from './query.ts'
 
 type Use = 'filter' | 'sort' | 'select'
 type Fields = { filter: Set<string>; sort: Set<string>; select: Set<string>; whole: boolean }
-type Found = { readonly model: string; readonly fields: Fields; readonly dataSets: Set<string> }
+type FoundSource = {
+  readonly model: string
+  readonly fields: Fields
+  readonly dataSets: Set<string>
+}
 
 /**
- * Every use of a collection in a query, in the order of FROM, with the fields that are used. Fields of join
- * conditions, of GROUP BY and inside aggregates of HAVING count as filtered by; those of columns as given.
+ * Collects every use of a collection in a query, in the order of FROM, with the fields that are used. Fields of
+ * join conditions, of GROUP BY and inside aggregates of HAVING count as filtered by; those of columns as given.
  */
-export function sourcesOfQuery(query: Query): readonly SourceUse[] {
-  const found = new Map<number, Found>()
+export function collectQuerySources(query: Query): readonly SourceUse[] {
+  const found = new Map<number, FoundSource>()
   visitQuery(query, found, false)
   const kind = isRowQuery(query) ? 'rows' : 'derived'
   return [...new Set(found.values())].map(({ model, fields, dataSets }) => ({
@@ -34,7 +38,7 @@ export function sourcesOfQuery(query: Query): readonly SourceUse[] {
   }))
 }
 
-/** Whether a query gives rows of one collection one by one, each made of nothing but its own record. */
+/** Returns true if a query gives rows of one collection one by one, each made of nothing but its own record. */
 export function isRowQuery(query: Query): boolean {
   if (query.kind !== 'select' || query.with.length > 0 || query.distinct || query.grouped)
     return false
@@ -44,11 +48,11 @@ export function isRowQuery(query: Query): boolean {
 }
 
 function isDerived(expression: Expression): boolean {
-  const own = expression.kind === 'window' || queryOf(expression) !== undefined
-  return own || partsOf(expression).some(isDerived)
+  const own = expression.kind === 'window' || findSubQuery(expression) !== undefined
+  return own || listParts(expression).some(isDerived)
 }
 
-/** A query's own expressions, each with what it is used for. */
+/** Lists a query's own expressions, each with its use. */
 export function expressionsIn(query: SelectQuery): readonly (readonly [Expression, Use])[] {
   const filters = [query.where, query.having, ...joinTests(query.from), ...query.groupBy]
   return [
@@ -64,40 +68,40 @@ function joinTests(from: readonly Relation[]): readonly (Expression | undefined)
   )
 }
 
-function visitQuery(query: Query, found: Map<number, Found>, isInner: boolean): void {
+function visitQuery(query: Query, found: Map<number, FoundSource>, isInner: boolean): void {
   for (const table of query.with) {
     visitQuery(table.query, found, true)
-    lend(found, { from: table.query, to: tableKey(table.id) })
+    passOn(found, { from: table.query, to: tableKey(table.id) })
   }
   if (query.kind === 'set') {
     visitQuery(query.left, found, true)
     visitQuery(query.right, found, true)
     return
   }
-  for (const relation of relationsOf(query.from)) visitRelation(relation, found)
+  for (const relation of listRelations(query.from)) visitRelation(relation, found)
   for (const id of query.records) {
     const fields = found.get(id)?.fields
     if (fields !== undefined) fields.whole = true
   }
   for (const [expression, use] of expressionsIn(query)) {
-    // What a sub-query gives can be filtered and sorted by around it, under another name.
+    // The query around a sub-query can filter and sort by its columns, under another name.
     const uses: readonly Use[] = isInner && use === 'select' ? ['select', 'filter', 'sort'] : [use]
     for (const each of uses) visit(expression, each, found)
   }
 }
 
 function visitRelation(
-  relation: ReturnType<typeof relationsOf>[number],
-  found: Map<number, Found>,
+  relation: ReturnType<typeof listRelations>[number],
+  found: Map<number, FoundSource>,
 ): void {
   switch (relation.kind) {
     case 'collection': {
-      found.set(relation.id, newlyFound(relation.model))
+      found.set(relation.id, makeFoundSource(relation.model))
       return
     }
     case 'query':
       visitQuery(relation.query, found, true)
-      lend(found, { from: relation.query, to: relation.id })
+      passOn(found, { from: relation.query, to: relation.id })
       return
     case 'common': {
       const table = found.get(tableKey(relation.table))
@@ -106,14 +110,16 @@ function visitRelation(
   }
 }
 
-/** Common tables have ids of their own, beside those of relations. */
+/** Returns a key for common tables, whose ids are apart from those of relations. */
 function tableKey(id: number): number {
   return -id
 }
 
-/** Fields of a record that a sub-query passes on are fields of the collection that it comes from. */
-function lend(
-  found: Map<number, Found>,
+/**
+ * Lets a relation share the origin of the records that its sub-query passes on: their fields are the collection's.
+ */
+function passOn(
+  found: Map<number, FoundSource>,
   { from, to }: { readonly from: Query; readonly to: number },
 ): void {
   const [record] = from.kind === 'select' ? from.records : []
@@ -121,12 +127,12 @@ function lend(
   if (origin !== undefined) found.set(to, origin)
 }
 
-function newlyFound(model: string): Found {
+function makeFoundSource(model: string): FoundSource {
   const fields = { filter: new Set<string>(), sort: new Set<string>(), select: new Set<string>() }
   return { model, fields: { ...fields, whole: false }, dataSets: new Set() }
 }
 
-function visit(expression: Expression, use: Use, found: Map<number, Found>): void {
+function visit(expression: Expression, use: Use, found: Map<number, FoundSource>): void {
   if (expression.kind === 'field')
     found.get(expression.relation)?.fields[use].add(expression.path.join('.'))
   if (expression.kind === 'record') {
@@ -135,17 +141,18 @@ function visit(expression: Expression, use: Use, found: Map<number, Found>): voi
   }
   if (expression.kind === 'condition') {
     const { relation, parent, condition } = expression
-    for (const path of conditionPaths(condition)) found.get(relation)?.fields.filter.add(path)
-    for (const name of dataSetNames(condition)) found.get(relation)?.dataSets.add(name)
+    for (const path of listConditionPaths(condition)) found.get(relation)?.fields.filter.add(path)
+    for (const name of listDataSetNames(condition)) found.get(relation)?.dataSets.add(name)
     if (parent !== undefined)
-      for (const path of referencedPaths(condition)) found.get(parent)?.fields.filter.add(path)
+      for (const path of listReferencedPaths(condition)) found.get(parent)?.fields.filter.add(path)
   }
-  const query = queryOf(expression)
+  const query = findSubQuery(expression)
   if (query !== undefined) visitQuery(query, found, true)
-  for (const part of partsOf(expression)) if (!isCounted(part, expression)) visit(part, use, found)
+  for (const part of listParts(expression))
+    if (!isCounted(part, expression)) visit(part, use, found)
 }
 
-/** How many records there are tells nothing of what is in them. */
+/** The number of records tells nothing about their contents. */
 function isCounted(part: Expression, by: Expression): boolean {
   return part.kind === 'record' && by.kind === 'aggregate' && by.name === 'count' && !by.distinct
 }

@@ -1,8 +1,8 @@
 import type { Condition, FieldPath, ParameterRef } from '../condition.ts'
 
 /**
- * What an expression gives. `json`: any JSON value, as fields of records are; JSON null counts as SQL's NULL.
- * `timestamp`: without a zone, in UTC. `null`: nothing but NULL.
+ * The type of an expression's value. `json`: any JSON value, as fields of records are; JSON null counts as SQL's
+ * NULL. `timestamp`: without a zone, in UTC. `null`: nothing but NULL.
  */
 export type ValueType =
   | 'json'
@@ -17,17 +17,17 @@ export type ValueType =
 export type Comparison = '=' | '<>' | '<' | '<=' | '>' | '>='
 
 /**
- * A checked expression; frozen. Types fit already: where a value had to become one of another type, a `convert`
- * or a `cast` stands. Relations go by numbers that are unique in the whole query.
+ * A checked expression; frozen. Types fit already: a `convert` or a `cast` stands wherever a value had to change
+ * its type. Relations have numbers that are unique in the whole query.
  */
 export type Expression = { readonly type: ValueType } & (
   | { readonly kind: 'field'; readonly relation: number; readonly path: FieldPath }
-  /** A record whole, NULL where a join found none; or its place in the order of storing. */
+  /** A whole record, NULL where a join found none; or its place in the order of storing. */
   | { readonly kind: 'record' | 'leaf'; readonly relation: number }
   /** A column of a sub-query, by its place. */
   | { readonly kind: 'column'; readonly relation: number; readonly column: number }
   | Constant
-  /** A value that is given when the statement runs, as one of the expression's type. */
+  /** A value that is given when the statement runs, with the expression's type. */
   | { readonly kind: 'parameter'; readonly parameter: ParameterRef }
   /** A function or operator of the list in functions.ts. */
   | { readonly kind: 'call'; readonly name: string; readonly arguments: readonly Expression[] }
@@ -38,9 +38,9 @@ export type Expression = { readonly type: ValueType } & (
       readonly branches: readonly { readonly when: Expression; readonly value: Expression }[]
       readonly otherwise: Expression | undefined
     }
-  /** The value if it is of the type, else NULL. */
+  /** The value if it has the type, else NULL. */
   | { readonly kind: 'convert'; readonly argument: Expression }
-  /** The value made into the type as far as it can be, else NULL. */
+  /** The value cast to the type as far as possible, else NULL. */
   | { readonly kind: 'cast'; readonly argument: Expression }
   | {
       readonly kind: 'compare'
@@ -74,12 +74,12 @@ export type Expression = { readonly type: ValueType } & (
   | {
       readonly kind: 'condition'
       readonly relation: number
-      /** Undefined where the relation is a sub-query. */
+      /** Undefined if the relation is a sub-query. */
       readonly model: string | undefined
       readonly condition: Condition
       /** The relation that `reference` conditions compare with. */
       readonly parent: number | undefined
-      /** The record itself, where the relation is a sub-query that has only columns. */
+      /** The record itself, if the relation is a sub-query that has only columns. */
       readonly record?: Expression
     }
 )
@@ -91,7 +91,7 @@ export type TypedConstant = Constant & { readonly type: ValueType }
 export type Aggregate = {
   readonly kind: 'aggregate'
   readonly name: string
-  /** None: `count(*)`. */
+  /** The arguments; none for `count(*)`. */
   readonly arguments: readonly Expression[]
   readonly distinct: boolean
   readonly orderBy: readonly Order[]
@@ -129,8 +129,8 @@ export type Order = {
 
 export const nothing: TypedConstant = Object.freeze({ kind: 'constant', type: 'null', value: null })
 
-/** The expressions directly inside, sub-queries not entered. */
-export function partsOf(expression: Expression): readonly Expression[] {
+/** Lists the expressions directly inside, without entering sub-queries. */
+export function listParts(expression: Expression): readonly Expression[] {
   switch (expression.kind) {
     case 'field':
     case 'record':
@@ -172,8 +172,8 @@ export function partsOf(expression: Expression): readonly Expression[] {
   }
 }
 
-/** The query inside, if it has one. */
-export function queryOf(expression: Expression): Query | undefined {
+/** Finds the query inside, if it has one. */
+export function findSubQuery(expression: Expression): Query | undefined {
   switch (expression.kind) {
     case 'exists':
     case 'scalar':
@@ -196,11 +196,11 @@ export type SelectQuery = {
   readonly records: readonly number[]
   readonly from: readonly Relation[]
   readonly where: Expression | undefined
-  /** Whether rows are gathered into groups; with no `groupBy` there is one group of all. */
+  /** Gathers rows into groups; with no `groupBy` there is one group of all rows. */
   readonly grouped: boolean
   readonly groupBy: readonly Expression[]
   readonly having: Expression | undefined
-  /** Of the rows of a DISTINCT as relation, which `orderBy` then names. */
+  /** The relation id of the rows of a DISTINCT, which `orderBy` then names. */
   readonly id: number
 } & Page
 
@@ -211,9 +211,9 @@ export type SetQuery = {
   readonly all: boolean
   readonly left: Query
   readonly right: Query
-  /** Names and types of what comes out; both sides are made to fit by `types`. */
+  /** The names and types of the result; both sides are cast to these types. */
   readonly columns: readonly OutputColumn[]
-  /** Of the set as relation `id`, which `orderBy` names. */
+  /** The relation id of the set, which `orderBy` names. */
   readonly id: number
 } & Page
 
@@ -221,14 +221,14 @@ type Page = {
   readonly orderBy: readonly Order[]
   readonly limit: number | undefined
   readonly offset: number
-  /** Parameters that say them too; of two limits the lesser counts. */
+  /** Parameters for limit and offset; of two limits the lesser counts. */
   readonly limitBy?: ParameterRef | undefined
   readonly offsetBy?: ParameterRef | undefined
 }
 
 export type Column = {
   readonly name: string
-  /** Where it stands in the answer's row, if not under its name. */
+  /** Its path in the answer's row, if that is not its name. */
   readonly path?: readonly string[]
   readonly expression: Expression
 }
@@ -255,8 +255,8 @@ export type Relation =
       readonly on: Expression | undefined
     }
 
-/** A SELECT of nothing but columns; the rest is put over it. */
-export function selectOf(parts: Pick<SelectQuery, 'columns' | 'from' | 'id'>): SelectQuery {
+/** Makes a SELECT of columns alone; the caller adds the rest. */
+export function makeSelect(parts: Pick<SelectQuery, 'columns' | 'from' | 'id'>): SelectQuery {
   return {
     kind: 'select',
     with: [],
@@ -273,8 +273,8 @@ export function selectOf(parts: Pick<SelectQuery, 'columns' | 'from' | 'id'>): S
   }
 }
 
-/** What a query gives: its columns in order, and the records that it gives whole. */
-export function outputOf(query: Query): {
+/** Returns the output of a query: its columns in order, and the records that it gives whole. */
+export function getOutput(query: Query): {
   readonly columns: readonly OutputColumn[]
   readonly records: readonly number[]
 } {
@@ -287,11 +287,11 @@ export function outputOf(query: Query): {
   return { columns, records: query.records }
 }
 
-/** The relations of a FROM list without joins around them, in order. */
-export function relationsOf(
+/** Lists the relations of a FROM list without joins around them, in order. */
+export function listRelations(
   from: readonly Relation[],
 ): readonly Exclude<Relation, { kind: 'join' }>[] {
   return from.flatMap((relation) =>
-    relation.kind === 'join' ? relationsOf([relation.left, relation.right]) : [relation],
+    relation.kind === 'join' ? listRelations([relation.left, relation.right]) : [relation],
   )
 }

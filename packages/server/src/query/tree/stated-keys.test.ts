@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import { parseSql } from '../sql/parse-sql.ts'
 import { testNow } from '../sql/test-sql.test-support.ts'
-import { unstatedModel } from './stated-keys.ts'
+import { findUnstatedModel } from './stated-keys.ts'
 
 /** `s` must state k, or a range of t; `h` must state k, of which no range counts; `free` nothing. */
 const keys = new Map([
@@ -21,7 +21,7 @@ async function unstated(text: string): Promise<string | undefined> {
     parameters: {},
     typesOf: (model) => (model === 'app::h' ? new Map([['k', 'text']]) : undefined),
   })
-  return unstatedModel(query, (model) => keys.get(model))
+  return findUnstatedModel(query, (model) => keys.get(model))
 }
 
 describe('a statement over what must be asked for by a key', () => {

@@ -1,36 +1,41 @@
 import {
   type Expression,
-  partsOf,
+  findSubQuery,
+  listParts,
+  listRelations,
   type Query,
-  queryOf,
   type Relation,
-  relationsOf,
   type SelectQuery,
 } from './query.ts'
 
-/** A field of which every use of a collection shall state a value, or a range of values where those count too. */
-export type Key = { readonly field: string; readonly ranges: boolean }
-/** The keys of a collection, one of which must be stated; undefined where it has none. */
-export type KeysOf = (model: string) => readonly Key[] | undefined
+/** A field for which every use of a collection must state a value, or a range of values where those count too. */
+export type RequiredKey = { readonly field: string; readonly ranges: boolean }
+/** Returns the keys of a collection, one of which must be stated; undefined if it has none. */
+export type FindKeys = (model: string) => readonly RequiredKey[] | undefined
 
 /**
- * The collection of which some use in the query states none of its keys: by a conjunct of WHERE, or of ON where that
- * holds rows back, that compares the key with a value, or with a field of records that are known already.
+ * Finds a collection of which some use in the query states none of its keys. A key is stated by a conjunct of
+ * WHERE, or of an ON that holds rows back, that compares it with a value, or with a field of records that are known
+ * already.
  */
-export function unstatedModel(query: Query, keysOf: KeysOf): string | undefined {
-  return visitQuery(query, keysOf)
+export function findUnstatedModel(query: Query, findKeys: FindKeys): string | undefined {
+  return visitQuery(query, findKeys)
 }
 
-function visitQuery(query: Query, keysOf: KeysOf): string | undefined {
+function visitQuery(query: Query, findKeys: FindKeys): string | undefined {
   for (const table of query.with) {
-    const found = visitQuery(table.query, keysOf)
+    const found = visitQuery(table.query, findKeys)
     if (found !== undefined) return found
   }
-  if (query.kind === 'set') return visitQuery(query.left, keysOf) ?? visitQuery(query.right, keysOf)
-  return unstatedOf(query, keysOf) ?? firstOf(innerQueries(query), (one) => visitQuery(one, keysOf))
+  if (query.kind === 'set')
+    return visitQuery(query.left, findKeys) ?? visitQuery(query.right, findKeys)
+  return (
+    findUnstated(query, findKeys) ??
+    findFirst(innerQueries(query), (one) => visitQuery(one, findKeys))
+  )
 }
 
-function firstOf<T>(items: readonly T[], find: (item: T) => string | undefined) {
+function findFirst<T>(items: readonly T[], find: (item: T) => string | undefined) {
   for (const item of items) {
     const found = find(item)
     if (found !== undefined) return found
@@ -39,7 +44,7 @@ function firstOf<T>(items: readonly T[], find: (item: T) => string | undefined) 
 }
 
 function innerQueries(query: SelectQuery): readonly Query[] {
-  const relations = relationsOf(query.from)
+  const relations = listRelations(query.from)
   const from = relations.flatMap((each) => (each.kind === 'query' ? [each.query] : []))
   const expressions = [
     query.where,
@@ -59,15 +64,18 @@ function joinTests(from: readonly Relation[]): readonly (Expression | undefined)
 }
 
 function queriesIn(expression: Expression): readonly Query[] {
-  const own = queryOf(expression)
-  return [...(own === undefined ? [] : [own]), ...partsOf(expression).flatMap(queriesIn)]
+  const own = findSubQuery(expression)
+  return [...(own === undefined ? [] : [own]), ...listParts(expression).flatMap(queriesIn)]
 }
 
-/** The first collection of this FROM without a key, once all are found whose keys follow from others' records. */
-function unstatedOf(query: SelectQuery, keysOf: KeysOf): string | undefined {
-  const tests = testsOf(query)
-  let waiting = relationsOf(query.from).flatMap((each) => {
-    const keys = each.kind === 'collection' ? keysOf(each.model) : undefined
+/**
+ * Finds the first collection of this FROM without a stated key, once all are resolved whose keys follow from
+ * others' records.
+ */
+function findUnstated(query: SelectQuery, findKeys: FindKeys): string | undefined {
+  const tests = collectTests(query)
+  let waiting = listRelations(query.from).flatMap((each) => {
+    const keys = each.kind === 'collection' ? findKeys(each.model) : undefined
     return each.kind === 'collection' && keys !== undefined ? [{ ...each, keys }] : []
   })
   for (;;) {
@@ -81,12 +89,14 @@ function unstatedOf(query: SelectQuery, keysOf: KeysOf): string | undefined {
   }
 }
 
-/** By relation, the conjuncts that hold its rows back: an outer join's ON does so on one side, or on none. */
-function testsOf(query: SelectQuery): ReadonlyMap<number, readonly Expression[]> {
+/**
+ * Collects, by relation, the conjuncts that hold its rows back: an outer join's ON does so on one side, or on none.
+ */
+function collectTests(query: SelectQuery): ReadonlyMap<number, readonly Expression[]> {
   const tests = new Map<number, Expression[]>()
   const note = (from: readonly Relation[], test: Expression | undefined) => {
     if (test === undefined) return
-    for (const { id } of relationsOf(from))
+    for (const { id } of listRelations(from))
       tests.set(id, [...(tests.get(id) ?? []), ...conjuncts(test)])
   }
   const visit = (relation: Relation): void => {
@@ -106,53 +116,47 @@ function conjuncts(expression: Expression): readonly Expression[] {
   return expression.kind === 'and' ? expression.arguments.flatMap(conjuncts) : [expression]
 }
 
-type Wanted = {
+type KeyUse = {
   readonly relation: number
-  readonly key: Key
-  /** Relations whose records are not known; others' are, also those of queries around. */
+  readonly key: RequiredKey
+  /** The relations whose records are not known yet; all others are known, including those of outer queries. */
   readonly unknown: ReadonlySet<number>
 }
 
-function states(test: Expression, wanted: Wanted): boolean {
-  const { key } = wanted
+function states(test: Expression, use: KeyUse): boolean {
+  const { key } = use
   switch (test.kind) {
     case 'and':
-      return test.arguments.some((each) => states(each, wanted))
+      return test.arguments.some((each) => states(each, use))
     case 'or':
-      return test.arguments.every((each) => states(each, wanted))
+      return test.arguments.every((each) => states(each, use))
     case 'one-of':
     case 'in-query':
-      return isKey(test.argument, wanted)
+      return isKey(test.argument, use)
     case 'like':
       return (
-        key.ranges &&
-        !test.ignoreCase &&
-        !/^[%_]/.test(test.pattern) &&
-        isKey(test.argument, wanted)
+        key.ranges && !test.ignoreCase && !/^[%_]/.test(test.pattern) && isKey(test.argument, use)
       )
     case 'compare': {
       const { operator, left, right } = test
       const narrows =
         operator === '=' || (key.ranges && !['<>', 'is distinct from'].includes(operator))
       if (!narrows) return false
-      return (
-        (isKey(left, wanted) && isKnown(right, wanted)) ||
-        (isKey(right, wanted) && isKnown(left, wanted))
-      )
+      return (isKey(left, use) && isKnown(right, use)) || (isKey(right, use) && isKnown(left, use))
     }
     default:
       return false
   }
 }
 
-/** The field itself, be it as the type that the collection's schema says. */
-function isKey(expression: Expression, wanted: Wanted): boolean {
-  if (expression.kind === 'convert') return isKey(expression.argument, wanted)
-  if (expression.kind !== 'field' || expression.relation !== wanted.relation) return false
-  return expression.path.join('.') === wanted.key.field
+/** Returns true for the field itself, also when converted to the type that the collection's schema declares. */
+function isKey(expression: Expression, use: KeyUse): boolean {
+  if (expression.kind === 'convert') return isKey(expression.argument, use)
+  if (expression.kind !== 'field' || expression.relation !== use.relation) return false
+  return expression.path.join('.') === use.key.field
 }
 
-function isKnown(expression: Expression, wanted: Wanted): boolean {
-  if ('relation' in expression && wanted.unknown.has(expression.relation)) return false
-  return partsOf(expression).every((part) => isKnown(part, wanted))
+function isKnown(expression: Expression, use: KeyUse): boolean {
+  if ('relation' in expression && use.unknown.has(expression.relation)) return false
+  return listParts(expression).every((part) => isKnown(part, use))
 }

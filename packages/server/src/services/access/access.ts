@@ -3,21 +3,21 @@ import type { Permitted, Route } from '@tollbase/contract/route'
 import { Fault } from '../../base/fault.ts'
 import type { World } from '../../base/world.ts'
 import type { Database } from '../../database/database.ts'
-import type { Pass } from '../../http/request-context.ts'
-import type { RequestFacts } from '../../http/request-info.ts'
-import { hashOfKey, type KeyRecord } from '../../projections/keys.ts'
+import type { RequestContext } from '../../http/request-context.ts'
+import type { RequestInfo } from '../../http/request-info.ts'
+import { hashKey, type KeyRecord } from '../../projections/keys.ts'
 import type { Tenancy } from '../applications/tenancy.ts'
-import { keysOf, signedBy } from './credentials.ts'
+import { findWalletSignature, readKeyTexts } from './credentials.ts'
 import { verifyWallet } from './wallet-signature.ts'
 
-/** Who calls. An anonymous caller is as good a buyer as any. */
+/** The caller of a request. An anonymous caller may buy like any other. */
 export type Caller =
   | { readonly kind: 'anonymous' }
   | { readonly kind: 'key'; readonly key: KeyRecord }
   | { readonly kind: 'operator' }
   | { readonly kind: 'wallet'; readonly address: string }
 
-/** Who may register applications: wallets too, or the operator alone. */
+/** The callers that may register applications: the operator and wallets ('open'), or the operator alone. */
 export type Registration = 'open' | 'operator'
 
 export type AccessPorts = {
@@ -26,7 +26,7 @@ export type AccessPorts = {
   readonly world: World
   /** See ServiceInfo. */
   readonly origin: () => string
-  /** SHA-256 of the operator's key, in hex as `hashOfKey` gives it. */
+  /** SHA-256 of the operator's key, in hex as `hashKey` gives it. */
   readonly operatorKeyHash: string
 }
 
@@ -34,16 +34,17 @@ export type AccessPorts = {
  * Finds out who calls. A key that is unknown, expired or revoked is 401 everywhere, public paths included.
  * A paying key (X-Agent-Key, X-User-Key) beside the application's must be good, and gives no rights.
  */
-export async function identify(facts: RequestFacts, ports: AccessPorts): Promise<Caller> {
-  const { key, payer } = keysOf(facts)
-  const paying = payer === undefined ? undefined : callerOf(payer, facts.pass, ports)
-  if (key !== undefined) return callerOf(key, facts.pass, ports)
+export async function identify(requestInfo: RequestInfo, ports: AccessPorts): Promise<Caller> {
+  const { key, payer } = readKeyTexts(requestInfo)
+  const paying =
+    payer === undefined ? undefined : requireKeyHolder(payer, requestInfo.context, ports)
+  if (key !== undefined) return requireKeyHolder(key, requestInfo.context, ports)
   if (paying !== undefined) return paying
-  const signed = signedBy(facts)
+  const signed = findWalletSignature(requestInfo)
   if (signed === undefined) return { kind: 'anonymous' }
   return {
     kind: 'wallet',
-    address: await verifyWallet(facts, signed, {
+    address: await verifyWallet(requestInfo, signed, {
       database: ports.database,
       nowMs: ports.world.now(),
       origin: ports.origin(),
@@ -51,14 +52,18 @@ export async function identify(facts: RequestFacts, ports: AccessPorts): Promise
   }
 }
 
-/** Who has the key of this text, if it is alive. */
-export function holderOfKey(keyText: string, pass: Pass, ports: AccessPorts): Caller | undefined {
-  if (pass.hashedKey?.text !== keyText) {
-    const hash = hashOfKey(keyText)
-    const isOperator = equalInConstantTime(hash, ports.operatorKeyHash)
-    pass.hashedKey = { text: keyText, hash, isOperator }
+/** Returns the caller that holds the key of this text, if the key is alive. */
+export function findKeyHolder(
+  keyText: string,
+  context: RequestContext,
+  ports: AccessPorts,
+): Caller | undefined {
+  if (context.hashedKey?.text !== keyText) {
+    const hash = hashKey(keyText)
+    const isOperator = areEqualInConstantTime(hash, ports.operatorKeyHash)
+    context.hashedKey = { text: keyText, hash, isOperator }
   }
-  const { hash, isOperator } = pass.hashedKey
+  const { hash, isOperator } = context.hashedKey
   if (isOperator) return { kind: 'operator' }
   const key = ports.tenancy.system.keys.find(hash, ports.world.now())
   return key && { kind: 'key', key }
@@ -72,19 +77,19 @@ export function authorize(
 ): void {
   if (route.access === 'public' || route.access === 'by-policy') return
   if (route.access === 'operator') {
-    if (caller.kind !== 'operator') throw refused(caller, 'Only the operator may do this')
+    if (caller.kind !== 'operator') throw makeRefusedFault(caller, 'Only the operator may do this')
     return
   }
   if (route.access === 'registrar' && target.registration === 'operator') {
     if (caller.kind === 'operator') return
-    throw refused(
+    throw makeRefusedFault(
       caller,
       'Only the operator of this service registers applications; ask for one (its setting `registration` can let wallets do so)',
     )
   }
   if (route.access === 'owner' || route.access === 'registrar') {
     if (caller.kind !== 'operator' && caller.kind !== 'wallet')
-      throw refused(caller, 'Only the operator, or a wallet signature, may do this')
+      throw makeRefusedFault(caller, 'Only the operator, or a wallet signature, may do this')
     return
   }
   const { appId, tenancy } = target
@@ -102,18 +107,19 @@ export function requirePermission(
   target: { appId: string; tenancy: Tenancy; evenArchived?: boolean },
 ): void {
   const { appId, tenancy, evenArchived } = target
-  const application = evenArchived === true ? tenancy.recordOf(appId) : tenancy.application(appId)
-  const refusal = refusalOf(caller, permission, application)
+  const application =
+    evenArchived === true ? tenancy.requireRecord(appId) : tenancy.requireApplication(appId)
+  const refusal = findRefusal(caller, permission, application)
   if (refusal === undefined) return
-  // Who has no part in an archived one is told what everybody is told.
-  tenancy.application(appId)
+  // A caller without a part in an archived application gets the same 404 as everybody.
+  tenancy.requireApplication(appId)
   throw refusal
 }
 
-function refusalOf(
+function findRefusal(
   caller: Caller,
   permission: Permitted,
-  { app_id: appId, owner_address: owner }: Owned,
+  { app_id: appId, owner_address: owner }: OwnedApplication,
 ): Fault | undefined {
   if (caller.kind === 'operator') return undefined
   if (caller.kind === 'wallet') {
@@ -122,63 +128,68 @@ function refusalOf(
   }
   if (caller.kind !== 'key' || caller.key.app_id !== appId)
     return new Fault('UNAUTHORIZED', { message: `A key of ${appId} is needed (X-App-Key)` })
-  if (holds(caller.key, permission)) return undefined
-  return lacking(caller.key, permission)
+  if (hasPermission(caller.key, permission)) return undefined
+  return makeLackingFault(caller.key, permission)
 }
 
-type Owned = { readonly app_id: string; readonly owner_address: string | null }
+type OwnedApplication = { readonly app_id: string; readonly owner_address: string | null }
 
-/** Whether the caller holds the permission on the application, without judging. The operator reads no private data. */
-export function mayRead(caller: Caller, application: Owned): boolean {
+/** Returns true if the caller holds Read on the application; throws nothing. The operator reads no private data. */
+export function canRead(caller: Caller, application: OwnedApplication): boolean {
   if (caller.kind === 'key')
-    return caller.key.app_id === application.app_id && holds(caller.key, 'Read')
+    return caller.key.app_id === application.app_id && hasPermission(caller.key, 'Read')
   return caller.kind === 'wallet' && application.owner_address === caller.address
 }
 
-/** Whether the caller may know what an application has defined, and how much it holds: who may Read, and the operator. */
-export function mayDescribe(caller: Caller, application: Owned): boolean {
-  return caller.kind === 'operator' || mayRead(caller, application)
+/**
+ * Returns true if the caller may know what an application has defined and how much it holds: callers with Read, and
+ * the operator.
+ */
+export function canDescribe(caller: Caller, application: OwnedApplication): boolean {
+  return caller.kind === 'operator' || canRead(caller, application)
 }
 
-/** Whether the caller may write to the application. */
-export function mayWrite(caller: Caller, application: Owned): boolean {
+/** Returns true if the caller may write to the application. */
+export function canWrite(caller: Caller, application: OwnedApplication): boolean {
   if (caller.kind === 'key')
-    return caller.key.app_id === application.app_id && holds(caller.key, 'Write')
-  return mayDescribe(caller, application)
+    return caller.key.app_id === application.app_id && hasPermission(caller.key, 'Write')
+  return canDescribe(caller, application)
 }
 
 /**
- * 403 for a key of the application that lacks Read. It is said before anything is looked for: what is not open to
- * strangers is not for such a key, and not even that it is there.
+ * 403 for a key of the application that lacks Read. It comes before any lookup: data that is not open to strangers
+ * is not open to such a key, and neither is its existence.
  */
-export function refuseWithoutRead(caller: Caller, { app_id }: Owned): void {
-  if (caller.kind !== 'key' || caller.key.app_id !== app_id || holds(caller.key, 'Read')) return
-  throw lacking(caller.key, 'Read')
+export function refuseWithoutRead(caller: Caller, { app_id }: OwnedApplication): void {
+  if (caller.kind !== 'key' || caller.key.app_id !== app_id || hasPermission(caller.key, 'Read'))
+    return
+  throw makeLackingFault(caller.key, 'Read')
 }
 
-function callerOf(keyText: string, pass: Pass, ports: AccessPorts): Caller {
-  const caller = holderOfKey(keyText, pass, ports)
+function requireKeyHolder(keyText: string, context: RequestContext, ports: AccessPorts): Caller {
+  const caller = findKeyHolder(keyText, context, ports)
   if (caller === undefined)
     throw new Fault('UNAUTHORIZED', { message: 'The key is not known, expired or revoked' })
   return caller
 }
 
-function holds(key: KeyRecord, permission: Permitted): boolean {
-  if (permission === 'Read or Write') return holds(key, 'Read') || holds(key, 'Write')
+function hasPermission(key: KeyRecord, permission: Permitted): boolean {
+  if (permission === 'Read or Write')
+    return hasPermission(key, 'Read') || hasPermission(key, 'Write')
   if (key.permissions.includes(permission)) return true
   return key.permissions.includes('Admin') && (permission === 'Read' || permission === 'Write')
 }
 
-function lacking(key: KeyRecord, permission: Permitted): Fault {
+function makeLackingFault(key: KeyRecord, permission: Permitted): Fault {
   return new Fault('FORBIDDEN', {
     message: `The key lacks the permission ${permission}; it has ${key.permissions.join(', ')}`,
   })
 }
 
-function refused(caller: Caller, message: string): Fault {
+function makeRefusedFault(caller: Caller, message: string): Fault {
   return new Fault(caller.kind === 'anonymous' ? 'UNAUTHORIZED' : 'FORBIDDEN', { message })
 }
 
-function equalInConstantTime(a: string, b: string): boolean {
+function areEqualInConstantTime(a: string, b: string): boolean {
   return timingSafeEqual(Buffer.from(a), Buffer.from(b))
 }

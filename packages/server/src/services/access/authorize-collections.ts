@@ -2,31 +2,34 @@ import { Fault } from '../../base/fault.ts'
 import { missingTable } from '../../database/errors.ts'
 import { findCollection, findReadable } from '../../model/catalog.ts'
 import type { CollectionState } from '../../model/definitions.ts'
-import { hiddenUse } from '../../model/policy.ts'
-import { isOpen, readOf } from '../../model/read-level.ts'
+import { findHiddenUse } from '../../model/policy.ts'
+import { isOpen, resolveReadLevel } from '../../model/read-level.ts'
 import type { UsedFields } from '../../query/join.ts'
 import type { Tenant } from '../applications/tenancy.ts'
 import type { Call } from '../call.ts'
-import { mayDescribe, mayRead, refuseWithoutRead } from './access.ts'
+import { canDescribe, canRead, refuseWithoutRead } from './access.ts'
 
-/** The collection, or 404. */
-export function collectionOf(tenant: Tenant, nameOrId: string): CollectionState {
+/** Returns the collection, or throws 404. */
+export function requireCollection(tenant: Tenant, nameOrId: string): CollectionState {
   const collection = findCollection(tenant.data.catalog, nameOrId)
-  if (collection === undefined) throw noSuchCollection(tenant, nameOrId)
+  if (collection === undefined) throw makeNoCollectionFault(tenant, nameOrId)
   return collection
 }
 
-/** The collection or view, or 404. */
-export function readableOf(tenant: Tenant, nameOrId: string): CollectionState {
+/** Returns the collection or view, or throws 404. */
+export function requireCollectionOrView(tenant: Tenant, nameOrId: string): CollectionState {
   const found = findReadable(tenant.data.catalog, nameOrId)
-  if (found === undefined) throw noSuchCollection(tenant, nameOrId)
+  if (found === undefined) throw makeNoCollectionFault(tenant, nameOrId)
   return found
 }
 
 const dataSetTable = /^app_\d+\.d_\d+$/
 
-/** Between the lookup of a collection and the read of its table it may have been deleted; then its table is gone. */
-export function deletedMeanwhile(error: unknown): Fault | undefined {
+/**
+ * Maps the error of a missing table to a fault: a collection may be deleted between its lookup and the read of its
+ * table.
+ */
+export function toDeletedFault(error: unknown): Fault | undefined {
   const table = missingTable(error)
   if (table !== undefined && dataSetTable.test(table))
     return new Fault('UNAVAILABLE', {
@@ -47,65 +50,83 @@ export function deletedMeanwhile(error: unknown): Fault | undefined {
   })
 }
 
-/** The collection if the caller may know its description: anybody of those that are open, `mayDescribe` of all. */
-export function describableCollection(
+/**
+ * Returns the collection if the caller may know its description: anybody may for open ones, callers that may
+ * describe the application for all.
+ */
+export function requireDescribableCollection(
   call: Call,
   tenant: Tenant,
   nameOrId: string,
 ): CollectionState {
   const found = findCollection(tenant.data.catalog, nameOrId)
-  return openOrOwn(call, tenant, { found, nameOrId, own: mayDescribe })
+  return requireOpenOrOwn(call, tenant, { found, nameOrId, own: canDescribe })
 }
 
-/** The same of a collection or view. */
-export function describableReadable(call: Call, tenant: Tenant, nameOrId: string): CollectionState {
+/** The same for a collection or view. */
+export function requireDescribableSource(
+  call: Call,
+  tenant: Tenant,
+  nameOrId: string,
+): CollectionState {
   const found = findReadable(tenant.data.catalog, nameOrId)
-  return openOrOwn(call, tenant, { found, nameOrId, own: mayDescribe })
+  return requireOpenOrOwn(call, tenant, { found, nameOrId, own: canDescribe })
 }
 
-/** A collection or view whose records the caller may have, and whether he pays nothing for them. */
-export type Readable = { readonly collection: CollectionState; readonly free: boolean }
+/** A collection or view whose records the caller may read, and whether they are free for the caller. */
+export type ReadableSource = { readonly collection: CollectionState; readonly free: boolean }
 
-/** The collection if the caller may read its records, free or by paying. */
-export function readableCollection(call: Call, tenant: Tenant, nameOrId: string): Readable {
-  return readable(call, tenant, {
+/** Returns the collection if the caller may read its records, free or by paying. */
+export function requireReadableCollection(
+  call: Call,
+  tenant: Tenant,
+  nameOrId: string,
+): ReadableSource {
+  return requireReadable(call, tenant, {
     found: findCollection(tenant.data.catalog, nameOrId),
     nameOrId,
   })
 }
 
 /** The same of a collection or view. */
-export function readableSource(call: Call, tenant: Tenant, nameOrId: string): Readable {
-  return readable(call, tenant, { found: findReadable(tenant.data.catalog, nameOrId), nameOrId })
+export function requireReadableSource(
+  call: Call,
+  tenant: Tenant,
+  nameOrId: string,
+): ReadableSource {
+  return requireReadable(call, tenant, {
+    found: findReadable(tenant.data.catalog, nameOrId),
+    nameOrId,
+  })
 }
 
-type Asked = { readonly found: CollectionState | undefined; readonly nameOrId: string }
+type SourceLookup = { readonly found: CollectionState | undefined; readonly nameOrId: string }
 
-function readable(call: Call, tenant: Tenant, asked: Asked): Readable {
-  const collection = openOrOwn(call, tenant, { ...asked, own: mayRead })
-  return { collection, free: mayRead(call.caller, tenant.application) }
+function requireReadable(call: Call, tenant: Tenant, asked: SourceLookup): ReadableSource {
+  const collection = requireOpenOrOwn(call, tenant, { ...asked, own: canRead })
+  return { collection, free: canRead(call.caller, tenant.application) }
 }
 
-/** What is open to strangers, or of the caller's own; 403, 401 or 404 of all else. */
-function openOrOwn(
+/** Returns the source if it is open to strangers or the caller's own; throws 403, 401 or 404 otherwise. */
+function requireOpenOrOwn(
   { caller }: Call,
   tenant: Tenant,
-  { found, nameOrId, own }: Asked & { readonly own: typeof mayRead },
+  { found, nameOrId, own }: SourceLookup & { readonly own: typeof canRead },
 ): CollectionState {
-  const read = found && readOf(tenant.data.catalog, found)
+  const read = found && resolveReadLevel(tenant.data.catalog, found)
   if (found !== undefined && read === 'public') return found
   refuseWithoutRead(caller, tenant.application)
   if (found !== undefined && own(caller, tenant.application)) return found
-  if (read === 'key') throw keyNeeded(tenant)
-  throw noSuchCollection(tenant, found?.name ?? nameOrId)
+  if (read === 'key') throw makeKeyNeededFault(tenant)
+  throw makeNoCollectionFault(tenant, found?.name ?? nameOrId)
 }
 
-/** Whether the caller pays nothing for what the application has. */
-export function readsFreely(call: Call, { application }: Pick<Tenant, 'application'>): boolean {
-  return mayRead(call.caller, application)
+/** Returns whether the caller reads everything of the application free of charge. */
+export function canReadFree(call: Call, { application }: Pick<Tenant, 'application'>): boolean {
+  return canRead(call.caller, application)
 }
 
-/** What the operator, who may do all else that Admin may, must not see: records that are not public. */
+/** Refuses the operator, who may otherwise do all that Admin may, records that are not public. */
 export function refuseOperator(call: Call, tenant: Tenant, collection: CollectionState): void {
   if (call.caller.kind === 'operator' && !isOpen(tenant.data.catalog, collection)) {
     throw new Fault('FORBIDDEN', { message: 'The operator does not read private data' })
@@ -122,7 +143,7 @@ export function refuseUnoffered(
     throw new Fault('FORBIDDEN', {
       message: 'History is for keys of the application that may Read',
     })
-  const hidden = hiddenUse(collection.policy, used)
+  const hidden = findHiddenUse(collection.policy, used)
   if (hidden === undefined) return
   const { field, use, offered } = hidden
   if (field === undefined)
@@ -136,14 +157,14 @@ export function refuseUnoffered(
   })
 }
 
-function keyNeeded(tenant: Tenant): Fault {
+function makeKeyNeededFault(tenant: Tenant): Fault {
   return new Fault('UNAUTHORIZED', {
     message: `A key of ${tenant.application.app_id} is needed (X-App-Key)`,
   })
 }
 
-/** What may not be known answers as what is not there. */
-export function noSuchCollection(tenant: Tenant, name: string): Fault {
+/** A collection that the caller may not know of answers like one that does not exist. */
+export function makeNoCollectionFault(tenant: Tenant, name: string): Fault {
   return new Fault('COLLECTION_NOT_FOUND', {
     message: `There is no collection ${name} in ${tenant.application.app_id}`,
     details: { app: tenant.application.app_id, collection: name },

@@ -1,5 +1,5 @@
 import { Fault } from '../../base/fault.ts'
-import { oneHeader, type RequestHead } from '../../http/request-info.ts'
+import { findSingleHeader, type RequestHead } from '../../http/request-info.ts'
 
 /** Carriers of an application's key, beside `Authorization: Bearer` and `?api_key=`; they may come together if they say the same. */
 const keyHeaders = ['x-app-key', 'x-api-key'] as const
@@ -10,17 +10,24 @@ const payerHeaders = ['x-agent-key', 'x-user-key'] as const
 /** The texts of the keys that a request carries; undefined where there is none. */
 export type KeyTexts = { readonly key: string | undefined; readonly payer: string | undefined }
 
-export function keysOf(head: RequestHead): KeyTexts {
+export function readKeyTexts(head: RequestHead): KeyTexts {
   const inQuery = head.query.api_key
-  const texts = [oneHeader(head, keyHeaders[0]), oneHeader(head, keyHeaders[1]), bearerOf(head)]
+  const texts = [
+    findSingleHeader(head, keyHeaders[0]),
+    findSingleHeader(head, keyHeaders[1]),
+    findBearerToken(head),
+  ]
   if (inQuery !== undefined) texts.push(...[inQuery].flat().map((text) => text || undefined))
   return {
-    key: theSame(texts),
-    payer: theSame([oneHeader(head, payerHeaders[0]), oneHeader(head, payerHeaders[1])]),
+    key: requireSameText(texts),
+    payer: requireSameText([
+      findSingleHeader(head, payerHeaders[0]),
+      findSingleHeader(head, payerHeaders[1]),
+    ]),
   }
 }
 
-function theSame(texts: readonly (string | undefined)[]): string | undefined {
+function requireSameText(texts: readonly (string | undefined)[]): string | undefined {
   let found: string | undefined
   for (const text of texts) {
     if (text === undefined || text === found) continue
@@ -30,23 +37,23 @@ function theSame(texts: readonly (string | undefined)[]): string | undefined {
   return found
 }
 
-function bearerOf(head: RequestHead): string | undefined {
-  const value = oneHeader(head, 'authorization')
+function findBearerToken(head: RequestHead): string | undefined {
+  const value = findSingleHeader(head, 'authorization')
   const match = value === undefined ? null : /^Bearer +(\S+) *$/i.exec(value)
   return match?.[1]
 }
 
-export type SignedBy = {
+export type WalletSignature = {
   readonly address: string
   readonly timestamp: string
   readonly signature: string
 }
 
 /** The headers of an owner's signature, if all of them are there. */
-export function signedBy(head: RequestHead): SignedBy | undefined {
-  const address = oneHeader(head, 'x-wallet-address')
-  const timestamp = oneHeader(head, 'x-timestamp')
-  const signature = oneHeader(head, 'x-signature')
+export function findWalletSignature(head: RequestHead): WalletSignature | undefined {
+  const address = findSingleHeader(head, 'x-wallet-address')
+  const timestamp = findSingleHeader(head, 'x-timestamp')
+  const signature = findSingleHeader(head, 'x-signature')
   if (signature === undefined || address === undefined || timestamp === undefined) return undefined
   return { address: address.toLowerCase(), timestamp, signature }
 }

@@ -4,41 +4,41 @@ import { limits } from '@tollbase/contract/limits'
 import { Fault } from '../../base/fault.ts'
 import type { Database } from '../../database/database.ts'
 import { type SqlStatement, sql } from '../../database/sql.ts'
-import { maskedUrl } from '../../http/mask-url.ts'
-import type { RequestFacts } from '../../http/request-info.ts'
+import { maskUrl } from '../../http/mask-url.ts'
+import type { RequestInfo } from '../../http/request-info.ts'
 import { recoverSigner } from '../../x402/signature.ts'
-import type { SignedBy } from './credentials.ts'
+import type { WalletSignature } from './credentials.ts'
 
 const table = sql.id('operations', 'used_signature')
 
-export function usedSignatureTables(): SqlStatement[] {
+export function buildUsedSignatureTables(): SqlStatement[] {
   return [
     sql`CREATE TABLE ${table} (id text NOT NULL, used_at_ms int8 NOT NULL, CONSTRAINT used_signature_pkey PRIMARY KEY (id))`,
   ]
 }
 
-/** What a signature is judged by. */
+/** The context in which a signature is checked. */
 export type SignatureUse = {
   readonly database: Database
   readonly nowMs: number
-  /** Scheme, host and port of the public URL: what was signed for another service is worth nothing at this one. */
+  /** Scheme, host and port of the public URL: a signature for another service is worth nothing at this one. */
   readonly origin: string
 }
 
 /** The text that a wallet signs (EIP-191) for one request. */
-function signedText(
-  { method, url, bodyBytes }: Pick<RequestFacts, 'method' | 'url' | 'bodyBytes'>,
-  { timestamp }: SignedBy,
+function formatSignedText(
+  { method, url, bodyBytes }: Pick<RequestInfo, 'method' | 'url' | 'bodyBytes'>,
+  { timestamp }: WalletSignature,
   origin: string,
 ): string {
   const bodyHash = createHash('sha256').update(bodyBytes).digest('hex')
   return `tollbase ${origin}\n${method}\n${url}\n${timestamp}\n${bodyHash}`
 }
 
-/** The address that signed this request; 401 where it did not, or signed too long ago, or did so before. */
+/** Returns the address that signed this request; 401 where it did not, or signed too long ago, or did so before. */
 export async function verifyWallet(
-  facts: RequestFacts,
-  signed: SignedBy,
+  requestInfo: RequestInfo,
+  signed: WalletSignature,
   use: SignatureUse,
 ): Promise<string> {
   const seconds = /^\d{1,12}$/.test(signed.timestamp) ? Number(signed.timestamp) : Number.NaN
@@ -48,7 +48,7 @@ export async function verifyWallet(
       message: `X-Timestamp must be unix seconds within ${limits.signedRequestWindowSeconds} seconds of now`,
     })
   }
-  const text = signedText(facts, signed, use.origin)
+  const text = formatSignedText(requestInfo, signed, use.origin)
   const bytes = Buffer.from(text)
   const digest = keccak_256(
     Buffer.concat([Buffer.from(`\x19Ethereum Signed Message:\n${bytes.length}`), bytes]),
@@ -59,17 +59,25 @@ export async function verifyWallet(
   const signer = signature && recoverSigner(digest, signature)
   if (signer !== signed.address) {
     // A key in the address is part of what is signed, and of no answer.
-    const wanted = signedText({ ...facts, url: maskedUrl(facts.url) }, signed, use.origin)
+    const wanted = formatSignedText(
+      { ...requestInfo, url: maskUrl(requestInfo.url) },
+      signed,
+      use.origin,
+    )
     throw new Fault('UNAUTHORIZED', {
       message: `X-Signature was not made by X-Wallet-Address over this request; the text to sign is ${JSON.stringify(wanted)}`,
       details: { text_to_sign: wanted },
     })
   }
-  await useOnce(digest, signer, use)
+  await consumeSignature(digest, signer, use)
   return signer
 }
 
-async function useOnce(digest: Uint8Array, signer: string, use: SignatureUse): Promise<void> {
+async function consumeSignature(
+  digest: Uint8Array,
+  signer: string,
+  use: SignatureUse,
+): Promise<void> {
   const forgotten = use.nowMs - 2 * limits.signedRequestWindowSeconds * 1000
   await use.database.execute(sql`DELETE FROM ${table} WHERE used_at_ms < ${forgotten}`)
   const id = `${signer}:${Buffer.from(digest).toString('hex')}`

@@ -1,4 +1,4 @@
-import { type Definition, definitionEntry } from '../../model/definition-entry.ts'
+import { type Definition, makeDefinitionEntry } from '../../model/definition-entry.ts'
 import type { Tenant } from './tenancy.ts'
 
 /**
@@ -9,7 +9,7 @@ export async function define(
   tenant: Tenant,
   definitions: readonly Definition[],
 ): Promise<{ readonly height: number; readonly sequence: number }> {
-  const { height, sequence } = await tenant.chain.append(definitions.map(definitionEntry))
+  const { height, sequence } = await tenant.chain.append(definitions.map(makeDefinitionEntry))
   await tenant.chain.whenApplied(height)
   return { height, sequence }
 }

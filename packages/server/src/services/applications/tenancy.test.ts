@@ -2,7 +2,7 @@ import { generateKeyPairSync } from 'node:crypto'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { realWorld } from '../../base/world.ts'
 import { noLog } from '../../chain/log.ts'
-import { signerOf } from '../../chain/signing.ts'
+import { makeSigner } from '../../chain/signing.ts'
 import type { Database } from '../../database/database.ts'
 import { runMigrations } from '../../database/migrations.ts'
 import { type TestDatabase, withTestDatabase } from '../../database/testing.ts'
@@ -26,7 +26,7 @@ test('a schema that another process makes at the same moment is taken as it is',
     log: noLog as unknown as TenancyOptions['log'],
     serviceName: 'test',
     holder: 'one',
-    signerOf: async (origin) => signerOf(privateKey, origin),
+    loadSigner: async (origin) => makeSigner(privateKey, origin),
   }
   let isFirst = true
   const meanwhile: Database = {

@@ -1,37 +1,37 @@
 import type { Logger } from 'pino'
 import { assert } from '../../base/assert.ts'
 import { Fault } from '../../base/fault.ts'
-import { Gate } from '../../base/mutex.ts'
+import { Mutex } from '../../base/mutex.ts'
 import type { World } from '../../base/world.ts'
 import { type Chain, openChain } from '../../chain/chain.ts'
 import type { ChainOptions, Contents } from '../../chain/chain-options.ts'
 import type { Signer } from '../../chain/signing.ts'
-import { chainTables } from '../../chain/tables.ts'
+import { buildChainTables } from '../../chain/tables.ts'
 import type { Database, Queryable } from '../../database/database.ts'
 import { sql } from '../../database/sql.ts'
 import type { ApplicationRecord } from '../../model/application.ts'
-import { isData, type Quota, quotaOf, refuseOverQuota } from '../../model/quota.ts'
+import { isData, mergeQuota, type Quota, refuseOverQuota } from '../../model/quota.ts'
 import { Applications } from '../../projections/applications.ts'
 import { DataProjection } from '../../projections/data-projection.ts'
 import { Keys } from '../../projections/keys.ts'
 import { Ledger } from '../../projections/ledger.ts'
-import { applierOf, type Projection } from '../../projections/projection.ts'
-import { Exclusion } from '../locks/collection-lock.ts'
-import { Arrivals } from '../locks/key-reservations.ts'
+import { makeApplier, type Projection } from '../../projections/projection.ts'
+import { CollectionLock } from '../locks/collection-lock.ts'
+import { KeyReservations } from '../locks/key-reservations.ts'
 
-/** One application at work: its chain, and what its entries say so far. */
+/** One open application: its chain, and the state that its entries make. */
 export type Tenant = {
   readonly application: ApplicationRecord
   readonly schema: string
   readonly chain: Chain
   readonly data: DataProjection
   /** Definitions change one at a time, each seen by the next. */
-  readonly definitions: Gate
-  /** Records on their way into the tables, for writes that refuse existing keys. */
-  readonly arrivals: Arrivals
-  /** Collections that somebody has to himself for a moment. */
-  readonly exclusion: Exclusion
-  /** How far the migrations are that run in this process, by collection id. */
+  readonly definitions: Mutex
+  /** Keys reserved by writes that refuse existing keys. */
+  readonly keyReservations: KeyReservations
+  /** Collections that some work holds alone. */
+  readonly collectionLock: CollectionLock
+  /** The progress of migrations that run in this process, by collection id. */
   readonly migrating: Map<string, MigrationProgress>
 }
 
@@ -47,24 +47,24 @@ export type SystemChain = {
   /** Signs receipts, as it signs the system chain. */
   readonly signer: Signer
   /** Applications and keys change one at a time. */
-  readonly definitions: Gate
+  readonly definitions: Mutex
 }
 
-/** Where the tables of an application are, and what they hold. */
+/** The tables of an application, and their content. */
 export type Tables = Pick<Tenant, 'schema' | 'data'>
 
 export type TenancyOptions = {
   readonly database: Database
   readonly world: World
   readonly log: Logger
-  readonly signerOf: (origin: string) => Promise<Signer>
+  readonly loadSigner: (origin: string) => Promise<Signer>
   /** First part of every chain's origin. */
   readonly serviceName: string
   /** Names this process in leases. */
   readonly holder: string
   /** Throws where nothing new may be taken in (the disk is full). */
   readonly admit?: (() => void) | undefined
-  /** What each application may keep where the operator says nothing else of it; without bounds when not given. */
+  /** The quota of each application for which the operator sets none; unbounded when not given. */
   readonly quota?: Quota
   /** Called when a quota refuses something. */
   readonly onQuota?: () => void
@@ -72,7 +72,7 @@ export type TenancyOptions = {
   readonly onDefinitions?: (tables: Tables) => void
   /** Called with an application's id when there may be views of it to fill. */
   readonly onViews?: (app: string) => void
-  /** Called when a view stands still because it could not be kept up with a write. */
+  /** Called when a view goes stale because it could not be kept up with a write. */
   readonly onStaleView?: () => void
   /** Called after each commit of a block of any chain. */
   readonly onBlock?: (block: { readonly entries: number }) => void
@@ -86,12 +86,12 @@ export async function openTenancy(options: TenancyOptions): Promise<Tenancy> {
   const applications = new Applications()
   const keys = new Keys()
   const ledger = new Ledger()
-  const chain = await openOne(options, {
+  const chain = await openOwnChain(options, {
     app: 'system',
     schema: 'system',
     projections: [applications, keys, ledger],
   })
-  const signer = await options.signerOf(originOf(options.serviceName, 'system'))
+  const signer = await options.loadSigner(getChainOrigin(options.serviceName, 'system'))
   return new Tenancy(options, {
     schema: 'system',
     chain,
@@ -99,7 +99,7 @@ export async function openTenancy(options: TenancyOptions): Promise<Tenancy> {
     keys,
     ledger,
     signer,
-    definitions: new Gate(),
+    definitions: new Mutex(),
   })
 }
 
@@ -123,22 +123,22 @@ export class Tenancy {
   }
 
   /** The application's record, or 404 where there is none or it is archived. */
-  application(appId: string): ApplicationRecord {
-    const record = this.recordOf(appId)
-    if (record.status === 'archived') throw noApplication(appId)
+  requireApplication(appId: string): ApplicationRecord {
+    const record = this.requireRecord(appId)
+    if (record.status === 'archived') throw makeNoApplicationFault(appId)
     return record
   }
 
   /** The application's record, though it be archived; 404 where there is none. */
-  recordOf(appId: string): ApplicationRecord {
+  requireRecord(appId: string): ApplicationRecord {
     const record = this.system.applications.get(appId)
-    if (record === undefined) throw noApplication(appId)
+    if (record === undefined) throw makeNoApplicationFault(appId)
     return record
   }
 
-  /** The application at work; the first call opens its chain. */
-  async tenant(appId: string): Promise<Tenant> {
-    const record = this.application(appId)
+  /** Returns the open application; the first call opens its chain. */
+  async loadTenant(appId: string): Promise<Tenant> {
+    const record = this.requireApplication(appId)
     const open = this.#open.get(record.number)
     if (open !== undefined) {
       if (open.chain.failure === undefined) return open
@@ -158,8 +158,8 @@ export class Tenancy {
   }
 
   /**
-   * For when the database came back from a crash: tables may have lost what was committed relaxedly, so each
-   * application is closed, and opened anew from its log by whoever asks for it next.
+   * Closes every application after a crash of the database, which may have lost relaxed commits of tables; the next
+   * caller of each opens it anew from its log.
    */
   reopenAll(): void {
     for (const [number, tenant] of [...this.#open]) {
@@ -170,23 +170,23 @@ export class Tenancy {
   }
 
   /** The tenants that are open now. */
-  tenants(): Tenant[] {
+  listOpenTenants(): Tenant[] {
     return [...this.#open.values()]
   }
 
-  /** What the application may keep. */
-  quotaOf(application: ApplicationRecord): Quota {
-    return quotaOf(this.#options.quota ?? unbounded, application.quota)
+  /** Returns the application's quota. */
+  getQuota(application: ApplicationRecord): Quota {
+    return mergeQuota(this.#options.quota ?? unbounded, application.quota)
   }
 
-  /** The same by what the operator says at this moment. */
-  quotaNow(appId: string): Quota {
+  /** Returns the quota that the operator sets at this moment. */
+  getCurrentQuota(appId: string): Quota {
     const now = this.system.applications.get(appId)
     assert(now !== undefined, 'applications are never removed')
-    return this.quotaOf(now)
+    return this.getQuota(now)
   }
 
-  /** QUOTA_EXCEEDED where so much more data does not fit into the application any more. */
+  /** QUOTA_EXCEEDED where so much more data does not fit into the application. */
   refuseOverQuota({ application, chain }: Tenant, more: Contents): void {
     const before = chain.contents()
     const after = {
@@ -197,13 +197,13 @@ export class Tenancy {
   }
 
   /** All chains that this process holds: the service's own, and those of applications that are open. */
-  chains(): Chain[] {
-    return [this.system.chain, ...this.tenants().map(({ chain }) => chain)]
+  listChains(): Chain[] {
+    return [this.system.chain, ...this.listOpenTenants().map(({ chain }) => chain)]
   }
 
   /** Writes the heads of chains that grew into the system chain, so that one root covers all of them. */
   async announceHeads(): Promise<void> {
-    const grown = this.tenants().flatMap(({ application, chain }) => {
+    const grown = this.listOpenTenants().flatMap(({ application, chain }) => {
       const { size, root, height } = chain.head()
       return (this.#announced.get(application.app_id) ?? 0) === size
         ? []
@@ -217,7 +217,7 @@ export class Tenancy {
   async close(): Promise<void> {
     this.#stopHeads()
     await this.announceHeads().catch(() => undefined)
-    await Promise.allSettled(this.tenants().map(({ chain }) => chain.close()))
+    await Promise.allSettled(this.listOpenTenants().map(({ chain }) => chain.close()))
     await this.system.chain.close()
   }
 
@@ -226,7 +226,7 @@ export class Tenancy {
     change: Parameters<typeof refuseOverQuota>[1],
   ): void {
     try {
-      refuseOverQuota(this.quotaOf(application), change)
+      refuseOverQuota(this.getQuota(application), change)
     } catch (error) {
       this.#options.onQuota?.()
       throw error
@@ -245,8 +245,8 @@ export class Tenancy {
   }
 
   async #openTenant(application: ApplicationRecord): Promise<Tenant> {
-    const schema = schemaOf(application.number)
-    const applicationNow = () => {
+    const schema = getSchemaName(application.number)
+    const getApplicationNow = () => {
       const now = this.system.applications.get(application.app_id)
       assert(now !== undefined, 'applications are never removed')
       return now
@@ -264,42 +264,42 @@ export class Tenancy {
         },
       },
     })
-    const chain = await openOne(this.#options, {
+    const chain = await openOwnChain(this.#options, {
       app: application.app_id,
       schema,
       projections: [data],
       relaxedTables: true,
       fits: (entries, { before, after }) =>
-        this.#refuseOverQuota(applicationNow(), { before, after, isData: entries.some(isData) }),
+        this.#refuseOverQuota(getApplicationNow(), { before, after, isData: entries.some(isData) }),
     })
     onDefinitions?.({ schema, data })
     if (data.catalog.views.size > 0) onViews?.(application.app_id)
     return {
       get application() {
-        return applicationNow()
+        return getApplicationNow()
       },
       schema,
       chain,
       data,
-      definitions: new Gate(),
-      arrivals: new Arrivals(),
-      exclusion: new Exclusion(this.#options.world),
+      definitions: new Mutex(),
+      keyReservations: new KeyReservations(),
+      collectionLock: new CollectionLock(this.#options.world),
       migrating: new Map(),
     }
   }
 }
 
 /** The database schema of an application. */
-export function schemaOf(number: number): string {
+export function getSchemaName(number: number): string {
   return `app_${number}`
 }
 
 /** The name of a chain in checkpoints and block headers. */
-export function originOf(serviceName: string, app: string): string {
+export function getChainOrigin(serviceName: string, app: string): string {
   return `${serviceName}/${app}`
 }
 
-async function openOne(
+async function openOwnChain(
   options: TenancyOptions,
   chain: {
     app: string
@@ -312,7 +312,7 @@ async function openOne(
   const { database, world, log, holder, admit } = options
   const { schema, projections, fits } = chain
   await createSchema(database, schema, projections)
-  const origin = originOf(options.serviceName, chain.app)
+  const origin = getChainOrigin(options.serviceName, chain.app)
   return openChain({
     relaxedTables: chain.relaxedTables === true,
     salted: true,
@@ -324,9 +324,9 @@ async function openOne(
     ...(admit && { admit }),
     ...(fits && { fits }),
     log,
-    signer: await options.signerOf(origin),
+    signer: await options.loadSigner(origin),
     ...(options.onBlock && { onBlock: options.onBlock }),
-    applier: applierOf(schema, projections),
+    applier: makeApplier(schema, projections),
     prepare: async (snapshot) => {
       for (const projection of projections) await projection.load(snapshot, schema)
     },
@@ -344,7 +344,7 @@ async function createSchema(
     // A no-op on plain PostgreSQL; on Citus it makes the schema a shard that can be moved.
     await tx.execute(sql`SET LOCAL citus.enable_schema_based_sharding = on`)
     await tx.execute(sql`CREATE SCHEMA ${sql.id(schema)}`)
-    for (const statement of chainTables(schema)) await tx.execute(statement)
+    for (const statement of buildChainTables(schema)) await tx.execute(statement)
     for (const statement of projections.flatMap((one) => one.tables(schema)))
       await tx.execute(statement)
   }
@@ -363,6 +363,6 @@ async function hasSchema(database: Database, schema: string): Promise<boolean> {
   return found.length > 0
 }
 
-function noApplication(appId: string): Fault {
+function makeNoApplicationFault(appId: string): Fault {
   return new Fault('APPLICATION_NOT_FOUND', { message: `There is no application ${appId}` })
 }

@@ -1,15 +1,15 @@
-import { within } from '../../base/await-within.ts'
+import { awaitWithin } from '../../base/await-within.ts'
 import type { CollectionStats } from '../../model/collection-stats.ts'
 import { readStats } from '../../projections/collection-store.ts'
 import type { Tenant } from '../applications/tenancy.ts'
 import type { Service } from '../call.ts'
 
-/** Past this long the counts are of what the tables show by then. */
+/** After this time the counts are those that the tables show. */
 const patienceMs = 1_000
 
 /**
- * Counts and bytes of live records by collection id, with every write that was acknowledged before: who has just
- * stored something finds it counted, although the tables follow the log a moment later.
+ * Reads counts and bytes of live records by collection id, with every write that was acknowledged before: a caller
+ * that has just stored something finds it counted, although the tables follow the log a moment later.
  */
 export async function readCurrentStats(
   { world, database }: Pick<Service, 'world' | 'database'>,
@@ -17,6 +17,6 @@ export async function readCurrentStats(
 ): Promise<ReadonlyMap<string, CollectionStats>> {
   // A stopped chain shows what it has.
   const applied = chain.whenApplied(chain.head().height).catch(() => undefined)
-  await within(applied, { world, ms: patienceMs, otherwise: undefined })
+  await awaitWithin(applied, { world, ms: patienceMs, otherwise: undefined })
   return readStats(database, schema)
 }

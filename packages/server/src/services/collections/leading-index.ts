@@ -2,21 +2,21 @@ import { limits } from '@tollbase/contract/limits'
 import { Fault } from '../../base/fault.ts'
 import type { Definition } from '../../model/definition-entry.ts'
 import type { CollectionState, IndexDefinition } from '../../model/definitions.ts'
-import { defaultIndexName } from '../../model/make-index-name.ts'
+import { makeIndexName } from '../../model/make-index-name.ts'
 import { isPlain } from '../../projections/index-ddl.ts'
 import type { Service } from '../call.ts'
 
 /**
- * The definition of an index on the field, unless the collection has one that leads with it. `others` are indexes that
- * are made in the same turn; `number` is the first that no definition has, these not counted.
+ * Builds the definition of an index on the field, unless the collection has one that leads with it. `others` are
+ * indexes that are defined in the same write; `number` is the first free number, `others` not counted.
  */
-export function leadingIndex(
+export function buildLeadingIndex(
   service: Service,
   collection: CollectionState,
   wanted: { field: string; type: 'btree' | 'hash'; number: number; others: readonly Definition[] },
 ): Definition[] {
   const { field, type, others } = wanted
-  const indexes = [...collection.indexes, ...others.flatMap(indexIn(collection))]
+  const indexes = [...collection.indexes, ...others.flatMap(makeIndexFilter(collection))]
   if (indexes.some((index) => isPlain(index) && index.fields[0] === field)) return []
   if (indexes.length >= limits.indexesPerCollectionMax) {
     throw new Fault('CONFLICT', {
@@ -26,7 +26,7 @@ export function leadingIndex(
   const body: IndexDefinition = {
     id: `idx_${service.world.randomBytes(12).toString('hex')}`,
     number: wanted.number + others.length,
-    name: defaultIndexName(collection, [field], indexes),
+    name: makeIndexName(collection, [field], indexes),
     collection: collection.id,
     fields: [field],
     index_type: type,
@@ -36,7 +36,7 @@ export function leadingIndex(
   return [{ kind: 'index', id: body.id, body }]
 }
 
-function indexIn(collection: CollectionState) {
+function makeIndexFilter(collection: CollectionState) {
   return ({ kind, body }: Definition): IndexDefinition[] => {
     const index = kind === 'index' ? (body as IndexDefinition | undefined) : undefined
     return index?.collection === collection.id ? [index] : []

@@ -1,5 +1,5 @@
 import { limits } from '@tollbase/contract/limits'
-import { present } from '../../base/assert.ts'
+import { requirePresent } from '../../base/assert.ts'
 import { Fault } from '../../base/fault.ts'
 import { isRecord } from '../../base/is-record.ts'
 import type { Definition } from '../../model/definition-entry.ts'
@@ -9,13 +9,13 @@ import type {
   IndexDefinition,
 } from '../../model/definitions.ts'
 import { idMadeBy } from '../../model/made-by-payment.ts'
-import { defaultIndexName } from '../../model/make-index-name.ts'
+import { makeIndexName } from '../../model/make-index-name.ts'
 import { isPlain } from '../../projections/index-ddl.ts'
 import { define } from '../applications/define.ts'
 import type { Tenant } from '../applications/tenancy.ts'
 import type { Service } from '../call.ts'
 
-export type CollectionWish = Partial<
+export type CollectionRequest = Partial<
   Pick<
     CollectionDefinition,
     | 'namespace'
@@ -31,19 +31,21 @@ export type CollectionWish = Partial<
   readonly madeBy?: string
 }
 
-/** Creates a collection; the caller holds the gate of definitions. */
-export async function createInGate(
+/** Creates a collection; the caller holds the mutex of definitions. */
+export async function createCollectionLocked(
   service: Service,
   tenant: Tenant,
-  wish: CollectionWish,
+  request: CollectionRequest,
 ): Promise<CollectionState> {
   const { catalog } = tenant.data
-  if (catalog.byName.has(wish.name)) {
-    throw new Fault('COLLECTION_EXISTS', { message: `There is a collection ${wish.name} already` })
+  if (catalog.byName.has(request.name)) {
+    throw new Fault('COLLECTION_EXISTS', {
+      message: `There is a collection ${request.name} already`,
+    })
   }
-  if (catalog.viewsByName.has(wish.name)) {
+  if (catalog.viewsByName.has(request.name)) {
     throw new Fault('VIEW_EXISTS', {
-      message: `There is a view ${wish.name} already; nobody writes to a view`,
+      message: `There is a view ${request.name} already; nobody writes to a view`,
     })
   }
   if (catalog.collections.size >= limits.collectionsPerApplicationMax) {
@@ -55,51 +57,53 @@ export async function createInGate(
   const { nextNumber: number } = catalog
   const collection: CollectionDefinition = {
     id:
-      wish.madeBy === undefined
+      request.madeBy === undefined
         ? `col_${service.world.randomBytes(12).toString('hex')}`
-        : idMadeBy(wish.madeBy, number),
+        : idMadeBy(request.madeBy, number),
     number,
-    name: wish.name,
-    namespace: wish.namespace ?? `${tenant.application.app_id}_${wish.name}`,
-    primary_column: wish.primary_column ?? 'id',
-    sort_column: wish.sort_column ?? null,
-    collection_type: wish.collection_type ?? 'document',
-    access_policy: wish.access_policy ?? null,
-    schema_definition: wish.schema_definition ?? null,
+    name: request.name,
+    namespace: request.namespace ?? `${tenant.application.app_id}_${request.name}`,
+    primary_column: request.primary_column ?? 'id',
+    sort_column: request.sort_column ?? null,
+    collection_type: request.collection_type ?? 'document',
+    access_policy: request.access_policy ?? null,
+    schema_definition: request.schema_definition ?? null,
     created_at: now,
     updated_at: now,
   }
   await define(tenant, [
     { kind: 'collection', id: collection.id, body: collection },
-    ...indexesOfSchema(service, collection, number + 1),
+    ...buildSchemaIndexes(service, collection, number + 1),
   ])
-  return present(tenant.data.catalog.byId.get(collection.id), 'the new collection')
+  return requirePresent(tenant.data.catalog.byId.get(collection.id), 'the new collection')
 }
 
-/** The collection of this name, made with defaults if it is not there yet. */
-export async function collectionForWriting(
+/** Returns the collection of this name, created with defaults if it does not exist. */
+export async function ensureCollection(
   service: Service,
   tenant: Tenant,
-  wish: Pick<CollectionWish, 'name' | 'madeBy'>,
+  request: Pick<CollectionRequest, 'name' | 'madeBy'>,
 ): Promise<CollectionState> {
-  const found = tenant.data.catalog.byName.get(wish.name)
-  return found ?? tenant.definitions.run(() => collectionInGate(service, tenant, wish))
+  const found = tenant.data.catalog.byName.get(request.name)
+  return found ?? tenant.definitions.run(() => ensureCollectionLocked(service, tenant, request))
 }
 
-/** The same for a caller who holds the gate of definitions. */
-export async function collectionInGate(
+/** The same for a caller that holds the mutex of definitions. */
+export async function ensureCollectionLocked(
   service: Service,
   tenant: Tenant,
-  wish: Pick<CollectionWish, 'name' | 'madeBy'>,
+  request: Pick<CollectionRequest, 'name' | 'madeBy'>,
 ): Promise<CollectionState> {
-  return tenant.data.catalog.byName.get(wish.name) ?? createInGate(service, tenant, wish)
+  return (
+    tenant.data.catalog.byName.get(request.name) ?? createCollectionLocked(service, tenant, request)
+  )
 }
 
 /**
- * Fields that the schema marks `index` or `unique` get an index unless they have one, as the primary column has.
- * `firstNumber` is the first that no definition of the application has.
+ * Builds indexes for the fields that the schema marks `index` or `unique` and that have none; the primary column
+ * has one. `firstNumber` is the first free number of the application's definitions.
  */
-export function indexesOfSchema(
+export function buildSchemaIndexes(
   service: Service,
   collection: CollectionDefinition & { readonly indexes?: readonly IndexDefinition[] },
   firstNumber: number,
@@ -123,7 +127,7 @@ export function indexesOfSchema(
     const index: IndexDefinition = {
       id: `idx_${service.world.randomBytes(12).toString('hex')}`,
       number: firstNumber + at,
-      name: defaultIndexName(collection, [name], made),
+      name: makeIndexName(collection, [name], made),
       collection: collection.id,
       fields: [name],
       index_type: isRecord(field) && typeof field.type === 'string' ? field.type : 'btree',

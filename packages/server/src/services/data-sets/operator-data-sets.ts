@@ -2,12 +2,12 @@ import { createHash } from 'node:crypto'
 import { createReadStream } from 'node:fs'
 import { createInterface } from 'node:readline'
 import { limits } from '@tollbase/contract/limits'
-import { Fault, invalid } from '../../base/fault.ts'
+import { Fault, makeInvalidFault } from '../../base/fault.ts'
 import type { Database } from '../../database/database.ts'
 import { sql } from '../../database/sql.ts'
-import { dataSetTable, fillDataSet } from '../../projections/data-set-table.ts'
+import { buildDataSetTable, fillDataSet } from '../../projections/data-set-table.ts'
 import { countrySet, type DataSetKind, type DataSetTable } from '../../query/data-set.ts'
-import { readEntries, type SentEntry } from './parse-entries.ts'
+import { parseEntries, type SentEntry } from './parse-entries.ts'
 
 /** A file of one value, network, or network and country, a line; `#` begins a comment. */
 export type DataSetFile = {
@@ -16,17 +16,17 @@ export type DataSetFile = {
   readonly file: string
 }
 
-/** A data set that a query looks into; another version of it has another `version`. */
-export type FoundDataSet = DataSetTable & { readonly version: string }
+/** A data set that a query looks into; `version` changes with its content. */
+export type VersionedDataSet = DataSetTable & { readonly version: string }
 
 /** The operator's data sets, for the queries of all applications. */
 export type OperatorDataSets = {
   /** By name; the one that knows countries also by `countrySet`. */
-  readonly get: (name: string) => FoundDataSet | undefined
-  readonly views: readonly OperatorDataSetView[]
+  readonly get: (name: string) => VersionedDataSet | undefined
+  readonly descriptions: readonly DataSetDescription[]
 }
 
-type OperatorDataSetView = {
+type DataSetDescription = {
   readonly name: string
   readonly kind: DataSetKind
   readonly count: number
@@ -39,20 +39,20 @@ type OperatorDataSetView = {
 const header = /^[A-Za-z_ ",]+$/
 
 /**
- * Puts the files into tables of the operational state, each named by the digest of its file, so that a file that is
- * as it was is not read again. Tables of files of before are dropped. A Fault names file and line of what is wrong.
+ * Loads the files into tables of the operational state, each named by the digest of its file, so that an unchanged
+ * file is not loaded again. Tables of former files are dropped. A Fault names the file and the line that is wrong.
  */
 export async function loadDataSets(
   database: Database,
   files: readonly DataSetFile[],
 ): Promise<OperatorDataSets> {
-  const found = new Map<string, FoundDataSet>()
-  const views: OperatorDataSetView[] = []
+  const found = new Map<string, VersionedDataSet>()
+  const views: DataSetDescription[] = []
   for (const file of files) {
-    const digest = await digestOf(file)
+    const digest = await computeDigest(file)
     const table = `data_set_${digest.slice(0, 32)}`
     const place = { schema: 'operations', table, kind: file.kind }
-    if (!(await tables(database)).includes(table)) await load(database, place, file)
+    if (!(await listTables(database)).includes(table)) await loadFile(database, place, file)
     const set = { ...place, version: digest }
     found.set(file.name, set)
     if (file.kind === 'ip_country') found.set(countrySet, set)
@@ -64,20 +64,20 @@ export async function loadDataSets(
     views.push({ name, kind, count, public: true, provider: 'operator', updated_at: null })
   }
   const used = new Set([...found.values()].map(({ table }) => table))
-  for (const table of await tables(database))
+  for (const table of await listTables(database))
     if (!used.has(table)) await database.execute(sql`DROP TABLE ${sql.id('operations', table)}`)
-  return { get: (name) => found.get(name), views }
+  return { get: (name) => found.get(name), descriptions: views }
 }
 
-async function load(
+async function loadFile(
   database: Database,
   place: { readonly schema: string; readonly table: string; readonly kind: DataSetKind },
   file: DataSetFile,
 ): Promise<void> {
-  const entries = readEntries(file.kind, await linesOf(file))
+  const entries = parseEntries(file.kind, await readLines(file))
   await database.transaction(
     async (tx) => {
-      await tx.execute(dataSetTable(place))
+      await tx.execute(buildDataSetTable(place))
       await fillDataSet(tx, place, entries)
     },
     { statementTimeoutMs: 0 },
@@ -85,7 +85,7 @@ async function load(
   await database.execute(sql`ANALYZE ${sql.id(place.schema, place.table)}`)
 }
 
-async function linesOf(file: DataSetFile): Promise<SentEntry[]> {
+async function readLines(file: DataSetFile): Promise<SentEntry[]> {
   const lines: SentEntry[] = []
   let number = 0
   for await (const line of createInterface({ input: createReadStream(file.file) })) {
@@ -94,14 +94,14 @@ async function linesOf(file: DataSetFile): Promise<SentEntry[]> {
     const isHeader = number === 1 && file.kind !== 'values' && header.test(value)
     if (value === '' || value.startsWith('#') || isHeader) continue
     if (lines.length >= limits.dataSetFileEntriesMax)
-      throw invalid(file.file, `has more than ${limits.dataSetFileEntriesMax} entries`)
+      throw makeInvalidFault(file.file, `has more than ${limits.dataSetFileEntriesMax} entries`)
     lines.push({ value, pointer: `${file.file}:${number}` })
   }
   return lines
 }
 
-/** Of what the table is made of. */
-async function digestOf({ kind, file, name }: DataSetFile): Promise<string> {
+/** Hashes the kind and the content of the file, which decide the table. */
+async function computeDigest({ kind, file, name }: DataSetFile): Promise<string> {
   const hash = createHash('sha256').update(`${kind}\n`)
   try {
     for await (const chunk of createReadStream(file)) hash.update(chunk)
@@ -115,7 +115,7 @@ async function digestOf({ kind, file, name }: DataSetFile): Promise<string> {
   return hash.digest('hex')
 }
 
-async function tables(database: Database): Promise<string[]> {
+async function listTables(database: Database): Promise<string[]> {
   const rows = await database.query<{ name: string }>(sql`
     SELECT tablename::text AS name FROM pg_catalog.pg_tables
     WHERE schemaname = 'operations' AND starts_with(tablename::text, 'data_set_')`)

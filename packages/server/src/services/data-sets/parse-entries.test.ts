@@ -1,9 +1,9 @@
 import { describe, expect, it } from 'vitest'
 import type { DataSetKind } from '../../query/data-set.ts'
-import { readEntries } from './parse-entries.ts'
+import { parseEntries } from './parse-entries.ts'
 
 function read(kind: DataSetKind, entries: readonly unknown[]) {
-  return readEntries(
+  return parseEntries(
     kind,
     entries.map((value, at) => ({ value, pointer: `/entries/${at}` })),
   )

@@ -1,28 +1,28 @@
 import { Fault } from '../../base/fault.ts'
-import { dataSetTableName } from '../../projections/data-set-table.ts'
+import { getDataSetTableName } from '../../projections/data-set-table.ts'
 import { countrySet } from '../../query/data-set.ts'
 import type { Tenant } from '../applications/tenancy.ts'
-import type { FoundDataSet, OperatorDataSets } from './operator-data-sets.ts'
+import type { OperatorDataSets, VersionedDataSet } from './operator-data-sets.ts'
 
 /**
- * The data sets of these names for conditions on the application's collections: its own, else the operator's. 404
- * where there is none, or none that the caller may know of.
+ * Returns the data sets of these names for conditions on the application's collections: its own, else the
+ * operator's. 404 where one does not exist, or the caller may not know of it.
  */
-export function findDataSets(
+export function requireDataSets(
   names: readonly string[],
   provided: OperatorDataSets,
   { tenant, mayRead }: { readonly tenant: Tenant; readonly mayRead: boolean },
-): ReadonlyMap<string, FoundDataSet> {
+): ReadonlyMap<string, VersionedDataSet> {
   return new Map(
     names.map((name) => {
-      const found = ownDataSet(name, tenant, mayRead) ?? provided.get(name)
-      if (found === undefined) throw noSuchDataSet(tenant.application.app_id, name)
+      const found = findOwnDataSet(name, tenant, mayRead) ?? provided.get(name)
+      if (found === undefined) throw makeNoDataSetFault(tenant.application.app_id, name)
       return [name, found]
     }),
   )
 }
 
-export function noSuchDataSet(app: string, name: string): Fault {
+export function makeNoDataSetFault(app: string, name: string): Fault {
   return new Fault('DATA_SET_NOT_FOUND', {
     message:
       name === countrySet
@@ -32,7 +32,11 @@ export function noSuchDataSet(app: string, name: string): Fault {
   })
 }
 
-function ownDataSet(name: string, tenant: Tenant, mayRead: boolean): FoundDataSet | undefined {
+function findOwnDataSet(
+  name: string,
+  tenant: Tenant,
+  mayRead: boolean,
+): VersionedDataSet | undefined {
   const sets = [...tenant.data.catalog.dataSets.values()]
   const set = sets.find((one) =>
     name === countrySet ? one.kind === 'ip_country' : one.name === name,
@@ -40,7 +44,7 @@ function ownDataSet(name: string, tenant: Tenant, mayRead: boolean): FoundDataSe
   if (set === undefined || !(set.public || mayRead)) return undefined
   return {
     schema: tenant.schema,
-    table: dataSetTableName(set),
+    table: getDataSetTableName(set),
     kind: set.kind,
     version: `${set.id} ${set.updated_at}`,
   }

@@ -1,17 +1,17 @@
-import { present } from '../../base/assert.ts'
+import { requirePresent } from '../../base/assert.ts'
 import type { World } from '../../base/world.ts'
 import type { Database } from '../../database/database.ts'
 import { type SqlStatement, sql } from '../../database/sql.ts'
 
 const table = sql.id('operations', 'service_secret')
 
-export function secretTables(): SqlStatement[] {
+export function buildSecretTables(): SqlStatement[] {
   return [
     sql`CREATE TABLE ${table} (name text NOT NULL, value bytea NOT NULL, CONSTRAINT service_secret_pkey PRIMARY KEY (name))`,
   ]
 }
 
-/** All that there may be. */
+/** All secrets that may exist. */
 export const serviceSecrets = {
   serviceName: { name: 'service-name', bytes: 4 },
   quotes: { name: 'quotes', bytes: 32 },
@@ -22,7 +22,7 @@ export const serviceSecrets = {
   signingPublicKey: { name: 'signing-public-key', bytes: 32 },
 } as const
 
-/** A random value that is made once and stays with the database: several processes share it. */
+/** Returns a random value that is made once and stays with the database: several processes share it. */
 export function ensureSecret(
   database: Database,
   world: World,
@@ -31,11 +31,11 @@ export function ensureSecret(
   return keepFirst(database, name, world.randomBytes(bytes))
 }
 
-/** Keeps the value under the name where there is none yet; gives the one that is kept. */
+/** Stores the value where the name has none yet, and returns the stored one. */
 export async function keepFirst(database: Database, name: string, value: Buffer): Promise<Buffer> {
   await database.execute(sql`
     INSERT INTO ${table} (name, value) VALUES (${name}, ${value}) ON CONFLICT (name) DO NOTHING`)
-  return present(await findKept(database, name), `the secret ${name}`)
+  return requirePresent(await findKept(database, name), `the secret ${name}`)
 }
 
 export async function findKept(database: Database, name: string): Promise<Buffer | undefined> {

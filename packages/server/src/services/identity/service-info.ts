@@ -1,14 +1,14 @@
 import type { FreeSpace } from '../../database/embedded/free-space.ts'
 
-/** What the service knows of itself, for health, info and discovery. */
+/** The service's knowledge of itself, for health, info and discovery. */
 export type ServiceInfo = {
   readonly version: string
   readonly startedAtMs: number
   /** Scheme, host and port of the public URL. */
   readonly origin: () => string
-  /** Whether it was told to end. */
+  /** Returns whether the service was told to end. */
   readonly draining: () => boolean
-  /** On the database's disk, where that is ours to see. */
+  /** The free space on the database's disk, where the service can see that. */
   readonly room: FreeSpace | undefined
   /** ISO time of a key's last use in this process, or null. */
   readonly keyLastUsed: (keyHash: string) => string | null

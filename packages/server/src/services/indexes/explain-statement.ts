@@ -4,49 +4,52 @@ import type { Database } from '../../database/database.ts'
 import { type SqlStatement, sql } from '../../database/sql.ts'
 import { isOpen } from '../../model/read-level.ts'
 import type { Tenant } from '../applications/tenancy.ts'
-import type { JudgedSource } from '../reading/authorize-sources.ts'
+import type { AuthorizedSource } from '../reading/authorize-sources.ts'
 
-/** What PostgreSQL would do for a statement. */
-export type QueryPlan = {
+/** PostgreSQL's plan for a statement. */
+export type StatementPlan = {
   /** In PostgreSQL's unit: a page read in order is 1. */
   readonly cost: number
-  /** Names of the indexes in the database that something is found by, or that are gone through in their order. */
+  /** Names of the indexes in the database that are searched, or scanned in their order. */
   readonly indexes: readonly string[]
-  /** Those of them that nothing is found by: each entry is looked at. */
+  /** The indexes among them that are scanned as a whole. */
   readonly walked: readonly string[]
 }
 
 /**
- * The plan of a question, to be told to who asks. 403 where the question is about what is not the application's own, or
- * what the caller may not read.
+ * Explains a read request to its caller. 403 where a source that is not free for the caller is another
+ * application's, or is not open.
  */
-export async function planToTell(
+export async function explainForCaller(
   database: Database,
   tenant: Tenant,
-  { sources, statement }: { sources: readonly JudgedSource[]; statement: SqlStatement },
-): Promise<QueryPlan> {
+  { sources, statement }: { sources: readonly AuthorizedSource[]; statement: SqlStatement },
+): Promise<StatementPlan> {
   refuseForeign(sources, tenant)
-  return planOf(database, statement)
+  return explainStatement(database, statement)
 }
 
-/** Plans the statement with its values, and does not run it. Nothing of a plan is told but by `planToTell`. */
-export async function planOf(database: Database, statement: SqlStatement): Promise<QueryPlan> {
+/** Plans the statement with its values, without running it. Only `explainForCaller` may tell a caller of a plan. */
+export async function explainStatement(
+  database: Database,
+  statement: SqlStatement,
+): Promise<StatementPlan> {
   const rows = await database.query(sql`EXPLAIN (FORMAT JSON) ${statement}`)
   const [sent] = Object.values(rows[0] ?? {})
   const parsed: unknown = typeof sent === 'string' ? JSON.parse(sent) : sent
   const [root]: unknown[] = Array.isArray(parsed) ? parsed : []
   const top = isRecord(root) && isRecord(root.Plan) ? root.Plan : {}
-  const nodes = [...nodesOf(top)]
+  const nodes = [...walkNodes(top)]
   const cost = top['Total Cost']
   return {
     cost: typeof cost === 'number' ? cost : 0,
-    indexes: namesIn(nodes),
-    walked: namesIn(nodes.filter((node) => node['Index Cond'] === undefined)),
+    indexes: listIndexNames(nodes),
+    walked: listIndexNames(nodes.filter((node) => node['Index Cond'] === undefined)),
   }
 }
 
 /** A plan tells how much a collection holds, and how its values are spread. */
-function refuseForeign(sources: readonly JudgedSource[], { application }: Tenant): void {
+function refuseForeign(sources: readonly AuthorizedSource[], { application }: Tenant): void {
   const foreign = sources.find(
     (one) =>
       !one.free &&
@@ -61,17 +64,17 @@ function refuseForeign(sources: readonly JudgedSource[], { application }: Tenant
 
 type Node = Readonly<Record<string, unknown>>
 
-function* nodesOf(node: Node): Generator<Node> {
+function* walkNodes(node: Node): Generator<Node> {
   yield node
   const inner: unknown[] = Array.isArray(node.Plans) ? node.Plans : []
-  for (const each of inner) if (isRecord(each)) yield* nodesOf(each)
+  for (const each of inner) if (isRecord(each)) yield* walkNodes(each)
 }
 
-function namesIn(nodes: readonly Node[]): string[] {
-  return [...new Set(nodes.flatMap((node) => textsIn(node, 'Index Name')))]
+function listIndexNames(nodes: readonly Node[]): string[] {
+  return [...new Set(nodes.flatMap((node) => listTexts(node, 'Index Name')))]
 }
 
-function textsIn(node: Node, name: string): string[] {
+function listTexts(node: Node, name: string): string[] {
   const text = node[name]
   return typeof text === 'string' ? [text] : []
 }

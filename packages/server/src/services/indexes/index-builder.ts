@@ -3,32 +3,36 @@ import type { Logger } from 'pino'
 import type { World } from '../../base/world.ts'
 import type { Database, Queryable } from '../../database/database.ts'
 import { databaseFault } from '../../database/errors.ts'
-import { readableOfId } from '../../model/catalog.ts'
+import { findReadableById } from '../../model/catalog.ts'
 import type { IndexDefinition } from '../../model/definitions.ts'
-import { createIndex, createStatistics, indexNameOf } from '../../projections/index-ddl.ts'
+import {
+  buildCreateIndex,
+  buildCreateStatistics,
+  getIndexName,
+} from '../../projections/index-ddl.ts'
 import type { Tables } from '../applications/tenancy.ts'
 import {
-  analyze,
+  analyzeTable,
   cancelWork,
-  dropBeside,
+  dropConcurrently,
   dropStatistics,
-  reindexBeside,
-  storedIndexes,
-  storedStatistics,
+  readStoredIndexes,
+  readStoredStatistics,
+  reindexConcurrently,
 } from './index-store.ts'
 
 /** One application's indexes, as the builder knows them. */
-type Site = {
+type IndexedSchema = {
   tables: Tables
-  /** Somebody has said that there may be work. */
+  /** True where there may be work. */
   isDue: boolean
-  /** Indexes to be made anew, by number, and who waits for it. */
+  /** Indexes to be rebuilt, by number, with the callers that wait for them. */
   readonly wanted: Map<number, Rebuild>
-  /** By number: what became of attempts. */
+  /** Failed attempts, by the index's number. */
   readonly troubles: Map<number, Trouble>
-  /** The indexes, by number, for which it was seen to that the planner knows their values. */
+  /** Numbers of the indexes whose values the planner has statistics of. */
   learnt: ReadonlySet<number>
-  /** Tables that were filled before, so that the planner has to be shown what they hold. */
+  /** Tables with records from before an index, which must be analyzed for the planner. */
   readonly filled: Set<string>
 }
 
@@ -46,14 +50,15 @@ const pauseMaxMs = 60_000
 const failed = 'The index could not be built; POST .../rebuild tries again.'
 
 /**
- * Builds indexes beside the writes: compares what applications define with what their tables have, at every opening
- * and every change, so that no state of a build is kept and one that was broken off is found and begun again.
+ * Builds indexes concurrently with writes: compares what applications define with what their tables have, at every
+ * opening and every change, so that no state of a build is stored and an interrupted build is found and begun
+ * again.
  */
 export class IndexBuilder {
   readonly #database: Database
   readonly #world: World
   readonly #log: Logger
-  readonly #sites = new Map<string, Site>()
+  readonly #sites = new Map<string, IndexedSchema>()
   readonly #working = new Map<string, Promise<void>>()
   /** Connections at work. */
   readonly #pids = new Set<number>()
@@ -71,19 +76,19 @@ export class IndexBuilder {
     const site = this.#sites.get(tables.schema)
     const isOpened = site?.tables.data !== tables.data
     if (site === undefined) {
-      const fresh = newSite(tables)
+      const fresh = makeIndexedSchema(tables)
       this.#sites.set(tables.schema, fresh)
     } else site.tables = tables
-    // What is there already was looked at when it was opened.
+    // Indexes that exist already were examined when the application was opened.
     const indexes = [...tables.data.catalog.indexes.values()]
     const learnt = site?.learnt
     const isKnown =
       learnt?.size === indexes.length && indexes.every(({ number }) => learnt.has(number))
-    if (isOpened || !isKnown || tables.data.unbuilt().length > 0) this.#due(tables.schema)
+    if (isOpened || !isKnown || tables.data.listUnbuilt().length > 0) this.#due(tables.schema)
   }
 
-  /** What is wrong with an index that is not built; `isFinal` where it is not tried again by itself. */
-  trouble(
+  /** Returns why an index is not built; `isFinal` where it is not tried again by itself. */
+  findTrouble(
     schema: string,
     index: { readonly number: number },
   ): { readonly text: string; readonly isFinal: boolean } | undefined {
@@ -95,14 +100,14 @@ export class IndexBuilder {
     return this.#sites.get(schema)?.wanted.has(index.number) === true
   }
 
-  /** Makes an index anew, while reads go on with the old one; resolves when it is done. */
+  /** Rebuilds an index while reads use the old one; resolves when it is done. */
   rebuild(tables: Tables, index: IndexDefinition): Promise<void> {
     const { schema } = tables
     this.notice(tables)
     const site = this.#sites.get(schema)
     if (site === undefined || this.#closed) return Promise.reject(new Error(failed))
     site.troubles.delete(index.number)
-    const under = site.wanted.get(index.number) ?? newRebuild()
+    const under = site.wanted.get(index.number) ?? makeRebuild()
     site.wanted.set(index.number, under)
     this.#due(schema)
     return under.done
@@ -146,16 +151,16 @@ export class IndexBuilder {
     }
   }
 
-  /** Brings the indexes of an application to what it defines. */
-  async #settle(site: Site): Promise<void> {
+  /** Makes an application's indexes match its definitions. */
+  async #settle(site: IndexedSchema): Promise<void> {
     const { schema } = site.tables
     const underWay = await this.#clean(site)
-    // Another process, or one that was killed, is at it; what comes of it is seen later.
+    // Another process, or the session of a killed one, is building them; the result is seen later.
     if (underWay.size > 0) this.#later(schema, 2 * pauseMinMs)
-    for (const index of site.tables.data.unbuilt()) {
+    for (const index of site.tables.data.listUnbuilt()) {
       if (this.#closed) return
       const { attempts } = site.troubles.get(index.number) ?? { attempts: 0 }
-      if (underWay.has(indexNameOf(index)) || attempts >= limits.indexAttemptsMax) continue
+      if (underWay.has(getIndexName(index)) || attempts >= limits.indexAttemptsMax) continue
       await this.#try(site, index, () => this.#build(site, index))
     }
     for (const number of [...site.wanted.keys()]) {
@@ -172,55 +177,60 @@ export class IndexBuilder {
     await this.#learn(site)
   }
 
-  /** Sees what is whole, removes what is broken or nobody has defined, and gives the names of what others work at. */
-  async #clean(site: Site): Promise<ReadonlySet<string>> {
+  /**
+   * Notes valid indexes, drops broken and undefined ones, and returns the names of those that others are building.
+   */
+  async #clean(site: IndexedSchema): Promise<ReadonlySet<string>> {
     const { schema, data } = site.tables
-    const stored = await storedIndexes(this.#database, schema)
+    const stored = await readStoredIndexes(this.#database, schema)
     const { indexes, nextNumber } = data.catalog
-    const defined = new Map([...indexes.values()].map((index) => [indexNameOf(index), index]))
+    const defined = new Map([...indexes.values()].map((index) => [getIndexName(index), index]))
     for (const { name, isValid, isUnderWay } of stored) {
       if (this.#closed) break
       const index = defined.get(name)
       if (isUnderWay) continue
       if (index !== undefined && isValid) data.setBuilt(index, true)
-      // What has a higher number than is known was made just now.
-      else if (index !== undefined || numberOf(name) < nextNumber)
-        await this.#apart((session) => dropBeside(session, schema, name))
+      // An index with a higher number than is known was created just now.
+      else if (index !== undefined || parseIndexNumber(name) < nextNumber)
+        await this.#inDedicatedSession((session) => dropConcurrently(session, schema, name))
     }
     return new Set(stored.filter(({ isUnderWay }) => isUnderWay).map(({ name }) => name))
   }
 
-  async #build(site: Site, index: IndexDefinition): Promise<void> {
+  async #build(site: IndexedSchema, index: IndexDefinition): Promise<void> {
     const { schema, data } = site.tables
-    const collection = readableOfId(data.catalog, index.collection)
+    const collection = findReadableById(data.catalog, index.collection)
     if (collection === undefined || !isDefined(site, index)) return
     const started = this.#world.now()
-    await this.#apart((session) =>
-      session.execute(createIndex({ schema, collection, concurrently: true }, index)),
+    await this.#inDedicatedSession((session) =>
+      session.execute(buildCreateIndex({ schema, collection, concurrently: true }, index)),
     )
     site.filled.add(collection.table)
     const seconds = (this.#world.now() - started) / 1000
     this.#log.info({ schema, index: index.name, seconds }, 'an index was built')
     if (isDefined(site, index)) data.setBuilt(index, true)
-    else await this.#apart((session) => dropBeside(session, schema, indexNameOf(index)))
+    else
+      await this.#inDedicatedSession((session) =>
+        dropConcurrently(session, schema, getIndexName(index)),
+      )
   }
 
   /**
-   * Sees to it that the planner knows how often the values of each index occur. Where the server takes no such
-   * statistics (Citus does not), plans are made by guess; it is not tried again before the next opening.
+   * Creates statistics of how often the values of each index occur, for the planner. Where the server takes none
+   * (Citus does not), plans rely on guesses; it is not tried again before the next opening.
    */
-  async #learn(site: Site): Promise<void> {
+  async #learn(site: IndexedSchema): Promise<void> {
     const { schema, data } = site.tables
     const { indexes, nextNumber } = data.catalog
-    const stored = await storedStatistics(this.#database, schema)
-    const defined = new Map([...indexes.values()].map((index) => [indexNameOf(index), index]))
+    const stored = await readStoredStatistics(this.#database, schema)
+    const defined = new Map([...indexes.values()].map((index) => [getIndexName(index), index]))
     for (const name of stored)
-      if (!defined.has(name) && numberOf(name) < nextNumber)
+      if (!defined.has(name) && parseIndexNumber(name) < nextNumber)
         await dropStatistics(this.#database, schema, name)
     for (const [name, index] of defined) {
-      const collection = readableOfId(data.catalog, index.collection)
+      const collection = findReadableById(data.catalog, index.collection)
       const isNew = !stored.has(name) && data.isBuilt(index)
-      const statement = collection && isNew && createStatistics({ schema, collection }, index)
+      const statement = collection && isNew && buildCreateStatistics({ schema, collection }, index)
       if (!statement || this.#closed) continue
       try {
         await this.#database.execute(statement)
@@ -229,19 +239,25 @@ export class IndexBuilder {
       }
     }
     for (const table of site.filled) {
-      await this.#apart((session) => analyze(session, schema, table))
+      await this.#inDedicatedSession((session) => analyzeTable(session, schema, table))
       site.filled.delete(table)
     }
     site.learnt = new Set([...indexes.values()].map(({ number }) => number))
   }
 
-  async #remake(site: Site, index: IndexDefinition): Promise<void> {
-    await this.#apart((session) => reindexBeside(session, site.tables.schema, indexNameOf(index)))
+  async #remake(site: IndexedSchema, index: IndexDefinition): Promise<void> {
+    await this.#inDedicatedSession((session) =>
+      reindexConcurrently(session, site.tables.schema, getIndexName(index)),
+    )
     this.#end(site, index.number)
   }
 
-  /** Notes what goes wrong, and when it is tried again. */
-  async #try(site: Site, index: IndexDefinition, work: () => Promise<void>): Promise<void> {
+  /** Runs the work; notes its failure and schedules the next attempt. */
+  async #try(
+    site: IndexedSchema,
+    index: IndexDefinition,
+    work: () => Promise<void>,
+  ): Promise<void> {
     const { schema } = site.tables
     try {
       await work()
@@ -257,14 +273,14 @@ export class IndexBuilder {
     }
   }
 
-  #end(site: Site, number: number, error?: Error): void {
+  #end(site: IndexedSchema, number: number, error?: Error): void {
     const rebuild = site.wanted.get(number)
     site.wanted.delete(number)
     if (error === undefined) rebuild?.resolve()
     else rebuild?.reject(error)
   }
 
-  #apart<T>(work: (session: Queryable) => Promise<T>): Promise<T> {
+  #inDedicatedSession<T>(work: (session: Queryable) => Promise<T>): Promise<T> {
     const timeOuts = { statementTimeoutMs: limits.indexBuildMs, lockTimeoutMs }
     return this.#database.apart(async (session, pid) => {
       if (this.#closed) throw new Error('the service ends')
@@ -297,7 +313,7 @@ export class IndexBuilder {
   }
 }
 
-function newSite(tables: Tables): Site {
+function makeIndexedSchema(tables: Tables): IndexedSchema {
   return {
     tables,
     isDue: false,
@@ -308,15 +324,15 @@ function newSite(tables: Tables): Site {
   }
 }
 
-function isDefined(site: Site, index: IndexDefinition): boolean {
+function isDefined(site: IndexedSchema, index: IndexDefinition): boolean {
   return site.tables.data.catalog.indexes.get(index.id)?.number === index.number
 }
 
-function numberOf(name: string): number {
+function parseIndexNumber(name: string): number {
   return Number(/^i_([0-9]+)/.exec(name)?.[1] ?? Number.POSITIVE_INFINITY)
 }
 
-function newRebuild(): Rebuild {
+function makeRebuild(): Rebuild {
   let resolve: () => void = () => undefined
   let reject: (error: Error) => void = () => undefined
   const done = new Promise<void>((yes, no) => {

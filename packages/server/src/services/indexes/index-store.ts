@@ -10,8 +10,8 @@ export type StoredIndex = {
   readonly isUnderWay: boolean
 }
 
-/** The indexes that applications define, and what broken builds and rebuilds of them left, in an application's schema. */
-export function storedIndexes(database: Queryable, schema: string): Promise<StoredIndex[]> {
+/** Reads the defined indexes in an application's schema, and the leftovers of interrupted builds and rebuilds. */
+export function readStoredIndexes(database: Queryable, schema: string): Promise<StoredIndex[]> {
   return database.query<StoredIndex>(sql`
     SELECT class.relname::text AS name, index.indisvalid AS "isValid", building.pid IS NOT NULL AS "isUnderWay"
     FROM pg_catalog.pg_index AS index
@@ -23,8 +23,8 @@ export function storedIndexes(database: Queryable, schema: string): Promise<Stor
     WHERE namespace.nspname = ${schema} AND class.relname ~ '^i_[0-9]+(_cc(new|old)[0-9]*)?$'`)
 }
 
-/** Names of the statistics of values in an application's schema: those of their indexes. */
-export async function storedStatistics(
+/** Reads the names of the value statistics in an application's schema; each is that of its index. */
+export async function readStoredStatistics(
   database: Queryable,
   schema: string,
 ): Promise<ReadonlySet<string>> {
@@ -43,12 +43,16 @@ export async function dropStatistics(
   await database.execute(sql`DROP STATISTICS IF EXISTS ${sql.id(schema, name)}`)
 }
 
-export async function analyze(session: Queryable, schema: string, table: string): Promise<void> {
+export async function analyzeTable(
+  session: Queryable,
+  schema: string,
+  table: string,
+): Promise<void> {
   await session.execute(sql`ANALYZE ${sql.id(schema, table)}`)
 }
 
-/** The rows of a table, counted no further than to a number. */
-export async function rowsUpTo(
+/** Counts the rows of a table up to a maximum. */
+export async function countRowsUpTo(
   database: Queryable,
   schema: string,
   { table, most }: { table: string; most: number },
@@ -67,8 +71,11 @@ export type BuildProgress = {
   readonly tuplesDone: bigint
 }
 
-/** How far the work on an index is; undefined where there is none now. A rebuild makes its new one under another name. */
-export async function buildProgress(
+/**
+ * Reads the progress of the work on an index; undefined where there is none now. A rebuild makes its new index
+ * under another name.
+ */
+export async function readBuildProgress(
   database: Queryable,
   of: { schema: string; name: string },
 ): Promise<BuildProgress | undefined> {
@@ -83,7 +90,7 @@ export async function buildProgress(
   return row
 }
 
-/** What an index has served since the database counts, and its size. */
+/** The use of an index since the database began to count, and its size. */
 export type IndexUse = {
   readonly name: string
   readonly scans: bigint
@@ -95,8 +102,11 @@ export type IndexUse = {
   readonly lastUsedMs: bigint | null
 }
 
-/** By the name of the index in the database; of all defined indexes of an application, or of those on one table. */
-export async function indexUse(
+/**
+ * Reads the use of indexes by their names in the database: of all defined indexes of an application, or of those on
+ * one table.
+ */
+export async function readIndexUse(
   database: Database,
   of: { schema: string; table?: string },
 ): Promise<ReadonlyMap<string, IndexUse>> {
@@ -114,12 +124,16 @@ export async function indexUse(
   return new Map(rows.map((row) => [row.name, row]))
 }
 
-/** What is not there any more is no trouble. Outside of a transaction. */
-export async function dropBeside(session: Queryable, schema: string, name: string): Promise<void> {
+/** Does nothing where the index does not exist any more. Must run outside of a transaction. */
+export async function dropConcurrently(
+  session: Queryable,
+  schema: string,
+  name: string,
+): Promise<void> {
   await session.execute(sql`DROP INDEX CONCURRENTLY IF EXISTS ${sql.id(schema, name)}`)
 }
 
-export async function reindexBeside(
+export async function reindexConcurrently(
   session: Queryable,
   schema: string,
   name: string,
@@ -127,7 +141,7 @@ export async function reindexBeside(
   await session.execute(sql`REINDEX INDEX CONCURRENTLY ${sql.id(schema, name)}`)
 }
 
-/** Ends what a connection is doing. */
+/** Cancels the statement that a connection is running. */
 export async function cancelWork(database: Queryable, pid: number): Promise<void> {
   await database.query(sql`SELECT pg_catalog.pg_cancel_backend(${pid}::int4) AS ended`)
 }

@@ -1,7 +1,7 @@
 import type { Condition } from '../../query/condition.ts'
 import type { ListQuery } from '../../query/list-query.ts'
 
-/** What a query looks at, without its values. */
+/** The fields that a query looks at, without its values. */
 export type QueryShape = {
   /** Fields that an index by value could find by, and that every match satisfies. */
   readonly found: readonly string[]
@@ -21,14 +21,14 @@ export type ObservedShape = QueryShape & {
   readonly totalRows: number
 }
 
-/** Shapes are few; past this the one unseen the longest is forgotten. */
+/** Shapes are few; past this number the least recently seen is forgotten. */
 const shapesMax = 64
 const collectionsMax = 2_000
 /** Longer ones, which name hundreds of fields, are not worth their memory; anyone may send them. */
 const shapeCharsMax = 1_000
 
-/** One way to write a shape, and what was seen of it. Changed in place: it is noted after every query. */
-type Spelling = {
+/** One spelling of a shape, with its statistics. Changed in place, since it is noted after every query. */
+type ShapeSpelling = {
   readonly shape: QueryShape
   count: number
   totalMs: number
@@ -37,16 +37,16 @@ type Spelling = {
   seenAt: number
 }
 
-type Seen = { readonly spellings: Map<string, Spelling>; seenAt: number }
+type SeenCollection = { readonly spellings: Map<string, ShapeSpelling>; seenAt: number }
 
-/** What was asked of late, by collection and shape, in memory. */
+/** Statistics of recent queries, by collection and shape, in memory. */
 export class QueryStatistics {
-  readonly #collections = new Map<string, Seen>()
-  /** Counts the queries, to tell what was unseen the longest. */
+  readonly #collections = new Map<string, SeenCollection>()
+  /** Counts the queries, to find the least recently seen. */
   #noted = 0
 
   note(collection: string, query: ListQuery, took: { ms: number; rows: number }): void {
-    const key = spellingOf(query)
+    const key = formatSpelling(query)
     if (key.length > shapeCharsMax) return
     const seenAt = ++this.#noted
     let seen = this.#collections.get(collection)
@@ -60,7 +60,7 @@ export class QueryStatistics {
     if (spelling === undefined) {
       makeRoom(seen.spellings, shapesMax)
       const nothing = { count: 0, totalMs: 0, longestMs: 0, totalRows: 0 }
-      spelling = { shape: shapeOf(query), ...nothing, seenAt }
+      spelling = { shape: computeShape(query), ...nothing, seenAt }
       seen.spellings.set(key, spelling)
     }
     spelling.seenAt = seenAt
@@ -70,7 +70,7 @@ export class QueryStatistics {
     spelling.totalRows += took.rows
   }
 
-  of(collection: string): ObservedShape[] {
+  listShapes(collection: string): ObservedShape[] {
     const shapes = new Map<string, ObservedShape>()
     for (const { shape, ...more } of this.#collections.get(collection)?.spellings.values() ?? []) {
       const key = JSON.stringify(shape)
@@ -86,16 +86,16 @@ export class QueryStatistics {
     return [...shapes.values()]
   }
 
-  /** Queries like this one. */
-  like(collection: string, query: ListQuery): ObservedShape | undefined {
-    const key = JSON.stringify(shapeOf(query))
-    return this.of(collection).find(
+  /** Returns the statistics of queries like this one. */
+  findLike(collection: string, query: ListQuery): ObservedShape | undefined {
+    const key = JSON.stringify(computeShape(query))
+    return this.listShapes(collection).find(
       ({ count, totalMs, longestMs, totalRows, ...shape }) => JSON.stringify(shape) === key,
     )
   }
 }
 
-/** Forgets what was unseen the longest where there is no room for one more. */
+/** Forgets the least recently seen entry where there is no room for one more. */
 function makeRoom<T extends { readonly seenAt: number }>(map: Map<string, T>, max: number): void {
   if (map.size < max) return
   let oldest: [string, T] | undefined
@@ -104,22 +104,22 @@ function makeRoom<T extends { readonly seenAt: number }>(map: Map<string, T>, ma
   if (oldest !== undefined) map.delete(oldest[0])
 }
 
-/** Queries that are written alike, their values aside: cheaper to tell than their shape. */
-function spellingOf({ where, sort, history }: ListQuery): string {
+/** Formats a query without its values, as a key that is cheaper than its shape. */
+function formatSpelling({ where, sort, history }: ListQuery): string {
   const order = sort === undefined ? '' : ` by ${sort.path.join('.')}`
-  return `${conditionSpelling(where)}${order}${history ? ' of all' : ''}`
+  return `${formatCondition(where)}${order}${history ? ' of all' : ''}`
 }
 
-function conditionSpelling(condition: Condition): string {
+function formatCondition(condition: Condition): string {
   switch (condition.kind) {
     case 'always':
     case 'never':
       return condition.kind
     case 'all':
     case 'any':
-      return `${condition.kind}(${condition.conditions.map(conditionSpelling).join()})`
+      return `${condition.kind}(${condition.conditions.map(formatCondition).join()})`
     case 'not':
-      return `not(${conditionSpelling(condition.condition)})`
+      return `not(${formatCondition(condition.condition)})`
     default: {
       const isFolded = 'ignoreCase' in condition && condition.ignoreCase
       return `${condition.kind}${isFolded ? '*' : ''} ${condition.path.join('.')}`
@@ -127,7 +127,7 @@ function conditionSpelling(condition: Condition): string {
   }
 }
 
-export function shapeOf(query: ListQuery): QueryShape {
+export function computeShape(query: ListQuery): QueryShape {
   const found = new Set<string>()
   const searched = new Set<string>()
   const tested = new Set<string>()

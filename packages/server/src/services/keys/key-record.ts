@@ -1,9 +1,9 @@
 import type { Permission } from '@tollbase/contract/keys'
-import { Fault, invalid } from '../../base/fault.ts'
-import { hashOfKey, type KeyRecord, newKeyText } from '../../projections/keys.ts'
+import { Fault, makeInvalidFault } from '../../base/fault.ts'
+import { hashKey, type KeyRecord, makeKeyText } from '../../projections/keys.ts'
 import type { Service } from '../call.ts'
 
-export type KeyWish = {
+export type KeyRequest = {
   readonly appId: string
   readonly name: string
   readonly permissions: readonly Permission[]
@@ -12,22 +12,25 @@ export type KeyWish = {
 }
 
 /** Makes a key's text, shown once, and the record that is kept of it. */
-export function newKey(service: Service, wish: KeyWish): { text: string; record: KeyRecord } {
+export function makeKey(
+  service: Service,
+  request: KeyRequest,
+): { text: string; record: KeyRecord } {
   // RFC 3339 has a 61st second; a date that cannot be read would make a key that never lived.
-  if (wish.expiresAt !== null && Number.isNaN(Date.parse(wish.expiresAt)))
-    throw invalid('/expires_at', 'is not a time that can be reckoned with')
-  const text = newKeyText(service.world.randomBytes)
+  if (request.expiresAt !== null && Number.isNaN(Date.parse(request.expiresAt)))
+    throw makeInvalidFault('/expires_at', 'is not a time that can be reckoned with')
+  const text = makeKeyText(service.world.randomBytes)
   return {
     text,
     record: {
-      key_hash: hashOfKey(text),
-      app_id: wish.appId,
+      key_hash: hashKey(text),
+      app_id: request.appId,
       prefix: text.slice(0, 8),
-      name: wish.name,
-      permissions: wish.permissions,
-      pay_limits: wish.payLimits,
+      name: request.name,
+      permissions: request.permissions,
+      pay_limits: request.payLimits,
       created_at: new Date(service.world.now()).toISOString(),
-      expires_at: wish.expiresAt,
+      expires_at: request.expiresAt,
       revoked_at: null,
     },
   }
@@ -40,8 +43,8 @@ export function namedKey({ tenancy }: Service, app: string, keyHash: string): Ke
   return key
 }
 
-/** What callers see of a key. */
-export function keyView(record: KeyRecord) {
+/** The key as callers see it, without its text. */
+export function describeKey(record: KeyRecord) {
   return {
     key_hash: record.key_hash,
     prefix: record.prefix,

@@ -3,14 +3,14 @@ import { realWorld } from '../../base/world.ts'
 import type { Database } from '../../database/database.ts'
 import { sql } from '../../database/sql.ts'
 import { type TestDatabase, withTestDatabase } from '../../database/testing.ts'
-import { KeyUse, keyUseTables } from './key-use.ts'
+import { buildKeyUseTables, KeyUse } from './key-use.ts'
 
 let store: TestDatabase
 
 beforeAll(async () => {
   store = await withTestDatabase()
   await store.database.execute(sql`CREATE SCHEMA operations`)
-  for (const statement of keyUseTables()) await store.database.execute(statement)
+  for (const statement of buildKeyUseTables()) await store.database.execute(statement)
 })
 
 afterAll(() => store?.drop())
@@ -45,6 +45,6 @@ test('when a key was last used is written though the database was away at first,
   await late.close()
   const again = new KeyUse(database, world)
   await again.load()
-  expect(again.lastUsed('a')).toBe(new Date(2_000).toISOString())
+  expect(again.getLastUsed('a')).toBe(new Date(2_000).toISOString())
   await again.close()
 })

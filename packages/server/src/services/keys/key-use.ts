@@ -5,14 +5,14 @@ import { type SqlStatement, sql } from '../../database/sql.ts'
 const table = sql.id('operations', 'key_use')
 const flushIntervalMs = 10_000
 
-export function keyUseTables(): SqlStatement[] {
+export function buildKeyUseTables(): SqlStatement[] {
   return [
     sql`CREATE TABLE ${table} (
       key_hash text NOT NULL, last_used_ms int8 NOT NULL, CONSTRAINT key_use_pkey PRIMARY KEY (key_hash))`,
   ]
 }
 
-/** When keys were last used: noted in memory, written together now and then, lost for a few seconds by a crash. */
+/** Times of the last use of keys: noted in memory, written together at intervals; a crash loses a few seconds. */
 export class KeyUse {
   readonly #last = new Map<string, number>()
   readonly #fresh = new Set<string>()
@@ -39,7 +39,7 @@ export class KeyUse {
   }
 
   /** ISO time, or null. */
-  lastUsed(keyHash: string): string | null {
+  getLastUsed(keyHash: string): string | null {
     const time = this.#last.get(keyHash)
     return time === undefined ? null : new Date(time).toISOString()
   }

@@ -1,10 +1,10 @@
 import { expect, test } from 'vitest'
 import type { World } from '../../base/world.ts'
 import { realWorld } from '../../base/world.ts'
-import { Exclusion } from './collection-lock.ts'
+import { CollectionLock } from './collection-lock.ts'
 
 /** A world whose timers run when the test says so. */
-function handWorld() {
+function makeHandWorld() {
   const timers = new Set<() => void>()
   const world: World = {
     ...realWorld,
@@ -13,15 +13,15 @@ function handWorld() {
       return () => timers.delete(call)
     },
   }
-  const pass = () => {
+  const passTime = () => {
     for (const call of [...timers]) call()
   }
-  return { world, timers, pass }
+  return { world, timers, pass: passTime }
 }
 
 const turn = () => new Promise((resolve) => setImmediate(resolve))
 
-function work() {
+function makeWork() {
   let end: () => void = () => undefined
   const done = new Promise<void>((resolve) => {
     end = resolve
@@ -30,16 +30,16 @@ function work() {
 }
 
 test('who appends waits for the work, and goes before the next work', async () => {
-  const { world, timers } = handWorld()
-  const exclusion = new Exclusion(world)
+  const { world, timers } = makeHandWorld()
+  const lock = new CollectionLock(world)
   const order: string[] = []
   const note = (name: string) => async () => {
     order.push(name)
   }
-  const first = work()
-  const running = exclusion.run(['a', 'b'], first.run)
-  const second = exclusion.run(['b', 'c'], note('second'))
-  const entered = ['a', 'b', 'c'].map((name) => exclusion.enter(name, note(name)))
+  const first = makeWork()
+  const running = lock.run(['a', 'b'], first.run)
+  const second = lock.run(['b', 'c'], note('second'))
+  const entered = ['a', 'b', 'c'].map((name) => lock.enter(name, note(name)))
   expect(order).toEqual(['c'])
   first.end()
   await Promise.all([running, second, ...entered])
@@ -48,28 +48,28 @@ test('who appends waits for the work, and goes before the next work', async () =
 })
 
 test('work that fails frees what it had', async () => {
-  const exclusion = new Exclusion(realWorld)
-  const failing = exclusion.run(['a'], () => Promise.reject(new Error('it broke')))
-  const entered = exclusion.enter('a', async () => 'in')
+  const lock = new CollectionLock(realWorld)
+  const failing = lock.run(['a'], () => Promise.reject(new Error('it broke')))
+  const entered = lock.enter('a', async () => 'in')
   await expect(failing).rejects.toThrow('it broke')
   expect(await entered).toBe('in')
 })
 
 test('nobody waits for ever, and who was told so is not done later', async () => {
-  const { world, pass } = handWorld()
-  const exclusion = new Exclusion(world)
-  const stuck = work()
-  const running = exclusion.run(['a'], stuck.run)
+  const { world, pass: passTime } = makeHandWorld()
+  const lock = new CollectionLock(world)
+  const stuck = makeWork()
+  const running = lock.run(['a'], stuck.run)
   let appended = 0
-  const late = exclusion.enter('a', async () => {
+  const late = lock.enter('a', async () => {
     appended += 1
   })
-  const next = exclusion.run(['a'], async () => 'ran')
+  const next = lock.run(['a'], async () => 'ran')
   const refused = [late, next].map((one) =>
     expect(one).rejects.toMatchObject({ code: 'UNAVAILABLE' }),
   )
   await turn()
-  pass()
+  passTime()
   await Promise.all(refused)
   stuck.end()
   await running

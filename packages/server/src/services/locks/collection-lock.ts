@@ -1,18 +1,18 @@
-import { within } from '../../base/await-within.ts'
+import { awaitWithin } from '../../base/await-within.ts'
 import { Fault } from '../../base/fault.ts'
 import type { World } from '../../base/world.ts'
 
 type Hold = { readonly ended: Promise<'ended'>; readonly waiting: (() => void)[] }
 
-/** How long anybody waits for a collection; who has it needs milliseconds, unless the database is in trouble. */
+/** The longest wait for a collection; its holder needs milliseconds, unless the database is in trouble. */
 const patienceMs = 20_000
 
 /**
- * Collections that some work has to itself: what it reads is still so when its entries take their place in the log.
- * Writes of others to them wait meanwhile, and go before the next such work; other collections notice nothing.
- * UNAVAILABLE where it takes too long.
+ * Collections that some work holds alone: what it reads stays true until its entries take their place in the log.
+ * Other writes to them wait meanwhile, and go before the next such work; other collections are not affected.
+ * UNAVAILABLE where the wait is too long.
  */
-export class Exclusion {
+export class CollectionLock {
   readonly #world: World
   readonly #holds = new Map<string, Hold>()
 
@@ -20,7 +20,7 @@ export class Exclusion {
     this.#world = world
   }
 
-  /** Appends now, or, where somebody has the collection to himself, as soon as he has ended. */
+  /** Appends now, or, where some work holds the collection, as soon as it has ended. */
   enter<T>(collection: string, append: () => Promise<T>): Promise<T> {
     const hold = this.#holds.get(collection)
     if (hold === undefined) return append()
@@ -29,7 +29,7 @@ export class Exclusion {
       const stop = this.#world.every(patienceMs, () => {
         isLate = true
         stop()
-        reject(busy())
+        reject(makeBusyFault())
       })
       hold.waiting.push(() => {
         stop()
@@ -38,11 +38,18 @@ export class Exclusion {
     })
   }
 
-  /** Does the work while nobody else appends to the collections. All are taken at once, so nobody waits in a circle. */
+  /**
+   * Runs the work while nobody else appends to the collections. All are taken at once, so waits cannot form a
+   * circle.
+   */
   async run<T>(collections: readonly string[], work: () => Promise<T>): Promise<T> {
     const limit = { world: this.#world, ms: patienceMs, otherwise: 'late' } as const
-    for (let hold = this.#first(collections); hold !== undefined; hold = this.#first(collections)) {
-      if ((await within(hold.ended, limit)) === 'late') throw busy()
+    for (
+      let hold = this.#findHold(collections);
+      hold !== undefined;
+      hold = this.#findHold(collections)
+    ) {
+      if ((await awaitWithin(hold.ended, limit)) === 'late') throw makeBusyFault()
     }
     let end: () => void = () => undefined
     const ended = new Promise<'ended'>((resolve) => {
@@ -59,12 +66,12 @@ export class Exclusion {
     }
   }
 
-  #first(collections: readonly string[]): Hold | undefined {
+  #findHold(collections: readonly string[]): Hold | undefined {
     return collections.map((one) => this.#holds.get(one)).find((hold) => hold !== undefined)
   }
 }
 
-function busy(): Fault {
+function makeBusyFault(): Fault {
   return new Fault('UNAVAILABLE', {
     message: 'The collection is being changed and cannot be written now; try again shortly.',
     retryAfterSeconds: 1,

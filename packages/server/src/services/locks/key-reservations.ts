@@ -1,29 +1,29 @@
 /** One write's hold on keys that must be new. */
 export type Reservation = {
   /** The key that another write put into the log since, if any. */
-  readonly overtaken: () => string | undefined
+  readonly findOvertaken: () => string | undefined
   readonly release: () => void
 }
 
 /**
- * Records on their way into the tables, for writes that refuse existing keys: such a write holds its keys until it
- * is projected, and learns of every other write of its collection that the tables do not show yet.
+ * Keys reserved by writes that refuse existing keys: such a write holds its keys until it is projected, and learns
+ * of every other write of its collection that the tables do not show yet.
  */
-export class Arrivals {
-  /** By collection and key: whether a write that takes any key came in between. */
+export class KeyReservations {
+  /** True, by collection and key, if a write that takes any key came in between. */
   readonly #held = new Map<string, boolean>()
   readonly #underWay = new Map<string, Set<Promise<unknown>>>()
   /** By collection: the last block with a write that holds no keys. */
   readonly #heights = new Map<string, number>()
 
-  /** Holds the keys, or gives the one that somebody else holds. */
-  hold(collection: string, keys: readonly string[]): Reservation | string {
+  /** Reserves the keys, or returns the one that another write holds. */
+  reserve(collection: string, keys: readonly string[]): Reservation | string {
     const names: string[] = []
     const release = () => {
       for (const name of names) this.#held.delete(name)
     }
     for (const key of keys) {
-      const name = nameOf(collection, key)
+      const name = formatName(collection, key)
       if (this.#held.has(name)) {
         release()
         return key
@@ -31,14 +31,17 @@ export class Arrivals {
       this.#held.set(name, false)
       names.push(name)
     }
-    return { release, overtaken: () => keys.find((key) => this.#held.get(nameOf(collection, key))) }
+    return {
+      release,
+      findOvertaken: () => keys.find((key) => this.#held.get(formatName(collection, key))),
+    }
   }
 
-  /** A write that takes any key gets its place in the log now. */
-  pass(collection: string, names: () => readonly string[]): void {
+  /** Marks held keys as overtaken by a write that takes any key and gets its place in the log now. */
+  markOvertaken(collection: string, names: () => readonly string[]): void {
     if (this.#held.size === 0) return
     for (const key of names()) {
-      const name = nameOf(collection, key)
+      const name = formatName(collection, key)
       if (this.#held.has(name)) this.#held.set(name, true)
     }
   }
@@ -60,14 +63,14 @@ export class Arrivals {
     }
   }
 
-  /** The height at which the tables show all writes, so far, that hold no keys. */
-  async height(collection: string): Promise<number> {
+  /** Returns the height at which the tables show all writes so far that hold no keys. */
+  async resolveHeight(collection: string): Promise<number> {
     // `follow` waits for the same promises, and since before, so it has noted their heights by then.
     await Promise.allSettled([...(this.#underWay.get(collection) ?? [])])
     return this.#heights.get(collection) ?? 0
   }
 }
 
-function nameOf(collection: string, key: string): string {
+function formatName(collection: string, key: string): string {
   return `${collection}\u0000${key}`
 }

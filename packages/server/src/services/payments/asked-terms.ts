@@ -5,8 +5,9 @@ const requestsMax = 10_000
 const termsMax = 8
 
 /**
- * What was asked for a request while its quotes live, in the memory of this process: clients that do not echo the
- * quote pay an amount, and it must be one that they were asked for. Where it is forgotten they are asked again.
+ * The terms that were asked for each request while its quotes live, in this process's memory. A client that does
+ * not echo the quote pays an amount, which must be one that it was asked for. Where the terms are forgotten, the
+ * client is asked again.
  */
 export class AskedTerms {
   readonly #asked = new Map<string, readonly Terms[]>()
@@ -27,7 +28,7 @@ export class AskedTerms {
   }
 
   /** The newest first; without those whose quotes are over. */
-  of(request: string, nowMs: number): readonly Terms[] {
+  list(request: string, nowMs: number): readonly Terms[] {
     return (this.#asked.get(request) ?? []).filter(({ expiresAt }) => expiresAt * 1000 >= nowMs)
   }
 }

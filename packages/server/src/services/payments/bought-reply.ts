@@ -1,18 +1,18 @@
 import { Fault } from '../../base/fault.ts'
 import type { Service } from '../call.ts'
 import { findReply } from './claim-store.ts'
-import { paymentIdOf } from './receipt-id.ts'
+import { findPaymentId } from './receipt-id.ts'
 
-/** The bytes that a receipt's payment bought of an application; 404 where they are not kept (any more). */
-export async function boughtReply(
+/** Returns the bytes that a receipt's payment bought of an application; 404 where they are not kept (any more). */
+export async function requireBoughtReply(
   { database, tenancy }: Service,
   receiptId: string,
   app: string,
 ): Promise<Buffer> {
   const { chain, ledger, schema } = tenancy.system
-  const paymentId = paymentIdOf(receiptId)
+  const paymentId = findPaymentId(receiptId)
   await chain.whenApplied(chain.head().height)
-  const sale = paymentId && (await ledger.sale(database, schema, paymentId))
+  const sale = paymentId && (await ledger.findSale(database, schema, paymentId))
   const facts: { readonly app?: unknown } = sale ? JSON.parse(sale.body) : {}
   const kept = paymentId && facts.app === app ? await findReply(database, paymentId) : undefined
   if (!kept)

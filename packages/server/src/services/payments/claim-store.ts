@@ -1,4 +1,4 @@
-import { present } from '../../base/assert.ts'
+import { requirePresent } from '../../base/assert.ts'
 import type { Database, Queryable } from '../../database/database.ts'
 import { isUniqueViolation } from '../../database/errors.ts'
 import { type SqlStatement, sql } from '../../database/sql.ts'
@@ -21,10 +21,10 @@ export type Claim = {
   readonly amount: bigint
   /** Atomic units: the most that its request may be charged. */
   readonly cap: bigint
-  /** For a transfer that the payer made himself, the name by which it is found before the chain is asked. */
+  /** For a transfer that the payer made, the name by which it is found before the chain is asked. */
   readonly transfer: string | null
   readonly quote_id: string | null
-  /** What it was made under, as `termsText` writes it; null of a mere deposit. */
+  /** The terms it was made under, as `encodeTerms` writes them; null for a mere deposit. */
   readonly terms: string | null
   /** Unix seconds after which the payment can no longer be settled. */
   readonly valid_before: bigint
@@ -43,7 +43,7 @@ export type Claim = {
 const claims = sql.id('operations', 'claim')
 const replies = sql.id('operations', 'kept_reply')
 
-export function paymentTables(): SqlStatement[] {
+export function buildPaymentTables(): SqlStatement[] {
   return [
     sql`CREATE TABLE ${claims} (
       identity text NOT NULL, id text NOT NULL, request_hash text NOT NULL, app text NOT NULL, operation text NOT NULL,
@@ -65,12 +65,12 @@ export function paymentTables(): SqlStatement[] {
 }
 
 /** Answers are of several types: CSV and NDJSON of predefined queries. */
-export function replyTypeColumn(): SqlStatement[] {
+export function buildReplyTypeColumn(): SqlStatement[] {
   return [sql`ALTER TABLE ${replies} ADD COLUMN content_type text`]
 }
 
 /** Claims keep their terms, in place of a version of the price rules that a process may have forgotten. */
-export function claimTermsColumn(): SqlStatement[] {
+export function buildClaimTermsColumn(): SqlStatement[] {
   return [sql`ALTER TABLE ${claims} DROP COLUMN rule_version, ADD COLUMN terms text`]
 }
 
@@ -83,7 +83,7 @@ type ClaimRow = Omit<Claim, 'amount' | 'cap' | 'valid_before'> & {
 const columns = sql`identity, id, request_hash, app, operation, amount, cap, transfer, quote_id, terms, valid_before,
   payment, state, reason, settled_by, write_after, created_at_ms`
 
-function claimOf(row: ClaimRow): Claim {
+function toClaim(row: ClaimRow): Claim {
   return {
     ...row,
     amount: BigInt(row.amount),
@@ -116,7 +116,7 @@ export async function findClaim(
         ? sql`id = ${by.id}`
         : sql`transfer = ${by.transfer} ORDER BY created_at_ms DESC, id LIMIT 1`
   const [row] = await database.query<ClaimRow>(sql`SELECT ${columns} FROM ${claims} WHERE ${where}`)
-  return row && claimOf(row)
+  return row && toClaim(row)
 }
 
 /** A quote's own address is only passed through; a transfer without a quote came to the network's own. */
@@ -128,7 +128,7 @@ function isSweepable({ transfer, quote_id }: Claim): boolean {
 export type ClaimCursor = { readonly at: bigint; readonly id: string }
 
 /** Claims that are open and older than a moment ago, oldest first, after the cursor. */
-export async function openClaims(
+export async function listOpenClaims(
   database: Queryable,
   page: { olderThanMs: number; after: ClaimCursor; limit: number },
 ): Promise<Claim[]> {
@@ -137,11 +137,11 @@ export async function openClaims(
     WHERE state = 'claimed' AND created_at_ms < ${page.olderThanMs}::int8
       AND (created_at_ms, id) > (${page.after.at}::int8, ${page.after.id}::text)
     ORDER BY created_at_ms, id LIMIT ${page.limit}`)
-  return rows.map(claimOf)
+  return rows.map(toClaim)
 }
 
-/** Ids of an application's open claims since then whose settlement is not known; a hundred at most. */
-export async function openPaymentsOf(
+/** Lists ids of an application's open claims since then whose settlement is not known; a hundred at most. */
+export async function listOpenPayments(
   database: Queryable,
   app: string,
   sinceMs: number,
@@ -153,15 +153,18 @@ export async function openPaymentsOf(
   return rows.map(({ id }) => id)
 }
 
-/** How many claims are open, since when the oldest one is, and how much room kept answers take. Cheap: an index and sizes of files. */
-export async function backlogOf(
+/**
+ * Reads the number of open claims, the time of the oldest one, and the bytes of kept replies. Cheap: it reads an
+ * index and file sizes.
+ */
+export async function readBacklog(
   database: Queryable,
 ): Promise<{ open: number; oldestMs: number | undefined; keptBytes: number }> {
   const [row] = await database.query<{ open: bigint; oldest: bigint | null; kept: bigint }>(sql`
     SELECT count(*)::int8 AS open, min(created_at_ms) AS oldest,
       pg_total_relation_size('operations.kept_reply')::int8 AS kept
     FROM ${claims} WHERE state = 'claimed'`)
-  const { open, oldest, kept } = present(row, 'a count')
+  const { open, oldest, kept } = requirePresent(row, 'a count')
   return {
     open: Number(open),
     oldestMs: oldest === null ? undefined : Number(oldest),
@@ -170,10 +173,10 @@ export async function backlogOf(
 }
 
 /**
- * Failed claims whose payment could still be executed by others when it failed, and cannot any more: what became
- * of them is certain now. `beforeSeconds` is a time on the payments' own clock.
+ * Lists failed claims whose payment others could still execute when it failed, and can no longer: their outcome is
+ * certain now. `beforeSeconds` is a time on the payments' own clock.
  */
-export async function expiredFailures(
+export async function listExpiredFailures(
   database: Queryable,
   page: { beforeSeconds: number; after: ClaimCursor; limit: number },
 ): Promise<Claim[]> {
@@ -182,7 +185,7 @@ export async function expiredFailures(
     WHERE state = 'failed' AND NOT is_final AND valid_before < ${page.beforeSeconds}::numeric
       AND (valid_before, id) > (${String(page.after.at)}::numeric, ${page.after.id}::text)
     ORDER BY valid_before, id LIMIT ${page.limit}`)
-  return rows.map(claimOf)
+  return rows.map(toClaim)
 }
 
 /** The payment's money is booked as the payer's balance. */
@@ -208,7 +211,7 @@ export async function setFailed(
 }
 
 /** Opens a failed claim for another try, for what it is used now; false where somebody else was first. */
-export async function reopen(
+export async function reopenClaim(
   database: Queryable,
   claim: Pick<Claim, 'id' | 'request_hash' | 'app' | 'operation' | 'quote_id' | 'terms' | 'cap'>,
 ): Promise<boolean> {
@@ -220,8 +223,8 @@ export async function reopen(
 }
 
 /**
- * Takes a transaction that a facilitator only told of as the one that settled this payment. False where it was told
- * of for another payment: without a look at the chain, one transaction can stand for one payment only.
+ * Takes a transaction that a facilitator reported, without a look at the chain, as the one that settled this
+ * payment. False where it was reported for another payment: such a transaction can stand for one payment only.
  */
 export async function takeTransaction(
   database: Queryable,
@@ -308,8 +311,8 @@ export async function markDelivered(database: Queryable, ids: readonly string[])
   )
 }
 
-/** A claim whose money lies at its quote's own address, and how many sweeps of it came to nothing. */
-export type Unswept = {
+/** A claim whose money lies at its quote's own address, with the number of its failed sweeps. */
+export type UnsweptClaim = {
   readonly id: string
   readonly network: string
   readonly amount: bigint
@@ -322,7 +325,7 @@ export type Unswept = {
  * Claims on these networks whose money has arrived, is worth the gas and was not swept yet, oldest first, after the
  * cursor.
  */
-export async function unsweptClaims(
+export async function listUnsweptClaims(
   database: Queryable,
   page: {
     networks: readonly { id: string; sweepMinimum: bigint }[]
@@ -330,8 +333,8 @@ export async function unsweptClaims(
     after: ClaimCursor
     limit: number
   },
-): Promise<Unswept[]> {
-  const rows = await database.query<Omit<Unswept, 'amount'> & { amount: string }>(sql`
+): Promise<UnsweptClaim[]> {
+  const rows = await database.query<Omit<UnsweptClaim, 'amount'> & { amount: string }>(sql`
     SELECT claim.id, swept.network, amount, quote_id, sweep AS tries, created_at_ms
     FROM ${claims} AS claim
     JOIN unnest(

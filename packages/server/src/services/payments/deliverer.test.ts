@@ -5,10 +5,10 @@ import type { Database } from '../../database/database.ts'
 import { sql } from '../../database/sql.ts'
 import { type TestDatabase, withTestDatabase } from '../../database/testing.ts'
 import { Ledger } from '../../projections/ledger.ts'
-import { applierOf } from '../../projections/projection.ts'
-import { type Claim, keepReply, paymentTables, replyTypeColumn } from './claim-store.ts'
-import { Delivering } from './deliverer.ts'
-import { depositEntry, saleEntry } from './ledger-entries.ts'
+import { makeApplier } from '../../projections/projection.ts'
+import { buildPaymentTables, buildReplyTypeColumn, type Claim, keepReply } from './claim-store.ts'
+import { Deliverer } from './deliverer.ts'
+import { makeDepositEntry, makeSaleEntry } from './ledger-entries.ts'
 import type { PaymentPorts } from './purchase.ts'
 
 let store: TestDatabase
@@ -39,7 +39,7 @@ const claim: Claim = {
   created_at_ms: 1n,
 }
 
-function bookings() {
+function makeBookings() {
   const { id: paymentId, identity, amount } = claim
   const about = { network: 'eip155:1', asset: '0xa', transaction: '0x1' }
   const facts = {
@@ -59,18 +59,18 @@ function bookings() {
     result_hash: 'hash',
     delivered_at: '2026-01-01T00:00:00.000Z',
   }
-  const deposit = depositEntry({ ...about, paymentId, identity, payer: '0xb', amount })
-  return [deposit, saleEntry({ identity, facts, split: { platformBasisPoints: 0n } })] as const
+  const deposit = makeDepositEntry({ ...about, paymentId, identity, payer: '0xb', amount })
+  return [deposit, makeSaleEntry({ identity, facts, split: { platformBasisPoints: 0n } })] as const
 }
 
 test('an answer that another process keeps and charges for at this moment is given, and never said to be gone', async () => {
   const { database } = store
   const { schema, open } = await createTestChain(database)
   const ledger = new Ledger()
-  const tables = [...ledger.tables(schema), ...paymentTables(), ...replyTypeColumn()]
+  const tables = [...ledger.tables(schema), ...buildPaymentTables(), ...buildReplyTypeColumn()]
   for (const statement of tables) await database.execute(statement)
-  const chain = await open({ applier: applierOf(schema, [ledger]) })
-  const [deposit, sale] = bookings()
+  const chain = await open({ applier: makeApplier(schema, [ledger]) })
+  const [deposit, sale] = makeBookings()
   const body = Buffer.from('{"bought":true}')
   const otherProcess = async () => {
     const reply = { status: 200, body, contentType: null, sale: sale.body }
@@ -95,7 +95,7 @@ test('an answer that another process keeps and charges for at this moment is giv
     world: realWorld,
   } as unknown as PaymentPorts
   const settled = { claim, transaction: '0x1', isFresh: false }
-  const sold = await new Delivering(ports).earlier(settled)
+  const sold = await new Deliverer(ports).findEarlier(settled)
   expect(sold).toMatchObject({ paymentId: claim.id, status: 200, body })
   // It was booked once.
   await chain.whenApplied(chain.head().height)

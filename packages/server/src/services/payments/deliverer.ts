@@ -13,12 +13,17 @@ import {
   setSettled,
   setWriteAfter,
 } from './claim-store.ts'
-import { applicationAccount, depositEntry, type Share, saleEntry } from './ledger-entries.ts'
+import {
+  makeDepositEntry,
+  makeSaleEntry,
+  type Share,
+  toApplicationAccount,
+} from './ledger-entries.ts'
 import type { Delivery, Payee } from './offer.ts'
 import type { Sold } from './paid-reply.ts'
 import type { PaymentPorts, Purchase } from './purchase.ts'
-import { meaningOf } from './terms.ts'
-import { afterPayment } from './to-payment-fault.ts'
+import { digestOffer } from './terms.ts'
+import { toPaymentFault } from './to-payment-fault.ts'
 
 /** A claim whose money has arrived. */
 export type Settled = {
@@ -31,8 +36,8 @@ export type Settled = {
 const tidyIntervalMs = 60_000
 const markIntervalMs = 100
 
-/** From money that has arrived to an answer that has been charged for. */
-export class Delivering {
+/** Turns arrived money into an answer that has been charged for. */
+export class Deliverer {
   readonly #ports: PaymentPorts
   #delivered: string[] = []
 
@@ -40,35 +45,40 @@ export class Delivering {
     this.#ports = ports
   }
 
-  /** Gives what the payment bought: the kept answer where there is one, otherwise made now, kept, then charged. */
+  /**
+   * Returns what the payment bought: the kept reply where there is one, otherwise one made now, kept, then charged.
+   */
   async deliver(purchase: Purchase, settled: Settled): Promise<Sold> {
     const payment = { payment_id: settled.claim.id }
-    const earlier = settled.isFresh ? undefined : await this.earlier(settled)
+    const earlier = settled.isFresh ? undefined : await this.findEarlier(settled)
     if (earlier !== undefined) return earlier
     let delivery: Delivery
     try {
-      delivery = await this.#make(purchase, settled.claim)
-      this.#ports.world.reach?.('payment.delivered')
+      delivery = await this.#makeDelivery(purchase, settled.claim)
+      this.#ports.world.failpoint?.('payment.delivered')
     } catch (error) {
       // Should this fail too, the claim stays open, and reconciliation books it.
       await this.bookDeposit(settled).catch(() => undefined)
-      throw afterPayment(error, { ...payment, charged: '0' })
+      throw toPaymentFault(error, { ...payment, charged: '0' })
     }
     try {
       return await this.#charge(purchase, settled, delivery)
     } catch (error) {
-      throw afterPayment(error, payment)
+      throw toPaymentFault(error, payment)
     }
   }
 
-  /** The answer that was kept, charged by now if it was not; 410 where it was charged and is not kept any more. */
-  async earlier(settled: Settled): Promise<Sold | undefined> {
+  /**
+   * Finds the kept reply, and charges for it if that was not done; 410 where it was charged and is not kept any
+   * more.
+   */
+  async findEarlier(settled: Settled): Promise<Sold | undefined> {
     const { claim } = settled
     const { database, tenancy } = this.#ports
     const { chain, ledger, schema } = tenancy.system
     await chain.whenApplied(chain.head().height)
     // In this order: an answer is kept before it is charged for, and another process may do both at this moment.
-    const isSold = (await ledger.sale(database, schema, claim.id)) !== undefined
+    const isSold = (await ledger.findSale(database, schema, claim.id)) !== undefined
     const kept = await findReply(database, claim.id)
     if (kept === undefined) {
       if (isSold) throw new Fault('PAYMENT_REPLY_GONE', { details: { payment_id: claim.id } })
@@ -76,17 +86,17 @@ export class Delivering {
     }
     if (!isSold) {
       await this.#book(settled, kept.sale).catch((error: unknown) => {
-        throw afterPayment(error, { payment_id: claim.id })
+        throw toPaymentFault(error, { payment_id: claim.id })
       })
     }
-    return soldOf(kept, settled)
+    return toSold(kept, settled)
   }
 
   /** Books the payment as the payer's balance, unless it was booked before. */
   async bookDeposit({ claim, transaction, isFresh }: Settled): Promise<void> {
     const { database, tenancy } = this.#ports
     if (isFresh || !(await this.#isDeposited(claim)))
-      await tenancy.system.chain.append([depositOf(claim, transaction)], { isOwed: true })
+      await tenancy.system.chain.append([makeClaimDeposit(claim, transaction)], { isOwed: true })
     await setSettled(database, claim.id, transaction)
     this.#ports.onState?.('settled')
   }
@@ -96,15 +106,15 @@ export class Delivering {
     const { database } = this.#ports
     const { chain, ledger, schema } = this.#ports.tenancy.system
     await chain.whenApplied(chain.head().height)
-    const deposit = await ledger.deposit(database, schema, claim.identity)
+    const deposit = await ledger.findDeposit(database, schema, claim.identity)
     if (deposit === undefined) return false
     await setSettled(database, claim.id, deposit.transaction)
-    if ((await ledger.sale(database, schema, claim.id)) !== undefined)
+    if ((await ledger.findSale(database, schema, claim.id)) !== undefined)
       await markDelivered(database, [claim.id])
     return true
   }
 
-  /** Starts what is done now and then; the returned function ends it. */
+  /** Starts the periodic work; the returned function ends it. */
   startUpkeep(): () => Promise<void> {
     const { world, database } = this.#ports
     const stopMarks = world.every(markIntervalMs, () => void this.#mark())
@@ -122,10 +132,10 @@ export class Delivering {
   async #isDeposited(claim: Claim): Promise<boolean> {
     const { chain, ledger, schema } = this.#ports.tenancy.system
     await chain.whenApplied(chain.head().height)
-    return (await ledger.deposit(this.#ports.database, schema, claim.identity)) !== undefined
+    return (await ledger.findDeposit(this.#ports.database, schema, claim.identity)) !== undefined
   }
 
-  async #make({ offer, terms }: Purchase, claim: Claim): Promise<Delivery> {
+  async #makeDelivery({ offer, terms }: Purchase, claim: Claim): Promise<Delivery> {
     const { prices, meaning } = terms
     if (offer.recover !== undefined && claim.write_after !== null) {
       const earlier = await offer.recover(prices, claim.id, Number(claim.write_after))
@@ -133,10 +143,10 @@ export class Delivering {
     }
     // The claim may be older than what its request names now.
     const now = { ...offer, meaning: offer.meaningBefore?.(claim.id) ?? offer.meaning }
-    if (meaning !== meaningOf(this.#ports.quoteSecret, now)) throw new Fault('OFFER_CHANGED')
+    if (meaning !== digestOffer(this.#ports.quoteSecret, now)) throw new Fault('OFFER_CHANGED')
     if (offer.recover !== undefined && claim.write_after === null) {
       await setWriteAfter(this.#ports.database, claim.id, offer.tenant.chain.head().height)
-      this.#ports.world.reach?.('payment.writeNoted')
+      this.#ports.world.failpoint?.('payment.writeNoted')
     }
     return offer.deliver(prices, claim.id)
   }
@@ -144,9 +154,9 @@ export class Delivering {
   async #charge(purchase: Purchase, settled: Settled, delivery: Delivery): Promise<Sold> {
     const { claim, transaction } = settled
     const { world, split, database } = this.#ports
-    const facts = factsOf(purchase, settled, { ...delivery, nowMs: world.now() })
-    const shares = sharesOf(delivery.due, purchase.terms.payees, claim.app)
-    const entry = saleEntry({ identity: claim.identity, facts, split, shares })
+    const facts = makeReceiptFacts(purchase, settled, { ...delivery, nowMs: world.now() })
+    const shares = listShares(delivery.due, purchase.terms.payees, claim.app)
+    const entry = makeSaleEntry({ identity: claim.identity, facts, split, shares })
     const kept = await keepReply(database, {
       status: delivery.status,
       body: delivery.body,
@@ -156,18 +166,18 @@ export class Delivering {
       settledBy: transaction,
       expiresAtMs: world.now() + limits.keptReplySeconds * 1000,
     })
-    world.reach?.('payment.replyKept')
+    world.failpoint?.('payment.replyKept')
     await this.#book(settled, kept.sale)
-    return soldOf(kept, settled)
+    return toSold(kept, settled)
   }
 
   /** Deposit and sale in one group, so one block. The ledger takes each once, should the outcome be in doubt. */
   async #book({ claim, transaction, isFresh }: Settled, body: string): Promise<void> {
     const sale = { header: { type: 'ledger' }, body }
     const isDeposited = isFresh ? false : await this.#isDeposited(claim)
-    const entries = isDeposited ? [sale] : [depositOf(claim, transaction), sale]
+    const entries = isDeposited ? [sale] : [makeClaimDeposit(claim, transaction), sale]
     await this.#ports.tenancy.system.chain.append(entries, { isOwed: true })
-    this.#ports.world.reach?.('payment.booked')
+    this.#ports.world.failpoint?.('payment.booked')
     this.#delivered.push(claim.id)
     this.#ports.onState?.('delivered')
   }
@@ -177,20 +187,20 @@ export class Delivering {
     if (this.#delivered.length === 0) return
     const ids = this.#delivered
     this.#delivered = []
-    // What is not marked stays open, and reconciliation finds it in the ledger.
+    // A claim that is not marked stays open, and reconciliation finds it in the ledger.
     await markDelivered(this.#ports.database, ids).catch(() => undefined)
-    this.#ports.world.reach?.('payment.marked')
+    this.#ports.world.failpoint?.('payment.marked')
   }
 }
 
-function soldOf(kept: KeptReply, { claim, transaction }: Settled): Sold {
+function toSold(kept: KeptReply, { claim, transaction }: Settled): Sold {
   const { status, body, contentType } = kept
   return { paymentId: claim.id, status, body, contentType: contentType ?? undefined, transaction }
 }
 
-function depositOf(claim: Claim, transaction: string) {
+function makeClaimDeposit(claim: Claim, transaction: string) {
   const [network = '', asset = '', payer = ''] = claim.identity.split('/')
-  return depositEntry({
+  return makeDepositEntry({
     paymentId: claim.id,
     identity: claim.identity,
     payer,
@@ -201,19 +211,19 @@ function depositOf(claim: Claim, transaction: string) {
   })
 }
 
-function factsOf(
+function makeReceiptFacts(
   purchase: Purchase,
   { claim, transaction }: Settled,
   delivery: Delivery & { nowMs: number },
 ): ReceiptFacts {
   const { network } = purchase.requirement
   const charge = delivery.due.reduce((sum, amount) => sum + amount, 0n)
-  // An error costs nothing: what went wrong is the payer's balance, as of any other.
+  // An error costs nothing: its money is the payer's balance, as all that is not charged.
   assert(charge <= claim.cap, 'no charge is above its quote')
   return {
     payment_id: claim.id,
     request_hash: claim.request_hash,
-    quote_hash: claim.quote_id && sha256Hex(claim.quote_id),
+    quote_hash: claim.quote_id && hashSha256(claim.quote_id),
     payer: purchase.payment.payload.from,
     payee: `app:${claim.app}`,
     amount: String(charge),
@@ -226,14 +236,18 @@ function factsOf(
     operation: claim.operation,
     as_of: delivery.asOf,
     row_count: delivery.rows,
-    result_hash: sha256Hex(delivery.body),
+    result_hash: hashSha256(delivery.body),
     delivered_at: new Date(delivery.nowMs).toISOString(),
   }
 }
 
-/** All parts but those that are the seller's own, and shared out as usual. */
-function sharesOf(due: readonly bigint[], payees: readonly Payee[], app: string): readonly Share[] {
-  const own = applicationAccount(app)
+/** Lists all parts but those that are the seller's own and shared out as usual. */
+function listShares(
+  due: readonly bigint[],
+  payees: readonly Payee[],
+  app: string,
+): readonly Share[] {
+  const own = toApplicationAccount(app)
   return payees.flatMap(({ account, platformBasisPoints: least }, at) => {
     const platformBasisPoints = BigInt(least)
     if (account === own && platformBasisPoints === 0n) return []
@@ -241,6 +255,6 @@ function sharesOf(due: readonly bigint[], payees: readonly Payee[], app: string)
   })
 }
 
-function sha256Hex(content: string | Buffer): string {
+function hashSha256(content: string | Buffer): string {
   return createHash('sha256').update(content).digest('hex')
 }

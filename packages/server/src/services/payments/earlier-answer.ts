@@ -1,45 +1,60 @@
 import { Fault } from '../../base/fault.ts'
 import type { HttpReply } from '../../http/reply.ts'
-import type { Payment, Presented } from '../../x402/protocol.ts'
+import type { Payment, PresentedPayment } from '../../x402/protocol.ts'
 import type { Call } from '../call.ts'
-import { paidReply } from './paid-reply.ts'
-import { claimOfProof } from './parse-payment.ts'
-import { type Asking, isByPayer, presentedOf, requestHashOf } from './presented-payment.ts'
-import type { PaymentPorts, Way } from './purchase.ts'
-import { identityOf } from './stored-payment.ts'
+import { makePaidReply } from './paid-reply.ts'
+import { findProofClaim } from './parse-payment.ts'
+import {
+  type Asking,
+  findPresentedPayment,
+  hashPaidRequest,
+  isByPayer,
+} from './presented-payment.ts'
+import type { PaymentMethod, PaymentPorts } from './purchase.ts'
+import { getPaymentIdentity } from './stored-payment.ts'
 
 /**
- * The answer that this very request bought before with this very payment. It is asked for before the operation looks
- * at anything: what was paid for is delivered though the collection is gone, private or free by now, and a write is
- * not made again. A payment that is not known, or not repeated exactly, is left to the operation.
+ * Finds the reply that this very request bought before with this very payment. It runs before the operation looks
+ * at anything: a paid reply is delivered even if the collection is gone, private or free by now, and a write is not
+ * repeated. A payment that is not known, or not repeated exactly, is left to the operation.
  */
-export async function keptAnswer(call: Call): Promise<HttpReply | undefined> {
+export async function findEarlierAnswer(call: Call): Promise<HttpReply | undefined> {
   const { payments } = call.service
-  const read = readable(call)
-  const paid = read && (await paidBy(payments.ports, read.presented))
+  const read = findReadablePayment(call)
+  const paid = read && (await findPayment(payments.ports, read.presented))
   if (read === undefined || paid === undefined) return undefined
-  const { payment, way } = paid
-  const identity = identityOf(way.network, payment)
+  const { payment, method } = paid
+  const identity = getPaymentIdentity(method.network, payment)
   const isPayer = isByPayer(call, payment)
-  const sold = await payments.soldBefore({ identity, requestHash: read.hash, payment, isPayer })
-  return sold && paidReply(payment, way.network, sold)
+  const sold = await payments.findEarlierSale({
+    identity,
+    requestHash: read.hash,
+    payment,
+    isPayer,
+  })
+  return sold && makePaidReply(payment, method.network, sold)
 }
 
-/** A transfer that says no quote is left to the operation, which judges for whom the caller acts. */
-async function paidBy(
+/** A transfer without a quote is left to the operation, which decides for whom the caller acts. */
+async function findPayment(
   ports: PaymentPorts,
-  presented: Presented,
-): Promise<{ payment: Payment; way: Way } | undefined> {
-  if ('transaction' in presented) return claimOfProof(ports, presented)
-  const way = ports.ways.find(({ network }) => network.id === presented.network)
-  return way && { payment: presented, way }
+  presented: PresentedPayment,
+): Promise<{ payment: Payment; method: PaymentMethod } | undefined> {
+  if ('transaction' in presented) return findProofClaim(ports, presented)
+  const method = ports.methods.find(({ network }) => network.id === presented.network)
+  return method && { payment: presented, method }
 }
 
-/** What cannot be read is refused by the operation, after it has judged who asks and for what. */
-function readable(asking: Asking): { presented: Presented; hash: string } | undefined {
+/**
+ * A payment that cannot be read is left to the operation, which refuses it after it has checked the caller and the
+ * target.
+ */
+function findReadablePayment(
+  asking: Asking,
+): { presented: PresentedPayment; hash: string } | undefined {
   try {
-    const presented = presentedOf(asking)
-    return presented && { presented, hash: requestHashOf(asking.facts) }
+    const presented = findPresentedPayment(asking)
+    return presented && { presented, hash: hashPaidRequest(asking.requestInfo) }
   } catch (error) {
     if (error instanceof Fault) return undefined
     throw error

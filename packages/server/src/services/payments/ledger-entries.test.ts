@@ -4,7 +4,7 @@ import type { AppliedEntry } from '../../chain/applier.ts'
 import { sql } from '../../database/sql.ts'
 import { type TestDatabase, withTestDatabase } from '../../database/testing.ts'
 import { Ledger } from '../../projections/ledger.ts'
-import { depositEntry, saleEntry } from './ledger-entries.ts'
+import { makeDepositEntry, makeSaleEntry } from './ledger-entries.ts'
 
 let store: TestDatabase
 let schemas = 0
@@ -33,22 +33,23 @@ const step: fc.Arbitrary<Step> = fc.oneof(
   }),
 )
 
-/** What the payment of this number moves: amounts that no split divides evenly, and one beyond 2^53. */
-const amountOf = (payment: number) =>
+/** The amount that the payment of this number moves: no split divides it evenly, and one is beyond 2^53. */
+const computeAmount = (payment: number) =>
   payment === 12 ? 10n ** 24n + 7n : 101n * BigInt(payment) + 3n
-const payerOf = (payment: number) => `0x${String(payment % 4).repeat(40)}`
-const chargeOf = (payment: number, part: number) => (amountOf(payment) * BigInt(part)) / 100n
+const makePayer = (payment: number) => `0x${String(payment % 4).repeat(40)}`
+const computeCharge = (payment: number, part: number) =>
+  (computeAmount(payment) * BigInt(part)) / 100n
 const basisPoints = 1_750n
 
-function entryOf(one: Step) {
-  const identity = `eip155:1/0xa/${payerOf(one.payment)}/${one.payment}`
+function makeEntry(one: Step) {
+  const identity = `eip155:1/0xa/${makePayer(one.payment)}/${one.payment}`
   const network = 'eip155:1'
   if (one.kind === 'deposit') {
     // A twin is a second claim of the same payment, as after a loss of all operational state.
     const paymentId = one.twin ? `twin_${one.payment}` : `pay_${one.payment}`
-    const payer = payerOf(one.payment)
-    const amount = amountOf(one.payment)
-    return depositEntry({
+    const payer = makePayer(one.payment)
+    const amount = computeAmount(one.payment)
+    return makeDepositEntry({
       paymentId,
       identity,
       payer,
@@ -58,16 +59,16 @@ function entryOf(one: Step) {
       transaction: '0x1',
     })
   }
-  const charge = chargeOf(one.payment, one.part)
+  const charge = computeCharge(one.payment, one.part)
   const facts = {
     payment_id: `pay_${one.payment}`,
     request_hash: 'hash',
     quote_hash: null,
-    payer: payerOf(one.payment),
+    payer: makePayer(one.payment),
     payee: `app:${one.app}`,
     amount: String(charge),
-    deposited: String(amountOf(one.payment)),
-    change: String(amountOf(one.payment) - charge),
+    deposited: String(computeAmount(one.payment)),
+    change: String(computeAmount(one.payment) - charge),
     asset: '0xa',
     network,
     transaction: '0x1',
@@ -78,11 +79,11 @@ function entryOf(one: Step) {
     result_hash: 'hash',
     delivered_at: '2026-01-01T00:00:00.000Z',
   }
-  return saleEntry({ identity, facts, split: { platformBasisPoints: basisPoints } })
+  return makeSaleEntry({ identity, facts, split: { platformBasisPoints: basisPoints } })
 }
 
 /** The ledger as a few lines of arithmetic: what the tables must say. */
-function expected(steps: readonly Step[]): Map<string, bigint> {
+function computeBalances(steps: readonly Step[]): Map<string, bigint> {
   const balances = new Map<string, bigint>()
   const add = (account: string, amount: bigint) => {
     if (amount !== 0n) balances.set(account, (balances.get(account) ?? 0n) + amount)
@@ -90,15 +91,15 @@ function expected(steps: readonly Step[]): Map<string, bigint> {
   const deposited = new Map<number, boolean>()
   const sold = new Set<number>()
   for (const one of steps) {
-    const payer = `wallet:${payerOf(one.payment)}`
+    const payer = `wallet:${makePayer(one.payment)}`
     if (one.kind === 'deposit' && !deposited.has(one.payment)) {
       deposited.set(one.payment, one.twin)
-      add('outside:eip155:1', -amountOf(one.payment))
-      add(payer, amountOf(one.payment))
+      add('outside:eip155:1', -computeAmount(one.payment))
+      add(payer, computeAmount(one.payment))
     }
     if (one.kind === 'sale' && deposited.get(one.payment) === false && !sold.has(one.payment)) {
       sold.add(one.payment)
-      const charge = chargeOf(one.payment, one.part)
+      const charge = computeCharge(one.payment, one.part)
       const platform = (charge * basisPoints) / 10_000n
       add(payer, -charge)
       add('platform', platform)
@@ -108,15 +109,15 @@ function expected(steps: readonly Step[]): Map<string, bigint> {
   return balances
 }
 
-/** Applies the entries in runs of these sizes, each in a transaction, and gives the schema. */
-async function applied(steps: readonly Step[], sizes: readonly number[]): Promise<string> {
+/** Applies the entries in runs of these sizes, each in a transaction, and returns the schema. */
+async function applySteps(steps: readonly Step[], sizes: readonly number[]): Promise<string> {
   schemas += 1
   const schema = `ledger_${schemas}`
   const ledger = new Ledger()
   await store.database.execute(sql`CREATE SCHEMA ${sql.id(schema)}`)
   for (const statement of ledger.tables(schema)) await store.database.execute(statement)
   const entries = steps.map((one, at): AppliedEntry => {
-    const { header, body } = entryOf(one)
+    const { header, body } = makeEntry(one)
     const place = { height: at + 1, sequence: 0, leafIndex: at, time: 1_000 + at }
     return { header, body, ...place }
   })
@@ -128,7 +129,7 @@ async function applied(steps: readonly Step[], sizes: readonly number[]): Promis
   return schema
 }
 
-async function rowsOf(schema: string): Promise<string[]> {
+async function readRows(schema: string): Promise<string[]> {
   const rows = await Promise.all(
     new Ledger().tableNames().map((table) => {
       const statement = sql`
@@ -145,12 +146,12 @@ const sizes = fc.array(fc.integer({ min: 1, max: 9 }), { minLength: 1, maxLength
 test('whatever is appended, twice or out of order: every prefix sums to zero, nobody is in debt, every split is exact', async () => {
   await fc.assert(
     fc.asyncProperty(steps, sizes, async (given, runs) => {
-      const schema = await applied(given, runs)
+      const schema = await applySteps(given, runs)
       const accounts = await store.database.query<{ account: string; balance: string }>(
         sql`SELECT account, balance FROM ${sql.id(schema, 'account')}`,
       )
       const balances = new Map(accounts.map((row) => [row.account, BigInt(row.balance)]))
-      expect(balances).toEqual(expected(given))
+      expect(balances).toEqual(computeBalances(given))
       const debts = [...balances].filter(([name, one]) => !name.startsWith('outside:') && one < 0n)
       expect(debts).toEqual([])
       const unbalanced = await store.database.query(sql`
@@ -170,8 +171,8 @@ test('whatever is appended, twice or out of order: every prefix sums to zero, no
 test('the tables are a function of the entries: applied in other runs they are the same rows', async () => {
   await fc.assert(
     fc.asyncProperty(steps, sizes, sizes, async (given, one, other) => {
-      expect(await rowsOf(await applied(given, one))).toEqual(
-        await rowsOf(await applied(given, other)),
+      expect(await readRows(await applySteps(given, one))).toEqual(
+        await readRows(await applySteps(given, other)),
       )
     }),
     { numRuns: 20 },
@@ -183,7 +184,7 @@ test('a group that was appended twice, because its outcome was unknown, is booke
     { kind: 'deposit', payment: 3, twin: false },
     { kind: 'sale', payment: 3, app: 1, part: 50 },
   ]
-  const once = await rowsOf(await applied(group, [2]))
-  expect(await rowsOf(await applied([...group, ...group], [2]))).toEqual(once)
-  expect(await rowsOf(await applied([...group, ...group], [4]))).toEqual(once)
+  const once = await readRows(await applySteps(group, [2]))
+  expect(await readRows(await applySteps([...group, ...group], [2]))).toEqual(once)
+  expect(await readRows(await applySteps([...group, ...group], [4]))).toEqual(once)
 })

@@ -4,12 +4,12 @@ import type { LedgerBody, Posting } from '../../projections/ledger.ts'
 /** Basis points of a charge that the platform keeps; the rest is the seller's. */
 export type Split = { readonly platformBasisPoints: bigint }
 
-export const wallet = (address: string) => `wallet:${address}`
-export const applicationAccount = (appId: string) => `app:${appId}`
+export const toWalletAccount = (address: string) => `wallet:${address}`
+export const toApplicationAccount = (appId: string) => `app:${appId}`
 export const platformAccount = 'platform'
 
 /** The entry that books a settled payment as the payer's balance. */
-export function depositEntry(deposit: {
+export function makeDepositEntry(deposit: {
   paymentId: string
   identity: string
   payer: string
@@ -28,9 +28,9 @@ export function depositEntry(deposit: {
     network,
     asset,
     transaction,
-    postings: lines([
+    postings: listPostings([
       [`outside:${network}`, -amount],
-      [wallet(payer), amount],
+      [toWalletAccount(payer), amount],
     ]),
   }
   return { header: { type: 'ledger' }, body: JSON.stringify(body) }
@@ -39,17 +39,17 @@ export function depositEntry(deposit: {
 /** A part of a charge that is shared out in its own way. */
 export type Share = {
   readonly amount: bigint
-  /** Of this part at least so much is the platform's. */
+  /** The least share of this part that the platform gets. */
   readonly platformBasisPoints: bigint
-  /** Who gets the rest: an account. */
+  /** The account that gets the rest. */
   readonly account: string
 }
 
 /**
- * The entry that charges the payer and shares the charge out: first the parts that have a way of their own, as far as
- * the charge goes, then the rest, which is the seller's. The platform's share of each is rounded down.
+ * Makes the entry that charges the payer and shares the charge out: first the parts with shares of their own, as
+ * far as the charge goes, then the rest, which is the seller's. The platform's share of each is rounded down.
  */
-export function saleEntry(sale: {
+export function makeSaleEntry(sale: {
   identity: string
   facts: ReceiptFacts
   split: Split
@@ -57,14 +57,14 @@ export function saleEntry(sale: {
 }) {
   const { facts, identity, split } = sale
   const charge = BigInt(facts.amount)
-  const seller = applicationAccount(facts.app)
+  const seller = toApplicationAccount(facts.app)
   const credits = new Map<string, bigint>([[seller, 0n]])
   const credit = (account: string, amount: bigint) =>
     credits.set(account, (credits.get(account) ?? 0n) + amount)
   let rest = charge
   for (const { amount, platformBasisPoints: least, account } of sale.shares ?? []) {
     const part = amount < rest ? amount : rest
-    const platform = (part * atLeast(least, split.platformBasisPoints)) / 10_000n
+    const platform = (part * raiseToLeast(least, split.platformBasisPoints)) / 10_000n
     credit(account, part - platform)
     credit(platformAccount, platform)
     rest -= part
@@ -76,17 +76,17 @@ export function saleEntry(sale: {
     kind: 'sale',
     identity,
     ...facts,
-    postings: lines([[wallet(facts.payer), -charge], ...credits]),
+    postings: listPostings([[toWalletAccount(facts.payer), -charge], ...credits]),
   }
   return { header: { type: 'ledger' }, body: JSON.stringify(body) }
 }
 
-function atLeast(amount: bigint, least: bigint): bigint {
+function raiseToLeast(amount: bigint, least: bigint): bigint {
   if (amount < least) return least
   return amount
 }
 
-function lines(amounts: readonly (readonly [string, bigint])[]): Posting[] {
+function listPostings(amounts: readonly (readonly [string, bigint])[]): Posting[] {
   return amounts
     .filter(([, amount]) => amount !== 0n)
     .map(([account, amount]) => ({ account, amount: String(amount) }))

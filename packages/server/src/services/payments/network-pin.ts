@@ -3,15 +3,15 @@ import { type SqlStatement, sql } from '../../database/sql.ts'
 
 const table = sql.id('operations', 'network_pin')
 
-export function networkTables(): SqlStatement[] {
+export function buildNetworkTables(): SqlStatement[] {
   return [
     sql`CREATE TABLE ${table} (
       network text NOT NULL, genesis_hash text NOT NULL, CONSTRAINT network_pin_pkey PRIMARY KEY (network))`,
   ]
 }
 
-/** What an operator says of a database that was restored, or of a gas key that has been used elsewhere. */
-export function restoredColumns(): SqlStatement[] {
+/** Columns for the operator's statement about a restored database, or about a gas key that was used elsewhere. */
+export function buildRestoredColumns(): SqlStatement[] {
   return [
     sql`ALTER TABLE ${table} ADD COLUMN restored_at_ms int8, ADD COLUMN signer text, ADD COLUMN signer_count int8`,
   ]
@@ -34,8 +34,11 @@ export async function pinNetwork(
   return row?.genesis_hash ?? genesisHash
 }
 
-/** How many transactions a gas key had sent when the operator last vouched for those unknown here; 0 where he never did. */
-export async function vouchedCount(
+/**
+ * Reads how many transactions a gas key had sent when the operator last vouched for those unknown here; 0 where the
+ * operator never did.
+ */
+export async function readVouchedCount(
   database: Database,
   { network, signer }: { network: string; signer: string },
 ): Promise<bigint> {
@@ -60,7 +63,10 @@ export async function noteRestore(database: Database, nowMs: number): Promise<vo
 }
 
 /** When the database was last restored, in seconds since 1970; undefined where it never was. */
-export async function restoredAt(database: Database, network: string): Promise<bigint | undefined> {
+export async function findRestoredAt(
+  database: Database,
+  network: string,
+): Promise<bigint | undefined> {
   const [row] = await database.query<{ restored_at_ms: bigint | null }>(
     sql`SELECT restored_at_ms FROM ${table} WHERE network = ${network}`,
   )

@@ -1,25 +1,25 @@
 import type { Price } from '../../model/policy.ts'
 import type { Tenant } from '../applications/tenancy.ts'
 
-/** What one part of an answer costs. */
+/** The price of one part of an answer. */
 export type PartPrice = Price & {
   /** An answer without rows costs nothing on account of this part. */
   readonly emptyFree: boolean
 }
 
-/** Whose a part of the charge is. */
+/** The owner of a part of the charge. */
 export type Payee = {
-  /** Of the ledger. */
+  /** An account of the ledger. */
   readonly account: string
-  /** At least so much of the part is the platform's. */
+  /** The least share of the part that the platform gets. */
   readonly platformBasisPoints: number
 }
 
-/** What a sale delivers, and what it truly costs. */
+/** The result of a sale, with its true cost. */
 export type Delivery = {
   readonly status: number
   readonly body: Buffer
-  /** Of the body; JSON when not given. */
+  /** The type of the body; JSON when not given. */
   readonly contentType?: string | undefined
   /** Atomic units of each part; nothing beyond the quote is charged. */
   readonly due: readonly bigint[]
@@ -29,43 +29,43 @@ export type Delivery = {
 
 /** Something for sale: what it is, its price as a function of the request alone, and how to deliver it. */
 export type Offer = {
-  /** Whose chain a paid write goes to. */
+  /** The application whose chain a paid write goes to. */
   readonly tenant: Tenant
   readonly operation: string
   readonly description: string
   /**
-   * What the request resolves to: sources and definitions by their ids and versions. JSON. A quote is for this: where
-   * the same request means something else later, it buys nothing.
+   * The sources and definitions that the request resolves to, by id and version; JSON. A quote is bound to it:
+   * where the same request means something else later, the quote buys nothing.
    */
   readonly meaning: unknown
   /** For writes: the same without what an earlier try of this payment has made. */
   readonly meaningBefore?: (paymentId: string) => unknown
-  /** Who is paid for the parts of its price; their order, too, is a part of what it means. */
+  /** The payees of the price's parts; their order, too, is part of the offer's meaning. */
   readonly payees: readonly Payee[]
-  /** What each part costs today; 400 where the request does not say what it takes. */
+  /** Computes today's price of each part; 400 where the request does not say what that takes. */
   readonly pricesNow: () => readonly PartPrice[]
-  /** What the request costs at most by such prices; 400 where it cannot be bought by them. */
+  /** Computes the most that the request can cost by these prices; 400 where it cannot be bought by them. */
   readonly capUnder: (prices: readonly PartPrice[]) => bigint
   /** The application that the payment is made to; others get their parts of it. */
   readonly sellerUnder: (prices: readonly PartPrice[]) => string
   /**
-   * Whose transfer to the network's own address may pay for it without a quote: one for whom the caller has proved
-   * to act, because nothing else binds such a transfer to a buyer. Lower case.
+   * The wallet whose transfer to the network's own address may pay without a quote: one that the caller has proved
+   * to act for, because nothing else binds such a transfer to a buyer. Lower case.
    */
   readonly payer?: string
-  /** Throws where it could not be delivered now; asked before anybody is asked for money, and before money moves. */
+  /** Throws where it could not be delivered now; called before anybody is asked for money, and before money moves. */
   readonly admit?: () => void
   /** Parts of the price by name. */
   readonly breakdownUnder: (prices: readonly PartPrice[]) => Readonly<Record<string, number>>
   /**
-   * Does the work and reckons by these prices; throws a Fault where it cannot, and then nothing is charged.
-   * There is no payment where the cap is nothing.
+   * Does the work and computes its cost by these prices; throws a Fault where it cannot, and then nothing is
+   * charged. There is no payment where the cap is zero.
    */
   readonly deliver: (
     prices: readonly PartPrice[],
     paymentId: string | undefined,
   ) => Promise<Delivery>
-  /** For writes: what an earlier try of the same payment wrote after this height, if it did. */
+  /** For writes: finds what an earlier try of the same payment wrote after this height. */
   readonly recover?: (
     prices: readonly PartPrice[],
     paymentId: string,

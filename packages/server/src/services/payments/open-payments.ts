@@ -7,16 +7,22 @@ import type { Config } from '../../config/config.ts'
 import { ConfigError } from '../../config/config-file.ts'
 import type { Database } from '../../database/database.ts'
 import type { Devnet } from '../../devnet/devnet.ts'
-import { checkChain, genesisHashOf, headOf, WrongChain } from '../../x402/evm-chain.ts'
-import { evmFacilitator } from '../../x402/evm-facilitator.ts'
-import { bytesOf } from '../../x402/hex.ts'
-import { nativeTransfers } from '../../x402/native-transfer.ts'
-import { networkIdOf, type PaymentNetwork, paymentNetwork } from '../../x402/networks.ts'
-import { remoteFacilitator } from '../../x402/remote-facilitator.ts'
-import { checkedRpc, openRpc, type Rpc } from '../../x402/rpc.ts'
+import { checkChain, readGenesisHash, readHead, WrongChain } from '../../x402/evm-chain.ts'
+import { makeEvmFacilitator } from '../../x402/evm-facilitator.ts'
+import { decodeHex } from '../../x402/hex.ts'
+import { makeNativeTransfers } from '../../x402/native-transfer.ts'
+import { findNetworkId, makePaymentNetwork, type PaymentNetwork } from '../../x402/networks.ts'
+import { makeRemoteFacilitator } from '../../x402/remote-facilitator.ts'
+import { makeCheckedRpc, openRpc, type Rpc } from '../../x402/rpc.ts'
 import { JournaledSender } from '../../x402/sender.ts'
-import { noteRestore, pinNetwork, restoredAt, vouchedCount, vouchFor } from './network-pin.ts'
-import type { Way } from './purchase.ts'
+import {
+  findRestoredAt,
+  noteRestore,
+  pinNetwork,
+  readVouchedCount,
+  vouchFor,
+} from './network-pin.ts'
+import type { PaymentMethod } from './purchase.ts'
 
 type Parts = {
   readonly database: Database
@@ -34,25 +40,25 @@ export type GasKey = {
   readonly balance: () => Promise<bigint>
 }
 
-export type Ways = {
-  readonly ways: readonly Way[]
+export type PaymentMethods = {
+  readonly methods: readonly PaymentMethod[]
   readonly gasKeys: readonly GasKey[]
   readonly close: () => Promise<void>
 }
 
-/** The networks on which the service takes payments: those of the configuration, or the devnet's alone. */
-export async function openWays(
+/** Opens the payment methods: those of the configured networks, or the devnet's alone. */
+export async function openPaymentMethods(
   config: Config,
   devnet: Devnet | undefined,
   { database, world, log }: Omit<Parts, 'isRestored'>,
-): Promise<Ways> {
+): Promise<PaymentMethods> {
   const parts = { database, world, log, isRestored: config.afterRestore }
   const opened = devnet
-    ? [await devnetWay(devnet, parts)]
-    : await Promise.all(config.networks.map((one, at) => configuredWay(one, at, parts)))
+    ? [await openDevnetMethod(devnet, parts)]
+    : await Promise.all(config.networks.map((one, at) => openConfiguredMethod(one, at, parts)))
   if (config.afterRestore) await noteRestore(database, world.now())
   return {
-    ways: await Promise.all(opened.map(({ way }) => sinceRestore(way, database))),
+    methods: await Promise.all(opened.map(({ method }) => addRestoreTime(method, database))),
     gasKeys: opened.flatMap(({ gasKey }) => gasKey ?? []),
     close: async () => {
       await Promise.all(opened.map((one) => one.close()))
@@ -60,18 +66,18 @@ export async function openWays(
   }
 }
 
-type Opened = {
-  readonly way: Way
+type OpenedMethod = {
+  readonly method: PaymentMethod
   readonly gasKey?: GasKey
   readonly close: () => Promise<void>
 }
 
-async function sinceRestore(way: Way, database: Database): Promise<Way> {
-  const seconds = await restoredAt(database, way.network.id)
-  return seconds === undefined ? way : { ...way, restoredAt: seconds }
+async function addRestoreTime(method: PaymentMethod, database: Database): Promise<PaymentMethod> {
+  const seconds = await findRestoredAt(database, method.network.id)
+  return seconds === undefined ? method : { ...method, restoredAt: seconds }
 }
 
-async function devnetWay(devnet: Devnet, parts: Parts): Promise<Opened> {
+async function openDevnetMethod(devnet: Devnet, parts: Parts): Promise<OpenedMethod> {
   const genesisHash = await pinNetwork(parts.database, devnet.network.id, devnet.genesisHash)
   if (genesisHash !== devnet.genesisHash)
     throw new SetupError(
@@ -80,97 +86,103 @@ async function devnetWay(devnet: Devnet, parts: Parts): Promise<Opened> {
   const { network } = devnet
   const rpc = openRpc({ url: devnet.rpcUrl, world: parts.world })
   const own = { network, rpc, key: devnet.keys.gas, pollMs: 4, where: 'the devnet' }
-  return withNative(await ownWay(own, parts), { rpc, confirmations: 1, pollMs: 20 }, parts)
+  return addNativeTransfers(
+    await openOwnMethod(own, parts),
+    { rpc, confirmations: 1, pollMs: 20 },
+    parts,
+  )
 }
 
-async function configuredWay(
+async function openConfiguredMethod(
   settings: Config['networks'][number],
   at: number,
   parts: Parts,
-): Promise<Opened> {
+): Promise<OpenedMethod> {
   const where = `networks[${at}]`
-  const network = networkOf(settings, where)
+  const network = parseNetwork(settings, where)
   const { rpcUrl, facilitatorUrl } = network
   const node = rpcUrl === undefined ? undefined : openRpc({ url: rpcUrl, world: parts.world })
-  const rpc = node && checkedRpc(node, () => checkPin(node, network, parts))
-  if (rpc !== undefined) await tryNode(rpc, network, { where, log: parts.log })
+  const rpc = node && makeCheckedRpc(node, () => checkPin(node, network, parts))
+  if (rpc !== undefined) await checkNode(rpc, network, { where, log: parts.log })
   const confirmations = settings.confirmations ?? 1
-  const finish = (opened: Opened): Opened => {
+  const finish = (opened: OpenedMethod): OpenedMethod => {
     if (settings.native_transfers !== true) return opened
     if (rpc === undefined) throw new ConfigError(`${where}.native_transfers needs rpc_url`)
-    return withNative(opened, { rpc, confirmations, pollMs: 1_000 }, parts)
+    return addNativeTransfers(opened, { rpc, confirmations, pollMs: 1_000 }, parts)
   }
   if (facilitatorUrl !== undefined) {
-    const facilitator = remoteFacilitator({
+    const facilitator = makeRemoteFacilitator({
       url: facilitatorUrl,
       world: parts.world,
       log: parts.log,
       ...(rpc && { rpc }),
     })
-    return finish({ way: { network, facilitator }, close: async () => rpc?.close() })
+    return finish({ method: { network, facilitator }, close: async () => rpc?.close() })
   }
   if (rpc === undefined)
     throw new ConfigError(`${where}: give rpc_url and signer_key_file, or facilitator_url`)
   if (settings.signer_key_file === undefined)
     throw new ConfigError(`${where}.signer_key_file is needed to settle with our own key`)
   const key = readKey(settings.signer_key_file, where)
-  return finish(await ownWay({ network, rpc, key, pollMs: 500, confirmations, where }, parts))
+  return finish(
+    await openOwnMethod({ network, rpc, key, pollMs: 500, confirmations, where }, parts),
+  )
 }
 
-function networkOf(settings: Config['networks'][number], where: string): PaymentNetwork {
+function parseNetwork(settings: Config['networks'][number], where: string): PaymentNetwork {
   const id = settings.network.startsWith('eip155:')
     ? settings.network
-    : networkIdOf(settings.network)
+    : findNetworkId(settings.network)
   const chainId = Number(id?.slice('eip155:'.length))
   if (!Number.isSafeInteger(chainId) || chainId <= 0)
     throw new ConfigError(
       `${where}.network: ${settings.network} is not known; use a CAIP-2 id such as eip155:8453`,
     )
   const { asset, rpc_url: rpcUrl, facilitator_url: facilitatorUrl } = settings
-  return paymentNetwork({
+  return makePaymentNetwork({
     chainId,
     payTo: settings.pay_to,
-    ...amountsOf(settings),
+    ...parseAmounts(settings),
     ...(asset && { asset: { ...asset, symbol: asset.symbol ?? asset.name } }),
     ...(rpcUrl !== undefined && { rpcUrl }),
     ...(facilitatorUrl !== undefined && { facilitatorUrl }),
   })
 }
 
-function amountsOf({ minimum_payment, sweep_minimum }: Config['networks'][number]) {
+function parseAmounts({ minimum_payment, sweep_minimum }: Config['networks'][number]) {
   return {
     ...(minimum_payment !== undefined && { minimumPayment: BigInt(minimum_payment) }),
     ...(sweep_minimum !== undefined && { sweepMinimum: BigInt(sweep_minimum) }),
   }
 }
 
-/** The way, with transfers that payers make themselves. */
-function withNative(
-  opened: Opened,
+/** Adds transfers that payers make themselves to the payment method. */
+function addNativeTransfers(
+  opened: OpenedMethod,
   by: { rpc: Rpc; confirmations: number; pollMs: number },
   parts: Parts,
-): Opened {
-  const { network } = opened.way
+): OpenedMethod {
+  const { network } = opened.method
   const returnSeconds = BigInt(limits.nativeProofSeconds)
-  const native = nativeTransfers({ ...parts, ...by, network, returnSeconds })
-  return { ...opened, way: { ...opened.way, native } }
+  const native = makeNativeTransfers({ ...parts, ...by, network, returnSeconds })
+  return { ...opened, method: { ...opened.method, native } }
 }
 
 /** Throws where the node serves another chain than the one that this database first took money on. */
 async function checkPin(rpc: Rpc, network: PaymentNetwork, { database }: Parts): Promise<void> {
   await checkChain(rpc, network)
-  const genesisHash = await pinNetwork(database, network.id, await genesisHashOf(rpc))
+  const genesisHash = await pinNetwork(database, network.id, await readGenesisHash(rpc))
   await checkChain(rpc, { ...network, genesisHash })
 }
 
-/** A node that cannot be reached now is checked when it can; one of another chain is a mistake. */
-async function tryNode(
+/** A node that cannot be reached now is checked once it can be; a node of another chain is a configuration error. */
+async function checkNode(
   rpc: Rpc,
   network: PaymentNetwork,
   { where, log }: { where: string; log: Logger },
 ): Promise<void> {
   try {
-    await headOf(rpc)
+    await readHead(rpc)
   } catch (error) {
     if (error instanceof WrongChain) throw new ConfigError(`${where}.rpc_url: ${error.internal}`)
     const fields = { network: network.id, error: String(error) }
@@ -178,23 +190,23 @@ async function tryNode(
   }
 }
 
-type Own = {
+type OwnKeySettings = {
   readonly network: PaymentNetwork
   readonly rpc: Rpc
   readonly key: Uint8Array
   readonly pollMs: number
   readonly confirmations?: number
-  /** Names the settings in what the operator is told. */
+  /** The name of the settings in messages to the operator. */
   readonly where: string
 }
 
-async function ownWay(own: Own, parts: Parts): Promise<Opened> {
+async function openOwnMethod(own: OwnKeySettings, parts: Parts): Promise<OpenedMethod> {
   const { network, rpc, key, pollMs } = own
   const sender = new JournaledSender({ ...parts, rpc, network, key })
   await refuseForeignKey(sender, own, parts)
   await sender.start()
   const confirmations = own.confirmations ?? 1
-  const facilitator = evmFacilitator({
+  const facilitator = makeEvmFacilitator({
     rpc,
     sender,
     world: parts.world,
@@ -211,16 +223,17 @@ async function ownWay(own: Own, parts: Parts): Promise<Opened> {
     address: sender.address,
     balance: () => sender.balance(),
   }
-  return { way: { network, facilitator }, gasKey, close }
+  return { method: { network, facilitator }, gasKey, close }
 }
 
 /**
- * Every transaction of our key is journaled before it leaves. Where the chain knows of more, another database takes
- * payments with the same settings, or this one is older than it was: either sells for what was sold already.
+ * Every transaction of our key is journaled before it is sent. Where the chain knows of more, another database
+ * takes payments with the same settings, or this one was restored to an older state: either would accept payments
+ * that have already bought something.
  */
 async function refuseForeignKey(
   sender: JournaledSender,
-  { network: { id: network }, where }: Own,
+  { network: { id: network }, where }: OwnKeySettings,
   { database, log, isRestored }: Parts,
 ): Promise<void> {
   const { address: signer } = sender
@@ -231,7 +244,7 @@ async function refuseForeignKey(
     )
   })
   if (sent === undefined) return
-  const vouched = await vouchedCount(database, { network, signer })
+  const vouched = await readVouchedCount(database, { network, signer })
   const { mined, journaled } = sent
   if (mined <= journaled || mined <= vouched) return
   if (isRestored) return vouchFor(database, { network, signer, count: mined })
@@ -251,5 +264,5 @@ function readKey(path: string, where: string): Uint8Array {
   }
   if (!/^0x[0-9a-fA-F]{64}$/.test(text))
     throw new ConfigError(`${where}.signer_key_file must hold one key as 0x and 64 hex digits`)
-  return bytesOf(text)
+  return decodeHex(text)
 }

@@ -2,9 +2,9 @@ import { HttpReply } from '../../http/reply.ts'
 import type { PaymentNetwork } from '../../x402/networks.ts'
 import { encodeSettlement, isNative, type Payment } from '../../x402/protocol.ts'
 import type { Delivery } from './offer.ts'
-import { receiptIdOf } from './receipt-id.ts'
+import { toReceiptId } from './receipt-id.ts'
 
-/** What a payment bought, exactly as it was delivered first. */
+/** The reply that a payment bought, exactly as it was first delivered. */
 export type Sold = {
   readonly paymentId: string
   readonly status: number
@@ -14,8 +14,8 @@ export type Sold = {
   readonly transaction: string
 }
 
-/** What was bought, with the settlement in the form that the client's version of x402 reads. */
-export function paidReply(payment: Payment, network: PaymentNetwork, sold: Sold): HttpReply {
+/** Makes the bought reply, with the settlement in the form of the client's version of x402. */
+export function makePaidReply(payment: Payment, network: PaymentNetwork, sold: Sold): HttpReply {
   const notice = encodeSettlement(payment, {
     success: true,
     transaction: sold.transaction,
@@ -32,13 +32,13 @@ export function paidReply(payment: Payment, network: PaymentNetwork, sold: Sold)
     ...(sold.contentType !== undefined && { contentType: sold.contentType }),
     headers: {
       [notice.name.toLowerCase()]: notice.value,
-      'x-receipt-id': receiptIdOf(sold.paymentId),
+      'x-receipt-id': toReceiptId(sold.paymentId),
       'x-payment-id': sold.paymentId,
     },
   })
 }
 
-/** What a request of a priced kind gets that costs nothing. */
-export function freeReply({ status, body, contentType }: Delivery): HttpReply {
+/** Makes the reply of a priced operation to a request that costs nothing. */
+export function makeFreeReply({ status, body, contentType }: Delivery): HttpReply {
   return new HttpReply(body, { status, ...(contentType !== undefined && { contentType }) })
 }

@@ -1,4 +1,4 @@
-import { depositAddress } from '../../x402/deposit-address.ts'
+import { deriveDepositAddress } from '../../x402/deposit-address.ts'
 import type { NativeTransfers } from '../../x402/native-transfer.ts'
 import {
   isNative,
@@ -6,216 +6,243 @@ import {
   type NativeProof,
   type NativeTransfer,
   type Payment,
-  type Presented,
+  type PresentedPayment,
 } from '../../x402/protocol.ts'
 import { type Claim, findClaim } from './claim-store.ts'
 import type { Offer } from './offer.ts'
-import { depositPurpose, type PaymentPorts, type Way } from './purchase.ts'
-import { isFreeNow, type QuotePorts, quoteOf, termsOfPayment, termsOfTransfer } from './quoting.ts'
-import { storedPayment, transferName } from './stored-payment.ts'
+import { depositPurpose, type PaymentMethod, type PaymentPorts } from './purchase.ts'
+import {
+  findQuote,
+  isFreeNow,
+  type QuotePorts,
+  resolvePaymentTerms,
+  resolveTransferTerms,
+} from './quoting.ts'
+import { decodeStoredPayment, formatTransferName } from './stored-payment.ts'
 import type { Terms } from './terms.ts'
 
-/** A payment for a request, and the terms under which it was made, or why it has none. */
-export type Tender = {
+/** A payment for a request, with the terms under which it was made, or the reason why it has none. */
+export type ParsedPayment = {
   readonly payment: Payment
-  readonly way: Way
+  readonly method: PaymentMethod
   readonly terms: () => Terms | string
 }
 
-/** Money that is here and buys nothing. */
-export type Stray = { readonly payment: Payment; readonly way: Way; readonly why: string }
+/** Money that has arrived and buys nothing. */
+export type UnmatchedTransfer = {
+  readonly payment: Payment
+  readonly method: PaymentMethod
+  readonly why: string
+}
 
-export type Tendered = Tender | { readonly refusal: string } | { readonly stray: Stray } | 'nothing'
+export type PaymentParsing =
+  | ParsedPayment
+  | { readonly refusal: string }
+  | { readonly unmatched: UnmatchedTransfer }
+  | 'nothing'
 
 /**
- * What the presented payment is. A signed one says all of itself; a transfer that the payer made himself is looked
- * for on the chain, unless it is claimed already. 'nothing' where none is needed.
+ * Parses the presented payment. A signed one is complete in itself; a transfer that the payer made is looked up on
+ * the chain, unless it is claimed already. 'nothing' where no payment is needed.
  */
-export async function tenderOf(
+export async function parsePayment(
   ports: QuotePorts,
   offer: Offer,
-  given: { presented: Presented; hash: string },
-): Promise<Tendered> {
+  given: { presented: PresentedPayment; hash: string },
+): Promise<PaymentParsing> {
   const { presented: payment, hash } = given
-  if ('transaction' in payment) return nativeTender(ports, offer, { proof: payment, hash })
-  const way = ports.ways.find(({ network }) => network.id === payment.network)
-  if (way === undefined) {
+  if ('transaction' in payment) return parseNativePayment(ports, offer, { proof: payment, hash })
+  const method = ports.methods.find(({ network }) => network.id === payment.network)
+  if (method === undefined) {
     return { refusal: `The payment's network, ${payment.network}, is not accepted` }
   }
-  const { network } = way
-  return { payment, way, terms: () => termsOfPayment(ports, offer, { payment, network, hash }) }
+  const { network } = method
+  return {
+    payment,
+    method,
+    terms: () => resolvePaymentTerms(ports, offer, { payment, network, hash }),
+  }
 }
 
 /** A claimed transfer. */
-export type Known = { readonly claim: Claim; readonly payment: NativePayment; readonly way: Way }
+export type KnownTransfer = {
+  readonly claim: Claim
+  readonly payment: NativePayment
+  readonly method: PaymentMethod
+}
 
-/** The claim of the transfer that a proof with a quote speaks of: nobody else knows the quote. */
-export async function claimOfProof(
+/** Finds the claim of the transfer that a proof with a quote names: nobody else knows the quote. */
+export async function findProofClaim(
   ports: PaymentPorts,
   proof: NativeProof,
-): Promise<Known | undefined> {
+): Promise<KnownTransfer | undefined> {
   const { quoteId } = proof
   if (quoteId === undefined) return undefined
-  const bond = depositAddress(ports.depositSecret, quoteId)
-  for (const { way } of nativeWays(ports, proof)) {
-    const known = await knownTransfer(ports, { way, bond }, proof)
+  const binding = deriveDepositAddress(ports.depositSecret, quoteId)
+  for (const { method } of listNativeMethods(ports, proof)) {
+    const known = await findKnownTransfer(ports, { method, binding }, proof)
     if (known !== undefined) return known
   }
   return undefined
 }
 
 /**
- * The transfer that a proof with a quote speaks of, whatever the quote was for: only from us can anybody know that
- * address, so what went there is for a quote of ours.
+ * Finds the transfer that a proof with a quote names, whatever the quote was for: nobody learns that address but
+ * from us, so money that went there is for a quote of ours.
  */
-export async function transferOfProof(
+export async function findProofTransfer(
   ports: PaymentPorts,
   proof: NativeProof,
-): Promise<{ payment: NativePayment; way: Way } | { refusal: string }> {
+): Promise<{ payment: NativePayment; method: PaymentMethod } | { refusal: string }> {
   const { quoteId, transaction, sender } = proof
-  const known = await claimOfProof(ports, proof)
+  const known = await findProofClaim(ports, proof)
   if (known !== undefined && known.claim.state !== 'failed') return known
-  const [only, ...others] = nativeWays(ports, proof)
+  const [only, ...others] = listNativeMethods(ports, proof)
   if (only === undefined) return { refusal: notTaken }
   if (others.length > 0) return { refusal: 'the network must say on which it was made' }
   if (quoteId === undefined) return { refusal: unquoted }
-  const to = depositAddress(ports.depositSecret, quoteId)
+  const to = deriveDepositAddress(ports.depositSecret, quoteId)
   const wanted = { transaction, to, ...(sender !== undefined && { sender }) }
   const found = await only.native.find(wanted)
   if ('refusal' in found) return { refusal: `${found.refusal} (txHash)` }
-  return { payment: paymentOf(only.way, proof, found.transfer), way: only.way }
+  return { payment: makeNativePayment(only.method, proof, found.transfer), method: only.method }
 }
 
 const notTaken = 'plain transfers are not accepted on its network'
 const unquoted = 'a transfer counts only together with the quote (quoteId) whose address it went to'
 
-/** Where a proof's transfer must have gone, and what keeps others from using it. */
-type Place = {
-  readonly way: Way
+/** The address that a proof's transfer must have gone to, and what keeps others from using it. */
+type TransferPlace = {
+  readonly method: PaymentMethod
   readonly native: NativeTransfers
   readonly to: string
   readonly sender: string | undefined
-  /** The address that makes the transfer this payer's: the quote's own, or the sender's. */
-  readonly bond: string
+  /** The address that binds the transfer to this payer: the quote's own, or the sender's. */
+  readonly binding: string
 }
 
-async function nativeTender(
+async function parseNativePayment(
   ports: QuotePorts,
   offer: Offer,
   asked: { proof: NativeProof; hash: string },
-): Promise<Tendered> {
+): Promise<PaymentParsing> {
   const { proof, hash } = asked
-  const place = placeOf(ports, offer, asked)
-  const known = typeof place === 'string' ? undefined : await knownTransfer(ports, place, proof)
+  const place = resolvePlace(ports, offer, asked)
+  const known = typeof place === 'string' ? undefined : await findKnownTransfer(ports, place, proof)
   if (known !== undefined && known.claim.state !== 'failed') {
     const isTaken = known.claim.request_hash !== depositPurpose
-    return judged(ports, offer, { ...known, hash, isTaken, isSwept: false })
+    return judgeTransfer(ports, offer, { ...known, hash, isTaken, isSwept: false })
   }
   const isFree = isFreeNow(offer)
-  // What was paid for a quote is here, though the price has fallen to nothing since.
+  // The money that was paid for a quote is here, though the price has fallen to nothing since.
   if (isFree && (typeof place === 'string' || proof.quoteId === undefined)) return 'nothing'
   if (typeof place === 'string') return { refusal: `The payment was refused: ${place}` }
-  const { way, native, to, sender } = place
+  const { method, native, to, sender } = place
   const { transaction } = proof
   const found = await native.find({ transaction, to, ...(sender !== undefined && { sender }) })
   if ('refusal' in found)
     return isFree ? 'nothing' : { refusal: `The payment was refused: ${found.refusal} (txHash)` }
-  const payment = paymentOf(way, proof, found.transfer)
+  const payment = makeNativePayment(method, proof, found.transfer)
   const { isSwept } = found
-  return judged(ports, offer, { payment, way, hash, isTaken: false, isSwept })
+  return judgeTransfer(ports, offer, { payment, method, hash, isTaken: false, isSwept })
 }
 
-type Found = {
+type FoundTransfer = {
   readonly payment: NativePayment
-  readonly way: Way
+  readonly method: PaymentMethod
   readonly hash: string
   readonly isTaken: boolean
-  /** Its money has left the quote's address, which nobody but us can do, and only once it is claimed. */
+  /** True if its money has left the quote's address, which only we can do, and only once it is claimed. */
   readonly isSwept: boolean
 }
 
 /** A transfer that was taken for a request is judged by its claim; any other must fit the terms of now. */
-function judged(ports: QuotePorts, offer: Offer, found: Found): Tendered {
-  const { payment, way, hash, isTaken } = found
-  const { network } = way
-  const terms = () => termsOfTransfer(ports, offer, { payment, network, hash })
-  const verdict = isTaken ? undefined : (lostUse(found) ?? terms())
-  if (typeof verdict === 'string') return { stray: { payment, way, why: verdict } }
-  return { payment, way, terms }
+function judgeTransfer(ports: QuotePorts, offer: Offer, found: FoundTransfer): PaymentParsing {
+  const { payment, method, hash, isTaken } = found
+  const { network } = method
+  const terms = () => resolveTransferTerms(ports, offer, { payment, network, hash })
+  const verdict = isTaken ? undefined : (findLostUse(found) ?? terms())
+  if (typeof verdict === 'string') return { unmatched: { payment, method, why: verdict } }
+  return { payment, method, terms }
 }
 
-/** Why a transfer may have bought something in a life of the database that is lost. */
-function lostUse({ way, payment, isSwept }: Found): string | undefined {
+/** Finds the reason why a transfer may have bought something in a lost life of the database. */
+function findLostUse({ method, payment, isSwept }: FoundTransfer): string | undefined {
   if (isSwept) return 'its transfer was used before'
-  const { restoredAt } = way
+  const { restoredAt } = method
   if (restoredAt === undefined || payment.payload.blockTime > restoredAt) return undefined
   return 'its transfer was made before this service was restored from a backup, and may have been used then'
 }
 
-function placeOf(
+function resolvePlace(
   ports: PaymentPorts,
   offer: Offer,
   { proof, hash }: { proof: NativeProof; hash: string },
-): Place | string {
+): TransferPlace | string {
   const { quoteId, sender } = proof
-  const ways = nativeWays(ports, proof)
-  if (ways.length === 0) return notTaken
-  if (quoteId === undefined) return ownersPlace(offer, ways, proof)
-  const quoted = ways.find(
-    ({ way: { network } }) => quoteOf(ports, { quoteId, network, hash }) !== undefined,
+  const methods = listNativeMethods(ports, proof)
+  if (methods.length === 0) return notTaken
+  if (quoteId === undefined) return resolveOwnersPlace(offer, methods, proof)
+  const quoted = methods.find(
+    ({ method: { network } }) => findQuote(ports, { quoteId, network, hash }) !== undefined,
   )
   if (quoted === undefined) return 'the quote (quoteId) is not one for this request'
-  const to = depositAddress(ports.depositSecret, quoteId)
-  return { ...quoted, to, sender, bond: to }
+  const to = deriveDepositAddress(ports.depositSecret, quoteId)
+  return { ...quoted, to, sender, binding: to }
 }
 
 /**
- * Old clients know no quotes: they pay to the one address that they were told. There nothing but its sender tells
- * whose transfer it is, so only that of the one for whom the caller acts counts.
+ * Resolves the place of a transfer without a quote: old clients know no quotes and pay to the one address that they
+ * were told. There only the sender shows whose transfer it is, so the transfer must come from the wallet for which
+ * the caller acts.
  */
-function ownersPlace(
+function resolveOwnersPlace(
   offer: Offer,
-  ways: readonly NativeWay[],
+  methods: readonly NativeMethod[],
   { sender }: NativeProof,
-): Place | string {
+): TransferPlace | string {
   const { payer } = offer
-  const [only, ...others] = ways
+  const [only, ...others] = methods
   if (only === undefined || payer === undefined) {
     return unquoted
   }
   if (others.length > 0) return 'payment_network must say on which network it was made'
   const how = `without a quote (quote_id) the payment must come from the owner of the application, ${payer}`
   if (sender !== undefined && sender !== payer) return how
-  const { payTo: to } = only.way.network
-  return { ...only, to, sender: payer, bond: payer }
+  const { payTo: to } = only.method.network
+  return { ...only, to, sender: payer, binding: payer }
 }
 
-type NativeWay = { readonly way: Way; readonly native: NativeTransfers }
+type NativeMethod = { readonly method: PaymentMethod; readonly native: NativeTransfers }
 
-/** The networks that the proof may mean; all where the client did not know how we call ours. */
-function nativeWays(ports: PaymentPorts, { network }: NativeProof): NativeWay[] {
-  return ports.ways.flatMap((way) => {
-    const isMeant = network === undefined || network === way.network.id
-    return isMeant && way.native !== undefined ? [{ way, native: way.native }] : []
+/** Lists the networks that the proof may mean; all where the client did not know our name of it. */
+function listNativeMethods(ports: PaymentPorts, { network }: NativeProof): NativeMethod[] {
+  return ports.methods.flatMap((method) => {
+    const isMeant = network === undefined || network === method.network.id
+    return isMeant && method.native !== undefined ? [{ method, native: method.native }] : []
   })
 }
 
-async function knownTransfer(
+async function findKnownTransfer(
   { database }: PaymentPorts,
-  { way, bond }: Pick<Place, 'way' | 'bond'>,
+  { method, binding }: Pick<TransferPlace, 'method' | 'binding'>,
   { transaction }: NativeProof,
-): Promise<Known | undefined> {
-  const transfer = transferName(way.network.id, transaction, bond)
+): Promise<KnownTransfer | undefined> {
+  const transfer = formatTransferName(method.network.id, transaction, binding)
   const claim = await findClaim(database, { transfer })
-  const payment = claim && storedPayment(claim.payment)
+  const payment = claim && decodeStoredPayment(claim.payment)
   if (claim === undefined || payment === undefined || !isNative(payment)) return undefined
-  return { claim, payment, way }
+  return { claim, payment, method }
 }
 
-function paymentOf(way: Way, { quoteId }: NativeProof, transfer: NativeTransfer): NativePayment {
+function makeNativePayment(
+  method: PaymentMethod,
+  { quoteId }: NativeProof,
+  transfer: NativeTransfer,
+): NativePayment {
   return {
     version: 1,
-    network: way.network.id,
+    network: method.network.id,
     scheme: 'exact',
     payload: transfer,
     receiptForm: 'json',

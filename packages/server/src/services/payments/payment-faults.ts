@@ -3,14 +3,14 @@ import type { Claim } from './claim-store.ts'
 import { depositPurpose } from './purchase.ts'
 
 /** The payment is known and bought something else, or is on a balance. */
-export function usedOtherwise({ request_hash, settled_by }: Claim): Fault {
+export function makeUsedFault({ request_hash, settled_by }: Claim): Fault {
   const isBalance = request_hash === depositPurpose && settled_by !== null
   const message = 'This payment is on the balance of its payer; it buys nothing by itself.'
   return new Fault('PAYMENT_ALREADY_USED', { ...(isBalance && { message }) })
 }
 
 /** The payment is claimed, and nobody knows yet whether it was made. */
-export function pending(paymentId: string, internal: string): Fault {
+export function makePendingFault(paymentId: string, internal: string): Fault {
   return new Fault('PAYMENT_PENDING', {
     retryAfterSeconds: 2,
     internal,
@@ -19,7 +19,7 @@ export function pending(paymentId: string, internal: string): Fault {
 }
 
 /** The transfer is not confirmed yet. Nothing is claimed, so it has no id. */
-export function unconfirmed(transaction: string | undefined): Fault {
+export function makeUnconfirmedFault(transaction: string | undefined): Fault {
   return new Fault('PAYMENT_PENDING', {
     retryAfterSeconds: 2,
     details: { status: 'pending', ...(transaction !== undefined && { transaction }) },
@@ -27,7 +27,11 @@ export function unconfirmed(transaction: string | undefined): Fault {
 }
 
 /** The sentence of a 402 for a payment that its settler does not take. */
-export function refusalText(verdict: { reason: string; field?: string; detail?: string }): string {
+export function formatRefusal(verdict: {
+  reason: string
+  field?: string
+  detail?: string
+}): string {
   const where = [verdict.field, verdict.detail].filter((part) => part !== undefined).join(' ')
   return `The payment was refused: ${verdict.reason}${where === '' ? '' : ` (${where})`}`
 }

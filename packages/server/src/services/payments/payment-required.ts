@@ -1,8 +1,8 @@
 import { HttpReply } from '../../http/reply.ts'
 import { buildPaymentRequired, type Requirement } from '../../x402/protocol.ts'
 
-/** 402 in both versions of x402 at once. */
-export function paymentRequired(asked: {
+/** Makes the 402 reply for both versions of x402 at once. */
+export function makePaymentRequired(asked: {
   url: string
   description: string
   error: string

@@ -1,54 +1,60 @@
 import { createHash } from 'node:crypto'
-import { requestHash } from '@tollbase/verify/receipt'
+import { hashRequest } from '@tollbase/verify/receipt'
 import { Fault } from '../../base/fault.ts'
 import { isRecord } from '../../base/is-record.ts'
-import { withoutMembers } from '../../base/json-text.ts'
-import { oneHeader, type RequestFacts } from '../../http/request-info.ts'
-import { networkIdOf } from '../../x402/networks.ts'
-import { decodePayment, nativeProof } from '../../x402/payment-header.ts'
-import type { NativeProof, Payment, Presented } from '../../x402/protocol.ts'
+import { removeMembers } from '../../base/json-text.ts'
+import { findSingleHeader, type RequestInfo } from '../../http/request-info.ts'
+import { findNetworkId } from '../../x402/networks.ts'
+import { decodePayment, parseNativeProof } from '../../x402/payment-header.ts'
+import type { NativeProof, Payment, PresentedPayment } from '../../x402/protocol.ts'
 import type { Caller } from '../access/access.ts'
 
 /**
- * The payment that the request carries, if any: in a header, of which two of one kind are refused, or else, as the
- * PHP and Python clients do, among the members of a store's body.
+ * Finds the payment that the request carries: in a header, of which two of one kind are refused, or else, as the
+ * PHP and Python clients send it, among the members of a store's body.
  */
-export function presentedOf({ facts, caller }: Asking): Presented | undefined {
-  const xPayment = oneHeader(facts, 'x-payment')
-  const paymentSignature = oneHeader(facts, 'payment-signature')
+export function findPresentedPayment({
+  requestInfo,
+  caller,
+}: Asking): PresentedPayment | undefined {
+  const xPayment = findSingleHeader(requestInfo, 'x-payment')
+  const paymentSignature = findSingleHeader(requestInfo, 'payment-signature')
   const decoded = decodePayment({
     ...(xPayment !== undefined && { xPayment }),
     ...(paymentSignature !== undefined && { paymentSignature }),
   })
-  if (decoded === undefined) return proofInBody(facts)
+  if (decoded === undefined) return findBodyProof(requestInfo)
   if ('transaction' in decoded || decoded.quoteId !== undefined) return decoded
-  return { ...decoded, origin: originOf({ facts, caller }, decoded.payload.nonce) }
+  return { ...decoded, origin: hashSender({ requestInfo, caller }, decoded.payload.nonce) }
 }
 
-/** A request, and who sends it. */
-export type Asking = { readonly facts: RequestFacts; readonly caller: Caller }
+/** A request, and its caller. */
+export type Asking = { readonly requestInfo: RequestInfo; readonly caller: Caller }
 
 /**
- * Whether the request brings a payment, good or not. What cannot be read as one is none: clients fill in something
- * where nothing is owed, and that can have bought nothing.
+ * Returns true if the request carries a payment, good or not. Unreadable content is no payment: clients fill in
+ * something where nothing is owed, and it cannot have bought anything.
  */
-export function carriesPayment(asking: Asking): boolean {
+export function hasPayment(asking: Asking): boolean {
   try {
-    return presentedOf(asking) !== undefined
+    return findPresentedPayment(asking) !== undefined
   } catch (error) {
     if (error instanceof Fault) return false
     throw error
   }
 }
 
-/** Whether the one who pays signed the request itself: nobody has a better claim to what was bought. */
+/** Returns true if the payer signed the request itself: nobody has a better claim to what the payment bought. */
 export function isByPayer({ caller }: Asking, { payload }: Payment): boolean {
   return caller.kind === 'wallet' && caller.address === payload.from
 }
 
-/** By what the sender of a request is known again, none of it written down as it is: his address, and his key or wallet. */
-function originOf({ facts, caller }: Asking, nonce: string): string {
-  const names = [facts.remoteAddress]
+/**
+ * Hashes the properties by which the sender of a request is recognized: address, and key or wallet. None is stored
+ * as it is.
+ */
+function hashSender({ requestInfo, caller }: Asking, nonce: string): string {
+  const names = [requestInfo.remoteAddress]
   if (caller.kind === 'key') names.push(`key ${caller.key.key_hash}`)
   if (caller.kind === 'wallet') names.push(`wallet ${caller.address}`)
   return names
@@ -57,23 +63,23 @@ function originOf({ facts, caller }: Asking, nonce: string): string {
 }
 
 /**
- * What a payment is bound to: the request, byte for byte. A proof in the body is no part of it, so that the quote of
- * the first try, which came without, is good for the second.
+ * Hashes the request, byte for byte; a payment is bound to this hash. A proof in the body is left out, so that the
+ * quote of the first try, which came without a proof, is good for the second.
  */
-export function requestHashOf(facts: RequestFacts): string {
-  return requestHash({
-    method: facts.method,
-    path: facts.path,
-    query: facts.queryText,
-    body: bodyWithoutProof(facts),
+export function hashPaidRequest(requestInfo: RequestInfo): string {
+  return hashRequest({
+    method: requestInfo.method,
+    path: requestInfo.path,
+    query: requestInfo.queryText,
+    body: getBodyWithoutProof(requestInfo),
   })
 }
 
-/** The body as it was, or would have been, before a proof of payment was put into it. */
-export function bodyWithoutProof(facts: RequestFacts): Buffer {
-  const body = bodyOf(facts)
-  if (!proofMembers.some((name) => Object.hasOwn(body, name))) return facts.bodyBytes
-  return Buffer.from(withoutMembers(facts.json().text, proofMembers))
+/** Returns the body without the proof of payment that was put into it. */
+export function getBodyWithoutProof(requestInfo: RequestInfo): Buffer {
+  const body = getBodyMembers(requestInfo)
+  if (!proofMembers.some((name) => Object.hasOwn(body, name))) return requestInfo.bodyBytes
+  return Buffer.from(removeMembers(requestInfo.json().text, proofMembers))
 }
 
 /** All that the public clients put into the body of a paid store; none of it is stored. */
@@ -88,17 +94,17 @@ const proofMembers: readonly string[] = [
   'quoteId',
 ]
 
-/** How much was paid, and to whom, is said there too, but the chain knows better. */
-function proofInBody(facts: RequestFacts): NativeProof | undefined {
-  const body = bodyOf(facts)
-  const transaction = textOf(body, 'payment_tx_hash')
+/** Finds the proof in the body. The body also states the amount and the payee, but the chain knows them better. */
+function findBodyProof(requestInfo: RequestInfo): NativeProof | undefined {
+  const body = getBodyMembers(requestInfo)
+  const transaction = getMemberText(body, 'payment_tx_hash')
   if (transaction === '') return undefined
-  const quoteId = textOf(body, 'quote_id') || textOf(body, 'quoteId')
-  return nativeProof({
-    network: networkIdOf(textOf(body, 'payment_network')),
+  const quoteId = getMemberText(body, 'quote_id') || getMemberText(body, 'quoteId')
+  return parseNativeProof({
+    network: findNetworkId(getMemberText(body, 'payment_network')),
     quoteId,
     transaction,
-    sender: textOf(body, 'user_address'),
+    sender: getMemberText(body, 'user_address'),
     names: { transaction: 'payment_tx_hash', sender: 'user_address' },
   })
 }
@@ -106,14 +112,14 @@ function proofInBody(facts: RequestFacts): NativeProof | undefined {
 type Members = Readonly<Record<string, unknown>>
 
 /** Members of a body that may carry a proof. Only a store's may: all others say what is asked, and nothing else. */
-function bodyOf(facts: RequestFacts): Members {
-  if (facts.method !== 'POST' || facts.path !== '/store') return {}
-  const { value } = facts.json()
+function getBodyMembers(requestInfo: RequestInfo): Members {
+  if (requestInfo.method !== 'POST' || requestInfo.path !== '/store') return {}
+  const { value } = requestInfo.json()
   return isRecord(value) ? value : {}
 }
 
 /** Clients write '' or null for what they do not have. */
-function textOf(body: Members, name: string): string {
+function getMemberText(body: Members, name: string): string {
   const value = Object.hasOwn(body, name) ? body[name] : undefined
   return typeof value === 'string' ? value : ''
 }

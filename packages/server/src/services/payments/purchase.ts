@@ -10,8 +10,8 @@ import type { Split } from './ledger-entries.ts'
 import type { Offer } from './offer.ts'
 import type { Terms } from './terms.ts'
 
-/** One network that is accepted, and who settles on it. */
-export type Way = {
+/** An accepted network, with its facilitator. */
+export type PaymentMethod = {
   readonly network: PaymentNetwork
   readonly facilitator: Facilitator
   /** Where payers may also make the transfer themselves. */
@@ -29,9 +29,12 @@ export type PaymentPorts = {
   readonly world: World
   /** 32 bytes that sign quotes. */
   readonly quoteSecret: Buffer
-  /** 32 bytes from which the keys of deposit addresses follow: without them what came in there is lost. */
+  /**
+   * 32 bytes that the keys of deposit addresses are derived from: without them the money that came in there is
+   * lost.
+   */
   readonly depositSecret: Buffer
-  readonly ways: readonly Way[]
+  readonly methods: readonly PaymentMethod[]
   /** Where buyers reach this service, without a trailing slash. */
   readonly publicUrl: () => string
   readonly split: Split
@@ -49,7 +52,7 @@ export type Settler = {
   readonly lookup: (id: string) => Promise<Settlement>
 }
 
-/** What a mere deposit is for, in place of a request's hash. */
+/** The purpose of a mere deposit, in place of a request's hash. */
 export const depositPurpose = 'deposit'
 
 /** A payment and what it is for. */
@@ -63,5 +66,5 @@ export type Paid = {
   readonly isPayer: boolean
 }
 
-/** A payment on its way: what was paid, by which way, for which request, under which terms. */
+/** A payment under way: the payment, its request and its terms. */
 export type Purchase = Paid & { readonly offer: Offer; readonly terms: Terms }

@@ -1,8 +1,8 @@
 import { limits } from '@tollbase/contract/limits'
-import { Fault, invalid } from '../../base/fault.ts'
+import { Fault, makeInvalidFault } from '../../base/fault.ts'
 import type { HttpReply } from '../../http/reply.ts'
-import type { RequestFacts } from '../../http/request-info.ts'
-import { depositAddress } from '../../x402/deposit-address.ts'
+import type { RequestInfo } from '../../http/request-info.ts'
+import { deriveDepositAddress } from '../../x402/deposit-address.ts'
 import type { PaymentNetwork } from '../../x402/networks.ts'
 import type { NativePayment, Requirement, SignedPayment } from '../../x402/protocol.ts'
 import {
@@ -14,18 +14,21 @@ import {
 } from '../../x402/quote.ts'
 import type { AskedTerms } from './asked-terms.ts'
 import type { Offer } from './offer.ts'
-import { paymentRequired } from './payment-required.ts'
+import { makePaymentRequired } from './payment-required.ts'
 import type { PaymentPorts } from './purchase.ts'
-import { meaningOf, pricesText, readPrices, type Terms } from './terms.ts'
+import { decodePrices, digestOffer, encodePrices, type Terms } from './terms.ts'
 
-/** What quotes are made with, and the memory of those that were made. */
+/** The ports that quotes are made with, and the memory of the terms that were asked. */
 export type QuotePorts = PaymentPorts & { readonly asked: AskedTerms }
 
-/** What the request costs at most by today's prices; 0 where it costs nothing. 400 where it cannot be bought. */
-export function capNow(offer: Offer): bigint {
+/**
+ * Computes the most that the request costs by today's prices; 0 where it costs nothing. 400 where it cannot be
+ * bought.
+ */
+export function computeCap(offer: Offer): bigint {
   const cap = offer.capUnder(offer.pricesNow())
   if (cap > limits.amountAtomicMax) {
-    throw invalid(
+    throw makeInvalidFault(
       '',
       `would cost up to ${cap} atomic units, more than the ${limits.amountAtomicMax} that one payment may have; ask for less`,
     )
@@ -33,10 +36,10 @@ export function capNow(offer: Offer): bigint {
   return cap
 }
 
-/** Whether the request costs nothing today; one that cannot be bought today does not. */
+/** Returns true if the request costs nothing today; false if it cannot be bought today. */
 export function isFreeNow(offer: Offer): boolean {
   try {
-    return capNow(offer) === 0n
+    return computeCap(offer) === 0n
   } catch (error) {
     if (error instanceof Fault) return false
     throw error
@@ -46,30 +49,33 @@ export function isFreeNow(offer: Offer): boolean {
 /** Asks for a payment, on every network that is configured. No row is stored: a quote is a MAC. */
 export function askForPayment(
   ports: QuotePorts,
-  asked: { facts: RequestFacts; offer: Offer; hash: string; error: string },
+  asked: { requestInfo: RequestInfo; offer: Offer; hash: string; error: string },
 ): HttpReply {
-  const { facts, offer, hash, error } = asked
-  const now = termsNow(ports, offer)
+  const { requestInfo, offer, hash, error } = asked
+  const now = makeTermsNow(ports, offer)
   const breakdown = offer.breakdownUnder(now.prices)
-  const requirements = ports.ways.map(({ network, native }): Requirement => {
-    const terms = { ...now, quoteId: issueSalted(ports, now, scopeOf(network, hash)) }
-    ports.asked.note(askedName(network, hash), terms)
-    const requirement = { ...askedOf(network, terms), costBreakdown: breakdown }
+  const requirements = ports.methods.map(({ network, native }): Requirement => {
+    const terms = { ...now, quoteId: issueSalted(ports, now, makeQuoteScope(network, hash)) }
+    ports.asked.note(formatAskedName(network, hash), terms)
+    const requirement = { ...makeAskedRequirement(network, terms), costBreakdown: breakdown }
     if (native === undefined) return requirement
-    return { ...requirement, depositAddress: depositAddress(ports.depositSecret, terms.quoteId) }
+    return {
+      ...requirement,
+      depositAddress: deriveDepositAddress(ports.depositSecret, terms.quoteId),
+    }
   })
   if (requirements.length === 0) {
     throw new Fault('PAYMENT_NETWORK_UNREACHABLE', {
       message: 'This has a price, but no payment network is configured',
     })
   }
-  const url = `${ports.publicUrl()}${facts.path}`
-  const said = [error, ...requirements.flatMap(minimumText)].join('. ')
-  return paymentRequired({ url, description: offer.description, error: said, requirements })
+  const url = `${ports.publicUrl()}${requestInfo.path}`
+  const said = [error, ...requirements.flatMap(listMinimumTexts)].join('. ')
+  return makePaymentRequired({ url, description: offer.description, error: said, requirements })
 }
 
-/** The terms under which a payment was signed, or why it has none. */
-export function termsOfPayment(
+/** Resolves the terms under which a payment was signed; a string says why it has none. */
+export function resolvePaymentTerms(
   ports: QuotePorts,
   offer: Offer,
   paid: { payment: SignedPayment; network: PaymentNetwork; hash: string },
@@ -77,26 +83,28 @@ export function termsOfPayment(
   const { payment, network, hash } = paid
   const { quoteId } = payment
   if (quoteId !== undefined && quoteId !== '') {
-    const quote = quoteOf(ports, { quoteId, network, hash })
+    const quote = findQuote(ports, { quoteId, network, hash })
     if (quote === undefined) return 'The quote (quoteId) is not one for this request'
     if (quote.expiresAt * 1000 < ports.world.now()) return 'The quote (quoteId) has expired'
-    return quotedTerms(ports, offer, { quote, quoteId }) ?? `The payment was refused: ${changed}`
+    return (
+      findQuotedTerms(ports, offer, { quote, quoteId }) ?? `The payment was refused: ${changed}`
+    )
   }
   // Clients of version 1 do not echo the quote: their amount must be one that was asked within a quote's life.
   const { value } = payment.payload
-  const terms = lowestAsking(network, honoured(ports, offer, { network, hash }), value)
+  const terms = lowestAsking(network, listHonouredTerms(ports, offer, { network, hash }), value)
   if (terms !== undefined) return terms
-  return `The amount (payload.authorization.value) must be ${paymentOf(network, capNow(offer))}`
+  return `The amount (payload.authorization.value) must be ${computePayment(network, computeCap(offer))}`
 }
 
-/** Several prices may ask for the same smallest payment; who was told the lowest is not charged more. */
+/** Several prices may ask for the same smallest payment; a buyer that was told the lowest is not charged more. */
 function lowestAsking(
   network: PaymentNetwork,
   terms: readonly Terms[],
   payment: bigint,
 ): Terms | undefined {
   const [lowest] = terms
-    .filter(({ amount }) => paymentOf(network, amount) === payment)
+    .filter(({ amount }) => computePayment(network, amount) === payment)
     .toSorted((a, b) => Number(a.amount - b.amount))
   return lowest
 }
@@ -105,8 +113,11 @@ function larger(a: bigint, b: bigint): bigint {
   return a > b ? a : b
 }
 
-/** The terms under which a transfer was made, or why it has none: it came too late, or is too little. */
-export function termsOfTransfer(
+/**
+ * Resolves the terms under which a transfer was made; a string says why it has none: it came too late, or is too
+ * little.
+ */
+export function resolveTransferTerms(
   ports: QuotePorts,
   offer: Offer,
   paid: { payment: NativePayment; network: PaymentNetwork; hash: string },
@@ -118,113 +129,113 @@ export function termsOfTransfer(
   if (ageSeconds > limits.nativeProofSeconds) {
     return `its transfer is older than ${limits.nativeProofSeconds / 3600} hours (txHash)`
   }
-  const least = (amount: bigint) => paymentOf(network, amount)
+  const least = (amount: bigint) => computePayment(network, amount)
   if (quoteId === undefined) {
     // A transfer does not say what its payer was told: it is taken for the dearest that it pays.
     const paid = ({ amount }: Terms) => least(amount) <= value
-    const all = honoured(ports, offer, { network, hash }).filter(paid)
+    const all = listHonouredTerms(ports, offer, { network, hash }).filter(paid)
     const most = all.map(({ amount }) => least(amount)).reduce(larger, 0n)
-    return lowestAsking(network, all, most) ?? tooLittle(value, least(capNow(offer)))
+    return lowestAsking(network, all, most) ?? describeTooLittle(value, least(computeCap(offer)))
   }
-  const quote = quoteOf(ports, { quoteId, network, hash })
+  const quote = findQuote(ports, { quoteId, network, hash })
   if (quote === undefined) return 'the quote (quoteId) is not one for this request'
   if (blockTime > BigInt(quote.expiresAt)) {
     return 'its transfer came after the quote (quoteId) had expired'
   }
-  if (value < least(quote.amount)) return tooLittle(value, least(quote.amount))
-  return quotedTerms(ports, offer, { quote, quoteId }) ?? changed
+  if (value < least(quote.amount)) return describeTooLittle(value, least(quote.amount))
+  return findQuotedTerms(ports, offer, { quote, quoteId }) ?? changed
 }
 
-function tooLittle(value: bigint, asked: bigint): string {
+function describeTooLittle(value: bigint, asked: bigint): string {
   return `its value, ${value}, is less than the price, ${asked}`
 }
 
 const changed = 'what the request names has changed since the quote (quoteId)'
 
-/** What the quote says; undefined where it is not ours for this request on this network. */
-export function quoteOf(
+/** Reads the quote; undefined where it is not ours for this request on this network. */
+export function findQuote(
   { quoteSecret }: Pick<PaymentPorts, 'quoteSecret'>,
   quoted: { quoteId: string; network: PaymentNetwork; hash: string },
 ): Quote | undefined {
   const { quoteId, network, hash } = quoted
-  return readSalted(quoteSecret, quoteId, scopeOf(network, hash))
+  return readSalted(quoteSecret, quoteId, makeQuoteScope(network, hash))
 }
 
 /** The quote's own prices; undefined where the request resolves to something else than it did then. */
-function quotedTerms(
+function findQuotedTerms(
   { quoteSecret }: PaymentPorts,
   offer: Offer,
   { quote, quoteId }: { quote: Quote; quoteId: string },
 ): Terms | undefined {
   const { amount, expiresAt, meaning, terms } = quote
-  if (meaning !== meaningOf(quoteSecret, offer)) return undefined
+  if (meaning !== digestOffer(quoteSecret, offer)) return undefined
   const { payees } = offer
-  return { amount, prices: readPrices(terms), payees, meaning, quoteId, expiresAt }
+  return { amount, prices: decodePrices(terms), payees, meaning, quoteId, expiresAt }
 }
 
 /**
- * The terms that a payment without a quote may have been made under: those of today, and those that were asked within
- * a quote's life for the same.
+ * Lists the terms that a payment without a quote may have been made under: those of today, and those that were
+ * asked within a quote's life for the same.
  */
-function honoured(
+function listHonouredTerms(
   ports: QuotePorts,
   offer: Offer,
   { network, hash }: { network: PaymentNetwork; hash: string },
 ): readonly Terms[] {
-  const meaning = meaningOf(ports.quoteSecret, offer)
-  const asked = ports.asked.of(askedName(network, hash), ports.world.now())
+  const meaning = digestOffer(ports.quoteSecret, offer)
+  const asked = ports.asked.list(formatAskedName(network, hash), ports.world.now())
   const before = asked.filter((one) => one.meaning === meaning)
-  const terms = isFreeNow(offer) ? before : [...todays(ports, offer), ...before]
+  const terms = isFreeNow(offer) ? before : [...listTodaysTerms(ports, offer), ...before]
   return terms.map((one) => ({ ...one, quoteId: '' }))
 }
 
-/** None where it cannot be bought today. */
-function todays(ports: PaymentPorts, offer: Offer): readonly Terms[] {
+/** Lists today's terms; none where the offer cannot be bought today. */
+function listTodaysTerms(ports: PaymentPorts, offer: Offer): readonly Terms[] {
   try {
-    return [termsNow(ports, offer)]
+    return [makeTermsNow(ports, offer)]
   } catch (error) {
     if (error instanceof Fault) return []
     throw error
   }
 }
 
-/** Today's, for a quote that is yet to be issued. */
-function termsNow(ports: PaymentPorts, offer: Offer): Terms {
+/** Makes today's terms, for a quote that is yet to be issued. */
+function makeTermsNow(ports: PaymentPorts, offer: Offer): Terms {
   const prices = offer.pricesNow()
-  if (pricesText(prices).length > quoteTermsCharsMax)
-    throw invalid('', 'has more sources with prices of their own than one quote can have')
+  if (encodePrices(prices).length > quoteTermsCharsMax)
+    throw makeInvalidFault('', 'has more sources with prices of their own than one quote can have')
   return {
-    amount: capNow(offer),
+    amount: computeCap(offer),
     prices,
     payees: offer.payees,
-    meaning: meaningOf(ports.quoteSecret, offer),
+    meaning: digestOffer(ports.quoteSecret, offer),
     quoteId: '',
     expiresAt: Math.floor(ports.world.now() / 1000) + limits.quoteLifetimeSeconds,
   }
 }
 
-/** What is asked for a price: at least the network's smallest payment. */
-function paymentOf({ minimumPayment }: PaymentNetwork, price: bigint): bigint {
+/** Computes the payment that is asked for a price: at least the network's smallest payment. */
+function computePayment({ minimumPayment }: PaymentNetwork, price: bigint): bigint {
   if (price < minimumPayment) return minimumPayment
   return price
 }
 
-/** What a payment under these terms must be. */
-export function askedOf(network: PaymentNetwork, terms: Terms): Requirement {
+/** Makes the requirement that a payment under these terms must meet. */
+export function makeAskedRequirement(network: PaymentNetwork, terms: Terms): Requirement {
   const { amount: price } = terms
-  const amount = paymentOf(network, price)
-  const requirement = requirementOf(network, { ...terms, amount })
+  const amount = computePayment(network, price)
+  const requirement = makeRequirement(network, { ...terms, amount })
   return amount === price ? requirement : { ...requirement, price }
 }
 
-function minimumText({ network, amount, price }: Requirement): string[] {
+function listMinimumTexts({ network, amount, price }: Requirement): string[] {
   if (price === undefined) return []
   return [
     `The price is at most ${price} atomic units; the smallest payment on ${network.id} is ${amount}, and what is not charged stays on the payer's balance`,
   ]
 }
 
-export function requirementOf(
+export function makeRequirement(
   network: PaymentNetwork,
   terms: Pick<Terms, 'amount' | 'quoteId' | 'expiresAt'>,
 ): Requirement {
@@ -238,11 +249,11 @@ export function requirementOf(
 }
 
 /** Names a request on a network. */
-function askedName({ id }: PaymentNetwork, hash: string): string {
+function formatAskedName({ id }: PaymentNetwork, hash: string): string {
   return `${id} ${hash}`
 }
 
-function scopeOf(network: PaymentNetwork, requestHash: string): QuoteScope {
+function makeQuoteScope(network: PaymentNetwork, requestHash: string): QuoteScope {
   const { id, asset, payTo } = network
   return { requestHash, network: id, asset: asset.address, payTo }
 }
@@ -251,13 +262,14 @@ const saltBytes = 12
 const salted = /^(.+)\.([A-Za-z0-9_-]{16})$/
 
 /**
- * A quote that nobody else can have: <quote>.<salt>, the salt bound by the quote's MAC. Two buyers of the same thing
- * get different quotes, so who sees a payment on the chain cannot repeat it with the quote it was made under.
+ * Issues a quote that nobody else can have: <quote>.<salt>, the salt bound by the quote's MAC. Two buyers of the
+ * same offer get different quotes, so a payment seen on the chain cannot be repeated with the quote it was made
+ * under.
  */
 function issueSalted(ports: PaymentPorts, terms: Terms, scope: QuoteScope): string {
   const { amount, expiresAt, meaning, prices } = terms
   const salt = ports.world.randomBytes(saltBytes).toString('base64url')
-  const quote = { amount, expiresAt, meaning, terms: pricesText(prices) }
+  const quote = { amount, expiresAt, meaning, terms: encodePrices(prices) }
   const requestHash = `${scope.requestHash}.${salt}`
   return `${issueQuote(ports.quoteSecret, { ...quote, ...scope, requestHash })}.${salt}`
 }

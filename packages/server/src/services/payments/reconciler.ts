@@ -1,26 +1,29 @@
 import type { Logger } from 'pino'
-import { type Claim, type ClaimCursor, expiredFailures, openClaims } from './claim-store.ts'
+import { type Claim, type ClaimCursor, listExpiredFailures, listOpenClaims } from './claim-store.ts'
 import type { Payments } from './payments.ts'
 
 const intervalMs = 5_000
 /** A claim this young is most likely in the hands of its request. */
 const ageMs = 10_000
-/** How long after its end a payment's fate is certain: blocks may lag behind the clock. */
+/** The time after a payment's end at which its outcome is certain: blocks may lag behind the clock. */
 const certainAfterSeconds = 120
 const pageSize = 100
 
-type List = (after: ClaimCursor) => Promise<{ claims: Claim[]; next: ClaimCursor | undefined }>
+type ListClaims = (
+  after: ClaimCursor,
+) => Promise<{ claims: Claim[]; next: ClaimCursor | undefined }>
 
 /**
- * Settles, at start and while running, what requests left open: crashed, timed out, or given up by the client; and
- * looks once more at failed payments when nobody can execute them any more. The returned function ends it.
+ * Settles, at start and while running, the claims that requests left open: crashed, timed out, or given up by the
+ * client; and looks once more at failed payments when nobody can execute them any more. The returned function ends
+ * it.
  */
 export function startReconciler(payments: Payments, log: Logger): () => Promise<void> {
   const { database, world } = payments.ports
   let running: Promise<void> | undefined
   let stopped = false
 
-  const walk = async (list: List) => {
+  const walk = async (list: ListClaims) => {
     let after: ClaimCursor | undefined = { at: -1n, id: '' }
     while (after !== undefined && !stopped) {
       const { claims, next } = await list(after)
@@ -37,12 +40,12 @@ export function startReconciler(payments: Payments, log: Logger): () => Promise<
   const round = async (olderThanMs: number) => {
     const beforeSeconds = Math.floor(world.now() / 1000) - certainAfterSeconds
     await walk(async (after) => {
-      const claims = await openClaims(database, { olderThanMs, after, limit: pageSize })
-      return { claims, next: cursorAfter(claims, ({ created_at_ms }) => created_at_ms) }
+      const claims = await listOpenClaims(database, { olderThanMs, after, limit: pageSize })
+      return { claims, next: findCursorAfter(claims, ({ created_at_ms }) => created_at_ms) }
     })
     await walk(async (after) => {
-      const claims = await expiredFailures(database, { beforeSeconds, after, limit: pageSize })
-      return { claims, next: cursorAfter(claims, ({ valid_before }) => valid_before) }
+      const claims = await listExpiredFailures(database, { beforeSeconds, after, limit: pageSize })
+      return { claims, next: findCursorAfter(claims, ({ valid_before }) => valid_before) }
     })
   }
   const start = (olderThanMs: number) => {
@@ -66,7 +69,7 @@ export function startReconciler(payments: Payments, log: Logger): () => Promise<
   }
 }
 
-function cursorAfter(
+function findCursorAfter(
   claims: readonly Claim[],
   at: (claim: Claim) => bigint,
 ): ClaimCursor | undefined {

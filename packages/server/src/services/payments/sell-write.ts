@@ -1,12 +1,12 @@
 import type { HttpReply } from '../../http/reply.ts'
 import type { CollectionState } from '../../model/definitions.ts'
-import { fieldCost, type WrittenRecord } from '../../model/field-price.ts'
+import { computeFieldCost, type WrittenRecord } from '../../model/field-price.ts'
 import { isMadeBy } from '../../model/made-by-payment.ts'
-import { free } from '../../model/policy.ts'
-import { costOf, type PricedField, type WritePrice, writePriceOf } from '../../model/price.ts'
+import { freePrice } from '../../model/policy.ts'
+import { computeCost, getWritePrice, type PricedField, type WritePrice } from '../../model/price.ts'
 import type { Tenant } from '../applications/tenancy.ts'
 import type { Call } from '../call.ts'
-import { applicationAccount, wallet } from './ledger-entries.ts'
+import { toApplicationAccount, toWalletAccount } from './ledger-entries.ts'
 import type { Delivery, PartPrice, Payee } from './offer.ts'
 
 export type PaidWrite = {
@@ -14,7 +14,7 @@ export type PaidWrite = {
   /** Names the endpoint in offers and receipts. */
   readonly operation: 'store' | 'batch'
   readonly description: string
-  /** What is written, by the name of its collection: records, and bytes of the request. */
+  /** The written records and bytes of the request, by name of collection. */
   readonly parts: readonly WrittenPart[]
   /** Writes, under the payment's id where there is one, and answers. */
   readonly run: (paymentId: string | undefined) => Promise<HttpReply>
@@ -35,10 +35,10 @@ export function sellWrite(call: Call, write: PaidWrite): Promise<HttpReply> {
   const { tenant } = write
   const { owner_address: owner, app_id: appId, number } = tenant.application
   const { byName } = tenant.data.catalog
-  const parts = write.parts.map((part) => pricedPart(tenant, part))
-  const shares = parts.flatMap(({ part, price }) => sharesOf(part, price, appId))
+  const parts = write.parts.map((part) => pricePart(tenant, part))
+  const shares = parts.flatMap(({ part, price }) => listSharedFields(part, price, appId))
   const rows = parts.reduce((sum, { part }) => sum + part.rows, 0)
-  const amounts = memo(() => amountsOf(parts, shares))
+  const amounts = memoize(() => computeAmounts(parts, shares))
   const meaningOf = (isCounted: (known: CollectionState) => boolean) => [
     number,
     parts.map(({ part: { collection } }) => {
@@ -67,16 +67,16 @@ export function sellWrite(call: Call, write: PaidWrite): Promise<HttpReply> {
     meaning: meaningOf(() => true),
     meaningBefore: (paymentId) => meaningOf((known) => !isMadeBy(paymentId, known)),
     payees: [
-      { account: applicationAccount(appId), platformBasisPoints: 0 },
+      { account: toApplicationAccount(appId), platformBasisPoints: 0 },
       ...shares.map(({ payee }) => payee),
     ],
     pricesNow: () => {
       const { own, shared } = amounts()
-      return [own, ...shared].map((perAccess) => ({ ...free, perAccess, emptyFree: false }))
+      return [own, ...shared].map((perAccess) => ({ ...freePrice, perAccess, emptyFree: false }))
     },
-    capUnder: (prices) => sumOf(prices, ({ perAccess }) => perAccess),
+    capUnder: (prices) => sumBy(prices, ({ perAccess }) => perAccess),
     sellerUnder: () => appId,
-    breakdownUnder: () => breakdownOf(parts, amounts().byField),
+    breakdownUnder: () => computeBreakdown(parts, amounts().byField),
     deliver: async (prices, paymentId) => delivered(await write.run(paymentId), prices),
     recover: async (prices, paymentId, afterHeight) => {
       const reply = await write.recover(paymentId, afterHeight)
@@ -87,60 +87,60 @@ export function sellWrite(call: Call, write: PaidWrite): Promise<HttpReply> {
 
 type PricedPart = { readonly part: WrittenPart; readonly price: WritePrice }
 
-function pricedPart({ data }: Tenant, part: WrittenPart): PricedPart {
+function pricePart({ data }: Tenant, part: WrittenPart): PricedPart {
   const { catalog } = data
-  return { part, price: writePriceOf(catalog, catalog.byName.get(part.collection)) }
+  return { part, price: getWritePrice(catalog, catalog.byName.get(part.collection)) }
 }
 
-/** What a price index takes for records, which it shares out in its own way. */
+/** A field with a price index, whose charge for records is shared out separately. */
 type SharedField = {
   readonly part: WrittenPart
   readonly field: string
   readonly payee: Payee
 }
 
-function sharesOf(part: WrittenPart, { fields }: WritePrice, appId: string): SharedField[] {
+function listSharedFields(part: WrittenPart, { fields }: WritePrice, appId: string): SharedField[] {
   return fields.flatMap(({ field, share }) => {
     if (share === undefined) return []
     const { owner, platform_basis_points: platformBasisPoints } = share
-    const account = owner === null ? applicationAccount(appId) : wallet(owner)
+    const account = owner === null ? toApplicationAccount(appId) : toWalletAccount(owner)
     return [{ part, field, payee: { account, platformBasisPoints } }]
   })
 }
 
 type Amounts = {
-  /** What is shared out as usual: by call, record, KB, and fields that only a rule prices. */
+  /** The amount that is shared out as usual: by call, record, KB, and fields that only a rule prices. */
   readonly own: bigint
   readonly shared: readonly bigint[]
-  /** Of all fields, whoever gets it. */
+  /** The amount of all fields, whoever gets it. */
   readonly byField: bigint
 }
 
-function amountsOf(parts: readonly PricedPart[], shares: readonly SharedField[]): Amounts {
+function computeAmounts(parts: readonly PricedPart[], shares: readonly SharedField[]): Amounts {
   const isOwn = ({ share }: PricedField) => share === undefined
-  const ownByField = sumOf(parts, ({ part, price }) =>
-    sumOf(price.fields.filter(isOwn), ({ field }) => fieldCost(part.records, field)),
+  const ownByField = sumBy(parts, ({ part, price }) =>
+    sumBy(price.fields.filter(isOwn), ({ field }) => computeFieldCost(part.records, field)),
   )
-  const shared = shares.map(({ part, field }) => fieldCost(part.records, field))
+  const shared = shares.map(({ part, field }) => computeFieldCost(part.records, field))
   return {
-    own: ownByField + sumOf(parts, ({ part, price }) => costOf(price, part)),
+    own: ownByField + sumBy(parts, ({ part, price }) => computeCost(price, part)),
     shared,
-    byField: ownByField + sumOf(shared, (amount) => amount),
+    byField: ownByField + sumBy(shared, (amount) => amount),
   }
 }
 
-function breakdownOf(parts: readonly PricedPart[], byField: bigint) {
-  const part = (amount: (one: PricedPart) => bigint) => Number(sumOf(parts, amount))
+function computeBreakdown(parts: readonly PricedPart[], byField: bigint) {
+  const part = (amount: (one: PricedPart) => bigint) => Number(sumBy(parts, amount))
   return {
     per_access: part(({ price }) => price.perAccess),
     per_record: part(({ part: { rows }, price }) => price.perRow * BigInt(rows)),
-    per_kb: part((one) => costOf({ ...free, perKb: one.price.perKb }, one.part)),
+    per_kb: part((one) => computeCost({ ...freePrice, perKb: one.price.perKb }, one.part)),
     ...(byField > 0n && { by_field: Number(byField) }),
   }
 }
 
-/** Done when it is first asked for, and once. */
-function memo<T>(work: () => T): () => T {
+/** Returns a function that does the work at its first call, and once. */
+function memoize<T>(work: () => T): () => T {
   let done: { readonly value: T } | undefined
   return () => {
     done ??= { value: work() }
@@ -148,6 +148,6 @@ function memo<T>(work: () => T): () => T {
   }
 }
 
-function sumOf<T>(items: readonly T[], amount: (item: T) => bigint): bigint {
+function sumBy<T>(items: readonly T[], amount: (item: T) => bigint): bigint {
   return items.reduce((sum, item) => sum + amount(item), 0n)
 }

@@ -5,27 +5,27 @@ import {
   type Requirement,
   type SignedPayment,
 } from '../../x402/protocol.ts'
-import { unreachable } from '../../x402/rpc.ts'
-import type { PaymentPorts, Settler, Way } from './purchase.ts'
+import { toUnreachable } from '../../x402/rpc.ts'
+import type { PaymentMethod, PaymentPorts, Settler } from './purchase.ts'
 
-/** Who checks and settles this payment. */
-export function settlerOf(
+/** Makes the settler that checks and settles this payment. */
+export function makeSettler(
   ports: Pick<PaymentPorts, 'depositSecret'>,
-  way: Way,
+  method: PaymentMethod,
   due: { payment: Payment; requirement: Requirement },
 ): Settler {
   const { payment, requirement } = due
-  if (!isNative(payment)) return signedSettler(ports, way, { payment, requirement })
-  const { native } = way
-  if (native === undefined) throw unreachable(new Error(`${way.network.id} has no node now`))
+  if (!isNative(payment)) return makeSignedSettler(ports, method, { payment, requirement })
+  const { native } = method
+  if (native === undefined) throw toUnreachable(new Error(`${method.network.id} has no node now`))
   const settle = () => native.settle(payment)
   // It was found on the chain, and judged, before anything was claimed.
   return { verify: async () => ({ ok: true }), findUse: settle, settle, lookup: settle }
 }
 
-function signedSettler(
+function makeSignedSettler(
   { depositSecret }: Pick<PaymentPorts, 'depositSecret'>,
-  { facilitator }: Way,
+  { facilitator }: PaymentMethod,
   { payment, requirement }: { payment: SignedPayment; requirement: Requirement },
 ): Settler {
   return {

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
-import { Once } from './singleflight.ts'
+import { Singleflight } from './singleflight.ts'
 
-function gate() {
+function makeGate() {
   let open: () => void = () => undefined
   const opened = new Promise<void>((resolve) => {
     open = resolve
@@ -10,23 +10,23 @@ function gate() {
 }
 
 test('the same payment for the same purpose is worked on once, and all share the outcome', async () => {
-  const once = new Once()
-  const { open, opened } = gate()
+  const singleflight = new Singleflight()
+  const { open, opened } = makeGate()
   let runs = 0
   const work = async () => {
     runs += 1
     await opened
     return runs
   }
-  const all = Array.from({ length: 10 }, () => once.run('payment', 'list', work))
-  expect(once.has('payment')).toBe(true)
+  const all = Array.from({ length: 10 }, () => singleflight.run('payment', 'list', work))
+  expect(singleflight.has('payment')).toBe(true)
   open()
   expect(await Promise.all(all)).toEqual(all.map(() => 1))
-  expect(once.has('payment')).toBe(false)
+  expect(singleflight.has('payment')).toBe(false)
 })
 
 test('work on one payment for different purposes never overlaps, and a failure holds up nobody', async () => {
-  const once = new Once()
+  const singleflight = new Singleflight()
   let running = 0
   const work = async (fails: boolean) => {
     running += 1
@@ -37,17 +37,17 @@ test('work on one payment for different purposes never overlaps, and a failure h
     return 'done'
   }
   const all = Array.from({ length: 20 }, (_, at) =>
-    once.run('payment', `purpose ${at}`, () => work(at % 3 === 0)).catch(() => 'failed'),
+    singleflight.run('payment', `purpose ${at}`, () => work(at % 3 === 0)).catch(() => 'failed'),
   )
   const outcomes = await Promise.all(all)
   expect(outcomes).toEqual(outcomes.map((_, at) => (at % 3 === 0 ? 'failed' : 'done')))
 })
 
 test('different payments do not wait for each other', async () => {
-  const once = new Once()
-  const { open, opened } = gate()
-  const slow = once.run('one', 'list', () => opened)
-  expect(await once.run('two', 'list', async () => 'done')).toBe('done')
+  const singleflight = new Singleflight()
+  const { open, opened } = makeGate()
+  const slow = singleflight.run('one', 'list', () => opened)
+  expect(await singleflight.run('two', 'list', async () => 'done')).toBe('done')
   open()
   await slow
 })

@@ -1,8 +1,8 @@
 /**
- * Work on one payment at a time in this process: whoever comes with the same payment for the same purpose
- * shares the outcome; whoever comes for another purpose waits, and finds what the first one left.
+ * Runs work on one payment at a time in this process: a caller with the same payment for the same purpose shares
+ * the outcome; a caller for another purpose waits, and finds what the first one left.
  */
-export class Once {
+export class Singleflight {
   readonly #busy = new Map<string, { purpose: string; outcome: Promise<unknown> }>()
 
   get size(): number {

@@ -7,7 +7,7 @@ import {
 } from '../../x402/protocol.ts'
 
 /** A payment as its claim keeps it. */
-export function paymentText(payment: Payment): string {
+export function encodeStoredPayment(payment: Payment): string {
   return JSON.stringify(payment, (_, value: unknown) =>
     typeof value === 'bigint' ? String(value) : value,
   )
@@ -18,8 +18,11 @@ type Stored<P extends Payment> = Omit<P, 'payload' | 'accepted'> & {
   readonly payload: Texts<P['payload']>
 }
 
-/** The payment that `paymentText` wrote. What it said it accepts was checked then and is not needed again. */
-export function storedPayment(text: string): Payment {
+/**
+ * Decodes the payment that `encodeStoredPayment` wrote, without the requirement it accepted, which was checked then
+ * and is not needed again.
+ */
+export function decodeStoredPayment(text: string): Payment {
   const stored: Stored<SignedPayment> | Stored<NativePayment> = JSON.parse(text)
   const { version, network, scheme, receiptForm, quoteId } = stored
   const envelope = {
@@ -29,16 +32,17 @@ export function storedPayment(text: string): Payment {
     receiptForm,
     ...(quoteId !== undefined && { quoteId }),
   }
-  if ('transaction' in stored.payload) return { ...envelope, payload: transferOf(stored.payload) }
+  if ('transaction' in stored.payload)
+    return { ...envelope, payload: decodeTransfer(stored.payload) }
   const origin = 'origin' in stored ? stored.origin : undefined
   return {
     ...envelope,
-    payload: authorizationOf(stored.payload),
+    payload: decodeAuthorization(stored.payload),
     ...(origin !== undefined && { origin }),
   }
 }
 
-function authorizationOf(payload: Texts<SignedPayment['payload']>): SignedPayment['payload'] {
+function decodeAuthorization(payload: Texts<SignedPayment['payload']>): SignedPayment['payload'] {
   return {
     ...payload,
     value: BigInt(payload.value),
@@ -47,7 +51,7 @@ function authorizationOf(payload: Texts<SignedPayment['payload']>): SignedPaymen
   }
 }
 
-function transferOf(payload: Texts<NativePayment['payload']>): NativePayment['payload'] {
+function decodeTransfer(payload: Texts<NativePayment['payload']>): NativePayment['payload'] {
   return {
     ...payload,
     value: BigInt(payload.value),
@@ -60,55 +64,55 @@ function transferOf(payload: Texts<NativePayment['payload']>): NativePayment['pa
  * Names a payment for ever: the token takes each nonce of a payer once, and a chain has each log of a transaction
  * once.
  */
-export function identityOf(network: PaymentNetwork, payment: Payment): string {
+export function getPaymentIdentity(network: PaymentNetwork, payment: Payment): string {
   const name = isNative(payment)
     ? `${payment.payload.transaction}:${payment.payload.logIndex}`
     : payment.payload.nonce
   return `${network.id}/${network.asset.address}/${payment.payload.from}/${name}`
 }
 
-/** Names a transfer by what is known of it before the chain is asked; see `bondOf`. */
-export function transferName(network: string, transaction: string, bond: string): string {
-  return `${network}/${transaction}/${bond}`
+/** Formats the name of a transfer from what is known of it before the chain is asked; see `getPayerBinding`. */
+export function formatTransferName(network: string, transaction: string, binding: string): string {
+  return `${network}/${transaction}/${binding}`
 }
 
-/** The address that makes a transfer this payer's: that of his quote, or, where he has none, his own. */
-export function bondOf({ quoteId, payload }: NativePayment): string {
+/** Returns the address that binds a transfer to this payer: that of the quote, or, without one, the payer's own. */
+export function getPayerBinding({ quoteId, payload }: NativePayment): string {
   return quoteId === undefined ? payload.from : payload.to
 }
 
-/** Names a payment as it was sent, and by whom. */
-export function proofOf(payment: Payment): string {
-  return [signedText(payment), ...secretsOf(payment)].join(' ')
+/** Formats a payment as it was sent, with its sender. */
+export function formatPaymentProof(payment: Payment): string {
+  return [formatSignedText(payment), ...listSecrets(payment)].join(' ')
 }
 
 /**
- * Whether a payment is the stored one, repeated by somebody who may have what it bought. All that is signed can be read
- * from the chain by anybody once it is settled. What others cannot have is the quote, which only its buyer was told;
- * where there is none, as in version 1, the same address, key or wallet must have sent both; or the payer signs the
- * request.
+ * Returns true if a payment repeats the stored one and comes from somebody who may have what it bought. All that is
+ * signed can be read from the chain by anybody once it is settled. Others cannot have the quote, which only its
+ * buyer was told; without one, as in version 1, both must have come from the same address, key or wallet; or the
+ * payer signs the request.
  */
 export function isRepetition(
   stored: string,
   { payment, isPayer }: { payment: Payment; isPayer: boolean },
 ): boolean {
-  const before = storedPayment(stored)
-  if (signedText(before) !== signedText(payment)) return false
-  const known = secretsOf(before)
-  return isPayer || secretsOf(payment).some((secret) => known.includes(secret))
+  const before = decodeStoredPayment(stored)
+  if (formatSignedText(before) !== formatSignedText(payment)) return false
+  const known = listSecrets(before)
+  return isPayer || listSecrets(payment).some((secret) => known.includes(secret))
 }
 
-function signedText(payment: Payment): string {
+function formatSignedText(payment: Payment): string {
   if (isNative(payment)) return payment.payload.transaction
   const { from, to, value, validAfter, validBefore, nonce, signature } = payment.payload
   return [from, to, value, validAfter, validBefore, nonce, signature].join(' ')
 }
 
 /**
- * Any one of them is enough. Each says what it is: a client writes its quote as it likes, and what is reckoned from an
- * address or a wallet anybody can reckon.
+ * Lists the secrets of a payment, of which any one is enough. Each names its kind: a client may write any text as
+ * its quote, and anybody can compute a hash of an address or a wallet.
  */
-function secretsOf(payment: Payment): readonly string[] {
+function listSecrets(payment: Payment): readonly string[] {
   if (payment.quoteId !== undefined) return [`quote ${payment.quoteId}`]
   const origin = 'origin' in payment ? payment.origin : undefined
   return (origin ?? '').split(' ').map((name) => `origin ${name}`)

@@ -1,9 +1,9 @@
 import type { Logger } from 'pino'
-import { sweepPayment } from '../../x402/deposit-address.ts'
+import { signSweep } from '../../x402/deposit-address.ts'
 import type { Settlement } from '../../x402/facilitator.ts'
-import { type ClaimCursor, noteSweep, type Unswept, unsweptClaims } from './claim-store.ts'
+import { type ClaimCursor, listUnsweptClaims, noteSweep, type UnsweptClaim } from './claim-store.ts'
 import type { PaymentPorts } from './purchase.ts'
-import { requirementOf } from './quoting.ts'
+import { makeRequirement } from './quoting.ts'
 
 const intervalMs = 60_000
 /** Sweeps of one round, which go out together. */
@@ -13,8 +13,8 @@ const triesMax = 10
 const beginning: ClaimCursor = { at: -1n, id: '' }
 
 /**
- * Sends what came in at quotes' own addresses on to the networks' payees, now and then. The returned function ends
- * it. What it was about to do is in the claims, so a restart goes on where it stopped.
+ * Sends the money at quotes' own addresses on to the networks' payees, at intervals. The returned function ends it.
+ * Pending sweeps are in the claims, so a restart continues where it stopped.
  */
 export function startSweeper(ports: PaymentPorts, log: Logger): () => Promise<void> {
   let running: Promise<void> | undefined
@@ -38,19 +38,19 @@ export function startSweeper(ports: PaymentPorts, log: Logger): () => Promise<vo
   }
 }
 
-/** Sweeps the next claims after the cursor; where it stopped, or undefined where there are no more. */
+/** Sweeps the next claims after the cursor; returns where it stopped, or undefined where there are no more. */
 export async function sweepRound(
   ports: PaymentPorts,
   log: Logger,
   after: ClaimCursor = beginning,
 ): Promise<ClaimCursor | undefined> {
   const page = {
-    networks: ports.ways.map(({ network }) => network),
+    networks: ports.methods.map(({ network }) => network),
     triesMax,
     after,
     limit: sweepsMax,
   }
-  const claims = await unsweptClaims(ports.database, page)
+  const claims = await listUnsweptClaims(ports.database, page)
   const results = await Promise.allSettled(claims.map((claim) => sweep(ports, claim)))
   results.forEach((result, at) => {
     const isSettled = result.status === 'fulfilled' && result.value.state === 'settled'
@@ -64,15 +64,15 @@ export async function sweepRound(
 }
 
 /** Moves a claim's money. The token takes each sweep once, however often and by whomever it is sent. */
-async function sweep(ports: PaymentPorts, claim: Unswept): Promise<Settlement> {
+async function sweep(ports: PaymentPorts, claim: UnsweptClaim): Promise<Settlement> {
   const { id, amount, quote_id: quoteId, tries } = claim
-  const way = ports.ways.find(({ network }) => network.id === claim.network)
-  if (way === undefined) return { state: 'pending', reason: 'its network is not configured' }
-  const payment = sweepPayment(ports.depositSecret, way.network, { id, quoteId, value: amount })
-  const requirement = requirementOf(way.network, { amount, quoteId: '', expiresAt: 0 })
-  // A transaction that was reverted stays so under its name.
+  const method = ports.methods.find(({ network }) => network.id === claim.network)
+  if (method === undefined) return { state: 'pending', reason: 'its network is not configured' }
+  const payment = signSweep(ports.depositSecret, method.network, { id, quoteId, value: amount })
+  const requirement = makeRequirement(method.network, { amount, quoteId: '', expiresAt: 0 })
+  // A reverted transaction stays reverted under its name.
   const name = tries === 0 ? `sweep:${id}` : `sweep:${id}:${tries}`
-  const outcome = await way.facilitator.settle(name, payment, requirement)
+  const outcome = await method.facilitator.settle(name, payment, requirement)
   if (outcome.state === 'settled') await noteSweep(ports.database, id, 'done')
   if (outcome.state === 'failed') await noteSweep(ports.database, id, 'failed')
   return outcome

@@ -1,13 +1,13 @@
-import { bigintOf36, meaningDigest } from '../../x402/quote.ts'
+import { digestMeaning, parseBase36 } from '../../x402/quote.ts'
 import type { Claim } from './claim-store.ts'
-import { applicationAccount } from './ledger-entries.ts'
+import { toApplicationAccount } from './ledger-entries.ts'
 import type { Offer, PartPrice, Payee } from './offer.ts'
 
-/** What a payment is made under: an amount, the prices behind it, and what they are the prices of. */
+/** The terms of a payment: an amount, the prices behind it, and the offer's meaning. */
 export type Terms = {
   /** Atomic units. */
   readonly amount: bigint
-  /** Of each payee, in the order of the offer. */
+  /** The price of each payee's part, in the order of the offer. */
   readonly prices: readonly PartPrice[]
   readonly payees: readonly Payee[]
   /** Digest of what the request resolved to. */
@@ -17,33 +17,33 @@ export type Terms = {
   readonly expiresAt: number
 }
 
-/** Names what the request resolves to now, and who is paid for it. */
-export function meaningOf(secret: Uint8Array, offer: Offer): string {
+/** Digests what the request resolves to now, and its payees. */
+export function digestOffer(secret: Uint8Array, offer: Offer): string {
   const { operation, meaning, payees } = offer
-  return meaningDigest(secret, JSON.stringify([operation, meaning, payees]))
+  return digestMeaning(secret, JSON.stringify([operation, meaning, payees]))
 }
 
 /**
- * Prices as a quote carries them: the parts between `_`, of each its amounts per access, row and KB and 1 where an
+ * Encodes prices for a quote: the parts between `_`, each with its amounts per access, row and KB and 1 where an
  * empty answer is free, between `-`, in base 36; zeros are empty, and left out at the end.
  */
-export function pricesText(prices: readonly PartPrice[]): string {
-  return prices.map(priceText).join('_')
+export function encodePrices(prices: readonly PartPrice[]): string {
+  return prices.map(encodePrice).join('_')
 }
 
-function priceText({ perAccess, perRow, perKb, emptyFree }: PartPrice): string {
+function encodePrice({ perAccess, perRow, perKb, emptyFree }: PartPrice): string {
   const numbers = [perAccess, perRow, perKb, emptyFree ? 1n : 0n]
   const texts = numbers.map((number) => (number === 0n ? '' : number.toString(36)))
   return texts.join('-').replace(/-+$/, '')
 }
 
-export function readPrices(text: string): readonly PartPrice[] {
+export function decodePrices(text: string): readonly PartPrice[] {
   return text.split('_').map((part) => {
     const [perAccess = '', perRow = '', perKb = '', emptyFree = ''] = part.split('-')
     return {
-      perAccess: bigintOf36(perAccess),
-      perRow: bigintOf36(perRow),
-      perKb: bigintOf36(perKb),
+      perAccess: parseBase36(perAccess),
+      perRow: parseBase36(perRow),
+      perKb: parseBase36(perKb),
       emptyFree: emptyFree !== '',
     }
   })
@@ -55,21 +55,21 @@ type StoredTerms = {
   readonly payees: readonly Payee[]
 }
 
-/** What a claim keeps of its terms, so that it is delivered and shared out by them whatever is defined by then. */
-export function termsText({ meaning, prices, payees }: Terms): string {
-  const stored: StoredTerms = { meaning, prices: pricesText(prices), payees }
+/** Encodes the terms that a claim keeps, so that its delivery and shares follow them whatever is defined by then. */
+export function encodeTerms({ meaning, prices, payees }: Terms): string {
+  const stored: StoredTerms = { meaning, prices: encodePrices(prices), payees }
   return JSON.stringify(stored)
 }
 
 /** The terms that a claim was made under. */
-export function termsOfClaim({ app, cap, quote_id, valid_before, terms }: Claim): Terms {
+export function decodeClaimTerms({ app, cap, quote_id, valid_before, terms }: Claim): Terms {
   const common = { amount: cap, quoteId: quote_id ?? '', expiresAt: Number(valid_before) }
   if (terms !== null) {
     const { meaning, prices, payees }: StoredTerms = JSON.parse(terms)
-    return { ...common, meaning, payees, prices: readPrices(prices) }
+    return { ...common, meaning, payees, prices: decodePrices(prices) }
   }
-  // Of a claim from before they were kept: what it wrote is worth its cap, and it buys nothing new.
+  // A claim from before terms were kept: its write is worth its cap, and it buys nothing new.
   const whole = { perAccess: cap, perRow: 0n, perKb: 0n, emptyFree: false }
-  const payee = { account: applicationAccount(app), platformBasisPoints: 0 }
+  const payee = { account: toApplicationAccount(app), platformBasisPoints: 0 }
   return { ...common, meaning: '', payees: [payee], prices: [whole] }
 }

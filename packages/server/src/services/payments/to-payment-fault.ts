@@ -2,10 +2,11 @@ import { Fault } from '../../base/fault.ts'
 import { databaseFault } from '../../database/errors.ts'
 
 /**
- * An error after money has moved, with the payment's id, under which the caller finds where the money is. What
- * trying again can mend says so: the same request with the same payment goes on where this one stopped.
+ * Makes a fault of an error that came after money moved, with the payment's id, by which the caller finds the
+ * money. An error that a retry can mend says so: the same request with the same payment continues where this one
+ * stopped.
  */
-export function afterPayment(
+export function toPaymentFault(
   error: unknown,
   payment: { payment_id: string; charged?: string },
 ): Fault {

@@ -1,10 +1,10 @@
-import { memberTexts } from '../../base/json-text.ts'
+import { listMemberTexts } from '../../base/json-text.ts'
 import type { Page } from '../reading/answer-query.ts'
-import { lagText } from '../reading/view-sources.ts'
+import { formatLag } from '../reading/view-sources.ts'
 
 export type Format = 'json' | 'csv' | 'ndjson'
 
-/** Makes the body of an answer from its page. */
+/** A writer that makes the body of an answer from its page. */
 export type Writer = {
   readonly contentType: string
   readonly text: (page: Page, now: number) => string
@@ -17,7 +17,7 @@ export const contentTypes: Readonly<Record<Format, string>> = {
 }
 
 /** `columns` are those of the query; undefined where its rows are whole records. */
-export function writerOf(
+export function makeWriter(
   format: Format,
   of: { readonly query: string; readonly version: number },
   columns: readonly string[] | undefined,
@@ -25,17 +25,17 @@ export function writerOf(
   const contentType = contentTypes[format]
   switch (format) {
     case 'csv':
-      return { contentType, text: ({ records }) => csvText(itemsOf(records), columns) }
+      return { contentType, text: ({ records }) => formatCsv(splitItems(records), columns) }
     case 'ndjson':
       return {
         contentType,
         text: ({ records }) =>
-          itemsOf(records)
-            .map((item) => `${oneLine(item)}\n`)
+          splitItems(records)
+            .map((item) => `${joinLines(item)}\n`)
             .join(''),
       }
     default:
-      return { contentType, text: (page, now) => jsonText(page, of, now) }
+      return { contentType, text: (page, now) => formatJson(page, of, now) }
   }
 }
 
@@ -50,8 +50,11 @@ const known: ReadonlyMap<string, Format> = new Map<string, Format>([
   ['application/x-jsonlines', 'ndjson'],
 ])
 
-/** What a client would have most (RFC 9110, 12.5.1): of equal ones the first; JSON where it names none that there is. */
-export function acceptedFormat(accept: string | undefined): Format {
+/**
+ * Chooses the format that a client prefers (RFC 9110, 12.5.1): the first of equals; JSON where it names none that
+ * there is.
+ */
+export function chooseFormat(accept: string | undefined): Format {
   let best: { format: Format; weight: number } = { format: 'json', weight: 0 }
   for (const range of (accept ?? '').split(',')) {
     const [type = '', ...parameters] = range.split(';').map((part) => part.trim().toLowerCase())
@@ -63,55 +66,55 @@ export function acceptedFormat(accept: string | undefined): Format {
   return best.format
 }
 
-function jsonText(
+function formatJson(
   { row, records }: Page,
   { query, version }: { readonly query: string; readonly version: number },
   now: number,
 ): string {
-  return `{"data":[${records}],"count":${row.count},"query":${JSON.stringify(query)},"version":${version},"as_of":{"block_height":${row.height},"sequence":${row.sequence}}${lagText(row, now)}}`
+  return `{"data":[${records}],"count":${row.count},"query":${JSON.stringify(query)},"version":${version},"as_of":{"block_height":${row.height},"sequence":${row.sequence}}${formatLag(row, now)}}`
 }
 
 /** RFC 4180: a header, CRLF, quotes where they are needed. Without columns: the fields of the rows, as they come. */
-function csvText(items: readonly string[], columns: readonly string[] | undefined): string {
-  const rows = items.map(memberTexts)
+function formatCsv(items: readonly string[], columns: readonly string[] | undefined): string {
+  const rows = items.map(listMemberTexts)
   const names = columns ?? [...new Set(rows.flatMap((row) => [...row.keys()]))]
   const lines = [
-    names.map((name) => quoted(harmless(name))),
-    ...rows.map((row) => names.map((name) => cellOf(row.get(name)))),
+    names.map((name) => quoteCell(disarmFormula(name))),
+    ...rows.map((row) => names.map((name) => formatCell(row.get(name)))),
   ]
   return lines.map((cells) => `${cells.join(',')}\r\n`).join('')
 }
 
 /** Numbers keep their digits; objects and lists are their JSON text; null and missing are empty. */
-function cellOf(text: string | undefined): string {
+function formatCell(text: string | undefined): string {
   if (text === undefined || text === 'null') return ''
-  if (!text.startsWith('"')) return quoted(text)
+  if (!text.startsWith('"')) return quoteCell(text)
   const said: unknown = JSON.parse(text)
-  return quoted(harmless(String(said)))
+  return quoteCell(disarmFormula(String(said)))
 }
 
-/** A spreadsheet would take such a text for a formula, and run what a stranger has stored. */
-function harmless(text: string): string {
+/** A spreadsheet would take such a text for a formula, and run a stranger's input. */
+function disarmFormula(text: string): string {
   return /^[=+\-@\t\r]/.test(text) ? `'${text}` : text
 }
 
-function quoted(text: string): string {
+function quoteCell(text: string): string {
   return /[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text
 }
 
-/** No string of JSON has a line break in it, so every one is a blank between its parts. */
-function oneLine(item: string): string {
+/** A JSON string contains no line break, so each line break is white space between its parts. */
+function joinLines(item: string): string {
   return item.replace(/[\r\n]+/g, ' ')
 }
 
-/** The texts of JSON objects that stand behind each other with commas between. */
-export function itemsOf(records: string): readonly string[] {
+/** Splits the texts of JSON objects that are joined by commas. */
+export function splitItems(records: string): readonly string[] {
   const items: string[] = []
   let depth = 0
   let start = 0
   for (let at = 0; at < records.length; at++) {
     const character = records[at]
-    if (character === '"') at = endOfString(records, at)
+    if (character === '"') at = findStringEnd(records, at)
     else if (character === '{' || character === '[') depth += 1
     else if (character === '}' || character === ']') depth -= 1
     else if (character === ',' && depth === 0) {
@@ -123,7 +126,7 @@ export function itemsOf(records: string): readonly string[] {
   return items
 }
 
-function endOfString(text: string, start: number): number {
+function findStringEnd(text: string, start: number): number {
   let at = start + 1
   while (text[at] !== '"') at += text[at] === '\\' ? 2 : 1
   return at

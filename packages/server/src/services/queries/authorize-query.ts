@@ -1,53 +1,61 @@
 import { Fault } from '../../base/fault.ts'
 import { parseRoot } from '../../model/parse-root.ts'
-import { derivePriceOf } from '../../model/price.ts'
+import { findDerivePrice } from '../../model/price.ts'
 import type { SourceUse } from '../../query/join.ts'
-import { mayRead } from '../access/access.ts'
-import { readableOf } from '../access/authorize-collections.ts'
+import { canRead } from '../access/access.ts'
+import { requireCollectionOrView } from '../access/authorize-collections.ts'
 import type { Tenant } from '../applications/tenancy.ts'
 import type { Call } from '../call.ts'
-import { findDataSets } from '../data-sets/require-data-sets.ts'
-import { derivationDenied, type JudgedSource, judgeSources } from '../reading/authorize-sources.ts'
-import { sourcesOfView } from '../reading/view-sources.ts'
+import { requireDataSets } from '../data-sets/require-data-sets.ts'
+import {
+  type AuthorizedSource,
+  authorizeSources,
+  makeDerivationFault,
+} from '../reading/authorize-sources.ts'
+import { listViewSources } from '../reading/view-sources.ts'
 
-export type JudgedUses = {
-  /** In the order of the uses, what is behind views last. */
-  readonly sources: readonly JudgedSource[]
-  /** Those that charge for themselves, whatever the query costs: of other applications. */
-  readonly foreign: readonly JudgedSource[]
+export type AuthorizedUses = {
+  /** The sources in the order of their uses, those behind views last. */
+  readonly sources: readonly AuthorizedSource[]
+  /** The sources of other applications, which charge for themselves, whatever the query costs. */
+  readonly foreign: readonly AuthorizedSource[]
 }
 
 /**
- * The sources of a query for whoever asks it. By publishing it its owner has offered what it uses of his own. Of others'
- * sources each is judged for the caller, as if he asked it himself, and its owner must allow derivation: nobody sells
- * another's records under a name of his own without that.
+ * Authorizes the sources of a query for its caller. By publishing a query its owner has offered its own sources.
+ * Each source of others is authorized for the caller as if the caller queried it directly, and its owner must allow
+ * derivation: otherwise somebody could sell another's records under a name of their own.
  */
-export async function judgeUses(
+export async function authorizeUses(
   call: Call,
   tenant: Tenant,
   uses: readonly SourceUse[],
-): Promise<JudgedUses> {
+): Promise<AuthorizedUses> {
   const home = tenant.application.app_id
-  const free = mayRead(call.caller, tenant.application)
-  const sources: JudgedSource[] = []
-  const behind: JudgedSource[] = []
+  const free = canRead(call.caller, tenant.application)
+  const sources: AuthorizedSource[] = []
+  const behind: AuthorizedSource[] = []
   for (const use of uses) {
     const { app, name } = parseRoot(use.model.includes('::') ? use.model : `${home}::${use.model}`)
     if (app !== home) {
-      const [judged, ...inner] = await judgeSources(call, [{ ...use, history: false }], home)
-      if (judged === undefined) throw new Error('a source was not judged')
-      const { catalog } = judged.tenant.data
-      if (!judged.free && derivePriceOf(catalog, judged.collection) === undefined)
-        throw derivationDenied(use.model)
-      sources.push(judged)
+      const [authorized, ...inner] = await authorizeSources(
+        call,
+        [{ ...use, history: false }],
+        home,
+      )
+      if (authorized === undefined) throw new Error('a source was not judged')
+      const { catalog } = authorized.tenant.data
+      if (!authorized.free && findDerivePrice(catalog, authorized.collection) === undefined)
+        throw makeDerivationFault(use.model)
+      sources.push(authorized)
       behind.push(...inner)
       continue
     }
-    const collection = readableOf(tenant, name)
-    const dataSets = findDataSets(use.dataSets, call.service.dataSets, { tenant, mayRead: true })
+    const collection = requireCollectionOrView(tenant, name)
+    const dataSets = requireDataSets(use.dataSets, call.service.dataSets, { tenant, mayRead: true })
     const { model, kind, used } = use
     sources.push({ model, kind, used, tenant, collection, free, dataSets })
-    behind.push(...(await sourcesOfView(call, tenant, { collection, history: false })))
+    behind.push(...(await listViewSources(call, tenant, { collection, history: false })))
   }
   const all = [...sources, ...behind]
   const foreign = all.filter((one) => one.tenant.application.app_id !== home)
@@ -55,7 +63,7 @@ export async function judgeUses(
 }
 
 /** A query without a source would have no position, and nothing to sell. */
-export function firstSource(sources: readonly JudgedSource[]): JudgedSource {
+export function requireFirstSource(sources: readonly AuthorizedSource[]): AuthorizedSource {
   const [first] = sources
   if (first === undefined)
     throw new Fault('VALIDATION_FAILED', { message: '/sql names no collection' })

@@ -1,11 +1,11 @@
 import type { Call } from '../call.ts'
-import type { Question } from '../reading/answer-query.ts'
-import { textsOf } from './parameter-texts.ts'
-import { questionOf, readRun } from './prepare-query-read.ts'
-import { askableQuery } from './query-access.ts'
+import type { ReadRequest } from '../reading/answer-query.ts'
+import { toParameterTexts } from './parameter-texts.ts'
+import { parseRun, prepareQueryRead } from './prepare-query-read.ts'
+import { requireAskableQuery } from './query-access.ts'
 
-/** A run of a query, judged and priced for the caller, who does not ask it. */
-export async function predefinedQuestion(
+/** Prepares a run of a query without running it: authorizes it and prices it for the caller. */
+export async function preparePredefinedRead(
   call: Call,
   app: string,
   asked: {
@@ -15,12 +15,12 @@ export async function predefinedQuestion(
     readonly parameters?: object
     readonly max_kb?: number
   },
-): Promise<Question> {
+): Promise<ReadRequest> {
   const { service } = call
   const { name, version, parameters = {}, max_kb: maxKb } = asked
-  const tenant = await service.tenancy.tenant(app)
-  const found = askableQuery(call, tenant, { name, version })
-  const plan = await service.predefined.plans.planOf(service.tenancy, tenant, found.stored)
-  const run = readRun(plan.template, textsOf(parameters))
-  return questionOf(call, { tenant, found, plan, run, format: 'json', maxKb })
+  const tenant = await service.tenancy.loadTenant(app)
+  const found = requireAskableQuery(call, tenant, { name, version })
+  const plan = await service.predefined.plans.load(service.tenancy, tenant, found.stored)
+  const run = parseRun(plan.template, toParameterTexts(parameters))
+  return prepareQueryRead(call, { tenant, found, plan, run, format: 'json', maxKb })
 }

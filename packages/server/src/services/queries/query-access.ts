@@ -1,31 +1,37 @@
 import { Fault } from '../../base/fault.ts'
-import { mayDescribe, mayRead, refuseWithoutRead } from '../access/access.ts'
+import { canDescribe, canRead, refuseWithoutRead } from '../access/access.ts'
 import type { Tenant } from '../applications/tenancy.ts'
 import type { Call } from '../call.ts'
-import { type FoundQuery, findQuery, isPublic } from './stored-queries.ts'
+import { isPublic, type QueryLookup, requireQuery } from './stored-queries.ts'
 
 type Named = { readonly name: string; readonly version: number | undefined }
 
-/** The query if the caller may ask it; 403 where a key of its application lacks Read, 401 where one is needed. */
-export function askableQuery(call: Call, tenant: Tenant, named: Named): FoundQuery {
-  return publicOrOwn(call, tenant, { ...named, own: mayRead })
+/**
+ * Returns the query if the caller may run it; 403 where a key of its application lacks Read, 401 where one is
+ * needed.
+ */
+export function requireAskableQuery(call: Call, tenant: Tenant, named: Named): QueryLookup {
+  return requirePublicOrOwn(call, tenant, { ...named, own: canRead })
 }
 
-/** The query if the caller may know its description: anybody of the public ones, `mayDescribe` of all. */
-export function describableQuery(call: Call, tenant: Tenant, named: Named): FoundQuery {
-  return publicOrOwn(call, tenant, { ...named, own: mayDescribe })
+/**
+ * Returns the query if the caller may know its description: anybody may for public ones, callers that may describe
+ * the application for all.
+ */
+export function requireDescribableQuery(call: Call, tenant: Tenant, named: Named): QueryLookup {
+  return requirePublicOrOwn(call, tenant, { ...named, own: canDescribe })
 }
 
-function publicOrOwn(
+function requirePublicOrOwn(
   { caller }: Call,
   tenant: Tenant,
-  { name, version, own }: Named & { readonly own: typeof mayRead },
-): FoundQuery {
+  { name, version, own }: Named & { readonly own: typeof canRead },
+): QueryLookup {
   const { catalog } = tenant.data
   const newest = catalog.queries.get(name)?.at(-1)
   const isOpen = newest !== undefined && isPublic(catalog, { stored: newest, newest })
   if (!isOpen) refuseWithoutRead(caller, tenant.application)
-  const found = findQuery(catalog, name, version)
+  const found = requireQuery(catalog, name, version)
   if (isPublic(catalog, found)) return found
   refuseWithoutRead(caller, tenant.application)
   if (own(caller, tenant.application)) return found

@@ -1,53 +1,56 @@
 import { limits } from '@tollbase/contract/limits'
 import { type Catalog, findReadable } from '../../model/catalog.ts'
-import { declaredTypes } from '../../model/declared-types.ts'
+import { getDeclaredTypes } from '../../model/declared-types.ts'
 import type { StoredQuery } from '../../model/definitions.ts'
 import { parseRoot } from '../../model/parse-root.ts'
 import { readTemplate, type Template, type TemplateText } from '../../query/predefined/template.ts'
 import type { CompiledStatement } from '../../query/sql-text.ts'
 import type { ValueType } from '../../query/tree/query.ts'
 import type { Tenancy, Tenant } from '../applications/tenancy.ts'
-import { type OwnUse, ownUses } from './query-price.ts'
+import { listOwnUses, type OwnUse } from './query-price.ts'
 
 /** A version of a query, read once; its statements are made when they are first needed. */
 export type QueryPlan = {
   readonly template: Template
-  /** Its uses of what is its application's own. */
+  /** The uses of its own application's sources. */
   readonly own: readonly OwnUse[]
   readonly statements: Map<string, PlannedStatement>
-  /** No other plan of this process has it. */
+  /** A number that no other plan of this process has. */
   readonly number: number
 }
 
 export type PlannedStatement = {
-  /** No statement of another text has it. */
+  /** A key that no statement of another text has. */
   readonly key: string
   readonly statement: CompiledStatement
-  /** Whether it reads the time of each run. */
+  /** True where it reads the time of each run. */
   readonly isTimed: boolean
 }
 
-/** What a plan was made of; each is replaced as a whole where anything of it changes. */
-type Kept = {
+/**
+ * A plan and the definitions that it was made from; each of these is replaced as a whole where anything in it
+ * changes.
+ */
+type CachedPlan = {
   readonly plan: QueryPlan
   readonly stored: StoredQuery
   readonly catalogs: readonly { readonly app: string; readonly catalog: Catalog }[]
 }
 
-/** The plans of predefined queries, in the memory of this process; the one unused the longest goes first. */
+/** The plans of predefined queries, in the memory of this process; the least recently used goes first. */
 export class QueryPlans {
-  readonly #kept = new Map<string, Kept>()
+  readonly #kept = new Map<string, CachedPlan>()
   #next = 1
 
-  /** The plan of a version under what is defined now. */
-  async planOf(tenancy: Tenancy, tenant: Tenant, stored: StoredQuery): Promise<QueryPlan> {
+  /** Returns the plan of a version under the present definitions. */
+  async load(tenancy: Tenancy, tenant: Tenant, stored: StoredQuery): Promise<QueryPlan> {
     const key = `${tenant.application.number} ${stored.name} ${stored.version}`
     const kept = this.#kept.get(key)
     const isGood = kept?.stored === stored && (await isUnchanged(tenancy, kept))
     const now =
       kept !== undefined && isGood
         ? kept
-        : await made(tenancy, { tenant, stored, number: this.#next++ })
+        : await makePlan(tenancy, { tenant, stored, number: this.#next++ })
     this.#kept.delete(key)
     this.#kept.set(key, now)
     if (this.#kept.size > limits.queryPlansMax)
@@ -59,24 +62,24 @@ export class QueryPlans {
   }
 }
 
-async function isUnchanged(tenancy: Tenancy, { catalogs }: Kept): Promise<boolean> {
+async function isUnchanged(tenancy: Tenancy, { catalogs }: CachedPlan): Promise<boolean> {
   for (const { app, catalog } of catalogs)
-    if ((await tenancy.tenant(app)).data.catalog !== catalog) return false
+    if ((await tenancy.loadTenant(app)).data.catalog !== catalog) return false
   return true
 }
 
-async function made(
+async function makePlan(
   tenancy: Tenancy,
   { tenant, stored, number }: { tenant: Tenant; stored: StoredQuery; number: number },
-): Promise<Kept> {
+): Promise<CachedPlan> {
   const home = tenant.application.app_id
   const foreign = stored.sources.filter((name) => name.includes('::'))
   const apps = new Set([home, ...foreign.map((model) => parseRoot(model).app)])
-  const tenants = await Promise.all([...apps].map((app) => tenancy.tenant(app)))
-  const template = await templateOf(tenancy, home, stored)
+  const tenants = await Promise.all([...apps].map((app) => tenancy.loadTenant(app)))
+  const template = await loadTemplate(tenancy, home, stored)
   return {
     stored,
-    plan: { template, own: ownUses(template.uses, home), statements: new Map(), number },
+    plan: { template, own: listOwnUses(template.uses, home), statements: new Map(), number },
     catalogs: tenants.map(({ application, data }) => ({
       app: application.app_id,
       catalog: data.catalog,
@@ -84,31 +87,41 @@ async function made(
   }
 }
 
-type Text = Pick<
+type QueryText = Pick<
   StoredQuery,
   'sql' | 'source_collection' | 'base_query' | 'parameters' | 'min_group_size'
 >
 
-/** The template of a text with the types that the collections it reads declare; a 400 names what is wrong. */
-export async function templateOf(tenancy: Tenancy, home: string, stored: Text): Promise<Template> {
-  const text = textOf(stored)
+/** Loads the template of a query with the types that its collections declare; a 400 names what is wrong. */
+export async function loadTemplate(
+  tenancy: Tenancy,
+  home: string,
+  stored: QueryText,
+): Promise<Template> {
+  const text = toTemplateText(stored)
   const types = new Map<string, ReadonlyMap<string, ValueType>>()
-  const typesOf = (model: string) => types.get(model)
+  const findTypes = (model: string) => types.get(model)
   const models =
     stored.sql === undefined
       ? [stored.source_collection ?? '']
-      : (await readTemplate(text, { home, typesOf })).uses.map(({ model }) => model)
+      : (await readTemplate(text, { home, typesOf: findTypes })).uses.map(({ model }) => model)
   for (const name of models) {
     const model = name.includes('::') ? name : `${home}::${name}`
     const root = parseRoot(model)
-    const { data } = await tenancy.tenant(root.app)
-    const declared = declaredTypes(findReadable(data.catalog, root.name)?.schema_definition)
+    const { data } = await tenancy.loadTenant(root.app)
+    const declared = getDeclaredTypes(findReadable(data.catalog, root.name)?.schema_definition)
     if (declared.size > 0) types.set(model, declared)
   }
-  return readTemplate(text, { home, typesOf })
+  return readTemplate(text, { home, typesOf: findTypes })
 }
 
-function textOf({ sql, source_collection, base_query, parameters, min_group_size }: Text) {
+function toTemplateText({
+  sql,
+  source_collection,
+  base_query,
+  parameters,
+  min_group_size,
+}: QueryText) {
   const text: TemplateText = {
     parameters,
     minGroupSize: min_group_size ?? undefined,

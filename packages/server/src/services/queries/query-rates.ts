@@ -1,32 +1,32 @@
 import { limits } from '@tollbase/contract/limits'
 import { Fault } from '../../base/fault.ts'
-import { addressKey } from '../../http/rate-limits.ts'
+import { toAddressKey } from '../../http/rate-limits.ts'
 import { TokenBuckets } from '../../http/token-buckets.ts'
 import type { StoredQuery } from '../../model/definitions.ts'
-import { type Caller, mayRead } from '../access/access.ts'
+import { type Caller, canRead } from '../access/access.ts'
 import type { Tenant } from '../applications/tenancy.ts'
 
 type Rate = { readonly requests: number; readonly window_seconds: number }
-/** Who asks, from where, and when (milliseconds since 1970). */
+/** The caller, their address, and the time of the request (milliseconds since 1970). */
 type Visit = { readonly caller: Caller; readonly address: string; readonly nowMs: number }
-type Kept = { readonly rate: Rate; readonly buckets: TokenBuckets }
+type KeptBuckets = { readonly rate: Rate; readonly buckets: TokenBuckets }
 
-/** Callers of one query that are remembered, and queries whose callers are. */
+/** The most callers of one query that are remembered, and the most queries. */
 const callersMax = 5_000
 const queriesMax = limits.queryPlansMax
 
-/** How often each caller may ask each version of a query, in the memory of this process. */
+/** Limits how often each caller may run each version of a query, in the memory of this process. */
 export class QueryRates {
-  readonly #kept = new Map<string, Kept>()
+  readonly #kept = new Map<string, KeptBuckets>()
 
-  /** Takes one request; 429 where the caller has none left. Who may read the application is not limited. */
+  /** Takes one request; 429 where the caller has none left. Callers that may read the application are not limited. */
   take(visit: Visit, tenant: Tenant, stored: StoredQuery): void {
     const { rate_limit: rate, name, version } = stored
-    if (rate === undefined || rate === null || mayRead(visit.caller, tenant.application)) return
-    const buckets = this.#bucketsOf(`${tenant.application.number} ${name} ${version}`, rate)
+    if (rate === undefined || rate === null || canRead(visit.caller, tenant.application)) return
+    const buckets = this.#getBuckets(`${tenant.application.number} ${name} ${version}`, rate)
     // Buckets fill within a minute of their clock; here that minute is as long as the window.
     const pace = 60 / rate.window_seconds
-    const taken = buckets.take(callerName(visit), 1, visit.nowMs * pace)
+    const taken = buckets.take(getCallerName(visit), 1, visit.nowMs * pace)
     if (taken.ok) return
     const seconds = Math.max(1, Math.ceil(taken.waitMs / pace / 1000))
     throw new Fault('RATE_LIMITED', {
@@ -36,7 +36,7 @@ export class QueryRates {
     })
   }
 
-  #bucketsOf(key: string, rate: Rate): TokenBuckets {
+  #getBuckets(key: string, rate: Rate): TokenBuckets {
     const kept = this.#kept.get(key)
     const isSame =
       kept?.rate.requests === rate.requests && kept.rate.window_seconds === rate.window_seconds
@@ -55,7 +55,7 @@ export class QueryRates {
   }
 }
 
-function callerName({ caller, address }: Visit): string {
+function getCallerName({ caller, address }: Visit): string {
   if (caller.kind === 'key') return caller.key.key_hash
-  return caller.kind === 'wallet' ? caller.address : addressKey(address)
+  return caller.kind === 'wallet' ? caller.address : toAddressKey(address)
 }

@@ -1,23 +1,25 @@
 import type { Watermark } from '../../chain/block-store.ts'
 
-/** Where the chains are that an answer was read from, as `Chain.settled` says. */
+/** The positions of the chains that an answer was read from, as `Chain.settled` returns them. */
 export type Positions = readonly Watermark[]
 
-type Kept = { readonly body: Buffer; readonly positions: Positions; readonly bytes: number }
+type CachedResult = { readonly body: Buffer; readonly positions: Positions; readonly bytes: number }
 
-/** What the map, the objects and the head of a buffer take of an entry, roughly. */
+/** The approximate overhead of an entry: the map, the objects and the head of a buffer. */
 const entryBytes = 512
-/** Of the room one answer takes this part at most, so that it does not drive out all others. */
+/** The largest part of the room that one answer may take, so that it does not drive out all others. */
 const shareMost = 1 / 8
 
-/** Free answers of predefined queries, in the memory of this process; the one unused the longest goes first. */
-export class KeptAnswers {
-  readonly #kept = new Map<string, Kept>()
+/**
+ * A cache of free answers of predefined queries, in the memory of this process; the least recently used goes first.
+ */
+export class ResultCache {
+  readonly #kept = new Map<string, CachedResult>()
   readonly #bytesMax: number
   readonly #onLookup: (result: 'hit' | 'miss') => void
   #bytes = 0
 
-  /** `bytesMax` of 0: nothing is kept. */
+  /** A `bytesMax` of 0 turns the cache off. */
   constructor(options: {
     readonly bytesMax: number
     readonly onLookup: (result: 'hit' | 'miss') => void
@@ -30,12 +32,12 @@ export class KeptAnswers {
     return this.#bytesMax === 0
   }
 
-  /** Of keys and answers, with what keeping them costs. */
+  /** The bytes of keys and answers, with the overhead of storing them. */
   get bytes(): number {
     return this.#bytes
   }
 
-  /** The answer that was read at these positions. */
+  /** Returns the answer that was read at these positions. */
   find(key: string, positions: Positions): Buffer | undefined {
     const kept = this.#kept.get(key)
     const isGood = kept !== undefined && isSame(kept.positions, positions)
@@ -46,13 +48,13 @@ export class KeptAnswers {
     return kept.body
   }
 
-  /** Takes the place of an answer that was read before. */
-  keep(key: string, positions: Positions, text: string): void {
+  /** Stores an answer in the place of an earlier one. */
+  put(key: string, positions: Positions, text: string): void {
     this.#forget(key)
     const length = Buffer.byteLength(text)
     const bytes = length + 2 * key.length + entryBytes
     if (bytes > this.#bytesMax * shareMost) return
-    // Not of a pool, of which a few bytes would hold a whole piece.
+    // The buffer is not from the pool, where a few bytes would keep a whole slab.
     const body = Buffer.allocUnsafeSlow(length)
     body.write(text)
     this.#kept.set(key, { body, positions, bytes })
@@ -69,7 +71,7 @@ export class KeptAnswers {
   }
 }
 
-/** One object is one state of a chain's tables, so a chain that was opened anew matches nothing of before. */
+/** Each object stands for one state of a chain's tables, so a reopened chain matches nothing from before. */
 export function isSame(some: Positions, others: Positions): boolean {
   return some.length === others.length && some.every((one, at) => one === others[at])
 }

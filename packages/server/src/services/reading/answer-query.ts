@@ -1,27 +1,27 @@
 import { limits } from '@tollbase/contract/limits'
 import { assert } from '../../base/assert.ts'
-import { Fault, invalid } from '../../base/fault.ts'
+import { Fault, makeInvalidFault } from '../../base/fault.ts'
 import type { Turn } from '../../base/semaphore.ts'
 import { HttpReply } from '../../http/reply.ts'
-import { free, type Price } from '../../model/policy.ts'
-import { costOf, isFree } from '../../model/price.ts'
+import { freePrice, type Price } from '../../model/policy.ts'
+import { computeCost, isFree } from '../../model/price.ts'
 import type { ListRow } from '../../query/compile-list.ts'
 import type { CompiledStatement } from '../../query/sql-text.ts'
 import type { Call } from '../call.ts'
-import { applicationAccount } from '../payments/ledger-entries.ts'
+import { toApplicationAccount } from '../payments/ledger-entries.ts'
 import type { PartPrice } from '../payments/offer.ts'
-import { derivationDenied, type JudgedSource } from './authorize-sources.ts'
-import { type Charge, chargesOf, isCharged, meaningOfSources } from './charges.ts'
+import { type AuthorizedSource, makeDerivationFault } from './authorize-sources.ts'
+import { buildSourcesMeaning, type Charge, isCharged, listCharges } from './charges.ts'
 import { runQuery } from './run-query.ts'
-import { freeTurn, paidTurn } from './turn.ts'
+import { makeFreeTurn, makePaidTurn } from './turn.ts'
 
-/** What a read by the KB buys at most when the request does not say. */
+/** The size limit of a read that is priced by the KB, when the request does not say. */
 const maxKbDefault = 64
 
 export type PageSize = {
   readonly limit: number | undefined
   readonly bytesMax: number
-  /** Whether all matches are counted. */
+  /** True where all matches are counted. */
   readonly total: boolean
 }
 
@@ -34,114 +34,119 @@ export type Page = {
 /** The reply's text, and the position that it was read at. */
 export type FreeAnswer = { readonly text: string } & Pick<ListRow, 'height' | 'sequence'>
 
-/** A query that the caller may ask, whatever it was written in. */
-export type Question = {
+/** A read that the caller may make, whatever language it was written in. */
+export type ReadRequest = {
   readonly operation: 'list' | 'sql' | 'query'
-  readonly sources: readonly JudgedSource[]
-  /** What the answer costs, where that is not the sum of its sources. */
+  readonly sources: readonly AuthorizedSource[]
+  /** The charges for the answer, where they are not those of its sources. */
   readonly charges?: readonly Charge[]
-  /** What is asked, where the request only names it; JSON. */
+  /** The definition of the query, where the request only names it; JSON. */
   readonly definition?: unknown
   readonly limit: number | undefined
   readonly offset: number
   readonly maxKb: number | undefined
-  /** What is said where rows have a price and there is no limit. */
+  /** The error to report where rows have a price and there is no limit. */
   readonly limitMissing: { readonly pointer: string; readonly problem: string }
-  /** It may take long, so it waits for its turn. */
+  /** True where it may take long, so that it waits for a slot. */
   readonly isHeavy: boolean
-  /** Rows of its sources are given one by one. */
+  /** True where rows of its sources are given one by one. */
   readonly isRows: boolean
   readonly compile: (size: PageSize) => CompiledStatement
-  /** What the row counts for, where it is not what is there now. */
-  readonly place?: ((row: ListRow) => ListRow) | undefined
+  /** Gives the row the position that it counts for, where that is not the present one. */
+  readonly setPosition?: ((row: ListRow) => ListRow) | undefined
   /** The reply's text; `total` is the number of matches. */
   readonly reply: (page: Page, total: bigint | number) => string
-  /** Of the reply's text; JSON when not given. */
+  /** The content type of the reply; JSON when not given. */
   readonly contentType?: string
-  /** Where its free answers are kept: gives the one that is known, or has it made. */
-  readonly recall?: (make: () => Promise<FreeAnswer>) => Promise<string | Buffer>
-  /** Told after each run. */
+  /** Reads a free answer through the result cache: returns the cached one, or has it made. */
+  readonly readCached?: (make: () => Promise<FreeAnswer>) => Promise<string | Buffer>
+  /** Called after each run. */
   readonly note?: ((took: { readonly ms: number; readonly rows: number }) => void) | undefined
 }
 
-/** Answers for free what has no price for the caller, and sells all else. */
-export async function answerQuery(call: Call, question: Question): Promise<HttpReply> {
-  if (chargesIn(question).some(isCharged)) return sell(call, question)
-  const make = () => freeAnswer(call, question)
-  const { contentType, recall } = question
-  const text = recall === undefined ? (await make()).text : await recall(make)
+/** Answers a read free of charge where it has no price for the caller, and sells it otherwise. */
+export async function answerQuery(call: Call, request: ReadRequest): Promise<HttpReply> {
+  if (getCharges(request).some(isCharged)) return sell(call, request)
+  const make = () => makeFreeAnswer(call, request)
+  const { contentType, readCached } = request
+  const text = readCached === undefined ? (await make()).text : await readCached(make)
   return new HttpReply(text, { ...(contentType && { contentType }) })
 }
 
-async function freeAnswer(call: Call, question: Question): Promise<FreeAnswer> {
-  const size = { limit: question.limit, bytesMax: limits.resultBytesMax, total: true }
-  const turn = freeTurn(call, readBy(question))
-  const row = await run(call, question, { ...size, turn })
+async function makeFreeAnswer(call: Call, request: ReadRequest): Promise<FreeAnswer> {
+  const size = { limit: request.limit, bytesMax: limits.resultBytesMax, total: true }
+  const turn = makeFreeTurn(call, getReadApp(request))
+  const row = await run(call, request, { ...size, turn })
   const { records } = row
-  if (records === null) throw tooLarge(row)
+  if (records === null) throw makeTooLargeFault(row)
   const { height, sequence, total, count } = row
-  const text = question.reply({ row, records }, total ?? count)
+  const text = request.reply({ row, records }, total ?? count)
   return { text, height, sequence }
 }
 
-/** The application that is read, the first of several. */
-function readBy({ sources }: Question): string {
+/** Returns the application that is read, the first of several. */
+function getReadApp({ sources }: ReadRequest): string {
   return sources[0]?.tenant.application.app_id ?? ''
 }
 
-function chargesIn({ charges, sources }: Question): readonly Charge[] {
-  return charges ?? chargesOf(sources)
+function getCharges({ charges, sources }: ReadRequest): readonly Charge[] {
+  return charges ?? listCharges(sources)
 }
 
-/** What the caller would be asked for at most by today's prices, and of what it is made up; all 0 where it is free. */
-export function quoteQuestion(question: Question): {
+/** Computes the most that the caller would be asked for by today's prices, and its parts; all 0 where it is free. */
+export function quoteRead(request: ReadRequest): {
   readonly cap: bigint
   readonly breakdown: Breakdown
 } {
-  const charges = chargesIn(question)
-  const prices = pricesOf(charges)
+  const charges = getCharges(request)
+  const prices = listPrices(charges)
   return {
-    cap: capOf(question, { charges, prices }),
-    breakdown: breakdownOf(question, { charges, prices }),
+    cap: computeCap(request, { charges, prices }),
+    breakdown: computeBreakdown(request, { charges, prices }),
   }
 }
 
-/** Who charges, and how much each: the prices are those of the charges, in their order. */
-type Priced = { readonly charges: readonly Charge[]; readonly prices: readonly PartPrice[] }
+/** The charges, and the price of each in the same order. */
+type PricedCharges = { readonly charges: readonly Charge[]; readonly prices: readonly PartPrice[] }
 
-/** Sells a page. The price is a function of the request: its sources, its limit, and what it says of bytes. */
-function sell(call: Call, question: Question): Promise<HttpReply> {
-  const charges = chargesIn(question)
+/** Sells a page. The price is a function of the request: its sources, its limit and its limit of bytes. */
+function sell(call: Call, request: ReadRequest): Promise<HttpReply> {
+  const charges = getCharges(request)
   const [first] = charges
   assert(first !== undefined, 'what is sold has a price')
-  const turn = paidTurn(call, appOf(charges.find(isCharged) ?? first))
+  const turn = makePaidTurn(call, getApp(charges.find(isCharged) ?? first))
   return call.service.payments.sell(call, {
     tenant: first.tenant,
-    operation: question.operation,
+    operation: request.operation,
     description: `Records of ${[...new Set(charges.filter(isCharged).map(({ name }) => name))].join(', ')}`,
-    meaning: [meaningOfSources(question.sources), question.definition ?? null, charges.map(nameOf)],
+    meaning: [
+      buildSourcesMeaning(request.sources),
+      request.definition ?? null,
+      charges.map(getChargeName),
+    ],
     payees: charges.map((charge) => ({
-      account: applicationAccount(appOf(charge)),
+      account: toApplicationAccount(getApp(charge)),
       platformBasisPoints: 0,
     })),
-    pricesNow: () => pricesOf(charges),
-    capUnder: (prices) => capOf(question, { charges, prices }),
-    sellerUnder: (prices) => appOf(charges.find((_, at) => !isFree(prices[at] ?? free)) ?? first),
-    breakdownUnder: (prices) => breakdownOf(question, { charges, prices }),
+    pricesNow: () => listPrices(charges),
+    capUnder: (prices) => computeCap(request, { charges, prices }),
+    sellerUnder: (prices) =>
+      getApp(charges.find((_, at) => !isFree(prices[at] ?? freePrice)) ?? first),
+    breakdownUnder: (prices) => computeBreakdown(request, { charges, prices }),
     admit: () => {
-      if (question.isHeavy) call.service.querySlots.refuseFull(turn)
+      if (request.isHeavy) call.service.querySemaphore.refuseFull(turn)
     },
     deliver: async (prices) => {
-      const { bytes: bytesMax } = mostOf(question, rowsPriceOf({ charges, prices }))
-      const page = await boughtPage(call, question, { bytesMax, turn })
-      // A count of matches is an aggregate, which is not what was sold: the total tells only what was delivered.
+      const { bytes: bytesMax } = computeSizeMax(request, computeRowsPrice({ charges, prices }))
+      const page = await readBoughtPage(call, request, { bytesMax, turn })
+      // A count of matches is an aggregate, which was not sold: the total tells only the rows that were delivered.
       const { count, height, sequence } = page.row
-      const total = question.offset + count
+      const total = request.offset + count
       return {
         status: 200,
-        body: Buffer.from(question.reply(page, total)),
-        contentType: question.contentType,
-        due: dueOf(prices, page.row),
+        body: Buffer.from(request.reply(page, total)),
+        contentType: request.contentType,
+        due: computeDue(prices, page.row),
         rows: count,
         asOf: { block_height: Number(height), sequence },
       }
@@ -149,17 +154,17 @@ function sell(call: Call, question: Question): Promise<HttpReply> {
   })
 }
 
-function appOf({ tenant }: Charge): string {
+function getApp({ tenant }: Charge): string {
   return tenant.application.app_id
 }
 
-function nameOf({ kind, name }: Charge): readonly string[] {
+function getChargeName({ kind, name }: Charge): readonly string[] {
   return [kind, name]
 }
 
-function pricesOf(charges: readonly Charge[]): readonly PartPrice[] {
+function listPrices(charges: readonly Charge[]): readonly PartPrice[] {
   return charges.map(({ price, name, emptyAnswerFree: emptyFree }) => {
-    if (price === undefined) throw derivationDenied(name)
+    if (price === undefined) throw makeDerivationFault(name)
     return { ...price, emptyFree }
   })
 }
@@ -171,91 +176,104 @@ type Breakdown = {
   readonly derive?: number
 }
 
-function breakdownOf(question: Question, priced: Priced): Breakdown {
-  const rows = rowsPriceOf(priced)
-  const most = mostOf(question, rows)
-  const derive = sumOf(pricesOfKind(priced, 'derived'), ({ perAccess }) => perAccess)
+function computeBreakdown(request: ReadRequest, priced: PricedCharges): Breakdown {
+  const rows = computeRowsPrice(priced)
+  const most = computeSizeMax(request, rows)
+  const derive = sumAmounts(listPricesOfKind(priced, 'derived'), ({ perAccess }) => perAccess)
   return {
     per_access: Number(rows.perAccess),
     per_row: Number(rows.perRow) * most.rows,
-    per_kb: Number(costOf({ ...free, perKb: rows.perKb }, most)),
+    per_kb: Number(computeCost({ ...freePrice, perKb: rows.perKb }, most)),
     ...(derive > 0n && { derive: Number(derive) }),
   }
 }
 
-/** What the request costs at most; 400 where it cannot be bought by these prices. */
-function capOf(question: Question, priced: Priced): bigint {
-  const rows = rowsPriceOf(priced)
-  if (rows.perRow > 0n && question.limit === undefined) {
-    const { pointer, problem } = question.limitMissing
-    throw invalid(pointer, `${problem}, because every row of this collection has a price`)
+/** Computes the most that the request can cost; 400 where it cannot be bought by these prices. */
+function computeCap(request: ReadRequest, priced: PricedCharges): bigint {
+  const rows = computeRowsPrice(priced)
+  if (rows.perRow > 0n && request.limit === undefined) {
+    const { pointer, problem } = request.limitMissing
+    throw makeInvalidFault(pointer, `${problem}, because every row of this collection has a price`)
   }
-  const most = mostOf(question, rows)
-  return sumOf(priced.prices, (price) => costOf(price, most))
+  const most = computeSizeMax(request, rows)
+  return sumAmounts(priced.prices, (price) => computeCost(price, most))
 }
 
-/** What the answer truly costs, part by part, to the atomic unit. */
-function dueOf(
+/** Computes the true cost of the answer, part by part, to the atomic unit. */
+function computeDue(
   prices: readonly PartPrice[],
   { count, bytes }: Pick<Page['row'], 'count' | 'bytes'>,
 ): readonly bigint[] {
   const isEmpty = count === 0
   const size = { rows: count, bytes: isEmpty ? 0 : Number(bytes) }
-  return prices.map((price) => (isEmpty && price.emptyFree ? 0n : costOf(price, size)))
+  return prices.map((price) => (isEmpty && price.emptyFree ? 0n : computeCost(price, size)))
 }
 
-/** Of the rows that are given; what is derived from costs by access alone. */
-function rowsPriceOf(priced: Priced): Price {
-  const rows = pricesOfKind(priced, 'rows')
+/** Sums the prices of the sources whose rows are given; derived sources cost by access alone. */
+function computeRowsPrice(priced: PricedCharges): Price {
+  const rows = listPricesOfKind(priced, 'rows')
   return {
-    perAccess: sumOf(rows, ({ perAccess }) => perAccess),
-    perRow: sumOf(rows, ({ perRow }) => perRow),
-    perKb: sumOf(rows, ({ perKb }) => perKb),
+    perAccess: sumAmounts(rows, ({ perAccess }) => perAccess),
+    perRow: sumAmounts(rows, ({ perRow }) => perRow),
+    perKb: sumAmounts(rows, ({ perKb }) => perKb),
   }
 }
 
-function pricesOfKind({ charges, prices }: Priced, kind: Charge['kind']): readonly PartPrice[] {
+function listPricesOfKind(
+  { charges, prices }: PricedCharges,
+  kind: Charge['kind'],
+): readonly PartPrice[] {
   return prices.filter((_, at) => charges[at]?.kind === kind)
 }
 
-/** What is not priced by the KB is bounded by the service alone; it may have been when the quote was made. */
-function mostOf({ limit, maxKb }: Question, { perKb }: Price): { rows: number; bytes: number } {
+/**
+ * Computes the largest answer. Without a price by the KB only the service's own limit holds, but the quote may have
+ * been made under such a price.
+ */
+function computeSizeMax(
+  { limit, maxKb }: ReadRequest,
+  { perKb }: Price,
+): { rows: number; bytes: number } {
   const isByKb = perKb > 0n || maxKb !== undefined
   const bytes = isByKb ? (maxKb ?? maxKbDefault) * 1024 : limits.paidResultBytesMax
   return { rows: limit ?? 0, bytes }
 }
 
-/** The whole page; 413 where it has more bytes than were bought: a part of an answer would look like all of it. */
-async function boughtPage(
+/**
+ * Reads the whole page; 413 where it has more bytes than were bought: a part of an answer would look like all of
+ * it.
+ */
+async function readBoughtPage(
   call: Call,
-  question: Question,
+  request: ReadRequest,
   { bytesMax, turn }: { bytesMax: number; turn: Turn },
 ): Promise<Page> {
-  const { limit } = question
-  const row = await run(call, question, { limit, bytesMax, total: false, turn })
+  const { limit } = request
+  const row = await run(call, request, { limit, bytesMax, total: false, turn })
   const { records } = row
-  if (records === null) throw row.fan_out === true ? tooLarge(row) : notBought(row, bytesMax)
+  if (records === null)
+    throw row.fan_out === true ? makeTooLargeFault(row) : makeNotBoughtFault(row, bytesMax)
   return { row, records }
 }
 
 async function run(
   call: Call,
-  question: Question,
+  request: ReadRequest,
   { turn, ...size }: PageSize & { readonly turn: Turn },
 ): Promise<ListRow> {
   const { world } = call.service
   const startedMs = world.now()
-  const { isHeavy } = question
-  const row = await runQuery(call.service, question.compile(size), { isHeavy, turn })
-  question.note?.({ ms: world.now() - startedMs, rows: row.count })
-  return question.place?.(row) ?? row
+  const { isHeavy } = request
+  const row = await runQuery(call.service, request.compile(size), { isHeavy, turn })
+  request.note?.({ ms: world.now() - startedMs, rows: row.count })
+  return request.setPosition?.(row) ?? row
 }
 
 /**
- * Says what to ask for instead, in powers of two: nothing is charged for this, so it tells no more of the data than its
- * order of magnitude.
+ * Makes the fault that names a smaller request, in powers of two: nothing is charged for it, so it tells no more of
+ * the data than its order of magnitude.
  */
-function notBought({ count, bytes }: ListRow, bytesMax: number): Fault {
+function makeNotBoughtFault({ count, bytes }: ListRow, bytesMax: number): Fault {
   const largestKb = limits.paidResultBytesMax / 1024
   const kb = Math.min(2 ** Math.ceil(Math.log2(Number(bytes) / 1024)), largestKb)
   const fitting = Math.min((count * bytesMax) / Number(bytes), limits.rowsMax)
@@ -270,7 +288,7 @@ function notBought({ count, bytes }: ListRow, bytesMax: number): Fault {
   })
 }
 
-function tooLarge({ count, bytes, fan_out: isFanOut }: ListRow): Fault {
+function makeTooLargeFault({ count, bytes, fan_out: isFanOut }: ListRow): Fault {
   const many = `The answer would have ${count} records of ${bytes} bytes or more, past ${limits.rowsMax} records or ${limits.resultBytesMax} bytes; give a limit`
   const joined = `Its joins fetch more than ${limits.joinedRowsMax} records, or too many bytes; give a limit`
   return new Fault('RESULT_TOO_LARGE', {
@@ -279,6 +297,6 @@ function tooLarge({ count, bytes, fan_out: isFanOut }: ListRow): Fault {
   })
 }
 
-function sumOf<T>(items: readonly T[], amount: (item: T) => bigint): bigint {
+function sumAmounts<T>(items: readonly T[], amount: (item: T) => bigint): bigint {
   return items.reduce((sum, item) => sum + amount(item), 0n)
 }

@@ -1,25 +1,27 @@
 import { Fault } from '../../base/fault.ts'
 import type { CollectionState } from '../../model/definitions.ts'
 import { parseRoot } from '../../model/parse-root.ts'
-import { derivePriceOf, isUnsold } from '../../model/price.ts'
+import { findDerivePrice, isUnsold } from '../../model/price.ts'
 import type { Resolve, Source, SourceUse } from '../../query/join.ts'
-import { readableSource, refuseUnoffered } from '../access/authorize-collections.ts'
+import { refuseUnoffered, requireReadableSource } from '../access/authorize-collections.ts'
 import type { Tenant } from '../applications/tenancy.ts'
 import type { Call } from '../call.ts'
-import type { FoundDataSet } from '../data-sets/operator-data-sets.ts'
-import { findDataSets } from '../data-sets/require-data-sets.ts'
-import { sourcesOfView } from './view-sources.ts'
+import type { VersionedDataSet } from '../data-sets/operator-data-sets.ts'
+import { requireDataSets } from '../data-sets/require-data-sets.ts'
+import { listViewSources } from './view-sources.ts'
 
-/** One use of a collection that the caller may make of it. */
-export type JudgedSource = Pick<SourceUse, 'model' | 'kind' | 'used'> & {
+/** A use of a collection that the caller is authorized for. */
+export type AuthorizedSource = Pick<SourceUse, 'model' | 'kind' | 'used'> & {
   readonly tenant: Tenant
   readonly collection: CollectionState
-  /** The caller pays nothing for it: it is his own. */
+  /** True where the caller pays nothing for it, as it is the caller's own. */
   readonly free: boolean
-  /** Behind a view: the application whose view it is, and which needs its owner's grant. */
+  /**
+   * For a source behind a view: the application that owns the view, and that needs the grant of the source's owner.
+   */
   readonly grantee?: string
-  /** Those that conditions on it look into. */
-  readonly dataSets: ReadonlyMap<string, FoundDataSet>
+  /** The data sets that conditions on it look into. */
+  readonly dataSets: ReadonlyMap<string, VersionedDataSet>
 }
 
 export type SourceRequest = SourceUse & {
@@ -28,49 +30,52 @@ export type SourceRequest = SourceUse & {
 }
 
 /**
- * Judges each source by itself, in its order: 404 or 401 where the caller may not know of it, 403 where its owner does
- * not offer a field, or does not let others derive. What is behind views comes last. `home` is the application of models without one.
+ * Authorizes each source by itself, in its order: 404 or 401 where the caller may not know of it, 403 where its
+ * owner does not offer a field, or does not let others derive. Sources behind views come last. `home` is the
+ * application of models without one.
  */
-export async function judgeSources(
+export async function authorizeSources(
   call: Call,
   requests: readonly SourceRequest[],
   home: string,
-): Promise<JudgedSource[]> {
-  const judged: JudgedSource[] = []
-  const behind: JudgedSource[] = []
+): Promise<AuthorizedSource[]> {
+  const authorized: AuthorizedSource[] = []
+  const behind: AuthorizedSource[] = []
   for (const request of requests) {
     const { model, kind, used, history } = request
-    const { tenant, collection, free } = await namedSource(call, model, home)
+    const { tenant, collection, free } = await requireSource(call, model, home)
     if (!free) {
       refuseUnoffered(collection, used, history)
-      if (kind === 'derived' && derivePriceOf(tenant.data.catalog, collection) === undefined)
-        throw derivationDenied(`${tenant.application.app_id}::${collection.name}`)
+      if (kind === 'derived' && findDerivePrice(tenant.data.catalog, collection) === undefined)
+        throw makeDerivationFault(`${tenant.application.app_id}::${collection.name}`)
       refuseUnsold(tenant, collection)
     }
-    const dataSets = findDataSets(request.dataSets, call.service.dataSets, {
+    const dataSets = requireDataSets(request.dataSets, call.service.dataSets, {
       tenant,
       mayRead: free,
     })
-    judged.push({ model, kind, used, tenant, collection, free, dataSets })
+    authorized.push({ model, kind, used, tenant, collection, free, dataSets })
     if (collection.view !== undefined)
-      behind.push(...(await sourcesOfView(call, tenant, { collection, history })))
+      behind.push(...(await listViewSources(call, tenant, { collection, history })))
   }
-  return behind.length === 0 ? judged : [...judged, ...behind]
+  return behind.length === 0 ? authorized : [...authorized, ...behind]
 }
 
-/** The collection that a model names, if the caller may read it, free or by paying; 404, 401 or 403 if not. */
-export async function namedSource(
+/**
+ * Returns the collection that a model names, if the caller may read it, free or by paying; 404, 401 or 403 if not.
+ */
+export async function requireSource(
   call: Call,
   model: string,
   home: string,
-): Promise<Pick<JudgedSource, 'tenant' | 'collection' | 'free'>> {
+): Promise<Pick<AuthorizedSource, 'tenant' | 'collection' | 'free'>> {
   const { app, name } = parseRoot(model.includes('::') ? model : `${home}::${model}`)
-  const tenant = await call.service.tenancy.tenant(app)
-  return { tenant, ...readableSource(call, tenant, name) }
+  const tenant = await call.service.tenancy.loadTenant(app)
+  return { tenant, ...requireReadableSource(call, tenant, name) }
 }
 
-/** The tables of judged sources, and of nothing else. */
-export function tablesOf(sources: readonly JudgedSource[]): Resolve {
+/** Makes a resolver of the tables of authorized sources, and of nothing else. */
+export function makeTableResolver(sources: readonly AuthorizedSource[]): Resolve {
   const tables = new Map<string, Source>()
   // A collection may be used several times, each time with other data sets.
   for (const { model, tenant, collection, dataSets } of sources) {
@@ -84,7 +89,7 @@ export function tablesOf(sources: readonly JudgedSource[]): Resolve {
   return (model) => tables.get(model)
 }
 
-/** 403 for a view that others cannot buy. */
+/** Throws 403 for a view that others cannot buy. */
 export function refuseUnsold({ application, data }: Tenant, collection: CollectionState): void {
   if (!isUnsold(data.catalog, collection)) return
   const name = `${application.app_id}::${collection.name}`
@@ -95,7 +100,7 @@ export function refuseUnsold({ application, data }: Tenant, collection: Collecti
 }
 
 /** `name` is app::collection. */
-export function derivationDenied(name: string): Fault {
+export function makeDerivationFault(name: string): Fault {
   return new Fault('DERIVATION_DENIED', {
     message: `The owner of ${name} does not allow others to join, aggregate or combine it`,
     details: { collection: name },

@@ -1,28 +1,28 @@
-import { versionOf } from '../../model/definition-version.ts'
-import { grantedPriceOf, grantOf } from '../../model/grants.ts'
-import { free, type Price } from '../../model/policy.ts'
-import { derivePriceOf, isFree, readPriceOf } from '../../model/price.ts'
-import type { JudgedSource } from './authorize-sources.ts'
+import { getDefinitionVersion } from '../../model/definition-version.ts'
+import { findGrant, findGrantedPrice } from '../../model/grants.ts'
+import { freePrice, type Price } from '../../model/policy.ts'
+import { findDerivePrice, getReadPrice, isFree } from '../../model/price.ts'
+import type { AuthorizedSource } from './authorize-sources.ts'
 
-/** What may ask for money in an answer: a source, or what its owner has priced by itself. */
-export type Charge = Pick<JudgedSource, 'kind' | 'tenant'> & {
+/** A part of an answer that may cost money: a source, or a query that its owner has priced by itself. */
+export type Charge = Pick<AuthorizedSource, 'kind' | 'tenant'> & {
   /** `app::name`. */
   readonly name: string
   readonly emptyAnswerFree: boolean
-  /** Today's; undefined where it cannot be bought. */
+  /** Today's price; undefined where it cannot be bought. */
   readonly price: Price | undefined
 }
 
-/** Whether it asks for money today, or cannot be had for money either. */
+/** Returns whether it costs money today, or cannot be bought at all. */
 export function isCharged({ price }: Charge): boolean {
   return price === undefined || !isFree(price)
 }
 
 /**
- * What others than the caller may ask him money for, whether they do so today or not: a collection counts once as
- * rows, and once as derived from, however often it is used.
+ * Lists the charges that others may ask of the caller, whether they do so today or not: a collection counts once as
+ * rows and once as derived, however often it is used.
  */
-export function chargesOf(sources: readonly JudgedSource[]): readonly Charge[] {
+export function listCharges(sources: readonly AuthorizedSource[]): readonly Charge[] {
   const charges = new Map<string, Charge>()
   for (const source of sources) {
     if (source.free) continue
@@ -30,35 +30,35 @@ export function chargesOf(sources: readonly JudgedSource[]): readonly Charge[] {
     charges.set(`${kind} ${grantee} ${tenant.application.app_id} ${collection.id}`, {
       kind,
       tenant,
-      // Who reads a view need not know what is behind it, which may be private.
+      // A reader of a view need not know the sources behind it, which may be private.
       name: grantee === '' ? `${tenant.application.app_id}::${collection.name}` : grantee,
       emptyAnswerFree: collection.policy.emptyAnswerFree,
-      price: priceOf(source),
+      price: findPrice(source),
     })
   }
   return [...charges.values()]
 }
 
-/** What the names of a question stand for now, and what of it is the caller's own; JSON. */
-export function meaningOfSources(sources: readonly JudgedSource[]): readonly unknown[] {
+/** Returns what the names in a read request stand for now, and which of it is the caller's own; JSON. */
+export function buildSourcesMeaning(sources: readonly AuthorizedSource[]): readonly unknown[] {
   return sources.map(({ kind, tenant, collection, free: isFreeToCaller, grantee, dataSets }) => [
     kind,
     isFreeToCaller,
-    versionOf(tenant, collection),
+    getDefinitionVersion(tenant, collection),
     [...dataSets].map(([name, { version }]) => [name, version]),
     ...(grantee === undefined
       ? []
-      : [grantee, grantOf(tenant.data.catalog, collection, grantee)?.id ?? null]),
+      : [grantee, findGrant(tenant.data.catalog, collection, grantee)?.id ?? null]),
   ])
 }
 
-/** Rows cost by access, row and KB as they are listed; what is derived costs by access alone. */
-function priceOf({ kind, tenant, collection, grantee }: JudgedSource): Price | undefined {
+/** Returns the price of a source: rows cost by access, row and KB; derived sources cost by access alone. */
+function findPrice({ kind, tenant, collection, grantee }: AuthorizedSource): Price | undefined {
   const { catalog } = tenant.data
-  if (kind === 'rows') return readPriceOf(catalog, collection)
+  if (kind === 'rows') return getReadPrice(catalog, collection)
   const perAccess =
     grantee === undefined
-      ? derivePriceOf(catalog, collection)
-      : grantedPriceOf(catalog, collection, grantee)
-  return perAccess === undefined ? undefined : { ...free, perAccess }
+      ? findDerivePrice(catalog, collection)
+      : findGrantedPrice(catalog, collection, grantee)
+  return perAccess === undefined ? undefined : { ...freePrice, perAccess }
 }

@@ -23,31 +23,32 @@ const macBytes = 16
 const form = /^[A-Za-z0-9_-]{78}$/
 
 /**
- * A cursor that needs no row: seven numbers of 48 bits and 128 bits of HMAC-SHA-256 over them and the scope, in
- * base64url. The scope is a text that names the list; to any other the cursor is worth nothing. It holds no value of
- * a record: what the rows are sorted by need not be what the caller may see.
+ * Encodes a cursor, which needs no row in the database: seven numbers of 48 bits and 128 bits of HMAC-SHA-256 over
+ * them and the scope, in base64url. The scope is a text that names the list; for any other list the cursor is
+ * invalid. It holds no value of a record, since the caller may not be allowed to see the field that rows are sorted
+ * by.
  */
-export function issueCursor(secret: Uint8Array, cursor: Cursor, scope: string): string {
+export function encodeCursor(secret: Uint8Array, cursor: Cursor, scope: string): string {
   const { expiresAt, height, sequence, size, last, given, total } = cursor
   const numbers = Buffer.alloc(numberBytes * numbersCount)
   const all = [expiresAt, height, sequence, size, last, given, total === undefined ? 0 : total + 1]
   all.forEach((number, at) => {
     numbers.writeUIntBE(number, at * numberBytes, numberBytes)
   })
-  return Buffer.concat([numbers, mac(secret, numbers, scope)]).toString('base64url')
+  return Buffer.concat([numbers, computeMac(secret, numbers, scope)]).toString('base64url')
 }
 
 /**
- * What the cursor says; undefined where this service did not issue it for this scope. An expired one is still read:
- * whether it counts is for the caller, who knows the time.
+ * Decodes the cursor; undefined where this service did not issue it for this scope. An expired one is still
+ * decoded: the caller, who knows the time, decides whether it counts.
  */
-export function readCursor(secret: Uint8Array, text: string, scope: string): Cursor | undefined {
+export function decodeCursor(secret: Uint8Array, text: string, scope: string): Cursor | undefined {
   if (!form.test(text)) return undefined
   const bytes = Buffer.from(text, 'base64url')
   // The last character carries four unused bits; only one spelling of a cursor is valid.
   if (bytes.toString('base64url') !== text) return undefined
   const numbers = bytes.subarray(0, numberBytes * numbersCount)
-  if (!timingSafeEqual(mac(secret, numbers, scope), bytes.subarray(numbers.length)))
+  if (!timingSafeEqual(computeMac(secret, numbers, scope), bytes.subarray(numbers.length)))
     return undefined
   const at = (place: number) => numbers.readUIntBE(place * numberBytes, numberBytes)
   const total = at(6)
@@ -62,7 +63,7 @@ export function readCursor(secret: Uint8Array, text: string, scope: string): Cur
   }
 }
 
-function mac(secret: Uint8Array, numbers: Buffer, scope: string): Buffer {
+function computeMac(secret: Uint8Array, numbers: Buffer, scope: string): Buffer {
   assert(secret.length >= 32, 'the secret of cursors has 32 bytes')
   // The numbers are of one length, so there is no doubt about where the scope begins.
   const text = createHmac('sha256', secret).update('tollbase cursor 1').update(numbers)

@@ -1,40 +1,45 @@
 import type { Tollbase } from '@tollbase/contract/contract'
 import { limits } from '@tollbase/contract/limits'
 import type { Input } from '@tollbase/contract/route'
-import { invalid } from '../../base/fault.ts'
-import { declaredTypes } from '../../model/declared-types.ts'
+import { makeInvalidFault } from '../../base/fault.ts'
+import { getDeclaredTypes } from '../../model/declared-types.ts'
 import { refuseUnshardedQuery } from '../../model/shard-keys.ts'
 import { compileQuery } from '../../query/compile/compile-query.ts'
 import { parseHistory } from '../../query/list-query.ts'
-import { queryOfSource } from '../../query/sql/parse-sql.ts'
-import { applicationsIn, modelsIn, readSource } from '../../query/sql/source-text.ts'
+import { buildQuery } from '../../query/sql/parse-sql.ts'
+import { listApplications, modelsIn, readSource } from '../../query/sql/source-text.ts'
 import type { Query } from '../../query/tree/query.ts'
-import { isRowQuery, sourcesOfQuery } from '../../query/tree/query-sources.ts'
+import { collectQuerySources, isRowQuery } from '../../query/tree/query-sources.ts'
 import type { Call } from '../call.ts'
-import type { Page, Question } from './answer-query.ts'
-import { type JudgedSource, judgeSources, namedSource, tablesOf } from './authorize-sources.ts'
-import { lagText, positionOf } from './view-sources.ts'
+import type { Page, ReadRequest } from './answer-query.ts'
+import {
+  type AuthorizedSource,
+  authorizeSources,
+  makeTableResolver,
+  requireSource,
+} from './authorize-sources.ts'
+import { findPositionRow, formatLag } from './view-sources.ts'
 
-/** The statement, checked and judged for the caller. */
-export async function sqlQuestion(
+/** Checks the statement and authorizes it for the caller. */
+export async function prepareSqlRead(
   call: Call,
   body: Input<Tollbase['querySql']>['body'],
-): Promise<Question> {
+): Promise<ReadRequest> {
   const history = parseHistory(body.include_history)
   const options = { now: call.service.world.now(), parameters: body.params }
   if (body.sql.length > limits.sqlCharsHere) refuseUnknown(call, body.sql)
   const text = await readSource(body.sql)
-  // What the fields are declared as may be used only where the collections may be read, so they are judged first.
-  const untyped = queryOfSource(text, options)
-  const sources = await judge(call, untyped, history)
+  // Declared types may be used only where the collections may be read, so the sources are authorized first.
+  const untyped = buildQuery(text, options)
+  const sources = await authorizeQuery(call, untyped, history)
   const [first] = sources
-  if (first === undefined) throw invalid('/sql', 'names no collection')
+  if (first === undefined) throw makeInvalidFault('/sql', 'names no collection')
   const types = new Map(
-    sources.map(({ model, collection }) => [model, declaredTypes(collection.schema_definition)]),
+    sources.map(({ model, collection }) => [model, getDeclaredTypes(collection.schema_definition)]),
   )
   const hasTypes = [...types.values()].some(({ size }) => size > 0)
   const query = hasTypes
-    ? queryOfSource(text, { ...options, typesOf: (model) => types.get(model) })
+    ? buildQuery(text, { ...options, typesOf: (model) => types.get(model) })
     : untyped
   refuseUnshardedQuery(new Map(sources.map(({ model, collection }) => [model, collection])), query)
   return {
@@ -52,46 +57,46 @@ export async function sqlQuestion(
         {
           schema: first.tenant.schema,
           caps: { rows: limits.rowsMax, bytes: bytesMax },
-          resolve: tablesOf(sources),
+          resolve: makeTableResolver(sources),
           history,
-          position: positionOf(sources),
+          position: findPositionRow(sources),
         },
       ),
-    reply: (page) => replyText(page, { statement: body.sql, first, now: options.now }),
+    reply: (page) => formatReply(page, { statement: body.sql, first, now: options.now }),
   }
 }
 
-/** Reading a long statement is work that is not done for applications that are not there. */
+/** Refuses a long statement for applications that do not exist, before the work of reading it. */
 function refuseUnknown({ service }: Call, sql: string): void {
-  const names = applicationsIn(sql)
+  const names = listApplications(sql)
   if (names === undefined) return
   const [first] = names
-  if (first === undefined) throw invalid('/sql', 'names no collection')
-  // One that is there may still be hidden: that is judged collection by collection.
+  if (first === undefined) throw makeInvalidFault('/sql', 'names no collection')
+  // An application that exists may still be hidden; each collection is authorized by itself.
   const { applications } = service.tenancy.system
   if (names.every((name) => applications.get(name) === undefined))
-    service.tenancy.application(first)
+    service.tenancy.requireApplication(first)
 }
 
 /** Judges whether the caller may read what a statement names, though it may not say what can be asked. */
 export async function judgeNamed(call: Call, sql: string): Promise<void> {
   if (sql.length > limits.sqlCharsHere) refuseUnknown(call, sql)
-  for (const model of modelsIn(await readSource(sql))) await namedSource(call, model, '')
+  for (const model of modelsIn(await readSource(sql))) await requireSource(call, model, '')
 }
 
-function judge(call: Call, query: Query, history: boolean): Promise<JudgedSource[]> {
-  const requests = sourcesOfQuery(query).map((use) => ({ ...use, history }))
+function authorizeQuery(call: Call, query: Query, history: boolean): Promise<AuthorizedSource[]> {
+  const requests = collectQuerySources(query).map((use) => ({ ...use, history }))
   // In SQL every collection is written with its application.
-  return judgeSources(call, requests, '')
+  return authorizeSources(call, requests, '')
 }
 
-function replyText(
+function formatReply(
   { row, records }: Page,
-  { statement, first, now }: { statement: string; first: JudgedSource; now: number },
+  { statement, first, now }: { statement: string; first: AuthorizedSource; now: number },
 ): string {
   const { tenant, collection } = first
   const names = [statement, tenant.application.app_id, collection.name].map((name) =>
     JSON.stringify(name),
   )
-  return `{"data":[${records}],"count":${row.count},"query":${names[0]},"app_id":${names[1]},"collection":${names[2]},"as_of":{"block_height":${row.height},"sequence":${row.sequence}}${lagText(row, now)}}`
+  return `{"data":[${records}],"count":${row.count},"query":${names[0]},"app_id":${names[1]},"collection":${names[2]},"as_of":{"block_height":${row.height},"sequence":${row.sequence}}${formatLag(row, now)}}`
 }

@@ -1,11 +1,11 @@
 import { limits } from '@tollbase/contract/limits'
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
-import { Slots } from '../../base/semaphore.ts'
+import { Semaphore } from '../../base/semaphore.ts'
 import { realWorld } from '../../base/world.ts'
 import { sql } from '../../database/sql.ts'
 import { type TestDatabase, withTestDatabase } from '../../database/testing.ts'
-import { queryFault, runQuery } from './run-query.ts'
-import { QuickReads } from './short-reads.ts'
+import { runQuery, toQueryFault } from './run-query.ts'
+import { ShortReads } from './short-reads.ts'
 
 let test: TestDatabase
 beforeAll(async () => {
@@ -30,22 +30,22 @@ describe('what PostgreSQL says of a query that is too much', () => {
       sql`DO ${sql.literal(`BEGIN RAISE EXCEPTION 'secret value' USING ERRCODE = '${state}'; END`)}`,
     )
     const error: unknown = await raised.catch((reason: unknown) => reason)
-    const fault = queryFault(error)
+    const fault = toQueryFault(error)
     expect(fault?.code).toBe(code)
     expect(String(fault?.message)).not.toContain('secret')
   })
 })
 
 describe('a heavy query', () => {
-  const service = () => ({
+  const makeService = () => ({
     queryDatabase: test.database,
-    quickReads: new QuickReads({
+    shortReads: new ShortReads({
       world: realWorld,
       boundMs: 100,
       slowForMs: 10_000,
       atOnceMax: 16,
     }),
-    querySlots: new Slots({
+    querySemaphore: new Semaphore({
       world: realWorld,
       atOnceMax: 1,
       waitingMax: 1,
@@ -59,7 +59,7 @@ describe('a heavy query', () => {
 
   it('has bounds of time and of temporary space, and cannot write', async () => {
     const row = await runQuery(
-      service(),
+      makeService(),
       {
         text: `SELECT current_setting('transaction_read_only') AS read_only,
           current_setting('temp_file_limit') AS space, current_setting('statement_timeout') AS time`,
@@ -69,7 +69,7 @@ describe('a heavy query', () => {
     )
     expect(row).toEqual({ read_only: 'on', space: '512MB', time: '15s' })
     const writing = runQuery(
-      service(),
+      makeService(),
       { text: 'CREATE TABLE public.mine (a int4)', values: [] },
       heavy,
     )
@@ -77,32 +77,32 @@ describe('a heavy query', () => {
   })
 
   it('is cancelled in the database once nobody wants it, and leaves its slot to the next', async () => {
-    const one = service()
+    const one = makeService()
     const gone = new AbortController()
     const { signal } = gone
     // Several seconds of work, of which no row comes before the end.
     const text = 'SELECT count(*) AS n FROM generate_series(1, 300000000) AS n'
     const given = { isHeavy: true, turn: { ...turn, signal } }
     const running = runQuery(one, { text, values: [] }, given)
-    const sessions = () =>
+    const readSessions = () =>
       test.database.query(sql`
         SELECT pid FROM pg_catalog.pg_stat_activity
         WHERE query = ${text} AND state = 'active'`)
     const refused = expect(running).rejects.toMatchObject({ code: 'UNAVAILABLE' })
-    await vi.waitFor(async () => expect(await sessions()).toHaveLength(1))
+    await vi.waitFor(async () => expect(await readSessions()).toHaveLength(1))
     const waiting = runQuery(one, { text, values: [] }, given)
     const alsoRefused = expect(waiting).rejects.toMatchObject({ code: 'UNAVAILABLE' })
     gone.abort()
     await Promise.all([refused, alsoRefused])
-    expect(await sessions()).toEqual([])
+    expect(await readSessions()).toEqual([])
     expect(await runQuery(one, { text: 'SELECT 1 AS one', values: [] }, heavy)).toEqual({ one: 1 })
     const never = runQuery(one, { text, values: [] }, given)
     await expect(never).rejects.toMatchObject({ code: 'UNAVAILABLE' })
-    expect(await sessions()).toEqual([])
+    expect(await readSessions()).toEqual([])
   })
 
   it('that is too much leaves its slot to the next', async () => {
-    const one = service()
+    const one = makeService()
     // PostgreSQL's word for too much temporary space; filling it would take too long here.
     const text = `DO $$ BEGIN RAISE EXCEPTION 'secret' USING ERRCODE = '53400'; END $$`
     await expect(runQuery(one, { text, values: [] }, heavy)).rejects.toMatchObject({
@@ -114,10 +114,10 @@ describe('a heavy query', () => {
 
 describe('a list', () => {
   const turn = { application: 'shop', caller: 'key', rank: 'key' } as const
-  const service = () => ({
+  const makeService = () => ({
     queryDatabase: test.database,
-    quickReads: new QuickReads({ world: realWorld, boundMs: 100, slowForMs: 10_000, atOnceMax: 2 }),
-    querySlots: new Slots({
+    shortReads: new ShortReads({ world: realWorld, boundMs: 100, slowForMs: 10_000, atOnceMax: 2 }),
+    querySemaphore: new Semaphore({
       world: realWorld,
       atOnceMax: 4,
       waitingMax: 100,
@@ -133,25 +133,25 @@ describe('a list', () => {
   }
 
   it('that proves slow goes on by a slot, and is cancelled once nobody wants it', async () => {
-    const one = service()
+    const one = makeService()
     const gone = new AbortController()
     const plain = { isHeavy: false, turn: { ...turn, signal: gone.signal } }
     const lists = Array.from({ length: 8 }, () => runQuery(one, slow, plain))
     const refused = Promise.all(
       lists.map((list) => expect(list).rejects.toMatchObject({ code: 'UNAVAILABLE' })),
     )
-    await vi.waitFor(() => expect(one.querySlots.stats()).toEqual({ running: 2, waiting: 6 }))
-    // Two connections at most were ever kept by attempts, and none is any more.
+    await vi.waitFor(() => expect(one.querySemaphore.stats()).toEqual({ running: 2, waiting: 6 }))
+    // Attempts held at most two connections, and hold none any more.
     const other = { isHeavy: false, turn: { ...turn, application: 'other' } }
     expect(await runQuery(one, quick, other)).toEqual({ one: 1 })
     gone.abort()
     await refused
-    expect(one.querySlots.stats()).toEqual({ running: 0, waiting: 0 })
+    expect(one.querySemaphore.stats()).toEqual({ running: 0, waiting: 0 })
   })
 
   it('of who had a slow one takes a slot until it was quick by that', async () => {
-    const one = service()
-    const bySlot = vi.spyOn(one.querySlots, 'run')
+    const one = makeService()
+    const bySlot = vi.spyOn(one.querySemaphore, 'run')
     const plain = { isHeavy: false, turn }
     const sleeping = { text: 'SELECT pg_sleep(0.3) IS NULL AS one', values: [] }
     await runQuery(one, quick, plain)

@@ -1,56 +1,60 @@
 import { Fault } from '../../base/fault.ts'
-import { type Turn, unwanted } from '../../base/semaphore.ts'
+import { makeAbortedFault, type Turn } from '../../base/semaphore.ts'
 import { sql } from '../../database/sql.ts'
 import type { ListRow } from '../../query/compile-list.ts'
 import type { CompiledStatement } from '../../query/sql-text.ts'
-import { deletedMeanwhile } from '../access/authorize-collections.ts'
+import { toDeletedFault } from '../access/authorize-collections.ts'
 import type { Service } from '../call.ts'
 
-export type Run = {
-  /** It may take long, so it waits for its turn. */
+export type RunOptions = {
+  /** True where it may take long, so that it waits for a slot. */
   readonly isHeavy: boolean
   readonly turn: Turn
 }
 
-type Ports = Pick<Service, 'queryDatabase' | 'querySlots' | 'quickReads'>
+type Ports = Pick<Service, 'queryDatabase' | 'querySemaphore' | 'shortReads'>
 
 /**
- * The one row of a compiled query. A heavy one waits for its slot, so that such queries never hold all connections of
- * lists, and so does a list that proves slow; the connections themselves are for reading alone, with bounds of time and of temporary space. There is no
- * bound by the planner's estimate: it would tell how much a collection holds to those who have not paid for it.
+ * Runs a compiled query and returns its one row. A heavy query waits for a slot, so that such queries never hold
+ * all connections of lists, and so does a list that proves slow; the connections are read-only, with limits of time
+ * and of temporary space. There is no limit by the planner's estimate: it would tell callers that have not paid how
+ * much a collection holds.
  */
 export async function runQuery(
   ports: Ports,
   compiled: CompiledStatement,
-  { isHeavy, turn }: Run,
+  { isHeavy, turn }: RunOptions,
 ): Promise<ListRow> {
   const { signal } = turn
   try {
-    const [row] = await rowsOf(ports, compiled, { isHeavy, turn })
+    const [row] = await runStatement(ports, compiled, { isHeavy, turn })
     if (row === undefined) throw new Error('the watermark is missing')
     return row
   } catch (error) {
-    if (signal?.aborted === true) throw unwanted()
-    throw queryFault(error) ?? deletedMeanwhile(error) ?? error
+    if (signal?.aborted === true) throw makeAbortedFault()
+    throw toQueryFault(error) ?? toDeletedFault(error) ?? error
   }
 }
 
-async function rowsOf(
-  { queryDatabase, querySlots, quickReads }: Ports,
+async function runStatement(
+  { queryDatabase, querySemaphore, shortReads }: Ports,
   compiled: CompiledStatement,
-  { isHeavy, turn }: Run,
+  { isHeavy, turn }: RunOptions,
 ): Promise<ListRow[]> {
   const statement = sql.compiled(compiled.text, compiled.values)
   const { signal } = turn
-  const long = () => queryDatabase.long<ListRow>(statement, { signal })
-  if (isHeavy) return querySlots.run(turn, long)
+  const runHeavy = () => queryDatabase.long<ListRow>(statement, { signal })
+  if (isHeavy) return querySemaphore.run(turn, runHeavy)
   const read = { turn, text: compiled.text }
-  const rows = await quickReads.attempt(read, () => queryDatabase.quick<ListRow>(statement))
-  return rows ?? querySlots.run(turn, () => quickReads.learn(read, long))
+  const rows = await shortReads.attempt(read, () => queryDatabase.quick<ListRow>(statement))
+  return rows ?? querySemaphore.run(turn, () => shortReads.learn(read, runHeavy))
 }
 
-/** What PostgreSQL says of a query that is too much for it (SQLSTATE), without its text, which may tell values. */
-export function queryFault(error: unknown): Fault | undefined {
+/**
+ * Maps PostgreSQL's refusal of a query that is too much for it (SQLSTATE) to a fault, without its text, which may
+ * tell values.
+ */
+export function toQueryFault(error: unknown): Fault | undefined {
   const state = error instanceof Error && 'code' in error ? String(error.code) : ''
   // query_canceled: the statement's time ran out.
   if (state === '57014') return new Fault('QUERY_TIMEOUT', { cause: error })

@@ -1,17 +1,17 @@
 import type { Turn } from '../../base/semaphore.ts'
 import type { World } from '../../base/world.ts'
 
-export type QuickReadsOptions = {
+export type ShortReadsOptions = {
   readonly world: World
   /** A read that takes longer is slow; the database stops it then. */
   readonly boundMs: number
-  /** For how long after a slow read its reader is a slow one. */
+  /** The time after a slow read for which its reader counts as slow. */
   readonly slowForMs: number
   /** Reads of one reader at once. */
   readonly atOnceMax: number
 }
 
-export type QuickRead = {
+export type ShortRead = {
   readonly turn: Turn
   /** The statement without its values. */
   readonly text: string
@@ -20,62 +20,63 @@ export type QuickRead = {
 type Reader = {
   atOnce: number
   readonly waiting: (() => void)[]
-  /** Until then only those of the texts are attempted that were quick meanwhile. */
+  /** Until then only texts that were short meanwhile are attempted. */
   slowUntil: number
-  readonly quickTexts: Set<string>
+  readonly shortTexts: Set<string>
 }
 
-/** Of one slow reader. */
-const quickTextsMax = 64
+/** The limit for one slow reader. */
+const shortTextsMax = 64
 const readersMax = 1_000
 
 /**
- * Nobody can tell by its text whether a list is quick: that is a matter of the records, and of the indexes. So each is
- * attempted for a short time. Whoever had a slow one is not believed any more for a while, except for what has been
- * quick since: else he could keep all connections by attempts alone. Of the keys of an application each counts as all.
+ * A list's text does not tell whether the list is short: that depends on the records and the indexes. So each list
+ * is attempted for a short time. After a slow one its reader is not trusted for a while, except for texts that have
+ * been short since: otherwise attempts alone could hold all connections. All keys of an application count as one
+ * reader.
  */
-export class QuickReads {
-  readonly #options: QuickReadsOptions
+export class ShortReads {
+  readonly #options: ShortReadsOptions
   readonly #readers = new Map<string, Reader>()
 
-  constructor(options: QuickReadsOptions) {
+  constructor(options: ShortReadsOptions) {
     this.#options = options
   }
 
-  /** The outcome of a quick read; undefined where it is none, or not believed to be one. */
-  async attempt<T>(read: QuickRead, run: () => Promise<T>): Promise<T | undefined> {
-    const reader = this.#readerOf(read.turn)
+  /** Returns the outcome of a short read; undefined where it is slow, or its reader is not trusted. */
+  async attempt<T>(read: ShortRead, run: () => Promise<T>): Promise<T | undefined> {
+    const reader = this.#getReader(read.turn)
     if (reader.atOnce >= this.#options.atOnceMax)
       await new Promise<void>((resolve) => reader.waiting.push(resolve))
     else reader.atOnce += 1
     try {
-      if (this.#isSlow(reader) && !reader.quickTexts.has(read.text)) return undefined
+      if (this.#isSlow(reader) && !reader.shortTexts.has(read.text)) return undefined
       return await run()
     } catch (error) {
       if (!isStopped(error)) throw error
       this.#noteSlow(reader, read)
       return undefined
     } finally {
-      // Whoever waits takes the place over.
+      // A waiting read takes the place over.
       const next = reader.waiting.shift()
       if (next === undefined) reader.atOnce -= 1
       else next()
     }
   }
 
-  /** Runs a read that was not attempted, or stopped, and remembers whether it is quick. */
-  async learn<T>(read: QuickRead, run: () => Promise<T>): Promise<T> {
+  /** Runs a read that was not attempted, or was stopped, and remembers whether it is short. */
+  async learn<T>(read: ShortRead, run: () => Promise<T>): Promise<T> {
     const { world, boundMs } = this.#options
     const startedAt = world.ticks()
     const outcome = await run()
-    const reader = this.#readerOf(read.turn)
+    const reader = this.#getReader(read.turn)
     if (world.ticks() - startedAt > boundMs) this.#noteSlow(reader, read)
-    else if (reader.quickTexts.size < quickTextsMax) reader.quickTexts.add(read.text)
+    else if (reader.shortTexts.size < shortTextsMax) reader.shortTexts.add(read.text)
     return outcome
   }
 
-  #noteSlow(reader: Reader, { text }: QuickRead): void {
-    reader.quickTexts.delete(text)
+  #noteSlow(reader: Reader, { text }: ShortRead): void {
+    reader.shortTexts.delete(text)
     reader.slowUntil = this.#options.world.ticks() + this.#options.slowForMs
   }
 
@@ -83,7 +84,7 @@ export class QuickReads {
     return this.#options.world.ticks() < reader.slowUntil
   }
 
-  #readerOf({ application, caller, rank }: Turn): Reader {
+  #getReader({ application, caller, rank }: Turn): Reader {
     const name = rank === 'key' ? application : `${application} ${caller} ${rank}`
     const known = this.#readers.get(name)
     if (known !== undefined && (known.atOnce > 0 || this.#isSlow(known))) return known
@@ -92,13 +93,13 @@ export class QuickReads {
       atOnce: 0,
       waiting: [],
       slowUntil: Number.NEGATIVE_INFINITY,
-      quickTexts: new Set<string>(),
+      shortTexts: new Set<string>(),
     }
     this.#readers.set(name, made)
     return made
   }
 
-  /** Of whom nothing is known any more. */
+  /** Forgets readers that have no read under way and are not slow. */
   #forget(): void {
     for (const [name, reader] of this.#readers)
       if (reader.atOnce === 0 && !this.#isSlow(reader)) this.#readers.delete(name)

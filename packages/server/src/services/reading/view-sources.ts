@@ -1,21 +1,21 @@
-import { present } from '../../base/assert.ts'
-import { within } from '../../base/await-within.ts'
-import { Fault, invalid } from '../../base/fault.ts'
+import { requirePresent } from '../../base/assert.ts'
+import { awaitWithin } from '../../base/await-within.ts'
+import { Fault, makeInvalidFault } from '../../base/fault.ts'
 import type { World } from '../../base/world.ts'
-import { readableOfId } from '../../model/catalog.ts'
+import { findReadableById } from '../../model/catalog.ts'
 import type { CollectionState, StoredView, ViewSource } from '../../model/definitions.ts'
-import { grantedPriceOf, grantOf } from '../../model/grants.ts'
+import { findGrant, findGrantedPrice } from '../../model/grants.ts'
 import { viewStateTable } from '../../projections/view-state.ts'
 import type { ListRow } from '../../query/compile-list.ts'
 import { parseFieldPath } from '../../query/field-path.ts'
 import type { UsedFields } from '../../query/join.ts'
 import type { Sort } from '../../query/list-query.ts'
 import type { PositionRow } from '../../query/position.ts'
-import { readsFreely, refuseUnoffered } from '../access/authorize-collections.ts'
+import { canReadFree, refuseUnoffered } from '../access/authorize-collections.ts'
 import type { Tenant } from '../applications/tenancy.ts'
 import type { Call } from '../call.ts'
 
-/** A source of another application behind a view, judged as those that a query names are. */
+/** A source of another application behind a view, authorized like the sources that a query names. */
 export type GrantedSource = {
   readonly model: string
   readonly kind: 'derived'
@@ -29,10 +29,10 @@ export type GrantedSource = {
 }
 
 /**
- * What reading a view uses besides it: every source of another application, which its owner must still grant and
- * which charges the reader, whoever he is, unless it is his own. Of what is no view there is nothing.
+ * Lists the sources that reading a view uses besides the view: every source of another application, which its owner
+ * must still grant and which charges every reader but its owner. A collection has none.
  */
-export async function sourcesOfView(
+export async function listViewSources(
   call: Call,
   tenant: Tenant,
   { collection, history }: { collection: CollectionState; history: boolean },
@@ -40,7 +40,10 @@ export async function sourcesOfView(
   const { view } = collection
   if (view === undefined) return []
   if (history)
-    throw invalid('/include_history', `is about records; the view ${view.name} keeps no old rows`)
+    throw makeInvalidFault(
+      '/include_history',
+      `is about records; the view ${view.name} keeps no old rows`,
+    )
   if (!tenant.data.isFilled(view))
     throw new Fault('VIEW_NOT_READY', {
       message: `The view ${view.name} is being filled for the first time; try again shortly.`,
@@ -50,37 +53,37 @@ export async function sourcesOfView(
     tenant.data.waiting.noteRead(view)
     await catchUp(call.service.world, tenant, view)
   }
-  return foreignSources(call, tenant, view)
+  return listForeignSources(call, tenant, view)
 }
 
-/** Longer than this a reader does not wait for rows to be brought on; the position in his answer says how old they are. */
+/** The time that a reader waits for a live view to catch up; the position in the answer says how old its rows are. */
 const patienceMs = 1_000
 
-type Following = {
+type CatchingUp = {
   readonly data: { readonly waiting: Pick<Tenant['data']['waiting'], 'isBehind'> }
   readonly chain: Pick<Tenant['chain'], 'whenCaughtUp'>
 }
 
-/** Has a live view take in what the tables have. */
+/** Waits until a live view has caught up with the tables. */
 export async function catchUp(
   world: World,
-  { data, chain }: Following,
+  { data, chain }: CatchingUp,
   view: { readonly id: string },
 ): Promise<void> {
   if (data.waiting.isBehind(view))
-    await within(chain.whenCaughtUp(), { world, ms: patienceMs, otherwise: undefined })
+    await awaitWithin(chain.whenCaughtUp(), { world, ms: patienceMs, otherwise: undefined })
 }
 
 /**
- * Whether the caller may know how many rows a view has: no other application would ask him for anything if he read it.
- * Else each condition of a definition were a free question of how many records there are.
+ * Returns whether the caller may know how many rows a view has: no other application would ask for money if the
+ * caller read it. Otherwise each condition of a definition would be a free question of how many records there are.
  */
 export async function isCountKnown(call: Call, tenant: Tenant, view: StoredView): Promise<boolean> {
   try {
-    const sources = await foreignSources(call, tenant, view)
+    const sources = await listForeignSources(call, tenant, view)
     return sources.every(
       ({ free, tenant: owner, collection, grantee }) =>
-        free || grantedPriceOf(owner.data.catalog, collection, grantee) === 0n,
+        free || findGrantedPrice(owner.data.catalog, collection, grantee) === 0n,
     )
   } catch (error) {
     if (error instanceof Fault) return false
@@ -88,7 +91,7 @@ export async function isCountKnown(call: Call, tenant: Tenant, view: StoredView)
   }
 }
 
-async function foreignSources(
+async function listForeignSources(
   call: Call,
   tenant: Tenant,
   view: StoredView,
@@ -96,38 +99,38 @@ async function foreignSources(
   const sources: GrantedSource[] = []
   for (const source of view.sources) {
     const isForeign = source.app !== view.app
-    if (isForeign) sources.push(await grantedSource(call, tenant, { view, source }))
-    const owner = isForeign ? await call.service.tenancy.tenant(source.app) : tenant
+    if (isForeign) sources.push(await requireGrantedSource(call, tenant, { view, source }))
+    const owner = isForeign ? await call.service.tenancy.loadTenant(source.app) : tenant
     const inner = owner.data.catalog.viewsById.get(source.id)?.view
-    if (inner !== undefined) sources.push(...(await foreignSources(call, owner, inner)))
+    if (inner !== undefined) sources.push(...(await listForeignSources(call, owner, inner)))
   }
   return sources
 }
 
-/** A source of another application, or 403 where it is gone or its owner does not grant it (any more). */
-async function grantedSource(
+/** Returns a source of another application; 403 where it is gone or its owner does not grant it (any more). */
+async function requireGrantedSource(
   call: Call,
   tenant: Tenant,
   { view, source }: { view: StoredView; source: ViewSource },
 ): Promise<GrantedSource> {
   const { model, app } = source
-  // Its name is not told: it may be private.
+  // The refusal does not name the source, which may be private.
   const refusal = new Fault('GRANT_NEEDED', {
     message: `A source of the view ${view.app}::${view.name} is gone, or its owner does not grant its use any more`,
     details: { view: `${view.app}::${view.name}` },
   })
   if (call.service.tenancy.system.applications.get(app)?.status !== 'active') throw refusal
-  const owner = await call.service.tenancy.tenant(app)
+  const owner = await call.service.tenancy.loadTenant(app)
   const { catalog } = owner.data
-  const collection = readableOfId(catalog, source.id)
-  if (collection === undefined || grantOf(catalog, collection, view.app) === undefined)
+  const collection = findReadableById(catalog, source.id)
+  if (collection === undefined || findGrant(catalog, collection, view.app) === undefined)
     throw refusal
-  const used = usedFields(tenant, { view, source })
-  // What its owner does not offer (any more) is not had through a view either.
+  const used = getUsedFields(tenant, { view, source })
+  // A field that its owner does not offer (any more) cannot be had through a view either.
   refuseUnoffered(collection, used, false)
-  const free = readsFreely(call, owner)
-  // A grant of no amount is worth what deriving costs, which its owner may have come to deny.
-  if (!free && grantedPriceOf(catalog, collection, view.app) === undefined) throw refusal
+  const free = canReadFree(call, owner)
+  // A grant without an amount costs the derive price, and its owner may allow no derivation any more.
+  if (!free && findGrantedPrice(catalog, collection, view.app) === undefined) throw refusal
   return {
     model,
     kind: 'derived',
@@ -140,23 +143,23 @@ async function grantedSource(
   }
 }
 
-/** What a view uses of a source that its definition names. */
-function usedFields(
+/** Returns the fields that a view uses of a source that its definition names. */
+function getUsedFields(
   tenant: Tenant,
   { view, source }: { view: StoredView; source: ViewSource },
 ): UsedFields {
-  const { plan } = present(tenant.data.catalog.views.get(view.id), 'the view')
+  const { plan } = requirePresent(tenant.data.catalog.views.get(view.id), 'the view')
   return plan?.uses.get(source.model) ?? anything
 }
 
-/** Of a definition that cannot be read any more. */
+/** The fields of a view whose definition cannot be read any more. */
 const anything: UsedFields = { filter: ['*'], sort: ['*'], select: 'all' }
 
 /**
- * Where an answer's position stands, if views of the first source's application are among its sources: with what is
- * fresher beside it, an answer is no newer than its oldest part.
+ * Returns where an answer's position is stored, if views of the first source's application are among its sources:
+ * an answer is no newer than its oldest part.
  */
-export function positionOf(
+export function findPositionRow(
   sources: readonly {
     readonly tenant: Tenant
     readonly collection: CollectionState
@@ -170,8 +173,8 @@ export function positionOf(
   return ids.length === 0 ? undefined : { table: viewStateTable, ids: [...new Set(ids)] }
 }
 
-/** The order of a view's rows where a reader asks for none: that of its definition. */
-export function sortOfView({ data }: Tenant, { view }: CollectionState): Sort | undefined {
+/** Returns the default order of a view's rows, which its definition states. */
+export function findViewSort({ data }: Tenant, { view }: CollectionState): Sort | undefined {
   const order = view && data.catalog.views.get(view.id)?.plan?.defaultOrder
   const [first, ...others] = (order ?? []).map(({ column, descending, nulls }) => ({
     path: parseFieldPath(column, ''),
@@ -181,8 +184,8 @@ export function sortOfView({ data }: Tenant, { view }: CollectionState): Sort | 
   return first && { ...first, next: others }
 }
 
-/** A member of the reply that says how far a view is behind; nothing of what is no view. */
-export function lagText(row: Pick<ListRow, 'lag' | 'refreshed_at'>, now: number): string {
+/** Formats the member of the reply that says how far a view is behind; empty for a collection. */
+export function formatLag(row: Pick<ListRow, 'lag' | 'refreshed_at'>, now: number): string {
   const { lag, refreshed_at: at = 0n } = row
   if (lag === undefined) return ''
   const ms = lag > 0n ? Math.max(0, now - Number(at)) : 0

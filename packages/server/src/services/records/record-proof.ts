@@ -1,54 +1,62 @@
 import { recordProofType } from '@tollbase/verify/proof'
-import { leafHash } from '@tollbase/verify/tree'
+import { hashLeaf } from '@tollbase/verify/tree'
 import { Fault } from '../../base/fault.ts'
 import type { Chain } from '../../chain/chain.ts'
 import type { CollectionState } from '../../model/definitions.ts'
-import { isFree, readPriceOf } from '../../model/price.ts'
+import { getReadPrice, isFree } from '../../model/price.ts'
 import { readHistory, readRecord, type Version } from '../../projections/record-store.ts'
-import { mayDescribe, refuseWithoutRead } from '../access/access.ts'
+import { canDescribe, refuseWithoutRead } from '../access/access.ts'
 import {
-  type Readable,
-  readableCollection,
+  type ReadableSource,
   refuseUnoffered,
+  requireReadableCollection,
 } from '../access/authorize-collections.ts'
 import type { Tenant } from '../applications/tenancy.ts'
 import type { Call } from '../call.ts'
-import { boughtReply } from '../payments/bought-reply.ts'
+import { requireBoughtReply } from '../payments/bought-reply.ts'
 
-type Wish = {
+type ProofRequest = {
   readonly collection: string
   readonly key: string
   readonly receipt_id?: string
 }
 
-type Found = { readonly tenant: Tenant; readonly version: Version }
+type ProvenVersion = { readonly tenant: Tenant; readonly version: Version }
 
 /**
- * The proof of a record: with its bytes for who reads it free, with hashes alone for all others. Of what is sold a proof
- * is for who bought the record: even that there is one of this key has its price.
+ * Proves a record: with its bytes for callers that read it free, with hashes alone for all others. The proof of a
+ * sold record is for its buyers: even the existence of a record with this key has its price.
  */
-export async function proveRecord(call: Call, tenant: Tenant, wish: Wish) {
-  const { collection, free } = provable(call, tenant, wish)
+export async function proveRecord(call: Call, tenant: Tenant, request: ProofRequest) {
+  const { collection, free } = provable(call, tenant, request)
   if (free) {
-    const version = await newest(call, tenant, { collection, wish })
-    return proofOfVersion({ tenant, version })
+    const version = await requireNewest(call, tenant, { collection, request })
+    return proveVersion({ tenant, version })
   }
-  if (wish.receipt_id !== undefined)
-    return boughtProof(call, tenant, { collection, key: wish.key, receiptId: wish.receipt_id })
-  const version = await newest(call, tenant, { collection, wish })
-  if (version.deleted) throw noSuchRecord(collection, wish.key)
-  return hashesOf(await proofOfVersion({ tenant, version }))
+  if (request.receipt_id !== undefined)
+    return proveBought(call, tenant, {
+      collection,
+      key: request.key,
+      receiptId: request.receipt_id,
+    })
+  const version = await requireNewest(call, tenant, { collection, request })
+  if (version.deleted) throw makeNoRecordFault(collection, request.key)
+  return toHashProof(await proveVersion({ tenant, version }))
 }
 
 /** The collection if the caller may have proofs of its records, with a receipt or without. */
-export function provable(call: Call, tenant: Tenant, wish: Omit<Wish, 'key'>): Readable {
-  const readable = readableCollection(call, tenant, wish.collection)
+export function provable(
+  call: Call,
+  tenant: Tenant,
+  request: Omit<ProofRequest, 'key'>,
+): ReadableSource {
+  const readable = requireReadableCollection(call, tenant, request.collection)
   const { collection, free } = readable
   if (free) return readable
   refuseUnoffered(collection, { filter: [collection.primary_column], sort: [], select: [] }, false)
   const { caller } = call
-  const isSold = !isFree(readPriceOf(tenant.data.catalog, collection))
-  if (isSold && wish.receipt_id === undefined && !mayDescribe(caller, tenant.application)) {
+  const isSold = !isFree(getReadPrice(tenant.data.catalog, collection))
+  if (isSold && request.receipt_id === undefined && !canDescribe(caller, tenant.application)) {
     refuseWithoutRead(caller, tenant.application)
     throw new Fault('UNAUTHORIZED', {
       message: `Records of ${collection.name} are sold: their proofs are for keys of ${tenant.application.app_id} that may Read, and for who bought them (receipt_id)`,
@@ -57,42 +65,42 @@ export function provable(call: Call, tenant: Tenant, wish: Omit<Wish, 'key'>): R
   return readable
 }
 
-/** The proof without what the entry says. */
-export function hashesOf({ entry, ...proof }: Awaited<ReturnType<typeof proofOf>>) {
-  const leaf_hash = Buffer.from(leafHash(Buffer.from(entry, 'base64'))).toString('hex')
+/** Replaces the entry of a proof by its leaf hash. */
+export function toHashProof({ entry, ...proof }: Awaited<ReturnType<typeof proveEntry>>) {
+  const leaf_hash = Buffer.from(hashLeaf(Buffer.from(entry, 'base64'))).toString('hex')
   return { ...proof, leaf_hash }
 }
 
 /** The whole proof of an entry, as `tollbase verify` reads it. */
-export async function proofOf(
+export async function proveEntry(
   { app, chain }: { readonly app: string; readonly chain: Chain },
   at: { readonly height: number; readonly sequence: number },
 ) {
   return { type: recordProofType, app, ...(await chain.prove(at.height, at.sequence)) }
 }
 
-function proofOfVersion({ tenant, version }: Found) {
+function proveVersion({ tenant, version }: ProvenVersion) {
   const { application, chain } = tenant
   const { height, sequence } = version
-  return proofOf({ app: application.app_id, chain }, { height: Number(height), sequence })
+  return proveEntry({ app: application.app_id, chain }, { height: Number(height), sequence })
 }
 
-async function newest(
+async function requireNewest(
   { service }: Call,
   { schema }: Tenant,
-  { collection, wish }: { readonly collection: CollectionState; readonly wish: Wish },
+  { collection, request }: { readonly collection: CollectionState; readonly request: ProofRequest },
 ): Promise<Version> {
-  const place = { schema, table: collection.table, key: wish.key }
+  const place = { schema, table: collection.table, key: request.key }
   const { version } = await readRecord(service.database, place)
-  if (version === undefined) throw noSuchRecord(collection, wish.key)
+  if (version === undefined) throw makeNoRecordFault(collection, request.key)
   return version
 }
 
 /**
- * The proof of the version that a kept reply holds. A receipt may be shown to others, so it fetches no content: with the
- * entry's header the buyer makes the leaf from the record that he has.
+ * Proves the version that a kept reply holds. A receipt may be shown to others, so it fetches no content: with the
+ * entry's header the buyer makes the leaf from the record.
  */
-async function boughtProof(
+async function proveBought(
   { service }: Call,
   tenant: Tenant,
   bought: {
@@ -102,7 +110,7 @@ async function boughtProof(
   },
 ) {
   const { collection, key, receiptId } = bought
-  const reply = await boughtReply(service, receiptId, tenant.application.app_id)
+  const reply = await requireBoughtReply(service, receiptId, tenant.application.app_id)
   const place = { schema: tenant.schema, table: collection.table, key }
   const { versions } = await readHistory(service.database, place)
   const version = versions.findLast(({ deleted, body }) => !deleted && reply.includes(body))
@@ -110,11 +118,11 @@ async function boughtProof(
     throw new Fault('RECORD_NOT_FOUND', {
       message: `The reply that ${receiptId} bought does not hold a record ${key} of ${collection.name} whole`,
     })
-  const proof = await proofOfVersion({ tenant, version })
+  const proof = await proveVersion({ tenant, version })
   const text = Buffer.from(proof.entry, 'base64').toString()
-  return { ...hashesOf(proof), entry_header: text.slice(0, text.indexOf('\n')) }
+  return { ...toHashProof(proof), entry_header: text.slice(0, text.indexOf('\n')) }
 }
 
-function noSuchRecord({ name }: CollectionState, key: string): Fault {
+function makeNoRecordFault({ name }: CollectionState, key: string): Fault {
   return new Fault('RECORD_NOT_FOUND', { message: `There is no record ${key} in ${name}` })
 }

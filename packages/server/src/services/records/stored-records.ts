@@ -2,18 +2,18 @@ import type { Entry } from '@tollbase/verify/entry'
 import type { Block } from '../../chain/block.ts'
 import type { Tenant } from '../applications/tenancy.ts'
 
-/** What one store brought, in its place on the chain. */
+/** The entries of one store, with their place on the chain. */
 export type StoredGroup = {
   readonly height: number
-  /** Of the first entry, within the block. */
+  /** The sequence of the first entry within the block. */
   readonly sequence: number
   readonly entries: readonly Entry[]
-  /** Of the entry at this place within the group. */
+  /** Returns the leaf hash of the entry at this place within the group. */
   readonly leafHash: (at: number) => Buffer
 }
 
-/** A group as its block has it. */
-export function groupOf(block: Block, sequence: number, count: number): StoredGroup {
+/** Returns a group as its block has it. */
+export function sliceGroup(block: Block, sequence: number, count: number): StoredGroup {
   return {
     height: block.height,
     sequence,
@@ -22,8 +22,8 @@ export function groupOf(block: Block, sequence: number, count: number): StoredGr
   }
 }
 
-/** What the public clients want to know of stored records. */
-export function storedRecords(tenant: Tenant, group: StoredGroup) {
+/** Describes stored records as the public clients expect them. */
+export function describeStoredRecords(tenant: Tenant, group: StoredGroup) {
   const { height, sequence } = group
   return group.entries.map((entry, at) => {
     const leafHash = group.leafHash(at).toString('hex')

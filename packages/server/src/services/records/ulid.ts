@@ -4,7 +4,7 @@ import type { World } from '../../base/world.ts'
 const alphabet = '0123456789ABCDEFGHJKMNPQRSTVWXYZ'
 
 /** A ULID (github.com/ulid/spec): 48 bits of milliseconds, 80 random bits, 26 characters that sort by time. */
-export function newUlid(world: Pick<World, 'now'>, random: RandomPool): string {
+export function makeUlid(world: Pick<World, 'now'>, random: RandomPool): string {
   let time = world.now()
   let head = ''
   for (let at = 0; at < 10; at++) {

@@ -5,7 +5,7 @@ import type { MigrationDefinition } from '../../model/definitions.ts'
 import type { Tenant } from '../applications/tenancy.ts'
 
 /** The task of the migration that begins with this entry; undefined where the entry begins none. */
-export function migrationTask(
+export function findMigrationTask(
   tenant: Tenant,
   place: { id: string; block: Block; sequence: number },
 ): Static<typeof Task> | undefined {
@@ -26,7 +26,7 @@ export function migrationTask(
   log.push(...(now?.errors ?? []))
   return {
     ticket_id: place.id,
-    status: statusOf(now, progress !== undefined),
+    status: toTaskStatus(now, progress !== undefined),
     operation_type: 'migrate',
     created_at: begun.started_at,
     updated_at: now?.ended_at ?? begun.started_at,
@@ -37,7 +37,7 @@ export function migrationTask(
   }
 }
 
-function statusOf(now: MigrationDefinition | undefined, isRunning: boolean) {
+function toTaskStatus(now: MigrationDefinition | undefined, isRunning: boolean) {
   if (now?.state === 'completed') return 'Completed'
   if (isRunning) return 'StoringData'
   if (now === undefined)

@@ -1,6 +1,6 @@
 import { createCipheriv, createDecipheriv } from 'node:crypto'
 
-/** What a ticket of a store stands for: a group of entries of an application's chain. */
+/** The content of a store's ticket: a group of entries of an application's chain. */
 export type Ticket = {
   /** The application's number. */
   readonly application: number
@@ -23,14 +23,14 @@ export function sealTicket(key: Buffer, ticket: Ticket): string {
   block.writeUIntBE(ticket.height, 4, 6)
   block.writeUIntBE(ticket.sequence, 10, 3)
   block.writeUIntBE(ticket.count, 13, 3)
-  return `task_${ciphersOf(key).seal.update(block).toString('hex')}`
+  return `task_${getCiphers(key).seal.update(block).toString('hex')}`
 }
 
-/** What an id decrypts to; whether it names a real group is for the log to say. */
+/** Decrypts an id; the log says whether it names a real group. */
 export function openTicket(key: Buffer, id: string): Ticket | undefined {
   const hex = form.exec(id)?.[1]
   if (hex === undefined) return undefined
-  const block = ciphersOf(key).open.update(Buffer.from(hex, 'hex'))
+  const block = getCiphers(key).open.update(Buffer.from(hex, 'hex'))
   return {
     application: block.readUInt32BE(0),
     height: block.readUIntBE(4, 6),
@@ -39,19 +39,19 @@ export function openTicket(key: Buffer, id: string): Ticket | undefined {
   }
 }
 
-type Ciphers = ReturnType<typeof newCiphers>
+type Ciphers = ReturnType<typeof makeCiphers>
 const made = new WeakMap<Buffer, Ciphers>()
 
 /** Made once: each block is encrypted by itself (ECB), so one cipher serves all of them, and making one costs more than using it. */
-function ciphersOf(key: Buffer): Ciphers {
+function getCiphers(key: Buffer): Ciphers {
   const known = made.get(key)
   if (known !== undefined) return known
-  const ciphers = newCiphers(key)
+  const ciphers = makeCiphers(key)
   made.set(key, ciphers)
   return ciphers
 }
 
-function newCiphers(key: Buffer) {
+function makeCiphers(key: Buffer) {
   return {
     seal: createCipheriv('aes-128-ecb', key, null).setAutoPadding(false),
     open: createDecipheriv('aes-128-ecb', key, null).setAutoPadding(false),

@@ -5,10 +5,10 @@ import type { StoredView } from '../../model/definitions.ts'
 import { readProgress, type ViewProgress } from '../../projections/view-state.ts'
 import type { Tenant } from '../applications/tenancy.ts'
 import type { Service } from '../call.ts'
-import { progressOf } from '../views/build-progress.ts'
+import { readBuildProgress } from '../views/build-progress.ts'
 
 /** The task of filling or refreshing a view that begins with this entry; undefined where the entry begins none. */
-export async function viewTask(
+export async function findViewTask(
   { database }: Pick<Service, 'database'>,
   tenant: Tenant,
   place: { id: string; block: Block; sequence: number },
@@ -25,10 +25,10 @@ export async function viewTask(
   const leaf = block.firstLeaf + sequence + 1
   const at = progress?.refreshedAt
   const view = tenant.data.catalog.views.get(id)?.view
-  const status = statusOf(progress, { leaf, mode: view?.refresh_mode })
+  const status = toTaskStatus(progress, { leaf, mode: view?.refresh_mode })
   const isUnderWay = view !== undefined && status === 'StoringData'
-  const now = isUnderWay ? await progressOf(database, tenant, view) : undefined
-  // How much another application holds is no matter of who builds on it, nor of who has the ticket.
+  const now = isUnderWay ? await readBuildProgress(database, tenant, view) : undefined
+  // Neither the builder of a view nor the holder of the ticket may learn how much another application holds.
   const isOwn = view?.reads.every(({ app }) => app === view.app) === true
   return {
     ticket_id: place.id,
@@ -49,13 +49,13 @@ export async function viewTask(
   }
 }
 
-function statusOf(
+function toTaskStatus(
   progress: ViewProgress | undefined,
   { leaf, mode }: { leaf: number; mode: StoredView['refresh_mode'] | undefined },
 ): Static<typeof Task>['status'] {
   if (progress === undefined) return { Failed: { error: 'the view is deleted or replaced' } }
   const { status, reason } = progress
-  // Of a lazy view each position is one that was asked for; what befell it later is no matter of this task.
+  // Each position of a lazy view was requested; what happened to the view later does not concern this task.
   if (mode === 'lazy' && progress.refreshedAt !== undefined && progress.leaf >= leaf)
     return 'Completed'
   if (status === 'stale') return { Failed: { error: reason ?? 'something went wrong on our side' } }

@@ -6,68 +6,68 @@ import { viewSession } from '../../projections/view-projection.ts'
 import type { ViewPlace } from '../../views/view-program.ts'
 import type { Tenant } from '../applications/tenancy.ts'
 
-/** How far one who builds a view is. It only grows; `done` may pass `total`, which is known about. */
-export type Work = {
-  /** What is gone through: a fill reads records, a change entries of the chain. */
+/** The progress of a view's build. It only grows; `done` may pass `total`, which is approximate. */
+export type BuildWork = {
+  /** The unit of progress: a fill reads records, a change reads entries of the chain. */
   unit: 'records' | 'entries'
   done: number
   total: number
-  /** The session that is at it. */
+  /** The session that does the work. */
   pid: number | undefined
-  /** Why it was ended, where somebody did. */
+  /** The reason why it was stopped, if it was. */
   stopped: Fault | undefined
 }
 
-export type Progress = {
+export type BuildProgress = {
   readonly done: number
   readonly total: number
-  readonly unit: Work['unit']
-  /** From 0 to 99: what is under way is not at its end. */
+  readonly unit: BuildWork['unit']
+  /** From 0 to 99, since work under way is not finished. */
   readonly percent: number
 }
 
-export function newWork(): Work {
+export function makeWork(): BuildWork {
   return { unit: 'records', done: 0, total: 0, pid: undefined, stopped: undefined }
 }
 
 /**
- * The name of the session that builds a view. Others see it at once, in whatever process they are, and it costs no row:
- * so it says what is built, and how far that is. PostgreSQL keeps 63 characters of it, which numbers fit into.
+ * Makes the name of the session that builds a view. Every process sees it at once, and it costs no row, so it names
+ * the view and its progress. PostgreSQL keeps 63 characters of it, which the numbers fit into.
  */
-export function sessionName(
+export function makeSessionName(
   { application }: Pick<Tenant, 'application'>,
   view: StoredView,
-  work: Work,
+  work: BuildWork,
 ): string {
-  return `${beginOf(application, view)}${work.unit} ${work.total} ${work.done}`
+  return `${makeSessionPrefix(application, view)}${work.unit} ${work.total} ${work.done}`
 }
 
-function beginOf({ number }: Tenant['application'], view: StoredView): string {
+function makeSessionPrefix({ number }: Tenant['application'], view: StoredView): string {
   return `${viewSession} ${number}.${view.number} `
 }
 
 /**
- * How far the work on a view is at this moment, whichever process does it; undefined where there is none, or before it
- * is known how much there is to do. Costs one look into the server's list of sessions.
+ * Reads the present progress of the work on a view, whichever process does it; undefined where there is none, or
+ * before its total is known. Costs one look into the server's list of sessions.
  */
-export async function progressOf(
+export async function readBuildProgress(
   database: Queryable,
   { application }: Pick<Tenant, 'application'>,
   view: StoredView,
-): Promise<Progress | undefined> {
-  const begin = beginOf(application, view)
+): Promise<BuildProgress | undefined> {
+  const begin = makeSessionPrefix(application, view)
   const sessions = await database.query<{ name: string }>(sql`
     SELECT application_name AS name FROM pg_catalog.pg_stat_activity
     WHERE datname = current_database() AND application_name ^@ ${begin}`)
-  // A process that was killed may be survived by its session for a while, beside the one that begins again.
-  const known = sessions.map(({ name }) => progressIn(name.slice(begin.length)))
+  // The session of a killed process may survive it for a while, beside the one that begins again.
+  const known = sessions.map(({ name }) => parseProgress(name.slice(begin.length)))
   return known.reduce(
     (most, one) => (one && one.percent >= (most?.percent ?? 0) ? one : most),
     undefined,
   )
 }
 
-function progressIn(text: string): Progress | undefined {
+function parseProgress(text: string): BuildProgress | undefined {
   const found = /^(records|entries) (\d+) (\d+)$/.exec(text)
   if (found === null) return undefined
   const unit = found[1] === 'records' ? 'records' : 'entries'
@@ -77,7 +77,7 @@ function progressIn(text: string): Progress | undefined {
   return { done, total, unit, percent: Math.min(99, Math.floor((100 * done) / total)) }
 }
 
-/** One record in so many is counted. */
+/** One record in this many is counted. */
 const sampled = 1024
 
 /**
@@ -89,8 +89,8 @@ const noted = `(hashint8(leaf) & ${sampled - 1} <> 0 OR CASE WHEN current_settin
   || substring(current_setting('application_name') FROM '[0-9]+$')::int8 + ${sampled}, true)
  END IS DISTINCT FROM '')`
 
-/** The place with sources that count how much of them is read; `reads` gets how often each is read, by model. */
-export function countedPlace(place: ViewPlace, reads: Map<string, number>): ViewPlace {
+/** Makes a place whose sources count how much of them is read; `reads` gets how often each is read, by model. */
+export function makeCountedPlace(place: ViewPlace, reads: Map<string, number>): ViewPlace {
   return {
     ...place,
     resolve: (model) => {

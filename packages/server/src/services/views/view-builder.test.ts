@@ -6,10 +6,10 @@ import { sql } from '../../database/sql.ts'
 import { type TestDatabase, withTestDatabase } from '../../database/testing.ts'
 import type { StoredView } from '../../model/definitions.ts'
 import {
+  buildViewStateTables,
   insertProgress,
   markAt,
   readProgress,
-  viewStateTables,
   wantProgress,
 } from '../../projections/view-state.ts'
 import type { Tenant } from '../applications/tenancy.ts'
@@ -21,7 +21,7 @@ let store: TestDatabase
 beforeAll(async () => {
   store = await withTestDatabase()
   await store.database.execute(sql`CREATE SCHEMA ${sql.id(schema)}`)
-  await store.database.execute(viewStateTables(schema))
+  await store.database.execute(buildViewStateTables(schema))
 })
 
 afterAll(() => store?.drop())

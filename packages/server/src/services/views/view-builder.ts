@@ -4,40 +4,43 @@ import { Fault } from '../../base/fault.ts'
 import type { World } from '../../base/world.ts'
 import type { Database } from '../../database/database.ts'
 import type { StoredView } from '../../model/definitions.ts'
-import { isOfAll, reasonOf } from '../../projections/view-projection.ts'
+import { describeReason, isTransactionError } from '../../projections/view-projection.ts'
 import { markStale, readProgress, type ViewProgress } from '../../projections/view-state.ts'
 import { define } from '../applications/define.ts'
 import type { Tenant } from '../applications/tenancy.ts'
-import { newWork, type Work } from './build-progress.ts'
+import { type BuildWork, makeWork } from './build-progress.ts'
 import { type BuildPorts, buildView, Superseded } from './build-view.ts'
-import { oversized, tooLargeView, type ViewSize } from './view-sizes.ts'
+import { listOversized, makeViewTooLargeFault, type ViewSize } from './view-sizes.ts'
 import { cancelSession } from './view-store.ts'
 
 /** One application's views, as the builder knows them. */
-type Site = {
-  /** Somebody has said that there may be work. */
+type ViewSite = {
+  /** True where there may be work. */
   isDue: boolean
   isLookedAt: boolean
   /** Views to be worked on, by id. */
   waiting: readonly StoredView[]
   /** By view id: attempts that failed. */
   readonly attempts: Map<string, number>
-  /** Views that are left alone until their next attempt. */
-  readonly resting: Set<string>
-  /** Who waits until nothing is left to do for a view, by its id. */
+  /** Views that back off until their next attempt. */
+  readonly backingOff: Set<string>
+  /** Callbacks that wait until no work is left for a view, by its id. */
   readonly watchers: Map<string, (() => void)[]>
 }
 
 const pauseMinMs = 500
 const pauseMaxMs = 60_000
-/** After the database did not answer. */
+/** The pause after the database did not answer. */
 const lookAgainMs = 2_000
-/** How often views are measured that may have grown: a bound is passed by what comes in such a time. */
+/**
+ * The interval at which views that may have grown are measured: their limit can be passed by what is written in
+ * that time.
+ */
 const measureMs = 1_000
 
 /**
- * Fills, repairs and refreshes views beside the writes: compares what is wanted of them with how far they are, at
- * every opening and every change, so that no state of such work is kept and what was broken off is begun again.
+ * Fills, repairs and refreshes views concurrently with writes: compares their wanted positions with their progress,
+ * at every opening and every change, so that no state of the work is stored and interrupted work begins again.
  */
 export class ViewBuilder {
   readonly #ports: Omit<BuildPorts, 'work'>
@@ -46,20 +49,20 @@ export class ViewBuilder {
   readonly #world: World
   readonly #database: Database
   readonly #onStale: () => void
-  readonly #sites = new Map<string, Site>()
+  readonly #sites = new Map<string, ViewSite>()
   /** By application and view. */
   readonly #working = new Map<
     string,
     {
       readonly app: string
-      readonly work: Work
+      readonly work: BuildWork
       readonly done: Promise<void>
     }
   >()
   readonly #looking = new Set<Promise<void>>()
   readonly #pids = new Set<number>()
   readonly #timers = new Set<() => void>()
-  /** Where the chains were when views were measured. */
+  /** The sizes of the chains when their views were measured. */
   readonly #measured = new WeakMap<Tenant, number>()
   readonly #openTenants: () => readonly Tenant[]
   #measuring: Promise<void> | undefined
@@ -103,16 +106,16 @@ export class ViewBuilder {
     this.#timers.add(stop)
   }
 
-  /** There may be work on the views of an application. */
+  /** Notes that there may be work on the views of an application. */
   notice(app: string): void {
-    this.#siteOf(app).isDue = true
+    this.#getSite(app).isDue = true
     this.#look(app)
   }
 
-  /** Resolves once nothing is left to do for the view: it is whole, or stands still. */
+  /** Resolves once no work is left for the view: it is filled, or stale. */
   settled(app: string, view: string): Promise<void> {
     return new Promise((resolve) => {
-      const { watchers } = this.#siteOf(app)
+      const { watchers } = this.#getSite(app)
       watchers.set(view, [...(watchers.get(view) ?? []), resolve])
       this.notice(app)
     })
@@ -133,15 +136,15 @@ export class ViewBuilder {
       for (const resolve of [...watchers.values()].flat()) resolve()
   }
 
-  #siteOf(app: string): Site {
+  #getSite(app: string): ViewSite {
     const known = this.#sites.get(app)
     if (known !== undefined) return known
-    const site: Site = {
+    const site: ViewSite = {
       isDue: false,
       isLookedAt: false,
       waiting: [],
       attempts: new Map(),
-      resting: new Set(),
+      backingOff: new Set(),
       watchers: new Map(),
     }
     this.#sites.set(app, site)
@@ -149,7 +152,7 @@ export class ViewBuilder {
   }
 
   #look(app: string): void {
-    const site = this.#siteOf(app)
+    const site = this.#getSite(app)
     if (this.#closed || site.isLookedAt || !site.isDue) return
     site.isDue = false
     site.isLookedAt = true
@@ -169,9 +172,9 @@ export class ViewBuilder {
     this.#looking.add(looking)
   }
 
-  /** Finds what is to be done, lets go what a newer view has replaced, and tells who waits for nothing any more. */
-  async #lookAt(app: string, site: Site): Promise<void> {
-    // Who comes after this look has begun waits for the next one: what he waits for may not be seen yet.
+  /** Finds the views that need work, retires replaced ones, and resolves the watchers of views without work. */
+  async #lookAt(app: string, site: ViewSite): Promise<void> {
+    // A watcher that comes after this look has begun waits for the next one: its change may not be visible yet.
     const asked = new Map(site.watchers)
     const tenant = await this.#tenantOf(app)
     const progress = await readProgress(this.#database, tenant.schema)
@@ -180,7 +183,7 @@ export class ViewBuilder {
     site.waiting = views.filter((view) => isToDo(progress.get(view.id)))
     const busy = new Set(site.waiting.map(({ id }) => id))
     for (const [view, resolves] of asked) {
-      if (busy.has(view) || this.#working.has(keyOf(app, view))) continue
+      if (busy.has(view) || this.#working.has(makeKey(app, view))) continue
       const later = (site.watchers.get(view) ?? []).filter((one) => !resolves.includes(one))
       if (later.length === 0) site.watchers.delete(view)
       else site.watchers.set(view, later)
@@ -192,11 +195,11 @@ export class ViewBuilder {
     for (const [app, site] of this.#sites) {
       for (const view of site.waiting) {
         if (this.#closed || this.#working.size >= limits.viewBuildsMax) return
-        const key = keyOf(app, view.id)
+        const key = makeKey(app, view.id)
         const own = [...this.#working.values()].filter((work) => work.app === app)
         if (own.length >= limits.viewBuildsPerApplicationMax) break
-        if (this.#working.has(key) || site.resting.has(view.id)) continue
-        const work = newWork()
+        if (this.#working.has(key) || site.backingOff.has(view.id)) continue
+        const work = makeWork()
         const done = this.#work(app, { site, view, work }).finally(() => {
           this.#working.delete(key)
           this.notice(app)
@@ -209,9 +212,9 @@ export class ViewBuilder {
   /** Never rejects. */
   async #work(
     app: string,
-    { site, view, work }: { site: Site; view: StoredView; work: Work },
+    { site, view, work }: { site: ViewSite; view: StoredView; work: BuildWork },
   ): Promise<void> {
-    // What is done now is looked for anew afterwards.
+    // The view is looked for again after this work.
     site.waiting = site.waiting.filter((one) => one !== view)
     try {
       await buildView({ ...this.#ports, work }, await this.#tenantOf(app), view)
@@ -220,26 +223,26 @@ export class ViewBuilder {
       const error = work.stopped ?? cause
       await this.#failed(app, { site, view, error }).catch((second: unknown) => {
         this.#log.warn({ app, view: view.name, error: second }, 'a view could not be marked stale')
-        this.#rest(app, { site, view, ms: pauseMaxMs })
+        this.#backOff(app, { site, view, ms: pauseMaxMs })
       })
     }
   }
 
   async #failed(
     app: string,
-    { site, view, error }: { site: Site; view: StoredView; error: unknown },
+    { site, view, error }: { site: ViewSite; view: StoredView; error: unknown },
   ): Promise<void> {
     if (error instanceof Superseded || this.#closed) {
-      this.#rest(app, { site, view, ms: pauseMinMs })
+      this.#backOff(app, { site, view, ms: pauseMinMs })
       return
     }
-    const isPassing = isOfAll(error) || (error instanceof Fault && error.status === 503)
+    const isPassing = isTransactionError(error) || (error instanceof Fault && error.status === 503)
     const attempts = (site.attempts.get(view.id) ?? 0) + (isPassing ? 0 : 1)
     site.attempts.set(view.id, attempts)
     this.#log.warn({ app, view: view.name, attempts, error }, 'a view was not filled')
     const isFinal = error instanceof Fault && !isPassing
     if (!isFinal && attempts < limits.viewAttemptsMax) {
-      this.#rest(app, { site, view, ms: Math.min(pauseMinMs * 2 ** attempts, pauseMaxMs) })
+      this.#backOff(app, { site, view, ms: Math.min(pauseMinMs * 2 ** attempts, pauseMaxMs) })
       return
     }
     site.attempts.delete(view.id)
@@ -247,11 +250,14 @@ export class ViewBuilder {
   }
 
   async #leaveStale({ schema }: Tenant, view: StoredView, error: unknown): Promise<void> {
-    await markStale(this.#database, schema, { view: view.id, reason: reasonOf(error, view) })
+    await markStale(this.#database, schema, { view: view.id, reason: describeReason(error, view) })
     this.#onStale()
   }
 
-  /** Views of a few records can have more rows than there is room for, and nothing of them is in the log. */
+  /**
+   * Stops views that outgrow their limit: a few records can make more rows than there is room for, and none of
+   * these rows is in the log.
+   */
   async #measure(): Promise<void> {
     for (const tenant of this.#openTenants()) {
       const { size } = tenant.chain.head()
@@ -262,35 +268,38 @@ export class ViewBuilder {
       if (under.length === 0 && this.#measured.get(tenant) === size) continue
       this.#measured.set(tenant, size)
       const bytesMax = this.#ports.viewBytesMax(tenant)
-      const sizes = await this.#database.transaction((tx) => oversized(tx, tenant, bytesMax), {
+      const sizes = await this.#database.transaction((tx) => listOversized(tx, tenant, bytesMax), {
         statementTimeoutMs: measureMs,
       })
       if (sizes.length > 0) await this.#stopLargest(tenant, sizes)
     }
   }
 
-  /** What is being filled goes first: the others had room before. */
+  /** A view that is being filled is stopped first: the others had room before. */
   async #stopLargest(tenant: Tenant, sizes: readonly ViewSize[]): Promise<void> {
-    const workOf = ({ view }: ViewSize) =>
-      this.#working.get(keyOf(tenant.application.app_id, view.id))?.work
-    const filling = sizes.find((one) => workOf(one) !== undefined)
-    const work = filling && workOf(filling)
+    const findWork = ({ view }: ViewSize) =>
+      this.#working.get(makeKey(tenant.application.app_id, view.id))?.work
+    const filling = sizes.find((one) => findWork(one) !== undefined)
+    const work = filling && findWork(filling)
     if (filling !== undefined && work !== undefined) {
-      work.stopped = tooLargeView(sizes, filling.view)
+      work.stopped = makeViewTooLargeFault(sizes, filling.view)
       if (work.pid !== undefined) await cancelSession(this.#database, work.pid)
       return
     }
     const progress = await readProgress(this.#database, tenant.schema)
     const live = sizes.find(({ view }) => progress.get(view.id)?.status === 'live')
     if (live !== undefined)
-      await this.#leaveStale(tenant, live.view, tooLargeView(sizes, live.view))
+      await this.#leaveStale(tenant, live.view, makeViewTooLargeFault(sizes, live.view))
   }
 
-  /** Leaves a view alone for a while. */
-  #rest(app: string, { site, view, ms }: { site: Site; view: StoredView; ms: number }): void {
-    site.resting.add(view.id)
+  /** Backs off from a view for a while. */
+  #backOff(
+    app: string,
+    { site, view, ms }: { site: ViewSite; view: StoredView; ms: number },
+  ): void {
+    site.backingOff.add(view.id)
     this.#later(ms, () => {
-      site.resting.delete(view.id)
+      site.backingOff.delete(view.id)
       this.notice(app)
     })
   }
@@ -315,7 +324,7 @@ export class ViewBuilder {
   }
 }
 
-function keyOf(app: string, view: string): string {
+function makeKey(app: string, view: string): string {
   return `${app} ${view}`
 }
 
@@ -329,7 +338,7 @@ function isWhole(progress: ViewProgress | undefined): boolean {
   return progress?.status === 'live' || (progress?.status === 'lazy' && progress.whole)
 }
 
-/** The view whose place another one takes is read up to here, and is gone from now on. */
+/** Deletes the view that a filled one replaces; until here reads got the old one. */
 async function retireReplaced(tenant: Tenant, { replaces }: StoredView): Promise<void> {
   if (replaces === undefined || !tenant.data.catalog.views.has(replaces)) return
   await tenant.definitions.run(async () => {

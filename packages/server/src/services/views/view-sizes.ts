@@ -3,28 +3,31 @@ import type { Queryable } from '../../database/database.ts'
 import { sql } from '../../database/sql.ts'
 import type { StoredView } from '../../model/definitions.ts'
 import { definitionReserve } from '../../model/quota.ts'
-import { tablesOfView } from '../../projections/view-projection.ts'
+import { listViewTables } from '../../projections/view-projection.ts'
 import type { Tenant } from '../applications/tenancy.ts'
 
-/** A view, and what it takes on disk with its indexes. */
+/** A view and its bytes on disk, indexes included. */
 export type ViewSize = { readonly view: StoredView; readonly bytes: number }
 
-/** The views of an application, the largest first, where together they take more than they may; otherwise none. */
-export async function oversized(
+/**
+ * Lists the views of an application, the largest first, where together they take more than they may; otherwise
+ * none.
+ */
+export async function listOversized(
   database: Queryable,
   tenant: Tenant,
   bytesMax: number | null,
 ): Promise<readonly ViewSize[]> {
   if (bytesMax === null) return []
-  const sizes = await sizesOf(database, tenant)
+  const sizes = await readSizes(database, tenant)
   const total = sizes.reduce((sum, { bytes }) => sum + bytes, 0)
   // However little the records may take, the tables of a small view fit.
   if (total <= bytesMax + definitionReserve.bytes) return []
   return sizes.toSorted((a, b) => b.bytes - a.bytes)
 }
 
-/** Told as the reason why a view stands still. */
-export function tooLargeView(sizes: readonly ViewSize[], own: StoredView): Fault {
+/** Makes the fault that is reported as the reason why a view is stale. */
+export function makeViewTooLargeFault(sizes: readonly ViewSize[], own: StoredView): Fault {
   const total = sizes.reduce((sum, { bytes }) => sum + bytes, 0)
   const bytes = sizes.find(({ view }) => view.id === own.id)?.bytes ?? 0
   return new Fault('QUOTA_EXCEEDED', {
@@ -33,15 +36,15 @@ export function tooLargeView(sizes: readonly ViewSize[], own: StoredView): Fault
 }
 
 /**
- * Also of rows that are being written. Of tables that Citus has spread the coordinator has empty shells, so there the
- * bound holds nothing back; citus_total_relation_size would.
+ * Reads the sizes of the views, rows that are still being written included. Where Citus has spread a table the
+ * coordinator holds an empty shell, so there the limit holds nothing back; citus_total_relation_size would.
  */
-async function sizesOf(
+async function readSizes(
   database: Queryable,
   { schema, data: { catalog } }: Tenant,
 ): Promise<ViewSize[]> {
   const planned = [...catalog.views.values()]
-  const names = planned.flatMap((one) => tablesOfView(one))
+  const names = planned.flatMap((one) => listViewTables(one))
   const rows = await database.query<{ name: string; bytes: bigint | null }>(sql`
     SELECT class.relname::text AS name, pg_catalog.pg_total_relation_size(class.oid) AS bytes
     FROM pg_catalog.pg_class AS class
@@ -51,6 +54,6 @@ async function sizesOf(
   const bytes = new Map(rows.map((row) => [row.name, Number(row.bytes ?? 0)]))
   return planned.map((one) => ({
     view: one.view,
-    bytes: tablesOfView(one).reduce((sum, table) => sum + (bytes.get(table) ?? 0), 0),
+    bytes: listViewTables(one).reduce((sum, table) => sum + (bytes.get(table) ?? 0), 0),
   }))
 }

@@ -1,20 +1,20 @@
 import { limits } from '@tollbase/contract/limits'
-import { assert, present } from '../../base/assert.ts'
+import { assert, requirePresent } from '../../base/assert.ts'
 import type { Queryable } from '../../database/database.ts'
 import { sql } from '../../database/sql.ts'
 import { viewSession } from '../../projections/view-projection.ts'
 import type { Position } from '../../projections/view-state.ts'
 
 /**
- * Makes a transaction one that fills views: others can see that by its name, which begins with `viewSession`, and its
- * plans are those of the tables as they are now. The process of it.
+ * Marks a transaction as one that fills views: its name begins with `viewSession`, and its plans follow the present
+ * tables. Returns its process id.
  */
 export async function enterSession(tx: Queryable, name: string): Promise<number> {
   assert(name.startsWith(viewSession), 'the name of a session that fills views')
   const [row] = await tx.query<{ pid: number }>(sql`
     SELECT pg_backend_pid() AS pid, set_config('application_name', ${name}, true),
       set_config('plan_cache_mode', 'force_custom_plan', true)`)
-  return present(row, 'the session').pid
+  return requirePresent(row, 'the session').pid
 }
 
 /** Gives such a transaction another name. */
@@ -22,40 +22,40 @@ export async function renameSession(tx: Queryable, name: string): Promise<void> 
   await tx.query(sql`SELECT set_config('application_name', ${name}, true)`)
 }
 
-/** Ends what a session is doing. */
+/** Cancels the statement that a session is running. */
 export async function cancelSession(database: Queryable, pid: number): Promise<void> {
   await database.query(sql`SELECT pg_catalog.pg_cancel_backend(${pid}::int4) AS ended`)
 }
 
 type WatermarkRow = { readonly leaf: bigint; readonly height: bigint; readonly sequence: number }
 
-export async function watermarkOf(database: Queryable, schema: string): Promise<Position> {
+export async function readWatermark(database: Queryable, schema: string): Promise<Position> {
   const [row] = await database.query<WatermarkRow>(
     sql`SELECT leaf, height, sequence FROM ${sql.id(schema, 'watermark')} WHERE id = 1`,
   )
-  return positionOf(row)
+  return toPosition(row)
 }
 
 /**
- * The lane, which moves the watermark first of all, waits until this transaction has ended; no statement of it may
- * take longer from now on than one of the lane for the view.
+ * Locks the watermark: the applier, which moves it first of all, waits until this transaction has ended. From now
+ * on no statement of the transaction may take longer than one of the applier for the view.
  */
-export async function lockedWatermark(tx: Queryable, schema: string): Promise<Position> {
+export async function lockWatermark(tx: Queryable, schema: string): Promise<Position> {
   const [row] = await tx.query<WatermarkRow>(
     sql`SELECT leaf, height, sequence FROM ${sql.id(schema, 'watermark')} WHERE id = 1 FOR UPDATE`,
   )
   const timeout = String(limits.viewAdvanceMs)
   await tx.query(sql`SELECT set_config('statement_timeout', ${timeout}, true)`)
-  return positionOf(row)
+  return toPosition(row)
 }
 
-function positionOf(row: WatermarkRow | undefined): Position {
-  const { leaf, height, sequence } = present(row, 'the watermark')
+function toPosition(row: WatermarkRow | undefined): Position {
+  const { leaf, height, sequence } = requirePresent(row, 'the watermark')
   return { leaf: Number(leaf), height: Number(height), sequence }
 }
 
-/** The rows of a table. */
-export async function rowCount(
+/** Counts the rows of a table. */
+export async function countRows(
   database: Queryable,
   schema: string,
   table: string,
@@ -67,10 +67,10 @@ export async function rowCount(
 }
 
 /**
- * The records of a collection that were live when only entries below a leaf counted, from those that are live now:
- * what has changed since is few.
+ * Counts the records of a collection that were live when only entries below a leaf counted, starting from those
+ * that are live now, since few have changed.
  */
-export async function liveBelow(
+export async function countLiveBelow(
   database: Queryable,
   schema: string,
   { id, table, below }: { id: string; table: string; below: number },
@@ -84,7 +84,7 @@ export async function liveBelow(
 }
 
 /** The newest version in a collection's table that is older than a leaf. */
-export async function newestBelow(
+export async function findNewestBelow(
   database: Queryable,
   schema: string,
   { table, below }: { table: string; below: number },
@@ -95,7 +95,7 @@ export async function newestBelow(
 }
 
 /** The leaf of the entry that defines a view. */
-export async function leafOfView(
+export async function findViewLeaf(
   database: Queryable,
   schema: string,
   id: string,
@@ -107,7 +107,7 @@ export async function leafOfView(
 }
 
 /** The height of the block that has the leaf. */
-export async function blockOfLeaf(
+export async function findBlockHeight(
   database: Queryable,
   schema: string,
   leaf: number,

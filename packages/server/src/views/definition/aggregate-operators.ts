@@ -1,19 +1,19 @@
 import { limits } from '@tollbase/contract/limits'
-import { invalid } from '../../base/fault.ts'
+import { makeInvalidFault } from '../../base/fault.ts'
 import { isRecord } from '../../base/is-record.ts'
 import { recordCalls } from '../../query/sql/read-record-call.ts'
 import { aggregates, windowFunctions } from '../../query/tree/aggregates.ts'
-import { inside, type Place, type Read } from './definition-place.ts'
-import { joined, type MarkedSql } from './marked-sql.ts'
-import { type Call, listed, type Operator, operands } from './operator.ts'
-import { relationSql } from './print-names.ts'
+import { type DefinitionPlace, enterMember, type ReadPart } from './definition-place.ts'
+import { joinSql, type MarkedSql } from './marked-sql.ts'
+import { type Operator, type OperatorCall, readOperands, toOperandJson } from './operator.ts'
+import { printRelation } from './print-names.ts'
 import { readOrder } from './read-order.ts'
 import type { Json } from './view-definition.ts'
 
 const parts = ['distinct', 'order_by', 'filter', 'over']
 
-/** The aggregate or window function of a name. */
-export function aggregateNamed(name: string): Operator | undefined {
+/** Finds the aggregate or window function of a name. */
+export function findAggregate(name: string): Operator | undefined {
   if (windowFunctions.has(name)) return { beside: ['over'], read: readAggregate }
   if (name === 'countDistinct') return { beside: [], read: readCountDistinct }
   return aggregates.has(name) || name === 'last'
@@ -21,33 +21,34 @@ export function aggregateNamed(name: string): Operator | undefined {
     : undefined
 }
 
-export function aggregateNames(): readonly string[] {
+export function listAggregateNames(): readonly string[] {
   return [...aggregates.keys(), 'last', 'countDistinct', ...windowFunctions.keys()]
 }
 
-/** The name in requests of a count of different values. */
-function readCountDistinct(call: Call): Read {
+/** Reads `$countDistinct`, the name in requests for a count of distinct values. */
+function readCountDistinct(call: OperatorCall): ReadPart {
   const { operand } = call
   return readAggregate({ ...call, name: '$count', object: { $count: operand, distinct: true } })
 }
 
-function readAggregate(call: Call): Read {
+function readAggregate(call: OperatorCall): ReadPart {
   const { name, object, place } = call
-  const args = argumentsOf(call)
+  const args = readArguments(call)
   const { distinct = false, order_by: order, filter, over } = object
   if (typeof distinct !== 'boolean')
-    throw invalid(inside(place, 'distinct').pointer, 'must be true or false')
+    throw makeInvalidFault(enterMember(place, 'distinct').pointer, 'must be true or false')
   const isLast = name === '$last'
   if (isLast && order !== undefined)
-    throw invalid(
-      inside(place, 'order_by').pointer,
+    throw makeInvalidFault(
+      enterMember(place, 'order_by').pointer,
       'cannot stand beside $last; turn it for $first',
     )
-  const ordered = order === undefined ? undefined : readOrder(order, inside(place, 'order_by'))
+  const ordered = order === undefined ? undefined : readOrder(order, enterMember(place, 'order_by'))
   const isStored = ordered === undefined && (isLast || name === '$first')
   const orderSql = isStored ? storedOrder(place, isLast) : ordered?.sql
-  const test = filter === undefined ? undefined : place.expression(filter, inside(place, 'filter'))
-  const window = over === undefined ? undefined : readWindow(over, inside(place, 'over'))
+  const test =
+    filter === undefined ? undefined : place.expression(filter, enterMember(place, 'filter'))
+  const window = over === undefined ? undefined : readWindow(over, enterMember(place, 'over'))
   return {
     json: {
       [name]: args.json,
@@ -67,40 +68,45 @@ function readAggregate(call: Call): Read {
   }
 }
 
-function argumentsOf(call: Call): Read {
+function readArguments(call: OperatorCall): ReadPart {
   const { name, operand, at } = call
   if (name === '$count' && operand === '*') return { json: '*', sql: '*' }
   if (name === '$count' && typeof operand === 'string' && operand.endsWith('.*')) {
-    const relation = relationSql(operand.slice(0, -2), at.pointer)
+    const relation = printRelation(operand.slice(0, -2), at.pointer)
     return { json: operand, sql: `${recordCalls.record}(${relation})` }
   }
-  const args = operands(call, { least: 0, most: Number.POSITIVE_INFINITY })
-  const sql = joined(
+  const args = readOperands(call, { least: 0, most: Number.POSITIVE_INFINITY })
+  const sql = joinSql(
     args.map((each) => each.sql),
     ', ',
   )
-  return { json: listed(args), sql }
+  return { json: toOperandJson(args), sql }
 }
 
-/** The order in which the records of all sources were stored. */
-function storedOrder({ relations }: Place, descending: boolean): MarkedSql | undefined {
+/** Prints the order in which the records of all sources were stored. */
+function storedOrder({ relations }: DefinitionPlace, descending: boolean): MarkedSql | undefined {
   if (relations.length === 0) return undefined
   const order = descending ? ' DESC' : ''
   return relations.map((each) => `${recordCalls.place}(${each})${order}`).join(', ')
 }
 
-function readWindow(over: unknown, place: Place): Read {
-  if (!isRecord(over)) throw invalid(place.pointer, 'must be {partition_by, order_by, frame}')
+function readWindow(over: unknown, place: DefinitionPlace): ReadPart {
+  if (!isRecord(over))
+    throw makeInvalidFault(place.pointer, 'must be {partition_by, order_by, frame}')
   const foreign = Object.keys(over).find(
     (key) => !['partition_by', 'order_by', 'frame'].includes(key),
   )
   if (foreign !== undefined)
-    throw invalid(inside(place, foreign).pointer, 'is none of partition_by, order_by, frame')
+    throw makeInvalidFault(
+      enterMember(place, foreign).pointer,
+      'is none of partition_by, order_by, frame',
+    )
   const { partition_by: partition, order_by: order, frame } = over
-  const groups = partition === undefined ? [] : readList(partition, inside(place, 'partition_by'))
-  const ordered = order === undefined ? undefined : readOrder(order, inside(place, 'order_by'))
-  const framed = frame === undefined ? undefined : readFrame(frame, inside(place, 'frame'))
-  const partitionSql = joined(
+  const groups =
+    partition === undefined ? [] : readList(partition, enterMember(place, 'partition_by'))
+  const ordered = order === undefined ? undefined : readOrder(order, enterMember(place, 'order_by'))
+  const framed = frame === undefined ? undefined : readFrame(frame, enterMember(place, 'frame'))
+  const partitionSql = joinSql(
     groups.map((each) => each.sql),
     ', ',
   )
@@ -118,25 +124,32 @@ function readWindow(over: unknown, place: Place): Read {
   }
 }
 
-function readList(value: unknown, place: Place): readonly Read[] {
+function readList(value: unknown, place: DefinitionPlace): readonly ReadPart[] {
   if (!Array.isArray(value)) return [place.expression(value, place)]
-  return value.map((item: unknown, index) => place.expression(item, inside(place, index)))
+  return value.map((item: unknown, index) => place.expression(item, enterMember(place, index)))
 }
 
 const modes = ['rows', 'range', 'groups']
 const ends = ['unbounded preceding', 'current row', 'unbounded following']
 const excluded = ['current row', 'group', 'ties']
 
-/** {mode, from, to, exclude}; an end is in words, or {"preceding": 2}. */
-function readFrame(frame: unknown, place: Place): Read {
-  if (!isRecord(frame)) throw invalid(place.pointer, 'must be {mode, from, to, exclude}')
+/** Reads {mode, from, to, exclude}; an end is in words, or {"preceding": 2}. */
+function readFrame(frame: unknown, place: DefinitionPlace): ReadPart {
+  if (!isRecord(frame)) throw makeInvalidFault(place.pointer, 'must be {mode, from, to, exclude}')
   const { mode, from, to = 'current row', exclude } = frame
   const foreign = Object.keys(frame).find((key) => !['mode', 'from', 'to', 'exclude'].includes(key))
   if (foreign !== undefined)
-    throw invalid(inside(place, foreign).pointer, 'is none of mode, from, to, exclude')
-  const word = oneOf(mode, modes, inside(place, 'mode'))
-  const [first, last] = [readEnd(from, inside(place, 'from')), readEnd(to, inside(place, 'to'))]
-  const without = exclude === undefined ? '' : oneOf(exclude, excluded, inside(place, 'exclude'))
+    throw makeInvalidFault(
+      enterMember(place, foreign).pointer,
+      'is none of mode, from, to, exclude',
+    )
+  const word = readWord(mode, modes, enterMember(place, 'mode'))
+  const [first, last] = [
+    readEnd(from, enterMember(place, 'from')),
+    readEnd(to, enterMember(place, 'to')),
+  ]
+  const without =
+    exclude === undefined ? '' : readWord(exclude, excluded, enterMember(place, 'exclude'))
   const ending = without === '' ? '' : ` EXCLUDE ${without}`
   return {
     json: {
@@ -149,21 +162,27 @@ function readFrame(frame: unknown, place: Place): Read {
   }
 }
 
-function oneOf(value: unknown, words: readonly string[], { pointer }: Place): string {
+function readWord(value: unknown, words: readonly string[], { pointer }: DefinitionPlace): string {
   const word = words.find((each) => each === value)
-  if (word === undefined) throw invalid(pointer, `must be one of ${words.join(', ')}`)
+  if (word === undefined) throw makeInvalidFault(pointer, `must be one of ${words.join(', ')}`)
   return word
 }
 
-function readEnd(end: unknown, place: Place): { readonly json: Json; readonly text: string } {
+function readEnd(
+  end: unknown,
+  place: DefinitionPlace,
+): { readonly json: Json; readonly text: string } {
   if (!isRecord(end)) {
-    const word = oneOf(end, ends, place)
+    const word = readWord(end, ends, place)
     return { json: word, text: word }
   }
   const [[direction = '', rows] = [], second] = Object.entries(end)
   const isDirection = direction === 'preceding' || direction === 'following'
   const isCount = typeof rows === 'number' && Number.isInteger(rows) && rows >= 0
   if (!isDirection || !isCount || rows > limits.offsetMax || second !== undefined)
-    throw invalid(place.pointer, `must be ${ends.join(', ')}, {"preceding": n} or {"following": n}`)
+    throw makeInvalidFault(
+      place.pointer,
+      `must be ${ends.join(', ')}, {"preceding": n} or {"following": n}`,
+    )
   return { json: { [direction]: rows }, text: `${rows} ${direction}` }
 }

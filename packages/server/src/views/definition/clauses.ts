@@ -1,25 +1,25 @@
-import { invalid } from '../../base/fault.ts'
-import { nearest } from '../../base/find-nearest.ts'
+import { makeInvalidFault } from '../../base/fault.ts'
+import { findNearest } from '../../base/find-nearest.ts'
 import { isRecord } from '../../base/is-record.ts'
-import { inside, type Place } from './definition-place.ts'
+import { type DefinitionPlace, enterMember } from './definition-place.ts'
 
-/** A value as it was sent, and where. */
-export type Sent = { readonly value: unknown; readonly place: Place }
+/** A value as it was sent, with its place. */
+export type SentValue = { readonly value: unknown; readonly place: DefinitionPlace }
 
-/** A join of a short form: records of `model` under an alias, by what they must have in common. */
+/** A join of a short form: records of `model` under an alias, with the condition that joins them. */
 export type NamedJoin = {
   readonly alias: string
-  readonly model: Sent
-  readonly type: Sent | undefined
+  readonly model: SentValue
+  readonly type: SentValue | undefined
   /** Equalities, or conditions of find, in which `$data.<field>` is a field of the other record. */
-  readonly on: Sent
-  /** Dotted alias of the join that it belongs to; undefined: the query's source. */
+  readonly on: SentValue
+  /** The dotted alias of the join that it belongs to; undefined: the query's source. */
   readonly parent: string | undefined
 }
 
-/** What a query says, by the clauses' canonical names; short forms still stand in the values. */
+/** The clauses of a query by their canonical names; short forms still stand in the values. */
 export type Clauses = {
-  readonly of: (name: ClauseName) => Sent | undefined
+  readonly find: (name: ClauseName) => SentValue | undefined
   readonly joins: readonly NamedJoin[]
 }
 
@@ -52,20 +52,20 @@ function isClause(name: string): name is ClauseName {
   return Object.hasOwn(spellings, name)
 }
 
-/** The clauses of the members of one object or several; a null one counts as missing. */
-export function clausesOf(objects: readonly Sent[]): Clauses {
-  const found = new Map<ClauseName, Sent>()
+/** Reads the clauses of one object's members or several objects'; a null one counts as missing. */
+export function readClauses(objects: readonly SentValue[]): Clauses {
+  const found = new Map<ClauseName, SentValue>()
   const joins: NamedJoin[] = []
   for (const { value, place } of objects) {
-    if (!isRecord(value)) throw invalid(place.pointer, 'must be an object')
+    if (!isRecord(value)) throw makeInvalidFault(place.pointer, 'must be an object')
     for (const [key, item] of Object.entries(value)) {
-      const sent = { value: item, place: inside(place, key) }
+      const sent = { value: item, place: enterMember(place, key) }
       const name = names.get(key)
       if (name === undefined && isResolved(item)) joins.push(...resolvedJoins(key, sent, undefined))
       else if (name === undefined) throw notAClause(key, sent)
       else if (item === null || item === undefined) continue
       else if (found.has(name))
-        throw invalid(
+        throw makeInvalidFault(
           sent.place.pointer,
           `is another name of ${name}, which is there too; send one`,
         )
@@ -79,73 +79,83 @@ export function clausesOf(objects: readonly Sent[]): Clauses {
     joins.push(...parted.joins)
   }
   joins.push(...mappedJoins(found.get('join')))
-  return { of: (name) => found.get(name), joins }
+  return { find: (name) => found.get(name), joins }
 }
 
-function notAClause(key: string, { place }: Sent): Error {
-  const { word } = nearest(key, names.keys())
-  return invalid(place.pointer, `is not a member of a view's query; did you mean ${word}?`)
+function notAClause(key: string, { place }: SentValue): Error {
+  const { word } = findNearest(key, names.keys())
+  return makeInvalidFault(place.pointer, `is not a member of a view's query; did you mean ${word}?`)
 }
 
-/** A join as requests have it in find: {model, resolve, many}. */
+/** Returns true for a join as requests write it in find: {model, resolve, many}. */
 function isResolved(value: unknown): value is Record<string, unknown> {
   return isRecord(value) && typeof value.model === 'string' && isRecord(value.resolve)
 }
 
 function resolvedJoins(
   alias: string,
-  { value, place }: Sent,
+  { value, place }: SentValue,
   parent: string | undefined,
 ): readonly NamedJoin[] {
   if (!isRecord(value)) return []
   const foreign = Object.keys(value).find((key) => !['model', 'resolve', 'many'].includes(key))
   if (foreign !== undefined)
-    throw invalid(inside(place, foreign).pointer, 'is not a part of a join: resolve, model, many')
-  const resolve = { value: value.resolve, place: inside(place, 'resolve') }
+    throw makeInvalidFault(
+      enterMember(place, foreign).pointer,
+      'is not a part of a join: resolve, model, many',
+    )
+  const resolve = { value: value.resolve, place: enterMember(place, 'resolve') }
   const isWhole = isRecord(value.resolve) && ('find' in value.resolve || 'select' in value.resolve)
   const find =
     isWhole && isRecord(value.resolve)
-      ? { value: value.resolve.find ?? {}, place: inside(resolve.place, 'find') }
+      ? { value: value.resolve.find ?? {}, place: enterMember(resolve.place, 'find') }
       : resolve
   const name = parent === undefined ? alias : `${parent}.${alias}`
   const parted = partedFind(find, name)
-  const model = { value: value.model, place: inside(place, 'model') }
+  const model = { value: value.model, place: enterMember(place, 'model') }
   return [{ alias, model, type: undefined, on: parted.find, parent }, ...parted.joins]
 }
 
-/** The conditions of a find without the joins among them. */
+/** Separates the joins of a find from its conditions. */
 function partedFind(
-  { value, place }: Sent,
+  { value, place }: SentValue,
   parent: string | undefined,
-): { readonly find: Sent; readonly joins: readonly NamedJoin[] } {
+): { readonly find: SentValue; readonly joins: readonly NamedJoin[] } {
   if (!isRecord(value)) return { find: { value, place }, joins: [] }
   const entries = Object.entries(value)
   const conditions = entries.filter(([, item]) => !isResolved(item))
   const joins = entries.flatMap(([alias, item]) =>
     isResolved(item)
-      ? resolvedJoins(alias, { value: item, place: inside(place, alias) }, parent)
+      ? resolvedJoins(alias, { value: item, place: enterMember(place, alias) }, parent)
       : [],
   )
   return { find: { value: Object.fromEntries(conditions), place }, joins }
 }
 
-/** Joins as an object of {on, type, model} by alias, which is the collection's name where no model is given. */
-function mappedJoins(join: Sent | undefined): readonly NamedJoin[] {
+/**
+ * Reads joins written as an object of {on, type, model} by alias, which is the collection's name if no model is
+ * given.
+ */
+function mappedJoins(join: SentValue | undefined): readonly NamedJoin[] {
   if (join === undefined) return []
-  if (!isRecord(join.value)) throw invalid(join.place.pointer, 'must be an object of joins by name')
+  if (!isRecord(join.value))
+    throw makeInvalidFault(join.place.pointer, 'must be an object of joins by name')
   return Object.entries(join.value).flatMap(([alias, value]) => {
-    const place = inside(join.place, alias)
+    const place = enterMember(join.place, alias)
     if (isResolved(value)) return resolvedJoins(alias, { value, place }, undefined)
-    if (!isRecord(value)) throw invalid(place.pointer, 'must be {on, type, model}')
+    if (!isRecord(value)) throw makeInvalidFault(place.pointer, 'must be {on, type, model}')
     const foreign = Object.keys(value).find((key) => !['on', 'type', 'model', 'from'].includes(key))
     if (foreign !== undefined)
-      throw invalid(inside(place, foreign).pointer, 'is not a part of a join: on, type, model')
+      throw makeInvalidFault(
+        enterMember(place, foreign).pointer,
+        'is not a part of a join: on, type, model',
+      )
     const { model = value.from ?? alias, type = 'left' } = value
     return {
       alias,
-      model: { value: model, place: inside(place, 'model') },
-      type: { value: type, place: inside(place, 'type') },
-      on: { value: value.on, place: inside(place, 'on') },
+      model: { value: model, place: enterMember(place, 'model') },
+      type: { value: type, place: enterMember(place, 'type') },
+      on: { value: value.on, place: enterMember(place, 'on') },
       parent: undefined,
     }
   })

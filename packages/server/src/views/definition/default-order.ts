@@ -1,6 +1,6 @@
 import type { Expression, Query, SelectQuery } from '../../query/tree/query.ts'
 
-/** Columns that rows are read in the order of where a reader asks for none. */
+/** The columns by which rows are ordered if a reader asks for no order. */
 export type DefaultOrder = readonly {
   /** Dotted name of a field of the view's rows. */
   readonly column: string
@@ -9,16 +9,16 @@ export type DefaultOrder = readonly {
 }[]
 
 /**
- * Parts the order from a query whose rows it does not choose: a view is a set of rows. An order that LIMIT goes by
- * stays in the query.
+ * Separates the order from a query if it does not choose the rows: a view is a set of rows. An order that LIMIT
+ * depends on stays in the query.
  */
-export function defaultOrderOf(query: Query): {
+export function splitDefaultOrder(query: Query): {
   readonly query: Query
   readonly defaultOrder: DefaultOrder | undefined
 } {
   const order: { column: string; descending: boolean; nulls: 'first' | 'last' | undefined }[] = []
   for (const { expression, descending, nulls } of query.orderBy) {
-    const column = columnOf(expression, query)
+    const column = findColumnName(expression, query)
     if (column === undefined) break
     order.push({ column, descending, nulls })
   }
@@ -29,7 +29,7 @@ export function defaultOrderOf(query: Query): {
   }
 }
 
-function columnOf(expression: Expression, query: Query): string | undefined {
+function findColumnName(expression: Expression, query: Query): string | undefined {
   if (expression.kind === 'column' && expression.relation === query.id)
     return query.columns[expression.column]?.name
   return query.kind === 'set' ? undefined : selectedColumn(expression, query)

@@ -1,29 +1,29 @@
-import { member } from '../../query/field-path.ts'
+import { extendPointer } from '../../query/field-path.ts'
 import type { MarkedSql } from './marked-sql.ts'
 import type { Json } from './view-definition.ts'
 
-/** What a part of a definition is: its canonical JSON, and the SQL that says the same. */
-export type Read = { readonly json: Json; readonly sql: MarkedSql }
+/** A part of a definition: its canonical JSON, and the SQL of the same meaning. */
+export type ReadPart = { readonly json: Json; readonly sql: MarkedSql }
 
-/** Where in a definition we are. */
-export type Place = {
-  /** JSON pointer of the value, for errors. */
+/** The place in a definition. */
+export type DefinitionPlace = {
+  /** The JSON pointer of the value, for errors. */
   readonly pointer: string
-  /** Whether the value was made of a short form, so that its members have no pointers of their own. */
+  /** True if the value was made from a short form, so that its members have no pointers of their own. */
   readonly isMade: boolean
-  /** The application that a bare name of a collection is of. */
+  /** The application of bare names of collections. */
   readonly app: string
-  /** Names that `with` gave. */
+  /** The names that `with` introduced. */
   readonly tables: ReadonlySet<string>
-  /** SQL of the names of the relations of this query, the first one's first. */
+  /** The SQL of the names of this query's relations, the first one's first. */
   readonly relations: readonly string[]
-  /** Takes the collections and views that are read. */
+  /** Collects the collections and views that are read. */
   readonly models: Set<string>
-  readonly expression: (value: unknown, place: Place) => Read
-  readonly query: (value: unknown, place: Place) => Read
+  readonly expression: (value: unknown, place: DefinitionPlace) => ReadPart
+  readonly query: (value: unknown, place: DefinitionPlace) => ReadPart
 }
 
-/** The place of a member of the value. */
-export function inside(place: Place, key: string | number): Place {
-  return place.isMade ? place : { ...place, pointer: member(place.pointer, key) }
+/** Returns the place of a member of the value. */
+export function enterMember(place: DefinitionPlace, key: string | number): DefinitionPlace {
+  return place.isMade ? place : { ...place, pointer: extendPointer(place.pointer, key) }
 }

@@ -9,13 +9,13 @@ import { accepted } from '../../query/sql/accepted.test-data.ts'
 import { data } from '../../query/sql/orders.test-data.ts'
 import { parseSql } from '../../query/sql/parse-sql.ts'
 import { refused } from '../../query/sql/refused.test-data.ts'
-import { queryRunner } from '../../query/sql/test-sql.test-support.ts'
+import { makeQueryRunner } from '../../query/sql/test-sql.test-support.ts'
 import { createTestCollection, createTestSchema } from '../../query/test-collection.test-support.ts'
 import { aggregates, windowFunctions } from '../../query/tree/aggregates.ts'
 import type { Query } from '../../query/tree/query.ts'
-import { operatorNames } from './operators.ts'
-import { viewFromSql } from './parse-view-sql.ts'
-import { sqlOfDefinition } from './print-definition.ts'
+import { listOperatorNames } from './operators.ts'
+import { parseViewSql } from './parse-view-sql.ts'
+import { printDefinition } from './print-definition.ts'
 import { readViewDefinition } from './read-view-definition.ts'
 import type { Json, ViewDefinition } from './view-definition.ts'
 
@@ -28,7 +28,7 @@ type Kind = 'number' | 'text' | 'boolean'
 type Fields = Readonly<Record<Kind, readonly string[]>>
 type Expressions = Readonly<Record<Kind, fc.Arbitrary<Json>>>
 
-const ordersOf = (prefix: string): Fields => ({
+const nameOrderFields = (prefix: string): Fields => ({
   number: [`${prefix}id`, `${prefix}amount`],
   text: [`${prefix}customer`, `${prefix}status`],
   boolean: [`${prefix}paid`],
@@ -40,7 +40,7 @@ const constant = fc.constantFrom<Json>(0, 1, -3, 2.5, 1e21, { $number: '1.50' },
 const call = (names: readonly string[], operands: fc.Arbitrary<Json>): fc.Arbitrary<Json> =>
   fc.tuple(fc.constantFrom(...names), operands).map(([name, operand]) => ({ [name]: operand }))
 
-function expressionsOf(fields: Fields): Expressions {
+function makeExpressions(fields: Fields): Expressions {
   return fc.letrec<Record<Kind, Json>>((tie) => {
     const pair = (kind: Kind) => fc.tuple(tie(kind), tie(kind))
     const items = fc.array(fc.constantFrom(...texts), { minLength: 1, maxLength: 3 })
@@ -92,8 +92,8 @@ function expressionsOf(fields: Fields): Expressions {
   })
 }
 
-const plain = expressionsOf(ordersOf(''))
-const ofJoined = expressionsOf({
+const plain = makeExpressions(nameOrderFields(''))
+const ofJoined = makeExpressions({
   number: ['o.id', 'o.amount', 'c.score'],
   text: ['o.customer', 'c.name'],
   boolean: ['o.paid'],
@@ -171,7 +171,7 @@ const nested = fc.tuple(rows, plain.number).map(
   }),
 )
 
-/** Queries over the collections of orders.test-data.ts, all of whose rows are told apart by nothing but their values. */
+/** Queries over the collections of orders.test-data.ts, whose rows differ by nothing but their values. */
 const definitions: fc.Arbitrary<ViewDefinition> = fc.oneof(
   rows,
   groups,
@@ -188,7 +188,7 @@ describe('the grammar', () => {
   })
 
   it('has no operator that hides a function', () => {
-    const names = operatorNames()
+    const names = listOperatorNames()
     expect(new Set(names).size).toBe(names.length)
   })
 })
@@ -206,7 +206,7 @@ describe('a SELECT in a view', () => {
       const versions = list.map((each) => ({ body: JSON.stringify(each) }))
       await createTestCollection(run, `app.${name}`, versions)
     }
-    const { rows } = queryRunner(run)
+    const { rows } = makeQueryRunner(run)
     rowsOf = async (query) => {
       const list = (await rows(query)).rows.map((row) => JSON.stringify(row))
       return query.orderBy.length > 0 ? list : list.sort()
@@ -215,10 +215,10 @@ describe('a SELECT in a view', () => {
   afterAll(async () => test?.drop())
 
   it.each(statements)('means the same as JSON: %s', async (text) => {
-    const { definition } = await viewFromSql(create(text), 'app')
+    const { definition } = await parseViewSql(create(text), 'app')
     const [direct, again] = await Promise.all([
       parseSql(text, { now: undefined }),
-      parseSql(sqlOfDefinition(definition), { now: undefined, recordCalls: true }),
+      parseSql(printDefinition(definition), { now: undefined, recordCalls: true }),
     ])
     expect(await rowsOf(again)).toEqual(await rowsOf(direct))
     expect(grammar.Errors(definition)).toEqual([])
@@ -230,7 +230,7 @@ describe('a SELECT in a view', () => {
     const property = async (sent: ViewDefinition) => {
       const read = await readViewDefinition(sent, { app: 'app' })
       expect(grammar.Errors(read.definition)).toEqual([])
-      const { definition } = await viewFromSql(create(sqlOfDefinition(read.definition)), 'app')
+      const { definition } = await parseViewSql(create(printDefinition(read.definition)), 'app')
       const again = await readViewDefinition(definition, { app: 'app' })
       expect(await rowsOf(again.query)).toEqual(await rowsOf(read.query))
     }
@@ -238,7 +238,7 @@ describe('a SELECT in a view', () => {
   })
 
   it.each(refused)('is refused where it is not possible: %s', async (text) => {
-    const fault = await viewFromSql(create(text), 'app').catch((error: unknown) => error)
+    const fault = await parseViewSql(create(text), 'app').catch((error: unknown) => error)
     expect(fault).toBeInstanceOf(Fault)
     expect(fault).toMatchObject({ code: 'VALIDATION_FAILED' })
   })

@@ -1,27 +1,34 @@
 import type { A_Expr, Node, SubLink, TypeCast } from 'libpg-query'
-import { assert, present } from '../../base/assert.ts'
-import { constructOf } from '../../query/sql/source-text.ts'
-import { textsOf } from '../../query/sql/sql-reader.ts'
+import { assert, requirePresent } from '../../base/assert.ts'
+import { describeConstruct } from '../../query/sql/source-text.ts'
+import { listTexts } from '../../query/sql/sql-reader.ts'
 import { infixes } from './operators.ts'
-import { countIn, type Given, jsonOfNumber, nameIn, pathIn } from './translation-context.ts'
+import {
+  readCount,
+  readName,
+  readPath,
+  type TranslationContext,
+  toNumberJson,
+} from './translation-context.ts'
 import type { Json } from './view-definition.ts'
-import { jsonOfCall } from './window-to-json.ts'
+import { toCallJson } from './window-to-json.ts'
 
-/** The JSON of an expression whose meaning has been checked. */
-export function jsonOfExpression(node: Node, given: Given): Json {
-  const inner = (each: Node | undefined) => jsonOfExpression(present(each, 'an operand'), given)
+/** Returns the JSON of an expression that has been checked. */
+export function toExpressionJson(node: Node, given: TranslationContext): Json {
+  const inner = (each: Node | undefined) =>
+    toExpressionJson(requirePresent(each, 'an operand'), given)
   const all = (nodes: readonly Node[] | undefined) => (nodes ?? []).map(inner)
   if ('ColumnRef' in node)
-    return pathIn(given, textsOf(node.ColumnRef.fields), node.ColumnRef.location)
+    return readPath(given, listTexts(node.ColumnRef.fields), node.ColumnRef.location)
   if ('A_Const' in node) {
     const { isnull, boolval, sval, ival, fval } = node.A_Const
     if (isnull) return null
     if (boolval !== undefined) return boolval.boolval ?? false
     if (sval !== undefined) return { $literal: sval.sval ?? '' }
-    return jsonOfNumber(fval?.fval ?? String(ival?.ival ?? 0))
+    return toNumberJson(fval?.fval ?? String(ival?.ival ?? 0))
   }
   if ('TypeCast' in node) return jsonOfCast(node.TypeCast, given)
-  if ('FuncCall' in node) return jsonOfCall(node.FuncCall, given)
+  if ('FuncCall' in node) return toCallJson(node.FuncCall, given)
   if ('A_Expr' in node) return jsonOfOperator(node.A_Expr, given)
   if ('BoolExpr' in node) {
     const { boolop, args } = node.BoolExpr
@@ -53,7 +60,7 @@ export function jsonOfExpression(node: Node, given: Given): Json {
     return called(op === 'IS_LEAST' ? '$least' : '$greatest', all(args))
   }
   if ('SubLink' in node) return jsonOfSubLink(node.SubLink, given)
-  throw given.refuse(undefined, `${constructOf(node)}, which is not possible in a view`)
+  throw given.refuse(undefined, `${describeConstruct(node)}, which is not possible in a view`)
 }
 
 function called(name: string, args: readonly Json[]): Json {
@@ -61,31 +68,32 @@ function called(name: string, args: readonly Json[]): Json {
   return { [name]: only !== undefined && args.length === 1 ? only : args }
 }
 
-function jsonOfCast({ arg, typeName, location }: TypeCast, given: Given): Json {
-  const names = textsOf(typeName?.names)
+function jsonOfCast({ arg, typeName, location }: TypeCast, given: TranslationContext): Json {
+  const names = listTexts(typeName?.names)
   const isField = names[0] !== 'pg_catalog' && names.length > 1
   // `app::collection.field` reads like a cast.
   if (isField) {
     assert(arg !== undefined && 'ColumnRef' in arg, 'a type has one name')
-    const app = textsOf(arg.ColumnRef.fields).join('.')
-    const field = names.map((name) => nameIn(given, name, location)).join('.')
+    const app = listTexts(arg.ColumnRef.fields).join('.')
+    const field = names.map((name) => readName(given, name, location)).join('.')
     return `${app}::${field}`
   }
-  const sizes = (typeName?.typmods ?? []).map((size) => countIn(given, size, location) ?? 0)
+  const sizes = (typeName?.typmods ?? []).map((size) => readCount(given, size, location) ?? 0)
   const name = (names.at(-1) ?? '').toLowerCase()
   const to = sized.has(name) && sizes.length > 0 ? `${name}(${sizes.join(', ')})` : name
-  return { $cast: jsonOfExpression(present(arg, 'what is cast'), given), to }
+  return { $cast: toExpressionJson(requirePresent(arg, 'what is cast'), given), to }
 }
 
-/** Types of which the sizes mean something. */
+/** Types whose sizes mean something. */
 const sized: ReadonlySet<string> = new Set(['numeric', 'decimal'])
 
 const names: ReadonlyMap<string, string> = new Map([...infixes].map(([name, sign]) => [sign, name]))
 
-function jsonOfOperator(node: A_Expr, given: Given): Json {
+function jsonOfOperator(node: A_Expr, given: TranslationContext): Json {
   const { lexpr, rexpr, kind } = node
-  const sign = textsOf(node.name).join('.')
-  const inner = (each: Node | undefined) => jsonOfExpression(present(each, 'an operand'), given)
+  const sign = listTexts(node.name).join('.')
+  const inner = (each: Node | undefined) =>
+    toExpressionJson(requirePresent(each, 'an operand'), given)
   const unless = (isNot: boolean, test: Json): Json => (isNot ? { $not: test } : test)
   switch (kind) {
     case 'AEXPR_DISTINCT':
@@ -96,15 +104,18 @@ function jsonOfOperator(node: A_Expr, given: Given): Json {
     case 'AEXPR_NULLIF':
       return { $nullif: [inner(lexpr), inner(rexpr)] }
     case 'AEXPR_IN':
-      return unless(sign === '<>', { $in: [inner(lexpr), listOf(itemsOf(rexpr).map(inner))] })
+      return unless(sign === '<>', { $in: [inner(lexpr), toListJson(listItems(rexpr).map(inner))] })
     case 'AEXPR_LIKE':
     case 'AEXPR_ILIKE': {
       const ignore = kind === 'AEXPR_ILIKE'
-      return unless(sign.startsWith('!'), matchOf('$like', [inner(lexpr), inner(rexpr)], ignore))
+      return unless(
+        sign.startsWith('!'),
+        toMatchJson('$like', [inner(lexpr), inner(rexpr)], ignore),
+      )
     }
     case 'AEXPR_BETWEEN':
     case 'AEXPR_NOT_BETWEEN': {
-      const test = { $between: [inner(lexpr), ...itemsOf(rexpr).map(inner)] }
+      const test = { $between: [inner(lexpr), ...listItems(rexpr).map(inner)] }
       return unless(kind === 'AEXPR_NOT_BETWEEN', test)
     }
     default:
@@ -112,40 +123,48 @@ function jsonOfOperator(node: A_Expr, given: Given): Json {
   }
 }
 
-function itemsOf(node: Node | undefined): readonly Node[] {
+function listItems(node: Node | undefined): readonly Node[] {
   return node !== undefined && 'List' in node ? (node.List.items ?? []) : []
 }
 
-/** Literals stand in one list, without a `$literal` for each. */
-function listOf(items: readonly Json[]): Json {
+/** Puts literals into one list, without a `$literal` for each. */
+function toListJson(items: readonly Json[]): Json {
   const literals = items.map(literalIn)
   const isPlain = literals.every((each) => each !== undefined)
   const hasText = literals.some((each) => typeof each === 'string')
   return isPlain && hasText ? { $literal: literals.map((each) => each ?? null) } : items
 }
 
-/** The value of a literal; undefined for anything else. */
+/** Returns the value of a literal; undefined for anything else. */
 function literalIn(json: Json): string | number | boolean | null | undefined {
   if (json === null || typeof json === 'number' || typeof json === 'boolean') return json
   if (typeof json !== 'object' || !('$literal' in json)) return undefined
   return typeof json.$literal === 'string' ? json.$literal : undefined
 }
 
-function matchOf(name: string, [value = null, pattern = null]: readonly Json[], ignore: boolean) {
+function toMatchJson(
+  name: string,
+  [value = null, pattern = null]: readonly Json[],
+  ignore: boolean,
+) {
   const text = literalIn(pattern)
   assert(typeof text === 'string', 'a pattern is a literal')
   return { [name]: value, pattern: text, ...(ignore ? { ignore_case: true } : {}) }
 }
 
-function jsonOfSign(sign: string, { lexpr, rexpr, location }: A_Expr, given: Given): Json {
-  const right = jsonOfExpression(present(rexpr, 'an operand'), given)
+function jsonOfSign(
+  sign: string,
+  { lexpr, rexpr, location }: A_Expr,
+  given: TranslationContext,
+): Json {
+  const right = toExpressionJson(requirePresent(rexpr, 'an operand'), given)
   if (lexpr === undefined) {
     if (sign === '-') return typeof right === 'number' ? -right : { $negate: right }
     return typeof right === 'number' ? right : { $add: [0, right] }
   }
-  const left = jsonOfExpression(lexpr, given)
+  const left = toExpressionJson(lexpr, given)
   if (sign.includes('~')) {
-    const test = matchOf('$matches', [left, right], sign.endsWith('*'))
+    const test = toMatchJson('$matches', [left, right], sign.endsWith('*'))
     return sign.startsWith('!') ? { $not: test } : test
   }
   const name = sign === '%' ? '$mod' : names.get(sign)
@@ -153,10 +172,13 @@ function jsonOfSign(sign: string, { lexpr, rexpr, location }: A_Expr, given: Giv
   return { [name]: [left, right] }
 }
 
-function jsonOfSubLink({ subLinkType, subselect, testexpr }: SubLink, given: Given): Json {
+function jsonOfSubLink(
+  { subLinkType, subselect, testexpr }: SubLink,
+  given: TranslationContext,
+): Json {
   assert(subselect !== undefined && 'SelectStmt' in subselect, 'a sub-query is a SELECT')
   const query = given.query(subselect.SelectStmt, given)
   if (subLinkType === 'EXISTS_SUBLINK') return { $exists: query }
   if (subLinkType === 'EXPR_SUBLINK') return { $query: query }
-  return { $in: [jsonOfExpression(present(testexpr, 'an operand'), given), query] }
+  return { $in: [toExpressionJson(requirePresent(testexpr, 'an operand'), given), query] }
 }

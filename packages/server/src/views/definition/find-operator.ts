@@ -1,22 +1,23 @@
-import { invalid } from '../../base/fault.ts'
+import { makeInvalidFault } from '../../base/fault.ts'
 import { parseFind, parseResolve } from '../../query/find.ts'
-import { withoutDollars } from '../../query/remove-dollars.ts'
+import { removeDollars } from '../../query/remove-dollars.ts'
 import { recordCalls } from '../../query/sql/read-record-call.ts'
-import { inside, type Place, type Read } from './definition-place.ts'
-import { marked } from './marked-sql.ts'
-import type { Call, Operator } from './operator.ts'
-import { relationSql, textSql } from './print-names.ts'
+import { type DefinitionPlace, enterMember, type ReadPart } from './definition-place.ts'
+import { markSql } from './marked-sql.ts'
+import type { Operator, OperatorCall } from './operator.ts'
+import { printRelation, printText } from './print-names.ts'
 import type { Json } from './view-definition.ts'
 
-/** Conditions of a request's `find` on a source: the query's first one, or the one that `of` names. */
+/** Reads conditions of a request's `find` on a source: the query's first one, or the one that `of` names. */
 export const findOperator: Operator = { beside: ['of', 'data'], read: readFindOperator }
 
-function readFindOperator({ operand, object, place, at }: Call): Read {
+function readFindOperator({ operand, object, place, at }: OperatorCall): ReadPart {
   const { of, data } = object
   const { json, text } = findText(operand, at, data === undefined ? parseFind : parseResolve)
   const relation =
-    of === undefined ? firstRelation(at) : relationSql(of, inside(place, 'of').pointer)
-  const other = data === undefined ? '' : `, ${relationSql(data, inside(place, 'data').pointer)}`
+    of === undefined ? firstRelation(at) : printRelation(of, enterMember(place, 'of').pointer)
+  const other =
+    data === undefined ? '' : `, ${printRelation(data, enterMember(place, 'data').pointer)}`
   return {
     json: {
       $find: json,
@@ -27,24 +28,27 @@ function readFindOperator({ operand, object, place, at }: Call): Read {
   }
 }
 
-/** The conditions of `find` on the query's first source. */
-export function readFind(find: unknown, place: Place): Read {
+/** Reads the conditions of `find` on the query's first source. */
+export function readFind(find: unknown, place: DefinitionPlace): ReadPart {
   const { json, text } = findText(find, place, parseFind)
   const sql = `${recordCalls.find}(${firstRelation(place)}, ${text})`
-  return { json, sql: marked(place.pointer, sql) }
+  return { json, sql: markSql(place.pointer, sql) }
 }
 
-function findText(find: unknown, { pointer }: Place, parse: typeof parseResolve) {
-  const plain = withoutDollars(find, pointer)
+function findText(find: unknown, { pointer }: DefinitionPlace, parse: typeof parseResolve) {
+  const plain = removeDollars(find, pointer)
   parse(plain, pointer)
   const text = JSON.stringify(plain)
   const json: Json = JSON.parse(text)
-  return { json, text: textSql(text, pointer) }
+  return { json, text: printText(text, pointer) }
 }
 
-function firstRelation({ relations, pointer }: Place): string {
+function firstRelation({ relations, pointer }: DefinitionPlace): string {
   const [first] = relations
   if (first === undefined)
-    throw invalid(pointer, 'has conditions on a source that has no name; write {"name": source}')
+    throw makeInvalidFault(
+      pointer,
+      'has conditions on a source that has no name; write {"name": source}',
+    )
   return first
 }

@@ -1,26 +1,26 @@
-import { Fault, invalid } from '../../base/fault.ts'
+import { Fault, makeInvalidFault } from '../../base/fault.ts'
 
-/** SQL made of JSON: text in parts, some of which say which member of the JSON they were made of. */
+/** SQL made from JSON: text in parts, some of which name the member of the JSON that they come from. */
 export type MarkedSql =
   | string
   | readonly MarkedSql[]
   | { readonly pointer: string; readonly sql: MarkedSql }
 
-export function marked(pointer: string, sql: MarkedSql): MarkedSql {
+export function markSql(pointer: string, sql: MarkedSql): MarkedSql {
   return { pointer, sql }
 }
 
-export function joined(parts: readonly MarkedSql[], between: string): MarkedSql {
+export function joinSql(parts: readonly MarkedSql[], between: string): MarkedSql {
   return parts.flatMap((part, at) => (at === 0 ? [part] : [between, part]))
 }
 
 export type SqlWithPointers = {
   readonly text: string
-  /** The fault of the text's reader as one that names the member of the JSON. */
+  /** Turns a fault about the text into one that names the member of the JSON. */
   readonly relocated: (error: unknown) => unknown
 }
 
-export function written(sql: MarkedSql): SqlWithPointers {
+export function locateSql(sql: MarkedSql): SqlWithPointers {
   const texts: string[] = []
   const spans: { readonly from: number; to: number; readonly pointer: string }[] = []
   let length = 0
@@ -43,17 +43,17 @@ export function written(sql: MarkedSql): SqlWithPointers {
     const { position, problem } = error.details
     const pointer = typeof position === 'number' ? pointerAt(position) : undefined
     const words = typeof position === 'number' ? `has ${problem}` : String(problem)
-    return invalid(pointer ?? spans[0]?.pointer ?? '', words)
+    return makeInvalidFault(pointer ?? spans[0]?.pointer ?? '', words)
   }
   return { text: texts.join(''), relocated }
 }
 
-/** Longest name that the parser of SQL keeps whole. */
+/** The longest name that the parser of SQL keeps whole. */
 const nameBytesMax = 63
 
-/** A name between double quotes, whatever is in it. */
-export function quotedName(name: string, pointer: string): string {
+/** Puts any name between double quotes, whatever is in it. */
+export function quoteAnyName(name: string, pointer: string): string {
   if (Buffer.byteLength(name) > nameBytesMax)
-    throw invalid(pointer, `has a name of more than ${nameBytesMax} bytes`)
+    throw makeInvalidFault(pointer, `has a name of more than ${nameBytesMax} bytes`)
   return `"${name.replaceAll('"', '""')}"`
 }

@@ -1,42 +1,42 @@
-import { invalid } from '../../base/fault.ts'
-import { inside, type Place, type Read } from './definition-place.ts'
+import { makeInvalidFault } from '../../base/fault.ts'
+import { type DefinitionPlace, enterMember, type ReadPart } from './definition-place.ts'
 
-/** An operator of the grammar: what may stand beside it, and what it means. */
+/** An operator of the grammar: the members allowed beside it, and its reader. */
 export type Operator = {
-  /** Other members of its object. */
+  /** The other members that its object may have. */
   readonly beside: readonly string[]
-  readonly read: (call: Call) => Read
+  readonly read: (call: OperatorCall) => ReadPart
 }
 
-export type Call = {
-  /** With its `$`. */
+export type OperatorCall = {
+  /** The operator's name, with its `$`. */
   readonly name: string
   readonly operand: unknown
   readonly object: Readonly<Record<string, unknown>>
-  /** Of the object. */
-  readonly place: Place
-  /** Of the operand. */
-  readonly at: Place
+  /** The place of the object. */
+  readonly place: DefinitionPlace
+  /** The place of the operand. */
+  readonly at: DefinitionPlace
 }
 
-/** The operands: a list of expressions, or one alone. */
-export function operands(
-  { operand, at }: Call,
+/** Reads the operands: a list of expressions, or a single one. */
+export function readOperands(
+  { operand, at }: OperatorCall,
   counts: { readonly least: number; readonly most: number },
-): readonly Read[] {
+): readonly ReadPart[] {
   const isList = Array.isArray(operand)
   const values: readonly unknown[] = Array.isArray(operand) ? operand : [operand]
   if (values.length < counts.least || values.length > counts.most) {
     const { least, most } = counts
     const words =
       least === most ? `${least}` : most === Infinity ? `${least} or more` : `${least} to ${most}`
-    throw invalid(at.pointer, `must be a list of ${words}`)
+    throw makeInvalidFault(at.pointer, `must be a list of ${words}`)
   }
-  return values.map((value, index) => at.expression(value, isList ? inside(at, index) : at))
+  return values.map((value, index) => at.expression(value, isList ? enterMember(at, index) : at))
 }
 
-/** Operands in canonical JSON: one stands alone. */
-export function listed(reads: readonly Read[]): Read['json'] {
+/** Returns operands in canonical JSON: a single one without a list. */
+export function toOperandJson(reads: readonly ReadPart[]): ReadPart['json'] {
   const [only] = reads
   return only !== undefined && reads.length === 1 ? only.json : reads.map((each) => each.json)
 }

@@ -1,9 +1,9 @@
 import { describe, expect, it } from 'vitest'
 import type { Fault } from '../../base/fault.ts'
-import { viewFromSql } from './parse-view-sql.ts'
+import { parseViewSql } from './parse-view-sql.ts'
 
 async function refusal(sql: unknown): Promise<Fault> {
-  return viewFromSql(sql, 'app').then(
+  return parseViewSql(sql, 'app').then(
     () => expect.unreachable('nothing was refused'),
     (error) => error,
   )
@@ -22,7 +22,7 @@ describe('CREATE MATERIALIZED VIEW', () => {
     ['with quoted names', 'CREATE MATERIALIZED VIEW "app"::"v" AS SELECT id FROM app::orders'],
     ['in brackets', 'CREATE MATERIALIZED VIEW app :: v AS (SELECT id FROM app::orders)'],
   ])('is read %s', async (_, text) => {
-    expect(await viewFromSql(text, 'app')).toEqual({
+    expect(await parseViewSql(text, 'app')).toEqual({
       name: 'v',
       ifNotExists: false,
       orReplace: false,
@@ -32,11 +32,11 @@ describe('CREATE MATERIALIZED VIEW', () => {
 
   it('keeps the case of names, and takes words that are keywords elsewhere', async () => {
     const text = 'CREATE MATERIALIZED VIEW app::Daily AS SELECT customerId, "Ü" FROM app::orders'
-    expect(await viewFromSql(text, 'app')).toMatchObject({
+    expect(await parseViewSql(text, 'app')).toMatchObject({
       name: 'Daily',
       definition: { select: ['customerId', 'Ü'] },
     })
-    const data = await viewFromSql(
+    const data = await parseViewSql(
       'CREATE MATERIALIZED VIEW app::data AS SELECT a FROM app::c',
       'app',
     )
@@ -45,16 +45,16 @@ describe('CREATE MATERIALIZED VIEW', () => {
 
   it('says IF NOT EXISTS and OR REPLACE', async () => {
     const select = 'app::v AS SELECT id FROM app::orders'
-    const unless = await viewFromSql(`CREATE MATERIALIZED VIEW IF NOT EXISTS ${select}`, 'app')
+    const unless = await parseViewSql(`CREATE MATERIALIZED VIEW IF NOT EXISTS ${select}`, 'app')
     expect(unless).toMatchObject({ ifNotExists: true, orReplace: false, definition })
-    const anew = await viewFromSql(`CREATE OR REPLACE MATERIALIZED VIEW ${select}`, 'app')
+    const anew = await parseViewSql(`CREATE OR REPLACE MATERIALIZED VIEW ${select}`, 'app')
     expect(anew).toMatchObject({ ifNotExists: false, orReplace: true, definition })
   })
 
   it('is not misled by what stands in strings', async () => {
     const text =
       "CREATE MATERIALIZED VIEW app::v AS SELECT ' OR REPLACE WITH NO DATA' AS x FROM app::c"
-    expect(await viewFromSql(text, 'app')).toMatchObject({
+    expect(await parseViewSql(text, 'app')).toMatchObject({
       orReplace: false,
       definition: { select: [{ x: { $literal: ' OR REPLACE WITH NO DATA' } }] },
     })
@@ -105,7 +105,7 @@ describe('CREATE MATERIALIZED VIEW', () => {
   it('is judged by what is known of the models, at their place in the text', async () => {
     const text = 'CREATE MATERIALIZED VIEW app::v AS SELECT *\nFROM app::w WHERE n > 1'
     const of = (select: string) =>
-      viewFromSql(text, 'app', async (models) => {
+      parseViewSql(text, 'app', async (models) => {
         expect(models).toEqual(['app::w'])
         return {
           viewOf: (model) =>

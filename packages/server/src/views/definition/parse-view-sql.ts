@@ -1,12 +1,12 @@
 import { limits } from '@tollbase/contract/limits'
 import type { Fault } from '../../base/fault.ts'
-import { invalid } from '../../base/fault.ts'
+import { makeInvalidFault } from '../../base/fault.ts'
 import { checkText } from '../../query/operand.ts'
-import { queryOfSource, type SqlOptions } from '../../query/sql/parse-sql.ts'
+import { buildQuery, type SqlOptions } from '../../query/sql/parse-sql.ts'
 import { tokenTypes } from '../../query/sql/parser.ts'
-import { readSource, refusal, type SqlToken, tokensOf } from '../../query/sql/source-text.ts'
-import { viewStatements } from './read-view-statements.ts'
-import { definitionOfSelect } from './select-to-definition.ts'
+import { makeRefusal, readSource, readTokens, type SqlToken } from '../../query/sql/source-text.ts'
+import { readViewStatements } from './read-view-statements.ts'
+import { toDefinition } from './select-to-definition.ts'
 import type { ViewDefinition } from './view-definition.ts'
 
 export type ViewStatement = {
@@ -16,70 +16,70 @@ export type ViewStatement = {
   readonly definition: ViewDefinition
 }
 
-/** What is known of the models, so that what is wrong with them is said with its place in the statement. */
+/** The known facts about the models, so that errors about them can name a place in the statement. */
 export type KnownModels = {
   readonly typesOf?: SqlOptions['typesOf']
   readonly viewOf?: (model: string) => ViewDefinition | undefined
 }
 
 /**
- * The view that CREATE [OR REPLACE] MATERIALIZED VIEW [IF NOT EXISTS] app::name AS SELECT states, `app` being the
- * application it is created in; or a 400 that names the line and column.
+ * Parses the view that CREATE [OR REPLACE] MATERIALIZED VIEW [IF NOT EXISTS] app::name AS SELECT states, `app`
+ * being the application it is created in; or throws a 400 that names the line and column.
  */
-export async function viewFromSql(
+export async function parseViewSql(
   sql: unknown,
   app: string,
   known: (models: readonly string[]) => KnownModels | Promise<KnownModels> = () => ({}),
 ): Promise<ViewStatement> {
-  if (typeof sql !== 'string') throw invalid('/sql', 'must be a string')
+  if (typeof sql !== 'string') throw makeInvalidFault('/sql', 'must be a string')
   checkText(sql, '/sql')
-  if (sql.trim() === '') throw invalid('/sql', 'is empty')
+  if (sql.trim() === '') throw makeInvalidFault('/sql', 'is empty')
   if (sql.length > limits.sqlCharsMax)
-    throw invalid('/sql', `is longer than ${limits.sqlCharsMax} characters`)
-  const tokens = (await tokensOf(sql)).filter(
+    throw makeInvalidFault('/sql', `is longer than ${limits.sqlCharsMax} characters`)
+  const tokens = (await readTokens(sql)).filter(
     ({ type }) => type !== tokenTypes.lineComment && type !== tokenTypes.blockComment,
   )
-  const refuse = (at: number | undefined, problem: string) => refusal(sql, at, problem)
+  const refuse = (at: number | undefined, problem: string) => makeRefusal(sql, at, problem)
   if (tokens.length === 0) throw refuse(0, 'no statement that can be read')
   const head = readHead(tokens, refuse)
   if (head.app !== app)
     throw refuse(head.at, `the application ${head.app}, but the view is created in ${app}`)
   checkEnd(tokens, refuse)
-  // Blanks keep every place in the text as it was sent.
+  // Blanks in place of the head keep every place in the text as it was sent.
   const select = sql.slice(0, head.end).replaceAll(/[^\n]/g, ' ') + sql.slice(head.end)
   const source = await readSource(select)
   const self = `${app}::${head.name}`
-  const models = [...new Set(modelsOf(source.select))]
-  if (models.length === 0) throw invalid('/sql', 'reads no collection')
+  const models = [...new Set(listTableModels(source.select))]
+  if (models.length === 0) throw makeInvalidFault('/sql', 'reads no collection')
   const { typesOf, viewOf } = await known(models)
-  const views = await viewStatements(models, { pointer: '/sql', self, viewOf })
-  queryOfSource(source, {
+  const views = await readViewStatements(models, { pointer: '/sql', self, viewOf })
+  buildQuery(source, {
     now: undefined,
     viewOf: (model) => views.get(model),
     ...(typesOf === undefined ? {} : { typesOf }),
   })
   const { name, ifNotExists, orReplace } = head
-  return { name, ifNotExists, orReplace, definition: definitionOfSelect(source) }
+  return { name, ifNotExists, orReplace, definition: toDefinition(source) }
 }
 
-/** The tables of a statement that is only parsed. */
-function modelsOf(node: unknown): readonly string[] {
+/** Lists the tables of a statement that is parsed but not checked. */
+function listTableModels(node: unknown): readonly string[] {
   if (typeof node !== 'object' || node === null) return []
   const { schemaname, relname }: { schemaname?: unknown; relname?: unknown } = node
   const own = typeof schemaname === 'string' ? [`${schemaname}::${relname}`] : []
-  return [...own, ...Object.values(node).flatMap(modelsOf)]
+  return [...own, ...Object.values(node).flatMap(listTableModels)]
 }
 
 type Refuse = (at: number | undefined, problem: string) => Fault
 
 type Head = Omit<ViewStatement, 'definition'> & {
   readonly app: string
-  /** Where the name stands, and where the SELECT begins. */
+  /** The place of the name; `end` is where the SELECT begins. */
   readonly at: number
   readonly end: number
 }
 
-/** Tokens up to AS; the parser itself knows no OR REPLACE of materialized views. */
+/** Reads the tokens up to AS; the parser itself knows no OR REPLACE of materialized views. */
 function readHead(tokens: readonly SqlToken[], refuse: Refuse): Head {
   let next = 0
   const here = () => tokens[next]?.start
@@ -101,7 +101,7 @@ function readHead(tokens: readonly SqlToken[], refuse: Refuse): Head {
   if (at === undefined || !isNamed || app === undefined || name === undefined)
     throw refuse(at, 'no name of the view here, which is written app::name')
   next += 3
-  const named = nameOf(name)
+  const named = getTokenName(name)
   if (!/^[A-Za-z0-9_-]{1,63}$/.test(named))
     throw refuse(name.start, `the name ${named}, which is not of 1 to 63 of a-z A-Z 0-9 _ -`)
   const end = here()
@@ -110,10 +110,10 @@ function readHead(tokens: readonly SqlToken[], refuse: Refuse): Head {
       end,
       `${clauses.get(tokens[next]?.text.toLowerCase() ?? '') ?? 'something else'} where AS SELECT is expected`,
     )
-  return { app: nameOf(app), name: named, at, end: end + 2, ifNotExists, orReplace }
+  return { app: getTokenName(app), name: named, at, end: end + 2, ifNotExists, orReplace }
 }
 
-/** What PostgreSQL lets stand between the name and AS. */
+/** The clauses that PostgreSQL allows between the name and AS. */
 const clauses = new Map([
   ['(', 'a list of columns; name them with AS,'],
   ['using', 'USING (an access method)'],
@@ -129,11 +129,11 @@ function isName(token: SqlToken | undefined): boolean {
   return token?.type === tokenTypes.name || token?.keyword === 1
 }
 
-function nameOf({ text }: SqlToken): string {
+function getTokenName({ text }: SqlToken): string {
   return text.startsWith('"') ? text.slice(1, -1).replaceAll('""', '"') : text
 }
 
-/** WITH [NO] DATA ends a statement that creates; no SELECT can end so. */
+/** Refuses WITH [NO] DATA, which may end a statement that creates a view, but no SELECT. */
 function checkEnd(all: readonly SqlToken[], refuse: Refuse): void {
   const tokens = all.filter((token, at) => token.text !== ';' || at < all.length - 1)
   const [word, data] = [tokens.at(-2), tokens.at(-1)]

@@ -1,48 +1,55 @@
 import { limits } from '@tollbase/contract/limits'
-import { invalid } from '../../base/fault.ts'
+import { makeInvalidFault } from '../../base/fault.ts'
 import { isRecord } from '../../base/is-record.ts'
-import { type Clauses, clausesOf, type Sent } from './clauses.ts'
-import { inside, type Place } from './definition-place.ts'
+import { type Clauses, readClauses, type SentValue } from './clauses.ts'
+import { type DefinitionPlace, enterMember } from './definition-place.ts'
 import { readFind } from './find-operator.ts'
-import { joined, type MarkedSql, marked } from './marked-sql.ts'
-import { givenName } from './print-names.ts'
+import { joinSql, type MarkedSql, markSql } from './marked-sql.ts'
+import { printGivenName } from './print-names.ts'
 import { readColumns } from './read-columns.ts'
 import { readOrder } from './read-order.ts'
 import { readSources } from './read-sources.ts'
-import { isEmptyFind, isExpression, type Owner, orderList, owned } from './short-forms.ts'
+import {
+  expandOrder,
+  isEmptyFind,
+  isExpression,
+  type PathOwner,
+  qualifyPath,
+} from './short-forms.ts'
 import type { Json, ViewDefinition } from './view-definition.ts'
 
 export type ReadQuery = { readonly json: ViewDefinition; readonly sql: MarkedSql }
 
-/** The query of a definition, or of a part of one. */
-export function readQuery(value: unknown, place: Place): ReadQuery {
+/** Reads the query of a definition, or of a part of one. */
+export function readQuery(value: unknown, place: DefinitionPlace): ReadQuery {
   return readQueryParts([{ value, place: { ...place, relations: [] } }], undefined)
 }
 
 /**
- * The query that several objects say together; it has the place of the first. `source` is what it reads where none
- * of them says it.
+ * Reads the query that several objects state together, at the place of the first. `source` is read if none of them
+ * names one.
  */
 export function readQueryParts(
-  parts: readonly [Sent, ...Sent[]],
-  source: Sent | undefined,
+  parts: readonly [SentValue, ...SentValue[]],
+  source: SentValue | undefined,
 ): ReadQuery {
   const [{ value, place }] = parts
-  if (!isRecord(value)) throw invalid(place.pointer, 'must be an object: the query of a view')
+  if (!isRecord(value))
+    throw makeInvalidFault(place.pointer, 'must be an object: the query of a view')
   const set = Object.keys(value).find((key) => setOperations.has(key))
   if (set === undefined) {
-    const { json, sql } = readSelect(clausesOf(parts), place, source)
-    return { json, sql: marked(place.pointer, sql) }
+    const { json, sql } = readSelect(readClauses(parts), place, source)
+    return { json, sql: markSql(place.pointer, sql) }
   }
   const { value: others, place: at } = parts[1] ?? {}
   const [beside] = isRecord(others) ? Object.keys(others) : []
   if (at !== undefined && beside !== undefined)
-    throw invalid(inside(at, beside).pointer, `cannot stand beside ${set}`)
+    throw makeInvalidFault(enterMember(at, beside).pointer, `cannot stand beside ${set}`)
   const { json, sql } = readSet(set, value, place)
-  return { json, sql: marked(place.pointer, sql) }
+  return { json, sql: markSql(place.pointer, sql) }
 }
 
-/** Set operations of two queries or more, by name. */
+/** The set operations of two queries or more, by name. */
 export const setOperations: ReadonlyMap<string, string> = new Map([
   ['union', 'UNION'],
   ['union_all', 'UNION ALL'],
@@ -52,28 +59,37 @@ export const setOperations: ReadonlyMap<string, string> = new Map([
   ['except_all', 'EXCEPT ALL'],
 ])
 
-function readSet(name: string, value: Readonly<Record<string, unknown>>, outer: Place): ReadQuery {
+function readSet(
+  name: string,
+  value: Readonly<Record<string, unknown>>,
+  outer: DefinitionPlace,
+): ReadQuery {
   const { [name]: queries, ...others } = value
   const foreign = Object.keys(others).find((key) => setOperations.has(key))
-  if (foreign !== undefined) throw invalid(outer.pointer, `has both ${name} and ${foreign}`)
-  const clauses = clausesOf([{ value: others, place: outer }])
+  if (foreign !== undefined)
+    throw makeInvalidFault(outer.pointer, `has both ${name} and ${foreign}`)
+  const clauses = readClauses([{ value: others, place: outer }])
   const place = { ...outer, relations: [] }
-  const common = readWith(clauses.of('with'), place)
-  const at = inside(common.place, name)
+  const common = readWith(clauses.find('with'), place)
+  const at = enterMember(common.place, name)
   if (!Array.isArray(queries) || queries.length < 2)
-    throw invalid(at.pointer, 'must be a list of two queries or more')
+    throw makeInvalidFault(at.pointer, 'must be a list of two queries or more')
   const [join] = clauses.joins
-  if (join !== undefined) throw invalid(join.on.place.pointer, `cannot stand beside ${name}`)
-  const [clause] = alone.flatMap((each) => clauses.of(each) ?? [])
+  if (join !== undefined)
+    throw makeInvalidFault(join.on.place.pointer, `cannot stand beside ${name}`)
+  const [clause] = alone.flatMap((each) => clauses.find(each) ?? [])
   if (clause !== undefined)
-    throw invalid(clause.place.pointer, `cannot stand beside ${name}; it belongs into its queries`)
-  const reads = queries.map((query: unknown, index) => at.query(query, inside(at, index)))
+    throw makeInvalidFault(
+      clause.place.pointer,
+      `cannot stand beside ${name}; it belongs into its queries`,
+    )
+  const reads = queries.map((query: unknown, index) => at.query(query, enterMember(at, index)))
   const page = readPage(clauses, { owner: undefined, names: new Set(), place: common.place })
   return {
     json: { ...common.json, [name]: reads.map((each) => each.json), ...page.json },
     sql: [
       common.sql,
-      joined(
+      joinSql(
         reads.map((each) => ['(', each.sql, ')']),
         ` ${setOperations.get(name)} `,
       ),
@@ -82,7 +98,7 @@ function readSet(name: string, value: Readonly<Record<string, unknown>>, outer: 
   }
 }
 
-/** Clauses of one SELECT, which several together do not have. */
+/** The clauses of one SELECT that a set operation cannot have. */
 const alone = [
   'select',
   'distinct',
@@ -96,28 +112,32 @@ const alone = [
   'having',
 ] as const
 
-function readSelect(clauses: Clauses, outer: Place, source: Sent | undefined): ReadQuery {
-  const common = readWith(clauses.of('with'), outer)
+function readSelect(
+  clauses: Clauses,
+  outer: DefinitionPlace,
+  source: SentValue | undefined,
+): ReadQuery {
+  const common = readWith(clauses.find('with'), outer)
   const sources = readSources(clauses, { source, place: common.place })
   const place = { ...common.place, relations: sources?.relations ?? [] }
   const owner = sources?.owner
-  const at = (sent: Sent): Place => ({
+  const at = (sent: SentValue): DefinitionPlace => ({
     ...sent.place,
     relations: place.relations,
     tables: place.tables,
   })
   const scoped: Clauses = {
     ...clauses,
-    of: (name) => {
-      const sent = clauses.of(name)
+    find: (name) => {
+      const sent = clauses.find(name)
       return sent === undefined ? undefined : { value: sent.value, place: at(sent) }
     },
   }
   const columns = readColumns(scoped, { sources, place })
-  const distinct = readFlag(scoped.of('distinct'))
+  const distinct = readFlag(scoped.find('distinct'))
   const filter = readFilter(scoped)
-  const groups = readGroups(scoped.of('group_by'), owner)
-  const havingSent = scoped.of('having')
+  const groups = readGroups(scoped.find('group_by'), owner)
+  const havingSent = scoped.find('having')
   const having = havingSent?.place.expression(havingSent.value, havingSent.place)
   const page = readPage(scoped, { owner, names: columns.names, place })
   return {
@@ -144,25 +164,25 @@ function readSelect(clauses: Clauses, outer: Place, source: Sent | undefined): R
   }
 }
 
-function readWith(sent: Sent | undefined, place: Place) {
+function readWith(sent: SentValue | undefined, place: DefinitionPlace) {
   if (sent === undefined) return { json: {}, sql: '', place }
   const { value, place: at } = sent
   if (!Array.isArray(value) || value.length === 0)
-    throw invalid(at.pointer, 'must be a list of {"name": query}')
+    throw makeInvalidFault(at.pointer, 'must be a list of {"name": query}')
   // One set that grows: each of them may read those before it.
   const names = new Set(place.tables)
   const tables = value.map((item: unknown, index) => {
     const [[name, query] = [], second] = isRecord(item) ? Object.entries(item) : []
-    const own = inside(at, index)
+    const own = enterMember(at, index)
     if (name === undefined || second !== undefined)
-      throw invalid(own.pointer, 'must be {"name": query}')
-    const named = inside(own, name)
-    const alias = givenName(name, named.pointer)
+      throw makeInvalidFault(own.pointer, 'must be {"name": query}')
+    const named = enterMember(own, name)
+    const alias = printGivenName(name, named.pointer)
     const read = named.query(query, { ...named, tables: names })
     names.add(name)
     return { json: { [name]: read.json }, sql: [`${alias} AS (`, read.sql, ')'] }
   })
-  const sql = joined(
+  const sql = joinSql(
     tables.map((each) => each.sql),
     ',\n',
   )
@@ -170,15 +190,16 @@ function readWith(sent: Sent | undefined, place: Place) {
   return { json: { with: json }, sql: ['WITH ', sql, '\n'], place: { ...place, tables: names } }
 }
 
-function readFlag(sent: Sent | undefined): boolean {
+function readFlag(sent: SentValue | undefined): boolean {
   if (sent === undefined) return false
-  if (typeof sent.value !== 'boolean') throw invalid(sent.place.pointer, 'must be true or false')
+  if (typeof sent.value !== 'boolean')
+    throw makeInvalidFault(sent.place.pointer, 'must be true or false')
   return sent.value
 }
 
-/** `find`, and `where`, which may be an expression or conditions as find has them. */
+/** Reads `find`, and `where`, which may be an expression or conditions like those of find. */
 function readFilter(clauses: Clauses): { readonly json: ViewDefinition; readonly sql: MarkedSql } {
-  const [find, where] = [clauses.of('find'), clauses.of('where')]
+  const [find, where] = [clauses.find('find'), clauses.find('where')]
   const isTest = where !== undefined && isExpression(where.value)
   const finds = [find, isTest ? undefined : where].flatMap((sent) =>
     sent === undefined || isEmptyFind(sent.value) ? [] : [readFind(sent.value, sent.place)],
@@ -193,22 +214,22 @@ function readFilter(clauses: Clauses): { readonly json: ViewDefinition; readonly
         : { find: second === undefined ? only : { and: [only, second] } }),
       ...(test === undefined ? {} : { where: test.json }),
     },
-    sql: tests.length === 0 ? '' : ['\nWHERE ', joined(tests, ' AND ')],
+    sql: tests.length === 0 ? '' : ['\nWHERE ', joinSql(tests, ' AND ')],
   }
 }
 
-function readGroups(sent: Sent | undefined, owner: Owner | undefined) {
+function readGroups(sent: SentValue | undefined, owner: PathOwner | undefined) {
   if (sent === undefined) return undefined
   const { value, place } = sent
   const items: readonly unknown[] = Array.isArray(value) ? value : [value]
   if (items.length === 0) return undefined
   const groups = items.map((item, index) => {
-    const at = Array.isArray(value) ? inside(place, index) : place
-    return at.expression(typeof item === 'string' ? owned(item, owner, at) : item, at)
+    const at = Array.isArray(value) ? enterMember(place, index) : place
+    return at.expression(typeof item === 'string' ? qualifyPath(item, owner, at) : item, at)
   })
   return {
     json: groups.map((each) => each.json),
-    sql: joined(
+    sql: joinSql(
       groups.map((each) => each.sql),
       ', ',
     ),
@@ -217,14 +238,14 @@ function readGroups(sent: Sent | undefined, owner: Owner | undefined) {
 
 function readPage(
   clauses: Clauses,
-  options: { owner: Owner | undefined; names: ReadonlySet<string>; place: Place },
+  options: { owner: PathOwner | undefined; names: ReadonlySet<string>; place: DefinitionPlace },
 ): { readonly json: ViewDefinition; readonly sql: MarkedSql } {
-  const sent = clauses.of('order_by')
-  const list = sent === undefined ? undefined : orderList(sent, options)
+  const sent = clauses.find('order_by')
+  const list = sent === undefined ? undefined : expandOrder(sent, options)
   const order = list === undefined ? undefined : readOrder(list.value, list.place)
   const isOrdered = order !== undefined && order.json.length > 0
-  const limit = readCount(clauses.of('limit'), limits.rowsMax)
-  const offset = readCount(clauses.of('offset'), limits.offsetMax) ?? 0
+  const limit = readCount(clauses.find('limit'), limits.rowsMax)
+  const offset = readCount(clauses.find('offset'), limits.offsetMax) ?? 0
   return {
     json: {
       ...(isOrdered ? { order_by: order.json } : {}),
@@ -239,11 +260,11 @@ function readPage(
   }
 }
 
-function readCount(sent: Sent | undefined, most: number): number | undefined {
+function readCount(sent: SentValue | undefined, most: number): number | undefined {
   if (sent === undefined) return undefined
   const { value, place } = sent
   const isCount = typeof value === 'number' && Number.isInteger(value) && value >= 0
   if (!isCount || value > most)
-    throw invalid(place.pointer, `must be a whole number from 0 to ${most}`)
+    throw makeInvalidFault(place.pointer, `must be a whole number from 0 to ${most}`)
   return value
 }

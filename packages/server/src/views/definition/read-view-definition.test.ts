@@ -3,8 +3,8 @@ import { limits } from '@tollbase/contract/limits'
 import { describe, expect, it } from 'vitest'
 import type { Fault } from '../../base/fault.ts'
 import type { ValueType } from '../../query/tree/query.ts'
-import { viewFromSql } from './parse-view-sql.ts'
-import { modelsOfDefinition, readViewDefinition } from './read-view-definition.ts'
+import { parseViewSql } from './parse-view-sql.ts'
+import { listModels, readViewDefinition } from './read-view-definition.ts'
 import type { ViewDefinition } from './view-definition.ts'
 
 type Options = Parameters<typeof readViewDefinition>[1]
@@ -150,7 +150,7 @@ describe('source_collections', () => {
     const query = of(['a'], { where: { $in: ['a', { select: ['b'], from: 'other::items' }] } })
     const { models } = await read(query, { sources: ['orders', 'other::items'] })
     expect(models).toEqual(['app::orders', 'other::items'])
-    expect(modelsOfDefinition(query, { app: 'app' })).toEqual(models)
+    expect(listModels(query, { app: 'app' })).toEqual(models)
     expect(await refusal(query, { sources: ['orders'] })).toBe(
       '/source_collections lacks other::items, which the query reads',
     )
@@ -195,7 +195,7 @@ describe('a definition', () => {
     const { definition, query } = await read(of(['a'], { order_by, limit: 1 }))
     expect(definition.order_by).toEqual(order_by)
     expect(query.orderBy).toHaveLength(2)
-    const { definition: made } = await viewFromSql(
+    const { definition: made } = await parseViewSql(
       'CREATE MATERIALIZED VIEW app::v AS SELECT a FROM app::orders ORDER BY "a desc", "-a" LIMIT 1',
       'app',
     )
@@ -227,18 +227,21 @@ describe('a view over views', () => {
     'app::loop': { select: ['*'], from: 'app::back' },
     'app::back': { select: ['*'], from: 'app::loop' },
   }
-  const viewOf = (model: string) => views[model]
+  const findView = (model: string) => views[model]
 
   it('reads the queries of these as they are defined', async () => {
-    const { query, models } = await read({ from: 'totals', find: { total: { gt: 5 } } }, { viewOf })
+    const { query, models } = await read(
+      { from: 'totals', find: { total: { gt: 5 } } },
+      { viewOf: findView },
+    )
     expect(models).toEqual(['app::totals'])
     expect(query).toMatchObject({ from: [{ kind: 'query', query: { grouped: true } }] })
   })
 
   it('that would read itself is refused by the names on the way', async () => {
     const message = '/query makes a view read itself: app::loop → app::back → app::loop'
-    expect(await refusal({ from: 'loop' }, { viewOf })).toBe(message)
-    const self = { viewOf, self: 'app::totals' }
+    expect(await refusal({ from: 'loop' }, { viewOf: findView })).toBe(message)
+    const self = { viewOf: findView, self: 'app::totals' }
     expect(await refusal({ from: 'totals' }, self)).toContain('app::totals → app::totals')
   })
 
@@ -256,7 +259,7 @@ describe('a view over views', () => {
 
   it('is told of records that a view has not', async () => {
     expect(
-      await refusal(of([{ n: { $first: 'total' } }], { from: 'totals' }), { viewOf }),
+      await refusal(of([{ n: { $first: 'total' } }], { from: 'totals' }), { viewOf: findView }),
     ).toContain('/query/select/0/n has an order of storing, which totals has not')
   })
 })

@@ -1,26 +1,29 @@
-import { invalid } from '../../base/fault.ts'
-import { member } from '../../query/field-path.ts'
-import { queryOfSource, type SqlOptions } from '../../query/sql/parse-sql.ts'
+import { makeInvalidFault } from '../../base/fault.ts'
+import { extendPointer } from '../../query/field-path.ts'
+import { buildQuery, type SqlOptions } from '../../query/sql/parse-sql.ts'
 import { readSource } from '../../query/sql/source-text.ts'
 import type { Query } from '../../query/tree/query.ts'
-import { type DefaultOrder, defaultOrderOf } from './default-order.ts'
-import { written } from './marked-sql.ts'
-import { placeOf } from './print-definition.ts'
-import { modelOf } from './print-names.ts'
+import { type DefaultOrder, splitDefaultOrder } from './default-order.ts'
+import { locateSql } from './marked-sql.ts'
+import { makePlace } from './print-definition.ts'
+import { toModel } from './print-names.ts'
 import { readQueryParts } from './read-query.ts'
-import { viewStatements } from './read-view-statements.ts'
+import { readViewStatements } from './read-view-statements.ts'
 import type { ViewDefinition } from './view-definition.ts'
 
 export type DefinitionOptions = {
-  /** Whose collections bare names are. */
+  /** The application of bare names of collections. */
   readonly app: string
   /** The view that is defined, `app::name`, which must not read itself. */
   readonly self?: string
-  /** `source_collections` as sent: must be what is read; its first is read where the query has no `from`. */
+  /**
+   * `source_collections` as sent: must equal the sources that are read; its first is read if the query has no
+   * `from`.
+   */
   readonly sources?: unknown
   /** Members of the query that stand beside it in the request. */
   readonly siblings?: Readonly<Record<string, unknown>>
-  /** Types that collections declare of their fields, by dotted name. */
+  /** The types that collections declare for their fields, by dotted name. */
   readonly typesOf?: SqlOptions['typesOf']
   /** Definitions of the models that are views. */
   readonly viewOf?: (model: string) => ViewDefinition | undefined
@@ -28,7 +31,9 @@ export type DefinitionOptions = {
 
 export type ReadDefinition = {
   readonly definition: ViewDefinition
-  /** Views that it reads are sub-queries in it. An order that chooses no rows is left out. */
+  /**
+   * The checked query, in which the views that it reads are sub-queries. An order that chooses no rows is left out.
+   */
   readonly query: Query
   /** Collections and views that it names, as `app::name`, each once. */
   readonly models: readonly string[]
@@ -37,31 +42,31 @@ export type ReadDefinition = {
 }
 
 /**
- * What was sent as a view's query, in the grammar or one of its short forms, in canonical form, with the checked
- * query that it states; or a 400 that names the member by JSON pointer.
+ * Reads a view's query, sent in the grammar or one of its short forms: returns its canonical form with the checked
+ * query that it states, or throws a 400 that names the member by JSON pointer.
  */
 export async function readViewDefinition(
   sent: unknown,
   options: DefinitionOptions,
 ): Promise<ReadDefinition> {
   const { json, sql, models } = readParts(sent, options)
-  const { text, relocated } = written(sql)
-  const views = await viewStatements(models, { pointer: '/query', ...options })
+  const { text, relocated } = locateSql(sql)
+  const views = await readViewStatements(models, { pointer: '/query', ...options })
   try {
-    const query = queryOfSource(await readSource(text), {
+    const query = buildQuery(await readSource(text), {
       now: undefined,
       recordCalls: true,
       viewOf: (model) => views.get(model),
       ...(options.typesOf === undefined ? {} : { typesOf: options.typesOf }),
     })
-    return { definition: json, models, ...defaultOrderOf(query) }
+    return { definition: json, models, ...splitDefaultOrder(query) }
   } catch (error) {
     throw relocated(error)
   }
 }
 
-/** The collections and views that it names, before anything is known of them. */
-export function modelsOfDefinition(
+/** Lists the collections and views that a definition names, before anything is known of them. */
+export function listModels(
   sent: unknown,
   options: Pick<DefinitionOptions, 'app' | 'sources' | 'siblings'>,
 ): readonly string[] {
@@ -72,11 +77,11 @@ function readParts(
   sent: unknown,
   { app, sources, siblings }: Pick<DefinitionOptions, 'app' | 'sources' | 'siblings'>,
 ) {
-  const place = placeOf(app)
+  const place = makePlace(app)
   const beside = Object.entries(siblings ?? {}).filter(([, value]) => value !== undefined)
-  const names = sourcesOf(sources)
+  const names = parseSources(sources)
   const [first] = names ?? []
-  const root = { value: first, place: { ...place, pointer: member(pointer, 0) } }
+  const root = { value: first, place: { ...place, pointer: extendPointer(pointer, 0) } }
   const read = readQueryParts(
     [
       { value: sent, place },
@@ -85,30 +90,32 @@ function readParts(
     first === undefined ? undefined : root,
   )
   const models = [...place.models]
-  if (models.length === 0) throw invalid('/query', 'reads no collection')
+  if (models.length === 0) throw makeInvalidFault('/query', 'reads no collection')
   if (names !== undefined) checkSources(names, models, app)
   return { ...read, models }
 }
 
 const pointer = '/source_collections'
 
-function sourcesOf(sources: unknown): readonly string[] | undefined {
+function parseSources(sources: unknown): readonly string[] | undefined {
   if (sources === undefined || sources === null) return undefined
-  if (!Array.isArray(sources)) throw invalid(pointer, 'must be a list of collections')
+  if (!Array.isArray(sources)) throw makeInvalidFault(pointer, 'must be a list of collections')
   return sources.map((name: unknown, index) => {
-    if (typeof name !== 'string') throw invalid(member(pointer, index), 'must be a string')
+    if (typeof name !== 'string')
+      throw makeInvalidFault(extendPointer(pointer, index), 'must be a string')
     return name
   })
 }
 
 function checkSources(sources: readonly string[], models: readonly string[], app: string): void {
-  const named = sources.map((name, index) => modelOf(name, app, member(pointer, index)))
+  const named = sources.map((name, index) => toModel(name, app, extendPointer(pointer, index)))
   const unread = named.findIndex((model) => !models.includes(model))
   if (unread >= 0)
-    throw invalid(
-      member(pointer, unread),
+    throw makeInvalidFault(
+      extendPointer(pointer, unread),
       `is ${named[unread]}, which the query does not read; it reads ${models.join(', ')}`,
     )
   const missing = models.find((model) => !named.includes(model))
-  if (missing !== undefined) throw invalid(pointer, `lacks ${missing}, which the query reads`)
+  if (missing !== undefined)
+    throw makeInvalidFault(pointer, `lacks ${missing}, which the query reads`)
 }

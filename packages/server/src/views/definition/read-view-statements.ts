@@ -1,19 +1,22 @@
 import { limits } from '@tollbase/contract/limits'
-import { Fault, invalid } from '../../base/fault.ts'
+import { Fault, makeInvalidFault } from '../../base/fault.ts'
 import { readSource, type SourceText } from '../../query/sql/source-text.ts'
-import { sqlAndModels } from './print-definition.ts'
+import { printWithModels } from './print-definition.ts'
 import type { ViewDefinition } from './view-definition.ts'
 
 type Options = {
-  /** What the caller sent them in, for errors. */
+  /** The member of the request in which the caller sent the models, for errors. */
   readonly pointer: string
   /** The view that is being defined. */
   readonly self?: string | undefined
   readonly viewOf?: ((model: string) => ViewDefinition | undefined) | undefined
 }
 
-/** The statements of the views among the models, and of those that these read; a 400 where one would read itself. */
-export async function viewStatements(
+/**
+ * Reads the statements of the views among the models, and of those that these read; throws a 400 if one would read
+ * itself.
+ */
+export async function readViewStatements(
   models: readonly string[],
   { pointer, self, viewOf }: Options,
 ): Promise<ReadonlyMap<string, SourceText>> {
@@ -24,10 +27,13 @@ export async function viewStatements(
     if (definition === undefined) return
     const at = [...path, model]
     if (at.length > limits.viewDepthMax + (self === undefined ? 0 : 1))
-      throw invalid(pointer, `reads a view over more than ${limits.viewDepthMax - 1} others`)
-    const { text, models: inner } = sqlAndModels(definition)
+      throw makeInvalidFault(
+        pointer,
+        `reads a view over more than ${limits.viewDepthMax - 1} others`,
+      )
+    const { text, models: inner } = printWithModels(definition)
     for (const each of inner) await visit(each, at)
-    found.set(model, await statementOf(model, text))
+    found.set(model, await readStatement(model, text))
   }
   for (const model of models) await visit(model, self === undefined ? [] : [self])
   return found
@@ -40,11 +46,12 @@ function cycle(pointer: string, path: readonly string[]): Fault {
   })
 }
 
-/** What is wrong in it has no place in the text that the caller sent. */
-async function statementOf(model: string, text: string): Promise<SourceText> {
+/** Reads a view's statement; a fault in it has no place in the text that the caller sent. */
+async function readStatement(model: string, text: string): Promise<SourceText> {
   const source = await readSource(text)
   return {
     ...source,
-    refuse: (_location, problem) => invalid('/sql', `has ${problem}, in the view ${model}`),
+    refuse: (_location, problem) =>
+      makeInvalidFault('/sql', `has ${problem}, in the view ${model}`),
   }
 }

@@ -1,29 +1,29 @@
 import type { JoinExpr, Node, RangeVar, SelectStmt } from 'libpg-query'
 import { assert } from '../../base/assert.ts'
-import { nameOf } from '../../query/sql/column-name.ts'
+import { getColumnName } from '../../query/sql/column-name.ts'
 import type { SourceText } from '../../query/sql/source-text.ts'
-import { textsOf } from '../../query/sql/sql-reader.ts'
-import { jsonOfExpression } from './expression-to-json.ts'
-import { countIn, type Given, nameIn } from './translation-context.ts'
+import { listTexts } from '../../query/sql/sql-reader.ts'
+import { toExpressionJson } from './expression-to-json.ts'
+import { readCount, readName, type TranslationContext } from './translation-context.ts'
 import type { Json, ViewDefinition } from './view-definition.ts'
-import { jsonOfOrder } from './window-to-json.ts'
+import { toOrderJson } from './window-to-json.ts'
 
-/** The definition that a statement states whose meaning has been checked. */
-export function definitionOfSelect({ select, refuse }: SourceText): ViewDefinition {
-  return jsonOfSelect(select, {
+/** Returns the definition that a checked statement states. */
+export function toDefinition({ select, refuse }: SourceText): ViewDefinition {
+  return toSelectJson(select, {
     refuse,
     windows: new Map(),
-    expression: jsonOfExpression,
-    query: jsonOfSelect,
+    expression: toExpressionJson,
+    query: toSelectJson,
   })
 }
 
-function jsonOfSelect(select: SelectStmt, outer: Given): ViewDefinition {
+function toSelectJson(select: SelectStmt, outer: TranslationContext): ViewDefinition {
   const tables = (select.withClause?.ctes ?? []).map((node): Json => {
     assert('CommonTableExpr' in node, 'WITH has common tables')
     const { ctename = '', ctequery, location } = node.CommonTableExpr
     assert(ctequery !== undefined && 'SelectStmt' in ctequery, 'a common table is a SELECT')
-    return { [nameIn(outer, ctename, location)]: jsonOfSelect(ctequery.SelectStmt, outer) }
+    return { [readName(outer, ctename, location)]: toSelectJson(ctequery.SelectStmt, outer) }
   })
   const isSet = select.op !== undefined && select.op !== 'SETOP_NONE'
   const windows = new Map(
@@ -31,9 +31,12 @@ function jsonOfSelect(select: SelectStmt, outer: Given): ViewDefinition {
       'WindowDef' in node ? [[node.WindowDef.name ?? '', node.WindowDef] as const] : [],
     ),
   )
-  const given: Given = { ...outer, windows }
-  const order = (select.sortClause ?? []).map((node) => jsonOfOrder(node, given))
-  const [limit, offset] = [countIn(given, select.limitCount), countIn(given, select.limitOffset)]
+  const given: TranslationContext = { ...outer, windows }
+  const order = (select.sortClause ?? []).map((node) => toOrderJson(node, given))
+  const [limit, offset] = [
+    readCount(given, select.limitCount),
+    readCount(given, select.limitOffset),
+  ]
   return {
     ...(tables.length === 0 ? {} : { with: tables }),
     ...(isSet ? jsonOfSet(select, given) : jsonOfSimple(select, given)),
@@ -43,21 +46,21 @@ function jsonOfSelect(select: SelectStmt, outer: Given): ViewDefinition {
   }
 }
 
-function jsonOfSet({ op, all, larg, rarg }: SelectStmt, given: Given): ViewDefinition {
+function jsonOfSet({ op, all, larg, rarg }: SelectStmt, given: TranslationContext): ViewDefinition {
   assert(larg !== undefined && rarg !== undefined, 'a set operation has two sides')
   const word = op?.replace('SETOP_', '').toLowerCase()
   const name = all ? `${word}_all` : `${word}`
-  const [left, right] = [jsonOfSelect(larg, given), jsonOfSelect(rarg, given)]
+  const [left, right] = [toSelectJson(larg, given), toSelectJson(rarg, given)]
   const chain = left[name]
   const isChain = Array.isArray(chain) && Object.keys(left).length === 1
   return { [name]: isChain ? [...chain, right] : [left, right] }
 }
 
-function jsonOfSimple(select: SelectStmt, given: Given): ViewDefinition {
+function jsonOfSimple(select: SelectStmt, given: TranslationContext): ViewDefinition {
   const from = (select.fromClause ?? []).map((node) => jsonOfRelation(node, given))
   const [first, second] = from
   const isJoined = first !== undefined && second === undefined && isJoin(first)
-  const groups = (select.groupClause ?? []).map((node) => jsonOfExpression(node, given))
+  const groups = (select.groupClause ?? []).map((node) => toExpressionJson(node, given))
   const { whereClause: where, havingClause: having } = select
   const sources = isJoined
     ? first
@@ -68,9 +71,9 @@ function jsonOfSimple(select: SelectStmt, given: Given): ViewDefinition {
     select: jsonOfColumns(select.targetList ?? [], given),
     ...(select.distinctClause === undefined ? {} : { distinct: true }),
     ...sources,
-    ...(where === undefined ? {} : { where: jsonOfExpression(where, given) }),
+    ...(where === undefined ? {} : { where: toExpressionJson(where, given) }),
     ...(groups.length === 0 ? {} : { group_by: groups }),
-    ...(having === undefined ? {} : { having: jsonOfExpression(having, given) }),
+    ...(having === undefined ? {} : { having: toExpressionJson(having, given) }),
   }
 }
 
@@ -79,40 +82,43 @@ function isJoin(relation: Json): relation is ViewDefinition {
   return 'from' in relation && 'joins' in relation && !('select' in relation)
 }
 
-function jsonOfColumns(targets: readonly Node[], given: Given): readonly Json[] {
+function jsonOfColumns(targets: readonly Node[], given: TranslationContext): readonly Json[] {
   let expressions = 0
   return targets.map((node) => {
     assert('ResTarget' in node, 'columns are targets')
     const { val, name, location } = node.ResTarget
     assert(val !== undefined, 'a column has a value')
     if ('ColumnRef' in val && val.ColumnRef.fields?.some((field) => 'A_Star' in field)) {
-      const names = textsOf(val.ColumnRef.fields)
+      const names = listTexts(val.ColumnRef.fields)
       return names.length === 0 ? '*' : `${names.join('::')}.*`
     }
-    const called = name ?? nameOf(val, expressions)
+    const called = name ?? getColumnName(val, expressions)
     expressions += 1
-    const value = jsonOfExpression(val, given)
+    const value = toExpressionJson(val, given)
     const isPlain = typeof value === 'string' && value.split('.').at(-1) === called
-    return isPlain ? value : { [nameIn(given, called, location)]: value }
+    return isPlain ? value : { [readName(given, called, location)]: value }
   })
 }
 
-function jsonOfRelation(node: Node, given: Given): Json {
+function jsonOfRelation(node: Node, given: TranslationContext): Json {
   if ('RangeVar' in node) return jsonOfTable(node.RangeVar, given)
-  if ('JoinExpr' in node) return jsonOfJoin(node.JoinExpr, given)
+  if ('JoinExpr' in node) return toJoinJson(node.JoinExpr, given)
   assert('RangeSubselect' in node, 'a relation is a table, a join or a sub-query')
   const { subquery, alias } = node.RangeSubselect
   assert(subquery !== undefined && 'SelectStmt' in subquery, 'a sub-query is a SELECT')
-  const query = jsonOfSelect(subquery.SelectStmt, given)
-  return alias?.aliasname === undefined ? query : { [nameIn(given, alias.aliasname)]: query }
+  const query = toSelectJson(subquery.SelectStmt, given)
+  return alias?.aliasname === undefined ? query : { [readName(given, alias.aliasname)]: query }
 }
 
-function jsonOfTable({ schemaname, relname = '', alias, location }: RangeVar, given: Given): Json {
+function jsonOfTable(
+  { schemaname, relname = '', alias, location }: RangeVar,
+  given: TranslationContext,
+): Json {
   const name =
-    schemaname === undefined ? nameIn(given, relname, location) : `${schemaname}::${relname}`
+    schemaname === undefined ? readName(given, relname, location) : `${schemaname}::${relname}`
   return alias?.aliasname === undefined
     ? name
-    : { [nameIn(given, alias.aliasname, location)]: name }
+    : { [readName(given, alias.aliasname, location)]: name }
 }
 
 const joinTypes = new Map([
@@ -122,8 +128,11 @@ const joinTypes = new Map([
   ['JOIN_FULL', 'full'],
 ])
 
-/** A join with those of its left side in one list. */
-function jsonOfJoin({ larg, rarg, jointype, quals }: JoinExpr, given: Given): ViewDefinition {
+/** Returns a join as JSON, in one list with the joins of its left side. */
+function toJoinJson(
+  { larg, rarg, jointype, quals }: JoinExpr,
+  given: TranslationContext,
+): ViewDefinition {
   assert(larg !== undefined && rarg !== undefined, 'a join has two sides')
   const left = jsonOfRelation(larg, given)
   const join = jsonOfRelation(rarg, given)
@@ -131,7 +140,7 @@ function jsonOfJoin({ larg, rarg, jointype, quals }: JoinExpr, given: Given): Vi
   const own: Json =
     quals === undefined
       ? { join, type: 'cross' }
-      : { join, type, on: jsonOfExpression(quals, given) }
+      : { join, type, on: toExpressionJson(quals, given) }
   const before = isJoin(left) && Array.isArray(left.joins) ? left.joins : []
   return { from: isJoin(left) ? (left.from ?? null) : left, joins: [...before, own] }
 }

@@ -3,7 +3,7 @@ import { sql } from '../../database/sql.ts'
 import { type TestDatabase, withTestDatabase } from '../../database/testing.ts'
 import { parseAggregate } from '../../query/aggregate-request.ts'
 import { data } from '../../query/sql/orders.test-data.ts'
-import { queryRunner } from '../../query/sql/test-sql.test-support.ts'
+import { makeQueryRunner } from '../../query/sql/test-sql.test-support.ts'
 import { createTestCollection, createTestSchema } from '../../query/test-collection.test-support.ts'
 import type { Query } from '../../query/tree/query.ts'
 import { readViewDefinition } from './read-view-definition.ts'
@@ -14,7 +14,7 @@ async function canonical(query: unknown, options: Partial<Options> = {}) {
   return (await readViewDefinition(query, { app: 'app', ...options })).definition
 }
 
-/** A request by the client's code that the forms were seen in (docs/views.md). */
+/** The short forms as the client's code sends them (docs/views.md). */
 describe('a short form is the definition that it is short for:', () => {
   it('select, find, group_by, aggregate, sort_by', async () => {
     const aggregate = {
@@ -218,7 +218,7 @@ describe('over records', () => {
       )
     await createTestSchema(run, 'app')
     for (const [name, list] of Object.entries(data)) await create(name, list)
-    const { rows } = queryRunner(run)
+    const { rows } = makeQueryRunner(run)
     rowsOf = async (query) => (await rows(query)).rows
     const { query } = await readViewDefinition(totals, { app: 'app' })
     await create('stored', await rowsOf(query))
@@ -232,8 +232,11 @@ describe('over records', () => {
   })
 
   it.each(finds)('find holds of the same rows of a view as of such records: %j', async (find) => {
-    const viewOf = (model: string) => (model === 'app::totals' ? totals : undefined)
-    const { query } = await readViewDefinition({ from: 'totals', find }, { app: 'app', viewOf })
+    const findView = (model: string) => (model === 'app::totals' ? totals : undefined)
+    const { query } = await readViewDefinition(
+      { from: 'totals', find },
+      { app: 'app', viewOf: findView },
+    )
     const stored = await readViewDefinition({ from: 'stored', find }, { app: 'app' })
     const rows = await rowsOf(stored.query)
     expect(sorted(await rowsOf(query))).toEqual(sorted(rows))
