@@ -1,6 +1,7 @@
 import { Fault } from '../../packages/server/src/base/fault.ts'
-import { type Chain, openChain } from '../../packages/server/src/chain/chain.ts'
+import type { Chain } from '../../packages/server/src/chain/chain.ts'
 import type { Appended } from '../../packages/server/src/chain/committer.ts'
+import { openChain } from '../../packages/server/src/chain/open-chain.ts'
 import { makeSigner } from '../../packages/server/src/chain/signing.ts'
 import type { Database } from '../../packages/server/src/database/database.ts'
 import { sql } from '../../packages/server/src/database/sql.ts'

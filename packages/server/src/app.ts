@@ -44,6 +44,7 @@ import { KeyUse } from './services/keys/key-use.ts'
 import { findEarlierAnswer } from './services/payments/earlier-answer.ts'
 import { openPaymentMethods } from './services/payments/open-payments.ts'
 import { Payments } from './services/payments/payments.ts'
+import type { PaymentPorts } from './services/payments/purchase.ts'
 import { startReconciler } from './services/payments/reconciler.ts'
 import { startSweeper } from './services/payments/sweeper.ts'
 import { QueryPlans } from './services/queries/query-plans.ts'
@@ -128,18 +129,14 @@ async function start(
   closers.push(close)
   let url = ''
   const publicUrl = () => config.publicUrl ?? url
-  const payments = new Payments({
-    database,
-    tenancy,
-    world,
-    methods,
-    quoteSecret: await ensureSecret(database, world, serviceSecrets.quotes),
-    depositSecret: await ensureSecret(database, world, serviceSecrets.depositAddresses),
-    publicUrl,
-    admit: room?.need,
-    split: { platformBasisPoints: config.platformBasisPoints },
-    onState: metrics.payment,
-  })
+  const payments = await makePayments(
+    config,
+    { database, tenancy, world, methods, publicUrl },
+    {
+      admit: room?.need,
+      onState: metrics.payment,
+    },
+  )
   const stopReconciler = startReconciler(payments, log)
   closers.push(async () => stopReconciler(), startSweeper(payments.ports, log))
   const limited = createQueryLimits(options, metrics)
@@ -176,6 +173,22 @@ async function start(
     await closeAll()
   }
   return { url, operatorKey: operator, devnet, service, close: end }
+}
+
+/** Makes the payments of a service, with the secrets by which quotes and deposit addresses are known again. */
+async function makePayments(
+  config: Config,
+  parts: Pick<PaymentPorts, 'database' | 'tenancy' | 'world' | 'methods' | 'publicUrl'>,
+  hooks: Pick<PaymentPorts, 'admit' | 'onState'>,
+): Promise<Payments> {
+  const { database, world } = parts
+  return new Payments({
+    ...parts,
+    ...hooks,
+    quoteSecret: await ensureSecret(database, world, serviceSecrets.quotes),
+    depositSecret: await ensureSecret(database, world, serviceSecrets.depositAddresses),
+    split: { platformBasisPoints: config.platformBasisPoints },
+  })
 }
 
 /** Returns how the service describes itself to its clients. */

@@ -1,7 +1,7 @@
 import type { World } from '../base/world.ts'
 import type { Database } from '../database/database.ts'
 import { CommitUnknownError, isTransient, storageProblem } from '../database/errors.ts'
-import { type AppliedBlock, type Applier, openToApply } from './applier.ts'
+import { type AppliedBlock, type Applier, computeWatermark, openToApply } from './applier.ts'
 import type { BlockStore, Watermark } from './block-store.ts'
 import {
   makeClosedFault,
@@ -412,10 +412,3 @@ export class ApplierLoop {
 
 /** The watermark is not where this loop left it. */
 class Overtaken extends Error {}
-
-function computeWatermark(blocks: readonly AppliedBlock[]): Watermark | undefined {
-  const last = blocks[blocks.length - 1]
-  if (last === undefined) return undefined
-  const { height, firstLeaf, entries } = last
-  return { height, sequence: entries.length - 1, leaf: firstLeaf + entries.length }
-}

@@ -98,3 +98,11 @@ export async function openToApply(row: BlockRow): Promise<AppliedBlock> {
   }
   return toAppliedBlock({ height, time, firstLeaf, groupStarts, entries })
 }
+
+/** Computes where the tables stand once the blocks are applied; undefined without blocks. */
+export function computeWatermark(blocks: readonly AppliedBlock[]): Watermark | undefined {
+  const last = blocks[blocks.length - 1]
+  if (last === undefined) return undefined
+  const { height, firstLeaf, entries } = last
+  return { height, sequence: entries.length - 1, leaf: firstLeaf + entries.length }
+}

@@ -7,17 +7,17 @@ import { Fault, makeInvalidFault } from '../base/fault.ts'
 import { Mutex } from '../base/mutex.ts'
 import { RandomPool } from '../base/random-pool.ts'
 import { toAppliedBlock } from './applier.ts'
-import { ApplierLoop } from './applier-loop.ts'
+import type { ApplierLoop } from './applier-loop.ts'
 import { type Block, openBlock } from './block.ts'
-import { BlockStore, type Watermark } from './block-store.ts'
+import type { BlockStore, Watermark } from './block-store.ts'
 import { makeClosingFault, type StorageRefusal } from './chain-faults.ts'
 import type { ChainOptions, Contents } from './chain-options.ts'
 import { type Appended, type BuiltBlock, Committer } from './committer.ts'
 import { encodeGroup, encodeInTurns, type Group, isLong } from './entries.ts'
-import { acquireLease, type Lease } from './lease.ts'
-import { type ChainLog, noLog } from './log.ts'
+import type { Lease } from './lease.ts'
+import type { ChainLog } from './log.ts'
 import { planConsistency, planInclusion } from './proofs.ts'
-import { type Restored, restoreChain } from './restore.ts'
+import type { Restored } from './restore.ts'
 import { TileReader } from './tile-reader.ts'
 
 export type AppendOptions = {
@@ -47,7 +47,6 @@ export type EntryProof = Omit<RecordProof, 'type' | 'app' | 'leaf_hash'> & {
   readonly block: ProofBlock
 }
 
-const leaseTtlMsDefault = 10_000
 /** Bytes of entries that wait for their block. */
 const queuedBytesMax = 64 * 1024 * 1024
 /** Longest wait for the appliers when the chain closes. */
@@ -55,45 +54,8 @@ const drainMs = 10_000
 const pageBlocksMax = 64
 const pageBytesMax = 8 * 1024 * 1024
 
-/**
- * Opens a chain for writing: takes its lease (UNAVAILABLE names another holder), checks its last block and tree,
- * and applies the entries that were committed and not applied yet.
- */
-export async function openChain(options: ChainOptions): Promise<Chain> {
-  const { database, schema: chain, holder, world, applier } = options
-  const log = options.log ?? noLog
-  const ttlMs = options.leaseTtlMs ?? leaseTtlMsDefault
-  const lease = await acquireLease({ database, chain, holder, world, log, ttlMs })
-  try {
-    const store = new BlockStore(database, chain)
-    const { head, tree, watermark } = await restoreChain(options)
-    const relaxed = options.relaxedTables === true
-    const applierLoop = new ApplierLoop({
-      relaxed,
-      database,
-      store,
-      applier,
-      world,
-      log,
-      chain,
-      watermark,
-    })
-    const { height, bytes } = lease.sizeBefore
-    const more = await store.bodyBytes(height, head.height)
-    const parts = { ...options, log, store, lease, applierLoop, head, tree, bytes: bytes + more }
-    const opened = new Chain(parts)
-    applierLoop.applyUpTo(head.height)
-    // A chain whose applier fails is opened nevertheless: it can be read and proven, and shows the failure.
-    await applierLoop.whenApplied(head.height).catch(() => undefined)
-    return opened
-  } catch (error) {
-    // The first error is the one that explains; a lease that is not released expires by itself.
-    await lease.release().catch(() => undefined)
-    throw error
-  }
-}
-
-type ChainParts = Omit<ChainOptions, 'log'> & {
+/** A chain's parts as `openChain` makes them. */
+export type ChainParts = Omit<ChainOptions, 'log'> & {
   readonly log: ChainLog
   readonly store: BlockStore
   readonly lease: Lease
@@ -101,7 +63,7 @@ type ChainParts = Omit<ChainOptions, 'log'> & {
   readonly bytes: number
 } & Pick<Restored, 'head' | 'tree'>
 
-/** One application's log, held by this process; made by `openChain`. */
+/** One application's log, held by this process; made by `openChain` of open-chain.ts. */
 export class Chain {
   readonly origin: string
   readonly #parts: ChainParts

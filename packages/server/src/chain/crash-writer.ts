@@ -1,7 +1,7 @@
 import { realWorld } from '../base/world.ts'
 import type { DatabaseConnection } from '../database/connection.ts'
 import { openDatabase } from '../database/database.ts'
-import { openChain } from './chain.ts'
+import { openChain } from './open-chain.ts'
 import { loadSigner } from './signing.ts'
 import { makeCopyingApplier, makeEntries } from './testing.ts'
 

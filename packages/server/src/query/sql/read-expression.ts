@@ -10,13 +10,7 @@ import {
   readNumberText,
   unifyTypes,
 } from '../tree/make-expression.ts'
-import {
-  type Comparison,
-  type Expression,
-  nothing,
-  type Query,
-  type TypedConstant,
-} from '../tree/query.ts'
+import { type Comparison, type Expression, nothing, type TypedConstant } from '../tree/query.ts'
 import { makeCall, makeTime, readCall } from './read-call.ts'
 import { readCast } from './read-cast.ts'
 import { readInQuery, requireOneColumn } from './read-in-query.ts'
@@ -377,7 +371,9 @@ function readSubLink(node: SubLink, place: SqlPlace): Expression {
       return Object.freeze({ kind: 'exists', type: 'boolean', query })
     case 'EXPR_SUBLINK': {
       const { type } = requireOneColumn(query, place, location)
-      return Object.freeze({ kind: 'scalar', type, query: atMostOne(query) })
+      // Its first row: PostgreSQL would fail at the second, naming nothing.
+      const first = Object.freeze({ ...query, limit: Math.min(query.limit ?? 1, 1) })
+      return Object.freeze({ kind: 'scalar', type, query: first })
     }
     case 'ANY_SUBLINK': {
       const sign = listTexts(node.operName).join('.')
@@ -393,9 +389,4 @@ const linksRefused: Readonly<Record<string, string>> = {
   ALL_SUBLINK: 'ALL of a sub-query',
   ARRAY_SUBLINK: 'ARRAY of a sub-query',
   ROWCOMPARE_SUBLINK: 'a comparison of rows',
-}
-
-/** Limits a sub-query used as a value to its first row; PostgreSQL would fail at the second, naming nothing. */
-function atMostOne(query: Query): Query {
-  return Object.freeze({ ...query, limit: Math.min(query.limit ?? 1, 1) })
 }
