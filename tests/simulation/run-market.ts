@@ -22,8 +22,11 @@ import { type Copy, openCopy, type Place, type Result } from './place.ts'
 import { makeReceiptRequest, serviceName, signingKey } from './shop.ts'
 
 const ledgerEveryMs = 5_000
-/** After a payment's end: blocks may lag behind the clock, and reconciliation leaves a margin. */
-const afterLastMs = 240_000
+/**
+ * After a payment's end: blocks may lag behind the clock, and reconciliation leaves a margin. Nor does any quote live
+ * that a process gave which is gone: buyers that pay without one are sold to again.
+ */
+const afterLastMs = 330_000
 const lastTries = 6
 /** The number is so high that chance picks both networks. */
 const lastSalesMax = 8

@@ -42,6 +42,8 @@ export type Offer = {
   readonly meaningBefore?: (paymentId: string) => unknown
   /** The payees of the price's parts; their order, too, is part of the offer's meaning. */
   readonly payees: readonly Payee[]
+  /** The applications whose definitions decide the price. */
+  readonly pricedBy: readonly Tenant[]
   /** Computes today's price of each part; 400 where the request does not say what that takes. */
   readonly pricesNow: () => readonly PartPrice[]
   /** Computes the most that the request can cost by these prices; 400 where it cannot be bought by them. */

@@ -9,6 +9,7 @@ import {
   type PresentedPayment,
 } from '../../x402/protocol.ts'
 import { type Claim, findClaim } from './claim-store.ts'
+import { findForgottenTerms } from './forgotten-terms.ts'
 import type { Offer } from './offer.ts'
 import { depositPurpose, type PaymentMethod, type PaymentPorts } from './purchase.ts'
 import {
@@ -25,7 +26,7 @@ import type { Terms } from './terms.ts'
 export type ParsedPayment = {
   readonly payment: Payment
   readonly method: PaymentMethod
-  readonly terms: () => Terms | string
+  readonly terms: () => Promise<Terms | string>
 }
 
 /** Money that has arrived and buys nothing. */
@@ -57,11 +58,10 @@ export async function parsePayment(
     return { refusal: `The payment's network, ${payment.network}, is not accepted` }
   }
   const { network } = method
-  return {
-    payment,
-    method,
-    terms: () => resolvePaymentTerms(ports, offer, { payment, network, hash }),
-  }
+  const paid = { payment, network, hash }
+  const terms = async () =>
+    (await findForgottenTerms(ports, offer, paid)) ?? resolvePaymentTerms(ports, offer, paid)
+  return { payment, method, terms }
 }
 
 /** A claimed transfer. */
@@ -163,7 +163,7 @@ function judgeTransfer(ports: QuotePorts, offer: Offer, found: FoundTransfer): P
   const terms = () => resolveTransferTerms(ports, offer, { payment, network, hash })
   const verdict = isTaken ? undefined : (findLostUse(found) ?? terms())
   if (typeof verdict === 'string') return { unmatched: { payment, method, why: verdict } }
-  return { payment, method, terms }
+  return { payment, method, terms: async () => terms() }
 }
 
 /** Finds the reason why a transfer may have bought something in a lost life of the database. */

@@ -82,7 +82,7 @@ export class Payments {
 
   constructor(ports: PaymentPorts) {
     this.ports = ports
-    this.#quotes = { ...ports, asked: new AskedTerms() }
+    this.#quotes = { ...ports, asked: new AskedTerms(ports.world.now()) }
     this.#deliverer = new Deliverer(ports)
   }
 
@@ -220,7 +220,7 @@ export class Payments {
     const isOpen = found === undefined || found.state === 'failed'
     // A transfer has been made already, and is worth what its quote says.
     if (isOpen && !isNative(payment) && isFreeNow(offer)) return { free: await deliverFree(offer) }
-    const terms = isOpen ? bought.terms() : decodeClaimTerms(found)
+    const terms = isOpen ? await bought.terms() : decodeClaimTerms(found)
     if (typeof terms === 'string') return { refusal: terms }
     // The amount of a payment under way was fixed when it was claimed.
     const requirement = isOpen

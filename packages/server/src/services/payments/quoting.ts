@@ -56,7 +56,7 @@ export function askForPayment(
   const breakdown = offer.breakdownUnder(now.prices)
   const requirements = ports.methods.map(({ network, native }): Requirement => {
     const terms = { ...now, quoteId: issueSalted(ports, now, makeQuoteScope(network, hash)) }
-    ports.asked.note(formatAskedName(network, hash), terms)
+    ports.asked.note(formatAskedName(network, hash), terms, ports.world.now())
     const requirement = { ...makeAskedRequirement(network, terms), costBreakdown: breakdown }
     if (native === undefined) return requirement
     return {

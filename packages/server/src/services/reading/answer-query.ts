@@ -128,6 +128,7 @@ function sell(call: Call, request: ReadRequest): Promise<HttpReply> {
       account: toApplicationAccount(getApp(charge)),
       platformBasisPoints: 0,
     })),
+    pricedBy: [...new Set([...request.sources, ...charges].map(({ tenant }) => tenant))],
     pricesNow: () => listPrices(charges),
     capUnder: (prices) => computeCap(request, { charges, prices }),
     sellerUnder: (prices) =>

@@ -1,0 +1,32 @@
+import { limits } from '@tollbase/contract/limits'
+import type { PaymentNetwork } from '../../x402/networks.ts'
+import type { SignedPayment } from '../../x402/protocol.ts'
+import { readDefinedAt } from '../applications/read-defined-at.ts'
+import type { Offer } from './offer.ts'
+import type { QuotePorts } from './quoting.ts'
+
+const quoteLifeMs = limits.quoteLifetimeSeconds * 1000
+/** A definition may come into force so much later than its block was made. */
+const lagMs = quoteLifeMs
+
+/**
+ * Finds the reason why the price is not known that a payment without a quote was made for. Many prices ask for a
+ * network's smallest payment, and a payer who was told a low one is not charged another one: where memory does not
+ * reach back for a quote's life, the price must not have changed in that time.
+ */
+export async function findForgottenTerms(
+  { asked, world }: QuotePorts,
+  { pricedBy }: Offer,
+  { payment, network }: { payment: SignedPayment; network: PaymentNetwork },
+): Promise<string | undefined> {
+  const { minimumPayment } = network
+  const { quoteId = '', payload } = payment
+  if (quoteId !== '' || payload.value !== minimumPayment || minimumPayment === 1n) return undefined
+  const { since } = asked
+  const leftMs = since + quoteLifeMs - world.now()
+  if (leftMs <= 0) return undefined
+  const older = pricedBy.filter(({ application }) => Date.parse(application.created_at) < since)
+  const times = await Promise.all(older.map(readDefinedAt))
+  if (times.every((time = 0) => time < world.now() - quoteLifeMs - lagMs)) return undefined
+  return `The payment was refused: it does not say for which price it was made (quoteId), and there may have been another one lately; repeat the quote (x402 version 2), or pay in ${Math.ceil(leftMs / 1000)} seconds`
+}
