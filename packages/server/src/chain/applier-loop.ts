@@ -311,16 +311,9 @@ export class ApplierLoop {
     try {
       await database.transaction(
         async (tx) => {
-          // The watermark comes first, so that a loop which lost the chain waits or ends here. The rest is sent
-          // with it.
-          const [advance, apply] = await Promise.allSettled([
-            store.advance(tx, this.#watermark, attempt.to),
-            applier.apply(tx, blocks, step),
-          ])
-          if (advance.status === 'rejected') throw advance.reason
-          if (!advance.value) throw new Overtaken()
-          if (apply.status === 'rejected') throw apply.reason
-          attempt.after = apply.value
+            // First of all, so that a loop which lost the chain waits or ends here.
+            if (!(await store.advance(tx, this.#watermark, attempt.to))) throw new Overtaken()
+            attempt.after = await applier.apply(tx, blocks, step)
           this.#isCommitting = true
           world.failpoint?.('applier.beforeCommit')
         },
