@@ -70,7 +70,7 @@ async function fill(place: Place, { records, withPeers }: RunOptions): Promise<v
   }
   if (withPeers) await fillPeersTable(place)
   for (const statement of [sql`VACUUM ANALYZE`, sql`CHECKPOINT`])
-    await place.database.apart((session) => session.execute(statement), {
+    await place.database.useDedicatedSession((session) => session.execute(statement), {
       statementTimeoutMs: 0,
       lockTimeoutMs: 0,
     })

@@ -170,7 +170,7 @@ async function fill(
 }
 
 async function vacuum(database: Place['database']): Promise<void> {
-  await database.apart((session) => session.execute(sql`VACUUM ANALYZE`), {
+  await database.useDedicatedSession((session) => session.execute(sql`VACUUM ANALYZE`), {
     statementTimeoutMs: 0,
     lockTimeoutMs: 0,
   })

@@ -163,14 +163,14 @@ export class Life {
     return {
       query: (statement, options) =>
         this.#statement(statement.text, () => inner.query(statement, options)),
-      quick: (statement) => this.#statement(statement.text, () => inner.query(statement)),
-      long: (statement) => this.#statement(statement.text, () => inner.query(statement)),
+      queryShort: (statement) => this.#statement(statement.text, () => inner.query(statement)),
+      queryHeavy: (statement) => this.#statement(statement.text, () => inner.query(statement)),
       execute: (statement) => this.#statement(statement.text, () => inner.execute(statement)),
       transaction: async (work, options) => {
         const over = options?.isolation === undefined ? await this.#common.turns.take() : noTurn
         return this.#transaction((inside) => inner.transaction(inside, options), work, over)
       },
-      apart: () => Promise.reject(new Error('nothing that is simulated works apart')),
+      useDedicatedSession: () => Promise.reject(new Error('nothing that is simulated works apart')),
       major: inner.major,
       observe: () => () => undefined,
       stats: () => ({ total: 0, idle: 0, waiting: 0 }),

@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { type Database, openDatabase } from '../../packages/server/src/database/database.ts'
 import { sql } from '../../packages/server/src/database/sql.ts'
-import { withTestDatabase } from '../../packages/server/src/database/testing.ts'
+import { createTestDatabase } from '../../packages/server/src/database/testing.ts'
 import { type AppKeys, createShop, signingKey } from './shop.ts'
 import { createLog } from './summary.ts'
 
@@ -43,7 +43,7 @@ export function openCopy({ url }: Pick<Copy, 'url'>): Promise<Database> {
 let places = 0
 
 export async function openPlace(): Promise<Place> {
-  const store = await withTestDatabase()
+  const store = await createTestDatabase()
   const folder = mkdtempSync(join(tmpdir(), 'tollbase-simulation-'))
   const pem = signingKey.export({ format: 'pem', type: 'pkcs8' })
   writeFileSync(join(folder, 'signing-key.pem'), pem, { mode: 0o600 })

@@ -1,10 +1,10 @@
 import { afterAll, beforeAll, describe } from 'vitest'
-import { testEngines } from '../../packages/server/src/database/testing.ts'
+import { listTestEngines } from '../../packages/server/src/database/testing.ts'
 import { startTestService, type TestService } from './service.ts'
 
 /** Runs the same tests on every PostgreSQL that is found here, each with a service of its own. */
 export function describePerEngine(name: string, tests: (service: () => TestService) => void): void {
-  describe.each(testEngines())(`${name} (%s)`, (engine) => {
+  describe.each(listTestEngines())(`${name} (%s)`, (engine) => {
     withService(tests, { engine })
   })
 }

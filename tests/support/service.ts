@@ -8,7 +8,7 @@ import {
 } from '../../packages/server/src/app.ts'
 import { type Config, readConfig } from '../../packages/server/src/config/config.ts'
 import type { Database } from '../../packages/server/src/database/database.ts'
-import { type TestEngine, withTestDatabase } from '../../packages/server/src/database/testing.ts'
+import { createTestDatabase, type TestEngine } from '../../packages/server/src/database/testing.ts'
 import { checkReply } from './contract-replies.ts'
 import { makeTestWorld, type TestWorld } from './test-world.ts'
 
@@ -75,7 +75,7 @@ let applications = 0
 
 /** Starts the real service in this process: a free port, an empty database, a temporary folder. */
 export async function startTestService(options: TestOptions = {}): Promise<TestService> {
-  const store = await withTestDatabase(options.engine, { poolSize: 2 })
+  const store = await createTestDatabase(options.engine, { poolSize: 2 })
   const dataDir = mkdtempSync(join(tmpdir(), 'tollbase-end-to-end-'))
   const world = makeTestWorld()
   const flags = {

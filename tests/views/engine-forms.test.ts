@@ -1,6 +1,9 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { sql } from '../../packages/server/src/database/sql.ts'
-import { type TestDatabase, withTestDatabase } from '../../packages/server/src/database/testing.ts'
+import {
+  createTestDatabase,
+  type TestDatabase,
+} from '../../packages/server/src/database/testing.ts'
 import { parseAggregate } from '../../packages/server/src/query/aggregate-request.ts'
 import { parseFieldPath } from '../../packages/server/src/query/field-path.ts'
 import { createIndexStatement } from '../../packages/server/src/query/index-key.ts'
@@ -80,7 +83,7 @@ const indexed: readonly string[] = [
 let test: TestDatabase
 
 beforeAll(async () => {
-  test = await withTestDatabase()
+  test = await createTestDatabase()
 })
 afterAll(async () => test?.drop())
 

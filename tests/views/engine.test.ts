@@ -1,5 +1,8 @@
 import { afterAll, beforeAll, expect, it } from 'vitest'
-import { type TestDatabase, withTestDatabase } from '../../packages/server/src/database/testing.ts'
+import {
+  createTestDatabase,
+  type TestDatabase,
+} from '../../packages/server/src/database/testing.ts'
 import { type EngineCase, followEngine, runEngineCase } from './engine-case.ts'
 import { readKeptHistories } from './kept-histories.ts'
 
@@ -12,7 +15,7 @@ const tries = { left: 200 }
 let test: TestDatabase
 
 beforeAll(async () => {
-  test = await withTestDatabase()
+  test = await createTestDatabase()
 })
 afterAll(async () => test?.drop())
 

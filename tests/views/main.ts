@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto'
 import { parseArgs } from 'node:util'
-import { withTestDatabase } from '../../packages/server/src/database/testing.ts'
+import { createTestDatabase } from '../../packages/server/src/database/testing.ts'
 import { audit } from '../../packages/server/src/operator/audit/audit.ts'
 import { startTestService } from '../support/service.ts'
 import { type EngineCase, followEngine, runEngineCase } from './engine-case.ts'
@@ -42,7 +42,7 @@ async function replay(file: string): Promise<boolean> {
     await service.close()
     return isRight
   }
-  const test = await withTestDatabase()
+  const test = await createTestDatabase()
   const isRight = await reportRun(file, runEngineCase(test, readHistory<EngineCase>(file)))
   await test.drop()
   return isRight
@@ -55,7 +55,7 @@ async function search(): Promise<boolean> {
   const until = Date.now() + minutes * 60_000
   let [failed, seed] = [0, first]
   while (Date.now() < until) {
-    const test = await withTestDatabase()
+    const test = await createTestDatabase()
     const service = await startTestService()
     for (let made = 0; made < historiesOfService && Date.now() < until; made += 1, seed += 1) {
       if (

@@ -13,7 +13,7 @@ import type { Config } from './config/config.ts'
 import { type Database, openDatabase } from './database/database.ts'
 import { type FreeSpace, watchFreeSpace } from './database/embedded/free-space.ts'
 import { startEmbeddedPostgres } from './database/embedded/server.ts'
-import { databaseFault } from './database/errors.ts'
+import { toDatabaseFault } from './database/errors.ts'
 import { runMigrations } from './database/migrations.ts'
 import { type Devnet, startDevnet } from './devnet/devnet.ts'
 import { compressAnswers } from './http/compress.ts'
@@ -302,7 +302,7 @@ function createHttpServer(
     log,
     trustProxy: config.trustProxy,
     finishMs: config.drainMs,
-    explain: (error) => databaseFault(error) ?? toDeletedFault(error),
+    explain: (error) => toDatabaseFault(error) ?? toDeletedFault(error),
     onFinish: (request, reply, ms) => {
       metrics.observe(request, reply, ms)
       noteRequest(request, reply, ms)

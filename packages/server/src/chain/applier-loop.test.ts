@@ -3,13 +3,13 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { realWorld } from '../base/world.ts'
 import type { Database } from '../database/database.ts'
 import { sql } from '../database/sql.ts'
-import { type TestDatabase, withTestDatabase } from '../database/testing.ts'
+import { createTestDatabase, type TestDatabase } from '../database/testing.ts'
 import type { Applier } from './applier.ts'
 import { createTestChain, makeEntries } from './testing.ts'
 
 let shared: TestDatabase
 beforeAll(async () => {
-  shared = await withTestDatabase()
+  shared = await createTestDatabase()
 })
 afterAll(() => shared.drop())
 

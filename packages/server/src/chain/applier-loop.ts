@@ -1,6 +1,6 @@
 import type { World } from '../base/world.ts'
 import type { Database } from '../database/database.ts'
-import { CommitUnknownError, isTransient, storageProblem } from '../database/errors.ts'
+import { CommitUnknownError, findStorageProblem, isTransient } from '../database/errors.ts'
 import { type AppliedBlock, type Applier, computeWatermark, openToApply } from './applier.ts'
 import type { BlockStore, Watermark } from './block-store.ts'
 import {
@@ -244,7 +244,7 @@ export class ApplierLoop {
         this.#release()
         return
       } catch (error) {
-        const refused = storageProblem(error)
+        const refused = findStorageProblem(error)
         const retriable =
           refused !== undefined || isTransient(error) || error instanceof CommitUnknownError
         if (refused !== undefined) {
@@ -311,9 +311,9 @@ export class ApplierLoop {
     try {
       await database.transaction(
         async (tx) => {
-            // First of all, so that a loop which lost the chain waits or ends here.
-            if (!(await store.advance(tx, this.#watermark, attempt.to))) throw new Overtaken()
-            attempt.after = await applier.apply(tx, blocks, step)
+          // First of all, so that a loop which lost the chain waits or ends here.
+          if (!(await store.advance(tx, this.#watermark, attempt.to))) throw new Overtaken()
+          attempt.after = await applier.apply(tx, blocks, step)
           this.#isCommitting = true
           world.failpoint?.('applier.beforeCommit')
         },

@@ -1,13 +1,13 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { sql } from '../database/sql.ts'
-import { type TestDatabase, withTestDatabase } from '../database/testing.ts'
+import { createTestDatabase, type TestDatabase } from '../database/testing.ts'
 import { auditChain } from './audit.ts'
 import { createTestChain, makeEntries, type TestChain } from './testing.ts'
 
 let shared: TestDatabase
 let chain: TestChain
 beforeAll(async () => {
-  shared = await withTestDatabase()
+  shared = await createTestDatabase()
   chain = await createTestChain(shared.database)
   const producer = await chain.open()
   await producer.append(makeEntries('a', 'b', 'c'))

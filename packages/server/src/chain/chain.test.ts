@@ -6,16 +6,16 @@ import fc from 'fast-check'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { requirePresent } from '../base/assert.ts'
 import { realWorld } from '../base/world.ts'
-import { type TestDatabase, testEngines, withTestDatabase } from '../database/testing.ts'
+import { createTestDatabase, listTestEngines, type TestDatabase } from '../database/testing.ts'
 import { auditChain } from './audit.ts'
 import type { Chain } from './chain.ts'
 import type { Appended } from './committer.ts'
 import { createTestChain, makeEntries } from './testing.ts'
 
-describe.each(testEngines())('a chain on %s', (engine) => {
+describe.each(listTestEngines())('a chain on %s', (engine) => {
   let test_: TestDatabase
   beforeAll(async () => {
-    test_ = await withTestDatabase(engine)
+    test_ = await createTestDatabase(engine)
   })
   afterAll(() => test_.drop())
 

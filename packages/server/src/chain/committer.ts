@@ -6,10 +6,10 @@ import { turn } from '../base/turn.ts'
 import type { World } from '../base/world.ts'
 import {
   CommitUnknownError,
-  databaseFault,
+  findStorageProblem,
   isTransient,
   isUniqueViolation,
-  storageProblem,
+  toDatabaseFault,
 } from '../database/errors.ts'
 import type { BlockRow, BlockStore } from './block-store.ts'
 import type { StorageRefusal } from './chain-faults.ts'
@@ -275,7 +275,7 @@ export class Committer {
         await ensureLease()
         return
       } catch (error) {
-        if (storageProblem(error) !== undefined) return await this.#judgeRefusal(block, error)
+        if (findStorageProblem(error) !== undefined) return await this.#judgeRefusal(block, error)
         const retriable = isTransient(error) || error instanceof CommitUnknownError
         if (!retriable || attempt === attemptsMax) throw error
         await world.sleep(Math.min(pauseMinMs * 2 ** (attempt - 1), pauseMaxMs))
@@ -352,7 +352,7 @@ function isStorageFault({ code }: Fault): boolean {
 /** A caller who waits for a block of a failed chain may try again: the chain is opened anew. */
 function asFault(error: unknown): Fault {
   if (error instanceof Fault) return error
-  if (storageProblem(error) !== undefined) return databaseFault(error) ?? unavailable(error)
+  if (findStorageProblem(error) !== undefined) return toDatabaseFault(error) ?? unavailable(error)
   return unavailable(error)
 }
 

@@ -7,7 +7,7 @@ import { join } from 'node:path'
 import { setTimeout as wait } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import { expect, test } from 'vitest'
-import { withTestDatabase } from '../database/testing.ts'
+import { createTestDatabase } from '../database/testing.ts'
 import { auditChain } from './audit.ts'
 import type { CrashWriterInput } from './crash-writer.ts'
 import { createSigningKey, loadSigner } from './signing.ts'
@@ -18,7 +18,7 @@ const leaseTtlMs = 400
 
 test('every acknowledged entry survives SIGKILL of its producer, in its place, and is applied once', async () => {
   const folder = await mkdtemp(join(tmpdir(), 'tollbase-crash-'))
-  const shared = await withTestDatabase()
+  const shared = await createTestDatabase()
   try {
     const { schema, options, open, applied } = await createTestChain(shared.database)
     const { connection } = shared

@@ -2,7 +2,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { requirePresent } from '../base/assert.ts'
 import { realWorld } from '../base/world.ts'
 import { CommitUnknownError } from '../database/errors.ts'
-import { type TestDatabase, withTestDatabase } from '../database/testing.ts'
+import { createTestDatabase, type TestDatabase } from '../database/testing.ts'
 import type { Watermark } from './block-store.ts'
 import type { Chain } from './chain.ts'
 import { createTestChain, makeEntries } from './testing.ts'
@@ -10,7 +10,7 @@ import { createTestChain, makeEntries } from './testing.ts'
 describe('the position that readers of the tables have', () => {
   let shared: TestDatabase
   beforeAll(async () => {
-    shared = await withTestDatabase()
+    shared = await createTestDatabase()
   })
   afterAll(() => shared.drop())
 

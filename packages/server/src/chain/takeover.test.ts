@@ -6,14 +6,14 @@ import { realWorld } from '../base/world.ts'
 import type { Database, Queryable } from '../database/database.ts'
 import { CommitUnknownError } from '../database/errors.ts'
 import { sql } from '../database/sql.ts'
-import { type TestDatabase, withTestDatabase } from '../database/testing.ts'
+import { createTestDatabase, type TestDatabase } from '../database/testing.ts'
 import { auditChain } from './audit.ts'
 import type { Chain } from './chain.ts'
 import { createTestChain, makeEntries, type TestChain } from './testing.ts'
 
 let shared: TestDatabase
 beforeAll(async () => {
-  shared = await withTestDatabase()
+  shared = await createTestDatabase()
 })
 afterAll(() => shared.drop())
 

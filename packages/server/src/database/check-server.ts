@@ -16,11 +16,11 @@ type Facts = {
   locale: string | null
 }
 
-/** The server's major version; refuses what would give other answers than the service was tested with. */
+/** Returns the server's major version; refuses a server that could give other answers than the tested ones. */
 export async function checkServer(server: {
   readonly query: <R extends Record<string, unknown>>(statement: SqlStatement) => Promise<R[]>
 }): Promise<number> {
-  // to_jsonb, because the column of the locale has another name in each of 15, 16 and 17.
+  // to_jsonb hides that the column of the locale has a different name in each of 15, 16 and 17.
   const [facts] = await server.query<Facts>(sql`
     SELECT current_setting('server_version_num')::int4 AS version, d.datname::text AS name,
       pg_encoding_to_char(d.encoding)::text AS encoding, d.datlocprovider::text AS provider,

@@ -18,22 +18,22 @@ export type DatabaseOptions = {
   readonly poolSize?: number
   /** Longest run of one statement, 0 is no limit. */
   readonly statementTimeoutMs?: number
-  /** For reading alone, with so much temporary space on disk for a statement. */
+  /** Makes the database read only, with this much temporary space on disk per statement. */
   readonly readOnly?: { readonly temporaryKbMax: number }
   /** Longest run of a read that may take long; that of any statement where nothing is said. */
   readonly longTimeoutMs?: number
-  /** Connections beside the pool's that short reads share. */
+  /** Connections beside the pool that short reads share. */
   readonly pipelines?: number
   readonly log?: DatabaseLog
   readonly world?: World
 }
 
 const postgresPort = 5432
-/** For connecting, and again for the settings that a connection begins with. */
+/** Time-out for connecting, and again for the first settings of a connection. */
 export const connectTimeoutMs = 10_000
 
-/** What every connection is made with. */
-export function clientConfig(connection: DatabaseConnection): ClientConfig {
+/** The configuration of every connection. */
+export function makeClientConfig(connection: DatabaseConnection): ClientConfig {
   return {
     ...target(connection),
     connectionTimeoutMillis: connectTimeoutMs,

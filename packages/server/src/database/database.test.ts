@@ -4,13 +4,13 @@ import { type Database, openDatabase } from './database.ts'
 import {
   CommitUnknownError,
   DatabaseSetupError,
+  findStorageProblem,
   isTransient,
   isUniqueViolation,
-  storageProblem,
 } from './errors.ts'
-import { preparedNames } from './prepared-names.ts'
+import { makePreparedNames } from './prepared-names.ts'
 import { sql } from './sql.ts'
-import { type TestDatabase, testEngines, withTestDatabase } from './testing.ts'
+import { createTestDatabase, listTestEngines, type TestDatabase } from './testing.ts'
 
 const failure = (work: Promise<unknown>): Promise<unknown> =>
   work.then(
@@ -18,11 +18,11 @@ const failure = (work: Promise<unknown>): Promise<unknown> =>
     (error: unknown) => error,
   )
 
-describe.each(testEngines())('on %s', (engine) => {
+describe.each(listTestEngines())('on %s', (engine) => {
   let test1: TestDatabase
   let db: Database
   beforeAll(async () => {
-    test1 = await withTestDatabase(engine)
+    test1 = await createTestDatabase(engine)
     db = test1.database
     await db.execute(sql`CREATE SCHEMA s`)
     await db.execute(sql`CREATE TABLE s.t (k integer PRIMARY KEY, v text)`)
@@ -80,7 +80,7 @@ describe.each(testEngines())('on %s', (engine) => {
   })
 
   test('a transaction fails with the error of the statement at fault, whichever answer is seen first', async () => {
-    // Both answers are read at once, and who waits less deep is told first.
+    // Both answers are read at once, and the shallower wait is told first.
     const wrapped = async (statement: Promise<unknown>) => {
       await (async () => statement)()
     }
@@ -99,7 +99,7 @@ describe.each(testEngines())('on %s', (engine) => {
     })
     expect(await failure(insert)).toMatchObject({ code: '22023' })
     expect(await keys()).not.toEqual(expect.arrayContaining([904]))
-    // The connection is not used again with what pg believes of it.
+    // The connection is not reused, because of what pg believes about it.
     for (let n = 0; n < 8; n++)
       expect(await db.transaction((tx) => tx.query(sql`SELECT ${n}::int4 AS n`))).toEqual([{ n }])
   })
@@ -195,7 +195,7 @@ describe.each(testEngines())('on %s', (engine) => {
 
   test('what refuses a transaction runs apart, with deadlines of its own, of which nothing stays', async () => {
     const timeOuts = { statementTimeoutMs: 70_000, lockTimeoutMs: 500 }
-    const state = await db.apart(async (session, pid) => {
+    const state = await db.useDedicatedSession(async (session, pid) => {
       await session.execute(sql`DROP INDEX CONCURRENTLY IF EXISTS s.not_there`)
       const [row] = await session.query(sql`
         SELECT current_setting('statement_timeout') AS statement, current_setting('lock_timeout') AS lock,
@@ -213,7 +213,7 @@ describe.each(testEngines())('on %s', (engine) => {
     expect([
       isUniqueViolation(duplicate),
       isTransient(duplicate),
-      storageProblem(duplicate),
+      findStorageProblem(duplicate),
     ]).toEqual([true, false, undefined])
     const readOnly = await failure(
       db.transaction(async (tx) => {
@@ -221,13 +221,15 @@ describe.each(testEngines())('on %s', (engine) => {
         await tx.execute(sql`DELETE FROM s.t`)
       }),
     )
-    expect(storageProblem(readOnly)).toBe('STORAGE_READ_ONLY')
+    expect(findStorageProblem(readOnly)).toBe('STORAGE_READ_ONLY')
     const failing = Object.assign(
       new DatabaseError('could not extend file "base/1/2": Read-only file system', 1, 'error'),
       { code: '42501' },
     )
-    expect(storageProblem(failing)).toBe('STORAGE_READ_ONLY')
-    expect(storageProblem(Object.assign(failing, { message: 'permission denied' }))).toBeUndefined()
+    expect(findStorageProblem(failing)).toBe('STORAGE_READ_ONLY')
+    expect(
+      findStorageProblem(Object.assign(failing, { message: 'permission denied' })),
+    ).toBeUndefined()
     expect(await db.query(sql`SELECT pg_backend_pid() AS pid`)).toEqual(before)
   })
 
@@ -280,7 +282,7 @@ describe.each(testEngines())('on %s', (engine) => {
   })
 
   test('a repeated text is prepared once per connection, and survives a change of its columns', async () => {
-    const one = await withTestDatabase(engine, { poolSize: 1 })
+    const one = await createTestDatabase(engine, { poolSize: 1 })
     try {
       await one.database.execute(sql`CREATE SCHEMA s`)
       await one.database.execute(sql`CREATE TABLE s.t (k integer)`)
@@ -299,7 +301,7 @@ describe.each(testEngines())('on %s', (engine) => {
   })
 
   test('plans on one connection are bounded', async () => {
-    const one = await withTestDatabase(engine, { poolSize: 1 })
+    const one = await createTestDatabase(engine, { poolSize: 1 })
     try {
       for (let i = 0; i < 600; i++) {
         const statement = sql`SELECT ${sql.literal(String(i))} AS x`
@@ -325,7 +327,7 @@ describe.each(testEngines())('on %s', (engine) => {
   })
 
   test('close waits for running statements and may be called twice', async () => {
-    const one = await withTestDatabase(engine)
+    const one = await createTestDatabase(engine)
     const running = one.database.query(sql`SELECT pg_sleep(0.1)::text AS done`)
     await new Promise((resolve) => setTimeout(resolve, 30))
     await one.database.close()
@@ -377,34 +379,34 @@ test('a server that is not there is a transient error, not a hang', async () => 
 })
 
 test('a round of more texts than are remembered finds all but the few that are too many', () => {
-  const names = preparedNames(100)
-  const round = () => Array.from({ length: 120 }, (_, at) => names.nameOf(`SELECT ${at}`))
+  const names = makePreparedNames(100)
+  const round = () => Array.from({ length: 120 }, (_, at) => names.findName(`SELECT ${at}`))
   round()
   for (let turn = 0; turn < 50; turn++)
     expect(round().filter((name) => name !== undefined)).toHaveLength(100)
 })
 
 test('only repeated, short, plannable texts get names, and those not used for long are forgotten', () => {
-  const names = preparedNames(2)
-  expect(names.nameOf('SELECT 1')).toBeUndefined()
-  const name = names.nameOf('SELECT 1')
+  const names = makePreparedNames(2)
+  expect(names.findName('SELECT 1')).toBeUndefined()
+  const name = names.findName('SELECT 1')
   expect(name).toMatch(/^t[0-9a-f]{32}_0$/)
-  names.nameOf('SELECT 2')
-  names.nameOf('SELECT 3')
-  expect(names.nameOf('SELECT 1')).toBe(name)
-  expect(names.nameOf('SELECT 3')).toBeUndefined()
-  for (let use = 0; use < 5_000; use++) names.nameOf('SELECT 2')
-  names.nameOf('SELECT 3')
-  expect(names.nameOf('SELECT 3')).toBeDefined()
-  expect(names.nameOf('SELECT 1')).toBeUndefined()
-  for (let use = 0; use < 5_000; use++) names.nameOf('SELECT 2')
-  expect(names.nameOf('SELECT 1')).toBeUndefined()
-  expect(names.nameOf('SELECT 1')).toBe(name)
+  names.findName('SELECT 2')
+  names.findName('SELECT 3')
+  expect(names.findName('SELECT 1')).toBe(name)
+  expect(names.findName('SELECT 3')).toBeUndefined()
+  for (let use = 0; use < 5_000; use++) names.findName('SELECT 2')
+  names.findName('SELECT 3')
+  expect(names.findName('SELECT 3')).toBeDefined()
+  expect(names.findName('SELECT 1')).toBeUndefined()
+  for (let use = 0; use < 5_000; use++) names.findName('SELECT 2')
+  expect(names.findName('SELECT 1')).toBeUndefined()
+  expect(names.findName('SELECT 1')).toBe(name)
   names.forget('SELECT 1')
-  names.nameOf('SELECT 1')
-  expect(names.nameOf('SELECT 1')).not.toBe(name)
+  names.findName('SELECT 1')
+  expect(names.findName('SELECT 1')).not.toBe(name)
   for (const text of ['BEGIN', `SELECT '${'x'.repeat(20_000)}'`]) {
-    names.nameOf(text)
-    expect(names.nameOf(text)).toBeUndefined()
+    names.findName(text)
+    expect(names.findName(text)).toBeUndefined()
   }
 })

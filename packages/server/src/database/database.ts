@@ -4,16 +4,16 @@ import { type ClientBase, Pool } from 'pg'
 import { assert } from '../base/assert.ts'
 import { realWorld, type World } from '../base/world.ts'
 import { checkServer } from './check-server.ts'
-import { clientConfig, connectTimeoutMs, type DatabaseOptions } from './connection.ts'
+import { connectTimeoutMs, type DatabaseOptions, makeClientConfig } from './connection.ts'
 import { isStalePlan } from './errors.ts'
-import { Crowd } from './load-meter.ts'
+import { LoadMeter } from './load-meter.ts'
 import { Pipelines } from './pipelines.ts'
-import { preparedNames } from './prepared-names.ts'
+import { makePreparedNames } from './prepared-names.ts'
 import type { Queryable, TransactionOptions } from './queryable.ts'
-import { whileWanted } from './run-cancellable.ts'
+import { runCancellable } from './run-cancellable.ts'
 import { type Row, sendQuery } from './send-query.ts'
 import { answerMs, type Known, Session } from './session.ts'
-import { sessionSettings } from './session-settings.ts'
+import { formatSessionSettings } from './session-settings.ts'
 import { type SqlStatement, sql } from './sql.ts'
 
 export type { Queryable } from './queryable.ts'
@@ -23,35 +23,38 @@ export type Database = Queryable & {
    * A read that ought to be short: where there are pipelines, it goes over a connection that others use meanwhile.
    * One that is not over after `statementTimeoutMs` is cancelled (SQLSTATE 57014).
    */
-  readonly quick: <R extends Row = Row>(statement: SqlStatement) => Promise<R[]>
+  readonly queryShort: <R extends Row = Row>(statement: SqlStatement) => Promise<R[]>
   /**
    * A read that may take long: where many quick ones come in, it takes but one processor. After `longTimeoutMs`, or
    * when the signal is aborted, it is cancelled (SQLSTATE 57014).
    */
-  readonly long: <R extends Row = Row>(
+  readonly queryHeavy: <R extends Row = Row>(
     statement: SqlStatement,
     options?: { readonly signal?: AbortSignal | undefined },
   ) => Promise<R[]>
   /**
    * Runs `work` and commits; rolls back and rethrows where it throws. Statements run in the order in which they are
-   * sent; those that do not wait for the one before travel with it, and after one that fails the next do nothing.
-   * A connection lost during COMMIT is a CommitUnknownError.
+   * sent; those that do not wait for the one before travel with it, and after a failed one the next do nothing. A
+   * connection lost during COMMIT is a CommitUnknownError.
    */
   readonly transaction: <T>(
     work: (tx: Queryable) => Promise<T>,
     options?: TransactionOptions,
   ) => Promise<T>
   /**
-   * One connection outside of any transaction, with time-outs of its own (0 is none): for statements that refuse a
-   * transaction, as CREATE INDEX CONCURRENTLY does. It is closed afterwards, so nothing of it stays.
+   * Uses one connection outside of any transaction, with time-outs of its own (0 is none): for statements that
+   * refuse a transaction, as CREATE INDEX CONCURRENTLY does. It is closed afterwards, so nothing of it stays.
    */
-  readonly apart: <T>(
+  readonly useDedicatedSession: <T>(
     work: (session: Queryable, pid: number) => Promise<T>,
     options: { readonly statementTimeoutMs: number; readonly lockTimeoutMs: number },
   ) => Promise<T>
   /** Major version of the server, 15 or newer. */
   readonly major: number
-  /** Calls back with every SQL text sent, and what stands for its connection, until the returned function is called. */
+  /**
+   * Calls back with every SQL text sent and an object that stands for its connection, until the returned function
+   * is called.
+   */
   readonly observe: (listener: Observer) => () => void
   readonly stats: () => { readonly total: number; readonly idle: number; readonly waiting: number }
   /** Lets running statements end (for a bounded time), then closes every connection. */
@@ -63,34 +66,36 @@ export type Observer = (text: string, connection: object) => void
 const poolSizeDefault = 10
 const closeTimeoutMs = 10_000
 const namedTextsMax = 256
-/** Plans that a connection may hold (some for texts no longer hot) before it is replaced. */
+/** Plans that a connection may hold (some for texts no longer in use) before it is replaced. */
 const plansPerConnectionMax = 512
 
-/** Connects, checks that the server and database fit (DatabaseSetupError says what does not), and gives the pool. */
+/** Connects, checks that server and database fit (DatabaseSetupError says what does not), and returns the pool. */
 export async function openDatabase(options: DatabaseOptions): Promise<Database> {
   const sessions = new Sessions(options)
   try {
     const major = await sessions.patiently(undefined, checkServer)
-    return database(sessions, major)
+    return makeDatabase(sessions, major)
   } catch (error) {
     await sessions.close()
     throw error
   }
 }
 
-function database(sessions: Sessions, major: number): Database {
+function makeDatabase(sessions: Sessions, major: number): Database {
   return {
     query: (statement, options) => sessions.use((session) => session.query(statement, options)),
     // pg gives rows untyped; the caller states the shape that its SELECT list has.
-    quick: <R extends Row>(statement: SqlStatement) => sessions.quick(statement) as Promise<R[]>,
-    long: <R extends Row>(
+    queryShort: <R extends Row>(statement: SqlStatement) =>
+      sessions.queryShort(statement) as Promise<R[]>,
+    queryHeavy: <R extends Row>(
       statement: SqlStatement,
       options?: { signal?: AbortSignal | undefined },
-    ) => sessions.long(statement, options?.signal) as Promise<R[]>,
+    ) => sessions.queryHeavy(statement, options?.signal) as Promise<R[]>,
     execute: (statement) => sessions.use((session) => session.execute(statement)),
     transaction: (work, options) =>
       sessions.use((session) => session.transaction(work, options ?? {})),
-    apart: (work, options) => sessions.use((session) => session.apart(work, options)),
+    useDedicatedSession: (work, options) =>
+      sessions.use((session) => session.runDedicated(work, options)),
     major,
     observe: (listener) => sessions.observe(listener),
     stats: () => sessions.stats(),
@@ -100,13 +105,13 @@ function database(sessions: Sessions, major: number): Database {
 
 /** The pool: hands out sessions, keeps broken ones from coming back, knows the prepared names. */
 class Sessions {
-  readonly names = preparedNames(namedTextsMax)
+  readonly names = makePreparedNames(namedTextsMax)
   readonly statementTimeoutMs: number
   readonly #longTimeoutMs: number
   readonly #pool: Pool
   readonly #pipelines: Pipelines
   readonly #world: World
-  readonly #crowd = new Crowd()
+  readonly #loadMeter = new LoadMeter()
   /** Of all connections, to cut those that do not answer. */
   readonly #sockets = new Set<Socket>()
   readonly #known = new WeakMap<ClientBase, Known>()
@@ -118,8 +123,8 @@ class Sessions {
     this.#longTimeoutMs = options.longTimeoutMs ?? this.statementTimeoutMs
     this.#world = options.world ?? realWorld
     const { statementTimeoutMs } = this
-    const settings = sessionSettings({ statementTimeoutMs, readOnly: options.readOnly })
-    const config = clientConfig(options.connection)
+    const settings = formatSessionSettings({ statementTimeoutMs, readOnly: options.readOnly })
+    const config = makeClientConfig(options.connection)
     this.#pool = new Pool({
       ...config,
       stream: () => this.#openSocket(),
@@ -142,7 +147,7 @@ class Sessions {
       world: this.#world,
       names: this.names,
       announce: (text, connection) => this.announce(text, connection),
-      alone: (statement) => this.use((session) => session.query(statement)),
+      queryDedicated: (statement) => this.use((session) => session.query(statement)),
     })
     this.#pool.on('error', (error) => {
       options.log?.warn({ error: error.message }, 'a database connection was lost')
@@ -161,17 +166,17 @@ class Sessions {
     }
   }
 
-  quick(statement: SqlStatement): Promise<Row[]> {
-    this.#crowd.note(this.#world.ticks())
+  queryShort(statement: SqlStatement): Promise<Row[]> {
+    this.#loadMeter.note(this.#world.ticks())
     return this.#pipelines.query(statement)
   }
 
-  async long(statement: SqlStatement, signal: AbortSignal | undefined): Promise<Row[]> {
+  async queryHeavy(statement: SqlStatement, signal: AbortSignal | undefined): Promise<Row[]> {
     const read = () => this.patiently(signal, (tx) => tx.query(statement))
     try {
       return await read()
     } catch (error) {
-      // As in `query`: what is refused for its plan has not run.
+      // Tries once more after a stale plan: the refused statement has not run.
       if (isStalePlan(error)) return read()
       throw error
     }
@@ -180,13 +185,13 @@ class Sessions {
   /** Reads with the time that a long read has; cancels what runs once the signal is aborted. */
   patiently<T>(signal: AbortSignal | undefined, work: (tx: Queryable) => Promise<T>): Promise<T> {
     const statementTimeoutMs = this.#longTimeoutMs
-    const withoutWorkers = this.#crowd.isThere(this.#world.ticks())
+    const withoutWorkers = this.#loadMeter.isHigh(this.#world.ticks())
     return this.use((session) => {
       const read = () => session.transaction(work, { statementTimeoutMs, withoutWorkers })
       if (signal === undefined) return read()
       const cancel = () =>
-        this.quick(sql`SELECT pg_catalog.pg_cancel_backend(${session.pid}::int4)`)
-      return whileWanted({ signal, cancel, world: this.#world }, read)
+        this.queryShort(sql`SELECT pg_catalog.pg_cancel_backend(${session.pid}::int4)`)
+      return runCancellable({ signal, cancel, world: this.#world }, read)
     })
   }
 

@@ -2,7 +2,7 @@ import { DatabaseError } from 'pg'
 import { Fault } from '../base/fault.ts'
 import { SetupError } from '../base/setup-error.ts'
 
-/** What the operator must change before the database can be used; the message says what and how. */
+/** A problem that the operator must fix before the database can be used; the message says what to change and how. */
 export class DatabaseSetupError extends SetupError {
   override readonly name = 'DatabaseSetupError'
 }
@@ -25,13 +25,13 @@ const transientStates = new Set([
   '57P03', // cannot_connect_now
   '53300', // too_many_connections
 ])
-/** What PostgreSQL says of a disk that takes no writes; a read-only file system is no state of its own (42501). */
+/** SQLSTATEs of a disk that takes no writes; a read-only file system has no state of its own (42501). */
 const readOnlyStates = new Set([
   '25006', // read_only_sql_transaction
   '58030', // io_error
 ])
 const fileTexts = /^could not (extend|write|open|create|fsync|truncate) .*: Read-only file system/
-/** Somebody has to make room. */
+/** Pause before a retry, since somebody has to make room. */
 const storageRetrySeconds = 10
 const socketCodes = new Set(['ECONNREFUSED', 'ECONNRESET', 'EPIPE', 'ETIMEDOUT', 'ENOENT'])
 /** Texts of pg for a lost or refused connection, which carry no code. */
@@ -41,8 +41,8 @@ const connectionTexts =
 const unsentTexts = /^(Client has encountered a connection error|Client was closed)/
 
 /**
- * True where trying again can help: conflicts, a restarting server, a lost connection. A transaction that failed so
- * did nothing; a single write outside of one, whose connection was lost, may have happened, so it must be idempotent.
+ * True where a retry can help: conflicts, a restarting server, a lost connection. A transaction that failed so did
+ * nothing; a single write outside of one may have happened when its connection was lost, so it must be idempotent.
  */
 export function isTransient(error: unknown): boolean {
   if (error instanceof DatabaseError) {
@@ -56,18 +56,26 @@ export function isUniqueViolation(error: unknown): boolean {
   return error instanceof DatabaseError && error.code === '23505'
 }
 
-/** Why the database cannot take writes: its disk is full (53100), or it is read only or failing. */
-export function storageProblem(error: unknown): 'STORAGE_FULL' | 'STORAGE_READ_ONLY' | undefined {
+/**
+ * Returns the reason that the database cannot take writes: its disk is full (53100), or it is read only or failing;
+ * undefined for any other error.
+ */
+export function findStorageProblem(
+  error: unknown,
+): 'STORAGE_FULL' | 'STORAGE_READ_ONLY' | undefined {
   if (!(error instanceof DatabaseError)) return undefined
   if (error.code === '53100') return 'STORAGE_FULL'
   const isReadOnly = readOnlyStates.has(error.code ?? '') || fileTexts.test(error.message)
   return isReadOnly ? 'STORAGE_READ_ONLY' : undefined
 }
 
-/** What a caller is told of trouble of the database that will pass (503); undefined where the error is another one. */
-export function databaseFault(error: unknown): Fault | undefined {
+/**
+ * Returns the fault (503) that tells a caller of temporary trouble with the database; undefined for any other
+ * error.
+ */
+export function toDatabaseFault(error: unknown): Fault | undefined {
   const internal = error instanceof Error ? (error.stack ?? error.message) : String(error)
-  const problem = storageProblem(error)
+  const problem = findStorageProblem(error)
   if (problem !== undefined)
     return new Fault(problem, { internal, cause: error, retryAfterSeconds: storageRetrySeconds })
   if (isTransient(error) || error instanceof CommitUnknownError)
@@ -75,18 +83,20 @@ export function databaseFault(error: unknown): Fault | undefined {
   return undefined
 }
 
-/** The table that a statement names and that is not there; undefined where the error is another one. */
-export function missingTable(error: unknown): string | undefined {
+/** Returns the missing table that a statement names; undefined for any other error. */
+export function findMissingTable(error: unknown): string | undefined {
   if (!(error instanceof DatabaseError) || error.code !== '42P01') return undefined
   return /^relation "([^"]+)" does not exist/.exec(error.message)?.[1]
 }
 
-/** What a statement of a transaction is told because BEGIN, or one before it, had failed. */
+/**
+ * True for the error that a statement gets because BEGIN, or a statement before it in the transaction, had failed.
+ */
 export function isAftermath(error: unknown): boolean {
   return error instanceof DatabaseError && (error.code === '25P02' || error.code === '34000')
 }
 
-/** A prepared statement whose result columns changed under it (a table was altered); preparing anew helps. */
+/** True for a prepared statement whose result columns changed (a table was altered); preparing it anew helps. */
 export function isStalePlan(error: unknown): boolean {
   return (
     error instanceof DatabaseError &&
@@ -95,14 +105,14 @@ export function isStalePlan(error: unknown): boolean {
   )
 }
 
-/** The session is gone, so its connection must not go back to the pool. */
+/** True where the session is gone, so that its connection must not go back to the pool. */
 export function endsSession(error: unknown): boolean {
   return (
     !(error instanceof DatabaseError) || error.severity === 'FATAL' || error.severity === 'PANIC'
   )
 }
 
-/** The connection was known to be lost, so the statement was not sent at all. */
+/** True where the connection was known to be lost, so that the statement was not sent at all. */
 export function isUnsent(error: unknown): boolean {
   return error instanceof Error && unsentTexts.test(error.message)
 }

@@ -2,14 +2,14 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { realWorld } from '../base/world.ts'
 import { type Database, openDatabase } from './database.ts'
 import { sql } from './sql.ts'
-import { type TestDatabase, testEngines, withTestDatabase } from './testing.ts'
+import { createTestDatabase, listTestEngines, type TestDatabase } from './testing.ts'
 
-describe.each(testEngines())('on %s', (engine) => {
+describe.each(listTestEngines())('on %s', (engine) => {
   let place: TestDatabase
   let db: Database
   let now: number
   beforeAll(async () => {
-    place = await withTestDatabase(engine)
+    place = await createTestDatabase(engine)
     await place.database.execute(sql`CREATE SCHEMA s`)
     now = 1_000
     const world = { ...realWorld, ticks: () => now }
@@ -25,15 +25,15 @@ describe.each(testEngines())('on %s', (engine) => {
     await place.drop()
   })
 
-  /** What a statement may have, seen from inside. */
+  /** The parallel workers that a statement may have, seen from inside. */
   const workers = async () => {
-    const [row] = await db.long<{ workers: string }>(
+    const [row] = await db.queryHeavy<{ workers: string }>(
       sql`SELECT current_setting('max_parallel_workers') AS workers`,
     )
     return row?.workers
   }
   const readOften = () =>
-    Promise.all(Array.from({ length: 100 }, () => db.quick(sql`SELECT 1 AS one`)))
+    Promise.all(Array.from({ length: 100 }, () => db.queryShort(sql`SELECT 1 AS one`)))
 
   test('a long read has helpers unless many quick ones were there a moment ago', async () => {
     const usual = await workers()
@@ -46,7 +46,7 @@ describe.each(testEngines())('on %s', (engine) => {
 
   test('a long read has its own time, of which nothing stays', async () => {
     const timeOut = sql`SELECT current_setting('statement_timeout') AS v`
-    expect(await db.long(timeOut)).toEqual([{ v: '70s' }])
+    expect(await db.queryHeavy(timeOut)).toEqual([{ v: '70s' }])
     expect(await Promise.all([1, 2].map(() => db.query(timeOut)))).toEqual([
       [{ v: '15s' }],
       [{ v: '15s' }],
@@ -55,7 +55,7 @@ describe.each(testEngines())('on %s', (engine) => {
 
   test('a long read beside quick ones is told of its error, and leaves its connection as it was', async () => {
     await readOften()
-    await expect(db.long(sql`SELECT 1 / 0 AS v`)).rejects.toMatchObject({ code: '22012' })
+    await expect(db.queryHeavy(sql`SELECT 1 / 0 AS v`)).rejects.toMatchObject({ code: '22012' })
     const settings = await Promise.all(
       [1, 2].map(() =>
         db.query(
@@ -68,7 +68,7 @@ describe.each(testEngines())('on %s', (engine) => {
 
   test('a long read beside quick ones sees the new columns of a table', async () => {
     await place.database.execute(sql`CREATE TABLE s.changing AS SELECT 1 AS a`)
-    const rows = () => db.long(sql`SELECT * FROM s.changing`)
+    const rows = () => db.queryHeavy(sql`SELECT * FROM s.changing`)
     for (let round = 0; round < 3; round += 1) {
       await readOften()
       expect(await rows()).toEqual([{ a: 1 }])

@@ -2,7 +2,7 @@ import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { openDatabase } from './database.ts'
 import { type Migration, runMigrations } from './migrations.ts'
 import { type SqlStatement, sql } from './sql.ts'
-import { type TestDatabase, testEngines, withTestDatabase } from './testing.ts'
+import { createTestDatabase, listTestEngines, type TestDatabase } from './testing.ts'
 
 const step = (id: number, ...statements: SqlStatement[]): Migration => ({
   id,
@@ -17,10 +17,10 @@ const first = step(
 const second = step(2, sql`UPDATE operations.a SET k = k + 1`)
 const now = 1_700_000_000_000
 
-describe.each(testEngines())('on %s', (engine) => {
+describe.each(listTestEngines())('on %s', (engine) => {
   let db: TestDatabase
   beforeEach(async () => {
-    db = await withTestDatabase(engine)
+    db = await createTestDatabase(engine)
   })
   afterEach(() => db.drop())
 

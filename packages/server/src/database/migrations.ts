@@ -13,16 +13,19 @@ export type Migration = {
   readonly statements: () => readonly SqlStatement[]
 }
 
-/** Long enough for another process to finish its migrations, or for one of them to rewrite a table. */
+/** Time for another process to finish its migrations, or for one of them to rewrite a table. */
 const stepTimeoutMs = 10 * 60_000
 const createAttemptsMax = 20
-/** What CREATE .. IF NOT EXISTS answers when two do it at once: duplicate key, schema, table, row type; concurrent update. */
+/**
+ * SQLSTATEs of CREATE .. IF NOT EXISTS when two sessions do it at once: duplicate key, schema, table, row type;
+ * concurrent update.
+ */
 const creationRaces = new Set(['23505', '42P06', '42P07', '42710', 'XX000'])
 
 /**
- * Brings the database to the newest migration, each in a transaction of its own. Several processes may do so
- * at once; they wait for each other. Refuses a database that a newer or another program has made.
- * `now` is the time to record, in milliseconds since 1970. Gives the number of migrations applied.
+ * Brings the database to the newest migration, each in a transaction of its own. Several processes may do so at
+ * once; they wait for each other. Refuses a database that a newer or another program has made. `now` is the time to
+ * record, in milliseconds since 1970. Returns the number of migrations applied.
  */
 export async function runMigrations(
   database: Database,
@@ -54,7 +57,7 @@ async function applyOne(
     now,
   }: { migration: Migration; migrations: readonly Migration[]; now: number },
 ): Promise<boolean> {
-  // Under this lock the list of applied ones stands still; others wait here and then see it longer.
+  // Under this lock the list of applied migrations stands still; others wait here and then see the longer list.
   await tx.query(sql`SELECT id FROM operations.migration_lock WHERE id = 1 FOR UPDATE`)
   const recorded = await tx.query<Recorded>(
     sql`SELECT id, name, checksum FROM operations.migration ORDER BY id`,
@@ -88,8 +91,8 @@ function refuseForeign(recorded: readonly Recorded[], migrations: readonly Migra
   }
 }
 
-/** What `operations.migration` must say of migrations, the time aside. */
-export function recordsOf(migrations: readonly Migration[]): readonly Recorded[] {
+/** The rows that `operations.migration` must hold for these migrations, without the time. */
+export function toRecords(migrations: readonly Migration[]): readonly Recorded[] {
   return migrations.map((migration) => ({
     id: migration.id,
     name: migration.name,
@@ -97,14 +100,14 @@ export function recordsOf(migrations: readonly Migration[]): readonly Recorded[]
   }))
 }
 
-/** Of the statements' texts and values, so that an edited migration is noticed. */
+/** Hashes the statements' texts and values, so that an edited migration is noticed. */
 function checksum(migration: Migration): string {
   const content = migration.statements().map(({ text, values }) => [text, values.map(String)])
   return createHash('sha256').update(JSON.stringify(content)).digest('hex')
 }
 
-/** All that migrations have made of the schema `operations`, as in a new database; for comparing. */
-export function freshStatements(migrations: readonly Migration[]): readonly SqlStatement[] {
+/** Lists the statements that make the schema `operations` as in a new database; for comparing. */
+export function listFreshStatements(migrations: readonly Migration[]): readonly SqlStatement[] {
   return [...ownTables(), ...migrations.flatMap((migration) => migration.statements())]
 }
 

@@ -2,19 +2,19 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { realWorld } from '../base/world.ts'
 import { type Database, openDatabase } from './database.ts'
 import { sql } from './sql.ts'
-import { type TestDatabase, testEngines, withTestDatabase } from './testing.ts'
+import { createTestDatabase, listTestEngines, type TestDatabase } from './testing.ts'
 
-describe.each(testEngines())('on %s', (engine) => {
+describe.each(listTestEngines())('on %s', (engine) => {
   let place: TestDatabase
   let db: Database
   let connections: Map<object, number>
   beforeAll(async () => {
-    place = await withTestDatabase(engine)
+    place = await createTestDatabase(engine)
     await place.database.execute(sql`CREATE SCHEMA s`)
     await place.database.execute(
       sql`CREATE TABLE s.t AS SELECT g AS k FROM generate_series(1, 1000) AS g`,
     )
-    // On a busy machine reads are no shorter, and would not share.
+    // On a busy machine reads are no shorter, so they would not share.
     const world = { ...realWorld, ticks: () => realWorld.ticks() / 10 }
     db = await openDatabase({ connection: place.connection, poolSize: 4, pipelines: 1, world })
     connections = new Map()
@@ -29,12 +29,12 @@ describe.each(testEngines())('on %s', (engine) => {
   })
 
   const read = async (k: number) =>
-    (await db.quick<{ k: number }>(sql`SELECT k FROM s.t WHERE k = ${k}`))[0]?.k
+    (await db.queryShort<{ k: number }>(sql`SELECT k FROM s.t WHERE k = ${k}`))[0]?.k
   const sleep = (seconds: number) =>
-    db.quick<{ v: number }>(
+    db.queryShort<{ v: number }>(
       sql`SELECT ${seconds}::float8 AS v, pg_sleep(${seconds}) IS NULL AS slept`,
     )
-  /** Until reads share a connection; where the machine is busy, some tries do not. */
+  /** Repeats until reads share a connection; on a busy machine some tries do not. */
   const warm = async () => {
     while ((await shares()) < 4) await new Promise((done) => setTimeout(done, 5))
   }
@@ -57,13 +57,13 @@ describe.each(testEngines())('on %s', (engine) => {
       FROM generate_series(1, ${n}::int4) AS g ORDER BY g`
     const wanted = await db.query(typed(3))
     expect(wanted).toHaveLength(3)
-    const runs = Array.from({ length: 40 }, (_, at) => db.quick(typed(at % 4)))
+    const runs = Array.from({ length: 40 }, (_, at) => db.queryShort(typed(at % 4)))
     for (const [at, rows] of (await Promise.all(runs)).entries())
       expect(rows).toEqual(wanted.slice(0, at % 4))
   })
 
   test('a value that cannot be read is an error of its own read', async () => {
-    const lists = () => db.quick(sql`SELECT '{{1,2},{3,4}}'::int8[] AS lists`)
+    const lists = () => db.queryShort(sql`SELECT '{{1,2},{3,4}}'::int8[] AS lists`)
     for (const all of [
       await Promise.allSettled([lists(), lists(), lists()]),
       await Promise.allSettled([lists(), lists(), lists()]),
@@ -74,7 +74,7 @@ describe.each(testEngines())('on %s', (engine) => {
 
   test('an error behind the first rows is the answer, and the next run is whole', async () => {
     const divided = (by: number) =>
-      db.quick<{ v: number }>(
+      db.queryShort<{ v: number }>(
         sql`SELECT 12 / (g - ${by}) AS v FROM generate_series(1, 3) AS g ORDER BY g`,
       )
     for (let round = 0; round < 5; round++) {
@@ -86,8 +86,8 @@ describe.each(testEngines())('on %s', (engine) => {
   })
 
   test('an error is the answer of its own read alone', async () => {
-    const wrong = (k: number) => db.quick(sql`SELECT 1 / (k - ${k}) FROM s.t WHERE k = ${k}`)
-    const missing = () => db.quick(sql`SELECT nothing FROM s.t WHERE k = 1`)
+    const wrong = (k: number) => db.queryShort(sql`SELECT 1 / (k - ${k}) FROM s.t WHERE k = ${k}`)
+    const missing = () => db.queryShort(sql`SELECT nothing FROM s.t WHERE k = 1`)
     for (let round = 0; round < 3; round++) {
       const all = [
         read(1),
@@ -121,7 +121,7 @@ describe.each(testEngines())('on %s', (engine) => {
 
   test('a lost connection costs its reads nothing, and another takes its place', async () => {
     await warm()
-    const [shared] = await db.quick<{ pid: number }>(sql`SELECT pg_backend_pid() AS pid`)
+    const [shared] = await db.queryShort<{ pid: number }>(sql`SELECT pg_backend_pid() AS pid`)
     const slow = sleep(1)
     const reads = [read(1), read(2)]
     await place.database.query(sql`SELECT pg_terminate_backend(${shared?.pid})`)
@@ -133,14 +133,16 @@ describe.each(testEngines())('on %s', (engine) => {
 
   test('an error that was found elsewhere is the answer, not what comes of the connection', async () => {
     await warm()
-    const [shared] = await db.quick<{ pid: number }>(sql`SELECT pg_backend_pid() AS pid`)
+    const [shared] = await db.queryShort<{ pid: number }>(sql`SELECT pg_backend_pid() AS pid`)
     let isSlowOver = false
     const slow = sleep(2).then(() => {
       isSlowOver = true
     })
-    await expect(db.quick(sql`SELECT 1 / (k - 2) FROM s.t WHERE k = 2`)).rejects.toMatchObject({
-      code: '22012',
-    })
+    await expect(db.queryShort(sql`SELECT 1 / (k - 2) FROM s.t WHERE k = 2`)).rejects.toMatchObject(
+      {
+        code: '22012',
+      },
+    )
     expect(isSlowOver).toBe(false)
     await place.database.query(sql`SELECT pg_terminate_backend(${shared?.pid})`)
     await slow
@@ -148,7 +150,8 @@ describe.each(testEngines())('on %s', (engine) => {
 
   test('a table whose columns change is read by its new columns', async () => {
     await place.database.execute(sql`CREATE TABLE s.changing AS SELECT 1 AS a`)
-    const rows = () => Promise.all([1, 2, 3].map(() => db.quick(sql`SELECT * FROM s.changing`)))
+    const rows = () =>
+      Promise.all([1, 2, 3].map(() => db.queryShort(sql`SELECT * FROM s.changing`)))
     for (let round = 0; round < 3; round++) await rows()
     await place.database.execute(sql`ALTER TABLE s.changing ADD COLUMN b integer DEFAULT 2`)
     expect(await rows()).toEqual(Array.from({ length: 3 }, () => [{ a: 1, b: 2 }]))
@@ -156,7 +159,7 @@ describe.each(testEngines())('on %s', (engine) => {
 
   test('closing lets reads under way end', async () => {
     const other = await openDatabase({ connection: place.connection, pipelines: 1 })
-    const one = () => other.quick<{ v: number }>(sql`SELECT 1 AS v FROM pg_sleep(0.05)`)
+    const one = () => other.queryShort<{ v: number }>(sql`SELECT 1 AS v FROM pg_sleep(0.05)`)
     await one()
     await expect.poll(() => other.stats().total, { timeout: 20_000 }).toBe(2)
     const reads = [one(), one(), one()]

@@ -20,57 +20,60 @@ export type PipelineOptions = {
   readonly world: World
   readonly names: PreparedNames
   readonly announce: (text: string, connection: object) => void
-  /** Reads by a connection that nobody else has meanwhile. */
-  readonly alone: (statement: SqlStatement) => Promise<Row[]>
+  /** Reads over a pooled connection that nobody else uses meanwhile. */
+  readonly queryDedicated: (statement: SqlStatement) => Promise<Row[]>
 }
 
-/** Reads under way on one connection at most. */
+/** Reads under way on one connection. */
 const depthMax = 16
-/** A read joins others where it should not wait longer for them. */
+/** Longest wait behind other reads for which a read joins them. */
 const waitMsMax = 5
-/** How often a connection is looked at; who is behind the same read twice is asked for again, elsewhere. */
+/** Interval of the checks on a connection; reads behind the same head in two checks are repeated on another one. */
 const lookMs = 3
-/** After a connection that could not be made, how long no other is tried. */
+/** Pause after a connection could not be made. */
 const retryMs = 1_000
-/** How much the newest read counts in the mean of what reads take. */
+/** Weight of the newest read in the mean duration of reads. */
 const meanWeight = 1 / 8
-/** A read counts for no more than so many means and this: one that was late says little of the next. */
+/** A read counts for at most this many means, plus `meanMoreMs`: one late read says little of the next. */
 const meanTimes = 8
 const meanMoreMs = 1
 
 /**
- * A few connections on which many short reads are under way at once: a server process that always has a next one
- * never goes to sleep, and several go over the socket together, so a read costs both sides half of what it does on a
- * connection of its own. Answers come in order, so a read that takes long holds those behind it up; therefore reads
- * join only what is quick, and what waits nevertheless is read elsewhere as well. Writes have no place here.
+ * A few connections on which many short reads are under way at once: a server process that always has a next read
+ * never goes to sleep, and several travel over the socket together, so a read costs both sides half of what it does
+ * on a connection of its own. Answers come in order, so a slow read delays those behind it. Therefore reads join
+ * only short ones, and reads that wait nevertheless are repeated elsewhere. Writes have no place here.
  */
 export class Pipelines {
-  readonly #lines: readonly Line[]
+  readonly #connections: readonly PipelinedConnection[]
   readonly #options: PipelineOptions
 
   constructor(options: PipelineOptions) {
     this.#options = options
-    this.#lines = Array.from({ length: options.count }, () => new Line(options))
+    this.#connections = Array.from(
+      { length: options.count },
+      () => new PipelinedConnection(options),
+    )
   }
 
   query(statement: SqlStatement): Promise<Row[]> {
-    // Always in one order: the first stay busy, which is what makes them quick.
-    for (const line of this.#lines) {
+    // The order is fixed: the first connections stay busy, which makes them fast.
+    for (const line of this.#connections) {
       const link = line.linkForOneMore()
       if (link !== undefined) return line.query(statement, link)
     }
-    return this.#options.alone(statement)
+    return this.#options.queryDedicated(statement)
   }
 
-  /** Connections, and those without a read. */
+  /** Numbers of open connections and of those without a read. */
   stats(): { readonly total: number; readonly idle: number } {
-    const open = this.#lines.filter((line) => line.isOpen)
+    const open = this.#connections.filter((line) => line.isOpen)
     return { total: open.length, idle: open.filter((line) => line.isIdle).length }
   }
 
   /** Lets reads under way end. */
   async close(): Promise<void> {
-    await Promise.all(this.#lines.map((line) => line.close()))
+    await Promise.all(this.#connections.map((line) => line.close()))
   }
 }
 
@@ -84,26 +87,26 @@ type Read = {
   readonly statement: SqlStatement
   readonly resolve: (rows: Row[]) => void
   readonly reject: (error: unknown) => void
-  /** Connections that were asked for it and have not failed. */
+  /** Number of connections that have been asked and have not failed. */
   open: number
   isElsewhere: boolean
-  /** What went wrong elsewhere, where nobody else could have a part in it. */
+  /** The error of the other connection, for which no other read can be to blame. */
   error: unknown
 }
 
 /** One connection, which is made when it is first wanted and replaced when it is lost. */
-class Line {
+class PipelinedConnection {
   readonly #options: PipelineOptions
   #link: Link | undefined
   #connecting: Promise<void> | undefined
   #retryAt = Number.NEGATIVE_INFINITY
   /** The ends of the connections before. */
   #left: Promise<unknown> = Promise.resolve()
-  /** The oldest first. */
+  /** Reads under way, the oldest first. */
   readonly #reads: Read[] = []
-  /** When the oldest became the oldest. */
+  /** Time at which the oldest read became the oldest. */
   #headSince = 0
-  /** Of what one read takes. */
+  /** Mean duration of one read. */
   #meanMs = 0
   #seenHead: Read | undefined
   #isStuck = false
@@ -187,7 +190,7 @@ class Line {
       await sendQuery(client, { text: settings, values: [], timeoutMs: connectTimeoutMs })
       this.#link = link
     } catch {
-      // Whoever reads meanwhile does so elsewhere, and is told there what is wrong.
+      // Reads meanwhile go elsewhere and get the error there.
       this.#retryAt = world.ticks() + retryMs
       await client.end()
     } finally {
@@ -197,10 +200,10 @@ class Line {
 
   #send({ text, values }: SqlStatement, { client, socket, plans }: Link) {
     const { names, announce } = this.#options
-    const name = names.nameOf(text)
+    const name = names.findName(text)
     if (name !== undefined) plans.add(name)
     announce(text, client)
-    // What is asked for in one turn of the event loop goes out together.
+    // Sends all reads of one turn of the event loop together.
     socket.cork()
     setImmediate(() => socket.uncork())
     return sendQuery(client, { text, values, name })
@@ -218,18 +221,21 @@ class Line {
   #failed(read: Read, error: unknown): void {
     const isStale = isStalePlan(error)
     if (isStale) this.#options.names.forget(read.statement.text)
-    // It was refused before it ran, or nobody knows: a read may run twice.
+    // The read was refused before it ran, or its fate is unknown: a read may run twice.
     if (isStale || isNameLost(error) || endsSession(error)) this.#readElsewhere(read)
     read.open -= 1
     if (read.open === 0) read.reject(read.error ?? error)
   }
 
-  /** Its first answer counts, and a lost connection is one only where no other will come. */
+  /**
+   * Repeats the read on another connection. The first answer counts, and a lost connection is an error only where
+   * no other answer can come.
+   */
   #readElsewhere(read: Read): void {
     if (read.isElsewhere) return
     read.isElsewhere = true
     read.open += 1
-    this.#options.alone(read.statement).then(read.resolve, (error) => {
+    this.#options.queryDedicated(read.statement).then(read.resolve, (error) => {
       read.open -= 1
       read.error = error
       if (read.open === 0 || !endsSession(error)) read.reject(error)
@@ -246,7 +252,7 @@ class Line {
     this.#stopLooking = undefined
   }
 
-  /** Ends the connection after what is under way; the next read that comes has another one made. */
+  /** Ends the connection after the reads under way; the next read starts another one. */
   #leave(link: Link): void {
     if (this.#link !== link) return
     this.#link = undefined
@@ -255,7 +261,7 @@ class Line {
   }
 }
 
-/** A statement whose preparation failed for another read, or was made twice because of that. */
+/** True where the preparation of a statement failed for another read, or was repeated because of that. */
 function isNameLost(error: unknown): boolean {
   return error instanceof DatabaseError && (error.code === '26000' || error.code === '42P05')
 }

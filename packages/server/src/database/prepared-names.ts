@@ -1,29 +1,29 @@
 import { createHash } from 'node:crypto'
 
-/** Statements that are worth a plan of their own; utility commands gain nothing. */
+/** Matches statements that are worth a plan; utility commands gain nothing. */
 const plannable = /^\s*(SELECT|INSERT|UPDATE|DELETE|WITH)\b/i
 /** Longer texts are one-offs (long IN lists), and each plan costs the server memory. */
 const textCharsMax = 16_384
 
 /** Names for repeated statements, so that each connection parses and plans a hot text once. */
 export type PreparedNames = {
-  /** The name to prepare the text under, or undefined where it is not worth one (yet). */
-  readonly nameOf: (text: string) => string | undefined
-  /** Gives the text another name from now on: its plans became invalid. */
+  /** Returns the name to prepare the text under; undefined where it is not worth one (yet). */
+  readonly findName: (text: string) => string | undefined
+  /** Gives the text another name from now on, because its plans became invalid. */
   readonly forget: (text: string) => void
 }
 
 type Use = { readonly text: string; readonly name: string; usedAt: number }
 
-/** A text gives way to another only where it was not asked for in so many uses. */
+/** Uses of other texts after which an unused text may be replaced. */
 const keptUses = 4_096
 
 /**
- * Remembers at most `textsMax` texts. The least recently used gives way, but not while it is in use: otherwise a round
- * of more texts than are remembered would find none of them, where now it finds all but the few that are too many.
+ * Remembers at most `textsMax` texts. The least recently used gives way, but not while it is in use: otherwise a
+ * round of more texts than that would find none of them, where now it finds all but the few in excess.
  */
-export function preparedNames(textsMax: number): PreparedNames {
-  // By their length: to compare a text with the few of its length costs less than to hash it.
+export function makePreparedNames(textsMax: number): PreparedNames {
+  // Keyed by length: comparing a text with the few of its length is cheaper than hashing it.
   const uses = new Map<number, readonly Use[]>()
   let count = 0
   let clock = 0
@@ -37,7 +37,7 @@ export function preparedNames(textsMax: number): PreparedNames {
     else uses.delete(text.length)
   }
   return {
-    nameOf(text) {
+    findName(text) {
       if (text.length > textCharsMax) return undefined
       clock += 1
       const same = uses.get(text.length) ?? []

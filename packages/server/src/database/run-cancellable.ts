@@ -1,13 +1,16 @@
 import type { World } from '../base/world.ts'
 
-/** How often a statement is cancelled that still runs: the first may have come before the statement did. */
+/**
+ * Interval at which a running statement is cancelled again: the first cancel may have come before the statement
+ * did.
+ */
 const againMs = 50
 
 /**
- * Does the work, during which a connection is ours; `cancel` is to break off what that connection runs, and is called
- * from the moment on in which the signal is aborted.
+ * Does the work, for which this connection is checked out. From the abort of the signal on, `cancel` is called
+ * repeatedly; it must cancel what the connection runs.
  */
-export async function whileWanted<T>(
+export async function runCancellable<T>(
   options: {
     readonly signal: AbortSignal
     readonly cancel: () => Promise<unknown>
@@ -32,7 +35,7 @@ export async function whileWanted<T>(
   } finally {
     signal.removeEventListener('abort', abort)
     stop()
-    // One that is still on its way would meet what this connection does next.
+    // A cancel still on its way would hit the connection's next statement.
     await cancelling
   }
 }

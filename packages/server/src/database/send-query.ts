@@ -2,10 +2,10 @@ import type { ClientBase, QueryConfig, QueryResult } from 'pg'
 
 export type Row = Record<string, unknown>
 
-export type Sent = {
+export type QueryMessage = {
   readonly text: string
   readonly values: readonly unknown[]
-  /** To prepare it under. */
+  /** Name to prepare it under. */
   readonly name?: string | undefined
   /** How long to wait for an answer before the connection is given up, 0 is for ever; where nothing is said, the client's own. */
   readonly timeoutMs?: number
@@ -18,7 +18,7 @@ type Config = QueryConfig<unknown[]> & {
 }
 
 /** One statement, by the extended protocol, which refuses text that holds several. */
-export function sendQuery(client: ClientBase, sent: Sent): Promise<QueryResult<Row>> {
+export function sendQuery(client: ClientBase, sent: QueryMessage): Promise<QueryResult<Row>> {
   const { text, values, name, timeoutMs } = sent
   // No more than it needs: pg copies this property by property, which costs more than all else of sending.
   const config: Config = {

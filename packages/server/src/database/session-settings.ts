@@ -1,10 +1,10 @@
-/** A client holding an open transaction and doing nothing keeps locks and dead rows. */
+/** Time-out of an idle transaction, which would keep locks and dead rows. */
 const idleTransactionTimeoutMs = 60_000
 
 export type SessionOptions = {
   /** Longest run of one statement, 0 is no limit. */
   readonly statementTimeoutMs: number
-  /** Nothing can be written, and a statement has so much temporary space on disk. */
+  /** Makes the session read only, with this much temporary space on disk per statement. */
   readonly readOnly: { readonly temporaryKbMax: number } | undefined
 }
 
@@ -12,7 +12,7 @@ export type SessionOptions = {
  * A statement of the settings that change results or safety: they are ours, whatever the server's defaults are. It
  * tells the server's process as `pid`.
  */
-export function sessionSettings({ statementTimeoutMs, readOnly }: SessionOptions): string {
+export function formatSessionSettings({ statementTimeoutMs, readOnly }: SessionOptions): string {
   const settings = {
     TimeZone: 'UTC',
     DateStyle: 'ISO, YMD',
@@ -26,7 +26,7 @@ export function sessionSettings({ statementTimeoutMs, readOnly }: SessionOptions
     ...(readOnly && { default_transaction_read_only: 'on' }),
   }
   const columns = Object.entries(settings).map(([name, value]) => setting(name, value))
-  // Only a superuser may bound temporary space; on a server where we are none, its own setting counts.
+  // Only a superuser may bound temporary space; elsewhere the server's own setting counts.
   const space =
     readOnly &&
     `CASE WHEN (SELECT rolsuper FROM pg_catalog.pg_roles WHERE rolname = current_user) THEN ${setting('temp_file_limit', String(readOnly.temporaryKbMax))} END`

@@ -7,14 +7,14 @@ import { type Row, sendQuery } from './send-query.ts'
 import { type SqlStatement, sql } from './sql.ts'
 import { type Result, Transaction } from './transaction.ts'
 
-/** What all sessions of a pool have in common. */
-export type SessionsOf = {
+/** The state that all sessions of a pool share. */
+export type SessionHost = {
   readonly names: PreparedNames
   readonly statementTimeoutMs: number
   readonly announce: (text: string, connection: object) => void
 }
 
-/** How much longer than the server's own time-out we wait for its answer, for a peer that went silent. */
+/** Time beyond the server's own time-out that we wait for its answer, in case the peer went silent. */
 const answerGraceMs = 30_000
 
 /** When a connection is given up that does not answer; 0 is never. */
@@ -24,21 +24,21 @@ export function answerMs(statementTimeoutMs: number): number {
 
 /** What is known of a connection from its making on. */
 export type Known = {
-  /** Of the server's process. */
+  /** Process id of the server process. */
   readonly pid: number
   /** Names of the statements prepared there. */
   readonly plans: Set<string>
 }
 
-/** One connection while it is checked out. */
+/** A connection that is checked out of the pool. */
 export class Session {
   /** True once the connection must not be used again. */
   broken = false
   readonly #client: PoolClient
   readonly #known: Known
-  readonly #sessions: SessionsOf
+  readonly #sessions: SessionHost
 
-  constructor(client: PoolClient, known: Known, sessions: SessionsOf) {
+  constructor(client: PoolClient, known: Known, sessions: SessionHost) {
     this.#client = client
     this.#known = known
     this.#sessions = sessions
@@ -90,7 +90,7 @@ export class Session {
     }
   }
 
-  async apart<T>(
+  async runDedicated<T>(
     work: (session: Queryable, pid: number) => Promise<T>,
     { statementTimeoutMs, lockTimeoutMs }: { statementTimeoutMs: number; lockTimeoutMs: number },
   ): Promise<T> {
@@ -110,7 +110,7 @@ export class Session {
   /** `timeoutMs` is what the server knows, too. */
   async send(statement: SqlStatement, timeoutMs: number, givenName?: string): Promise<Result> {
     const { text, values } = statement
-    const name = givenName ?? this.#sessions.names.nameOf(text)
+    const name = givenName ?? this.#sessions.names.findName(text)
     if (name !== undefined) this.#known.plans.add(name)
     this.#sessions.announce(text, this.#client)
     try {
@@ -124,7 +124,7 @@ export class Session {
 
   /** The settings are for this transaction alone, so they do nothing where BEGIN fails. */
   #begin(options: TransactionOptions, timeoutMs: number): Promise<unknown> {
-    return Promise.all(openingOf(options).map((each) => this.send(each, timeoutMs)))
+    return Promise.all(makeOpening(options).map((each) => this.send(each, timeoutMs)))
   }
 
   async #commit(timeoutMs: number): Promise<void> {
@@ -152,7 +152,7 @@ export class Session {
 
 const wentOn = 'a transaction went on after one of its statements had failed'
 
-function openingOf(options: TransactionOptions): readonly SqlStatement[] {
+function makeOpening(options: TransactionOptions): readonly SqlStatement[] {
   const { isolation, relaxed, statementTimeoutMs, withoutWorkers } = options
   return [
     isolation === undefined ? sql`BEGIN` : sql`BEGIN ISOLATION LEVEL REPEATABLE READ`,

@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { sql } from './sql.ts'
-import { type TestDatabase, testEngines, withTestDatabase } from './testing.ts'
+import { createTestDatabase, listTestEngines, type TestDatabase } from './testing.ts'
 
 test('values become parameters, fragments are spliced and renumbered', () => {
   const where = sql`a = ${1} AND b = ${'x'}`
@@ -39,10 +39,10 @@ test('names of 0 and 64 bytes, with NUL, and undefined values are refused', () =
   expect(() => sql`SELECT ${undefined}`).toThrow(/undefined/)
 })
 
-describe.each(testEngines())('on %s', (engine) => {
+describe.each(listTestEngines())('on %s', (engine) => {
   let db: TestDatabase
   beforeAll(async () => {
-    db = await withTestDatabase(engine)
+    db = await createTestDatabase(engine)
   })
   afterAll(() => db.drop())
 

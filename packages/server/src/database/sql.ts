@@ -3,8 +3,8 @@ import { assert } from '../base/assert.ts'
 const brand: unique symbol = Symbol('sql')
 
 /**
- * A piece of SQL: text with $1.. and the values that go beside it. Made only by `sql`, so text that a user
- * sent can become a value but never SQL (nothing that was parsed from JSON can carry the symbol).
+ * A piece of SQL: text with $1.. and the values that go with it. Made only by `sql`, so text from a user can become
+ * a value but never SQL (nothing that was parsed from JSON can carry the symbol).
  */
 export type SqlStatement = {
   readonly text: string
@@ -12,7 +12,7 @@ export type SqlStatement = {
   readonly [brand]: readonly Part[]
 }
 
-/** A value becomes a parameter; `raw` is taken as it is; `compiled` is text that already numbers its own $n. */
+/** A `value` becomes a parameter; `raw` is taken as it is; `compiled` is text that already numbers its own $n. */
 type Part =
   | { readonly kind: 'raw'; readonly text: string }
   | { readonly kind: 'value'; readonly value: unknown }
@@ -23,7 +23,7 @@ const nameBytesMax = 63
 /** The wire protocol counts parameters in 16 bits. */
 const valuesMax = 65_535
 
-/** Rendered when it is first sent, as most are parts of others. */
+/** A statement that is rendered when it is first sent, as most are parts of others. */
 class Statement implements SqlStatement {
   readonly [brand]: readonly Part[]
   #rendered: Rendered | undefined
@@ -83,7 +83,7 @@ function literal(text: string): SqlStatement {
   return raw(text.includes('\\') ? ` E${quoted.replaceAll('\\', '\\\\')}` : quoted)
 }
 
-/** The pieces one after the other, `separator` (SQL text) between them. */
+/** Joins the pieces, with `separator` (SQL text) between them. */
 function join(list: readonly SqlStatement[], separator = ', '): SqlStatement {
   return statement(
     list.flatMap((each, index): readonly Part[] =>
@@ -93,8 +93,8 @@ function join(list: readonly SqlStatement[], separator = ', '): SqlStatement {
 }
 
 /**
- * SQL that the project's own query compiler made, with its own $1..$n. Where it has values it may be spliced into
- * a larger statement only before every other value, because its numbers stay as they are.
+ * Wraps SQL from the project's own query compiler, with its own $1..$n. A part with values may be spliced into a
+ * larger statement only before every other value, because its numbers stay as they are.
  */
 function compiled(text: string, values: readonly unknown[]): SqlStatement {
   return statement([{ kind: 'compiled', text, values }])
@@ -110,7 +110,7 @@ function statement(parts: readonly Part[]): SqlStatement {
 
 function render(parts: readonly Part[]): Rendered {
   const [only] = parts
-  // As it is, where it is all there is.
+  // A lone compiled part stays as it is.
   if (parts.length === 1 && only?.kind === 'compiled') return checked(only)
   let text = ''
   const values: unknown[] = []

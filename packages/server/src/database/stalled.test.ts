@@ -5,19 +5,19 @@ import type { DatabaseOptions } from './connection.ts'
 import { type Database, openDatabase } from './database.ts'
 import { isTransient } from './errors.ts'
 import { sql } from './sql.ts'
-import { type TestDatabase, testEngines, withTestDatabase } from './testing.ts'
+import { createTestDatabase, listTestEngines, type TestDatabase } from './testing.ts'
 
 const patience = { timeout: 20_000, interval: 10 }
 const pause = (ms: number) => new Promise((done) => setTimeout(done, ms))
 
-/** A way to the database on which what clients send may be held back. */
+/** A link to the database that can hold back what clients send. */
 type Link = {
   readonly port: number
   /** Holds back everything after this text, on the first connection that sends it, until `release`. */
   readonly holdAfter: (text: string) => void
   readonly isHolding: () => boolean
   readonly release: () => void
-  /** Lets nobody connect any more; how many tried since. */
+  /** Refuses new connections; returns the number of tries since. */
   readonly refuse: () => { readonly tries: () => number; readonly end: () => void }
   readonly close: () => Promise<void>
 }
@@ -85,11 +85,11 @@ async function openLink(socketPath: string): Promise<Link> {
   }
 }
 
-describe.each(testEngines())('on %s', (engine) => {
+describe.each(listTestEngines())('on %s', (engine) => {
   let place: TestDatabase
   let link: Link
   beforeAll(async () => {
-    place = await withTestDatabase(engine)
+    place = await createTestDatabase(engine)
     await place.database.execute(sql`CREATE SCHEMA s`)
     await place.database.execute(sql`CREATE TABLE s.t (k integer PRIMARY KEY)`)
     const { host, port } = place.connection
@@ -111,7 +111,7 @@ describe.each(testEngines())('on %s', (engine) => {
   test('where BEGIN runs out of time, nothing of what was sent behind it is done', async () => {
     const db = await open({ poolSize: 1 })
     await db.query(sql`SELECT set_config('statement_timeout', '50', false)`)
-    // The server says so only once it reads on.
+    // The server reports it only once it reads on.
     const isOutOfTime = async () => {
       const [row] =
         await place.database.query(sql`SELECT FROM pg_stat_activity WHERE datname = current_database()
@@ -119,7 +119,7 @@ describe.each(testEngines())('on %s', (engine) => {
       return row !== undefined
     }
     const insert = (k: number) => sql`INSERT INTO s.t VALUES (${k})`
-    // A Parse message of BEGIN without parameters: the server has begun to count, and has nothing to run yet.
+    // A Parse message of BEGIN without parameters: the server's time-out runs, and it has nothing to execute yet.
     link.holdAfter('BEGIN\0\0\0')
     let outcomes: readonly PromiseSettledResult<number>[] = []
     const transaction = db.transaction(async (tx) => {
@@ -151,11 +151,11 @@ describe.each(testEngines())('on %s', (engine) => {
     await db.close()
   })
 
-  /** Has the shared connection made. */
+  /** Opens the shared connection. */
   const warm = async (db: Database) => {
     await expect
       .poll(async () => {
-        await db.quick(sql`SELECT 1`)
+        await db.queryShort(sql`SELECT 1`)
         return db.stats().total
       }, patience)
       .toBe(2)
@@ -169,7 +169,7 @@ describe.each(testEngines())('on %s', (engine) => {
     const db = await open({ poolSize: 1, pipelines: 1, world: hurried })
     await warm(db)
     link.holdAfter('FROM s.t WHERE k = 77')
-    const read = Promise.allSettled([db.quick(sql`SELECT k FROM s.t WHERE k = 77`)])
+    const read = Promise.allSettled([db.queryShort(sql`SELECT k FROM s.t WHERE k = 77`)])
     await expect.poll(link.isHolding, patience).toBe(true)
     await db.close()
     expect(await read).toMatchObject([{ status: 'rejected' }])
@@ -177,7 +177,7 @@ describe.each(testEngines())('on %s', (engine) => {
   })
 
   test.each([
-    ['shared', (db: Database) => db.quick(sql`SELECT 1`)],
+    ['shared', (db: Database) => db.queryShort(sql`SELECT 1`)],
     ['of the pool', (db: Database) => Promise.all([1, 2].map((n) => db.query(sql`SELECT ${n}`)))],
   ] as const)(
     'closing ends where a connection %s that is being made does not answer',
@@ -197,7 +197,7 @@ describe.each(testEngines())('on %s', (engine) => {
     const world = { ...realWorld, ticks: () => ticks }
     const db = await open({ poolSize: 1, pipelines: 1, world })
     const refusal = link.refuse()
-    const read = (n: number) => db.quick<{ n: number }>(sql`SELECT ${n}::int4 AS n`)
+    const read = (n: number) => db.queryShort<{ n: number }>(sql`SELECT ${n}::int4 AS n`)
     for (let n = 0; n < 50; n++) {
       expect(await read(n)).toEqual([{ n }])
       await pause(2)

@@ -39,17 +39,17 @@ const sweepAgeMs = 60_000
 const servers = new Map<TestEngine, Promise<EmbeddedPostgres>>()
 let databases = 0
 
-/** The engines found here, for describe.each. */
-export function testEngines(): readonly TestEngine[] {
+/** Lists the engines found here, for describe.each. */
+export function listTestEngines(): readonly TestEngine[] {
   const found: TestEngine[] = []
   if (findBundled() !== undefined) found.push('embedded')
   if (existsSync(join(debian15Folder, 'postgres'))) found.push('debian15')
   return found
 }
 
-/** A new, empty database on a real server that all tests of this process share. */
-export async function withTestDatabase(
-  engine: TestEngine = testEngines()[0] ?? 'embedded',
+/** Creates a new, empty database on a real server that all tests of this process share. */
+export async function createTestDatabase(
+  engine: TestEngine = listTestEngines()[0] ?? 'embedded',
   options: Omit<DatabaseOptions, 'connection'> = {},
 ): Promise<TestDatabase> {
   const server = await testServer(engine)
@@ -105,7 +105,7 @@ async function startTestServer(engine: TestEngine): Promise<EmbeddedPostgres> {
   })
 }
 
-/** Removes what earlier test processes left whose guardian was killed too. */
+/** Removes the folders of earlier test processes whose guardian was killed too. */
 function sweep(): void {
   for (const name of readdirSync(tmpdir())) {
     const folder = join(tmpdir(), name)

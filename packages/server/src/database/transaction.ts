@@ -3,7 +3,7 @@ import { isAftermath } from './errors.ts'
 import type { Row } from './send-query.ts'
 import type { SqlStatement } from './sql.ts'
 
-/** What a statement comes to. */
+/** The result of a statement. */
 export type Result = {
   readonly rows: Row[]
   readonly rowCount: number | null
@@ -15,9 +15,12 @@ type Connection = {
   readonly send: (statement: SqlStatement, name?: string) => Promise<Result>
 }
 
-/** What `work` of a transaction holds (a Queryable); refuses use after the end, which would run outside of the transaction. */
+/**
+ * The Queryable that `work` of a transaction gets; refuses use after the end, which would run outside of the
+ * transaction.
+ */
 export class Transaction {
-  /** The last error of a statement that was at fault itself; those sent behind it may be told of theirs before. */
+  /** The last error that a statement caused itself; the statements behind it may get their errors before. */
   failure: unknown
   /** Begins with the first statement, and nothing is sent before that is answered: it would be done by itself where BEGIN fails. */
   begun: Promise<unknown> | undefined

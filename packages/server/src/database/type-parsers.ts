@@ -1,8 +1,8 @@
 import { types } from 'pg'
 
 /**
- * How PostgreSQL values become JavaScript ones. What is not listed stays the text that PostgreSQL printed:
- * numeric (exact), json and jsonb (never parsed on the way), timestamps.
+ * Parsers of PostgreSQL values. A type that is not listed stays the text that PostgreSQL printed: numeric (exact),
+ * json and jsonb (never parsed on the way), timestamps.
  */
 export const typeParsers = { getTypeParser }
 

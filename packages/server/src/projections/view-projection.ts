@@ -3,7 +3,7 @@ import { requirePresent } from '../base/assert.ts'
 import { Fault } from '../base/fault.ts'
 import type { AppliedEntry } from '../chain/applier.ts'
 import type { Queryable } from '../database/database.ts'
-import { CommitUnknownError, isTransient, storageProblem } from '../database/errors.ts'
+import { CommitUnknownError, findStorageProblem, isTransient } from '../database/errors.ts'
 import { sql } from '../database/sql.ts'
 import type { Catalog } from '../model/catalog.ts'
 import type { StoredView } from '../model/definitions.ts'
@@ -295,7 +295,9 @@ const tooSlow = `a change of it took longer than ${limits.viewAdvanceMs} ms; as 
 /** Returns true if the whole transaction is to be tried again, because the error is not the view's. */
 export function isTransactionError(error: unknown): boolean {
   return (
-    isTransient(error) || storageProblem(error) !== undefined || error instanceof CommitUnknownError
+    isTransient(error) ||
+    findStorageProblem(error) !== undefined ||
+    error instanceof CommitUnknownError
   )
 }
 

@@ -3,7 +3,7 @@ import fc from 'fast-check'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { Fault } from '../base/fault.ts'
 import { sql } from '../database/sql.ts'
-import { type TestDatabase, testEngines, withTestDatabase } from '../database/testing.ts'
+import { createTestDatabase, listTestEngines, type TestDatabase } from '../database/testing.ts'
 import { type AggregateRequest, isAggregate, parseAggregate } from './aggregate-request.ts'
 import { compileQuery } from './compile/compile-query.ts'
 import { compareForSort, evaluateFind, getValueAt } from './reference-evaluator.test-support.ts'
@@ -137,13 +137,13 @@ const ordered = (values: readonly unknown[]) =>
     .filter((each) => typeof each !== 'object')
     .toSorted(compareForSort)
 
-describe.each(testEngines())('%s: groups', (engine) => {
+describe.each(listTestEngines())('%s: groups', (engine) => {
   let test: TestDatabase
   let run: RunSql
   let rowsOf: ReturnType<typeof makeQueryRunner>['rows']
 
   beforeAll(async () => {
-    test = await withTestDatabase(engine)
+    test = await createTestDatabase(engine)
     run = (text, values = []) => test.database.query(sql.compiled(text, values))
     rowsOf = makeQueryRunner(run).rows
     await createTestSchema(run, 'app')

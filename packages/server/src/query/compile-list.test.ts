@@ -2,7 +2,7 @@ import { setFlagsFromString } from 'node:v8'
 import { runInNewContext } from 'node:vm'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { sql } from '../database/sql.ts'
-import { type TestDatabase, testEngines, withTestDatabase } from '../database/testing.ts'
+import { createTestDatabase, listTestEngines, type TestDatabase } from '../database/testing.ts'
 import { type CompileListOptions, compileList } from './compile-list.ts'
 import { type ListRequest, parseList } from './list-query.ts'
 import {
@@ -96,12 +96,12 @@ describe('the text of a list statement', () => {
   })
 })
 
-describe.each(testEngines())('%s: a list', (engine) => {
+describe.each(listTestEngines())('%s: a list', (engine) => {
   let test: TestDatabase
   let run: RunSql
 
   beforeAll(async () => {
-    test = await withTestDatabase(engine)
+    test = await createTestDatabase(engine)
     run = (text, values = []) => test.database.query(sql.compiled(text, values))
     await createTestSchema(run, 'app')
     await createTestCollection(run, 'app.records', versions)

@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { sql } from '../database/sql.ts'
-import { type TestDatabase, testEngines, withTestDatabase } from '../database/testing.ts'
+import { createTestDatabase, listTestEngines, type TestDatabase } from '../database/testing.ts'
 import { compileList } from './compile-list.ts'
 import { countrySet, type DataSets } from './data-set.ts'
 import { parseFieldPath } from './field-path.ts'
@@ -210,13 +210,13 @@ const tables: DataSets = new Map([
 ])
 const caps = { rows: 100_000, bytes: 64 * 1024 * 1024 }
 
-describe.each(testEngines())('%s: a find', (engine) => {
+describe.each(listTestEngines())('%s: a find', (engine) => {
   let test: TestDatabase
   const indexed = { schema: 'app', table: 'indexed' }
   const plain = { schema: 'app', table: 'plain' }
 
   beforeAll(async () => {
-    test = await withTestDatabase(engine)
+    test = await createTestDatabase(engine)
     const run = (text: string, values: readonly unknown[] = []) =>
       test.database.query(sql.compiled(text, values))
     await createTestSchema(run, 'app')

@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { sql } from '../database/sql.ts'
-import { type TestDatabase, testEngines, withTestDatabase } from '../database/testing.ts'
+import { createTestDatabase, listTestEngines, type TestDatabase } from '../database/testing.ts'
 import { compileList } from './compile-list.ts'
 import type { FieldPath } from './condition.ts'
 import { createIndexStatement, printKeyExpression } from './index-key.ts'
@@ -63,12 +63,12 @@ const doubles = [
   1e-300,
 ]
 
-describe.each(testEngines())('%s: the key of a field', (engine) => {
+describe.each(listTestEngines())('%s: the key of a field', (engine) => {
   let test: TestDatabase
   let run: RunSql
 
   beforeAll(async () => {
-    test = await withTestDatabase(engine)
+    test = await createTestDatabase(engine)
     run = (text, values = []) => test.database.query(sql.compiled(text, values))
     await createTestSchema(run, 'app')
   })

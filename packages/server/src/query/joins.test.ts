@@ -3,7 +3,7 @@ import fc from 'fast-check'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { Fault } from '../base/fault.ts'
 import { sql } from '../database/sql.ts'
-import { type TestDatabase, testEngines, withTestDatabase } from '../database/testing.ts'
+import { createTestDatabase, listTestEngines, type TestDatabase } from '../database/testing.ts'
 import { compileList } from './compile-list.ts'
 import { collectListSources, parseJoinedList } from './list-query.ts'
 import { evaluateFind, getValueAt } from './reference-evaluator.test-support.ts'
@@ -184,13 +184,13 @@ function holds({ field, operator, to }: Reference, child: Json, parent: Json): b
   return evaluateFind({ [field]: { [operator]: other } }, child)
 }
 
-describe.each(testEngines())('%s: joins', (engine) => {
+describe.each(listTestEngines())('%s: joins', (engine) => {
   let test: TestDatabase
   let run: RunSql
   const bodies = (list: readonly Json[]) => list.map((each) => ({ body: JSON.stringify(each) }))
 
   beforeAll(async () => {
-    test = await withTestDatabase(engine)
+    test = await createTestDatabase(engine)
     run = (text, values = []) => test.database.query(sql.compiled(text, values))
     await createTestSchema(run, 'app')
     for (const [name, list] of Object.entries(data)) {

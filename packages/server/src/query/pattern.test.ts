@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { sql } from '../database/sql.ts'
-import { type TestDatabase, testEngines, withTestDatabase } from '../database/testing.ts'
+import { createTestDatabase, listTestEngines, type TestDatabase } from '../database/testing.ts'
 import { translatePattern } from './pattern.ts'
 
 const refused = (pattern: string) => () => translatePattern(pattern, '/find/a/regExpMatches')
@@ -125,10 +125,10 @@ const pieces = [
 ]
 const pattern = fc.array(fc.constantFrom(...pieces), { maxLength: 10 }).map((each) => each.join(''))
 
-describe.each(testEngines())('%s', (engine) => {
+describe.each(listTestEngines())('%s', (engine) => {
   let test: TestDatabase
   beforeAll(async () => {
-    test = await withTestDatabase(engine)
+    test = await createTestDatabase(engine)
   })
   afterAll(async () => test?.drop())
 

@@ -10,7 +10,7 @@ import { privateKeyToAccount } from 'viem/accounts'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { realWorld } from '../base/world.ts'
 import { sql } from '../database/sql.ts'
-import { type TestDatabase, withTestDatabase } from '../database/testing.ts'
+import { createTestDatabase, type TestDatabase } from '../database/testing.ts'
 import { type Devnet, startDevnet } from '../devnet/devnet.ts'
 import { readBalance } from './authorization-use.ts'
 import { checkChain, findReceipt, readTransactionCount } from './evm-chain.ts'
@@ -38,7 +38,7 @@ let facilitator: Facilitator
 let network: PaymentNetwork
 
 beforeAll(async () => {
-  store = await withTestDatabase()
+  store = await createTestDatabase()
   await store.database.execute(sql`CREATE SCHEMA operations`)
   for (const table of makeJournalTables()) await store.database.execute(table)
   devnet = await startDevnet({ dataDir: folder, world, log })

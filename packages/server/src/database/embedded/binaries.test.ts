@@ -26,7 +26,7 @@ beforeEach(() => {
 })
 afterEach(() => rmSync(root, { recursive: true, force: true }))
 
-/** What `npm install --ignore-scripts` leaves: no links, no execute bits. */
+/** Makes an installation as `npm install --ignore-scripts` leaves it: no links, no execute bits. */
 function bareInstallation(): string {
   const native = join(root, 'native')
   cpSync(bundled, native, {

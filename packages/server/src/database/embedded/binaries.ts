@@ -17,7 +17,7 @@ import { DatabaseSetupError } from '../errors.ts'
 import { readText } from './process-info.ts'
 import { giveTo, runAs, type ServerUser } from './server-user.ts'
 
-/** PostgreSQL's programs, tried: `postgres --version` ran. */
+/** PostgreSQL's programs, tested: `postgres --version` ran. */
 export type PostgresBinaries = {
   /** Holds postgres and initdb. */
   readonly folder: string
@@ -25,12 +25,12 @@ export type PostgresBinaries = {
 }
 
 export type BinarySearch = {
-  /** Taken instead of searching. */
+  /** Folder to use instead of searching. */
   readonly explicit?: string
-  /** A repaired copy of the bundled programs may be kept here, under a name that begins so. */
+  /** Prefix of the path at which a repaired copy of the bundled programs may be kept. */
   readonly copyPrefix: string
   readonly user: ServerUser
-  /** Bundled package, in place of the installed one. */
+  /** Folder of the bundled package, in place of the installed one. */
   readonly bundledFolder?: string
 }
 
@@ -38,7 +38,7 @@ const versionTimeoutMs = 10_000
 const programs = ['postgres', 'initdb'] as const
 const systemFolder = '/usr/lib/postgresql'
 
-/** Search order: the explicit folder alone; else the bundled package, the system's newest, the PATH. */
+/** Searches the explicit folder alone; else the bundled package, the system's newest version, the PATH. */
 export async function findBinaries(search: BinarySearch): Promise<PostgresBinaries> {
   const failures: string[] = []
   const attempt = async (folder: string): Promise<PostgresBinaries | undefined> => {
@@ -69,7 +69,7 @@ export async function findBinaries(search: BinarySearch): Promise<PostgresBinari
   )
 }
 
-/** The folder `native` of the optional package for this platform. */
+/** Finds the folder `native` of the optional package for this platform. */
 export function findBundled(): string | undefined {
   try {
     const entry = createRequire(import.meta.url).resolve(
@@ -81,7 +81,7 @@ export function findBundled(): string | undefined {
   }
 }
 
-/** The binaries, or why they cannot be used. */
+/** Returns the binaries, or the reason that they cannot be used. */
 async function tryFolder(folder: string, user: ServerUser): Promise<PostgresBinaries | string> {
   for (const program of programs) if (!existsSync(join(folder, program))) return `has no ${program}`
   const { ok, output } = await runAs(
@@ -95,20 +95,23 @@ async function tryFolder(folder: string, user: ServerUser): Promise<PostgresBina
 }
 
 /**
- * An installation without install scripts lacks the execute bits and the links of the shared libraries.
- * Sets both where the folder may be written. Gives the folder of the programs.
+ * Repairs an installation without install scripts, which lacks the execute bits and the links of the shared
+ * libraries, where the folder may be written. Returns the folder of the programs.
  */
 function repairInPlace(native: string): string {
   const bin = join(native, 'bin')
   try {
     repair(native)
   } catch {
-    // Read only: what is missing shows when the programs are tried, and a copy is the answer.
+    // The folder is read only: trying the programs shows what is missing, and a copy is the answer.
   }
   return bin
 }
 
-/** A whole copy beside the data, made once: it can be repaired, and an account that node_modules shuts out can read it. */
+/**
+ * Makes a whole copy beside the data, once: it can be repaired, and an account that node_modules shuts out can read
+ * it.
+ */
 function repairedCopy(native: string, { copyPrefix, user }: BinarySearch): string {
   const manifest = readText(join(dirname(native), 'package.json'))
   const { version } = JSON.parse(manifest ?? '{"version":"0"}') as { version: string }
@@ -141,7 +144,9 @@ function repair(native: string): void {
 
 type LibraryLink = { readonly source: string; readonly target: string }
 
-/** native/pg-symlinks.json of the package: paths from the package's root; a link and its file share a folder. */
+/**
+ * Reads native/pg-symlinks.json of the package: paths from the package's root; a link and its file share a folder.
+ */
 function readLinks(native: string): readonly LibraryLink[] {
   const text = readText(join(native, 'pg-symlinks.json'))
   return text === undefined ? [] : (JSON.parse(text) as readonly LibraryLink[])
@@ -168,7 +173,7 @@ function pathFolders(): readonly string[] {
 function isExecutable(path: string): boolean {
   try {
     accessSync(path, constants.X_OK)
-    // Root may "execute" what has any bit set; the server's user needs its own.
+    // Root may "execute" a file with any bit set; the server's user needs its own.
     return (lstatSync(path).mode & 0o111) === 0o111
   } catch {
     return false

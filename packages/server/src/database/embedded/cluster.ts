@@ -23,7 +23,7 @@ export type ClusterOptions = {
   readonly user: ServerUser
 }
 
-/** The account inside the database that owns everything; the socket's folder is what keeps others out. */
+/** The account inside the database that owns everything; the socket's folder keeps others out. */
 export const clusterUser = 'tollbase'
 
 const initTimeoutMs = 120_000
@@ -46,7 +46,10 @@ export async function prepareCluster({ folder, binaries, user }: ClusterOptions)
   giveTo(user, folder)
 }
 
-/** In a folder beside, which gets the name once it is complete: a killed initdb leaves no half cluster. */
+/**
+ * Creates the cluster in a folder beside, which gets the name once it is complete: a killed initdb leaves no half
+ * cluster.
+ */
 async function createCluster({ folder, binaries, user }: ClusterOptions): Promise<void> {
   const draft = `${folder}.init`
   rmSync(draft, { recursive: true, force: true })

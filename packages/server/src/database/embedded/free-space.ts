@@ -3,7 +3,7 @@ import { Fault } from '../../base/fault.ts'
 import type { World } from '../../base/world.ts'
 
 export type FreeSpaceOptions = {
-  /** On the disk that is watched. */
+  /** A folder on the watched disk. */
   readonly folder: string
   /** Fewer free bytes than this count as full. */
   readonly bytesMin: number
@@ -15,17 +15,17 @@ const retrySeconds = 10
 
 /** The room that a disk has left. */
 export type FreeSpace = {
-  /** Looked at not long ago. */
+  /** Free bytes, measured a short time ago. */
   readonly bytes: () => number
-  /** Whether it is too little for new work. */
+  /** True where there is too little for new work. */
   readonly isShort: () => boolean
-  /** Throws STORAGE_FULL where it is. */
+  /** Throws STORAGE_FULL where it is too little. */
   readonly need: () => void
 }
 
 /**
- * Watches the disk of a folder. PostgreSQL does not survive a disk on which its log cannot grow, so what is taken in
- * ends before, and what is under way has the rest.
+ * Watches the disk of a folder. PostgreSQL does not survive a disk on which its log cannot grow, so admission ends
+ * before that, and work under way has the rest.
  */
 export function watchFreeSpace({ folder, bytesMin, world }: FreeSpaceOptions): FreeSpace {
   let lookedAtMs = Number.NEGATIVE_INFINITY

@@ -1,12 +1,12 @@
 import { spawn } from 'node:child_process'
 import { closeSync, openSync } from 'node:fs'
 import { DatabaseSetupError } from '../errors.ts'
-import { type Command, type ServerUser, spawnArguments } from './server-user.ts'
+import { type Command, makeSpawnArguments, type ServerUser } from './server-user.ts'
 
 /** A process that does not outlive this one, even where this one is killed with -9. */
 export type Guarded = {
   readonly pid: number
-  /** Why it ended, or undefined while it runs. */
+  /** The reason that it ended; undefined while it runs. */
   readonly exitReason: () => string | undefined
 }
 
@@ -14,9 +14,9 @@ export type GuardOptions = {
   readonly user: ServerUser
   /** Both output streams are appended here. */
   readonly logPath: string
-  /** A folder to remove when this process ended without ending the command. */
+  /** A folder to remove when this process ends without ending the command. */
   readonly removeIfOrphaned?: string
-  /** Memory of its own that each process of the command may have, in KB, where the system bounds it. */
+  /** Private memory that each process of the command may have, in KB, where the system bounds it. */
   readonly memoryKbMax: number
   readonly onExit: (reason: string) => void
 }
@@ -51,7 +51,7 @@ export function startGuarded(command: Command, options: GuardOptions): Promise<G
   const shell = spawnShell(command, options)
   const { stdin, stdout } = shell
   if (stdin === null || stdout === null) throw new Error('the guardian has no pipes')
-  // It must not keep our process from ending by itself.
+  // The shell must not keep our process from ending by itself.
   shell.unref()
 
   let reason: string | undefined
@@ -78,7 +78,7 @@ function spawnShell(command: Command, guard: GuardOptions) {
   const { user, logPath, memoryKbMax, removeIfOrphaned = '' } = guard
   const settings = [removeIfOrphaned, String(memoryKbMax)]
   const guarded: Command = ['/bin/sh', '-c', script, 'guardian', ...settings, ...command]
-  const { file, args, options } = spawnArguments(user, guarded)
+  const { file, args, options } = makeSpawnArguments(user, guarded)
   const log = openSync(logPath, 'a', 0o600)
   try {
     return spawn(file, args, { ...options, detached: true, stdio: ['pipe', 'pipe', log] })

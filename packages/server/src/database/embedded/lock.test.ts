@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, expect, test } from 'vitest'
 import { isLocked, lockFolder } from './lock.ts'
-import { isAlive, startTimeOf } from './process-info.ts'
+import { findStartTime, isAlive } from './process-info.ts'
 
 let folder: string
 beforeEach(() => {
@@ -44,7 +44,7 @@ test('the lock of a dead process, of a later process with its id, and an unreada
     expect(isLocked(folder)).toBe(false)
     const unlock = lockFolder(folder)
     expect(readFileSync(join(folder, 'lock'), 'utf8')).toBe(
-      `${process.pid} ${startTimeOf(process.pid)}\n`,
+      `${process.pid} ${findStartTime(process.pid)}\n`,
     )
     unlock()
     expect(readdirSync(folder)).toEqual([])

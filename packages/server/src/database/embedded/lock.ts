@@ -1,20 +1,20 @@
 import { linkSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { DatabaseSetupError } from '../errors.ts'
-import { isAlive, readText, startTimeOf } from './process-info.ts'
+import { findStartTime, isAlive, readText } from './process-info.ts'
 
-/** More contenders than this for one stale lock do not happen; it bounds the loop. */
+/** Bound of the loop; more contenders for one stale lock do not happen. */
 const attemptsMax = 20
 
 let counter = 0
 
 /**
- * Makes this process the only user of a data folder, by the file `lock` with its process id and start time.
- * A lock whose process is gone is taken over. Gives the function that releases it.
+ * Makes this process the only user of a data folder, by the file `lock` with its process id and start time. A lock
+ * whose process is gone is taken over. Returns the function that releases it.
  */
 export function lockFolder(folder: string): () => void {
   const path = join(folder, 'lock')
-  const mine = `${process.pid} ${startTimeOf(process.pid) ?? ''}\n`
+  const mine = `${process.pid} ${findStartTime(process.pid) ?? ''}\n`
   counter += 1
   const draft = join(folder, `lock.${process.pid}.${counter}`)
   writeFileSync(draft, mine, { mode: 0o600 })
@@ -44,10 +44,10 @@ export function isLocked(folder: string): boolean {
 function isHeld(content: string): boolean {
   const { pid, startTime } = parse(content)
   if (!Number.isSafeInteger(pid) || pid <= 0 || !isAlive(pid)) return false
-  return startTime === '' || startTime === (startTimeOf(pid) ?? '')
+  return startTime === '' || startTime === (findStartTime(pid) ?? '')
 }
 
-/** Two may find the same stale lock; who moves a fresh one by mistake puts it back. */
+/** Moves a stale lock away. Two may find the same one; whoever moves a fresh one by mistake puts it back. */
 function setAside(path: string, stale: string): void {
   counter += 1
   const aside = `${path}.stale.${process.pid}.${counter}`

@@ -14,15 +14,18 @@ export function isAlive(pid: number): boolean {
   return !/^State:\s+[ZX]/m.test(readText(`/proc/${pid}/status`) ?? '')
 }
 
-/** Tells a process from a later one of the same id; undefined where there is none or the system does not say. */
-export function startTimeOf(pid: number): string | undefined {
+/**
+ * The start time tells a process from a later one of the same id; undefined where there is none or the system does
+ * not say.
+ */
+export function findStartTime(pid: number): string | undefined {
   const stat = readText(`/proc/${pid}/stat`)
   // Field 22 of proc(5), counted after the command name, which may itself contain spaces and brackets.
   if (stat !== undefined) return stat.slice(stat.lastIndexOf(')') + 2).split(' ')[19]
   return ps(pid, 'lstart=')
 }
 
-export function commandLineOf(pid: number): string | undefined {
+export function findCommandLine(pid: number): string | undefined {
   return readText(`/proc/${pid}/cmdline`)?.replaceAll('\0', ' ') ?? ps(pid, 'command=')
 }
 
@@ -48,7 +51,7 @@ export function readText(path: string): string | undefined {
   }
 }
 
-/** For systems without /proc. */
+/** Asks `ps`, on systems without /proc. */
 function ps(pid: number, column: string): string | undefined {
   if (process.platform === 'linux') return undefined
   try {

@@ -5,24 +5,24 @@ import type { World } from '../../base/world.ts'
 import { DatabaseSetupError } from '../errors.ts'
 import { clusterUser } from './cluster.ts'
 import { type Guarded, startGuarded } from './guardian.ts'
-import { commandLineOf, isAlive, readText, waitUntil } from './process-info.ts'
+import { findCommandLine, isAlive, readText, waitUntil } from './process-info.ts'
 import type { ServerUser } from './server-user.ts'
 import {
   backendMemoryMbMax,
-  type ServerPlaces,
+  buildServerCommand,
+  type ServerFolders,
   type ServerSettings,
-  serverCommand,
 } from './settings.ts'
 import { socketPort } from './socket-folder.ts'
 
-export type ServerProcessOptions = ServerPlaces & {
+export type ServerProcessOptions = ServerFolders & {
   readonly user: ServerUser
   readonly settings: ServerSettings
   readonly logPath: string
   /** The service's data folder. */
   readonly dataDir: string
   readonly world: World
-  /** Of crash recovery too, which reads back up to max_wal_size. */
+  /** Includes crash recovery, which reads back up to max_wal_size. */
   readonly startTimeoutMs: number
 }
 
@@ -35,13 +35,13 @@ const endSteps = [
   ['SIGQUIT', 8_000],
   ['SIGKILL', 5_000],
 ] as const
-/** The guardian of a killed process ends its server within a moment; that is worth waiting for. */
+/** Grace period for the guardian of a killed process to end its server. */
 const leftServerGraceMs = 2_000
 /** A server killed alone leaves its memory to children that take a moment to notice. */
 const memoryReleaseAttemptsMax = 20
 const memoryReleaseWaitMs = 250
 
-/** Starts the server and waits until it answers. The error tells what it last wrote to its log. */
+/** Starts the server and waits until it answers. The error includes the end of its log. */
 export async function startServerProcess(
   options: ServerProcessOptions,
   onExit: (reason: string) => void,
@@ -49,9 +49,9 @@ export async function startServerProcess(
   await endLeftServer(options)
   rotateLog(options.logPath)
   for (let attempt = 1; ; attempt++) {
-    const logStart = sizeOf(options.logPath)
+    const logStart = readSize(options.logPath)
     let isReady = false
-    const server = await startGuarded(serverCommand(options, options.settings), {
+    const server = await startGuarded(buildServerCommand(options, options.settings), {
       user: options.user,
       logPath: options.logPath,
       memoryKbMax: backendMemoryMbMax * 1024,
@@ -62,7 +62,7 @@ export async function startServerProcess(
     })
     const problem = await becomeReady(server, options)
     isReady = problem === undefined
-    // Between the last look and here it may have ended without anyone being told.
+    // The server may have ended since the last check without anyone being told.
     const lateProblem = problem ?? server.exitReason()
     if (lateProblem === undefined) return server
     await endServerProcess(server.pid, options)
@@ -77,7 +77,7 @@ export async function startServerProcess(
   }
 }
 
-/** Ends it orderly if it can, by force if it must; every step has a time limit. True once it is gone. */
+/** Ends the server orderly if possible, else by force; every step has a time limit. True once it is gone. */
 export async function endServerProcess(
   pid: number,
   { world }: ServerProcessOptions,
@@ -91,20 +91,23 @@ export async function endServerProcess(
   return !isAlive(pid)
 }
 
-/** A server of an earlier process that still runs on these data; a file left by a dead one PostgreSQL clears itself. */
+/**
+ * Ends a server of an earlier process that still runs on these data; PostgreSQL itself clears the file of a dead
+ * one.
+ */
 export async function endLeftServer(options: ServerProcessOptions): Promise<void> {
   const pid = Number(readText(join(options.clusterFolder, 'postmaster.pid'))?.split('\n')[0])
-  const isOurs = () => isAlive(pid) && (commandLineOf(pid) ?? '').includes(options.clusterFolder)
+  const isOurs = () => isAlive(pid) && (findCommandLine(pid) ?? '').includes(options.clusterFolder)
   if (!Number.isSafeInteger(pid) || pid <= 1 || !isOurs()) return
   if (await waitUntil(options.world, leftServerGraceMs, () => !isOurs())) return
-  // Not SIGINT: a server whose backends were killed has been seen to wait in an orderly stop for good.
+  // SIGINT is left out: a server whose backends were killed has been seen to hang in an orderly stop.
   if (await endServerProcess(pid, options, endSteps.slice(1))) return
   throw new DatabaseSetupError(
     `a server with the process id ${pid} still uses ${options.clusterFolder} and does not end`,
   )
 }
 
-/** Why it is not ready, or undefined once it answers. */
+/** Returns the reason that it is not ready; undefined once it answers. */
 async function becomeReady(
   server: Guarded,
   options: ServerProcessOptions,
@@ -133,7 +136,7 @@ async function becomeReady(
   }
 }
 
-/** Line 8 of postmaster.pid is the server's state, as pg_ctl reads it; asking it costs the server nothing. */
+/** Line 8 of postmaster.pid is the server's state, as pg_ctl reads it; reading it costs the server nothing. */
 function saysReady(pid: number, clusterFolder: string): boolean {
   const lines = (readText(join(clusterFolder, 'postmaster.pid')) ?? '').split('\n')
   return Number(lines[0]) === pid && lines[7]?.trim() === 'ready'
@@ -147,19 +150,19 @@ function sendSignal(pid: number, signal: NodeJS.Signals): void {
   }
 }
 
-/** One old log is kept. */
+/** Rotates the log and keeps one old file. */
 function rotateLog(path: string): void {
-  if (sizeOf(path) <= logBytesMax) return
+  if (readSize(path) <= logBytesMax) return
   rmSync(`${path}.1`, { force: true })
   renameSync(path, `${path}.1`)
 }
 
-function sizeOf(path: string): number {
+function readSize(path: string): number {
   return existsSync(path) ? statSync(path).size : 0
 }
 
 function logTail(path: string, start: number): string {
   return (readText(path) ?? '')
-    .slice(-Math.min(logTailChars, Math.max(sizeOf(path) - start, 0)))
+    .slice(-Math.min(logTailChars, Math.max(readSize(path) - start, 0)))
     .trim()
 }

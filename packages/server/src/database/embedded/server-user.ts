@@ -5,8 +5,8 @@ import { DatabaseSetupError } from '../errors.ts'
 import { readText } from './process-info.ts'
 
 /**
- * Whom the server runs as. PostgreSQL refuses root, so root either enters a user namespace, where it counts
- * as nobody while files stay root's, or gives the server and its files to another account.
+ * The user that the server runs as. PostgreSQL refuses root, so root either enters a user namespace, where it
+ * counts as nobody while files stay root's, or gives the server and its files to another account.
  */
 export type ServerUser =
   | { readonly kind: 'self' }
@@ -25,7 +25,7 @@ const namespacePrefix = ['unshare', '--user', '--map-user=65534', '--map-group=6
 const accountNames = ['postgres', 'nobody']
 const probeTimeoutMs = 10_000
 
-/** `avoid` leaves namespaces out, as on systems that forbid them. */
+/** Chooses the user; `avoid` leaves namespaces out, as on systems that forbid them. */
 export async function chooseServerUser(avoid?: 'namespace'): Promise<ServerUser> {
   if (process.getuid?.() !== 0) return { kind: 'self' }
   const namespace: ServerUser = { kind: 'namespace' }
@@ -38,8 +38,8 @@ export async function chooseServerUser(avoid?: 'namespace'): Promise<ServerUser>
   )
 }
 
-/** How to spawn a command as that user; the folder is one that every account may enter. */
-export function spawnArguments(user: ServerUser, command: Command) {
+/** Builds the arguments to spawn a command as that user; the folder is one that every account may enter. */
+export function makeSpawnArguments(user: ServerUser, command: Command) {
   const [file, ...args] =
     user.kind === 'namespace' ? ([...namespacePrefix, ...command] as const) : command
   const identity = user.kind === 'account' ? { uid: user.uid, gid: user.gid } : {}
@@ -51,7 +51,7 @@ export function runAs(
   command: Command,
   timeoutMs: number,
 ): Promise<CommandResult> {
-  const { file, args, options } = spawnArguments(user, command)
+  const { file, args, options } = makeSpawnArguments(user, command)
   return new Promise((resolve) => {
     execFile(
       file,
@@ -65,7 +65,7 @@ export function runAs(
   })
 }
 
-/** Makes the file or folder, with all in it, the server's own. */
+/** Gives the file or folder, with everything in it, to the server's user. */
 export function giveTo(user: ServerUser, path: string): void {
   if (user.kind !== 'account') return
   const found = lstatSync(path)
@@ -75,7 +75,7 @@ export function giveTo(user: ServerUser, path: string): void {
 }
 
 /** Makes sure that the server can pass through the data folder to its own one inside. */
-export async function openWay(user: ServerUser, folder: string): Promise<void> {
+export async function ensureFolderAccess(user: ServerUser, folder: string): Promise<void> {
   if (user.kind !== 'account') return
   if (!(await canEnter(user, folder))) chmodSync(folder, (lstatSync(folder).mode & 0o777) | 0o011)
   if (await canEnter(user, folder)) return

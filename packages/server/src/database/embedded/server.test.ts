@@ -19,7 +19,7 @@ import type { DatabaseConnection } from '../connection.ts'
 import { type Database, openDatabase } from '../database.ts'
 import { isTransient } from '../errors.ts'
 import { sql } from '../sql.ts'
-import { silentLog, type TestEngine, testEngines } from '../testing.ts'
+import { listTestEngines, silentLog, type TestEngine } from '../testing.ts'
 import { findBundled } from './binaries.ts'
 import { isAlive, waitUntil } from './process-info.ts'
 import {
@@ -34,7 +34,8 @@ const isRoot = process.getuid?.() === 0
 const nobody = 65534
 const debianFolder = '/usr/lib/postgresql/15/bin'
 
-const binariesOf = (engine: TestEngine) => (engine === 'debian15' ? { binaries: debianFolder } : {})
+const getBinaries = (engine: TestEngine) =>
+  engine === 'debian15' ? { binaries: debianFolder } : {}
 
 let dataDir: string
 let running: EmbeddedPostgres[]
@@ -98,8 +99,8 @@ const createNotes = (db: Database) =>
 const notes = async (db: Database) =>
   (await db.query<{ k: number }>(sql`SELECT k FROM public.note ORDER BY k`)).map((row) => row.k)
 
-describe.each(testEngines())('%s', (engine) => {
-  const binaries = binariesOf(engine)
+describe.each(listTestEngines())('%s', (engine) => {
+  const binaries = getBinaries(engine)
   const binariesText = engine === 'debian15' ? `binaries: ${JSON.stringify(debianFolder)}` : ''
 
   test('what was committed is there after an orderly stop and a new start', async () => {

@@ -13,9 +13,9 @@ import {
   type ServerProcessOptions,
   startServerProcess,
 } from './server-process.ts'
-import { chooseServerUser, openWay } from './server-user.ts'
+import { chooseServerUser, ensureFolderAccess } from './server-user.ts'
 import type { ServerSettings } from './settings.ts'
-import { socketFolder, socketPort } from './socket-folder.ts'
+import { prepareSocketFolder, socketPort } from './socket-folder.ts'
 
 export type EmbeddedOptions = ServerSettings & {
   /** The service's data folder; the server's own is `postgres` inside it. */
@@ -37,29 +37,29 @@ export type EmbeddedPostgres = {
     readonly database: string
   }
   readonly major: number
-  /** Of the server as it runs now; another one after a restart. */
+  /** Process id of the server as it runs now; another one after a restart. */
   readonly pid: () => number
   /** Ends the server and frees the data folder. */
   readonly stop: () => Promise<void>
-  /** Calls back when the server ended by itself, until the returned function is called. */
+  /** Calls back when the server ends by itself, until the returned function is called. */
   readonly onExit: (listener: (exit: ServerExit) => void) => () => void
 }
 
 export type ServerExit = {
   readonly reason: string
-  /** False where it ended too often and stays down. */
+  /** False where it ended too often and is not restarted. */
   readonly restarting: boolean
 }
 
-/** Long enough for recovery to read back all the log that a crash can leave on a slow disk. */
+/** Time for recovery to read back all the log that a crash can leave on a slow disk. */
 const startTimeoutMsDefault = 180_000
 const restartsMax = 5
 const restartWindowMs = 60_000
 const restartWaitMs = 200
 
 /**
- * PostgreSQL as a child of this process, reached by a socket that only this user can open. It ends with this
- * process, however that ends, and is started again when it crashes. DatabaseSetupError says what is in the way.
+ * Starts PostgreSQL as a child of this process, reached by a socket that only this user can open. It ends with this
+ * process, however that ends, and is restarted when it crashes. DatabaseSetupError says what is in the way.
  */
 export async function startEmbeddedPostgres(options: EmbeddedOptions): Promise<EmbeddedPostgres> {
   mkdirSync(options.dataDir, { recursive: true, mode: 0o700 })
@@ -67,7 +67,7 @@ export async function startEmbeddedPostgres(options: EmbeddedOptions): Promise<E
   const unlock = lockFolder(dataDir)
   try {
     const user = await chooseServerUser(options.avoid)
-    await openWay(user, dataDir)
+    await ensureFolderAccess(user, dataDir)
     const binaries = await findBinaries({
       ...(options.binaries === undefined ? {} : { explicit: options.binaries }),
       copyPrefix: join(dataDir, 'postgres.programs'),
@@ -78,7 +78,7 @@ export async function startEmbeddedPostgres(options: EmbeddedOptions): Promise<E
     const supervisor = new Supervisor(options.log, {
       binaries,
       clusterFolder,
-      socketFolder: socketFolder(dataDir, user),
+      socketFolder: prepareSocketFolder(dataDir, user),
       user,
       settings: options,
       dataDir,
@@ -157,7 +157,7 @@ class Supervisor {
     if (this.#server !== undefined && !(await endServerProcess(this.#server.pid, this.options))) {
       throw new DatabaseSetupError(`the server with the process id ${this.pid} does not end`)
     }
-    // Where a killed guardian left it.
+    // A killed guardian may have left it.
     await endLeftServer(this.options)
   }
 

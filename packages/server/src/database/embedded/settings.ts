@@ -10,7 +10,7 @@ export type ServerSettings = {
   readonly temporary?: boolean
 }
 
-export type ServerPlaces = {
+export type ServerFolders = {
   readonly binaries: PostgresBinaries
   readonly clusterFolder: string
   readonly socketFolder: string
@@ -19,16 +19,19 @@ export type ServerPlaces = {
 const sharedBuffersMbDefault = 128
 const maxConnectionsDefault = 100
 /**
- * Memory of its own that one process of the server may have, beside what all share. A statement that needs more fails
- * alone (53200), where otherwise the system would end a process of its choice, and PostgreSQL all others with it. The
- * largest answer there may be takes 300 MB.
+ * Private memory that one process of the server may have, beside the shared memory. A statement that needs more
+ * fails alone (53200); otherwise the system would kill a process of its choice, and PostgreSQL all others with it.
+ * The largest possible answer takes 300 MB.
  */
 export const backendMemoryMbMax = 512
-/** PostgreSQL's own. */
+/** PostgreSQL's own default. */
 const workersPerQueryDefault = 2
 
-/** The command line of the server; every setting we rely on is stated, so the cluster's own file does not matter. */
-export function serverCommand(places: ServerPlaces, settings: ServerSettings): Command {
+/**
+ * Builds the command line of the server; it states every setting that we rely on, so the cluster's own file does
+ * not matter.
+ */
+export function buildServerCommand(places: ServerFolders, settings: ServerSettings): Command {
   const durable = settings.temporary === true ? 'off' : 'on'
   const values: Readonly<Record<string, string | number>> = {
     // Only the socket: no port, no password, and its folder is closed to others.
@@ -43,14 +46,15 @@ export function serverCommand(places: ServerPlaces, settings: ServerSettings): C
     full_page_writes: durable,
     wal_compression: 'off',
     jit: 'off',
-    // With the process that leads them no more than there are processors: more make a query no faster, and others wait.
+    // Workers and their leader together are no more than the processors: more make a query no faster, and others
+    // wait.
     max_parallel_workers_per_gather: Math.min(workersPerQueryDefault, availableParallelism() - 1),
     timezone: 'UTC',
     log_timezone: 'UTC',
     log_destination: 'stderr',
     logging_collector: 'off',
-    // The server's own events and what ends a session; failed statements are told to who sent them,
-    // and their texts and values have no place in a log.
+    // Logs the server's own events and the ends of sessions; failed statements are told to their senders, and their
+    // texts and values have no place in a log.
     log_min_messages: 'log',
     log_min_error_statement: 'panic',
     log_checkpoints: 'off',

@@ -5,16 +5,16 @@ import { join } from 'node:path'
 import { DatabaseSetupError } from '../errors.ts'
 import { giveTo, type ServerUser } from './server-user.ts'
 
-/** Of the whole socket path; the shorter of the limits of Linux (107) and macOS (103). */
+/** Bytes of the whole socket path; the shorter of the limits of Linux (107) and macOS (103). */
 const socketPathBytesMax = 103
 
 export const socketPort = 5432
 
 /**
- * A folder that only we and the server can enter: being able to reach the socket is what lets one in.
- * Inside the data folder, or, where that path is too long for a socket, in the system's folder for temporary files.
+ * Prepares a folder that only we and the server can enter: reaching the socket is enough to be let in. It is inside
+ * the data folder or, where that path is too long for a socket, in the system's folder for temporary files.
  */
-export function socketFolder(dataDir: string, user: ServerUser): string {
+export function prepareSocketFolder(dataDir: string, user: ServerUser): string {
   const inside = join(dataDir, 'postgres.socket')
   const hash = createHash('sha256').update(dataDir).digest('hex').slice(0, 16)
   const outside = join(tmpdir(), `tollbase-${hash}`)
@@ -35,7 +35,10 @@ function fits(folder: string): boolean {
   return Buffer.byteLength(join(folder, `.s.PGSQL.${socketPort}`)) <= socketPathBytesMax
 }
 
-/** Anyone may have made a folder of that name among the temporary files, to listen in. */
+/**
+ * Refuses a folder of another user: anyone could have made one of that name among the temporary files, to listen
+ * in.
+ */
 function refuseForeign(folder: string, user: ServerUser): void {
   const found = lstatSync(folder)
   const owners = [process.getuid?.() ?? found.uid, ...(user.kind === 'account' ? [user.uid] : [])]

@@ -4,7 +4,7 @@ import { createRequire } from 'node:module'
 import { createInterface } from 'node:readline'
 
 export type TestProcess = {
-  /** What the program gave to `report`. */
+  /** The value that the program gave to `report`. */
   readonly reported: unknown
   readonly pid: number
   /** SIGKILL, as a crash or the system's memory killer does it. */

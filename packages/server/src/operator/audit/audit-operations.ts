@@ -3,7 +3,7 @@ import { parseVerifierKey } from '@tollbase/verify/checkpoint'
 import { openBlock } from '../../chain/block.ts'
 import { BlockStore } from '../../chain/block-store.ts'
 import type { Database, Queryable } from '../../database/database.ts'
-import { freshStatements, recordsOf } from '../../database/migrations.ts'
+import { listFreshStatements, toRecords } from '../../database/migrations.ts'
 import { type SqlStatement, sql } from '../../database/sql.ts'
 import { buildDataSetTable } from '../../projections/data-set-table.ts'
 import { serviceSecrets } from '../../services/identity/secrets.ts'
@@ -23,7 +23,7 @@ export async function readOperationsStructure(
   )
   const expected = await runUndone(database, async (tx) => {
     await tx.execute(sql`ALTER SCHEMA operations RENAME TO audited_operations`)
-    for (const statement of freshStatements(migrations)) await tx.execute(statement)
+    for (const statement of listFreshStatements(migrations)) await tx.execute(statement)
     for (const { relation: table } of dataSets) {
       const isOfValues = stored.some((one) => one.relation === table && one.part === 'column value')
       const kind = isOfValues ? 'values' : 'cidr'
@@ -108,7 +108,7 @@ type TableCheck = readonly [table: string, statement: SqlStatement]
 
 function listOwnChecks(): readonly TableCheck[] {
   const secrets = Object.values(serviceSecrets)
-  const recorded = recordsOf(migrations)
+  const recorded = toRecords(migrations)
   return [
     [
       'operations.migration',

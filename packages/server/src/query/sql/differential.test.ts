@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { sql } from '../../database/sql.ts'
-import { type TestDatabase, testEngines, withTestDatabase } from '../../database/testing.ts'
+import { createTestDatabase, listTestEngines, type TestDatabase } from '../../database/testing.ts'
 import { compileQuery } from '../compile/compile-query.ts'
 import { compareForSort, getValueAt } from '../reference-evaluator.test-support.ts'
 import {
@@ -195,11 +195,11 @@ const kept: readonly string[] = [
   `NOT (a LIKE 'a%')`,
 ]
 
-describe.each(testEngines())('%s: a predicate', (engine) => {
+describe.each(listTestEngines())('%s: a predicate', (engine) => {
   let test: TestDatabase
 
   beforeAll(async () => {
-    test = await withTestDatabase(engine)
+    test = await createTestDatabase(engine)
     const run = (text: string, values: readonly unknown[] = []) =>
       test.database.query(sql.compiled(text, values))
     await createTestSchema(run, 'app')

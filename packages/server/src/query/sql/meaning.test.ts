@@ -1,7 +1,7 @@
 import { limits } from '@tollbase/contract/limits'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { sql } from '../../database/sql.ts'
-import { type TestDatabase, testEngines, withTestDatabase } from '../../database/testing.ts'
+import { createTestDatabase, listTestEngines, type TestDatabase } from '../../database/testing.ts'
 import { compileQuery } from '../compile/compile-query.ts'
 import {
   createTestCollection,
@@ -98,13 +98,13 @@ const people = [
   '{"id":4,"age":5,"value":7,"tags":[1],"price":0.1}',
 ]
 
-describe.each(testEngines())('%s: SQL over records', (engine) => {
+describe.each(listTestEngines())('%s: SQL over records', (engine) => {
   let test: TestDatabase
   let run: RunSql
   let ask: ReturnType<typeof makeQueryRunner>['ask']
 
   beforeAll(async () => {
-    test = await withTestDatabase(engine)
+    test = await createTestDatabase(engine)
     run = (text, values = []) => test.database.query(sql.compiled(text, values))
     ask = makeQueryRunner(run).ask
     await createTestSchema(run, 'app')

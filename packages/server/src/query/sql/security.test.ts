@@ -2,7 +2,7 @@ import fc from 'fast-check'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { Fault } from '../../base/fault.ts'
 import { sql } from '../../database/sql.ts'
-import { type TestDatabase, testEngines, withTestDatabase } from '../../database/testing.ts'
+import { createTestDatabase, listTestEngines, type TestDatabase } from '../../database/testing.ts'
 import {
   createTestCollection,
   createTestSchema,
@@ -46,12 +46,12 @@ const mutated = fc
 /** Resource limits of PostgreSQL, and its errors of values that are too large; never of syntax, names or types. */
 const ofValues = /^(22003|22008|54|57014|53)/
 
-describe.each(testEngines())('%s: SQL of any kind', (engine) => {
+describe.each(listTestEngines())('%s: SQL of any kind', (engine) => {
   let test: TestDatabase
   let run: RunSql
 
   beforeAll(async () => {
-    test = await withTestDatabase(engine)
+    test = await createTestDatabase(engine)
     run = (text, values = []) => test.database.query(sql.compiled(text, values))
     await createTestSchema(run, 'app')
     const body =

@@ -2,7 +2,7 @@ import { limits } from '@tollbase/contract/limits'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { Fault } from '../../base/fault.ts'
 import { sql } from '../../database/sql.ts'
-import { type TestDatabase, testEngines, withTestDatabase } from '../../database/testing.ts'
+import { createTestDatabase, listTestEngines, type TestDatabase } from '../../database/testing.ts'
 import { compileQuery } from '../compile/compile-query.ts'
 import {
   createTestCollection,
@@ -120,12 +120,12 @@ const types: Readonly<Record<string, ReadonlyMap<string, ValueType>>> = {
   'app::items': new Map<string, ValueType>([['price', 'number']]),
 }
 
-describe.each(testEngines())('%s: SQL', (engine) => {
+describe.each(listTestEngines())('%s: SQL', (engine) => {
   let test: TestDatabase
   let run: RunSql
 
   beforeAll(async () => {
-    test = await withTestDatabase(engine)
+    test = await createTestDatabase(engine)
     run = (text, values = []) => test.database.query(sql.compiled(text, values))
     await createTestSchema(run, 'app')
     await run('CREATE SCHEMA typed')

@@ -2,7 +2,7 @@ import { limits } from '@tollbase/contract/limits'
 import fc from 'fast-check'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { sql } from '../../database/sql.ts'
-import { type TestDatabase, withTestDatabase } from '../../database/testing.ts'
+import { createTestDatabase, type TestDatabase } from '../../database/testing.ts'
 import { parseSql } from '../sql/parse-sql.ts'
 import { makeQueryRunner } from '../sql/test-sql.test-support.ts'
 import {
@@ -53,7 +53,7 @@ describe('the size of a text', () => {
   let base: TestDatabase
   let run: RunSql
   beforeAll(async () => {
-    base = await withTestDatabase()
+    base = await createTestDatabase()
     run = (statement, values = []) => base.database.query(sql.compiled(statement, values))
     await createTestSchema(run, 'app')
     const record = {

@@ -1,5 +1,5 @@
 import { Fault } from '../../base/fault.ts'
-import { missingTable } from '../../database/errors.ts'
+import { findMissingTable } from '../../database/errors.ts'
 import { findCollection, findReadable } from '../../model/catalog.ts'
 import type { CollectionState } from '../../model/definitions.ts'
 import { findHiddenUse } from '../../model/policy.ts'
@@ -30,7 +30,7 @@ const dataSetTable = /^app_\d+\.d_\d+$/
  * table.
  */
 export function toDeletedFault(error: unknown): Fault | undefined {
-  const table = missingTable(error)
+  const table = findMissingTable(error)
   if (table !== undefined && dataSetTable.test(table))
     return new Fault('UNAVAILABLE', {
       message: 'A data set that the query looks into was changed meanwhile; ask again',

@@ -5,14 +5,14 @@ import { noLog } from '../../chain/log.ts'
 import { makeSigner } from '../../chain/signing.ts'
 import type { Database } from '../../database/database.ts'
 import { runMigrations } from '../../database/migrations.ts'
-import { type TestDatabase, withTestDatabase } from '../../database/testing.ts'
+import { createTestDatabase, type TestDatabase } from '../../database/testing.ts'
 import { migrations } from '../../operator/migrations.ts'
 import { openTenancy, type TenancyOptions } from './tenancy.ts'
 
 let store: TestDatabase
 
 beforeAll(async () => {
-  store = await withTestDatabase()
+  store = await createTestDatabase()
   await runMigrations(store.database, migrations, { now: Date.now() })
 })
 

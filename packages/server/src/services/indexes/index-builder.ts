@@ -2,7 +2,7 @@ import { limits } from '@tollbase/contract/limits'
 import type { Logger } from 'pino'
 import type { World } from '../../base/world.ts'
 import type { Database, Queryable } from '../../database/database.ts'
-import { databaseFault } from '../../database/errors.ts'
+import { toDatabaseFault } from '../../database/errors.ts'
 import { findReadableById } from '../../model/catalog.ts'
 import type { IndexDefinition } from '../../model/definitions.ts'
 import {
@@ -265,7 +265,7 @@ export class IndexBuilder {
     } catch (error) {
       if (!isDefined(site, index) || this.#closed) return
       const attempts = (site.troubles.get(index.number)?.attempts ?? 0) + 1
-      const text = databaseFault(error)?.message ?? failed
+      const text = toDatabaseFault(error)?.message ?? failed
       site.troubles.set(index.number, { attempts, text })
       this.#log.warn({ schema, index: index.name, attempts, error }, 'an index was not built')
       if (attempts >= limits.indexAttemptsMax) this.#end(site, index.number, new Error(text))
@@ -282,7 +282,7 @@ export class IndexBuilder {
 
   #inDedicatedSession<T>(work: (session: Queryable) => Promise<T>): Promise<T> {
     const timeOuts = { statementTimeoutMs: limits.indexBuildMs, lockTimeoutMs }
-    return this.#database.apart(async (session, pid) => {
+    return this.#database.useDedicatedSession(async (session, pid) => {
       if (this.#closed) throw new Error('the service ends')
       this.#pids.add(pid)
       try {

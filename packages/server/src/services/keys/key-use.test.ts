@@ -2,13 +2,13 @@ import { afterAll, beforeAll, expect, test } from 'vitest'
 import { realWorld } from '../../base/world.ts'
 import type { Database } from '../../database/database.ts'
 import { sql } from '../../database/sql.ts'
-import { type TestDatabase, withTestDatabase } from '../../database/testing.ts'
+import { createTestDatabase, type TestDatabase } from '../../database/testing.ts'
 import { buildKeyUseTables, KeyUse } from './key-use.ts'
 
 let store: TestDatabase
 
 beforeAll(async () => {
-  store = await withTestDatabase()
+  store = await createTestDatabase()
   await store.database.execute(sql`CREATE SCHEMA operations`)
   for (const statement of buildKeyUseTables()) await store.database.execute(statement)
 })

@@ -3,7 +3,7 @@ import { realWorld } from '../../base/world.ts'
 import { createTestChain } from '../../chain/testing.ts'
 import type { Database } from '../../database/database.ts'
 import { sql } from '../../database/sql.ts'
-import { type TestDatabase, withTestDatabase } from '../../database/testing.ts'
+import { createTestDatabase, type TestDatabase } from '../../database/testing.ts'
 import { Ledger } from '../../projections/ledger.ts'
 import { makeApplier } from '../../projections/projection.ts'
 import { buildPaymentTables, buildReplyTypeColumn, type Claim, keepReply } from './claim-store.ts'
@@ -14,7 +14,7 @@ import type { PaymentPorts } from './purchase.ts'
 let store: TestDatabase
 
 beforeAll(async () => {
-  store = await withTestDatabase()
+  store = await createTestDatabase()
 })
 
 afterAll(() => store?.drop())

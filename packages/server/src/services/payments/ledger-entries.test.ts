@@ -2,7 +2,7 @@ import fc from 'fast-check'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import type { AppliedEntry } from '../../chain/applier.ts'
 import { sql } from '../../database/sql.ts'
-import { type TestDatabase, withTestDatabase } from '../../database/testing.ts'
+import { createTestDatabase, type TestDatabase } from '../../database/testing.ts'
 import { Ledger } from '../../projections/ledger.ts'
 import { makeDepositEntry, makeSaleEntry } from './ledger-entries.ts'
 
@@ -10,7 +10,7 @@ let store: TestDatabase
 let schemas = 0
 
 beforeAll(async () => {
-  store = await withTestDatabase()
+  store = await createTestDatabase()
 })
 
 afterAll(() => store?.drop())

@@ -1,5 +1,5 @@
 import { Fault } from '../../base/fault.ts'
-import { databaseFault } from '../../database/errors.ts'
+import { toDatabaseFault } from '../../database/errors.ts'
 
 /**
  * Makes a fault of an error that came after money moved, with the payment's id, by which the caller finds the
@@ -10,7 +10,7 @@ export function toPaymentFault(
   error: unknown,
   payment: { payment_id: string; charged?: string },
 ): Fault {
-  const known = error instanceof Fault ? error : databaseFault(error)
+  const known = error instanceof Fault ? error : toDatabaseFault(error)
   if (known !== undefined) {
     const { code, message, internal, cause, retryAfterSeconds } = known
     return new Fault(code, {

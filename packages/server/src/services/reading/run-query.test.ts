@@ -3,7 +3,7 @@ import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
 import { Semaphore } from '../../base/semaphore.ts'
 import { realWorld } from '../../base/world.ts'
 import { sql } from '../../database/sql.ts'
-import { type TestDatabase, withTestDatabase } from '../../database/testing.ts'
+import { createTestDatabase, type TestDatabase } from '../../database/testing.ts'
 import { runQuery, toQueryFault } from './run-query.ts'
 import { ShortReads } from './short-reads.ts'
 
@@ -11,7 +11,7 @@ let test: TestDatabase
 beforeAll(async () => {
   const readOnly = { temporaryKbMax: limits.queryTemporaryKbMax }
   const timeOuts = { statementTimeoutMs: 100, longTimeoutMs: limits.statementTimeoutMs }
-  test = await withTestDatabase(undefined, { readOnly, ...timeOuts })
+  test = await createTestDatabase(undefined, { readOnly, ...timeOuts })
 })
 afterAll(() => test?.drop())
 
@@ -27,7 +27,7 @@ describe('what PostgreSQL says of a query that is too much', () => {
     ['42P01', undefined],
     ['53100', undefined],
   ])('%s is told as %s, without its text', async (state, code) => {
-    const raised = test.database.long(
+    const raised = test.database.queryHeavy(
       sql`DO ${sql.literal(`BEGIN RAISE EXCEPTION 'secret value' USING ERRCODE = '${state}'; END`)}`,
     )
     const error: unknown = await raised.catch((reason: unknown) => reason)

@@ -43,10 +43,10 @@ async function runStatement(
 ): Promise<ListRow[]> {
   const statement = sql.compiled(compiled.text, compiled.values)
   const { signal } = turn
-  const runHeavy = () => queryDatabase.long<ListRow>(statement, { signal })
+  const runHeavy = () => queryDatabase.queryHeavy<ListRow>(statement, { signal })
   if (isHeavy) return querySemaphore.run(turn, runHeavy)
   const read = { turn, text: compiled.text }
-  const rows = await shortReads.attempt(read, () => queryDatabase.quick<ListRow>(statement))
+  const rows = await shortReads.attempt(read, () => queryDatabase.queryShort<ListRow>(statement))
   return rows ?? querySemaphore.run(turn, () => shortReads.learn(read, runHeavy))
 }
 

@@ -3,7 +3,7 @@ import { realWorld } from '../../base/world.ts'
 import { noLog } from '../../chain/log.ts'
 import type { Database } from '../../database/database.ts'
 import { sql } from '../../database/sql.ts'
-import { type TestDatabase, withTestDatabase } from '../../database/testing.ts'
+import { createTestDatabase, type TestDatabase } from '../../database/testing.ts'
 import type { StoredView } from '../../model/definitions.ts'
 import {
   buildViewStateTables,
@@ -19,7 +19,7 @@ const schema = 'app_1'
 let store: TestDatabase
 
 beforeAll(async () => {
-  store = await withTestDatabase()
+  store = await createTestDatabase()
   await store.database.execute(sql`CREATE SCHEMA ${sql.id(schema)}`)
   await store.database.execute(buildViewStateTables(schema))
 })

@@ -4,7 +4,7 @@ import { Compile } from 'typebox/compile'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { Fault } from '../../base/fault.ts'
 import { sql } from '../../database/sql.ts'
-import { type TestDatabase, withTestDatabase } from '../../database/testing.ts'
+import { createTestDatabase, type TestDatabase } from '../../database/testing.ts'
 import { accepted } from '../../query/sql/accepted.test-data.ts'
 import { data } from '../../query/sql/orders.test-data.ts'
 import { parseSql } from '../../query/sql/parse-sql.ts'
@@ -198,7 +198,7 @@ describe('a SELECT in a view', () => {
   let rowsOf: (query: Query) => Promise<readonly string[]>
 
   beforeAll(async () => {
-    test = await withTestDatabase()
+    test = await createTestDatabase()
     const run = (text: string, values: readonly unknown[] = []) =>
       test.database.query(sql.compiled(text, values))
     await createTestSchema(run, 'app')

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { sql } from '../../database/sql.ts'
-import { type TestDatabase, withTestDatabase } from '../../database/testing.ts'
+import { createTestDatabase, type TestDatabase } from '../../database/testing.ts'
 import { parseAggregate } from '../../query/aggregate-request.ts'
 import { data } from '../../query/sql/orders.test-data.ts'
 import { makeQueryRunner } from '../../query/sql/test-sql.test-support.ts'
@@ -207,7 +207,7 @@ describe('over records', () => {
   let rowsOf: (query: Query) => Promise<readonly Record<string, unknown>[]>
 
   beforeAll(async () => {
-    test = await withTestDatabase()
+    test = await createTestDatabase()
     const run = (text: string, values: readonly unknown[] = []) =>
       test.database.query(sql.compiled(text, values))
     const create = (name: string, list: readonly object[]) =>
