@@ -93,6 +93,21 @@ test('A4: who was told a low price below the smallest payment is not charged a h
   }
 })
 
+test('A4: who was told a low price before a restart is asked again, not charged a higher one that asks for as much', async () => {
+  const { market, buyer } = await scene()
+  const asked = list({ root: market.root, limit: 3 })
+  const [first, second] = [await quote(service, asked), await quote(service, asked)]
+  const v1 = await buyer.payV1(first)
+  const v2 = await buyer.payV2(second)
+  await service.restart()
+  await setPrices(service, market, [{ operation: 'read', model: 'per_row', amount: '300' }])
+  const reply = await ask(service, asked, v1)
+  expect(reply.status, reply.text).toBe(402)
+  expect(reply.body.error).toMatch(/does not say for which price/)
+  // Who echoes the quote has it of the quote itself.
+  expect(await receiptOf(service, await ask(service, asked, v2))).toMatchObject({ amount: '3' })
+})
+
 test('A4: nor who pays it by a transfer without a quote', async () => {
   const { market } = await scene()
   const owner = await fundedPayer(place())

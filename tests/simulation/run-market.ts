@@ -22,8 +22,11 @@ import { type Copy, openCopy, type Place, type Result } from './place.ts'
 import { receipt, serviceName, signingKey } from './shop.ts'
 
 const ledgerEveryMs = 5_000
-/** After a payment's end: blocks may lag behind the clock, and reconciliation leaves a margin. */
-const afterLastMs = 240_000
+/**
+ * After a payment's end: blocks may lag behind the clock, and reconciliation leaves a margin. And no quote lives any more
+ * that a process gave which is gone: who pays without one is sold to again.
+ */
+const afterLastMs = 330_000
 const lastTries = 6
 /** Enough that chance picks both networks. */
 const lastSalesMax = 8

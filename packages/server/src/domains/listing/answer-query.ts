@@ -124,6 +124,7 @@ function sell(call: Call, question: Question): Promise<HttpReply> {
       account: applicationAccount(appOf(charge)),
       platformBasisPoints: 0,
     })),
+    pricedBy: [...new Set([...question.sources, ...charges].map(({ tenant }) => tenant))],
     pricesNow: () => pricesOf(charges),
     capUnder: (prices) => capOf(question, { charges, prices }),
     sellerUnder: (prices) => appOf(charges.find((_, at) => !isFree(prices[at] ?? free)) ?? first),

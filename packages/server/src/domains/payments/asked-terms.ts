@@ -10,17 +10,28 @@ const termsMax = 8
  */
 export class AskedTerms {
   readonly #asked = new Map<string, readonly Terms[]>()
+  #since: number
+
+  constructor(nowMs: number) {
+    this.#since = nowMs
+  }
+
+  /** All that was asked for since then is remembered while its quotes live; milliseconds since 1970. */
+  get since(): number {
+    return this.#since
+  }
 
   /** `request` names the request and the network. */
-  note(request: string, terms: Terms): void {
-    const known = this.#asked.get(request) ?? []
-    const others = known.filter(
+  note(request: string, terms: Terms, nowMs: number): void {
+    const others = this.of(request, nowMs).filter(
       (one) => one.amount !== terms.amount || one.meaning !== terms.meaning,
     )
+    if (others.length >= termsMax) this.#since = nowMs
     this.#asked.delete(request)
     this.#asked.set(request, [terms, ...others].slice(0, termsMax))
     if (this.#asked.size > requestsMax)
       for (const oldest of this.#asked.keys()) {
+        if (this.of(oldest, nowMs).length > 0) this.#since = nowMs
         this.#asked.delete(oldest)
         break
       }

@@ -42,6 +42,8 @@ export type Offer = {
   readonly meaningBefore?: (paymentId: string) => unknown
   /** Who is paid for the parts of its price; their order, too, is a part of what it means. */
   readonly payees: readonly Payee[]
+  /** Whose definitions decide what it costs. */
+  readonly pricedBy: readonly Tenant[]
   /** What each part costs today; 400 where the request does not say what it takes. */
   readonly pricesNow: () => readonly PartPrice[]
   /** What the request costs at most by such prices; 400 where it cannot be bought by them. */

@@ -72,7 +72,7 @@ export class Payments {
 
   constructor(ports: PaymentPorts) {
     this.ports = ports
-    this.#quotes = { ...ports, asked: new AskedTerms() }
+    this.#quotes = { ...ports, asked: new AskedTerms(ports.world.now()) }
     this.#delivering = new Delivering(ports)
   }
 
@@ -201,7 +201,7 @@ export class Payments {
     const isOpen = found === undefined || found.state === 'failed'
     // A transfer has been made already, and is worth what its quote says.
     if (isOpen && !isNative(payment) && isFreeNow(offer)) return { free: await give(offer) }
-    const terms = isOpen ? bought.terms() : termsOfClaim(found)
+    const terms = isOpen ? await bought.terms() : termsOfClaim(found)
     if (typeof terms === 'string') return { refusal: terms }
     // What a payment that is under way moves was settled when it was claimed.
     const requirement = isOpen

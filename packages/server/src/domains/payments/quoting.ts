@@ -53,7 +53,7 @@ export function askForPayment(
   const breakdown = offer.breakdownUnder(now.prices)
   const requirements = ports.ways.map(({ network, native }): Requirement => {
     const terms = { ...now, quoteId: issueSalted(ports, now, scopeOf(network, hash)) }
-    ports.asked.note(askedName(network, hash), terms)
+    ports.asked.note(askedName(network, hash), terms, ports.world.now())
     const requirement = { ...askedOf(network, terms), costBreakdown: breakdown }
     if (native === undefined) return requirement
     return { ...requirement, depositAddress: depositAddress(ports.depositSecret, terms.quoteId) }

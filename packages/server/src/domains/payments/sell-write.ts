@@ -70,6 +70,7 @@ export function sellWrite(call: Call, write: PaidWrite): Promise<HttpReply> {
       { account: applicationAccount(appId), platformBasisPoints: 0 },
       ...shares.map(({ payee }) => payee),
     ],
+    pricedBy: [tenant],
     pricesNow: () => {
       const { own, shared } = amounts()
       return [own, ...shared].map((perAccess) => ({ ...free, perAccess, emptyFree: false }))

@@ -9,6 +9,7 @@ import {
   type Presented,
 } from '../../x402/protocol.ts'
 import { type Claim, findClaim } from './claim-store.ts'
+import { forgottenTerms } from './forgotten-terms.ts'
 import type { Offer } from './offer.ts'
 import { depositPurpose, type PaymentPorts, type Way } from './purchase.ts'
 import { isFreeNow, type QuotePorts, quoteOf, termsOfPayment, termsOfTransfer } from './quoting.ts'
@@ -19,7 +20,7 @@ import type { Terms } from './terms.ts'
 export type Tender = {
   readonly payment: Payment
   readonly way: Way
-  readonly terms: () => Terms | string
+  readonly terms: () => Promise<Terms | string>
 }
 
 /** Money that is here and buys nothing. */
@@ -43,7 +44,10 @@ export async function tenderOf(
     return { refusal: `The payment's network, ${payment.network}, is not accepted` }
   }
   const { network } = way
-  return { payment, way, terms: () => termsOfPayment(ports, offer, { payment, network, hash }) }
+  const paid = { payment, network, hash }
+  const terms = async () =>
+    (await forgottenTerms(ports, offer, paid)) ?? termsOfPayment(ports, offer, paid)
+  return { payment, way, terms }
 }
 
 /** A claimed transfer. */
@@ -141,7 +145,7 @@ function judged(ports: QuotePorts, offer: Offer, found: Found): Tendered {
   const terms = () => termsOfTransfer(ports, offer, { payment, network, hash })
   const verdict = isTaken ? undefined : (lostUse(found) ?? terms())
   if (typeof verdict === 'string') return { stray: { payment, way, why: verdict } }
-  return { payment, way, terms }
+  return { payment, way, terms: async () => terms() }
 }
 
 /** Why a transfer may have bought something in a life of the database that is lost. */

@@ -39,6 +39,7 @@ export const getRecord: Operation<'getRecord'> = async (call, { params }) => {
     description: `One record of ${params.app}::${collection.name}`,
     meaning: versionOf(tenant, collection),
     payees: [{ account: applicationAccount(params.app), platformBasisPoints: 0 }],
+    pricedBy: [tenant],
     pricesNow: () => [price],
     capUnder: ([one = price]) => costOf(one, { rows: 1, bytes: pricedBytesMax }),
     sellerUnder: () => params.app,

@@ -36,7 +36,7 @@ export type Definitions = {
   readonly pricing: PricingDefinition
   /** The next number for a table or an index. */
   readonly nextNumber: number
-  /** Rises with every definition. */
+  /** Rises with every definition: the leaf after the newest one's. */
   readonly version: number
 }
 
