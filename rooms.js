@@ -62,6 +62,7 @@ export const domains = {
       'catalog',
       'definitions',
       'define',
+      'defined-at',
       'definition-version',
       'made-by-payment',
       'policy',
