@@ -1,4 +1,3 @@
-import { availableParallelism } from 'node:os'
 import { join } from 'node:path'
 import { interfaceVersion, tollbase } from '@tollbase/contract/contract'
 import { limits } from '@tollbase/contract/limits'
@@ -316,6 +315,9 @@ function watchSystemChain(
   closers.push(async () => stop())
 }
 
+/** For heavy queries, which are few at once, and whatever no shared connection takes; and those that short reads share. */
+const queryConnections = { poolSize: 12, pipelines: 4 }
+
 type Storage = {
   readonly database: Database
   /** For lists and SQL. */
@@ -339,14 +341,15 @@ async function openStorage(
   const database = await openDatabase({ connection, log, world })
   closers.push(() => database.close())
   const readOnly = { temporaryKbMax: limits.queryTemporaryKbMax }
-  // More connections than keep the processors busy only make each other wait.
-  const cores = availableParallelism()
-  const sizes = {
-    poolSize: Math.max(6, 2 * cores),
-    pipelines: Math.max(2, cores),
-    quickTimeoutMs: limits.quickReadMs,
-  }
-  const queryDatabase = await openDatabase({ connection, log, world, readOnly, ...sizes })
+  const queryDatabase = await openDatabase({
+    connection,
+    log,
+    world,
+    readOnly,
+    ...queryConnections,
+    statementTimeoutMs: limits.quickReadMs,
+    longTimeoutMs: limits.statementTimeoutMs,
+  })
   closers.push(() => queryDatabase.close())
   await runMigrations(database, migrations, { now: world.now() })
   const onCrash = (listener: () => void) => listeners.push(listener)

@@ -20,12 +20,10 @@ export type DatabaseOptions = {
   readonly statementTimeoutMs?: number
   /** For reading alone, with so much temporary space on disk for a statement. */
   readonly readOnly?: { readonly temporaryKbMax: number }
+  /** Longest run of a read that may take long; that of any statement where nothing is said. */
+  readonly longTimeoutMs?: number
   /** Connections beside the pool's that short reads share. */
   readonly pipelines?: number
-  /** Longest run of a read that ought to be short; that of any statement where nothing is said. */
-  readonly quickTimeoutMs?: number
-  /** Processors of the server's machine; those of our own where nothing is said. */
-  readonly processors?: number
   readonly log?: DatabaseLog
   readonly world?: World
 }
@@ -40,6 +38,8 @@ export function clientConfig(connection: DatabaseConnection): ClientConfig {
     ...target(connection),
     connectionTimeoutMillis: connectTimeoutMs,
     keepAlive: true,
+    // What is sent does not wait for the answers before.
+    pipeline: true,
     application_name: 'tollbase',
     types: typeParsers,
   }

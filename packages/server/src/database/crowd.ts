@@ -1,19 +1,12 @@
 /** Reads of about so long count. */
 const memoryMs = 2_000
 const manyPerSecond = 10
-/** Where there are more, a long read leaves some of them anyway. */
-const fewProcessors = 4
 
-/** Tells whether quick reads come in so often, and processors are so few, that a long read should take but one of these. */
+/** Tells whether quick reads come in so often that a long read should leave the processors to them. */
 export class Crowd {
-  readonly #processors: number
   #count = 0
   /** When the count was right. */
   #at = 0
-
-  constructor(processors: number) {
-    this.#processors = processors
-  }
 
   /** A quick read; `now` in milliseconds. */
   note(now: number): void {
@@ -22,8 +15,7 @@ export class Crowd {
   }
 
   isThere(now: number): boolean {
-    const perSecond = (this.#left(now) * 1000) / memoryMs
-    return perSecond >= manyPerSecond && this.#processors <= fewProcessors
+    return (this.#left(now) * 1000) / memoryMs >= manyPerSecond
   }
 
   #left(now: number): number {

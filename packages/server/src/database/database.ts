@@ -1,6 +1,6 @@
-import { availableParallelism } from 'node:os'
+import { Socket } from 'node:net'
 import { limits } from '@tollbase/contract/limits'
-import { Client, Pool, type PoolClient } from 'pg'
+import { type ClientBase, Pool } from 'pg'
 import { assert } from '../base/assert.ts'
 import { realWorld, type World } from '../base/world.ts'
 import { checkServer } from './check-server.ts'
@@ -11,7 +11,7 @@ import { Pipelines } from './pipelines.ts'
 import { preparedNames } from './prepared.ts'
 import type { Queryable, TransactionOptions } from './queryable.ts'
 import { type Row, sendQuery } from './send-query.ts'
-import { answerGraceMs, Session } from './session.ts'
+import { answerMs, type Known, Session } from './session.ts'
 import { sessionSettings } from './session-settings.ts'
 import { type SqlStatement, sql } from './sql.ts'
 import { whileWanted } from './while-wanted.ts'
@@ -20,13 +20,13 @@ export type { Queryable } from './queryable.ts'
 
 export type Database = Queryable & {
   /**
-   * A read that ought to be short: where there are pipelines, it goes over a connection that others use meanwhile. One
-   * that is not over after `quickTimeoutMs` is cancelled (SQLSTATE 57014).
+   * A read that ought to be short: where there are pipelines, it goes over a connection that others use meanwhile.
+   * One that is not over after `statementTimeoutMs` is cancelled (SQLSTATE 57014).
    */
   readonly quick: <R extends Row = Row>(statement: SqlStatement) => Promise<R[]>
   /**
-   * A read that may take long: where many quick ones come in and processors are few, it takes but one of these. When
-   * the signal is aborted it is cancelled (SQLSTATE 57014).
+   * A read that may take long: where many quick ones come in, it takes but one processor. After `longTimeoutMs`, or
+   * when the signal is aborted, it is cancelled (SQLSTATE 57014).
    */
   readonly long: <R extends Row = Row>(
     statement: SqlStatement,
@@ -63,17 +63,14 @@ export type Observer = (text: string, connection: object) => void
 const poolSizeDefault = 10
 const closeTimeoutMs = 10_000
 const namedTextsMax = 256
-/** Plans stay as they are: where they want workers, they get none. */
-const withoutWorkers = sql`SELECT set_config('max_parallel_workers', '0', true)`
 /** Plans that a connection may hold (some for texts no longer hot) before it is replaced. */
 const plansPerConnectionMax = 512
 
 /** Connects, checks that the server and database fit (DatabaseSetupError says what does not), and gives the pool. */
 export async function openDatabase(options: DatabaseOptions): Promise<Database> {
-  const statementTimeoutMs = options.statementTimeoutMs ?? limits.statementTimeoutMs
-  const sessions = new Sessions(options, statementTimeoutMs)
+  const sessions = new Sessions(options)
   try {
-    const major = await sessions.use((session) => checkServer(session))
+    const major = await sessions.patiently(undefined, checkServer)
     return database(sessions, major)
   } catch (error) {
     await sessions.close()
@@ -105,52 +102,47 @@ function database(sessions: Sessions, major: number): Database {
 class Sessions {
   readonly names = preparedNames(namedTextsMax)
   readonly statementTimeoutMs: number
+  readonly #longTimeoutMs: number
   readonly #pool: Pool
   readonly #pipelines: Pipelines
   readonly #world: World
-  readonly #crowd: Crowd
-  readonly #clients = new Set<Client>()
-  readonly #plans = new WeakMap<PoolClient, Set<string>>()
+  readonly #crowd = new Crowd()
+  /** Of all connections, to cut those that do not answer. */
+  readonly #sockets = new Set<Socket>()
+  readonly #known = new WeakMap<ClientBase, Known>()
   readonly #listeners = new Set<Observer>()
   #closing: Promise<void> | undefined
 
-  constructor(options: DatabaseOptions, statementTimeoutMs: number) {
-    this.statementTimeoutMs = statementTimeoutMs
+  constructor(options: DatabaseOptions) {
+    this.statementTimeoutMs = options.statementTimeoutMs ?? limits.statementTimeoutMs
+    this.#longTimeoutMs = options.longTimeoutMs ?? this.statementTimeoutMs
     this.#world = options.world ?? realWorld
-    this.#crowd = new Crowd(options.processors ?? availableParallelism())
-    const { readOnly, quickTimeoutMs } = options
-    const settings = sessionSettings({ statementTimeoutMs, readOnly })
+    const { statementTimeoutMs } = this
+    const settings = sessionSettings({ statementTimeoutMs, readOnly: options.readOnly })
     const config = clientConfig(options.connection)
     this.#pool = new Pool({
       ...config,
-      pipeline: true,
+      stream: () => this.#openSocket(),
       max: options.poolSize ?? poolSizeDefault,
       onConnect: async (client) => {
-        assert(client instanceof Client, 'a pool makes clients')
-        this.#clients.add(client)
-        client.once('end', () => this.#clients.delete(client))
         // pg listens only while a client is idle; without this a server killed during a statement ends our process.
         client.on('error', () => undefined)
-        await sendQuery(client, { text: settings, timeoutMs: connectTimeoutMs })
+        const sent = { text: settings, values: [], timeoutMs: connectTimeoutMs }
+        const [row] = (await sendQuery(client, sent)).rows
+        this.#known.set(client, { pid: Number(row?.pid), plans: new Set() })
       },
     })
     this.#pipelines = new Pipelines({
       count: options.pipelines ?? 0,
       config,
-      settings: sessionSettings({
-        statementTimeoutMs: quickTimeoutMs ?? statementTimeoutMs,
-        readOnly,
-      }),
-      answerMs:
-        statementTimeoutMs === 0 ? Number.POSITIVE_INFINITY : statementTimeoutMs + answerGraceMs,
+      openSocket: () => this.#openSocket(),
+      settings,
+      answerMs: answerMs(statementTimeoutMs),
       plansMax: plansPerConnectionMax,
       world: this.#world,
       names: this.names,
       announce: (text, connection) => this.announce(text, connection),
-      alone: (statement) =>
-        quickTimeoutMs === undefined
-          ? this.use((session) => session.query(statement))
-          : this.#useShortly(statement, quickTimeoutMs),
+      alone: (statement) => this.use((session) => session.query(statement)),
     })
     this.#pool.on('error', (error) => {
       options.log?.warn({ error: error.message }, 'a database connection was lost')
@@ -159,13 +151,13 @@ class Sessions {
 
   async use<T>(work: (session: Session) => Promise<T>): Promise<T> {
     const client = await this.#pool.connect()
-    const plans = this.#plans.get(client) ?? new Set<string>()
-    this.#plans.set(client, plans)
-    const session = new Session(client, plans, this)
+    const known = this.#known.get(client)
+    assert(known !== undefined, 'a connection is known before it is used')
+    const session = new Session(client, known, this)
     try {
       return await work(session)
     } finally {
-      client.release(session.broken || plans.size > plansPerConnectionMax)
+      client.release(session.broken || known.plans.size > plansPerConnectionMax)
     }
   }
 
@@ -174,38 +166,35 @@ class Sessions {
     return this.#pipelines.query(statement)
   }
 
-  async #useShortly(statement: SqlStatement, statementTimeoutMs: number): Promise<Row[]> {
-    const read = () =>
-      this.use((session) =>
-        session.transaction((tx) => tx.query(statement), { statementTimeoutMs }),
-      )
-    return againWhereStale(read)
-  }
-
   async long(statement: SqlStatement, signal: AbortSignal | undefined): Promise<Row[]> {
-    const send = () => this.#useWhileWanted(signal, (session) => session.query(statement))
-    if (!this.#crowd.isThere(this.#world.ticks())) return send()
-    const sendWithoutWorkers = () =>
-      this.#useWhileWanted(signal, (session) =>
-        session.transaction(async (tx) => {
-          const [, rows] = await Promise.all([tx.query(withoutWorkers), tx.query(statement)])
-          return rows
-        }, {}),
-      )
-    return againWhereStale(sendWithoutWorkers)
+    const read = () => this.patiently(signal, (tx) => tx.query(statement))
+    try {
+      return await read()
+    } catch (error) {
+      // As in `query`: what is refused for its plan has not run.
+      if (isStalePlan(error)) return read()
+      throw error
+    }
   }
 
-  /** Cancels what the session runs once the signal is aborted. */
-  #useWhileWanted<T>(
-    signal: AbortSignal | undefined,
-    work: (session: Session) => Promise<T>,
-  ): Promise<T> {
-    if (signal === undefined) return this.use(work)
+  /** Reads with the time that a long read has; cancels what runs once the signal is aborted. */
+  patiently<T>(signal: AbortSignal | undefined, work: (tx: Queryable) => Promise<T>): Promise<T> {
+    const statementTimeoutMs = this.#longTimeoutMs
+    const withoutWorkers = this.#crowd.isThere(this.#world.ticks())
     return this.use((session) => {
+      const read = () => session.transaction(work, { statementTimeoutMs, withoutWorkers })
+      if (signal === undefined) return read()
       const cancel = () =>
         this.quick(sql`SELECT pg_catalog.pg_cancel_backend(${session.pid}::int4)`)
-      return whileWanted({ signal, cancel, world: this.#world }, () => work(session))
+      return whileWanted({ signal, cancel, world: this.#world }, read)
     })
+  }
+
+  #openSocket(): Socket {
+    const socket = new Socket()
+    this.#sockets.add(socket)
+    socket.once('close', () => this.#sockets.delete(socket))
+    return socket
   }
 
   announce(text: string, connection: object): void {
@@ -233,20 +222,9 @@ class Sessions {
 
   async #close(): Promise<void> {
     const stopCutting = this.#world.every(closeTimeoutMs, () => {
-      for (const client of this.#clients) client.connection.stream.destroy()
-      this.#pipelines.cut()
+      for (const socket of this.#sockets) socket.destroy()
     })
     await Promise.all([this.#pipelines.close(), this.#pool.end()])
     stopCutting()
-  }
-}
-
-/** As in `query`: what is refused for its plan has not run. */
-async function againWhereStale<T>(read: () => Promise<T>): Promise<T> {
-  try {
-    return await read()
-  } catch (error) {
-    if (isStalePlan(error)) return read()
-    throw error
   }
 }

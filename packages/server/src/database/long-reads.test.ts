@@ -13,7 +13,12 @@ describe.each(testEngines())('on %s', (engine) => {
     await place.database.execute(sql`CREATE SCHEMA s`)
     now = 1_000
     const world = { ...realWorld, ticks: () => now }
-    db = await openDatabase({ connection: place.connection, poolSize: 2, processors: 4, world })
+    db = await openDatabase({
+      connection: place.connection,
+      poolSize: 2,
+      longTimeoutMs: 70_000,
+      world,
+    })
   })
   afterAll(async () => {
     await db.close()
@@ -21,14 +26,14 @@ describe.each(testEngines())('on %s', (engine) => {
   })
 
   /** What a statement may have, seen from inside. */
-  const workers = async (of: Database = db) => {
-    const [row] = await of.long<{ workers: string }>(
+  const workers = async () => {
+    const [row] = await db.long<{ workers: string }>(
       sql`SELECT current_setting('max_parallel_workers') AS workers`,
     )
     return row?.workers
   }
-  const readOften = (from: Database = db) =>
-    Promise.all(Array.from({ length: 100 }, () => from.quick(sql`SELECT 1 AS one`)))
+  const readOften = () =>
+    Promise.all(Array.from({ length: 100 }, () => db.quick(sql`SELECT 1 AS one`)))
 
   test('a long read has helpers unless many quick ones were there a moment ago', async () => {
     const usual = await workers()
@@ -39,11 +44,13 @@ describe.each(testEngines())('on %s', (engine) => {
     expect(await workers()).toBe(usual)
   })
 
-  test('where there are processors enough, a long read has helpers beside quick ones too', async () => {
-    const large = await openDatabase({ connection: place.connection, processors: 8 })
-    await readOften(large)
-    expect(await workers(large)).not.toBe('0')
-    await large.close()
+  test('a long read has its own time, of which nothing stays', async () => {
+    const timeOut = sql`SELECT current_setting('statement_timeout') AS v`
+    expect(await db.long(timeOut)).toEqual([{ v: '70s' }])
+    expect(await Promise.all([1, 2].map(() => db.query(timeOut)))).toEqual([
+      [{ v: '15s' }],
+      [{ v: '15s' }],
+    ])
   })
 
   test('a long read beside quick ones is told of its error, and leaves its connection as it was', async () => {

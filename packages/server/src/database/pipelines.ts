@@ -1,18 +1,19 @@
+import type { Socket } from 'node:net'
 import { Client, type ClientConfig, DatabaseError } from 'pg'
 import type { World } from '../base/world.ts'
 import { connectTimeoutMs } from './connection.ts'
 import { endsSession, isStalePlan } from './errors.ts'
 import type { PreparedNames } from './prepared.ts'
-import { readPrepared } from './prepared-read.ts'
 import { type Row, sendQuery } from './send-query.ts'
 import type { SqlStatement } from './sql.ts'
 
 export type PipelineOptions = {
   readonly count: number
   readonly config: ClientConfig
+  readonly openSocket: () => Socket
   /** The statement that every connection begins with. */
   readonly settings: string
-  /** When a connection that does not answer is given up. */
+  /** When a connection that does not answer is given up; 0 is never. */
   readonly answerMs: number
   /** Plans that a connection may hold before it is replaced. */
   readonly plansMax: number
@@ -53,28 +54,30 @@ export class Pipelines {
   }
 
   query(statement: SqlStatement): Promise<Row[]> {
-    const { world, alone } = this.#options
-    const now = world.ticks()
     // Always in one order: the first stay busy, which is what makes them quick.
-    for (const line of this.#lines) if (line.accepts(now)) return line.query(statement)
-    return alone(statement)
+    for (const line of this.#lines) {
+      const link = line.linkForOneMore()
+      if (link !== undefined) return line.query(statement, link)
+    }
+    return this.#options.alone(statement)
   }
 
   /** Connections, and those without a read. */
   stats(): { readonly total: number; readonly idle: number } {
     const open = this.#lines.filter((line) => line.isOpen)
-    return { total: open.length, idle: open.filter((line) => line.depth === 0).length }
+    return { total: open.length, idle: open.filter((line) => line.isIdle).length }
   }
 
   /** Lets reads under way end. */
   async close(): Promise<void> {
     await Promise.all(this.#lines.map((line) => line.close()))
   }
+}
 
-  /** Ends every connection at once. */
-  cut(): void {
-    for (const line of this.#lines) line.cut()
-  }
+type Link = {
+  readonly client: Client
+  readonly socket: Socket
+  readonly plans: Set<string>
 }
 
 type Read = {
@@ -88,24 +91,23 @@ type Read = {
   error: unknown
 }
 
-/** One connection. */
+/** One connection, which is made when it is first wanted and replaced when it is lost. */
 class Line {
   readonly #options: PipelineOptions
-  /** All that have not ended: the one in use, or being made, and those that are left. */
-  readonly #clients = new Set<Client>()
-  #client: Client | undefined
+  #link: Link | undefined
   #connecting: Promise<void> | undefined
   #retryAt = Number.NEGATIVE_INFINITY
-  #plans = new Set<string>()
+  /** The ends of the connections before. */
+  #left: Promise<unknown> = Promise.resolve()
   /** The oldest first. */
-  #reads: Read[] = []
+  readonly #reads: Read[] = []
   /** When the oldest became the oldest. */
   #headSince = 0
   /** Of what one read takes. */
   #meanMs = 0
   #seenHead: Read | undefined
+  #isStuck = false
   #stopLooking: (() => void) | undefined
-  #isCorked = false
   #isClosed = false
 
   constructor(options: PipelineOptions) {
@@ -113,34 +115,33 @@ class Line {
   }
 
   get isOpen(): boolean {
-    return this.#client !== undefined
+    return this.#link !== undefined
   }
 
-  get depth(): number {
-    return this.#reads.length
+  get isIdle(): boolean {
+    return this.#reads.length === 0
   }
 
-  /** Whether a read sent now is expected to be answered soon. Without a connection it makes one for later. */
-  accepts(now: number): boolean {
-    if (this.#isClosed) return false
-    if (this.#client === undefined) {
-      if (now >= this.#retryAt) this.#connecting ??= this.#connect()
-      return false
+  /** The connection, where a read sent now is expected to be answered soon. Where there is none, one is made for later. */
+  linkForOneMore(): Link | undefined {
+    if (this.#isClosed) return undefined
+    const link = this.#link
+    if (link === undefined) {
+      if (this.#options.world.ticks() >= this.#retryAt) this.#connecting ??= this.#connect()
+      return undefined
     }
     const { length } = this.#reads
-    if (this.#plans.size > this.#options.plansMax) {
-      if (length === 0) this.#leave()
-      return false
+    if (link.plans.size > this.#options.plansMax) {
+      if (length === 0) this.#leave(link)
+      return undefined
     }
-    if (length === 0) return true
-    const isQuick = length * this.#meanMs < waitMsMax && now - this.#headSince < waitMsMax
-    return length < depthMax && isQuick
+    if (length === 0) return link
+    const isQuick = !this.#isStuck && length * this.#meanMs < waitMsMax
+    return length < depthMax && isQuick ? link : undefined
   }
 
-  query(statement: SqlStatement): Promise<Row[]> {
+  query(statement: SqlStatement, link: Link): Promise<Row[]> {
     return new Promise((resolve, reject) => {
-      const client = this.#client
-      if (client === undefined) throw new Error('a line was used without a connection')
       const read: Read = {
         statement,
         resolve,
@@ -152,14 +153,14 @@ class Line {
       if (this.#reads.length === 0) this.#headSince = this.#options.world.ticks()
       this.#reads.push(read)
       this.#stopLooking ??= this.#options.world.every(lookMs, () => this.#look())
-      this.#send(client, statement).then(
-        (rows) => {
+      this.#send(statement, link).then(
+        ({ rows }) => {
           this.#answered(read)
           resolve(rows)
         },
         (error) => {
           this.#answered(read)
-          if (endsSession(error)) this.#lost(client)
+          if (endsSession(error)) this.#leave(link)
           this.#failed(read, error)
         },
       )
@@ -169,57 +170,40 @@ class Line {
   async close(): Promise<void> {
     this.#isClosed = true
     await this.#connecting
-    this.#leave()
-    await Promise.all([...this.#clients].map((client) => client.end()))
+    if (this.#link !== undefined) this.#leave(this.#link)
+    await this.#left
     this.#stopLooking?.()
   }
 
-  cut(): void {
-    for (const client of this.#clients) client.connection.stream.destroy()
-  }
-
   async #connect(): Promise<void> {
-    const client = new Client({ ...this.#options.config, pipeline: true })
-    this.#clients.add(client)
-    client.on('error', () => this.#lost(client))
-    client.on('end', () => {
-      this.#clients.delete(client)
-      this.#lost(client)
-    })
+    const { config, answerMs, openSocket, settings, world } = this.#options
+    const socket = openSocket()
+    const client = new Client({ ...config, query_timeout: answerMs, stream: () => socket })
+    const link: Link = { client, socket, plans: new Set() }
+    client.on('error', () => this.#leave(link))
+    client.on('end', () => this.#leave(link))
     try {
       await client.connect()
-      await sendQuery(client, { text: this.#options.settings, timeoutMs: connectTimeoutMs })
-      this.#client = client
+      await sendQuery(client, { text: settings, values: [], timeoutMs: connectTimeoutMs })
+      this.#link = link
     } catch {
       // Whoever reads meanwhile does so elsewhere, and is told there what is wrong.
-      this.#retryAt = this.#options.world.ticks() + retryMs
+      this.#retryAt = world.ticks() + retryMs
       await client.end()
     } finally {
       this.#connecting = undefined
     }
   }
 
-  #send(client: Client, statement: SqlStatement): Promise<Row[]> {
+  #send({ text, values }: SqlStatement, { client, socket, plans }: Link) {
     const { names, announce } = this.#options
-    const { text, values } = statement
     const name = names.nameOf(text)
-    if (name !== undefined) this.#plans.add(name)
+    if (name !== undefined) plans.add(name)
     announce(text, client)
-    this.#cork(client)
-    if (name !== undefined) return readPrepared(client, { text, values, name })
-    return sendQuery(client, { text, values, timeoutMs: 0 }).then(({ rows }) => rows)
-  }
-
-  /** What is asked for in one turn of the event loop goes out together. */
-  #cork(client: Client): void {
-    if (this.#isCorked) return
-    this.#isCorked = true
-    const { stream } = client.connection
-    stream.cork()
-    setImmediate(() => {
-      this.#isCorked = false
-      stream.uncork()
-    })
+    // What is asked for in one turn of the event loop goes out together.
+    socket.cork()
+    setImmediate(() => socket.uncork())
+    return sendQuery(client, { text, values, name })
   }
 
   #answered(read: Read): void {
@@ -227,6 +211,7 @@ class Line {
     const tookMs = Math.min(now - this.#headSince, this.#meanMs * meanTimes + meanMoreMs)
     this.#meanMs += (tookMs - this.#meanMs) * meanWeight
     this.#headSince = now
+    this.#isStuck = false
     this.#reads.splice(this.#reads.indexOf(read), 1)
   }
 
@@ -253,27 +238,20 @@ class Line {
 
   #look(): void {
     const [head, ...behind] = this.#reads
-    if (head === undefined) {
-      this.#stopLooking?.()
-      this.#stopLooking = undefined
-    } else if (head === this.#seenHead) {
-      for (const read of this.#isClosed ? [] : behind) this.#readElsewhere(read)
-      if (this.#options.world.ticks() - this.#headSince > this.#options.answerMs) this.cut()
-    }
+    this.#isStuck = head !== undefined && head === this.#seenHead
     this.#seenHead = head
-  }
-
-  #lost(client: Client): void {
-    if (this.#client === client) this.#leave()
+    if (this.#isStuck && !this.#isClosed) for (const read of behind) this.#readElsewhere(read)
+    if (head !== undefined) return
+    this.#stopLooking?.()
+    this.#stopLooking = undefined
   }
 
   /** Ends the connection after what is under way; the next read that comes has another one made. */
-  #leave(): void {
-    const client = this.#client
-    this.#client = undefined
-    this.#plans = new Set()
+  #leave(link: Link): void {
+    if (this.#link !== link) return
+    this.#link = undefined
     this.#meanMs = 0
-    void client?.end()
+    this.#left = Promise.all([this.#left, link.client.end()])
   }
 }
 

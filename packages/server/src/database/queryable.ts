@@ -24,4 +24,6 @@ export type TransactionOptions = {
    * every later relaxed one, but never tears it. For what can be made anew from what was durable before.
    */
   readonly relaxed?: boolean
+  /** The server gives its statements no processes beside their own; plans that were made with some obey too. */
+  readonly withoutWorkers?: boolean
 }

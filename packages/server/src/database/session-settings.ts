@@ -8,7 +8,10 @@ export type SessionOptions = {
   readonly readOnly: { readonly temporaryKbMax: number } | undefined
 }
 
-/** A statement of the settings that change results or safety: they are ours, whatever the server's defaults are. */
+/**
+ * A statement of the settings that change results or safety: they are ours, whatever the server's defaults are. It
+ * tells the server's process as `pid`.
+ */
 export function sessionSettings({ statementTimeoutMs, readOnly }: SessionOptions): string {
   const settings = {
     TimeZone: 'UTC',
@@ -27,7 +30,8 @@ export function sessionSettings({ statementTimeoutMs, readOnly }: SessionOptions
   const space =
     readOnly &&
     `CASE WHEN (SELECT rolsuper FROM pg_catalog.pg_roles WHERE rolname = current_user) THEN ${setting('temp_file_limit', String(readOnly.temporaryKbMax))} END`
-  return `SELECT ${[...columns, ...(space === undefined ? [] : [space])].join(', ')}`
+  const pid = 'pg_catalog.pg_backend_pid() AS pid'
+  return `SELECT ${[pid, ...columns, ...(space === undefined ? [] : [space])].join(', ')}`
 }
 
 function setting(name: string, value: string): string {

@@ -3,7 +3,7 @@ import { assert } from '../base/assert.ts'
 import { CommitUnknownError, endsSession, isAftermath, isStalePlan, isUnsent } from './errors.ts'
 import type { PreparedNames } from './prepared.ts'
 import type { Queryable, TransactionOptions } from './queryable.ts'
-import { type Opening, type Row, sendQuery } from './send-query.ts'
+import { type Row, sendQuery } from './send-query.ts'
 import { type SqlStatement, sql } from './sql.ts'
 import { type Result, Transaction } from './transaction.ts'
 
@@ -15,34 +15,37 @@ export type SessionsOf = {
 }
 
 /** How much longer than the server's own time-out we wait for its answer, for a peer that went silent. */
-export const answerGraceMs = 30_000
-/** With so much to send, what was sent together goes out before its tick is over. */
-const corkedBytesMax = 64 * 1024
+const answerGraceMs = 30_000
+
+/** When a connection is given up that does not answer; 0 is never. */
+export function answerMs(statementTimeoutMs: number): number {
+  return statementTimeoutMs === 0 ? 0 : statementTimeoutMs + answerGraceMs
+}
+
+/** What is known of a connection from its making on. */
+export type Known = {
+  /** Of the server's process. */
+  readonly pid: number
+  /** Names of the statements prepared there. */
+  readonly plans: Set<string>
+}
 
 /** One connection while it is checked out. */
 export class Session {
   /** True once the connection must not be used again. */
   broken = false
   readonly #client: PoolClient
-  readonly #plans: Set<string>
+  readonly #known: Known
   readonly #sessions: SessionsOf
-  /**
-   * Goes out with the first statement of a transaction: a way there and back less. Until that is answered, each later
-   * one is done only where BEGIN was.
-   */
-  #opening: Opening | undefined
-  #isCorked = false
 
-  constructor(client: PoolClient, plans: Set<string>, sessions: SessionsOf) {
+  constructor(client: PoolClient, known: Known, sessions: SessionsOf) {
     this.#client = client
-    this.#plans = plans
+    this.#known = known
     this.#sessions = sessions
   }
 
-  /** Of the server's process. */
   get pid(): number {
-    // pg keeps it, and its types do not say so.
-    return Number(Reflect.get(this.#client, 'processID'))
+    return this.#known.pid
   }
 
   async query<R extends Row>(
@@ -69,16 +72,20 @@ export class Session {
     options: TransactionOptions,
   ): Promise<T> {
     const timeoutMs = options.statementTimeoutMs ?? this.#sessions.statementTimeoutMs
-    this.#opening = openingOf(options)
-    const tx = new Transaction((statement, name) => this.send(statement, timeoutMs, name))
+    const tx = new Transaction({
+      begin: () => this.#begin(options, timeoutMs),
+      send: (statement, name) => this.send(statement, timeoutMs, name),
+    })
     try {
       const result = await work(tx)
       await tx.end()
+      if (tx.begun === undefined) return result
+      await tx.begun
       await this.#commit(timeoutMs)
       return result
     } catch (error) {
       await tx.end()
-      await this.#rollback(timeoutMs)
+      if (tx.begun !== undefined) await this.#rollback(timeoutMs)
       throw isAftermath(error) ? (tx.failure ?? error) : error
     }
   }
@@ -100,58 +107,27 @@ export class Session {
     return work(session, row?.pid ?? 0)
   }
 
-  /** Sends one statement: the extended protocol refuses text that holds several. */
+  /** `timeoutMs` is what the server knows, too. */
   async send(statement: SqlStatement, timeoutMs: number, givenName?: string): Promise<Result> {
     const { text, values } = statement
     const name = givenName ?? this.#sessions.names.nameOf(text)
-    if (name !== undefined) this.#plans.add(name)
-    this.#cork()
-    const opening = this.#opening
-    const isFirst = typeof opening === 'object'
-    if (isFirst) {
-      this.#opening = 'begun'
-      for (const each of opening) this.#sessions.announce(each, this.#client)
-    }
+    if (name !== undefined) this.#known.plans.add(name)
     this.#sessions.announce(text, this.#client)
-    const answerMs = timeoutMs === 0 ? 0 : timeoutMs + answerGraceMs
     try {
-      const sent = { text, values, name, timeoutMs: answerMs, opening }
-      const answer = sendQuery(this.#client, sent)
-      this.#letGo()
-      const result = await answer
-      if (isFirst) this.#opening = undefined
-      return result
+      return await sendQuery(this.#client, { text, values, name, timeoutMs: answerMs(timeoutMs) })
     } catch (error) {
-      // Of an opening that failed pg believes that it prepared the statement.
-      if (endsSession(error) || isFirst) this.broken = true
+      if (endsSession(error)) this.broken = true
       if (isStalePlan(error)) this.#sessions.names.forget(text)
       throw error
     }
   }
 
-  /** What is sent without waiting between goes out at once. */
-  #cork(): void {
-    if (this.#isCorked) return
-    this.#isCorked = true
-    const { stream } = this.#client.connection
-    stream.cork()
-    process.nextTick(() => {
-      this.#isCorked = false
-      stream.uncork()
-    })
-  }
-
-  /** The server can be at work on much that was sent while more is being made. */
-  #letGo(): void {
-    const { stream } = this.#client.connection
-    if (stream.writableLength < corkedBytesMax) return
-    stream.uncork()
-    stream.cork()
+  /** The settings are for this transaction alone, so they do nothing where BEGIN fails. */
+  #begin(options: TransactionOptions, timeoutMs: number): Promise<unknown> {
+    return Promise.all(openingOf(options).map((each) => this.send(each, timeoutMs)))
   }
 
   async #commit(timeoutMs: number): Promise<void> {
-    if (typeof this.#opening === 'object') return
-    assert(this.#opening === undefined, wentOn)
     let command: string
     try {
       command = (await this.send(sql`COMMIT`, timeoutMs)).command
@@ -164,7 +140,7 @@ export class Session {
   }
 
   async #rollback(timeoutMs: number): Promise<void> {
-    if (this.broken || this.#opening !== undefined) return
+    if (this.broken) return
     try {
       await this.send(sql`ROLLBACK`, timeoutMs)
     } catch {
@@ -176,12 +152,14 @@ export class Session {
 
 const wentOn = 'a transaction went on after one of its statements had failed'
 
-function openingOf({ isolation, relaxed, statementTimeoutMs }: TransactionOptions): Opening {
+function openingOf(options: TransactionOptions): readonly SqlStatement[] {
+  const { isolation, relaxed, statementTimeoutMs, withoutWorkers } = options
   return [
-    isolation === undefined ? 'BEGIN' : 'BEGIN ISOLATION LEVEL REPEATABLE READ',
+    isolation === undefined ? sql`BEGIN` : sql`BEGIN ISOLATION LEVEL REPEATABLE READ`,
     ...(statementTimeoutMs === undefined
       ? []
-      : [`SET LOCAL statement_timeout = ${statementTimeoutMs}`]),
-    ...(relaxed === true ? ['SET LOCAL synchronous_commit = off'] : []),
+      : [sql.compiled(`SET LOCAL statement_timeout = ${statementTimeoutMs}`, [])]),
+    ...(relaxed === true ? [sql`SET LOCAL synchronous_commit = off`] : []),
+    ...(withoutWorkers === true ? [sql`SET LOCAL max_parallel_workers = 0`] : []),
   ]
 }

@@ -9,29 +9,35 @@ export type Result = {
   readonly rowCount: number | null
   readonly command: string
 }
-type Send = (statement: SqlStatement, name?: string) => Promise<Result>
+
+type Connection = {
+  readonly begin: () => Promise<unknown>
+  readonly send: (statement: SqlStatement, name?: string) => Promise<Result>
+}
 
 /** What `work` of a transaction holds (a Queryable); refuses use after the end, which would run outside of the transaction. */
 export class Transaction {
   /** The last error of a statement that was at fault itself; those sent behind it may be told of theirs before. */
   failure: unknown
-  readonly #send: Send
+  /** Begins with the first statement, and nothing is sent before that is answered: it would be done by itself where BEGIN fails. */
+  begun: Promise<unknown> | undefined
+  readonly #connection: Connection
   #tail: Promise<unknown> = Promise.resolve()
   #open = true
 
-  constructor(send: Send) {
-    this.#send = send
+  constructor(connection: Connection) {
+    this.#connection = connection
   }
 
   async query<R extends Row>(
     statement: SqlStatement,
     options: { readonly name?: string } = {},
   ): Promise<R[]> {
-    return (await this.#next(() => this.#send(statement, options.name))).rows as R[]
+    return (await this.#next(statement, options.name)).rows as R[]
   }
 
   async execute(statement: SqlStatement): Promise<number> {
-    return (await this.#next(() => this.#send(statement))).rowCount ?? 0
+    return (await this.#next(statement)).rowCount ?? 0
   }
 
   /** Waits for statements that `work` started and did not await. */
@@ -40,9 +46,10 @@ export class Transaction {
     await this.#tail
   }
 
-  #next<T>(send: () => Promise<T>): Promise<T> {
+  #next(statement: SqlStatement, name?: string): Promise<Result> {
     assert(this.#open, 'a transaction was used after its end')
-    const result = send()
+    this.begun ??= this.#connection.begin()
+    const result = this.begun.then(() => this.#connection.send(statement, name))
     result.catch((error) => {
       if (!isAftermath(error)) this.failure = error
     })

@@ -10,7 +10,8 @@ import { queryFault, runQuery } from './run-query.ts'
 let test: TestDatabase
 beforeAll(async () => {
   const readOnly = { temporaryKbMax: limits.queryTemporaryKbMax }
-  test = await withTestDatabase(undefined, { readOnly, quickTimeoutMs: 100 })
+  const timeOuts = { statementTimeoutMs: 100, longTimeoutMs: limits.statementTimeoutMs }
+  test = await withTestDatabase(undefined, { readOnly, ...timeOuts })
 })
 afterAll(() => test?.drop())
 
@@ -26,7 +27,7 @@ describe('what PostgreSQL says of a query that is too much', () => {
     ['42P01', undefined],
     ['53100', undefined],
   ])('%s is told as %s, without its text', async (state, code) => {
-    const raised = test.database.execute(
+    const raised = test.database.long(
       sql`DO ${sql.literal(`BEGIN RAISE EXCEPTION 'secret value' USING ERRCODE = '${state}'; END`)}`,
     )
     const error: unknown = await raised.catch((reason: unknown) => reason)
