@@ -296,15 +296,9 @@ export class Lane {
     try {
       await database.transaction(
         async (tx) => {
-          // First of all, so that a lane which lost the chain waits or ends here. The rest goes out with it.
-          const [advance, apply] = await Promise.allSettled([
-            store.advance(tx, this.#watermark, attempt.to),
-            applier.apply(tx, blocks, step),
-          ])
-          if (advance.status === 'rejected') throw advance.reason
-          if (!advance.value) throw new Overtaken()
-          if (apply.status === 'rejected') throw apply.reason
-          attempt.after = apply.value
+          // First of all, so that a lane which lost the chain waits or ends here.
+          if (!(await store.advance(tx, this.#watermark, attempt.to))) throw new Overtaken()
+          attempt.after = await applier.apply(tx, blocks, step)
           this.#isCommitting = true
           world.reach?.('applier.beforeCommit')
         },

@@ -22,6 +22,7 @@ export class Transaction {
   /** Begins with the first statement, and nothing is sent before that is answered: it would be done by itself where BEGIN fails. */
   begun: Promise<unknown> | undefined
   readonly #connection: Connection
+  #isBegun = false
   #tail: Promise<unknown> = Promise.resolve()
   #open = true
 
@@ -48,12 +49,26 @@ export class Transaction {
 
   #next(statement: SqlStatement, name?: string): Promise<Result> {
     assert(this.#open, 'a transaction was used after its end')
-    this.begun ??= this.#connection.begin()
-    const result = this.begun.then(() => this.#connection.send(statement, name))
+    this.begun ??= this.#begin()
+    const send = () => this.#connection.send(statement, name)
+    // At once, where that is possible: the server is at work on it while the next one is being made.
+    const result = this.#isBegun ? send() : this.begun.then(send)
     result.catch((error) => {
       if (!isAftermath(error)) this.failure = error
     })
     this.#tail = Promise.allSettled([this.#tail, result])
     return result
+  }
+
+  #begin(): Promise<unknown> {
+    const begun = this.#connection.begin()
+    // Told before those that wait are, so that none that comes later is sent before them.
+    begun.then(
+      () => {
+        this.#isBegun = true
+      },
+      () => undefined,
+    )
+    return begun
   }
 }
