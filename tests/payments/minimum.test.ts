@@ -166,3 +166,19 @@ test('A4: crumbs that come in at a quote’s address are credited and not sent o
   expect(await balanceOf(service, payer.address)).toBe(1000n)
   await expectBalanced(service)
 })
+
+test('A4: a restart refuses payments without a quote only where prices changed lately', async () => {
+  const { market, buyer } = await scene()
+  const asked = list({ root: market.root, limit: 3 })
+  const buy = async () => {
+    const validBefore = String(Math.floor(service.world.now() / 1000) + 300)
+    const required = await quote(service, asked)
+    return ask(service, asked, await buyer.payV1(required, { authorization: { validBefore } }))
+  }
+  service.world.advance(11 * 60_000)
+  await service.restart()
+  const unchanged = await buy()
+  expect(unchanged.status, unchanged.text).toBe(200)
+  await setPrices(service, market, [{ operation: 'read', model: 'per_row', amount: '300' }])
+  expect((await buy()).status).toBe(402)
+})
