@@ -114,7 +114,7 @@ test('A4: who was told a low price before a restart is asked again, not charged 
   const reply = await ask(service, asked, v1)
   expect(reply.status, reply.text).toBe(402)
   expect(reply.body.error).toMatch(/does not say for which price/)
-  // Who echoes the quote has it of the quote itself.
+  // A buyer who echoes the quote gets the price of the quote.
   expect(await readReceipt(service, await ask(service, asked, v2))).toMatchObject({ amount: '3' })
 })
 

@@ -2,7 +2,7 @@ import { tollbase } from './contract.ts'
 import { errors } from './errors.ts'
 import type { Route } from './route.ts'
 
-/** What is judged one after the other; tests/access/order.test.ts asks every endpoint. */
+/** The steps in which a request is judged, in order; tests/access/order.test.ts asks every endpoint. */
 const order = [
   '**The request as such**, whoever sends it: an address or a header that cannot be read (400), one that is too large (431), no such endpoint (404 `ROUTE_NOT_FOUND`, 405), a body that comes too late or is too large (408, 413). A limit that is used up answers 429 or 503 at any step.',
   '**Who calls**: two different keys, or one header twice (400), then a key or a signature that is not good (401), public endpoints included.',

@@ -6,7 +6,7 @@ import { buyThrice, meetPaywall, replayPayment } from './buyer.ts'
 import { type Market, openMarket } from './market.ts'
 import { listDocuments, listKeys, proveRecord, verifyReceipts } from './proofs.ts'
 import { formatSeconds, openScreen, type Screen, StepFailure } from './screen.ts'
-import { previewShop, priceShop, stockShop } from './seller.ts'
+import { showPreview, setShopPrices, stockShop } from './seller.ts'
 
 export type DemoOptions = {
   /** Rows of the data set to use; all when not given. */
@@ -69,8 +69,8 @@ async function playAll(
 
 async function playMarket(market: Market, rows: number | undefined) {
   const shop = await stockShop(market, rows)
-  await priceShop(market, shop)
-  await previewShop(market)
+  await setShopPrices(market, shop)
+  await showPreview(market)
   const buyer = await meetPaywall(market)
   const purchases = await buyThrice(market, buyer)
   const [first] = purchases

@@ -65,7 +65,7 @@ export async function stockShop(market: Market, rows: number | undefined): Promi
 }
 
 /** Step 3: prices, and only then the doors open. */
-export async function priceShop(market: Market, shop: Shop): Promise<void> {
+export async function setShopPrices(market: Market, shop: Shop): Promise<void> {
   const { screen, api } = market
   screen.step('The seller sets prices')
   const rules = Object.entries(tariffs).flatMap(([collection, tariff]) =>
@@ -93,7 +93,7 @@ export async function priceShop(market: Market, shop: Shop): Promise<void> {
 }
 
 /** Step 4: what anyone may see for nothing. */
-export async function previewShop(market: Market): Promise<void> {
+export async function showPreview(market: Market): Promise<void> {
   const { screen, api } = market
   screen.step('A stranger looks at the free sample')
   const preview = await api.call('previewCollection', { params: { app, collection: 'cities' } })

@@ -1,4 +1,4 @@
-/** How many values a JSON value is made of, itself, lists and objects included; counting ends past `most`. */
+/** Counts the values that a JSON value is made of, itself, lists and objects included; counting ends past `most`. */
 export function countValues(value: unknown, most: number): number {
   let count = 1
   if (typeof value !== 'object' || value === null) return count

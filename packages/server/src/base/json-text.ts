@@ -2,7 +2,7 @@ import { limits } from '@tollbase/contract/limits'
 import { Fault, makeInvalidFault } from './fault.ts'
 import { findBreak } from './json-break.ts'
 import { parseInSlices } from './json-slices.ts'
-import { turn } from './turn.ts'
+import { awaitTurn } from './turn.ts'
 
 const quote = 0x22
 const backslash = 0x5c
@@ -37,7 +37,7 @@ export async function parseLongJson(bytes: Buffer): Promise<JsonBody> {
       charsMax: limits.bodyBytesAtOnce / 2,
       depthMax: limits.bodyDepthMax,
       membersMax: limits.objectMembersMax,
-      pause: turn,
+      pause: awaitTurn,
     })
     return { text, value }
   } catch (error) {
@@ -60,7 +60,7 @@ async function decodeLongText(bytes: Buffer): Promise<string> {
   try {
     for (let at = 0; at < bytes.length; at += step) {
       parts.push(ownDecoder.decode(bytes.subarray(at, at + step), { stream: true }))
-      await turn()
+      await awaitTurn()
     }
     parts.push(ownDecoder.decode())
   } catch {

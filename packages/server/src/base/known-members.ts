@@ -9,7 +9,7 @@ export type KnownMembers = {
   /** The schema of members of any name. */
   readonly others?: KnownMembers
   readonly items?: KnownMembers
-  /** How many items a list may have: one of more is refused before any of them is looked at. */
+  /** The most items that a list may have: one of more is refused before any item is looked at. */
   readonly itemsMax?: number
 }
 

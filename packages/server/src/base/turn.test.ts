@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { turn } from './turn.ts'
+import { awaitTurn } from './turn.ts'
 
 test('of many pieces of long work one has its turn in each round of the event loop, all as often', async () => {
   const rounds: string[][] = [[]]
@@ -11,7 +11,7 @@ test('of many pieces of long work one has its turn in each round of the event lo
   setImmediate(round)
   const work = async (name: string) => {
     for (let at = 0; at < 3; at++) {
-      await turn()
+      await awaitTurn()
       rounds.at(-1)?.push(name)
     }
   }

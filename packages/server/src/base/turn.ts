@@ -4,7 +4,7 @@ const waiting: (() => void)[] = []
  * Lets others have their turn. Of all who wait for theirs, one goes on in each round of the event loop: so what is quick
  * waits for one piece of long work a round, however many pieces of work are under way.
  */
-export function turn(): Promise<void> {
+export function awaitTurn(): Promise<void> {
   return new Promise((resolve) => {
     waiting.push(resolve)
     if (waiting.length === 1) setImmediate(next)

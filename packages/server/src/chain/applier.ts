@@ -1,6 +1,6 @@
 import type { Entry } from '@tollbase/verify/entry'
 import { requirePresent } from '../base/assert.ts'
-import { turn } from '../base/turn.ts'
+import { awaitTurn } from '../base/turn.ts'
 import type { Queryable } from '../database/database.ts'
 import { openBlock } from './block.ts'
 import type { BlockRow, Watermark } from './block-store.ts'
@@ -93,7 +93,7 @@ export async function openToApply(row: BlockRow): Promise<AppliedBlock> {
   const { height, time, firstLeaf, groupStarts } = block
   const entries: Entry[] = []
   for (let at = 0; at < row.entryCount; at++) {
-    if (at > 0 && at % entriesAtOnce === 0) await turn()
+    if (at > 0 && at % entriesAtOnce === 0) await awaitTurn()
     entries.push(requirePresent(block.entry(at), 'an entry of the block'))
   }
   return toAppliedBlock({ height, time, firstLeaf, groupStarts, entries })

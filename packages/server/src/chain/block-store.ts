@@ -32,7 +32,7 @@ export type BlockRange = {
   readonly blocksMax: number
   /** Bytes of bodies; a single larger block is read nevertheless. */
   readonly bytesMax: number
-  /** Of entries; a single block of more is read nevertheless. */
+  /** The most entries to read; a single block of more is read nevertheless. */
   readonly entriesMax?: number
 }
 

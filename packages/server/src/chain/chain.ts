@@ -70,7 +70,7 @@ export class Chain {
   readonly #committer: Committer
   readonly #tiles: TileReader
   readonly #random: RandomPool
-  /** Of long groups, and of those that come meanwhile: they keep their order. */
+  /** Held while a long group is encoded: groups that come meanwhile wait, so the order is kept. */
   readonly #encoding = new Mutex()
   #encodings = 0
   #failure: Error | undefined

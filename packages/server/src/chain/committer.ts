@@ -2,7 +2,7 @@ import { limits } from '@tollbase/contract/limits'
 import { encodeGroupStarts, formatBlockHeader } from '@tollbase/verify/block'
 import type { Entry } from '@tollbase/verify/entry'
 import { Fault } from '../base/fault.ts'
-import { turn } from '../base/turn.ts'
+import { awaitTurn } from '../base/turn.ts'
 import type { World } from '../base/world.ts'
 import {
   CommitUnknownError,
@@ -14,7 +14,7 @@ import {
 import type { BlockRow, BlockStore } from './block-store.ts'
 import type { StorageRefusal } from './chain-faults.ts'
 import type { Group } from './entries.ts'
-import { type CompletedTile, hashBytes, joined, type MerkleTree, sha256 } from './merkle.ts'
+import { type CompletedTile, hashBytes, concatHashes, type MerkleTree, sha256 } from './merkle.ts'
 import type { Signer } from './signing.ts'
 
 /** The last committed block, or its stand-in before the first one. */
@@ -210,8 +210,8 @@ export class Committer {
   async #build(batch: readonly Pending[]): Promise<BuiltBlock> {
     const { world, signer, origin, epoch } = this.#options
     const groups = batch.map(({ group }) => group)
-    const body = joined(groups.map((group) => group.body))
-    const leafHashes = joined(groups.map((group) => group.leafHashes))
+    const body = concatHashes(groups.map((group) => group.body))
+    const leafHashes = concatHashes(groups.map((group) => group.leafHashes))
     const entries =
       groups.length === 1 ? (groups[0]?.entries ?? []) : groups.flatMap((group) => group.entries)
     const groupStarts = listGroupStarts(groups)
@@ -250,7 +250,7 @@ export class Committer {
     const tiles: CompletedTile[] = []
     const step = leavesAtOnce * hashBytes
     for (let from = 0; from < leafHashes.length; from += step) {
-      if (from > 0) await turn()
+      if (from > 0) await awaitTurn()
       this.#tree.append(leafHashes.subarray(from, from + step))
       const full = this.#tree.takeFullTiles()
       if (full.length > 0) this.#options.onTiles(full)

@@ -4,8 +4,8 @@ import { type Entry, formatEntry } from '@tollbase/verify/entry'
 import { assert } from '../base/assert.ts'
 import { Fault } from '../base/fault.ts'
 import type { RandomPool } from '../base/random-pool.ts'
-import { turn } from '../base/turn.ts'
-import { hashBytes, joined } from './merkle.ts'
+import { awaitTurn } from '../base/turn.ts'
+import { hashBytes, concatHashes } from './merkle.ts'
 
 /** The entries of one append call; they stay together in one block, in their order. */
 export type Group = {
@@ -50,7 +50,7 @@ export function encodeGroup(plain: readonly Entry[], salts?: RandomPool): Group 
   return { entries, body, leafHashes }
 }
 
-/** Whether a group is better encoded in turns. */
+/** Returns true if a group is better encoded in turns. */
 export function isLong(entries: readonly Entry[]): boolean {
   return entries.length > entriesAtOnce
 }
@@ -62,7 +62,7 @@ export async function encodeInTurns(plain: readonly Entry[], salts?: RandomPool)
   const runs: Group[] = []
   let bytes = 0
   for (let from = 0; from < plain.length; from += entriesAtOnce) {
-    if (from > 0) await turn()
+    if (from > 0) await awaitTurn()
     const run = encodeGroup(plain.slice(from, from + entriesAtOnce), salts)
     bytes += run.body.length
     refuseLong(bytes)
@@ -70,8 +70,8 @@ export async function encodeInTurns(plain: readonly Entry[], salts?: RandomPool)
   }
   return {
     entries: runs.flatMap(({ entries }) => entries),
-    body: joined(runs.map(({ body }) => body)),
-    leafHashes: joined(runs.map(({ leafHashes }) => leafHashes)),
+    body: concatHashes(runs.map(({ body }) => body)),
+    leafHashes: concatHashes(runs.map(({ leafHashes }) => leafHashes)),
   }
 }
 

@@ -28,7 +28,7 @@ export function hashNode(left: Buffer, right: Buffer): Buffer {
 }
 
 /** All bytes in one buffer. */
-export function joined(parts: readonly Buffer[]): Buffer {
+export function concatHashes(parts: readonly Buffer[]): Buffer {
   const [only] = parts
   return parts.length === 1 && only !== undefined ? only : Buffer.concat(parts)
 }

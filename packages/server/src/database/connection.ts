@@ -38,7 +38,7 @@ export function makeClientConfig(connection: DatabaseConnection): ClientConfig {
     ...target(connection),
     connectionTimeoutMillis: connectTimeoutMs,
     keepAlive: true,
-    // What is sent does not wait for the answers before.
+    // A statement does not wait for the answers to those before it.
     pipeline: true,
     application_name: 'tollbase',
     types: typeParsers,

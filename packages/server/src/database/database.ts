@@ -112,7 +112,7 @@ class Sessions {
   readonly #pipelines: Pipelines
   readonly #world: World
   readonly #loadMeter = new LoadMeter()
-  /** Of all connections, to cut those that do not answer. */
+  /** The sockets of all connections, to cut those that do not answer. */
   readonly #sockets = new Set<Socket>()
   readonly #known = new WeakMap<ClientBase, Known>()
   readonly #listeners = new Set<Observer>()

@@ -7,7 +7,10 @@ export type QueryMessage = {
   readonly values: readonly unknown[]
   /** Name to prepare it under. */
   readonly name?: string | undefined
-  /** How long to wait for an answer before the connection is given up, 0 is for ever; where nothing is said, the client's own. */
+  /**
+   * The wait for an answer before the connection is given up, in milliseconds. 0 waits for ever; the default is the
+   * client's own.
+   */
   readonly timeoutMs?: number
 }
 

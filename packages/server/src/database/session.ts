@@ -22,7 +22,7 @@ export function answerMs(statementTimeoutMs: number): number {
   return statementTimeoutMs === 0 ? 0 : statementTimeoutMs + answerGraceMs
 }
 
-/** What is known of a connection from its making on. */
+/** The facts that are known of a connection from its making on. */
 export type Known = {
   /** Process id of the server process. */
   readonly pid: number

@@ -111,7 +111,7 @@ function makeRunner<Call>(
   }
 }
 
-/** What says that a request, or a record in it, is not as it should be. */
+/** The codes that say that a request, or a record in it, is not as it should be. */
 const shapeStatuses: ReadonlySet<number> = new Set([400, 422])
 
 function toOutcome(route: Route, answer: unknown, { isRepeat }: { isRepeat: boolean }): Outcome {

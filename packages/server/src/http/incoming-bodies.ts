@@ -18,7 +18,7 @@ const smallBytes = 64 * 1024
  * before anybody looks at it. Past the bound the next body that grows large is refused (503), and its connection
  * closed.
  */
-export function boundIncoming(fastify: FastifyInstance, options: IncomingOptions): void {
+export function limitIncoming(fastify: FastifyInstance, options: IncomingOptions): void {
   const { bytesMax, isBound, refuse } = options
   let total = 0
   // biome-ignore lint/complexity/useMaxParams: as Fastify calls it.

@@ -19,7 +19,7 @@ const looksPerPatience = 10
  * Bounds the memory of slow readers: an answer stays in memory until its reader has taken it. Past the bound large
  * answers are refused (503) instead of delayed, and a reader below the rate loses the connection.
  */
-export function boundOutgoing(
+export function limitOutgoing(
   fastify: FastifyInstance,
   world: World,
   bounds: OutgoingBounds = limits.outgoing,

@@ -11,9 +11,9 @@ import type { World } from '../base/world.ts'
 import { refuseBrokenRequests } from './client-error.ts'
 import { allowAnyOrigin } from './cors.ts'
 import { drainInTime } from './drain.ts'
-import { boundIncoming } from './incoming-bodies.ts'
+import { limitIncoming } from './incoming-bodies.ts'
 import { refuseLateRequests } from './late-requests.ts'
-import { boundOutgoing, type OutgoingBounds } from './outgoing-answers.ts'
+import { limitOutgoing, type OutgoingBounds } from './outgoing-answers.ts'
 import { RequestContext } from './request-context.ts'
 import { makeRequestIds } from './request-ids.ts'
 import { type Served, watchMethods } from './served-methods.ts'
@@ -117,12 +117,12 @@ export function createServer(options: HttpOptions): FastifyInstance {
   const refuse = (error: Fault, reply: FastifyReply) =>
     answerError(error, { request: reply.request, reply, log: options.log })
   refuseLateRequests(fastify, { world: world, open, timeoutMs: requestTimeoutMs, refuse })
-  boundIncoming(fastify, {
+  limitIncoming(fastify, {
     bytesMax: options.incomingBytesMax ?? limits.incomingBytesMax,
     isBound: ({ context }) => context.caller === 'unknown',
     refuse,
   })
-  boundOutgoing(fastify, world, options.outgoing)
+  limitOutgoing(fastify, world, options.outgoing)
   const drain = drainInTime(fastify, { world, open, finishMs, refuse })
   fastify.setErrorHandler((error, request, reply) =>
     answerError(options.explain(error) ?? error, { request, reply, log: options.log }),

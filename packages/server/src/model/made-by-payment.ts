@@ -5,11 +5,11 @@ import type { CollectionState } from './definitions.ts'
  * The id of a collection that a paid write makes. Of a collection whose definition has this number only this payment
  * could have made it, so a later try of the same payment knows what an earlier one left.
  */
-export function idMadeBy(paymentId: string, number: number): string {
+export function makePaidCollectionId(paymentId: string, number: number): string {
   const digest = createHash('sha256').update(`collection ${number} by ${paymentId}`).digest('hex')
   return `col_${digest.slice(0, 24)}`
 }
 
 export function isMadeBy(paymentId: string, { id, number }: CollectionState): boolean {
-  return id === idMadeBy(paymentId, number)
+  return id === makePaidCollectionId(paymentId, number)
 }

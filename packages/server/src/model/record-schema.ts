@@ -12,7 +12,7 @@ export type RecordSchema = {
   readonly problems: (record: Readonly<Record<string, unknown>>) => Problem[]
   /** Values for fields that a record lacks. */
   readonly defaults: Readonly<Record<string, unknown>>
-  /** How dear a record is to judge, in characters of a record that would take as long to read. */
+  /** The cost of judging a record, in characters of a record that would take as long to read. */
   readonly weight: number
 }
 
@@ -35,7 +35,7 @@ export function compileRecordSchema(definition: unknown): RecordSchema {
   const fields = Object.entries(definition.fields as Record<string, Field>)
   const required = Array.isArray(definition.required) ? definition.required.map(String) : []
   const { matches, beginRecord } = openPatterns()
-  const weight = weightOf(definition)
+  const weight = weighSchema(definition)
   const listRecordProblems = (record: Readonly<Record<string, unknown>>) => [
     ...required
       .filter((name) => getOwnValue(record, name) === undefined)
@@ -60,7 +60,7 @@ export function compileRecordSchema(definition: unknown): RecordSchema {
 
 const free: RecordSchema = { problems: () => [], defaults: {}, weight: 0 }
 
-function weightOf(definition: object): number {
+function weighSchema(definition: object): number {
   return countValues(definition, Number.POSITIVE_INFINITY) * 8
 }
 
@@ -77,7 +77,7 @@ function compileJsonSchema(schema: Record<string, unknown>): RecordSchema {
       return listSchemaProblems(judged, record)
     },
     defaults: {},
-    weight: weightOf(schema),
+    weight: weighSchema(schema),
   }
 }
 

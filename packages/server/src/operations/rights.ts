@@ -1,7 +1,7 @@
 import type { OperationId, Tollbase } from '@tollbase/contract/contract'
 import { Fault } from '../base/fault.ts'
 import { isRecord } from '../base/is-record.ts'
-import { legibleBody, type RequestInfo } from '../http/request-info.ts'
+import { readLegibleBody, type RequestInfo } from '../http/request-info.ts'
 import { listReadables } from '../model/catalog.ts'
 import { parseRoot } from '../model/parse-root.ts'
 import { requirePermission } from '../services/access/access.ts'
@@ -14,22 +14,22 @@ import {
 } from '../services/access/authorize-collections.ts'
 import type { Tenant } from '../services/applications/tenancy.ts'
 import type { Call } from '../services/call.ts'
-import { namedKey } from '../services/keys/key-record.ts'
+import { requireKey } from '../services/keys/key-record.ts'
 import { authorizeUses } from '../services/queries/authorize-query.ts'
 import { requireAskableQuery, requireDescribableQuery } from '../services/queries/query-access.ts'
 import { type QueryLookup, requireQuery } from '../services/queries/stored-queries.ts'
 import { requireSource } from '../services/reading/authorize-sources.ts'
 import { judgeNamed } from '../services/reading/prepare-sql-read.ts'
-import { provable } from '../services/records/record-proof.ts'
+import { requireProvable } from '../services/records/record-proof.ts'
 import { refuseHidden } from './batch/execute-batch.ts'
 import { requireVisibleChain } from './chains/visible-chain.ts'
-import { ownDataSet } from './data-sets/delete-data-set.ts'
-import { namedDataSet } from './data-sets/get-data-set.ts'
+import { requireOwnDataSet } from './data-sets/delete-data-set.ts'
+import { requireDataSet } from './data-sets/get-data-set.ts'
 import { requireGrant } from './grants/revoke-grant.ts'
 import { requireIndex, requireNamedIndex } from './indexes/require-index.ts'
-import { gettable } from './records/get-record.ts'
+import { requireGettable } from './records/get-record.ts'
 import { requireRelation } from './relations/delete-relation.ts'
-import { viewToRead } from './views/query-view.ts'
+import { requireReadableView } from './views/query-view.ts'
 import { requireView } from './views/require-view.ts'
 import { refuseOtherWallet } from './wallets/list-wallet-entries.ts'
 
@@ -41,14 +41,14 @@ export async function judgeRights(operationId: string, call: Call): Promise<void
   try {
     await byOperation.get(operationId)?.(call, askedBy(call.requestInfo))
   } catch (error) {
-    // What else is wrong with what it addresses does not outrank the shape.
+    // Any other fault of the thing that the request addresses does not outrank its shape.
     if (!(error instanceof Fault) || rightStatuses.has(error.status)) throw error
   }
 }
 
 const rightStatuses: ReadonlySet<number> = new Set([401, 403, 404])
 
-/** What a request names, not checked yet. Of the path's parameters `''` where there is none. */
+/** The names in a request, not checked yet. A parameter that the path lacks is `''`. */
 type Asked = {
   readonly app: string
   readonly collection: string
@@ -66,10 +66,10 @@ type TenantJudge = (call: Call, tenant: Tenant, asked: Asked) => unknown
 const nothing = { app: '', collection: '', name: '', id: '', key_hash: '', address: '' }
 
 function askedBy(facts: RequestInfo): Asked {
-  return { ...nothing, ...facts.params, query: facts.query, body: legibleBody(facts) }
+  return { ...nothing, ...facts.params, query: facts.query, body: readLegibleBody(facts) }
 }
 
-/** Of an application that is there. */
+/** The rights are those of an application that is there. */
 function of(judge: TenantJudge): Judge {
   return async (call, asked) => {
     const tenant = await call.service.tenancy.loadTenant(asked.app)
@@ -89,7 +89,7 @@ const past = of((call, tenant, asked) =>
 )
 const index = of((_, tenant, asked) => requireNamedIndex(tenant, asked))
 const view = of((_, tenant, { name }) => requireView(tenant, name))
-const key: Judge = ({ service }, { app, key_hash }) => namedKey(service, app, key_hash)
+const key: Judge = ({ service }, { app, key_hash }) => requireKey(service, app, key_hash)
 const grant = of((_, tenant, { id }) => requireGrant(tenant, id))
 const describedQuery = of((call, tenant, { name, query }) =>
   requireDescribableQuery(call, tenant, { name, version: versionIn(query.version) }),
@@ -114,7 +114,7 @@ const judges: { readonly [Id in Addressing]: Judge } & {
   getQueriesOpenapi: application,
   listCollections: application,
   listQueries: application,
-  // What is not there yet is made.
+  // A collection that is not there yet will be made.
   createCollectionIndex: application,
 
   getCollection: description,
@@ -129,20 +129,20 @@ const judges: { readonly [Id in Addressing]: Judge } & {
   getRecordHistory: past,
   listChanges: past,
 
-  getRecord: of((call, tenant, asked) => gettable(call, tenant, asked.collection)),
+  getRecord: of((call, tenant, asked) => requireGettable(call, tenant, asked.collection)),
   getRecordProof: of((call, tenant, { collection: name, query }) =>
-    provable(call, tenant, { collection: name, ...receiptIn(query) }),
+    requireProvable(call, tenant, { collection: name, ...receiptIn(query) }),
   ),
   storeRecords: ({ caller, service: { tenancy } }, { body }) => {
-    const { app } = parseRoot(textOf(body.root))
+    const { app } = parseRoot(toText(body.root))
     requirePermission(caller, 'Write', { appId: app, tenancy })
   },
   executeBatch: of((call, tenant, { body }) =>
     refuseHidden(call, tenant, conditionalSteps(body.operations)),
   ),
 
-  listRecords: (call, { body }) => requireSource(call, textOf(body.root), ''),
-  querySql: (call, { body }) => judgeNamed(call, textOf(body.sql)),
+  listRecords: (call, { body }) => requireSource(call, toText(body.root), ''),
+  querySql: (call, { body }) => judgeNamed(call, toText(body.sql)),
   explainQuery: of((call, tenant, { app, collection: name, body }) =>
     judgeQuestion(call, body.query, `${app}::${requireCollectionOrView(tenant, name).name}`),
   ),
@@ -159,7 +159,7 @@ const judges: { readonly [Id in Addressing]: Judge } & {
   getView: view,
   deleteView: view,
   refreshView: view,
-  queryView: of((call, tenant, { name }) => viewToRead(call, tenant, name)),
+  queryView: of((call, tenant, { name }) => requireReadableView(call, tenant, name)),
 
   getQuery: describedQuery,
   getQueryDocs: describedQuery,
@@ -182,8 +182,8 @@ const judges: { readonly [Id in Addressing]: Judge } & {
   revokeGrant: grant,
   deleteGrant: grant,
   deleteRelation: of((_, tenant, { id }) => requireRelation(tenant, id)),
-  getDataSet: of(({ service }, tenant, { name }) => namedDataSet(service, tenant, name)),
-  deleteDataSet: of((_, tenant, { name }) => ownDataSet(tenant, name)),
+  getDataSet: of(({ service }, tenant, { name }) => requireDataSet(service, tenant, name)),
+  deleteDataSet: of((_, tenant, { name }) => requireOwnDataSet(tenant, name)),
   listWalletEntries: ({ caller }, { address }) => refuseOtherWallet(caller, address.toLowerCase()),
 
   getCheckpoint: chain,
@@ -193,7 +193,7 @@ const judges: { readonly [Id in Addressing]: Judge } & {
     await requireVisibleChain(call, app)
     if (typeof query.collection !== 'string' || query.height !== undefined) return
     const tenant = await call.service.tenancy.loadTenant(app)
-    provable(call, tenant, { collection: query.collection, ...receiptIn(query) })
+    requireProvable(call, tenant, { collection: query.collection, ...receiptIn(query) })
   },
 }
 
@@ -229,17 +229,17 @@ async function judgeQuote(call: Call, { body }: Asked): Promise<void> {
 function conditionalSteps(operations: unknown) {
   return (Array.isArray(operations) ? operations : []).flatMap((one: unknown) => {
     if (!isRecord(one)) return []
-    return [{ collection: textOf(one.collection), conditions: one.conditions ?? undefined }]
+    return [{ collection: toText(one.collection), conditions: one.conditions ?? undefined }]
   })
 }
 
-/** Of what is no number of a version, who may ask is judged by the newest. */
+/** Where the version is no number, the newest version decides who may ask. */
 function versionIn(text: unknown): number | undefined {
   return typeof text === 'string' && /^\d{1,9}$/.test(text) ? Number(text) : undefined
 }
 
 /** `''` names nothing. */
-function textOf(value: unknown): string {
+function toText(value: unknown): string {
   return typeof value === 'string' ? value : ''
 }
 

@@ -4,7 +4,7 @@ import type { Enter } from '../http/implement.ts'
 import type { Admit } from '../http/limit-requests.ts'
 import { type RateLimits, toAddressKey } from '../http/rate-limits.ts'
 import type { RequestContext } from '../http/request-context.ts'
-import { legibleBody, type RequestHead, type RequestInfo } from '../http/request-info.ts'
+import { readLegibleBody, type RequestHead, type RequestInfo } from '../http/request-info.ts'
 import { hashKey } from '../projections/keys.ts'
 import {
   authorize,
@@ -213,7 +213,7 @@ function findApp(facts: RequestInfo, tenancy: Tenancy): string | undefined {
 
 function findBodyApp(facts: RequestInfo): string | undefined {
   if (facts.bodyBytes.length === 0) return undefined
-  const body = legibleBody(facts)
+  const body = readLegibleBody(facts)
   if (typeof body.root === 'string') return cutAtColons(body.root)
   return typeof body.app_id === 'string' ? body.app_id : undefined
 }

@@ -21,7 +21,7 @@ import {
   markStale,
   type Position,
   readLive,
-  wantProgress,
+  requestProgress,
 } from './view-state.ts'
 import type { Decision } from './waiting-views.ts'
 
@@ -86,7 +86,7 @@ export async function noteRefresh(
   const view = String(entry.header.view)
   if (!catalog.views.has(view)) return
   const wanted = { ...getPositionAfter(entry), positions: JSON.parse(entry.body) }
-  await wantProgress(tx, schema, { view, wanted })
+  await requestProgress(tx, schema, { view, wanted })
 }
 
 /**

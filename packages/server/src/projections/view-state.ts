@@ -128,7 +128,7 @@ export async function deleteProgress(
 }
 
 /** A refresh was asked for; one that stands still is to be made anew. */
-export async function wantProgress(
+export async function requestProgress(
   tx: Queryable,
   schema: string,
   { view, wanted }: { view: string; wanted: ViewProgress['wanted'] },

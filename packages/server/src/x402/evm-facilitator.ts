@@ -88,7 +88,7 @@ async function verify(
     return { ok: false, reason: 'invalid_signature', field: 'payload.signature' }
   }
   const { rpc, sender, reserve } = parts
-  // What it moved already is here.
+  // The money that it moved already is here.
   if (!terms.ok) return (await isUsed(rpc, network, payload)) ? usedBefore : terms
   reserve.look(payload)
   const [simulation, used] = await Promise.all([

@@ -87,7 +87,7 @@ async function verify(remote: Remote, due: PaymentDue): Promise<Verification> {
   return { ok: false, reason: isSaid ? 'authorization_used' : 'refused_by_facilitator', detail }
 }
 
-/** What an authorization that is refused for its end has moved already is here, if a node can tell. */
+/** An authorization that is refused because it has ended may have moved its money before: a node can tell. */
 async function verifyUsed(
   remote: Remote,
   due: PaymentDue,

@@ -1,6 +1,6 @@
 import { limits } from '@tollbase/contract/limits'
 import { isRecord } from '../../base/is-record.ts'
-import { turn } from '../../base/turn.ts'
+import { awaitTurn } from '../../base/turn.ts'
 import { compileRecordSchema } from '../../model/record-schema.ts'
 import { requireCollection } from '../../services/access/authorize-collections.ts'
 import type { Operation } from '../operation.ts'
@@ -24,7 +24,7 @@ export const validateRecord: Operation<'validateRecord'> = async (
     weight += schema.weight + 64
     if (weight < limits.bodyBytesAtOnce) continue
     weight = 0
-    await turn()
+    await awaitTurn()
   }
   return errors.length === 0
     ? { valid: true }

@@ -7,14 +7,14 @@ import type { Operation } from '../operation.ts'
 export const deleteDataSet: Operation<'deleteDataSet'> = async ({ service }, { params }) => {
   const tenant = await service.tenancy.loadTenant(params.app)
   return tenant.definitions.run(async () => {
-    const { id, name } = ownDataSet(tenant, params.name)
+    const { id, name } = requireOwnDataSet(tenant, params.name)
     await define(tenant, [{ kind: 'data_set', id, body: undefined }])
     return { success: true, message: `The data set ${name} is deleted` }
   })
 }
 
 /** The application's own data set, or 404. */
-export function ownDataSet({ application, data }: Tenant, name: string): DataSetDefinition {
+export function requireOwnDataSet({ application, data }: Tenant, name: string): DataSetDefinition {
   const set = [...data.catalog.dataSets.values()].find((one) => one.name === name)
   if (set === undefined) throw makeNoDataSetFault(application.app_id, name)
   return set

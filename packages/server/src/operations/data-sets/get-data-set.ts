@@ -5,10 +5,10 @@ import type { Operation } from '../operation.ts'
 import { describeDataSet } from './describe-data-set.ts'
 
 export const getDataSet: Operation<'getDataSet'> = async ({ service }, { params }) =>
-  namedDataSet(service, await service.tenancy.loadTenant(params.app), params.name)
+  requireDataSet(service, await service.tenancy.loadTenant(params.app), params.name)
 
 /** The application's own, else the operator's, or 404. */
-export function namedDataSet({ dataSets }: Service, tenant: Tenant, name: string) {
+export function requireDataSet({ dataSets }: Service, tenant: Tenant, name: string) {
   const own = [...tenant.data.catalog.dataSets.values()].find((one) => one.name === name)
   if (own !== undefined) return describeDataSet(own)
   const provided = dataSets.descriptions.find((one) => one.name === name)

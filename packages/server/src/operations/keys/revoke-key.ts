@@ -1,13 +1,13 @@
 import { Fault } from '../../base/fault.ts'
 import type { KeyRecord } from '../../projections/keys.ts'
 import type { Call } from '../../services/call.ts'
-import { namedKey, writeKeys } from '../../services/keys/key-record.ts'
+import { requireKey, writeKeys } from '../../services/keys/key-record.ts'
 import type { Operation } from '../operation.ts'
 
 export const revokeKey: Operation<'revokeKey'> = async (call, { params }) => {
   const { definitions, keys } = call.service.tenancy.system
   return definitions.run(async () => {
-    const key = namedKey(call.service, params.app, params.key_hash)
+    const key = requireKey(call.service, params.app, params.key_hash)
     if (key.revoked_at !== null)
       return { success: true, key_hash: key.key_hash, revoked_at: key.revoked_at }
     refuseLastAdmin(call, key)

@@ -1,11 +1,11 @@
 import { Fault } from '../../base/fault.ts'
-import { makeKey, namedKey, writeKeys } from '../../services/keys/key-record.ts'
+import { makeKey, requireKey, writeKeys } from '../../services/keys/key-record.ts'
 import type { Operation } from '../operation.ts'
 
 export const rotateKey: Operation<'rotateKey'> = async ({ service }, { params, body }) => {
   const { definitions, keys } = service.tenancy.system
   return definitions.run(async () => {
-    const old = namedKey(service, params.app, params.key_hash)
+    const old = requireKey(service, params.app, params.key_hash)
     const now = service.world.now()
     if (!keys.isAlive(old, now))
       throw new Fault('CONFLICT', { message: 'A revoked or expired key cannot be rotated' })

@@ -31,7 +31,7 @@ async function settleSigned(
   return toReply(await service.payments.deposit(payment, method), about)
 }
 
-/** What an authorization has moved already is its payer's, however little; it costs no gas any more. */
+/** Money that an authorization has moved already is its payer's, however little; it costs no gas any more. */
 async function isHere(
   { payments }: Service,
   { payment, method }: { payment: SignedPayment; method: PaymentMethod },

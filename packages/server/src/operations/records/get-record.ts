@@ -21,7 +21,7 @@ const pricedBytesMax = 64 * 1024
 export const getRecord: Operation<'getRecord'> = async (call, { params }) => {
   const { service } = call
   const tenant = await service.tenancy.loadTenant(params.app)
-  const { collection, free } = gettable(call, tenant, params.collection)
+  const { collection, free } = requireGettable(call, tenant, params.collection)
   const place = { collection: collection.id, key: params.key }
   if (free || isFree(getReadPrice(tenant.data.catalog, collection))) {
     const found = await readReply(service, tenant, place)
@@ -68,7 +68,7 @@ export const getRecord: Operation<'getRecord'> = async (call, { params }) => {
 }
 
 /** The collection if the caller may get records of it by their keys, free or by paying. */
-export function gettable(call: Call, tenant: Tenant, nameOrId: string): ReadableSource {
+export function requireGettable(call: Call, tenant: Tenant, nameOrId: string): ReadableSource {
   const readable = requireReadableCollection(call, tenant, nameOrId)
   const { collection, free } = readable
   const used = { filter: [collection.primary_column], sort: [], select: 'all' } as const

@@ -15,7 +15,10 @@ export function refuseLongDefinition(query: unknown, pointer: string): void {
     )
 }
 
-/** What becomes names and operators: texts are fields, but for literals and what conditions compare with. */
+/**
+ * Counts the names and operators that a definition becomes: texts are fields, but for literals and the values that
+ * conditions compare with.
+ */
 function countWords(value: unknown): number {
   if (typeof value === 'string') return 1
   if (Array.isArray(value)) return value.reduce((sum: number, item) => sum + countWords(item), 0)

@@ -14,7 +14,7 @@ export const queryView: Operation<'queryView'> = async (call, { params, query })
   const { app, name } = params
   const tenant = await call.service.tenancy.loadTenant(app)
   // A caller that may not know of the view is told nothing of the parameters either.
-  const { view } = await viewToRead(call, tenant, name)
+  const { view } = await requireReadableView(call, tenant, name)
   const root = `${app}::${view.name}`
   try {
     const plan = tenant.data.catalog.views.get(view.id)?.plan
@@ -35,7 +35,7 @@ export const queryView: Operation<'queryView'> = async (call, { params, query })
 }
 
 /** The view if the caller may read it, free or by paying. */
-export async function viewToRead(call: Call, tenant: Tenant, name: string): Promise<ViewState> {
+export async function requireReadableView(call: Call, tenant: Tenant, name: string): Promise<ViewState> {
   const found = findView(tenant, name)
   if (found === undefined || !isOpen(tenant.data.catalog, found))
     refuseWithoutRead(call.caller, tenant.application)

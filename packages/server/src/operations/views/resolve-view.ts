@@ -19,7 +19,7 @@ import { checkGrantsBehind } from '../../services/views/build-view.ts'
 import type { KnownModels } from '../../views/definition/parse-view-sql.ts'
 import { listModels, readViewDefinition } from '../../views/definition/read-view-definition.ts'
 import type { ViewDefinition } from '../../views/definition/view-definition.ts'
-import { selectsWritten } from '../../views/selects-written.ts'
+import { countWrittenSelects } from '../../views/selects-written.ts'
 import { planView } from '../../views/view-program.ts'
 
 /** A seller's request for a view; its parts are checked as far as a schema can. */
@@ -87,7 +87,7 @@ export async function resolveView(
   const findInnerView = (model: string) => inner[model]
   const untyped = await readViewDefinition(request.query, { ...options, viewOf: findInnerView })
   const pointer = request.sources === undefined ? '/sql' : '/query'
-  if (selectsWritten(untyped.query) > limits.viewSelectsMax)
+  if (countWrittenSelects(untyped.query) > limits.viewSelectsMax)
     throw makeInvalidFault(
       pointer,
       `becomes more than ${limits.viewSelectsMax} SELECTs where what WITH and other views name is written out`,

@@ -82,7 +82,7 @@ const applicationCharsMax = 100
  * Every `app::collection` of a statement in the order of the text, each once. It tells them of statements too that
  * nobody could run.
  */
-export function modelsIn({ select }: SourceText): readonly string[] {
+export function listModels({ select }: SourceText): readonly string[] {
   const found: { readonly model: string; readonly location: number }[] = []
   // No recursion: how deep a statement goes is judged by who reads its meaning.
   const rest: unknown[] = [select]

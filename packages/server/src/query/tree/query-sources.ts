@@ -44,7 +44,7 @@ export function isRowQuery(query: Query): boolean {
     return false
   const [only, ...others] = query.from
   if (others.length > 0 || only?.kind !== 'collection') return false
-  return !expressionsIn(query).some(([expression]) => isDerived(expression))
+  return !listExpressions(query).some(([expression]) => isDerived(expression))
 }
 
 function isDerived(expression: Expression): boolean {
@@ -53,7 +53,7 @@ function isDerived(expression: Expression): boolean {
 }
 
 /** Lists a query's own expressions, each with its use. */
-export function expressionsIn(query: SelectQuery): readonly (readonly [Expression, Use])[] {
+export function listExpressions(query: SelectQuery): readonly (readonly [Expression, Use])[] {
   const filters = [query.where, query.having, ...joinTests(query.from), ...query.groupBy]
   return [
     ...filters.flatMap((each) => (each === undefined ? [] : [[each, 'filter'] as const])),
@@ -83,7 +83,7 @@ function visitQuery(query: Query, found: Map<number, FoundSource>, isInner: bool
     const fields = found.get(id)?.fields
     if (fields !== undefined) fields.whole = true
   }
-  for (const [expression, use] of expressionsIn(query)) {
+  for (const [expression, use] of listExpressions(query)) {
     // The query around a sub-query can filter and sort by its columns, under another name.
     const uses: readonly Use[] = isInner && use === 'select' ? ['select', 'filter', 'sort'] : [use]
     for (const each of uses) visit(expression, each, found)

@@ -8,7 +8,7 @@ import type {
   CollectionState,
   IndexDefinition,
 } from '../../model/definitions.ts'
-import { idMadeBy } from '../../model/made-by-payment.ts'
+import { makePaidCollectionId } from '../../model/made-by-payment.ts'
 import { makeIndexName } from '../../model/make-index-name.ts'
 import { isPlain } from '../../projections/index-ddl.ts'
 import { define } from '../applications/define.ts'
@@ -59,7 +59,7 @@ export async function createCollectionLocked(
     id:
       request.madeBy === undefined
         ? `col_${service.world.randomBytes(12).toString('hex')}`
-        : idMadeBy(request.madeBy, number),
+        : makePaidCollectionId(request.madeBy, number),
     number,
     name: request.name,
     namespace: request.namespace ?? `${tenant.application.app_id}_${request.name}`,

@@ -37,7 +37,7 @@ export function makeKey(
 }
 
 /** The application's key of this hash, dead or alive, or 404. */
-export function namedKey({ tenancy }: Service, app: string, keyHash: string): KeyRecord {
+export function requireKey({ tenancy }: Service, app: string, keyHash: string): KeyRecord {
   const key = tenancy.system.keys.get(app, keyHash)
   if (key === undefined) throw new Fault('KEY_NOT_FOUND')
   return key

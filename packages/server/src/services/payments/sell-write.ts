@@ -39,7 +39,7 @@ export function sellWrite(call: Call, write: PaidWrite): Promise<HttpReply> {
   const shares = parts.flatMap(({ part, price }) => listSharedFields(part, price, appId))
   const rows = parts.reduce((sum, { part }) => sum + part.rows, 0)
   const amounts = memoize(() => computeAmounts(parts, shares))
-  const meaningOf = (isCounted: (known: CollectionState) => boolean) => [
+  const buildMeaning = (isCounted: (known: CollectionState) => boolean) => [
     number,
     parts.map(({ part: { collection } }) => {
       const known = byName.get(collection)
@@ -64,8 +64,8 @@ export function sellWrite(call: Call, write: PaidWrite): Promise<HttpReply> {
       const bytes = parts.reduce((sum, { part }) => sum + part.bytes, 0)
       call.service.tenancy.refuseOverQuota(tenant, { entries: rows, bytes })
     },
-    meaning: meaningOf(() => true),
-    meaningBefore: (paymentId) => meaningOf((known) => !isMadeBy(paymentId, known)),
+    meaning: buildMeaning(() => true),
+    meaningBefore: (paymentId) => buildMeaning((known) => !isMadeBy(paymentId, known)),
     payees: [
       { account: toApplicationAccount(appId), platformBasisPoints: 0 },
       ...shares.map(({ payee }) => payee),

@@ -7,7 +7,7 @@ import { refuseUnshardedQuery } from '../../model/shard-keys.ts'
 import { compileQuery } from '../../query/compile/compile-query.ts'
 import { parseHistory } from '../../query/list-query.ts'
 import { buildQuery } from '../../query/sql/parse-sql.ts'
-import { listApplications, modelsIn, readSource } from '../../query/sql/source-text.ts'
+import { listApplications, listModels, readSource } from '../../query/sql/source-text.ts'
 import type { Query } from '../../query/tree/query.ts'
 import { collectQuerySources, isRowQuery } from '../../query/tree/query-sources.ts'
 import type { Call } from '../call.ts'
@@ -81,7 +81,7 @@ function refuseUnknown({ service }: Call, sql: string): void {
 /** Judges whether the caller may read what a statement names, though it may not say what can be asked. */
 export async function judgeNamed(call: Call, sql: string): Promise<void> {
   if (sql.length > limits.sqlCharsHere) refuseUnknown(call, sql)
-  for (const model of modelsIn(await readSource(sql))) await requireSource(call, model, '')
+  for (const model of listModels(await readSource(sql))) await requireSource(call, model, '')
 }
 
 function authorizeQuery(call: Call, query: Query, history: boolean): Promise<AuthorizedSource[]> {

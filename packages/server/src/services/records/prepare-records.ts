@@ -3,7 +3,7 @@ import { Fault, makeInvalidFault } from '../../base/fault.ts'
 import { getOwnValue, isRecord } from '../../base/is-record.ts'
 import { iterateItemTexts } from '../../base/json-text.ts'
 import { RandomPool } from '../../base/random-pool.ts'
-import { turn } from '../../base/turn.ts'
+import { awaitTurn } from '../../base/turn.ts'
 import type { World } from '../../base/world.ts'
 import type { CollectionState } from '../../model/definitions.ts'
 import { compileRecordSchema } from '../../model/record-schema.ts'
@@ -58,8 +58,8 @@ export async function prepareRecords(
 }
 
 /**
- * What checks records of one collection and gives them their keys and final texts. Others have their turns between
- * records, however many they are and however much the schema says of them.
+ * Makes the function that checks records of one collection and gives them their keys and final texts. Other requests
+ * have their turns between records, however many there are and however large the schema is.
  */
 export function makePreparer(
   shape: RecordShape,
@@ -73,7 +73,7 @@ export function makePreparer(
     weight += text.length + schema.weight
     if (weight >= limits.bodyBytesAtOnce) {
       weight = 0
-      await turn()
+      await awaitTurn()
     }
     if (!isRecord(record)) throw makeInvalidFault(pointer, 'must be an object')
     const [problem] = schema.problems(record)

@@ -28,7 +28,7 @@ type ProvenVersion = { readonly tenant: Tenant; readonly version: Version }
  * sold record is for its buyers: even the existence of a record with this key has its price.
  */
 export async function proveRecord(call: Call, tenant: Tenant, request: ProofRequest) {
-  const { collection, free } = provable(call, tenant, request)
+  const { collection, free } = requireProvable(call, tenant, request)
   if (free) {
     const version = await requireNewest(call, tenant, { collection, request })
     return proveVersion({ tenant, version })
@@ -45,7 +45,7 @@ export async function proveRecord(call: Call, tenant: Tenant, request: ProofRequ
 }
 
 /** The collection if the caller may have proofs of its records, with a receipt or without. */
-export function provable(
+export function requireProvable(
   call: Call,
   tenant: Tenant,
   request: Omit<ProofRequest, 'key'>,

@@ -10,7 +10,7 @@ import {
   insertProgress,
   markAt,
   readProgress,
-  wantProgress,
+  requestProgress,
 } from '../../projections/view-state.ts'
 import type { Tenant } from '../applications/tenancy.ts'
 import { ViewBuilder } from './view-builder.ts'
@@ -42,7 +42,7 @@ test('who waits for a refresh is not told by a look that began before it', async
       const rows = await database.query(statement, options)
       if (waiting === undefined && statement.text.includes('wanted_leaf')) {
         const wanted = { leaf: 2, height: 2, sequence: 0, positions: {} }
-        await wantProgress(database, schema, { view: 'v', wanted })
+        await requestProgress(database, schema, { view: 'v', wanted })
         const statusNow = async () => (await readProgress(database, schema)).get('v')?.status
         waiting = builder.settled('shop', 'v').then(statusNow)
       }
