@@ -192,6 +192,28 @@ const plants: Readonly<Record<Tool, readonly Plant[]>> = {
       ),
     },
   ],
+  words: [
+    {
+      says: 'priceOf: a function begins with a verb',
+      path: `${server}/base/a.ts`,
+      text: 'export const priceOf = (a: number): number => a\n',
+    },
+    {
+      says: '"total" is not a verb',
+      path: `${server}/base/a.ts`,
+      text: 'export function totalOrders(): number {\n  return 1\n}\n',
+    },
+    {
+      says: 'a comment begins with a bare "Whether"',
+      path: `${server}/base/a.ts`,
+      text: '/** Whether it is. */\nexport const isA = true\n',
+    },
+    {
+      says: 'Lane is retired',
+      path: `${server}/base/a.ts`,
+      text: 'export type Lane = { readonly a: string }\n',
+    },
+  ],
   dead: [
     { says: 'Unused exports', path: `${server}/base/a.ts`, text: 'export const unusedByAll = 1\n' },
     {

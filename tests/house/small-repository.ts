@@ -35,6 +35,7 @@ const tools = {
   lint: ['node_modules/@biomejs/biome/bin/biome', 'check', '.'],
   types: ['node_modules/typescript/bin/tsc', '-p', '.'],
   rooms: ['scripts/check-rooms.mjs'],
+  words: ['scripts/check-words.mjs'],
   // Without `dependencies`: the copied package.json files name far more than a few files can use.
   dead: ['node_modules/knip/bin/knip.js', '--include', 'files,exports,types,unlisted,unresolved'],
 } as const
@@ -43,11 +44,13 @@ const rules = [
   'biome.json',
   'knip.json',
   'rooms.js',
+  'GLOSSARY.md',
   'tsconfig.json',
   'vitest.config.ts',
   'tests/simulation/mutant-plugin.ts',
   'tests/simulation/mutants.ts',
   'scripts/check-rooms.mjs',
+  'scripts/check-words.mjs',
   'scripts/no-ambient-world.grit',
   ...['contract', 'verify', 'server', 'cli'].flatMap((name) => [`packages/${name}/package.json`]),
 ]

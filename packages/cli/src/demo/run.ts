@@ -6,7 +6,7 @@ import { buyThrice, meetPaywall, replayPayment } from './buyer.ts'
 import { type Market, openMarket } from './market.ts'
 import { listDocuments, listKeys, proveRecord, verifyReceipts } from './proofs.ts'
 import { formatSeconds, openScreen, type Screen, StepFailure } from './screen.ts'
-import { showPreview, setShopPrices, stockShop } from './seller.ts'
+import { setShopPrices, showPreview, stockShop } from './seller.ts'
 
 export type DemoOptions = {
   /** Rows of the data set to use; all when not given. */

@@ -14,7 +14,7 @@ import {
 import type { BlockRow, BlockStore } from './block-store.ts'
 import type { StorageRefusal } from './chain-faults.ts'
 import type { Group } from './entries.ts'
-import { type CompletedTile, hashBytes, concatHashes, type MerkleTree, sha256 } from './merkle.ts'
+import { type CompletedTile, concatHashes, hashBytes, type MerkleTree, sha256 } from './merkle.ts'
 import type { Signer } from './signing.ts'
 
 /** The last committed block, or its stand-in before the first one. */

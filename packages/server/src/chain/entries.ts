@@ -5,7 +5,7 @@ import { assert } from '../base/assert.ts'
 import { Fault } from '../base/fault.ts'
 import type { RandomPool } from '../base/random-pool.ts'
 import { awaitTurn } from '../base/turn.ts'
-import { hashBytes, concatHashes } from './merkle.ts'
+import { concatHashes, hashBytes } from './merkle.ts'
 
 /** The entries of one append call; they stay together in one block, in their order. */
 export type Group = {

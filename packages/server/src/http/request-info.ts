@@ -38,7 +38,9 @@ export function findSingleHeader(
 }
 
 /** The members of the body, whatever they are worth; none where it cannot be read, which is refused where it must be. */
-export function readLegibleBody(info: Pick<RequestInfo, 'json'>): Readonly<Record<string, unknown>> {
+export function readLegibleBody(
+  info: Pick<RequestInfo, 'json'>,
+): Readonly<Record<string, unknown>> {
   try {
     const { value } = info.json()
     return isRecord(value) ? value : {}

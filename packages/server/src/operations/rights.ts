@@ -1,7 +1,7 @@
 import type { OperationId, Tollbase } from '@tollbase/contract/contract'
 import { Fault } from '../base/fault.ts'
 import { isRecord } from '../base/is-record.ts'
-import { readLegibleBody, type RequestInfo } from '../http/request-info.ts'
+import { type RequestInfo, readLegibleBody } from '../http/request-info.ts'
 import { listReadables } from '../model/catalog.ts'
 import { parseRoot } from '../model/parse-root.ts'
 import { requirePermission } from '../services/access/access.ts'

@@ -4,7 +4,7 @@ import type { Enter } from '../http/implement.ts'
 import type { Admit } from '../http/limit-requests.ts'
 import { type RateLimits, toAddressKey } from '../http/rate-limits.ts'
 import type { RequestContext } from '../http/request-context.ts'
-import { readLegibleBody, type RequestHead, type RequestInfo } from '../http/request-info.ts'
+import { type RequestHead, type RequestInfo, readLegibleBody } from '../http/request-info.ts'
 import { hashKey } from '../projections/keys.ts'
 import {
   authorize,

@@ -35,7 +35,11 @@ export const queryView: Operation<'queryView'> = async (call, { params, query })
 }
 
 /** The view if the caller may read it, free or by paying. */
-export async function requireReadableView(call: Call, tenant: Tenant, name: string): Promise<ViewState> {
+export async function requireReadableView(
+  call: Call,
+  tenant: Tenant,
+  name: string,
+): Promise<ViewState> {
   const found = findView(tenant, name)
   if (found === undefined || !isOpen(tenant.data.catalog, found))
     refuseWithoutRead(call.caller, tenant.application)
