@@ -132,8 +132,8 @@ export async function startShop(
     tenancy,
     payments,
     queries: new QueryStatistics(),
-    quickReads: new ShortReads({ world, boundMs: 100, slowForMs: 10_000, atOnceMax: 16 }),
-    querySlots: new Semaphore({
+    shortReads: new ShortReads({ world, boundMs: 100, slowForMs: 10_000, atOnceMax: 16 }),
+    querySemaphore: new Semaphore({
       world,
       atOnceMax: 4,
       waitingMax: 100,
@@ -143,7 +143,7 @@ export async function startShop(
     }),
     cursorSecret: Buffer.alloc(32, 6),
     ticketKey: Buffer.alloc(16, 5),
-  } as unknown as Service
+  } satisfies Partial<Service> as unknown as Service
   return { life, service }
 }
 

@@ -211,7 +211,7 @@ function createQueryLimits(
   { config, world }: StartOptions,
   metrics: Metrics,
 ): Pick<Service, 'queries' | 'shortReads' | 'querySemaphore' | 'predefined'> {
-  const querySlots = new Semaphore({
+  const querySemaphore = new Semaphore({
     world,
     atOnceMax: limits.queriesAtOnceMax,
     waitingMax: limits.queriesWaitingMax,
@@ -224,7 +224,7 @@ function createQueryLimits(
     onLookup: metrics.answerLookup,
   })
   const predefined = { plans: new QueryPlans(), rates: new QueryRates(), answers }
-  const quickReads = new ShortReads({
+  const shortReads = new ShortReads({
     world,
     boundMs: limits.quickReadMs,
     slowForMs: limits.slowReaderMs,
@@ -232,8 +232,8 @@ function createQueryLimits(
   })
   return {
     queries: new QueryStatistics(),
-    shortReads: quickReads,
-    querySemaphore: querySlots,
+    shortReads,
+    querySemaphore,
     predefined,
   }
 }
