@@ -208,7 +208,7 @@ describe('API keys', () =>
           })
         }
       }
-      expect((await post(`/api/apps/${app.appId}/keys/XYZ/revoke`, app.headers)).status).toBe(400)
+      expect((await post(`/api/apps/${app.appId}/keys/XYZ/revoke`, app.headers)).status).toBe(404)
     })
 
     test('an application has so many live keys and not more', async () => {

@@ -24,15 +24,16 @@ export class AskedTerms {
 
   /** Remembers terms. `request` names the request and the network. */
   note(request: string, terms: Terms, nowMs: number): void {
-    const others = this.list(request, nowMs).filter(
+    const known = this.#asked.get(request) ?? []
+    const others = known.filter(
       (one) => one.amount !== terms.amount || one.meaning !== terms.meaning,
     )
-    if (others.length >= termsMax) this.#since = nowMs
+    this.#forget(others.slice(termsMax - 1), nowMs)
     this.#asked.delete(request)
-    this.#asked.set(request, [terms, ...others].slice(0, termsMax))
+    this.#asked.set(request, [terms, ...others.slice(0, termsMax - 1)])
     if (this.#asked.size > requestsMax)
-      for (const oldest of this.#asked.keys()) {
-        if (this.list(oldest, nowMs).length > 0) this.#since = nowMs
+      for (const [oldest, lost] of this.#asked) {
+        this.#forget(lost, nowMs)
         this.#asked.delete(oldest)
         break
       }
@@ -40,6 +41,14 @@ export class AskedTerms {
 
   /** The newest first; without those whose quotes are over. */
   list(request: string, nowMs: number): readonly Terms[] {
-    return (this.#asked.get(request) ?? []).filter(({ expiresAt }) => expiresAt * 1000 >= nowMs)
+    return (this.#asked.get(request) ?? []).filter((terms) => isAlive(terms, nowMs))
   }
+
+  #forget(lost: readonly Terms[], nowMs: number): void {
+    if (lost.some((terms) => isAlive(terms, nowMs))) this.#since = nowMs
+  }
+}
+
+function isAlive({ expiresAt }: Terms, nowMs: number): boolean {
+  return expiresAt * 1000 >= nowMs
 }
