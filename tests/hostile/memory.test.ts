@@ -15,12 +15,14 @@ withService((service) => {
         sql: `CREATE MATERIALIZED VIEW "${data.appId}"::big AS ${sql}`,
       }),
       await service().request('POST', '/query/sql', { body: { sql }, headers: data.headers }),
-      await service().request('POST', '/query/sql', { body: { sql } }),
     ]
     for (const { status, text } of replies) {
       expect(status, text).toBe(400)
       expect(text).toMatch(/replace could give more than 16 MiB/)
     }
+    // A stranger may not read the collection, and is told nothing else.
+    const stranger = await service().request('POST', '/query/sql', { body: { sql } })
+    expect(stranger.status, stranger.text).toBe(401)
   })
 
   test('what gathers more than a session may hold is 413, others are answered meanwhile, and all goes on after it', async () => {

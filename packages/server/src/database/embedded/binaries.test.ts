@@ -94,7 +94,7 @@ test.runIf(process.getuid?.() === 0)(
     mkdirSync(join(root, 'writable'))
     chmodSync(join(root, 'writable'), 0o777)
     const program = `
-    const [{ chooseServerUser }, { findBinaries }] = await load('as-user.ts', 'binaries.ts')
+    const [{ chooseServerUser }, { findBinaries }] = await load('server-user.ts', 'binaries.ts')
     process.setgid(65534)
     process.setuid(65534)
     const search = { copyPrefix: ${JSON.stringify(copyPrefix)}, user: await chooseServerUser(), bundledFolder: ${JSON.stringify(native)} }
