@@ -1,3 +1,4 @@
+import { computeCost } from '@tollbase/server/model/price'
 import { parseReceipt, type Receipt } from '@tollbase/verify/receipt'
 import { generatePrivateKey, type PrivateKeyAccount, privateKeyToAccount } from 'viem/accounts'
 import { formatMove, type Market, readBalances } from './market.ts'
@@ -242,10 +243,4 @@ function priceText({ tariff, body }: Order): string {
 function bytesSold(reply: string): number {
   const start = reply.indexOf('[') + 1
   return Buffer.byteLength(reply.slice(start, reply.lastIndexOf('],"total":')))
-}
-
-/** Computes the charge on the buyer's side, who trusts nobody's sums. */
-function computeCost(tariff: Tariff, sold: { rows: number; bytes: number }): bigint {
-  const perKb = (tariff.perKb * BigInt(sold.bytes) + 1023n) / 1024n
-  return tariff.perAccess + tariff.perRow * BigInt(sold.rows) + perKb
 }
