@@ -1,6 +1,7 @@
 import { limits } from '@tollbase/contract/limits'
 import { Check, Errors } from 'typebox/schema'
 import { countValues } from '../base/count-values.ts'
+import { Fault } from '../base/fault.ts'
 import { getOwnValue, isRecord } from '../base/is-record.ts'
 import { compilePattern } from '../query/pattern.ts'
 import type { MatchBudget } from '../query/pattern-matcher.ts'
@@ -34,7 +35,7 @@ export function compileRecordSchema(definition: unknown): RecordSchema {
   if (!isRecord(definition.fields)) return compileJsonSchema(definition)
   const fields = Object.entries(definition.fields as Record<string, Field>)
   const required = Array.isArray(definition.required) ? definition.required.map(String) : []
-  const { matches, beginRecord } = openPatterns()
+  const { matches, beginRecord } = openMatcher()
   const weight = weighSchema(definition)
   const listRecordProblems = (record: Readonly<Record<string, unknown>>) => [
     ...required
@@ -69,11 +70,11 @@ export const dataKeywords = ['const', 'enum', 'default', 'examples']
 
 function compileJsonSchema(schema: Record<string, unknown>): RecordSchema {
   if (Object.keys(schema).length === 0) return free
-  const { matches, beginRecord } = openPatterns()
-  const judged = replacePatterns(schema, false, matches)
+  const matcher = openMatcher()
+  const judged = replacePatterns(schema, false, matcher)
   return {
     problems: (record) => {
-      beginRecord()
+      matcher.beginRecord()
       return listSchemaProblems(judged, record)
     },
     defaults: {},
@@ -83,7 +84,7 @@ function compileJsonSchema(schema: Record<string, unknown>): RecordSchema {
 
 /** Returns the JSON Schema in the form that validates records. */
 export function toValidationSchema(schema: Record<string, unknown>): Record<string, unknown> {
-  return replacePatterns(schema, false, openPatterns().matches)
+  return replacePatterns(schema, false, openMatcher())
 }
 
 /** Keywords whose members are schemas by name. */
@@ -102,22 +103,43 @@ export const mapKeywords = [
 function replacePatterns(
   part: Record<string, unknown>,
   isMap: boolean,
-  matches: Matches,
+  matcher: Matcher,
 ): Record<string, unknown>
-function replacePatterns(part: unknown, isMap: boolean, matches: Matches): unknown
-function replacePatterns(part: unknown, isMap: boolean, matches: Matches): unknown {
-  if (Array.isArray(part)) return part.map((item) => replacePatterns(item, false, matches))
+function replacePatterns(part: unknown, isMap: boolean, matcher: Matcher): unknown
+function replacePatterns(part: unknown, isMap: boolean, matcher: Matcher): unknown {
+  if (Array.isArray(part)) return part.map((item) => replacePatterns(item, false, matcher))
   if (!isRecord(part)) return part
   const entries = Object.entries(part).flatMap(([name, inner]): [string, unknown][] => {
-    if (isMap) return [[name, replacePatterns(inner, false, matches)]]
+    if (isMap) return [[name, replacePatterns(inner, false, matcher)]]
     if (name.startsWith('~')) return []
     if (dataKeywords.includes(name)) return [[name, inner]]
     if (name !== 'pattern' || typeof inner !== 'string')
-      return [[name, replacePatterns(inner, mapKeywords.includes(name), matches)]]
-    const check = (value: unknown) => typeof value !== 'string' || matches(inner, value)
-    return [['~refine', [{ check, error: () => `must match ${inner}` }]]]
+      return [[name, replacePatterns(inner, mapKeywords.includes(name), matcher)]]
+    return []
   })
-  return Object.fromEntries(entries)
+  const refinements = isMap ? [] : listRefinements(part, matcher)
+  return Object.fromEntries(
+    refinements.length > 0 ? [...entries, ['~refine', refinements]] : entries,
+  )
+}
+
+type Refinement = { readonly check: (value: unknown) => boolean; readonly error: () => string }
+
+function listRefinements(
+  part: Record<string, unknown>,
+  { follow, matches }: Matcher,
+): Refinement[] {
+  const { pattern } = part
+  const refinements: Refinement[] = []
+  // References that lead to references twice double the work at each; only a record shows how much it is.
+  if ('$ref' in part || '$dynamicRef' in part)
+    refinements.push({ check: follow, error: () => 'cannot be judged by the schema' })
+  if (typeof pattern === 'string')
+    refinements.push({
+      check: (value) => typeof value !== 'string' || matches(pattern, value),
+      error: () => `must match ${pattern}`,
+    })
+  return refinements
 }
 
 function listSchemaProblems(schema: Record<string, unknown>, record: unknown): Problem[] {
@@ -136,7 +158,7 @@ function listSchemaProblems(schema: Record<string, unknown>, record: unknown): P
 function listFieldProblems(
   name: string,
   field: Field,
-  { value, matches }: { value: unknown; matches: Matches },
+  { value, matches }: { value: unknown; matches: Matcher['matches'] },
 ): Problem[] {
   if (value === undefined)
     return field.required === true && field.default === undefined ? [makeMissingProblem(name)] : []
@@ -181,12 +203,21 @@ function hasType(type: string | undefined, value: unknown): boolean {
   return typeof value === type
 }
 
-type Matches = (pattern: string, text: string) => boolean
+type Matcher = {
+  readonly matches: (pattern: string, text: string) => boolean
+  /** Counts a reference that is followed; false where the record has taken all its steps. */
+  readonly follow: () => boolean
+  readonly beginRecord: () => void
+}
+
+/** Steps of matching that take as long as following one reference. */
+const referenceSteps = 100
 
 /**
- * Matches texts with patterns, each compiled once, within a limit of work for each record and one for all records.
+ * Matches texts with patterns, each compiled once, and follows references, within a limit of work for each record and
+ * one for all records.
  */
-function openPatterns(): { readonly matches: Matches; readonly beginRecord: () => void } {
+function openMatcher(): Matcher {
   const budget: MatchBudget = { steps: limits.recordPatternStepsMax }
   let left = limits.patternStepsMax
   const known = new Map<string, ReturnType<typeof compilePattern>>()
@@ -195,6 +226,15 @@ function openPatterns(): { readonly matches: Matches; readonly beginRecord: () =
       const compiled = known.get(pattern) ?? compilePattern(pattern, '')
       known.set(pattern, compiled)
       return compiled.matches(text, budget)
+    },
+    follow: () => {
+      budget.steps -= referenceSteps
+      if (budget.steps < 0)
+        throw new Fault('PAYLOAD_TOO_LARGE', {
+          message:
+            'The record makes the schema follow its references too often; send a smaller one, or fewer records at once',
+        })
+      return true
     },
     beginRecord: () => {
       left -= limits.recordPatternStepsMax - Math.max(budget.steps, 0)

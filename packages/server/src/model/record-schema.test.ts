@@ -1,0 +1,42 @@
+import { describe, expect, test } from 'vitest'
+import { Fault } from '../base/fault.ts'
+import { compileRecordSchema } from './record-schema.ts'
+
+/** Each definition asks for the next one twice. */
+function makeDoublingSchema(levels: number) {
+  const definitions = Array.from({ length: levels }, (_, at) => {
+    const next = { $ref: `#/$defs/d${at + 1}` }
+    return [`d${at}`, { allOf: [next, next] }] as const
+  })
+  const last = [`d${levels}`, { type: 'object' }] as const
+  return { $ref: '#/$defs/d0', $defs: Object.fromEntries([...definitions, last]) }
+}
+
+describe('a JSON Schema with references', () => {
+  test('is followed as far as records need it', () => {
+    const schema = compileRecordSchema({
+      $defs: { item: { type: 'object', properties: { n: { type: 'number' } } } },
+      properties: { items: { type: 'array', items: { $ref: '#/$defs/item' } } },
+    })
+    const items = Array.from({ length: 1_000 }, (_, n) => ({ n }))
+    expect(schema.problems({ items })).toEqual([])
+    expect(schema.problems({ items: [{ n: 'one' }] })).toHaveLength(1)
+    expect(compileRecordSchema(makeDoublingSchema(5)).problems({ a: 1 })).toEqual([])
+  })
+
+  test('that doubles its work with each reference is refused instead of followed', () => {
+    const schema = compileRecordSchema(makeDoublingSchema(15))
+    const judge = () => schema.problems({ a: 1 })
+    expect(judge).toThrow(Fault)
+    expect(judge).toThrow(/follow its references too often/)
+  })
+
+  test('that nests into itself doubles with the record, and is refused for a deep one', () => {
+    const self = { $ref: '#' }
+    const schema = compileRecordSchema({ properties: { in: { allOf: [self, self] } } })
+    const nest = (depth: number): Record<string, unknown> =>
+      depth === 0 ? {} : { in: nest(depth - 1) }
+    expect(schema.problems(nest(3))).toEqual([])
+    expect(() => schema.problems(nest(60))).toThrow(/too often/)
+  })
+})
