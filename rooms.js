@@ -1,5 +1,5 @@
 /**
- * Who may import whom: each room imports itself and the rooms named here, nothing else (scripts/check-rooms.mjs).
+ * The table of imports: each room imports itself and the rooms named here, nothing else (scripts/check-rooms.mjs).
  * The layers of the server, from the first to the last, are: engines, model, projections, services, operations,
  * operator, app. Each imports only layers that stand before it.
  */

@@ -13,7 +13,7 @@ import { requireDescribableSource } from '../../services/access/authorize-collec
 import type { Tenant } from '../../services/applications/tenancy.ts'
 import type { Call } from '../../services/call.ts'
 import { preparePredefinedRead } from '../../services/queries/prepare-predefined-read.ts'
-import { quoteRead } from '../../services/reading/answer-query.ts'
+import { quoteRead, type ReadRequest } from '../../services/reading/answer-query.ts'
 import { refuseUnsold } from '../../services/reading/authorize-sources.ts'
 import { type AnyQuery, prepareAnyRead } from '../../services/reading/prepare-any-read.ts'
 import { listViewSources } from '../../services/reading/view-sources.ts'
@@ -75,17 +75,7 @@ async function quotePredefined(call: Call, sent: QuoteBody, name: string) {
   const { app_id: app = sent.app } = sent
   if (app === undefined) throw makeInvalidFault('/app_id', 'is needed')
   const request = await preparePredefinedRead(call, app, { ...sent, name })
-  const { cap, breakdown } = quoteRead(request)
-  return {
-    type: 'read_quote',
-    ...describeCosts({ base: cap, total: cap }),
-    indexed_fields_count: 0,
-    rows: request.limit ?? 0,
-    price: Object.fromEntries(
-      Object.entries(breakdown).map(([part, amount]) => [part, String(amount)]),
-    ),
-    ...describeRequest(sent),
-  }
+  return { ...describeReadQuote(request), ...describeRequest(sent) }
 }
 
 /** Quotes this very query for the caller, at this moment. */
@@ -93,17 +83,7 @@ async function quoteQuery(call: Call, body: WholeQuoteBody, query: AnyQuery) {
   if (body.operation_type !== 'read')
     throw makeInvalidFault('/operation_type', 'must be read for a query')
   const request = await prepareAnyRead(call, query, `${body.app_id}::${body.collection}`)
-  const { cap, breakdown } = quoteRead(request)
-  return {
-    type: 'read_quote',
-    ...describeCosts({ base: cap, total: cap }),
-    indexed_fields_count: 0,
-    rows: request.limit ?? 0,
-    price: Object.fromEntries(
-      Object.entries(breakdown).map(([part, amount]) => [part, String(amount)]),
-    ),
-    ...describeRequest(body),
-  }
+  return { ...describeReadQuote(request), ...describeRequest(body) }
 }
 
 /** Whole tokens, for reading; the exact amounts stand beside them. */
@@ -167,4 +147,17 @@ function computeFieldCosts({ fields }: WritePrice, data: unknown): Record<string
   return Object.fromEntries(
     fields.map(({ field }) => [field, String(computeFieldCost(records, field))]),
   )
+}
+
+function describeReadQuote(request: ReadRequest) {
+  const { cap, breakdown } = quoteRead(request)
+  return {
+    type: 'read_quote' as const,
+    ...describeCosts({ base: cap, total: cap }),
+    indexed_fields_count: 0,
+    rows: request.limit ?? 0,
+    price: Object.fromEntries(
+      Object.entries(breakdown).map(([part, amount]) => [part, String(amount)]),
+    ),
+  }
 }
