@@ -90,7 +90,7 @@ const provocations: Readonly<Record<ErrorCode, (() => Promise<Answer>) | { reado
     RECEIPT_NOT_FOUND: () => openly('GET', '/api/receipts/none'),
     BLOCK_NOT_FOUND: () => openly('GET', `/api/apps/${data.appId}/chain/blocks/99999`),
     METHOD_NOT_ALLOWED: () => openly('PUT', '/store', {}),
-    REQUEST_TIMEOUT: { by: 'tests/hostile/slow.test.ts' },
+    REQUEST_TIMEOUT: { by: 'tests/security/slow.test.ts' },
     CONFLICT: () => data.queue('proxy', [{}]),
     APPLICATION_EXISTS: () =>
       service.request('POST', '/api/apps', {
@@ -108,15 +108,15 @@ const provocations: Readonly<Record<ErrorCode, (() => Promise<Answer>) | { reado
     PAYLOAD_TOO_LARGE: () => data.store('c', [{ pad: 'x'.repeat(limits.recordBytesMax) }]),
     RESULT_TOO_LARGE: { by: 'tests/end-to-end/listing.test.ts' },
     SCHEMA_VIOLATION: () => data.store('c', [{ n: 'text' }]),
-    RATE_LIMITED: { by: 'tests/operations/rate-limits.test.ts' },
+    RATE_LIMITED: { by: 'tests/ops/rate-limits.test.ts' },
     HEADERS_TOO_LARGE: async () => {
       const filler = `X-Filler: ${'x'.repeat(limits.headerBytesMax)}`
       const [reply] = await exchange(service.url, makeRawRequest('GET / HTTP/1.1', [filler]))
       return reply ?? { status: 0, text: '{}' }
     },
-    INTERNAL: { by: 'tests/operations/logs.test.ts' },
+    INTERNAL: { by: 'tests/ops/logs.test.ts' },
     NOT_IMPLEMENTED: () => data.call('GET', '/collections/c/retention'),
-    UNAVAILABLE: { by: 'tests/hostile/slow.test.ts' },
+    UNAVAILABLE: { by: 'tests/security/slow.test.ts' },
     STORAGE_FULL: { by: 'tests/faults/disk.test.ts' },
     STORAGE_READ_ONLY: { by: 'tests/faults/disk.test.ts' },
     PAYMENT_NETWORK_UNREACHABLE: { by: 'tests/payments/facilitator.test.ts' },
