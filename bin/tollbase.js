@@ -1,8 +1,40 @@
 #!/usr/bin/env -S node --max-semi-space-size=32
+// The flag above gives young objects room for a request's life, which saves some 5 % of processor time. V8 takes it
+// only at its start, so a start without it (`node bin/tollbase.js`, or where shebangs are unknown) starts node again.
+import { spawn } from 'node:child_process'
+import { fileURLToPath } from 'node:url'
+
+const flag = '--max-semi-space-size'
+const given = [...process.execArgv, process.env.NODE_OPTIONS ?? ''].join(' ')
 const [major, minor] = process.versions.node.split('.').map(Number)
-if (major > 20 || (major === 20 && minor >= 19)) {
-  void import('../dist/program.js')
-} else {
+
+if (major < 20 || (major === 20 && minor < 19)) {
   console.error(`tollbase: needs Node.js 20.19 or newer; this is ${process.versions.node}`)
   process.exitCode = 2
+} else if (given.includes(flag)) {
+  endWithParent()
+  void import('../dist/program.js')
+} else {
+  startAgain()
+}
+
+function startAgain() {
+  const args = [...process.execArgv, `${flag}=32`, fileURLToPath(import.meta.url)]
+  const child = spawn(process.execPath, [...args, ...process.argv.slice(2)], {
+    stdio: ['inherit', 'inherit', 'inherit', 'ipc'],
+  })
+  for (const signal of ['SIGTERM', 'SIGHUP']) process.on(signal, () => child.kill(signal))
+  // A terminal sends Ctrl-C to both processes, and a second SIGINT would cut the child's orderly end short.
+  process.on('SIGINT', () => process.stdin.isTTY || child.kill('SIGINT'))
+  child.on('exit', (code, signal) => {
+    if (signal === null) process.exit(code)
+    process.removeAllListeners(signal)
+    process.kill(process.pid, signal)
+  })
+}
+
+/** Ends this process in order when the one that started it again was killed: nobody else would end it. */
+function endWithParent() {
+  process.once('disconnect', () => process.kill(process.pid, 'SIGTERM'))
+  process.channel?.unref()
 }

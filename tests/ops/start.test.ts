@@ -1,0 +1,47 @@
+import { type ChildProcess, spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterAll, describe, expect, test } from 'vitest'
+
+const program = join(import.meta.dirname, '../../bin/tollbase.js')
+const folder = mkdtempSync(join(tmpdir(), 'tollbase-start-'))
+
+afterAll(() => rmSync(folder, { recursive: true, force: true }))
+
+/** Starts the service as `node bin/tollbase.js serve`; resolves once it is ready. */
+async function start(name: string): Promise<{ child: ChildProcess; servicePid: number }> {
+  const args = ['serve', '--port', '0', '--data-dir', join(folder, name)]
+  const child = spawn(process.execPath, [program, ...args], { stdio: ['ignore', 'pipe', 'ignore'] })
+  let output = ''
+  while (!output.includes('tollbase listening on'))
+    output += String((await once(child.stdout ?? child, 'data'))[0])
+  const children = readFileSync(`/proc/${child.pid}/task/${child.pid}/children`, 'utf8')
+  return { child, servicePid: Number(children.trim().split(' ')[0]) }
+}
+
+/** False also for a process that has ended and waits for whoever asks for its exit code. */
+function isRunning(pid: number): boolean {
+  const file = `/proc/${pid}/stat`
+  return existsSync(file) && !/\) [ZX] /.test(readFileSync(file, 'utf8'))
+}
+
+describe.runIf(process.platform === 'linux')('a service started as `node bin/tollbase.js`', () => {
+  test('has the heap that other starts have, and ends with its exit code when it is told to', async () => {
+    const { child, servicePid } = await start('told')
+    expect(readFileSync(`/proc/${servicePid}/cmdline`, 'utf8')).toContain(
+      '--max-semi-space-size=32',
+    )
+    child.kill('SIGTERM')
+    expect(await once(child, 'exit')).toEqual([0, null])
+    expect(isRunning(servicePid)).toBe(false)
+  })
+
+  test('ends in order when the process that started it is killed, and leaves nothing that holds its data', async () => {
+    const { child, servicePid } = await start('killed')
+    child.kill('SIGKILL')
+    await expect.poll(() => isRunning(servicePid)).toBe(false)
+    expect(existsSync(join(folder, 'killed', 'postgres', 'postmaster.pid'))).toBe(false)
+  })
+})
