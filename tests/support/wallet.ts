@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto'
 import type { LocalAccount } from 'viem'
 import { generatePrivateKey, privateKeyToAccount } from 'viem/accounts'
+import type { TestReply, TestService } from './service.ts'
 
 export type SignedRequest = {
   /** The origin as /.well-known/tollbase states it. */
@@ -33,4 +34,20 @@ export function makeTestWallet(
       }
     },
   }
+}
+
+/** Asks for an application with a body that the wallet signs. */
+export async function createSigned(
+  service: TestService,
+  wallet: ReturnType<typeof makeTestWallet>,
+  { body, timestamp }: { body: string; timestamp: number },
+): Promise<TestReply> {
+  const headers = await wallet.sign({
+    origin: service.url,
+    method: 'POST',
+    path: '/api/apps',
+    body,
+    timestamp,
+  })
+  return service.request('POST', '/api/apps', { raw: body, headers })
 }
