@@ -1,9 +1,9 @@
 import { limits } from '@tollbase/contract/limits'
+import { createData, type Data, listIds } from '@tollbase/testing/data'
+import { idleNetwork } from '@tollbase/testing/idle-network'
+import { withService } from '@tollbase/testing/per-engine'
+import type { Json } from '@tollbase/testing/service'
 import { describe, expect, test } from 'vitest'
-import { createData, type Data, listIds, makeData } from '../support/data.ts'
-import { idleNetwork } from '../support/idle-network.ts'
-import { withService } from '../support/per-engine.ts'
-import type { Json } from '../support/service.ts'
 
 const batch = (app: Data, operations: readonly unknown[], more: object = {}) =>
   app.call('POST', '/batch', { operations, ...more })
@@ -11,10 +11,10 @@ const batch = (app: Data, operations: readonly unknown[], more: object = {}) =>
 const record = async (app: Data, collection: string, key: string) =>
   (await app.record(collection, key)).body?.record
 
-describe('a batch', () =>
+describe('executeBatch', () =>
   withService(
     (service) => {
-      test('creates, updates and deletes in several collections, in one block', async () => {
+      test('a batch creates, updates and deletes in several collections, in one block', async () => {
         const app = await createData(service())
         await app.store('stock', [
           { id: 'apple', left: 3, place: 'A1' },
@@ -146,7 +146,7 @@ describe('a batch', () =>
           [{ operation: 'create', collection: 'c', data: { a: 'x\u0000' } }],
           '/operations/0',
         ],
-      ])('%s is refused, and named', async (_what, operations, field) => {
+      ])('a batch with %s is refused, and the place is named', async (_what, operations, field) => {
         const app = await createData(service())
         await app.store('c', [{ id: 'a' }])
         const good = { operation: 'create', collection: 'c', data: { id: 'x' } }
@@ -220,7 +220,7 @@ describe('a batch', () =>
         expect(listIds(await app.list('u')), 'else the latest wins').toEqual(['a', 'c'])
       })
 
-      test('what a collection`s defaults say is added, and ids are made', async () => {
+      test('what the defaults of a collection say is added, and ids are made', async () => {
         const app = await createData(service())
         await app.create({ name: 'd', schema_definition: { fields: { n: { default: 5 } } } })
         const { body } = await batch(app, [{ operation: 'create', collection: 'd', data: {} }])
@@ -337,19 +337,6 @@ describe('a batch', () =>
         ]
         expect(await batch(app, priced)).toMatchObject({ status: 400 })
         expect((await batch(app, [create('free')])).status).toBe(200)
-      })
-
-      test('a collection`s indexes of the deleted are forgotten by a restart as they were before it', async () => {
-        const app = await createData(service())
-        await app.create({ name: 'gone', schema_definition: { fields: { n: { index: true } } } })
-        await app.create({ name: 'here', schema_definition: { fields: { n: { index: true } } } })
-        await app.call('DELETE', '/collections/gone')
-        const before = (await app.call('GET', '/stats')).body.total_indexes
-        await service().restart()
-        expect((await makeData(service(), app).call('GET', '/stats')).body.total_indexes).toBe(
-          before,
-        )
-        expect(before).toBe(1)
       })
     },
     { config: { networks: [idleNetwork] } },

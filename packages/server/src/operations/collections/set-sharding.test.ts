@@ -1,7 +1,7 @@
 import { limits } from '@tollbase/contract/limits'
+import { createData, type Data, listIds } from '@tollbase/testing/data'
+import { describePerEngine } from '@tollbase/testing/per-engine'
 import { expect, test } from 'vitest'
-import { createData, type Data, listIds } from '../support/data.ts'
-import { describePerEngine } from '../support/per-engine.ts'
 
 const shard = (app: Data, keys: readonly object[], more: object = {}) =>
   app.call('PATCH', '/collections/prices/sharding', { keys, enforce_in_queries: true, ...more })
@@ -20,7 +20,7 @@ async function prices(service: Parameters<typeof createData>[0]): Promise<Data> 
   return app
 }
 
-describePerEngine('sharding', (service) => {
+describePerEngine('setSharding', (service) => {
   test('the keys are shown with the collection, and get the indexes that are missing', async () => {
     const app = await prices(service())
     await app.call('POST', '/indexes', { collection: 'prices', fields: ['at', 'market'] })
@@ -88,7 +88,7 @@ describePerEngine('sharding', (service) => {
     expect(single.status, 'a record by its key is no query').toBe(200)
   })
 
-  test('without the wish nothing is refused, and no keys end the sharding', async () => {
+  test('where queries need state no key nothing is refused, and no keys end the sharding', async () => {
     const app = await prices(service())
     await shard(app, [market], { enforce_in_queries: false })
     expect((await app.list('prices')).body.total).toBe(2)
@@ -116,7 +116,7 @@ describePerEngine('sharding', (service) => {
       '/keys',
     ],
     ['too many buckets', [{ ...user, num_buckets: limits.shardBucketsMax + 1 }], '/keys/0'],
-  ])('%s is refused, and named', async (_what, keys, field) => {
+  ])('sharding by %s is refused, and the place is named', async (_what, keys, field) => {
     const app = await prices(service())
     const { status, body } = await shard(app, keys)
     expect(status).toBe(400)

@@ -1,8 +1,8 @@
 import { limits } from '@tollbase/contract/limits'
+import { createData, type Data, listIds, makeData } from '@tollbase/testing/data'
+import { describePerEngine } from '@tollbase/testing/per-engine'
+import type { Json } from '@tollbase/testing/service'
 import { expect, test } from 'vitest'
-import { createData, type Data, listIds, makeData } from '../support/data.ts'
-import { describePerEngine } from '../support/per-engine.ts'
-import type { Json } from '../support/service.ts'
 
 const migrate = (app: Data, schema: unknown, more: object = {}) =>
   app.call('POST', '/collections/c/migrate', { schema, ...more })
@@ -23,8 +23,8 @@ async function ended(app: Data, task: string): Promise<Json> {
   }
 }
 
-describePerEngine('a migration', (service) => {
-  test('gives records the defaults they lack, as new versions, and then puts the schema in force', async () => {
+describePerEngine('migrateCollection', (service) => {
+  test('a migration gives records the defaults they lack, as new versions, and then puts the schema in force', async () => {
     const app = await createData(service())
     await app.storeText('c', '{"id":"a","name":"x","n":1.50},{"id":"b","name":"y","kind":"own"}')
     await app.store('c', [{ id: 'gone', deleted: true }])
@@ -52,7 +52,7 @@ describePerEngine('a migration', (service) => {
     expect(again.body, 'the same again changes nothing').toMatchObject({ migrated: 0 })
   })
 
-  test('dry, it tells what it would do and writes nothing', async () => {
+  test('a dry migration tells what it would do and writes nothing', async () => {
     const app = await createData(service())
     await app.store('c', [{ id: 'a', name: 'x' }, { id: 'b' }, { id: 'd', name: 5 }])
     const before = (await app.call('GET', '/chain/checkpoint')).body
@@ -68,7 +68,7 @@ describePerEngine('a migration', (service) => {
     expect((await app.call('GET', '/chain/checkpoint')).body).toEqual(before)
   })
 
-  test('a record that breaks the new schema stops it: the old schema stays, and nothing is written', async () => {
+  test('a record that breaks the new schema stops the migration: the old schema stays, and nothing is written', async () => {
     const app = await createData(service())
     await app.store('c', [{ id: 'a', name: 'x' }, { id: 'b' }])
     const { body } = await migrate(app, withDefault)
@@ -96,7 +96,7 @@ describePerEngine('a migration', (service) => {
     expect(body.errors).toHaveLength(most)
   })
 
-  test('what is written while it runs follows the new schema too, or stops it; nothing slips through', async () => {
+  test('what is written while a migration runs follows the new schema too, or stops it; nothing slips through', async () => {
     const app = await createData(service())
     await app.store(
       'c',
@@ -145,7 +145,7 @@ describePerEngine('a migration', (service) => {
     expect(isForbidden).toBe(true)
   })
 
-  test('one at a time for a collection, and no other schema is put in force meanwhile', async () => {
+  test('a collection has one migration at a time, and no other schema is put in force meanwhile', async () => {
     const app = await createData(service())
     await app.store(
       'c',
@@ -165,7 +165,7 @@ describePerEngine('a migration', (service) => {
     expect(end.progress_log.join()).toContain('400 records')
   })
 
-  test('broken off by a restart, it says so, and the same call completes it', async () => {
+  test('a migration that a restart broke off says so, and the same call completes it', async () => {
     const app = await createData(service())
     await app.store(
       'c',
@@ -214,7 +214,7 @@ describePerEngine('a migration', (service) => {
     )
   })
 
-  test('the new schema`s indexes are made, and a JSON Schema is judged as well', async () => {
+  test('the indexes of the new schema are made, and a JSON Schema is judged as well', async () => {
     const app = await createData(service())
     await app.store('c', [{ id: 'a', n: 1 }])
     await migrate(app, { fields: { n: { type: 'number', index: true } } })
