@@ -89,7 +89,7 @@ async function mustSend(place: Place, cases: readonly Case[]): Promise<void> {
     for (const one of cases) await sendOnce(port, makeOurRequest(one, 0))
     for (const one of cases) {
       const texts: string[] = []
-      const stop = running.service.queryDatabase.observe((text) => texts.push(text))
+      const stop = running.service.queryRunner.database.observe((text) => texts.push(text))
       const { status, body } = await sendOnce(port, makeOurRequest(one, 0))
       stop()
       if (status !== 200) throw new Error(`${one.name}: ${status} ${body.toString()}`)

@@ -105,7 +105,7 @@ async function fill(place: Place): Promise<readonly string[]> {
     const port = Number(new URL(running.url).port)
     const key = await storeItems(port, { total: recordsTotal })
     const texts: string[] = []
-    running.service.queryDatabase.observe((text) => texts.push(text))
+    running.service.queryRunner.database.observe((text) => texts.push(text))
     for (const one of cases) {
       await call(port, `/api/apps/${app}/queries`, { key, body: makeDefinition(one) })
       await sendOnce(port, makeHttpGet(makePath(one, 0)))

@@ -84,7 +84,7 @@ async function fill(place: Place): Promise<readonly string[]> {
     const port = Number(new URL(running.url).port)
     await storeItems(port, { total: recordsTotal })
     const texts: string[] = []
-    running.service.queryDatabase.observe((text) => texts.push(text))
+    running.service.queryRunner.database.observe((text) => texts.push(text))
     for (const one of cases) await call(port, '/list', { body: makeRequest(one, 0) })
     await place.database.execute(sql`VACUUM ANALYZE`)
     await place.database.execute(sql`CHECKPOINT`)

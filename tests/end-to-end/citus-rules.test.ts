@@ -9,8 +9,8 @@ type Sent = { readonly text: string; readonly connection: object }
 /** Records the statements that the service sends while it does a bit of everything, for two applications at once. */
 async function record(service: TestService): Promise<readonly Sent[]> {
   const sent: Sent[] = []
-  const { database, queryDatabase } = service.running.service
-  const stops = [database, queryDatabase].map((one) =>
+  const { database, queryRunner } = service.running.service
+  const stops = [database, queryRunner.database].map((one) =>
     one.observe((text, connection) => sent.push({ text, connection })),
   )
   await Promise.all([work(service), work(service)])

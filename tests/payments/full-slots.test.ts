@@ -12,7 +12,7 @@ withService(
       const buyer = await createFundedBuyer(service())
       const asked = list({ root: market.root, limit: 3 })
       const header = await buyer.payV2(await quote(service(), asked))
-      const { querySemaphore, tenancy } = service().running.service
+      const { queryRunner, tenancy } = service().running.service
       const { schema, data } = await tenancy.loadTenant(market.appId)
       const table = data.catalog.byName.get(market.collection)?.table ?? ''
       let free: () => void = () => undefined
@@ -22,7 +22,7 @@ withService(
       const most = limits.queriesAtOnceMax - 1 + limits.queriesWaitingOfApplicationMax
       const turn = { application: market.appId, rank: 'paid' } as const
       const others = Array.from({ length: most }, (_, at) =>
-        querySemaphore.run({ ...turn, caller: `${at}` }, () => held).catch(() => undefined),
+        queryRunner.semaphore.run({ ...turn, caller: `${at}` }, () => held).catch(() => undefined),
       )
       const refused = await service().database.transaction(async (tx) => {
         await tx.execute(sql`LOCK TABLE ${sql.id(schema, table)} IN ACCESS EXCLUSIVE MODE`)

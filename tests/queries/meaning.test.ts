@@ -152,7 +152,7 @@ describe('a parameter', () =>
       expect(made.status, made.text).toBe(201)
       const seen = { fixed: new Set<string>(), 'fixed-sql': new Set<string>() }
       let current: keyof typeof seen = 'fixed'
-      const stop = service().running.service.queryDatabase.observe((text) => {
+      const stop = service().running.service.queryRunner.database.observe((text) => {
         if (text.includes('page_row')) seen[current].add(text)
       })
       const malicious = fc.oneof(

@@ -19,7 +19,7 @@ async function askSteadily(service: TestService, asked: Asked): Promise<Answer> 
 /** Statements that the service sends for reads while the work runs; one may be sent twice. */
 async function sentDuring(service: TestService, work: () => Promise<unknown>): Promise<number> {
   let count = 0
-  const stop = service.running.service.queryDatabase.observe(() => {
+  const stop = service.running.service.queryRunner.database.observe(() => {
     count += 1
   })
   await work()

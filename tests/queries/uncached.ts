@@ -3,7 +3,7 @@ import { HttpReply } from '../../packages/server/src/http/reply.ts'
 import { RequestContext } from '../../packages/server/src/http/request-context.ts'
 import { executeQuery } from '../../packages/server/src/operations/queries/execute-query.ts'
 import type { Caller } from '../../packages/server/src/services/access/access.ts'
-import { ResultCache } from '../../packages/server/src/services/queries/result-cache.ts'
+import { ResultCache } from '../../packages/server/src/services/reading/result-cache.ts'
 import type { TestApp, TestService } from '../support/service.ts'
 
 export type Asked = {
@@ -32,8 +32,7 @@ export async function askByHttp(service: TestService, asked: Asked): Promise<Ans
 export async function askUncached({ running }: TestService, asked: Asked): Promise<Answer> {
   const { app, name, version, format, by } = asked
   const { service } = running
-  const answers = new ResultCache({ bytesMax: 0, onLookup: () => undefined })
-  const predefined = { ...service.predefined, answers }
+  const resultCache = new ResultCache({ bytesMax: 0, onLookup: () => undefined })
   const key = by && service.tenancy.system.keys.find(by.keyHash, service.world.now())
   const caller: Caller = key === undefined ? { kind: 'anonymous' } : { kind: 'key', key }
   const path = `/api/queries/${app}/${name}/data`
@@ -53,7 +52,7 @@ export async function askUncached({ running }: TestService, asked: Asked): Promi
   }
   try {
     const reply = await executeQuery(
-      { service: { ...service, predefined }, caller, requestInfo },
+      { service: { ...service, resultCache }, caller, requestInfo },
       {
         params: { app, name },
         query: { ...(version && { version }), ...(format && { format }) },

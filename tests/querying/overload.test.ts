@@ -15,12 +15,12 @@ withService((service) => {
       data.appId,
     )
     const table = projection.catalog.byName.get('held')?.table ?? ''
-    const { querySemaphore } = service().running.service
+    const { semaphore } = service().running.service.queryRunner
     const lists = await service().database.transaction(async (tx) => {
       await tx.execute(sql`LOCK TABLE ${sql.id(schema, table)} IN ACCESS EXCLUSIVE MODE`)
       const stuck = Array.from({ length: 32 }, () => data.list('held', { find: { n: 1 } }))
       // More queries are stuck than there are connections, and each is soon told from a short one.
-      await vi.waitFor(() => expect(querySemaphore.stats()).toEqual({ running: 2, waiting: 30 }), {
+      await vi.waitFor(() => expect(semaphore.stats()).toEqual({ running: 2, waiting: 30 }), {
         timeout: 3_000,
       })
       for (const reply of [await other.list('notes'), await other.listOpenly('notes')])
@@ -84,7 +84,7 @@ withService((service) => {
       'numbers',
       Array.from({ length: 300 }, (_, n) => ({ id: `${n}`, n })),
     )
-    const { querySemaphore } = service().running.service
+    const { semaphore } = service().running.service.queryRunner
     const from = ['a', 'b', 'c', 'd'].map((name) => `"${data.appId}"::numbers AS ${name}`)
     const body = JSON.stringify({ sql: `SELECT count(*) AS n FROM ${from.join(', ')}` })
     const gone = new AbortController()
@@ -96,7 +96,7 @@ withService((service) => {
         signal: gone.signal,
       }).catch(() => undefined),
     )
-    await vi.waitFor(() => expect(querySemaphore.stats()).toEqual({ running: 2, waiting: 4 }))
+    await vi.waitFor(() => expect(semaphore.stats()).toEqual({ running: 2, waiting: 4 }))
     const active = () =>
       service().database.query(sql`
         SELECT pid FROM pg_catalog.pg_stat_activity
@@ -104,7 +104,7 @@ withService((service) => {
     await vi.waitFor(async () => expect(await active()).toHaveLength(2))
     gone.abort()
     await Promise.all(asked)
-    await vi.waitFor(() => expect(querySemaphore.stats()).toEqual({ running: 0, waiting: 0 }), {
+    await vi.waitFor(() => expect(semaphore.stats()).toEqual({ running: 0, waiting: 0 }), {
       timeout: 2_000,
     })
     expect(await active()).toEqual([])

@@ -128,19 +128,21 @@ export async function startShop(
     world,
     log,
     database,
-    queryDatabase: database,
     tenancy,
     payments,
-    queries: new QueryStatistics(),
-    shortReads: new ShortReads({ world, boundMs: 100, slowForMs: 10_000, atOnceMax: 16 }),
-    querySemaphore: new Semaphore({
-      world,
-      atOnceMax: 4,
-      waitingMax: 100,
-      waitingOfApplicationMax: 100,
-      waitingOfCallerMax: 100,
-      waitMs: 10_000,
-    }),
+    queryStatistics: new QueryStatistics(),
+    queryRunner: {
+      database,
+      semaphore: new Semaphore({
+        world,
+        atOnceMax: 4,
+        waitingMax: 100,
+        waitingOfApplicationMax: 100,
+        waitingOfCallerMax: 100,
+        waitMs: 10_000,
+      }),
+      shortReads: new ShortReads({ world, boundMs: 100, slowForMs: 10_000, atOnceMax: 16 }),
+    },
     cursorSecret: Buffer.alloc(32, 6),
     ticketKey: Buffer.alloc(16, 5),
   } satisfies Partial<Service> as unknown as Service
@@ -168,7 +170,7 @@ export type Asked = {
   readonly body: object
   /** The request may have a price, so an earlier purchase is answered before the request is checked. */
   readonly isPaid: boolean
-  readonly run: (call: Call, body: object) => Promise<unknown>
+  readonly run: (call: Call<keyof Service>, body: object) => Promise<unknown>
 }
 
 export type Answer = {
@@ -274,7 +276,7 @@ export async function createShop(database: Database): Promise<AppKeys> {
     const running = await startShop(life, { database })
     const { service } = running
     const requestInfo = makeRequestInfo({ path: '/', body: {} }, {})
-    const call: Call = { service, caller: { kind: 'operator' }, requestInfo }
+    const call: Call<keyof Service> = { service, caller: { kind: 'operator' }, requestInfo }
     const body = { app_id: application, name: 'Shop' }
     const { app_key: appKey } = plain(await createApplication(call, { body }))
     const params = { app: application }
@@ -302,7 +304,7 @@ export async function createShop(database: Database): Promise<AppKeys> {
   return founded
 }
 
-async function createSupplier(running: Running, call: Call): Promise<string> {
+async function createSupplier(running: Running, call: Call<keyof Service>): Promise<string> {
   const body = { app_id: supplier, name: 'Farm' }
   const { app_key: key } = plain(await createApplication(call, { body }))
   const params = { app: supplier }

@@ -185,7 +185,7 @@ withService((service) => {
     let isStored = false
     await database.transaction(async (tx) => {
       await tx.execute(sql`LOCK TABLE ${sql.id(schema, table)} IN ACCESS EXCLUSIVE MODE`)
-      running.service.views.notice(app.appId)
+      running.service.viewBuilder.notice(app.appId)
       const waiting = () =>
         database.query(sql`
         SELECT pid FROM pg_catalog.pg_locks
@@ -195,7 +195,7 @@ withService((service) => {
       isStored = stored.status === 200
     })
     expect(isStored).toBe(true)
-    await running.service.views.settled(app.appId, id)
+    await running.service.viewBuilder.settled(app.appId, id)
     expect(await same(app, 'v', select)).toEqual([{ n: 1, c: 1 }])
   })
 

@@ -286,11 +286,11 @@ withService((service) => {
       { market: 'BTC', total: 1, trades: 1 },
       { market: 'ETH', total: 5, trades: 1 },
     ]
-    const { tenancy, views } = service().running.service
+    const { tenancy, viewBuilder } = service().running.service
     const tenant = await tenancy.loadTenant(app.appId)
     for (const name of ['totals', 'slow']) {
       const id = tenant.data.catalog.viewsByName.get(name)?.id ?? ''
-      await views.settled(app.appId, id)
+      await viewBuilder.settled(app.appId, id)
       expect(listRows(await app.list(name)), name).toEqual(wanted)
     }
   })

@@ -50,7 +50,7 @@ withService((service) => {
       const { height } = chain.head()
       const block = requirePresent(await chain.readBlock(height), 'the block')
       expect(
-        await findViewTask({ database: service().database }, tenant, {
+        await findViewTask(service().database, tenant, {
           id: '',
           block,
           sequence: 0,

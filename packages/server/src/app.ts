@@ -33,8 +33,9 @@ import { migrations } from './operator/migrations.ts'
 import { ensureOperatorKey } from './operator/operator-key.ts'
 import { toDeletedFault } from './services/access/authorize-collections.ts'
 import { openTenancy, type Tenancy, type TenancyOptions } from './services/applications/tenancy.ts'
-import type { Service } from './services/call.ts'
+import type { Service, Uses } from './services/call.ts'
 import { loadDataSets } from './services/data-sets/operator-data-sets.ts'
+import type { ProgramInfo } from './services/identity/program-info.ts'
 import { ensureSecret, serviceSecrets } from './services/identity/secrets.ts'
 import { ensureSigningKey } from './services/identity/signing-key.ts'
 import { IndexBuilder } from './services/indexes/index-builder.ts'
@@ -48,7 +49,7 @@ import { startReconciler } from './services/payments/reconciler.ts'
 import { startSweeper } from './services/payments/sweeper.ts'
 import { QueryPlans } from './services/queries/query-plans.ts'
 import { QueryRates } from './services/queries/query-rates.ts'
-import { ResultCache } from './services/queries/result-cache.ts'
+import { ResultCache } from './services/reading/result-cache.ts'
 import { ShortReads } from './services/reading/short-reads.ts'
 import { ViewBuilder } from './services/views/view-builder.ts'
 
@@ -102,7 +103,7 @@ async function start(
   const metrics = createMetrics()
   const operator = ensureOperatorKey(config.dataDir, config.operatorKey, world)
   // Storage first: its lock keeps a second service on the folder away from the first one's devnet.
-  const { database, queryDatabase, onCrash, room } = await openStorage(options, log, closers)
+  const { database, queryDatabase, onCrash, freeSpace } = await openStorage(options, log, closers)
   const devnet = config.devnet
     ? await startDevnet({ dataDir: config.dataDir, world, log })
     : undefined
@@ -110,10 +111,10 @@ async function start(
   const keyUse = new KeyUse(database, world)
   await keyUse.load()
   closers.push(() => keyUse.close())
-  const { tenancy, indexes, views } = await openChains(options, closers, {
+  const { tenancy, indexBuilder, viewBuilder } = await openChains(options, closers, {
     database,
     log,
-    admit: room?.need,
+    admit: freeSpace?.need,
     onBlock: metrics.block,
     onQuota: metrics.quotaRefused,
     onStaleView: metrics.staleView,
@@ -132,38 +133,37 @@ async function start(
     config,
     { database, tenancy, world, methods, publicUrl },
     {
-      admit: room?.need,
+      admit: freeSpace?.need,
       onState: metrics.payment,
     },
   )
   const stopReconciler = startReconciler(payments, log)
   closers.push(async () => stopReconciler(), startSweeper(payments.ports, log))
-  const limited = createQueryLimits(options, metrics)
-  metrics.watch({ world, database, queryDatabase, room, tenancy, payments, gasKeys, ...limited })
+  const queries = createQueryParts(options, queryDatabase, metrics)
+  metrics.watch({ world, database, freeSpace, tenancy, payments, gasKeys, ...queries })
   let draining = false
   const service: Service = {
     world,
     log,
     database,
-    queryDatabase,
     tenancy,
     payments,
-    indexes,
-    views,
-    ...limited,
+    indexBuilder,
+    viewBuilder,
+    keyUse,
+    ...queries,
     dataSets: await loadDataSets(database, config.dataSets),
     ...(await ensureSecrets(database, world)),
-    info: {
+    program: {
       ...describeService(publicUrl),
       startedAtMs: world.now(),
-      draining: () => draining,
-      room,
-      keyLastUsed: (hash) => keyUse.getLastUsed(hash),
-      metrics: () => metrics.text(),
-      faucet: devnet && ((address, amount) => devnet.faucet(address, amount)),
+      isDraining: () => draining,
     },
+    freeSpace,
+    faucet: devnet && ((address, amount) => devnet.faucet(address, amount)),
+    readMetrics: () => metrics.text(),
   }
-  const fastify = createHttpServer(service, { config, metrics, keyUse, operatorKey: operator.key })
+  const fastify = createHttpServer(service, { config, metrics, operatorKey: operator.key })
   closers.push(() => fastify.close())
   url = await listen(fastify, config)
   const end = async () => {
@@ -190,10 +190,10 @@ async function makePayments(
   })
 }
 
-/** Returns how the service describes itself to its clients. */
+/** Returns how the program describes itself to its clients. */
 function describeService(
   publicUrl: () => string,
-): Pick<Service['info'], 'version' | 'origin' | 'openapiJson' | 'docsHtml'> {
+): Pick<ProgramInfo, 'version' | 'origin' | 'openapiJson' | 'docsHtml'> {
   const api = buildOpenApi(tollbase, { version: interfaceVersion })
   return {
     version: programVersion,
@@ -207,11 +207,12 @@ function describeService(
  * Creates the statistics of recent queries, the limits of queries that run at once, and the memory for predefined
  * queries.
  */
-function createQueryLimits(
+function createQueryParts(
   { config, world }: StartOptions,
+  queryDatabase: Database,
   metrics: Metrics,
-): Pick<Service, 'queries' | 'shortReads' | 'querySemaphore' | 'predefined'> {
-  const querySemaphore = new Semaphore({
+): Uses<'queryRunner' | 'queryStatistics' | 'queryPlans' | 'queryRates' | 'resultCache'> {
+  const semaphore = new Semaphore({
     world,
     atOnceMax: limits.queriesAtOnceMax,
     waitingMax: limits.queriesWaitingMax,
@@ -219,11 +220,10 @@ function createQueryLimits(
     waitingOfCallerMax: limits.queriesWaitingOfCallerMax,
     waitMs: limits.queryWaitMs,
   })
-  const answers = new ResultCache({
+  const resultCache = new ResultCache({
     bytesMax: config.resultCacheBytes,
     onLookup: metrics.answerLookup,
   })
-  const predefined = { plans: new QueryPlans(), rates: new QueryRates(), answers }
   const shortReads = new ShortReads({
     world,
     boundMs: limits.quickReadMs,
@@ -231,10 +231,11 @@ function createQueryLimits(
     atOnceMax: limits.quickReadsOfCallerMax,
   })
   return {
-    queries: new QueryStatistics(),
-    shortReads,
-    querySemaphore,
-    predefined,
+    queryRunner: { database: queryDatabase, semaphore, shortReads },
+    queryStatistics: new QueryStatistics(),
+    queryPlans: new QueryPlans(),
+    queryRates: new QueryRates(),
+    resultCache,
   }
 }
 
@@ -245,12 +246,12 @@ async function openChains(
   parts: Pick<TenancyOptions, 'database' | 'log' | 'admit' | 'onBlock' | 'onQuota'> & {
     readonly onStaleView: () => void
   },
-): Promise<{ tenancy: Tenancy; indexes: IndexBuilder; views: ViewBuilder }> {
+): Promise<Uses<'tenancy' | 'indexBuilder' | 'viewBuilder'>> {
   const { database, log } = parts
   const keyFile = join(config.dataDir, 'signing-key.pem')
   await ensureSigningKey(database, keyFile)
-  const indexes = new IndexBuilder({ database, world, log })
-  const views = new ViewBuilder({
+  const indexBuilder = new IndexBuilder({ database, world, log })
+  const viewBuilder = new ViewBuilder({
     database,
     world,
     log,
@@ -268,21 +269,21 @@ async function openChains(
       config.serviceName ??
       `tollbase-${(await ensureSecret(database, world, serviceSecrets.serviceName)).toString('hex')}`,
     holder: makeHolderName(world),
-    onDefinitions: (tables) => indexes.notice(tables),
-    onViews: (app) => views.notice(app),
+    onDefinitions: (tables) => indexBuilder.notice(tables),
+    onViews: (app) => viewBuilder.notice(app),
   })
   closers.push(() => tenancy.close())
   // Before the chains: a build must not outlast them.
-  closers.push(() => indexes.close())
-  closers.push(() => views.close())
-  return { tenancy, indexes, views }
+  closers.push(() => indexBuilder.close())
+  closers.push(() => viewBuilder.close())
+  return { tenancy, indexBuilder, viewBuilder }
 }
 
 /** Returns the secrets, which are made once and kept with the database. */
 async function ensureSecrets(
   database: Database,
   world: World,
-): Promise<Pick<Service, 'ticketKey' | 'cursorSecret'>> {
+): Promise<Uses<'ticketKey' | 'cursorSecret'>> {
   return {
     ticketKey: await ensureSecret(database, world, serviceSecrets.tickets),
     cursorSecret: await ensureSecret(database, world, serviceSecrets.cursors),
@@ -292,10 +293,10 @@ async function ensureSecrets(
 /** Creates the HTTP server with every endpoint, behind rate limits and with a line in the log for each request. */
 function createHttpServer(
   service: Service,
-  parts: { config: Config; metrics: Metrics; keyUse: KeyUse; operatorKey: string },
+  parts: { config: Config; metrics: Metrics; operatorKey: string },
 ): FastifyInstance {
-  const { world, log } = service
-  const { config, metrics, keyUse, operatorKey } = parts
+  const { world, log, keyUse } = service
+  const { config, metrics, operatorKey } = parts
   const noteRequest = config.accessLog ? createAccessLog(log) : () => undefined
   const fastify = createServer({
     world,
@@ -353,7 +354,7 @@ type Storage = {
   /** Calls back when the database has crashed. */
   readonly onCrash: (listener: () => void) => void
   /** The free space on its disk, where the service can see that. */
-  readonly room: FreeSpace | undefined
+  readonly freeSpace: FreeSpace | undefined
 }
 
 /** Opens PostgreSQL: the server of the URL, or our own child process. */
@@ -382,13 +383,14 @@ async function openStorage(
   await runMigrations(database, migrations, { now: world.now() })
   const onCrash = (listener: () => void) => listeners.push(listener)
   // A server elsewhere has a disk that only it can see.
-  if (config.databaseUrl !== undefined) return { database, queryDatabase, onCrash, room: undefined }
+  if (config.databaseUrl !== undefined)
+    return { database, queryDatabase, onCrash, freeSpace: undefined }
   const bytesMin = limits.storageFreeBytesMin
   return {
     database,
     queryDatabase,
     onCrash,
-    room: watchFreeSpace({ folder: config.dataDir, bytesMin, world }),
+    freeSpace: watchFreeSpace({ folder: config.dataDir, bytesMin, world }),
   }
 
   async function embedded() {

@@ -1,6 +1,6 @@
 import type { Tollbase } from '@tollbase/contract/contract'
 import type { Handlers } from '../http/implement.ts'
-import type { Call } from '../services/call.ts'
+import type { Call, Service } from '../services/call.ts'
 import { archiveApplication } from './applications/archive-application.ts'
 import { createApplication } from './applications/create-application.ts'
 import { getApplication } from './applications/get-application.ts'
@@ -98,7 +98,7 @@ import { listApplicationWalletEntries } from './wallets/list-application-wallet-
 import { listWalletEntries } from './wallets/list-wallet-entries.ts'
 
 /** Every operation of the contract; a missing one does not compile. */
-export const handlers: Handlers<Tollbase, Call> = {
+export const handlers: Handlers<Tollbase, Call<keyof Service>> = {
   archiveApplication,
   createApplication,
   createCollection,

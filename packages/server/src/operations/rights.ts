@@ -19,6 +19,7 @@ import { authorizeUses } from '../services/queries/authorize-query.ts'
 import { requireAskableQuery, requireDescribableQuery } from '../services/queries/query-access.ts'
 import { type QueryLookup, requireQuery } from '../services/queries/stored-queries.ts'
 import { requireSource } from '../services/reading/authorize-sources.ts'
+import type { ListParts } from '../services/reading/prepare-list-read.ts'
 import { judgeNamed } from '../services/reading/prepare-sql-read.ts'
 import { requireProvable } from '../services/records/record-proof.ts'
 import { refuseHidden } from './batch/execute-batch.ts'
@@ -37,7 +38,7 @@ import { refuseOtherWallet } from './wallets/list-wallet-entries.ts'
  * Judges whether the caller may have what a request addresses, as its operation would: throws 401, 403 or 404. It is
  * asked where a request is refused for its shape, so of query and body only that is told which can be read.
  */
-export async function judgeRights(operationId: string, call: Call): Promise<void> {
+export async function judgeRights(operationId: string, call: RightsCall): Promise<void> {
   try {
     await byOperation.get(operationId)?.(call, askedBy(call.requestInfo))
   } catch (error) {
@@ -60,8 +61,11 @@ type Asked = {
   readonly body: Readonly<Record<string, unknown>>
 }
 
-type Judge = (call: Call, asked: Asked) => unknown
-type TenantJudge = (call: Call, tenant: Tenant, asked: Asked) => unknown
+/** A call with the parts that judging uses, whatever the operation. */
+type RightsCall = Call<ListParts | 'queryPlans'>
+
+type Judge = (call: RightsCall, asked: Asked) => unknown
+type TenantJudge = (call: RightsCall, tenant: Tenant, asked: Asked) => unknown
 
 const nothing = { app: '', collection: '', name: '', id: '', key_hash: '', address: '' }
 
@@ -80,19 +84,19 @@ function of(judge: TenantJudge): Judge {
 const application = of(() => undefined)
 const chain: Judge = (call, { app }) => requireVisibleChain(call, app)
 const description = of((call, tenant, { collection }) =>
-  requireDescribableCollection(call, tenant, collection),
+  requireDescribableCollection(call.caller, tenant, collection),
 )
 const collection = of((_, tenant, asked) => requireCollection(tenant, asked.collection))
 const readable = of((_, tenant, asked) => requireCollectionOrView(tenant, asked.collection))
 const past = of((call, tenant, asked) =>
-  refuseOperator(call, tenant, requireCollection(tenant, asked.collection)),
+  refuseOperator(call.caller, tenant, requireCollection(tenant, asked.collection)),
 )
 const index = of((_, tenant, asked) => requireNamedIndex(tenant, asked))
 const view = of((_, tenant, { name }) => requireView(tenant, name))
-const key: Judge = ({ service }, { app, key_hash }) => requireKey(service, app, key_hash)
+const key: Judge = ({ service }, { app, key_hash }) => requireKey(service.tenancy, app, key_hash)
 const grant = of((_, tenant, { id }) => requireGrant(tenant, id))
 const describedQuery = of((call, tenant, { name, query }) =>
-  requireDescribableQuery(call, tenant, { name, version: versionIn(query.version) }),
+  requireDescribableQuery(call.caller, tenant, { name, version: versionIn(query.version) }),
 )
 
 /** Endpoints whose rights, or whose things, `enter` cannot judge: it knows the application alone. */
@@ -129,9 +133,9 @@ const judges: { readonly [Id in Addressing]: Judge } & {
   getRecordHistory: past,
   listChanges: past,
 
-  getRecord: of((call, tenant, asked) => requireGettable(call, tenant, asked.collection)),
+  getRecord: of((call, tenant, asked) => requireGettable(call.caller, tenant, asked.collection)),
   getRecordProof: of((call, tenant, { collection: name, query }) =>
-    requireProvable(call, tenant, { collection: name, ...receiptIn(query) }),
+    requireProvable(call.caller, tenant, { collection: name, ...receiptIn(query) }),
   ),
   storeRecords: ({ caller, service: { tenancy } }, { body }) => {
     const { app } = parseRoot(toText(body.root))
@@ -173,7 +177,7 @@ const judges: { readonly [Id in Addressing]: Judge } & {
     judgeRun(
       call,
       tenant,
-      requireAskableQuery(call, tenant, { name, version: versionIn(query.version) }),
+      requireAskableQuery(call.caller, tenant, { name, version: versionIn(query.version) }),
     ),
   ),
 
@@ -182,7 +186,7 @@ const judges: { readonly [Id in Addressing]: Judge } & {
   revokeGrant: grant,
   deleteGrant: grant,
   deleteRelation: of((_, tenant, { id }) => requireRelation(tenant, id)),
-  getDataSet: of(({ service }, tenant, { name }) => requireDataSet(service, tenant, name)),
+  getDataSet: of(({ service }, tenant, { name }) => requireDataSet(service.dataSets, tenant, name)),
   deleteDataSet: of((_, tenant, { name }) => requireOwnDataSet(tenant, name)),
   listWalletEntries: ({ caller }, { address }) => refuseOtherWallet(caller, address.toLowerCase()),
 
@@ -193,36 +197,36 @@ const judges: { readonly [Id in Addressing]: Judge } & {
     await requireVisibleChain(call, app)
     if (typeof query.collection !== 'string' || query.height !== undefined) return
     const tenant = await call.service.tenancy.loadTenant(app)
-    requireProvable(call, tenant, { collection: query.collection, ...receiptIn(query) })
+    requireProvable(call.caller, tenant, { collection: query.collection, ...receiptIn(query) })
   },
 }
 
 const byOperation: ReadonlyMap<string, Judge> = new Map(Object.entries(judges))
 
 /** A run reads sources of other applications too, each of which is judged for its caller. */
-async function judgeRun(call: Call, tenant: Tenant, { stored }: QueryLookup): Promise<void> {
-  const { tenancy, predefined } = call.service
-  const { template } = await predefined.plans.load(tenancy, tenant, stored)
+async function judgeRun(call: RightsCall, tenant: Tenant, { stored }: QueryLookup): Promise<void> {
+  const { tenancy, queryPlans } = call.service
+  const { template } = await queryPlans.load(tenancy, tenant, stored)
   await authorizeUses(call, tenant, template.uses)
 }
 
 /** A query, written as SQL or as a list of the root. */
-async function judgeQuestion(call: Call, query: unknown, root: string): Promise<void> {
+async function judgeQuestion(call: RightsCall, query: unknown, root: string): Promise<void> {
   if (!isRecord(query)) return
   if (typeof query.sql === 'string') await judgeNamed(call, query.sql)
   else await requireSource(call, root, '')
 }
 
-async function judgeQuote(call: Call, { body }: Asked): Promise<void> {
+async function judgeQuote(call: RightsCall, { body }: Asked): Promise<void> {
   const { app_id: app = body.app, collection: name, query, version, operation_type } = body
   if (typeof app !== 'string') return
   const tenant = await call.service.tenancy.loadTenant(app)
   if (typeof query === 'string') {
     const asked = { name: query, version: typeof version === 'number' ? version : undefined }
-    await judgeRun(call, tenant, requireAskableQuery(call, tenant, asked))
+    await judgeRun(call, tenant, requireAskableQuery(call.caller, tenant, asked))
   } else if (typeof name === 'string') {
     await judgeQuestion(call, query, `${app}::${name}`)
-    if (operation_type === 'read') requireDescribableSource(call, tenant, name)
+    if (operation_type === 'read') requireDescribableSource(call.caller, tenant, name)
   }
 }
 

@@ -15,14 +15,14 @@ import {
 } from '../services/access/access.ts'
 import { readKeyTexts } from '../services/access/credentials.ts'
 import type { Tenancy } from '../services/applications/tenancy.ts'
-import type { Call, Service } from '../services/call.ts'
+import type { Uses } from '../services/call.ts'
 import { decodePayment } from '../x402/payment-header.ts'
 
-export type Admission = {
+export type Admission<Service> = {
   /** Takes from the quotas before the body is read; throws 429. */
   readonly admit: Admit
   /** Finds out who calls and whether they may, before the body is judged; throws 429, 401, 403 and 404. */
-  readonly enter: Enter<Call>
+  readonly enter: Enter<{ service: Service; caller: Caller; requestInfo: RequestInfo }>
 }
 
 /** Points that a request without a key costs its address, by the work that it causes. */
@@ -70,7 +70,7 @@ const facilitatorOperations = new Set<string>([
  * Decides who takes from which quota. A good key and a payment that buys something are never held up by callers
  * without either, whatever their address; work that brings nothing is limited most.
  */
-export function createAdmission(
+export function createAdmission<Service extends Uses<'world' | 'database' | 'tenancy' | 'program'>>(
   service: Service,
   options: {
     operatorKey: string
@@ -78,10 +78,10 @@ export function createAdmission(
     rates: RateLimits
     registration: Registration
   },
-): Admission {
+): Admission<Service> {
   const { tenancy, database, world } = service
   const { rates, registration } = options
-  const { origin } = service.info
+  const { origin } = service.program
   const operatorKeyHash = hashKey(options.operatorKey)
   const ports = { tenancy, database, world, origin, operatorKeyHash }
   return {

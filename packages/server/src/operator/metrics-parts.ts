@@ -1,6 +1,5 @@
 import { Gauge, type Registry } from 'prom-client'
 import { awaitWithin } from '../base/await-within.ts'
-import type { Semaphore } from '../base/semaphore.ts'
 import type { World } from '../base/world.ts'
 import type { Database } from '../database/database.ts'
 import type { FreeSpace } from '../database/embedded/free-space.ts'
@@ -9,19 +8,19 @@ import type { Tenancy } from '../services/applications/tenancy.ts'
 import { readBacklog } from '../services/payments/claim-store.ts'
 import type { GasKey } from '../services/payments/open-payments.ts'
 import type { Payments } from '../services/payments/payments.ts'
-import type { ResultCache } from '../services/queries/result-cache.ts'
+import type { ResultCache } from '../services/reading/result-cache.ts'
+import type { QueryRunner } from '../services/reading/run-query.ts'
 import { countUndecided } from '../x402/journal.ts'
 
 export type ObservedParts = {
   readonly world: World
   readonly database: Database
-  readonly queryDatabase: Database
-  readonly room: FreeSpace | undefined
+  readonly freeSpace: FreeSpace | undefined
   readonly tenancy: Tenancy
   readonly payments: Payments
   readonly gasKeys: readonly GasKey[]
-  readonly predefined: { readonly answers: ResultCache }
-  readonly querySemaphore: Semaphore
+  readonly queryRunner: QueryRunner
+  readonly resultCache: ResultCache
 }
 
 type MakeGauge = (name: string, help: string, labelNames?: readonly string[]) => Gauge
@@ -90,7 +89,7 @@ function computeShare(used: number, max: number | null): number {
   return max === 0 ? 1 : used / max
 }
 
-function observePools(gauge: MakeGauge, { database, queryDatabase }: ObservedParts): Read {
+function observePools(gauge: MakeGauge, { database, queryRunner }: ObservedParts): Read {
   const connections = gauge(
     'database_connections',
     'Connections of a pool (of lists and SQL, or of all else), and work that waits for one',
@@ -98,7 +97,7 @@ function observePools(gauge: MakeGauge, { database, queryDatabase }: ObservedPar
   )
   return () => {
     for (const [pool, { stats }] of [
-      ['queries', queryDatabase],
+      ['queries', queryRunner.database],
       ['other', database],
     ] as const) {
       const { total, idle, waiting } = stats()
@@ -109,23 +108,23 @@ function observePools(gauge: MakeGauge, { database, queryDatabase }: ObservedPar
   }
 }
 
-function observeQueries(gauge: MakeGauge, { querySemaphore }: ObservedParts): Read {
+function observeQueries(gauge: MakeGauge, { queryRunner }: ObservedParts): Read {
   const queries = gauge(
     'queries',
     'SQL, joins, groups and slow lists, by state: running, waiting',
     ['state'],
   )
   return () => {
-    for (const [state, count] of Object.entries(querySemaphore.stats()))
+    for (const [state, count] of Object.entries(queryRunner.semaphore.stats()))
       queries.set({ state }, count)
   }
 }
 
 /** Creates no gauge where the service cannot see the disk. */
-function observeFreeSpace(gauge: MakeGauge, { room }: ObservedParts): Read {
-  if (room === undefined) return () => undefined
+function observeFreeSpace(gauge: MakeGauge, { freeSpace }: ObservedParts): Read {
+  if (freeSpace === undefined) return () => undefined
   const free = gauge('storage_free_bytes', 'Room left on the disk of the embedded database')
-  return () => free.set(room.bytes())
+  return () => free.set(freeSpace.bytes())
 }
 
 function observePayments(gauge: MakeGauge, parts: ObservedParts): Read {
@@ -159,9 +158,9 @@ function observePayments(gauge: MakeGauge, parts: ObservedParts): Read {
   }
 }
 
-function observeAnswers(gauge: MakeGauge, { predefined }: ObservedParts): Read {
+function observeAnswers(gauge: MakeGauge, { resultCache }: ObservedParts): Read {
   const bytes = gauge('query_answers_bytes', 'Memory of the kept answers of predefined queries')
-  return () => bytes.set(predefined.answers.bytes)
+  return () => bytes.set(resultCache.bytes)
 }
 
 const gasWaitMs = 2_000

@@ -1,56 +1,60 @@
 import type { Logger } from 'pino'
-import type { Semaphore } from '../base/semaphore.ts'
 import type { World } from '../base/world.ts'
 import type { Database } from '../database/database.ts'
+import type { FreeSpace } from '../database/embedded/free-space.ts'
 import type { RequestInfo } from '../http/request-info.ts'
 import type { Caller } from './access/access.ts'
 import type { Tenancy } from './applications/tenancy.ts'
 import type { OperatorDataSets } from './data-sets/operator-data-sets.ts'
-import type { ServiceInfo } from './identity/service-info.ts'
+import type { ProgramInfo } from './identity/program-info.ts'
 import type { IndexBuilder } from './indexes/index-builder.ts'
 import type { QueryStatistics } from './indexes/query-statistics.ts'
+import type { KeyUse } from './keys/key-use.ts'
 import type { Payments } from './payments/payments.ts'
 import type { QueryPlans } from './queries/query-plans.ts'
 import type { QueryRates } from './queries/query-rates.ts'
-import type { ResultCache } from './queries/result-cache.ts'
-import type { ShortReads } from './reading/short-reads.ts'
+import type { ResultCache } from './reading/result-cache.ts'
+import type { QueryRunner } from './reading/run-query.ts'
 import type { ViewBuilder } from './views/view-builder.ts'
 
-/** The parts that every operation works with. Made once, in app.ts. */
+/** The parts of which operations name those that they use. Made once, in app.ts. */
 export type Service = {
   readonly world: World
   readonly log: Logger
   readonly database: Database
-  /**
-   * The same database over separate connections, for lists and SQL: however slow these are, writes and payments go
-   * on.
-   */
-  readonly queryDatabase: Database
   readonly tenancy: Tenancy
   readonly payments: Payments
-  readonly info: ServiceInfo
-  readonly indexes: IndexBuilder
-  readonly views: ViewBuilder
-  readonly queries: QueryStatistics
+  readonly queryRunner: QueryRunner
+  /** The shapes of recent lists, from which indexes are advised. */
+  readonly queryStatistics: QueryStatistics
+  readonly queryPlans: QueryPlans
+  readonly queryRates: QueryRates
+  readonly resultCache: ResultCache
+  readonly indexBuilder: IndexBuilder
+  readonly viewBuilder: ViewBuilder
   readonly dataSets: OperatorDataSets
-  readonly predefined: {
-    readonly plans: QueryPlans
-    readonly rates: QueryRates
-    readonly answers: ResultCache
-  }
-  /** Runs lists that ought to be short. */
-  readonly shortReads: ShortReads
-  /** Limits SQL, joins and groups, which may take long, and lists that prove slow. */
-  readonly querySemaphore: Semaphore
+  readonly keyUse: KeyUse
+  readonly program: ProgramInfo
+  /** The free space on the database's disk, where the service can see that. */
+  readonly freeSpace: FreeSpace | undefined
+  /** Gives test dollars; only with --devnet. */
+  readonly faucet:
+    | ((address: string, amount: bigint) => Promise<{ tx_hash: string; balance: string }>)
+    | undefined
+  /** Returns the metrics as text, in the format of Prometheus. */
+  readonly readMetrics: () => Promise<string>
   /** 16 bytes; tickets are encrypted with them. */
   readonly ticketKey: Buffer
   /** 32 bytes; cursors are signed with them. */
   readonly cursorSecret: Buffer
 }
 
-/** One call of an operation. */
-export type Call = {
-  readonly service: Service
+/** Those parts of the service that a function uses. */
+export type Uses<Part extends keyof Service> = Pick<Service, Part>
+
+/** One call of an operation, with the parts of the service that it uses. */
+export type Call<Part extends keyof Service = never> = {
+  readonly service: Uses<Part>
   readonly caller: Caller
   readonly requestInfo: RequestInfo
 }

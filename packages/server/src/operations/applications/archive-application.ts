@@ -3,7 +3,10 @@ import { Fault } from '../../base/fault.ts'
 import type { Operation } from '../operation.ts'
 import { changeApplication } from './update-application.ts'
 
-export const archiveApplication: Operation<'archiveApplication'> = async (call, { params }) => {
+export const archiveApplication: Operation<
+  'archiveApplication',
+  'world' | 'tenancy' | 'payments'
+> = async (call, { params }) => {
   const { payments, world } = call.service
   const sinceMs = world.now() - limits.openPaymentSeconds * 1000
   const open = await payments.listOpenPayments(params.app, sinceMs)
@@ -14,7 +17,7 @@ export const archiveApplication: Operation<'archiveApplication'> = async (call, 
       details: { open: { payments: open } },
     })
   }
-  await changeApplication(call, params.app, { status: 'archived' })
+  await changeApplication(call.service.tenancy, params.app, { status: 'archived' })
   return {
     success: true,
     message: `${params.app} is archived; its chain is kept, its wallet answers, and the operator can bring it back`,

@@ -3,7 +3,7 @@ import type { ApplicationRecord } from '../../model/application.ts'
 import { makeKey } from '../../services/keys/key-record.ts'
 import type { Operation } from '../operation.ts'
 
-export const createApplication: Operation<'createApplication'> = async (
+export const createApplication: Operation<'createApplication', 'world' | 'tenancy'> = async (
   { service, caller },
   { body },
 ) => {
@@ -32,7 +32,7 @@ export const createApplication: Operation<'createApplication'> = async (
       created_at: new Date(world.now()).toISOString(),
       status: 'active',
     }
-    const key = makeKey(service, {
+    const key = makeKey(service.world, {
       appId,
       name: 'default',
       permissions: ['Read', 'Write', 'Admin'],

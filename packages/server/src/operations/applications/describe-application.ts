@@ -7,7 +7,7 @@ import type { Call } from '../../services/call.ts'
  * Describes an application as far as the caller may see it: the public fields, and more to callers that may Read
  * it.
  */
-export async function describeApplication(call: Call, record: ApplicationRecord) {
+export async function describeApplication(call: Call<'tenancy'>, record: ApplicationRecord) {
   const shown = {
     app_id: record.app_id,
     name: record.name,

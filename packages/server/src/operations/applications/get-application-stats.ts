@@ -2,10 +2,10 @@ import type { Database } from '../../database/database.ts'
 import { readCurrentStats } from '../../services/collections/current-stats.ts'
 import type { Operation } from '../operation.ts'
 
-export const getApplicationStats: Operation<'getApplicationStats'> = async (
-  { service },
-  { params },
-) => {
+export const getApplicationStats: Operation<
+  'getApplicationStats',
+  'world' | 'database' | 'tenancy' | 'queryRunner'
+> = async ({ service }, { params }) => {
   const tenant = await service.tenancy.loadTenant(params.app)
   const stats = [...(await readCurrentStats(service, tenant)).values()]
   return {
@@ -14,7 +14,7 @@ export const getApplicationStats: Operation<'getApplicationStats'> = async (
     total_documents: stats.reduce((sum, one) => sum + one.documents, 0),
     storage_size: stats.reduce((sum, one) => sum + one.bytes, 0),
     index_size: 0,
-    active_connections: countBusy(service.database) + countBusy(service.queryDatabase),
+    active_connections: countBusy(service.database) + countBusy(service.queryRunner.database),
   }
 }
 

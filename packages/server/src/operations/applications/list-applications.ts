@@ -1,7 +1,7 @@
 import type { Operation } from '../operation.ts'
 import { describeApplication } from './describe-application.ts'
 
-export const listApplications: Operation<'listApplications'> = async (call) => {
+export const listApplications: Operation<'listApplications', 'tenancy'> = async (call) => {
   const { caller, service } = call
   const all = service.tenancy.system.applications.list()
   const own = all.filter(

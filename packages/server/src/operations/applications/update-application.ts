@@ -7,7 +7,10 @@ import type { Call } from '../../services/call.ts'
 import type { Operation } from '../operation.ts'
 import { describeApplication } from './describe-application.ts'
 
-export const updateApplication: Operation<'updateApplication'> = async (call, { params, body }) => {
+export const updateApplication: Operation<
+  'updateApplication',
+  'world' | 'database' | 'tenancy' | 'program'
+> = async (call, { params, body }) => {
   const { caller, service } = call
   if (body.status !== undefined && caller.kind !== 'operator')
     throw new Fault('FORBIDDEN', { message: 'Only the operator may bring an application back' })
@@ -16,7 +19,7 @@ export const updateApplication: Operation<'updateApplication'> = async (call, { 
   if (body.quota !== undefined && caller.kind !== 'operator')
     throw new Fault('FORBIDDEN', { message: 'Only the operator may change a quota' })
   if (owner !== undefined && owner !== before) await refuseUnwilling(call, owner)
-  const record = await changeApplication(call, params.app, {
+  const record = await changeApplication(call.service.tenancy, params.app, {
     ...(body.name !== undefined && { name: body.name }),
     ...(body.description !== undefined && { description: body.description }),
     ...(owner !== undefined && { owner_address: owner }),
@@ -31,7 +34,7 @@ export const updateApplication: Operation<'updateApplication'> = async (call, { 
  * could name an owner whose transfers to us would then pay for somebody else's writes.
  */
 async function refuseUnwilling(
-  { caller, requestInfo, service }: Call,
+  { caller, requestInfo, service }: Call<'world' | 'database' | 'program'>,
   owner: string,
 ): Promise<void> {
   if (caller.kind === 'operator') return
@@ -42,8 +45,12 @@ async function refuseUnwilling(
       "must be the address that signed the request (X-Signature), which bears the application's key beside it",
     )
   }
-  const { database, world, info } = service
-  await verifyWallet(requestInfo, signed, { database, nowMs: world.now(), origin: info.origin() })
+  const { database, world, program } = service
+  await verifyWallet(requestInfo, signed, {
+    database,
+    nowMs: world.now(),
+    origin: program.origin(),
+  })
 }
 
 /** An archived application can only be brought back, together with other changes; every other change is 404. */
@@ -57,11 +64,10 @@ function getStateBefore(
 
 /** Writes an application's new state and waits until it is in force. */
 export async function changeApplication(
-  call: Call,
+  tenancy: Tenancy,
   appId: string,
   change: Partial<ApplicationRecord>,
 ): Promise<ApplicationRecord> {
-  const { tenancy } = call.service
   return tenancy.system.definitions.run(async () => {
     const record = { ...getStateBefore(tenancy, appId, change), ...change }
     const { height } = await tenancy.system.chain.append([

@@ -31,7 +31,10 @@ type Batch = {
   readonly paymentId?: string
 }
 
-export const executeBatch: Operation<'executeBatch'> = async (call, { params, body }) => {
+export const executeBatch: Operation<
+  'executeBatch',
+  'world' | 'database' | 'tenancy' | 'payments'
+> = async (call, { params, body }) => {
   const tenant = await call.service.tenancy.loadTenant(params.app)
   const { catalog } = tenant.data
   const request = { text: call.requestInfo.json().text, operations: body.operations }
@@ -63,7 +66,7 @@ export const executeBatch: Operation<'executeBatch'> = async (call, { params, bo
 
 /** Conditions are for callers that may read: which records match tells what is in them. */
 export function refuseHidden(
-  call: Call,
+  call: Call<'tenancy'>,
   tenant: Tenant,
   steps: readonly Pick<Step, 'conditions' | 'collection'>[],
 ): void {
@@ -73,7 +76,7 @@ export function refuseHidden(
     requirePermission(call.caller, 'Read', { appId, tenancy: call.service.tenancy })
     // A collection that does not exist yet has nothing to hide.
     const known = tenant.data.catalog.byName.get(collection)
-    if (known !== undefined) refuseOperator(call, tenant, known)
+    if (known !== undefined) refuseOperator(call.caller, tenant, known)
   }
 }
 
@@ -95,14 +98,16 @@ function listWrittenParts(steps: readonly Step[]): WrittenPart[] {
   return [...parts.values()]
 }
 
-async function run(call: Call, batch: Batch): Promise<HttpReply> {
+async function run(call: Call<'world' | 'database'>, batch: Batch): Promise<HttpReply> {
   const { service } = call
   const { tenant, steps, paymentId } = batch
   const by = paymentId === undefined ? {} : { madeBy: paymentId }
   const collections = new Map<string, CollectionState>()
   for (const { operation, collection: name } of steps) {
     const isMade = operation === 'create' && !collections.has(name)
-    const found = isMade ? await ensureCollection(service, tenant, { name, ...by }) : undefined
+    const found = isMade
+      ? await ensureCollection(service.world, tenant, { name, ...by })
+      : undefined
     collections.set(name, found ?? collections.get(name) ?? requireCollection(tenant, name))
   }
   const ids = [...collections.values()].map(({ id }) => id)
@@ -123,7 +128,7 @@ type MadeVersion = { readonly collection: CollectionState; readonly record: Prep
 
 /** Returns, for each operation, the versions that it makes. */
 async function makeVersions(
-  call: Call,
+  call: Call<'world' | 'database'>,
   { tenant, steps, strict }: Batch,
   collections: ReadonlyMap<string, CollectionState>,
 ): Promise<MadeVersion[][]> {

@@ -9,7 +9,10 @@ import { proveEntry, proveRecord, toHashProof } from '../../services/records/rec
 import type { Operation } from '../operation.ts'
 import { requireVisibleChain } from './visible-chain.ts'
 
-export const getEntryProof: Operation<'getEntryProof'> = async (call, { params, query }) => {
+export const getEntryProof: Operation<'getEntryProof', 'database' | 'tenancy'> = async (
+  call,
+  { params, query },
+) => {
   const chain = await requireVisibleChain(call, params.app)
   const { height, sequence, key, collection, receipt_id } = query
   if (collection !== undefined && key !== undefined && height === undefined) {
@@ -27,7 +30,7 @@ export const getEntryProof: Operation<'getEntryProof'> = async (call, { params, 
 
 /** Strangers may learn of an entry only if it is a record that is open to them. */
 async function refuseClosed(
-  { service, caller }: Call,
+  { service, caller }: Call<'tenancy'>,
   app: string,
   at: { readonly chain: Chain; readonly height: number; readonly sequence: number },
 ): Promise<void> {

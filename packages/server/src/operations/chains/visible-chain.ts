@@ -11,7 +11,10 @@ import { isPublic } from '../../services/queries/stored-queries.ts'
  * that have something open to strangers; the size of any other would tell what happens there, so it is for callers
  * that may Read.
  */
-export async function requireVisibleChain({ service, caller }: Call, app: string): Promise<Chain> {
+export async function requireVisibleChain(
+  { service, caller }: Call<'tenancy'>,
+  app: string,
+): Promise<Chain> {
   const { tenancy } = service
   if (app === 'system') return tenancy.system.chain
   const { application, chain, data } = await tenancy.loadTenant(app)

@@ -12,8 +12,11 @@ import { type ChainPosition, type ChangePage, readChanges } from './change-store
 const defaultLimit = 100
 
 /** Answers as soon as there is a change; between two reads it holds nothing but its watch. */
-export const listChanges: Operation<'listChanges'> = async (call, { params, query }) => {
-  const { world, database, tenancy, info } = call.service
+export const listChanges: Operation<
+  'listChanges',
+  'world' | 'database' | 'tenancy' | 'program'
+> = async (call, { params, query }) => {
+  const { world, database, tenancy, program } = call.service
   const since = parsePosition(query.since ?? '0')
   const limit = query.limit ?? defaultLimit
   const waitMs = (query.wait ?? 0) * 1000
@@ -21,7 +24,7 @@ export const listChanges: Operation<'listChanges'> = async (call, { params, quer
   for (;;) {
     const tenant = await tenancy.loadTenant(params.app)
     const collection = requireCollection(tenant, params.collection)
-    refuseOperator(call, tenant, collection)
+    refuseOperator(call.caller, tenant, collection)
     refuseFuture(tenant, since)
     // Begun before the read, so that no change is missed in between.
     const watch = waitMs > 0 ? tenant.data.watchers.begin(collection.id) : undefined
@@ -29,7 +32,7 @@ export const listChanges: Operation<'listChanges'> = async (call, { params, quer
       const place = { schema: tenant.schema, table: collection.table }
       const page = await readChanges(database, place, { since, limit })
       const leftMs = endMs - world.now()
-      const isOver = watch === undefined || leftMs <= 0 || info.draining()
+      const isOver = watch === undefined || leftMs <= 0 || program.isDraining()
       if (page.changes.length > 0 || isOver) return new HttpReply(formatReply(page, since))
       await awaitWithin(watch.woken, { world, ms: leftMs, otherwise: undefined })
     } finally {
@@ -66,7 +69,7 @@ function refuseFuture(tenant: Tenant, since: ChainPosition): void {
 }
 
 /** A key may have died, and an application changed hands, while its request waited. */
-function refuseLapsedCaller({ caller, service }: Call, appId: string): void {
+function refuseLapsedCaller({ caller, service }: Call<'world' | 'tenancy'>, appId: string): void {
   const { tenancy, world } = service
   if (caller.kind === 'key' && !tenancy.system.keys.find(caller.key.key_hash, world.now()))
     throw new Fault('UNAUTHORIZED', { message: 'The key was revoked or has expired meanwhile' })

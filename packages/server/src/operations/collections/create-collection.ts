@@ -4,14 +4,17 @@ import { createCollectionLocked } from '../../services/collections/new-collectio
 import type { Operation } from '../operation.ts'
 import { parseCollectionSettings } from './parse-settings.ts'
 
-export const createCollection: Operation<'createCollection'> = async (
+export const createCollection: Operation<'createCollection', 'world' | 'tenancy'> = async (
   { service },
   { params, body },
 ) => {
   checkSchemaDefinition(body.schema_definition)
   const tenant = await service.tenancy.loadTenant(params.app)
   const collection = await tenant.definitions.run(() =>
-    createCollectionLocked(service, tenant, { name: body.name, ...parseCollectionSettings(body) }),
+    createCollectionLocked(service.world, tenant, {
+      name: body.name,
+      ...parseCollectionSettings(body),
+    }),
   )
   return describeCollection(collection)
 }

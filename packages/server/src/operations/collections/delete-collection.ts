@@ -3,7 +3,7 @@ import { requireCollection } from '../../services/access/authorize-collections.t
 import { define } from '../../services/applications/define.ts'
 import type { Operation } from '../operation.ts'
 
-export const deleteCollection: Operation<'deleteCollection'> = async (
+export const deleteCollection: Operation<'deleteCollection', 'tenancy'> = async (
   { service },
   { params, body },
 ) => {

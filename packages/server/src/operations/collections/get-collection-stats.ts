@@ -4,10 +4,10 @@ import { requireCollection } from '../../services/access/authorize-collections.t
 import { readCurrentStats } from '../../services/collections/current-stats.ts'
 import type { Operation } from '../operation.ts'
 
-export const getCollectionStats: Operation<'getCollectionStats'> = async (
-  { service },
-  { params },
-) => {
+export const getCollectionStats: Operation<
+  'getCollectionStats',
+  'world' | 'database' | 'tenancy'
+> = async ({ service }, { params }) => {
   const tenant = await service.tenancy.loadTenant(params.app)
   const collection = requireCollection(tenant, params.collection)
   const stats = (await readCurrentStats(service, tenant)).get(collection.id) ?? noStats

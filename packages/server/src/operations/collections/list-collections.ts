@@ -6,10 +6,10 @@ import { canDescribe } from '../../services/access/access.ts'
 import { readCurrentStats } from '../../services/collections/current-stats.ts'
 import type { Operation } from '../operation.ts'
 
-export const listCollections: Operation<'listCollections'> = async (
-  { service, caller },
-  { params },
-) => {
+export const listCollections: Operation<
+  'listCollections',
+  'world' | 'database' | 'tenancy'
+> = async ({ service, caller }, { params }) => {
   const tenant = await service.tenancy.loadTenant(params.app)
   const all = canDescribe(caller, tenant.application)
   const stats = all ? await readCurrentStats(service, tenant) : new Map()

@@ -9,10 +9,13 @@ import type { Operation } from '../operation.ts'
 
 const rowsDefault = 3
 
-export const previewCollection: Operation<'previewCollection'> = async (call, { params }) => {
+export const previewCollection: Operation<'previewCollection', 'database' | 'tenancy'> = async (
+  call,
+  { params },
+) => {
   const { service } = call
   const tenant = await service.tenancy.loadTenant(params.app)
-  const collection = requireDescribableCollection(call, tenant, params.collection)
+  const collection = requireDescribableCollection(call.caller, tenant, params.collection)
   const price = getReadPrice(tenant.data.catalog, collection)
   // A priced collection is sampled only as far as its owner says.
   const { rows, fields } = collection.policy.preview ?? {

@@ -15,7 +15,10 @@ import type { Operation } from '../operation.ts'
 
 type Body = Input<Tollbase['setSharding']>['body']
 
-export const setSharding: Operation<'setSharding'> = async ({ service }, { params, body }) => {
+export const setSharding: Operation<'setSharding', 'world' | 'database' | 'tenancy'> = async (
+  { service },
+  { params, body },
+) => {
   const sharding = readSharding(body)
   const tenant = await service.tenancy.loadTenant(params.app)
   return tenant.definitions.run(async () => {
@@ -26,7 +29,7 @@ export const setSharding: Operation<'setSharding'> = async ({ service }, { param
     for (const { field } of sharding?.keys ?? []) {
       const number = catalog.nextNumber
       indexes.push(
-        ...buildLeadingIndex(service, collection, {
+        ...buildLeadingIndex(service.world, collection, {
           field,
           type: 'btree',
           number,

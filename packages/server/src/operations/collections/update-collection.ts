@@ -11,10 +11,10 @@ import { buildSchemaIndexes } from '../../services/collections/new-collection.ts
 import type { Operation } from '../operation.ts'
 import { parseCollectionSettings } from './parse-settings.ts'
 
-export const updateCollection: Operation<'updateCollection'> = async (
-  { service },
-  { params, body },
-) => {
+export const updateCollection: Operation<
+  'updateCollection',
+  'world' | 'database' | 'tenancy'
+> = async ({ service }, { params, body }) => {
   checkSchemaDefinition(body.schema_definition)
   const tenant = await service.tenancy.loadTenant(params.app)
   return tenant.definitions.run(async () => {
@@ -40,7 +40,7 @@ export const updateCollection: Operation<'updateCollection'> = async (
     const { indexes } = requireCollection(tenant, id)
     const changes: Definition[] = [
       { kind: 'collection', id, body: after },
-      ...buildSchemaIndexes(service, { ...after, indexes }, tenant.data.catalog.nextNumber),
+      ...buildSchemaIndexes(service.world, { ...after, indexes }, tenant.data.catalog.nextNumber),
     ]
     // No record that was checked against the old schema comes after the new one.
     await tenant.collectionLock.run([id], () => define(tenant, changes))

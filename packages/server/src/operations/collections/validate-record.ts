@@ -5,7 +5,7 @@ import { compileRecordSchema } from '../../model/record-schema.ts'
 import { requireCollection } from '../../services/access/authorize-collections.ts'
 import type { Operation } from '../operation.ts'
 
-export const validateRecord: Operation<'validateRecord'> = async (
+export const validateRecord: Operation<'validateRecord', 'tenancy'> = async (
   { service },
   { params, body },
 ) => {

@@ -6,7 +6,10 @@ import { parseEntries } from '../../services/data-sets/parse-entries.ts'
 import type { Operation } from '../operation.ts'
 import { describeDataSet } from './describe-data-set.ts'
 
-export const createDataSet: Operation<'createDataSet'> = async ({ service }, { params, body }) => {
+export const createDataSet: Operation<'createDataSet', 'world' | 'tenancy'> = async (
+  { service },
+  { params, body },
+) => {
   const { name, kind } = body
   const entries = parseEntries(
     kind,

@@ -4,7 +4,10 @@ import type { Tenant } from '../../services/applications/tenancy.ts'
 import { makeNoDataSetFault } from '../../services/data-sets/require-data-sets.ts'
 import type { Operation } from '../operation.ts'
 
-export const deleteDataSet: Operation<'deleteDataSet'> = async ({ service }, { params }) => {
+export const deleteDataSet: Operation<'deleteDataSet', 'tenancy'> = async (
+  { service },
+  { params },
+) => {
   const tenant = await service.tenancy.loadTenant(params.app)
   return tenant.definitions.run(async () => {
     const { id, name } = requireOwnDataSet(tenant, params.name)

@@ -1,14 +1,16 @@
 import type { Tenant } from '../../services/applications/tenancy.ts'
-import type { Service } from '../../services/call.ts'
+import type { OperatorDataSets } from '../../services/data-sets/operator-data-sets.ts'
 import { makeNoDataSetFault } from '../../services/data-sets/require-data-sets.ts'
 import type { Operation } from '../operation.ts'
 import { describeDataSet } from './describe-data-set.ts'
 
-export const getDataSet: Operation<'getDataSet'> = async ({ service }, { params }) =>
-  requireDataSet(service, await service.tenancy.loadTenant(params.app), params.name)
+export const getDataSet: Operation<'getDataSet', 'tenancy' | 'dataSets'> = async (
+  { service },
+  { params },
+) => requireDataSet(service.dataSets, await service.tenancy.loadTenant(params.app), params.name)
 
 /** The application's own, else the operator's, or 404. */
-export function requireDataSet({ dataSets }: Service, tenant: Tenant, name: string) {
+export function requireDataSet(dataSets: OperatorDataSets, tenant: Tenant, name: string) {
   const own = [...tenant.data.catalog.dataSets.values()].find((one) => one.name === name)
   if (own !== undefined) return describeDataSet(own)
   const provided = dataSets.descriptions.find((one) => one.name === name)

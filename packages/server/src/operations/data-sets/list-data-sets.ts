@@ -1,7 +1,10 @@
 import type { Operation } from '../operation.ts'
 import { describeDataSet } from './describe-data-set.ts'
 
-export const listDataSets: Operation<'listDataSets'> = async ({ service }, { params }) => {
+export const listDataSets: Operation<'listDataSets', 'tenancy' | 'dataSets'> = async (
+  { service },
+  { params },
+) => {
   const { catalog } = (await service.tenancy.loadTenant(params.app)).data
   const own = [...catalog.dataSets.values()].map(describeDataSet)
   const names = new Set(own.map(({ name }) => name))

@@ -9,7 +9,10 @@ import type { Tenant } from '../../services/applications/tenancy.ts'
 import type { Operation } from '../operation.ts'
 import { describeGrant } from './describe-grant.ts'
 
-export const createGrant: Operation<'createGrant'> = async ({ service }, { params, body }) => {
+export const createGrant: Operation<'createGrant', 'world' | 'tenancy'> = async (
+  { service },
+  { params, body },
+) => {
   const tenant = await service.tenancy.loadTenant(params.app)
   const { app_id: grantee } = service.tenancy.requireApplication(body.grantee)
   if (grantee === params.app) throw makeInvalidFault('/grantee', 'needs no grant: it is the owner')

@@ -1,17 +1,16 @@
 import { Fault } from '../../base/fault.ts'
 import { define } from '../../services/applications/define.ts'
-import type { Tenant } from '../../services/applications/tenancy.ts'
-import type { Service } from '../../services/call.ts'
+import type { Tenancy, Tenant } from '../../services/applications/tenancy.ts'
 import type { Operation } from '../operation.ts'
 
-export const revokeGrant: Operation<'revokeGrant'> = ({ service }, { params }) =>
-  revoke(service, params)
+export const revokeGrant: Operation<'revokeGrant', 'tenancy'> = ({ service }, { params }) =>
+  revoke(service.tenancy, params)
 
-export const deleteGrant: Operation<'deleteGrant'> = ({ service }, { params }) =>
-  revoke(service, params)
+export const deleteGrant: Operation<'deleteGrant', 'tenancy'> = ({ service }, { params }) =>
+  revoke(service.tenancy, params)
 
-async function revoke(service: Service, { app, id }: { app: string; id: string }) {
-  const tenant = await service.tenancy.loadTenant(app)
+async function revoke(tenancy: Tenancy, { app, id }: { app: string; id: string }) {
+  const tenant = await tenancy.loadTenant(app)
   return tenant.definitions.run(async () => {
     requireGrant(tenant, id)
     await define(tenant, [{ kind: 'grant', id, body: undefined }])

@@ -2,10 +2,10 @@ import type { Operation } from '../operation.ts'
 import { createIndexOn } from './create-index.ts'
 import { parseIndexRequest } from './index-request.ts'
 
-export const createCollectionIndex: Operation<'createCollectionIndex'> = async (
-  { service },
-  { params, body },
-) =>
+export const createCollectionIndex: Operation<
+  'createCollectionIndex',
+  'world' | 'tenancy' | 'payments' | 'indexBuilder'
+> = async ({ service }, { params, body }) =>
   createIndexOn(service, {
     app: params.app,
     collection: params.collection,

@@ -4,6 +4,7 @@ import { Compile } from 'typebox/compile'
 import { requirePresent } from '../../base/assert.ts'
 import { Fault, makeInvalidFault } from '../../base/fault.ts'
 import { isRecord } from '../../base/is-record.ts'
+import type { World } from '../../base/world.ts'
 import { findReadable } from '../../model/catalog.ts'
 import type { Definition } from '../../model/definition-entry.ts'
 import type { CollectionState, IndexDefinition } from '../../model/definitions.ts'
@@ -11,7 +12,7 @@ import { makeIndexName } from '../../model/make-index-name.ts'
 import { isFullText } from '../../projections/index-ddl.ts'
 import { define } from '../../services/applications/define.ts'
 import type { Tenant } from '../../services/applications/tenancy.ts'
-import type { Service } from '../../services/call.ts'
+import type { Uses } from '../../services/call.ts'
 import { createCollectionLocked } from '../../services/collections/new-collection.ts'
 import type { Operation } from '../operation.ts'
 import { describeWholeIndex } from './describe-index.ts'
@@ -19,7 +20,10 @@ import { type IndexRequest, parseIndexRequest } from './index-request.ts'
 
 const collectionName = Compile(Name)
 
-export const createIndex: Operation<'createIndex'> = async ({ service }, { params, body }) => {
+export const createIndex: Operation<
+  'createIndex',
+  'world' | 'tenancy' | 'payments' | 'indexBuilder'
+> = async ({ service }, { params, body }) => {
   const sent: Readonly<Record<string, unknown>> = { ...body }
   const name = sent.collection ?? sent.collection_name
   if (typeof name !== 'string')
@@ -33,7 +37,7 @@ export const createIndex: Operation<'createIndex'> = async ({ service }, { param
 
 /** Creates an index, or changes the one that serves the same; makes the collection if it is missing. */
 export async function createIndexOn(
-  service: Service,
+  service: Uses<'world' | 'tenancy' | 'payments' | 'indexBuilder'>,
   request: { app: string; collection: string; wish: IndexRequest },
 ) {
   const { wish: wanted } = request
@@ -41,7 +45,9 @@ export async function createIndexOn(
   return tenant.definitions.run(async () => {
     const collection =
       findReadable(tenant.data.catalog, request.collection) ??
-      (await createCollectionLocked(service, tenant, { name: checkNewName(request.collection) }))
+      (await createCollectionLocked(service.world, tenant, {
+        name: checkNewName(request.collection),
+      }))
     if (collection.view !== undefined) refuseForView(wanted)
     const same = collection.indexes.find((one) => servesSame(one, wanted))
     if (same === undefined && collection.indexes.length >= limits.indexesPerCollectionMax) {
@@ -55,7 +61,7 @@ export async function createIndexOn(
         message: `Another index of ${collection.name} has the name ${wanted.name} already`,
       })
     }
-    const index = buildIndex(service, { tenant, collection, wish: wanted, same, others })
+    const index = buildIndex(service.world, { tenant, collection, wish: wanted, same, others })
     const changes = [
       ...(same === undefined || serializeIndex(same) !== serializeIndex(index)
         ? [{ kind: 'index', id: index.id, body: index } satisfies Definition]
@@ -101,7 +107,7 @@ function servesSame(one: IndexDefinition, wanted: IndexRequest): boolean {
 }
 
 function buildIndex(
-  service: Service,
+  world: World,
   made: {
     tenant: Tenant
     collection: CollectionState
@@ -113,7 +119,7 @@ function buildIndex(
   const { tenant, collection, wish: wanted, same } = made
   const price = wanted.fieldPrice ?? same?.price
   return {
-    id: same?.id ?? `idx_${service.world.randomBytes(12).toString('hex')}`,
+    id: same?.id ?? `idx_${world.randomBytes(12).toString('hex')}`,
     number: tenant.data.catalog.nextNumber,
     name: wanted.name ?? same?.name ?? makeIndexName(collection, wanted.fields, made.others),
     collection: collection.id,
@@ -123,7 +129,7 @@ function buildIndex(
     ...(wanted.where !== undefined && { where: wanted.where }),
     ...(wanted.sparse && { sparse: true }),
     ...(price !== undefined && { price }),
-    created_at: same?.created_at ?? new Date(service.world.now()).toISOString(),
+    created_at: same?.created_at ?? new Date(world.now()).toISOString(),
   }
 }
 

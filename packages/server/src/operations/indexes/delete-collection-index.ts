@@ -2,7 +2,7 @@ import { requireCollectionOrView } from '../../services/access/authorize-collect
 import type { Operation } from '../operation.ts'
 import { deleteNamedIndex } from './delete-index.ts'
 
-export const deleteCollectionIndex: Operation<'deleteCollectionIndex'> = async (
+export const deleteCollectionIndex: Operation<'deleteCollectionIndex', 'tenancy'> = async (
   { service },
   { params },
 ) => {

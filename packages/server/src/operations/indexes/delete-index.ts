@@ -5,7 +5,7 @@ import type { Tenant } from '../../services/applications/tenancy.ts'
 import type { Operation } from '../operation.ts'
 import { requireIndex } from './require-index.ts'
 
-export const deleteIndex: Operation<'deleteIndex'> = async ({ service }, { params }) => {
+export const deleteIndex: Operation<'deleteIndex', 'tenancy'> = async ({ service }, { params }) => {
   const tenant = await service.tenancy.loadTenant(params.app)
   return deleteNamedIndex(tenant, params.id, () => listReadables(tenant.data.catalog))
 }

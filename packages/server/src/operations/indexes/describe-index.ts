@@ -2,7 +2,8 @@ import type { CollectionState, IndexDefinition } from '../../model/definitions.t
 import { describeIndex } from '../../model/describe-collection.ts'
 import { getIndexName } from '../../projections/index-ddl.ts'
 import type { Tables, Tenant } from '../../services/applications/tenancy.ts'
-import type { Call, Service } from '../../services/call.ts'
+import type { Call, Uses } from '../../services/call.ts'
+import type { IndexBuilder } from '../../services/indexes/index-builder.ts'
 import { type IndexUse, readIndexUse } from '../../services/indexes/index-store.ts'
 import { isCountKnown } from '../../services/reading/view-sources.ts'
 
@@ -10,18 +11,18 @@ export type IndexState = 'building' | 'active' | 'failed'
 
 /** Returns the state of an index. One that is being rebuilt is `building`, although it serves reads. */
 export function getIndexState(
-  service: Service,
+  indexBuilder: IndexBuilder,
   tables: Tables,
   index: IndexDefinition,
 ): IndexState {
-  if (service.indexes.isRebuilding(tables.schema, index)) return 'building'
+  if (indexBuilder.isRebuilding(tables.schema, index)) return 'building'
   if (tables.data.isBuilt(index)) return 'active'
-  return service.indexes.findTrouble(tables.schema, index)?.isFinal === true ? 'failed' : 'building'
+  return indexBuilder.findTrouble(tables.schema, index)?.isFinal === true ? 'failed' : 'building'
 }
 
 /** Describes an index in full, with its state. */
 export function describeWholeIndex(
-  { service, tables }: { service: Service; tables: Tables },
+  { service, tables }: { service: Uses<'payments' | 'indexBuilder'>; tables: Tables },
   collection: CollectionState,
   index: IndexDefinition,
 ) {
@@ -32,13 +33,17 @@ export function describeWholeIndex(
     ...(index.price !== undefined && {
       price_config: describeFieldPrice(index.price, service.payments.ports.split),
     }),
-    status: getIndexState(service, tables, index),
+    status: getIndexState(service.indexBuilder, tables, index),
   }
 }
 
 /** Describes the indexes of collections, with their use where that is asked for. */
 export async function describeIndexes(
-  from: { call: Call; tenant: Tenant; withStatistics: boolean },
+  from: {
+    call: Call<'database' | 'tenancy' | 'payments' | 'indexBuilder'>
+    tenant: Tenant
+    withStatistics: boolean
+  },
   collections: readonly CollectionState[],
 ) {
   const { call, tenant } = from
@@ -60,7 +65,7 @@ export async function describeIndexes(
  * Returns the use of indexes as far as the caller may know it: the size of an index tells how many rows there are.
  */
 export async function filterKnownUse(
-  call: Call,
+  call: Call<'tenancy'>,
   tenant: Tenant,
   {
     collection: { view },

@@ -1,4 +1,5 @@
 import { limits } from '@tollbase/contract/limits'
+import type { Database } from '../../database/database.ts'
 import { sql } from '../../database/sql.ts'
 import type { CollectionState } from '../../model/definitions.ts'
 import { readStats } from '../../projections/collection-store.ts'
@@ -7,10 +8,10 @@ import { isAggregate } from '../../query/aggregate-request.ts'
 import { type ListQuery, parseJoinedList } from '../../query/list-query.ts'
 import { requireCollectionOrView } from '../../services/access/authorize-collections.ts'
 import type { Tenant } from '../../services/applications/tenancy.ts'
-import type { Service } from '../../services/call.ts'
 import { explainForCaller, type StatementPlan } from '../../services/indexes/explain-statement.ts'
 import { countRowsUpTo } from '../../services/indexes/index-store.ts'
 import { type AnyQuery, prepareAnyRead } from '../../services/reading/prepare-any-read.ts'
+import type { ListParts } from '../../services/reading/prepare-list-read.ts'
 import type { Operation } from '../operation.ts'
 import { adviseOnList, adviseOnSources, smallMax } from './query-hints.ts'
 
@@ -18,7 +19,10 @@ import { adviseOnList, adviseOnSources, smallMax } from './query-hints.ts'
 const msPerCost = 0.01
 
 /** The very statement that would answer is planned, after the same checks. */
-export const explainQuery: Operation<'explainQuery'> = async (call, { params, body }) => {
+export const explainQuery: Operation<'explainQuery', ListParts | 'queryStatistics'> = async (
+  call,
+  { params, body },
+) => {
   const { service } = call
   const tenant = await service.tenancy.loadTenant(params.app)
   const root = requireCollectionOrView(tenant, params.collection)
@@ -35,10 +39,10 @@ export const explainQuery: Operation<'explainQuery'> = async (call, { params, bo
     statement: sql.compiled(text, values),
   })
   const collections = new Set([root, ...request.sources.map(({ collection }) => collection)])
-  const counts = await countRecords(service, tenant, collections)
+  const counts = await countRecords(service.database, tenant, collections)
   const listUsedIndexes = (collection: CollectionState) => listPlanIndexes(plan, collection)
   const list = findPlainList(query)
-  const like = list && service.queries.findLike(root.id, list)
+  const like = list && service.queryStatistics.findLike(root.id, list)
   const time = like === undefined ? plan.cost * msPerCost : like.totalMs / like.count
   const place = {
     tables: tenant,
@@ -61,7 +65,7 @@ export const explainQuery: Operation<'explainQuery'> = async (call, { params, bo
 
 /** Counts the records by collection id; the rows of a view only up to a small number. */
 async function countRecords(
-  { database }: Service,
+  database: Database,
   { schema, data }: Tenant,
   collections: ReadonlySet<CollectionState>,
 ): Promise<ReadonlyMap<string, number>> {

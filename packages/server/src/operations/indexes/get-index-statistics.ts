@@ -4,7 +4,10 @@ import type { Operation } from '../operation.ts'
 import { describeIndexUse, filterKnownUse } from './describe-index.ts'
 import { requireNamedIndex } from './require-index.ts'
 
-export const getIndexStatistics: Operation<'getIndexStatistics'> = async (call, { params }) => {
+export const getIndexStatistics: Operation<'getIndexStatistics', 'database' | 'tenancy'> = async (
+  call,
+  { params },
+) => {
   const { service } = call
   const tenant = await service.tenancy.loadTenant(params.app)
   const { collection, index } = requireNamedIndex(tenant, params)

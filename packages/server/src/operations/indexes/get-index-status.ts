@@ -5,11 +5,14 @@ import type { Operation } from '../operation.ts'
 import { getIndexState } from './describe-index.ts'
 import { requireNamedIndex } from './require-index.ts'
 
-export const getIndexStatus: Operation<'getIndexStatus'> = async ({ service }, { params }) => {
+export const getIndexStatus: Operation<
+  'getIndexStatus',
+  'database' | 'tenancy' | 'indexBuilder'
+> = async ({ service }, { params }) => {
   const tenant = await service.tenancy.loadTenant(params.app)
   const { schema } = tenant
   const { collection, index } = requireNamedIndex(tenant, params)
-  const status = getIndexState(service, tenant, index)
+  const status = getIndexState(service.indexBuilder, tenant, index)
   const work =
     status === 'building'
       ? await readBuildProgress(service.database, { schema, name: getIndexName(index) })
@@ -17,7 +20,7 @@ export const getIndexStatus: Operation<'getIndexStatus'> = async ({ service }, {
   const progress = status === 'active' ? 1 : work === undefined ? 0 : estimateDone(work)
   const stats = (await readStats(service.database, schema)).get(collection.id)
   const rows = stats?.documents ?? 0
-  const trouble = service.indexes.findTrouble(schema, index)
+  const trouble = service.indexBuilder.findTrouble(schema, index)
   return {
     status,
     building: status === 'building',

@@ -2,10 +2,10 @@ import { requireCollectionOrView } from '../../services/access/authorize-collect
 import type { Operation } from '../operation.ts'
 import { describeIndexes } from './describe-index.ts'
 
-export const listCollectionIndexes: Operation<'listCollectionIndexes'> = async (
-  call,
-  { params, query },
-) => {
+export const listCollectionIndexes: Operation<
+  'listCollectionIndexes',
+  'database' | 'tenancy' | 'payments' | 'indexBuilder'
+> = async (call, { params, query }) => {
   const tenant = await call.service.tenancy.loadTenant(params.app)
   const collection = requireCollectionOrView(tenant, params.collection)
   const withStatistics = query.include_stats === true

@@ -2,7 +2,10 @@ import { listReadables } from '../../model/catalog.ts'
 import type { Operation } from '../operation.ts'
 import { describeIndexes } from './describe-index.ts'
 
-export const listIndexes: Operation<'listIndexes'> = async (call, { params, query }) => {
+export const listIndexes: Operation<
+  'listIndexes',
+  'database' | 'tenancy' | 'payments' | 'indexBuilder'
+> = async (call, { params, query }) => {
   const tenant = await call.service.tenancy.loadTenant(params.app)
   const withStatistics = query.include_stats === true
   return describeIndexes({ call, tenant, withStatistics }, listReadables(tenant.data.catalog))

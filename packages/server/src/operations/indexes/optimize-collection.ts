@@ -9,13 +9,13 @@ import { findMissingIndex } from './index-advice.ts'
 const slowMs = 50
 const slowMax = 20
 
-export const optimizeCollection: Operation<'optimizeCollection'> = async (
-  { service },
-  { params },
-) => {
+export const optimizeCollection: Operation<
+  'optimizeCollection',
+  'database' | 'tenancy' | 'queryStatistics'
+> = async ({ service }, { params }) => {
   const tenant = await service.tenancy.loadTenant(params.app)
   const collection = requireCollection(tenant, params.collection)
-  const shapes = service.queries.listShapes(collection.id)
+  const shapes = service.queryStatistics.listShapes(collection.id)
   const use = await readIndexUse(service.database, {
     schema: tenant.schema,
     table: collection.table,

@@ -7,10 +7,13 @@ import { requireNamedIndex } from './require-index.ts'
 /** The time that the reply waits for the end. */
 const waitMs = 5_000
 
-export const rebuildIndex: Operation<'rebuildIndex'> = async ({ service }, { params, body }) => {
+export const rebuildIndex: Operation<'rebuildIndex', 'world' | 'tenancy' | 'indexBuilder'> = async (
+  { service },
+  { params, body },
+) => {
   const tenant = await service.tenancy.loadTenant(params.app)
   const { index } = requireNamedIndex(tenant, params)
-  const rebuilding = service.indexes.rebuild(tenant, index).then(
+  const rebuilding = service.indexBuilder.rebuild(tenant, index).then(
     () => 'done' as const,
     (error: unknown) => error,
   )
@@ -22,6 +25,6 @@ export const rebuildIndex: Operation<'rebuildIndex'> = async ({ service }, { par
   return {
     success: true,
     message: `Index ${index.name} ${isDone ? 'is rebuilt' : 'is being rebuilt; its status says how far'}`,
-    status: isDone ? 'active' : getIndexState(service, tenant, index),
+    status: isDone ? 'active' : getIndexState(service.indexBuilder, tenant, index),
   }
 }

@@ -4,7 +4,10 @@ import { describeKey, makeKey, writeKeys } from '../../services/keys/key-record.
 import type { Operation } from '../operation.ts'
 import { toStoredPayLimits } from './pay-limits.ts'
 
-export const createKey: Operation<'createKey'> = async ({ service }, { params, body }) => {
+export const createKey: Operation<'createKey', 'world' | 'tenancy'> = async (
+  { service },
+  { params, body },
+) => {
   const { definitions, keys } = service.tenancy.system
   return definitions.run(async () => {
     if (
@@ -15,14 +18,14 @@ export const createKey: Operation<'createKey'> = async ({ service }, { params, b
         message: `An application has at most ${limits.keysPerApplicationMax} live keys; revoke one first`,
       })
     }
-    const { text, record } = makeKey(service, {
+    const { text, record } = makeKey(service.world, {
       appId: params.app,
       name: body.name ?? 'unnamed',
       permissions: body.permissions ?? ['Read'],
       payLimits: toStoredPayLimits(body.pay_limits ?? null),
       expiresAt: body.expires_at ?? null,
     })
-    await writeKeys(service, [record])
+    await writeKeys(service.tenancy, [record])
     return { key: text, ...describeKey(record) }
   })
 }

@@ -1,7 +1,10 @@
 import { describeKey } from '../../services/keys/key-record.ts'
 import type { Operation } from '../operation.ts'
 
-export const listKeys: Operation<'listKeys'> = async ({ service }, { params }) => {
+export const listKeys: Operation<'listKeys', 'world' | 'tenancy' | 'keyUse'> = async (
+  { service },
+  { params },
+) => {
   const { keys } = service.tenancy.system
   const now = service.world.now()
   return {
@@ -13,7 +16,7 @@ export const listKeys: Operation<'listKeys'> = async ({ service }, { params }) =
           ? 'expired'
           : 'revoked',
       revoked_at: record.revoked_at,
-      last_used_at: service.info.keyLastUsed(record.key_hash),
+      last_used_at: service.keyUse.getLastUsed(record.key_hash),
     })),
   }
 }

@@ -2,7 +2,10 @@ import { describeKey, makeKey, writeKeys } from '../../services/keys/key-record.
 import type { Operation } from '../operation.ts'
 import { toStoredPayLimits } from './pay-limits.ts'
 
-export const regenerateKey: Operation<'regenerateKey'> = async ({ service }, { params, body }) => {
+export const regenerateKey: Operation<'regenerateKey', 'world' | 'tenancy'> = async (
+  { service },
+  { params, body },
+) => {
   const { definitions, keys } = service.tenancy.system
   return definitions.run(async () => {
     const now = service.world.now()
@@ -11,7 +14,7 @@ export const regenerateKey: Operation<'regenerateKey'> = async ({ service }, { p
       .listByApp(params.app)
       .filter((one) => one.name === name && keys.isAlive(one, now))
     const last = old.at(-1)
-    const { text, record } = makeKey(service, {
+    const { text, record } = makeKey(service.world, {
       appId: params.app,
       name,
       permissions: body.permissions ?? last?.permissions ?? ['Read', 'Write', 'Admin'],
@@ -24,7 +27,7 @@ export const regenerateKey: Operation<'regenerateKey'> = async ({ service }, { p
     const revoked = old.map((one) => ({ ...one, revoked_at: new Date(now).toISOString() }))
     const undo = old.map((one) => keys.kill(one.key_hash))
     try {
-      await writeKeys(service, [...revoked, record])
+      await writeKeys(service.tenancy, [...revoked, record])
     } catch (error) {
       for (const revive of undo) revive()
       throw error

@@ -2,10 +2,13 @@ import { Fault } from '../../base/fault.ts'
 import { makeKey, requireKey, writeKeys } from '../../services/keys/key-record.ts'
 import type { Operation } from '../operation.ts'
 
-export const rotateKey: Operation<'rotateKey'> = async ({ service }, { params, body }) => {
+export const rotateKey: Operation<'rotateKey', 'world' | 'tenancy'> = async (
+  { service },
+  { params, body },
+) => {
   const { definitions, keys } = service.tenancy.system
   return definitions.run(async () => {
-    const old = requireKey(service, params.app, params.key_hash)
+    const old = requireKey(service.tenancy, params.app, params.key_hash)
     const now = service.world.now()
     if (!keys.isAlive(old, now))
       throw new Fault('CONFLICT', { message: 'A revoked or expired key cannot be rotated' })
@@ -13,14 +16,14 @@ export const rotateKey: Operation<'rotateKey'> = async ({ service }, { params, b
     const validUntil = new Date(
       Math.min(until, old.expires_at === null ? until : Date.parse(old.expires_at)),
     ).toISOString()
-    const { text, record } = makeKey(service, {
+    const { text, record } = makeKey(service.world, {
       appId: old.app_id,
       name: old.name,
       permissions: old.permissions,
       payLimits: old.pay_limits,
       expiresAt: old.expires_at,
     })
-    await writeKeys(service, [{ ...old, expires_at: validUntil }, record])
+    await writeKeys(service.tenancy, [{ ...old, expires_at: validUntil }, record])
     return {
       key: text,
       key_hash: record.key_hash,

@@ -1,6 +1,8 @@
-import { answerQuery } from '../../services/reading/answer-query.ts'
-import { prepareListRead } from '../../services/reading/prepare-list-read.ts'
+import { type AnswerParts, answerQuery } from '../../services/reading/answer-query.ts'
+import { type ListParts, prepareListRead } from '../../services/reading/prepare-list-read.ts'
 import type { Operation } from '../operation.ts'
 
-export const listRecords: Operation<'listRecords'> = async (call, { body }) =>
-  answerQuery(call, await prepareListRead(call, body))
+export const listRecords: Operation<'listRecords', ListParts | AnswerParts> = async (
+  call,
+  { body },
+) => answerQuery(call, await prepareListRead(call, body))

@@ -7,7 +7,7 @@ import { compileRecordSchema } from '../../model/record-schema.ts'
 import { refuseOperator, requireCollection } from '../../services/access/authorize-collections.ts'
 import { define } from '../../services/applications/define.ts'
 import type { Tenant } from '../../services/applications/tenancy.ts'
-import type { Service } from '../../services/call.ts'
+import type { Uses } from '../../services/call.ts'
 import { buildSchemaIndexes } from '../../services/collections/new-collection.ts'
 import { sealTicket } from '../../services/tasks/tickets.ts'
 import type { Operation } from '../operation.ts'
@@ -18,12 +18,15 @@ const rowsDefault = 1_000
 /** The time that the reply waits for the end; the public clients wait 30 seconds for a reply. */
 const patienceMs = 10_000
 
-export const migrateCollection: Operation<'migrateCollection'> = async (call, { params, body }) => {
+export const migrateCollection: Operation<
+  'migrateCollection',
+  'world' | 'log' | 'database' | 'tenancy' | 'ticketKey'
+> = async (call, { params, body }) => {
   const { service } = call
   checkSchemaDefinition(body.schema, '/schema')
   const tenant = await service.tenancy.loadTenant(params.app)
   const collection = requireCollection(tenant, params.collection)
-  refuseOperator(call, tenant, collection)
+  refuseOperator(call.caller, tenant, collection)
   const rows = body.batchSize ?? rowsDefault
   const progress = { checked: 0, migrated: 0, of: 0 }
   const wanted = { collection, schema: compileRecordSchema(body.schema), rows }
@@ -50,7 +53,7 @@ export const migrateCollection: Operation<'migrateCollection'> = async (call, { 
 
 /** Notes in the log that a migration has begun; its task's id is the place of that note. */
 async function begin(
-  service: Service,
+  service: Uses<'world' | 'ticketKey'>,
   tenant: Tenant,
   wanted: { id: string; definition: unknown; rows: number },
 ): Promise<{ job: Job; taskId: string }> {
@@ -62,7 +65,7 @@ async function begin(
     const before = requirePresent(tenant.data.catalog.collections.get(id), 'the collection')
     // A schema that could not be put in force at the end is refused at the beginning.
     const after = { ...before, indexes, schema_definition: definition }
-    buildSchemaIndexes(service, after, tenant.data.catalog.nextNumber)
+    buildSchemaIndexes(service.world, after, tenant.data.catalog.nextNumber)
     const begun: MigrationDefinition = {
       id: `mig_${service.world.randomBytes(12).toString('hex')}`,
       collection: id,

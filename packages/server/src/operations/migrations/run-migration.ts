@@ -2,6 +2,7 @@ import { limits } from '@tollbase/contract/limits'
 import type { Entry } from '@tollbase/verify/entry'
 import { requirePresent } from '../../base/assert.ts'
 import { Fault } from '../../base/fault.ts'
+import type { World } from '../../base/world.ts'
 import { type Definition, makeDefinitionEntry } from '../../model/definition-entry.ts'
 import type { MigrationDefinition } from '../../model/definitions.ts'
 import { compileRecordSchema, type RecordSchema } from '../../model/record-schema.ts'
@@ -9,7 +10,7 @@ import { readLive } from '../../projections/collection-store.ts'
 import { requireCollection } from '../../services/access/authorize-collections.ts'
 import { define } from '../../services/applications/define.ts'
 import type { MigrationProgress, Tenant } from '../../services/applications/tenancy.ts'
-import type { Service } from '../../services/call.ts'
+import type { Uses } from '../../services/call.ts'
 import { buildSchemaIndexes } from '../../services/collections/new-collection.ts'
 import { runExclusively } from '../../services/locks/exclusive-section.ts'
 import { type CheckResult, checkRecord, checkRecords, pageBytesMax } from './check-records.ts'
@@ -29,7 +30,10 @@ export type Outcome = CheckResult & { readonly status: 'completed' | 'failed' }
  * defaults anew. Records written meanwhile by the old schema come later in that order and so are reached too; the
  * schema is in force in the same block as the last of them. Never rejects.
  */
-export async function runMigration(service: Service, job: Job): Promise<Outcome> {
+export async function runMigration(
+  service: Uses<'world' | 'log' | 'database'>,
+  job: Job,
+): Promise<Outcome> {
   const { tenant, begun } = job
   try {
     return await migrate(service, job)
@@ -42,7 +46,7 @@ export async function runMigration(service: Service, job: Job): Promise<Outcome>
   }
 }
 
-async function migrate(service: Service, job: Job): Promise<Outcome> {
+async function migrate(service: Uses<'world' | 'log' | 'database'>, job: Job): Promise<Outcome> {
   const { tenant, begun, progress, rows } = job
   const schema = compileRecordSchema(begun.schema)
   const collection = requireCollection(tenant, begun.collection)
@@ -74,7 +78,7 @@ async function migrate(service: Service, job: Job): Promise<Outcome> {
  * schema is put in force. Gives the problems of records that were written meanwhile and break the new schema.
  */
 async function fillPage(
-  service: Service,
+  service: Uses<'world' | 'database'>,
   job: Job,
   { schema, after }: { schema: RecordSchema; after: bigint },
 ): Promise<{ last: bigint; done: boolean } | string[]> {
@@ -104,7 +108,7 @@ async function fillPage(
     }
     const done = page.all && taken === page.rows.length
     const migrated = progress.migrated + entries.length
-    const definitions = done ? buildFinalDefinitions(service, job, migrated) : []
+    const definitions = done ? buildFinalDefinitions(service.world, job, migrated) : []
     await append(tenant, id, [...entries, ...definitions.map(makeDefinitionEntry)])
     progress.checked += taken
     progress.migrated = migrated
@@ -114,20 +118,20 @@ async function fillPage(
 
 /** Builds the definitions that put the new schema and its indexes in force, and end the migration. */
 function buildFinalDefinitions(
-  service: Service,
+  world: World,
   { tenant, begun }: Job,
   migrated: number,
 ): Definition[] {
   const { collection: id } = begun
   const { catalog } = tenant.data
-  const now = new Date(service.world.now()).toISOString()
+  const now = new Date(world.now()).toISOString()
   const before = requirePresent(catalog.collections.get(id), 'the collection')
   const after = { ...before, schema_definition: begun.schema, updated_at: now }
   const { indexes } = requireCollection(tenant, id)
   const ended: MigrationDefinition = { ...begun, state: 'completed', migrated, ended_at: now }
   return [
     { kind: 'collection', id, body: after },
-    ...buildSchemaIndexes(service, { ...after, indexes }, catalog.nextNumber),
+    ...buildSchemaIndexes(world, { ...after, indexes }, catalog.nextNumber),
     { kind: 'migration', id, body: ended },
   ]
 }
@@ -139,7 +143,11 @@ async function append(tenant: Tenant, id: string, entries: readonly Entry[]): Pr
 }
 
 /** Notes that the migration has failed; records that were filled stay filled. */
-async function fail(service: Service, job: Job, problems: readonly string[]): Promise<Outcome> {
+async function fail(
+  service: Uses<'world' | 'log'>,
+  job: Job,
+  problems: readonly string[],
+): Promise<Outcome> {
   const { tenant, begun, progress } = job
   const errors = problems.slice(0, limits.migrationErrorsMax)
   const { checked, migrated } = progress

@@ -1,5 +1,5 @@
 import { Fault } from '../../base/fault.ts'
-import type { Service } from '../../services/call.ts'
+import type { Payments } from '../../services/payments/payments.ts'
 import type { PaymentMethod } from '../../services/payments/purchase.ts'
 import { readPresented } from '../../x402/payment-header.ts'
 import type { PresentedPayment, SignedPayment } from '../../x402/protocol.ts'
@@ -19,7 +19,7 @@ export function parseFacilitatorBody(body: Body): PresentedPayment {
 
 /** Returns a signed payment and its method; only payments to this service itself are accepted. */
 export function requireSignedPayment(
-  service: Service,
+  payments: Payments,
   payment: PresentedPayment,
 ): { payment: SignedPayment; method: PaymentMethod } {
   if ('transaction' in payment) {
@@ -28,9 +28,7 @@ export function requireSignedPayment(
       details: { field: 'payload.txHash' },
     })
   }
-  const method = service.payments.ports.methods.find(
-    ({ network }) => network.id === payment.network,
-  )
+  const method = payments.ports.methods.find(({ network }) => network.id === payment.network)
   if (method === undefined)
     throw new Fault('PAYMENT_MALFORMED', {
       message: `Payments on ${payment.network} are not accepted`,

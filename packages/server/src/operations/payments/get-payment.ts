@@ -3,7 +3,10 @@ import { type Claim, findClaim } from '../../services/payments/claim-store.ts'
 import { toReceiptId } from '../../services/payments/receipt-id.ts'
 import type { Operation } from '../operation.ts'
 
-export const getPayment: Operation<'getPayment'> = async ({ service }, { params }) => {
+export const getPayment: Operation<'getPayment', 'database' | 'tenancy'> = async (
+  { service },
+  { params },
+) => {
   const { chain, ledger, schema } = service.tenancy.system
   await chain.whenApplied(chain.head().height)
   // In this order: the claim notes the money before a sale is booked, and that it is delivered after.

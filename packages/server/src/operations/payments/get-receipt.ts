@@ -3,7 +3,10 @@ import { findPaymentId } from '../../services/payments/receipt-id.ts'
 import type { Operation } from '../operation.ts'
 import { findReceipt } from './receipt.ts'
 
-export const getReceipt: Operation<'getReceipt'> = async ({ service }, { params }) => {
+export const getReceipt: Operation<'getReceipt', 'database' | 'tenancy'> = async (
+  { service },
+  { params },
+) => {
   const paymentId = findPaymentId(params.id)
   const receipt = paymentId && (await findReceipt(service, paymentId))
   if (!receipt)

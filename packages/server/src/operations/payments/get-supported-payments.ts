@@ -1,6 +1,8 @@
 import type { Operation } from '../operation.ts'
 
-export const getSupportedPayments: Operation<'getSupportedPayments'> = async ({ service }) => {
+export const getSupportedPayments: Operation<'getSupportedPayments', 'payments'> = async ({
+  service,
+}) => {
   const networks = service.payments.ports.methods.map(({ network }) => network)
   return {
     kinds: networks.flatMap((network) => [

@@ -5,12 +5,12 @@ import {
   receiptType,
   type UnsignedReceipt,
 } from '@tollbase/verify/receipt'
-import type { Service } from '../../services/call.ts'
+import type { Uses } from '../../services/call.ts'
 import { toReceiptId } from '../../services/payments/receipt-id.ts'
 
 /** Makes the receipt of a payment anew from the ledger's entry: proof and checkpoint are of this moment. */
 export async function findReceipt(
-  service: Service,
+  service: Uses<'database' | 'tenancy'>,
   paymentId: string,
 ): Promise<Receipt | undefined> {
   const { system } = service.tenancy

@@ -4,8 +4,11 @@ import type { Operation } from '../operation.ts'
 const amountDefault = 100_000_000n
 const amountMax = 1_000_000_000n
 
-export const requestFaucet: Operation<'requestFaucet'> = async ({ service }, { body }) => {
-  const { faucet } = service.info
+export const requestFaucet: Operation<'requestFaucet', 'faucet'> = async (
+  { service },
+  { body },
+) => {
+  const { faucet } = service
   if (faucet === undefined)
     throw new Fault('ROUTE_NOT_FOUND', { message: 'The faucet is there only with --devnet' })
   const amount = body.amount === undefined ? amountDefault : BigInt(body.amount)

@@ -1,5 +1,5 @@
-import type { Service } from '../../services/call.ts'
 import { findProofTransfer } from '../../services/payments/parse-payment.ts'
+import type { Payments } from '../../services/payments/payments.ts'
 import type { PaymentMethod } from '../../services/payments/purchase.ts'
 import { makeRequirement } from '../../services/payments/quoting.ts'
 import { makeSettler } from '../../services/payments/settler.ts'
@@ -10,30 +10,33 @@ import { parseFacilitatorBody, requireSignedPayment } from './facilitator-reques
 /** The smallest deposit, in atomic units: every deposit costs gas, and one worth less than that is not taken. */
 const depositAtomicMin = 1_000n
 
-export const settlePayment: Operation<'settlePayment'> = async ({ service }, { body }) => {
+export const settlePayment: Operation<'settlePayment', 'payments'> = async (
+  { service },
+  { body },
+) => {
   const presented = parseFacilitatorBody(body)
-  if ('transaction' in presented) return settleTransfer(service, presented)
-  return settleSigned(service, requireSignedPayment(service, presented))
+  if ('transaction' in presented) return settleTransfer(service.payments, presented)
+  return settleSigned(service.payments, requireSignedPayment(service.payments, presented))
 }
 
 async function settleSigned(
-  service: Service,
+  payments: Payments,
   paid: { payment: SignedPayment; method: PaymentMethod },
 ) {
   const { payment, method } = paid
   const about = { network: method.network.id, payer: payment.payload.from }
   const { minimumPayment } = method.network
   const least = minimumPayment > depositAtomicMin ? minimumPayment : depositAtomicMin
-  if (payment.payload.value < least && !(await isHere(service, paid))) {
+  if (payment.payload.value < least && !(await isHere(payments, paid))) {
     const errorReason = `The payment was refused: payload.authorization.value must be at least ${least}`
     return { success: false, transaction: '', errorReason, ...about }
   }
-  return toReply(await service.payments.deposit(payment, method), about)
+  return toReply(await payments.deposit(payment, method), about)
 }
 
 /** Money that an authorization has moved already is its payer's, however little; it costs no gas any more. */
 async function isHere(
-  { payments }: Service,
+  payments: Payments,
   { payment, method }: { payment: SignedPayment; method: PaymentMethod },
 ): Promise<boolean> {
   const { value: amount } = payment.payload
@@ -44,13 +47,13 @@ async function isHere(
 }
 
 /** Books a transfer for a quote that can no longer be used as the sender's balance. */
-async function settleTransfer(service: Service, proof: NativeProof) {
-  const found = await findProofTransfer(service.payments.ports, proof)
+async function settleTransfer(payments: Payments, proof: NativeProof) {
+  const found = await findProofTransfer(payments.ports, proof)
   if ('refusal' in found)
     return toReply(`The payment was refused: ${found.refusal}`, { network: proof.network ?? '' })
   const { payment, method } = found
   const about = { network: method.network.id, payer: payment.payload.from }
-  return toReply(await service.payments.deposit(payment, method), about)
+  return toReply(await payments.deposit(payment, method), about)
 }
 
 function toReply(

@@ -3,8 +3,11 @@ import { makeSettler } from '../../services/payments/settler.ts'
 import type { Operation } from '../operation.ts'
 import { parseFacilitatorBody, requireSignedPayment } from './facilitator-request.ts'
 
-export const verifyPayment: Operation<'verifyPayment'> = async ({ service }, { body }) => {
-  const { payment, method } = requireSignedPayment(service, parseFacilitatorBody(body))
+export const verifyPayment: Operation<'verifyPayment', 'payments'> = async (
+  { service },
+  { body },
+) => {
+  const { payment, method } = requireSignedPayment(service.payments, parseFacilitatorBody(body))
   const requirement = makeRequirement(method.network, {
     amount: payment.payload.value,
     quoteId: '',

@@ -12,7 +12,7 @@ import { formatRuleName } from './parse-rules.ts'
  * changed and removed.
  */
 export async function changePricing(
-  { service, requestInfo }: Call,
+  { service, requestInfo }: Call<'tenancy' | 'payments' | 'queryPlans'>,
   asked: {
     readonly app: string
     /** The targets that the seller confirms to give away. */
@@ -26,15 +26,15 @@ export async function changePricing(
     const before = catalog.pricing.rules
     refuseOtherVersion(
       requestInfo.headers['if-match'],
-      computeRulesVersion(service, tenant, before),
+      computeRulesVersion(service.payments, tenant, before),
     )
     const rules = asked.change(catalog)
     const freed = await listFreed(service, tenant, buildCatalog({ ...catalog, pricing: { rules } }))
     refuseUnconfirmed(freed, asked.confirmed)
     await define(tenant, [{ kind: 'pricing', id: 'pricing', body: { rules: [...rules] } }])
-    const version = computeRulesVersion(service, tenant, rules)
+    const version = computeRulesVersion(service.payments, tenant, rules)
     return {
-      ...describePricing(service, { shown: rules, version }),
+      ...describePricing(service.payments, { shown: rules, version }),
       ...compareRules(before, rules),
     }
   })

@@ -3,19 +3,22 @@ import type { PriceRule } from '../../model/definitions.ts'
 import { isOpen } from '../../model/read-level.ts'
 import { canDescribe } from '../../services/access/access.ts'
 import type { Tenant } from '../../services/applications/tenancy.ts'
-import type { Service } from '../../services/call.ts'
+import type { Payments } from '../../services/payments/payments.ts'
 import { isPublic } from '../../services/queries/stored-queries.ts'
 import { digestMeaning } from '../../x402/quote.ts'
 import type { Operation } from '../operation.ts'
 
-export const getPricing: Operation<'getPricing'> = async ({ service, caller }, { params }) => {
+export const getPricing: Operation<'getPricing', 'tenancy' | 'payments'> = async (
+  { service, caller },
+  { params },
+) => {
   const tenant = await service.tenancy.loadTenant(params.app)
   const { catalog } = tenant.data
   const all = canDescribe(caller, tenant.application)
   const known = (rule: PriceRule) => all || isKnown(catalog, rule)
   const { rules } = catalog.pricing
-  const version = computeRulesVersion(service, tenant, rules)
-  return describePricing(service, { shown: rules.filter(known), version })
+  const version = computeRulesVersion(service.payments, tenant, rules)
+  return describePricing(service.payments, { shown: rules.filter(known), version })
 }
 
 /** Returns whether callers from outside the application may know of the rule's target. */
@@ -28,10 +31,10 @@ function isKnown(catalog: Catalog, { target }: PriceRule): boolean {
 }
 
 export function describePricing(
-  service: Service,
+  payments: Payments,
   { shown, version }: { shown: readonly PriceRule[]; version: string },
 ) {
-  const platform = Number(service.payments.ports.split.platformBasisPoints) / 100
+  const platform = Number(payments.ports.split.platformBasisPoints) / 100
   return {
     rules: shown.map(describeRule),
     split: { app_owner_percentage: 100 - platform, platform_percentage: platform },
@@ -44,7 +47,7 @@ export function describePricing(
  * nobody can compute it from a guess.
  */
 export function computeRulesVersion(
-  { payments }: Service,
+  payments: Payments,
   { application }: Tenant,
   rules: readonly PriceRule[],
 ): string {

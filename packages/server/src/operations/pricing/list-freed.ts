@@ -4,7 +4,7 @@ import type { CollectionState, StoredQuery } from '../../model/definitions.ts'
 import { findDerivePrice, getReadPrice, isFree } from '../../model/price.ts'
 import { isOpen } from '../../model/read-level.ts'
 import type { Tenant } from '../../services/applications/tenancy.ts'
-import type { Service } from '../../services/call.ts'
+import type { Uses } from '../../services/call.ts'
 import { computeQueryPrice } from '../../services/queries/query-price.ts'
 import { isPublic } from '../../services/queries/stored-queries.ts'
 
@@ -20,7 +20,7 @@ export type Target =
  * that other applications were granted for their views, and predefined queries.
  */
 export async function listFreed(
-  service: Pick<Service, 'tenancy' | 'predefined'>,
+  service: Uses<'tenancy' | 'queryPlans'>,
   tenant: Tenant,
   after: Catalog,
 ): Promise<readonly Target[]> {
@@ -49,13 +49,13 @@ function isGranted({ grants }: Catalog, { id }: CollectionState): boolean {
 }
 
 async function listFreedQueries(
-  { tenancy, predefined }: Pick<Service, 'tenancy' | 'predefined'>,
+  { tenancy, queryPlans }: Uses<'tenancy' | 'queryPlans'>,
   tenant: Tenant,
   after: Catalog,
 ): Promise<readonly string[]> {
   const before = tenant.data.catalog
   const isFreed = async (stored: StoredQuery) => {
-    const plan = await predefined.plans.load(tenancy, tenant, stored).catch(undefinedWhereBroken)
+    const plan = await queryPlans.load(tenancy, tenant, stored).catch(undefinedWhereBroken)
     if (plan === undefined) return false
     const [was, is] = [before, after].map((one) => computeQueryPrice(one, stored, plan.own)?.price)
     // A query that could not be bought before counts as given away too.

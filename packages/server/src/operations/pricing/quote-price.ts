@@ -14,12 +14,16 @@ import type { Tenant } from '../../services/applications/tenancy.ts'
 import type { Call } from '../../services/call.ts'
 import { preparePredefinedRead } from '../../services/queries/prepare-predefined-read.ts'
 import { quoteRead, type ReadRequest } from '../../services/reading/answer-query.ts'
-import { refuseUnsold } from '../../services/reading/authorize-sources.ts'
+import { refuseUnsold, type SourceParts } from '../../services/reading/authorize-sources.ts'
 import { type AnyQuery, prepareAnyRead } from '../../services/reading/prepare-any-read.ts'
+import type { ListParts } from '../../services/reading/prepare-list-read.ts'
 import { listViewSources } from '../../services/reading/view-sources.ts'
 import type { Operation } from '../operation.ts'
 
-export const quotePrice: Operation<'quotePrice'> = async (call, { body: sent }) => {
+export const quotePrice: Operation<'quotePrice', ListParts | 'queryPlans'> = async (
+  call,
+  { body: sent },
+) => {
   if (typeof sent.query === 'string') return quotePredefined(call, sent, sent.query)
   const body = requireWholeBody(sent)
   if (body.query !== undefined) return quoteQuery(call, body, body.query)
@@ -32,7 +36,7 @@ export const quotePrice: Operation<'quotePrice'> = async (call, { body: sent }) 
   const mayKnow =
     named !== undefined && (canWrite(caller, tenant.application) || isOpen(catalog, named))
   const known = mayKnow ? named : undefined
-  const collection = isRead ? requireDescribableSource(call, tenant, body.collection) : known
+  const collection = isRead ? requireDescribableSource(call.caller, tenant, body.collection) : known
   const price: WritePrice =
     isRead && collection
       ? { ...(await computeWholePrice(call, tenant, collection)), fields: [] }
@@ -71,7 +75,11 @@ function requireWholeBody({ query, ...body }: QuoteBody) {
 }
 
 /** Quotes a run of the predefined query with these parameters, for the caller and at this moment. */
-async function quotePredefined(call: Call, sent: QuoteBody, name: string) {
+async function quotePredefined(
+  call: Call<SourceParts | 'queryPlans'>,
+  sent: QuoteBody,
+  name: string,
+) {
   const { app_id: app = sent.app } = sent
   if (app === undefined) throw makeInvalidFault('/app_id', 'is needed')
   const request = await preparePredefinedRead(call, app, { ...sent, name })
@@ -79,7 +87,7 @@ async function quotePredefined(call: Call, sent: QuoteBody, name: string) {
 }
 
 /** Quotes this very query for the caller, at this moment. */
-async function quoteQuery(call: Call, body: WholeQuoteBody, query: AnyQuery) {
+async function quoteQuery(call: Call<ListParts>, body: WholeQuoteBody, query: AnyQuery) {
   if (body.operation_type !== 'read')
     throw makeInvalidFault('/operation_type', 'must be read for a query')
   const request = await prepareAnyRead(call, query, `${body.app_id}::${body.collection}`)
@@ -118,7 +126,7 @@ function describeRequest(body: Pick<QuoteBody, 'monthly_volume_kb'>) {
 
 /** Adds to a view's price what the sources of other applications behind it charge for each access. */
 async function computeWholePrice(
-  call: Call,
+  call: Call<'world' | 'tenancy'>,
   tenant: Tenant,
   collection: CollectionState,
 ): Promise<Price> {

@@ -2,7 +2,10 @@ import type { Operation } from '../operation.ts'
 import { changePricing } from './change-pricing.ts'
 import { parseRules } from './parse-rules.ts'
 
-export const setPricing: Operation<'setPricing'> = async (call, { params, body }) =>
+export const setPricing: Operation<'setPricing', 'tenancy' | 'payments' | 'queryPlans'> = async (
+  call,
+  { params, body },
+) =>
   changePricing(call, {
     app: params.app,
     confirmed: body.confirm_free ?? [],

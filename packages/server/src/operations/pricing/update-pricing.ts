@@ -3,7 +3,10 @@ import type { Operation } from '../operation.ts'
 import { changePricing } from './change-pricing.ts'
 import { formatRuleName, parseRules } from './parse-rules.ts'
 
-export const updatePricing: Operation<'updatePricing'> = async (call, { params, body }) =>
+export const updatePricing: Operation<
+  'updatePricing',
+  'tenancy' | 'payments' | 'queryPlans'
+> = async (call, { params, body }) =>
   changePricing(call, {
     app: params.app,
     confirmed: body.confirm_free ?? [],

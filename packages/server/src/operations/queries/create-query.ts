@@ -21,10 +21,14 @@ import { bindStatement } from '../../services/queries/prepare-query-read.ts'
 import { loadTemplate } from '../../services/queries/query-plans.ts'
 import { computeQueryPrice, listOwnUses } from '../../services/queries/query-price.ts'
 import { isPublic, requireQuery } from '../../services/queries/stored-queries.ts'
+import type { SourceParts } from '../../services/reading/authorize-sources.ts'
 import type { Operation } from '../operation.ts'
 import { describeQuery } from './describe-query.ts'
 
-export const createQuery: Operation<'createQuery'> = async (call, { params, body }) => {
+export const createQuery: Operation<
+  'createQuery',
+  SourceParts | 'database' | 'queryPlans'
+> = async (call, { params, body }) => {
   const { service } = call
   const tenant = await service.tenancy.loadTenant(params.app)
   checkStorable(body, '')
@@ -106,7 +110,11 @@ function refuseUnsellable(tenant: Tenant, stored: StoredQuery, { uses }: Templat
 }
 
 /** Has PostgreSQL plan the statements that may be run, so that no mistake is left for callers. */
-async function planAll(call: Call, template: Template, { sources }: AuthorizedUses): Promise<void> {
+async function planAll(
+  call: Call<'world' | 'database'>,
+  template: Template,
+  { sources }: AuthorizedUses,
+): Promise<void> {
   const isLeftOut = ({ required, default: given }: DeclaredParameter) =>
     !required && given === undefined
   const least = template.parameters.filter((one) => !isLeftOut(one))

@@ -2,7 +2,10 @@ import { define } from '../../services/applications/define.ts'
 import { requireQuery } from '../../services/queries/stored-queries.ts'
 import type { Operation } from '../operation.ts'
 
-export const deleteQuery: Operation<'deleteQuery'> = async ({ service }, { params, query }) => {
+export const deleteQuery: Operation<'deleteQuery', 'tenancy'> = async (
+  { service },
+  { params, query },
+) => {
   const tenant = await service.tenancy.loadTenant(params.app)
   return tenant.definitions.run(async () => {
     const { stored, versions } = requireQuery(tenant.data.catalog, params.name, query.version)

@@ -11,7 +11,7 @@ export type QueryDescription = Static<typeof PredefinedQuery>
 
 /** Describes a query as the caller may see it: its text is for callers that may Read the application. */
 export async function describeQuery(
-  call: Call,
+  call: Call<'tenancy' | 'queryPlans'>,
   tenant: Tenant,
   found: QueryLookup,
 ): Promise<QueryDescription> {
@@ -19,11 +19,7 @@ export async function describeQuery(
   const { service, caller } = call
   const { app_id: app } = tenant.application
   const { catalog } = tenant.data
-  const { template, own: uses } = await service.predefined.plans.load(
-    service.tenancy,
-    tenant,
-    stored,
-  )
+  const { template, own: uses } = await service.queryPlans.load(service.tenancy, tenant, stored)
   const own = computeQueryPrice(catalog, stored, uses)
   const { perAccess, perRow, perKb } = own?.price ?? freePrice
   return {

@@ -7,13 +7,17 @@ import { toParameterTexts } from '../../services/queries/parameter-texts.ts'
 import { parseRun, prepareQueryRead } from '../../services/queries/prepare-query-read.ts'
 import { isPublic, requireQuery } from '../../services/queries/stored-queries.ts'
 import { quoteRead, type ReadRequest } from '../../services/reading/answer-query.ts'
+import type { SourceParts } from '../../services/reading/authorize-sources.ts'
 import type { Operation } from '../operation.ts'
 
-export const dryRunQuery: Operation<'dryRunQuery'> = async (call, { params, query, body }) => {
+export const dryRunQuery: Operation<
+  'dryRunQuery',
+  SourceParts | 'database' | 'queryPlans'
+> = async (call, { params, query, body }) => {
   const { service } = call
   const tenant = await service.tenancy.loadTenant(params.app)
   const found = requireQuery(tenant.data.catalog, params.name, query.version)
-  const plan = await service.predefined.plans.load(service.tenancy, tenant, found.stored)
+  const plan = await service.queryPlans.load(service.tenancy, tenant, found.stored)
   const run = parseRun(plan.template, toParameterTexts(body.parameters ?? {}))
   const asked = { tenant, found, plan, run, format: 'json', maxKb: undefined } as const
   const request = await prepareQueryRead(call, asked)
@@ -48,7 +52,7 @@ export const dryRunQuery: Operation<'dryRunQuery'> = async (call, { params, quer
 }
 
 /** The call as somebody without any key would make it. */
-function makeOutsiderCall(call: Call): Call {
+function makeOutsiderCall<Own extends Call>(call: Own): Own {
   return { ...call, caller: { kind: 'anonymous' } }
 }
 

@@ -2,22 +2,25 @@ import { findSingleHeader } from '../../http/request-info.ts'
 import { chooseFormat } from '../../services/queries/answer-format.ts'
 import { parseRun, prepareQueryRead } from '../../services/queries/prepare-query-read.ts'
 import { requireAskableQuery } from '../../services/queries/query-access.ts'
-import { answerQuery } from '../../services/reading/answer-query.ts'
+import { type AnswerParts, answerQuery } from '../../services/reading/answer-query.ts'
+import type { SourceParts } from '../../services/reading/authorize-sources.ts'
 import type { Operation } from '../operation.ts'
 
-export const executeQuery: Operation<'executeQuery'> = async (call, { params, query }) => {
+export const executeQuery: Operation<
+  'executeQuery',
+  SourceParts | AnswerParts | 'queryPlans' | 'queryRates'
+> = async (call, { params, query }) => {
   const { service, requestInfo } = call
-  const { plans, rates } = service.predefined
   const tenant = await service.tenancy.loadTenant(params.app)
   const { name } = params
-  const found = requireAskableQuery(call, tenant, { name, version: query.version })
+  const found = requireAskableQuery(call.caller, tenant, { name, version: query.version })
   const visit = {
     caller: call.caller,
     address: requestInfo.remoteAddress,
     nowMs: service.world.now(),
   }
-  rates.take(visit, tenant, found.stored)
-  const plan = await plans.load(service.tenancy, tenant, found.stored)
+  service.queryRates.take(visit, tenant, found.stored)
+  const plan = await service.queryPlans.load(service.tenancy, tenant, found.stored)
   const run = parseRun(plan.template, requestInfo.query)
   const format = query.format ?? chooseFormat(findSingleHeader(requestInfo, 'accept'))
   const asked = { tenant, found, plan, run, format, maxKb: query.max_kb }

@@ -3,7 +3,10 @@ import type { Operation } from '../operation.ts'
 import { describeQuery, type QueryDescription } from './describe-query.ts'
 import { buildQueriesOpenapi } from './query-openapi.ts'
 
-export const getQueriesOpenapi: Operation<'getQueriesOpenapi'> = async (call, { params }) => {
+export const getQueriesOpenapi: Operation<
+  'getQueriesOpenapi',
+  'tenancy' | 'payments' | 'queryPlans'
+> = async (call, { params }) => {
   const { tenancy, payments } = call.service
   const tenant = await tenancy.loadTenant(params.app)
   const { catalog } = tenant.data

@@ -4,10 +4,16 @@ import { requireDescribableQuery } from '../../services/queries/query-access.ts'
 import type { Operation } from '../operation.ts'
 import { describeQuery } from './describe-query.ts'
 
-export const getQueryDocs: Operation<'getQueryDocs'> = async (call, { params }) => {
+export const getQueryDocs: Operation<
+  'getQueryDocs',
+  'tenancy' | 'payments' | 'queryPlans'
+> = async (call, { params }) => {
   const { tenancy, payments } = call.service
   const tenant = await tenancy.loadTenant(params.app)
-  const found = requireDescribableQuery(call, tenant, { name: params.name, version: undefined })
+  const found = requireDescribableQuery(call.caller, tenant, {
+    name: params.name,
+    version: undefined,
+  })
   const view = await describeQuery(call, tenant, found)
   const page = renderQueryPage(view, { app: params.app, baseUrl: payments.ports.publicUrl() })
   return new HttpReply(page.markup, {

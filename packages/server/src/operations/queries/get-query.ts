@@ -2,12 +2,15 @@ import { requireDescribableQuery } from '../../services/queries/query-access.ts'
 import type { Operation } from '../operation.ts'
 import { describeQuery } from './describe-query.ts'
 
-export const getQuery: Operation<'getQuery'> = async (call, { params, query }) => {
+export const getQuery: Operation<'getQuery', 'tenancy' | 'queryPlans'> = async (
+  call,
+  { params, query },
+) => {
   const tenant = await call.service.tenancy.loadTenant(params.app)
   const { version } = query
   return describeQuery(
     call,
     tenant,
-    requireDescribableQuery(call, tenant, { name: params.name, version }),
+    requireDescribableQuery(call.caller, tenant, { name: params.name, version }),
   )
 }

@@ -1,9 +1,9 @@
 import { Fault } from '../../base/fault.ts'
+import type { Database } from '../../database/database.ts'
 import type { CollectionState } from '../../model/definitions.ts'
 import { listSameValueKeys } from '../../projections/record-projection.ts'
 import { listExistingKeys } from '../../projections/record-store.ts'
 import type { Tenant } from '../../services/applications/tenancy.ts'
-import type { Service } from '../../services/call.ts'
 import type { Reservation } from '../../services/locks/key-reservations.ts'
 
 /**
@@ -13,7 +13,7 @@ import type { Reservation } from '../../services/locks/key-reservations.ts'
  * projected.
  */
 export async function admitNew(
-  service: Service,
+  database: Database,
   tenant: Tenant,
   write: {
     collection: CollectionState
@@ -27,7 +27,7 @@ export async function admitNew(
   if (typeof held === 'string') throw makeExistsFault(held)
   try {
     await tenant.chain.whenApplied(await tenant.keyReservations.resolveHeight(collection.id))
-    const [found] = await listExistingKeys(service.database, {
+    const [found] = await listExistingKeys(database, {
       schema: tenant.schema,
       table: collection.table,
       keys,
@@ -35,7 +35,7 @@ export async function admitNew(
     if (found !== undefined) throw makeExistsFault(found)
     for (const { fields } of collection.indexes.filter(({ unique }) => unique)) {
       const place = { schema: tenant.schema, table: collection.table }
-      const [same] = await listSameValueKeys(service.database, { ...place, fields, bodies })
+      const [same] = await listSameValueKeys(database, { ...place, fields, bodies })
       if (same !== undefined) throw makeSameFieldFault(fields, same)
     }
     return { release: held.release, check: () => refuseOvertaken(held) }

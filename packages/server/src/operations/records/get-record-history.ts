@@ -5,11 +5,14 @@ import { readHistory } from '../../projections/record-store.ts'
 import { refuseOperator, requireCollection } from '../../services/access/authorize-collections.ts'
 import type { Operation } from '../operation.ts'
 
-export const getRecordHistory: Operation<'getRecordHistory'> = async (call, { params }) => {
+export const getRecordHistory: Operation<'getRecordHistory', 'database' | 'tenancy'> = async (
+  call,
+  { params },
+) => {
   const { service } = call
   const tenant = await service.tenancy.loadTenant(params.app)
   const collection = requireCollection(tenant, params.collection)
-  refuseOperator(call, tenant, collection)
+  refuseOperator(call.caller, tenant, collection)
   const { asOf, versions } = await readHistory(service.database, {
     schema: tenant.schema,
     table: collection.table,

@@ -1,9 +1,11 @@
 import { Fault } from '../../base/fault.ts'
+import type { Database } from '../../database/database.ts'
 import { HttpReply } from '../../http/reply.ts'
 import { toAsOf } from '../../model/as-of.ts'
 import { getDefinitionVersion } from '../../model/definition-version.ts'
 import { computeCost, getReadPrice, isFree } from '../../model/price.ts'
 import { readRecord } from '../../projections/record-store.ts'
+import type { Caller } from '../../services/access/access.ts'
 import {
   type ReadableSource,
   refuseUnoffered,
@@ -11,20 +13,22 @@ import {
   requireReadableCollection,
 } from '../../services/access/authorize-collections.ts'
 import type { Tenant } from '../../services/applications/tenancy.ts'
-import type { Call, Service } from '../../services/call.ts'
 import { toApplicationAccount } from '../../services/payments/ledger-entries.ts'
 import type { Operation } from '../operation.ts'
 
 /** The size up to which a record with a price by the KB is quoted and delivered. */
 const pricedBytesMax = 64 * 1024
 
-export const getRecord: Operation<'getRecord'> = async (call, { params }) => {
+export const getRecord: Operation<'getRecord', 'database' | 'tenancy' | 'payments'> = async (
+  call,
+  { params },
+) => {
   const { service } = call
   const tenant = await service.tenancy.loadTenant(params.app)
-  const { collection, free } = requireGettable(call, tenant, params.collection)
+  const { collection, free } = requireGettable(call.caller, tenant, params.collection)
   const place = { collection: collection.id, key: params.key }
   if (free || isFree(getReadPrice(tenant.data.catalog, collection))) {
-    const found = await readReply(service, tenant, place)
+    const found = await readReply(service.database, tenant, place)
     if (!found.exists)
       throw new Fault('RECORD_NOT_FOUND', {
         message: `There is no record ${params.key} in ${collection.name}`,
@@ -45,7 +49,7 @@ export const getRecord: Operation<'getRecord'> = async (call, { params }) => {
     sellerUnder: () => params.app,
     breakdownUnder: () => ({}),
     deliver: async ([one = price]) => {
-      const found = await readReply(service, tenant, place)
+      const found = await readReply(service.database, tenant, place)
       // The absence of a record is an answer too, and costs as much as an empty answer: existence is not free.
       const size = {
         rows: found.exists ? 1 : 0,
@@ -68,8 +72,8 @@ export const getRecord: Operation<'getRecord'> = async (call, { params }) => {
 }
 
 /** The collection if the caller may get records of it by their keys, free or by paying. */
-export function requireGettable(call: Call, tenant: Tenant, nameOrId: string): ReadableSource {
-  const readable = requireReadableCollection(call, tenant, nameOrId)
+export function requireGettable(caller: Caller, tenant: Tenant, nameOrId: string): ReadableSource {
+  const readable = requireReadableCollection(caller, tenant, nameOrId)
   const { collection, free } = readable
   const used = { filter: [collection.primary_column], sort: [], select: 'all' } as const
   if (!free) refuseUnoffered(collection, used, false)
@@ -77,12 +81,12 @@ export function requireGettable(call: Call, tenant: Tenant, nameOrId: string): R
 }
 
 async function readReply(
-  service: Service,
+  database: Database,
   tenant: Tenant,
   place: { collection: string; key: string },
 ) {
   const collection = requireCollection(tenant, place.collection)
-  const { asOf: row, version } = await readRecord(service.database, {
+  const { asOf: row, version } = await readRecord(database, {
     schema: tenant.schema,
     table: collection.table,
     key: place.key,

@@ -2,13 +2,14 @@ import type { Entry } from '@tollbase/verify/entry'
 import { Fault } from '../../base/fault.ts'
 import type { Appended } from '../../chain/committer.ts'
 import { hashBytes } from '../../chain/merkle.ts'
+import type { Database } from '../../database/database.ts'
 import { type HttpReply, makeJsonReply } from '../../http/reply.ts'
 import type { CollectionState } from '../../model/definitions.ts'
 import { parseRoot } from '../../model/parse-root.ts'
 import { getWritePrice, isFree } from '../../model/price.ts'
 import { requirePermission } from '../../services/access/access.ts'
 import type { Tenant } from '../../services/applications/tenancy.ts'
-import type { Call, Service } from '../../services/call.ts'
+import type { Call } from '../../services/call.ts'
 import { ensureCollection } from '../../services/collections/new-collection.ts'
 import { getBodyWithoutProof, hasPayment } from '../../services/payments/presented-payment.ts'
 import { sellWrite } from '../../services/payments/sell-write.ts'
@@ -41,7 +42,10 @@ type Store = {
 /** The number of times that records are checked anew because the collection's schema has changed meanwhile. */
 const checksMax = 5
 
-export const storeRecords: Operation<'storeRecords'> = async (call, { body, query }) => {
+export const storeRecords: Operation<
+  'storeRecords',
+  'world' | 'database' | 'tenancy' | 'payments' | 'ticketKey'
+> = async (call, { body, query }) => {
   const { app, name } = parseRoot(body.root)
   requirePermission(call.caller, 'Write', { appId: app, tenancy: call.service.tenancy })
   const tenant = await call.service.tenancy.loadTenant(app)
@@ -90,10 +94,14 @@ export const storeRecords: Operation<'storeRecords'> = async (call, { body, quer
 }
 
 /** Appends the records by the collection's schema of that moment. A paid group carries its payment's id. */
-async function append(call: Call, store: Store, paymentId?: string): Promise<HttpReply> {
+async function append(
+  call: Call<'world' | 'database' | 'ticketKey'>,
+  store: Store,
+  paymentId?: string,
+): Promise<HttpReply> {
   const wish = { name: store.collection, ...(paymentId !== undefined && { madeBy: paymentId }) }
   for (let attempt = 1; attempt <= checksMax; attempt++) {
-    const collection = await ensureCollection(call.service, store.tenant, wish)
+    const collection = await ensureCollection(call.service.world, store.tenant, wish)
     const isChecked = hasShape(collection, store.shape)
     const checked = isChecked
       ? store
@@ -122,7 +130,7 @@ function hasShape(collection: RecordShape, shape: RecordShape): boolean {
 
 /** Appends the records as one group: a block holds all of them or none. */
 async function appendChecked(
-  call: Call,
+  call: Call<'world' | 'database' | 'ticketKey'>,
   store: Store,
   { collection, paymentId }: { collection: CollectionState; paymentId: string | undefined },
 ): Promise<HttpReply> {
@@ -141,7 +149,9 @@ async function appendChecked(
     records,
     names: () => records.flatMap((record) => listUniqueNames(record, collection)),
   }
-  const at = onlyNew ? await appendNew(call.service, tenant, write) : await appendAny(tenant, write)
+  const at = onlyNew
+    ? await appendNew(call.service.database, tenant, write)
+    : await appendAny(tenant, write)
   const { height, sequence, leafHashes } = at
   const leafHash = (n: number) => leafHashes.subarray(n * hashBytes, (n + 1) * hashBytes)
   return makeReply(call, store, { height, sequence, entries, leafHash })
@@ -165,9 +175,9 @@ function appendAny(tenant: Tenant, { collection, names, entries }: Write): Promi
   )
 }
 
-async function appendNew(service: Service, tenant: Tenant, write: Write): Promise<Appended> {
+async function appendNew(database: Database, tenant: Tenant, write: Write): Promise<Appended> {
   const { collection, entries, records } = write
-  const admitted = await admitNew(service, tenant, {
+  const admitted = await admitNew(database, tenant, {
     collection,
     names: write.names(),
     keys: records.map(({ key }) => key),
@@ -189,7 +199,11 @@ async function appendNew(service: Service, tenant: Tenant, write: Write): Promis
   }
 }
 
-async function makeReply(call: Call, store: Store, group: StoredGroup): Promise<HttpReply> {
+async function makeReply(
+  call: Call<'world' | 'ticketKey'>,
+  store: Store,
+  group: StoredGroup,
+): Promise<HttpReply> {
   const { tenant, records } = store
   const { height, sequence } = group
   const ticket_id = sealTicket(call.service.ticketKey, {
@@ -218,7 +232,7 @@ async function makeReply(call: Call, store: Store, group: StoredGroup): Promise<
  * Finds the answer of an earlier try of this payment, in the blocks after the height that the application had then.
  */
 async function findPaid(
-  call: Call,
+  call: Call<'world' | 'ticketKey'>,
   store: Store,
   try_: { paymentId: string; afterHeight: number },
 ): Promise<HttpReply | undefined> {

@@ -8,7 +8,7 @@ import { buildLeadingIndex } from '../../services/collections/leading-index.ts'
 import { ensureCollectionLocked } from '../../services/collections/new-collection.ts'
 import type { Operation } from '../operation.ts'
 
-export const createRelation: Operation<'createRelation'> = async (
+export const createRelation: Operation<'createRelation', 'world' | 'tenancy'> = async (
   { service },
   { params, body },
 ) => {
@@ -16,8 +16,12 @@ export const createRelation: Operation<'createRelation'> = async (
   const childField = parseFieldPath(body.child_field, '/child_field').join('.')
   const tenant = await service.tenancy.loadTenant(params.app)
   return tenant.definitions.run(async () => {
-    const parent = await ensureCollectionLocked(service, tenant, { name: body.parent_collection })
-    const child = await ensureCollectionLocked(service, tenant, { name: body.child_collection })
+    const parent = await ensureCollectionLocked(service.world, tenant, {
+      name: body.parent_collection,
+    })
+    const child = await ensureCollectionLocked(service.world, tenant, {
+      name: body.child_collection,
+    })
     const { catalog } = tenant.data
     const ends = {
       parent: parent.id,
@@ -32,12 +36,12 @@ export const createRelation: Operation<'createRelation'> = async (
       })
     }
     const wanted = { type: 'hash', number: catalog.nextNumber } as const
-    const parentIndex = buildLeadingIndex(service, parent, {
+    const parentIndex = buildLeadingIndex(service.world, parent, {
       ...wanted,
       field: parentField,
       others: [],
     })
-    const childIndex = buildLeadingIndex(service, child, {
+    const childIndex = buildLeadingIndex(service.world, child, {
       ...wanted,
       field: childField,
       others: parentIndex,

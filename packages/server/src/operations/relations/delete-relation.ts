@@ -3,7 +3,10 @@ import { define } from '../../services/applications/define.ts'
 import type { Tenant } from '../../services/applications/tenancy.ts'
 import type { Operation } from '../operation.ts'
 
-export const deleteRelation: Operation<'deleteRelation'> = async ({ service }, { params }) => {
+export const deleteRelation: Operation<'deleteRelation', 'tenancy'> = async (
+  { service },
+  { params },
+) => {
   const tenant = await service.tenancy.loadTenant(params.app)
   return tenant.definitions.run(async () => {
     const { id } = params

@@ -1,8 +1,8 @@
 import { HttpReply } from '../../http/reply.ts'
 import type { Operation } from '../operation.ts'
 
-export const getDocs: Operation<'getDocs'> = async ({ service }) =>
-  new HttpReply(service.info.docsHtml(), {
+export const getDocs: Operation<'getDocs', 'program'> = async ({ service }) =>
+  new HttpReply(service.program.docsHtml(), {
     contentType: 'text/html; charset=utf-8',
     headers: {
       'content-security-policy':

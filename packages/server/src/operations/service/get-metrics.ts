@@ -3,13 +3,17 @@ import { HttpReply } from '../../http/reply.ts'
 import type { RequestInfo } from '../../http/request-info.ts'
 import type { Operation } from '../operation.ts'
 
-export const getMetrics: Operation<'getMetrics'> = async ({ service, caller, requestInfo }) => {
+export const getMetrics: Operation<'getMetrics', 'readMetrics'> = async ({
+  service,
+  caller,
+  requestInfo,
+}) => {
   if (caller.kind !== 'operator' && !isOwnProgram(requestInfo)) {
     throw new Fault('UNAUTHORIZED', {
       message: 'Metrics are for the operator, or for programs on the same machine',
     })
   }
-  return new HttpReply(await service.info.metrics(), {
+  return new HttpReply(await service.readMetrics(), {
     contentType: 'text/plain; version=0.0.4; charset=utf-8',
   })
 }

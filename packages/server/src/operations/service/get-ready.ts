@@ -1,13 +1,17 @@
 import { limits } from '@tollbase/contract/limits'
 import { awaitWithin } from '../../base/await-within.ts'
+import type { Database } from '../../database/database.ts'
 import { sql } from '../../database/sql.ts'
 import { makeJsonReply } from '../../http/reply.ts'
-import type { Service } from '../../services/call.ts'
+import type { Uses } from '../../services/call.ts'
 import type { Operation } from '../operation.ts'
 
 /** Anybody may ask, so the answer names kinds of trouble and never an application. */
-export const getReady: Operation<'getReady'> = async ({ service }) => {
-  const { tenancy, info } = service
+export const getReady: Operation<
+  'getReady',
+  'world' | 'database' | 'tenancy' | 'program' | 'freeSpace'
+> = async ({ service }) => {
+  const { tenancy, program } = service
   const isBehind = tenancy
     .listChains()
     .some(
@@ -18,7 +22,7 @@ export const getReady: Operation<'getReady'> = async ({ service }) => {
     system_chain: tenancy.system.chain.failure === undefined ? 'ok' : 'stopped',
     appliers: isBehind ? 'behind' : 'ok',
     storage: getStorageState(service),
-    draining: info.draining() ? 'yes' : 'no',
+    draining: program.isDraining() ? 'yes' : 'no',
   }
   const ready =
     checks.database === 'ok' &&
@@ -35,8 +39,12 @@ export const getReady: Operation<'getReady'> = async ({ service }) => {
 /**
  * Returns the state of the disk: our own is measured; a server elsewhere is judged by its last refusal of a block.
  */
-function getStorageState({ tenancy, info, world }: Service): 'ok' | 'full' | 'read_only' {
-  if (info.room?.isShort() === true) return 'full'
+function getStorageState({
+  tenancy,
+  freeSpace,
+  world,
+}: Uses<'world' | 'tenancy' | 'freeSpace'>): 'ok' | 'full' | 'read_only' {
+  if (freeSpace?.isShort() === true) return 'full'
   const refusals = tenancy.listChains().flatMap(({ storageRefusal }) => storageRefusal ?? [])
   const isNew = ({ atMs }: { atMs: number }) => world.now() - atMs < limits.readyStorageMs
   const newest = refusals.filter(isNew).at(-1)
@@ -44,23 +52,22 @@ function getStorageState({ tenancy, info, world }: Service): 'ok' | 'full' | 're
   return newest.code === 'STORAGE_FULL' ? 'full' : 'read_only'
 }
 
-const asked = new WeakMap<Service, Promise<boolean>>()
+const asked = new WeakMap<Database, Promise<boolean>>()
 
 /**
  * Returns whether the database answers. However many callers ask, one query runs at a time, and its wait is
  * bounded.
  */
-function isAnswering(service: Service): Promise<boolean> {
-  const running = asked.get(service)
+function isAnswering({ database, world }: Uses<'world' | 'database'>): Promise<boolean> {
+  const running = asked.get(database)
   if (running !== undefined) return running
-  const question = service.database.query(sql`SELECT 1 AS one`).then(
+  const question = database.query(sql`SELECT 1 AS one`).then(
     () => true,
     () => false,
   )
-  const { world } = service
   const answer = awaitWithin(question, { world, ms: limits.readyWaitMs, otherwise: false }).finally(
-    () => asked.delete(service),
+    () => asked.delete(database),
   )
-  asked.set(service, answer)
+  asked.set(database, answer)
   return answer
 }

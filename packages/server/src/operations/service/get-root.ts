@@ -1,6 +1,6 @@
 import type { Operation } from '../operation.ts'
 
-export const getRoot: Operation<'getRoot'> = async ({ service }) => ({
+export const getRoot: Operation<'getRoot', 'program'> = async ({ service }) => ({
   status: 'ok',
-  version: service.info.version,
+  version: service.program.version,
 })

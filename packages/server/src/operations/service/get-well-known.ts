@@ -1,10 +1,13 @@
 import type { Operation } from '../operation.ts'
 
-export const getWellKnown: Operation<'getWellKnown'> = async ({ service }) => {
+export const getWellKnown: Operation<
+  'getWellKnown',
+  'tenancy' | 'payments' | 'program' | 'faucet'
+> = async ({ service }) => {
   const { system } = service.tenancy
-  const isDevnet = service.info.faucet !== undefined
+  const isDevnet = service.faucet !== undefined
   return {
-    origin: service.info.origin(),
+    origin: service.program.origin(),
     receipt_public_key: system.signer.vkey,
     networks: service.payments.ports.methods.map(({ network }) => ({
       network: network.id,

@@ -1,6 +1,6 @@
 import { Fault } from '../../base/fault.ts'
+import type { World } from '../../base/world.ts'
 import type { Tenant } from '../../services/applications/tenancy.ts'
-import type { Service } from '../../services/call.ts'
 import { findMigrationTask } from '../../services/tasks/migration-task.ts'
 import { openTicket } from '../../services/tasks/tickets.ts'
 import { findViewTask } from '../../services/tasks/view-task.ts'
@@ -9,7 +9,10 @@ import { buildStoreTask } from './store-task.ts'
 
 const patienceMs = 300
 
-export const getTask: Operation<'getTask'> = async ({ service }, { params }) => {
+export const getTask: Operation<'getTask', 'world' | 'database' | 'tenancy' | 'ticketKey'> = async (
+  { service },
+  { params },
+) => {
   const unknown = new Fault('TASK_NOT_FOUND', { message: `There is no task ${params.id}` })
   const ticket = openTicket(service.ticketKey, params.id)
   const application = ticket && service.tenancy.system.applications.findByNumber(ticket.application)
@@ -20,13 +23,13 @@ export const getTask: Operation<'getTask'> = async ({ service }, { params }) => 
     throw unknown
   const migration = findMigrationTask(tenant, { id: params.id, block, sequence: ticket.sequence })
   if (migration !== undefined) return migration
-  const view = await findViewTask(service, tenant, {
+  const view = await findViewTask(service.database, tenant, {
     id: params.id,
     block,
     sequence: ticket.sequence,
   })
   if (view !== undefined) return view
-  await waitShortly(service, tenant, ticket.height)
+  await waitShortly(service.world, tenant, ticket.height)
   return buildStoreTask(tenant, {
     id: params.id,
     block,
@@ -36,7 +39,7 @@ export const getTask: Operation<'getTask'> = async ({ service }, { params }) => 
 }
 
 /** The tables follow the log within milliseconds; the public clients ask again only after two seconds. */
-async function waitShortly({ world }: Service, { chain }: Tenant, height: number): Promise<void> {
+async function waitShortly(world: World, { chain }: Tenant, height: number): Promise<void> {
   if (chain.watermark().height >= height) return
   const projected = chain.whenApplied(height).catch(() => undefined)
   await Promise.race([projected, world.sleep(patienceMs)])

@@ -8,7 +8,10 @@ import { buildStoreTask } from './store-task.ts'
 
 const limitDefault = 50
 
-export const listTasks: Operation<'listTasks'> = async ({ service }, { params, query }) => {
+export const listTasks: Operation<'listTasks', 'database' | 'tenancy' | 'ticketKey'> = async (
+  { service },
+  { params, query },
+) => {
   const tenant = await service.tenancy.loadTenant(params.app)
   const limit = query.limit ?? limitDefault
   const tasks: Static<typeof Task>[] = []
@@ -23,7 +26,8 @@ export const listTasks: Operation<'listTasks'> = async ({ service }, { params, q
       const isStore = block.entry(sequence)?.header.type === 'record'
       const task = isStore
         ? buildStoreTask(tenant, group)
-        : (findMigrationTask(tenant, group) ?? (await findViewTask(service, tenant, group)))
+        : (findMigrationTask(tenant, group) ??
+          (await findViewTask(service.database, tenant, group)))
       if (task !== undefined) tasks.push(task)
     }
   }

@@ -13,17 +13,21 @@ import type { ViewRequest } from './resolve-view.ts'
 export const patienceMs = 10_000
 
 /** Creates a view, waits a little for it to be filled, and describes it. */
-export async function createAndDescribe(call: Call, tenant: Tenant, request: ViewRequest) {
+export async function createAndDescribe(
+  call: Call<'world' | 'database' | 'tenancy' | 'viewBuilder' | 'ticketKey'>,
+  tenant: Tenant,
+  request: ViewRequest,
+) {
   const { service } = call
   const defined = await defineView(service, tenant, request)
   const { view } = defined
   const { app_id: app, number: application } = tenant.application
-  await awaitWithin(service.views.settled(app, view.id), {
+  await awaitWithin(service.viewBuilder.settled(app, view.id), {
     world: service.world,
     ms: patienceMs,
     otherwise: undefined,
   })
-  const place = defined.place ?? (await findViewPlace(service, tenant, view.id))
+  const place = defined.place ?? (await findViewPlace(service.database, tenant, view.id))
   const info = await describeView(call, tenant, requireView(tenant, view.name))
   return {
     success: true,

@@ -5,13 +5,16 @@ import { createAndDescribe } from './create-and-describe.ts'
 import { parseViewSettings } from './parse-view-settings.ts'
 import { loadKnownModels } from './resolve-view.ts'
 
-export const createViewFromSql: Operation<'createViewFromSql'> = async (call, { params, body }) => {
+export const createViewFromSql: Operation<
+  'createViewFromSql',
+  'world' | 'database' | 'tenancy' | 'viewBuilder' | 'ticketKey'
+> = async (call, { params, body }) => {
   const { service } = call
   const tenant = await service.tenancy.loadTenant(params.app)
   const { name, ifNotExists, orReplace, definition } = await parseViewSql(
     body.sql,
     params.app,
-    (models) => loadKnownModels(service, tenant, models),
+    (models) => loadKnownModels(service.tenancy, tenant, models),
   )
   if (ifNotExists && orReplace)
     throw new Fault('VALIDATION_FAILED', { message: '/sql says OR REPLACE and IF NOT EXISTS' })

@@ -4,7 +4,10 @@ import { createAndDescribe } from './create-and-describe.ts'
 import { refuseLongDefinition } from './definition-size.ts'
 import { parseViewSettings } from './parse-view-settings.ts'
 
-export const createView: Operation<'createView'> = async (call, { params, body }) => {
+export const createView: Operation<
+  'createView',
+  'world' | 'database' | 'tenancy' | 'viewBuilder' | 'ticketKey'
+> = async (call, { params, body }) => {
   const tenant = await call.service.tenancy.loadTenant(params.app)
   const sent: Readonly<Record<string, unknown>> = body
   const siblings = viewQueryParts.flatMap((name) =>

@@ -1,5 +1,6 @@
 import { limits } from '@tollbase/contract/limits'
 import { Fault, makeInvalidFault } from '../../base/fault.ts'
+import type { World } from '../../base/world.ts'
 import type { Definition } from '../../model/definition-entry.ts'
 import type { StoredView } from '../../model/definitions.ts'
 import { listDependents } from '../../model/dependents.ts'
@@ -7,7 +8,7 @@ import { planStoredView, type ViewPlan } from '../../model/view-plan.ts'
 import { getOutput } from '../../query/tree/query.ts'
 import { define } from '../../services/applications/define.ts'
 import type { Tenant } from '../../services/applications/tenancy.ts'
-import type { Service } from '../../services/call.ts'
+import type { Uses } from '../../services/call.ts'
 import { buildLeadingIndex } from '../../services/collections/leading-index.ts'
 import { readWatermark } from '../../services/views/view-store.ts'
 import { findUndecidedWindow } from '../../views/decide-window.ts'
@@ -27,13 +28,13 @@ export type DefinedView = {
  * name is read until the new one is whole.
  */
 export async function defineView(
-  service: Service,
+  service: Uses<'world' | 'database' | 'tenancy'>,
   tenant: Tenant,
   sent: ViewRequest,
 ): Promise<DefinedView> {
   refuseTaken(tenant, sent)
   // This comes before the mutex, since it may read other applications' catalogs.
-  const first = await resolveView(service, tenant, keepSettings(tenant, sent))
+  const first = await resolveView(service.tenancy, tenant, keepSettings(tenant, sent))
   return tenant.definitions.run(async () => {
     const { catalog } = tenant.data
     const request = keepSettings(tenant, sent)
@@ -47,7 +48,9 @@ export async function defineView(
         message: `An application has at most ${limits.viewsPerApplicationMax} views`,
       })
     const read =
-      catalog.version === first.version ? first : await resolveView(service, tenant, request)
+      catalog.version === first.version
+        ? first
+        : await resolveView(service.tenancy, tenant, request)
     const view = await buildStoredView(service, tenant, {
       wish: request,
       read,
@@ -61,7 +64,7 @@ export async function defineView(
     const definitions = [
       { kind: 'view', id: view.id, body: view } as const,
       ...listPendingRemovals(tenant, before),
-      ...buildCompanionIndexes(service, tenant, { view, plan, before }),
+      ...buildCompanionIndexes(service.world, tenant, { view, plan, before }),
     ]
     const place = await define(tenant, definitions)
     return { view, place: { ...place, count: definitions.length } }
@@ -96,7 +99,7 @@ function refuseTaken({ data }: Tenant, { name, ifExists }: ViewRequest): void {
 }
 
 async function buildStoredView(
-  service: Service,
+  service: Uses<'world' | 'database' | 'tenancy'>,
   tenant: Tenant,
   {
     wish: request,
@@ -204,7 +207,7 @@ function listPendingRemovals(tenant: Tenant, before: StoredView | undefined): De
 
 /** Builds the indexes of the replaced view, and those that its joins look records up by. */
 function buildCompanionIndexes(
-  service: Service,
+  world: World,
   tenant: Tenant,
   made: { view: StoredView; plan: ViewPlan; before: StoredView | undefined },
 ): Definition[] {
@@ -212,7 +215,7 @@ function buildCompanionIndexes(
   const { catalog } = tenant.data
   const old = before === undefined ? [] : (catalog.viewsById.get(before.id)?.indexes ?? [])
   const definitions: Definition[] = old.map((index, at) => {
-    const id = `idx_${service.world.randomBytes(12).toString('hex')}`
+    const id = `idx_${world.randomBytes(12).toString('hex')}`
     const body = { ...index, id, collection: view.id, number: view.number + 1 + at }
     return { kind: 'index', id, body }
   })
@@ -227,7 +230,7 @@ function buildCompanionIndexes(
       number: view.number + 1,
       others: definitions,
     } as const
-    definitions.push(...buildLeadingIndex(service, collection, wanted))
+    definitions.push(...buildLeadingIndex(world, collection, wanted))
   }
   return definitions
 }

@@ -3,7 +3,10 @@ import { define } from '../../services/applications/define.ts'
 import type { Operation } from '../operation.ts'
 import { requireView } from './require-view.ts'
 
-export const deleteView: Operation<'deleteView'> = async ({ service }, { params, body }) => {
+export const deleteView: Operation<'deleteView', 'tenancy'> = async (
+  { service },
+  { params, body },
+) => {
   const tenant = await service.tenancy.loadTenant(params.app)
   return tenant.definitions.run(async () => {
     const { view } = requireView(tenant, params.name)

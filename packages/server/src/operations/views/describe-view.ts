@@ -9,8 +9,8 @@ import { getReadPrice, isFree } from '../../model/price.ts'
 import { isOpen, resolveReadLevel } from '../../model/read-level.ts'
 import { getViewTableName } from '../../model/view-plan.ts'
 import { readProgress, type ViewProgress } from '../../projections/view-state.ts'
-import type { Tenant } from '../../services/applications/tenancy.ts'
-import type { Call, Service } from '../../services/call.ts'
+import type { Tenancy, Tenant } from '../../services/applications/tenancy.ts'
+import type { Call, Uses } from '../../services/call.ts'
 import { catchUp, isCountKnown } from '../../services/reading/view-sources.ts'
 import { checkGrants } from '../../services/views/build-view.ts'
 import { countLiveBelow, countRows, findNewestBelow } from '../../services/views/view-store.ts'
@@ -20,7 +20,10 @@ type Info = Static<typeof ViewInfo>
 type Metadata = Static<typeof ViewRefreshMetadata>
 
 /** Describes all views of an application, each with its pending replacement. */
-export async function describeViews(call: Call, tenant: Tenant): Promise<Info[]> {
+export async function describeViews(
+  call: Call<'world' | 'database' | 'tenancy'>,
+  tenant: Tenant,
+): Promise<Info[]> {
   const { service } = call
   const views = [...tenant.data.catalog.views.values()]
   await Promise.all(views.map(({ view }) => catchUp(service.world, tenant, view)))
@@ -32,7 +35,11 @@ export async function describeViews(call: Call, tenant: Tenant): Promise<Info[]>
   return infos
 }
 
-export async function describeView(call: Call, tenant: Tenant, state: ViewState): Promise<Info> {
+export async function describeView(
+  call: Call<'world' | 'database' | 'tenancy'>,
+  tenant: Tenant,
+  state: ViewState,
+): Promise<Info> {
   const { service } = call
   await catchUp(service.world, tenant, state.view)
   const progress = await readProgress(service.database, tenant.schema)
@@ -40,7 +47,7 @@ export async function describeView(call: Call, tenant: Tenant, state: ViewState)
 }
 
 type DescribedSite = {
-  readonly call: Call
+  readonly call: Call<'database' | 'tenancy'>
   readonly tenant: Tenant
   readonly progress: ReadonlyMap<string, ViewProgress>
 }
@@ -49,7 +56,7 @@ async function describeState(site: DescribedSite, state: ViewState): Promise<Inf
   const { call, tenant, progress } = site
   const { view } = state
   const { catalog } = tenant.data
-  const refusal = await findRefusal(call.service, tenant, view)
+  const refusal = await findRefusal(call.service.tenancy, tenant, view)
   const now = progress.get(view.id)
   const price = getReadPrice(catalog, state)
   const warning = findWarning(catalog, state, price)
@@ -107,7 +114,7 @@ function describeStatus(now: ViewProgress | undefined, refusal: string | undefin
 
 /** Returns why its sources may not be used any more; undefined where they may. */
 async function findRefusal(
-  { tenancy }: Service,
+  tenancy: Tenancy,
   tenant: Tenant,
   view: StoredView,
 ): Promise<string | undefined> {
@@ -152,13 +159,16 @@ async function buildMetadata(
 
 /** Counts the records that were live in its sources at its position, and its rows. */
 async function countRecords(
-  service: Service,
+  service: Uses<'database' | 'tenancy'>,
   tenant: Tenant,
   { view, now }: { view: StoredView; now: ViewProgress },
 ) {
   const { database } = service
   let source = 0
-  for (const { owner, collection, below } of await listSourcesBelow(service, tenant, { view, now }))
+  for (const { owner, collection, below } of await listSourcesBelow(service.tenancy, tenant, {
+    view,
+    now,
+  }))
     source += await countLiveBelow(database, owner.schema, { ...collection, below })
   return { source, view: await countRows(database, tenant.schema, getViewTableName(view)) }
 }
@@ -171,7 +181,7 @@ type SourceBelow = {
 
 /** Lists the collections that the view reads, each once, and the position up to which it has counted each. */
 async function listSourcesBelow(
-  { tenancy }: Service,
+  tenancy: Tenancy,
   tenant: Tenant,
   { view, now }: { view: StoredView; now: ViewProgress },
 ): Promise<readonly SourceBelow[]> {
@@ -187,11 +197,11 @@ async function listSourcesBelow(
 
 /** Returns the newest record that the view has counted, from its own application where it reads any of that. */
 async function findLastSource(
-  service: Service,
+  service: Uses<'database' | 'tenancy'>,
   tenant: Tenant,
   { view, now }: { view: StoredView; now: ViewProgress },
 ): Promise<{ time: string; transaction: string } | undefined> {
-  const sources = await listSourcesBelow(service, tenant, { view, now })
+  const sources = await listSourcesBelow(service.tenancy, tenant, { view, now })
   const own = sources.filter(({ owner }) => owner === tenant)
   let newest: { leaf: bigint; height: bigint; sequence: number; owner: Tenant } | undefined
   for (const { owner, collection, below } of own.length > 0 ? own : sources) {

@@ -1,10 +1,10 @@
+import type { Database } from '../../database/database.ts'
 import type { Tenant } from '../../services/applications/tenancy.ts'
-import type { Service } from '../../services/call.ts'
 import { findBlockHeight, findViewLeaf } from '../../services/views/view-store.ts'
 
 /** Finds the group of entries that defines a view in the log. */
 export async function findViewPlace(
-  { database }: Pick<Service, 'database'>,
+  database: Database,
   { schema, chain }: Tenant,
   id: string,
 ): Promise<{ height: number; sequence: number; count: number } | undefined> {

@@ -2,7 +2,10 @@ import type { Operation } from '../operation.ts'
 import { describeView } from './describe-view.ts'
 import { requireView } from './require-view.ts'
 
-export const getView: Operation<'getView'> = async (call, { params }) => {
+export const getView: Operation<'getView', 'world' | 'database' | 'tenancy'> = async (
+  call,
+  { params },
+) => {
   const tenant = await call.service.tenancy.loadTenant(params.app)
   return describeView(call, tenant, requireView(tenant, params.name))
 }

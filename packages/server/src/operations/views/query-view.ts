@@ -3,14 +3,17 @@ import { isOpen } from '../../model/read-level.ts'
 import { refuseWithoutRead } from '../../services/access/access.ts'
 import type { Tenant } from '../../services/applications/tenancy.ts'
 import type { Call } from '../../services/call.ts'
-import { answerQuery } from '../../services/reading/answer-query.ts'
-import { prepareListRead } from '../../services/reading/prepare-list-read.ts'
+import { type AnswerParts, answerQuery } from '../../services/reading/answer-query.ts'
+import { type ListParts, prepareListRead } from '../../services/reading/prepare-list-read.ts'
 import { formatLag } from '../../services/reading/view-sources.ts'
 import type { Operation } from '../operation.ts'
 import { findView, makeNoViewFault, requireView, type ViewState } from './require-view.ts'
 import { buildFind } from './variables.ts'
 
-export const queryView: Operation<'queryView'> = async (call, { params, query }) => {
+export const queryView: Operation<'queryView', ListParts | AnswerParts> = async (
+  call,
+  { params, query },
+) => {
   const { app, name } = params
   const tenant = await call.service.tenancy.loadTenant(app)
   // A caller that may not know of the view is told nothing of the parameters either.
@@ -36,7 +39,7 @@ export const queryView: Operation<'queryView'> = async (call, { params, query })
 
 /** The view if the caller may read it, free or by paying. */
 export async function requireReadableView(
-  call: Call,
+  call: Call<ListParts>,
   tenant: Tenant,
   name: string,
 ): Promise<ViewState> {

@@ -1,11 +1,12 @@
 import { awaitWithin } from '../../base/await-within.ts'
 import { Fault } from '../../base/fault.ts'
+import type { Database } from '../../database/database.ts'
 import { makeJsonReply } from '../../http/reply.ts'
 import type { ForeignPositions, StoredView } from '../../model/definitions.ts'
 import { readProgress } from '../../projections/view-state.ts'
 import { canDescribe } from '../../services/access/access.ts'
 import type { Tenant } from '../../services/applications/tenancy.ts'
-import type { Call, Service } from '../../services/call.ts'
+import type { Call, Uses } from '../../services/call.ts'
 import { sealTicket } from '../../services/tasks/tickets.ts'
 import { checkGrants } from '../../services/views/build-view.ts'
 import { readWatermark } from '../../services/views/view-store.ts'
@@ -14,13 +15,16 @@ import { patienceMs } from './create-and-describe.ts'
 import { describeView } from './describe-view.ts'
 import { makeNoViewFault, requireView } from './require-view.ts'
 
-export const refreshView: Operation<'refreshView'> = async (call, { params }) => {
+export const refreshView: Operation<
+  'refreshView',
+  'world' | 'database' | 'tenancy' | 'viewBuilder' | 'ticketKey'
+> = async (call, { params }) => {
   const { service } = call
   const tenant = await service.tenancy.loadTenant(params.app)
   const state = requireView(tenant, params.name)
   const { view } = state
   await checkGrants({ tenantOf: (app) => service.tenancy.loadTenant(app) }, tenant, view)
-  if ((await requireProgress(service, tenant, view)).status === 'live') {
+  if ((await requireProgress(service.database, tenant, view)).status === 'live') {
     return {
       success: true,
       message: `View ${view.name} is live`,
@@ -28,7 +32,7 @@ export const refreshView: Operation<'refreshView'> = async (call, { params }) =>
     }
   }
   const ticket_id = await noteRefresh(service, tenant, view)
-  const settled = service.views.settled(params.app, view.id).then(() => true)
+  const settled = service.viewBuilder.settled(params.app, view.id).then(() => true)
   const isDone = await awaitWithin(settled, {
     world: service.world,
     ms: patienceMs,
@@ -38,7 +42,7 @@ export const refreshView: Operation<'refreshView'> = async (call, { params }) =>
     const message = `View ${view.name} is being refreshed; its task says how far`
     return makeJsonReply({ success: true, message, ticket_id }, { status: 202 })
   }
-  const { status, reason } = await requireProgress(service, tenant, view)
+  const { status, reason } = await requireProgress(service.database, tenant, view)
   if (status === 'stale')
     throw new Fault('CONFLICT', {
       message: `The view ${view.name} could not be refreshed: ${reason ?? 'something went wrong'}`,
@@ -51,14 +55,18 @@ export const refreshView: Operation<'refreshView'> = async (call, { params }) =>
  * Returns the progress and the counts of the view to callers that may know them, which a key that only writes may
  * not.
  */
-async function describeRefresh(call: Call, tenant: Tenant, { name }: StoredView) {
+async function describeRefresh(
+  call: Call<'world' | 'database' | 'tenancy'>,
+  tenant: Tenant,
+  { name }: StoredView,
+) {
   if (!canDescribe(call.caller, tenant.application)) return {}
   const { refresh_metadata } = await describeView(call, tenant, requireView(tenant, name))
   return { refresh_metadata }
 }
 
-async function requireProgress(service: Service, tenant: Tenant, view: StoredView) {
-  const progress = await readProgress(service.database, tenant.schema)
+async function requireProgress(database: Database, tenant: Tenant, view: StoredView) {
+  const progress = await readProgress(database, tenant.schema)
   const now = progress.get(view.id)
   // It was deleted or replaced while it was refreshed.
   if (now === undefined) throw makeNoViewFault(tenant, view.name)
@@ -66,7 +74,11 @@ async function requireProgress(service: Service, tenant: Tenant, view: StoredVie
 }
 
 /** The refresh is an entry: the view is brought to it, and to where other applications' chains are now. */
-async function noteRefresh(service: Service, tenant: Tenant, view: StoredView): Promise<string> {
+async function noteRefresh(
+  service: Uses<'database' | 'tenancy' | 'ticketKey'>,
+  tenant: Tenant,
+  view: StoredView,
+): Promise<string> {
   const positions: Record<string, number> = {}
   for (const app of Object.keys(view.positions)) {
     const owner = await service.tenancy.loadTenant(app)

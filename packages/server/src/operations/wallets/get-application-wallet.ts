@@ -1,7 +1,7 @@
 import type { Operation } from '../operation.ts'
 import { readWalletBalance } from './read-wallet.ts'
 
-export const getApplicationWallet: Operation<'getApplicationWallet'> = async (
-  { service },
-  { params },
-) => readWalletBalance(service, `app:${params.app}`)
+export const getApplicationWallet: Operation<
+  'getApplicationWallet',
+  'database' | 'tenancy'
+> = async ({ service }, { params }) => readWalletBalance(service, `app:${params.app}`)

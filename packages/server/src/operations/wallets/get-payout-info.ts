@@ -1,7 +1,10 @@
 import type { Operation } from '../operation.ts'
 import { currency } from './read-wallet.ts'
 
-export const getPayoutInfo: Operation<'getPayoutInfo'> = async ({ service }, { params }) => {
+export const getPayoutInfo: Operation<'getPayoutInfo', 'database' | 'tenancy'> = async (
+  { service },
+  { params },
+) => {
   const { chain, ledger, schema } = service.tenancy.system
   await chain.whenApplied(chain.head().height)
   const { balance, earned } = await ledger.readBalance(

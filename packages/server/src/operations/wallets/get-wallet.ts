@@ -1,5 +1,7 @@
 import type { Operation } from '../operation.ts'
 import { readWalletBalance } from './read-wallet.ts'
 
-export const getWallet: Operation<'getWallet'> = async ({ service }, { params }) =>
-  readWalletBalance(service, `wallet:${params.address.toLowerCase()}`)
+export const getWallet: Operation<'getWallet', 'database' | 'tenancy'> = async (
+  { service },
+  { params },
+) => readWalletBalance(service, `wallet:${params.address.toLowerCase()}`)

@@ -1,10 +1,10 @@
 import { makeInvalidFault } from '../../base/fault.ts'
-import type { Service } from '../../services/call.ts'
+import type { Uses } from '../../services/call.ts'
 
 export const currency = { currency: 'USDC', decimals: 6 }
 
 /** Reads the balance of a ledger account; movements of blocks not yet projected are waited for. */
-export async function readWalletBalance(service: Service, account: string) {
+export async function readWalletBalance(service: Uses<'database' | 'tenancy'>, account: string) {
   const { chain, ledger, schema } = service.tenancy.system
   await chain.whenApplied(chain.head().height)
   const { balance } = await ledger.readBalance(service.database, schema, account)
@@ -15,7 +15,7 @@ const cursorForm = /^(\d{1,18})\.(\d{1,9})$/
 
 /** Reads a page of movements on an account, newest first. */
 export async function readWalletEntries(
-  service: Service,
+  service: Uses<'database' | 'tenancy'>,
   account: string,
   page: { limit?: number; cursor?: string },
 ) {

@@ -6,8 +6,7 @@ import { findHiddenUse } from '../../model/policy.ts'
 import { isOpen, resolveReadLevel } from '../../model/read-level.ts'
 import type { UsedFields } from '../../query/join.ts'
 import type { Tenant } from '../applications/tenancy.ts'
-import type { Call } from '../call.ts'
-import { canDescribe, canRead, refuseWithoutRead } from './access.ts'
+import { type Caller, canDescribe, canRead, refuseWithoutRead } from './access.ts'
 
 /** Returns the collection, or throws 404. */
 export function requireCollection(tenant: Tenant, nameOrId: string): CollectionState {
@@ -55,22 +54,22 @@ export function toDeletedFault(error: unknown): Fault | undefined {
  * describe the application for all.
  */
 export function requireDescribableCollection(
-  call: Call,
+  caller: Caller,
   tenant: Tenant,
   nameOrId: string,
 ): CollectionState {
   const found = findCollection(tenant.data.catalog, nameOrId)
-  return requireOpenOrOwn(call, tenant, { found, nameOrId, own: canDescribe })
+  return requireOpenOrOwn(caller, tenant, { found, nameOrId, own: canDescribe })
 }
 
 /** The same for a collection or view. */
 export function requireDescribableSource(
-  call: Call,
+  caller: Caller,
   tenant: Tenant,
   nameOrId: string,
 ): CollectionState {
   const found = findReadable(tenant.data.catalog, nameOrId)
-  return requireOpenOrOwn(call, tenant, { found, nameOrId, own: canDescribe })
+  return requireOpenOrOwn(caller, tenant, { found, nameOrId, own: canDescribe })
 }
 
 /** A collection or view whose records the caller may read, and whether they are free for the caller. */
@@ -78,11 +77,11 @@ export type ReadableSource = { readonly collection: CollectionState; readonly fr
 
 /** Returns the collection if the caller may read its records, free or by paying. */
 export function requireReadableCollection(
-  call: Call,
+  caller: Caller,
   tenant: Tenant,
   nameOrId: string,
 ): ReadableSource {
-  return requireReadable(call, tenant, {
+  return requireReadable(caller, tenant, {
     found: findCollection(tenant.data.catalog, nameOrId),
     nameOrId,
   })
@@ -90,11 +89,11 @@ export function requireReadableCollection(
 
 /** The same of a collection or view. */
 export function requireReadableSource(
-  call: Call,
+  caller: Caller,
   tenant: Tenant,
   nameOrId: string,
 ): ReadableSource {
-  return requireReadable(call, tenant, {
+  return requireReadable(caller, tenant, {
     found: findReadable(tenant.data.catalog, nameOrId),
     nameOrId,
   })
@@ -102,14 +101,14 @@ export function requireReadableSource(
 
 type SourceLookup = { readonly found: CollectionState | undefined; readonly nameOrId: string }
 
-function requireReadable(call: Call, tenant: Tenant, asked: SourceLookup): ReadableSource {
-  const collection = requireOpenOrOwn(call, tenant, { ...asked, own: canRead })
-  return { collection, free: canRead(call.caller, tenant.application) }
+function requireReadable(caller: Caller, tenant: Tenant, asked: SourceLookup): ReadableSource {
+  const collection = requireOpenOrOwn(caller, tenant, { ...asked, own: canRead })
+  return { collection, free: canRead(caller, tenant.application) }
 }
 
 /** Returns the source if it is open to strangers or the caller's own; throws 403, 401 or 404 otherwise. */
 function requireOpenOrOwn(
-  { caller }: Call,
+  caller: Caller,
   tenant: Tenant,
   { found, nameOrId, own }: SourceLookup & { readonly own: typeof canRead },
 ): CollectionState {
@@ -122,13 +121,13 @@ function requireOpenOrOwn(
 }
 
 /** Returns whether the caller reads everything of the application free of charge. */
-export function canReadFree(call: Call, { application }: Pick<Tenant, 'application'>): boolean {
-  return canRead(call.caller, application)
+export function canReadFree(caller: Caller, { application }: Pick<Tenant, 'application'>): boolean {
+  return canRead(caller, application)
 }
 
 /** Refuses the operator, who may otherwise do all that Admin may, records that are not public. */
-export function refuseOperator(call: Call, tenant: Tenant, collection: CollectionState): void {
-  if (call.caller.kind === 'operator' && !isOpen(tenant.data.catalog, collection)) {
+export function refuseOperator(caller: Caller, tenant: Tenant, collection: CollectionState): void {
+  if (caller.kind === 'operator' && !isOpen(tenant.data.catalog, collection)) {
     throw new Fault('FORBIDDEN', { message: 'The operator does not read private data' })
   }
 }

@@ -2,7 +2,7 @@ import { awaitWithin } from '../../base/await-within.ts'
 import type { CollectionStats } from '../../model/collection-stats.ts'
 import { readStats } from '../../projections/collection-store.ts'
 import type { Tenant } from '../applications/tenancy.ts'
-import type { Service } from '../call.ts'
+import type { Uses } from '../call.ts'
 
 /** After this time the counts are those that the tables show. */
 const patienceMs = 1_000
@@ -12,7 +12,7 @@ const patienceMs = 1_000
  * that has just stored something finds it counted, although the tables follow the log a moment later.
  */
 export async function readCurrentStats(
-  { world, database }: Pick<Service, 'world' | 'database'>,
+  { world, database }: Uses<'world' | 'database'>,
   { chain, schema }: Pick<Tenant, 'chain' | 'schema'>,
 ): Promise<ReadonlyMap<string, CollectionStats>> {
   // A stopped chain shows what it has.

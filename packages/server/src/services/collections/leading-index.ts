@@ -1,17 +1,17 @@
 import { limits } from '@tollbase/contract/limits'
 import { Fault } from '../../base/fault.ts'
+import type { World } from '../../base/world.ts'
 import type { Definition } from '../../model/definition-entry.ts'
 import type { CollectionState, IndexDefinition } from '../../model/definitions.ts'
 import { makeIndexName } from '../../model/make-index-name.ts'
 import { isPlain } from '../../projections/index-ddl.ts'
-import type { Service } from '../call.ts'
 
 /**
  * Builds the definition of an index on the field, unless the collection has one that leads with it. `others` are
  * indexes that are defined in the same write; `number` is the first free number, `others` not counted.
  */
 export function buildLeadingIndex(
-  service: Service,
+  world: World,
   collection: CollectionState,
   wanted: { field: string; type: 'btree' | 'hash'; number: number; others: readonly Definition[] },
 ): Definition[] {
@@ -24,14 +24,14 @@ export function buildLeadingIndex(
     })
   }
   const body: IndexDefinition = {
-    id: `idx_${service.world.randomBytes(12).toString('hex')}`,
+    id: `idx_${world.randomBytes(12).toString('hex')}`,
     number: wanted.number + others.length,
     name: makeIndexName(collection, [field], indexes),
     collection: collection.id,
     fields: [field],
     index_type: type,
     unique: false,
-    created_at: new Date(service.world.now()).toISOString(),
+    created_at: new Date(world.now()).toISOString(),
   }
   return [{ kind: 'index', id: body.id, body }]
 }

@@ -2,6 +2,7 @@ import { limits } from '@tollbase/contract/limits'
 import { requirePresent } from '../../base/assert.ts'
 import { Fault } from '../../base/fault.ts'
 import { isRecord } from '../../base/is-record.ts'
+import type { World } from '../../base/world.ts'
 import type { Definition } from '../../model/definition-entry.ts'
 import type {
   CollectionDefinition,
@@ -13,7 +14,6 @@ import { makeIndexName } from '../../model/make-index-name.ts'
 import { isPlain } from '../../projections/index-ddl.ts'
 import { define } from '../applications/define.ts'
 import type { Tenant } from '../applications/tenancy.ts'
-import type { Service } from '../call.ts'
 
 export type CollectionRequest = Partial<
   Pick<
@@ -33,7 +33,7 @@ export type CollectionRequest = Partial<
 
 /** Creates a collection; the caller holds the mutex of definitions. */
 export async function createCollectionLocked(
-  service: Service,
+  world: World,
   tenant: Tenant,
   request: CollectionRequest,
 ): Promise<CollectionState> {
@@ -53,12 +53,12 @@ export async function createCollectionLocked(
       message: `An application has at most ${limits.collectionsPerApplicationMax} collections`,
     })
   }
-  const now = new Date(service.world.now()).toISOString()
+  const now = new Date(world.now()).toISOString()
   const { nextNumber: number } = catalog
   const collection: CollectionDefinition = {
     id:
       request.madeBy === undefined
-        ? `col_${service.world.randomBytes(12).toString('hex')}`
+        ? `col_${world.randomBytes(12).toString('hex')}`
         : makePaidCollectionId(request.madeBy, number),
     number,
     name: request.name,
@@ -73,29 +73,29 @@ export async function createCollectionLocked(
   }
   await define(tenant, [
     { kind: 'collection', id: collection.id, body: collection },
-    ...buildSchemaIndexes(service, collection, number + 1),
+    ...buildSchemaIndexes(world, collection, number + 1),
   ])
   return requirePresent(tenant.data.catalog.byId.get(collection.id), 'the new collection')
 }
 
 /** Returns the collection of this name, created with defaults if it does not exist. */
 export async function ensureCollection(
-  service: Service,
+  world: World,
   tenant: Tenant,
   request: Pick<CollectionRequest, 'name' | 'madeBy'>,
 ): Promise<CollectionState> {
   const found = tenant.data.catalog.byName.get(request.name)
-  return found ?? tenant.definitions.run(() => ensureCollectionLocked(service, tenant, request))
+  return found ?? tenant.definitions.run(() => ensureCollectionLocked(world, tenant, request))
 }
 
 /** The same for a caller that holds the mutex of definitions. */
 export async function ensureCollectionLocked(
-  service: Service,
+  world: World,
   tenant: Tenant,
   request: Pick<CollectionRequest, 'name' | 'madeBy'>,
 ): Promise<CollectionState> {
   return (
-    tenant.data.catalog.byName.get(request.name) ?? createCollectionLocked(service, tenant, request)
+    tenant.data.catalog.byName.get(request.name) ?? createCollectionLocked(world, tenant, request)
   )
 }
 
@@ -104,7 +104,7 @@ export async function ensureCollectionLocked(
  * has one. `firstNumber` is the first free number of the application's definitions.
  */
 export function buildSchemaIndexes(
-  service: Service,
+  world: World,
   collection: CollectionDefinition & { readonly indexes?: readonly IndexDefinition[] },
   firstNumber: number,
 ): Definition[] {
@@ -125,7 +125,7 @@ export function buildSchemaIndexes(
   const made = [...before]
   return wanted.map(([name, field], at) => {
     const index: IndexDefinition = {
-      id: `idx_${service.world.randomBytes(12).toString('hex')}`,
+      id: `idx_${world.randomBytes(12).toString('hex')}`,
       number: firstNumber + at,
       name: makeIndexName(collection, [name], made),
       collection: collection.id,

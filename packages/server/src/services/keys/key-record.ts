@@ -1,7 +1,8 @@
 import type { Permission } from '@tollbase/contract/keys'
 import { Fault, makeInvalidFault } from '../../base/fault.ts'
+import type { World } from '../../base/world.ts'
 import { hashKey, type KeyRecord, makeKeyText } from '../../projections/keys.ts'
-import type { Service } from '../call.ts'
+import type { Tenancy } from '../applications/tenancy.ts'
 
 export type KeyRequest = {
   readonly appId: string
@@ -12,14 +13,11 @@ export type KeyRequest = {
 }
 
 /** Makes a key's text, shown once, and the record that is kept of it. */
-export function makeKey(
-  service: Service,
-  request: KeyRequest,
-): { text: string; record: KeyRecord } {
+export function makeKey(world: World, request: KeyRequest): { text: string; record: KeyRecord } {
   // RFC 3339 has a 61st second; a date that cannot be read would make a key that never lived.
   if (request.expiresAt !== null && Number.isNaN(Date.parse(request.expiresAt)))
     throw makeInvalidFault('/expires_at', 'is not a time that can be reckoned with')
-  const text = makeKeyText(service.world.randomBytes)
+  const text = makeKeyText(world.randomBytes)
   return {
     text,
     record: {
@@ -29,7 +27,7 @@ export function makeKey(
       name: request.name,
       permissions: request.permissions,
       pay_limits: request.payLimits,
-      created_at: new Date(service.world.now()).toISOString(),
+      created_at: new Date(world.now()).toISOString(),
       expires_at: request.expiresAt,
       revoked_at: null,
     },
@@ -37,7 +35,7 @@ export function makeKey(
 }
 
 /** The application's key of this hash, dead or alive, or 404. */
-export function requireKey({ tenancy }: Service, app: string, keyHash: string): KeyRecord {
+export function requireKey(tenancy: Tenancy, app: string, keyHash: string): KeyRecord {
   const key = tenancy.system.keys.get(app, keyHash)
   if (key === undefined) throw new Fault('KEY_NOT_FOUND')
   return key
@@ -57,8 +55,8 @@ export function describeKey(record: KeyRecord) {
 }
 
 /** Writes the newest state of keys, as one group, and waits until it is in force. */
-export async function writeKeys(service: Service, records: readonly KeyRecord[]): Promise<void> {
-  const { chain } = service.tenancy.system
+export async function writeKeys(tenancy: Tenancy, records: readonly KeyRecord[]): Promise<void> {
+  const { chain } = tenancy.system
   const { height } = await chain.append(
     records.map((record) => ({
       header: { type: 'key', app: record.app_id },

@@ -1,11 +1,11 @@
 import { Fault } from '../../base/fault.ts'
-import type { Service } from '../call.ts'
+import type { Uses } from '../call.ts'
 import { findReply } from './claim-store.ts'
 import { findPaymentId } from './receipt-id.ts'
 
 /** Returns the bytes that a receipt's payment bought of an application; 404 where they are not kept (any more). */
 export async function requireBoughtReply(
-  { database, tenancy }: Service,
+  { database, tenancy }: Uses<'database' | 'tenancy'>,
   receiptId: string,
   app: string,
 ): Promise<Buffer> {

@@ -18,7 +18,7 @@ import { getPaymentIdentity } from './stored-payment.ts'
  * at anything: a paid reply is delivered even if the collection is gone, private or free by now, and a write is not
  * repeated. A payment that is not known, or not repeated exactly, is left to the operation.
  */
-export async function findEarlierAnswer(call: Call): Promise<HttpReply | undefined> {
+export async function findEarlierAnswer(call: Call<'payments'>): Promise<HttpReply | undefined> {
   const { payments } = call.service
   const read = findReadablePayment(call)
   const paid = read && (await findPayment(payments.ports, read.presented))

@@ -31,7 +31,10 @@ export type WrittenPart = {
 }
 
 /** Sells a write: what it costs is known before, so the cap is the charge. 400 where a record lacks what it costs. */
-export function sellWrite(call: Call, write: PaidWrite): Promise<HttpReply> {
+export function sellWrite(
+  call: Call<'tenancy' | 'payments'>,
+  write: PaidWrite,
+): Promise<HttpReply> {
   const { tenant } = write
   const { owner_address: owner, app_id: appId, number } = tenant.application
   const { byName } = tenant.data.catalog

@@ -11,6 +11,7 @@ import {
   type AuthorizedSource,
   authorizeSources,
   makeDerivationFault,
+  type SourceParts,
 } from '../reading/authorize-sources.ts'
 import { listViewSources } from '../reading/view-sources.ts'
 
@@ -27,7 +28,7 @@ export type AuthorizedUses = {
  * derivation: otherwise somebody could sell another's records under a name of their own.
  */
 export async function authorizeUses(
-  call: Call,
+  call: Call<SourceParts>,
   tenant: Tenant,
   uses: readonly SourceUse[],
 ): Promise<AuthorizedUses> {

@@ -1,12 +1,13 @@
 import type { Call } from '../call.ts'
 import type { ReadRequest } from '../reading/answer-query.ts'
+import type { SourceParts } from '../reading/authorize-sources.ts'
 import { toParameterTexts } from './parameter-texts.ts'
 import { parseRun, prepareQueryRead } from './prepare-query-read.ts'
 import { requireAskableQuery } from './query-access.ts'
 
 /** Prepares a run of a query without running it: authorizes it and prices it for the caller. */
 export async function preparePredefinedRead(
-  call: Call,
+  call: Call<SourceParts | 'queryPlans'>,
   app: string,
   asked: {
     readonly name: string
@@ -19,8 +20,8 @@ export async function preparePredefinedRead(
   const { service } = call
   const { name, version, parameters = {}, max_kb: maxKb } = asked
   const tenant = await service.tenancy.loadTenant(app)
-  const found = requireAskableQuery(call, tenant, { name, version })
-  const plan = await service.predefined.plans.load(service.tenancy, tenant, found.stored)
+  const found = requireAskableQuery(call.caller, tenant, { name, version })
+  const plan = await service.queryPlans.load(service.tenancy, tenant, found.stored)
   const run = parseRun(plan.template, toParameterTexts(parameters))
   return prepareQueryRead(call, { tenant, found, plan, run, format: 'json', maxKb })
 }

@@ -14,7 +14,7 @@ import {
 } from '../../query/predefined/arguments.ts'
 import { smallRowsMax, type Template, type Variant } from '../../query/predefined/template.ts'
 import type { CompiledStatement } from '../../query/sql-text.ts'
-import { canRead } from '../access/access.ts'
+import { type Caller, canRead } from '../access/access.ts'
 import type { Tenant } from '../applications/tenancy.ts'
 import type { Call } from '../call.ts'
 import type { PageSize, ReadRequest } from '../reading/answer-query.ts'
@@ -22,6 +22,7 @@ import {
   type AuthorizedSource,
   makeDerivationFault,
   makeTableResolver,
+  type SourceParts,
 } from '../reading/authorize-sources.ts'
 import { type Charge, listCharges } from '../reading/charges.ts'
 import { findPositionRow, findViewSort } from '../reading/view-sources.ts'
@@ -29,7 +30,6 @@ import { type Format, makeWriter } from './answer-format.ts'
 import { type AuthorizedUses, authorizeUses, requireFirstSource } from './authorize-query.ts'
 import type { PlannedStatement, QueryPlan } from './query-plans.ts'
 import { computeQueryPrice } from './query-price.ts'
-import { readThroughCache } from './read-through-cache.ts'
 import type { QueryLookup } from './stored-queries.ts'
 
 /** Parameters of the endpoint beside those of the query. */
@@ -113,7 +113,10 @@ export type QueryRunRequest = {
 }
 
 /** Prepares the run of a query: authorizes it and prices it for the caller. */
-export async function prepareQueryRead(call: Call, asked: QueryRunRequest): Promise<ReadRequest> {
+export async function prepareQueryRead(
+  call: Call<SourceParts>,
+  asked: QueryRunRequest,
+): Promise<ReadRequest> {
   const { tenant, found, plan, run, format, maxKb } = asked
   const { template } = plan
   const { stored } = found
@@ -124,12 +127,12 @@ export async function prepareQueryRead(call: Call, asked: QueryRunRequest): Prom
     template.columns,
   )
   const { sources } = authorized
-  const { world, predefined } = call.service
+  const { world } = call.service
   const now = world.now()
   return {
     operation: 'query',
     sources,
-    charges: listQueryCharges(call, asked, authorized),
+    charges: listQueryCharges(call.caller, asked, authorized),
     definition: buildQueryMeaning(stored),
     limit: run.limit,
     offset: 0,
@@ -141,8 +144,7 @@ export async function prepareQueryRead(call: Call, asked: QueryRunRequest): Prom
     compile: (size) => bindStatement(plan, { run, size, sources, now, bind: bindValues }),
     reply: (page) => write.text(page, now),
     contentType: write.contentType,
-    readCached: (make) =>
-      readThroughCache(predefined.answers, { key: makeAnswerKey(asked, sources), sources }, make),
+    makeCacheKey: () => makeAnswerKey(asked, sources),
   }
 }
 
@@ -169,13 +171,13 @@ function buildQueryMeaning(stored: StoredQuery): readonly unknown[] {
 
 /** Lists the query's own price, unless the caller may read its application, and the charges of others' sources. */
 function listQueryCharges(
-  call: Call,
+  caller: Caller,
   { tenant, found, plan }: QueryRunRequest,
   authorized: AuthorizedUses,
 ): Charge[] {
   const { app_id: app } = tenant.application
   const foreign = listCharges(authorized.foreign)
-  if (canRead(call.caller, tenant.application)) return [...foreign]
+  if (canRead(caller, tenant.application)) return [...foreign]
   const { name } = found.stored
   const price = computeQueryPrice(tenant.data.catalog, found.stored, plan.own)?.price
   // Its owner set no price, and a source has come to have a price without allowing derivation.

@@ -1,7 +1,6 @@
 import { Fault } from '../../base/fault.ts'
-import { canDescribe, canRead, refuseWithoutRead } from '../access/access.ts'
+import { type Caller, canDescribe, canRead, refuseWithoutRead } from '../access/access.ts'
 import type { Tenant } from '../applications/tenancy.ts'
-import type { Call } from '../call.ts'
 import { isPublic, type QueryLookup, requireQuery } from './stored-queries.ts'
 
 type Named = { readonly name: string; readonly version: number | undefined }
@@ -10,20 +9,20 @@ type Named = { readonly name: string; readonly version: number | undefined }
  * Returns the query if the caller may run it; 403 where a key of its application lacks Read, 401 where one is
  * needed.
  */
-export function requireAskableQuery(call: Call, tenant: Tenant, named: Named): QueryLookup {
-  return requirePublicOrOwn(call, tenant, { ...named, own: canRead })
+export function requireAskableQuery(caller: Caller, tenant: Tenant, named: Named): QueryLookup {
+  return requirePublicOrOwn(caller, tenant, { ...named, own: canRead })
 }
 
 /**
  * Returns the query if the caller may know its description: anybody may for public ones, callers that may describe
  * the application for all.
  */
-export function requireDescribableQuery(call: Call, tenant: Tenant, named: Named): QueryLookup {
-  return requirePublicOrOwn(call, tenant, { ...named, own: canDescribe })
+export function requireDescribableQuery(caller: Caller, tenant: Tenant, named: Named): QueryLookup {
+  return requirePublicOrOwn(caller, tenant, { ...named, own: canDescribe })
 }
 
 function requirePublicOrOwn(
-  { caller }: Call,
+  caller: Caller,
   tenant: Tenant,
   { name, version, own }: Named & { readonly own: typeof canRead },
 ): QueryLookup {

@@ -6,14 +6,19 @@ import { HttpReply } from '../../http/reply.ts'
 import { freePrice, type Price } from '../../model/policy.ts'
 import { computeCost, isFree } from '../../model/price.ts'
 import type { ListRow } from '../../query/compile-list.ts'
+import type { ListQuery } from '../../query/list-query.ts'
 import type { CompiledStatement } from '../../query/sql-text.ts'
 import type { Call } from '../call.ts'
 import { toApplicationAccount } from '../payments/ledger-entries.ts'
 import type { PartPrice } from '../payments/offer.ts'
 import { type AuthorizedSource, makeDerivationFault } from './authorize-sources.ts'
 import { buildSourcesMeaning, type Charge, isCharged, listCharges } from './charges.ts'
+import { type FreeAnswer, readThroughCache } from './read-through-cache.ts'
 import { runQuery } from './run-query.ts'
 import { makeFreeTurn, makePaidTurn } from './turn.ts'
+
+/** The parts of the service by which a prepared read is answered or sold. */
+export type AnswerParts = 'world' | 'payments' | 'queryRunner' | 'queryStatistics' | 'resultCache'
 
 /** The size limit of a read that is priced by the KB, when the request does not say. */
 const maxKbDefault = 64
@@ -30,9 +35,6 @@ export type Page = {
   readonly row: Omit<ListRow, 'records'>
   readonly records: string
 }
-
-/** The reply's text, and the position that it was read at. */
-export type FreeAnswer = { readonly text: string } & Pick<ListRow, 'height' | 'sequence'>
 
 /** A read that the caller may make, whatever language it was written in. */
 export type ReadRequest = {
@@ -58,22 +60,34 @@ export type ReadRequest = {
   readonly reply: (page: Page, total: bigint | number) => string
   /** The content type of the reply; JSON when not given. */
   readonly contentType?: string
-  /** Reads a free answer through the result cache: returns the cached one, or has it made. */
-  readonly readCached?: (make: () => Promise<FreeAnswer>) => Promise<string | Buffer>
-  /** Called after each run. */
-  readonly note?: ((took: { readonly ms: number; readonly rows: number }) => void) | undefined
+  /**
+   * Makes the key under which free answers are cached; undefined where this very answer is not. Answers of a read
+   * without it are never cached.
+   */
+  readonly makeCacheKey?: () => string | undefined
+  /** The list for whose shape the time of each run is noted. */
+  readonly observed?: { readonly collection: string; readonly query: ListQuery } | undefined
 }
 
 /** Answers a read free of charge where it has no price for the caller, and sells it otherwise. */
-export async function answerQuery(call: Call, request: ReadRequest): Promise<HttpReply> {
+export async function answerQuery(
+  call: Call<AnswerParts>,
+  request: ReadRequest,
+): Promise<HttpReply> {
   if (getCharges(request).some(isCharged)) return sell(call, request)
   const make = () => makeFreeAnswer(call, request)
-  const { contentType, readCached } = request
-  const text = readCached === undefined ? (await make()).text : await readCached(make)
+  const { contentType, makeCacheKey, sources } = request
+  const text =
+    makeCacheKey === undefined
+      ? (await make()).text
+      : await readThroughCache(call.service.resultCache, { key: makeCacheKey(), sources }, make)
   return new HttpReply(text, { ...(contentType && { contentType }) })
 }
 
-async function makeFreeAnswer(call: Call, request: ReadRequest): Promise<FreeAnswer> {
+async function makeFreeAnswer(
+  call: Call<'world' | 'queryRunner' | 'queryStatistics'>,
+  request: ReadRequest,
+): Promise<FreeAnswer> {
   const size = { limit: request.limit, bytesMax: limits.resultBytesMax, total: true }
   const turn = makeFreeTurn(call, getReadApp(request))
   const row = await run(call, request, { ...size, turn })
@@ -110,11 +124,14 @@ export function quoteRead(request: ReadRequest): {
 type PricedCharges = { readonly charges: readonly Charge[]; readonly prices: readonly PartPrice[] }
 
 /** Sells a page. The price is a function of the request: its sources, its limit and its limit of bytes. */
-function sell(call: Call, request: ReadRequest): Promise<HttpReply> {
+function sell(
+  call: Call<'world' | 'payments' | 'queryRunner' | 'queryStatistics'>,
+  request: ReadRequest,
+): Promise<HttpReply> {
   const charges = getCharges(request)
   const [first] = charges
   assert(first !== undefined, 'what is sold has a price')
-  const turn = makePaidTurn(call, getApp(charges.find(isCharged) ?? first))
+  const turn = makePaidTurn(call.requestInfo, getApp(charges.find(isCharged) ?? first))
   return call.service.payments.sell(call, {
     tenant: first.tenant,
     operation: request.operation,
@@ -135,7 +152,7 @@ function sell(call: Call, request: ReadRequest): Promise<HttpReply> {
       getApp(charges.find((_, at) => !isFree(prices[at] ?? freePrice)) ?? first),
     breakdownUnder: (prices) => computeBreakdown(request, { charges, prices }),
     admit: () => {
-      if (request.isHeavy) call.service.querySemaphore.refuseFull(turn)
+      if (request.isHeavy) call.service.queryRunner.semaphore.refuseFull(turn)
     },
     deliver: async (prices) => {
       const { bytes: bytesMax } = computeSizeMax(request, computeRowsPrice({ charges, prices }))
@@ -245,7 +262,7 @@ function computeSizeMax(
  * it.
  */
 async function readBoughtPage(
-  call: Call,
+  call: Call<'world' | 'queryRunner' | 'queryStatistics'>,
   request: ReadRequest,
   { bytesMax, turn }: { bytesMax: number; turn: Turn },
 ): Promise<Page> {
@@ -258,15 +275,19 @@ async function readBoughtPage(
 }
 
 async function run(
-  call: Call,
+  call: Call<'world' | 'queryRunner' | 'queryStatistics'>,
   request: ReadRequest,
   { turn, ...size }: PageSize & { readonly turn: Turn },
 ): Promise<ListRow> {
-  const { world } = call.service
+  const { world, queryRunner, queryStatistics } = call.service
   const startedMs = world.now()
-  const { isHeavy } = request
-  const row = await runQuery(call.service, request.compile(size), { isHeavy, turn })
-  request.note?.({ ms: world.now() - startedMs, rows: row.count })
+  const { isHeavy, observed } = request
+  const row = await runQuery(queryRunner, request.compile(size), { isHeavy, turn })
+  if (observed !== undefined)
+    queryStatistics.note(observed.collection, observed.query, {
+      ms: world.now() - startedMs,
+      rows: row.count,
+    })
   return request.setPosition?.(row) ?? row
 }
 

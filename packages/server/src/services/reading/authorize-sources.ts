@@ -10,6 +10,9 @@ import type { VersionedDataSet } from '../data-sets/operator-data-sets.ts'
 import { requireDataSets } from '../data-sets/require-data-sets.ts'
 import { listViewSources } from './view-sources.ts'
 
+/** The parts of the service by which the sources of a read are authorized. */
+export type SourceParts = 'world' | 'tenancy' | 'dataSets'
+
 /** A use of a collection that the caller is authorized for. */
 export type AuthorizedSource = Pick<SourceUse, 'model' | 'kind' | 'used'> & {
   readonly tenant: Tenant
@@ -35,7 +38,7 @@ export type SourceRequest = SourceUse & {
  * application of models without one.
  */
 export async function authorizeSources(
-  call: Call,
+  call: Call<SourceParts>,
   requests: readonly SourceRequest[],
   home: string,
 ): Promise<AuthorizedSource[]> {
@@ -65,13 +68,13 @@ export async function authorizeSources(
  * Returns the collection that a model names, if the caller may read it, free or by paying; 404, 401 or 403 if not.
  */
 export async function requireSource(
-  call: Call,
+  call: Call<'tenancy'>,
   model: string,
   home: string,
 ): Promise<Pick<AuthorizedSource, 'tenant' | 'collection' | 'free'>> {
   const { app, name } = parseRoot(model.includes('::') ? model : `${home}::${model}`)
   const tenant = await call.service.tenancy.loadTenant(app)
-  return { tenant, ...requireReadableSource(call, tenant, name) }
+  return { tenant, ...requireReadableSource(call.caller, tenant, name) }
 }
 
 /** Makes a resolver of the tables of authorized sources, and of nothing else. */

@@ -2,13 +2,14 @@ import { limits } from '@tollbase/contract/limits'
 import { assert } from '../../base/assert.ts'
 import { Fault, makeInvalidFault } from '../../base/fault.ts'
 import { isRecord } from '../../base/is-record.ts'
+import type { Database } from '../../database/database.ts'
 import { sql } from '../../database/sql.ts'
 import type { CollectionState } from '../../model/definitions.ts'
 import type { ListRow } from '../../query/compile-list.ts'
 import { type Continuation, compilePosition, type Position } from '../../query/continuation.ts'
 import type { ListQuery, ListRequest } from '../../query/list-query.ts'
 import type { Tenant } from '../applications/tenancy.ts'
-import type { Service } from '../call.ts'
+import type { Uses } from '../call.ts'
 import type { Page } from './answer-query.ts'
 import type { AuthorizedSource } from './authorize-sources.ts'
 import { type Cursor, decodeCursor, encodeCursor } from './cursor.ts'
@@ -33,7 +34,7 @@ type PagedList = {
 
 /** Checks the cursor of a request: 400 where it is not of this list or has expired. */
 export function openPaging(
-  service: Service,
+  service: Uses<'world' | 'cursorSecret'>,
   request: ListRequest & { readonly cursor?: string | null | undefined },
   listed: PagedList,
 ): Paging {
@@ -91,7 +92,7 @@ export function openPaging(
 
 /** Reads the point from which the rest of the list is read. */
 export async function readContinuation(
-  { database }: Pick<Service, 'database'>,
+  database: Database,
   from: Cursor,
   { tenant, collection, query }: Pick<PagedList, 'tenant' | 'collection' | 'query'>,
 ): Promise<Continuation> {

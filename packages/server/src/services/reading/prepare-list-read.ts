@@ -28,13 +28,17 @@ import {
   authorizeSources,
   makeTableResolver,
   requireSource,
+  type SourceParts,
 } from './authorize-sources.ts'
 import { openPaging, type Paging, placeAtCursor, readContinuation } from './paging.ts'
 import { findPositionRow, findViewSort, formatLag } from './view-sources.ts'
 
+/** The parts of the service by which a list is prepared. */
+export type ListParts = SourceParts | 'database' | 'cursorSecret'
+
 /** Checks the list and authorizes it for the caller. */
 export async function prepareListRead(
-  call: Call,
+  call: Call<ListParts>,
   body: Input<Tollbase['listRecords']>['body'],
 ): Promise<ReadRequest> {
   const { app } = parseRoot(body.root)
@@ -54,7 +58,7 @@ type ListBody = AggregateRequest & {
 type ListRoot = Pick<AuthorizedSource, 'tenant' | 'collection' | 'free'>
 
 async function prepareRecordsRead(
-  call: Call,
+  call: Call<ListParts>,
   asked: ListBody,
   root: ListRoot,
 ): Promise<ReadRequest> {
@@ -72,7 +76,7 @@ async function prepareRecordsRead(
   const { from } = paging
   const now = call.service.world.now()
   const continuation =
-    from && (await readContinuation(call.service, from, { tenant, collection, query }))
+    from && (await readContinuation(call.service.database, from, { tenant, collection, query }))
   return {
     operation: 'list',
     sources,
@@ -107,12 +111,12 @@ async function prepareRecordsRead(
       ),
     setPosition: from && ((row) => placeAtCursor(row, from)),
     reply: (page) => formatPage(page, query, { paging, now }),
-    note: hasJoins ? undefined : (took) => call.service.queries.note(collection.id, query, took),
+    observed: hasJoins ? undefined : { collection: collection.id, query },
   }
 }
 
 async function prepareGroupsRead(
-  call: Call,
+  call: Call<SourceParts>,
   asked: ListBody,
   root: ListRoot,
 ): Promise<ReadRequest> {

@@ -17,12 +17,13 @@ import {
   authorizeSources,
   makeTableResolver,
   requireSource,
+  type SourceParts,
 } from './authorize-sources.ts'
 import { findPositionRow, formatLag } from './view-sources.ts'
 
 /** Checks the statement and authorizes it for the caller. */
 export async function prepareSqlRead(
-  call: Call,
+  call: Call<SourceParts>,
   body: Input<Tollbase['querySql']>['body'],
 ): Promise<ReadRequest> {
   const history = parseHistory(body.include_history)
@@ -67,7 +68,7 @@ export async function prepareSqlRead(
 }
 
 /** Refuses a long statement for applications that do not exist, before the work of reading it. */
-function refuseUnknown({ service }: Call, sql: string): void {
+function refuseUnknown({ service }: Call<'tenancy'>, sql: string): void {
   const names = listApplications(sql)
   if (names === undefined) return
   const [first] = names
@@ -79,12 +80,16 @@ function refuseUnknown({ service }: Call, sql: string): void {
 }
 
 /** Judges whether the caller may read what a statement names, though it may not say what can be asked. */
-export async function judgeNamed(call: Call, sql: string): Promise<void> {
+export async function judgeNamed(call: Call<'tenancy'>, sql: string): Promise<void> {
   if (sql.length > limits.sqlCharsHere) refuseUnknown(call, sql)
   for (const model of listModels(await readSource(sql))) await requireSource(call, model, '')
 }
 
-function authorizeQuery(call: Call, query: Query, history: boolean): Promise<AuthorizedSource[]> {
+function authorizeQuery(
+  call: Call<SourceParts>,
+  query: Query,
+  history: boolean,
+): Promise<AuthorizedSource[]> {
   const requests = collectQuerySources(query).map((use) => ({ ...use, history }))
   // In SQL every collection is written with its application.
   return authorizeSources(call, requests, '')

@@ -39,14 +39,14 @@ describe('what PostgreSQL says of a query that is too much', () => {
 
 describe('a heavy query', () => {
   const makeService = () => ({
-    queryDatabase: test.database,
+    database: test.database,
     shortReads: new ShortReads({
       world: realWorld,
       boundMs: 100,
       slowForMs: 10_000,
       atOnceMax: 16,
     }),
-    querySemaphore: new Semaphore({
+    semaphore: new Semaphore({
       world: realWorld,
       atOnceMax: 1,
       waitingMax: 1,
@@ -116,9 +116,9 @@ describe('a heavy query', () => {
 describe('a list', () => {
   const turn = { application: 'shop', caller: 'key', rank: 'key' } as const
   const makeService = () => ({
-    queryDatabase: test.database,
+    database: test.database,
     shortReads: new ShortReads({ world: realWorld, boundMs: 100, slowForMs: 10_000, atOnceMax: 2 }),
-    querySemaphore: new Semaphore({
+    semaphore: new Semaphore({
       world: realWorld,
       atOnceMax: 4,
       waitingMax: 100,
@@ -141,18 +141,18 @@ describe('a list', () => {
     const refused = Promise.all(
       lists.map((list) => expect(list).rejects.toMatchObject({ code: 'UNAVAILABLE' })),
     )
-    await vi.waitFor(() => expect(one.querySemaphore.stats()).toEqual({ running: 2, waiting: 6 }))
+    await vi.waitFor(() => expect(one.semaphore.stats()).toEqual({ running: 2, waiting: 6 }))
     // Attempts held at most two connections, and hold none any more.
     const other = { isHeavy: false, turn: { ...turn, application: 'other' } }
     expect(await runQuery(one, quick, other)).toEqual({ one: 1 })
     gone.abort()
     await refused
-    expect(one.querySemaphore.stats()).toEqual({ running: 0, waiting: 0 })
+    expect(one.semaphore.stats()).toEqual({ running: 0, waiting: 0 })
   })
 
   it('of who had a slow one takes a slot until it was quick by that', async () => {
     const one = makeService()
-    const bySlot = vi.spyOn(one.querySemaphore, 'run')
+    const bySlot = vi.spyOn(one.semaphore, 'run')
     const plain = { isHeavy: false, turn }
     const sleeping = { text: 'SELECT pg_sleep(0.3) IS NULL AS one', values: [] }
     await runQuery(one, quick, plain)

@@ -1,10 +1,11 @@
 import { Fault } from '../../base/fault.ts'
-import { makeAbortedFault, type Turn } from '../../base/semaphore.ts'
+import { makeAbortedFault, type Semaphore, type Turn } from '../../base/semaphore.ts'
+import type { Database } from '../../database/database.ts'
 import { sql } from '../../database/sql.ts'
 import type { ListRow } from '../../query/compile-list.ts'
 import type { CompiledStatement } from '../../query/sql-text.ts'
 import { toDeletedFault } from '../access/authorize-collections.ts'
-import type { Service } from '../call.ts'
+import type { ShortReads } from './short-reads.ts'
 
 export type RunOptions = {
   /** True where it may take long, so that it waits for a slot. */
@@ -12,7 +13,15 @@ export type RunOptions = {
   readonly turn: Turn
 }
 
-type Ports = Pick<Service, 'queryDatabase' | 'querySemaphore' | 'shortReads'>
+/** The connections and the limits by which queries run. */
+export type QueryRunner = {
+  /** Connections of their own for lists and SQL: however slow these are, writes and payments go on. */
+  readonly database: Database
+  /** Limits SQL, joins and groups, which may take long, and lists that prove slow. */
+  readonly semaphore: Semaphore
+  /** Runs lists that ought to be short. */
+  readonly shortReads: ShortReads
+}
 
 /**
  * Runs a compiled query and returns its one row. A heavy query waits for a slot, so that such queries never hold
@@ -21,13 +30,13 @@ type Ports = Pick<Service, 'queryDatabase' | 'querySemaphore' | 'shortReads'>
  * much a collection holds.
  */
 export async function runQuery(
-  ports: Ports,
+  runner: QueryRunner,
   compiled: CompiledStatement,
   { isHeavy, turn }: RunOptions,
 ): Promise<ListRow> {
   const { signal } = turn
   try {
-    const [row] = await runStatement(ports, compiled, { isHeavy, turn })
+    const [row] = await runStatement(runner, compiled, { isHeavy, turn })
     if (row === undefined) throw new Error('the watermark is missing')
     return row
   } catch (error) {
@@ -37,17 +46,17 @@ export async function runQuery(
 }
 
 async function runStatement(
-  { queryDatabase, querySemaphore, shortReads }: Ports,
+  { database, semaphore, shortReads }: QueryRunner,
   compiled: CompiledStatement,
   { isHeavy, turn }: RunOptions,
 ): Promise<ListRow[]> {
   const statement = sql.compiled(compiled.text, compiled.values)
   const { signal } = turn
-  const runHeavy = () => queryDatabase.queryHeavy<ListRow>(statement, { signal })
-  if (isHeavy) return querySemaphore.run(turn, runHeavy)
+  const runHeavy = () => database.queryHeavy<ListRow>(statement, { signal })
+  if (isHeavy) return semaphore.run(turn, runHeavy)
   const read = { turn, text: compiled.text }
-  const rows = await shortReads.attempt(read, () => queryDatabase.queryShort<ListRow>(statement))
-  return rows ?? querySemaphore.run(turn, () => shortReads.learn(read, runHeavy))
+  const rows = await shortReads.attempt(read, () => database.queryShort<ListRow>(statement))
+  return rows ?? semaphore.run(turn, () => shortReads.learn(read, runHeavy))
 }
 
 /**

@@ -1,5 +1,6 @@
 import type { Turn } from '../../base/semaphore.ts'
 import { toAddressKey } from '../../http/rate-limits.ts'
+import type { RequestInfo } from '../../http/request-info.ts'
 import type { Call } from '../call.ts'
 
 /**
@@ -20,6 +21,6 @@ export function makeFreeTurn({ caller, requestInfo }: Call, read: string): Turn 
 }
 
 /** Makes the turn of a paid query. It runs to its end, since a repeated request gets its answer. */
-export function makePaidTurn({ requestInfo }: Call, read: string): Turn {
+export function makePaidTurn(requestInfo: RequestInfo, read: string): Turn {
   return { application: read, caller: toAddressKey(requestInfo.remoteAddress), rank: 'paid' }
 }

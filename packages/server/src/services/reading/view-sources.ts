@@ -33,7 +33,7 @@ export type GrantedSource = {
  * must still grant and which charges every reader but its owner. A collection has none.
  */
 export async function listViewSources(
-  call: Call,
+  call: Call<'world' | 'tenancy'>,
   tenant: Tenant,
   { collection, history }: { collection: CollectionState; history: boolean },
 ): Promise<readonly GrantedSource[]> {
@@ -78,7 +78,11 @@ export async function catchUp(
  * Returns whether the caller may know how many rows a view has: no other application would ask for money if the
  * caller read it. Otherwise each condition of a definition would be a free question of how many records there are.
  */
-export async function isCountKnown(call: Call, tenant: Tenant, view: StoredView): Promise<boolean> {
+export async function isCountKnown(
+  call: Call<'tenancy'>,
+  tenant: Tenant,
+  view: StoredView,
+): Promise<boolean> {
   try {
     const sources = await listForeignSources(call, tenant, view)
     return sources.every(
@@ -92,7 +96,7 @@ export async function isCountKnown(call: Call, tenant: Tenant, view: StoredView)
 }
 
 async function listForeignSources(
-  call: Call,
+  call: Call<'tenancy'>,
   tenant: Tenant,
   view: StoredView,
 ): Promise<readonly GrantedSource[]> {
@@ -109,7 +113,7 @@ async function listForeignSources(
 
 /** Returns a source of another application; 403 where it is gone or its owner does not grant it (any more). */
 async function requireGrantedSource(
-  call: Call,
+  call: Call<'tenancy'>,
   tenant: Tenant,
   { view, source }: { view: StoredView; source: ViewSource },
 ): Promise<GrantedSource> {
@@ -128,7 +132,7 @@ async function requireGrantedSource(
   const used = getUsedFields(tenant, { view, source })
   // A field that its owner does not offer (any more) cannot be had through a view either.
   refuseUnoffered(collection, used, false)
-  const free = canReadFree(call, owner)
+  const free = canReadFree(call.caller, owner)
   // A grant without an amount costs the derive price, and its owner may allow no derivation any more.
   if (!free && findGrantedPrice(catalog, collection, view.app) === undefined) throw refusal
   return {

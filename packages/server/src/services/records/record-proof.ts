@@ -5,7 +5,7 @@ import type { Chain } from '../../chain/chain.ts'
 import type { CollectionState } from '../../model/definitions.ts'
 import { getReadPrice, isFree } from '../../model/price.ts'
 import { readHistory, readRecord, type Version } from '../../projections/record-store.ts'
-import { canDescribe, refuseWithoutRead } from '../access/access.ts'
+import { type Caller, canDescribe, refuseWithoutRead } from '../access/access.ts'
 import {
   type ReadableSource,
   refuseUnoffered,
@@ -27,8 +27,12 @@ type ProvenVersion = { readonly tenant: Tenant; readonly version: Version }
  * Proves a record: with its bytes for callers that read it free, with hashes alone for all others. The proof of a
  * sold record is for its buyers: even the existence of a record with this key has its price.
  */
-export async function proveRecord(call: Call, tenant: Tenant, request: ProofRequest) {
-  const { collection, free } = requireProvable(call, tenant, request)
+export async function proveRecord(
+  call: Call<'database' | 'tenancy'>,
+  tenant: Tenant,
+  request: ProofRequest,
+) {
+  const { collection, free } = requireProvable(call.caller, tenant, request)
   if (free) {
     const version = await requireNewest(call, tenant, { collection, request })
     return proveVersion({ tenant, version })
@@ -46,15 +50,14 @@ export async function proveRecord(call: Call, tenant: Tenant, request: ProofRequ
 
 /** The collection if the caller may have proofs of its records, with a receipt or without. */
 export function requireProvable(
-  call: Call,
+  caller: Caller,
   tenant: Tenant,
   request: Omit<ProofRequest, 'key'>,
 ): ReadableSource {
-  const readable = requireReadableCollection(call, tenant, request.collection)
+  const readable = requireReadableCollection(caller, tenant, request.collection)
   const { collection, free } = readable
   if (free) return readable
   refuseUnoffered(collection, { filter: [collection.primary_column], sort: [], select: [] }, false)
-  const { caller } = call
   const isSold = !isFree(getReadPrice(tenant.data.catalog, collection))
   if (isSold && request.receipt_id === undefined && !canDescribe(caller, tenant.application)) {
     refuseWithoutRead(caller, tenant.application)
@@ -86,7 +89,7 @@ function proveVersion({ tenant, version }: ProvenVersion) {
 }
 
 async function requireNewest(
-  { service }: Call,
+  { service }: Call<'database'>,
   { schema }: Tenant,
   { collection, request }: { readonly collection: CollectionState; readonly request: ProofRequest },
 ): Promise<Version> {
@@ -101,7 +104,7 @@ async function requireNewest(
  * entry's header the buyer makes the leaf from the record.
  */
 async function proveBought(
-  { service }: Call,
+  { service }: Call<'database' | 'tenancy'>,
   tenant: Tenant,
   bought: {
     readonly collection: CollectionState

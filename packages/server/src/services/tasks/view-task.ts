@@ -1,15 +1,15 @@
 import type { Task } from '@tollbase/contract/storage'
 import type { Static } from 'typebox'
 import type { Block } from '../../chain/block.ts'
+import type { Database } from '../../database/database.ts'
 import type { StoredView } from '../../model/definitions.ts'
 import { readProgress, type ViewProgress } from '../../projections/view-state.ts'
 import type { Tenant } from '../applications/tenancy.ts'
-import type { Service } from '../call.ts'
 import { readBuildProgress } from '../views/build-progress.ts'
 
 /** The task of filling or refreshing a view that begins with this entry; undefined where the entry begins none. */
 export async function findViewTask(
-  { database }: Pick<Service, 'database'>,
+  database: Database,
   tenant: Tenant,
   place: { id: string; block: Block; sequence: number },
 ): Promise<Static<typeof Task> | undefined> {

@@ -1,6 +1,9 @@
-import type { FreeAnswer } from '../reading/answer-query.ts'
-import type { AuthorizedSource } from '../reading/authorize-sources.ts'
+import type { ListRow } from '../../query/compile-list.ts'
+import type { AuthorizedSource } from './authorize-sources.ts'
 import { isSame, type Positions, type ResultCache } from './result-cache.ts'
+
+/** The reply's text, and the position that it was read at. */
+export type FreeAnswer = { readonly text: string } & Pick<ListRow, 'height' | 'sequence'>
 
 /**
  * Returns the cached answer where the database could give no other; `key` is undefined where it always could. It is
