@@ -1,5 +1,6 @@
 import { Type } from 'typebox'
 import { limits } from './limits.ts'
+import { permissionNames } from './permissions.ts'
 import { defineContract } from './route.ts'
 import {
   AppId,
@@ -13,12 +14,9 @@ import {
   Time,
 } from './schemas.ts'
 
-export const permissions = ['Read', 'Write', 'Admin', 'Pay'] as const
-export type Permission = (typeof permissions)[number]
-
-const Permissions = Type.Array(StringEnum(permissions), {
+const Permissions = Type.Array(StringEnum(permissionNames), {
   minItems: 1,
-  maxItems: permissions.length,
+  maxItems: permissionNames.length,
   uniqueItems: true,
 })
 

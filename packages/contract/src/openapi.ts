@@ -5,6 +5,7 @@ import {
   paymentSchemas,
   securitySchemes,
 } from './openapi-components.ts'
+import { isRight, rights } from './permissions.ts'
 import { type Access, areas, type Contract, type Route, type Shows } from './route.ts'
 import { ErrorBody } from './schemas.ts'
 
@@ -107,7 +108,7 @@ export function buildOpenApi(contract: Contract, options: { readonly version: st
 export function listErrorCodes(route: Route): readonly ErrorCode[] {
   const codes = new Set<ErrorCode>([...commonCodes, ...(route.errors ?? [])])
   if (route.method !== 'GET') for (const code of storageCodes) codes.add(code)
-  if (route.method !== 'GET' && ['Write', 'Admin'].includes(route.access))
+  if (route.method !== 'GET' && isRight(route.access) && rights[route.access].stores)
     codes.add('QUOTA_EXCEEDED')
   if (route.access !== 'public') codes.add('FORBIDDEN')
   if (route.path.includes('/:app')) codes.add('APPLICATION_NOT_FOUND')
@@ -201,15 +202,11 @@ function toSecurity(access: Access): Operation['security'] {
   const keys = [{ app_key: [] }, { x_api_key: [] }, { bearer: [] }, { api_key: [] }]
   const paying = [{ agent_key: [] }, { user_key: [] }]
   const wallet = { wallet_address: [], wallet_timestamp: [], wallet_signature: [] }
+  if (isRight(access)) return [...keys, { operator: [] }, wallet]
   switch (access) {
     case 'public':
     case 'by-policy':
       return [{}, ...keys, ...paying, wallet]
-    case 'Read':
-    case 'Write':
-    case 'Read or Write':
-    case 'Admin':
-      return [...keys, { operator: [] }, wallet]
     case 'operator':
       return [{ operator: [] }]
     case 'owner':

@@ -1,14 +1,14 @@
 import type { Static, TObject, TSchema } from 'typebox'
 import type { ErrorCode } from './errors.ts'
+import type { Permitted } from './permissions.ts'
 
 /**
- * The callers that an endpoint admits. `public`: anyone. A permission: a key of the addressed application that has
- * it, or one of the two. `operator`: the operator's key. `owner`: the operator, or a wallet's signature.
+ * The callers that an endpoint admits. `public`: anyone. A right: a key of the addressed application that has
+ * it. `operator`: the operator's key. `owner`: the operator, or a wallet's signature.
  * `registrar`: the same where the service lets wallets register, else the operator alone. `by-policy`: the
  * addressed collection's access policy decides.
  */
 export type Access = 'public' | Permitted | 'operator' | 'owner' | 'registrar' | 'by-policy'
-export type Permitted = 'Read' | 'Write' | 'Read or Write' | 'Admin'
 
 /**
  * The kinds of information that an answer can reveal about an application, and who may have them. Together with

@@ -1,5 +1,6 @@
 import { createHash } from 'node:crypto'
 import type { OpenApi, Operation, Parameter, Response } from '@tollbase/contract/openapi'
+import { isRight, type Permitted } from '@tollbase/contract/permissions'
 import { shown } from '@tollbase/contract/route'
 import { type FieldRow, listFieldRows, makeExample } from './docs-schema.ts'
 import { docsScript, docsStyle } from './docs-style.ts'
@@ -79,10 +80,10 @@ function endpointCard(endpoint: Endpoint, context: Context): Html {
   const aliases = operation['x-aliases'] ?? []
   return html`
 <details data-words="${formatSearchWords(endpoint)}">
-<summary>${method(endpoint)}${pathText(endpoint.path)}<span class="tags">${operation['x-paid'] && html`<span class="tag paid">can cost</span>`}<span class="tag">${accessTags[operation['x-access']]}</span></span><span class="says">${operation.summary}</span></summary>
+<summary>${method(endpoint)}${pathText(endpoint.path)}<span class="tags">${operation['x-paid'] && html`<span class="tag paid">can cost</span>`}<span class="tag">${describeAccessShortly(operation)}</span></span><span class="says">${operation.summary}</span></summary>
 <div class="body" id="${operation.operationId}">
 ${operation.description !== undefined && html`<p>${withCode(operation.description)}</p>`}
-<p>${accessTexts[operation['x-access']]}${operation['x-paid'] && ' Without a payment, a call that costs something answers 402 and names the price.'} ${shown[operation['x-shows']]}</p>
+<p>${describeAccess(operation)}${operation['x-paid'] && ' Without a payment, a call that costs something answers 402 and names the price.'} ${shown[operation['x-shows']]}</p>
 ${aliases.length > 0 && html`<p>Also at ${aliases.map((alias, i) => html`${i > 0 && ', '}<code>${alias}</code>`)}.</p>`}
 ${parameterTable(operation, context)}
 ${operation.requestBody && schemaTable(operation.requestBody.required ? 'Request body' : 'Request body (optional)', operation.requestBody.content, context)}
@@ -93,24 +94,29 @@ ${refusals(operation)}
 </details>`
 }
 
-const accessTags: Readonly<Record<Operation['x-access'], string>> = {
+/** The kinds of callers that a route can ask for beside keys with a right. */
+type OtherAccess = Exclude<Operation['x-access'], Permitted>
+
+function describeAccessShortly({ 'x-access': access }: Operation): string {
+  return isRight(access) ? `${access} key` : accessTags[access]
+}
+
+const accessTags: Readonly<Record<OtherAccess, string>> = {
   public: 'anyone',
-  Read: 'Read key',
-  Write: 'Write key',
-  'Read or Write': 'Read or Write key',
-  Admin: 'Admin key',
   operator: 'operator',
   owner: 'owner',
   registrar: 'operator or owner',
   'by-policy': 'by policy',
 }
 
-const accessTexts: Readonly<Record<Operation['x-access'], string>> = {
+function describeAccess({ 'x-access': access }: Operation): string {
+  return isRight(access)
+    ? `Needs a key of the application with ${access} permission.`
+    : accessTexts[access]
+}
+
+const accessTexts: Readonly<Record<OtherAccess, string>> = {
   public: 'Anyone may call this.',
-  Read: 'Needs a key of the application with Read permission.',
-  Write: 'Needs a key of the application with Write permission.',
-  'Read or Write': 'Needs a key of the application with Read or Write permission.',
-  Admin: 'Needs a key of the application with Admin permission.',
   operator: "Needs the operator's key.",
   owner: "Needs the operator's key, or a request signed by a wallet.",
   registrar:
@@ -180,7 +186,7 @@ function formatCurl({ method, path, operation }: Endpoint, { document, baseUrl }
     .map((one) => `${one.name}=${encodeURIComponent(one.value)}`)
   const parts = [
     `curl ${method === 'GET' ? '' : `-X ${method} `}${shellQuoted(`${baseUrl}${filled}${query.length > 0 ? `?${query.join('&')}` : ''}`)}`,
-    ...(credentials[operation['x-access']] ?? []),
+    ...listCredentials(operation),
   ]
   const schema = operation.requestBody?.content['application/json']?.schema
   if (schema && operation.requestBody?.required) {
@@ -190,11 +196,11 @@ function formatCurl({ method, path, operation }: Endpoint, { document, baseUrl }
   return parts.join(' \\\n  ')
 }
 
-const credentials: Partial<Readonly<Record<Operation['x-access'], readonly string[]>>> = {
-  Read: ['-H "X-App-Key: $APP_KEY"'],
-  Write: ['-H "X-App-Key: $APP_KEY"'],
-  'Read or Write': ['-H "X-App-Key: $APP_KEY"'],
-  Admin: ['-H "X-App-Key: $APP_KEY"'],
+function listCredentials({ 'x-access': access }: Operation): readonly string[] {
+  return isRight(access) ? ['-H "X-App-Key: $APP_KEY"'] : (credentials[access] ?? [])
+}
+
+const credentials: Partial<Readonly<Record<OtherAccess, readonly string[]>>> = {
   operator: ['-H "Authorization: Bearer $OPERATOR_KEY"'],
   owner: ['-H "Authorization: Bearer $OPERATOR_KEY"'],
 }

@@ -1,5 +1,5 @@
 import { hash } from 'node:crypto'
-import type { Permission } from '@tollbase/contract/keys'
+import type { Permission } from '@tollbase/contract/permissions'
 import type { Queryable } from '../database/database.ts'
 import { type SqlStatement, sql } from '../database/sql.ts'
 import type { EntryRun, Projection } from './projection.ts'

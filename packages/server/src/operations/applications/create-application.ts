@@ -1,3 +1,4 @@
+import { listDefaults } from '@tollbase/contract/permissions'
 import { Fault, makeInvalidFault } from '../../base/fault.ts'
 import type { ApplicationRecord } from '../../model/application.ts'
 import { makeKey } from '../../services/keys/key-record.ts'
@@ -35,7 +36,7 @@ export const createApplication: Operation<'createApplication', 'world' | 'tenanc
     const key = makeKey(service.world, {
       appId,
       name: 'default',
-      permissions: ['Read', 'Write', 'Admin'],
+      permissions: listDefaults('isInFirstKey'),
       payLimits: null,
       expiresAt: null,
     })

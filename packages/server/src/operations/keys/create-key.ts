@@ -1,4 +1,5 @@
 import { limits } from '@tollbase/contract/limits'
+import { listDefaults } from '@tollbase/contract/permissions'
 import { Fault } from '../../base/fault.ts'
 import { describeKey, makeKey, writeKeys } from '../../services/keys/key-record.ts'
 import type { Operation } from '../operation.ts'
@@ -21,7 +22,7 @@ export const createKey: Operation<'createKey', 'world' | 'tenancy'> = async (
     const { text, record } = makeKey(service.world, {
       appId: params.app,
       name: body.name ?? 'unnamed',
-      permissions: body.permissions ?? ['Read'],
+      permissions: body.permissions ?? listDefaults('isInNewKeys'),
       payLimits: toStoredPayLimits(body.pay_limits ?? null),
       expiresAt: body.expires_at ?? null,
     })

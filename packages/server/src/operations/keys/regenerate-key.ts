@@ -1,3 +1,4 @@
+import { listDefaults } from '@tollbase/contract/permissions'
 import { describeKey, makeKey, writeKeys } from '../../services/keys/key-record.ts'
 import type { Operation } from '../operation.ts'
 import { toStoredPayLimits } from './pay-limits.ts'
@@ -17,7 +18,7 @@ export const regenerateKey: Operation<'regenerateKey', 'world' | 'tenancy'> = as
     const { text, record } = makeKey(service.world, {
       appId: params.app,
       name,
-      permissions: body.permissions ?? last?.permissions ?? ['Read', 'Write', 'Admin'],
+      permissions: body.permissions ?? last?.permissions ?? listDefaults('isInFirstKey'),
       payLimits:
         body.pay_limits === undefined
           ? (last?.pay_limits ?? null)

@@ -1,3 +1,4 @@
+import { hasRight } from '@tollbase/contract/permissions'
 import { Fault } from '../../base/fault.ts'
 import type { KeyRecord } from '../../projections/keys.ts'
 import type { Call } from '../../services/call.ts'
@@ -28,13 +29,13 @@ function refuseLastAdmin(call: Call<'world' | 'tenancy'>, key: KeyRecord): void 
   if (call.caller.kind === 'operator' || call.caller.kind === 'wallet') return
   const { keys } = call.service.tenancy.system
   const now = call.service.world.now()
-  if (!key.permissions.includes('Admin') || !keys.isAlive(key, now)) return
+  if (!hasRight(key.permissions, 'Admin') || !keys.isAlive(key, now)) return
   const others = keys
     .listByApp(key.app_id)
     .filter(
       (one) =>
         one.key_hash !== key.key_hash &&
-        one.permissions.includes('Admin') &&
+        hasRight(one.permissions, 'Admin') &&
         keys.isAlive(one, now),
     )
   if (others.length === 0) throw new Fault('LAST_ADMIN_KEY')

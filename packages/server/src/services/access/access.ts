@@ -1,5 +1,6 @@
 import { timingSafeEqual } from 'node:crypto'
-import type { Permitted, Route } from '@tollbase/contract/route'
+import { hasRight, type Permitted } from '@tollbase/contract/permissions'
+import type { Route } from '@tollbase/contract/route'
 import { Fault } from '../../base/fault.ts'
 import type { World } from '../../base/world.ts'
 import type { Database } from '../../database/database.ts'
@@ -24,7 +25,7 @@ export type AccessPorts = {
   readonly tenancy: Tenancy
   readonly database: Database
   readonly world: World
-  /** See ServiceInfo. */
+  /** See ProgramInfo. */
   readonly origin: () => string
   /** SHA-256 of the operator's key, in hex as `hashKey` gives it. */
   readonly operatorKeyHash: string
@@ -100,7 +101,7 @@ export function authorize(
     throw new Fault('UNAUTHORIZED', { message: 'A key of the application is needed (X-App-Key)' })
 }
 
-/** The caller must hold a permission on the application. Admin includes Write and Read. */
+/** The caller must hold a permission on the application. */
 export function requirePermission(
   caller: Caller,
   permission: Permitted,
@@ -128,7 +129,7 @@ function findRefusal(
   }
   if (caller.kind !== 'key' || caller.key.app_id !== appId)
     return new Fault('UNAUTHORIZED', { message: `A key of ${appId} is needed (X-App-Key)` })
-  if (hasPermission(caller.key, permission)) return undefined
+  if (hasRight(caller.key.permissions, permission)) return undefined
   return makeLackingFault(caller.key, permission)
 }
 
@@ -137,7 +138,7 @@ type OwnedApplication = { readonly app_id: string; readonly owner_address: strin
 /** Returns true if the caller holds Read on the application; throws nothing. The operator reads no private data. */
 export function canRead(caller: Caller, application: OwnedApplication): boolean {
   if (caller.kind === 'key')
-    return caller.key.app_id === application.app_id && hasPermission(caller.key, 'Read')
+    return caller.key.app_id === application.app_id && hasRight(caller.key.permissions, 'Read')
   return caller.kind === 'wallet' && application.owner_address === caller.address
 }
 
@@ -152,7 +153,7 @@ export function canDescribe(caller: Caller, application: OwnedApplication): bool
 /** Returns true if the caller may write to the application. */
 export function canWrite(caller: Caller, application: OwnedApplication): boolean {
   if (caller.kind === 'key')
-    return caller.key.app_id === application.app_id && hasPermission(caller.key, 'Write')
+    return caller.key.app_id === application.app_id && hasRight(caller.key.permissions, 'Write')
   return canDescribe(caller, application)
 }
 
@@ -161,7 +162,11 @@ export function canWrite(caller: Caller, application: OwnedApplication): boolean
  * is not open to such a key, and neither is its existence.
  */
 export function refuseWithoutRead(caller: Caller, { app_id }: OwnedApplication): void {
-  if (caller.kind !== 'key' || caller.key.app_id !== app_id || hasPermission(caller.key, 'Read'))
+  if (
+    caller.kind !== 'key' ||
+    caller.key.app_id !== app_id ||
+    hasRight(caller.key.permissions, 'Read')
+  )
     return
   throw makeLackingFault(caller.key, 'Read')
 }
@@ -171,13 +176,6 @@ function requireKeyHolder(keyText: string, context: RequestContext, ports: Acces
   if (caller === undefined)
     throw new Fault('UNAUTHORIZED', { message: 'The key is not known, expired or revoked' })
   return caller
-}
-
-function hasPermission(key: KeyRecord, permission: Permitted): boolean {
-  if (permission === 'Read or Write')
-    return hasPermission(key, 'Read') || hasPermission(key, 'Write')
-  if (key.permissions.includes(permission)) return true
-  return key.permissions.includes('Admin') && (permission === 'Read' || permission === 'Write')
 }
 
 function makeLackingFault(key: KeyRecord, permission: Permitted): Fault {

@@ -1,4 +1,4 @@
-import type { Permission } from '@tollbase/contract/keys'
+import type { Permission } from '@tollbase/contract/permissions'
 import { Fault, makeInvalidFault } from '../../base/fault.ts'
 import type { World } from '../../base/world.ts'
 import { hashKey, type KeyRecord, makeKeyText } from '../../projections/keys.ts'
