@@ -115,9 +115,9 @@ async function start(
     database,
     log,
     admit: freeSpace?.need,
-    onBlock: metrics.block,
-    onQuota: metrics.quotaRefused,
-    onStaleView: metrics.staleView,
+    onBlock: metrics.onBlock,
+    onQuota: metrics.onQuota,
+    onStaleView: metrics.onStaleView,
   })
   onCrash(() => tenancy.reopenAll())
   watchSystemChain(options, tenancy, closers)
@@ -134,7 +134,7 @@ async function start(
     { database, tenancy, world, methods, publicUrl },
     {
       admit: freeSpace?.need,
-      onState: metrics.payment,
+      onState: metrics.onPaymentState,
     },
   )
   const stopReconciler = startReconciler(payments, log)
@@ -222,7 +222,7 @@ function createQueryParts(
   })
   const resultCache = new ResultCache({
     bytesMax: config.resultCacheBytes,
-    onLookup: metrics.answerLookup,
+    onLookup: metrics.onAnswerLookup,
   })
   const shortReads = new ShortReads({
     world,
@@ -305,7 +305,7 @@ function createHttpServer(
     finishMs: config.drainMs,
     explain: (error) => toDatabaseFault(error) ?? toDeletedFault(error),
     onFinish: (request, reply, ms) => {
-      metrics.observe(request, reply, ms)
+      metrics.onRequest({ request, reply, ms })
       noteRequest(request, reply, ms)
     },
   })
@@ -313,7 +313,7 @@ function createHttpServer(
     operatorKey,
     onKey: (hash) => keyUse.note(hash),
     registration: config.registration,
-    rates: new RateLimits({ world, settings: config.rateLimits, onRefused: metrics.refused }),
+    rates: new RateLimits({ world, settings: config.rateLimits, onRefused: metrics.onRateLimit }),
   })
   compressAnswers(fastify)
   limitRequests(fastify, admission.admit)
