@@ -47,44 +47,61 @@ export type NetworkSettings = {
   readonly genesisHash?: string
 }
 
-/** Names that version 1 clients know (x402 1.2.0 and @x402/evm 2.27.0) and their EIP-155 chain ids. */
-const chainIds: Readonly<Record<string, number>> = {
-  ethereum: 1,
-  'ethereum-sepolia': 11155111,
-  sepolia: 11155111,
-  abstract: 2741,
-  'abstract-testnet': 11124,
-  'base-sepolia': 84532,
-  base: 8453,
-  'avalanche-fuji': 43113,
-  avalanche: 43114,
-  iotex: 4689,
-  sei: 1329,
-  'sei-testnet': 1328,
-  polygon: 137,
-  'polygon-amoy': 80002,
-  peaq: 3338,
-  story: 1514,
-  educhain: 41923,
-  'skale-base-sepolia': 324705682,
-  arbitrum: 42161,
-  'arbitrum-sepolia': 421614,
+type KnownNetwork = {
+  /** The EIP-155 id. */
+  readonly chainId: number
+  /** The names that version 1 clients know it by (x402 1.2.0 and @x402/evm 2.27.0); we use the first. */
+  readonly names: readonly string[]
+  /** Circle's USDC with EIP-3009; address and domain name as @x402/evm 2.27.0 has them. */
+  readonly usdc?: { readonly address: string; readonly name: string }
 }
 
-/** Circle's USDC with EIP-3009; addresses and domain names as @x402/evm 2.27.0 has them. */
-const usdc: Readonly<Record<number, readonly [address: string, name: string]>> = {
-  1: ['0xa0b86991c6218b36c1d19d4a2e9eb0ce3606eb48', 'USD Coin'],
-  8453: ['0x833589fcd6edb6e08f4c7c32d4f71b54bda02913', 'USD Coin'],
-  84532: ['0x036cbd53842c5426634e7929541ec2318f3dcf7e', 'USDC'],
-  43114: ['0xb97ef9ef8734c71904d8002f8b6bc66dd9c48a6e', 'USD Coin'],
-}
+/** The networks that need no more settings than their name. */
+const knownNetworks: readonly KnownNetwork[] = [
+  {
+    chainId: 1,
+    names: ['ethereum'],
+    usdc: { address: '0xa0b86991c6218b36c1d19d4a2e9eb0ce3606eb48', name: 'USD Coin' },
+  },
+  { chainId: 11155111, names: ['ethereum-sepolia', 'sepolia'] },
+  { chainId: 2741, names: ['abstract'] },
+  { chainId: 11124, names: ['abstract-testnet'] },
+  {
+    chainId: 84532,
+    names: ['base-sepolia'],
+    usdc: { address: '0x036cbd53842c5426634e7929541ec2318f3dcf7e', name: 'USDC' },
+  },
+  {
+    chainId: 8453,
+    names: ['base'],
+    usdc: { address: '0x833589fcd6edb6e08f4c7c32d4f71b54bda02913', name: 'USD Coin' },
+  },
+  { chainId: 43113, names: ['avalanche-fuji'] },
+  {
+    chainId: 43114,
+    names: ['avalanche'],
+    usdc: { address: '0xb97ef9ef8734c71904d8002f8b6bc66dd9c48a6e', name: 'USD Coin' },
+  },
+  { chainId: 4689, names: ['iotex'] },
+  { chainId: 1329, names: ['sei'] },
+  { chainId: 1328, names: ['sei-testnet'] },
+  { chainId: 137, names: ['polygon'] },
+  { chainId: 80002, names: ['polygon-amoy'] },
+  { chainId: 3338, names: ['peaq'] },
+  { chainId: 1514, names: ['story'] },
+  { chainId: 41923, names: ['educhain'] },
+  { chainId: 324705682, names: ['skale-base-sepolia'] },
+  { chainId: 42161, names: ['arbitrum'] },
+  { chainId: 421614, names: ['arbitrum-sepolia'] },
+]
 
 /** Completes and checks settings; the messages are for the operator who wrote them. */
 export function makePaymentNetwork(settings: NetworkSettings): PaymentNetwork {
   const { chainId, rpcUrl, facilitatorUrl, minimumPayment = 1_000n } = settings
-  const v1Name = settings.v1Name ?? findNetworkName(chainId)
+  const known = knownNetworks.find((one) => one.chainId === chainId)
+  const v1Name = settings.v1Name ?? known?.names[0]
   assert(v1Name !== undefined, `payment network ${chainId}: give its version 1 name`)
-  const asset = settings.asset ?? findKnownAsset(chainId)
+  const asset = settings.asset ?? findKnownAsset(known)
   assert(asset !== undefined, `payment network ${chainId}: give the asset`)
   const address = asset.address.toLowerCase()
   const payTo = settings.payTo.toLowerCase()
@@ -108,15 +125,10 @@ export function makePaymentNetwork(settings: NetworkSettings): PaymentNetwork {
 
 /** Finds the CAIP-2 id of a version 1 name; undefined if no client knows the name. */
 export function findNetworkId(v1Name: string): string | undefined {
-  return Object.hasOwn(chainIds, v1Name) ? `eip155:${chainIds[v1Name]}` : undefined
+  const known = knownNetworks.find(({ names }) => names.includes(v1Name))
+  return known && `eip155:${known.chainId}`
 }
 
-function findNetworkName(chainId: number): string | undefined {
-  return Object.keys(chainIds).find((name) => chainIds[name] === chainId)
-}
-
-function findKnownAsset(chainId: number): Asset | undefined {
-  const known = usdc[chainId]
-  if (known === undefined) return undefined
-  return { address: known[0], name: known[1], version: '2', symbol: 'USDC', decimals: 6 }
+function findKnownAsset(known: KnownNetwork | undefined): Asset | undefined {
+  return known?.usdc && { ...known.usdc, version: '2', symbol: 'USDC', decimals: 6 }
 }
