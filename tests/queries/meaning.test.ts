@@ -58,7 +58,7 @@ const numberOperators = [
   'includes',
 ]
 
-describe('a parameter', () =>
+describe('parameters of predefined queries', () =>
   withService((service) => {
     let data: Data
     beforeAll(async () => {
@@ -111,7 +111,7 @@ describe('a parameter', () =>
       },
     )
 
-    test('of a prefix, of a list, and of a list that excludes, finds what the same find does', async () => {
+    test('a parameter of a prefix, a list, or a list that excludes finds what the same find does', async () => {
       await define('prefix', { field_path: 'f.$startsWith', maxLength: 100 })
       await define('some', { field_path: 'f.$in', type: 'list' })
       await define('none', { field_path: 'f.$nin', type: 'list', items: 'number' })
@@ -124,14 +124,14 @@ describe('a parameter', () =>
       expect(await readIds('none', [1, 5])).toEqual(await listed({ f: { notIn: [1, 5] } }))
     })
 
-    test('that is the primary key finds the record by it, be the key whatever', async () => {
+    test('a parameter of the primary key finds the record, whatever characters its key has', async () => {
       await define('one', { field_path: 'id' })
       for (const id of ['a', '%', "'", 'r3', 'without'])
         expect(await readIds('one', [id])).toEqual([id])
       expect(await readIds('one', ['nobody'])).toEqual([])
     })
 
-    test('that a text makes into a number compares as one, and 400 names one that is none', async () => {
+    test('a number parameter compares as a number, and a text that is none is refused with 400 that names it', async () => {
       const sql = `SELECT id FROM "${data.appId}"::c WHERE f >= :v::numeric`
       await data.call('POST', '/queries', { name: 'cast', sql, parameters: [{ name: 'v' }] })
       expect(await readIds('cast', [5])).toEqual(await listed({ f: { gte: 5 } }))
@@ -141,7 +141,7 @@ describe('a parameter', () =>
       })
     })
 
-    test('never changes the statement, whatever its text is', async () => {
+    test('no text of a parameter changes the statement', async () => {
       await define('fixed', { field_path: 'f' })
       const sql = `SELECT id FROM "${data.appId}"::c WHERE f = :v OR starts_with(f, :v) OR length(:v) > 900`
       const made = await data.call('POST', '/queries', {
@@ -184,7 +184,7 @@ describe('a parameter', () =>
       expect(seen['fixed-sql'].size).toBe(1)
     })
 
-    test('that has no value leaves its condition out only where its owner says so, and then only its own', async () => {
+    test('a missing parameter leaves out its own condition alone, and only where the owner allows it', async () => {
       await define('bound', { field_path: 'f' }, { find: { id: { startsWith: 'r' } } })
       expect(await ask('bound', '')).toMatchObject({
         status: 400,
@@ -202,7 +202,7 @@ describe('a parameter', () =>
       )
     })
 
-    test('takes the place of a value of the base query, which is its default', async () => {
+    test('a parameter takes the place of a value of the base query, which is its default', async () => {
       await define('placed', { field_path: 'f.$gte' }, { find: { f: { $gte: 5, $lte: 1000 } } })
       expect(await readIds('placed', [])).toEqual(await listed({ f: { gte: 5, lte: 1000 } }))
       expect(await readIds('placed', [0])).toEqual(await listed({ f: { gte: 0, lte: 1000 } }))
@@ -211,7 +211,7 @@ describe('a parameter', () =>
       expect(await readIds('equal', ['b'])).toEqual(await listed({ f: 'b' }))
     })
 
-    test('for the order chooses among what its owner lists, and nothing else', async () => {
+    test('a parameter of the order chooses among the orders that the owner lists, and nothing else', async () => {
       await define('sorted', {
         field_path: 'sort',
         type: 'enum',
@@ -224,7 +224,7 @@ describe('a parameter', () =>
       expect((await ask('sorted', 'v=f')).status).toBe(400)
     })
 
-    test('for the page has bounds that the plain names have too; a fixed limit cannot be passed by paging', async () => {
+    test('a parameter of the page has the bounds of the plain names, and paging does not pass a fixed limit', async () => {
       await define('paged', { name: 'size', field_path: 'limit', default: 2, max: 4 })
       expect((await ask('paged', '')).body.count).toBe(2)
       expect((await ask('paged', 'limit=3')).body.count).toBe(3)

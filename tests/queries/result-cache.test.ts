@@ -43,10 +43,10 @@ async function define(data: Data, body: object): Promise<void> {
   expect(reply.status, reply.text).toBe(201)
 }
 
-describe('kept answers of predefined queries', () =>
+describe('the result cache', () =>
   withService(
     (service) => {
-      test('are given again without the database, byte for byte and in each format, until a write, and never the time', async () => {
+      test('an answer is given again without the database, byte for byte and in each format, until a write, and never where it holds the time', async () => {
         const data = await createData(service())
         await data.publish('items', [
           { id: 'a', n: 1.5 },
@@ -78,7 +78,7 @@ describe('kept answers of predefined queries', () =>
         expect(await sentDuring(service(), timed)).toBeGreaterThan(0)
       })
 
-      test('are of views that are where their chain is, not of those that are behind, nor of views whose position no answer states', async () => {
+      test('answers of a view are kept while the view is where its chain is, and never while it is behind or its position is not stated', async () => {
         const [data, other] = [await createData(service()), await createData(service())]
         await data.publish('items', [{ id: 'a' }])
         await other.publish('items', [{ id: 'a' }])
@@ -105,7 +105,7 @@ describe('kept answers of predefined queries', () =>
         }
       })
 
-      test('are never a way around a price: whoever is asked for money neither finds nor leaves one', async () => {
+      test('the cache is no way around a price: a buyer neither finds nor leaves an answer in it', async () => {
         const data = await createData(service())
         await data.publish('items', [{ id: 'a' }])
         const query = { name: 'q', source_collection: 'items', public: true }
@@ -138,7 +138,7 @@ describe('kept answers of predefined queries', () =>
           expect((await askByHttp(service(), { ...asked, ...version })).status).toBe(402)
       })
 
-      test('never hide a write from whoever was told that it is shown, nor go back behind what was seen', async () => {
+      test('a kept answer never hides a write that was acknowledged as shown, and never goes back behind an answer that was seen', async () => {
         const data = await createData(service())
         await data.create({ name: 'counters', access_policy: 'public' })
         const sql = `SELECT max(c.n) AS n FROM "${data.appId}"::counters c`
@@ -180,7 +180,7 @@ describe('kept answers of predefined queries', () =>
         expect((await readLookups(service())).hits).toBeGreaterThan(before.hits)
       })
 
-      test('are what is read anew, after any history of writes, definitions, rights and prices', async () => {
+      test('kept answers equal fresh ones after any history of writes, definitions, rights and prices', async () => {
         let hits = 0
         await fc.assert(
           fc.asyncProperty(
@@ -206,7 +206,7 @@ describe('kept answers of predefined queries', () =>
     { config: { networks: [idleNetwork] } },
   ))
 
-test('no answer is kept where no memory is given for it', async () => {
+test('no answer is kept where the configuration gives the cache no memory', async () => {
   const service = await startTestService({ config: { resultCacheBytes: 0 } })
   try {
     const data = await createData(service)

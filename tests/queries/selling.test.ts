@@ -17,7 +17,7 @@ import type { TestReply } from '../support/service.ts'
 const readAmount = (required: TestReply) => BigInt(required.body.accepts[0].maxAmountRequired)
 const computePlatformShare = (amount: bigint) => (amount * 2000n) / 10_000n
 
-describe('predefined queries are sold', () =>
+describe('sales of predefined queries', () =>
   withService(
     (service) => {
       const send = (method: string) => (market: Market, path: string, body: object) =>
@@ -38,7 +38,7 @@ describe('predefined queries are sold', () =>
       })
       const named = ({ appId }: Market) => `"${appId}"::cities`
 
-      test('at the price of its owner: quoted for the limit, charged for the rows, kept for a retry, with a receipt that verifies', async () => {
+      test("a query is sold at its owner's price: quoted for the limit, charged for the rows, kept for a retry, with a receipt that verifies", async () => {
         const market = await openMarket(service(), { policy: { read: 'key' } })
         await define(market, {
           source_collection: 'cities',
@@ -89,7 +89,7 @@ describe('predefined queries are sold', () =>
         await expectBalanced(service())
       })
 
-      test('in CSV and NDJSON too, and a retry has the type of the first answer', async () => {
+      test('CSV and NDJSON are sold too, and a retry has the type of the first answer', async () => {
         const market = await openMarket(service())
         await define(market, { source_collection: 'cities', price: { per_access: '5' } })
         const buyer = await createFundedBuyer(service())
@@ -109,7 +109,7 @@ describe('predefined queries are sold', () =>
         }
       })
 
-      test('without a price of its own at what its sources cost, be it rows or derivation', async () => {
+      test('a query without a price costs what its sources cost, as rows or derived', async () => {
         const market = await openMarket(service(), {
           price: { per_access: '3', per_row: '7' },
           policy: { derive: { per_access: '50' } },
@@ -124,7 +124,7 @@ describe('predefined queries are sold', () =>
         })
       })
 
-      test('over a priced source that denies derivation only at a price of their own, which is recorded', async () => {
+      test('a query over a priced source that denies derivation is sold only at a price of its own, which is recorded', async () => {
         const market = await openMarket(service(), { price: { per_row: '7' } })
         const sql = `SELECT count(*) AS n FROM ${named(market)}`
         expect(await post(market, '/queries', { name: 'q', sql })).toMatchObject({
@@ -138,7 +138,7 @@ describe('predefined queries are sold', () =>
         expect(own.status, own.text).toBe(201)
       })
 
-      test('over a view that is not to be had for money only at a price of their own', async () => {
+      test('a query over a view that is not for sale is sold only at a price of its own', async () => {
         const market = await openMarket(service(), { price: { per_row: '7' } })
         const made = await post(market, '/views/sql', {
           sql: `CREATE MATERIALIZED VIEW "${market.appId}"::counted AS SELECT count(*) AS n FROM ${named(market)}`,
@@ -153,7 +153,7 @@ describe('predefined queries are sold', () =>
         expect(readAmount(await quote(service(), data(market, '?limit=1')))).toBe(30n)
       })
 
-      test('at a price that was set on a source later, and never for nothing because it came later', async () => {
+      test('a price that is set on a source later counts for queries that exist', async () => {
         const market = await openMarket(service())
         await define(market, { sql: `SELECT count(*) AS n FROM ${named(market)}` })
         expect((await ask(service(), data(market))).status).toBe(200)
@@ -169,7 +169,7 @@ describe('predefined queries are sold', () =>
         expect(readAmount(await quote(service(), data(market)))).toBe(9n)
       })
 
-      test('by the rules of the application, which overrule the definition, for all versions alike', async () => {
+      test('rules of the application overrule the price of the definition, for all versions alike', async () => {
         const market = await openMarket(service())
         await define(market, { source_collection: 'cities', price: { per_access: '5' } })
         await define(market, { source_collection: 'cities', price: { per_access: '50' } })
@@ -197,7 +197,7 @@ describe('predefined queries are sold', () =>
         expect(openly.body.rules).toEqual([rule])
       })
 
-      test('and quoted beforehand, to outsiders and, for nothing, to whom it is free', async () => {
+      test('a quote beforehand tells outsiders the price, and keys of the application that it is free', async () => {
         const market = await openMarket(service())
         await define(market, {
           source_collection: 'cities',
@@ -221,7 +221,7 @@ describe('predefined queries are sold', () =>
         expect(open.body.price_cap).toBeNull()
       })
 
-      test("over others' sources: each charges and gets its part, whoever asks but its own owner, and must allow it", async () => {
+      test('each source of another application must allow the query, charges everybody but its own owner, and gets its part', async () => {
         const home = await openMarket(service())
         const other = await openMarket(service(), { price: { per_row: '9' } })
         const sql = `SELECT a.name, b.population FROM ${named(home)} a JOIN ${named(other)} b ON a.id = b.id ORDER BY population`
@@ -263,7 +263,7 @@ describe('predefined queries are sold', () =>
         await expectBalanced(service())
       })
 
-      test('not to whom may read the application: to its own keys they are free', async () => {
+      test('keys of the application that may read run its queries for nothing', async () => {
         const market = await openMarket(service())
         await define(market, { source_collection: 'cities', price: { per_row: '100' } })
         const reply = await ask(service(), { ...data(market), headers: market.headers })
@@ -271,7 +271,7 @@ describe('predefined queries are sold', () =>
         expect(reply.body.count).toBe(5)
       })
 
-      test('by the KB: an answer of more than was bought is refused, and says what to ask for', async () => {
+      test('an answer of more KB than were bought is refused, and says what to ask for', async () => {
         const records = Array.from({ length: 40 }, (_, at) => ({
           id: `r${at}`,
           pad: 'x'.repeat(99),
@@ -290,7 +290,7 @@ describe('predefined queries are sold', () =>
         expect(body.data).toEqual(records)
       })
 
-      test('each version for its own price: a later one changes nothing of it, and is not bought by its quotes', async () => {
+      test('each version has its own price, which a later version does not change, and its quotes buy no other version', async () => {
         const market = await openMarket(service())
         await define(market, { source_collection: 'cities', price: { per_access: '5' } })
         const buyer = await createFundedBuyer(service())
