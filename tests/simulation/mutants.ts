@@ -138,9 +138,9 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'settled-by-its-own-block-alone',
     scene: 'market',
-    file: 'x402/receipts.ts',
-    find: 'if (buried >= BigInt(confirmations))',
-    put: 'if (buried >= 1n)',
+    file: 'x402/evm-chain.ts',
+    find: 'return confirmations > 1 ?',
+    put: 'return confirmations > 1_000 ?',
   },
   {
     name: 'transaction-that-did-nothing-counts',

@@ -66,18 +66,37 @@ export async function readCall(
   return number(await read(rpc, 'eth_call', [call, 'latest']))
 }
 
-export async function findReceipt(rpc: Rpc, transaction: string): Promise<Receipt | undefined> {
+/** Finds the receipt of a transaction in a block, or in one up to `height` where that is given. */
+export async function findReceipt(
+  rpc: Rpc,
+  transaction: string,
+  height?: bigint,
+): Promise<Receipt | undefined> {
   const value = await read(rpc, 'eth_getTransactionReceipt', [transaction])
   if (value === null || value === undefined) return undefined
   const receipt = record(value)
   if (receipt.blockNumber === null) return undefined
   if (!Array.isArray(receipt.logs)) throw garbage('a receipt without logs')
+  const blockNumber = number(receipt.blockNumber)
+  if (height !== undefined && blockNumber > height) return undefined
   return {
     hash: hash(receipt.transactionHash),
     succeeded: number(receipt.status) === 1n,
-    blockNumber: number(receipt.blockNumber),
+    blockNumber,
     logs: receipt.logs.map(log),
   }
+}
+
+/**
+ * Reads the height up to which transactions have so many confirmations (their own block is the first); undefined
+ * where one is enough. Read it before the receipts: a receipt that is older than the head may be of a block that
+ * the chain has replaced since.
+ */
+export async function readConfirmedHeight(
+  rpc: Rpc,
+  confirmations: number,
+): Promise<bigint | undefined> {
+  return confirmations > 1 ? (await readHead(rpc)) - BigInt(confirmations) + 1n : undefined
 }
 
 /** Returns true if the node has the transaction, in a block or waiting for one. */

@@ -1,7 +1,14 @@
 import { Fault } from '../base/fault.ts'
 import type { World } from '../base/world.ts'
 import { readBalance } from './authorization-use.ts'
-import { findReceipt, isKnown, type Receipt, readBlockTime, readHead } from './evm-chain.ts'
+import {
+  findReceipt,
+  isKnown,
+  type Receipt,
+  readBlockTime,
+  readConfirmedHeight,
+  readHead,
+} from './evm-chain.ts'
 import { getNowSeconds, type Settlement } from './facilitator.ts'
 import type { PaymentNetwork } from './networks.ts'
 import type { NativePayment, NativeTransfer } from './protocol.ts'
@@ -186,8 +193,5 @@ async function findConfirmedReceipt(
   { rpc, confirmations }: NativeOptions,
   hash: string,
 ): Promise<Receipt | undefined> {
-  const receipt = await findReceipt(rpc, hash)
-  if (receipt === undefined || confirmations <= 1) return receipt
-  const depth = (await readHead(rpc)) - receipt.blockNumber + 1n
-  return depth >= BigInt(confirmations) ? receipt : undefined
+  return findReceipt(rpc, hash, await readConfirmedHeight(rpc, confirmations))
 }

@@ -1,5 +1,5 @@
 import type { World } from '../base/world.ts'
-import { findReceipt, type Receipt, readHead } from './evm-chain.ts'
+import { findReceipt, type Receipt, readConfirmedHeight } from './evm-chain.ts'
 import type { Rpc } from './rpc.ts'
 
 export type ReceiptsOptions = {
@@ -54,17 +54,14 @@ export class Receipts {
 
   async #round(): Promise<void> {
     const { rpc, confirmations } = this.#options
-    const hashes = [...this.#wanted.keys()]
-    const [head, receipts] = await Promise.all([
-      confirmations > 1 ? readHead(rpc) : undefined,
-      // A receipt that cannot be read is asked for again; the others do not wait for it.
-      Promise.all(hashes.map((hash) => findReceipt(rpc, hash).catch(() => undefined))),
-    ])
-    for (const receipt of receipts) {
-      if (receipt === undefined) continue
-      const buried = (head ?? receipt.blockNumber) - receipt.blockNumber + 1n
-      if (buried >= BigInt(confirmations)) this.#resolve(receipt.hash, receipt)
-    }
+    const height = await readConfirmedHeight(rpc, confirmations)
+    await Promise.all(
+      [...this.#wanted.keys()].map(async (hash) => {
+        // A receipt that cannot be read is asked for again; the others do not wait for it.
+        const receipt = await findReceipt(rpc, hash, height).catch(() => undefined)
+        if (receipt !== undefined) this.#resolve(hash, receipt)
+      }),
+    )
   }
 
   #expire(): void {

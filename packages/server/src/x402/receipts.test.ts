@@ -1,0 +1,32 @@
+import { expect, test } from 'vitest'
+import { realWorld as world } from '../base/world.ts'
+import { Receipts } from './receipts.ts'
+import type { Rpc } from './rpc.ts'
+
+const hash = `0x${'ab'.repeat(32)}`
+
+test('a receipt of a block that is replaced while the node is asked for its head is not confirmed', async () => {
+  let isReplaced = false
+  let heads = 0
+  // Block 18 has the transaction until the node, asked for its head, has seen another block 18 and block 19.
+  const rpc: Rpc = {
+    call: async (method) => {
+      if (method === 'eth_blockNumber') {
+        heads += 1
+        await world.sleep(10)
+        isReplaced = true
+        return '0x13'
+      }
+      return {
+        transactionHash: hash,
+        blockNumber: '0x12',
+        status: isReplaced ? '0x0' : '0x1',
+        logs: [],
+      }
+    },
+    close: () => undefined,
+  }
+  const receipts = new Receipts({ rpc, world, pollMs: 1, confirmations: 2 })
+  expect(await receipts.wait(hash, 60_000)).toMatchObject({ succeeded: false, blockNumber: 18n })
+  expect(heads).toBe(1)
+})
