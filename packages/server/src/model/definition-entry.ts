@@ -1,11 +1,17 @@
 import type { Entry } from '@tollbase/verify/entry'
-import type { DefinitionKind } from './definitions.ts'
+import type { DataSetBody, DefinitionBodies, DefinitionKind } from './definitions.ts'
 
-export type Definition = {
-  readonly kind: DefinitionKind
+/** The bodies as they are written; the entry of a data set has its content too. */
+type WrittenBodies = Omit<DefinitionBodies, 'data_set'> & { readonly data_set: DataSetBody }
+
+type DefinitionOf<K extends DefinitionKind> = {
+  readonly kind: K
   readonly id: string
-  readonly body: object | undefined
+  readonly body: WrittenBodies[K] | undefined
 }
+
+/** A definition of any kind with a body of this kind, or its removal. */
+export type Definition = { [K in DefinitionKind]: DefinitionOf<K> }[DefinitionKind]
 
 export function makeDefinitionEntry({ kind, id, body }: Definition): Entry {
   return {

@@ -1,199 +1,314 @@
-import type { QueryDefinition, QueryParameter } from '@tollbase/contract/queries'
-import type { DataSetKind } from '../query/data-set.ts'
-import type { ValueType } from '../query/tree/query.ts'
+import { parameterTypes } from '@tollbase/contract/queries'
+import { Nullable, StringEnum } from '@tollbase/contract/schemas'
+import { type Static, type TProperties, type TSchema, Type } from 'typebox'
+import { dataSetKinds } from '../query/data-set.ts'
 import type { ViewDefinition } from '../views/definition/view-definition.ts'
-import type { AccessPolicy, ReadLevel } from './policy.ts'
+import type { AccessPolicy } from './policy.ts'
 
-/** A collection as its newest definition entry says. */
-export type CollectionDefinition = {
-  readonly id: string
-  /** The collection's table is `c_<number>`. */
-  readonly number: number
-  readonly name: string
-  readonly namespace: string
-  readonly primary_column: string
-  readonly sort_column: string | null
-  readonly collection_type: 'document' | 'event' | 'blob' | 'api'
-  /** As sent. */
-  readonly access_policy: unknown
-  readonly schema_definition: unknown
-  /** Absent where the collection is not sharded. */
-  readonly sharding?: Sharding
-  readonly created_at: string
-  readonly updated_at: string
-}
+// The stored definitions: each type and its check are one schema. A schema states the shape alone, and no bound of
+// the contract: bounds may become narrower, and what was stored under older ones stays readable. For the same
+// reason members that are not named here are let through.
+
+/** An object whose members nobody changes. */
+const Struct = <T extends TProperties>(members: T) => Type.ReadonlyObject(Type.Object(members))
+const List = <T extends TSchema>(items: T) => Type.ReadonlyObject(Type.Array(items))
+const Words = Type.Record(Type.String(), Type.String())
+
+export const ShardKey = Struct({
+  field: Type.String(),
+  type: StringEnum(['discrete', 'time_range', 'hash_distributed']),
+  granularity: Type.Optional(StringEnum(['minute', 'hour', 'day', 'week', 'month'])),
+  num_buckets: Type.Optional(Type.Integer()),
+})
+export type ShardKey = Static<typeof ShardKey>
 
 /** The fields by which a collection is divided, as its owner said. */
-export type Sharding = {
-  readonly keys: readonly ShardKey[]
+export const Sharding = Struct({
+  keys: List(ShardKey),
   /** Queries that state none of the keys are refused. */
-  readonly enforce_in_queries: boolean
+  enforce_in_queries: Type.Boolean(),
   /** Bytes; kept for the clients that send it. */
-  readonly max_shard_size: number | null
-}
+  max_shard_size: Nullable(Type.Integer()),
+})
+export type Sharding = Static<typeof Sharding>
 
-export type ShardKey = {
-  readonly field: string
-  readonly type: 'discrete' | 'time_range' | 'hash_distributed'
-  readonly granularity?: 'minute' | 'hour' | 'day' | 'week' | 'month'
-  readonly num_buckets?: number
-}
+/** A collection as its newest definition entry says. */
+export const CollectionDefinition = Struct({
+  id: Type.String(),
+  /** The collection's table is `c_<number>`. */
+  number: Type.Integer(),
+  name: Type.String(),
+  namespace: Type.String(),
+  primary_column: Type.String(),
+  sort_column: Nullable(Type.String()),
+  collection_type: StringEnum(['document', 'event', 'blob', 'api']),
+  /** As sent. */
+  access_policy: Type.Unknown(),
+  schema_definition: Type.Unknown(),
+  /** Absent where the collection is not sharded. */
+  sharding: Type.Optional(Sharding),
+  created_at: Type.String(),
+  updated_at: Type.String(),
+})
+export type CollectionDefinition = Static<typeof CollectionDefinition>
 
 /** Records of the child refer, by a field, to those of the parent. */
-export type RelationDefinition = {
-  readonly id: string
+export const RelationDefinition = Struct({
+  id: Type.String(),
   /** Collection ids. */
-  readonly parent: string
-  readonly parent_field: string
-  readonly child: string
-  readonly child_field: string
-  readonly created_at: string
-}
+  parent: Type.String(),
+  parent_field: Type.String(),
+  child: Type.String(),
+  child_field: Type.String(),
+  created_at: Type.String(),
+})
+export type RelationDefinition = Static<typeof RelationDefinition>
 
-/** The newest migration of a collection to another schema; its id is the collection's. */
-export type MigrationDefinition = {
+/** The newest migration of a collection to another schema; its definition's id is the collection's. */
+export const MigrationDefinition = Struct({
   /** The id of this migration. */
-  readonly id: string
-  readonly collection: string
-  readonly schema: unknown
-  readonly state: 'running' | 'completed' | 'failed'
+  id: Type.String(),
+  collection: Type.String(),
+  schema: Type.Unknown(),
+  state: StringEnum(['running', 'completed', 'failed']),
   /** Records that got defaults. */
-  readonly migrated: number
-  readonly errors: readonly string[]
-  readonly started_at: string
-  readonly ended_at: string | null
-}
-
-export type IndexDefinition = {
-  readonly id: string
-  /** The index in the database is `i_<number>`. */
-  readonly number: number
-  readonly name: string
-  /** Collection id. */
-  readonly collection: string
-  readonly fields: readonly string[]
-  /** As the creator named it: btree, hash, string, number ... */
-  readonly index_type: string
-  readonly unique: boolean
-  /** The condition of a partial index on its records, in the grammar of `find`. */
-  readonly where?: unknown
-  /** Only records that have a value in the first field, which is not null. */
-  readonly sparse?: boolean
-  /** Writing a record costs the value of the field. */
-  readonly price?: FieldPrice
-  readonly created_at: string
-}
+  migrated: Type.Integer(),
+  errors: List(Type.String()),
+  started_at: Type.String(),
+  ended_at: Nullable(Type.String()),
+})
+export type MigrationDefinition = Static<typeof MigrationDefinition>
 
 /** The shares of a price index's charge. */
-export type FieldPrice = {
+export const FieldPrice = Struct({
   /** The least share of the platform. */
-  readonly platform_basis_points: number
+  platform_basis_points: Type.Number(),
   /** The wallet whose balance gets the rest; null for the application's own. */
-  readonly owner: string | null
-}
+  owner: Nullable(Type.String()),
+})
+export type FieldPrice = Static<typeof FieldPrice>
+
+export const IndexDefinition = Struct({
+  id: Type.String(),
+  /** The index in the database is `i_<number>`. */
+  number: Type.Integer(),
+  name: Type.String(),
+  /** Id of the collection or view. */
+  collection: Type.String(),
+  fields: List(Type.String()),
+  /** As the creator named it: btree, hash, string, number ... */
+  index_type: Type.String(),
+  unique: Type.Boolean(),
+  /** The condition of a partial index on its records, in the grammar of `find`. */
+  where: Type.Optional(Type.Unknown()),
+  /** Only records that have a value in the first field, which is not null. */
+  sparse: Type.Optional(Type.Boolean()),
+  /** Writing a record costs the value of the field. */
+  price: Type.Optional(FieldPrice),
+  created_at: Type.String(),
+})
+export type IndexDefinition = Static<typeof IndexDefinition>
 
 /**
  * A named set that conditions look values up in. Its content is in the chain and in the table `d_<number>`; each
  * new version has a number of its own.
  */
-export type DataSetDefinition = {
-  readonly id: string
-  readonly number: number
-  readonly name: string
-  readonly kind: DataSetKind
+export const DataSetDefinition = Struct({
+  id: Type.String(),
+  number: Type.Integer(),
+  name: Type.String(),
+  kind: StringEnum(dataSetKinds),
   /**
    * True if others may look into it where they may query; otherwise only those who may read the application's data.
    */
-  readonly public: boolean
+  public: Type.Boolean(),
   /** Values, or ranges of addresses. */
-  readonly count: number
-  readonly created_at: string
-  readonly updated_at: string
+  count: Type.Integer(),
+  created_at: Type.String(),
+  updated_at: Type.String(),
+})
+export type DataSetDefinition = Static<typeof DataSetDefinition>
+
+/** First and last address, and the country where the set knows one. */
+export type DataSetRange = readonly [first: string, last: string, country: string | null]
+
+/**
+ * The body of the entry in the chain: the definition with the whole content of the set, checked and without
+ * overlaps.
+ */
+export type DataSetBody = DataSetDefinition & {
+  readonly entries: readonly (string | number | boolean)[] | readonly DataSetRange[]
 }
 
-export type RuleModel = 'per_access' | 'per_row' | 'per_kb' | 'per_record' | 'field_value'
-
-export type PriceRule = {
-  /** `collection: <name>`, `query: <name>`; other kinds of targets are kept for their areas. */
-  readonly target: { readonly [kind: string]: string }
-  readonly operation: 'read' | 'write'
-  readonly model: RuleModel
+export const PriceRule = Struct({
+  /** `collection: <name>`, `view: <name>`, `query: <name>`; other kinds of targets are kept for their areas. */
+  target: Words,
+  operation: StringEnum(['read', 'write']),
+  model: StringEnum(['per_access', 'per_row', 'per_kb', 'per_record', 'field_value']),
   /** Atomic units; none for `field_value`. */
-  readonly amount?: string
+  amount: Type.Optional(Type.String()),
   /** For `field_value`: the field whose value, in whole tokens, is the price of writing the record. */
-  readonly field?: string
-}
+  field: Type.Optional(Type.String()),
+})
+export type PriceRule = Static<typeof PriceRule>
 
-/** One version of a predefined query; its definition's id is `<name>@<version>`. */
-export type StoredQuery = Omit<QueryDefinition, 'parameters' | 'version'> & {
-  readonly version: number
-  readonly parameters: readonly QueryParameter[]
+export const PricingDefinition = Struct({ rules: List(PriceRule) })
+export type PricingDefinition = Static<typeof PricingDefinition>
+
+const Scalar = Type.Union([Type.Number(), Type.String()])
+const Amount = Type.Optional(Nullable(Scalar))
+
+const QueryParameter = Type.Object({
+  name: Type.String(),
+  field_path: Type.Optional(Type.String()),
+  type: Type.Optional(StringEnum([...parameterTypes, 'list'])),
+  items: Type.Optional(StringEnum(parameterTypes)),
+  values: Type.Optional(Type.Array(Scalar)),
+  min: Type.Optional(Scalar),
+  max: Type.Optional(Scalar),
+  pattern: Type.Optional(Type.String()),
+  minLength: Type.Optional(Type.Integer()),
+  maxLength: Type.Optional(Type.Integer()),
+  maxItems: Type.Optional(Type.Integer()),
+  default: Type.Optional(Type.Unknown()),
+  required: Type.Optional(Type.Boolean()),
+  description: Type.Optional(Type.String()),
+})
+
+/**
+ * One version of a predefined query, with the members of the contract's `QueryDefinition`; its definition's id is
+ * `<name>@<version>`.
+ */
+export const StoredQuery = Struct({
+  name: Type.String(),
+  description: Type.Optional(Type.String()),
+  sql: Type.Optional(Type.String()),
+  source_collection: Type.Optional(Type.String()),
+  base_query: Type.Optional(
+    Type.Object({
+      find: Type.Optional(Type.Unknown()),
+      select: Type.Optional(Type.Unknown()),
+      sort: Type.Optional(Type.Unknown()),
+      limit: Type.Optional(Nullable(Type.Integer())),
+      offset: Type.Optional(Nullable(Type.Integer())),
+      group_by: Type.Optional(Type.Unknown()),
+      aggregate: Type.Optional(Type.Unknown()),
+      distinct: Type.Optional(Type.Unknown()),
+    }),
+  ),
+  parameters: List(QueryParameter),
+  version: Type.Integer(),
+  price: Type.Optional(
+    Nullable(Type.Object({ per_access: Amount, per_row: Amount, per_kb: Amount })),
+  ),
+  public: Type.Optional(Nullable(Type.Boolean())),
+  rate_limit: Type.Optional(
+    Nullable(Type.Object({ requests: Type.Integer(), window_seconds: Type.Integer() })),
+  ),
+  min_group_size: Type.Optional(Nullable(Type.Integer())),
+  example_request: Type.Optional(Type.Unknown()),
+  example_response: Type.Optional(Type.Unknown()),
   /** The sources that it reads: plain names, or `app::name` for other applications. */
-  readonly sources: readonly string[]
-  readonly created_at: string
-}
-
-export type PricingDefinition = { readonly rules: readonly PriceRule[] }
+  sources: List(Type.String()),
+  created_at: Type.String(),
+})
+export type StoredQuery = Static<typeof StoredQuery>
 
 /** A source of a view: a collection, or a view of another application. */
-export type ViewSource = {
+export const ViewSource = Struct({
   /** `app::name`. */
-  readonly model: string
-  readonly app: string
+  model: Type.String(),
+  app: Type.String(),
   /** The id of the collection or view: another one of the same name is not meant. */
-  readonly id: string
-}
+  id: Type.String(),
+})
+export type ViewSource = Static<typeof ViewSource>
 
 /** Positions of other applications' chains: by application, the entries of its chain that count. */
-export type ForeignPositions = Readonly<Record<string, number>>
+export const ForeignPositions = Type.Record(Type.String(), Type.Integer())
+export type ForeignPositions = Readonly<Static<typeof ForeignPositions>>
+
+/** Its grammar is checked where it is planned (view-plan.ts). */
+const CanonicalQuery = Type.Unsafe<ViewDefinition>(Type.Object({}))
+
+const valueTypes = [
+  'json',
+  'number',
+  'text',
+  'boolean',
+  'timestamp',
+  'date',
+  'interval',
+  'null',
+] as const
 
 /**
  * A materialized view as its entry says. It holds all that its meaning depends on, so the same entry gives the same
  * rows at any later time.
  */
-export type StoredView = {
-  readonly id: string
+export const StoredView = Struct({
+  id: Type.String(),
   /** Application id. */
-  readonly app: string
+  app: Type.String(),
   /** The rows are in `v_<number>`. */
-  readonly number: number
-  readonly name: string
-  readonly refresh_mode: 'live' | 'lazy'
-  readonly query: ViewDefinition
+  number: Type.Integer(),
+  name: Type.String(),
+  refresh_mode: StringEnum(['live', 'lazy']),
+  query: CanonicalQuery,
   /** As the seller named them. */
-  readonly source_collections: readonly string[]
+  source_collections: List(Type.String()),
   /** The sources that `query` names. */
-  readonly sources: readonly ViewSource[]
+  sources: List(ViewSource),
   /** The collections behind them that are really read. */
-  readonly reads: readonly ViewSource[]
+  reads: List(ViewSource),
   /** Definitions of the views that it is made of, by `app::name`. */
-  readonly inner: Readonly<Record<string, ViewDefinition>>
+  inner: Type.Record(Type.String(), CanonicalQuery),
   /** The declared types of the sources' fields, by source. */
-  readonly types: Readonly<Record<string, Readonly<Record<string, ValueType>>>>
+  types: Type.Record(Type.String(), Type.Record(Type.String(), StringEnum(valueTypes))),
   /** The positions of other applications' chains that counted when it was created. */
-  readonly positions: ForeignPositions
-  readonly variables: Readonly<Record<string, string>> | null
-  readonly description: string | null
+  positions: ForeignPositions,
+  variables: Nullable(Words),
+  description: Nullable(Type.String()),
   /** As sent, with the price that was sent beside it. */
-  readonly access_policy: unknown
-  /** The least level of readers where the policy sets none; the view is also as strict as its sources are now. */
-  readonly least_read: ReadLevel | null
+  access_policy: Type.Unknown(),
+  /**
+   * The least level of readers where the policy sets none; the view is also as strict as its sources are now. The
+   * first views had the level in their policy, and no such member.
+   */
+  least_read: Type.Optional(Nullable(StringEnum(['public', 'key', 'private']))),
   /** The view whose place this one takes once it is whole. */
-  readonly replaces?: string
-  readonly created_at: string
-}
+  replaces: Type.Optional(Type.String()),
+  created_at: Type.String(),
+})
+export type StoredView = Static<typeof StoredView>
 
 /** Another application may build views on a collection or view. */
-export type GrantDefinition = {
-  readonly id: string
+export const GrantDefinition = Struct({
+  id: Type.String(),
   /** Application id. */
-  readonly grantee: string
+  grantee: Type.String(),
   /** Id of the collection or view. */
-  readonly source: string
+  source: Type.String(),
   /** Atomic units for each read; null is the source's own derive price. */
-  readonly per_access: string | null
-  readonly created_at: string
+  per_access: Nullable(Type.String()),
+  created_at: Type.String(),
+})
+export type GrantDefinition = Static<typeof GrantDefinition>
+
+/** The stored body of each kind of definition. */
+export type DefinitionBodies = {
+  readonly collection: CollectionDefinition
+  readonly index: IndexDefinition
+  readonly pricing: PricingDefinition
+  readonly relation: RelationDefinition
+  readonly migration: MigrationDefinition
+  readonly view: StoredView
+  readonly grant: GrantDefinition
+  readonly data_set: DataSetDefinition
+  readonly query: StoredQuery
 }
+
+export type DefinitionKind = keyof DefinitionBodies
 
 /** A collection with what is derived from its definition once. */
 export type CollectionState = CollectionDefinition & {
@@ -203,14 +318,3 @@ export type CollectionState = CollectionDefinition & {
   /** Set for a view, which is read as a collection is. */
   readonly view?: StoredView
 }
-
-export type DefinitionKind =
-  | 'collection'
-  | 'index'
-  | 'pricing'
-  | 'relation'
-  | 'migration'
-  | 'view'
-  | 'grant'
-  | 'data_set'
-  | 'query'

@@ -1,18 +1,6 @@
 import type { Queryable } from '../database/database.ts'
 import { type SqlStatement, sql } from '../database/sql.ts'
-import type { DataSetDefinition } from '../model/definitions.ts'
 import type { DataSetTable } from '../query/data-set.ts'
-
-/** First and last address, and the country where the set knows one. */
-export type DataSetRange = readonly [first: string, last: string, country: string | null]
-
-/**
- * The body of the entry in the chain: the definition with the whole content of the set, checked and without
- * overlaps.
- */
-export type DataSetBody = DataSetDefinition & {
-  readonly entries: readonly (string | number | boolean)[] | readonly DataSetRange[]
-}
 
 type DataSetPlace = Pick<DataSetTable, 'schema' | 'table' | 'kind'>
 
@@ -30,12 +18,6 @@ export function buildDataSetTable({ schema, table, kind }: DataSetPlace): SqlSta
       : sql`first inet NOT NULL, last inet NOT NULL, country text,
         CONSTRAINT ${sql.id(`${table}_pkey`)} PRIMARY KEY (first)`
   return sql`CREATE TABLE ${sql.id(schema, table)} (${columns})`
-}
-
-/** Splits the definition alone, as the catalog keeps it, from the entries that fill its table. */
-export function splitDataSet(text: string): { body: string; entries: readonly unknown[] } {
-  const { entries, ...definition }: DataSetBody = JSON.parse(text)
-  return { body: JSON.stringify(definition), entries }
 }
 
 export async function fillDataSet(

@@ -1,6 +1,6 @@
 import { limits } from '@tollbase/contract/limits'
 import { Fault } from '../../base/fault.ts'
-import type { DataSetBody } from '../../projections/data-set-table.ts'
+import type { DataSetBody } from '../../model/definitions.ts'
 import { define } from '../../services/applications/define.ts'
 import { parseEntries } from '../../services/data-sets/parse-entries.ts'
 import type { Operation } from '../operation.ts'

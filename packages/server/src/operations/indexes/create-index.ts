@@ -7,7 +7,7 @@ import { isRecord } from '../../base/is-record.ts'
 import type { World } from '../../base/world.ts'
 import { findReadable } from '../../model/catalog.ts'
 import type { Definition } from '../../model/definition-entry.ts'
-import type { CollectionState, IndexDefinition } from '../../model/definitions.ts'
+import type { CollectionState, IndexDefinition, PriceRule } from '../../model/definitions.ts'
 import { makeIndexName } from '../../model/make-index-name.ts'
 import { isFullText } from '../../projections/index-ddl.ts'
 import { define } from '../../services/applications/define.ts'
@@ -179,7 +179,12 @@ function buildRecordPriceChange(
   { recordPrice: amount }: IndexRequest,
 ): Definition[] {
   if (amount === undefined) return []
-  const rule = { target: { collection: name }, operation: 'write', model: 'per_record', amount }
+  const rule: PriceRule = {
+    target: { collection: name },
+    operation: 'write',
+    model: 'per_record',
+    amount,
+  }
   const isOld = (one: (typeof rules)[number]) =>
     one.target.collection === name &&
     one.operation === 'write' &&

@@ -3,6 +3,7 @@ import { createData } from '@tollbase/testing/data'
 import { describePerEngine } from '@tollbase/testing/per-engine'
 import { owns, relate } from '@tollbase/testing/relations'
 import { expect, test } from 'vitest'
+import { requirePresent } from '../../base/assert.ts'
 import { define } from '../../services/applications/define.ts'
 
 describePerEngine('createRelation', (service) => {
@@ -41,7 +42,7 @@ describePerEngine('createRelation', (service) => {
     const app = await createData(service())
     await relate(app)
     const tenant = await service().running.service.tenancy.loadTenant(app.appId)
-    const [first] = tenant.data.catalog.relations.values()
+    const first = requirePresent([...tenant.data.catalog.relations.values()][0], 'a relation')
     const others = Array.from({ length: limits.relationsPerApplicationMax - 2 }, (_, at) => {
       const id = `rel_${at}`
       return { kind: 'relation', id, body: { ...first, id, child_field: `f${at}` } } as const

@@ -5,7 +5,7 @@ import { getDeclaredTypes } from '../../model/declared-types.ts'
 import type { CollectionState, StoredView, ViewSource } from '../../model/definitions.ts'
 import { findGrant } from '../../model/grants.ts'
 import { parseRoot } from '../../model/parse-root.ts'
-import { parsePolicy } from '../../model/policy.ts'
+import { parsePolicy, type ReadLevel } from '../../model/policy.ts'
 import { getLeastReadLevel, getStrictest, resolveReadLevel } from '../../model/read-level.ts'
 import { listSourceUses, readQueryAsWritten } from '../../model/view-plan.ts'
 import type { ValueType } from '../../query/tree/query.ts'
@@ -52,7 +52,7 @@ export type ResolvedView = {
   readonly inner: StoredView['inner']
   readonly types: StoredView['types']
   /** See StoredView. */
-  readonly leastRead: StoredView['least_read']
+  readonly leastRead: ReadLevel | null
   /** The version of the catalog by which the definition was resolved. */
   readonly version: number
 }

@@ -37,8 +37,6 @@ export function buildLeadingIndex(
 }
 
 function makeIndexFilter(collection: CollectionState) {
-  return ({ kind, body }: Definition): IndexDefinition[] => {
-    const index = kind === 'index' ? (body as IndexDefinition | undefined) : undefined
-    return index?.collection === collection.id ? [index] : []
-  }
+  return ({ kind, body }: Definition): IndexDefinition[] =>
+    kind === 'index' && body?.collection === collection.id ? [body] : []
 }

@@ -1,5 +1,5 @@
 import { makeInvalidFault } from '../../base/fault.ts'
-import type { DataSetBody, DataSetRange } from '../../projections/data-set-table.ts'
+import type { DataSetBody, DataSetRange } from '../../model/definitions.ts'
 import {
   type AddressRange,
   formatAddress,

@@ -1,0 +1,103 @@
+import type { AppliedEntry } from '../../chain/applier.ts'
+import type { Queryable } from '../../database/database.ts'
+import { sql } from '../../database/sql.ts'
+import { buildCatalog, type Catalog, emptyCatalog, rebuildCatalog } from '../../model/catalog.ts'
+import type { DefinitionKind } from '../../model/definitions.ts'
+import type { DefinitionRules } from './definition-rules.ts'
+import { type Draft, makeDraft } from './draft.ts'
+import { isKnownKind, kinds } from './kinds.ts'
+
+/** A row that keeps the catalog's version from falling when the newest definition is gone. */
+const lastDeletion = 'last deletion'
+
+/** Loads the catalog from its table. */
+export async function loadCatalog(database: Queryable, schema: string): Promise<Catalog> {
+  const rows = await database.query<{ kind: string; id: string; body: string; leaf: bigint }>(
+    sql`SELECT kind, id, body, leaf FROM ${sql.id(schema, 'definition')} ORDER BY kind, id`,
+  )
+  const draft = makeDraft(emptyCatalog)
+  for (const { kind, id, body, leaf } of rows) {
+    noteLeaf(draft, Number(leaf))
+    if (isKnownKind(kind)) await setDefinition(draft, kind, { id, body })
+  }
+  // The rows of a deleted collection's indexes stay.
+  for (const [id, { collection }] of draft.indexes)
+    if (!draft.collections.has(collection) && !draft.views.has(collection)) draft.indexes.delete(id)
+  return buildCatalog(draft)
+}
+
+type DefinitionChange = {
+  readonly schema: string
+  readonly catalog: Catalog
+  readonly entry: AppliedEntry
+  /** Takes the numbers of the indexes that are made here. */
+  readonly built: Set<number>
+}
+
+/** Applies the entry of a definition to the tables, and returns the catalog after it. */
+export async function applyDefinition(tx: Queryable, change: DefinitionChange): Promise<Catalog> {
+  const { schema, catalog, entry } = change
+  const kind = String(entry.header.kind)
+  const id = String(entry.header.id)
+  const isRemoval = entry.body === ''
+  if (isKnownKind(kind)) await kinds[kind].drop?.(tx, { schema, catalog, id, isRemoval })
+  if (isRemoval) {
+    await deleteRow(tx, schema, { kind, id, leaf: entry.leafIndex })
+    return updateCatalog(catalog, { kind, id, leaf: entry.leafIndex })
+  }
+  const rules = isKnownKind(kind) ? kinds[kind] : undefined
+  const { body, values } = rules?.split?.(id, entry.body) ?? { body: entry.body, values: [] }
+  await writeRow(tx, schema, { kind, id, leaf: entry.leafIndex, body })
+  const after = await updateCatalog(catalog, { kind, id, leaf: entry.leafIndex, body })
+  const { built } = change
+  await rules?.create?.(tx, { schema, before: catalog, after, id, entry, values, built })
+  return after
+}
+
+type Row = { readonly kind: string; readonly id: string; readonly leaf: number }
+
+async function writeRow(
+  tx: Queryable,
+  schema: string,
+  { kind, id, leaf, body }: Row & { readonly body: string },
+): Promise<void> {
+  await tx.execute(
+    sql`INSERT INTO ${sql.id(schema, 'definition')} (kind, id, body, leaf) VALUES (${kind}, ${id}, ${body}, ${leaf})
+        ON CONFLICT (kind, id) DO UPDATE SET body = excluded.body, leaf = excluded.leaf`,
+  )
+}
+
+async function deleteRow(tx: Queryable, schema: string, { kind, id, leaf }: Row): Promise<void> {
+  const table = sql.id(schema, 'definition')
+  await tx.execute(sql`DELETE FROM ${table} WHERE kind = ${kind} AND id = ${id}`)
+  await tx.execute(sql`
+    INSERT INTO ${table} (kind, id, body, leaf) VALUES (${lastDeletion}, '', 'null', ${leaf})
+    ON CONFLICT (kind, id) DO UPDATE SET leaf = excluded.leaf`)
+}
+
+/** The catalog with one definition set, or removed where there is no body. */
+async function updateCatalog(
+  before: Catalog,
+  { kind, id, leaf, body }: Row & { readonly body?: string },
+): Promise<Catalog> {
+  const draft = makeDraft(before)
+  noteLeaf(draft, leaf)
+  if (!isKnownKind(kind)) return rebuildCatalog(draft, before, undefined)
+  if (body === undefined) kinds[kind].remove(draft, id)
+  else await setDefinition(draft, kind, { id, body })
+  const { findReadable } = kinds[kind]
+  return rebuildCatalog(draft, before, findReadable?.(draft, id) ?? findReadable?.(before, id))
+}
+
+async function setDefinition<K extends DefinitionKind>(
+  draft: Draft,
+  kind: K,
+  { id, body }: { readonly id: string; readonly body: string },
+): Promise<void> {
+  const rules: DefinitionRules<K> = kinds[kind]
+  await rules.set(draft, id, rules.parse(id, body))
+}
+
+function noteLeaf(draft: Draft, leaf: number): void {
+  draft.version = Math.max(draft.version, leaf + 1)
+}

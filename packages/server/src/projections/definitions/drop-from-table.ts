@@ -1,0 +1,33 @@
+import type { Queryable } from '../../database/database.ts'
+import { type SqlStatement, sql } from '../../database/sql.ts'
+import { endViewWork } from '../view-projection.ts'
+
+/**
+ * The longest wait of the applier for readers to leave a table, because others would wait behind it. It tries
+ * again.
+ */
+const dropWaitMs = 3_000
+
+/** Drops something of a table after cancelling index builds on it, which may take long. */
+export async function dropFromTable(
+  tx: Queryable,
+  from: { schema: string; table: string },
+  drop: SqlStatement,
+): Promise<void> {
+  await tx.query(sql`
+    SELECT pg_catalog.pg_cancel_backend(building.pid) AS ended
+    FROM pg_catalog.pg_stat_progress_create_index AS building
+    JOIN pg_catalog.pg_class AS class ON class.oid = building.relid
+    JOIN pg_catalog.pg_namespace AS namespace ON namespace.oid = class.relnamespace
+    WHERE building.datname = current_database()
+      AND namespace.nspname = ${from.schema} AND class.relname = ${from.table}`)
+  await endViewWork(tx, from)
+  await tx.query(sql`SELECT set_config('lock_timeout', ${String(dropWaitMs)}, true)`)
+  await tx.execute(drop)
+  await tx.query(sql`SELECT set_config('lock_timeout', '0', true)`)
+}
+
+/** Drops a whole table in the same way. */
+export function dropTable(tx: Queryable, from: { schema: string; table: string }): Promise<void> {
+  return dropFromTable(tx, from, sql`DROP TABLE ${sql.id(from.schema, from.table)}`)
+}

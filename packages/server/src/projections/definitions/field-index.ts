@@ -1,0 +1,61 @@
+import type { Queryable } from '../../database/database.ts'
+import { type SqlStatement, sql } from '../../database/sql.ts'
+import { findReadableById } from '../../model/catalog.ts'
+import { IndexDefinition } from '../../model/definitions.ts'
+import { buildCreateIndex, getIndexName } from '../index-ddl.ts'
+import { supersedeAll } from '../record-projection.ts'
+import { distrustViews } from '../view-projection.ts'
+import { compileBodyParser, type DefinitionRules } from './definition-rules.ts'
+import { noteNumber } from './draft.ts'
+import { dropFromTable } from './drop-from-table.ts'
+
+export const index: DefinitionRules<'index'> = {
+  parse: compileBodyParser('index', IndexDefinition),
+  set(draft, id, body) {
+    draft.indexes.set(id, body)
+    noteNumber(draft, body)
+  },
+  remove(draft, id) {
+    draft.indexes.delete(id)
+  },
+  findReadable: ({ indexes }, id) => indexes.get(id)?.collection,
+  async drop(tx, { schema, catalog, id }) {
+    const old = catalog.indexes.get(id)
+    const indexed = old && findReadableById(catalog, old.collection)
+    if (old === undefined || indexed === undefined) return
+    await dropFromTable(tx, { schema, table: indexed.table }, buildDropIndex(schema, old))
+  },
+  async create(tx, { schema, after, id, built }) {
+    const made = after.indexes.get(id)
+    const indexed = made && findReadableById(after, made.collection)
+    if (made === undefined || indexed === undefined) return
+    // A number can come again after the last index was deleted; the rest of a build that was broken off is not this
+    // index.
+    await tx.execute(buildDropIndex(schema, made))
+    // The size of a view is not counted, so its indexes are built beside the writes.
+    const isLater = indexed.view !== undefined || !(await isSmall(tx, schema, indexed.id))
+    if (!made.unique && isLater) return
+    await tx.execute(buildCreateIndex({ schema, collection: indexed }, made))
+    built.add(made.number)
+    if (!made.unique) return
+    await supersedeAll(tx, { schema, collection: indexed, fields: made.fields })
+    await distrustViews(tx, schema, { catalog: after, collection: indexed.id })
+  },
+}
+
+function buildDropIndex(schema: string, dropped: { readonly number: number }): SqlStatement {
+  return sql`DROP INDEX IF EXISTS ${sql.id(schema, getIndexName(dropped))}`
+}
+
+/**
+ * An index of a collection up to this size is built at once; any other beside the writes, which must not wait for
+ * it.
+ */
+const atOnceMax = { versions: 2_000, bytes: 4 * 1024 * 1024 }
+
+async function isSmall(tx: Queryable, schema: string, collection: string): Promise<boolean> {
+  const large = await tx.query(sql`
+    SELECT collection FROM ${sql.id(schema, 'collection_stats')} WHERE collection = ${collection}
+      AND (versions > ${atOnceMax.versions}::int8 OR bytes > ${atOnceMax.bytes}::int8)`)
+  return large.length === 0
+}

@@ -1,0 +1,28 @@
+import { StoredView } from '../../model/definitions.ts'
+import { planStoredView } from '../../model/view-plan.ts'
+import { dropView, makeView } from '../view-projection.ts'
+import { compileBodyParser, type DefinitionRules } from './definition-rules.ts'
+import { noteNumber, removeIndexes } from './draft.ts'
+import { dropTable } from './drop-from-table.ts'
+
+export const view: DefinitionRules<'view'> = {
+  parse: compileBodyParser('view', StoredView),
+  async set(draft, id, body) {
+    draft.views.set(id, await planStoredView(body))
+    noteNumber(draft, body)
+  },
+  remove(draft, id) {
+    draft.views.delete(id)
+    removeIndexes(draft, id)
+  },
+  findReadable: (_, id) => id,
+  async drop(tx, { schema, catalog, id }) {
+    const planned = catalog.views.get(id)
+    if (planned === undefined) return
+    await dropView(tx, schema, { planned, drop: (table) => dropTable(tx, { schema, table }) })
+  },
+  async create(tx, { schema, after, id, entry }) {
+    const planned = after.views.get(id)
+    if (planned !== undefined) await makeView(tx, schema, { planned, entry })
+  },
+}
