@@ -54,6 +54,30 @@ export const emptyCatalog: Catalog = buildCatalog({
   version: 0,
 })
 
+/** Definitions while they are being changed; the lookups of a catalog are made when all are set. */
+export type Draft = {
+  -readonly [K in keyof Definitions]: Definitions[K] extends ReadonlyMap<infer I, infer T>
+    ? Map<I, T>
+    : Definitions[K]
+}
+
+/** Makes a draft that begins with what is defined. */
+export function makeDraft(definitions: Definitions): Draft {
+  return {
+    collections: new Map(definitions.collections),
+    indexes: new Map(definitions.indexes),
+    relations: new Map(definitions.relations),
+    migrations: new Map(definitions.migrations),
+    dataSets: new Map(definitions.dataSets),
+    views: new Map(definitions.views),
+    grants: new Map(definitions.grants),
+    queries: new Map(definitions.queries),
+    pricing: definitions.pricing,
+    nextNumber: definitions.nextNumber,
+    version: definitions.version,
+  }
+}
+
 export function buildCatalog(definitions: Definitions): Catalog {
   const indexes = new Map<string, IndexDefinition[]>()
   for (const index of definitions.indexes.values()) {

@@ -1,10 +1,16 @@
 import type { AppliedEntry } from '../../chain/applier.ts'
 import type { Queryable } from '../../database/database.ts'
 import { sql } from '../../database/sql.ts'
-import { buildCatalog, type Catalog, emptyCatalog, rebuildCatalog } from '../../model/catalog.ts'
+import {
+  buildCatalog,
+  type Catalog,
+  type Draft,
+  emptyCatalog,
+  makeDraft,
+  rebuildCatalog,
+} from '../../model/catalog.ts'
 import type { DefinitionKind } from '../../model/definitions.ts'
 import type { DefinitionRules } from './definition-rules.ts'
-import { type Draft, makeDraft } from './draft.ts'
 import { isKnownKind, kinds } from './kinds.ts'
 
 /** A row that keeps the catalog's version from falling when the newest definition is gone. */

@@ -2,9 +2,8 @@ import type { Static, TSchema } from 'typebox'
 import { Compile } from 'typebox/compile'
 import type { AppliedEntry } from '../../chain/applier.ts'
 import type { Queryable } from '../../database/database.ts'
-import type { Catalog, Definitions } from '../../model/catalog.ts'
+import type { Catalog, Definitions, Draft } from '../../model/catalog.ts'
 import type { DefinitionBodies, DefinitionKind } from '../../model/definitions.ts'
-import type { Draft } from './draft.ts'
 
 /** The rules of one kind of definition: its stored body, its change of the catalog, and its tables if it has any. */
 export type DefinitionRules<K extends DefinitionKind> = {

@@ -1,6 +1,6 @@
+import type { Draft } from '../../model/catalog.ts'
 import { StoredQuery } from '../../model/definitions.ts'
 import { compileBodyParser, type DefinitionRules } from './definition-rules.ts'
-import type { Draft } from './draft.ts'
 
 /** The id is `<name>@<version>`. */
 export const query: DefinitionRules<'query'> = {
