@@ -13,12 +13,12 @@ export const rooms = {
   verify: { path: 'packages/verify/src', may: [] },
 
   // The engines know no application.
-  base: { path: `${server}/base`, may: ['contract'] },
+  base: { path: `${server}/base`, may: ['contract', 'verify'] },
   database: { path: `${server}/database`, may: ['base', 'contract'] },
   chain: { path: `${server}/chain`, may: ['base', 'contract', 'database', 'verify'] },
   query: { path: `${server}/query`, may: ['base', 'contract'] },
   views: { path: `${server}/views`, may: ['base', 'contract', 'query'] },
-  x402: { path: `${server}/x402`, may: ['base', 'contract', 'database'] },
+  x402: { path: `${server}/x402`, may: ['base', 'contract', 'database', 'verify'] },
   devnet: { path: `${server}/devnet`, may: ['base', 'x402'] },
   http: { path: `${server}/http`, may: ['base', 'contract'] },
   config: {

@@ -1,4 +1,5 @@
 import { FormatError } from './bytes.ts'
+import { JsonScanner } from './json-scanner.ts'
 
 /** A parsed JSON object whose members are still unknown. */
 export type Fields = Readonly<Record<string, unknown>>
@@ -22,21 +23,25 @@ export function parseJson(text: string, what: string): unknown {
   return value
 }
 
-const tokens = /"(?:[^"\\]|\\.)*"(\s*:)?|[{}]|-?\d[\d.eE+-]*/g
-
-/** The text is valid JSON, so the order of its tokens needs no check. */
+/** The text is valid JSON. */
 function refuseTwoMeanings(text: string, what: string): void {
-  const open: Set<unknown>[] = []
-  for (const [token, colon] of text.matchAll(tokens)) {
+  const scanner = new JsonScanner(text)
+  const open: Set<string>[] = []
+  for (let token = scanner.next(); token !== 'end'; token = scanner.next()) {
     if (token === '{') open.push(new Set())
     else if (token === '}') open.pop()
-    else if (colon !== undefined) {
-      const name: unknown = JSON.parse(token.slice(0, -colon.length))
+    else if (token === 'key') {
+      const name = scanner.parseString()
       if (open.at(-1)?.has(name)) throw new FormatError(`${what} has the member "${name}" twice`)
       open.at(-1)?.add(name)
-    } else if (!token.startsWith('"') && String(Number(token)) !== token)
-      throw new FormatError(`${what} has a number in another form than the usual one: ${token}`)
+    } else if (token === 'broken') throw new FormatError(`${what} is not JSON`)
+    else if (token === 'scalar') refuseUnusualNumber(scanner.getTokenText(), what)
   }
+}
+
+function refuseUnusualNumber(token: string, what: string): void {
+  if (/^[-\d]/.test(token) && String(Number(token)) !== token)
+    throw new FormatError(`${what} has a number in another form than the usual one: ${token}`)
 }
 
 /** Finds an own member, so that a document cannot borrow one from a prototype. */

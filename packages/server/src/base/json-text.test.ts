@@ -2,11 +2,11 @@ import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { Fault } from './fault.ts'
 import {
+  appendMembers,
   findMemberText,
+  listElementTexts,
   listItemTexts,
   mergeObjectTexts,
-  parseJsonBytes,
-  parseLongJson,
   removeMembers,
 } from './json-text.ts'
 
@@ -62,20 +62,6 @@ describe('the texts of records', () => {
   })
 })
 
-describe('a body', () => {
-  test.each([
-    ['bytes that are not UTF-8', Buffer.from([0x7b, 0xff, 0x7d])],
-    ['text that is not JSON', Buffer.from('{"a":')],
-    ['a byte order mark', Buffer.from('\ufeff{}')],
-  ])('with %s is refused with 400', (_, bytes) => {
-    expect(refusal(() => parseJsonBytes(bytes)).status).toBe(400)
-  })
-
-  test('that is empty is no value', () => {
-    expect(parseJsonBytes(Buffer.alloc(0)).value).toBeUndefined()
-  })
-})
-
 test('members that were put into an object are taken off again, to the byte, in every spelling of JSON', () => {
   const forms = fc.constantFrom(
     (value: object) => JSON.stringify(value),
@@ -119,14 +105,28 @@ test('the text of a member is its own, and there is none of another name', () =>
   expect(findMemberText(text, 'd')).toBeUndefined()
 })
 
-test('a long body is the same whether it is read at once or in turns, and broken UTF-8 is refused in both', async () => {
-  const value = { root: 'a::b', data: Array.from({ length: 3 }, () => 'aä€😀'.repeat(100_000)) }
-  const bytes = Buffer.from(JSON.stringify(value))
-  expect(await parseLongJson(bytes)).toEqual(parseJsonBytes(bytes))
-  expect((await parseLongJson(bytes)).value).toEqual(value)
-  bytes[1_000_000] = 0xff
-  await expect(parseLongJson(bytes)).rejects.toMatchObject({
-    message: 'The body is not valid UTF-8',
-  })
-  expect(() => parseJsonBytes(bytes)).toThrow('The body is not valid UTF-8')
+test('a value that is no object has no members', () => {
+  for (const text of ['[1]', '"a"', '1', 'null']) expect(findMemberText(text, 'a')).toBeUndefined()
+  expect(findMemberText(' {"a":1}', 'a')).toBe('1')
+})
+
+test('items of an array keep their texts, whatever they are', () => {
+  expect(listElementTexts('[ {"a" : 1.0},[","],"]" ,-0 ]')).toEqual([
+    '{"a" : 1.0}',
+    '[","]',
+    '"]"',
+    '-0',
+  ])
+  fc.assert(
+    fc.property(fc.array(fc.jsonValue()), (values) => {
+      const texts = values.map((value) => JSON.stringify(value))
+      expect(listElementTexts(`[${texts}]`)).toEqual(texts)
+    }),
+  )
+})
+
+test('members are put behind those of an object, which keep their bytes', () => {
+  expect(appendMembers('{"a":1.0 }', [['b', 2]])).toBe('{"a":1.0,"b":2}')
+  expect(appendMembers('{ }', [['b', '}']])).toBe('{"b":"}"}')
+  expect(appendMembers('{ }', [])).toBe('{ }')
 })

@@ -2,7 +2,7 @@ import { limits } from '@tollbase/contract/limits'
 import type { Contract, Input, Reply, Route } from '@tollbase/contract/route'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { Fault } from '../base/fault.ts'
-import { type JsonBody, parseJsonBytes, parseLongJson } from '../base/json-text.ts'
+import { type JsonBody, parseJsonBytes, parseLongJson } from '../base/json-body.ts'
 import {
   type KnownInput,
   refuseUnknownMembers,

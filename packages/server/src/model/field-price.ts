@@ -41,7 +41,7 @@ export function computeFieldCost(records: readonly WrittenRecord[], field: strin
 
 function findTextAt(text: string, path: readonly string[]): string | undefined {
   return path.reduce<string | undefined>(
-    (inner, name) => (inner?.startsWith('{') ? findMemberText(inner, name) : undefined),
-    text.trim(),
+    (inner, name) => (inner === undefined ? undefined : findMemberText(inner, name)),
+    text,
   )
 }

@@ -1,4 +1,4 @@
-import { listMemberTexts } from '../../base/json-text.ts'
+import { listElementTexts, listMemberTexts } from '../../base/json-text.ts'
 import type { Page } from '../reading/answer-query.ts'
 import { formatLag } from '../reading/view-sources.ts'
 
@@ -25,12 +25,15 @@ export function makeWriter(
   const contentType = contentTypes[format]
   switch (format) {
     case 'csv':
-      return { contentType, text: ({ records }) => formatCsv(splitItems(records), columns) }
+      return {
+        contentType,
+        text: ({ records }) => formatCsv(listElementTexts(`[${records}]`), columns),
+      }
     case 'ndjson':
       return {
         contentType,
         text: ({ records }) =>
-          splitItems(records)
+          listElementTexts(`[${records}]`)
             .map((item) => `${joinLines(item)}\n`)
             .join(''),
       }
@@ -105,29 +108,4 @@ function quoteCell(text: string): string {
 /** A JSON string contains no line break, so each line break is white space between its parts. */
 function joinLines(item: string): string {
   return item.replace(/[\r\n]+/g, ' ')
-}
-
-/** Splits the texts of JSON objects that are joined by commas. */
-export function splitItems(records: string): readonly string[] {
-  const items: string[] = []
-  let depth = 0
-  let start = 0
-  for (let at = 0; at < records.length; at++) {
-    const character = records[at]
-    if (character === '"') at = findStringEnd(records, at)
-    else if (character === '{' || character === '[') depth += 1
-    else if (character === '}' || character === ']') depth -= 1
-    else if (character === ',' && depth === 0) {
-      items.push(records.slice(start, at).trim())
-      start = at + 1
-    }
-  }
-  if (records !== '') items.push(records.slice(start).trim())
-  return items
-}
-
-function findStringEnd(text: string, start: number): number {
-  let at = start + 1
-  while (text[at] !== '"') at += text[at] === '\\' ? 2 : 1
-  return at
 }

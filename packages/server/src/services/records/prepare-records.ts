@@ -1,7 +1,7 @@
 import { limits } from '@tollbase/contract/limits'
 import { Fault, makeInvalidFault } from '../../base/fault.ts'
 import { getOwnValue, isRecord } from '../../base/is-record.ts'
-import { iterateItemTexts } from '../../base/json-text.ts'
+import { appendMembers, iterateItemTexts } from '../../base/json-text.ts'
 import { RandomPool } from '../../base/random-pool.ts'
 import { awaitTurn } from '../../base/turn.ts'
 import type { World } from '../../base/world.ts'
@@ -95,7 +95,7 @@ export function makePreparer(
       ([name]) => name !== primary && !Object.hasOwn(record, name),
     )
     if (given === undefined) missing.unshift([primary, key])
-    const body = appendFields(text, missing)
+    const body = appendMembers(text, missing)
     refuseLarge(body, { title, details })
     return { key, deleted: record.deleted === true, body }
   }
@@ -131,14 +131,4 @@ export function parseRecordKey(value: unknown, pointer: string): string {
       throw makeInvalidFault(pointer, 'must not contain control characters')
   }
   return key
-}
-
-/** The record's own text with the fields that the server adds behind its last one. */
-function appendFields(text: string, fields: readonly (readonly [string, unknown])[]): string {
-  if (fields.length === 0) return text
-  const open = text.slice(0, text.lastIndexOf('}')).trimEnd()
-  const added = fields
-    .map(([name, value]) => `${JSON.stringify(name)}:${JSON.stringify(value)}`)
-    .join(',')
-  return `${open}${open === '{' ? '' : ','}${added}}`
 }

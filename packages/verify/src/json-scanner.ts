@@ -1,0 +1,194 @@
+/**
+ * A token of JSON: a string before a colon is a `key`, and a `scalar` is a number, true, false or null. The last one is
+ * `end`, or `broken` where no token can stand.
+ */
+export type JsonToken = '{' | '}' | '[' | ']' | 'key' | 'string' | 'scalar' | 'end' | 'broken'
+
+/** Returns true if the token begins a value. */
+export function isValueToken(token: JsonToken): boolean {
+  return token === 'string' || token === 'scalar' || token === '{' || token === '['
+}
+
+/** What may come next; a `member` is a key in an object and a value in a list. */
+type Wanted = 'value' | 'first member or end' | 'colon' | 'next member or end'
+
+const codes = {
+  quote: 0x22,
+  backslash: 0x5c,
+  comma: 0x2c,
+  colon: 0x3a,
+  openBrace: 0x7b,
+  closeBrace: 0x7d,
+  openBracket: 0x5b,
+  closeBracket: 0x5d,
+} as const
+
+/** By character code: 1 for those that numbers and words are made of. What is none of them ends one. */
+const isOfScalar = Uint8Array.from({ length: 128 }, (_, code) =>
+  /[\w.+-]/.test(String.fromCharCode(code)) ? 1 : 0,
+)
+
+/**
+ * Reads JSON text token by token; the only code that does. It judges where a token may stand, so that every text is
+ * either read to its end or broken at a place. It does not judge how strings and scalars are spelled: a text that has
+ * passed JSON.parse needs no second look, others are asked by `isWellSpelled`. A stack of its own, not the program's,
+ * holds what is open, so no nesting is too deep for it.
+ */
+export class JsonScanner {
+  readonly text: string
+  /** Offsets of the token, and of what follows it. */
+  start = 0
+  end = 0
+  /** True if the token is a key or string in which a character is escaped. */
+  hasEscapes = false
+  /** For each list and object that is open behind the token, from the outermost: true for an object. */
+  readonly #open: boolean[] = []
+  #isObject = false
+  #wanted: Wanted = 'value'
+  /** The next backslash: one search serves all strings before it. */
+  #backslash = -1
+
+  constructor(text: string) {
+    this.text = text
+  }
+
+  /** Number of lists and objects that are open behind the token. */
+  get depth(): number {
+    return this.#open.length
+  }
+
+  /** Moves to the next token. A reader stops at the last one. */
+  next(): JsonToken {
+    const code = this.#skipSpace()
+    switch (this.#wanted) {
+      case 'value':
+        return this.#value(code)
+      case 'colon':
+        return code === codes.colon ? this.#value(this.#skipMark()) : 'broken'
+      case 'first member or end':
+        return this.#ends(code) ? this.#close() : this.#member(code)
+      default:
+        if (this.#open.length === 0) return this.start === this.text.length ? 'end' : 'broken'
+        if (this.#ends(code)) return this.#close()
+        return code === codes.comma ? this.#member(this.#skipMark()) : 'broken'
+    }
+  }
+
+  /** Moves to the end of the value that the token begins. */
+  skipValue(token: JsonToken): void {
+    if (token !== '{' && token !== '[') return
+    const inside = this.depth
+    while (this.depth >= inside) {
+      const inner = this.next()
+      if (inner === 'end' || inner === 'broken') return
+    }
+  }
+
+  /** Returns the text of the token, as it stands there. */
+  getTokenText(): string {
+    return this.text.slice(this.start, this.end)
+  }
+
+  /** Returns the meaning of a key or string; throws a SyntaxError where it is not well spelled. */
+  parseString(): string {
+    if (this.hasEscapes) return JSON.parse(this.getTokenText())
+    return this.text.slice(this.start + 1, this.end - 1)
+  }
+
+  /** Returns true if JSON.parse takes the token, which is a key, a string or a scalar. */
+  isWellSpelled(): boolean {
+    try {
+      JSON.parse(this.getTokenText())
+      return true
+    } catch {
+      return false
+    }
+  }
+
+  #member(code: number): JsonToken {
+    if (!this.#isObject) return this.#value(code)
+    if (code !== codes.quote || !this.#skipString()) return 'broken'
+    this.#wanted = 'colon'
+    return 'key'
+  }
+
+  #value(code: number): JsonToken {
+    if (code === codes.openBrace) return this.#enter(true)
+    if (code === codes.openBracket) return this.#enter(false)
+    const isString = code === codes.quote
+    if (isString ? !this.#skipString() : !this.#skipScalar(code)) return 'broken'
+    this.#wanted = 'next member or end'
+    return isString ? 'string' : 'scalar'
+  }
+
+  #enter(isObject: boolean): JsonToken {
+    this.end = this.start + 1
+    this.#open.push(isObject)
+    this.#isObject = isObject
+    this.#wanted = 'first member or end'
+    return isObject ? '{' : '['
+  }
+
+  /** Returns true if the character ends the innermost list or object. */
+  #ends(code: number): boolean {
+    return code === (this.#isObject ? codes.closeBrace : codes.closeBracket)
+  }
+
+  #close(): JsonToken {
+    const token = this.#isObject ? '}' : ']'
+    this.end = this.start + 1
+    this.#open.pop()
+    this.#isObject = this.#open.at(-1) === true
+    this.#wanted = 'next member or end'
+    return token
+  }
+
+  /** Moves past a comma or colon and the space behind it; returns the code of the character there. */
+  #skipMark(): number {
+    this.end = this.start + 1
+    return this.#skipSpace()
+  }
+
+  /** Moves the start to what follows the token; returns its character's code, NaN at the end of the text. */
+  #skipSpace(): number {
+    let at = this.end
+    let code = this.text.charCodeAt(at)
+    while (code === 0x20 || code === 0x0a || code === 0x0d || code === 0x09)
+      code = this.text.charCodeAt(++at)
+    this.start = at
+    return code
+  }
+
+  /** Moves the end behind the string that begins at the start; false where it has no end. */
+  #skipString(): boolean {
+    const { text, start } = this
+    if (this.#backslash < start) this.#backslash = indexOrEnd(text, '\\', start)
+    let end = text.indexOf('"', start + 1)
+    this.hasEscapes = this.#backslash < end
+    while (this.hasEscapes && end >= 0 && this.#isEscaped(end)) end = text.indexOf('"', end + 1)
+    if (end < 0) return false
+    this.end = end + 1
+    return true
+  }
+
+  #isEscaped(at: number): boolean {
+    let backslashes = 0
+    while (this.text.charCodeAt(at - 1 - backslashes) === codes.backslash) backslashes++
+    return backslashes % 2 === 1
+  }
+
+  /** Moves the end behind the number or word that begins at the start; false where there is none. */
+  #skipScalar(first: number): boolean {
+    let at = this.start
+    let code = first
+    while (code < 128 && isOfScalar[code] === 1) code = this.text.charCodeAt(++at)
+    if (at === this.start) return false
+    this.end = at
+    return true
+  }
+}
+
+function indexOrEnd(text: string, character: string, from: number): number {
+  const found = text.indexOf(character, from)
+  return found < 0 ? text.length : found
+}
