@@ -15,8 +15,10 @@ export function findBreak(
   while (scanner.end <= charsMax) {
     const token = scanner.next()
     const isSpelled = token === 'key' || token === 'string' || token === 'scalar'
-    const isLast = token === 'end' || token === 'broken'
-    if (isLast || (isSpelled && !scanner.isWellSpelled())) return toPlace(text, scanner.start)
+    const isShort = scanner.end <= charsMax
+    const isBreak = token === 'end' || token === 'broken'
+    if (isBreak || (isSpelled && isShort && !scanner.isWellSpelled()))
+      return toPlace(text, scanner.start)
   }
   return undefined
 }

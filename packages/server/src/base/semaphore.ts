@@ -1,3 +1,4 @@
+import { LRUCache } from 'lru-cache'
 import { awaitWithin } from './await-within.ts'
 import { Fault } from './fault.ts'
 import type { World } from './world.ts'
@@ -45,7 +46,7 @@ export class Semaphore {
   readonly #running = new Set<Turn>()
   /** In the order of arrival. */
   #waiting: readonly Waiter[] = []
-  readonly #lastTurns = new Map<string, number>()
+  readonly #lastTurns = new LRUCache<string, number>({ max: rememberedMax })
   #turns = 0
 
   constructor(options: SemaphoreOptions) {
@@ -128,15 +129,8 @@ export class Semaphore {
   #start(turn: Turn): void {
     this.#running.add(turn)
     this.#turns += 1
-    for (const name of [turn.application, makeCallerKey(turn)]) {
-      // The map is in order of use, so the first is the one to forget.
-      this.#lastTurns.delete(name)
+    for (const name of [turn.application, makeCallerKey(turn)])
       this.#lastTurns.set(name, this.#turns)
-    }
-    for (const name of this.#lastTurns.keys()) {
-      if (this.#lastTurns.size <= rememberedMax) break
-      this.#lastTurns.delete(name)
-    }
   }
 
   #startNext(): void {
@@ -162,7 +156,7 @@ export class Semaphore {
   #computePriority(turn: Turn): readonly number[] {
     const own = [...this.#running].filter(({ application }) => application === turn.application)
     const callers = own.filter(({ caller }) => caller === turn.caller)
-    const getLastTurn = (name: string) => this.#lastTurns.get(name) ?? 0
+    const getLastTurn = (name: string) => this.#lastTurns.peek(name) ?? 0
     return [
       own.length,
       getLastTurn(turn.application),

@@ -1,3 +1,4 @@
+import { LRUCache } from 'lru-cache'
 import type { BlockStore } from './block-store.ts'
 import { type CompletedTile, type MerkleTree, Tile, type TileCoordinate } from './merkle.ts'
 import { formatTileKey, listTiles, type ProofPlan, resolvePlan } from './proofs.ts'
@@ -10,7 +11,7 @@ export class TileReader {
   readonly #store: BlockStore
   readonly #tree: MerkleTree
   readonly #uncommitted = new Map<string, Tile>()
-  readonly #cached = new Map<string, Tile>()
+  readonly #cached = new LRUCache<string, Tile>({ max: cachedTilesMax })
 
   constructor(store: BlockStore, tree: MerkleTree) {
     this.#store = store
@@ -26,7 +27,7 @@ export class TileReader {
   release(tiles: readonly CompletedTile[]): void {
     for (const each of tiles) {
       this.#uncommitted.delete(formatTileKey(each))
-      this.#cache(formatTileKey(each), each.tile)
+      this.#cached.set(formatTileKey(each), each.tile)
     }
   }
 
@@ -49,19 +50,9 @@ export class TileReader {
       for (const stored of await this.#store.tilesAt(missing)) {
         const tile = Tile.load(stored.hashes)
         tiles.set(formatTileKey(stored), tile)
-        this.#cache(formatTileKey(stored), tile)
+        this.#cached.set(formatTileKey(stored), tile)
       }
     }
     return resolvePlan(plan, tiles)
-  }
-
-  #cache(key: string, tile: Tile): void {
-    this.#cached.delete(key)
-    this.#cached.set(key, tile)
-    if (this.#cached.size <= cachedTilesMax) return
-    for (const oldest of this.#cached.keys()) {
-      this.#cached.delete(oldest)
-      return
-    }
   }
 }

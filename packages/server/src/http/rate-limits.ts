@@ -1,4 +1,5 @@
 import { limits } from '@tollbase/contract/limits'
+import ipaddr from 'ipaddr.js'
 import { Fault } from '../base/fault.ts'
 import type { World } from '../base/world.ts'
 import type { InFlightName, RequestContext } from './request-context.ts'
@@ -117,17 +118,9 @@ const sentences: Readonly<Record<LimitName, string>> = {
  * IPv4 address that arrived by an IPv6 socket is the IPv4 address.
  */
 export function toAddressKey(address: string): string {
-  if (!address.includes(':')) return address
-  const plain = address.replace(/%.*$/, '').toLowerCase()
-  const dotted = /^::ffff:(\d+\.\d+\.\d+\.\d+)$/.exec(plain)?.[1]
-  if (dotted !== undefined) return dotted
-  const [head = '', tail] = plain.split('::')
-  const before = head === '' ? [] : head.split(':')
-  const after = tail === undefined || tail === '' ? [] : tail.split(':')
-  const missing = tail === undefined ? 0 : Math.max(0, 8 - before.length - after.length)
-  const groups = [...before, ...Array.from({ length: missing }, () => '0'), ...after]
-  return `${groups
-    .slice(0, 4)
-    .map((group) => group.replace(/^0+(?=.)/, ''))
-    .join(':')}::/64`
+  if (!address.includes(':') || !ipaddr.isValid(address)) return address
+  const plain = ipaddr.process(address)
+  if (plain.kind() === 'ipv4') return plain.toString()
+  const groups = plain.toNormalizedString().split(':')
+  return `${groups.slice(0, 4).join(':')}::/64`
 }

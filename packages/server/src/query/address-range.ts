@@ -1,3 +1,4 @@
+import ipaddr from 'ipaddr.js'
 import { addressPattern } from './address.ts'
 
 /** All addresses of one version from `first` to `last`, as numbers of so many bits. */
@@ -31,31 +32,14 @@ export function readSpan(first: string, last: string): AddressRange | undefined 
 
 /** The address as PostgreSQL reads it. */
 export function formatAddress(value: bigint, bits: 32 | 128): string {
-  const [count, size] = bits === 32 ? [4, 8n] : [8, 16n]
-  const groups = Array.from({ length: count }, (_, at) => {
-    return (value >> (size * BigInt(count - 1 - at))) & ((1n << size) - 1n)
-  })
-  return groups.map((group) => group.toString(bits === 32 ? 10 : 16)).join(bits === 32 ? '.' : ':')
+  const digits = value.toString(16).padStart(bits / 4, '0')
+  return ipaddr.fromByteArray([...Buffer.from(digits, 'hex')]).toNormalizedString()
 }
 
+/** The library takes more forms than there are in the database, such as 127.1. */
 function readAddress(text: string): { bits: 32 | 128; value: bigint } | undefined {
   if (!isAddress.test(text)) return undefined
-  if (!text.includes(':')) return { bits: 32, value: parseDotted(text) }
-  // Only the form ::ffff:1.2.3.4 mixes both notations.
-  const tail = /[^:]*\.[^:]*$/.exec(text)?.[0]
-  const groups = tail === undefined ? text : text.replace(tail, formatGroups(parseDotted(tail)))
-  const [before = '', after] = groups.split('::')
-  const head = before === '' ? [] : before.split(':')
-  const rest = after === undefined || after === '' ? [] : after.split(':')
-  const zeros = Array.from({ length: 8 - head.length - rest.length }, () => '0')
-  const all = after === undefined ? head : [...head, ...zeros, ...rest]
-  return { bits: 128, value: BigInt(`0x${all.map((group) => group.padStart(4, '0')).join('')}`) }
-}
-
-function parseDotted(text: string): bigint {
-  return BigInt(text.split('.').reduce((sum, octet) => sum * 256 + Number(octet), 0))
-}
-
-function formatGroups(value: bigint): string {
-  return `${(value >> 16n).toString(16)}:${(value & 0xffffn).toString(16)}`
+  const address = ipaddr.parse(text)
+  const digits = Buffer.from(address.toByteArray()).toString('hex')
+  return { bits: address.kind() === 'ipv4' ? 32 : 128, value: BigInt(`0x${digits}`) }
 }

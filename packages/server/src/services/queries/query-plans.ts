@@ -1,4 +1,5 @@
 import { limits } from '@tollbase/contract/limits'
+import { LRUCache } from 'lru-cache'
 import { type Catalog, findReadable } from '../../model/catalog.ts'
 import { getDeclaredTypes } from '../../model/declared-types.ts'
 import type { StoredQuery } from '../../model/definitions.ts'
@@ -39,26 +40,17 @@ type CachedPlan = {
 
 /** The plans of predefined queries, in the memory of this process; the least recently used goes first. */
 export class QueryPlans {
-  readonly #kept = new Map<string, CachedPlan>()
+  readonly #kept = new LRUCache<string, CachedPlan>({ max: limits.queryPlansMax })
   #next = 1
 
   /** Returns the plan of a version under the present definitions. */
   async load(tenancy: Tenancy, tenant: Tenant, stored: StoredQuery): Promise<QueryPlan> {
     const key = `${tenant.application.number} ${stored.name} ${stored.version}`
     const kept = this.#kept.get(key)
-    const isGood = kept?.stored === stored && (await isUnchanged(tenancy, kept))
-    const now =
-      kept !== undefined && isGood
-        ? kept
-        : await makePlan(tenancy, { tenant, stored, number: this.#next++ })
-    this.#kept.delete(key)
-    this.#kept.set(key, now)
-    if (this.#kept.size > limits.queryPlansMax)
-      for (const oldest of this.#kept.keys()) {
-        this.#kept.delete(oldest)
-        break
-      }
-    return now.plan
+    if (kept?.stored === stored && (await isUnchanged(tenancy, kept))) return kept.plan
+    const made = await makePlan(tenancy, { tenant, stored, number: this.#next++ })
+    this.#kept.set(key, made)
+    return made.plan
   }
 }
 

@@ -1,4 +1,5 @@
 import { limits } from '@tollbase/contract/limits'
+import { LRUCache } from 'lru-cache'
 import { Fault } from '../../base/fault.ts'
 import { toAddressKey } from '../../http/rate-limits.ts'
 import { TokenBuckets } from '../../http/token-buckets.ts'
@@ -17,7 +18,7 @@ const queriesMax = limits.queryPlansMax
 
 /** Limits how often each caller may run each version of a query, in the memory of this process. */
 export class QueryRates {
-  readonly #kept = new Map<string, KeptBuckets>()
+  readonly #kept = new LRUCache<string, KeptBuckets>({ max: queriesMax })
 
   /** Takes one request; 429 where the caller has none left. Callers that may read the application are not limited. */
   take(visit: Visit, tenant: Tenant, stored: StoredQuery): void {
@@ -40,18 +41,10 @@ export class QueryRates {
     const kept = this.#kept.get(key)
     const isSame =
       kept?.rate.requests === rate.requests && kept.rate.window_seconds === rate.window_seconds
-    const now =
-      kept !== undefined && isSame
-        ? kept
-        : { rate, buckets: new TokenBuckets({ perMinute: rate.requests, bucketsMax: callersMax }) }
-    this.#kept.delete(key)
-    this.#kept.set(key, now)
-    if (this.#kept.size > queriesMax)
-      for (const oldest of this.#kept.keys()) {
-        this.#kept.delete(oldest)
-        break
-      }
-    return now.buckets
+    if (kept !== undefined && isSame) return kept.buckets
+    const buckets = new TokenBuckets({ perMinute: rate.requests, bucketsMax: callersMax })
+    this.#kept.set(key, { rate, buckets })
+    return buckets
   }
 }
 
