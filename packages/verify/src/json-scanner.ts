@@ -9,7 +9,7 @@ export function isValueToken(token: JsonToken): boolean {
   return token === 'string' || token === 'scalar' || token === '{' || token === '['
 }
 
-/** What may come next; a `member` is a key in an object and a value in a list. */
+/** The tokens that may come next; a `member` is a key in an object and a value in a list. */
 type Wanted = 'value' | 'first member or end' | 'colon' | 'next member or end'
 
 const codes = {

@@ -2,7 +2,7 @@ import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { Fault } from './fault.ts'
 import {
-  appendMembers,
+  addMembers,
   findMemberText,
   listElementTexts,
   listItemTexts,
@@ -126,7 +126,7 @@ test('items of an array keep their texts, whatever they are', () => {
 })
 
 test('members are put behind those of an object, which keep their bytes', () => {
-  expect(appendMembers('{"a":1.0 }', [['b', 2]])).toBe('{"a":1.0,"b":2}')
-  expect(appendMembers('{ }', [['b', '}']])).toBe('{"b":"}"}')
-  expect(appendMembers('{ }', [])).toBe('{ }')
+  expect(addMembers('{"a":1.0 }', [['b', 2]])).toBe('{"a":1.0,"b":2}')
+  expect(addMembers('{ }', [['b', '}']])).toBe('{"b":"}"}')
+  expect(addMembers('{ }', [])).toBe('{ }')
 })

@@ -93,7 +93,7 @@ export function mergeObjectTexts(text: string, other: string): string {
 }
 
 /** Adds members behind the last one of an object's text, which has none of them. */
-export function appendMembers(
+export function addMembers(
   text: string,
   members: readonly (readonly [name: string, value: unknown])[],
 ): string {

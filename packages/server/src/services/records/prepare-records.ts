@@ -1,7 +1,7 @@
 import { limits } from '@tollbase/contract/limits'
 import { Fault, makeInvalidFault } from '../../base/fault.ts'
 import { getOwnValue, isRecord } from '../../base/is-record.ts'
-import { appendMembers, iterateItemTexts } from '../../base/json-text.ts'
+import { addMembers, iterateItemTexts } from '../../base/json-text.ts'
 import { RandomPool } from '../../base/random-pool.ts'
 import { awaitTurn } from '../../base/turn.ts'
 import type { World } from '../../base/world.ts'
@@ -95,7 +95,7 @@ export function makePreparer(
       ([name]) => name !== primary && !Object.hasOwn(record, name),
     )
     if (given === undefined) missing.unshift([primary, key])
-    const body = appendMembers(text, missing)
+    const body = addMembers(text, missing)
     refuseLarge(body, { title, details })
     return { key, deleted: record.deleted === true, body }
   }
