@@ -1,6 +1,5 @@
 import type {
   CollectionDefinition,
-  CollectionState,
   DataSetDefinition,
   GrantDefinition,
   IndexDefinition,
@@ -9,16 +8,16 @@ import type {
   RelationDefinition,
   StoredQuery,
 } from './definitions.ts'
-import { parsePolicy } from './policy.ts'
-import { type PlannedView, toCollectionState } from './view-plan.ts'
+import { type Collection, makeCollection, makeView, type Readable, type View } from './readable.ts'
+import type { PlannedView } from './view-plan.ts'
 
 /** The definitions of an application as of its watermark. Immutable: a change makes a new catalog. */
 export type Catalog = Definitions & {
-  readonly byName: ReadonlyMap<string, CollectionState>
-  readonly byId: ReadonlyMap<string, CollectionState>
+  readonly byName: ReadonlyMap<string, Collection>
+  readonly byId: ReadonlyMap<string, Collection>
   /** Views as they are read: the older of two with one name, until it is gone. */
-  readonly viewsByName: ReadonlyMap<string, CollectionState>
-  readonly viewsById: ReadonlyMap<string, CollectionState>
+  readonly viewsByName: ReadonlyMap<string, View>
+  readonly viewsById: ReadonlyMap<string, View>
 }
 
 /** The definitions alone, by id. */
@@ -88,7 +87,7 @@ export function buildCatalog(definitions: Definitions): Catalog {
   // By number, which is the order of creation, however the definitions came into memory.
   const states = [...definitions.collections.values()]
     .sort(compareByNumber)
-    .map((collection) => makeCollectionState(collection, indexes.get(collection.id) ?? []))
+    .map((collection) => makeCollection(collection, indexes.get(collection.id) ?? []))
   const byId = new Map(states.map((state) => [state.id, state]))
   return {
     ...definitions,
@@ -118,7 +117,7 @@ export function rebuildCatalog(
   const old = byId.get(changedId)
   const collection = definitions.collections.get(changedId)
   if (collection !== undefined) {
-    const state = makeCollectionState(collection, listIndexes(changedId))
+    const state = makeCollection(collection, listIndexes(changedId))
     byName.set(state.name, state)
     byId.set(state.id, state)
   } else if (old !== undefined) {
@@ -134,9 +133,7 @@ function buildViewLookups(
   listIndexes: (id: string) => readonly IndexDefinition[],
 ): Pick<Catalog, 'viewsByName' | 'viewsById'> {
   const planned = [...views.values()].sort((a, b) => a.view.number - b.view.number)
-  const states = planned.map((one) =>
-    toCollectionState(one, [...listIndexes(one.view.id)].sort(compareByNumber)),
-  )
+  const states = planned.map((one) => makeView(one, listIndexes(one.view.id)))
   return {
     // The older of two views of one name is written last, and stays.
     viewsByName: new Map(states.toReversed().map((state) => [state.name, state])),
@@ -145,36 +142,24 @@ function buildViewLookups(
 }
 
 /** A collection by name or by collection_id. */
-export function findCollection(catalog: Catalog, nameOrId: string): CollectionState | undefined {
+export function findCollection(catalog: Catalog, nameOrId: string): Collection | undefined {
   return catalog.byName.get(nameOrId) ?? catalog.byId.get(nameOrId)
 }
 
 /** A collection or a view, by name or id. */
-export function findReadable(catalog: Catalog, nameOrId: string): CollectionState | undefined {
+export function findReadable(catalog: Catalog, nameOrId: string): Readable | undefined {
   const { viewsByName, viewsById } = catalog
   return findCollection(catalog, nameOrId) ?? viewsByName.get(nameOrId) ?? viewsById.get(nameOrId)
 }
 
 /** Lists all collections and views. */
-export function listReadables({ byName, viewsById }: Catalog): CollectionState[] {
+export function listReadables({ byName, viewsById }: Catalog): Readable[] {
   return [...byName.values(), ...viewsById.values()]
 }
 
 /** Finds the collection or view of this id. */
-export function findReadableById(catalog: Catalog, id: string): CollectionState | undefined {
+export function findReadableById(catalog: Catalog, id: string): Readable | undefined {
   return catalog.byId.get(id) ?? catalog.viewsById.get(id)
-}
-
-function makeCollectionState(
-  collection: CollectionDefinition,
-  indexes: readonly IndexDefinition[],
-): CollectionState {
-  return {
-    ...collection,
-    table: `c_${collection.number}`,
-    policy: parsePolicy(collection.access_policy),
-    indexes: [...indexes].sort(compareByNumber),
-  }
 }
 
 function compareByNumber(a: { readonly number: number }, b: { readonly number: number }): number {

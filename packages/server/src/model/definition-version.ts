@@ -1,5 +1,5 @@
 import type { ApplicationRecord } from './application.ts'
-import type { CollectionState } from './definitions.ts'
+import type { Readable } from './readable.ts'
 
 /**
  * Identifies a collection or view together with the part of its definition that decides the meaning of a read of
@@ -7,11 +7,17 @@ import type { CollectionState } from './definitions.ts'
  */
 export function getDefinitionVersion(
   { application }: { readonly application: ApplicationRecord },
-  state: CollectionState,
+  readable: Readable,
 ) {
-  const { id, view, collection_type, primary_column, schema_definition } = state
-  if (view === undefined)
-    return [application.number, id, collection_type, primary_column, schema_definition]
-  const { query, sources, inner, types, variables } = view
-  return [application.number, id, query, sources, inner, types, variables]
+  const { id } = readable
+  switch (readable.kind) {
+    case 'collection': {
+      const { collection_type, primary_column, schema_definition } = readable
+      return [application.number, id, collection_type, primary_column, schema_definition]
+    }
+    case 'view': {
+      const { query, sources, inner, types, variables } = readable.view
+      return [application.number, id, query, sources, inner, types, variables]
+    }
+  }
 }

@@ -3,7 +3,6 @@ import { Nullable, StringEnum } from '@tollbase/contract/schemas'
 import { type Static, type TProperties, type TSchema, Type } from 'typebox'
 import { dataSetKinds } from '../query/data-set.ts'
 import type { ViewDefinition } from '../views/definition/view-definition.ts'
-import type { AccessPolicy } from './policy.ts'
 
 // The stored definitions: each type and its check are one schema. A schema states the shape alone, and no bound of
 // the contract: bounds may become narrower, and what was stored under older ones stays readable. For the same
@@ -309,12 +308,3 @@ export type DefinitionBodies = {
 }
 
 export type DefinitionKind = keyof DefinitionBodies
-
-/** A collection with what is derived from its definition once. */
-export type CollectionState = CollectionDefinition & {
-  readonly table: string
-  readonly policy: AccessPolicy
-  readonly indexes: readonly IndexDefinition[]
-  /** Set for a view, which is read as a collection is. */
-  readonly view?: StoredView
-}

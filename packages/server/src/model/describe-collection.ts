@@ -1,13 +1,14 @@
 import { type CollectionStats, noStats } from './collection-stats.ts'
-import type { CollectionState, IndexDefinition, Sharding } from './definitions.ts'
+import type { IndexDefinition, Sharding } from './definitions.ts'
 import type { RelationDescription } from './describe-relation.ts'
+import type { Collection } from './readable.ts'
 
 const unknownPolicy =
   'access_policy has a shape that is not understood; the collection is treated as private'
 
 /** Describes a collection as callers see it. */
 export function describeCollection(
-  collection: CollectionState,
+  collection: Collection,
   stats: CollectionStats = noStats,
   relations: readonly RelationDescription[] = [],
 ) {

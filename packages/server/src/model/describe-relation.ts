@@ -1,5 +1,6 @@
 import type { Catalog } from './catalog.ts'
-import type { CollectionState, RelationDefinition } from './definitions.ts'
+import type { RelationDefinition } from './definitions.ts'
+import type { Collection } from './readable.ts'
 
 export type RelationDescription = ReturnType<typeof describeRelation>
 
@@ -18,7 +19,7 @@ export function describeRelation(catalog: Catalog, relation: RelationDefinition)
 /** Describes, by collection id, the relations whose ends the caller may both know. */
 export function describeRelations(
   catalog: Catalog,
-  mayKnow: (collection: CollectionState) => boolean,
+  mayKnow: (collection: Collection) => boolean,
 ): ReadonlyMap<string, readonly RelationDescription[]> {
   const views = new Map<string, RelationDescription[]>()
   for (const relation of catalog.relations.values()) {

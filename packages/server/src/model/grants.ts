@@ -1,6 +1,7 @@
 import type { Catalog } from './catalog.ts'
-import type { CollectionState, GrantDefinition } from './definitions.ts'
+import type { GrantDefinition } from './definitions.ts'
 import { findDerivePrice } from './price.ts'
+import type { Readable } from './readable.ts'
 
 /**
  * Finds the grant that allows an application to use a collection or view in its views; undefined where its owner
@@ -8,7 +9,7 @@ import { findDerivePrice } from './price.ts'
  */
 export function findGrant(
   catalog: Catalog,
-  source: Pick<CollectionState, 'id'>,
+  source: Pick<Readable, 'id'>,
   grantee: string,
 ): GrantDefinition | undefined {
   return [...catalog.grants.values()].find(
@@ -22,7 +23,7 @@ export function findGrant(
  */
 export function findGrantedPrice(
   catalog: Catalog,
-  source: CollectionState,
+  source: Readable,
   grantee: string,
 ): bigint | undefined {
   const grant = findGrant(catalog, source, grantee)

@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto'
-import type { CollectionState } from './definitions.ts'
+import type { Collection } from './readable.ts'
 
 /**
  * The id of a collection that a paid write makes. Of a collection whose definition has this number only this payment
@@ -10,6 +10,6 @@ export function makePaidCollectionId(paymentId: string, number: number): string 
   return `col_${digest.slice(0, 24)}`
 }
 
-export function isMadeBy(paymentId: string, { id, number }: CollectionState): boolean {
+export function isMadeBy(paymentId: string, { id, number }: Collection): boolean {
   return id === makePaidCollectionId(paymentId, number)
 }

@@ -1,15 +1,16 @@
 import { isRecord } from '../base/is-record.ts'
 import { type Catalog, findReadableById } from './catalog.ts'
-import type { CollectionState, FieldPrice, PriceRule, StoredView } from './definitions.ts'
+import type { FieldPrice, PriceRule, StoredView } from './definitions.ts'
 import { freePrice, type Price } from './policy.ts'
+import type { Collection, Readable } from './readable.ts'
 
 /**
  * Returns the price for others of reading a collection: its access policy's price, overruled model by model by the
  * application's rules.
  */
-export function getReadPrice(catalog: Catalog, collection: CollectionState): Price {
-  const rules = listRules(catalog, collection, 'read')
-  const price = getOwnPrice(catalog, collection)
+export function getReadPrice(catalog: Catalog, readable: Readable): Price {
+  const rules = listRules(catalog, readable, 'read')
+  const price = getOwnPrice(catalog, readable)
   return {
     perAccess: findAmount(rules, 'per_access') ?? price.perAccess,
     perRow: findAmount(rules, 'per_row') ?? findAmount(rules, 'per_record') ?? price.perRow,
@@ -17,13 +18,13 @@ export function getReadPrice(catalog: Catalog, collection: CollectionState): Pri
   }
 }
 
-function getOwnPrice(catalog: Catalog, collection: CollectionState): Price {
-  const { policy, view } = collection
-  if (view === undefined || policy.unknownShape || isPriced(collection)) return policy.price
-  return sumSourcePrices(catalog, view)
+function getOwnPrice(catalog: Catalog, readable: Readable): Price {
+  const { policy } = readable
+  const isOwn = readable.kind === 'collection' || policy.unknownShape || isPriced(readable)
+  return isOwn ? policy.price : sumSourcePrices(catalog, readable.view)
 }
 
-function isPriced({ access_policy: policy }: CollectionState): boolean {
+function isPriced({ access_policy: policy }: Readable): boolean {
   return isRecord(policy) && isRecord(policy.price)
 }
 
@@ -32,12 +33,11 @@ function isPriced({ access_policy: policy }: CollectionState): boolean {
  * from, and its owner has set no price for it. No price by the row could tell how many records are behind a row of
  * it.
  */
-export function isUnsold(catalog: Catalog, collection: CollectionState): boolean {
-  const { view } = collection
-  if (view === undefined || isPriced(collection)) return false
-  const plan = catalog.views.get(view.id)?.plan
+export function isUnsold(catalog: Catalog, readable: Readable): boolean {
+  if (readable.kind === 'collection' || isPriced(readable)) return false
+  const { view, plan } = readable
   if (plan === undefined || plan.isRows) return false
-  if (listRules(catalog, collection, 'read').length > 0) return false
+  if (listRules(catalog, readable, 'read').length > 0) return false
   return view.sources.some(({ app, id }) => {
     const source = app === view.app ? findReadableById(catalog, id) : undefined
     return source !== undefined && findDerivePrice(catalog, source) === undefined
@@ -73,11 +73,11 @@ export function sumSourcePrices(catalog: Catalog, { app, sources }: StoredView):
  * Finds the price for others of deriving from a collection, for each request; undefined where its owner does not
  * allow it.
  */
-export function findDerivePrice(catalog: Catalog, collection: CollectionState): bigint | undefined {
-  const { derive } = collection.policy
+export function findDerivePrice(catalog: Catalog, readable: Readable): bigint | undefined {
+  const { derive } = readable.policy
   if (derive === 'deny') return undefined
   if (derive !== undefined) return derive
-  return isFree(getReadPrice(catalog, collection)) ? 0n : undefined
+  return isFree(getReadPrice(catalog, readable)) ? 0n : undefined
 }
 
 /** The price of a write to a collection: by its size, and by the values of fields (see field-price.ts). */
@@ -90,10 +90,7 @@ export type PricedField = { readonly field: string; readonly share: FieldPrice |
  * Returns the price of a write to a collection, whoever writes: per call, per record, per KB of the request, and by
  * fields.
  */
-export function getWritePrice(
-  catalog: Catalog,
-  collection: CollectionState | undefined,
-): WritePrice {
+export function getWritePrice(catalog: Catalog, collection: Collection | undefined): WritePrice {
   if (collection === undefined) return { ...freePrice, fields: [] }
   const rules = listRules(catalog, collection, 'write')
   return {
@@ -105,7 +102,7 @@ export function getWritePrice(
 }
 
 /** A field is owed once, whether an index or a rule says so, or both. */
-function listPricedFields(collection: CollectionState, rules: readonly PriceRule[]): PricedField[] {
+function listPricedFields(collection: Collection, rules: readonly PriceRule[]): PricedField[] {
   const shares = new Map<string, FieldPrice | undefined>()
   for (const { model, field } of rules)
     if (model === 'field_value' && field !== undefined) shares.set(field, undefined)
@@ -134,11 +131,10 @@ function divideRoundingUp(a: bigint, b: bigint): bigint {
   return (a + b - 1n) / b
 }
 
-function listRules(catalog: Catalog, collection: CollectionState, operation: 'read' | 'write') {
+/** The target of a rule is written as the kind with the name. */
+function listRules(catalog: Catalog, { kind, name }: Readable, operation: 'read' | 'write') {
   return catalog.pricing.rules.filter(
-    ({ operation: kind, target }) =>
-      kind === operation &&
-      (collection.view === undefined ? target.collection : target.view) === collection.name,
+    (rule) => rule.operation === operation && rule.target[kind] === name,
   )
 }
 

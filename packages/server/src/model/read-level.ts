@@ -1,25 +1,26 @@
 import type { UsedFields } from '../query/join.ts'
 import { type Catalog, findReadableById } from './catalog.ts'
-import type { CollectionState, StoredView } from './definitions.ts'
 import { findHiddenUse, type ReadLevel } from './policy.ts'
 import { getReadPrice, isFree } from './price.ts'
+import type { Collection, Readable, View } from './readable.ts'
 
 /**
  * Returns the read level of a collection or view now: the level that its owner set. Where none is set, a collection
  * is for its own keys until it has a price, which opens it to buyers; a view is as strict as the strictest of its
  * sources. A view never publishes private data, whatever its own level.
  */
-export function resolveReadLevel(catalog: Catalog, collection: CollectionState): ReadLevel {
-  const { policy, view } = collection
-  if (view === undefined) return policy.read ?? getLevelByPrice(catalog, collection)
-  const sources = listSourceLevels(catalog, view)
+export function resolveReadLevel(catalog: Catalog, readable: Readable): ReadLevel {
+  const { policy } = readable
+  if (readable.kind === 'collection') return policy.read ?? getLevelByPrice(catalog, readable)
+  const { view } = readable
+  const sources = listSourceLevels(catalog, readable)
   if (policy.read === undefined) return getStrictest([view.least_read ?? 'public', ...sources])
   return policy.read === 'public' && sources.includes('private') ? 'private' : policy.read
 }
 
 /** Returns true if strangers may read it, free or by paying. */
-export function isOpen(catalog: Catalog, collection: CollectionState): boolean {
-  return resolveReadLevel(catalog, collection) === 'public'
+export function isOpen(catalog: Catalog, readable: Readable): boolean {
+  return resolveReadLevel(catalog, readable) === 'public'
 }
 
 /**
@@ -29,15 +30,15 @@ export function isOpen(catalog: Catalog, collection: CollectionState): boolean {
  */
 export function getLeastReadLevel(
   catalog: Catalog,
-  source: CollectionState,
+  source: Readable,
   use: { readonly isOwn: boolean; readonly used: UsedFields | undefined },
 ): ReadLevel {
-  const isUnsaid = source.view === undefined && source.policy.read === undefined
+  const isUnsaid = source.kind === 'collection' && source.policy.read === undefined
   const read = isUnsaid && use.isOwn ? 'public' : resolveReadLevel(catalog, source)
   return getStrictest([read, getUseLevel(source, use.used)])
 }
 
-function getLevelByPrice(catalog: Catalog, collection: CollectionState): ReadLevel {
+function getLevelByPrice(catalog: Catalog, collection: Collection): ReadLevel {
   return isFree(getReadPrice(catalog, collection)) ? 'key' : 'public'
 }
 
@@ -45,13 +46,12 @@ function getLevelByPrice(catalog: Catalog, collection: CollectionState): ReadLev
  * Lists the levels of sources of the view's own application; those of other applications were judged when the view
  * was made.
  */
-function listSourceLevels(catalog: Catalog, view: StoredView): readonly ReadLevel[] {
-  const uses = catalog.views.get(view.id)?.plan?.uses
+function listSourceLevels(catalog: Catalog, { view, plan }: View): readonly ReadLevel[] {
   return view.sources.flatMap(({ app, id, model }) => {
     const source = app === view.app ? findReadableById(catalog, id) : undefined
     if (source === undefined) return []
     return [
-      getStrictest([resolveReadLevel(catalog, source), getUseLevel(source, uses?.get(model))]),
+      getStrictest([resolveReadLevel(catalog, source), getUseLevel(source, plan?.uses.get(model))]),
     ]
   })
 }
@@ -59,7 +59,7 @@ function listSourceLevels(catalog: Catalog, view: StoredView): readonly ReadLeve
 /**
  * Others may not use fields that a source does not offer, so such a use is for keys; an unknown use is not judged.
  */
-function getUseLevel({ policy }: CollectionState, used: UsedFields | undefined): ReadLevel {
+function getUseLevel({ policy }: Readable, used: UsedFields | undefined): ReadLevel {
   return used !== undefined && findHiddenUse(policy, used) !== undefined ? 'key' : 'public'
 }
 

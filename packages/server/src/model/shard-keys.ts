@@ -2,27 +2,26 @@ import { makeInvalidFault } from '../base/fault.ts'
 import type { Condition, FieldTest } from '../query/condition.ts'
 import type { Query } from '../query/tree/query.ts'
 import { findUnstatedModel } from '../query/tree/stated-keys.ts'
-import type { CollectionState, ShardKey } from './definitions.ts'
+import type { ShardKey } from './definitions.ts'
+import { findSharding, type Readable } from './readable.ts'
 
 /** Refuses (400) a query that states none of the keys of a collection whose owner wants every query to state one. */
-export function refuseUnsharded(collection: CollectionState, where: Condition): void {
-  const { sharding } = collection
+export function refuseUnsharded(readable: Readable, where: Condition): void {
+  const sharding = findSharding(readable)
   if (sharding?.enforce_in_queries !== true) return
   if (sharding.keys.some((key) => statesKey(where, key))) return
   const names = sharding.keys.map(({ field }) => field).join(', ')
   throw makeInvalidFault(
     '/find',
-    `must state a value, or a range, of one of ${names}: ${collection.name} is sharded by them`,
+    `must state a value, or a range, of one of ${names}: ${readable.name} is sharded by them`,
   )
 }
 
 /** The same for a statement in SQL, which uses a collection perhaps several times: each use states one. */
-export function refuseUnshardedQuery(
-  collections: ReadonlyMap<string, CollectionState>,
-  query: Query,
-): void {
+export function refuseUnshardedQuery(readables: ReadonlyMap<string, Readable>, query: Query): void {
   const findShardKeys = (model: string) => {
-    const sharding = collections.get(model)?.sharding
+    const readable = readables.get(model)
+    const sharding = readable && findSharding(readable)
     if (sharding?.enforce_in_queries !== true) return undefined
     return sharding.keys.map(({ field, type }) => ({ field, ranges: type !== 'hash_distributed' }))
   }

@@ -1,12 +1,11 @@
 import { Fault } from '../base/fault.ts'
 import type { UsedFields } from '../query/join.ts'
-import type { OutputColumn, Query, ValueType } from '../query/tree/query.ts'
+import type { Query, ValueType } from '../query/tree/query.ts'
 import { collectQuerySources, isRowQuery } from '../query/tree/query-sources.ts'
 import type { DefaultOrder } from '../views/definition/default-order.ts'
 import { readViewDefinition } from '../views/definition/read-view-definition.ts'
 import { planView, type ViewProgram } from '../views/view-program.ts'
-import type { CollectionState, IndexDefinition, StoredView } from './definitions.ts'
-import { parsePolicy } from './policy.ts'
+import type { StoredView } from './definitions.ts'
 
 /** A view with what its definition comes to. */
 export type PlannedView = {
@@ -95,45 +94,4 @@ function findTypes(
 
 export function getViewTableName({ number }: { readonly number: number }): string {
   return `v_${number}`
-}
-
-/** Makes the state of a view as a collection: rows without keys. */
-export function toCollectionState(
-  { view, plan }: PlannedView,
-  indexes: readonly IndexDefinition[],
-): CollectionState {
-  const { id, number, name, access_policy, created_at } = view
-  return {
-    id,
-    number,
-    name,
-    namespace: name,
-    // No field has this name, so none is looked for as a key.
-    primary_column: '',
-    sort_column: null,
-    collection_type: 'document',
-    access_policy,
-    schema_definition: { fields: declareFields(plan?.program.columns ?? []) },
-    created_at,
-    updated_at: created_at,
-    table: getViewTableName(view),
-    policy: parsePolicy(access_policy),
-    indexes,
-    view,
-  }
-}
-
-/** The declaration of a view's fields, as far as its definition says what they are. */
-function declareFields(columns: readonly OutputColumn[]): Record<string, { type: string }> {
-  const types: Partial<Record<ValueType, string>> = {
-    number: 'number',
-    boolean: 'boolean',
-    text: 'string',
-  }
-  return Object.fromEntries(
-    columns.flatMap(({ path, type }) => {
-      const declared = types[type]
-      return declared === undefined || path.length > 1 ? [] : [[path.join('.'), { type: declared }]]
-    }),
-  )
 }

@@ -1,5 +1,6 @@
 import { type SqlStatement, sql } from '../database/sql.ts'
-import type { CollectionState, IndexDefinition } from '../model/definitions.ts'
+import type { IndexDefinition } from '../model/definitions.ts'
+import type { Readable } from '../model/readable.ts'
 import { parseFieldPath } from '../query/field-path.ts'
 import { createIndexStatement, printKeyExpression } from '../query/index-key.ts'
 import { parsePartial, printPredicate } from '../query/partial-index.ts'
@@ -16,7 +17,7 @@ export function getIndexName(index: { readonly number: number }): string {
 export function buildCreateIndex(
   place: {
     readonly schema: string
-    readonly collection: Pick<CollectionState, 'table'>
+    readonly collection: Pick<Readable, 'table'>
     readonly concurrently?: boolean
   },
   index: IndexDefinition,
@@ -42,7 +43,7 @@ export function buildCreateIndex(
  * for one in 200. Undefined for an index that is not searched by value.
  */
 export function buildCreateStatistics(
-  place: { readonly schema: string; readonly collection: Pick<CollectionState, 'table'> },
+  place: { readonly schema: string; readonly collection: Pick<Readable, 'table'> },
   index: IndexDefinition,
 ): SqlStatement | undefined {
   if (isFullText(index.index_type)) return undefined

@@ -2,7 +2,8 @@ import type { AppliedEntry } from '../chain/applier.ts'
 import type { Queryable } from '../database/database.ts'
 import { type SqlStatement, sql } from '../database/sql.ts'
 import type { Catalog } from '../model/catalog.ts'
-import type { CollectionDefinition, CollectionState } from '../model/definitions.ts'
+import type { CollectionDefinition } from '../model/definitions.ts'
+import type { Collection } from '../model/readable.ts'
 import { parseFieldPath } from '../query/field-path.ts'
 import { printKeyExpression, printValueExpression } from '../query/index-key.ts'
 
@@ -55,7 +56,7 @@ export async function projectRecords(
 
 const entriesPerStatement = 256
 
-type RecordBatch = { schema: string; collection: CollectionState; entries: readonly AppliedEntry[] }
+type RecordBatch = { schema: string; collection: Collection; entries: readonly AppliedEntry[] }
 
 async function projectCollection(tx: Queryable, batch: RecordBatch): Promise<void> {
   const unique = batch.collection.indexes.filter((index) => index.unique)
@@ -175,7 +176,11 @@ function supersedeByFields(
 /** Supersedes records for a field that becomes unique: the newest of each value stays live. */
 export function supersedeAll(
   tx: Queryable,
-  change: { schema: string; collection: CollectionState; fields: readonly string[] },
+  change: {
+    schema: string
+    collection: Pick<Collection, 'id' | 'table'>
+    fields: readonly string[]
+  },
 ): Promise<void> {
   const { schema, collection } = change
   const table = sql.id(schema, collection.table)

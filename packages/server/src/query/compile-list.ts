@@ -26,7 +26,7 @@ export type CompileListOptions = {
   /** Counts all matches. */
   readonly total: boolean
   /** The field whose text (for a safe integer: its digits) is the column `key`, by which it is looked up too. */
-  readonly primaryColumn?: string
+  readonly primaryColumn?: string | undefined
   /** The data sets that conditions name. */
   readonly dataSets?: DataSets | undefined
   /** The collections that joins name; needed where there are any. */

@@ -4,7 +4,7 @@ import { getOwnValue, isRecord } from '../../base/is-record.ts'
 import { listItemTexts, mergeObjectTexts } from '../../base/json-text.ts'
 import type { World } from '../../base/world.ts'
 import type { Database } from '../../database/database.ts'
-import type { CollectionState } from '../../model/definitions.ts'
+import type { Collection } from '../../model/readable.ts'
 import { findLive } from '../../projections/collection-store.ts'
 import { listSameValueKeys } from '../../projections/record-projection.ts'
 import { readLatest } from '../../projections/record-store.ts'
@@ -27,7 +27,7 @@ type Latest = { readonly deleted: boolean; readonly body: string }
  */
 export class BatchChanges {
   readonly #place: { readonly database: Database; readonly schema: string }
-  readonly #collection: CollectionState
+  readonly #collection: Collection
   readonly #prepare: (sent: SentRecord) => Promise<PreparedRecord>
   readonly #onlyNew: boolean
   /** Newest versions as far as they are known; undefined where there is none. */
@@ -38,7 +38,7 @@ export class BatchChanges {
 
   constructor(
     place: { database: Database; schema: string; world: World },
-    collection: CollectionState,
+    collection: Collection,
     strict: boolean,
   ) {
     this.#place = place

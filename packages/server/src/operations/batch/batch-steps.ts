@@ -4,7 +4,7 @@ import { Fault, makeInvalidFault } from '../../base/fault.ts'
 import { getOwnValue, isRecord } from '../../base/is-record.ts'
 import { findMemberText, listItemTexts } from '../../base/json-text.ts'
 import type { Catalog } from '../../model/catalog.ts'
-import type { CollectionState } from '../../model/definitions.ts'
+import type { Collection } from '../../model/readable.ts'
 import { listDataSetNames } from '../../query/condition.ts'
 import { parseFind } from '../../query/find.ts'
 import { parseRecordKey, type SentRecord } from '../../services/records/prepare-records.ts'
@@ -59,7 +59,7 @@ export function readSteps(
 /** Records of an event collection are never changed, and blobs and APIs have none of their own. */
 function refuseType(
   { operation }: BatchOperation,
-  { collection, pointer }: { collection: CollectionState | undefined; pointer: string },
+  { collection, pointer }: { collection: Collection | undefined; pointer: string },
 ): void {
   const type = collection?.collection_type ?? 'document'
   if (type === 'document' || (type === 'event' && operation === 'create')) return

@@ -3,8 +3,8 @@ import { requirePresent } from '../../base/assert.ts'
 import { Fault, makeInvalidFault } from '../../base/fault.ts'
 import { hashBytes } from '../../chain/merkle.ts'
 import { type HttpReply, makeJsonReply } from '../../http/reply.ts'
-import type { CollectionState } from '../../model/definitions.ts'
 import { getWritePrice, isFree } from '../../model/price.ts'
+import type { Collection } from '../../model/readable.ts'
 import { requirePermission } from '../../services/access/access.ts'
 import { refuseOperator, requireCollection } from '../../services/access/authorize-collections.ts'
 import type { Tenant } from '../../services/applications/tenancy.ts'
@@ -102,7 +102,7 @@ async function run(call: Call<'world' | 'database'>, batch: Batch): Promise<Http
   const { service } = call
   const { tenant, steps, paymentId } = batch
   const by = paymentId === undefined ? {} : { madeBy: paymentId }
-  const collections = new Map<string, CollectionState>()
+  const collections = new Map<string, Collection>()
   for (const { operation, collection: name } of steps) {
     const isMade = operation === 'create' && !collections.has(name)
     const found = isMade
@@ -124,17 +124,17 @@ async function run(call: Call<'world' | 'database'>, batch: Batch): Promise<Http
 }
 
 /** A version that an operation made, and its collection. */
-type MadeVersion = { readonly collection: CollectionState; readonly record: PreparedRecord }
+type MadeVersion = { readonly collection: Collection; readonly record: PreparedRecord }
 
 /** Returns, for each operation, the versions that it makes. */
 async function makeVersions(
   call: Call<'world' | 'database'>,
   { tenant, steps, strict }: Batch,
-  collections: ReadonlyMap<string, CollectionState>,
+  collections: ReadonlyMap<string, Collection>,
 ): Promise<MadeVersion[][]> {
   const { database, world } = call.service
   const place = { database, world, schema: tenant.schema }
-  const changes = new Map<string, { collection: CollectionState; changes: BatchChanges }>()
+  const changes = new Map<string, { collection: Collection; changes: BatchChanges }>()
   for (const [name, { id }] of collections) {
     // As it is now: its schema may have changed since the batch was read.
     const collection = requireCollection(tenant, id)

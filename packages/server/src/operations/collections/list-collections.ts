@@ -1,7 +1,7 @@
-import type { CollectionState } from '../../model/definitions.ts'
 import { describeCollection } from '../../model/describe-collection.ts'
 import { describeRelations } from '../../model/describe-relation.ts'
 import { isOpen } from '../../model/read-level.ts'
+import type { Collection } from '../../model/readable.ts'
 import { canDescribe } from '../../services/access/access.ts'
 import { readCurrentStats } from '../../services/collections/current-stats.ts'
 import type { Operation } from '../operation.ts'
@@ -14,7 +14,7 @@ export const listCollections: Operation<
   const all = canDescribe(caller, tenant.application)
   const stats = all ? await readCurrentStats(service, tenant) : new Map()
   const { catalog } = tenant.data
-  const mayKnow = (collection: CollectionState) => all || isOpen(catalog, collection)
+  const mayKnow = (collection: Collection) => all || isOpen(catalog, collection)
   const relations = describeRelations(catalog, mayKnow)
   return [...catalog.byName.values()]
     .filter(mayKnow)

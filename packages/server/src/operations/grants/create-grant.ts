@@ -1,8 +1,9 @@
 import { limits } from '@tollbase/contract/limits'
 import { Fault, makeInvalidFault } from '../../base/fault.ts'
-import type { CollectionState, GrantDefinition } from '../../model/definitions.ts'
+import type { GrantDefinition } from '../../model/definitions.ts'
 import { findGrant } from '../../model/grants.ts'
 import { findDerivePrice } from '../../model/price.ts'
+import type { Readable } from '../../model/readable.ts'
 import { requireCollection } from '../../services/access/authorize-collections.ts'
 import { define } from '../../services/applications/define.ts'
 import type { Tenant } from '../../services/applications/tenancy.ts'
@@ -46,7 +47,7 @@ export const createGrant: Operation<'createGrant', 'world' | 'tenancy'> = async 
 
 type GrantTarget = { readonly collection?: string | null; readonly view?: string | null }
 
-function requireSource(tenant: Tenant, { collection, view }: GrantTarget): CollectionState {
+function requireSource(tenant: Tenant, { collection, view }: GrantTarget): Readable {
   const [first, second] = [collection ?? undefined, view ?? undefined]
   if (first !== undefined && second !== undefined)
     throw makeInvalidFault('/view', 'has no place beside collection; grant one at a time')

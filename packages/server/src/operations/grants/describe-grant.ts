@@ -6,11 +6,11 @@ import type { GrantDefinition } from '../../model/definitions.ts'
 /** Describes a grant as its owner sees it. */
 export function describeGrant(catalog: Catalog, grant: GrantDefinition): Static<typeof Grant> {
   const source = findReadableById(catalog, grant.source)
-  const name = source?.name ?? grant.source
+  const { kind, name } = source ?? { kind: 'collection', name: grant.source }
   return {
     id: grant.id,
     grantee: grant.grantee,
-    ...(source?.view === undefined ? { collection: name } : { view: name }),
+    ...{ [kind]: name },
     per_access: grant.per_access,
     created_at: grant.created_at,
   }

@@ -7,8 +7,9 @@ import { isRecord } from '../../base/is-record.ts'
 import type { World } from '../../base/world.ts'
 import { findReadable } from '../../model/catalog.ts'
 import type { Definition } from '../../model/definition-entry.ts'
-import type { CollectionState, IndexDefinition, PriceRule } from '../../model/definitions.ts'
+import type { IndexDefinition, PriceRule } from '../../model/definitions.ts'
 import { makeIndexName } from '../../model/make-index-name.ts'
+import type { Readable } from '../../model/readable.ts'
 import { isFullText } from '../../projections/index-ddl.ts'
 import { define } from '../../services/applications/define.ts'
 import type { Tenant } from '../../services/applications/tenancy.ts'
@@ -48,7 +49,7 @@ export async function createIndexOn(
       (await createCollectionLocked(service.world, tenant, {
         name: checkNewName(request.collection),
       }))
-    if (collection.view !== undefined) refuseForView(wanted)
+    if (collection.kind === 'view') refuseForView(wanted)
     const same = collection.indexes.find((one) => servesSame(one, wanted))
     if (same === undefined && collection.indexes.length >= limits.indexesPerCollectionMax) {
       throw new Fault('CONFLICT', {
@@ -110,7 +111,7 @@ function buildIndex(
   world: World,
   made: {
     tenant: Tenant
-    collection: CollectionState
+    collection: Readable
     wish: IndexRequest
     same: IndexDefinition | undefined
     others: readonly IndexDefinition[]
@@ -147,7 +148,7 @@ function warnOfKeptPrice(same: IndexDefinition | undefined, wanted: IndexRequest
 /** A read price that comes with an index is the collection's price. */
 function buildReadPriceChange(
   tenant: Tenant,
-  collection: CollectionState,
+  collection: Readable,
   wanted: IndexRequest,
 ): Definition[] {
   if (wanted.readPrice === undefined) return []
@@ -175,7 +176,7 @@ function buildReadPriceChange(
 /** A price per record that comes with an index is a rule of the application. */
 function buildRecordPriceChange(
   tenant: Tenant,
-  { name }: CollectionState,
+  { name }: Readable,
   { recordPrice: amount }: IndexRequest,
 ): Definition[] {
   if (amount === undefined) return []

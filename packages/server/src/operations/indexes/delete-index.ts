@@ -1,5 +1,5 @@
 import { listReadables } from '../../model/catalog.ts'
-import type { CollectionState } from '../../model/definitions.ts'
+import type { Readable } from '../../model/readable.ts'
 import { define } from '../../services/applications/define.ts'
 import type { Tenant } from '../../services/applications/tenancy.ts'
 import type { Operation } from '../operation.ts'
@@ -11,11 +11,7 @@ export const deleteIndex: Operation<'deleteIndex', 'tenancy'> = async ({ service
 }
 
 /** Deletes the index of this name among the collections, as they are once the mutex is held. */
-export function deleteNamedIndex(
-  tenant: Tenant,
-  name: string,
-  among: () => readonly CollectionState[],
-) {
+export function deleteNamedIndex(tenant: Tenant, name: string, among: () => readonly Readable[]) {
   return tenant.definitions.run(async () => {
     const { index } = requireIndex(among(), name)
     await define(tenant, [{ kind: 'index', id: index.id, body: undefined }])

@@ -1,5 +1,6 @@
-import type { CollectionState, IndexDefinition } from '../../model/definitions.ts'
+import type { IndexDefinition } from '../../model/definitions.ts'
 import { describeIndex } from '../../model/describe-collection.ts'
+import type { Readable } from '../../model/readable.ts'
 import { getIndexName } from '../../projections/index-ddl.ts'
 import type { Tables, Tenant } from '../../services/applications/tenancy.ts'
 import type { Call, Uses } from '../../services/call.ts'
@@ -23,7 +24,7 @@ export function getIndexState(
 /** Describes an index in full, with its state. */
 export function describeWholeIndex(
   { service, tables }: { service: Uses<'payments' | 'indexBuilder'>; tables: Tables },
-  collection: CollectionState,
+  collection: Readable,
   index: IndexDefinition,
 ) {
   return {
@@ -44,7 +45,7 @@ export async function describeIndexes(
     tenant: Tenant
     withStatistics: boolean
   },
-  collections: readonly CollectionState[],
+  collections: readonly Readable[],
 ) {
   const { call, tenant } = from
   const { service } = call
@@ -67,12 +68,10 @@ export async function describeIndexes(
 export async function filterKnownUse(
   call: Call<'tenancy'>,
   tenant: Tenant,
-  {
-    collection: { view },
-    use,
-  }: { collection: CollectionState; use: ReadonlyMap<string, IndexUse> },
+  { collection, use }: { collection: Readable; use: ReadonlyMap<string, IndexUse> },
 ): Promise<ReadonlyMap<string, IndexUse>> {
-  const isKnown = view === undefined || (await isCountKnown(call, tenant, view))
+  const isKnown =
+    collection.kind === 'collection' || (await isCountKnown(call, tenant, collection.view))
   return isKnown ? use : new Map()
 }
 

@@ -1,7 +1,7 @@
 import { limits } from '@tollbase/contract/limits'
 import type { Database } from '../../database/database.ts'
 import { sql } from '../../database/sql.ts'
-import type { CollectionState } from '../../model/definitions.ts'
+import { findPrimaryColumn, type Readable } from '../../model/readable.ts'
 import { readStats } from '../../projections/collection-store.ts'
 import { getIndexName } from '../../projections/index-ddl.ts'
 import { isAggregate } from '../../query/aggregate-request.ts'
@@ -40,14 +40,14 @@ export const explainQuery: Operation<'explainQuery', ListParts | 'queryStatistic
   })
   const collections = new Set([root, ...request.sources.map(({ collection }) => collection)])
   const counts = await countRecords(service.database, tenant, collections)
-  const listUsedIndexes = (collection: CollectionState) => listPlanIndexes(plan, collection)
+  const listUsedIndexes = (collection: Readable) => listPlanIndexes(plan, collection)
   const list = findPlainList(query)
   const like = list && service.queryStatistics.findLike(root.id, list)
   const time = like === undefined ? plan.cost * msPerCost : like.totalMs / like.count
   const place = {
     tables: tenant,
     listUsedIndexes,
-    countDocuments: ({ id }: CollectionState) => counts.get(id) ?? 0,
+    countDocuments: ({ id }: Readable) => counts.get(id) ?? 0,
   }
   return {
     query,
@@ -67,12 +67,12 @@ export const explainQuery: Operation<'explainQuery', ListParts | 'queryStatistic
 async function countRecords(
   database: Database,
   { schema, data }: Tenant,
-  collections: ReadonlySet<CollectionState>,
+  collections: ReadonlySet<Readable>,
 ): Promise<ReadonlyMap<string, number>> {
   const stats = await readStats(database, schema)
   const counts = new Map([...stats].map(([id, { documents }]) => [id, documents]))
-  for (const { id, table, view } of collections)
-    if (view !== undefined && data.catalog.viewsById.has(id))
+  for (const { kind, id, table } of collections)
+    if (kind === 'view' && data.catalog.viewsById.has(id))
       counts.set(id, await countRowsUpTo(database, schema, { table, most: smallMax }))
   return counts
 }
@@ -84,13 +84,11 @@ function findPlainList(query: AnyQuery): ListQuery | undefined {
 }
 
 /** Lists the indexes that the plan uses, by the names that callers know; the order of storing is not one of them. */
-function listPlanIndexes(
-  { indexes, walked }: StatementPlan,
-  collection: CollectionState,
-): string[] {
+function listPlanIndexes({ indexes, walked }: StatementPlan, collection: Readable): string[] {
   const key = `${collection.table}_key`
   return indexes.flatMap((name) => {
-    if (name === key && !walked.includes(key)) return [`primary key (${collection.primary_column})`]
+    if (name === key && !walked.includes(key))
+      return [`primary key (${findPrimaryColumn(collection)})`]
     const index = collection.indexes.find((one) => getIndexName(one) === name)
     return index === undefined ? [] : [index.name]
   })

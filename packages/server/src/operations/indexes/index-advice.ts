@@ -1,4 +1,5 @@
-import type { CollectionState, IndexDefinition } from '../../model/definitions.ts'
+import type { IndexDefinition } from '../../model/definitions.ts'
+import { findPrimaryColumn, type Readable } from '../../model/readable.ts'
 import { isFullText } from '../../projections/index-ddl.ts'
 import { listConditionPaths } from '../../query/condition.ts'
 import { parsePartial } from '../../query/partial-index.ts'
@@ -9,7 +10,7 @@ export type WantedIndex = { readonly type: string; readonly fields: readonly str
 /** Returns the index that serves such queries by condition or by order; undefined where there is none. */
 export function findServingIndex(
   shape: QueryShape,
-  { indexes }: CollectionState,
+  { indexes }: Readable,
 ): IndexDefinition | undefined {
   const leads = (fields: readonly string[], isWords: boolean) =>
     indexes.find((index) => {
@@ -22,13 +23,10 @@ export function findServingIndex(
 }
 
 /** Returns the index that such queries lack. */
-export function findMissingIndex(
-  shape: QueryShape,
-  collection: CollectionState,
-): WantedIndex | undefined {
+export function findMissingIndex(shape: QueryShape, collection: Readable): WantedIndex | undefined {
   if (shape.history || findServingIndex(shape, collection) !== undefined) return undefined
-  const { primary_column: primary } = collection
-  if (shape.found.includes(primary)) return undefined
+  const primary = findPrimaryColumn(collection)
+  if (primary !== undefined && shape.found.includes(primary)) return undefined
   const [field] = shape.found
   if (field !== undefined) return { type: 'btree', fields: shape.found.slice(0, 4) }
   const [searched] = shape.searched

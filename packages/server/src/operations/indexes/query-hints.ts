@@ -1,4 +1,4 @@
-import type { CollectionState } from '../../model/definitions.ts'
+import { findPrimaryColumn, type Readable } from '../../model/readable.ts'
 import type { ListQuery } from '../../query/list-query.ts'
 import type { Tables } from '../../services/applications/tenancy.ts'
 import { computeShape } from '../../services/indexes/query-statistics.ts'
@@ -9,8 +9,8 @@ import { findMissingIndex, findServingIndex } from './index-advice.ts'
 export type ExplainedQuery = {
   readonly tables: Tables
   /** The collection's indexes that the plan uses. */
-  readonly listUsedIndexes: (collection: CollectionState) => readonly string[]
-  readonly countDocuments: (collection: CollectionState) => number
+  readonly listUsedIndexes: (collection: Readable) => readonly string[]
+  readonly countDocuments: (collection: Readable) => number
 }
 
 /** Reading fewer records than this from end to end is faster than an index. */
@@ -20,7 +20,7 @@ const withoutLimit = 'Without a limit every match is read; give one, and sort by
 /** Advises on a list without joins. */
 export function adviseOnList(
   query: ListQuery,
-  collection: CollectionState,
+  collection: Readable,
   { tables, listUsedIndexes, countDocuments }: ExplainedQuery,
 ): string[] {
   const shape = computeShape(query)
@@ -54,7 +54,7 @@ export function adviseOnList(
  * one could have.
  */
 export function adviseOnSources(request: ReadRequest, planned: ExplainedQuery): string[] {
-  const filtered = new Map<CollectionState, Set<string>>()
+  const filtered = new Map<Readable, Set<string>>()
   for (const { collection, used } of request.sources) {
     const fields = filtered.get(collection) ?? new Set()
     filtered.set(collection, new Set([...fields, ...used.filter]))
@@ -66,7 +66,7 @@ export function adviseOnSources(request: ReadRequest, planned: ExplainedQuery): 
 }
 
 function adviseOnCollection(
-  collection: CollectionState,
+  collection: Readable,
   fields: readonly string[],
   { tables, listUsedIndexes, countDocuments }: ExplainedQuery,
 ): string[] {
@@ -75,7 +75,7 @@ function adviseOnCollection(
   if (countDocuments(collection) < smallMax)
     return [`${name} is so small that reading all of it is the fastest.`]
   const leading = collection.indexes.find((index) => fields.includes(index.fields[0] ?? ''))
-  if (leading === undefined && !fields.includes(collection.primary_column))
+  if (leading === undefined && !fields.includes(findPrimaryColumn(collection) ?? ''))
     return [
       `Every record of ${name} is read; an index on ${fields.slice(0, 4).join(', ')} may help.`,
     ]

@@ -1,10 +1,11 @@
 import { Fault } from '../../base/fault.ts'
-import type { CollectionState, IndexDefinition } from '../../model/definitions.ts'
+import type { IndexDefinition } from '../../model/definitions.ts'
+import type { Readable } from '../../model/readable.ts'
 import { isPlain } from '../../projections/index-ddl.ts'
 import { requireCollectionOrView } from '../../services/access/authorize-collections.ts'
 import type { Tenant } from '../../services/applications/tenancy.ts'
 
-export type IndexLookup = { readonly collection: CollectionState; readonly index: IndexDefinition }
+export type IndexLookup = { readonly collection: Readable; readonly index: IndexDefinition }
 
 /** The index that the path of a request names. */
 export function requireNamedIndex(
@@ -18,7 +19,7 @@ export function requireNamedIndex(
  * An index by its id, its name, or one of the names that public clients make of collection and field:
  * they create `{collection}_{field}_idx` and delete `{collection}_{field}_index`. Two that fit alike are a conflict.
  */
-export function requireIndex(collections: Iterable<CollectionState>, name: string): IndexLookup {
+export function requireIndex(collections: Iterable<Readable>, name: string): IndexLookup {
   const all = [...collections].flatMap((collection) =>
     collection.indexes.map((index) => ({ collection, index })),
   )
@@ -42,7 +43,7 @@ export function requireIndex(collections: Iterable<CollectionState>, name: strin
   })
 }
 
-function listDerivedNames(collection: CollectionState, index: IndexDefinition): string[] {
+function listDerivedNames(collection: Readable, index: IndexDefinition): string[] {
   const fields = index.fields.join('_')
   const spellings = new Set([fields, index.fields.join('.'), fields.replaceAll('.', '_')])
   return [...spellings].flatMap((one) => [

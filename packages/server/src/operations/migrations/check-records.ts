@@ -2,7 +2,7 @@ import { limits } from '@tollbase/contract/limits'
 import { getOwnValue } from '../../base/is-record.ts'
 import { mergeObjectTexts } from '../../base/json-text.ts'
 import type { Queryable } from '../../database/database.ts'
-import type { CollectionState } from '../../model/definitions.ts'
+import type { Collection } from '../../model/readable.ts'
 import type { RecordSchema } from '../../model/record-schema.ts'
 import { type LiveRow, readLive } from '../../projections/collection-store.ts'
 import type { MigrationProgress } from '../../services/applications/tenancy.ts'
@@ -11,7 +11,7 @@ import type { MigrationProgress } from '../../services/applications/tenancy.ts'
 export const pageBytesMax = 2 * 1024 * 1024
 
 export type RecordsToCheck = {
-  readonly collection: Pick<CollectionState, 'table' | 'collection_type' | 'primary_column'>
+  readonly collection: Pick<Collection, 'table' | 'collection_type' | 'primary_column'>
   readonly schema: RecordSchema
   /** Records of one page. */
   readonly rows: number

@@ -1,8 +1,9 @@
 import { Fault } from '../../base/fault.ts'
 import type { Catalog } from '../../model/catalog.ts'
-import type { CollectionState, StoredQuery } from '../../model/definitions.ts'
+import type { StoredQuery } from '../../model/definitions.ts'
 import { findDerivePrice, getReadPrice, isFree } from '../../model/price.ts'
 import { isOpen } from '../../model/read-level.ts'
+import type { Readable } from '../../model/readable.ts'
 import type { Tenant } from '../../services/applications/tenancy.ts'
 import type { Uses } from '../../services/call.ts'
 import { computeQueryPrice } from '../../services/queries/query-price.ts'
@@ -32,7 +33,7 @@ export async function listFreed(
       const isFreed = wasSold && isOpen(after, now) && isFree(getReadPrice(after, now))
       return isFreed || (old !== undefined && isFreedByGrant(old, now)) ? [name] : []
     })
-  const isFreedByGrant = (old: CollectionState, now: CollectionState) =>
+  const isFreedByGrant = (old: Readable, now: Readable) =>
     isGranted(after, now) &&
     findDerivePrice(after, now) === 0n &&
     findDerivePrice(before, old) !== 0n
@@ -44,7 +45,7 @@ export async function listFreed(
 }
 
 /** Returns whether another application shows it in its views at the derive price, be it open to strangers or not. */
-function isGranted({ grants }: Catalog, { id }: CollectionState): boolean {
+function isGranted({ grants }: Catalog, { id }: Readable): boolean {
   return [...grants.values()].some(({ source, per_access }) => source === id && per_access === null)
 }
 

@@ -2,7 +2,6 @@ import type { Tollbase } from '@tollbase/contract/contract'
 import type { Input } from '@tollbase/contract/route'
 import { makeInvalidFault } from '../../base/fault.ts'
 import { isRecord } from '../../base/is-record.ts'
-import type { CollectionState } from '../../model/definitions.ts'
 import { computeFieldCost, moneyDecimals } from '../../model/field-price.ts'
 import { findGrantedPrice } from '../../model/grants.ts'
 import type { Price } from '../../model/policy.ts'
@@ -36,11 +35,9 @@ export const quotePrice: Operation<'quotePrice', ListParts | 'queryPlans'> = asy
   const mayKnow =
     named !== undefined && (canWrite(caller, tenant.application) || isOpen(catalog, named))
   const known = mayKnow ? named : undefined
-  const collection = isRead ? requireDescribableSource(call.caller, tenant, body.collection) : known
-  const price: WritePrice =
-    isRead && collection
-      ? { ...(await computeWholePrice(call, tenant, collection)), fields: [] }
-      : getWritePrice(catalog, collection)
+  const price: WritePrice = isRead
+    ? { ...(await computeReadPrice(call, tenant, body.collection)), fields: [] }
+    : getWritePrice(catalog, known)
   const rows = body.rows ?? (Array.isArray(body.data) ? body.data.length : 1)
   const fields = computeFieldCosts(price, body.data)
   const bySize = computeCost(price, { rows, bytes: Math.ceil(body.size_kb * 1024) })
@@ -125,14 +122,15 @@ function describeRequest(body: Pick<QuoteBody, 'monthly_volume_kb'>) {
 }
 
 /** Adds to a view's price what the sources of other applications behind it charge for each access. */
-async function computeWholePrice(
+async function computeReadPrice(
   call: Call<'world' | 'tenancy'>,
   tenant: Tenant,
-  collection: CollectionState,
+  name: string,
 ): Promise<Price> {
-  refuseUnsold(tenant, collection)
-  const price = getReadPrice(tenant.data.catalog, collection)
-  const behind = await listViewSources(call, tenant, { collection, history: false })
+  const readable = requireDescribableSource(call.caller, tenant, name)
+  refuseUnsold(tenant, readable)
+  const price = getReadPrice(tenant.data.catalog, readable)
+  const behind = await listViewSources(call, tenant, { readable, history: false })
   const derived = behind.reduce((sum, { tenant: owner, collection: source, grantee, free }) => {
     return sum + ((!free && findGrantedPrice(owner.data.catalog, source, grantee)) || 0n)
   }, 0n)

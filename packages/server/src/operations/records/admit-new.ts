@@ -1,6 +1,6 @@
 import { Fault } from '../../base/fault.ts'
 import type { Database } from '../../database/database.ts'
-import type { CollectionState } from '../../model/definitions.ts'
+import type { Collection } from '../../model/readable.ts'
 import { listSameValueKeys } from '../../projections/record-projection.ts'
 import { listExistingKeys } from '../../projections/record-store.ts'
 import type { Tenant } from '../../services/applications/tenancy.ts'
@@ -16,7 +16,7 @@ export async function admitNew(
   database: Database,
   tenant: Tenant,
   write: {
-    collection: CollectionState
+    collection: Collection
     names: readonly string[]
     keys: readonly string[]
     bodies: readonly string[]

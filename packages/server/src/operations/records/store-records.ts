@@ -4,9 +4,9 @@ import type { Appended } from '../../chain/committer.ts'
 import { hashBytes } from '../../chain/merkle.ts'
 import type { Database } from '../../database/database.ts'
 import { type HttpReply, makeJsonReply } from '../../http/reply.ts'
-import type { CollectionState } from '../../model/definitions.ts'
 import { parseRoot } from '../../model/parse-root.ts'
 import { getWritePrice, isFree } from '../../model/price.ts'
+import type { Collection } from '../../model/readable.ts'
 import { requirePermission } from '../../services/access/access.ts'
 import type { Tenant } from '../../services/applications/tenancy.ts'
 import type { Call } from '../../services/call.ts'
@@ -132,7 +132,7 @@ function hasShape(collection: RecordShape, shape: RecordShape): boolean {
 async function appendChecked(
   call: Call<'world' | 'database' | 'ticketKey'>,
   store: Store,
-  { collection, paymentId }: { collection: CollectionState; paymentId: string | undefined },
+  { collection, paymentId }: { collection: Collection; paymentId: string | undefined },
 ): Promise<HttpReply> {
   const { tenant, records } = store
   const entries = records.map(({ key, deleted, body }, at): Entry => {
@@ -158,7 +158,7 @@ async function appendChecked(
 }
 
 type Write = {
-  collection: CollectionState
+  collection: Collection
   entries: readonly Entry[]
   records: readonly PreparedRecord[]
   /** The names that must be new where only new records are wanted. */
@@ -246,7 +246,7 @@ async function findPaid(
 }
 
 /** Between the lookup and the place in the log the collection may have been deleted, or got another schema. */
-function refuseChanged(tenant: Tenant, collection: CollectionState): void {
+function refuseChanged(tenant: Tenant, collection: Collection): void {
   const now = tenant.data.catalog.byId.get(collection.id)
   if (now === undefined) {
     throw new Fault('COLLECTION_NOT_FOUND', {

@@ -3,10 +3,11 @@ import type { Static } from 'typebox'
 import { Fault } from '../../base/fault.ts'
 import { isRecord } from '../../base/is-record.ts'
 import type { Catalog } from '../../model/catalog.ts'
-import type { CollectionState, StoredView } from '../../model/definitions.ts'
+import type { StoredView } from '../../model/definitions.ts'
 import type { Price } from '../../model/policy.ts'
 import { getReadPrice, isFree } from '../../model/price.ts'
 import { isOpen, resolveReadLevel } from '../../model/read-level.ts'
+import type { Collection, View } from '../../model/readable.ts'
 import { getViewTableName } from '../../model/view-plan.ts'
 import { readProgress, type ViewProgress } from '../../projections/view-state.ts'
 import type { Tenancy, Tenant } from '../../services/applications/tenancy.ts'
@@ -14,7 +15,6 @@ import type { Call, Uses } from '../../services/call.ts'
 import { catchUp, isCountKnown } from '../../services/reading/view-sources.ts'
 import { checkGrants } from '../../services/views/build-view.ts'
 import { countLiveBelow, countRows, findNewestBelow } from '../../services/views/view-store.ts'
-import type { ViewState } from './require-view.ts'
 
 type Info = Static<typeof ViewInfo>
 type Metadata = Static<typeof ViewRefreshMetadata>
@@ -30,15 +30,14 @@ export async function describeViews(
   const progress = await readProgress(service.database, tenant.schema)
   const infos: Info[] = []
   for (const state of tenant.data.catalog.viewsByName.values())
-    if (state.view !== undefined)
-      infos.push(await describeState({ call, tenant, progress }, { ...state, view: state.view }))
+    infos.push(await describeState({ call, tenant, progress }, state))
   return infos
 }
 
 export async function describeView(
   call: Call<'world' | 'database' | 'tenancy'>,
   tenant: Tenant,
-  state: ViewState,
+  state: View,
 ): Promise<Info> {
   const { service } = call
   await catchUp(service.world, tenant, state.view)
@@ -52,7 +51,7 @@ type DescribedSite = {
   readonly progress: ReadonlyMap<string, ViewProgress>
 }
 
-async function describeState(site: DescribedSite, state: ViewState): Promise<Info> {
+async function describeState(site: DescribedSite, state: View): Promise<Info> {
   const { call, tenant, progress } = site
   const { view } = state
   const { catalog } = tenant.data
@@ -85,7 +84,7 @@ async function describeState(site: DescribedSite, state: ViewState): Promise<Inf
 }
 
 /** Returns the policy as sent, with the read level in force where the owner left that to the sources. */
-function describePolicy(catalog: Catalog, state: CollectionState): unknown {
+function describePolicy(catalog: Catalog, state: View): unknown {
   const { policy, access_policy: sent } = state
   if (policy.read !== undefined) return sent
   return { ...(isRecord(sent) ? sent : {}), read: resolveReadLevel(catalog, state) }
@@ -98,7 +97,7 @@ const closedThoughPriced =
   'strangers cannot buy the view: a source of it is not open to them; say public: true to publish it'
 
 /** Returns the effect of the policy that its owner may not expect. */
-function findWarning(catalog: Catalog, state: CollectionState, price: Price): string | undefined {
+function findWarning(catalog: Catalog, state: View, price: Price): string | undefined {
   if (state.policy.unknownShape) return unknownPolicy
   const isLeftToSources = state.policy.read === undefined
   return isLeftToSources && !isFree(price) && !isOpen(catalog, state)
@@ -134,7 +133,7 @@ async function findRefusal(
  */
 async function buildMetadata(
   { call, tenant }: DescribedSite,
-  state: ViewState,
+  state: View,
   { now, isGranted }: { now: ViewProgress | undefined; isGranted: boolean },
 ): Promise<Metadata> {
   const { service } = call
@@ -175,7 +174,7 @@ async function countRecords(
 
 type SourceBelow = {
   readonly owner: Tenant
-  readonly collection: CollectionState
+  readonly collection: Collection
   readonly below: number
 }
 

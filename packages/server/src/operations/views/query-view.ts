@@ -1,5 +1,6 @@
 import { Fault } from '../../base/fault.ts'
 import { isOpen } from '../../model/read-level.ts'
+import type { View } from '../../model/readable.ts'
 import { refuseWithoutRead } from '../../services/access/access.ts'
 import type { Tenant } from '../../services/applications/tenancy.ts'
 import type { Call } from '../../services/call.ts'
@@ -7,7 +8,7 @@ import { type AnswerParts, answerQuery } from '../../services/reading/answer-que
 import { type ListParts, prepareListRead } from '../../services/reading/prepare-list-read.ts'
 import { formatLag } from '../../services/reading/view-sources.ts'
 import type { Operation } from '../operation.ts'
-import { findView, makeNoViewFault, requireView, type ViewState } from './require-view.ts'
+import { findView, makeNoViewFault, requireView } from './require-view.ts'
 import { buildFind } from './variables.ts'
 
 export const queryView: Operation<'queryView', ListParts | AnswerParts> = async (
@@ -42,7 +43,7 @@ export async function requireReadableView(
   call: Call<ListParts>,
   tenant: Tenant,
   name: string,
-): Promise<ViewState> {
+): Promise<View> {
   const found = findView(tenant, name)
   if (found === undefined || !isOpen(tenant.data.catalog, found))
     refuseWithoutRead(call.caller, tenant.application)

@@ -1,17 +1,15 @@
 import { Fault } from '../../base/fault.ts'
-import type { CollectionState, StoredView } from '../../model/definitions.ts'
+import type { View } from '../../model/readable.ts'
 import type { Tenant } from '../../services/applications/tenancy.ts'
 
-export type ViewState = CollectionState & { readonly view: StoredView }
-
 /** Returns the view that is read under the name or id now, or throws 404. */
-export function requireView(tenant: Tenant, nameOrId: string): ViewState {
+export function requireView(tenant: Tenant, nameOrId: string): View {
   const found = findView(tenant, nameOrId)
-  if (found?.view === undefined) throw makeNoViewFault(tenant, nameOrId)
-  return { ...found, view: found.view }
+  if (found === undefined) throw makeNoViewFault(tenant, nameOrId)
+  return found
 }
 
-export function findView({ data }: Tenant, nameOrId: string): CollectionState | undefined {
+export function findView({ data }: Tenant, nameOrId: string): View | undefined {
   const { viewsByName, viewsById } = data.catalog
   return viewsByName.get(nameOrId) ?? viewsById.get(nameOrId)
 }

@@ -1,12 +1,12 @@
 import { limits } from '@tollbase/contract/limits'
 import { Fault, makeInvalidFault } from '../../base/fault.ts'
 import { findReadable } from '../../model/catalog.ts'
-import { getDeclaredTypes } from '../../model/declared-types.ts'
-import type { CollectionState, StoredView, ViewSource } from '../../model/definitions.ts'
+import type { StoredView, ViewSource } from '../../model/definitions.ts'
 import { findGrant } from '../../model/grants.ts'
 import { parseRoot } from '../../model/parse-root.ts'
 import { parsePolicy, type ReadLevel } from '../../model/policy.ts'
 import { getLeastReadLevel, getStrictest, resolveReadLevel } from '../../model/read-level.ts'
+import { getFieldTypes, type Readable } from '../../model/readable.ts'
 import { listSourceUses, readQueryAsWritten } from '../../model/view-plan.ts'
 import type { ValueType } from '../../query/tree/query.ts'
 import {
@@ -60,7 +60,7 @@ export type ResolvedView = {
 type NamedSource = {
   readonly model: string
   readonly owner: Tenant
-  readonly source: CollectionState
+  readonly source: Readable
 }
 
 /**
@@ -164,7 +164,7 @@ async function requireSources(
     const source = findReadable(owner.data.catalog, name)
     if (source === undefined) throw makeNoCollectionFault(owner, name)
     if (owner !== tenant) refuseUngranted(tenant, { model, owner, source })
-    if (source.view !== undefined)
+    if (source.kind === 'view')
       await checkGrantsBehind(makePorts(tenancy), tenant, { model, owner, view: source.view })
     named.push({ model, owner, source })
   }
@@ -187,7 +187,7 @@ function refuseUngranted(tenant: Tenant, { model, owner, source }: NamedSource):
 function collectInnerDefinitions(named: readonly NamedSource[]): Record<string, ViewDefinition> {
   const inner: Record<string, ViewDefinition> = {}
   for (const { model, source } of named) {
-    if (source.view === undefined) continue
+    if (source.kind === 'collection') continue
     Object.assign(inner, source.view.inner, { [model]: source.view.query })
   }
   return inner
@@ -213,7 +213,7 @@ async function readSources(
 function collectTypes(reads: readonly NamedSource[]): Record<string, Record<string, ValueType>> {
   return Object.fromEntries(
     reads.flatMap(({ model, source }) => {
-      const types = getDeclaredTypes(source.schema_definition)
+      const types = getFieldTypes(source)
       return types.size === 0 ? [] : [[model, Object.fromEntries(types)]]
     }),
   )

@@ -33,7 +33,7 @@ export const index: DefinitionRules<'index'> = {
     // index.
     await tx.execute(buildDropIndex(schema, made))
     // The size of a view is not counted, so its indexes are built beside the writes.
-    const isLater = indexed.view !== undefined || !(await isSmall(tx, schema, indexed.id))
+    const isLater = indexed.kind === 'view' || !(await isSmall(tx, schema, indexed.id))
     if (!made.unique && isLater) return
     await tx.execute(buildCreateIndex({ schema, collection: indexed }, made))
     built.add(made.number)

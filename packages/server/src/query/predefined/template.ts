@@ -59,7 +59,7 @@ export type CompilePlace = {
   readonly schema: string
   /** Resolves the tables, and the first source's primary key field. */
   readonly resolve: Resolve
-  readonly primaryColumn: string
+  readonly primaryColumn: string | undefined
   /** The positions of the views among the sources. */
   readonly position: PositionRow | undefined
   /** The order of the first source's rows, if that source is a view. */

@@ -1,22 +1,22 @@
 import { Fault } from '../../base/fault.ts'
 import { findMissingTable } from '../../database/errors.ts'
 import { findCollection, findReadable } from '../../model/catalog.ts'
-import type { CollectionState } from '../../model/definitions.ts'
 import { findHiddenUse } from '../../model/policy.ts'
 import { isOpen, resolveReadLevel } from '../../model/read-level.ts'
+import type { Collection, Readable } from '../../model/readable.ts'
 import type { UsedFields } from '../../query/join.ts'
 import type { Tenant } from '../applications/tenancy.ts'
 import { type Caller, canDescribe, canRead, refuseWithoutRead } from './access.ts'
 
 /** Returns the collection, or throws 404. */
-export function requireCollection(tenant: Tenant, nameOrId: string): CollectionState {
+export function requireCollection(tenant: Tenant, nameOrId: string): Collection {
   const collection = findCollection(tenant.data.catalog, nameOrId)
   if (collection === undefined) throw makeNoCollectionFault(tenant, nameOrId)
   return collection
 }
 
 /** Returns the collection or view, or throws 404. */
-export function requireCollectionOrView(tenant: Tenant, nameOrId: string): CollectionState {
+export function requireCollectionOrView(tenant: Tenant, nameOrId: string): Readable {
   const found = findReadable(tenant.data.catalog, nameOrId)
   if (found === undefined) throw makeNoCollectionFault(tenant, nameOrId)
   return found
@@ -57,7 +57,7 @@ export function requireDescribableCollection(
   caller: Caller,
   tenant: Tenant,
   nameOrId: string,
-): CollectionState {
+): Collection {
   const found = findCollection(tenant.data.catalog, nameOrId)
   return requireOpenOrOwn(caller, tenant, { found, nameOrId, own: canDescribe })
 }
@@ -67,20 +67,23 @@ export function requireDescribableSource(
   caller: Caller,
   tenant: Tenant,
   nameOrId: string,
-): CollectionState {
+): Readable {
   const found = findReadable(tenant.data.catalog, nameOrId)
   return requireOpenOrOwn(caller, tenant, { found, nameOrId, own: canDescribe })
 }
 
 /** A collection or view whose records the caller may read, and whether they are free for the caller. */
-export type ReadableSource = { readonly collection: CollectionState; readonly free: boolean }
+export type ReadableSource<T extends Readable = Readable> = {
+  readonly collection: T
+  readonly free: boolean
+}
 
 /** Returns the collection if the caller may read its records, free or by paying. */
 export function requireReadableCollection(
   caller: Caller,
   tenant: Tenant,
   nameOrId: string,
-): ReadableSource {
+): ReadableSource<Collection> {
   return requireReadable(caller, tenant, {
     found: findCollection(tenant.data.catalog, nameOrId),
     nameOrId,
@@ -99,19 +102,23 @@ export function requireReadableSource(
   })
 }
 
-type SourceLookup = { readonly found: CollectionState | undefined; readonly nameOrId: string }
+type SourceLookup<T> = { readonly found: T | undefined; readonly nameOrId: string }
 
-function requireReadable(caller: Caller, tenant: Tenant, asked: SourceLookup): ReadableSource {
+function requireReadable<T extends Readable>(
+  caller: Caller,
+  tenant: Tenant,
+  asked: SourceLookup<T>,
+): ReadableSource<T> {
   const collection = requireOpenOrOwn(caller, tenant, { ...asked, own: canRead })
   return { collection, free: canRead(caller, tenant.application) }
 }
 
 /** Returns the source if it is open to strangers or the caller's own; throws 403, 401 or 404 otherwise. */
-function requireOpenOrOwn(
+function requireOpenOrOwn<T extends Readable>(
   caller: Caller,
   tenant: Tenant,
-  { found, nameOrId, own }: SourceLookup & { readonly own: typeof canRead },
-): CollectionState {
+  { found, nameOrId, own }: SourceLookup<T> & { readonly own: typeof canRead },
+): T {
   const read = found && resolveReadLevel(tenant.data.catalog, found)
   if (found !== undefined && read === 'public') return found
   refuseWithoutRead(caller, tenant.application)
@@ -126,18 +133,14 @@ export function canReadFree(caller: Caller, { application }: Pick<Tenant, 'appli
 }
 
 /** Refuses the operator, who may otherwise do all that Admin may, records that are not public. */
-export function refuseOperator(caller: Caller, tenant: Tenant, collection: CollectionState): void {
+export function refuseOperator(caller: Caller, tenant: Tenant, collection: Readable): void {
   if (caller.kind === 'operator' && !isOpen(tenant.data.catalog, collection)) {
     throw new Fault('FORBIDDEN', { message: 'The operator does not read private data' })
   }
 }
 
 /** Others may use a field only for what its owner offers: a filter on a hidden field would tell its value. */
-export function refuseUnoffered(
-  collection: CollectionState,
-  used: UsedFields,
-  history: boolean,
-): void {
+export function refuseUnoffered(collection: Readable, used: UsedFields, history: boolean): void {
   if (history)
     throw new Fault('FORBIDDEN', {
       message: 'History is for keys of the application that may Read',

@@ -2,8 +2,9 @@ import { limits } from '@tollbase/contract/limits'
 import { Fault } from '../../base/fault.ts'
 import type { World } from '../../base/world.ts'
 import type { Definition } from '../../model/definition-entry.ts'
-import type { CollectionState, IndexDefinition } from '../../model/definitions.ts'
+import type { IndexDefinition } from '../../model/definitions.ts'
 import { makeIndexName } from '../../model/make-index-name.ts'
+import type { Collection } from '../../model/readable.ts'
 import { isPlain } from '../../projections/index-ddl.ts'
 
 /**
@@ -12,7 +13,7 @@ import { isPlain } from '../../projections/index-ddl.ts'
  */
 export function buildLeadingIndex(
   world: World,
-  collection: CollectionState,
+  collection: Collection,
   wanted: { field: string; type: 'btree' | 'hash'; number: number; others: readonly Definition[] },
 ): Definition[] {
   const { field, type, others } = wanted
@@ -36,7 +37,7 @@ export function buildLeadingIndex(
   return [{ kind: 'index', id: body.id, body }]
 }
 
-function makeIndexFilter(collection: CollectionState) {
+function makeIndexFilter(collection: Collection) {
   return ({ kind, body }: Definition): IndexDefinition[] =>
     kind === 'index' && body?.collection === collection.id ? [body] : []
 }

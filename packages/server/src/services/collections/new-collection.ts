@@ -4,13 +4,10 @@ import { Fault } from '../../base/fault.ts'
 import { isRecord } from '../../base/is-record.ts'
 import type { World } from '../../base/world.ts'
 import type { Definition } from '../../model/definition-entry.ts'
-import type {
-  CollectionDefinition,
-  CollectionState,
-  IndexDefinition,
-} from '../../model/definitions.ts'
+import type { CollectionDefinition, IndexDefinition } from '../../model/definitions.ts'
 import { makePaidCollectionId } from '../../model/made-by-payment.ts'
 import { makeIndexName } from '../../model/make-index-name.ts'
+import type { Collection } from '../../model/readable.ts'
 import { isPlain } from '../../projections/index-ddl.ts'
 import { define } from '../applications/define.ts'
 import type { Tenant } from '../applications/tenancy.ts'
@@ -36,7 +33,7 @@ export async function createCollectionLocked(
   world: World,
   tenant: Tenant,
   request: CollectionRequest,
-): Promise<CollectionState> {
+): Promise<Collection> {
   const { catalog } = tenant.data
   if (catalog.byName.has(request.name)) {
     throw new Fault('COLLECTION_EXISTS', {
@@ -83,7 +80,7 @@ export async function ensureCollection(
   world: World,
   tenant: Tenant,
   request: Pick<CollectionRequest, 'name' | 'madeBy'>,
-): Promise<CollectionState> {
+): Promise<Collection> {
   const found = tenant.data.catalog.byName.get(request.name)
   return found ?? tenant.definitions.run(() => ensureCollectionLocked(world, tenant, request))
 }
@@ -93,7 +90,7 @@ export async function ensureCollectionLocked(
   world: World,
   tenant: Tenant,
   request: Pick<CollectionRequest, 'name' | 'madeBy'>,
-): Promise<CollectionState> {
+): Promise<Collection> {
   return (
     tenant.data.catalog.byName.get(request.name) ?? createCollectionLocked(world, tenant, request)
   )

@@ -1,9 +1,9 @@
 import type { HttpReply } from '../../http/reply.ts'
-import type { CollectionState } from '../../model/definitions.ts'
 import { computeFieldCost, type WrittenRecord } from '../../model/field-price.ts'
 import { isMadeBy } from '../../model/made-by-payment.ts'
 import { freePrice } from '../../model/policy.ts'
 import { computeCost, getWritePrice, type PricedField, type WritePrice } from '../../model/price.ts'
+import type { Collection } from '../../model/readable.ts'
 import type { Tenant } from '../applications/tenancy.ts'
 import type { Call } from '../call.ts'
 import { toApplicationAccount, toWalletAccount } from './ledger-entries.ts'
@@ -42,7 +42,7 @@ export function sellWrite(
   const shares = parts.flatMap(({ part, price }) => listSharedFields(part, price, appId))
   const rows = parts.reduce((sum, { part }) => sum + part.rows, 0)
   const amounts = memoize(() => computeAmounts(parts, shares))
-  const buildMeaning = (isCounted: (known: CollectionState) => boolean) => [
+  const buildMeaning = (isCounted: (known: Collection) => boolean) => [
     number,
     parts.map(({ part: { collection } }) => {
       const known = byName.get(collection)

@@ -56,7 +56,7 @@ export async function authorizeUses(
     const dataSets = requireDataSets(use.dataSets, call.service.dataSets, { tenant, mayRead: true })
     const { model, kind, used } = use
     sources.push({ model, kind, used, tenant, collection, free, dataSets })
-    behind.push(...(await listViewSources(call, tenant, { collection, history: false })))
+    behind.push(...(await listViewSources(call, tenant, { readable: collection, history: false })))
   }
   const all = [...sources, ...behind]
   const foreign = all.filter((one) => one.tenant.application.app_id !== home)

@@ -1,6 +1,7 @@
 import { limits } from '@tollbase/contract/limits'
 import { makeInvalidFault } from '../../base/fault.ts'
 import type { StoredQuery } from '../../model/definitions.ts'
+import { findPrimaryColumn } from '../../model/readable.ts'
 import {
   bindValues,
   needsClock,
@@ -244,10 +245,10 @@ function compileVariant(
   const { tenant, collection } = requireFirstSource(sources)
   const statement = template.compile(variant, {
     schema: tenant.schema,
-    primaryColumn: collection.primary_column,
+    primaryColumn: findPrimaryColumn(collection),
     resolve: makeTableResolver(sources),
     position: findPositionRow(sources),
-    sort: findViewSort(tenant, collection),
+    sort: findViewSort(collection),
   })
   const planned = { key, statement, isTimed: needsClock(statement.values) }
   if (statements.size >= statementsMax) statements.clear()

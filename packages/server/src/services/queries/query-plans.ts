@@ -1,9 +1,9 @@
 import { limits } from '@tollbase/contract/limits'
 import { LRUCache } from 'lru-cache'
 import { type Catalog, findReadable } from '../../model/catalog.ts'
-import { getDeclaredTypes } from '../../model/declared-types.ts'
 import type { StoredQuery } from '../../model/definitions.ts'
 import { parseRoot } from '../../model/parse-root.ts'
+import { getFieldTypes } from '../../model/readable.ts'
 import { readTemplate, type Template, type TemplateText } from '../../query/predefined/template.ts'
 import type { CompiledStatement } from '../../query/sql-text.ts'
 import type { ValueType } from '../../query/tree/query.ts'
@@ -101,8 +101,8 @@ export async function loadTemplate(
     const model = name.includes('::') ? name : `${home}::${name}`
     const root = parseRoot(model)
     const { data } = await tenancy.loadTenant(root.app)
-    const declared = getDeclaredTypes(findReadable(data.catalog, root.name)?.schema_definition)
-    if (declared.size > 0) types.set(model, declared)
+    const readable = findReadable(data.catalog, root.name)
+    if (readable !== undefined) types.set(model, getFieldTypes(readable))
   }
   return readTemplate(text, { home, typesOf: findTypes })
 }

@@ -1,7 +1,7 @@
 import { Fault } from '../../base/fault.ts'
-import type { CollectionState } from '../../model/definitions.ts'
 import { parseRoot } from '../../model/parse-root.ts'
 import { findDerivePrice, isUnsold } from '../../model/price.ts'
+import type { Readable } from '../../model/readable.ts'
 import type { Resolve, Source, SourceUse } from '../../query/join.ts'
 import { refuseUnoffered, requireReadableSource } from '../access/authorize-collections.ts'
 import type { Tenant } from '../applications/tenancy.ts'
@@ -16,7 +16,7 @@ export type SourceParts = 'world' | 'tenancy' | 'dataSets'
 /** A use of a collection that the caller is authorized for. */
 export type AuthorizedSource = Pick<SourceUse, 'model' | 'kind' | 'used'> & {
   readonly tenant: Tenant
-  readonly collection: CollectionState
+  readonly collection: Readable
   /** True where the caller pays nothing for it, as it is the caller's own. */
   readonly free: boolean
   /**
@@ -58,8 +58,7 @@ export async function authorizeSources(
       mayRead: free,
     })
     authorized.push({ model, kind, used, tenant, collection, free, dataSets })
-    if (collection.view !== undefined)
-      behind.push(...(await listViewSources(call, tenant, { collection, history })))
+    behind.push(...(await listViewSources(call, tenant, { readable: collection, history })))
   }
   return behind.length === 0 ? authorized : [...authorized, ...behind]
 }
@@ -93,7 +92,7 @@ export function makeTableResolver(sources: readonly AuthorizedSource[]): Resolve
 }
 
 /** Throws 403 for a view that others cannot buy. */
-export function refuseUnsold({ application, data }: Tenant, collection: CollectionState): void {
+export function refuseUnsold({ application, data }: Tenant, collection: Readable): void {
   if (!isUnsold(data.catalog, collection)) return
   const name = `${application.app_id}::${collection.name}`
   throw new Fault('DERIVATION_DENIED', {

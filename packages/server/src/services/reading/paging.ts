@@ -4,7 +4,7 @@ import { Fault, makeInvalidFault } from '../../base/fault.ts'
 import { isRecord } from '../../base/is-record.ts'
 import type { Database } from '../../database/database.ts'
 import { sql } from '../../database/sql.ts'
-import type { CollectionState } from '../../model/definitions.ts'
+import type { Readable } from '../../model/readable.ts'
 import type { ListRow } from '../../query/compile-list.ts'
 import { type Continuation, compilePosition, type Position } from '../../query/continuation.ts'
 import type { ListQuery, ListRequest } from '../../query/list-query.ts'
@@ -26,7 +26,7 @@ export type Paging = {
 
 type PagedList = {
   readonly tenant: Tenant
-  readonly collection: CollectionState
+  readonly collection: Readable
   readonly query: ListQuery
   /** The sources of the list, the root's first. */
   readonly sources: readonly AuthorizedSource[]
@@ -44,8 +44,8 @@ export function openPaging(
   const { number } = tenant.application
   // A view keeps no old rows.
   const isOneChain = sources.every(
-    ({ tenant: { application }, collection: { view } }) =>
-      application.number === number && view === undefined,
+    ({ tenant: { application }, collection: { kind } }) =>
+      application.number === number && kind === 'collection',
   )
   // Most answers have no cursor, and the name of a list takes some work.
   const scope = () => formatScope(request, listed)

@@ -3,6 +3,7 @@ import { limits } from '@tollbase/contract/limits'
 import type { Input } from '@tollbase/contract/route'
 import { makeInvalidFault } from '../../base/fault.ts'
 import { parseRoot } from '../../model/parse-root.ts'
+import { findPrimaryColumn } from '../../model/readable.ts'
 import { refuseUnsharded } from '../../model/shard-keys.ts'
 import {
   type AggregateRequest,
@@ -92,7 +93,7 @@ async function prepareRecordsRead(
           where: query.where,
           joins: query.joins,
           select: query.select,
-          sort: query.sort ?? findViewSort(tenant, collection),
+          sort: query.sort ?? findViewSort(collection),
           limit,
           offset: query.offset,
           history: query.history,
@@ -102,7 +103,7 @@ async function prepareRecordsRead(
           table: collection.table,
           caps: { rows: limits.rowsMax, bytes: bytesMax },
           total: total && from === undefined,
-          primaryColumn: collection.primary_column,
+          primaryColumn: findPrimaryColumn(collection),
           dataSets: sources[0]?.dataSets,
           resolve: makeTableResolver(sources),
           from: continuation,

@@ -2,7 +2,7 @@ import type { Tollbase } from '@tollbase/contract/contract'
 import { limits } from '@tollbase/contract/limits'
 import type { Input } from '@tollbase/contract/route'
 import { makeInvalidFault } from '../../base/fault.ts'
-import { getDeclaredTypes } from '../../model/declared-types.ts'
+import { getFieldTypes } from '../../model/readable.ts'
 import { refuseUnshardedQuery } from '../../model/shard-keys.ts'
 import { compileQuery } from '../../query/compile/compile-query.ts'
 import { parseHistory } from '../../query/list-query.ts'
@@ -35,9 +35,7 @@ export async function prepareSqlRead(
   const sources = await authorizeQuery(call, untyped, history)
   const [first] = sources
   if (first === undefined) throw makeInvalidFault('/sql', 'names no collection')
-  const types = new Map(
-    sources.map(({ model, collection }) => [model, getDeclaredTypes(collection.schema_definition)]),
-  )
+  const types = new Map(sources.map(({ model, collection }) => [model, getFieldTypes(collection)]))
   const hasTypes = [...types.values()].some(({ size }) => size > 0)
   const query = hasTypes
     ? buildQuery(text, { ...options, typesOf: (model) => types.get(model) })

@@ -3,8 +3,9 @@ import { awaitWithin } from '../../base/await-within.ts'
 import { Fault, makeInvalidFault } from '../../base/fault.ts'
 import type { World } from '../../base/world.ts'
 import { findReadableById } from '../../model/catalog.ts'
-import type { CollectionState, StoredView, ViewSource } from '../../model/definitions.ts'
+import type { StoredView, ViewSource } from '../../model/definitions.ts'
 import { findGrant, findGrantedPrice } from '../../model/grants.ts'
+import type { Readable } from '../../model/readable.ts'
 import { viewStateTable } from '../../projections/view-state.ts'
 import type { ListRow } from '../../query/compile-list.ts'
 import { parseFieldPath } from '../../query/field-path.ts'
@@ -21,7 +22,7 @@ export type GrantedSource = {
   readonly kind: 'derived'
   readonly used: UsedFields
   readonly tenant: Tenant
-  readonly collection: CollectionState
+  readonly collection: Readable
   readonly free: boolean
   /** The application whose view it is. */
   readonly grantee: string
@@ -35,10 +36,10 @@ export type GrantedSource = {
 export async function listViewSources(
   call: Call<'world' | 'tenancy'>,
   tenant: Tenant,
-  { collection, history }: { collection: CollectionState; history: boolean },
+  { readable, history }: { readable: Readable; history: boolean },
 ): Promise<readonly GrantedSource[]> {
-  const { view } = collection
-  if (view === undefined) return []
+  if (readable.kind === 'collection') return []
+  const { view } = readable
   if (history)
     throw makeInvalidFault(
       '/include_history',
@@ -166,20 +167,20 @@ const anything: UsedFields = { filter: ['*'], sort: ['*'], select: 'all' }
 export function findPositionRow(
   sources: readonly {
     readonly tenant: Tenant
-    readonly collection: CollectionState
+    readonly collection: Readable
     readonly grantee?: string
   }[],
 ): PositionRow | undefined {
   const [first] = sources
-  const ids = sources.flatMap(({ tenant, collection: { view }, grantee }) =>
-    view !== undefined && grantee === undefined && tenant === first?.tenant ? [view.number] : [],
+  const ids = sources.flatMap(({ tenant, collection: { kind, number }, grantee }) =>
+    kind === 'view' && grantee === undefined && tenant === first?.tenant ? [number] : [],
   )
   return ids.length === 0 ? undefined : { table: viewStateTable, ids: [...new Set(ids)] }
 }
 
 /** Returns the default order of a view's rows, which its definition states. */
-export function findViewSort({ data }: Tenant, { view }: CollectionState): Sort | undefined {
-  const order = view && data.catalog.views.get(view.id)?.plan?.defaultOrder
+export function findViewSort(readable: Readable): Sort | undefined {
+  const order = readable.kind === 'view' ? readable.plan?.defaultOrder : undefined
   const [first, ...others] = (order ?? []).map(({ column, descending, nulls }) => ({
     path: parseFieldPath(column, ''),
     descending,

@@ -5,7 +5,7 @@ import { addMembers, iterateItemTexts } from '../../base/json-text.ts'
 import { RandomPool } from '../../base/random-pool.ts'
 import { awaitTurn } from '../../base/turn.ts'
 import type { World } from '../../base/world.ts'
-import type { CollectionState } from '../../model/definitions.ts'
+import type { Collection } from '../../model/readable.ts'
 import { compileRecordSchema } from '../../model/record-schema.ts'
 import { makeUlid } from './ulid.ts'
 
@@ -19,7 +19,7 @@ export type PreparedRecord = {
  * The members of a collection's definition that decide how records are stored; a collection that does not exist yet
  * has the defaults.
  */
-export type RecordShape = Pick<CollectionState, 'primary_column' | 'schema_definition'>
+export type RecordShape = Pick<Collection, 'primary_column' | 'schema_definition'>
 
 /** A record as it was sent, with its name for refusals. */
 export type SentRecord = {

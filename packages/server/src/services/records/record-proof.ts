@@ -2,8 +2,8 @@ import { recordProofType } from '@tollbase/verify/proof'
 import { hashLeaf } from '@tollbase/verify/tree'
 import { Fault } from '../../base/fault.ts'
 import type { Chain } from '../../chain/chain.ts'
-import type { CollectionState } from '../../model/definitions.ts'
 import { getReadPrice, isFree } from '../../model/price.ts'
+import type { Collection } from '../../model/readable.ts'
 import { readHistory, readRecord, type Version } from '../../projections/record-store.ts'
 import { type Caller, canDescribe, refuseWithoutRead } from '../access/access.ts'
 import {
@@ -53,7 +53,7 @@ export function requireProvable(
   caller: Caller,
   tenant: Tenant,
   request: Omit<ProofRequest, 'key'>,
-): ReadableSource {
+): ReadableSource<Collection> {
   const readable = requireReadableCollection(caller, tenant, request.collection)
   const { collection, free } = readable
   if (free) return readable
@@ -91,7 +91,7 @@ function proveVersion({ tenant, version }: ProvenVersion) {
 async function requireNewest(
   { service }: Call<'database'>,
   { schema }: Tenant,
-  { collection, request }: { readonly collection: CollectionState; readonly request: ProofRequest },
+  { collection, request }: { readonly collection: Collection; readonly request: ProofRequest },
 ): Promise<Version> {
   const place = { schema, table: collection.table, key: request.key }
   const { version } = await readRecord(service.database, place)
@@ -107,7 +107,7 @@ async function proveBought(
   { service }: Call<'database' | 'tenancy'>,
   tenant: Tenant,
   bought: {
-    readonly collection: CollectionState
+    readonly collection: Collection
     readonly key: string
     readonly receiptId: string
   },
@@ -126,6 +126,6 @@ async function proveBought(
   return { ...toHashProof(proof), entry_header: text.slice(0, text.indexOf('\n')) }
 }
 
-function makeNoRecordFault({ name }: CollectionState, key: string): Fault {
+function makeNoRecordFault({ name }: Collection, key: string): Fault {
   return new Fault('RECORD_NOT_FOUND', { message: `There is no record ${key} in ${name}` })
 }

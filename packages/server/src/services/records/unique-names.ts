@@ -1,9 +1,9 @@
 import { getOwnValue, isRecord } from '../../base/is-record.ts'
-import type { CollectionState } from '../../model/definitions.ts'
+import type { Collection } from '../../model/readable.ts'
 import type { PreparedRecord } from './prepare-records.ts'
 
 /** A record's key, and its values of unique fields, as names that only one record can have. */
-export function listUniqueNames(record: PreparedRecord, collection: CollectionState): string[] {
+export function listUniqueNames(record: PreparedRecord, collection: Collection): string[] {
   const unique = collection.indexes.filter((index) => index.unique)
   if (unique.length === 0) return [record.key]
   const data: unknown = JSON.parse(record.body)

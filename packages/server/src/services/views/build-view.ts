@@ -4,9 +4,10 @@ import { Fault } from '../../base/fault.ts'
 import type { World } from '../../base/world.ts'
 import type { Database, Queryable } from '../../database/database.ts'
 import { findReadableById } from '../../model/catalog.ts'
-import type { CollectionState, ForeignPositions, StoredView } from '../../model/definitions.ts'
+import type { ForeignPositions, StoredView } from '../../model/definitions.ts'
 import { findGrant, findGrantedPrice } from '../../model/grants.ts'
 import { findHiddenUse } from '../../model/policy.ts'
+import type { Readable } from '../../model/readable.ts'
 import type { ViewPlan } from '../../model/view-plan.ts'
 import { readStats } from '../../projections/collection-store.ts'
 import { makeViewPlace, runStatement } from '../../projections/view-projection.ts'
@@ -293,7 +294,7 @@ export async function checkGrants(
     const uses = tenant.data.catalog.views.get(view.id)?.plan?.uses
     if (owner !== tenant)
       refuseUngrantedUse(owner, source, { model, grantee: view.app, used: uses?.get(model) })
-    if (source.view === undefined) continue
+    if (source.kind === 'collection') continue
     assert(source.view.id !== view.id, 'a view is not made of itself')
     await checkGrantsBehind({ tenantOf }, tenant, { model, owner, view: source.view })
   }
@@ -302,7 +303,7 @@ export async function checkGrants(
 /** Refuses a use that reads of the view would be refused for, with the reason that is reported for the stale view. */
 function refuseUngrantedUse(
   { data: { catalog } }: Tenant,
-  source: CollectionState,
+  source: Readable,
   by: { readonly model: string; readonly grantee: string; readonly used: UsedFields | undefined },
 ): void {
   const { model, grantee, used } = by
