@@ -234,7 +234,7 @@ describe('price indexes', () =>
           { app_owner_percentage: 0.79999, platform_percentage: 0.20001 },
         ],
         ['an address that is none', { app_owner_address: 'alice' }],
-      ])('%s are refused', async (_what, price_config) => {
+      ])('a price index with %s is refused', async (_what, price_config) => {
         const app = await service().createApp()
         const body = { collection: 'c', field_name: 'f', index_type: 'price', price_config }
         const at = `/api/apps/${app.appId}/indexes`
@@ -251,7 +251,7 @@ describe('price indexes', () =>
         }
       })
 
-      test('the public SDK`s createPriceIndex', async () => {
+      test('the public SDK makes a price index by createPriceIndex', async () => {
         silenceConsole()
         const app = await service().createApp()
         const { client } = connectTo(service(), { appId: app.appId, appKey: app.key })

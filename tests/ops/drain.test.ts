@@ -177,7 +177,7 @@ async function refusesConnections(url: string): Promise<void> {
   }
 }
 
-test('told to end with work under way, it finishes what it can, answers the rest 503, and exits 0 in time', {
+test('a service that is told to end with work under way finishes what it can, answers the rest 503, and exits 0 in time', {
   timeout: 180_000,
 }, async () => {
   await withProgram(async (start) => {

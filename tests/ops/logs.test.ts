@@ -40,7 +40,7 @@ describe('the log', () => {
     throw new Error(`no line of request ${requestId}`)
   }
 
-  test('has one line for each request, with what an operator looks for', async () => {
+  test('the log has one line for each request, with what an operator looks for', async () => {
     const app = await service.createApp()
     const path = `/apps/${app.appId}/tasks?api_key=${app.key}&limit=1`
     const reply = await service.request('GET', path)
@@ -61,7 +61,7 @@ describe('the log', () => {
     expect(line.ms).toBeGreaterThan(0)
   })
 
-  test('names the application that a body names, and the kind of caller', async () => {
+  test('a line names the application that a body names, and the kind of caller', async () => {
     const market = await openMarket(service)
     const listed = await service.request('POST', '/list', { body: { root: market.root, limit: 1 } })
     expect(await waitForLine(listed.headers.get('x-request-id'))).toMatchObject({
@@ -80,7 +80,7 @@ describe('the log', () => {
     expect(await waitForLine(broken.headers.get('x-request-id'))).toMatchObject({ status: 400 })
   })
 
-  test('takes the id that a request brings, if it is one', async () => {
+  test('a line takes the id that a request brings, if it is one', async () => {
     const withId = async (id: string) => {
       const reply = await service.request('GET', '/nowhere', { headers: { 'x-request-id': id } })
       expect(reply.body.request_id).toBe(reply.headers.get('x-request-id'))
@@ -99,7 +99,7 @@ describe('the log', () => {
       expect(await withId(Buffer.from(id).toString('latin1'))).toMatch(/^[0-9a-f]{24}$/)
   })
 
-  test('tells of a payment by its id, in the lines of the requests that it was made with', async () => {
+  test('the log tells of a payment by its id, in the lines of the requests that it was made with', async () => {
     const market = await openMarket(service, { price: { per_row: '100' } })
     const buyer = await createFundedBuyer(service)
     const bought = await buyer.buy(service, list({ root: market.root, limit: 2 }))
@@ -109,7 +109,7 @@ describe('the log', () => {
     })
   })
 
-  test('holds no secret of any request, by whatever way it was carried', async () => {
+  test('the log holds no secret of any request, by whatever way it was carried', async () => {
     const market = await openMarket(service, { price: { per_row: '100' } })
     const secrets: string[] = [market.key, service.operatorKey]
     const keep = (secret: string) => {

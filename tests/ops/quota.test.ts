@@ -36,7 +36,7 @@ const records = (count: number, from = 0) =>
 describe('the quota of an application', () =>
   withService(
     (service) => {
-      test('is exact: the last record that fits is taken, the next is refused, with all that comes with it', async () => {
+      test('the quota is exact: the last record that fits is taken, the next is refused, with all that comes with it', async () => {
         const data = await createData(service())
         await data.store('notes', records(3))
         const { records: before } = await used(data)
@@ -57,7 +57,7 @@ describe('the quota of an application', () =>
         expect((await data.list('notes', { limit: 100 })).body.records).toHaveLength(14)
       })
 
-      test('holds for however many writers at once, by what is admitted and not by what is shown', async () => {
+      test('the quota holds for however many writers at once, by what is admitted and not by what is shown', async () => {
         const data = await createData(service())
         await data.store('notes', records(1))
         const { records: before } = await used(data)
@@ -71,7 +71,7 @@ describe('the quota of an application', () =>
         expect((await used(data)).records).toBe(before + 50)
       })
 
-      test('counts what every path writes: batches, deletions, migrations, data sets', async () => {
+      test('the quota counts what every path writes: batches, deletions, migrations, data sets', async () => {
         const data = await createData(service())
         await data.store('notes', records(5))
         await setQuota(service(), data, { records: (await used(data)).records })
@@ -88,7 +88,7 @@ describe('the quota of an application', () =>
         })
       })
 
-      test('leaves room to define, and that room has an end too', async () => {
+      test('the quota leaves room to define, and that room has an end too', async () => {
         const data = await createData(service())
         await data.store('notes', records(5))
         await setQuota(service(), data, { bytes: 0, records: 0 })
@@ -108,7 +108,7 @@ describe('the quota of an application', () =>
         expectFull(await data.create({ name: 'none' }), 'records')
       })
 
-      test('outlives a restart, a crash and a takeover, to the byte', async () => {
+      test('the quota outlives a restart, a crash and a takeover, to the byte', async () => {
         const data = await createData(service())
         for (let at = 0; at < 5; at++) await data.store('notes', records(7, 10 * at))
         const before = await used(data)
@@ -130,7 +130,7 @@ describe('the quota of an application', () =>
       })
 
       test.each(['lazy', 'live'])(
-        'bounds what %s views take on disk: one that would take more is not filled, and says what to do',
+        'the quota bounds what %s views take on disk: one that would take more is not filled, and says what to do',
         async (refresh_mode) => {
           const data = await createData(service())
           const table = async (name: string) => {
@@ -169,7 +169,7 @@ describe('the quota of an application', () =>
         },
       )
 
-      test('holds for live views that grow: the largest stands still, and writes go on', async () => {
+      test('the quota holds for live views that grow: the largest stands still, and writes go on', async () => {
         const data = await createData(service())
         await data.store('notes', records(400))
         const at = `"${data.appId}"::`
@@ -199,7 +199,7 @@ describe('the quota of an application', () =>
         expect((await data.store('notes', [{ id: 'more', text: 'z' }])).status).toBe(200)
       })
 
-      test('is the operator`s to set; keys of the application see it, strangers do not', async () => {
+      test('the quota is the operator`s to set; keys of the application see it, strangers do not', async () => {
         const data = await createData(service())
         const { bytes, records: most } = service().config.quota
         expect((await data.call('GET', '')).body.quota).toMatchObject({ bytes, records: most })
@@ -214,7 +214,7 @@ describe('the quota of an application', () =>
         expect(metrics.text).toMatch(/^tollbase_quota_refused_total \d+$/m)
       })
 
-      test('refuses a write that has a price before anybody is asked to pay, and after a quote before money moves', async () => {
+      test('the quota refuses a write that has a price before anybody is asked to pay, and after a quote before money moves', async () => {
         const market = await openMarket(service())
         await setPrices(service(), market, [
           { operation: 'write', model: 'per_record', amount: '1000' },

@@ -20,14 +20,13 @@ function limited(
   { trustProxy = [], devnet = false, ...rateLimits }: Settings,
   work: (service: TestService) => Promise<void>,
 ): void {
-  describe(title, () =>
+  describe('rate limits', () =>
     withService(
       (service) => {
-        test('holds', () => work(service()))
+        test(title, () => work(service()))
       },
       { devnet, config: { rateLimits, trustProxy, registration: 'open' } },
-    ),
-  )
+    ))
 }
 
 function expectRefused(reply: TestReply, limit: string): void {

@@ -74,32 +74,32 @@ afterAll(() => {
 })
 
 describe('tollbase serve', () => {
-  test('says in one line on stdout where it listens, and does', async () => {
+  test('the program says in one line on stdout where it listens, and does', async () => {
     expect((await fetch(`${url}/ready`)).status).toBe(200)
     const lines = first.output.out.trimEnd().split('\n')
     expect(lines.at(-1)).toBe(`tollbase listening on ${url}`)
     expect(lines.filter((line) => line.startsWith('{'))).toEqual([])
   })
 
-  test('refuses a port that is taken, and names it', async () => {
+  test('the program refuses a port that is taken, and names it', async () => {
     const { port } = new URL(url)
     const said = await refused('serve', '--port', port, '--data-dir', join(folder, 'second'))
     expect(said).toContain(`tollbase: --port ${port}: another program listens there already`)
   })
 
-  test('refuses a data folder that is in use, and says by whom', async () => {
+  test('the program refuses a data folder that is in use, and says by whom', async () => {
     const said = await refused('serve', '--port', '0', '--data-dir', join(folder, 'first'))
     expect(said).toContain(`is in use by the process ${first.child.pid}`)
   })
 
-  test('refuses a taken port before it starts a database', async () => {
+  test('the program refuses a taken port before it starts a database', async () => {
     const { port } = new URL(url)
     const dataDir = join(folder, 'never')
     await refused('serve', '--port', port, '--data-dir', dataDir)
     expect(existsSync(dataDir)).toBe(false)
   })
 
-  test('refuses to go on without the key that its chains are signed with, and makes no new one', async () => {
+  test('the program refuses to go on without the key that its chains are signed with, and makes no new one', async () => {
     const dataDir = join(folder, 'lost-key')
     await startOnce(dataDir)
     const key = join(dataDir, 'signing-key.pem')
@@ -117,7 +117,7 @@ describe('tollbase serve', () => {
     await startOnce(dataDir)
   })
 
-  test('refuses a devnet that lost its chain, and one of another database', async () => {
+  test('the program refuses a devnet that lost its chain, and one of another database', async () => {
     const dataDir = join(folder, 'devnet')
     const flags = ['dev', '--port', '0', '--data-dir', dataDir]
     await startOnce(dataDir, 'dev')
@@ -133,19 +133,19 @@ describe('tollbase serve', () => {
   test.each([
     ['json', /^\{"level":30,/m],
     ['pretty', /^\[\d\d:\d\d:\d\d\.\d{3}\] INFO.*: PostgreSQL is running/m],
-  ])('writes its log as %s where that is asked for', async (format, expected) => {
+  ])('the program writes its log as %s where that is asked for', async (format, expected) => {
     const err = await startOnce(join(folder, 'logs'), 'serve', '--log-format', format)
     expect(err).toMatch(expected)
   })
 
-  test('never tells the password of a database that it cannot reach', async () => {
+  test('the program never tells the password of a database that it cannot reach', async () => {
     const database = 'postgres://user:secret@127.0.0.1:1/none'
     const said = await refused('serve', '--data-dir', folder, '--database-url', database)
     expect(said).toContain('--database-url: the server cannot be reached')
     expect(said).not.toContain('secret')
   })
 
-  test('ends at once, with exit code 0, when it is told to', async () => {
+  test('the program ends at once, with exit code 0, when it is told to', async () => {
     const toldAt = Date.now()
     first.child.kill('SIGTERM')
     const [code] = await once(first.child, 'close')

@@ -28,7 +28,7 @@ function isRunning(pid: number): boolean {
 }
 
 describe.runIf(process.platform === 'linux')('a service started as `node bin/tollbase.js`', () => {
-  test('has the heap that other starts have, and ends with its exit code when it is told to', async () => {
+  test('the service has the heap that other starts have, and ends with its exit code when it is told to', async () => {
     const { child, servicePid } = await start('told')
     expect(readFileSync(`/proc/${servicePid}/cmdline`, 'utf8')).toContain(
       '--max-semi-space-size=32',
@@ -38,7 +38,7 @@ describe.runIf(process.platform === 'linux')('a service started as `node bin/tol
     expect(isRunning(servicePid)).toBe(false)
   })
 
-  test('ends in order when the process that started it is killed, and leaves nothing that holds its data', async () => {
+  test('the service ends in order when the process that started it is killed, and leaves nothing that holds its data', async () => {
     const { child, servicePid } = await start('killed')
     child.kill('SIGKILL')
     await expect.poll(() => isRunning(servicePid)).toBe(false)

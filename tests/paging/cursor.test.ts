@@ -42,8 +42,8 @@ async function readRest(data: Data, query: object, first: TestReply): Promise<Js
   return pages
 }
 
-describe('a cursor', () => {
-  test('is there where a limit was given and more follows, and not otherwise', async () => {
+describe('cursors of pages', () => {
+  test('a cursor is there where a limit was given and more follows, and not otherwise', async () => {
     const data = await openList(numbers(4))
     for (const [query, isThere] of [
       [{}, false],
@@ -60,7 +60,7 @@ describe('a cursor', () => {
     }
   })
 
-  test('goes on after an offset, and counts the pages', async () => {
+  test('a cursor goes on after an offset, and counts the pages', async () => {
     const data = await openList(numbers(10))
     const first = await data.list('c', { limit: 3, offset: 3 })
     const { body } = await data.list('c', { limit: 3, cursor: first.body.next_cursor })
@@ -68,7 +68,7 @@ describe('a cursor', () => {
     expect(body).toMatchObject({ page: 3, limit: 3, total: 10 })
   })
 
-  test('neither skips nor repeats what was there, whatever is written meanwhile', async () => {
+  test('a cursor neither skips nor repeats what was there, whatever is written meanwhile', async () => {
     const data = await openList()
     const query = { limit: 3, sortBy: 'n' }
     const whole = await data.list('c', { sortBy: 'n' })
@@ -82,7 +82,7 @@ describe('a cursor', () => {
     expect(await readRest(data, query, first)).toEqual(whole.body.records)
   })
 
-  test('goes on with another limit, with members in another order, and after a restart', async () => {
+  test('a cursor goes on with another limit, with members in another order, and after a restart', async () => {
     const data = await openList()
     const find = { n: { gte: 1, lte: 5 }, id: { startsWith: 'r' } }
     const whole = await data.list('c', { find })
@@ -92,7 +92,7 @@ describe('a cursor', () => {
     expect(await readRest(data, { find: other, limit: 5 }, first)).toEqual(whole.body.records)
   })
 
-  test('keeps to the versions of its height where history is read', async () => {
+  test('a cursor keeps to the versions of its height where history is read', async () => {
     const data = await openList(numbers(5))
     await data.store('c', numbers(3))
     const query = { include_history: true, sortBy: 'n', sortDirection: 'desc' }
@@ -102,7 +102,7 @@ describe('a cursor', () => {
     expect(await readRest(data, { ...query, limit: 2 }, first)).toEqual(whole.body.records)
   })
 
-  test('is worth nothing for another query, collection, application or reader, nor when changed', async () => {
+  test('a cursor is worth nothing for another query, collection, application or reader, nor when changed', async () => {
     const data = await openList()
     await data.create({ name: 'd' })
     await data.store('d', numbers(20))
@@ -130,7 +130,7 @@ describe('a cursor', () => {
     expect(await refusal(data.list('c', { ...asked, offset: 1 }))).toBe('/offset')
   })
 
-  test('counts no more once a field is unique, which changes what was live', async () => {
+  test('a cursor counts no more once a field is unique, which changes what was live', async () => {
     const data = await openList()
     const { body } = await data.list('c', { limit: 2 })
     await data.call('POST', '/collections/c/indexes', { field: 'n', name: 'by_n', unique: true })
@@ -139,7 +139,7 @@ describe('a cursor', () => {
     expect(await refusal(data.list('c', { limit: 2, cursor: body.next_cursor }))).toBe('/cursor')
   })
 
-  test('counts no more for a collection of the same name that was made anew', async () => {
+  test('a cursor counts no more for a collection of the same name that was made anew', async () => {
     const data = await openList()
     const { body } = await data.list('c', { limit: 2 })
     await data.call('DELETE', '/collections/c')
@@ -148,7 +148,7 @@ describe('a cursor', () => {
     expect(await refusal(data.list('c', { limit: 2, cursor: body.next_cursor }))).toBe('/cursor')
   })
 
-  test('reads no longer than its hour, however often it is renewed', async () => {
+  test('a cursor reads no longer than its hour, however often it is renewed', async () => {
     const data = await openList()
     const first = await data.list('c', { limit: 2 })
     service.world.advance(3_590_000)

@@ -24,7 +24,7 @@ async function openVisits(service: Parameters<typeof createData>[0]): Promise<Da
 
 const create = (data: Data, body: object) => data.call('POST', '/datasets', body)
 
-describePerEngine('data sets', (service) => {
+describePerEngine('data sets in queries', (service) => {
   test('inDataset holds of what is in the set, inCountry of addresses in the country, and their negations of all else', async () => {
     const data = await openVisits(service())
     const { status, body } = await create(data, {
@@ -86,7 +86,7 @@ describePerEngine('data sets', (service) => {
     expect(await data.call('DELETE', '/datasets/s')).toMatchObject(gone)
   })
 
-  test('without one, inDataset and inCountry say which is missing and who can provide it', async () => {
+  test('where there is no set, inDataset and inCountry say which is missing and who can provide it', async () => {
     const data = await openVisits(service())
     for (const [find, said] of [
       [{ who: { inDataset: 'nothing' } }, 'no data set nothing'],
@@ -98,7 +98,7 @@ describePerEngine('data sets', (service) => {
     }
   })
 
-  test('what is not public is for keys that may Read, and to others as if it were not there', async () => {
+  test('a set that is not public is for keys that may Read, and to others as if it were not there', async () => {
     const data = await openVisits(service())
     const find = { who: { inDataset: 's' } }
     await create(data, { name: 's', kind: 'values', entries: ['x'] })
@@ -136,42 +136,10 @@ describePerEngine('data sets', (service) => {
     const find = { or: [{ who: { inDataset: 's' } }, { ip: { inCountry: 'AT' } }] }
     expect(listIds(await data.list('visits', { find }))).toEqual(['a', 'c', 'd'])
   })
-
-  test('as many entries as there may be are one set, and one more are refused', async () => {
-    const data = await openVisits(service())
-    // They do not touch.
-    const apart = Array.from(
-      { length: limits.dataSetEntriesMax },
-      (_, at) => `2001:${(at >> 8).toString(16)}:${(at & 255).toString(16)}:1::/64`,
-    )
-    const made = await create(data, { name: 'many', kind: 'cidr', entries: apart })
-    expect(made, made.text).toMatchObject({ status: 201, body: { count: apart.length } })
-    expect(
-      (await create(data, { name: 'many', kind: 'cidr', entries: [...apart, '::1'] })).status,
-    ).toBe(400)
-    await data.store('visits', [{ id: 'z', ip: '2001:c3:4f:1::9' }])
-    expect(listIds(await data.list('visits', { find: { ip: { inDataset: 'many' } } }))).toEqual([
-      'z',
-    ])
-  })
-
-  test('an application has one set of countries, and so many sets', async () => {
-    const data = await openVisits(service())
-    await create(data, { name: 'geo', kind: 'ip_country', entries: countries })
-    expect(
-      await create(data, { name: 'geo2', kind: 'ip_country', entries: countries }),
-    ).toMatchObject({
-      status: 409,
-      body: { code: 'CONFLICT' },
-    })
-    for (let at = 1; at < limits.dataSetsPerApplicationMax; at++)
-      expect((await create(data, { name: `s${at}`, kind: 'values', entries: [] })).status).toBe(201)
-    expect((await create(data, { name: 'more', kind: 'values', entries: [] })).status).toBe(409)
-  })
 })
 
-describe("the operator's data sets", () => {
-  test('are read from their files at start, serve all applications, and give way to an own one of the name', async () => {
+describe('data sets of the operator', () => {
+  test('the sets of the operator are read from their files at start, serve all applications, and give way to an own one of the name', async () => {
     const folder = mkdtempSync(join(tmpdir(), 'tollbase-data-sets-'))
     const file = join(folder, 'countries.csv')
     writeFileSync(file, `network,country\n# comment\n${countries.join('\n')}\n`)

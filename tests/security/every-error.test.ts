@@ -106,7 +106,7 @@ const provocations: Readonly<Record<ErrorCode, (() => Promise<Answer>) | { reado
     OFFER_CHANGED: { by: 'tests/payments/resolving.test.ts' },
     PAYMENT_REPLY_GONE: { by: 'tests/payments/crash-points.test.ts' },
     PAYLOAD_TOO_LARGE: () => data.store('c', [{ pad: 'x'.repeat(limits.recordBytesMax) }]),
-    RESULT_TOO_LARGE: { by: 'tests/end-to-end/listing.test.ts' },
+    RESULT_TOO_LARGE: { by: 'packages/server/src/operations/listing/list-records.test.ts' },
     SCHEMA_VIOLATION: () => data.store('c', [{ n: 'text' }]),
     RATE_LIMITED: { by: 'tests/ops/rate-limits.test.ts' },
     HEADERS_TOO_LARGE: async () => {

@@ -48,4 +48,22 @@ describePerEngine('getRecord', (service) => {
     expect((await app.record('orders', 'a')).body.record).toEqual({ id: 'a' })
     expect((await app.record('orders', 'none')).body.code).toBe('RECORD_NOT_FOUND')
   })
+
+  test('a record that is read by its key is held to the offered fields too, and so is a preview', async () => {
+    const app = await createData(service())
+    const offered = { select: ['id', 'name'] }
+    await app.create({ name: 'cities', access_policy: { read: 'public', offered } })
+    await app.store('cities', [{ id: 'a', name: 'Wien', mayor: 'L' }])
+    const path = `/api/apps/${app.appId}/collections/cities/records/a`
+    expect(await service().request('GET', path)).toMatchObject({
+      status: 403,
+      body: { code: 'FIELD_NOT_OFFERED' },
+    })
+    expect((await app.record('cities', 'a')).status).toBe(200)
+    const preview = await service().request(
+      'GET',
+      `/api/apps/${app.appId}/collections/cities/preview`,
+    )
+    expect(preview.text).not.toContain('mayor')
+  })
 })

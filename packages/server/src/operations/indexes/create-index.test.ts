@@ -1,8 +1,8 @@
+import { createData, listIds } from '@tollbase/testing/data'
+import { describePerEngine } from '@tollbase/testing/per-engine'
 import { expect, test } from 'vitest'
-import { createData, listIds } from '../support/data.ts'
-import { describePerEngine } from '../support/per-engine.ts'
 
-describePerEngine('indexes', (service) => {
+describePerEngine('createIndex', (service) => {
   test.each([
     [
       'the SDK`s createCollection',
@@ -71,16 +71,7 @@ describePerEngine('indexes', (service) => {
     },
   )
 
-  test('an index on a collection`s own path', async () => {
-    const app = await createData(service())
-    const made = await app.call('POST', '/collections/c/indexes', {
-      field_name: 'email',
-      index_config: { index_type: 'Primary' },
-    })
-    expect(made.body).toMatchObject({ collection: 'c', unique_constraint: true })
-  })
-
-  test('the same field again is the same index, changed: updated is true', async () => {
+  test('the same field again is the same index, changed, and the answer says that it was updated', async () => {
     const app = await createData(service())
     const body = { collection: 'c', field_name: 'f', index_type: 'string' }
     const first = await app.call('POST', '/indexes', body)
@@ -102,41 +93,6 @@ describePerEngine('indexes', (service) => {
     )
     expect(new Set(replies.map((reply) => reply.body.id)).size).toBe(1)
     expect(replies.filter((reply) => reply.body.updated === false)).toHaveLength(1)
-  })
-
-  test.each([['c_f_idx'], ['c_f_index']])(
-    'it is deleted by %s, whatever it was named',
-    async (id) => {
-      const app = await createData(service())
-      await app.call('POST', '/indexes', { collection: 'c', field_name: 'f', name: 'my-name' })
-      expect((await app.call('DELETE', `/indexes/${id}`)).body.success).toBe(true)
-      expect((await app.call('DELETE', `/indexes/${id}`)).body.code).toBe('INDEX_NOT_FOUND')
-      expect((await app.call('GET', '/indexes')).body).toEqual([])
-    },
-  )
-
-  test.each(['c_a.b_index', 'c_a_b_index', 'c_a.b_idx'])(
-    'an index on a dotted field is deleted by %s',
-    async (id) => {
-      const app = await createData(service())
-      await app.call('POST', '/indexes', { collection: 'c', field_name: 'a.b' })
-      await app.store('c', [
-        { id: '1', a: { b: 7 } },
-        { id: '2', a: { b: 8 } },
-      ])
-      expect(listIds(await app.list('c', { find: { a: { b: { is: 7 } } } }))).toEqual(['1'])
-      expect((await app.call('DELETE', `/indexes/${id}`)).status).toBe(200)
-      expect(listIds(await app.list('c', { find: { a: { b: { is: 7 } } } }))).toEqual(['1'])
-    },
-  )
-
-  test('it is deleted by its id, and by name on its collection; others` are not touched', async () => {
-    const app = await createData(service())
-    const one = await app.call('POST', '/indexes', { collection: 'c', field_name: 'f' })
-    await app.call('POST', '/indexes', { collection: 'd', field_name: 'f' })
-    expect((await app.call('DELETE', `/collections/d/indexes/${one.body.name}`)).status).toBe(404)
-    expect((await app.call('DELETE', `/indexes/${one.body.id}`)).status).toBe(200)
-    expect((await app.call('DELETE', '/collections/d/indexes/d_f_idx')).status).toBe(200)
   })
 
   test('a composite index keeps the order of its fields', async () => {
@@ -169,16 +125,9 @@ describePerEngine('indexes', (service) => {
     ],
     ['no collection', { collection: undefined, field_name: 'f' }],
     ['an odd collection', { collection: 'a b', field_name: 'f' }],
-  ])('%s is refused, and makes nothing', async (_what, body) => {
+  ])('an index with %s is refused, and makes nothing', async (_what, body) => {
     const app = await createData(service())
     const reply = await app.call('POST', '/indexes', { collection: 'c', ...body })
-    expect(reply.status, reply.text).toBe(400)
-    expect((await app.call('GET', '/collections')).body).toEqual([])
-  })
-
-  test('an odd collection in the address is refused, and makes nothing', async () => {
-    const app = await createData(service())
-    const reply = await app.call('POST', '/collections/a%20b/indexes', { field_name: 'f' })
     expect(reply.status, reply.text).toBe(400)
     expect((await app.call('GET', '/collections')).body).toEqual([])
   })

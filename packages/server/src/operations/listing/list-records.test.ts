@@ -1,11 +1,11 @@
 import { limits } from '@tollbase/contract/limits'
+import { createData, type Data, listIds } from '@tollbase/testing/data'
+import { describePerEngine } from '@tollbase/testing/per-engine'
+import type { TestService } from '@tollbase/testing/service'
 import { expect, test } from 'vitest'
-import { createData, type Data, listIds } from '../support/data.ts'
-import { describePerEngine } from '../support/per-engine.ts'
-import type { TestService } from '../support/service.ts'
 
-describePerEngine('listing', (service) => {
-  test('no query gives every record, whole and in the order of storing', async () => {
+describePerEngine('listRecords', (service) => {
+  test('a list without a query has every record, whole and in the order of storing', async () => {
     const app = await cities(service())
     const { body } = await app.list('cities')
     expect(body.records).toEqual(people)
@@ -45,7 +45,7 @@ describePerEngine('listing', (service) => {
     [{ not: [{ name: 'Graz' }] }, ['a', 'c', 'd']],
     [{ name: 'Graz', people: { gt: 1000 } }, []],
     [{}, ['a', 'b', 'c', 'd']],
-  ])('find %j', async (find, expected) => {
+  ])('a list with find %j has the records that match', async (find, expected) => {
     const app = await shared(service())
     expect(listIds(await app.list('cities', { find }))).toEqual(expected)
   })
@@ -60,10 +60,13 @@ describePerEngine('listing', (service) => {
     [{ people: { between: [155, 206] } }, ['c', 'd']],
     [{ name: { contains: 'in' } }, ['c']],
     [{ mayor: { isNotNull: true } }, ['a']],
-  ])('find %j, in the second vocabulary', async (find, expected) => {
-    const app = await shared(service())
-    expect(listIds(await app.list('cities', { find }))).toEqual(expected)
-  })
+  ])(
+    'a list with find %j, in the second vocabulary, has the records that match',
+    async (find, expected) => {
+      const app = await shared(service())
+      expect(listIds(await app.list('cities', { find }))).toEqual(expected)
+    },
+  )
 
   test.each([
     [{ name: { country: 'x' } }, '/find/name/country'],
@@ -73,7 +76,7 @@ describePerEngine('listing', (service) => {
     [{ name: { regExpMatches: '(' } }, '/find/name/regExpMatches'],
     [{ name: { regExpMatches: '(a+)+$' } }, '/find/name/regExpMatches'],
     [7, '/find'],
-  ])('find %j is refused, naming the place', async (find, field) => {
+  ])('a list with find %j is refused, naming the place', async (find, field) => {
     const app = await shared(service())
     const { status, body } = await app.list('cities', { find })
     expect(status, JSON.stringify(body)).toBe(400)
@@ -92,7 +95,7 @@ describePerEngine('listing', (service) => {
       { tags: false, at: false, ip: false, mayor: false, people: false },
       { id: 'a', name: 'Wien' },
     ],
-  ])('select %j', async (select, expected) => {
+  ])('a list with select %j has these fields', async (select, expected) => {
     const app = await shared(service())
     const { body } = await app.list('cities', { select, limit: 1 })
     expect(body.records).toEqual([expected])
@@ -119,12 +122,15 @@ describePerEngine('listing', (service) => {
       { limit: null, offset: null, sortBy: null, sortDirection: null, find: null },
       ['a', 'b', 'c', 'd'],
     ],
-  ])('%j', async (query, expected) => {
-    const app = await shared(service())
-    const reply = await app.list('cities', query)
-    expect(listIds(reply)).toEqual(expected)
-    expect(reply.body.total, 'the total counts all matches').toBe(4)
-  })
+  ])(
+    'a list with %j has these records in this order, and the total of all',
+    async (query, expected) => {
+      const app = await shared(service())
+      const reply = await app.list('cities', query)
+      expect(listIds(reply)).toEqual(expected)
+      expect(reply.body.total, 'the total counts all matches').toBe(4)
+    },
+  )
 
   test.each([
     [{ limit: -1 }],
@@ -135,7 +141,7 @@ describePerEngine('listing', (service) => {
     [{ sortBy: 7 }],
     [{ sortDirection: 'up', sortBy: 'a' }],
     [{ include_history: 'yes' }],
-  ])('%j is refused', async (query) => {
+  ])('a list with %j is refused', async (query) => {
     const app = await shared(service())
     expect((await app.list('cities', query)).status).toBe(400)
   })
@@ -211,24 +217,6 @@ describePerEngine('listing', (service) => {
       expect(body.error.toLowerCase()).toContain(use)
       expect((await app.list('cities', query)).status).toBe(200)
     }
-  })
-
-  test('a record by its key is held to the offered fields too', async () => {
-    const app = await createData(service())
-    const offered = { select: ['id', 'name'] }
-    await app.create({ name: 'cities', access_policy: { read: 'public', offered } })
-    await app.store('cities', people)
-    const path = `/api/apps/${app.appId}/collections/cities/records/a`
-    expect(await service().request('GET', path)).toMatchObject({
-      status: 403,
-      body: { code: 'FIELD_NOT_OFFERED' },
-    })
-    expect((await app.record('cities', 'a')).status).toBe(200)
-    const preview = await service().request(
-      'GET',
-      `/api/apps/${app.appId}/collections/cities/preview`,
-    )
-    expect(preview.text).not.toContain('mayor')
   })
 
   test('an answer past the size cap is refused with what to do, and a limit helps', async () => {

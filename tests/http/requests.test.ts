@@ -1,56 +1,10 @@
 import { request as rawRequest } from 'node:http'
-import { interfaceVersion, tollbase } from '@tollbase/contract/contract'
 import { limits } from '@tollbase/contract/limits'
 import { describe, expect, test } from 'vitest'
 import { withService } from '../support/per-engine.ts'
 
-describe('the service itself', () =>
+describe('requests over HTTP', () =>
   withService((service) => {
-    test('it says that it is there, on every path that clients ask', async () => {
-      for (const [method, path] of [
-        ['GET', '/'],
-        ['GET', '/health'],
-        ['POST', '/health'],
-      ] as const) {
-        const { status, body } = await service().request(method, path)
-        expect(status).toBe(200)
-        expect(body.status).toBe('ok')
-      }
-      const info = await service().request('POST', '/info', { body: {} })
-      expect(info.body.interface_version).toBe(interfaceVersion)
-      expect((await service().request('GET', '/ready')).body.ready).toBe(true)
-    })
-
-    test('an application says that it is there', async () => {
-      const app = await service().createApp()
-      const { body } = await service().request('GET', `/api/apps/${app.appId}/health`)
-      expect(body.status).toBe('ok')
-      expect(body.features.length).toBeGreaterThan(3)
-    })
-
-    test('openapi.json describes every endpoint', async () => {
-      const { body } = await service().request('GET', '/openapi.json')
-      expect(body.openapi).toMatch(/^3\.1/)
-      expect(body.info.version).toBe(interfaceVersion)
-      const described = Object.values(
-        body.paths as Record<string, Record<string, { operationId?: string }>>,
-      )
-        .flatMap((methods) => Object.values(methods))
-        .map(({ operationId }) => operationId)
-      for (const id of Object.keys(tollbase)) expect(described).toContain(id)
-    })
-
-    test('the documentation is a page, and metrics are text that names no application`s key', async () => {
-      const app = await service().createApp()
-      await service().request('GET', `/api/apps/${app.appId}/keys?api_key=${app.key}`)
-      const docs = await service().request('GET', '/docs')
-      expect(docs.headers.get('content-type')).toContain('text/html')
-      const metrics = await service().request('GET', '/metrics')
-      expect(metrics.headers.get('content-type')).toContain('text/plain')
-      expect(metrics.text).toMatch(/^# (HELP|TYPE) /m)
-      expect(metrics.text).not.toContain(app.key)
-    })
-
     test('a browser of any origin may send keys and payments, and read receipts', async () => {
       const asked = await fetch(`${service().url}/list`, {
         method: 'OPTIONS',
@@ -193,10 +147,5 @@ describe('the service itself', () =>
       const { status, body } = await service().request('GET', path, { headers: app.headers })
       expect(status).toBe(400)
       expect(body.details.field).toBe('/query/limit')
-    })
-
-    test('discovery names the key that signs, and a checkpoint of it', async () => {
-      const { body } = await service().request('GET', '/.well-known/tollbase')
-      expect(body.checkpoint).toContain(body.receipt_public_key.split('+')[0])
     })
   }))

@@ -1,19 +1,12 @@
+import { createData, type Data } from '@tollbase/testing/data'
+import { people } from '@tollbase/testing/people'
+import { describePerEngine } from '@tollbase/testing/per-engine'
 import { expect, test } from 'vitest'
-import { createData, type Data } from '../support/data.ts'
-import { describePerEngine } from '../support/per-engine.ts'
-import { send } from '../support/service.ts'
-
-const people = Array.from({ length: 1_500 }, (_, at) => ({
-  id: `p${at}`,
-  age: at % 90,
-  name: `name ${at}`,
-  city: { name: `city ${at % 7}` },
-}))
 
 const explain = (app: Data, query: object) =>
   app.call('POST', '/collections/people/explain', { query })
 
-describePerEngine('advice on indexes', (service) => {
+describePerEngine('explainQuery', (service) => {
   test('explain tells the plan and the indexes by the names that their owner gave, and runs nothing', async () => {
     const app = await createData(service())
     await app.store('people', people)
@@ -117,67 +110,11 @@ describePerEngine('advice on indexes', (service) => {
     ['a query that is none', { query: { find: { a: { $no: 1 } } } }, 400],
     ['no query', {}, 400],
     ['a collection that is not there', { query: {} }, 404],
-  ])('%s is refused', async (what, body, wanted) => {
+  ])('an explanation of %s is refused', async (what, body, wanted) => {
     const app = await createData(service())
     await app.store('people', [{ id: 'x' }])
     const name = what.includes('not there') ? 'nobody' : 'people'
     const reply = await app.call('POST', `/collections/${name}/explain`, body)
     expect(reply.status, reply.text).toBe(wanted)
-  })
-
-  test('optimize names missing indexes by the queries of late, and unused ones by what the database counts', async () => {
-    const app = await createData(service())
-    await app.store('people', people)
-    await app.call('POST', '/indexes', { collection: 'people', field_name: 'age' })
-    await app.call('POST', '/indexes', { collection: 'people', field_name: 'name' })
-    for (let at = 0; at < 3; at++) {
-      await app.list('people', { find: { 'city.name': `city ${at}` } })
-      await app.list('people', { find: { id: { in: ['p1', 'p2'] } }, limit: 2 })
-      await app.list('people', { find: { 'city.name': { search: 'city' } } })
-      await app.list('people', { find: { name: { includes: 'x' } } })
-      await app.list('people', { find: { age: 7 } })
-    }
-    const advice = (await app.call('GET', '/collections/people/optimize')).body
-    expect(advice.missing_indexes).toEqual(['city.name', 'city.name (fulltext)'])
-    expect(advice.unused_indexes).toContain('people_name_idx')
-    expect(advice.recommendations.join()).toContain('3 queries')
-    expect(advice.slow_queries).toEqual(expect.any(Array))
-    // Values are not part of a query's shape.
-    expect(JSON.stringify(advice)).not.toContain('city 1')
-    // Sessions report their counts a little later.
-    await expect
-      .poll(async () => (await app.call('GET', '/collections/people/optimize')).body.unused_indexes)
-      .toEqual(['people_name_idx'])
-  })
-
-  test('statistics are what the database counts of the index', async () => {
-    const app = await createData(service())
-    await app.store('people', people)
-    await app.call('POST', '/indexes', { collection: 'people', field_name: 'age' })
-    // Each page is one scan, and the count of all matches another.
-    for (let at = 0; at < 5; at++) await app.list('people', { find: { age: at }, limit: 10 })
-    const statistics = async () =>
-      (await app.call('GET', '/collections/people/indexes/people_age_idx/statistics')).body
-    await expect.poll(async () => (await statistics()).usage_count).toBe(10)
-    const counted = await statistics()
-    expect(counted.size).toBeGreaterThan(8_000)
-    expect(counted.tuples_read).toBeGreaterThan(0)
-    if (service().running.service.database.major >= 16)
-      expect(Date.parse(counted.last_used)).toBeGreaterThan(0)
-    const [listed] = (await app.call('GET', '/indexes?include_stats=true')).body
-    expect(listed.statistics).toMatchObject({ size: counted.size })
-    expect((await app.call('GET', '/indexes')).body[0]).not.toHaveProperty('statistics')
-  })
-
-  test('what others ask for is advice to the owner, and they get none', async () => {
-    const app = await createData(service())
-    await app.publish('people', people.slice(0, 10))
-    await app.listOpenly('people', { find: { age: 3 } })
-    expect((await app.call('GET', '/collections/people/optimize')).body.missing_indexes).toEqual([
-      'age',
-    ])
-    const at = `/api/apps/${app.appId}/collections/people`
-    for (const path of ['/optimize', '/indexes/x/status', '/indexes/x/statistics'])
-      expect((await send(service().url, { method: 'GET', path: at + path })).status).toBe(401)
   })
 })

@@ -1,9 +1,9 @@
 import { limits } from '@tollbase/contract/limits'
+import { withService } from '@tollbase/testing/per-engine'
+import type { TestApp, TestService } from '@tollbase/testing/service'
 import { describe, expect, test } from 'vitest'
-import { type Database, openDatabase } from '../../packages/server/src/database/database.ts'
-import { sql } from '../../packages/server/src/database/sql.ts'
-import { withService } from '../support/per-engine.ts'
-import type { TestApp, TestService } from '../support/service.ts'
+import { type Database, openDatabase } from '../../database/database.ts'
+import { sql } from '../../database/sql.ts'
 
 const ready = { database: 'ok', system_chain: 'ok', appliers: 'ok', storage: 'ok', draining: 'no' }
 
@@ -27,15 +27,15 @@ async function whileHeld(
   })
 }
 
-describe('readiness', () =>
+describe('getReady', () =>
   withService((service) => {
-    test('is there when all is well', async () => {
+    test('the service is ready when all is well', async () => {
       const { status, body } = await service().request('GET', '/ready')
       expect(status).toBe(200)
       expect(body).toEqual({ ready: true, checks: ready })
     })
 
-    test('goes while an applier is more seconds behind than the limit, and comes back', async () => {
+    test('the service is not ready while an applier is more seconds behind than the limit, and is again when it caught up', async () => {
       const app = await service().createApp()
       const store = () =>
         service().request('POST', '/store', {
@@ -62,15 +62,15 @@ describe('readiness', () =>
       })
     })
 
-    test('says nothing of whose applier it is', async () => {
+    test('readiness says nothing of whose applier it is', async () => {
       const { text } = await service().request('GET', '/ready')
       expect(text).not.toMatch(/app-\d/)
     })
   }))
 
-describe('readiness without', () => {
+describe('getReady without a part of the service', () => {
   withService((service) => {
-    test('the service`s own chain goes', async () => {
+    test('readiness goes with the chain of the service itself', async () => {
       // Another process takes over the chain, as after a pause that outlasted the lease.
       await service().database.execute(sql`
         UPDATE operations.chain_lease SET holder = 'another/1/x', epoch = epoch + 1,
@@ -84,7 +84,7 @@ describe('readiness without', () => {
   })
 
   withService((service) => {
-    test('the database goes, and the answer comes in bounded time', async () => {
+    test('readiness goes with the database, and the answer comes in bounded time', async () => {
       const { database } = service()
       // All connections of the service are ended, and none can be made.
       const [row] = await database.query<{ name: string }>(sql`SELECT current_database() AS name`)
