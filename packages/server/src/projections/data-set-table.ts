@@ -5,7 +5,7 @@ import type { DataSetTable } from '../query/data-set.ts'
 type DataSetPlace = Pick<DataSetTable, 'schema' | 'table' | 'kind'>
 
 /** Rows of one statement that fills a table. */
-const chunkRows = 20_000
+const chunkRows = 5_000
 
 export function getDataSetTableName(set: { readonly number: number }): string {
   return `d_${set.number}`

@@ -11,10 +11,10 @@ export const createDataSet: Operation<'createDataSet', 'world' | 'tenancy'> = as
   { params, body },
 ) => {
   const { name, kind } = body
-  const entries = parseEntries(
-    kind,
-    body.entries.map((value, at) => ({ value, pointer: `/entries/${at}` })),
-  )
+  const entries = await parseEntries(kind, {
+    values: body.entries,
+    locate: (at) => `/entries/${at}`,
+  })
   const tenant = await service.tenancy.loadTenant(params.app)
   return tenant.definitions.run(async () => {
     const { dataSets, nextNumber } = tenant.data.catalog

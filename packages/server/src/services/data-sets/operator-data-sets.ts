@@ -7,7 +7,7 @@ import type { Database } from '../../database/database.ts'
 import { sql } from '../../database/sql.ts'
 import { buildDataSetTable, fillDataSet } from '../../projections/data-set-table.ts'
 import { countrySet, type DataSetKind, type DataSetTable } from '../../query/data-set.ts'
-import { parseEntries, type SentEntry } from './parse-entries.ts'
+import { parseEntries, type SentEntries } from './parse-entries.ts'
 
 /** A file of one value, network, or network and country, a line; `#` begins a comment. */
 export type DataSetFile = {
@@ -74,7 +74,7 @@ async function loadFile(
   place: { readonly schema: string; readonly table: string; readonly kind: DataSetKind },
   file: DataSetFile,
 ): Promise<void> {
-  const entries = parseEntries(file.kind, await readLines(file))
+  const entries = await parseEntries(file.kind, await readLines(file))
   await database.transaction(
     async (tx) => {
       await tx.execute(buildDataSetTable(place))
@@ -85,19 +85,21 @@ async function loadFile(
   await database.execute(sql`ANALYZE ${sql.id(place.schema, place.table)}`)
 }
 
-async function readLines(file: DataSetFile): Promise<SentEntry[]> {
-  const lines: SentEntry[] = []
+async function readLines(file: DataSetFile): Promise<SentEntries> {
+  const values: string[] = []
+  const numbers: number[] = []
   let number = 0
   for await (const line of createInterface({ input: createReadStream(file.file) })) {
     number += 1
     const value = line.trim()
     const isHeader = number === 1 && file.kind !== 'values' && header.test(value)
     if (value === '' || value.startsWith('#') || isHeader) continue
-    if (lines.length >= limits.dataSetFileEntriesMax)
+    if (values.length >= limits.dataSetFileEntriesMax)
       throw makeInvalidFault(file.file, `has more than ${limits.dataSetFileEntriesMax} entries`)
-    lines.push({ value, pointer: `${file.file}:${number}` })
+    values.push(value)
+    numbers.push(number)
   }
-  return lines
+  return { values, locate: (at) => `${file.file}:${numbers[at]}` }
 }
 
 /** Hashes the kind and the content of the file, which decide the table. */

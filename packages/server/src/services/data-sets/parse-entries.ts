@@ -1,4 +1,6 @@
 import { makeInvalidFault } from '../../base/fault.ts'
+import { sortInTurns } from '../../base/sort-in-turns.ts'
+import { awaitTurn } from '../../base/turn.ts'
 import type { DataSetBody, DataSetRange } from '../../model/definitions.ts'
 import {
   type AddressRange,
@@ -11,58 +13,91 @@ import { countryCode, type DataSetKind, dataSetValueCharsMax } from '../../query
 import { isLong } from '../../query/index-key.ts'
 import { parseScalar } from '../../query/operand.ts'
 
-/** One entry as it was sent, and where it stands. */
-export type SentEntry = { readonly value: unknown; readonly pointer: string }
-
-type Range = AddressRange & { readonly country: string | null; readonly pointer: string }
-
-/** Checks the entries of a data set and returns each once, ranges in order; a 400 names the entry that is wrong. */
-export function parseEntries(
-  kind: DataSetKind,
-  sent: readonly SentEntry[],
-): DataSetBody['entries'] {
-  if (kind === 'values') return parseValues(sent)
-  return joinRanges(sent.map((entry) => parseRange(kind, entry)))
+/** Entries as they were sent; `locate` gives the place of the entry at an index. */
+export type SentEntries = {
+  readonly values: readonly unknown[]
+  readonly locate: (at: number) => string
 }
 
-function parseValues(sent: readonly SentEntry[]): readonly Scalar[] {
-  const values = sent.map(({ value, pointer }) => {
-    const scalar = parseScalar(value, pointer)
+type Range = AddressRange & { readonly country: string | null; readonly at: number }
+
+/** Entries that are read without a pause. */
+const entriesAtOnce = 1_000
+/** Characters of an entry of addresses: two of the longest, quotes, blanks and a country. */
+const rangeCharsMax = 256
+
+/**
+ * Checks the entries of a data set and returns each once, ranges in order; a 400 names the entry that is wrong. Other
+ * requests have their turns meanwhile.
+ */
+export async function parseEntries(
+  kind: DataSetKind,
+  sent: SentEntries,
+): Promise<DataSetBody['entries']> {
+  if (kind === 'values') return parseValues(sent)
+  const ranges = await mapInTurns(sent.values, (value, at) => parseRange(kind, sent, { value, at }))
+  return joinRanges(await sortInTurns(ranges, compareAddresses), sent)
+}
+
+async function mapInTurns<T, R>(
+  items: readonly T[],
+  convert: (item: T, at: number) => R,
+): Promise<R[]> {
+  const results: R[] = []
+  for (const [at, item] of items.entries()) {
+    if (at % entriesAtOnce === 0) await awaitTurn()
+    results.push(convert(item, at))
+  }
+  return results
+}
+
+async function parseValues({ values, locate }: SentEntries): Promise<readonly Scalar[]> {
+  const scalars = await mapInTurns(values, (value, at) => {
+    const scalar = parseScalar(value, locate(at))
     if (isLong(scalar))
-      throw makeInvalidFault(pointer, `must have at most ${dataSetValueCharsMax} characters`)
-    return scalar
+      throw makeInvalidFault(locate(at), `must have at most ${dataSetValueCharsMax} characters`)
+    // -0 is 0, as it is in the database.
+    return scalar === 0 ? 0 : scalar
   })
-  // -0 is 0, as it is in the database.
-  return [...new Set(values.map((value) => (value === 0 ? 0 : value)))]
+  return [...new Set(scalars)]
 }
 
 /**
  * Parses `network` or `first,last`, with a country behind it where the kind has one, as public databases write
  * them.
  */
-function parseRange(kind: 'cidr' | 'ip_country', { value, pointer }: SentEntry): Range {
-  const cells = typeof value === 'string' ? value.split(',').map(trimCell) : []
+function parseRange(
+  kind: 'cidr' | 'ip_country',
+  { locate }: SentEntries,
+  { value, at }: { readonly value: unknown; readonly at: number },
+): Range {
+  const isText = typeof value === 'string' && value.length <= rangeCharsMax
+  const cells = isText ? value.split(',').map(trimCell) : []
   const country = kind === 'ip_country' ? (cells.pop() ?? '').toUpperCase() : null
   const [first = '', last, ...more] = cells
   const range = last === undefined ? readNetwork(first) : readSpan(first, last)
   if (range === undefined || more.length > 0)
     throw makeInvalidFault(
-      pointer,
+      locate(at),
       `must be ${kind === 'cidr' ? '"network" or "first,last"' : '"network,country" or "first,last,country"'}, such as "${kind === 'cidr' ? '10.0.0.0/8' : '192.0.2.0/24,DE'}"`,
     )
   if (country !== null && !countryCode.test(country))
-    throw makeInvalidFault(pointer, 'must end with the two letters of a country (ISO 3166-1)')
-  return { ...range, country, pointer }
+    throw makeInvalidFault(locate(at), 'must end with the two letters of a country (ISO 3166-1)')
+  return { ...range, country, at }
 }
 
 function trimCell(cell: string): string {
   return cell.trim().replace(/^"(.*)"$/, '$1')
 }
 
-/** Sorts the ranges and joins those that meet; an address in two countries is an error of the set. */
-function joinRanges(ranges: readonly Range[]): readonly DataSetRange[] {
+/** Joins ranges in order where they meet; an address in two countries is an error of the set. */
+async function joinRanges(
+  ranges: readonly Range[],
+  { locate }: SentEntries,
+): Promise<readonly DataSetRange[]> {
   const result: Range[] = []
-  for (const range of ranges.toSorted(compareAddresses)) {
+  for (const [at, range] of ranges.entries()) {
+    if (at % entriesAtOnce === 0) await awaitTurn()
     const before = result.at(-1)
     const meets = before !== undefined && before.bits === range.bits
     if (!meets || range.first > before.last + 1n) {
@@ -73,12 +108,12 @@ function joinRanges(ranges: readonly Range[]): readonly DataSetRange[] {
       result.push(range)
     } else {
       throw makeInvalidFault(
-        range.pointer,
-        `has addresses that ${before.pointer} says are elsewhere`,
+        locate(range.at),
+        `has addresses that ${locate(before.at)} says are elsewhere`,
       )
     }
   }
-  return result.map(({ bits, first, last, country }) => [
+  return mapInTurns(result, ({ bits, first, last, country }) => [
     formatAddress(first, bits),
     formatAddress(last, bits),
     country,
