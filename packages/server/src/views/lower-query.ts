@@ -90,7 +90,8 @@ export function lowerGroups(query: SelectQuery, planned: PlannedTables, isJoined
   })
   const grouped = groups.rows(input, { suffix: planned.nextSuffix(), isJoined })
   const parts = [...query.groupBy, ...calls]
-  const ofGroups = (each: Expression) => asColumns(each, { relation: query.id, parts })
+  const places = new Map(parts.map((part, at) => [JSON.stringify(part), at] as const))
+  const ofGroups = (each: Expression) => asColumns(each, { relation: query.id, places })
   return { grouped, where: having.map(ofGroups), columns: columns.map(ofGroups) }
 }
 
@@ -119,12 +120,11 @@ function uniqueCalls(expressions: readonly Expression[]): readonly AggregateCall
   return [...calls.values()]
 }
 
-/** Rewrites the expression over a relation that has the parts as columns. */
+/** Rewrites the expression over a relation that has parts of it as columns; `places` has these by their JSON. */
 function asColumns(
   expression: Expression,
-  { relation, parts }: { readonly relation: number; readonly parts: readonly Expression[] },
+  { relation, places }: { readonly relation: number; readonly places: ReadonlyMap<string, number> },
 ): Expression {
-  const places = new Map(parts.map((part, at) => [JSON.stringify(part), at] as const))
   const made = mapExpression(expression, (part) => {
     const column = places.get(JSON.stringify(part))
     return column === undefined ? undefined : { kind: 'column', type: part.type, relation, column }

@@ -30,14 +30,14 @@ export function planGroups(
   readonly rows: (input: DeltaRelation, options: GroupOptions) => Grouped
 } {
   const columns = [...keys]
+  const places = new Map<string, number>()
   const addColumn = (expression: Expression): string => {
     const text = JSON.stringify(expression)
-    const found = columns.findIndex(
-      (each, at) => at >= keys.length && JSON.stringify(each) === text,
-    )
-    return `c${found >= 0 ? found : columns.push(expression) - 1}`
+    const place = places.get(text) ?? columns.push(expression) - 1
+    places.set(text, place)
+    return `c${place}`
   }
-  const plan: Plan = { sums: [], bags: [], picks: [] }
+  const plan: Plan = { sums: [], bags: [], picks: [], places: new Map() }
   const values = calls.map((call) => valueText(call, { plan, addColumn }))
   return {
     input: columns,
@@ -50,6 +50,8 @@ type Plan = {
   readonly sums: Sum[]
   readonly bags: Bag[]
   readonly picks: Extreme[]
+  /** The places of sums and picks in their lists, by their content. */
+  readonly places: Map<string, number>
 }
 type Sum = {
   readonly type: 'int8' | 'numeric'
@@ -76,7 +78,7 @@ function valueText(call: AggregateCall, naming: Naming): string {
   const [argument] = call.arguments
   const filter = call.filter === undefined ? '' : ` AND part.${columnOf(call.filter)}`
   const sum = (type: Sum['type'], of: string, bag?: Bag) =>
-    `t.a${addOnce(plan.sums, { type, of, bag })}`
+    `t.a${addSum(plan, { type, of, bag })}`
   const times = (test: string) => sum('int8', `part.w * (${test}${filter} IS TRUE)::int4`)
   const counted = (test: string) =>
     filter === '' ? sum('int8', `part.w * (${test})::int4`) : times(`${test}`)
@@ -94,7 +96,7 @@ function valueText(call: AggregateCall, naming: Naming): string {
     case 'max': {
       const found = bag()
       found.isOrdered = true
-      return `t.p${addOnce(plan.picks, { bag: found, descending: call.name === 'max' })}`
+      return `t.p${addPick(plan, { bag: found, descending: call.name === 'max' })}`
     }
     case 'bool_or':
       return `CASE WHEN ${counted(`${value} IS TRUE`)} > 0 THEN TRUE WHEN ${counted(`${value} IS FALSE`)} > 0 THEN FALSE END`
@@ -134,12 +136,18 @@ function refuseNotIncremental(call: AggregateCall): void {
   if (call.distinct && !isBag) throw new NotIncremental(`${call.name}(DISTINCT …)`)
 }
 
-function addOnce<T>(list: T[], wanted: T): number {
-  const values = (each: T) => Object.values(each as object)
-  const found = list.findIndex((each) =>
-    values(each).every((value, at) => value === values(wanted)[at]),
-  )
-  return found >= 0 ? found : list.push(wanted) - 1
+function addSum({ sums, bags, places }: Plan, sum: Sum): number {
+  const key = JSON.stringify([sum.type, sum.of, sum.bag && bags.indexOf(sum.bag)])
+  const place = places.get(key) ?? sums.push(sum) - 1
+  places.set(key, place)
+  return place
+}
+
+function addPick({ picks, bags, places }: Plan, pick: Extreme): number {
+  const key = JSON.stringify([bags.indexOf(pick.bag), pick.descending])
+  const place = places.get(key) ?? picks.push(pick) - 1
+  places.set(key, place)
+  return place
 }
 
 export type GroupOptions = {

@@ -60,6 +60,7 @@ export async function defineView(
     if (plan === undefined) throw makeInvalidFault('/query', 'is not understood')
     refuseUnreachable(plan, request, sent)
     refuseUndecided(plan, request)
+    refuseScattered(plan, request)
     refuseUnmaintained(view, plan)
     const definitions = [
       { kind: 'view', id: view.id, body: view } as const,
@@ -162,6 +163,16 @@ function refuseUndecided({ query }: ViewPlan, { sources }: ViewRequest): void {
   const undecided = findUndecidedWindow(query)
   if (undecided !== undefined)
     throw makeInvalidFault(sources === undefined ? '/sql' : '/query', `has ${undecided}`)
+}
+
+/** Each table takes part in every change, and in the time that it takes to write the statements. */
+function refuseScattered({ program }: ViewPlan, { sources }: ViewRequest): void {
+  const { viewTablesMax } = limits
+  if (program.tableNames(0).length > viewTablesMax)
+    throw makeInvalidFault(
+      sources === undefined ? '/sql' : '/query',
+      `would be kept in more than ${viewTablesMax} tables; each min, max and count(DISTINCT) needs its own`,
+    )
 }
 
 /** A live view must follow from the changes of its own application's records. */

@@ -9,6 +9,7 @@ import { getLeastReadLevel, getStrictest, resolveReadLevel } from '../../model/r
 import { getFieldTypes, type Readable } from '../../model/readable.ts'
 import { listSourceUses, readQueryAsWritten } from '../../model/view-plan.ts'
 import type { ValueType } from '../../query/tree/query.ts'
+import { collectQuerySources } from '../../query/tree/query-sources.ts'
 import {
   makeNoCollectionFault,
   refuseUnoffered,
@@ -19,7 +20,6 @@ import type { KnownModels } from '../../views/definition/parse-view-sql.ts'
 import { listModels, readViewDefinition } from '../../views/definition/read-view-definition.ts'
 import type { ViewDefinition } from '../../views/definition/view-definition.ts'
 import { countWrittenSelects } from '../../views/selects-written.ts'
-import { planView } from '../../views/view-program.ts'
 
 /** A seller's request for a view; its parts are checked as far as a schema can. */
 export type ViewRequest = {
@@ -97,7 +97,8 @@ export async function resolveView(
     if (owner !== tenant && used !== undefined) refuseUnoffered(source, used, false)
   }
   refusePrivate(tenant, request, named)
-  const reads = await readSources(tenancy, tenant, planView(untyped.query).models)
+  const read = collectQuerySources(untyped.query).map(({ model }) => model)
+  const reads = await readSources(tenancy, tenant, [...new Set(read)])
   const types = collectTypes(reads)
   const typed = new Map(
     Object.entries(types).map(([model, fields]) => [model, new Map(Object.entries(fields))]),
