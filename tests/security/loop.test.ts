@@ -1,32 +1,18 @@
 import { limits } from '@tollbase/contract/limits'
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { meterLoop } from '../support/loop-meter.ts'
-import type { TestApp } from '../support/service.ts'
-import { startTestService, type TestService } from '../support/service.ts'
+import { afterAll, beforeAll, describe, test } from 'vitest'
+import type { WorkerRequest } from '../support/worker-client.ts'
 import {
-  startWorkerClient,
-  type WorkerClient,
-  type WorkerReply,
-  type WorkerRequest,
-} from '../support/worker-client.ts'
+  bodyChars,
+  expectQuick,
+  fill,
+  type HeldPlace,
+  many,
+  openHeldPlace,
+  plainChars,
+  post,
+  root,
+} from './held-loop.ts'
 
-/**
- * No request that nobody has paid for may hold all others up for more than 20 ms. The rest is room for a slow machine
- * that does other work meanwhile: what this test guards against held the loop for 80 ms to 15 s.
- */
-const holdMsMax = 60
-/** The machine has pauses of its own (garbage collections among them), but not in each try. */
-const tries = 5
-
-/** The size of a body that takes records; other bodies are smaller. */
-const bodyChars = limits.bodyBytesMax - 1024
-const plainChars = limits.plainBodyBytesMax - 1024
-const many = (count: number, make: (at: number) => unknown) =>
-  Array.from({ length: count }, (_, at) => make(at))
-const fill = (unit: string, chars: number, between = '') =>
-  Array.from({ length: Math.floor(chars / (unit.length + between.length)) }, () => unit).join(
-    between,
-  )
 const sqlChars = limits.sqlCharsMax - 100
 
 /** Statements of the maximum length, in the forms that are costliest to parse; `§` is a collection. */
@@ -128,83 +114,30 @@ const makeTexts = (chars: number): Readonly<Record<string, string>> => ({
   'texts past ASCII': `"${'ä'.repeat(chars / 2)}"`,
 })
 
-let service: TestService
-let client: WorkerClient
-let app: TestApp
-let root: string
-
+let place: HeldPlace
 beforeAll(async () => {
-  service = await startTestService({ devnet: true })
-  client = startWorkerClient(service.url)
-  app = await service.createApp('loopy')
-  root = 'loopy::open'
-  const ask = async (method: string, path: string, body: unknown) => {
-    const reply = await service.request(method, path, { body, headers: app.headers })
-    expect(reply.status, reply.text).toBeLessThan(300)
-  }
-  await ask('POST', '/api/apps/loopy/collections', { name: 'open', access_policy: 'public' })
-  await ask('POST', '/api/apps/loopy/collections', {
-    name: 'sold',
-    access_policy: { price: { per_row: '1' } },
-  })
-  await ask('POST', '/store?wait=true', { root, data: many(20, (at) => ({ id: `${at}`, a: at })) })
+  place = await openHeldPlace()
 }, 120_000)
-afterAll(async () => {
-  await client?.close()
-  await service?.close()
-})
+afterAll(() => place?.close())
 
-/** Returns the shortest, over some tries, of the longest times that the loop was blocked. */
-async function held(
-  request: WorkerRequest,
-): Promise<{ ms: number; reply: WorkerReply | undefined }> {
-  let least = Number.POSITIVE_INFINITY
-  let reply: WorkerReply | undefined
-  for (let at = 0; at < tries && least > holdMsMax; at++) {
-    const meter = meterLoop()
-    const [first] = await client.send([request])
-    least = Math.min(least, meter.stop())
-    reply = first
-  }
-  return { ms: least, reply }
-}
-
-async function expectQuick(request: WorkerRequest): Promise<void> {
-  const { ms, reply } = await held(request)
-  // A body that is too long may be refused while it is still being sent: then there is nobody to tell.
-  const isTooLong = (request.body ?? '').length > limits.plainBodyBytesMax
-  if (!isTooLong) expect(reply?.status, reply?.text).toBeGreaterThan(0)
-  expect(reply?.status, reply?.text).toBeLessThan(500)
-  expect(ms, reply?.text).toBeLessThanOrEqual(holdMsMax)
-}
-
-const post = (
-  path: string,
-  body: unknown,
-  headers: Readonly<Record<string, string>> = {},
-): WorkerRequest => ({
-  method: 'POST',
-  path,
-  headers,
-  body: typeof body === 'string' ? body : JSON.stringify(body),
-})
+const check = (request: WorkerRequest) => expectQuick(place.client, request)
 
 describe('nothing that nobody has paid for holds the event loop', () => {
   describe.each(['nobody::knows', 'loopy::open', 'loopy::sold'])('a statement over %s', (name) => {
     test.each(Object.entries(statements))('%s', async (_name, text) => {
-      await expectQuick(
+      await check(
         post('/query/sql', { sql: text.replaceAll('§', name).slice(0, limits.sqlCharsMax) }),
       )
     })
   })
   test.each(Object.entries(finds))('a find: %s', async (_name, find) => {
-    await expectQuick(post('/list', { root, find }))
+    await check(post('/list', { root, find }))
   })
   test.each(Object.entries(lists))('a list: %s', async (_name, parts) => {
-    await expectQuick(post('/list', { root, ...parts }))
+    await check(post('/list', { root, ...parts }))
   })
   test.each(Object.entries(finds))('a quote: %s', async (_name, find) => {
-    await expectQuick(
+    await check(
       post('/api/pricing/quote', {
         app_id: 'loopy',
         collection: 'sold',
@@ -221,11 +154,11 @@ describe('nothing that nobody has paid for holds the event loop', () => {
     ['/api/apps/loopy/retention', bodyChars],
   ])('a body to %s of %i characters', (path, chars) => {
     test.each(Object.entries(makeTexts(chars)))('%s', async (_name, text) => {
-      await expectQuick(post(path, text))
+      await check(post(path, text))
     })
   })
   test.each(['nobody::knows', 'loopy::open'])('records by the thousand over %s', async (name) => {
     const data = many(9_000, (at) => ({ id: `r${at}`, text: 'x'.repeat(500), n: at }))
-    await expectQuick(post('/store', { root: name, data }))
+    await check(post('/store', { root: name, data }))
   })
 })

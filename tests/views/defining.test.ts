@@ -227,6 +227,23 @@ withService((service) => {
     expect((await ask('other')).status).toBe(200)
   })
 
+  test('a view is kept in so many tables, and no more', async () => {
+    const app = await createSeller(service())
+    // Each max is kept in a table of its own, beside that of the rows.
+    const create = (name: string, tables: number) => {
+      const select = Array.from({ length: tables - 1 }, (_, at) => ({
+        [`c${at}`]: { $max: `f${at}` },
+      }))
+      return app.call('POST', '/views', { name, source_collections: ['sales'], query: { select } })
+    }
+    const most = await create('most', limits.viewTablesMax)
+    expect(most.status, most.text).toBe(201)
+    expect(await create('more', limits.viewTablesMax + 1)).toMatchObject({
+      status: 400,
+      body: { code: 'VALIDATION_FAILED', details: { field: '/query' } },
+    })
+  })
+
   test('a view has so many variables, and an application gives so many grants, and no more', async () => {
     const app = await createSeller(service())
     const variables = (count: number) =>

@@ -198,6 +198,9 @@ export const limits = {
   readyStorageMs: 30_000,
   /** Time after which a silent database counts as not ready. */
   readyWaitMs: 2_000,
+  /** Least pause before a refusal of too much, or of a long body, is sent (twice that at most); and such refusals that wait at once. */
+  refusalPauseMs: 250,
+  refusalsWaitingMax: 1_000,
   /** Buckets of one rate limit in memory; past them the one unused the longest is forgotten. */
   rateLimitBucketsMax: 20_000,
   /** Lifetime of a cursor, counted from the first page of its list. */

@@ -31,7 +31,7 @@ async function mergeInTurns<T extends object>(
   for (let [l, r] = [0, 0]; l < left.length || r < right.length; ) {
     if (result.length > 0 && result.length % itemsAtOnce === 0) await awaitTurn()
     const [first, second] = [left[l], right[r]]
-    // Of equal items those of the left run come first.
+    // Equal items stay in their order: those of the left run come first.
     const next = pickFirst(first, second, compare)
     if (next === first) l += 1
     else r += 1

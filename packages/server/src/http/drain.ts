@@ -22,7 +22,7 @@ export type DrainOptions = {
 export function drainInTime(
   fastify: FastifyInstance,
   options: DrainOptions,
-): { readonly requestEnded: () => void } {
+): { readonly requestEnded: () => void; readonly isClosing: () => boolean } {
   const { world, open, finishMs, refuse } = options
   let isClosing = false
   fastify.addHook('onRequest', (request, reply, done) => {
@@ -57,6 +57,7 @@ export function drainInTime(
   })
   fastify.addHook('onClose', async () => stopTimers())
   return {
+    isClosing: () => isClosing,
     requestEnded: () => {
       if (isClosing && open.size === 0) setImmediate(closeIdle)
     },

@@ -14,6 +14,7 @@ import { drainInTime } from './drain.ts'
 import { limitIncoming } from './incoming-bodies.ts'
 import { refuseLateRequests } from './late-requests.ts'
 import { limitOutgoing, type OutgoingBounds } from './outgoing-answers.ts'
+import { createRefusalPauses } from './refusal-pauses.ts'
 import { RequestContext } from './request-context.ts'
 import { makeRequestIds } from './request-ids.ts'
 import { type Served, watchMethods } from './served-methods.ts'
@@ -124,15 +125,29 @@ export function createServer(options: HttpOptions): FastifyInstance {
   })
   limitOutgoing(fastify, world, options.outgoing)
   const drain = drainInTime(fastify, { world, open, finishMs, refuse })
-  fastify.setErrorHandler((error, request, reply) =>
-    answerError(options.explain(error) ?? error, { request, reply, log: options.log }),
-  )
+  answerErrors(fastify, { options, isClosing: drain.isClosing })
   fastify.setNotFoundHandler((request, reply) => {
     const served = servedAt(getPath(request))
     if (served.methods.length > 0) reply.header('allow', served.methods.join(', '))
     return answerError(notServed(request, served), { request, reply, log: options.log })
   })
   return fastify
+}
+
+/** Answers what hooks and handlers throw; a costly refusal waits for its pause. */
+function answerErrors(
+  fastify: FastifyInstance,
+  { options, isClosing }: { readonly options: HttpOptions; readonly isClosing: () => boolean },
+): void {
+  const pauses = createRefusalPauses(options.world)
+  fastify.setErrorHandler(async (error, request, reply) => {
+    const known = options.explain(error) ?? error
+    const fault = known instanceof Fault ? known : toFault(known, request)
+    // A server that is stopping waits for nobody.
+    if (!isClosing()) await pauses.wait(fault, reply)
+    // The deadline of its end may have answered meanwhile.
+    return reply.sent ? reply : answerError(fault, { request, reply, log: options.log })
+  })
 }
 
 function takeAnyBody(fastify: FastifyInstance): void {

@@ -77,8 +77,7 @@ function valueText(call: AggregateCall, naming: Naming): string {
   refuseNotIncremental(call)
   const [argument] = call.arguments
   const filter = call.filter === undefined ? '' : ` AND part.${columnOf(call.filter)}`
-  const sum = (type: Sum['type'], of: string, bag?: Bag) =>
-    `t.a${addSum(plan, { type, of, bag })}`
+  const sum = (type: Sum['type'], of: string, bag?: Bag) => `t.a${addSum(plan, { type, of, bag })}`
   const times = (test: string) => sum('int8', `part.w * (${test}${filter} IS TRUE)::int4`)
   const counted = (test: string) =>
     filter === '' ? sum('int8', `part.w * (${test})::int4`) : times(`${test}`)

@@ -1,0 +1,44 @@
+import { limits } from '@tollbase/contract/limits'
+import type { FastifyReply } from 'fastify'
+import type { Fault } from '../base/fault.ts'
+import type { World } from '../base/world.ts'
+
+/** Refusals of too much, by size, rate or load: a caller who gets one at once sends the next one at once. */
+const statuses: ReadonlySet<number> = new Set([413, 429, 503])
+
+export type RefusalPauses = {
+  /** Resolves when the refusal may be sent; undefined where that is now. */
+  readonly wait: (fault: Fault, reply: FastifyReply) => Promise<void> | undefined
+}
+
+/**
+ * Holds back refusals that cost more than they bring: those of too much, and those of bodies that took turns to read.
+ * Whoever waits for his answers can cause only so many of them in a second with each connection. A connection that
+ * waits holds no more than an idle one: its body is let go, and nothing is read from it.
+ */
+export function createRefusalPauses(world: World): RefusalPauses {
+  let waiting = 0
+  const pause = async (reply: FastifyReply) => {
+    const { request } = reply
+    const { socket } = request.raw
+    request.body = undefined
+    waiting += 1
+    // Requests that were sent behind this one would otherwise be worked on meanwhile.
+    socket.pause()
+    // Callers that were refused together would otherwise come back together.
+    const share = (world.randomBytes(1)[0] ?? 0) / 256
+    await world.sleep(limits.refusalPauseMs * (1 + share))
+    socket.resume()
+    waiting -= 1
+  }
+  return {
+    wait: (fault, reply) => {
+      const isCostly = statuses.has(fault.status) || isLong(reply)
+      return isCostly && waiting < limits.refusalsWaitingMax ? pause(reply) : undefined
+    },
+  }
+}
+
+function isLong({ request: { body } }: FastifyReply): boolean {
+  return Buffer.isBuffer(body) && body.length > limits.bodyBytesAtOnce
+}

@@ -1,0 +1,37 @@
+import { limits } from '@tollbase/contract/limits'
+import { expect, test } from 'vitest'
+import { countValues } from '../base/count-values.ts'
+import { checkSchemaDefinition } from './check-schema.ts'
+
+const many = <T>(count: number, make: (at: number) => T) =>
+  Array.from({ length: count }, (_, at) => make(at))
+
+test('schemaValuesMax: a schema may be made of so many values, and of no more', () => {
+  const empty = { properties: { a: { enum: [] } } }
+  const room = limits.schemaValuesMax - countValues(empty, Number.POSITIVE_INFINITY)
+  const make = (values: number) => ({ properties: { a: { 'x-notes': many(values, (at) => at) } } })
+  expect(() => checkSchemaDefinition(make(room))).not.toThrow()
+  expect(() => checkSchemaDefinition(make(room + 1))).toThrow(
+    `is made of more than ${limits.schemaValuesMax} values`,
+  )
+})
+
+test('schemaCharsMax: a schema may have so many characters, and no more', () => {
+  const room = limits.schemaCharsMax - JSON.stringify({ description: '' }).length
+  const make = (chars: number) => ({ description: 'x'.repeat(chars) })
+  expect(() => checkSchemaDefinition(make(room))).not.toThrow()
+  expect(() => checkSchemaDefinition(make(room + 1))).toThrow(
+    `is longer than ${limits.schemaCharsMax} characters`,
+  )
+})
+
+test('schemaReferencesMax: a JSON Schema may have so many references, and no more', () => {
+  const make = (references: number) => ({
+    $defs: { a: { type: 'string' } },
+    properties: Object.fromEntries(many(references, (at) => [`f${at}`, { $ref: '#/$defs/a' }])),
+  })
+  expect(() => checkSchemaDefinition(make(limits.schemaReferencesMax))).not.toThrow()
+  expect(() => checkSchemaDefinition(make(limits.schemaReferencesMax + 1))).toThrow(
+    `has more than ${limits.schemaReferencesMax} references`,
+  )
+})
