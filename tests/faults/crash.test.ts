@@ -13,7 +13,7 @@ import { type Json, send } from '../support/service.ts'
 
 const quiet = () => undefined
 
-describe('the program', () => {
+describe('the program when it is killed', () => {
   let dataDir = ''
   const programs: Program[] = []
   beforeEach(() => {

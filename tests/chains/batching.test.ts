@@ -74,8 +74,8 @@ function answer(app: Data, one: Step) {
   return app.call('DELETE', '/collections/people')
 }
 
-describePerEngine('the tables', (service) => {
-  test('are the same however entries were gathered into batches, after any history', async () => {
+describePerEngine('tables made in batches', (service) => {
+  test('the tables are the same however entries were gathered into batches, after any history', async () => {
     await fc.assert(
       fc.asyncProperty(
         fc.array(step, { minLength: 5, maxLength: 25 }),

@@ -129,7 +129,7 @@ const isWrite = (text: string) =>
   /^\s*(WITH\b.*\b)?(INSERT|UPDATE|DELETE|CREATE|DROP|ALTER)\b/is.test(text)
 const listSchemas = (text: string) => new Set(text.match(/\bapp_\d+\b|\bsystem(?="?\.)/g) ?? [])
 
-describe('what the service sends to its database runs on Citus', () =>
+describe('the statements that the service sends to its database', () =>
   withService((service) => {
     test.each([
       'SELECT a FROM c_1',
@@ -142,7 +142,7 @@ describe('what the service sends to its database runs on Citus', () =>
       expect(unqualified(text)).toHaveLength(1)
     })
 
-    test('every statement keeps the rules', async () => {
+    test('every statement keeps the rules of Citus', async () => {
       const sent = await record(service())
       expect(sent.length).toBeGreaterThan(200)
       const texts = [...new Set(sent.map(({ text }) => plain(text)))]
