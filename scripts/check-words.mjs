@@ -1,7 +1,8 @@
-// Checks the words of the code: names of functions, first words of comments, and terms that GLOSSARY.md retired.
-// Exits 1 and names every place.
+// Checks the words of the code and of the pages: names of functions, first words of comments and sentences, and terms
+// that GLOSSARY.md retired; and that links of the pages lead somewhere. Exits 1 and names every place.
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { findPageProblems } from './page-problems.mjs'
 
 const roots = ['packages', 'tests', 'bench', 'scripts', 'examples']
 const glossary = readFileSync('GLOSSARY.md', 'utf8')
@@ -17,7 +18,10 @@ const verbs = new Set(
   section('Verbs').flatMap(([words]) => words.split(', ').map((word) => word.replaceAll('`', ''))),
 )
 
-const problems = roots.filter(existsSync).flatMap(sourceFiles).flatMap(findProblems)
+const problems = [
+  ...roots.filter(existsSync).flatMap(sourceFiles).flatMap(findProblems),
+  ...findPageProblems(retired),
+]
 for (const problem of problems) console.error(problem)
 console.log(
   `words: ${verbs.size} verbs, ${retired.size} retired names, ${problems.length} problems`,

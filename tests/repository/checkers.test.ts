@@ -213,6 +213,28 @@ const plants: Readonly<Record<Tool, readonly Plant[]>> = {
       path: `${server}/base/a.ts`,
       text: 'export type Lane = { readonly a: string }\n',
     },
+    {
+      says: 'a.md:3: a sentence begins with a bare "What"',
+      path: 'docs/a.md',
+      text: '# What is here\n\nIt has a table. **What** it says is true.\n',
+    },
+    {
+      says: 'a.md:1: a sentence begins with a bare "Whether"',
+      path: 'docs/a.md',
+      text: '| a | Whether it is |\n',
+    },
+    { says: 'a.md:1: lane is retired', path: 'docs/a.md', text: 'It waits for the lane.\n' },
+    { says: 'a.md:1: b.md leads nowhere', path: 'docs/a.md', text: 'See [b](b.md).\n' },
+    {
+      says: 'a.md:3: #there leads to no heading of docs/a.md',
+      path: 'docs/a.md',
+      text: '# Here\n\nSee [here](#here) and [there](#there).\n',
+    },
+    {
+      says: 'base/none.ts is not there',
+      path: 'docs/a.md',
+      text: 'See `base/price.ts` and `base/none.ts`.\n',
+    },
   ],
   dead: [
     { says: 'Unused exports', path: `${server}/base/a.ts`, text: 'export const unusedByAll = 1\n' },

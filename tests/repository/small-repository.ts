@@ -51,6 +51,7 @@ const rules = [
   'tests/simulation/mutants.ts',
   'scripts/check-rooms.mjs',
   'scripts/check-words.mjs',
+  'scripts/page-problems.mjs',
   'scripts/no-ambient-world.grit',
   ...['contract', 'verify', 'server', 'cli'].flatMap((name) => [`packages/${name}/package.json`]),
 ]

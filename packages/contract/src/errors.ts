@@ -66,7 +66,7 @@ export const errors = {
   PAYMENT_ALREADY_USED: { status: 409, text: 'This payment was made for another request.' },
   OFFER_CHANGED: {
     status: 409,
-    text: 'What the request names is something else than when it was paid for; the money is on the payer’s balance.',
+    text: 'The request now names something else than when it was paid for; the money is on the payer’s balance.',
   },
   PAYMENT_REPLY_GONE: {
     status: 410,
