@@ -22,7 +22,7 @@ const Quota = Type.Object(
   },
   {
     description:
-      'What the application may keep, and has. Its log counts, which nothing ever leaves: every version of every record, deletions, definitions.',
+      'The quota of the application, and how much of it is used. Its log counts, because nothing ever leaves it: every version of every record, deletions, definitions.',
   },
 )
 

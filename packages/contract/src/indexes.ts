@@ -212,7 +212,7 @@ export const indexes = defineContract({
     method: 'GET',
     path: '/api/apps/:app/collections/:collection/indexes/:name/status',
     area: 'Indexes',
-    summary: 'How far the building of an index is',
+    summary: 'Show the progress of an index build',
     description:
       'An index of a collection with many records is built beside the writes; until it is active, reads do without it. `progress` goes from 0 to 1, and `rows_done` is an estimate by it.',
     access: 'Read',
@@ -233,7 +233,7 @@ export const indexes = defineContract({
     method: 'GET',
     path: '/api/apps/:app/collections/:collection/indexes/:name/statistics',
     area: 'Indexes',
-    summary: 'What an index has served, and its size',
+    summary: 'Show the use and the size of an index',
     access: 'Read',
     shows: 'definitions',
     params: IndexParams,
@@ -259,7 +259,7 @@ export const indexes = defineContract({
     method: 'POST',
     path: '/api/apps/:app/collections/:collection/explain',
     area: 'Collections',
-    summary: 'How a query would be answered, without running it',
+    summary: 'Explain a query without running it',
     description:
       'Joins, groups and SQL are planned as lists are. Queries over another application are refused (403), as a plan tells what a collection holds. Costs are those of PostgreSQL; the time is what such queries took lately, or else an estimate by the cost.',
     access: 'Read',

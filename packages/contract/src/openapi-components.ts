@@ -71,7 +71,7 @@ export const headers = {
   },
   RateLimit: {
     description:
-      'What is left of each quota (r) and seconds until it is whole again (t), as draft-ietf-httpapi-ratelimit-headers-10 writes it; on every answer that a quota applied to.',
+      'The rest of each quota (r) and the seconds until it is whole again (t), as draft-ietf-httpapi-ratelimit-headers-10 writes it; on every answer that a quota applied to.',
     schema: { type: 'string' },
   },
   RateLimitPolicy: {

@@ -56,7 +56,7 @@ export const payments = defineContract({
     path: '/api/payments/verify',
     area: 'Payment verification and settlement',
     summary:
-      'Whether a payment would be accepted for requirements of this service; nothing is charged',
+      'Check that a payment would be accepted for requirements of this service; nothing is charged',
     access: 'public',
     shows: 'outcome',
     body: Facilitate,

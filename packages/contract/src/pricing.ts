@@ -118,7 +118,7 @@ export const pricing = defineContract({
     method: 'POST',
     path: '/api/pricing/quote',
     area: 'Pricing',
-    summary: 'What a read or write of a given size would cost at most',
+    summary: 'Quote the most that a read or write can cost',
     description:
       'With `query` it is what the caller would be asked for if it were asked now: joins, groups and SQL at the derive prices of their sources, rows for their limit. A `query` that is a name is a predefined one, which needs nothing else but `app_id` and its `parameters`; without it `app_id`, `operation_type`, `size_kb` and `collection` are needed.',
     access: 'public',

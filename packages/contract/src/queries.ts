@@ -256,7 +256,7 @@ export const queries = defineContract({
     method: 'POST',
     path: '/api/apps/:app/queries/:name/dry-run',
     area: 'Predefined Queries',
-    summary: 'What a query would do and cost for others with these parameters; it is not run',
+    summary: 'Show the plan of a query and its price for others, without running it',
     access: 'Admin',
     shows: 'definitions',
     params: QueryParams,

@@ -68,7 +68,7 @@ export const Lag = Type.Object(
     blocks: Type.Integer({ description: "of the application's chain" }),
     ms: Type.Integer({ description: 'since the first of them; 0 where there is none' }),
   },
-  { $id: 'Lag', description: 'How far a view is behind the chain of its application' },
+  { $id: 'Lag', description: 'the distance of a view from the end of its application’s chain' },
 )
 
 export const ErrorBody = Type.Object(

@@ -231,7 +231,7 @@ export const tasks = defineContract({
     path: '/task/:id',
     aliases: ['/tasks/:id'],
     area: 'Tasks',
-    summary: 'How far a piece of work is',
+    summary: 'Show the progress of a task',
     access: 'public',
     shows: 'named',
     params: Type.Object({ id: Type.String({ maxLength: 200 }) }),

@@ -350,7 +350,7 @@ export const grants = defineContract({
     method: 'GET',
     path: '/api/apps/:app/grants',
     area: 'Materialized Views',
-    summary: 'Who may build views on what',
+    summary: 'List the grants of an application',
     access: 'Read',
     shows: 'definitions',
     params: AppParams,
