@@ -58,10 +58,14 @@ function findDeadLinks(text, { file, anchors }) {
   })
 }
 
-/** A page may leave out the first folders of a path: `query/tree/functions.ts`. */
+/** A page may leave out the first folders of a path, and `src`: `query/tree/functions.ts`, `verify/block.ts`. */
 function findMissingFiles(text, files) {
+  const isThere = (path) =>
+    files.some((file) =>
+      [file, file.replace('/src/', '/')].some((one) => `/${one}`.endsWith(`/${path}`)),
+    )
   return [...text.matchAll(/`([\w.-]+(?:\/[\w.-]+)+[.](?:ts|mjs|js))`/g)].flatMap(([, path]) =>
-    files.some((file) => `/${file}`.endsWith(`/${path}`)) ? [] : [`${path} is not there`],
+    isThere(path) ? [] : [`${path} is not there`],
   )
 }
 
