@@ -54,7 +54,7 @@ describe('the carriers of a key', () =>
       }
     })
 
-    test.each(all)('%s without a key in it counts as absent', async (_, carrier) => {
+    test.each(all)('%s without a key counts as absent', async (_, carrier) => {
       const empty = carrier('')
       const reply = await openly(empty)
       expect(reply.status).toBe(200)
@@ -63,7 +63,7 @@ describe('the carriers of a key', () =>
       expect((await inside(empty, { headers: { 'x-app-key': app.key } })).status).toBe(200)
     })
 
-    test('every carrier beside every other one says the same, or the request is refused', async () => {
+    test('every two carriers say the same, or the request is refused', async () => {
       for (const family of [carriers, payers]) {
         const list = Object.entries(family)
         for (const [name, first] of list) {
@@ -82,7 +82,7 @@ describe('the carriers of a key', () =>
       }
     })
 
-    test('two keys in one address are refused, and the same one twice is one', async () => {
+    test('two different keys in one address are refused, and the same key twice is one', async () => {
       const twice = (second: string) => inside({ query: `?api_key=${app.key}&api_key=${second}` })
       expect((await twice(app.key)).status).toBe(200)
       expect((await twice(other.key)).body.code).toBe('CREDENTIALS_CONFLICT')
@@ -106,7 +106,7 @@ describe('the carriers of a key', () =>
       expect(text).not.toContain(app.key)
     })
 
-    test('both prefixes, and doubled or trailing slashes, reach the same endpoint with the same guard', async () => {
+    test('both prefixes, and doubled or trailing slashes, reach the same endpoint with the same checks', async () => {
       const paths = [
         `/apps/${app.appId}/keys`,
         `/api/apps/${app.appId}/keys/`,

@@ -32,7 +32,7 @@ withService((service) => {
   )
 
   test.each(addressing)(
-    '%s of a private collection answers outsiders as of one that is not there, to the byte',
+    '%s answers outsiders for a private collection as for one that is not there, to the byte',
     async (operation, route) => {
       const { requests } = makeExample([operation, route], { scene, kind: 'private' })
       for (const request of requests) {
@@ -49,7 +49,7 @@ withService((service) => {
     },
   )
 
-  test('no list shows outsiders that a private collection is there', async () => {
+  test('no list shows outsiders that a private collection exists', async () => {
     const at = `/api/apps/${scene.app.appId}`
     const rules = ['private', 'key', 'free'].map((collection) => ({
       target: { collection },
@@ -85,7 +85,7 @@ withService((service) => {
     },
   )
 
-  test('an application that is archived answers as one that never was', async () => {
+  test('an archived application answers as one that never was', async () => {
     const gone = await openScene(service())
     const path = `/api/apps/${gone.app.appId}`
     await service().request('DELETE', path, { headers: gone.app.headers })

@@ -12,7 +12,7 @@ const people = Array.from({ length: 40 }, (_, n) => ({
 const sold = { read: 'public', price: { per_row: '1000' } }
 
 /** Ways to learn something of sold or hidden data without paying and without a right; each was open once. */
-describe('what is not told by the way', () =>
+describe('facts that no answer tells in passing', () =>
   withService((service) => {
     /** A seller, and another application that may build views for a price. */
     async function granted(per_access: string): Promise<{ owner: Data; app: Data; model: string }> {
@@ -58,7 +58,7 @@ describe('what is not told by the way', () =>
         })
     })
 
-    test('counts are told where the source asks for nothing, and of what is one’s own', async () => {
+    test('counts are told where the source asks for nothing, and to an owner', async () => {
       const { app, model } = await granted('0')
       const query = { find: { city: 'Bern' } }
       const free = await createView(app, { name: 'free', source_collections: [model], query })
@@ -73,7 +73,7 @@ describe('what is not told by the way', () =>
       expect(own.view.refresh_metadata).not.toHaveProperty('counts_hidden')
     })
 
-    test('neither explain nor a dry run tells the plan of what another application sells', async () => {
+    test('no explain and no dry run tells the plan of what another application sells', async () => {
       const { owner, app, model } = await granted('500')
       await owner.call('PUT', '/collections/people', {
         access_policy: { ...sold, derive: { per_access: '5' } },
@@ -104,7 +104,7 @@ describe('what is not told by the way', () =>
       )
     })
 
-    test('the operator is told no plan of what he may not read', async () => {
+    test('the operator is told no plan of a source that he may not read', async () => {
       const app = await createData(service())
       await app.create({ name: 'closed', access_policy: 'private' })
       const sql = `SELECT id FROM "${app.appId}"::closed`
@@ -114,7 +114,7 @@ describe('what is not told by the way', () =>
       expect(reply.status).toBe(403)
     })
 
-    test('how a chain grows is told to strangers only where something is open to them', async () => {
+    test('strangers learn how a chain grows only where something is open to them', async () => {
       const app = await createData(service())
       await app.create({ name: 'closed', access_policy: 'private' })
       const { body: stored } = await app.store('closed', people)

@@ -23,7 +23,7 @@ const network = {
   facilitator_url: 'http://127.0.0.1:9',
 }
 
-describe('who may do what, by the contract', () =>
+describe('rights by the contract', () =>
   withService(
     (service) => {
       let scene: Scene
@@ -46,7 +46,7 @@ describe('who may do what, by the contract', () =>
         },
       )
 
-      test('only archiving has an effect that cannot be repeated, and it is for Admin, the owner and the operator', async () => {
+      test('archiving alone has an effect that cannot be repeated, and it is for Admin, the owner and the operator', async () => {
         const once = routes.filter((one) => !isRepeatable(one)).map(([operation]) => operation)
         expect(once).toEqual(['archiveApplication'])
         const route = routes.find(([operation]) => operation === 'archiveApplication')

@@ -159,7 +159,7 @@ describe('the order of refusals', () =>
         })
       })
 
-      test('every two kinds of refusal have met', () => {
+      test('every two kinds of refusal have met in this file', () => {
         expect([...judged].sort()).toEqual([
           '400 before 402',
           '400 before success',
@@ -170,7 +170,7 @@ describe('the order of refusals', () =>
       })
 
       test.each(routes.filter(([, route]) => listNames(route).length > 0))(
-        '%s tells what is not there before what is wrong',
+        '%s reports what does not exist before what is wrong',
         async (operation, route) => {
           const admin = everybody.filter(({ standing }) => standing === 'Admin')
           const example = makeExample([operation, route], { scene, kind: 'free' })

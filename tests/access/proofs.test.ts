@@ -40,7 +40,7 @@ describe('proofs', () =>
         return reply.body
       }
 
-      test('of what is free to all, anyone gets the hashes, and a key with Read the bytes', async () => {
+      test('a free collection gives anyone the hashes of its proofs, and a key with Read the bytes', async () => {
         const app = await seller('public')
         for (const path of listProofPaths(app, 'a')) {
           const proof = await expectProof(await ask(path), app)
@@ -64,7 +64,7 @@ describe('proofs', () =>
         for (const path of listProofPaths(app, 'b')) expect((await ask(path)).status).toBe(404)
       })
 
-      test('of what is closed there is none for others, and none by its place in the log', async () => {
+      test('a closed collection gives no proofs to others, and none by the place in the log', async () => {
         const cases = [
           ['key', 401],
           ['private', 404],
@@ -90,7 +90,7 @@ describe('proofs', () =>
         }
       })
 
-      test('of what is sold the proof is for who bought the record, by his receipt, and fetches no content', async () => {
+      test('a sold collection gives a proof to the buyer of the record, by his receipt, and fetches no content', async () => {
         const app = await seller({ read: 'public', price: { per_row: '100' } })
         for (const key of ['a', 'none'])
           for (const path of listProofPaths(app, key))

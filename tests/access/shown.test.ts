@@ -71,7 +71,7 @@ const quotes = (app_id: string, collection: string) =>
     rows: 1,
   }))
 
-describe('what endpoints tell, by the contract', () =>
+describe('facts that endpoints tell, by the contract', () =>
   withService((service) => {
     let scene: Scene
     beforeAll(async () => {
@@ -97,7 +97,7 @@ describe('what endpoints tell, by the contract', () =>
     )
 
     test.each(['Read', 'Admin', 'owner'] as const)(
-      '%s is told all of it, so that the test above looks for something that is there',
+      '%s is told all of it, so that the test above looks for facts that exist',
       async (standing) => {
         const told = new Set<string>()
         for (const [, request] of listRequests(scene)) {
@@ -110,7 +110,7 @@ describe('what endpoints tell, by the contract', () =>
       },
     )
 
-    test('a key that only writes does all that writing needs', async () => {
+    test('a key that may only write can do all that writing needs', async () => {
       const { appId } = scene.app
       const write = by('Write')
       const send = async (path: string, body: object, status: number) => {

@@ -53,7 +53,7 @@ describe('requests that a wallet signs', () =>
       })
 
       test.each([-301, 301])(
-        'a signature of %d seconds away from the time is refused',
+        'a signature %d seconds away from the time is refused',
         async (seconds) => {
           const timestamp = now() + seconds
           const reply = await createSigned(service(), makeTestWallet(), { body, timestamp })

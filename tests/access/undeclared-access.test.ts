@@ -47,7 +47,7 @@ const all = (status: number) => ({
 })
 const sold = { ...all(200), list: 402, sql: 402, record: 402 }
 
-describe('what nobody said is public', () =>
+describe('collections whose access nobody has declared', () =>
   withService(
     (service) => {
       test.each<[string, (app: Data) => Promise<unknown>]>([
@@ -81,7 +81,7 @@ describe('what nobody said is public', () =>
           (app) => app.create({ name: 'prices', access_policy: { price: { per_row: '0' } } }),
         ],
       ])(
-        'is for its own keys where %s made it, and a price opens it to buyers',
+        'a collection that %s made is for its own keys, and a price opens it to buyers',
         async (_, make) => {
           const app = await createData(service())
           await make(app)
@@ -101,14 +101,14 @@ describe('what nobody said is public', () =>
         },
       )
 
-      test('stays so when the service comes again', async () => {
+      test('an undeclared collection stays closed after a restart', async () => {
         const app = await createData(service())
         await app.store('prices', [{ id: '1' }])
         await service().restart()
         expect(await strangersWays(service(), app)).toEqual(all(401))
       })
 
-      test('is no other application’s either, by SQL, a join or a view', async () => {
+      test('no other application reads an undeclared collection, by SQL, a join or a view', async () => {
         const app = await createData(service())
         await app.store('prices', [{ id: '1', item: 'tea' }])
         const other = await createData(service())
@@ -134,7 +134,7 @@ describe('what nobody said is public', () =>
         expect(made.status).toBe(401)
       })
 
-      test('opens its views and queries with its price, and none by their own', async () => {
+      test('the price of an undeclared collection opens its views and queries, and their own prices open none', async () => {
         const app = await createData(service())
         await app.store('prices', [{ id: '1', item: 'tea' }])
         const query = { select: ['item'] }
@@ -165,7 +165,7 @@ describe('what nobody said is public', () =>
         expect(await readStatuses()).toEqual([401, 401, 401, 401])
       })
 
-      test('is published by a query or view that says public, private data excepted', async () => {
+      test('a query or view that says public publishes an undeclared collection, private data excepted', async () => {
         const app = await createData(service())
         await app.store('prices', [{ id: '1', item: 'tea' }])
         await app.create({ name: 'keyed', access_policy: 'key' })

@@ -64,7 +64,7 @@ describe('pages by cursor where rows have a price', () => {
     await expectBalanced(service)
   })
 
-  test('a cursor of who reads for free, a forged and an expired one are refused before anybody pays', async () => {
+  test('a cursor of a caller who reads for nothing, a forged one and an expired one are refused before anybody pays', async () => {
     const market = await openMarket(service, { price, records })
     const query = { root: market.root, limit: 3 }
     const free = await ask(service, { ...list(query), headers: market.headers })

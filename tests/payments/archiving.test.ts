@@ -25,7 +25,7 @@ withService(
       return { market, owner, path, asked }
     }
 
-    test('an archived application keeps its money reachable, for its owner, its Admin keys and the operator alone', async () => {
+    test('an archived application keeps its money within reach of its owner, its Admin keys and the operator alone', async () => {
       const { market, owner, path } = await scene()
       expect((await send('DELETE', path, market.headers)).status).toBe(200)
       const signed = async (method: string, where: string) =>
@@ -54,7 +54,7 @@ withService(
 
     const stranger = async () => (await service().createApp()).headers
 
-    test('the operator brings it back as it was, and nobody else does', async () => {
+    test('the operator alone brings an archived application back, as it was', async () => {
       const { market, path, asked } = await scene()
       await send('DELETE', path, market.headers)
       const back = { status: 'active' }
@@ -72,7 +72,7 @@ withService(
       await expectBalanced(service())
     })
 
-    test('it is not archived while a payment to it is under way, which is named', async () => {
+    test('an application is not archived while a payment to it is under way, which the refusal names', async () => {
       const { market, path, asked } = await scene()
       const buyer = await createFundedBuyer(service())
       const header = await buyer.payV2(await quote(service(), asked))

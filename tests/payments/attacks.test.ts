@@ -50,7 +50,7 @@ withService(
       expect(await readEarnings(service(), market)).toBe(240n)
     })
 
-    test('P2: one payment used a hundred times at once buys one answer, for all who ask the same', async () => {
+    test('P2: a payment used a hundred times at once buys one answer, given to all who ask the same', async () => {
       const { market, buyer, asked, header } = await scene()
       const replies = await Promise.all(
         Array.from({ length: 100 }, () => ask(service(), asked, header)),
@@ -62,7 +62,7 @@ withService(
       await expectBalanced(service())
     })
 
-    test('P2: of a hundred different requests with one payment at once, one is served', async () => {
+    test('P2: a payment with a hundred different requests at once serves one of them', async () => {
       const { market, asked, header, buyer } = await scene()
       const replies = await Promise.all(
         Array.from({ length: 100 }, (_, at) =>
@@ -287,7 +287,7 @@ withService(
       await expectBalanced(service())
     })
 
-    test('P11: who reads a settled payment off the chain cannot ask for the answer it bought', async () => {
+    test('P11: a reader of a settled payment on the chain cannot ask for the answer that it bought', async () => {
       const { asked, header, buyer } = await scene()
       expect((await ask(service(), asked, header)).status).toBe(200)
       const stolen = JSON.parse(Buffer.from(header['payment-signature'] ?? '', 'base64').toString())
@@ -309,7 +309,7 @@ withService(
     test.each([
       ['nothing', '0'],
       ['less than its gas', '999'],
-    ])('P17: a deposit of %s is not taken', async (_, value) => {
+    ])('P17: a deposit of %s is refused', async (_, value) => {
       const { buyer, asked } = await scene()
       const required = await quote(service(), asked)
       const header = await buyer.payV2(required, { authorization: { value } })
@@ -319,7 +319,7 @@ withService(
       expect(await readChainBalance(service(), buyer.address)).toBe(100_000_000n)
     })
 
-    test('P1: a deposit is credited once, however often and however many at once it is sent', async () => {
+    test('P1: a deposit is credited once, however often and however many times at once it is sent', async () => {
       const { buyer, asked } = await scene()
       const required = await quote(service(), asked)
       const forged = { authorization: { value: '5000' }, accepted: { amount: '5000' } }

@@ -75,7 +75,7 @@ withService(
       })
     }
 
-    test('an authorization whose claim failed is its payer’s balance where he settles it as a deposit, and then buys nothing', async () => {
+    test('an authorization whose claim failed becomes its payer’s balance where he settles it as a deposit, and then buys nothing', async () => {
       const market = await openMarket(service(), { price: { per_row: '1000' } })
       const buyer = await createFundedBuyer(service(), 3000n)
       const asked = list({ root: market.root, limit: 3 })
@@ -106,7 +106,7 @@ withService(
       await expectBalanced(service())
     })
 
-    test('P10, A3: of payments whose nonces were used together before they came here none buys, and that is credited which moved its value', async () => {
+    test('P10, A3: a payment whose nonce was used before it came here buys nothing, and only the one that moved its value is credited', async () => {
       const market = await openMarket(service(), { price: { per_row: '100' } })
       const buyer = makeBuyer()
       await service().running.devnet?.faucet(buyer.address, 300n)
@@ -132,120 +132,117 @@ withService(
       await expectBalanced(service())
     })
 
-    describe.each(['payV1', 'payV2'] as const)(
-      'A3: an authorization used elsewhere, %s',
-      (version) => {
-        async function scene(per_row = '100') {
-          const market = await openMarket(service(), { price: { per_row } })
-          const buyer = await createFundedBuyer(service(), 10n * BigInt(per_row))
-          const asked = list({ root: market.root, limit: 3 })
-          const header = await buyer[version](await quote(service(), asked))
-          return { market, buyer, asked, header }
+    describe.each(['payV1', 'payV2'] as const)('authorizations used elsewhere, %s', (version) => {
+      async function scene(per_row = '100') {
+        const market = await openMarket(service(), { price: { per_row } })
+        const buyer = await createFundedBuyer(service(), 10n * BigInt(per_row))
+        const asked = list({ root: market.root, limit: 3 })
+        const header = await buyer[version](await quote(service(), asked))
+        return { market, buyer, asked, header }
+      }
+
+      test('A3: an authorization used elsewhere buys nothing and is its payer’s balance, once, whoever brings it and how often', async () => {
+        const { market, buyer, asked, header } = await scene()
+        await submitTogether([header])
+        const first = await ask(service(), asked, header)
+        expect(first.status, first.text).toBe(402)
+        expect(first.body.error).toMatch(/used before .* 300 atomic units are on the balance/)
+        const later = await Promise.all([1, 2, 3].map(() => ask(service(), asked, header)))
+        await service().restart()
+        later.push(await ask(service(), asked, header))
+        for (const { status, body } of later) {
+          expect([status, body.code]).toEqual([409, 'PAYMENT_ALREADY_USED'])
+          expect(body.error).toMatch(/on the balance of its payer/)
         }
+        for (const { text } of [first, ...later]) expect(text).not.toContain('Wien')
+        expect(await readBalance(service(), buyer.address)).toBe(300n)
+        expect(await readEarnings(service(), market)).toBe(0n)
+        await expectBalanced(service())
+      })
 
-        test('buys nothing and is its payer’s balance, once, whoever brings it and how often', async () => {
-          const { market, buyer, asked, header } = await scene()
-          await submitTogether([header])
-          const first = await ask(service(), asked, header)
-          expect(first.status, first.text).toBe(402)
-          expect(first.body.error).toMatch(/used before .* 300 atomic units are on the balance/)
-          const later = await Promise.all([1, 2, 3].map(() => ask(service(), asked, header)))
-          await service().restart()
-          later.push(await ask(service(), asked, header))
-          for (const { status, body } of later) {
-            expect([status, body.code]).toEqual([409, 'PAYMENT_ALREADY_USED'])
-            expect(body.error).toMatch(/on the balance of its payer/)
-          }
-          for (const { text } of [first, ...later]) expect(text).not.toContain('Wien')
-          expect(await readBalance(service(), buyer.address)).toBe(300n)
-          expect(await readEarnings(service(), market)).toBe(0n)
-          await expectBalanced(service())
-        })
-
-        test('is its payer’s balance though it is less than a deposit may be; unused, or of nothing, it is none', async () => {
-          const { market, buyer, asked, header } = await scene()
-          const of = async (value: string) =>
-            buyer[version](await quote(service(), asked), {
-              authorization: { value },
-              accepted: { amount: value },
-            })
-          const [small, nothing] = [header, await of('0')]
-          const unused = await settle(small)
-          expect(unused.body.errorReason).toMatch(/value must be at least 1000/)
-          await submitTogether([small, nothing])
-          for (const reply of [await settle(small), await settle(small)])
-            expect(reply.body, reply.text).toMatchObject({ success: true, payer: buyer.address })
-          expect((await settle(nothing)).body).toMatchObject({ success: false })
-          expect(await readBalance(service(), buyer.address)).toBe(300n)
-          expect(await readEarnings(service(), market)).toBe(0n)
-          await expectBalanced(service())
-        })
-
-        test('is its payer’s balance though it is valid for longer than an unused one may be', async () => {
-          const { market, buyer, asked } = await scene()
-          const forEver = { authorization: { validBefore: String(2n ** 64n) } }
-          const header = await buyer[version](await quote(service(), asked), forEver)
-          const unused = await ask(service(), asked, header)
-          expect(unused.status, unused.text).toBe(402)
-          expect(unused.body.error).toMatch(/valid_too_long/)
-          expect(
-            await service().running.service.payments.listOpenPayments(market.appId, 0),
-          ).toEqual([])
-          await submitTogether([header])
-          const reply = await ask(service(), asked, header)
-          expect(reply.body.error).toMatch(/used before .* 300 atomic units are on the balance/)
-          expect(await readBalance(service(), buyer.address)).toBe(300n)
-          expect(await readEarnings(service(), market)).toBe(0n)
-        })
-
-        test('is its payer’s balance though it has expired, and the quote with it', async () => {
-          const { market, buyer, header } = await scene('1000')
-          await submitTogether([header])
-          service().world.advance(20 * 60_000)
-          try {
-            for (const reply of [await settle(header), await settle(header)])
-              expect(reply.body, reply.text).toMatchObject({ success: true, payer: buyer.address })
-          } finally {
-            service().world.advance(-20 * 60_000)
-          }
-          expect(await readBalance(service(), buyer.address)).toBe(3000n)
-          expect(await readEarnings(service(), market)).toBe(0n)
-          await expectBalanced(service())
-        })
-
-        test('read from the chain by a third party, it buys him nothing under a quote of his own', async () => {
-          const { market, buyer, asked, header } = await scene()
-          await submitTogether([header])
-          const name = version === 'payV1' ? 'x-payment' : 'payment-signature'
-          const read = JSON.parse(Buffer.from(header[name] ?? '', 'base64').toString())
-          const own = { x402Version: 2, accepted: parseEntry(await quote(service(), asked)) }
-          const stolen = Buffer.from(JSON.stringify({ ...own, payload: read.payload }))
-          const reply = await ask(service(), asked, {
-            'payment-signature': stolen.toString('base64'),
+      test('A3: an authorization used elsewhere is its payer’s balance though it is less than a deposit may be; an unused one, or one for nothing, is none', async () => {
+        const { market, buyer, asked, header } = await scene()
+        const of = async (value: string) =>
+          buyer[version](await quote(service(), asked), {
+            authorization: { value },
+            accepted: { amount: value },
           })
-          expect(reply.status, reply.text).toBe(402)
-          expect(reply.text).not.toContain('Wien')
-          // The money belongs to the payer, though another party sent the transaction.
-          expect(await readBalance(service(), buyer.address)).toBe(300n)
-          expect(await readEarnings(service(), market)).toBe(0n)
-          await expectBalanced(service())
-        })
+        const [small, nothing] = [header, await of('0')]
+        const unused = await settle(small)
+        expect(unused.body.errorReason).toMatch(/value must be at least 1000/)
+        await submitTogether([small, nothing])
+        for (const reply of [await settle(small), await settle(small)])
+          expect(reply.body, reply.text).toMatchObject({ success: true, payer: buyer.address })
+        expect((await settle(nothing)).body).toMatchObject({ success: false })
+        expect(await readBalance(service(), buyer.address)).toBe(300n)
+        expect(await readEarnings(service(), market)).toBe(0n)
+        await expectBalanced(service())
+      })
 
-        test('by somebody who overtakes a claim of this service is this buyer’s purchase', async () => {
-          const { market, buyer, asked, header } = await scene()
-          const reply = await runWhileSettling(
-            service(),
-            { before: () => submitTogether([header]) },
-            () => ask(service(), asked, header),
-          )
-          expect(reply.status, reply.text).toBe(200)
-          expect((await ask(service(), asked, header)).text).toBe(reply.text)
-          expect(await readChainBalance(service(), buyer.address)).toBe(700n)
-          expect(await readBalance(service(), buyer.address)).toBe(0n)
-          expect(await readEarnings(service(), market)).toBe(240n)
+      test('A3: an authorization used elsewhere is its payer’s balance though it is valid for longer than an unused one may be', async () => {
+        const { market, buyer, asked } = await scene()
+        const forEver = { authorization: { validBefore: String(2n ** 64n) } }
+        const header = await buyer[version](await quote(service(), asked), forEver)
+        const unused = await ask(service(), asked, header)
+        expect(unused.status, unused.text).toBe(402)
+        expect(unused.body.error).toMatch(/valid_too_long/)
+        expect(await service().running.service.payments.listOpenPayments(market.appId, 0)).toEqual(
+          [],
+        )
+        await submitTogether([header])
+        const reply = await ask(service(), asked, header)
+        expect(reply.body.error).toMatch(/used before .* 300 atomic units are on the balance/)
+        expect(await readBalance(service(), buyer.address)).toBe(300n)
+        expect(await readEarnings(service(), market)).toBe(0n)
+      })
+
+      test('A3: an authorization used elsewhere is its payer’s balance though it has expired, and the quote with it', async () => {
+        const { market, buyer, header } = await scene('1000')
+        await submitTogether([header])
+        service().world.advance(20 * 60_000)
+        try {
+          for (const reply of [await settle(header), await settle(header)])
+            expect(reply.body, reply.text).toMatchObject({ success: true, payer: buyer.address })
+        } finally {
+          service().world.advance(-20 * 60_000)
+        }
+        expect(await readBalance(service(), buyer.address)).toBe(3000n)
+        expect(await readEarnings(service(), market)).toBe(0n)
+        await expectBalanced(service())
+      })
+
+      test('A3: an authorization that a third party reads from the chain buys him nothing under a quote of his own', async () => {
+        const { market, buyer, asked, header } = await scene()
+        await submitTogether([header])
+        const name = version === 'payV1' ? 'x-payment' : 'payment-signature'
+        const read = JSON.parse(Buffer.from(header[name] ?? '', 'base64').toString())
+        const own = { x402Version: 2, accepted: parseEntry(await quote(service(), asked)) }
+        const stolen = Buffer.from(JSON.stringify({ ...own, payload: read.payload }))
+        const reply = await ask(service(), asked, {
+          'payment-signature': stolen.toString('base64'),
         })
-      },
-    )
+        expect(reply.status, reply.text).toBe(402)
+        expect(reply.text).not.toContain('Wien')
+        // The money belongs to the payer, though another party sent the transaction.
+        expect(await readBalance(service(), buyer.address)).toBe(300n)
+        expect(await readEarnings(service(), market)).toBe(0n)
+        await expectBalanced(service())
+      })
+
+      test('A3: an authorization used by somebody who overtakes a claim of this service is this buyer’s purchase', async () => {
+        const { market, buyer, asked, header } = await scene()
+        const reply = await runWhileSettling(
+          service(),
+          { before: () => submitTogether([header]) },
+          () => ask(service(), asked, header),
+        )
+        expect(reply.status, reply.text).toBe(200)
+        expect((await ask(service(), asked, header)).text).toBe(reply.text)
+        expect(await readChainBalance(service(), buyer.address)).toBe(700n)
+        expect(await readBalance(service(), buyer.address)).toBe(0n)
+        expect(await readEarnings(service(), market)).toBe(240n)
+      })
+    })
   },
   { devnet: true },
 )

@@ -74,7 +74,7 @@ withService(
       expect(reply.body.error).toMatch(why)
     }
 
-    describe.each(spellings)('as %s spells it', (_, write) => {
+    describe.each(spellings)('proofs in a body as %s spells it', (_, write) => {
       test('a proof with the quote of the first try, which had none of its members, buys that store', async () => {
         const shop = await scene()
         const { payTo, extra } = findNativeEntry(await quote(service(), makeStore(shop, {}, write)))
@@ -116,7 +116,7 @@ withService(
       })
     })
 
-    test('the price is that of the body without the proof', async () => {
+    test('the price of a store is that of the body without the proof', async () => {
       const shop = await scene()
       const rule = { target: { collection: 'notes' }, operation: 'write', model: 'per_kb' }
       await service().request('PUT', `/api/apps/${shop.app.appId}/pricing`, {
@@ -144,7 +144,7 @@ withService(
       expect(await readBalance(service(), stranger.address)).toBe(0n)
     })
 
-    test('P11: nobody names a stranger the owner of his application to spend his transfer', async () => {
+    test('P11: nobody spends a stranger’s transfer by naming him the owner of an application', async () => {
       const shop = await scene()
       const victim = await createFundedPayer(service())
       const hash = await victim.transfer({ to: treasury(), value: price })
@@ -192,7 +192,7 @@ withService(
       expect(await readEarnings(service(), shop.app)).toBe(1600n)
     })
 
-    test('too little is on the balance of the owner', async () => {
+    test('a transfer of too little is on the balance of the owner', async () => {
       const shop = await scene()
       const hash = await shop.owner.transfer({ to: treasury(), value: price - 1n })
       const asked = makeStore(shop, { payment_tx_hash: hash })
@@ -229,7 +229,7 @@ withService(
       expect(await readReceipt(service(), sold)).toMatchObject({ amount: '3000', change: '0' })
     })
 
-    test('P5: a price counts that anybody was asked for this very store, for five minutes, and for no other store', async () => {
+    test('P5: a price that anybody was asked counts for this very store, for five minutes, and for no other store', async () => {
       const shop = await scene('500')
       const other = { ...makeStore(shop), path: '/store' }
       const another = await service().request('POST', `/api/apps/${shop.app.appId}/keys`, {
@@ -259,7 +259,7 @@ withService(
       await expectBalanced(service())
     })
 
-    test('members without a proof, and a header beside them, mean what they mean without them', async () => {
+    test('members without a proof count as absent, and a header beside them pays', async () => {
       const shop = await scene()
       const empty = { payment_tx_hash: '', amount_utia: 0, user_address: null, quoteId: '' }
       await refused(makeStore(shop, empty), /Payment is required/)
@@ -271,7 +271,7 @@ withService(
       expect(await stored(shop)).toEqual(records)
     })
 
-    test('a hash that is none is refused by its name, and a free store does not look at it', async () => {
+    test('a hash that is none is refused and named, and a free store does not look at it', async () => {
       const shop = await scene()
       const asked = makeStore(shop, { payment_tx_hash: 'abc' })
       const reply = await ask(service(), asked)

@@ -66,7 +66,7 @@ withService(
   (service) => {
     describe.each(clients)('@x402/fetch 2.27.0 unmodified, $version', ({ of, notice, network }) => {
       test.each(priced)(
-        'buys a page at $price, and every atomic unit is where it belongs',
+        'the client buys a page at $price, and every atomic unit is where it belongs',
         async ({ price, cap, charge }) => {
           const market = await openMarket(service(), { price })
           const buyer = await createFundedBuyer(service())
@@ -165,7 +165,7 @@ withService(
       expect(verify(receipt, { ...options, request: other }).ok).toBe(false)
     })
 
-    test('what costs nothing is given without a payment, whatever the price model', async () => {
+    test('an answer that costs nothing is given without a payment, whatever the price model', async () => {
       const market = await openMarket(service(), { price: { per_row: '100' } })
       const none = await service().request('POST', '/list', {
         body: { root: market.root, limit: 0 },
@@ -204,7 +204,7 @@ withService(
       { amount: '3', bytes: 1023, charge: 3n },
       { amount: '3', bytes: 1025, charge: 4n },
     ])(
-      'P17: $bytes bytes at $amount a KB are quoted as $charge: rounded up once',
+      'P17: $bytes bytes at $amount a KB are quoted as $charge, rounded up once',
       async (given) => {
         const market = await openMarket(service(), { price: { per_kb: given.amount }, records: [] })
         const body = {
@@ -249,7 +249,7 @@ withService(
       expect(reply.body.code).toBe('VALIDATION_FAILED')
     })
 
-    test('the movements of a wallet page through without gap or repetition', async () => {
+    test("the list of a wallet's movements has pages without gap or repetition", async () => {
       const market = await openMarket(service(), { price: { per_row: '10' } })
       const buyer = await createFundedBuyer(service())
       for (let limit = 6; limit < 9; limit++)

@@ -47,7 +47,7 @@ withService(
   (service) => {
     describe.each(kinds)('%s', (kind) => {
       test.each(['before', 'after'] as const)(
-        'P7: survives a death %s each of its steps: the retry delivers, charges once, and writes once',
+        'P7: a payment survives a death %s each of its steps: the retry delivers, charges once, and writes once',
         async (when) => {
           const ports = service().running.service.payments.ports
           const seen = new Set<string>()
@@ -133,7 +133,7 @@ withService(
       await expectOnce('a paid read', service(), scene)
     })
 
-    test('after all of this the audit finds every table as the entries make it', async () => {
+    test('the audit finds every table as the entries make it after all these deaths', async () => {
       const report = await audit(service().config, () => undefined)
       expect(report.difference).toBeUndefined()
       expect(report.equal).toBe(true)

@@ -146,10 +146,10 @@ const unclear: readonly (readonly [string, Behaviour])[] = [
   ['says it is pending', says({ success: false, errorReason: 'settlement_pending' })],
 ]
 
-describe('a facilitator elsewhere, checked by a node of the chain', () => {
+describe('a remote facilitator, checked by a node of the chain', () => {
   withRemote(
     ({ service, remote, scene }) => {
-      test('an honest one settles, and the buyer gets the answer', async () => {
+      test('an honest facilitator settles, and the buyer gets the answer', async () => {
         remote().settle = async (payment, reply) => {
           answer(reply, { success: true, transaction: await execute(payment) })
         }
@@ -160,7 +160,7 @@ describe('a facilitator elsewhere, checked by a node of the chain', () => {
       })
 
       test.each(unclear)(
-        'P6, P13: one that %s gives no data and asks for no second payment: the payment is pending',
+        'P6, P13: a facilitator that %s gives no data and asks for no second payment: the payment is pending',
         async (_, behaviour) => {
           const { buyer, asked, header } = await scene(service())
           remote().settle = behaviour
@@ -178,7 +178,7 @@ describe('a facilitator elsewhere, checked by a node of the chain', () => {
         },
       )
 
-      test('P13: one that lies about a settlement is not believed, though its transaction exists', async () => {
+      test('P13: a facilitator that lies about a settlement is not believed, though its transaction exists', async () => {
         const first = await scene(service())
         let real = ''
         remote().settle = async (payment, reply) => {
@@ -192,7 +192,7 @@ describe('a facilitator elsewhere, checked by a node of the chain', () => {
         await expectNothingBought(service(), second.buyer)
       })
 
-      test('A3: one that takes what was used elsewhere for good sells nothing for it; the money is its payer’s', async () => {
+      test('A3: a facilitator that accepts an authorization used elsewhere sells nothing for it; the money is its payer’s', async () => {
         const { market, buyer, asked, header } = await scene(service())
         const used = await execute(decoded(header))
         const settlesBefore = remote().settles()
@@ -207,7 +207,7 @@ describe('a facilitator elsewhere, checked by a node of the chain', () => {
         await expectBalanced(service())
       })
 
-      test('A3: what was claimed here first and used by another is delivered, though its request was cut off', async () => {
+      test('A3: a payment claimed here first and used by another is delivered, though its request was cut off', async () => {
         const { market, buyer, asked, header } = await scene(service())
         remote().settle = (_, reply) => void reply.destroy()
         expect((await ask(service(), asked, header)).body.code).toBe('PAYMENT_PENDING')
@@ -220,7 +220,7 @@ describe('a facilitator elsewhere, checked by a node of the chain', () => {
         expect(await readBalance(service(), buyer.address)).toBe(0n)
       })
 
-      test('P6: one that refuses leaves no data and no charge, and a later good try is served', async () => {
+      test('P6: a facilitator that refuses leaves no data and no charge, and a later good try is served', async () => {
         const { market, buyer, asked, header } = await scene(service())
         remote().settle = says({ success: false, errorReason: 'insufficient_funds' })
         const refused = await ask(service(), asked, header)
@@ -250,7 +250,7 @@ describe('a facilitator elsewhere, checked by a node of the chain', () => {
         await expectNothingBought(service(), buyer)
       })
 
-      test('P6: one that cannot be reached for a check costs nothing and claims nothing', async () => {
+      test('P6: a facilitator that cannot be reached for a check costs nothing and claims nothing', async () => {
         const { asked, header } = await scene(service())
         remote().verify = says({ error: 'down' }, 502)
         try {
@@ -262,7 +262,7 @@ describe('a facilitator elsewhere, checked by a node of the chain', () => {
         }
       })
 
-      test('P6: money that arrived while the facilitator was silent is found by itself, and buys once', async () => {
+      test('P6: the service itself finds money that arrived while the facilitator was silent, and it buys once', async () => {
         const { market, buyer, asked, header } = await scene(service())
         remote().settle = async (payment, reply) => {
           await execute(payment)
@@ -290,10 +290,10 @@ describe('a facilitator elsewhere, checked by a node of the chain', () => {
   )
 })
 
-describe('a facilitator elsewhere, and nothing to check it by', () => {
+describe('a remote facilitator without a node to check it by', () => {
   withRemote(
     ({ service, remote, scene }) => {
-      test('P13: one transaction settles one payment, however many at once claim it', async () => {
+      test('P13: one transaction settles one payment, however many claim it at once', async () => {
         remote().settle = says({ success: true, transaction: makeHash('c') })
         const scenes = await Promise.all([1, 2, 3, 4].map(() => scene(service())))
         const replies = await Promise.all(
@@ -308,7 +308,7 @@ describe('a facilitator elsewhere, and nothing to check it by', () => {
       })
 
       test.each(unclear)(
-        'P6, P13: one that %s leaves the payment pending',
+        'P6, P13: a facilitator that %s leaves the payment pending',
         async (_, behaviour) => {
           const { buyer, asked, header } = await scene(service())
           remote().settle = behaviour
@@ -319,7 +319,7 @@ describe('a facilitator elsewhere, and nothing to check it by', () => {
         },
       )
 
-      test('P6: a pending payment is asked for again until the facilitator knows, and then buys', async () => {
+      test('P6: the service asks for a pending payment again until the facilitator knows it, and then it buys', async () => {
         const { market, buyer, asked, header } = await scene(service())
         remote().settle = (_, reply) => void reply.destroy()
         const lost = await ask(service(), asked, header)
@@ -337,7 +337,7 @@ describe('a facilitator elsewhere, and nothing to check it by', () => {
   )
 })
 
-test('P12: with two confirmations nothing is delivered before the second block', async () => {
+test('P12: a service with two confirmations delivers nothing before the second block', async () => {
   const signer = join(folder, 'signer')
   // The devnet's own key has settled for others already.
   const key = generatePrivateKey()

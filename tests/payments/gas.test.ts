@@ -16,7 +16,7 @@ withService(
       return connectDevnet(service()).getTransactionCount({ address: privateKeyToAddress(key) })
     }
 
-    test('A4: of forty authorizations at once from a balance for one, one is sent; the others say what is missing', async () => {
+    test('A4: one of forty authorizations at once from a balance for one is sent; the others say what is missing', async () => {
       const market = await openMarket(service(), { price: { per_row: '100' } })
       const buyer = await createFundedBuyer(service(), 300n)
       const asked = list({ root: market.root, limit: 3 })
@@ -47,7 +47,7 @@ withService(
       await expectBalanced(service())
     })
 
-    test('A4: an authorization that finds no turn, and whose sender never comes back, leaves nothing open', async () => {
+    test('A4: an authorization that gets no turn, and whose sender never comes back, leaves nothing open', async () => {
       const market = await openMarket(service(), { price: { per_row: '100' } })
       const buyer = await createFundedBuyer(service(), 300n)
       const asked = list({ root: market.root, limit: 3 })
@@ -87,7 +87,7 @@ withService(
       await expectBalanced(service())
     })
 
-    test('A4: who has enough for all that he signs buys all of it at once', async () => {
+    test('A4: a payer who has enough for all that he signs buys all of it at once', async () => {
       const market = await openMarket(service(), { price: { per_row: '100' } })
       const buyer = await createFundedBuyer(service(), 300n * 30n)
       const bought = await Promise.all(

@@ -14,7 +14,7 @@ const network = {
 
 withService(
   (service) => {
-    test('the amount and the form of a 402 are the same whatever the data', async () => {
+    test('a 402 has the same amount and the same form whatever the data', async () => {
       const policy = { price: { per_access: '3', per_row: '5', per_kb: '2' } }
       const full = await openMarket(service(), policy)
       const empty = await openMarket(service(), { ...policy, records: [] })
@@ -34,7 +34,7 @@ withService(
       expect(there).toEqual(missing)
     })
 
-    test('nothing that has a price reaches outsiders by another way', async () => {
+    test('no other way gives outsiders what has a price', async () => {
       const secret = 'only-for-money'
       const market = await openMarket(service(), {
         price: { per_access: '1' },

@@ -104,7 +104,7 @@ async function retry({ asked, header }: Purchase): Promise<TestReply> {
   throw new Error('a purchase stays pending')
 }
 
-test('killed again and again while it sells, it delivers what was paid, charges once and writes once', async () => {
+test('a service that is killed again and again while it sells delivers what was paid, charges once and writes once', async () => {
   await start()
   const market = await openMarket(service, { price: { per_row: '1000' } })
   const orders = { ...market, collection: 'orders', root: `${market.appId}::orders` }

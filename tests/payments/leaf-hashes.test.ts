@@ -9,7 +9,7 @@ withService((service) => {
     ['that has a price', { price: { per_access: '1000' } }],
     ['that is private', { policy: { read: 'private' } }],
   ])(
-    'L12: of a collection %s nobody can guess a record and see by the public hashes that it is there',
+    'L12: nobody can guess a record of a collection %s and confirm it by the public hashes',
     async (_, terms) => {
       const market = await openMarket(service(), { ...terms, records: [] })
       const stored = await store(service(), market, [{ id: 'answer', n: 42 }])
@@ -32,7 +32,7 @@ withService((service) => {
     },
   )
 
-  test('L12: nor whose an application is, by the hashes of the service’s own chain', async () => {
+  test('L12: nobody learns the owner of an application from the hashes of the service’s own chain', async () => {
     const { appId } = await service().createApp()
     const owner_address = `0x${'5e'.repeat(20)}`
     const patched = await service().request('PATCH', `/api/apps/${appId}`, {

@@ -59,7 +59,7 @@ async function scene(): Promise<{ market: Awaited<ReturnType<typeof openMarket>>
 }
 
 test.each(['payV1', 'payV2'] as const)(
-  'A4: a price below the smallest payment asks for that, says so, charges the price, and the rest is the payer’s (%s)',
+  'A4: a price below the smallest payment asks for the smallest payment, says so, charges the price, and leaves the rest to the payer (%s)',
   async (version) => {
     const { market, buyer } = await scene()
     const asked = list({ root: market.root, limit: 3 })
@@ -91,7 +91,7 @@ test.each(['payV1', 'payV2'] as const)(
   },
 )
 
-test('A4: who was told a low price below the smallest payment is not charged a higher one below it', async () => {
+test('A4: a payer who was told a low price below the smallest payment is not charged a higher one below it', async () => {
   for (const version of ['payV1', 'payV2'] as const) {
     const { market, buyer } = await scene()
     const asked = list({ root: market.root, limit: 3 })
@@ -103,7 +103,7 @@ test('A4: who was told a low price below the smallest payment is not charged a h
   }
 })
 
-test('A4: who was told a low price before a restart is asked again, not charged a higher one that asks for as much', async () => {
+test('A4: a payer who was told a low price before a restart is asked again, not charged a higher one that asks for as much', async () => {
   const { market, buyer } = await scene()
   const asked = list({ root: market.root, limit: 3 })
   const [first, second] = [await quote(service, asked), await quote(service, asked)]
@@ -118,7 +118,7 @@ test('A4: who was told a low price before a restart is asked again, not charged 
   expect(await readReceipt(service, await ask(service, asked, v2))).toMatchObject({ amount: '3' })
 })
 
-test('A4: nor who pays it by a transfer without a quote', async () => {
+test('A4: a payer who pays a low price by a transfer without a quote is not charged a higher one', async () => {
   const { market } = await scene()
   const owner = await createFundedPayer(place())
   const patched = await service.request('PATCH', `/api/apps/${market.appId}`, {
@@ -152,7 +152,7 @@ test('a price above the smallest payment is asked for as it is', async () => {
   expect(required.body.error).not.toMatch(/smallest/)
 })
 
-test('A4: crumbs that come in at a quote’s address are credited and not sent on; what is asked for is', async () => {
+test('A4: crumbs that come in at a quote’s address are credited and not sent on; the amount that was asked for is', async () => {
   const { market } = await scene()
   const payer = await createFundedPayer(place())
   const { payments, log: own } = service.running.service

@@ -104,7 +104,7 @@ async function dieAfterClaim(asked: Asked, header: PaymentHeader): Promise<void>
 
 const nextBlock = () => connectChain(devnet.rpcUrl).mine({ blocks: 1 })
 
-test('a transfer counts once it is as deep as is configured, and is waited for', async () => {
+test('a transfer counts once it is as deep as the configuration says, and the service waits for it', async () => {
   const { market, payer, asked } = await scene()
   const header = await pay(service, payer, asked)
   const reply = ask(service, asked, header)
@@ -116,7 +116,7 @@ test('a transfer counts once it is as deep as is configured, and is waited for',
   expect(await readEarnings(service, market)).toBe(2400n)
 })
 
-test('P6: a node that cannot be reached is 503, and nothing is claimed; kept answers need no node', async () => {
+test('P6: a node that cannot be reached is 503 and nothing is claimed; kept answers need no node', async () => {
   const { market, payer, asked } = await scene()
   const header = await pay(service, payer, asked)
   await nextBlock()
@@ -142,7 +142,7 @@ test('P6: a node that cannot be reached is 503, and nothing is claimed; kept ans
   await expectBalanced(service)
 })
 
-test('P7: a claimed transfer whose request died is booked by reconciliation, and its answer can be fetched', async () => {
+test('P7: reconciliation books a claimed transfer whose request died, and its answer can be fetched', async () => {
   const { market, payer, asked } = await scene()
   const header = await pay(service, payer, asked)
   await nextBlock()
@@ -187,7 +187,7 @@ test('P12: a transfer that a reorganization took back is neither booked nor forg
   await expectBalanced(service)
 })
 
-test('what came in is swept to the address of the configuration', async () => {
+test('transfers that came in are swept to the address of the configuration', async () => {
   const { payments, log: own } = service.running.service
   const chain = connectChain(devnet.rpcUrl)
   const abi = parseAbi(['function balanceOf(address) view returns (uint256)'])
@@ -206,7 +206,7 @@ test('what came in is swept to the address of the configuration', async () => {
   expect(swept).toBe(-(accounts.get('outside:eip155:84532') ?? 0n))
 })
 
-test('without native_transfers none is offered or taken; with them a node is needed', async () => {
+test('a service without native_transfers neither offers nor takes transfers; one with them needs a node', async () => {
   const { native_transfers: _, ...without } = network
   // Its key has settled for another database.
   const config = { networks: [without], afterRestore: true }

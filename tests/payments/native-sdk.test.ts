@@ -29,7 +29,7 @@ describe('the public SDK, unmodified: transfers that the user makes himself', ()
     (service) => {
       silenceConsole()
 
-      test('store with a callback that transfers', async () => {
+      test('the SDK stores with a callback that transfers', async () => {
         const market = await openMarket(service(), { records: [] })
         await setPrices(service(), market, [
           { operation: 'write', model: 'per_record', amount: '500' },
@@ -43,7 +43,7 @@ describe('the public SDK, unmodified: transfers that the user makes himself', ()
         await expectBalanced(service())
       })
 
-      test('execute asks for a payment, executeWithPayment brings the hash and gets the records', async () => {
+      test('execute asks for a payment, and executeWithPayment brings the hash and gets the records', async () => {
         const market = await openMarket(service(), { price: { per_row: '1000' } })
         const { client } = connectTo(service(), { appId: market.appId })
         const payer = await createFundedPayer(service())

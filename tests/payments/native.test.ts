@@ -115,7 +115,7 @@ withService(
       await expectBalanced(service())
     })
 
-    test('P1: repeated, it gets the kept answer and costs nothing; for another request it is refused', async () => {
+    test('P1: a repeated transfer gets the kept answer and costs nothing; for another request it is refused', async () => {
       const { market, payer, asked } = await scene()
       const header = await pay(service(), payer, asked)
       const first = await ask(service(), asked, header)
@@ -133,7 +133,7 @@ withService(
       await expectBalanced(service())
     })
 
-    test('P2: 100 uses at once are one sale', async () => {
+    test('P2: a transfer used 100 times at once is one sale', async () => {
       const { market, payer, asked } = await scene()
       const header = await pay(service(), payer, asked)
       const replies = await Promise.all(
@@ -158,7 +158,7 @@ withService(
       expect(await readEarnings(service(), market)).toBe(2400n)
     })
 
-    test("P11: the victim's request and hash without his quote buy nothing, before and after his own use", async () => {
+    test('P11: the victim’s request and hash buy nothing without his quote, before and after his own use', async () => {
       const { market, payer, asked } = await scene()
       const header = await pay(service(), payer, asked)
       const { txHash } = decoded(header).payload
@@ -193,7 +193,7 @@ withService(
       await expectUnsold(market, payer)
     })
 
-    test('P4: too little buys nothing and is on the balance of the sender, once', async () => {
+    test('P4: a transfer of too little buys nothing and is on the balance of the sender, once', async () => {
       const { market, payer, asked } = await scene()
       const { payTo, extra } = findNativeEntry(await quote(service(), asked))
       const hash = await payer.transfer({ to: payTo, value: price - 1n })
@@ -211,7 +211,7 @@ withService(
       await expectUnsold(market, payer, price - 1n)
     })
 
-    test('too much is deposited whole: the price is charged, the change stays', async () => {
+    test('a transfer of too much is deposited whole: the price is charged, the change stays', async () => {
       const { market, payer, asked } = await scene()
       const { payTo, extra } = findNativeEntry(await quote(service(), asked))
       const hash = await payer.transfer({ to: payTo, value: price + 500n })
@@ -286,7 +286,7 @@ withService(
       expect((await reply).status).toBe(200)
     })
 
-    test('a name that is no network of ours is taken for the network of the quote, another of ours is not', async () => {
+    test('a name that is none of our networks is taken for the network of the quote, another one of ours is not', async () => {
       const { payer, asked } = await scene()
       const { quoteId, payload } = decoded(await pay(service(), payer, asked))
       const { txHash } = payload
@@ -322,7 +322,7 @@ withService(
       expect(await readEarnings(service(), market)).toBe(1600n)
     })
 
-    test('what cannot buy its request any more is settled as a deposit, once, and then buys nothing', async () => {
+    test('a transfer that cannot buy its request any more is settled as a deposit, once, and then buys nothing', async () => {
       const { market, payer, asked } = await scene()
       const header = await pay(service(), payer, asked)
       const other = await createFundedPayer(service())
@@ -347,7 +347,7 @@ withService(
       await expectUnsold(market, payer, price)
     })
 
-    describe('a transfer whose claim failed for good, as in a reorganization, and which is there after all', () => {
+    describe('transfers whose claim failed for good, as in a reorganization, and which are there after all', () => {
       const forgotten = async () => {
         const { market, payer, asked } = await scene()
         const header = await pay(service(), payer, asked)
@@ -365,7 +365,7 @@ withService(
         return { market, payer, asked, header }
       }
 
-      test('is its payer’s balance where it is settled as a deposit, and then buys nothing', async () => {
+      test('a transfer whose claim failed is its payer’s balance where it is settled as a deposit, and then buys nothing', async () => {
         const { market, payer, asked, header } = await forgotten()
         const body = { x402Version: 1, paymentPayload: decoded(header), paymentRequirements: {} }
         const settle = () => service().request('POST', '/api/payments/settle', { body })
@@ -375,7 +375,7 @@ withService(
         await expectUnsold(market, payer, price)
       })
 
-      test('is its payer’s balance where it cannot buy its request any more', async () => {
+      test('a transfer whose claim failed is its payer’s balance where it cannot buy its request any more', async () => {
         const { market, payer, asked, header } = await forgotten()
         const day = 24 * 3_600_000 + 60_000
         service().world.advance(day)
@@ -387,7 +387,7 @@ withService(
         await expectUnsold(market, payer, price)
       })
 
-      test('buys its request as ever', async () => {
+      test('a transfer whose claim failed buys its request as ever', async () => {
         const { market, asked, header } = await forgotten()
         const sold = await ask(service(), asked, header)
         expect(sold.status, sold.text).toBe(200)
@@ -395,7 +395,7 @@ withService(
       })
     })
 
-    test('a store that is free by now is paid as its quote says where the transfer was made', async () => {
+    test('a store that has become free is paid as its quote says where the transfer was made', async () => {
       const market = await openMarket(service(), { records: [] })
       const priced = (amount: string) =>
         setPrices(service(), market, [{ operation: 'write', model: 'per_record', amount }])

@@ -7,7 +7,7 @@ import { expectBalanced, openMarket, readChainBalance } from './market.ts'
 
 withService(
   (service) => {
-    test('P11: what anybody can reckon from the chain or an address stands for no quote', async () => {
+    test('P11: no public knowledge about the chain or an address stands for a quote', async () => {
       const market = await openMarket(service(), { price: { per_row: '100' } })
       const buyer = await createFundedBuyer(service())
       const asked = list({ root: market.root, limit: 3 })

@@ -65,32 +65,35 @@ const changes: Readonly<Record<string, (service: TestService, market: Market) =>
 
 withService(
   (service) => {
-    describe.each(Object.entries(changes))('after %s', (_, changed) => {
-      test.each([
-        ['a list', 'payV2', makeList],
-        ['a list without a quote', 'payV1', makeList],
-        ['a record', 'payV2', makeRecordRead],
-      ] as const)(
-        'P1: %s that was paid for is answered again, and nothing else of it',
-        async (_kind, version, makeAsked) => {
-          const scene = await openScene(service(), { version, makeAsked })
-          const { market, buyer, asked, header } = scene
-          const first = await ask(service(), asked, header)
-          expect(first.status, first.text).toBe(200)
-          await changed(service(), market)
-          const again = await ask(service(), asked, header)
-          expect(again.status, again.text).toBe(200)
-          expect(again.text).toBe(first.text)
-          for (const name of ['x-receipt-id', 'payment-response', 'x-payment-response'])
-            expect(again.headers.get(name)).toBe(first.headers.get(name))
-          expect(await readChainBalance(service(), buyer.address)).toBeGreaterThan(99_990_000n)
-          await expectBalanced(service())
+    describe.each(Object.entries(changes))(
+      'repeats of a payment after this change: %s',
+      (_, changed) => {
+        test.each([
+          ['a list', 'payV2', makeList],
+          ['a list without a quote', 'payV1', makeList],
+          ['a record', 'payV2', makeRecordRead],
+        ] as const)(
+          'P1: %s that was paid for is answered again, and nothing else is answered for that payment',
+          async (_kind, version, makeAsked) => {
+            const scene = await openScene(service(), { version, makeAsked })
+            const { market, buyer, asked, header } = scene
+            const first = await ask(service(), asked, header)
+            expect(first.status, first.text).toBe(200)
+            await changed(service(), market)
+            const again = await ask(service(), asked, header)
+            expect(again.status, again.text).toBe(200)
+            expect(again.text).toBe(first.text)
+            for (const name of ['x-receipt-id', 'payment-response', 'x-payment-response'])
+              expect(again.headers.get(name)).toBe(first.headers.get(name))
+            expect(await readChainBalance(service(), buyer.address)).toBeGreaterThan(99_990_000n)
+            await expectBalanced(service())
 
-          const other = list({ root: market.root, limit: 2 })
-          expect((await ask(service(), other, header)).text).not.toBe(first.text)
-        },
-      )
-    })
+            const other = list({ root: market.root, limit: 2 })
+            expect((await ask(service(), other, header)).text).not.toBe(first.text)
+          },
+        )
+      },
+    )
 
     test.each([
       ['its price fell to nothing', [{ operation: 'write', model: 'per_record', amount: '0' }]],
@@ -108,7 +111,7 @@ withService(
       expect(await readEarnings(service(), market)).toBe(1600n)
     })
 
-    test('P7: a store that was written, and whose answer was lost, is not written again though it is free by now', async () => {
+    test('P7: a store that was written, and whose answer was lost, is not written again though it has become free', async () => {
       const { ports } = service().running.service.payments
       const buy = async (scene: Scene, death?: Death) => {
         const dying = makeDyingPayments(ports, death)
@@ -134,7 +137,7 @@ withService(
       await expectBalanced(service())
     })
 
-    test('a store whose collection was deleted since is answered again and makes no new collection', async () => {
+    test('a paid store whose collection was deleted later is answered again and makes no new collection', async () => {
       const { market, asked, header } = await writeScene(service())
       const first = await ask(service(), asked, header)
       await change(service(), market, { method: 'DELETE' })
@@ -166,7 +169,7 @@ withService(
       expect((await ask(service(), { ...asked, headers: {} }, header)).status).toBe(401)
     })
 
-    test('P11: who saw the payment on the chain gets what is there for everybody, and no kept answer', async () => {
+    test('P11: a stranger who saw the payment on the chain gets what is there for everybody, and no kept answer', async () => {
       const { market, asked, header } = await openScene(service(), {
         version: 'payV2',
         makeAsked: makeList,
@@ -203,7 +206,7 @@ withService(
 
     // On other systems the loopback has one address only.
     test.runIf(process.platform === 'linux')(
-      'P11: a payment without a quote is answered again where it came from, and to its payer; whoever saw it gets nothing',
+      'P11: a payment without a quote is answered again to its origin and to its payer; a stranger who saw it gets nothing',
       async () => {
         const { buyer, asked, header } = await openScene(service(), {
           version: 'payV1',
@@ -268,7 +271,7 @@ withService(
       askFrom('127.0.0.2', service(), { ...asked, headers: { ...asked.headers, ...headers } })
 
     test.runIf(process.platform === 'linux')(
-      'P11: the payer who signs his request goes on from any address where a payment without a quote stands; nobody else does',
+      'P11: the payer who signs his request goes on from any address where a payment without a quote stands, and nobody else does',
       async () => {
         const { buyer, asked, header, mend } = await unansweredScene()
         expect((await ask(service(), asked, header)).status).toBe(413)
@@ -291,7 +294,7 @@ withService(
     )
 
     test.runIf(process.platform === 'linux')(
-      'P11: the same key repeats a payment without a quote from any address, another key does not',
+      'P11: the key that paid repeats a payment without a quote from any address, another key does not',
       async () => {
         const { buyer, asked, header, mend } = await unansweredScene()
         const [mine, thiefs] = [await service().createApp(), await service().createApp()]
@@ -311,7 +314,7 @@ withService(
       },
     )
 
-    test('a payment header that cannot be read is judged after the caller and the thing', async () => {
+    test('a payment header that cannot be read is judged after the caller and the object of the request', async () => {
       const broken = { 'payment-signature': '???' }
       const nowhere = list({ root: `${(await service().createApp()).appId}::nowhere`, limit: 1 })
       expect((await ask(service(), nowhere, broken)).status).toBe(404)
@@ -322,7 +325,7 @@ withService(
       expect((await ask(service(), wrong, broken)).status).toBe(401)
     })
 
-    test('P1: a deposit repeated, at once, later and after a restart is answered the same and credited once', async () => {
+    test('P1: a deposit that is repeated at once, later and after a restart is answered the same and credited once', async () => {
       const { buyer, asked } = await openScene(service(), { version: 'payV2', makeAsked: makeList })
       const forged = { authorization: { value: '5000' }, accepted: { amount: '5000' } }
       const paymentPayload = decoded(await buyer.payV2(await quote(service(), asked), forged))

@@ -104,7 +104,7 @@ withService(
       },
     )
 
-    test('A1: nor the version of the same number that was stored after all were deleted', async () => {
+    test('A1: a quote for one version of a query does not buy the version of the same number that was stored after all were deleted', async () => {
       const { market, app } = await open()
       await define(app, { source_collection: 'cities', price: { per_access: '5' } })
       await expectRefused(
@@ -120,7 +120,7 @@ withService(
       )
     })
 
-    test('A1: a version that was named is sold as it was quoted, whatever is newest', async () => {
+    test('A1: a version that was named is sold as it was quoted, whatever version is newest', async () => {
       const { market, app } = await open()
       await define(app, { source_collection: 'cities', price: { per_access: '5' } })
       const buyer = await createFundedBuyer(service())
@@ -154,7 +154,7 @@ withService(
     })
 
     test.each(['payV2', 'payV1'] as const)(
-      'A1: a collection that was deleted and made anew is another one, to a list, SQL, a record and a query (%s)',
+      'A1: a collection that was deleted and made anew is another one to a list, SQL, a record and a query (%s)',
       async (by) => {
         const policy = { read: 'public', price: { per_access: '10' }, derive: { per_access: '30' } }
         const { market, app } = await open({ price: policy.price, policy })
@@ -195,7 +195,7 @@ withService(
       )
     })
 
-    test('A1: a quote that was made for whom a source is free is worth nothing to whom it is not', async () => {
+    test('A1: a quote for a caller who reads a source for nothing is refused to a caller who does not', async () => {
       const own = await open({
         price: { per_access: '100' },
         policy: { derive: { per_access: '100' } },
@@ -215,7 +215,7 @@ withService(
       expect(await readChainBalance(service(), buyer.address)).toBe(funds)
     })
 
-    test('A1: a grant that was taken back and given anew is another one; one whose price changed sells as quoted', async () => {
+    test('A1: a grant that was taken back and given anew is another one; a grant whose price changed sells as quoted', async () => {
       const owner = await open({ price: { per_row: '9' } })
       const { market, app } = await open()
       const grant = (per_access: string) =>
@@ -254,7 +254,7 @@ withService(
       )
     })
 
-    test('A1: a write is quoted for the collection that was there', async () => {
+    test('A1: a write is quoted for the collection that existed when the quote was made', async () => {
       const { market, app } = await open({ records: [] })
       const write = { ...rule('1000'), operation: 'write', model: 'per_record' }
       await good(app.call('PUT', '/pricing', { rules: [write] }))
@@ -335,7 +335,7 @@ withService(
       },
     )
 
-    test('A2: with the own collection deleted and made anew the other application is not sold for nothing', async () => {
+    test('A2: a buyer who deletes and makes his own collection anew does not get the other application’s part for nothing', async () => {
       const own = await open({ price: { per_row: '20' } })
       const other = await open({
         price: { per_row: '9' },
@@ -358,7 +358,7 @@ withService(
       )
     })
 
-    test('A1: money that is here buys nothing else later: a payment that was taken for one thing stays the payer’s when that is another', async () => {
+    test('A1: a payment that was taken for one thing stays the payer’s balance, and buys nothing else later, when that thing has become another one', async () => {
       const market = await openMarket(service(), {
         price: { per_access: '5', per_kb: '10' },
         records: [{ id: 'x', text: 'y'.repeat(3000) }],
@@ -436,7 +436,7 @@ withService(
         return { market, app, asked, buyer, payment, mend }
       }
 
-      test('is still bought by its payment, once what was in its way is gone', async () => {
+      test('a paid batch is still bought by its payment once its obstacle is gone', async () => {
         const { market, app, asked, buyer, payment, mend } = await scene()
         await mend()
         const done = await good(ask(service(), asked, payment))
@@ -448,7 +448,7 @@ withService(
         await expectBalanced(service())
       })
 
-      test('buys nothing in one of the same name that somebody else made since', async () => {
+      test('a paid batch buys nothing in a collection of the same name that somebody else has made since', async () => {
         const { app, asked, buyer, payment, mend } = await scene()
         await mend()
         await good(app.call('DELETE', '/collections/fresh', { cascade: true }))
@@ -459,7 +459,7 @@ withService(
       })
     })
 
-    test('A1: it does not matter how many definitions others make meanwhile', async () => {
+    test('A1: a quote stays good however many definitions others make meanwhile', async () => {
       const { market } = await open({ price: { per_access: '10' } })
       const stranger = await createData(service())
       const buyer = await createFundedBuyer(service())

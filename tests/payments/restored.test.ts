@@ -52,7 +52,7 @@ function expectBalance(reply: TestReply, why: RegExp): void {
   expect(reply.text).not.toContain('Wien')
 }
 
-describe('A3: a database restored from a backup', () => {
+describe('databases restored from a backup', () => {
   let service: TestService
   beforeAll(async () => {
     service = await startTestService({ devnet: true })
@@ -60,7 +60,7 @@ describe('A3: a database restored from a backup', () => {
   afterAll(() => service?.close())
   const say = (afterRestore: boolean) => Object.assign(service.config, { afterRestore })
 
-  test('is not started without a word of the operator, and sells nothing for what it sold before', async () => {
+  test('A3: a restored database is not started without a word from the operator, and sells nothing for what it sold before', async () => {
     const market = await openMarket(service, { price: { per_row: '1000' } })
     const owned = await openMarket(service, { records: [] })
     await setPrices(service, owned, [{ operation: 'write', model: 'per_record', amount: '1000' }])
@@ -125,7 +125,7 @@ describe('A3: a database restored from a backup', () => {
   })
 })
 
-describe('A3: one pay_to and one gas key serve one database', () => {
+describe('one pay_to and one gas key for one database', () => {
   const folder = mkdtempSync(join(tmpdir(), 'tollbase-second-'))
   let devnet: Devnet
   let other: Devnet
@@ -162,7 +162,7 @@ describe('A3: one pay_to and one gas key serve one database', () => {
     expect(reply.status, reply.text).toBe(200)
   }
 
-  test('a second database with the settings of the first is refused at start, and told what to do', async () => {
+  test('A3: a second database with the settings of the first is refused at start, and told what to do', async () => {
     const networks = [await freshNetwork()]
     const first = await startTestService({ config: { networks } })
     try {
@@ -179,7 +179,7 @@ describe('A3: one pay_to and one gas key serve one database', () => {
     }
   })
 
-  test('a key with a past of its own is taken when the operator vouches for it, from then on', async () => {
+  test('A3: a key with a past of its own is taken from the moment the operator vouches for it', async () => {
     const networks = [await freshNetwork()]
     const first = await startTestService({ config: { networks } })
     await sellOne(first)
@@ -195,7 +195,7 @@ describe('A3: one pay_to and one gas key serve one database', () => {
     }
   })
 
-  test('a node of another chain of the same id is refused at start: its money is other money', async () => {
+  test('A3: a node of another chain with the same id is refused at start: its money is other money', async () => {
     const networks = [await freshNetwork()]
     const service = await startTestService({ config: { networks } })
     try {

@@ -100,7 +100,7 @@ withService(
       }
     })
 
-    test('P16: nothing that has to do with a payment may be kept by a cache or told by an ETag', async () => {
+    test('P16: no cache may keep, and no ETag tells, anything about a payment', async () => {
       const { market, buyer, asked, header } = await scene()
       const record: Asked = {
         method: 'GET',

@@ -47,8 +47,8 @@ withService(
       { change: 'rises', rules: [{ operation: 'read', model: 'per_row', amount: '9000' }] },
       { change: 'falls', rules: [{ operation: 'read', model: 'per_row', amount: '1' }] },
       { change: 'ends', rules: [{ operation: 'read', model: 'per_row', amount: '0' }] },
-    ])('P5: while a payment settles the price $change', ({ rules }) => {
-      test.each(['payV1', 'payV2'] as const)('%s: the quote holds', async (version) => {
+    ])('a price that $change while a payment settles', ({ rules }) => {
+      test.each(['payV1', 'payV2'] as const)('P5: the quote holds for %s', async (version) => {
         const { market, buyer, asked, required } = await scene()
         const header = await buyer[version](required)
         const reply = await runWhileSettling(
@@ -62,7 +62,7 @@ withService(
       })
     })
 
-    test('P6: a 5xx after the transfer was sent is no second bill: the answer comes by the same payment', async () => {
+    test('P6: a 5xx after the transfer was sent is no second bill: the same payment brings the answer', async () => {
       const { market, buyer, asked, header } = await scene()
       const lost = await runWhileSettling(
         service(),
@@ -131,7 +131,7 @@ withService(
       expect((await buyer.buy(service(), asked)).status).toBe(200)
     })
 
-    test('P12: the policy is to wait for the blocks that were configured; a block that goes after that is filled again with the same transfer', async () => {
+    test('P12: the service waits for the configured blocks; a block that disappears after that is filled again with the same transfer', async () => {
       const { market, buyer, asked, header } = await scene()
       const sold = await ask(service(), asked, header)
       expect(sold.status, sold.text).toBe(200)
@@ -186,7 +186,7 @@ withService(
       expect(await readBalance(service(), buyer.address)).toBe(1024n)
     })
 
-    test('P17: the largest price that there may be is quoted exactly, one unit more is refused', async () => {
+    test('P17: the largest possible price is quoted exactly, and one unit more is refused', async () => {
       const market = await openMarket(service(), { price: { per_access: String(10n ** 15n) } })
       const required = await quote(service(), list({ root: market.root, limit: 1 }))
       expect(required.body.accepts[0].maxAmountRequired).toBe('1000000000000000')
@@ -199,7 +199,7 @@ withService(
       expect(more.status).toBe(400)
     })
 
-    test('P7: after all of this every debit has its credit, and nobody owes', async () => {
+    test('P7: every debit has its credit after all of this, and nobody owes', async () => {
       await service().restart()
       await expectBalanced(service())
       const { chain } = service().running.service.tenancy.system

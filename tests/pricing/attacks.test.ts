@@ -49,7 +49,7 @@ withService(
       expect((await open('GET', dataOfView(app).path)).status).toBe(200)
     })
 
-    test('a name is taken by a view for whoever stores too: no record gets between a view and its readers', async () => {
+    test('a view takes its name for stores too: no record gets between a view and its readers', async () => {
       const app = await seller({ read: 'public' })
       await createView(app, { name: 'totals', query: perMarket })
       for (const reply of [
@@ -76,7 +76,7 @@ withService(
       expect(won.length, both.map(({ text }) => text).join()).toBe(1)
     })
 
-    test('no verb but GET gives what a view or query is sold for', async () => {
+    test('no verb but GET gives what a view or query sells', async () => {
       const app = await seller({ read: 'public' })
       const price = { per_access: '5' }
       await createView(app, { name: 'totals', query: perMarket, price })
@@ -165,7 +165,7 @@ withService(
       }
     })
 
-    test('what is behind a granted view has no name for those who use the view', async () => {
+    test('no name from behind a granted view is shown to those who use the view', async () => {
       const owner = await createData(service())
       await owner.create({ name: 'hush', access_policy: 'key' })
       await owner.store('hush', sales)
@@ -216,7 +216,7 @@ withService(
       for (const text of texts) expect.soft(text).not.toContain(`${owner.appId}::hush`)
     })
 
-    test('three applications deep, the first owner takes his grant back: nobody reads, and nobody is told his name', async () => {
+    test('a grant that the first of three owners takes back ends reading for everybody, and nobody is told his name', async () => {
       const [first, second, third] = [
         await seller({ read: 'private' }),
         await createData(service()),
@@ -302,7 +302,7 @@ withService(
       expect(refreshed.status, refreshed.text).not.toBe(500)
     })
 
-    test("what is quoted is what is charged when the price, or another owner's, rises before the payment comes", async () => {
+    test('a buyer is charged what was quoted when the price of the owner or of another one rises before the payment comes', async () => {
       const owner = await seller({ read: 'public', derive: { per_access: '20' } })
       const app = await createData(service())
       await grant(owner, app, { collection: 'sales' })
@@ -341,7 +341,7 @@ withService(
       await expectBalanced(service())
     })
 
-    test('a view of another shape takes the place while a buyer pays: his quote was for the one before, and his payment is unused', async () => {
+    test('a view of another shape that takes the place while a buyer pays is not what his quote buys, and his payment stays unused', async () => {
       const app = await seller({ read: 'public' })
       const sql = (columns: string) =>
         `CREATE OR REPLACE MATERIALIZED VIEW "${app.appId}"::totals AS SELECT ${columns} FROM "${app.appId}"::sales`
@@ -361,7 +361,7 @@ withService(
       await expectBalanced(service())
     })
 
-    test('what was paid for is given again after the view, its grant, or the version of a query is gone', async () => {
+    test('a paid answer is given again after the view, its grant, or the version of the query is gone', async () => {
       const owner = await seller({ read: 'public', derive: { per_access: '20' } })
       const app = await createData(service())
       const given = await grant(owner, app, { collection: 'sales' })
@@ -466,7 +466,7 @@ withService(
       expect((await readReceipt(service(), reply)).as_of).toEqual(before)
     })
 
-    test('everything is deleted while a view is refreshed and bought: an answer, or none and no money', async () => {
+    test('a deletion of everything while a view is refreshed and bought ends in an answer, or in no answer and no money', async () => {
       for (let round = 0; round < 3; round++) {
         const app = await seller({ read: 'public', price: { per_row: '10' } })
         await createView(app, { name: 'totals', query: perMarket, price: { per_row: '10' } })

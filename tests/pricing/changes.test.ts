@@ -17,7 +17,7 @@ withService((service) => {
       details: { confirm_free: names },
     })
 
-    test('a collection that would become free is named and needs to be confirmed, whichever way its price goes', async () => {
+    test('a collection that would become free is named and needs a confirmation, whichever way its price goes', async () => {
       await put({ rules: [perRow('5')] })
       const collection = { collection: 'sales' }
       for (const change of [
@@ -53,7 +53,7 @@ withService((service) => {
     test.each([
       ['an older version of a query', `SELECT id, region FROM`, { per_access: '9' }],
       ['a query that could not be had for money', `SELECT count(*) AS n FROM`, undefined],
-    ])('%s is named too', async (_, select, price) => {
+    ])('the warning names %s too', async (_, select, price) => {
       const app = seller.appId
       await seller.call('POST', '/collections', { name: 'kept', access_policy: 'key' })
       const query = { name: 'told', sql: `${select} "${app}"::kept`, public: true }

@@ -56,7 +56,7 @@ withService(
     const denied = { status: 403, body: { code: 'DERIVATION_DENIED' } }
     const priced = { read: 'public', price: { per_row: '100' } }
 
-    test('L1: a view or query over a paid collection is no cheaper unless its owner says so on record, and of others needs their grant and price', async () => {
+    test('L1: a view or query over a paid collection is no cheaper unless its owner says so on record, and needs grant and price of other owners', async () => {
       const app = await seller(priced)
       await createFromSql(
         app,
@@ -98,7 +98,7 @@ withService(
       await expectBalanced(service())
     })
 
-    test('L2: rights and prices are those of who reads, never those of who made the view or query', async () => {
+    test('L2: rights and prices are those of the reader, never those of the maker of a view or query', async () => {
       const owner = await seller({ read: 'private', derive: { per_access: '20' } })
       const app = await createData(service())
       await owner.call('POST', '/grants', { grantee: app.appId, collection: 'sales' })
@@ -139,7 +139,7 @@ withService(
       )
     })
 
-    test('L3: what packs many rows into few is derivation: denied, or sold at its own price whatever it gives', async () => {
+    test('L3: a query that packs many rows into few is derivation: denied, or sold at its own price whatever it gives', async () => {
       const packing = [
         'SELECT json_agg(market) AS a FROM APP::sales',
         "SELECT string_agg(id, ',') AS a FROM APP::sales",
@@ -183,7 +183,7 @@ withService(
       expect(await readEarnings(service(), sold)).toBe(5000n - computePlatformShare(5000n))
     })
 
-    test('L4: nobody filters, sorts, groups or joins by a field that is not offered, not of a view and not by a variable', async () => {
+    test('L4: nobody filters, sorts, groups or joins by a field that is not offered, neither in a view nor by a variable', async () => {
       const offered = { select: ['id', 'market'], filter: ['market'], sort: ['market'] }
       const app = await seller({ read: 'public', offered, derive: { per_access: '0' } })
       await createFromSql(
@@ -220,7 +220,7 @@ withService(
       expect(view.access_policy).toMatchObject({ read: 'key' })
     })
 
-    test('L5: how much there is stands nowhere before it is paid for', async () => {
+    test('L5: no answer tells how much there is before it is paid for', async () => {
       const [full, empty] = [await seller(priced), await createData(service())]
       await empty.create({ name: 'sales', access_policy: priced })
       const texts: string[] = []
@@ -257,7 +257,7 @@ withService(
       expect(one.body.total).toBe(1)
     })
 
-    test('L6: a join charges every source, however few rows of it are seen and whosever the other is', async () => {
+    test('L6: a join charges every source, however few of its rows are seen and whoever owns the other one', async () => {
       const paid = await seller({ ...priced, derive: { per_access: '900' } })
       const shut = await seller(priced)
       const bait = await seller({ read: 'public' })
@@ -351,7 +351,7 @@ withService(
       expect((await open('POST', '/api/pricing/quote', body)).status).toBe(400)
     })
 
-    test('L8: pages are charged by their rows, past the end nothing is had, and a cursor is of its list alone', async () => {
+    test('L8: pages are charged by their rows, a page past the end gives nothing, and a cursor belongs to its list alone', async () => {
       const app = await seller(priced)
       await createFromSql(
         app,
@@ -402,7 +402,7 @@ withService(
       await expectBalanced(service())
     })
 
-    test('L9: errors and quotes tell nothing of what is stored, before or after a payment', async () => {
+    test('L9: errors and quotes tell nothing about stored data, before or after a payment', async () => {
       const word = 'Hochsicherheitstrakt'
       const app = await seller({
         read: 'public',
@@ -539,7 +539,7 @@ withService(
       expect((await open('GET', `${at}/totals/preview`)).status).toBe(404)
     })
 
-    test('L16: a group below the size that its seller sets is not there, so one record changes nothing that is told', async () => {
+    test('L16: a group below the size that its seller sets is left out, so one record changes nothing that is told', async () => {
       const app = await seller({ read: 'key' })
       await define(app, {
         sql: makeSql(

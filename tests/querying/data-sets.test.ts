@@ -25,7 +25,7 @@ async function openVisits(service: Parameters<typeof createData>[0]): Promise<Da
 const create = (data: Data, body: object) => data.call('POST', '/datasets', body)
 
 describePerEngine('data sets in queries', (service) => {
-  test('inDataset holds of what is in the set, inCountry of addresses in the country, and their negations of all else', async () => {
+  test('inDataset holds for the values of the set, inCountry for addresses in the country, and their negations for everything else', async () => {
     const data = await openVisits(service())
     const { status, body } = await create(data, {
       name: 'known',
@@ -68,7 +68,7 @@ describePerEngine('data sets in queries', (service) => {
     expect((await data.list('visits', groups)).body.records).toEqual([{ n: 5 }])
   })
 
-  test('a set that is replaced or deleted is so for the next query, and a cursor of before counts no more', async () => {
+  test('a replaced or deleted set counts for the next query, and a cursor from before is no longer accepted', async () => {
     const data = await openVisits(service())
     await create(data, { name: 's', kind: 'values', entries: ['x', 'y'] })
     const find = { who: { inDataset: 's' } }
@@ -124,7 +124,7 @@ describePerEngine('data sets in queries', (service) => {
     expect((await data.list('visits')).body.total).toBe(5)
   })
 
-  test('sets are made anew from the log as they were', async () => {
+  test('a rebuild makes the data sets from the log as they were', async () => {
     const data = await openVisits(service())
     await create(data, { name: 's', kind: 'values', entries: ['x', 7, true] })
     await create(data, { name: 'gone', kind: 'values', entries: ['x'] })
@@ -177,7 +177,7 @@ describe('data sets of the operator', () => {
     }
   })
 
-  test('a file with a mistake, or that is not there, keeps the service from starting, and is named', async () => {
+  test('a file of a data set that is missing or has a mistake keeps the service from starting, and is named', async () => {
     const folder = mkdtempSync(join(tmpdir(), 'tollbase-data-sets-'))
     const file = join(folder, 'countries.csv')
     const start = () =>

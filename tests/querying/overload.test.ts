@@ -6,7 +6,7 @@ import { withService } from '../support/per-engine.ts'
 import type { TestReply } from '../support/service.ts'
 
 withService((service) => {
-  test('however many lists are stuck, stores, reads by key and the lists of others go on', async () => {
+  test('stores, reads by key and the lists of others go on, however many lists are stuck', async () => {
     const [data, other] = [await createData(service()), await createData(service())]
     await other.publish('notes', [{ id: 'c' }])
     await data.store('held', [{ id: 'a', n: 1 }])
@@ -36,7 +36,7 @@ withService((service) => {
       expect(reply.body.records, reply.text).toEqual([{ id: 'a', n: 1 }])
   })
 
-  test('heavy queries wait for their turn, too many of one caller are 429 with Retry-After, and others go on', async () => {
+  test('heavy queries wait for their turn, too many from one caller get 429 with Retry-After, and others go on', async () => {
     const [data, other] = [await createData(service()), await createData(service())]
     await data.store('held', [{ id: 'a', n: 1 }])
     await data.store('other', [{ id: 'b', n: 2 }])
@@ -78,7 +78,7 @@ withService((service) => {
     expect((await countRecords(data, 'held')).body.data).toEqual([{ n: 1 }])
   })
 
-  test('whoever hangs up ends his statement and frees his slot and his place in the queue', async () => {
+  test('a caller who hangs up ends the statement and frees the slot and the place in the queue', async () => {
     const data = await createData(service())
     await data.store(
       'numbers',

@@ -15,7 +15,7 @@ const policies = {
   open: { read: 'public' },
 } as const
 
-describe('rights and prices are judged for each source of a query', () =>
+describe('rights and prices for each source of a query', () =>
   withService(
     (service) => {
       let seller: Data
@@ -108,7 +108,7 @@ describe('rights and prices are judged for each source of a query', () =>
       const readAmount = ({ body }: TestReply) => body.accepts[0].maxAmountRequired
 
       test.each(Object.entries(every))(
-        '%s: a public free collection is free to all',
+        '%s reads a public free collection for nothing, whoever asks',
         async (_name, ask) => {
           for (const headers of [...outsiders(), seller.headers]) {
             const reply = await send(ask, 'open', headers)
@@ -118,7 +118,7 @@ describe('rights and prices are judged for each source of a query', () =>
       )
 
       test.each(Object.entries(every))(
-        '%s: a private collection is as one that is not there, one by key is 401, and both are free to their owner',
+        '%s answers outsiders 404 for a private collection and 401 for one by key, and its owner for nothing',
         async (_name, ask) => {
           for (const headers of outsiders()) {
             expect(await send(ask, 'key', headers)).toMatchObject({
@@ -139,17 +139,20 @@ describe('rights and prices are judged for each source of a query', () =>
         },
       )
 
-      test.each(Object.entries(rows))('%s: priced as a list of so many', async (_name, ask) => {
-        for (const headers of outsiders()) {
-          const reply = await send(ask, 'priced', headers)
-          expect(reply.status).toBe(402)
-          expect(readAmount(reply)).toBe('20')
-        }
-        expect((await send(ask, 'priced', seller.headers)).status).toBe(200)
-      })
+      test.each(Object.entries(rows))(
+        '%s is priced as a list of the same number of rows',
+        async (_name, ask) => {
+          for (const headers of outsiders()) {
+            const reply = await send(ask, 'priced', headers)
+            expect(reply.status).toBe(402)
+            expect(readAmount(reply)).toBe('20')
+          }
+          expect((await send(ask, 'priced', seller.headers)).status).toBe(200)
+        },
+      )
 
       test.each(Object.entries(derived))(
-        '%s: denied of what has a price and of what its owner keeps, else at the derive price',
+        '%s is denied where the collection has a price or its owner keeps it, and else sold at the derive price',
         async (_name, ask) => {
           for (const headers of outsiders()) {
             for (const target of ['priced', 'denied']) {
@@ -171,7 +174,7 @@ describe('rights and prices are judged for each source of a query', () =>
         },
       )
 
-      test('a source of his own is free to its owner, another in the same query is not', async () => {
+      test('a caller reads his own source for nothing, and not another source in the same query', async () => {
         const sql = (target: string) => ({
           sql: `SELECT count(*) FROM ${at('priced')} p JOIN "${buyer.appId}"::${target} m ON m.n = p.n`,
         })
@@ -280,7 +283,7 @@ describe('rights and prices are judged for each source of a query', () =>
       })
 
       test.each(['$first', '$last', '$min', '$max', '$count', '$countDistinct'])(
-        '%s of joined records uses all their fields, but for their number',
+        '%s over joined records uses all their fields, but for their number',
         async (aggregate) => {
           const ask: Ask = (target) => ({
             path: '/list',

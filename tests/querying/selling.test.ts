@@ -22,12 +22,12 @@ const inSql = (sql: string, more: object = {}): Asked => ({
 const nameIn = ({ appId, collection }: Market) => `"${appId}"::${collection}`
 const computePlatformShare = (amount: bigint) => (amount * 2000n) / 10_000n
 
-describe('queries are sold', () =>
+describe('sales of queries', () =>
   withService(
     (service) => {
       const readAmount = (required: TestReply) => BigInt(required.body.accepts[0].maxAmountRequired)
 
-      test('rows of SQL: the quote is for the LIMIT, the charge for the rows, once, with a receipt that verifies', async () => {
+      test('rows of SQL are quoted for the LIMIT and charged for what was delivered, once, with a receipt that verifies', async () => {
         const market = await openMarket(service(), { price: { per_row: '100' } })
         const buyer = await createFundedBuyer(service())
         const asked = inSql(`SELECT name FROM ${nameIn(market)} ORDER BY population LIMIT 8`)
@@ -52,7 +52,7 @@ describe('queries are sold', () =>
         await expectBalanced(service())
       })
 
-      test('rows of SQL without a LIMIT are refused before anyone pays, and by the KB end where they were bought', async () => {
+      test('rows of SQL without a LIMIT are refused before anyone pays, and rows by the KB end where they were bought', async () => {
         const byRow = await openMarket(service(), { price: { per_row: '1' } })
         expect(await ask(service(), inSql(`SELECT name FROM ${nameIn(byRow)}`))).toMatchObject({
           status: 400,
@@ -80,7 +80,7 @@ describe('queries are sold', () =>
         }
       })
 
-      test('a join over two sellers: rows and derivation are each paid to whose they are, to the atomic unit', async () => {
+      test('a join over two sellers pays each seller its rows and derivation, to the atomic unit', async () => {
         const rows = await openMarket(service(), { price: { per_row: '333' } })
         const other = await openMarket(service(), {
           price: { per_row: '9' },
@@ -128,7 +128,7 @@ describe('queries are sold', () =>
         await expectBalanced(service())
       })
 
-      test('the quote of a query is what its 402 asks for, joins, groups and SQL included', async () => {
+      test('the quote of a query asks for what its 402 asks for, joins, groups and SQL included', async () => {
         const rows = await openMarket(service(), { price: { per_row: '333' } })
         const other = await openMarket(service(), {
           price: { per_row: '9', per_access: '5' },
@@ -219,7 +219,7 @@ describe('queries are sold', () =>
         expect(await readBalance(service(), buyer.address)).toBe(60n)
       })
 
-      test('what its owner forbids after the quote is 403, and no money moves', async () => {
+      test('a query that the owner forbids after the quote gets 403, and no money moves', async () => {
         const market = await openMarket(service(), {
           price: { per_row: '9' },
           policy: { derive: { per_access: '60' } },

@@ -33,7 +33,7 @@ describePerEngine('SQL over HTTP', (service) => {
   const ask = (sql: string, more: object = {}) =>
     service().request('POST', '/query/sql', { body: { sql, ...more }, headers: data.headers })
 
-  test('answers data, count, the statement, application, collection and the position read at', async () => {
+  test('SQL answers data, count, the statement, application, collection and the position that was read', async () => {
     const sql = `SELECT name, people FROM "${data.appId}"::cities WHERE people > 200000 ORDER BY people LIMIT 5`
     const { status, body } = await ask(sql)
     expect(status).toBe(200)
@@ -50,13 +50,13 @@ describePerEngine('SQL over HTTP', (service) => {
     })
   })
 
-  test('gives whole records as they were stored, digits included', async () => {
+  test('SQL gives whole records as they were stored, digits included', async () => {
     await data.storeText('digits', '{"id":"a","n":1.50,"big":123456789012345678901234567890}')
     const { text } = await ask(`SELECT * FROM "${data.appId}"::digits`)
     expect(text).toContain('{"id":"a","n":1.50,"big":123456789012345678901234567890}')
   })
 
-  test('joins, groups and sub-queries over own collections, names with - in double quotes', async () => {
+  test('SQL joins, groups and nests queries over own collections, and takes names with - in double quotes', async () => {
     const app = data.appId
     const joined = await ask(
       `SELECT k.name AS country, count(*) AS n, sum(c.people) AS people
@@ -78,7 +78,7 @@ describePerEngine('SQL over HTTP', (service) => {
     expect(quoted.body.data).toEqual([{ id: 'x', 'Mixed Case': 1 }])
   })
 
-  test('parameters are values: a list for $1, an object for :name', async () => {
+  test('a parameter is a value: a list for $1, an object for :name', async () => {
     const evil = "' OR 1=1 --"
     const from = `SELECT id FROM "${data.appId}"::cities WHERE name`
     expect((await ask(`${from} = $1`, { params: ['Bern'] })).body.data).toEqual([{ id: 'c' }])
@@ -88,7 +88,7 @@ describePerEngine('SQL over HTTP', (service) => {
     expect((await ask(`${from} = $1`, { params: [evil] })).body).toMatchObject({ count: 0 })
   })
 
-  test('what the schema declares is the type of a field', async () => {
+  test('a field has the type that the schema declares', async () => {
     const from = `FROM "${data.appId}"::days`
     const { body } = await ask(`SELECT id ${from} WHERE at > '2024-05-01' AND at < '2024-05-02'`)
     expect(body.data).toEqual([{ id: '1' }])
@@ -99,7 +99,7 @@ describePerEngine('SQL over HTTP', (service) => {
     ])
   })
 
-  test('history gives every version to keys of the application', async () => {
+  test('SQL with history gives every version to keys of the application', async () => {
     await data.store('versions', [{ id: 'a', n: 1 }])
     await data.store('versions', [{ id: 'a', n: 2 }])
     const sql = `SELECT n FROM "${data.appId}"::versions`
@@ -113,14 +113,14 @@ describePerEngine('SQL over HTTP', (service) => {
     ['SELECT pg_sleep(1)', undefined],
     ['SELECT * FROM pg_catalog.pg_class', undefined],
     ['', undefined],
-  ])('%j is 400', async (sql, field) => {
+  ])('the statement %j is refused with 400', async (sql, field) => {
     const { status, body } = await ask(sql)
     expect(status).toBe(400)
     expect(body.code).toBe('VALIDATION_FAILED')
     if (field !== undefined) expect(body.details.field).toBe(field)
   })
 
-  test('what is not there is 404: application, collection', async () => {
+  test('an application or collection that is not there is 404', async () => {
     expect(await ask('SELECT * FROM nobody::x')).toMatchObject({
       status: 404,
       body: { code: 'APPLICATION_NOT_FOUND' },
@@ -131,7 +131,7 @@ describePerEngine('SQL over HTTP', (service) => {
     })
   })
 
-  test('a number out of range is 400 and tells no value', async () => {
+  test('a number out of range is refused with 400, which tells no value', async () => {
     const huge = '9'.repeat(300)
     const reply = await ask(
       `SELECT power(cast($1 AS numeric), 400000) AS x FROM "${data.appId}"::cities`,
@@ -142,7 +142,7 @@ describePerEngine('SQL over HTTP', (service) => {
   })
 
   describe('POST /list', () => {
-    test('joins records of other collections into each record, and counts all that match', async () => {
+    test('a list joins records of other collections into each record, and counts all that match', async () => {
       const { body } = await data.list('cities', {
         find: {
           people: { gt: 200_000 },
@@ -162,7 +162,7 @@ describePerEngine('SQL over HTTP', (service) => {
       })
     })
 
-    test('groups, aggregates and distinct values, paged', async () => {
+    test('a list gives groups, aggregates and distinct values in pages', async () => {
       const groups = { group_by: 'country', aggregate: { n: { $count: '*' } } }
       const first = await data.list('cities', { ...groups, limit: 1 })
       expect(first.body).toMatchObject({ records: [{ country: 'AT', n: 2 }], total: 2, limit: 1 })
@@ -178,7 +178,7 @@ describePerEngine('SQL over HTTP', (service) => {
       })
     })
 
-    test('a shard key that every query must state is asked for on every path', async () => {
+    test('every path asks for a shard key that every query must state', async () => {
       await data.store('sharded', [{ id: 'a', market: 'X', n: 1 }])
       const { status } = await data.call('PATCH', '/collections/sharded/sharding', {
         keys: [{ field: 'market', type: 'discrete' }],

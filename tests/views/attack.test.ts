@@ -131,7 +131,7 @@ withService((service) => {
     expect(outcome).toMatchObject({ equal: true })
   })
 
-  test('a window whose value nothing decides is refused by name, and ranks are those that SQL gives', async () => {
+  test('a window whose value nothing decides is refused and named, and ranks are those that SQL gives', async () => {
     const app = await newApp()
     const records = [1, 1, 1, 2].map((n, v) => ({ id: `r${v}`, n, v }))
     await app.store('a', records)

@@ -22,7 +22,7 @@ withService((service) => {
     expect((await app.store('totals', [{ id: 'x' }])).status).toBe(409)
   })
 
-  test('the oldest form of public clients, with groups beside the query, joins and counts', async () => {
+  test('the oldest form of public clients defines a view, with groups beside the query, joins and counts', async () => {
     const app = await createSeller(service())
     await app.store('markets', [{ id: 'BTC' }, { id: 'ETH' }, { id: 'XMR' }])
     await createView(app, {
@@ -47,7 +47,7 @@ withService((service) => {
     expect(body.indexes).toMatchObject([{ field: 'market' }])
   })
 
-  test('IF NOT EXISTS keeps what is there, OR REPLACE puts a new definition in its place', async () => {
+  test('IF NOT EXISTS keeps the view that is there, OR REPLACE puts a new definition in its place', async () => {
     const app = await createSeller(service())
     const at = `"${app.appId}"::`
     const totals = `SELECT market, sum(amount) AS total, count(*) AS trades FROM ${at}sales GROUP BY market`
@@ -79,7 +79,7 @@ withService((service) => {
     expect((await app.call('GET', '/views')).body.views).toHaveLength(1)
   })
 
-  test('a view that takes the place of another keeps what is not said anew: variables, mode, description', async () => {
+  test('a view that takes the place of another one keeps what the new definition does not say: variables, mode, description', async () => {
     const app = await createSeller(service())
     const at = `"${app.appId}"::`
     const replace = (select: string, more: object = {}) =>
@@ -128,7 +128,7 @@ withService((service) => {
     for (const view of [fromSql, fromJson]) expect(view.source_collections).toEqual(['sales'])
   })
 
-  test('views over views follow from the collections beneath them, and a cycle is refused by name', async () => {
+  test('views over views follow from the collections beneath them, and a cycle is refused and named', async () => {
     const app = await createSeller(service())
     await createView(app, { name: 'totals', query: perMarket, refresh_mode: 'live' })
     await createView(app, {
@@ -150,7 +150,7 @@ withService((service) => {
     expect(other).toMatchObject({ status: 409, body: { details: { views: ['large'] } } })
   })
 
-  test('what a view needs is not deleted, unless the views go with it', async () => {
+  test('a collection or view that another view needs is deleted only together with that view', async () => {
     const app = await createSeller(service())
     await createView(app, { name: 'totals', query: perMarket, refresh_mode: 'live' })
     await createView(app, {
@@ -174,7 +174,7 @@ withService((service) => {
     expect((await app.store('sales', [{ id: 'new', market: 'BTC', amount: 1 }])).status).toBe(200)
   })
 
-  test('what is wrong with a setting is said with what is possible', async () => {
+  test('a wrong setting is refused with the settings that are possible', async () => {
     const app = await createSeller(service())
     const said = async (more: object) => {
       const body = { name: 'v', source_collections: ['sales'], query: perMarket, ...more }
@@ -194,7 +194,7 @@ withService((service) => {
     )
   })
 
-  test('a view that predefined queries read is not deleted, nor what it is made of, unless they go with it', async () => {
+  test('a view that predefined queries read, and what it is made of, are deleted only together with the queries', async () => {
     const app = await createSeller(service())
     await createView(app, { name: 'totals', query: perMarket, refresh_mode: 'live' })
     const at = `"${app.appId}"::`
@@ -244,7 +244,7 @@ withService((service) => {
     })
   })
 
-  test('a view has so many variables, and an application gives so many grants, and no more', async () => {
+  test('the limits of variables in a view and of grants in an application are reached, and one more is refused', async () => {
     const app = await createSeller(service())
     const variables = (count: number) =>
       Object.fromEntries(Array.from({ length: count }, (_, n) => [`v${n}`, 'market']))

@@ -36,7 +36,7 @@ const notIncremental: readonly (readonly [string, string])[] = [
   ['SELECT 1 AS one', 'a SELECT without FROM'],
 ]
 
-it('a condition that names a data set stands against keeping by changes', () => {
+it('a condition that names a data set keeps a view from following changes', () => {
   const find = { ip: { inDataset: 'hosts' } }
   expect(planView(parseAggregate({ find, group_by: 'g' }, 'app::a')).notIncrementalReason).toBe(
     'a data set in a condition',
@@ -94,13 +94,16 @@ describe('a definition', () => {
     await follow(parsed, text)
   })
 
-  it.each(requests)('as a request is kept by changes: %j', async (request) => {
-    const parsed = parseAggregate(request, 'app::a')
-    expect(planView(parsed).notIncrementalReason).toBeUndefined()
-    await follow(parsed, JSON.stringify(request))
-  })
+  it.each(requests)(
+    'a definition in the form of a request is kept by changes: %j',
+    async (request) => {
+      const parsed = parseAggregate(request, 'app::a')
+      expect(planView(parsed).notIncrementalReason).toBeUndefined()
+      await follow(parsed, JSON.stringify(request))
+    },
+  )
 
-  it('names the fields that joins look records up by, be it through a sub-query', async () => {
+  it('a definition names the fields that joins look records up by, also through a sub-query', async () => {
     const fields = async (text: string) =>
       planView(await parseSql(text, { now: 0 })).joinFields.map(
         ({ model, path }) => `${model}.${path.join('.')}`,
@@ -117,7 +120,7 @@ describe('a definition', () => {
 })
 
 describe('an advance', () => {
-  it('goes through no table, however little the planner knows', async () => {
+  it('an advance scans no table, however little the planner knows', async () => {
     const place = await openPlace('plans')
     for (const [number, text] of indexed.entries()) {
       const view = await makeView(await parseSql(text, { now: 0 }), { number, about: text })
@@ -142,7 +145,7 @@ describe('an advance', () => {
     }
   })
 
-  it('of keys and values of any length does not fail', async () => {
+  it('an advance does not fail with keys and values of any length', async () => {
     const place = await openPlace('long')
     const texts = [
       'SELECT t, v, count(*) AS c, min(v) AS l, max(t) AS h, count(DISTINCT v) AS d FROM app::a GROUP BY t, v',

@@ -113,7 +113,7 @@ withService((service) => {
     expect(listRows(await app.list('slow'))).toEqual(grouped)
   })
 
-  test('a live view that takes longer than it may stands still, and the write that it belongs to is shown', async () => {
+  test('a live view that takes longer than it may stands still, and the write that it belongs to is shown all the same', async () => {
     const app = await createSeller(service())
     await createView(app, { name: 'slow', query: perMarket, refresh_mode: 'live' })
     const { data } = await loadTenant(app)
@@ -246,7 +246,7 @@ withService((service) => {
     expect(await ended).toMatch(/cancel/)
   })
 
-  test('a view that was brought on just before, and that nobody reads, waits for more, while others are where the tables are, and catches up with all of it', async () => {
+  test('a view that has just taken in a write and that nobody reads waits for more writes, while others follow the tables, and later takes in all of them', async () => {
     const app = await createSeller(service())
     await app.create({ name: 'others' })
     const others = { source_collections: ['others'], query: { select: ['x'] } }
@@ -292,7 +292,7 @@ withService((service) => {
     expect(await positions()).toEqual({ [other ?? '']: 502, [totals ?? '']: 502 })
   })
 
-  test('what live views had not taken in when the service was stopped is there for the next reader', async () => {
+  test('the next reader gets what live views had not taken in when the service was stopped', async () => {
     const app = await createSeller(service())
     await createView(app, { name: 'totals', query: perMarket, refresh_mode: 'live' })
     const { data } = await loadTenant(app)

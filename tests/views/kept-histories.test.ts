@@ -32,7 +32,7 @@ const history = (seed: number, steps: readonly number[]) => ({
   run,
 })
 
-it('a history that fails is kept as the simplest that fails in the same way, and is read as it was kept', async () => {
+it('a history that fails is kept as the simplest one that fails in the same way, and is read as it was kept', async () => {
   const tries = { left: 100 }
   const failing = followHistory(history(7, [1, 2, 3, 4, 5, 6]), { tries, folder })
   await expect(failing).rejects.toThrow('"wrong": ["sum: of 2 steps"]')
@@ -55,7 +55,7 @@ it('a history that does not fail is not kept', async () => {
   expect(existsSync(join(folder, 'engine', 'seed-8.json'))).toBe(false)
 })
 
-it('with no tries left a history is kept as it is', async () => {
+it('a history is kept as it is when no tries are left', async () => {
   const failing = followHistory(history(9, [3, 4, 5]), { tries: { left: 0 }, folder })
   await expect(failing).rejects.toThrow('of 3 steps')
 })

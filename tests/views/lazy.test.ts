@@ -28,7 +28,7 @@ withService((service) => {
     })
   })
 
-  test('a refresh of what cannot be kept up with changes computes it anew', async () => {
+  test('a refresh computes a view anew where changes cannot keep it up to date', async () => {
     const app = await createSeller(service())
     const sql = `CREATE MATERIALIZED VIEW "${app.appId}"::ranks AS
       SELECT id, rank() OVER (ORDER BY amount DESC) AS place FROM "${app.appId}"::sales`

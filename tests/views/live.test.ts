@@ -27,7 +27,7 @@ withService((service) => {
     expect(listed.body.lag).toEqual({ blocks: 0, ms: 0 })
   })
 
-  test('of many live views each costs a write one statement more, and none a savepoint of its own', async () => {
+  test('each of many live views costs a write one statement more, and none costs a savepoint of its own', async () => {
     const app = await createSeller(service())
     const views = Array.from({ length: 5 }, (_, at) => `totals_${at}`)
     for (const name of views)

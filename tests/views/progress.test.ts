@@ -77,7 +77,7 @@ withService((service) => {
     expect(task.body).toMatchObject({ status: 'Completed', progress: { percent: 100 } })
   })
 
-  test('what a session says of its work is kept whole by PostgreSQL, of numbers as large as any', async () => {
+  test('PostgreSQL keeps whole what a session says about its work, also for the largest numbers', async () => {
     const app = await createSeller(service())
     await createView(app, { name: 'totals', query: perMarket })
     const { application, data } = await service().running.service.tenancy.loadTenant(app.appId)

@@ -33,7 +33,7 @@ withService((service) => {
     expect(found.body.records).toEqual([{ ...sales[0], of: grouped[0] }])
   })
 
-  test('a reader who asks for no order gets that of the definition: all its columns, directions and places of null', async () => {
+  test('a reader who asks for no order gets the order of the definition: all its columns, directions and places of null', async () => {
     const app = await createSeller(service())
     await app.create({ name: 'places' })
     const rows = [
@@ -66,7 +66,7 @@ withService((service) => {
     expect(ids((await app.list('sorted')).body.records)).toBe('eacdfb')
   })
 
-  test('cursors and history are about records, and are refused of a view', async () => {
+  test('cursors and history belong to records, and are refused for a view', async () => {
     const app = await createSeller(service())
     await createView(app, { name: 'totals', query: perMarket })
     const cursor = await app.list('totals', { cursor: 'x', limit: 1 })
@@ -75,7 +75,7 @@ withService((service) => {
     expect(history).toMatchObject({ status: 400, body: { details: { field: '/include_history' } } })
   })
 
-  test('what reading a view would do is explained as of a collection; there is no preview and no dry run of one', async () => {
+  test('explain tells how a view would be read as it does for a collection; a view has no preview and no dry run', async () => {
     const app = await createSeller(service())
     await createView(app, { name: 'totals', query: perMarket, refresh_mode: 'live' })
     await createView(app, { name: 'rows', query: { select: ['id', 'price'] } })
@@ -107,7 +107,7 @@ withService((service) => {
     expect((await app.call('GET', '/views/more')).status).toBe(404)
   })
 
-  test('variables are conditions on fields, bound as values; what is no variable is refused by name', async () => {
+  test('variables are conditions on fields, bound as values; a name that is no variable is refused and named', async () => {
     const app = await createSeller(service())
     const { view } = await createView(app, {
       name: 'totals',

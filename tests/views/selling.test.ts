@@ -46,7 +46,7 @@ withService(
       await expectBalanced(service())
     })
 
-    test('a price that its owner gives, or a rule for the view, counts instead', async () => {
+    test('a price that its owner gives a view, or a rule for the view, counts in place of the prices of its sources', async () => {
       const app = await seller({ read: 'public', price: { per_row: '100' } })
       const price = { per_access: '5' }
       const { view } = await createView(app, { name: 'totals', query: perMarket, price })
@@ -79,7 +79,7 @@ withService(
         ).toMatchObject({ status: 404, body: { code: 'VIEW_NOT_FOUND' } })
     })
 
-    test('nothing of a priced view is had by joins, groups, counts or another verb', async () => {
+    test('joins, groups, counts and other verbs give nothing from a priced view', async () => {
       const app = await seller({ read: 'public', price: { per_row: '100' } })
       const price = { per_row: '100' }
       await createView(app, { name: 'totals', query: perMarket, refresh_mode: 'live', price })
@@ -106,7 +106,7 @@ withService(
       expect((await open('GET', `/api/apps/${app.appId}/views/totals`)).status).toBe(401)
     })
 
-    test("another application's source needs its grant, charges every reader, and is paid exactly", async () => {
+    test('a source of another application needs its grant, charges every reader, and is paid exactly', async () => {
       const owner = await seller({ read: 'public', price: { per_row: '9' } })
       const app = await createData(service())
       const model = `${owner.appId}::sales`
@@ -163,7 +163,7 @@ withService(
       )
     })
 
-    test('what an owner ceases to offer or to let others derive from is neither read nor refreshed, and shown as the reason', async () => {
+    test('a view neither reads nor refreshes what an owner no longer offers or no longer lets others derive from, and names that as the reason', async () => {
       const owner = await seller({ read: 'public' })
       await createView(owner, { name: 'ready', query: perMarket })
       const app = await createData(service())
@@ -211,7 +211,7 @@ withService(
       expect((await app.call('POST', '/views/totals/refresh', {})).body.code).toBe('GRANT_NEEDED')
     })
 
-    test("of another application's view, too, only what is offered is used", async () => {
+    test('a view uses only what another application offers, also where the source is a view', async () => {
       const owner = await seller({ read: 'public' })
       const access_policy = { read: 'public', offered: { select: ['market'], filter: ['market'] } }
       await createView(owner, { name: 'ready', query: perMarket, access_policy })

@@ -7,7 +7,7 @@ import {
 } from './engine-case.ts'
 import { iterateFewer, shrink, simplifyEach } from './shrink.ts'
 
-it('of a list that fails by two of its elements these two are left', async () => {
+it('a list that fails by two of its elements is cut down to these two', async () => {
   const found = Array.from({ length: 100 }, (_, at) => at)
   const smallest = await shrink<readonly number[]>(found, {
     simpler: (list) => iterateFewer(list),
@@ -29,7 +29,7 @@ it('elements are made simpler where they cannot be left out', async () => {
   expect(smallest).toEqual([10])
 })
 
-it('no more cases are tried than may be, and the simplest that failed is the outcome', async () => {
+it('shrinking tries no more cases than it may, and gives the simplest case that failed', async () => {
   let tried = 0
   const smallest = await shrink<number>(1_000, {
     simpler: (one) => (one === 0 ? [] : [one - 1]),
