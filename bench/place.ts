@@ -151,7 +151,7 @@ export async function createBareTable(database: Database, name: string): Promise
       table: name,
       name: `${name}_${field}`,
       paths: [[field]],
-      kind: 'btree',
+      method: 'btree',
     })
     await database.execute(sql.compiled(index.text, index.values))
   }

@@ -138,7 +138,7 @@ function joinIndexes(program: ViewProgram, place: ViewPlace): readonly CompiledS
     const name = `i_${place.number}_${at}`
     return source === undefined
       ? []
-      : [createIndexStatement({ ...source, name, paths: [path], kind: 'btree' })]
+      : [createIndexStatement({ ...source, name, paths: [path], method: 'btree' })]
   })
 }
 

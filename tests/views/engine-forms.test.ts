@@ -207,7 +207,7 @@ async function openPlace(schema: string): Promise<EnginePlace> {
             table,
             name: `i_${table}_${name}`,
             paths: [parseFieldPath(name, '')],
-            kind: 'btree',
+            method: 'btree',
           }),
         ])
   })

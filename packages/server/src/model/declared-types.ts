@@ -1,5 +1,6 @@
 import { isRecord } from '../base/is-record.ts'
 import type { ValueType } from '../query/tree/query.ts'
+import { toValueType } from './field-types.ts'
 
 /** The depth to which declarations of fields inside fields are followed. */
 const depthMax = 16
@@ -22,21 +23,5 @@ function addTypes(types: Map<string, ValueType>, { fields, prefix, depth = 0 }: 
     const type = toValueType(field)
     if (type !== undefined) types.set(prefix + name, type)
     addTypes(types, { fields: field.properties, prefix: `${prefix}${name}.`, depth: depth + 1 })
-  }
-}
-
-function toValueType({ type, format }: Readonly<Record<string, unknown>>): ValueType | undefined {
-  switch (type) {
-    case 'number':
-    case 'integer':
-      return 'number'
-    case 'boolean':
-      return 'boolean'
-    case 'date':
-      return 'timestamp'
-    case 'string':
-      return format === 'date-time' ? 'timestamp' : format === 'date' ? 'date' : 'text'
-    default:
-      return undefined
   }
 }

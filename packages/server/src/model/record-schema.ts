@@ -5,6 +5,7 @@ import { Fault } from '../base/fault.ts'
 import { getOwnValue, isRecord } from '../base/is-record.ts'
 import { compilePattern } from '../query/pattern.ts'
 import type { MatchBudget } from '../query/pattern-matcher.ts'
+import { hasFieldType } from './field-types.ts'
 
 /** A violation of a collection's schema, by JSON pointer within the record. */
 export type Problem = { readonly pointer: string; readonly problem: string }
@@ -164,7 +165,7 @@ function listFieldProblems(
     return field.required === true && field.default === undefined ? [makeMissingProblem(name)] : []
   if (value === null)
     return field.required === true ? [{ pointer: `/${name}`, problem: 'must not be null' }] : []
-  if (!hasType(field.type, value))
+  if (!hasFieldType(field.type, value))
     return [{ pointer: `/${name}`, problem: `must be of type ${field.type}` }]
   const rule = field.validation ?? {}
   const size =
@@ -188,19 +189,6 @@ function listFieldProblems(
   if (Array.isArray(rule.enum) && !rule.enum.includes(value))
     problems.push(`must be one of ${JSON.stringify(rule.enum)}`)
   return problems.map((problem) => ({ pointer: `/${name}`, problem }))
-}
-
-function hasType(type: string | undefined, value: unknown): boolean {
-  if (type === undefined || type === 'any') return true
-  if (type === 'array') return Array.isArray(value)
-  if (type === 'object') return isRecord(value)
-  if (type === 'integer') return Number.isInteger(value)
-  if (type === 'date')
-    return (
-      (typeof value === 'string' || typeof value === 'number') &&
-      !Number.isNaN(new Date(value).getTime())
-    )
-  return typeof value === type
 }
 
 type Matcher = {

@@ -1,5 +1,6 @@
 import { type SqlStatement, sql } from '../database/sql.ts'
 import type { IndexDefinition } from '../model/definitions.ts'
+import { findIndexKind, isFullText } from '../model/index-kinds.ts'
 import type { Readable } from '../model/readable.ts'
 import { parseFieldPath } from '../query/field-path.ts'
 import { createIndexStatement, printKeyExpression } from '../query/index-key.ts'
@@ -27,7 +28,7 @@ export function buildCreateIndex(
     table: place.collection.table,
     name: getIndexName(index),
     paths: index.fields.map((field) => parseFieldPath(field, '')),
-    kind: getIndexKind(index),
+    method: findIndexKind(index.index_type)?.method ?? 'btree',
     // Uniqueness is checked among all records; a record without a value equals none.
     sparse: index.sparse === true && !index.unique,
     predicate:
@@ -51,15 +52,6 @@ export function buildCreateStatistics(
   const name = sql.id(place.schema, getIndexName(index))
   const table = sql.id(place.schema, place.collection.table)
   return sql`CREATE STATISTICS IF NOT EXISTS ${name} ON ${sql.compiled(keys.join(', '), [])} FROM ${table}`
-}
-
-function getIndexKind({ index_type: type, fields }: IndexDefinition): 'btree' | 'hash' | 'gin' {
-  if (isFullText(type)) return 'gin'
-  return type.toLowerCase() === 'hash' && fields.length === 1 ? 'hash' : 'btree'
-}
-
-export function isFullText(indexType: string): boolean {
-  return indexType.toLowerCase() === 'fulltext'
 }
 
 /**

@@ -226,12 +226,12 @@ describe.each(listTestEngines())('%s: a find', (engine) => {
     await createTestCollection(run, 'app.indexed', versions)
     for (const [number, name] of fields.entries()) {
       const paths = [parseFieldPath(name, '')]
-      for (const kind of ['btree', 'hash'] as const) {
+      for (const method of ['btree', 'hash'] as const) {
         const { text, values } = createIndexStatement({
           ...indexed,
-          name: `${kind}_${number}`,
+          name: `${method}_${number}`,
           paths,
-          kind,
+          method,
         })
         await run(text, values)
       }

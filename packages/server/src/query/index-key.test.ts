@@ -106,9 +106,9 @@ describe.each(listTestEngines())('%s: the key of a field', (engine) => {
   it('never makes an insert fail, whatever JSON the indexed fields hold', async () => {
     const paths: FieldPath[] = [['f'], ['g'], ['h'], ['i', 'j']]
     await createTestCollection(run, 'app.wild', [])
-    await createIndex({ table: 'wild', name: 'wild_composite', paths, kind: 'btree' })
+    await createIndex({ table: 'wild', name: 'wild_composite', paths, method: 'btree' })
     for (const [at, path] of paths.entries())
-      await createIndex({ table: 'wild', name: `wild_${at}`, paths: [path], kind: 'hash' })
+      await createIndex({ table: 'wild', name: `wild_${at}`, paths: [path], method: 'hash' })
     // Not compressible, so that no entry fits into an index page by luck.
     const wide = Array.from({ length: 3_000 }, (_, at) =>
       String.fromCodePoint(0x20000 + ((at * 7919) % 40_000)),
@@ -152,8 +152,8 @@ describe.each(listTestEngines())('%s: the key of a field', (engine) => {
         }),
       })),
     )
-    const index = (name: string, kind: 'btree' | 'hash', ...paths: FieldPath[]) =>
-      createIndex({ table: 'big', name, paths, kind })
+    const index = (name: string, method: 'btree' | 'hash', ...paths: FieldPath[]) =>
+      createIndex({ table: 'big', name, paths, method })
     await index('big_amount', 'btree', ['amount'])
     await index('big_name', 'btree', ['name'])
     await index('big_link', 'hash', ['link'])
@@ -196,7 +196,7 @@ describe.each(listTestEngines())('%s: the key of a field', (engine) => {
     table: string
     name: string
     paths: readonly FieldPath[]
-    kind: 'btree' | 'hash'
+    method: 'btree' | 'hash'
   }) => run(createIndexStatement({ schema: 'app', ...index }).text)
 
   function compiled(request: ListRequest, table: string, primaryColumn?: string) {

@@ -109,17 +109,34 @@ export function findSuccessor(text: string): string | undefined {
   return undefined
 }
 
+type Method = {
+  readonly fieldsMax: number
+  readonly print: (path: FieldPath) => string
+  /** Columns behind the keys. */
+  readonly tail: readonly string[]
+}
+
+/**
+ * The database's methods. `btree` serves equality, lists, ranges, prefixes and sorting; it ends with the leaf, so
+ * that the rows of one value come in the order of storing, and reading a page of them costs no more than a page.
+ * `hash` serves equality and lists only, in less space; `gin` the words of texts.
+ */
+const methods = {
+  btree: { fieldsMax: indexPathsMax, print: (path) => printKeyExpression(path), tail: ['leaf'] },
+  hash: { fieldsMax: 1, print: (path) => printKeyExpression(path), tail: [] },
+  gin: { fieldsMax: indexPathsMax, print: (path) => printWordsExpression(path), tail: [] },
+} as const satisfies Readonly<Record<string, Method>>
+
+export type IndexMethod = keyof typeof methods
+
 export type IndexDefinition = {
   readonly schema: string
   readonly table: string
   readonly name: string
-  /** One to `indexPathsMax`; a hash index has one. */
+  /** One to `indexPathsMax`. */
   readonly paths: readonly FieldPath[]
-  /**
-   * `btree` serves equality, lists, ranges, prefixes and sorting; `hash` equality and lists only, in less space;
-   * `gin` the words of texts.
-   */
-  readonly kind: 'btree' | 'hash' | 'gin'
+  /** A B-tree takes the place of a method that has fewer fields. */
+  readonly method: IndexMethod
   /** Only records that have a value in the first field. */
   readonly sparse?: boolean | undefined
   /** The SQL of the further condition that the records of a partial index satisfy; see partial-index.ts. */
@@ -128,17 +145,13 @@ export type IndexDefinition = {
   readonly concurrently?: boolean | undefined
 }
 
-/**
- * Compiles the DDL of an index over the live rows of a collection. A B-tree ends with the leaf, so that the rows of
- * one value come in the order of storing, and reading a page of them costs no more than a page.
- */
+/** Compiles the DDL of an index over the live rows of a collection. */
 export function createIndexStatement(index: IndexDefinition): CompiledStatement {
-  const { kind, paths, predicate } = index
-  const most = kind === 'hash' ? 1 : indexPathsMax
-  assert(paths.length >= 1 && paths.length <= most, `a ${index.kind} index has 1 to ${most} fields`)
-  const expression = kind === 'gin' ? printWordsExpression : printKeyExpression
-  const keys = paths.map((path) => `(${expression(path)})`)
-  const columns = kind === 'btree' ? [...keys, 'leaf'] : keys
+  const { paths, predicate } = index
+  assert(paths.length >= 1 && paths.length <= indexPathsMax, 'an index has fields, and few')
+  const name = paths.length <= methods[index.method].fieldsMax ? index.method : 'btree'
+  const method: Method = methods[name]
+  const keys = paths.map((path) => `(${method.print(path)})`)
   const first = paths.slice(0, 1).map((path) => `(${printKeyExpression(path)}) IS NOT NULL`)
   const rows = [
     'superseded_by IS NULL',
@@ -146,6 +159,6 @@ export function createIndexStatement(index: IndexDefinition): CompiledStatement 
     ...(predicate === undefined ? [] : [predicate]),
   ]
   const text = `CREATE INDEX ${index.concurrently === true ? 'CONCURRENTLY ' : ''}${quoteName(index.name)} ON ${quoteName(index.schema, index.table)}
- USING ${kind} (${columns.join(', ')}) WHERE ${rows.join(' AND ')}`
+ USING ${name} (${[...keys, ...method.tail].join(', ')}) WHERE ${rows.join(' AND ')}`
   return { text, values: [] }
 }

@@ -1,6 +1,6 @@
 import type { IndexDefinition } from '../../model/definitions.ts'
+import { isFullText } from '../../model/index-kinds.ts'
 import { findPrimaryColumn, type Readable } from '../../model/readable.ts'
-import { isFullText } from '../../projections/index-ddl.ts'
 import { listConditionPaths } from '../../query/condition.ts'
 import { parsePartial } from '../../query/partial-index.ts'
 import type { QueryShape } from '../../services/indexes/query-statistics.ts'

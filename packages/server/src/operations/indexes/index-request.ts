@@ -2,7 +2,7 @@ import { limits } from '@tollbase/contract/limits'
 import { makeInvalidFault } from '../../base/fault.ts'
 import { isRecord } from '../../base/is-record.ts'
 import type { FieldPrice } from '../../model/definitions.ts'
-import { isFullText } from '../../projections/index-ddl.ts'
+import { findIndexKind, indexKindNames, isFullText } from '../../model/index-kinds.ts'
 import { parseFieldPath } from '../../query/field-path.ts'
 import { indexPathsMax } from '../../query/index-key.ts'
 import { parsePartial } from '../../query/partial-index.ts'
@@ -33,37 +33,14 @@ export type IndexRequest = {
 
 type IndexRequestBody = Readonly<Record<string, unknown>>
 
-const types = [
-  'btree',
-  'hash',
-  'string',
-  'number',
-  'boolean',
-  'date',
-  'composite',
-  'unique',
-  'primary',
-  'secondary',
-  'fulltext',
-  'price',
-  'sparse',
-  'partial',
-  'integer',
-  'object',
-  'array',
-]
-
 /** Reads the body of an index creation: `field_name`, `field` or `fields`; `index_type` or `type`; nested `index_config`. */
 export function parseIndexRequest(body: IndexRequestBody): IndexRequest {
   const config = isRecord(body.index_config) ? body.index_config : {}
   const options = isRecord(body.options) ? body.options : {}
   const indexType = readType(body.index_type ?? body.type ?? config.index_type ?? 'btree')
-  const says = (name: 'unique' | 'sparse') => body[name] === true || options[name] === true
-  const unique =
-    body.unique_constraint === true ||
-    says('unique') ||
-    indexType === 'unique' ||
-    indexType === 'primary'
+  const kind = findIndexKind(indexType)
+  const says = (name: 'unique' | 'sparse') =>
+    body[name] === true || options[name] === true || kind?.[name] === true
   const request: IndexRequest = {
     name:
       typeof body.name === 'string' && body.name !== ''
@@ -71,10 +48,10 @@ export function parseIndexRequest(body: IndexRequestBody): IndexRequest {
         : undefined,
     fields: readFields(body),
     indexType,
-    unique,
-    sparse: says('sparse') || indexType === 'sparse',
+    unique: body.unique_constraint === true || says('unique'),
+    sparse: says('sparse'),
     where: readWhere(body, options),
-    fieldPrice: indexType === 'price' ? parseFieldPrice(body.price_config) : undefined,
+    fieldPrice: kind?.priced ? parseFieldPrice(body.price_config) : undefined,
     recordPrice: parseRecordPrice(body.price_config),
     readPrice: parseReadPrice(body.read_price_config),
     warnings: listWarnings(body, { options, indexType }),
@@ -85,10 +62,9 @@ export function parseIndexRequest(body: IndexRequestBody): IndexRequest {
 
 function readType(sent: unknown): string {
   if (typeof sent !== 'string') throw makeInvalidFault('/index_type', 'must be text')
-  const indexType = sent.toLowerCase()
-  if (!types.includes(indexType))
-    throw makeInvalidFault('/index_type', `must be one of ${types.join(', ')}`)
-  return indexType
+  if (findIndexKind(sent) === undefined)
+    throw makeInvalidFault('/index_type', `must be one of ${indexKindNames.join(', ')}`)
+  return sent.toLowerCase()
 }
 
 function readFields(body: IndexRequestBody): string[] {
@@ -123,7 +99,7 @@ function readWhere(body: IndexRequestBody, options: IndexRequestBody): unknown {
 function refuseMixture(request: IndexRequest, body: IndexRequestBody): void {
   const { indexType, unique, where, fields } = request
   const isPrice = request.fieldPrice !== undefined
-  if (indexType === 'partial' && where === undefined)
+  if (findIndexKind(indexType)?.partial && where === undefined)
     throw makeInvalidFault('/where', 'is needed: the records of a partial index')
   if (unique && where !== undefined)
     throw makeInvalidFault('/where', 'is not for a unique index, which is over all records')
