@@ -85,7 +85,7 @@ const damages: readonly Damage[] = [
 
 describe('the audit', () =>
   withService((service) => {
-    test('a service at rest is equal to its entries; each damage of one place is found and named; rebuilt, it is equal', async () => {
+    test('the audit finds a service at rest equal to its entries, names each damage of one place, and finds it equal again after a rebuild', async () => {
       const app = await createData(service())
       await app.store(
         'notes',

@@ -177,8 +177,8 @@ const forms: readonly Harm[] = [
   },
 ]
 
-describe('the audit names, of what tables are made of,', () => {
-  test('nothing where nothing was changed', async () => {
+describe('damage to the form of tables', () => {
+  test('the audit names nothing where nothing was changed', async () => {
     await place.harmed(async (_, config) => {
       expect(await audit(config, logNothing)).toEqual({ equal: true, chains: expect.any(Array) })
     })

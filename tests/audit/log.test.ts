@@ -37,7 +37,7 @@ async function readHeight(database: Database, query: string): Promise<number> {
 
 const beforeSale = 'SELECT height - 1 AS height FROM system.sale'
 
-describe('the audit finds', () => {
+describe('damage to the log', () => {
   test.each([
     ['with all else as it is', [], nameTable('operations.claim', { field: 'state' })],
     ['and its claim', ['claim'], nameTable('operations.kept_reply', { field: 'payment_id' })],
@@ -46,16 +46,19 @@ describe('the audit finds', () => {
       ['claim', 'kept_reply'],
       nameTable('operations.transaction_journal', { field: 'id' }),
     ],
-  ] as const)('the log of the service cut off with a sale, %s', async (_, gone, named) => {
-    await place.harmed(async (database, config) => {
-      await cut(database, 'system', await readHeight(database, beforeSale))
-      for (const table of gone)
-        await database.execute(sql`DELETE FROM ${sql.id('operations', table)}`)
-      expect((await audit(config, logNothing)).difference).toMatchObject(named)
-    })
-  })
+  ] as const)(
+    'the audit finds the log of the service cut off with a sale, %s',
+    async (_, gone, named) => {
+      await place.harmed(async (database, config) => {
+        await cut(database, 'system', await readHeight(database, beforeSale))
+        for (const table of gone)
+          await database.execute(sql`DELETE FROM ${sql.id('operations', table)}`)
+        expect((await audit(config, logNothing)).difference).toMatchObject(named)
+      })
+    },
+  )
 
-  test('nothing where the tables have not followed the log yet, as after a crash', async () => {
+  test('the audit finds nothing where the tables have not followed the log yet, as after a crash', async () => {
     await place.harmed(async (database, config) => {
       await setBack(database, 'system', await readHeight(database, beforeSale))
       expect(await audit(config, logNothing)).toMatchObject({ equal: true })
@@ -66,7 +69,7 @@ describe('the audit finds', () => {
     })
   })
 
-  test('a log of an application cut off, by what the service announced of it', async () => {
+  test('the audit finds a log of an application cut off, by what the service announced of it', async () => {
     await place.harmed(async (database, config) => {
       await cut(database, 'app_1', 1)
       expect(await rebuild(config, logNothing)).toMatchObject({ equal: true })
@@ -75,7 +78,7 @@ describe('the audit finds', () => {
     })
   })
 
-  test('a log of an application cut off before it was announced, by what was sold from it', async () => {
+  test('the audit finds a log of an application cut off before it was announced, by what was sold from it', async () => {
     await place.harmed(async (database, config) => {
       await database.execute(sql`UPDATE operations.claim SET write_after = 99`)
       const { difference } = await audit(config, logNothing)
@@ -83,7 +86,7 @@ describe('the audit finds', () => {
     })
   })
 
-  test('everything cut off together, to who has kept a checkpoint, and to nobody else', async () => {
+  test('the audit finds everything cut off together for an owner who has kept a checkpoint, and for nobody else', async () => {
     await place.harmed(async (database, config) => {
       const file = (name: string, text: string) => {
         const path = join(config.dataDir, name)

@@ -111,7 +111,7 @@ const operations: readonly Harm[] = [
   },
 ]
 
-describe('the audit names, of what the log does not decide,', () => {
+describe('damage to tables that the log does not decide', () => {
   testHarms(operations, () => place)
 })
 

@@ -90,7 +90,7 @@ export const records = { collection: 'sales' }
 
 /** Runs one test for each damage, on a copy of its own. */
 export function testHarms(harms: readonly Harm[], place: () => Place): void {
-  test.each(harms)('$what', async ({ harm, named, mended }) => {
+  test.each(harms)('the audit names $what', async ({ harm, named, mended }) => {
     await place().harmed(async (database, config) => {
       for (const statement of [harm].flat())
         await database.execute(sql.compiled(place().inserted(statement), []))

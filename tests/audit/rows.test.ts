@@ -99,10 +99,10 @@ const rows: readonly Harm[] = [
   },
 ]
 
-describe('the audit names, of what follows from the log,', () => {
+describe('damage to tables that follow from the log', () => {
   testHarms(rows, () => place)
 
-  test('a view that was emptied and made to wait for its filling: nothing is equal until it is filled', async () => {
+  test('the audit finds nothing equal until a view is filled that was emptied and made to wait for its filling', async () => {
     await place.harmed(async (database, config) => {
       for (const text of [
         'DELETE FROM app_1.v_#live',

@@ -74,7 +74,7 @@ function answer(app: Data, one: Step) {
   return app.call('DELETE', '/collections/people')
 }
 
-describePerEngine('tables made in batches', (service) => {
+describePerEngine('tables that are made in batches', (service) => {
   test('the tables are the same however entries were gathered into batches, after any history', async () => {
     await fc.assert(
       fc.asyncProperty(

@@ -12,16 +12,16 @@ import { withService } from '../support/per-engine.ts'
 const concrete = (path: string, app: string) =>
   path.replace(':app', app).replace(/:\w+/g, 'something')
 
-describe('an endpoint that is not built yet', () =>
+describe('endpoints that are not built yet', () =>
   withService((service) => {
-    test('is none of the contract, and is named once', () => {
+    test('an endpoint that is not built is not in the contract, and is named once', () => {
       const built = routes.map(([, { method, path }]) => `${method} ${path}`)
       const named = unbuilt.map(({ method, path }) => `${method} ${path}`)
       expect(new Set(named).size).toBe(named.length)
       expect(named.filter((one) => built.includes(one))).toEqual([])
     })
 
-    test('answers 501 and its area under both prefixes, whatever the body, with a good key or none', async () => {
+    test('an endpoint that is not built answers 501 and its area under both prefixes, whatever the body, with a good key or none', async () => {
       const app = await service().createApp()
       for (const { method, path, area } of unbuilt) {
         for (const url of listPaths({ path })) {
@@ -44,7 +44,7 @@ describe('an endpoint that is not built yet', () =>
       }
     })
 
-    test('answers 401 to a key that is not known', async () => {
+    test('an endpoint that is not built answers 401 to a key that is not known', async () => {
       const headers = { 'x-app-key': `app_${'x'.repeat(43)}` }
       for (const { method, path } of unbuilt.slice(0, 5)) {
         const { status } = await service().request(method, concrete(path, 'abc'), { headers })
@@ -52,7 +52,7 @@ describe('an endpoint that is not built yet', () =>
       }
     })
 
-    test('is not in the interface description', async () => {
+    test('an endpoint that is not built is not in the interface description', async () => {
       const { body } = await service().request('GET', '/openapi.json')
       for (const { method, path } of unbuilt) {
         const template = path.replace(/:(\w+)/g, '{$1}')
@@ -61,7 +61,7 @@ describe('an endpoint that is not built yet', () =>
     })
   }))
 
-describe('another method than an endpoint has', () =>
+describe('methods that an endpoint does not have', () =>
   withService(
     (service) => {
       test.each([
@@ -83,7 +83,7 @@ describe('another method than an endpoint has', () =>
         expect(reply.headers.get('allow')).toBe(allow)
       })
 
-      test('who tries to delete or change a record by its address is told how it is done', async () => {
+      test('a caller who tries to delete or change a record by its address is told how it is done', async () => {
         const app = await createData(service())
         await app.store('c', [{ id: 'k', n: 1 }])
         const path = `/api/apps/${app.appId}/collections/c/records/k`
@@ -97,7 +97,7 @@ describe('another method than an endpoint has', () =>
         expect((await app.list('c')).body.records).toEqual([])
       })
 
-      test('HEAD answers as GET does without its body, but where an answer can cost money it is 405', async () => {
+      test('HEAD answers as GET does without its body, but is 405 where an answer can cost money', async () => {
         const get = await service().request('GET', '/health')
         const head = await service().request('HEAD', '/health')
         expect(head).toMatchObject({ status: 200, text: '' })
@@ -111,7 +111,7 @@ describe('another method than an endpoint has', () =>
         }
       })
 
-      test('OPTIONS tells nothing of what is asked for', async () => {
+      test('OPTIONS tells nothing about the requested thing', async () => {
         const { appId } = await openMarket(service())
         for (const path of ['/list', `/api/apps/${appId}`, '/nowhere', '/store']) {
           const reply = await service().request('OPTIONS', path)

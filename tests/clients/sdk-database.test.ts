@@ -10,7 +10,7 @@ describe('the public SDK, unmodified: collections and indexes', () =>
     (service) => {
       silenceConsole()
 
-      test('createCollection makes the indexes of the schema and of its base fields; again, they are updated', async () => {
+      test('createCollection makes the indexes of the schema and of its base fields, and updates them when it is called again', async () => {
         const { client, app } = await connect(service())
         const people = {
           name: 'people',
@@ -39,7 +39,7 @@ describe('the public SDK, unmodified: collections and indexes', () =>
         expect(info.indexes).toHaveLength(6)
       })
 
-      test('a read price of the schema is what readers are asked for, in the form that the SDK reads', async () => {
+      test('readers are asked for the read price of the schema, in the form that the SDK reads', async () => {
         const { client, app } = await connect(service())
         const pricing = {
           type: 'string',
@@ -69,7 +69,7 @@ describe('the public SDK, unmodified: collections and indexes', () =>
         expect(await client.countDocuments('dear'), 'its own key reads for nothing').toBe(0)
       })
 
-      test('syncCollection adds what is missing, removes what is too much, and changes nothing the second time', async () => {
+      test('syncCollection adds missing indexes, removes surplus ones, and changes nothing the second time', async () => {
         const { client } = await connect(service())
         const unique = { email: { type: 'string', index: true, unique: true } } as const
         const dotted = { 'city.name': { type: 'string', index: true } } as const
@@ -99,7 +99,7 @@ describe('the public SDK, unmodified: collections and indexes', () =>
         })
       })
 
-      test('a quote can be asked for', async () => {
+      test('the SDK asks for a quote and reads it', async () => {
         const { client, app } = await connect(service())
         await client.storeAndConfirm({ collection: 'people', data: [{ id: 'x' }] })
         const asked = {
@@ -128,7 +128,7 @@ describe('the public SDK, unmodified: collections and indexes', () =>
       test.each([
         ['with its key as apiKey', true],
         ['with its key as appKey', false],
-      ])('the database manager, %s: every call that is built', async (_how, asApiKey) => {
+      ])('the database manager makes every call that is built, %s', async (_how, asApiKey) => {
         const app = await service().createApp()
         const key = asApiKey ? { apiKey: app.key } : { appKey: app.key }
         const { client } = connectTo(service(), { appId: app.appId, ...key })
@@ -220,7 +220,7 @@ describe('the public SDK, unmodified: collections and indexes', () =>
         await expect(database.listIndexes()).rejects.toMatchObject({ response: { status: 400 } })
       })
 
-      test('views are created, listed, read, refreshed and deleted; again, the error says that it exists', async () => {
+      test('views are created, listed, read, refreshed and deleted, and a second creation says that the view exists', async () => {
         const { client, app } = await connect(service())
         const database = client.database(app.appId)
         await client.storeAndConfirm({
@@ -264,7 +264,7 @@ describe('the public SDK, unmodified: collections and indexes', () =>
         })
       })
 
-      test('executeBatch reads a result for each operation; one that cannot be done refuses all', async () => {
+      test('executeBatch reads a result for each operation, and an operation that cannot be done refuses all', async () => {
         const { client, app } = await connect(service())
         const database = client.database(app.appId)
         const done = await database.executeBatch([
@@ -289,7 +289,7 @@ describe('the public SDK, unmodified: collections and indexes', () =>
         await expect(refused).rejects.toMatchObject({ response: { status: 404 } })
       })
 
-      test('migrateSchema reads success, how many records were migrated, and what stands against it', async () => {
+      test('migrateSchema reads success, the number of migrated records, and what stands against the migration', async () => {
         const { client, app } = await connect(service())
         const database = client.database(app.appId)
         await client.storeAndConfirm({ collection: 'orders', data: [{ id: 'a', total: 1 }] })

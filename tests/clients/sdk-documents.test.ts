@@ -17,7 +17,7 @@ describe('the public SDK, unmodified: what it stores', () =>
   withService((service) => {
     silenceConsole()
 
-    test('health', async () => {
+    test('the SDK reads the health of the service', async () => {
       const { client } = await connect(service())
       expect(await client.health()).toMatchObject({ status: 'ok', version: expect.any(String) })
     })
@@ -64,7 +64,7 @@ describe('the public SDK, unmodified: what it stores', () =>
       ])
     })
 
-    test('findMany pages and sorts; of a collection that is not there it finds nothing', async () => {
+    test('findMany pages and sorts, and finds nothing in a collection that is not there', async () => {
       const { client, seen } = await connect(service())
       const data = [3, 1, 2].map((age) => ({ id: `p${age}`, age }))
       await client.storeAndConfirm({ collection: 'people', data })
@@ -77,7 +77,7 @@ describe('the public SDK, unmodified: what it stores', () =>
       expect(seen.at(-1)?.body).not.toHaveProperty('records')
     })
 
-    test('storeAndConfirm tells height and proof of what is stored; a ticket can be followed', async () => {
+    test('storeAndConfirm tells height and proof of the stored records, and a ticket can be followed', async () => {
       const { client } = await connect(service())
       const stored = await client.storeAndConfirm({ collection: 'people', data: [{ id: 'x' }] })
       expect(stored).toMatchObject({ id: 'x', confirmed: true, namespace: expect.any(String) })

@@ -44,7 +44,7 @@ describe('the public SDK, unmodified: how it pays', () =>
         })
       })
 
-      test('without a callback, or with too little money, nothing is stored and the quote is shown', async () => {
+      test('a store without a callback, or with too little money, stores nothing and shows the quote', async () => {
         const { market, client, seen } = await paidCollection()
         const request = { collection: market.collection, data: [{ id: 'x' }] }
         await expect(client.store(request)).rejects.toMatchObject({

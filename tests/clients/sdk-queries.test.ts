@@ -122,9 +122,12 @@ describe('the public SDK, unmodified: how it reads', () =>
     })
     const query = () => sdk.client.queryBuilder().collection('hosts')
 
-    test.each(operators)('%s', async (_name, conditions, expected) => {
-      expect(listIds(await conditions(query()).selectAll().execute())).toEqual(expected)
-    })
+    test.each(operators)(
+      'a query with %s finds the records that match',
+      async (_name, conditions, expected) => {
+        expect(listIds(await conditions(query()).selectAll().execute())).toEqual(expected)
+      },
+    )
 
     test('isNull finds the null that is stored', async () => {
       expect(listIds(await query().whereField('note').isNull().execute())).toContain('c')
@@ -191,7 +194,7 @@ describe('the public SDK, unmodified: how it reads', () =>
         expect(records.map((record) => record[field])).toEqual(values)
     })
 
-    test('the join that the SDK makes itself, out of two queries', async () => {
+    test('the join that the SDK makes itself, out of two queries, finds the joined records', async () => {
       await sdk.client.storeAndConfirm({ collection: 'cities', data: [{ id: 'w', at: 'Anna' }] })
       const joined = await query().join('cities', 'at', 'name', 'home').execute()
       expect(joined.records.map((record) => record.home)).toEqual([
@@ -201,7 +204,7 @@ describe('the public SDK, unmodified: how it reads', () =>
       ])
     })
 
-    test('selections: fields, nested fields, exclusions', async () => {
+    test('selections give fields, nested fields and everything but excluded fields', async () => {
       const first = async (one: Query) => (await one.limit(1).execute()).records[0]
       expect(await first(query().selectFields(['name', 'age']))).toEqual({ name: 'Anna', age: 30 })
       expect(
@@ -219,7 +222,7 @@ describe('the public SDK, unmodified: how it reads', () =>
       expect(SelectionBuilder.all()).toEqual({})
     })
 
-    test('order, pages, total', async () => {
+    test('queries have order, pages and a total', async () => {
       const page = await query().selectFields(['name']).orderBy('name').limit(1).offset(1).execute()
       expect(page).toMatchObject({ records: [{ name: 'Bert' }], total: 3, page: 2, limit: 1 })
       const clone = query().orderBy('age').limit(2).clone()
@@ -252,7 +255,7 @@ describe('the public SDK, unmodified: how it reads', () =>
       expect(await query().groupBy('city.name').count()).toEqual({ Wien: 2, Graz: 1 })
     })
 
-    test('history has every version, the default only the latest', async () => {
+    test('history has every version, a query without it only the latest', async () => {
       const { client } = await connect(service())
       const store = (n: number) =>
         client.storeAndConfirm({ collection: 'notes', data: [{ id: 'a', n }] })
@@ -283,7 +286,7 @@ describe('the public SDK, unmodified: how it reads', () =>
     })
 
     test.each(['fetch', 'node', 'axios'] as const)(
-      'the static class over %s: health, information, queries as they are',
+      'the static class over %s reads health, information and queries as they are',
       async (type) => {
         const axiosInstance: unknown = Reflect.get(sdk.client, 'http')
         const http = createHttpClient({ type, ...(type === 'axios' && { axiosInstance }) })

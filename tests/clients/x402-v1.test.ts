@@ -65,7 +65,7 @@ const paid: Readonly<
   },
 }
 
-describe('x402-fetch 1.2.0, restated', () =>
+describe('x402-fetch 1.2.0 in our own words', () =>
   withService(
     (service) => {
       const open = async () => {

@@ -80,7 +80,7 @@ withService((service) => {
     }
   }
 
-  test(`${most} collections fit into one application, a definition touches its own alone, and there is no more`, {
+  test(`${most} collections fit into one application, one more does not, and a definition touches its own collection alone`, {
     timeout: patienceMs,
   }, async () => {
     const app = await createData(service())

@@ -5,7 +5,7 @@ import { createData, makeData } from '../support/data.ts'
 import { withService } from '../support/per-engine.ts'
 
 withService((service) => {
-  test('batches, relations, migrations, data sets, predefined queries and shard keys are made anew from the log as they were', async () => {
+  test('a rebuild makes batches, relations, migrations, data sets, predefined queries and shard keys anew from the log as they were', async () => {
     const app = await createData(service())
     await app.store('c', [{ id: 'a', market: 'x' }, { id: 'b' }])
     await app.call('POST', '/relations', {

@@ -16,7 +16,7 @@ describePerEngine('collections after a restart', (service) => {
     expect(listIds(await app.list('third', { find: { b: 1 } }))).toEqual(['x'])
   })
 
-  test('indexes of a deleted collection are forgotten by a restart as they were before it', async () => {
+  test('a restart forgets indexes of a deleted collection, as the service did before it', async () => {
     const app = await createData(service())
     await app.create({ name: 'gone', schema_definition: { fields: { n: { index: true } } } })
     await app.create({ name: 'here', schema_definition: { fields: { n: { index: true } } } })

@@ -12,7 +12,7 @@ describe('the error catalogue', () => {
     expect(readFileSync(join(root, 'docs/errors.md'), 'utf8')).toBe(renderErrorsPage())
   })
 
-  test('has no code that the server never answers', () => {
+  test('the catalogue has no code that the server never answers', () => {
     const sources = readdirSync(join(root, 'packages'), { recursive: true, encoding: 'utf8' })
       .filter((file) => /^(server|contract)\/src\/.*(?<!\.test)\.ts$/.test(file))
       .filter((file) => !file.endsWith('errors.ts'))

@@ -7,20 +7,20 @@ import { describe, expect, test } from 'vitest'
 const document = buildOpenApi(tollbase, { version: interfaceVersion })
 
 describe('the interface description', () => {
-  test('is a valid OpenAPI 3.1 document', async () => {
+  test('the interface description is a valid OpenAPI 3.1 document', async () => {
     const result = await new Validator().validate(structuredClone(document))
     expect(result.errors).toBeUndefined()
     expect(result.valid).toBe(true)
   })
 
-  test('holds every operation of the contract exactly once', () => {
+  test('the interface description holds every operation of the contract exactly once', () => {
     const described = Object.values(document.paths).flatMap((path) =>
       Object.values(path).flatMap((one) => (one['x-alias-of'] ? [] : [one.operationId])),
     )
     expect(described.toSorted()).toEqual(Object.keys(tollbase).toSorted())
   })
 
-  test("has the specification's own paths, each other path of an operation, and every header with a key", () => {
+  test("the interface description has the specification's own paths, each other path of an operation, and every header with a key", () => {
     for (const [path, method, id] of [
       ['/apps/{app}/views', 'get', 'listViews'],
       ['/apps/{app}/views', 'post', 'createView'],
@@ -39,7 +39,7 @@ describe('the interface description', () => {
     for (const name of ['PaymentV1', 'PaymentV2']) expect(list).toContain(name)
   })
 
-  test('refers only to components that are there', () => {
+  test('the interface description refers only to components that are there', () => {
     const text = JSON.stringify(document)
     const references = new Set(
       [...text.matchAll(/"#\/components\/(\w+)\/(\w+)"/g)].map((m) => m[0]),
@@ -55,7 +55,7 @@ describe('the interface description', () => {
     }
   })
 
-  test('docs/openapi.json is this description; `npm run openapi` writes it anew', () => {
+  test('docs/openapi.json is this description, and `npm run openapi` writes it anew', () => {
     const file = new URL('../../docs/openapi.json', import.meta.url)
     expect(JSON.parse(readFileSync(file, 'utf8'))).toEqual(JSON.parse(JSON.stringify(document)))
   })

@@ -198,7 +198,7 @@ describe('the statements that the service sends to its database', () =>
       expect(transactions).toBeGreaterThan(20)
     })
 
-    test('what is in the database has named primary keys, no foreign keys and no triggers', async () => {
+    test('every table in the database has a named primary key, no foreign keys and no triggers', async () => {
       await record(service())
       const tables = await service().database.query<{ name: string; keys: bigint }>(sql`
         SELECT tables.table_schema || '.' || tables.table_name AS name,

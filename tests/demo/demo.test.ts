@@ -19,7 +19,7 @@ function tollbase(...args: string[]) {
 }
 
 describe('tollbase demo', () => {
-  test('plays all its steps within a minute, and everything holds', async () => {
+  test('the demo plays all its steps within a minute, and everything holds', async () => {
     const { stdout } = await tollbase('demo', '--rows', '3000', '--keep')
     expect(stdout).toMatch(/\n11\/11 [\s\S]*✓ equal: /)
     expect(stdout).toContain('All 11 steps held')
@@ -27,7 +27,7 @@ describe('tollbase demo', () => {
     expect(stdout).not.toContain('✗ Step')
   })
 
-  test('leaves receipts and a proof that `tollbase verify` accepts, and for nothing else', async () => {
+  test('the demo leaves receipts and a proof that `tollbase verify` accepts, and accepts for nothing else', async () => {
     const [kept = ''] = readdirSync(folder).filter((name) => name.startsWith('tollbase-demo-'))
     const file = (name: string) => join(folder, kept, name)
     const keyIn = (name: string) => ['--key', readFileSync(file(name), 'utf8')]
@@ -50,7 +50,7 @@ describe('tollbase demo', () => {
     rmSync(join(folder, kept), { recursive: true, force: true })
   })
 
-  test('that is interrupted stops what it started and leaves nothing behind', async () => {
+  test('a demo that is interrupted stops what it started and leaves nothing behind', async () => {
     const playing = tollbase('demo')
     playing.child.stdout?.on('data', (text) => {
       if (String(text).includes(' 2/11 ')) setTimeout(() => playing.child.kill('SIGINT'), 1000)

@@ -39,7 +39,7 @@ function run(...sections: string[]): string {
 }
 
 describe('the README', () => {
-  test('sells to a stranger by the commands that it prints, and nothing else', () => {
+  test('the README sells to a stranger by the commands that it prints, and nothing else', () => {
     const printed = run('Sell', 'Buy')
     expect(printed).not.toContain('"error"')
     expect(printed).toMatch(/^price {4}at most \$0\.01$/m)
@@ -48,7 +48,7 @@ describe('the README', () => {
     expect(printed).toMatch(/^receipt {2}http:\/\/\S+\/api\/receipts\/rcpt_/m)
   })
 
-  test('sells views and queries by the commands that it prints', () => {
+  test('the README sells views and queries by the commands that it prints', () => {
     const key = `KEY=$(curl -s ${url}/api/apps/shop/keys -H "Authorization: Bearer $(cat ${dataDir}/operator-key)" -H 'Content-Type: application/json' -d '{"permissions":["Read","Write","Admin"]}' | sed 's/.*"key":"\\([^"]*\\)".*/\\1/')`
     const printed = execFileSync(
       'bash',

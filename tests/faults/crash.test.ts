@@ -108,7 +108,7 @@ describe('the program when it is killed', () => {
     }
   }
 
-  test('what was acknowledged survives kill -9 of the service and of its database, and audit and rebuild agree', async () => {
+  test('acknowledged records survive kill -9 of the service and of its database, and audit and rebuild agree', async () => {
     let { program, url } = await start()
     const headers = await createApp(url)
     const all = new Map<string, number>()

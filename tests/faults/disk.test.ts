@@ -71,7 +71,7 @@ function load(service: Place['service'], market: Market) {
   }
 }
 
-test('a disk without room for more is told by name, and asked again only after a while', () => {
+test('a disk without room for more is named, and asked again only after a while', () => {
   let now = 0
   const world = { ...realWorld, now: () => now }
   const folder = tmpdir()
@@ -87,7 +87,7 @@ test('a disk without room for more is told by name, and asked again only after a
   expect(full.need).toThrow(/full/)
 })
 
-test('a database that turns read only refuses writes and payments by name, reads on, and goes on when it is writable', async () => {
+test('a database that turns read only refuses writes and payments and names the reason, goes on reading, and goes on writing when it is writable', async () => {
   const service = await startTestService({ devnet: true })
   try {
     await expectRefusalAndReturn(service, {
@@ -100,8 +100,8 @@ test('a database that turns read only refuses writes and payments by name, reads
   }
 })
 
-describe.runIf(canMount)('on a disk that can be filled', () => {
-  test('tables that cannot grow: writes and payments are refused by name, reads go on, and all goes on when there is room', async () => {
+describe.runIf(canMount)('a disk that can be filled', () => {
+  test('tables that cannot grow refuse writes and payments and name the reason, reads go on, and all goes on when there is room', async () => {
     const disk = openSmallDisk({ kind: 'memory', mebibytes: 48 })
     const tablespace = `small_${process.pid}`
     const service = await startTestService({
@@ -124,7 +124,7 @@ describe.runIf(canMount)('on a disk that can be filled', () => {
     }
   })
 
-  test('our own database nearly out of room: nothing new is taken in or sold, reads go on, and all goes on when there is room', async () => {
+  test('a database of ours that is nearly out of room takes and sells nothing new, reads go on, and all goes on when there is room', async () => {
     const disk = openSmallDisk({ kind: 'memory', mebibytes: 320 })
     const place = await openPlace(disk.folder)
     try {
@@ -161,7 +161,7 @@ describe.runIf(canMount)('on a disk that can be filled', () => {
     ['is filled to the last byte', 'memory', (disk: SmallDisk) => disk.fill(0)],
     ['fails', 'file', (disk: SmallDisk) => disk.fail()],
   ] as const)(
-    'a disk that %s under load: nothing acknowledged is lost, and a new start goes on',
+    'a disk that %s under load loses nothing acknowledged, and a new start goes on',
     async (_, kind, harm) => {
       const disk = openSmallDisk({ kind, mebibytes: 320 })
       const place = await openPlace(disk.folder)
@@ -190,7 +190,7 @@ describe.runIf(canMount)('on a disk that can be filled', () => {
     },
   )
 
-  test('a data folder that cannot be written to is refused at start, by its name', async () => {
+  test('a data folder that cannot be written to is refused at start and named', async () => {
     const disk = openSmallDisk({ kind: 'memory', mebibytes: 200 })
     try {
       const first = startProgram(disk.folder)

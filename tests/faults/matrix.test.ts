@@ -74,12 +74,12 @@ beforeAll(async () => {
 })
 afterAll(() => place?.close())
 
-describe.each(kinds)('%s is delivered, charged and written once', (kind) => {
+describe.each(kinds)('%s under every fault', (kind) => {
   const points = failpoints.filter((point) => passes(kind, point))
   const places = points.flatMap((point) => listTimes(kind, point).map((time) => ({ point, time })))
   for (const { point, time } of places) {
     for (const act of listActs(kind)) {
-      test(`though ${harm[act]} at ${point} (${time})`, async () => {
+      test(`${kind} is delivered, charged and written once though ${harm[act]} at ${point} (${time})`, async () => {
         const scene = await openScene(kind)
         const kill = { point, time, act }
         await expectOnce(

@@ -81,7 +81,7 @@ test.each(cases)('a view becomes whole though the $act is killed at $point', asy
   ])
 })
 
-test('afterwards every view is what its definition says', async () => {
+test('every view is what its definition says after all of these faults', async () => {
   await place.program().end('SIGTERM')
   const { report } = await readBooks(place.dataDir)
   expect(report.difference).toBeUndefined()

@@ -66,7 +66,7 @@ describe('requests over HTTP', () =>
       ['DELETE', '/api/apps/abc/nowhere'],
       ['PUT', '/storage'],
       ['HEAD', '/stores'],
-    ])('%s %s is not there, and the answer says where to look', async (method, path) => {
+    ])('%s %s is 404, and the answer says where to look', async (method, path) => {
       const { status, body } = await service().request(method, path)
       expect(status).toBe(404)
       if (method !== 'HEAD')
@@ -116,7 +116,7 @@ describe('requests over HTTP', () =>
     test.each([
       ['/store', limits.bodyBytesMax],
       ['/list', limits.plainBodyBytesMax],
-    ])('a body to %s of the largest size is read, one byte more is 413', async (path, most) => {
+    ])('a body to %s of the largest size is read, and one byte more is 413', async (path, most) => {
       const body = (bytes: number) => {
         const head = '{"root":"not-there::x"'
         return `${head}${' '.repeat(bytes - head.length - 1)}}`

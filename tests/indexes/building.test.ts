@@ -157,7 +157,7 @@ describePerEngine('building indexes', (service) => {
     expect((await app.list('c', { find: { n: 7 }, limit: 10 })).body.total).toBe(3)
   })
 
-  test('what a broken build left is removed and built again; a broken rebuild leaves nothing', async () => {
+  test('the remains of a broken build are removed and the index is built again, and a broken rebuild leaves nothing', async () => {
     const app = await filled(service())
     await app.call('POST', '/indexes', indexRequest)
     await until(app, 'active')
@@ -244,7 +244,7 @@ describePerEngine('building indexes', (service) => {
     expect((await large.call('POST', '/indexes', unique)).body.status).toBe('active')
   })
 
-  test('an index that cannot be built says so after some attempts; rebuild tries again', async () => {
+  test('an index that cannot be built says so after some attempts, and a rebuild tries again', async () => {
     const app = await filled(service())
     const { database, log, tenancy } = service().running.service
     const tenant = await tenancy.loadTenant(app.appId)

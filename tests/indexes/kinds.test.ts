@@ -115,7 +115,7 @@ describePerEngine('kinds of indexes', (service) => {
     expect((await app.call('GET', '/collections')).body).toEqual([])
   })
 
-  test('search finds records by their words, alike with a full-text index and without', async () => {
+  test('search finds records by their words, with a full-text index and without one', async () => {
     const app = await createData(service())
     const texts = [
       'The quick brown Fox',

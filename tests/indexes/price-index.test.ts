@@ -124,7 +124,7 @@ describe('price indexes', () =>
         },
       )
 
-      test('a batch costs what stores would, and an update gives its price', async () => {
+      test('a batch costs the price of its stores, and an update gives its price', async () => {
         const market = await priced(service())
         const batch = (operations: object[]): Asked => ({
           method: 'POST',
@@ -144,7 +144,7 @@ describe('price indexes', () =>
         })
       })
 
-      test('making an index of every field, as clients do, takes no price away; deleting it does', async () => {
+      test('an index of every field, as clients make it, takes no price away, and its deletion does', async () => {
         const market = await priced(service())
         const at = `/api/apps/${market.appId}/indexes`
         const body = {
@@ -161,7 +161,7 @@ describe('price indexes', () =>
         expect((await ask(service(), asked)).status).toBe(200)
       })
 
-      test('a quote says what records would cost; without them it cannot', async () => {
+      test('a quote for a write says what its records would cost, and needs the records for that', async () => {
         const market = await priced(service())
         const body = {
           app_id: market.appId,
@@ -285,7 +285,7 @@ const facts = {
   delivered_at: '2026-01-01T00:00:00.000Z',
 }
 
-describe('what fields cost, and who gets it', () => {
+describe('costs of fields and their shares', () => {
   test('the cost of records is the exact sum of their fields, in any order', () => {
     const cents = fc.bigInt(0n, 10n ** 12n)
     fc.assert(

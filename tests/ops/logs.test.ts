@@ -204,7 +204,7 @@ describe('the log', () => {
     }
   })
 
-  test('a failure inside is found by the id that the caller was told', async () => {
+  test('an operator finds an internal failure by the id that the caller was told', async () => {
     const app = await service.createApp()
     const tenant = await service.running.service.tenancy.loadTenant(app.appId)
     await service.request('POST', `/api/apps/${app.appId}/collections`, {

@@ -11,7 +11,7 @@ beforeAll(async () => {
 })
 afterAll(() => rm(dataDir, { recursive: true, force: true }))
 
-test('a database that is gone for good ends the service and its chain, with a word and not a stack', async () => {
+test('a database that is gone for good ends the service and its chain, with a sentence and not a stack', async () => {
   const program = startProgram(dataDir, ['--devnet'])
   await program.url
   const chain = JSON.parse(await readFile(join(dataDir, 'devnet', 'anvil.json'), 'utf8'))

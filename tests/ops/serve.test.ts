@@ -74,7 +74,7 @@ afterAll(() => {
 })
 
 describe('tollbase serve', () => {
-  test('the program says in one line on stdout where it listens, and does', async () => {
+  test('the program says in one line on stdout where it listens, and listens there', async () => {
     expect((await fetch(`${url}/ready`)).status).toBe(200)
     const lines = first.output.out.trimEnd().split('\n')
     expect(lines.at(-1)).toBe(`tollbase listening on ${url}`)

@@ -43,7 +43,7 @@ async function readRest(data: Data, query: object, first: TestReply): Promise<Js
 }
 
 describe('cursors of pages', () => {
-  test('a cursor is there where a limit was given and more follows, and not otherwise', async () => {
+  test('the answer has a cursor where a limit was given and more records follow, and not otherwise', async () => {
     const data = await openList(numbers(4))
     for (const [query, isThere] of [
       [{}, false],
@@ -102,7 +102,7 @@ describe('cursors of pages', () => {
     expect(await readRest(data, { ...query, limit: 2 }, first)).toEqual(whole.body.records)
   })
 
-  test('a cursor is worth nothing for another query, collection, application or reader, nor when changed', async () => {
+  test('a cursor is refused for another query, collection, application or reader, and when it was changed', async () => {
     const data = await openList()
     await data.create({ name: 'd' })
     await data.store('d', numbers(20))
@@ -130,7 +130,7 @@ describe('cursors of pages', () => {
     expect(await refusal(data.list('c', { ...asked, offset: 1 }))).toBe('/offset')
   })
 
-  test('a cursor counts no more once a field is unique, which changes what was live', async () => {
+  test('a cursor is refused once a field has become unique, which changes the live records', async () => {
     const data = await openList()
     const { body } = await data.list('c', { limit: 2 })
     await data.call('POST', '/collections/c/indexes', { field: 'n', name: 'by_n', unique: true })
@@ -139,7 +139,7 @@ describe('cursors of pages', () => {
     expect(await refusal(data.list('c', { limit: 2, cursor: body.next_cursor }))).toBe('/cursor')
   })
 
-  test('a cursor counts no more for a collection of the same name that was made anew', async () => {
+  test('a cursor is refused by a new collection of the same name', async () => {
     const data = await openList()
     const { body } = await data.list('c', { limit: 2 })
     await data.call('DELETE', '/collections/c')
@@ -148,7 +148,7 @@ describe('cursors of pages', () => {
     expect(await refusal(data.list('c', { limit: 2, cursor: body.next_cursor }))).toBe('/cursor')
   })
 
-  test('a cursor reads no longer than its hour, however often it is renewed', async () => {
+  test('a cursor ends after its hour, however often it is renewed', async () => {
     const data = await openList()
     const first = await data.list('c', { limit: 2 })
     service.world.advance(3_590_000)

@@ -34,7 +34,7 @@ const values: readonly [unknown, ...unknown[]] = [
   { deep: 1 },
 ]
 
-test(`pages by cursor are together the list at the first one's height, whatever is written beside them (seed ${seed})`, async () => {
+test(`pages by cursor together are the list at the height of the first page, whatever is written beside them (seed ${seed})`, async () => {
   const chance = makeRandom(seed, 0)
   const data = await createData(service)
   await data.create({ name: 'c' })

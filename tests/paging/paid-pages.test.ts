@@ -12,8 +12,8 @@ afterAll(() => service?.close())
 const price = { per_access: '10', per_row: '7' }
 const records = Array.from({ length: 7 }, (_, at) => ({ id: `r${at}`, n: 10 - at }))
 
-describe('pages by cursor where rows have a price', () => {
-  test('pages cost by row each, together give the list as of the first, and no page is free', async () => {
+describe('pages by cursor over rows with a price', () => {
+  test('each page costs by its rows, all pages together give the list as of the first, and no page is free', async () => {
     const market = await openMarket(service, { price, records })
     const query = { root: market.root, sortBy: 'n', limit: 3 }
     const buyer = await createFundedBuyer(service)
@@ -43,7 +43,7 @@ describe('pages by cursor where rows have a price', () => {
     await expectBalanced(service)
   })
 
-  test('pages are never cut short by their bytes: what is too large is refused, and the limit that it names fits', async () => {
+  test('pages are never cut short by their bytes: a page that is too large is refused, and the limit that the refusal names fits', async () => {
     const text = 'x'.repeat(400)
     const long = records.map((record) => ({ ...record, text }))
     const market = await openMarket(service, { price: { per_kb: '10' }, records: long })

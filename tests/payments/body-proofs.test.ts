@@ -97,7 +97,7 @@ withService(
         await expectBalanced(service())
       })
 
-      test("without a quote the owner's transfer to the treasury buys it, once", async () => {
+      test('the owner’s transfer to the treasury buys a store without a quote, once', async () => {
         const shop = await scene()
         const hash = await shop.owner.transfer({ to: treasury(), value: price + 5n })
         const members = { payment_tx_hash: hash, amount_utia: 2005, user_address: '' }
@@ -218,7 +218,7 @@ withService(
       expect(await readEarnings(service(), shop.app)).toBe(1600n + 1440n)
     })
 
-    test('P5: of several prices that were asked, a transfer is for the highest that it pays', async () => {
+    test('P5: a transfer pays the highest of the asked prices that it covers', async () => {
       const shop = await scene('1500')
       await quote(service(), makeStore(shop))
       await setReadPrice(shop, '500')

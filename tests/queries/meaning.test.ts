@@ -100,7 +100,7 @@ describe('parameters of predefined queries', () =>
       ...numberOperators.map((operator) => [operator, 'number', numbers] as const),
       ['is', 'boolean', [true, false]] as const,
     ])(
-      'compares by %s of a %s as the same find of POST /list does',
+      'a parameter compares by %s of a %s as the same find of POST /list does',
       async (operator, type, all) => {
         const name = `${operator}-${type}`
         await define(name, { field_path: `f.$${operator}`, type })

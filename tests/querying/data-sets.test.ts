@@ -98,7 +98,7 @@ describePerEngine('data sets in queries', (service) => {
     }
   })
 
-  test('a set that is not public is for keys that may Read, and to others as if it were not there', async () => {
+  test('a set that is not public is for keys that may Read, and does not exist for others', async () => {
     const data = await openVisits(service())
     const find = { who: { inDataset: 's' } }
     await create(data, { name: 's', kind: 'values', entries: ['x'] })

@@ -30,7 +30,7 @@ describePerEngine('schemas of collections', (service) => {
     [{ name: 'Abc', age: 1, tags: {} }, '/tags'],
     [{ name: 'Abc', age: 1, on: 'yes' }, '/on'],
   ])(
-    'where %j breaks the schema, the whole store is refused, naming record and field',
+    'the record %j breaks the schema: the whole store is refused, naming record and field',
     async (record, field) => {
       const app = await createData(service())
       await app.create({ name: 'people', schema_definition: schema })

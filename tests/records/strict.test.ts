@@ -3,7 +3,7 @@ import { createData, listIds } from '../support/data.ts'
 import { describePerEngine } from '../support/per-engine.ts'
 
 describePerEngine('strict stores and event collections', (service) => {
-  test('strict refuses a key that is there, the call`s own twins, and takes none of the call', async () => {
+  test('a strict store refuses a key that is there and a key that its call has twice, and takes none of the call', async () => {
     const app = await createData(service())
     await app.store('notes', [{ id: 'a' }])
     const refused = await app.store('notes', [{ id: 'b' }, { id: 'a' }], { strict: true })
@@ -18,7 +18,7 @@ describePerEngine('strict stores and event collections', (service) => {
     expect((await app.store('notes', [{ id: 'b' }], { strict: true })).status).toBe(200)
   })
 
-  test('of fifty strict writers of one key exactly one wins', async () => {
+  test('exactly one of fifty strict writers of one key wins', async () => {
     const app = await createData(service())
     const replies = await Promise.all(
       Array.from({ length: 50 }, (_, by) =>
@@ -34,7 +34,7 @@ describePerEngine('strict stores and event collections', (service) => {
     expect((await app.record('slots', 'only', '/history')).body.versions).toHaveLength(1)
   })
 
-  test('of writers where some are strict, no strict one comes after another', async () => {
+  test('no strict writer of a key comes after another writer', async () => {
     const app = await createData(service())
     await app.create({ name: 'slots' })
     for (let round = 0; round < 5; round++) {

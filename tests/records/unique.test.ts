@@ -80,7 +80,7 @@ describePerEngine('unique fields', (service) => {
     expect(listIds(await app.list('people'))).toEqual(['b'])
   })
 
-  test('strict refuses a value of a unique field that is there, also to fifty writers at once', async () => {
+  test('a strict store refuses a value of a unique field that is there, also to fifty writers at once', async () => {
     const app = await createData(service())
     await app.call('POST', '/indexes', {
       collection: 'users',

@@ -259,12 +259,12 @@ describe.each(Object.keys(plants) as Tool[])('%s', (tool) => {
   })
   afterAll(() => repository.end())
 
-  test('passes a sound house', async () => {
+  test('the checker passes a sound repository', async () => {
     const { passed, output } = await repository.run(tool)
     expect(passed, output).toBe(true)
   })
 
-  test.each(plants[tool])('fails by name: $says', async ({ says, path, text }) => {
+  test.each(plants[tool])('the checker fails by name: $says', async ({ says, path, text }) => {
     const restore = repository.plant(path, text)
     const outcome = await repository.run(tool)
     restore()
@@ -272,7 +272,7 @@ describe.each(Object.keys(plants) as Tool[])('%s', (tool) => {
     expect(outcome.passed).toBe(false)
   })
 
-  test('passes again when nothing is wrong', async () => {
+  test('the checker passes again when nothing is wrong', async () => {
     const { passed, output } = await repository.run(tool)
     expect(passed, output).toBe(true)
   })

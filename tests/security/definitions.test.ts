@@ -176,7 +176,7 @@ withService((service) => {
   })
 
   test.each(['^(a|a)*$', '^(a|aa)*$', '^a*a*a*a*a*a*a*a*a*a*a*a*$', '^(a?){30}a{30}$'])(
-    'a record that a pattern %s could be tried on for ages holds up nobody',
+    'a record that the pattern %s could be tried on for ages holds up nobody',
     async (pattern) => {
       const data = await createData(service())
       const rules = [
@@ -196,7 +196,7 @@ withService((service) => {
     60_000,
   )
 
-  test('recordPatternStepsMax: a record whose texts hold up all others is 413, many that do not are stored', async () => {
+  test('recordPatternStepsMax: a record whose texts hold up all others is 413, and many records that do not are stored', async () => {
     const data = await createData(service())
     const fields = {
       a: { validation: { pattern: '^[a-z]+$' } },
@@ -280,7 +280,7 @@ withService((service) => {
     },
   )
 
-  test('after all of it the audit finds every table as the entries make it', async () => {
+  test('the audit finds every table as the entries make it after all of these definitions', async () => {
     const report = await service().whileStopped((config) => audit(config, () => undefined))
     expect(report).toMatchObject({ equal: true })
   })

@@ -152,7 +152,7 @@ async function listCancelled(): Promise<Answer> {
   })
 }
 
-describe('every code of the catalogue', () => {
+describe('codes of the catalogue', () => {
   test.each(Object.entries(provocations))('%s can be provoked', async (name, provocation) => {
     const code = name as ErrorCode
     if (typeof provocation === 'object') {
@@ -174,7 +174,7 @@ describe('every code of the catalogue', () => {
       })
   })
 
-  test('has its row here', () => {
+  test('every code of the catalogue has its row here', () => {
     expect(Object.keys(provocations).sort()).toEqual(Object.keys(errors).sort())
   })
 })

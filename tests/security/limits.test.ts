@@ -101,7 +101,7 @@ const probes: Readonly<Record<string, Probe & { readonly max: number }>> = {
 describe('limits of single fields', () => {
   withService((service) => {
     test.each(Object.entries(probes))(
-      '%s: so much is taken, one more is refused by name',
+      '%s is taken at its limit, and one more is refused and named',
       async (_, probe) => {
         const data = await createData(service())
         const at = await probe.ask(data, probe.max)
@@ -126,7 +126,7 @@ describe('limits of single fields', () => {
       expect(past.body.details.field).toBe('/access_policy/preview/rows')
     })
 
-    test('keysPerApplicationMax: the last one is made, one more is 409, and revoking makes room', async () => {
+    test('keysPerApplicationMax: the last key is made, one more is 409, and revoking makes room', async () => {
       const data = await createData(service())
       const made = await Promise.all(
         Array.from({ length: limits.keysPerApplicationMax - 1 }, () =>
@@ -139,7 +139,7 @@ describe('limits of single fields', () => {
       expect((await data.call('POST', '/keys', {})).status).toBe(201)
     })
 
-    test('signedRequestWindowSeconds and keys that end: a day is not a second', async () => {
+    test('signedRequestWindowSeconds and the end of a key count a day as a day, not as a second', async () => {
       const data = await createData(service())
       const expires_at = new Date(service().world.now() + day * 1000).toISOString()
       const { body } = await data.call('POST', '/keys', { permissions: ['Read'], expires_at })
@@ -199,7 +199,7 @@ describe('limits of single fields', () => {
         (data) => data.call('GET', '/chain/blocks/0x1'),
         '/params/height',
       ],
-    ])('%s is 400, and the field is named', async (_, ask, field) => {
+    ])('%s is refused with 400, and the field is named', async (_, ask, field) => {
       const reply = await ask(await createData(service()))
       expect(reply.status, reply.text).toBe(400)
       expect(reply.body.details?.field ?? '').toContain(field)

@@ -83,22 +83,25 @@ const makePayments = (chars: number): Readonly<Record<string, string>> => ({
 
 const sold = { root: 'loopy::sold', find: {} }
 
-describe('no payment that buys nothing holds the event loop', () => {
+describe('payments that buy nothing', () => {
   describe.each(['payment-signature', 'x-payment'])('in the header %s', (header) => {
-    test.each(Object.entries(makePayments(paymentChars)))('%s', async (_name, text) => {
-      await check(post('/list', sold, { [header]: encode(text) }))
-    })
+    test.each(Object.entries(makePayments(paymentChars)))(
+      'a payment header with %s does not hold the event loop',
+      async (_name, text) => {
+        await check(post('/list', sold, { [header]: encode(text) }))
+      },
+    )
     test.each([
       ['a text that is no base64', '!'.repeat(limits.paymentHeaderBytesMax)],
       ['padding', '='.repeat(limits.paymentHeaderBytesMax)],
       ['more than a payment may have', 'A'.repeat(30_000)],
-    ])('%s', async (_name, value) => {
+    ])('a payment header with %s does not hold the event loop', async (_name, value) => {
       await check(post('/list', sold, { [header]: value }))
     })
   })
   describe.each(['/api/payments/verify', '/api/payments/settle'])('in a body to %s', (path) => {
     const texts = Object.entries(makePayments(plainChars - 1000))
-    test.each(texts)('%s', async (_name, text) => {
+    test.each(texts)('a payment body of %s does not hold the event loop', async (_name, text) => {
       await check(
         post(path, `{"x402Version":2,"paymentPayload":${text},"paymentRequirements":${text}}`),
       )
@@ -121,7 +124,7 @@ describe('no payment that buys nothing holds the event loop', () => {
   })
 })
 
-describe('no credential holds the event loop', () => {
+describe('credentials that open nothing', () => {
   const sign = () => ({
     'x-wallet-address': hex(20),
     'x-timestamp': String(Math.floor(place.service.world.now() / 1000)),
@@ -150,7 +153,7 @@ describe('no credential holds the event loop', () => {
       { 'x-wallet-address': 'x', 'x-timestamp': '1'.repeat(29_000), 'x-signature': '1' },
     ],
     ['many headers', toObject(2_000, (at) => [`x-h${at}`, '1'])],
-  ])('%s', async (_name, headers) => {
+  ])('a request with %s does not hold the event loop', async (_name, headers) => {
     await check(post('/list', sold, headers as Record<string, string>))
   })
   test.each([
@@ -160,7 +163,7 @@ describe('no credential holds the event loop', () => {
     ['escapes', `a=${fill('%C3%A4', 30_000)}`],
     ['broken escapes', `a=${fill('%C3%', 30_000)}`],
     ['plus signs', '+'.repeat(30_000)],
-  ])('an address of %s', async (_name, query) => {
+  ])('an address of %s does not hold the event loop', async (_name, query) => {
     for (const path of ['/list', '/api/queries/loopy/nothing/data', '/api/apps/loopy/views/x/data'])
       await check({ method: path === '/list' ? 'POST' : 'GET', path: `${path}?${query}` })
   })

@@ -122,30 +122,42 @@ afterAll(() => place?.close())
 
 const check = (request: WorkerRequest) => expectQuick(place.client, request)
 
-describe('nothing that nobody has paid for holds the event loop', () => {
+describe('work that nobody has paid for', () => {
   describe.each(['nobody::knows', 'loopy::open', 'loopy::sold'])('a statement over %s', (name) => {
-    test.each(Object.entries(statements))('%s', async (_name, text) => {
-      await check(
-        post('/query/sql', { sql: text.replaceAll('§', name).slice(0, limits.sqlCharsMax) }),
-      )
-    })
-  })
-  test.each(Object.entries(finds))('a find: %s', async (_name, find) => {
-    await check(post('/list', { root, find }))
-  })
-  test.each(Object.entries(lists))('a list: %s', async (_name, parts) => {
-    await check(post('/list', { root, ...parts }))
-  })
-  test.each(Object.entries(finds))('a quote: %s', async (_name, find) => {
-    await check(
-      post('/api/pricing/quote', {
-        app_id: 'loopy',
-        collection: 'sold',
-        operation_type: 'read',
-        query: { find },
-      }),
+    test.each(Object.entries(statements))(
+      'a statement with %s does not hold the event loop',
+      async (_name, text) => {
+        await check(
+          post('/query/sql', { sql: text.replaceAll('§', name).slice(0, limits.sqlCharsMax) }),
+        )
+      },
     )
   })
+  test.each(Object.entries(finds))(
+    'a find with %s does not hold the event loop',
+    async (_name, find) => {
+      await check(post('/list', { root, find }))
+    },
+  )
+  test.each(Object.entries(lists))(
+    'a list with %s does not hold the event loop',
+    async (_name, parts) => {
+      await check(post('/list', { root, ...parts }))
+    },
+  )
+  test.each(Object.entries(finds))(
+    'a quote for a find with %s does not hold the event loop',
+    async (_name, find) => {
+      await check(
+        post('/api/pricing/quote', {
+          app_id: 'loopy',
+          collection: 'sold',
+          operation_type: 'read',
+          query: { find },
+        }),
+      )
+    },
+  )
   describe.each([
     ['/list', plainChars],
     ['/store', bodyChars],
@@ -153,12 +165,18 @@ describe('nothing that nobody has paid for holds the event loop', () => {
     ['/api/apps/loopy/batch', bodyChars],
     ['/api/apps/loopy/retention', bodyChars],
   ])('a body to %s of %i characters', (path, chars) => {
-    test.each(Object.entries(makeTexts(chars)))('%s', async (_name, text) => {
-      await check(post(path, text))
-    })
+    test.each(Object.entries(makeTexts(chars)))(
+      'a body of %s does not hold the event loop',
+      async (_name, text) => {
+        await check(post(path, text))
+      },
+    )
   })
-  test.each(['nobody::knows', 'loopy::open'])('records by the thousand over %s', async (name) => {
-    const data = many(9_000, (at) => ({ id: `r${at}`, text: 'x'.repeat(500), n: at }))
-    await check(post('/store', { root: name, data }))
-  })
+  test.each(['nobody::knows', 'loopy::open'])(
+    'a store of thousands of records to %s does not hold the event loop',
+    async (name) => {
+      const data = many(9_000, (at) => ({ id: `r${at}`, text: 'x'.repeat(500), n: at }))
+      await check(post('/store', { root: name, data }))
+    },
+  )
 })

@@ -3,7 +3,7 @@ import { createData } from '../support/data.ts'
 import { withService } from '../support/per-engine.ts'
 
 withService((service) => {
-  test('texts that grow inside each other are refused before they are made, in whatever they are asked', async () => {
+  test('texts that grow inside each other are refused before they are made, in every request that may hold them', async () => {
     const data = await createData(service())
     await data.store('notes', [{ id: 'a', text: 'x'.repeat(1000) }])
     const source = `"${data.appId}"::notes`
@@ -25,7 +25,7 @@ withService((service) => {
     expect(stranger.status, stranger.text).toBe(401)
   })
 
-  test('what gathers more than a session may hold is 413, others are answered meanwhile, and all goes on after it', async () => {
+  test('a query that gathers more than a session may hold is 413, others are answered meanwhile, and all goes on after it', async () => {
     const data = await createData(service())
     const pad = 'x'.repeat(2000)
     await data.store(

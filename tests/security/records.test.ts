@@ -84,7 +84,7 @@ describe('records that were made to confuse', () => {
       expect(stored, stored.text).toMatchObject({ status: 400, body: { details: { field } } })
     })
 
-    test('a key of every strange kind finds its record again, also of the largest size', async () => {
+    test('a key of every strange kind finds its record again, and so does a key of the largest size', async () => {
       const data = await createData(service())
       const keys = [
         'a/b',
@@ -164,7 +164,7 @@ describe('records that were made to confuse', () => {
         expect((await data.list('c', { find, select: { id: true } })).body.total).toBe(1)
     })
 
-    test('conditions on fields that are everywhere in JavaScript mean those of the record', async () => {
+    test('conditions on fields that every JavaScript object has mean those of the record', async () => {
       const data = await createData(service())
       await data.storeText('c', '{"id":"a","__proto__":{"x":1},"constructor":"y"},{"id":"b"}')
       for (const [find, count] of [
@@ -228,7 +228,7 @@ describe('records that were made to confuse', () => {
       }
     })
 
-    test('a selection has so many fields, and one more is refused', async () => {
+    test('a selection has the most fields that the limit allows, and one more is refused', async () => {
       const data = await createData(service())
       await data.store('c', [{ id: 'a', f1: { x: 1 } }])
       const select = (count: number) =>

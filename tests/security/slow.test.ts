@@ -57,7 +57,7 @@ describe('slow clients', () => {
     }
   })
 
-  test('large bodies that do not end hold so much memory together and no more; small ones come through', async () => {
+  test('large bodies that do not end hold a bounded amount of memory together, and small ones come through', async () => {
     const url = await listen({ incomingBytesMax: 300_000 })
     const head = 'POST /echo HTTP/1.1\r\nHost: a\r\nContent-Length: 1000000\r\n\r\n'
     const part = 'x'.repeat(64 * 1024 + 90_000)
@@ -114,7 +114,7 @@ describe('slow clients', () => {
   })
 
   withService((service) => {
-    test('connections that hang up in the middle cost nothing, and what was whole is stored or not', async () => {
+    test('connections that hang up in the middle cost nothing, and a whole request was stored or not', async () => {
       const data = await createData(service())
       const body = (id: string) => JSON.stringify({ root: `${data.appId}::c`, data: [{ id }] })
       const key = `X-App-Key: ${data.key}`

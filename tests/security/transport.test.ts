@@ -59,7 +59,7 @@ describe('requests that no client would send', () => {
         expectRefusal(await exchange(service().url, text), 400)
       })
 
-      test('headers of a megabyte, and an address of one, are 431; what fits is read', async () => {
+      test('headers of a megabyte, and an address of one, are 431, and headers that fit are read', async () => {
         const huge = 'x'.repeat(1024 * 1024)
         const byHeader = await send('GET / HTTP/1.1', [`X-PAYMENT: ${huge}`])
         expect(expectRefusal(byHeader, 431).code).toBe('HEADERS_TOO_LARGE')
@@ -70,7 +70,7 @@ describe('requests that no client would send', () => {
         expect(fits?.text).toContain('/query/x is not known here')
       })
 
-      test('a payment header of the largest size is read; one byte more is refused by name', async () => {
+      test('a payment header of the largest size is read, and one byte more is refused and named', async () => {
         const header = (bytes: number) => [`X-PAYMENT: ${'A'.repeat(bytes)}`]
         const at = expectRefusal(
           await send('POST /list HTTP/1.1', header(limits.paymentHeaderBytesMax), list),
@@ -123,7 +123,7 @@ describe('requests that no client would send', () => {
         ['two Authorization headers', ['Authorization: Bearer a', 'Authorization: Bearer b']],
         ['two key headers of one name', ['X-App-Key: a', 'X-App-Key: b']],
         ['keys that differ by carrier', ['X-App-Key: a', 'X-API-Key: b']],
-      ])('%s are refused, whichever of them is good', async (_, headers) => {
+      ])('%s are refused, whichever of them is right', async (_, headers) => {
         const line = `GET /api/apps/${market.appId}/stats HTTP/1.1`
         const good = headers.map((header, at) =>
           at === 0 ? header.replace(/a$/, market.key) : header,
@@ -185,7 +185,7 @@ describe('requests that no client would send', () => {
           (app) => `GET /api/apps/${app}/collections/cities/records/%ED%A0%80 HTTP/1.1`,
         ],
         ['an encoded NUL', (app) => `GET /api/apps/${app}/collections/cities/records/%00 HTTP/1.1`],
-      ])('what has a price is not given away through %s, nor is it a 500', async (_, line) => {
+      ])('no access through %s gives what has a price, and none is a 500', async (_, line) => {
         for (const headers of [[], ['X-HTTP-Method-Override: POST', 'X-Original-URL: /list']]) {
           const replies = await send(line(market.appId), headers, list)
           const [reply] = replies
@@ -204,7 +204,7 @@ describe('requests that no client would send', () => {
         ['a collection', (app: string) => `/api/apps/${app}/collections/%00`],
         ['an application', () => '/api/apps/%00'],
         ['a query parameter', (app: string) => `/api/apps/${app}/wallet/entries?cursor=%00`],
-      ])('%s with U+0000 in its name is refused or not there', async (_, path) => {
+      ])('%s with U+0000 in its name is refused or not found', async (_, path) => {
         const reply = await service().request('GET', path(market.appId), {
           headers: market.headers,
         })
@@ -278,7 +278,7 @@ describe('requests that no client would send', () => {
         },
       )
 
-      test('a key in the address stays out of what is sold, however it is spelled', async () => {
+      test('a key in the address stays out of the sold answer, however it is spelled', async () => {
         const quoted = await service().request('POST', '/list?api%5Fkey=', { raw: list })
         expect(quoted.status, quoted.text).toBe(402)
         const foreign = await service().createApp()
@@ -307,7 +307,7 @@ describe('requests that no client would send', () => {
         expect(reply, reply.text).toMatchObject({ status: 401, body: { code: 'UNAUTHORIZED' } })
       })
 
-      test('after all of it the service is ready, and sells', async () => {
+      test('the service is ready, and sells, after all of these requests', async () => {
         expect((await service().request('GET', '/ready')).body.ready).toBe(true)
         const quoted = await service().request('POST', '/list', { raw: list })
         expect(quoted.status).toBe(402)

@@ -43,7 +43,7 @@ async function makeThere(service: TestService, { app }: Scene) {
   } as const
 }
 
-describe('a member that is not known is refused and named', () =>
+describe('members that are not known', () =>
   withService((service) => {
     let scene: Scene
     let data: Data
@@ -66,7 +66,7 @@ describe('a member that is not known is refused and named', () =>
       ['operator', 'owner', 'registrar'].includes(access) ? service().operator : scene.app.headers
 
     test.each(routes.filter(([, route]) => !takesAnyQuery(route)))(
-      'in the query string of %s',
+      'an unknown member in the query string of %s is refused and named',
       async (operation, route) => {
         const request = makeRequest([operation, route])
         const mark = request.path.includes('?') ? '&' : '?'
@@ -86,7 +86,7 @@ describe('a member that is not known is refused and named', () =>
     )
 
     test.each(routes.filter(([, { body }]) => toKnownMembers(body) !== undefined))(
-      'in the body of %s',
+      'an unknown member in the body of %s is refused and named',
       async (operation, route) => {
         const request = makeRequest([operation, route])
         const reply = await service().request(request.method, request.path, {
@@ -219,19 +219,22 @@ describe('a member that is not known is refused and named', () =>
         '/options/uniqe',
         'unique',
       ],
-    ])('%s: %s %s %j', async (...row) => {
-      const [, method, path, body, field, meant] = row
-      const at = `/api/apps/${data.appId}`
-      const filled = path.replace('COLLECTIONS', `${at}/collections`).replace('APPS', at)
-      const raw = JSON.stringify(body).replaceAll('APP', data.appId)
-      const reply = await service().request(method, filled, { raw, headers: data.headers })
-      expect(reply, reply.text).toMatchObject({
-        status: 400,
-        body: { code: 'UNKNOWN_MEMBER', details: { field } },
-      })
-      expect(reply.body.details.did_you_mean).toBe(meant)
-      if (meant !== undefined) expect(reply.body.error).toContain(`did you mean "${meant}"`)
-    })
+    ])(
+      '%s with an unknown member is refused, and the member is named: %s %s %j',
+      async (...row) => {
+        const [, method, path, body, field, meant] = row
+        const at = `/api/apps/${data.appId}`
+        const filled = path.replace('COLLECTIONS', `${at}/collections`).replace('APPS', at)
+        const raw = JSON.stringify(body).replaceAll('APP', data.appId)
+        const reply = await service().request(method, filled, { raw, headers: data.headers })
+        expect(reply, reply.text).toMatchObject({
+          status: 400,
+          body: { code: 'UNKNOWN_MEMBER', details: { field } },
+        })
+        expect(reply.body.details.did_you_mean).toBe(meant)
+        if (meant !== undefined) expect(reply.body.error).toContain(`did you mean "${meant}"`)
+      },
+    )
 
     test.each<[string, object, readonly [string, string]]>([
       [
@@ -254,7 +257,7 @@ describe('a member that is not known is refused and named', () =>
         { collection_type: 'documnt' },
         ['/collection_type', '"document"'],
       ],
-    ])('so is a word that is none: %s', async (_, more, [field, words]) => {
+    ])('a word that is none is refused and named: %s', async (_, more, [field, words]) => {
       const reply = await data.create({ name: 'typed', ...more })
       expect(reply.status, reply.text).toBe(400)
       expect(reply.body.details.field).toBe(field)
@@ -268,12 +271,12 @@ describe('a member that is not known is refused and named', () =>
         { name: 'x', access_policy: { preview: {} } },
         '/access_policy/preview/rows',
       ],
-    ])('what is missing is named by its pointer: %s', async (_, body, field) => {
+    ])('a missing member is named by its pointer: %s', async (_, body, field) => {
       const reply = await data.create(body)
       expect(reply.body).toMatchObject({ code: 'VALIDATION_FAILED', details: { field } })
     })
 
-    test('what public clients send beyond the contract is taken, and each line of that has a reason', async () => {
+    test('members that public clients send beyond the contract are taken, and each line of that list has a reason', async () => {
       for (const { operations, reason, members } of tolerated) {
         expect(reason.length).toBeGreaterThan(20)
         expect(members.length).toBeGreaterThan(0)

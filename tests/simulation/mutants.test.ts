@@ -17,9 +17,9 @@ beforeAll(async () => {
 })
 afterAll(() => place.close())
 
-describe.each(mutants)('with the bug $name', ({ name, scene, from = 1 }) => {
+describe.each(mutants)('a simulation with the bug $name', ({ name, scene, from = 1 }) => {
   test(
-    'a run of the simulation goes wrong',
+    'a run of the simulation with this bug goes wrong',
     async () => {
       const run = await planted(name, scene)
       const problems: string[] = []

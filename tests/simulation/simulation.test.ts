@@ -19,7 +19,7 @@ beforeAll(async () => {
 })
 afterAll(() => place.close())
 
-describe.each(['log', 'market'] as const)('%s', (scene) => {
+describe.each(['log', 'market'] as const)('the simulation of the %s', (scene) => {
   test.each([...found[scene], ...fresh])(
     'seed %i keeps every promise, whatever goes wrong',
     async (seed) => {

@@ -3,7 +3,7 @@ import { runSoak } from './soak.ts'
 
 const seed = 20_241
 
-test(`twenty seconds of mixed load with kills: nothing acknowledged is lost, nothing is paid twice (seed ${seed})`, async () => {
+test(`twenty seconds of mixed load with kills lose nothing acknowledged and pay nothing twice (seed ${seed})`, async () => {
   const line = (text: string) => console.info(text)
   const { violations, counts } = await runSoak({ minutes: 1 / 3, seed, line })
   expect(violations).toEqual([])

@@ -26,7 +26,7 @@ describe('the contract under hostile requests', () => {
     expect(some(seed)).not.toEqual(some('2'))
   })
 
-  test.each(cases)('what was found once stays right: %s', async (name) => {
+  test.each(cases)('a case that was found once stays right: %s', async (name) => {
     const requests: readonly FuzzRequest[] = JSON.parse(
       readFileSync(join(found, name), 'utf8'),
     ).requests

@@ -245,7 +245,7 @@ describe('a view over views', () => {
     expect(await refusal({ from: 'totals' }, self)).toContain('app::totals → app::totals')
   })
 
-  it(`lies over ${limits.viewDepthMax} at most`, async () => {
+  it(`a view lies over ${limits.viewDepthMax} views at most`, async () => {
     const tower = (model: string): ViewDefinition | undefined => {
       const level = Number(/^app::v(\d+)$/.exec(model)?.[1] ?? 0)
       return level === 0 ? undefined : { select: ['*'], from: `app::v${level - 1}` }
