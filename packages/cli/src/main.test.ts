@@ -27,15 +27,15 @@ function configFile(content: string): string {
   return path
 }
 
-describe('a mistake on the command line', () => {
-  test('in an option is answered with the one that was meant', async () => {
+describe('mistakes on the command line', () => {
+  test('a mistake in an option is answered with the option that was meant', async () => {
     const { code, said } = await run('serve', '--prot', '1')
     expect(code).toBe(1)
     expect(said).toContain("unknown option '--prot'")
     expect(said).toContain('Did you mean --port?')
   })
 
-  test('in a command is answered with the one that was meant', async () => {
+  test('a mistake in a command is answered with the command that was meant', async () => {
     const { code, said } = await run('sreve')
     expect(code).toBe(1)
     expect(said).toContain('Did you mean serve?')
@@ -47,21 +47,21 @@ describe('a mistake on the command line', () => {
     [['--log-level', 'loud'], '--log-level must be one of fatal, error'],
     [['--operator-key', 'short'], 'the operator key must have at least 16 characters'],
     [['--config', join(folder, 'missing.json')], 'missing.json cannot be read'],
-  ])('in a value names it: serve %j', async (flags, expected) => {
+  ])('a mistake in a value is named: serve %j', async (flags, expected) => {
     const { code, said } = await run('serve', ...flags)
     expect(code).toBe(2)
     expect(said).toContain(expected)
     expect(said).not.toContain('    at ')
   })
 
-  test('in the number of rows of the demo says what it may be', async () => {
+  test('a mistake in the number of rows of the demo says what the number may be', async () => {
     const { code, said } = await run('demo', '--rows', '5')
     expect(code).toBe(1)
     expect(said).toContain('whole number from 1000')
   })
 })
 
-describe('a mistake in the configuration file is refused at start and named', () => {
+describe('mistakes in the configuration file', () => {
   test.each([
     ['{"prot": 1}', 'there is no field prot; known are $schema, host, port'],
     ['{"port": "x"}', 'port must be integer'],
@@ -70,16 +70,22 @@ describe('a mistake in the configuration file is refused at start and named', ()
     ['{"networks": [{"network": "base", "pay_to": "0x1"}]}', 'networks[0].pay_to must match'],
     ['[]', 'the file must be object'],
     ['{', 'is not valid JSON'],
-  ])('%s', async (content, expected) => {
-    const { code, said } = await run('serve', '--config', configFile(content))
-    expect(code).toBe(2)
-    expect(said).toContain(expected)
-    expect(said).toContain('config.json')
-  })
+  ])(
+    'the configuration %s is refused at start, and its mistake is named',
+    async (content, expected) => {
+      const { code, said } = await run('serve', '--config', configFile(content))
+      expect(code).toBe(2)
+      expect(said).toContain(expected)
+      expect(said).toContain('config.json')
+    },
+  )
 })
 
-test.each(['audit', 'rebuild'])('%s does not make a service where there is none', async (name) => {
-  const { code, said } = await run(name, '--data-dir', join(folder, 'nothing'))
-  expect(code).toBe(2)
-  expect(said).toContain("there is no service's data in this folder")
-})
+test.each(['audit', 'rebuild'])(
+  'the command %s does not make a service where there is none',
+  async (name) => {
+    const { code, said } = await run(name, '--data-dir', join(folder, 'nothing'))
+    expect(code).toBe(2)
+    expect(said).toContain("there is no service's data in this folder")
+  },
+)

@@ -24,7 +24,7 @@ function file(name: string, content: string): string {
 
 const proof = file('proof.json', '{"type": "tollbase/record-proof@v1"}')
 
-describe('what cannot be verified at all is said in one line, with exit code 2', () => {
+describe('files that cannot be verified at all', () => {
   test.each([
     ['a file that is not there', [join(folder, 'missing')], 'missing: there is no such file'],
     ['a folder', [folder], 'is a folder, not a file'],
@@ -38,18 +38,21 @@ describe('what cannot be verified at all is said in one line, with exit code 2',
     ['another document', [file('package', '{"type": "module"}')], 'known are tollbase/'],
     ['a bad key', [proof, '--key', 'abc'], '--key: a verifier key has the form'],
     ['a missing reply', [proof, '--reply', join(folder, 'gone')], 'gone: there is no such file'],
-  ])('%s', async (_, args, expected) => {
-    const { code, said } = await verify(...args)
-    expect(code).toBe(2)
-    expect(said).toContain(expected)
-    expect(said.split('\n')).toHaveLength(1)
-    const asJson = await verify(...args, '--json')
-    expect(asJson.code).toBe(2)
-    expect(JSON.parse(asJson.said).error).toContain(expected)
-  })
+  ])(
+    'a file like this one is refused in one line, with exit code 2: %s',
+    async (_, args, expected) => {
+      const { code, said } = await verify(...args)
+      expect(code).toBe(2)
+      expect(said).toContain(expected)
+      expect(said.split('\n')).toHaveLength(1)
+      const asJson = await verify(...args, '--json')
+      expect(asJson.code).toBe(2)
+      expect(JSON.parse(asJson.said).error).toContain(expected)
+    },
+  )
 })
 
-test('a document of ours that lacks a part is not valid: exit code 1', async () => {
+test('a document of ours that lacks a part is not valid, and the exit code is 1', async () => {
   const { code, said } = await verify(proof)
   expect(code).toBe(1)
   expect(said).toContain('✗ format: "app" must be a string')

@@ -12,7 +12,7 @@ describe('the grammar of views', () => {
     expect(JSON.parse(readFileSync(file, 'utf8'))).toEqual(document)
   })
 
-  test('its references lead somewhere', () => {
+  test('the references of the grammar lead somewhere', () => {
     const { $defs, ...document } = buildViewQuerySchema()
     const text = JSON.stringify([$defs, document])
     const names = [...text.matchAll(/"\$ref":"#\/\$defs\/(\w+)"/g)].map(([, name]) => name)
@@ -27,7 +27,7 @@ describe('the grammar of views', () => {
     { ...select, from: { o: select }, where: { $in: ['o.a', select] } },
     { ...select, joins: [{ join: { c: 'app::customers' }, type: 'left', on: true }] },
     { ...select, select: [{ r: { $rank: [], over: { order_by: ['a'] } } }] },
-  ])('has %j', (query) => {
+  ])('the grammar has %j', (query) => {
     expect(Check(ViewQuery, query)).toBe(true)
   })
 
@@ -45,7 +45,7 @@ describe('the grammar of views', () => {
     { ...select, order_by: [{ by: 'a', direction: 'up' }] },
     { ...select, joins: [{ join: 'app::c', type: 'outer' }] },
     { ...select, limit: -1 },
-  ])('has no %j', (query) => {
+  ])('the grammar does not have %j', (query) => {
     expect(Check(ViewQuery, query)).toBe(false)
   })
 })

@@ -37,7 +37,7 @@ describe('blocks', () => {
     expect(parseBlockHeader(text)).toEqual(header)
   })
 
-  test('a header has one form: every other one is refused', () => {
+  test('a header has one form, and every other form is refused', () => {
     const text = formatBlockHeader(header)
     const others = [
       '',

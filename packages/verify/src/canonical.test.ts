@@ -3,7 +3,7 @@ import { describe, expect, test } from 'vitest'
 import { canonicalizeJson } from './canonical.ts'
 
 describe('canonical JSON', () => {
-  test('sorts members by UTF-16 code units and writes no white space', () => {
+  test('canonical JSON sorts members by UTF-16 code units and writes no white space', () => {
     const value = {
       '€': 1,
       '\r': 2,
@@ -19,7 +19,7 @@ describe('canonical JSON', () => {
     )
   })
 
-  test('is one text for a value, however its members were ordered, and means the same', () => {
+  test('canonical JSON is one text for a value, however its members were ordered, and means the same', () => {
     fc.assert(
       fc.property(
         fc.dictionary(fc.string(), fc.oneof(fc.string(), fc.maxSafeInteger(), fc.boolean())),
@@ -35,13 +35,13 @@ describe('canonical JSON', () => {
   })
 
   test.each([1.5, Number.NaN, 2 ** 53, '\ud800', undefined, 1n, [undefined]])(
-    'refuses what has no single form: %s',
+    'canonical JSON refuses a value that has no single form: %s',
     (value) => {
       expect(() => canonicalizeJson(value)).toThrow()
     },
   )
 
-  test('refuses nesting that would exhaust the stack', () => {
+  test('canonical JSON refuses nesting that would exhaust the stack', () => {
     let deep: unknown = 0
     for (let level = 0; level < 100; level++) deep = [deep]
     expect(() => canonicalizeJson(deep)).toThrow('nested deeper')

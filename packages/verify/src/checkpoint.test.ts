@@ -29,7 +29,7 @@ describe('checkpoints', () => {
     expect(() => parseVerifierKey(knownKey.replace('c74f', 'c74e'))).toThrow('id does not belong')
   })
 
-  test('what is written reads back equal and verifies, for every origin, size and root', () => {
+  test('a written checkpoint reads back equal and verifies, for every origin, size and root', () => {
     fc.assert(
       fc.property(
         fc.stringMatching(/^[a-z.]{1,20}\/[a-z-]{1,20}$/),
@@ -57,7 +57,7 @@ describe('checkpoints', () => {
     }
   })
 
-  test('signatures of witnesses beside ours do not disturb, alone they do not count', () => {
+  test('signatures of witnesses beside ours do not disturb, and do not count alone', () => {
     const text = formatCheckpoint({
       origin: 'data.example/app',
       size: 7,

@@ -11,14 +11,17 @@ const file = new URL('../vectors/leaf-encoding.json', import.meta.url)
 const { vectors }: { vectors: Vector[] } = JSON.parse(readFileSync(file, 'utf8'))
 
 describe('the encoding of entries', () => {
-  test.each(vectors)('is the published one: $name', ({ header, body, bytes, leaf_hash }) => {
-    const encoded = encodeEntry(header, body)
-    expect(encodeHex(encoded)).toBe(bytes)
-    expect(encodeHex(hashLeaf(encoded))).toBe(leaf_hash)
-    expect(decodeEntry(encoded)).toEqual({ header, body })
-  })
+  test.each(vectors)(
+    'the encoding of an entry is the published one: $name',
+    ({ header, body, bytes, leaf_hash }) => {
+      const encoded = encodeEntry(header, body)
+      expect(encodeHex(encoded)).toBe(bytes)
+      expect(encodeHex(hashLeaf(encoded))).toBe(leaf_hash)
+      expect(decodeEntry(encoded)).toEqual({ header, body })
+    },
+  )
 
-  test('gives back header and body exactly, whatever they are', () => {
+  test('the encoding gives back header and body exactly, whatever they are', () => {
     fc.assert(
       fc.property(fc.string({ unit: 'grapheme' }), fc.string({ unit: 'binary' }), (key, body) => {
         const header = { type: 'record', key }
@@ -35,11 +38,11 @@ describe('the encoding of entries', () => {
     '{"type":1}\n',
     '{"a":1,"type":"record"}\n',
     '{"type":"record"}',
-  ])('refuses bytes that are no entry: %j', (text) =>
+  ])('the decoder refuses bytes that are no entry: %j', (text) =>
     expect(() => decodeEntry(Buffer.from(text))).toThrow(/entry/),
   )
 
-  test('refuses bytes that are not UTF-8', () => {
+  test('the decoder refuses bytes that are not UTF-8', () => {
     expect(() => decodeEntry(Buffer.from('7b2274797065223a2278227d0aff', 'hex'))).toThrow(
       'not UTF-8',
     )

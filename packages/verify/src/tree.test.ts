@@ -31,7 +31,7 @@ const ctRoots = [
 ]
 
 describe('the Merkle tree', () => {
-  test('has the roots that RFC 6962 gives for its eight known leaves', () => {
+  test('the Merkle tree has the roots that RFC 6962 gives for its eight known leaves', () => {
     const leaves = ctLeaves.map((each) => hashLeaf(Buffer.from(each, 'hex')))
     expect(
       ctLeaves.map((_, index) => encodeHex(computeReferenceRoot(leaves.slice(0, index + 1)))),
@@ -89,7 +89,7 @@ describe('the Merkle tree', () => {
     )
   })
 
-  test('sizes beyond 32 bits are judged, and ones that are not whole numbers refused', () => {
+  test('sizes beyond 32 bits are judged, and sizes that are not whole numbers are refused', () => {
     const hash = hashLeaf(new Uint8Array(1))
     const proof = Array.from({ length: 40 }, () => hash)
     const check = { index: 0, size: 2 ** 40, leaf: hash, proof, root: hash }

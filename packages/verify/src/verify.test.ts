@@ -51,8 +51,8 @@ const facts: ReceiptFacts = {
 
 const sale = { kind: 'sale', ...facts }
 
-describe('verifying documents', () => {
-  test('without a trusted key nothing is valid, and nothing is said to be true', () => {
+describe('verification of documents', () => {
+  test('no document is valid without a trusted key, and nothing is said to be true', () => {
     for (const document of [recordProof(), signedReceipt(facts)]) {
       const verdict = verifyDocument(JSON.stringify(document), { request, reply })
       expect(verdict).toMatchObject({ ok: false, trusted: false })
@@ -75,7 +75,7 @@ describe('verifying documents', () => {
     expect(inclusion?.detail).toBe('the entry is leaf 3 of the signed tree of 6')
   })
 
-  test('a proof may hold the hash of its entry only: then it vouches for the hash, and says so', () => {
+  test('a proof that holds the hash of its entry only vouches for the hash, and says so', () => {
     const { entry = '', ...rest } = recordProof()
     const leaf_hash = Buffer.from(hashLeaf(Buffer.from(entry, 'base64'))).toString('hex')
     expect(failed({ ...rest, leaf_hash })).toEqual([])
@@ -88,7 +88,7 @@ describe('verifying documents', () => {
     expect(failed(rest)).toEqual(['format'])
   })
 
-  test('what two readers may read as two things is refused, in documents and in entries', () => {
+  test('a document or entry that two readers may read as two things is refused', () => {
     const text = JSON.stringify(signedReceipt(facts))
     const twice = (more: string) => () => verify(text.replace('{', `{${more},`))
     expect(twice('"amount":"1"')).toThrow('has the member "amount" twice')
@@ -156,7 +156,7 @@ describe('verifying documents', () => {
     expect(failed(signedReceipt({ ...facts, change: '301' }))).toEqual(['amounts'])
   })
 
-  test('what is no document of ours is refused with a clear error', () => {
+  test('a text that is no document of ours is refused with a clear error', () => {
     expect(() => verifyDocument('x')).toThrow('not JSON')
     expect(() => verifyDocument('[]')).toThrow('not a JSON object')
     expect(() => verifyDocument('{"type":"x"}')).toThrow('documents of type "x" are not known here')

@@ -10,7 +10,7 @@ test.each([
   expect(formatDollars(atomic)).toBe(shown)
 })
 
-test('a table stands in columns: numbers and money to the right, text to the left, cut where too long', () => {
+test('a table has columns: numbers and money to the right, text to the left, cut where too long', () => {
   const rows = [
     ['Ōtsu', 298_164, '$0.10', ''],
     ['x'.repeat(40), 35, '$12.00', 'last'],
@@ -22,7 +22,7 @@ test('a table stands in columns: numbers and money to the right, text to the lef
   ])
 })
 
-test('what does not hold ends the demo and says what it was', () => {
+test('a claim that does not hold ends the demo and says what it was', () => {
   const screen = openScreen(1)
   expect(() => screen.check(false, 'two is three')).toThrow(StepFailure)
   expect(() => screen.check(false, 'two is three')).toThrow('this did not hold: two is three')

@@ -16,7 +16,7 @@ describe('wholeUnits', () => {
     ['100e-8', 1n],
     ['0.10000000000000000', 100_000n],
     ['9007199254740993', 9_007_199_254_740_993_000_000n],
-  ])('%s is %s millionths', (text, units) => {
+  ])('the decimal %s is %s millionths', (text, units) => {
     expect(parseWholeUnits(text, 6)).toBe(units)
   })
 
@@ -32,11 +32,11 @@ describe('wholeUnits', () => {
     ['null', 'must be a number'],
     ['true', 'must be a number'],
     ['', 'must be a number'],
-  ])('%s %s', (text, problem) => {
+  ])('the text %s is refused because it %s', (text, problem) => {
     expect(parseWholeUnits(text, 6)).toBe(problem)
   })
 
-  test('what is written as a decimal is read back exactly', () => {
+  test('a written decimal is read back exactly', () => {
     fc.assert(
       fc.property(fc.bigInt(0n, 10n ** 20n), fc.integer({ min: -8, max: 8 }), (units, shift) => {
         const digits = units.toString().padStart(7, '0')

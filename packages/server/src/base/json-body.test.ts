@@ -13,16 +13,16 @@ const refusal = (work: () => unknown): Fault => {
   throw new Error('nothing was refused')
 }
 
-describe('a body', () => {
+describe('bodies of requests', () => {
   test.each([
     ['bytes that are not UTF-8', Buffer.from([0x7b, 0xff, 0x7d])],
     ['text that is not JSON', Buffer.from('{"a":')],
     ['a byte order mark', Buffer.from('\ufeff{}')],
-  ])('with %s is refused with 400', (_, bytes) => {
+  ])('a body with %s is refused with 400', (_, bytes) => {
     expect(refusal(() => parseJsonBytes(bytes)).status).toBe(400)
   })
 
-  test('that is empty is no value', () => {
+  test('a body that is empty is no value', () => {
     expect(parseJsonBytes(Buffer.alloc(0)).value).toBeUndefined()
   })
 })
@@ -35,7 +35,7 @@ test.each([
     (count: number) => `{${Array.from({ length: count }, (_, at) => `"${at}":[1,{}]`).join(',')}}`,
   ],
 ])(
-  'the most %s there may be is read at once and in turns, one more is refused in both',
+  'a body with the most %s is read at once and in turns, and one more is refused in both',
   async (_what, most, make) => {
     const [good, bad] = [Buffer.from(make(most)), Buffer.from(make(most + 1))]
     expect((await parseLongJson(good)).value).toEqual(parseJsonBytes(good).value)

@@ -17,12 +17,12 @@ describe('the place at which a text stops being JSON', () => {
     ['[1 2]', 1, 4],
     ['{"a":1]', 1, 7],
     ['', 1, 1],
-  ])('%j: line %d, column %d', (text, line, column) => {
+  ])('the text %j stops being JSON at line %d, column %d', (text, line, column) => {
     expect(() => JSON.parse(text)).toThrow()
     expect(findBreak(text)).toEqual({ line, column })
   })
 
-  test('is found in every text that JSON.parse refuses, and after all of one that it takes', () => {
+  test('the place is found in every text that JSON.parse refuses, and after all of a text that it takes', () => {
     fc.assert(
       fc.property(
         fc.json(),
@@ -45,7 +45,7 @@ describe('the place at which a text stops being JSON', () => {
     )
   })
 
-  test('is not looked for without end', () => {
+  test('the search for the place has an end', () => {
     expect(findBreak(`[${'1,'.repeat(300_000)}`)).toBeUndefined()
   })
 })

@@ -35,7 +35,7 @@ const json = fc.oneof(
   fc.json({ maxDepth: 6 }).map((text) => JSON.stringify(JSON.parse(text), null, 1)),
 )
 
-test('a text read in slices is what JSON.parse makes of it, however short they are', async () => {
+test('a text that is read in slices is what JSON.parse makes of it, however short they are', async () => {
   await fc.assert(
     fc.asyncProperty(json, fc.integer({ min: 1, max: 40 }), async (text, charsMax) => {
       expect(await sliced(text, charsMax)).toEqual(plainly(text))
@@ -44,7 +44,7 @@ test('a text read in slices is what JSON.parse makes of it, however short they a
   )
 })
 
-test('what JSON.parse refuses is refused, and nothing else: texts that were changed a little', async () => {
+test('a text that was changed a little is refused exactly where JSON.parse refuses it', async () => {
   const piece = fc.constantFrom(
     ...'[]{},:"\\ 1-ntu'.split(''),
     '""',
@@ -94,7 +94,7 @@ test.each([
   '{"a":1,"b":2,"a":3}',
   '1,2',
   '[1],[2]',
-])('%s is read alike', async (text) => {
+])('the text %s is read as JSON.parse reads it', async (text) => {
   for (const charsMax of [1, 2, 3, 100]) expect(await sliced(text, charsMax)).toEqual(plainly(text))
 })
 
@@ -104,7 +104,7 @@ test.each([
     'members',
     (count: number) => `[{${Array.from({ length: count }, (_, at) => `"${at}":1`).join(',')}}]`,
   ],
-])('the most %s there may be are read, one more is refused', async (_what, make) => {
+])('a text with the most %s is read, and one more is refused', async (_what, make) => {
   for (const charsMax of [1, 1000]) {
     await expect(parseInSlices(make(100), makeSlices(charsMax))).resolves.toEqual(
       JSON.parse(make(100)),

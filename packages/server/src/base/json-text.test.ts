@@ -21,20 +21,20 @@ const refusal = (work: () => unknown): Fault => {
 }
 
 describe('the texts of records', () => {
-  test('are exactly what was sent: digits, order, spelling and blanks', () => {
+  test('the text of a record is exactly what was sent: digits, order, spelling and blanks', () => {
     const records = ['{"b" : 1.50, "a":12345678901234567890}', '{ "x":"\\u00e9\\n" }', '{}']
     expect(listItemTexts(`{"root":"a::b", "data" : [ ${records.join(' ,\n')} ]}`, 'data')).toEqual(
       records,
     )
   })
 
-  test('are found wherever the member stands, and only at the top level', () => {
+  test('the texts of records are found wherever the member stands, and only at the top level', () => {
     expect(listItemTexts('{"x":{"data":[1]},"data":[{"data":[2]}],"y":[[]]}', 'data')).toEqual([
       '{"data":[2]}',
     ])
   })
 
-  test('survive any JSON: each is the text of its value', () => {
+  test('the text of a record is that of its value, whatever JSON it is', () => {
     const spaces = fc.constantFrom('', ' ', '\n', '\t ')
     fc.assert(
       fc.property(fc.array(fc.jsonValue(), { maxLength: 5 }), spaces, (values, space) => {
@@ -55,7 +55,7 @@ describe('the texts of records', () => {
     ['a number past a double', '{"data":[{"a":1e400}]}', '/data/0'],
     ['a number of too many digits', `{"data":[{"a":${'9'.repeat(401)}}]}`, '/data/0'],
     ['nesting past the limit', `{"data":[${'['.repeat(70)}${']'.repeat(70)}]}`, '/data/0'],
-  ])('are refused with %s, naming the record', (_, text, pointer) => {
+  ])('a body is refused with %s, naming the record', (_, text, pointer) => {
     const fault = refusal(() => listItemTexts(text, 'data'))
     expect(fault.code).toBe('VALIDATION_FAILED')
     expect(fault.details?.field).toBe(pointer)
@@ -84,7 +84,7 @@ test('members that were put into an object are taken off again, to the byte, in 
   expect(removeMembers(' { "x": 1 } ', ['x'])).toBe(' {  } ')
 })
 
-test('an object laid over another keeps the texts of both, and says what a spread of their values says', () => {
+test('an object over another one keeps the texts of both, and has the values of a spread of both', () => {
   expect(mergeObjectTexts('{"a":1.50, "b":1e2}', '{ "b" : 7.0e0 }')).toBe('{"a":1.50,"b" : 7.0e0}')
   expect(mergeObjectTexts('{}', '{}')).toBe('{}')
   const object = fc.dictionary(fc.string(), fc.jsonValue())
@@ -98,7 +98,7 @@ test('an object laid over another keeps the texts of both, and says what a sprea
   )
 })
 
-test('the text of a member is its own, and there is none of another name', () => {
+test('a member has its own text, and another name has none', () => {
   const text = '{"b":{"a":1}, "a" : [1.0 , 2] , "c":null}'
   expect(findMemberText(text, 'a')).toBe('[1.0 , 2]')
   expect(findMemberText(text, 'c')).toBe('null')

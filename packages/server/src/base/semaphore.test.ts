@@ -46,8 +46,8 @@ function scene(options: Partial<SemaphoreOptions> = {}) {
   }
 }
 
-describe('slots', () => {
-  it('leave one for who pays, one for who does not, and one for other applications', async () => {
+describe('slots of a semaphore', () => {
+  it('the slots leave one for paying callers, one for callers who do not pay, and one for other applications', async () => {
     const { ask, started } = scene()
     for (const n of [1, 2, 3]) await ask(`evil ${n}`, keyed('evil'))
     expect(started).toEqual(['evil 1', 'evil 2'])
@@ -64,7 +64,7 @@ describe('slots', () => {
     expect(bought.started.at(-1)).toBe('free')
   })
 
-  it('are not all for callers without a key, who leave one of an application to its keys', async () => {
+  it('callers without a key do not get all slots, and leave one of an application to its keys', async () => {
     const { ask, started } = scene()
     for (const n of [1, 2, 3, 4, 5]) await ask(`visit ${n}`, visitor(`app ${n % 3}`, `${n}`))
     expect(started).toEqual(['visit 1', 'visit 2'])
@@ -72,7 +72,7 @@ describe('slots', () => {
     expect(started.at(-1)).toBe('key')
   })
 
-  it('go in turn to applications, and within one to its callers, whatever the order of arrival', async () => {
+  it('the slots go in turn to applications, and within one to its callers, whatever the order of arrival', async () => {
     const { ask, end, started } = scene({ atOnceMax: 1 })
     await ask('first', keyed('evil'))
     for (const n of [1, 2, 3]) await ask(`evil ${n}`, keyed('evil', 'one'))
@@ -89,7 +89,7 @@ describe('slots', () => {
     ])
   })
 
-  it('refuse with Retry-After who has too much waiting, and nobody else for that', async () => {
+  it('the semaphore refuses a caller with too much waiting, with Retry-After, and no other caller for that', async () => {
     const { slots, ask, run } = scene({ waitingOfCallerMax: 2, waitingOfApplicationMax: 3 })
     const ofCaller = { status: 429, code: 'RATE_LIMITED', retryAfterSeconds: 2 }
     for (const n of [1, 2, 3, 4]) await ask(`${n}`, keyed('evil'))
@@ -110,7 +110,7 @@ describe('slots', () => {
     expect(() => slots.refuseFull(keyed('good'))).not.toThrow()
   })
 
-  it('refuse with 503 what finds too many waiting in all', async () => {
+  it('the semaphore refuses work with 503 when too much waits in all', async () => {
     const { run, ask } = scene({ waitingMax: 2 })
     for (const n of [1, 2, 3, 4, 5]) await ask(`${n}`, keyed(`app ${n}`))
     await expect(run('x', keyed('app 6'))).rejects.toMatchObject({
@@ -121,7 +121,7 @@ describe('slots', () => {
     await ask('buyer', paid('app 6'))
   })
 
-  it('go on after work that failed, and give back the slot of what failed', async () => {
+  it('the slots go on after work that failed, whose slot is free again', async () => {
     const { slots, ask, end, started } = scene({ atOnceMax: 1 })
     const failing = slots.run(keyed('a'), async () => {
       await settle()
@@ -135,7 +135,7 @@ describe('slots', () => {
     expect(slots.stats()).toEqual({ running: 0, waiting: 0 })
   })
 
-  it('refuse what waited too long, and do not lose its slot', async () => {
+  it('work that waited too long is refused, and its slot is not lost', async () => {
     let ring = () => {}
     const world = {
       ...realWorld,
@@ -157,7 +157,7 @@ describe('slots', () => {
     expect(slots.stats()).toEqual({ running: 0, waiting: 0 })
   })
 
-  it('are free of what nobody wants any more, whether it waits or its turn has just come', async () => {
+  it('the slots are free of work that nobody wants any more, whether it waits or its turn has just come', async () => {
     const { slots, ask, run, end } = scene({ atOnceMax: 1 })
     const [gone, other] = [new AbortController(), new AbortController()]
     await ask('first', keyed('a'))

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import { awaitTurn } from './turn.ts'
 
-test('of many pieces of long work one has its turn in each round of the event loop, all as often', async () => {
+test('one of many pieces of long work has its turn in each round of the event loop, and each piece as often', async () => {
   const rounds: string[][] = [[]]
   let isOver = false
   const round = () => {

@@ -13,8 +13,8 @@ beforeAll(async () => {
 })
 afterAll(() => shared.drop())
 
-describe('applying', () => {
-  test('what was committed and not applied is applied when the chain is opened again, exactly once', async () => {
+describe('an applier loop', () => {
+  test('a committed block that was not applied is applied when the chain is opened again, exactly once', async () => {
     const { open, options, applied } = await createTestChain(shared.database)
     const bodies = Array.from({ length: 90 }, (_, index) => `body ${index}`)
     const broken = onBody('body 40', options.applier, 'P0001')
@@ -46,7 +46,7 @@ describe('applying', () => {
     expect(await applied()).toEqual([...bodies, 'more'])
   })
 
-  test('after a transaction it rests as long as that took, and not while somebody waits', async () => {
+  test('the loop rests after a transaction as long as that took, and not while somebody waits', async () => {
     const { open, options, applied } = await createTestChain(shared.database)
     let now = 0
     const sleeps: number[] = []
@@ -78,7 +78,7 @@ describe('applying', () => {
     await chain.close()
   })
 
-  test('a transaction ends with the block that makes it large, and who waits for that block is told', async () => {
+  test('a transaction ends with the block that makes it large, and a caller who waits for that block is told', async () => {
     const { open, options } = await createTestChain(shared.database)
     const gate = held(options.applier)
     const runs: number[] = []
@@ -188,8 +188,8 @@ describe('applying', () => {
   })
 })
 
-describe('what follows the tables', () => {
-  test('is brought on when that is due, in a transaction without blocks', async () => {
+describe('the dependents of the tables', () => {
+  test('a dependent is brought on when that is due, in a transaction without blocks', async () => {
     const { open, options, applied } = await createTestChain(shared.database)
     const followed = following(options.applier, () => performance.now() + 30)
     const chain = await open({ applier: followed.applier })
@@ -207,7 +207,7 @@ describe('what follows the tables', () => {
     await chain.close()
   })
 
-  test('is brought on at once where somebody waits, with the blocks that are there', async () => {
+  test('a dependent is brought on at once where somebody waits, with the blocks that are there', async () => {
     const { open, options } = await createTestChain(shared.database)
     const followed = following(options.applier, later)
     const gate = held(followed.applier)
@@ -225,7 +225,7 @@ describe('what follows the tables', () => {
     await chain.close()
   })
 
-  test('keeps no block waiting, and is left to the next opening when the chain is closed', async () => {
+  test('a dependent keeps no block waiting, and is left to the next opening when the chain is closed', async () => {
     const { open, options, applied } = await createTestChain(shared.database)
     const followed = following(options.applier, later)
     const chain = await open({ applier: followed.applier })
@@ -238,7 +238,7 @@ describe('what follows the tables', () => {
     expect(followed.runs.every(([, catchUp]) => catchUp === false)).toBe(true)
   })
 
-  test('is tried again where it fails for a moment; where it fails for good, the chain says so and nobody waits', async () => {
+  test('a dependent that fails for a moment is tried again; where it fails for good, the chain says so and nobody waits', async () => {
     const { open, options } = await createTestChain(shared.database)
     const followed = following(options.applier, later)
     const states = ['40001', '40001', '', 'P0001', 'P0001']
@@ -260,7 +260,7 @@ describe('what follows the tables', () => {
     await chain.close()
   })
 
-  test('is durable once it is there: where no block comes with it, nothing would tell that a crash has lost it', async () => {
+  test('a dependent is durable once it is there: where no block comes with it, nothing would tell that a crash has lost it', async () => {
     const { open, options } = await createTestChain(shared.database)
     const followed = following(options.applier, later)
     const relaxed: unknown[] = []
@@ -283,7 +283,7 @@ describe('what follows the tables', () => {
     await chain.close()
   })
 
-  test('keeps nobody waiting while the storage takes no writes, and closing does not wait for it', async () => {
+  test('a dependent keeps nobody waiting while the storage takes no writes, and closing does not wait for it', async () => {
     const { open, options } = await createTestChain(shared.database)
     const followed = following(options.applier, later)
     let refusals = 0

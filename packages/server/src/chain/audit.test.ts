@@ -25,7 +25,7 @@ afterAll(() => shared.drop())
 const whole = { ok: true, blocks: 4, entries: 308 }
 
 describe('the audit', () => {
-  test('finds nothing on a chain as it was written, and says how far it is', async () => {
+  test('the audit finds nothing on a chain as it was written, and says how far it is', async () => {
     const heights: number[] = []
     const report = await audit(({ height }) => heights.push(height))
     expect(report).toMatchObject(whole)
@@ -38,19 +38,22 @@ describe('the audit', () => {
     { column: 'body', what: /body|leaf hash|leaf_hashes length/ },
     { column: 'leaf_hashes', what: /leaf hash/ },
   ]
-  describe.each(bytes)('names block 2 for one flipped bit in $column', ({ column, what }) => {
-    test.each([0, 0.3, 0.77, 0.9999])('at %d of its length', async (part) => {
-      const block = sql.id(chain.schema, 'block')
-      const name = sql.id(column)
-      const flip = sql`UPDATE ${block} SET ${name} = set_bit(${name},
+  describe.each(bytes)('bit flips in $column', ({ column, what }) => {
+    test.each([0, 0.3, 0.77, 0.9999])(
+      'the audit names block 2 for a bit flipped at %d of its length',
+      async (part) => {
+        const block = sql.id(chain.schema, 'block')
+        const name = sql.id(column)
+        const flip = sql`UPDATE ${block} SET ${name} = set_bit(${name},
         floor(${part}::float8 * octet_length(${name}) * 8)::int8,
         1 - get_bit(${name}, floor(${part}::float8 * octet_length(${name}) * 8)::int8)) WHERE height = 2`
-      await expectDifference(flip, { height: 2, what: expect.stringMatching(what) })
-    })
+        await expectDifference(flip, { height: 2, what: expect.stringMatching(what) })
+      },
+    )
   })
 
   test.each([0, 5, 30])(
-    'names block 2 for bit %d of first_leaf, entry_count and each group start',
+    'the audit names block 2 for bit %d of first_leaf, entry_count and each group start',
     async (bit) => {
       const block = sql.id(chain.schema, 'block')
       const mask = 2 ** bit
@@ -80,13 +83,13 @@ describe('the audit', () => {
     },
   )
 
-  test('names the entry whose leaf hash differs', async () => {
+  test('the audit names the entry whose leaf hash differs', async () => {
     const block = sql.id(chain.schema, 'block')
     const flip = sql`UPDATE ${block} SET leaf_hashes = set_byte(leaf_hashes, 2 * 32 + 5, 255 - get_byte(leaf_hashes, 2 * 32 + 5)) WHERE height = 2`
     await expectDifference(flip, { height: 2, sequence: 2, what: 'leaf hash' })
   })
 
-  test('names a tile that differs, is missing, or is one too many', async () => {
+  test('the audit names a tile that differs, is missing, or is one too many', async () => {
     const tile = sql.id(chain.schema, 'tile')
     const what = 'tile 0 of level 0'
     for (const place of [0, 4_000, 8_191]) {
@@ -104,7 +107,7 @@ describe('the audit', () => {
     )
   })
 
-  test('names a watermark that no block has, and blocks that are missing', async () => {
+  test('the audit names a watermark that no block has, and blocks that are missing', async () => {
     const watermark = sql.id(chain.schema, 'watermark')
     const block = sql.id(chain.schema, 'block')
     await expectDifference(sql`UPDATE ${watermark} SET height = 9`, { what: 'watermark' })
@@ -122,7 +125,7 @@ describe('the audit', () => {
     await expectDifference(sql`DELETE FROM ${block} WHERE height = 4`, { what: 'watermark' })
   })
 
-  test('refuses a chain that another key has signed, or that belongs elsewhere', async () => {
+  test('the audit refuses a chain that another key has signed, or that belongs elsewhere', async () => {
     const { options } = await createTestChain(shared.database)
     const vkey = options.signer.vkey
     const found = await auditChain(shared.database, chain.schema, {

@@ -12,7 +12,7 @@ import type { Chain } from './chain.ts'
 import type { Appended } from './committer.ts'
 import { createTestChain, makeEntries } from './testing.ts'
 
-describe.each(listTestEngines())('a chain on %s', (engine) => {
+describe.each(listTestEngines())('a chain (%s)', (engine) => {
   let test_: TestDatabase
   beforeAll(async () => {
     test_ = await createTestDatabase(engine)
@@ -122,7 +122,7 @@ describe.each(listTestEngines())('a chain on %s', (engine) => {
     await chain.close()
   })
 
-  test('what cannot be appended is refused and leaves no trace', async () => {
+  test('a group that cannot be appended is refused and leaves no trace', async () => {
     const { open } = await createTestChain(test_.database)
     const chain = await open()
     const refuse = () => {

@@ -24,7 +24,7 @@ const leaves = Array.from({ length: leafCount }, (_, index) =>
 const run = Buffer.concat(leaves)
 
 describe('the growing tree', () => {
-  test('has the root of RFC 6962 at every size, however its leaves arrive', () => {
+  test('the tree has the root of RFC 6962 at every size, however its leaves arrive', () => {
     const tree = new MerkleTree()
     expect(tree.root().equals(computeReferenceRoot([]))).toBe(true)
     for (let size = 1; size <= 600; size += 1) {
@@ -41,7 +41,7 @@ describe('the growing tree', () => {
     expect(bulk.root().equals(computeReferenceRoot(leaves))).toBe(true)
   })
 
-  test('goes back to any earlier size, over full tiles too, and grows on as if nothing had been appended', () => {
+  test('the tree goes back to any earlier size, over full tiles too, and grows on as if nothing had been appended', () => {
     const size = fc.nat(leafCount)
     const part = (from: number, to: number) => run.subarray(from * hashBytes, to * hashBytes)
     fc.assert(
@@ -65,7 +65,7 @@ describe('the growing tree', () => {
     )
   })
 
-  test('rebuilt from its full tiles and the leaves after them it is the same tree', () => {
+  test('the tree that is rebuilt from its full tiles and the leaves after them is the same tree', () => {
     const tree = new MerkleTree()
     tree.append(run)
     const full = tree.takeFullTiles().filter((each) => each.level === 0)
@@ -91,7 +91,7 @@ describe('the growing tree', () => {
     expect(again.root()).toEqual(tree.root())
   })
 
-  test('its proofs are those of RFC 6962, for every size it ever had', () => {
+  test('the proofs of the tree are those of RFC 6962, for every size it ever had', () => {
     const tree = new MerkleTree()
     tree.append(run)
     const tiles = new Map(

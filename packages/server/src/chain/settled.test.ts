@@ -14,7 +14,7 @@ describe('the position that readers of the tables have', () => {
   })
   afterAll(() => shared.drop())
 
-  test('is certain before a commit and after it is known, never in between, and another object after each', async () => {
+  test('the position is certain before a commit and after it is known, never in between, and is another object after each', async () => {
     const { open } = await createTestChain(shared.database)
     const seen: (readonly [string, Watermark | undefined])[] = []
     let chain: Chain | undefined
@@ -38,7 +38,7 @@ describe('the position that readers of the tables have', () => {
     await chain.close()
   })
 
-  test('is not certain from a commit of unknown outcome until it is known', async () => {
+  test('the position is not certain from a commit of unknown outcome until it is known', async () => {
     const { open, options } = await createTestChain(shared.database)
     const { database } = options
     let chain: Chain | undefined
@@ -68,7 +68,7 @@ describe('the position that readers of the tables have', () => {
     await chain.close()
   })
 
-  test('is not certain once another process could have the chain, nor when it is closed', async () => {
+  test('the position is not certain once another process could have the chain, and after the chain is closed', async () => {
     const { open } = await createTestChain(shared.database)
     let shiftMs = 0
     const world = {

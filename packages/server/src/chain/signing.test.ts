@@ -31,7 +31,7 @@ test('a key is made once, readable by its owner only, even where several ask at 
   expect((await loadSigner(path, 'data.example')).vkey).toBe(signers[0]?.vkey)
 })
 
-test('what it signs verifies with the published key', async () => {
+test('a signature of the key verifies with the published key', async () => {
   const path = join(folder, 'chain-key.pem')
   await createSigningKey(path)
   const signer = await loadSigner(path, 'data.example')

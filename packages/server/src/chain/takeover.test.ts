@@ -17,7 +17,7 @@ beforeAll(async () => {
 })
 afterAll(() => shared.drop())
 
-describe('one producer at a time', () => {
+describe('producers, one at a time', () => {
   test('a second opener waits for the lease and is then told who holds the chain', async () => {
     const { open, schema } = await createTestChain(shared.database)
     const first = await open()
@@ -88,8 +88,8 @@ describe('one producer at a time', () => {
   })
 })
 
-describe('a holder before that is still at work', () => {
-  test('commits and applies blocks between the statements of the opening: it opens, at one position', async () => {
+describe('an earlier holder that is still at work', () => {
+  test('an earlier holder commits and applies blocks between the statements of the opening, which opens at one position', async () => {
     const { open, schema } = await createTestChain(shared.database)
     const first = await open({ leaseTtlMs: 60_000 })
     await first.append(makeEntries('a', 'b'))
@@ -125,7 +125,7 @@ describe('a holder before that is still at work', () => {
     await third.close()
   })
 
-  test('is not told that a block counts which the next holder may not have seen', async () => {
+  test('an earlier holder is not told that a block counts which the next holder may not have seen', async () => {
     const { open, options, schema } = await createTestChain(shared.database)
     let aheadMs = 0
     const world = {
@@ -160,9 +160,9 @@ describe('a holder before that is still at work', () => {
   })
 })
 
-describe('a connection lost during the commit', () => {
+describe('connections lost during the commit', () => {
   test.each(['before', 'after'] as const)(
-    '%s the block was written: it is there once, and acknowledged',
+    'a connection lost %s the block was written leaves the block there once, and acknowledged',
     async (moment) => {
       const { open, options } = await createTestChain(shared.database)
       const faulty = losing(shared.database, moment, 'INSERT INTO')
@@ -181,7 +181,7 @@ describe('a connection lost during the commit', () => {
     },
   )
 
-  test('and again over the look at what was written: it is there once, and acknowledged', async () => {
+  test('a connection lost again while the service looks for the block leaves the block there once, and acknowledged', async () => {
     const { open, options } = await createTestChain(shared.database)
     const faulty = losing(shared.database, 'after', 'INSERT INTO')
     let looks = 0
@@ -202,7 +202,7 @@ describe('a connection lost during the commit', () => {
     expect(await audit(options)).toMatchObject({ ok: true, blocks: 1, entries: 1 })
   })
 
-  test('that never comes back ends the chain with UNAVAILABLE, and opening it again goes on', async () => {
+  test('a connection that never comes back ends the chain with UNAVAILABLE, and opening it again goes on', async () => {
     const { open, options, applied } = await createTestChain(shared.database)
     const hasty = { ...realWorld, sleep: () => wait(1) }
     const faulty = losing(shared.database, 'before', 'INSERT INTO')
@@ -222,7 +222,7 @@ describe('a connection lost during the commit', () => {
     expect(await audit(options)).toMatchObject({ ok: true, blocks: 1 })
   })
 
-  test('of an applier, after it took place: it is not applied twice', async () => {
+  test('a block whose applier lost its connection after the commit is not applied twice', async () => {
     const { open, applied } = await createTestChain(shared.database)
     const faulty = losing(shared.database, 'after', 'transaction')
     const chain = await open({ database: faulty.database })

@@ -18,7 +18,7 @@ const failure = (work: Promise<unknown>): Promise<unknown> =>
     (error: unknown) => error,
   )
 
-describe.each(listTestEngines())('on %s', (engine) => {
+describe.each(listTestEngines())('a database (%s)', (engine) => {
   let test1: TestDatabase
   let db: Database
   beforeAll(async () => {
@@ -93,7 +93,7 @@ describe.each(listTestEngines())('on %s', (engine) => {
     expect(await failure(work)).toMatchObject({ code: '22012' })
   })
 
-  test('nothing is done where a transaction could not begin', async () => {
+  test('a transaction that could not begin does nothing', async () => {
     const insert = db.transaction((tx) => tx.execute(sql`INSERT INTO s.t VALUES (904, 'a')`), {
       statementTimeoutMs: -5,
     })
@@ -183,7 +183,7 @@ describe.each(listTestEngines())('on %s', (engine) => {
     expect(isTransient(error)).toBe(true)
   })
 
-  test('a statement has a deadline, and a transaction may have another', async () => {
+  test('a statement has a deadline, and a transaction may have another one', async () => {
     const slow = db.transaction((tx) => tx.query(sql`SELECT pg_sleep(5)`), {
       statementTimeoutMs: 50,
     })
@@ -193,7 +193,7 @@ describe.each(listTestEngines())('on %s', (engine) => {
     ])
   })
 
-  test('what refuses a transaction runs apart, with deadlines of its own, of which nothing stays', async () => {
+  test('a statement that refuses a transaction runs apart, with deadlines of its own, and leaves nothing behind', async () => {
     const timeOuts = { statementTimeoutMs: 70_000, lockTimeoutMs: 500 }
     const state = await db.useDedicatedSession(async (session, pid) => {
       await session.execute(sql`DROP INDEX CONCURRENTLY IF EXISTS s.not_there`)
@@ -360,7 +360,7 @@ describe.each(listTestEngines())('on %s', (engine) => {
     }
   })
 
-  test('a database is opened by URL as well', async () => {
+  test('a database is also opened by its URL', async () => {
     const { host, port, user, database } = test1.connection
     const url = `postgresql://${user}@/${database}?host=${encodeURIComponent(host)}&port=${port}`
     const byUrl = await openDatabase({ connection: { url }, poolSize: 1 })

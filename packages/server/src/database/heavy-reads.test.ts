@@ -4,7 +4,7 @@ import { type Database, openDatabase } from './database.ts'
 import { sql } from './sql.ts'
 import { createTestDatabase, listTestEngines, type TestDatabase } from './testing.ts'
 
-describe.each(listTestEngines())('on %s', (engine) => {
+describe.each(listTestEngines())('heavy reads (%s)', (engine) => {
   let place: TestDatabase
   let db: Database
   let now: number
@@ -44,7 +44,7 @@ describe.each(listTestEngines())('on %s', (engine) => {
     expect(await workers()).toBe(usual)
   })
 
-  test('a long read has its own time, of which nothing stays', async () => {
+  test('a long read has its own time limit, which ends with it', async () => {
     const timeOut = sql`SELECT current_setting('statement_timeout') AS v`
     expect(await db.queryHeavy(timeOut)).toEqual([{ v: '70s' }])
     expect(await Promise.all([1, 2].map(() => db.query(timeOut)))).toEqual([

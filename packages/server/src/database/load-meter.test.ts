@@ -4,7 +4,7 @@ import { LoadMeter } from './load-meter.ts'
 test.each([
   { everyMs: 50, isThere: true },
   { everyMs: 200, isThere: false },
-])('a read each $everyMs ms is a crowd: $isThere', (one) => {
+])('a read each $everyMs ms makes a crowd: $isThere', (one) => {
   const crowd = new LoadMeter()
   expect(crowd.isHigh(0)).toBe(false)
   for (let now = 0; now <= 20_000; now += one.everyMs) crowd.note(now)

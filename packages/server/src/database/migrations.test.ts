@@ -17,7 +17,7 @@ const first = step(
 const second = step(2, sql`UPDATE operations.a SET k = k + 1`)
 const now = 1_700_000_000_000
 
-describe.each(listTestEngines())('on %s', (engine) => {
+describe.each(listTestEngines())('migrations (%s)', (engine) => {
   let db: TestDatabase
   beforeEach(async () => {
     db = await createTestDatabase(engine)

@@ -4,7 +4,7 @@ import { type Database, openDatabase } from './database.ts'
 import { sql } from './sql.ts'
 import { createTestDatabase, listTestEngines, type TestDatabase } from './testing.ts'
 
-describe.each(listTestEngines())('on %s', (engine) => {
+describe.each(listTestEngines())('pipelined connections (%s)', (engine) => {
   let place: TestDatabase
   let db: Database
   let connections: Map<object, number>
@@ -107,7 +107,7 @@ describe.each(listTestEngines())('on %s', (engine) => {
     }
   })
 
-  test('whoever stands behind a slow read does not wait for it', async () => {
+  test('a read that stands behind a slow one does not wait for it', async () => {
     await warm()
     let isSlowOver = false
     const slow = sleep(2).then(() => {
@@ -131,7 +131,7 @@ describe.each(listTestEngines())('on %s', (engine) => {
     await warm()
   })
 
-  test('an error that was found elsewhere is the answer, not what comes of the connection', async () => {
+  test('an error that was found elsewhere is the answer, not what becomes of the connection', async () => {
     await warm()
     const [shared] = await db.queryShort<{ pid: number }>(sql`SELECT pg_backend_pid() AS pid`)
     let isSlowOver = false

@@ -10,7 +10,7 @@ test('values become parameters, fragments are spliced and renumbered', () => {
   expect(statement.values).toEqual([0, 1, 'x', 2])
 })
 
-test('join numbers across its pieces, and of nothing is empty', () => {
+test('join numbers the values across its pieces, and is empty for no pieces', () => {
   const list = sql`VALUES ${sql.join([sql`(${1})`, sql`(${2})`])}${sql.empty}${sql.join([])}`
   expect(list.text).toBe('VALUES ($1), ($2)')
   expect(list.values).toEqual([1, 2])
@@ -39,7 +39,7 @@ test('names of 0 and 64 bytes, with NUL, and undefined values are refused', () =
   expect(() => sql`SELECT ${undefined}`).toThrow(/undefined/)
 })
 
-describe.each(listTestEngines())('on %s', (engine) => {
+describe.each(listTestEngines())('texts in SQL (%s)', (engine) => {
   let db: TestDatabase
   beforeAll(async () => {
     db = await createTestDatabase(engine)

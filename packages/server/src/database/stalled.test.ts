@@ -85,7 +85,7 @@ async function openLink(socketPath: string): Promise<Link> {
   }
 }
 
-describe.each(listTestEngines())('on %s', (engine) => {
+describe.each(listTestEngines())('stalled connections (%s)', (engine) => {
   let place: TestDatabase
   let link: Link
   beforeAll(async () => {
@@ -108,7 +108,7 @@ describe.each(listTestEngines())('on %s', (engine) => {
   const keys = async () =>
     (await place.database.query<{ k: number }>(sql`SELECT k FROM s.t ORDER BY k`)).map(({ k }) => k)
 
-  test('where BEGIN runs out of time, nothing of what was sent behind it is done', async () => {
+  test('statements behind a BEGIN that runs out of time are not done', async () => {
     const db = await open({ poolSize: 1 })
     await db.query(sql`SELECT set_config('statement_timeout', '50', false)`)
     // The server reports it only once it reads on.
@@ -165,7 +165,7 @@ describe.each(listTestEngines())('on %s', (engine) => {
     every: (ms: number, call: () => void) => realWorld.every(Math.min(ms, 300), call),
   }
 
-  test('closing ends where a shared connection does not answer', async () => {
+  test('a database closes where a shared connection does not answer', async () => {
     const db = await open({ poolSize: 1, pipelines: 1, world: hurried })
     await warm(db)
     link.holdAfter('FROM s.t WHERE k = 77')
@@ -180,7 +180,7 @@ describe.each(listTestEngines())('on %s', (engine) => {
     ['shared', (db: Database) => db.queryShort(sql`SELECT 1`)],
     ['of the pool', (db: Database) => Promise.all([1, 2].map((n) => db.query(sql`SELECT ${n}`)))],
   ] as const)(
-    'closing ends where a connection %s that is being made does not answer',
+    'a database closes where a connection %s that is being made does not answer',
     async (_which, use) => {
       const db = await open({ poolSize: 2, pipelines: 1, world: hurried })
       link.holdAfter("set_config('TimeZone'")
@@ -192,7 +192,7 @@ describe.each(listTestEngines())('on %s', (engine) => {
     },
   )
 
-  test('where nobody can connect, reads do not try again and again for shared connections', async () => {
+  test('reads do not try again and again for shared connections where nobody can connect', async () => {
     let ticks = 0
     const world = { ...realWorld, ticks: () => ticks }
     const db = await open({ poolSize: 1, pipelines: 1, world })

@@ -44,7 +44,7 @@ test('test dollars come from the faucet and from nobody else', async () => {
 })
 
 describe('the chain of a data folder', () => {
-  test('is the same after every orderly stop: money, blocks, genesis, keys', async () => {
+  test('the chain is the same after every orderly stop: money, blocks, genesis, keys', async () => {
     const dataDir = newFolder()
     let first: Awaited<ReturnType<typeof startDevnet>> | undefined
     for (let run = 1; run <= 4; run++) {
@@ -61,7 +61,7 @@ describe('the chain of a data folder', () => {
     expect(state.blocks).toHaveLength(5)
   })
 
-  test('outlives a crash of the service, and the next start takes the same process over', async () => {
+  test('the chain outlives a crash of the service, and the next start takes the same process over', async () => {
     const dataDir = newFolder()
     const crashed = await startDevnet({ dataDir, world, log })
     await crashed.faucet(holder, 5n)
@@ -72,7 +72,7 @@ describe('the chain of a data folder', () => {
     await devnet.stop()
   })
 
-  test('comes back from its last saved state when it is killed itself', async () => {
+  test('the chain comes back from its last saved state when it is killed itself', async () => {
     const dataDir = newFolder()
     const killed = await startDevnet({ dataDir, world, log })
     await killed.faucet(holder, 5n)
@@ -88,7 +88,7 @@ describe('the chain of a data folder', () => {
     await devnet.stop()
   })
 
-  test('is not silently begun anew when its state is lost', async () => {
+  test('the chain does not silently begin anew when its state is lost', async () => {
     const dataDir = newFolder()
     const devnet = await startDevnet({ dataDir, world, log })
     await devnet.stop()
@@ -98,7 +98,7 @@ describe('the chain of a data folder', () => {
     )
   })
 
-  test('is none of another folder, and a process that took its place is left alone', async () => {
+  test('a chain of another folder, and a process that took its place, are left alone', async () => {
     const [one, two] = await Promise.all(
       [newFolder(), newFolder()].map((dataDir) => startDevnet({ dataDir, world, log })),
     )

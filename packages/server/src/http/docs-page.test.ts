@@ -8,8 +8,8 @@ import { listFieldRows, makeExample } from './docs-schema.ts'
 
 const baseUrl = 'http://127.0.0.1:9092'
 
-describe('docsPage', () => {
-  test('shows every operation, and every code it can answer with', () => {
+describe('the documentation page', () => {
+  test('the page shows every operation, and every code it can answer with', () => {
     const document = buildOpenApi(tollbase, { version: interfaceVersion })
     const page = renderDocsPage(document, { baseUrl })
     for (const operation of Object.values(document.paths).flatMap((path) => Object.values(path))) {
@@ -18,14 +18,14 @@ describe('docsPage', () => {
     expect(page).toContain('PAYMENT_NETWORK_UNREACHABLE')
   })
 
-  test('names no address to load anything from, and forbids it by its own policy', () => {
+  test('the page names no address to load anything from, and forbids it by its own policy', () => {
     const page = renderDocsPage(buildOpenApi(tollbase, { version: interfaceVersion }), { baseUrl })
     expect(page).toContain('default-src &#39;none&#39;')
     expect(page).not.toMatch(/\s(src|srcset|action)=|url\(|@import|style="|\son\w+="/)
     expect(page.match(/<link/g)).toBeNull()
   })
 
-  test('escapes all text of the contract, so that none becomes markup', () => {
+  test('the page escapes all text of the contract, so that none becomes markup', () => {
     const evil = `<img src=x onerror="alert('1')">`
     const one = defineContract({
       readEvil: {

@@ -19,13 +19,13 @@ test('a refusal takes nothing, and says when so much will be there', () => {
   expect(buckets.take('a', 10, 10_000).ok).toBe(true)
 })
 
-test('what costs more than a bucket holds takes a full one, instead of never being there', () => {
+test('a request that costs more than a bucket holds takes a full one, instead of never being there', () => {
   const buckets = new TokenBuckets({ perMinute: 10, bucketsMax: 10 })
   expect(buckets.take('a', 100, 0)).toMatchObject({ ok: true, left: 0 })
   expect(buckets.take('a', 100, 0).waitMs).toBe(60_000)
 })
 
-test('what is owed is paid off first, and debt has a bound', () => {
+test('a debt is paid off first, and has a bound', () => {
   const buckets = new TokenBuckets({ perMinute: 60, bucketsMax: 10 })
   for (let n = 0; n < 100; n++) buckets.charge('a', 50, 0)
   expect(buckets.take('a', 1, 60_000).ok).toBe(false)
@@ -46,7 +46,7 @@ test('a clock that is set back neither gives nor takes', () => {
   expect(buckets.take('a', 1, 51_000).ok).toBe(true)
 })
 
-test('however many come, memory is bounded, and the one unused the longest is forgotten', () => {
+test('the memory of buckets is bounded however many come, and the one unused the longest is forgotten', () => {
   const buckets = new TokenBuckets({ perMinute: 60, bucketsMax: 100 })
   for (let n = 0; n < 1000; n++) {
     buckets.take(`a${n}`, 60, 0)

@@ -6,7 +6,7 @@ import { checkSchemaDefinition } from './check-schema.ts'
 const many = <T>(count: number, make: (at: number) => T) =>
   Array.from({ length: count }, (_, at) => make(at))
 
-test('schemaValuesMax: a schema may be made of so many values, and of no more', () => {
+test('schemaValuesMax: a schema has the most values that the limit allows, and one more is refused', () => {
   const empty = { properties: { a: { enum: [] } } }
   const room = limits.schemaValuesMax - countValues(empty, Number.POSITIVE_INFINITY)
   const make = (values: number) => ({ properties: { a: { 'x-notes': many(values, (at) => at) } } })
@@ -16,7 +16,7 @@ test('schemaValuesMax: a schema may be made of so many values, and of no more', 
   )
 })
 
-test('schemaCharsMax: a schema may have so many characters, and no more', () => {
+test('schemaCharsMax: a schema has the most characters that the limit allows, and one more is refused', () => {
   const room = limits.schemaCharsMax - JSON.stringify({ description: '' }).length
   const make = (chars: number) => ({ description: 'x'.repeat(chars) })
   expect(() => checkSchemaDefinition(make(room))).not.toThrow()
@@ -25,7 +25,7 @@ test('schemaCharsMax: a schema may have so many characters, and no more', () => 
   )
 })
 
-test('schemaReferencesMax: a JSON Schema may have so many references, and no more', () => {
+test('schemaReferencesMax: a JSON Schema has the most references that the limit allows, and one more is refused', () => {
   const make = (references: number) => ({
     $defs: { a: { type: 'string' } },
     properties: Object.fromEntries(many(references, (at) => [`f${at}`, { $ref: '#/$defs/a' }])),

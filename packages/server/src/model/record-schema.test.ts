@@ -12,8 +12,8 @@ function makeDoublingSchema(levels: number) {
   return { $ref: '#/$defs/d0', $defs: Object.fromEntries([...definitions, last]) }
 }
 
-describe('a JSON Schema with references', () => {
-  test('is followed as far as records need it', () => {
+describe('JSON Schemas with references', () => {
+  test('a reference is followed as far as records need it', () => {
     const schema = compileRecordSchema({
       $defs: { item: { type: 'object', properties: { n: { type: 'number' } } } },
       properties: { items: { type: 'array', items: { $ref: '#/$defs/item' } } },
@@ -24,14 +24,14 @@ describe('a JSON Schema with references', () => {
     expect(compileRecordSchema(makeDoublingSchema(5)).problems({ a: 1 })).toEqual([])
   })
 
-  test('that doubles its work with each reference is refused instead of followed', () => {
+  test('a JSON Schema that doubles its work with each reference is refused instead of followed', () => {
     const schema = compileRecordSchema(makeDoublingSchema(15))
     const judge = () => schema.problems({ a: 1 })
     expect(judge).toThrow(Fault)
     expect(judge).toThrow(/follow its references too often/)
   })
 
-  test('that nests into itself doubles with the record, and is refused for a deep one', () => {
+  test('a JSON Schema that nests into itself doubles with the record, and is refused for a deep one', () => {
     const self = { $ref: '#' }
     const schema = compileRecordSchema({ properties: { in: { allOf: [self, self] } } })
     const nest = (depth: number): Record<string, unknown> =>

@@ -20,7 +20,7 @@ describe('live views', () => {
     return decision
   }
 
-  test('are brought on with the first write after a pause, and wait with those that come soon after', () => {
+  test('live views are brought on with the first write after a pause, and wait with writes that come soon after', () => {
     expect(listIds(follow(['sales']).due)).toEqual(['totals'])
     expect(views.catchUpAt()).toBeUndefined()
     now += limits.viewPauseMs - 1
@@ -38,7 +38,7 @@ describe('live views', () => {
     expect(views.isBehind({ id: 'totals' })).toBe(false)
   })
 
-  test('that somebody reads take in each write, without making others wait longer', () => {
+  test('live views that somebody reads take in each write, without making others wait longer', () => {
     follow(['sales', 'shops'])
     views.noteRead({ id: 'totals' })
     now += 10
@@ -51,7 +51,7 @@ describe('live views', () => {
     expect(listIds(follow(['sales', 'shops']).due)).toEqual([])
   })
 
-  test('are behind from the moment in which a transaction leaves them, as readers may see it before it is told', () => {
+  test('live views are behind from the moment in which a transaction leaves them, as readers may see it before it is told', () => {
     follow(['sales'])
     decide(['sales'])
     expect(views.isBehind({ id: 'totals' })).toBe(true)
@@ -62,7 +62,7 @@ describe('live views', () => {
     expect(views.isBehind({ id: 'totals' })).toBe(false)
   })
 
-  test('are all behind when a chain is opened, and none of them when they are gone', () => {
+  test('live views are all behind when a chain is opened, and forgotten when they are gone', () => {
     views.open(both)
     expect(views.catchUpAt()).toBe(Number.NEGATIVE_INFINITY)
     expect(listIds(decide([]).due)).toEqual(['totals', 'places'])

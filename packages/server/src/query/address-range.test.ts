@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import { formatAddress, readNetwork, readSpan } from './address-range.ts'
 
-describe('a range of addresses', () => {
+describe('ranges of addresses', () => {
   it.each([
     ['10.0.0.0/8', '10.0.0.0', '10.255.255.255'],
     ['10.1.2.3/8', '10.0.0.0', '10.255.255.255'],
@@ -14,7 +14,7 @@ describe('a range of addresses', () => {
     ['fe80:0:0::1:2', 'fe80:0:0:0:0:0:1:2', 'fe80:0:0:0:0:0:1:2'],
     ['::ffff:1.2.3.4', '0:0:0:0:0:ffff:102:304', '0:0:0:0:0:ffff:102:304'],
     ['1::', '1:0:0:0:0:0:0:0', '1:0:0:0:0:0:0:0'],
-  ])('of the network %s goes from its first to its last address', (text, first, last) => {
+  ])('the range of the network %s goes from its first to its last address', (text, first, last) => {
     const range = readNetwork(text)
     if (range === undefined) throw new Error('no range')
     expect(formatAddress(range.first, range.bits)).toBe(first)
@@ -31,11 +31,11 @@ describe('a range of addresses', () => {
     'x',
     '::1::',
     '1.2.3.4/',
-  ])('is not read from what is no network: %j', (text) => {
+  ])('no range is read from what is no network: %j', (text) => {
     expect(readNetwork(text)).toBeUndefined()
   })
 
-  it('between two addresses has one version and a direction', () => {
+  it('a range between two addresses has one version and a direction', () => {
     expect(readSpan('1.0.0.0', '1.0.0.255')).toEqual({
       bits: 32,
       first: 1n << 24n,

@@ -19,7 +19,7 @@ type Json = Readonly<Record<string, unknown>>
 const root = 'app::orders'
 const join = { resolve: { find: { of: '$data.id' } }, model: 'app::parts', many: true }
 
-describe('a request for groups', () => {
+describe('requests for groups', () => {
   const refusal = (request: AggregateRequest): string => {
     try {
       parseAggregate(request, root)
@@ -55,16 +55,16 @@ describe('a request for groups', () => {
     [{ group_by: many(limits.groupFieldsMax + 1) }, '/group_by has more than'],
     [{ aggregate: named(limits.aggregatesMax) }, 'accepted'],
     [{ aggregate: named(limits.aggregatesMax + 1) }, '/aggregate has more than'],
-  ])('is read, or refused naming the place: %j', (request, expected) => {
+  ])('a request for groups is read, or refused naming the place: %j', (request, expected) => {
     expect(refusal(request)).toContain(expected)
   })
 
-  it('is told from one for records', () => {
+  it('a request for groups is told from one for records', () => {
     expect(isAggregate({ find: {}, group_by: null })).toBe(false)
     expect(isAggregate({ distinct: 'a' })).toBe(true)
   })
 
-  it('reads the records once, for the page and for the count of all groups', () => {
+  it('a request for groups reads the records once, for the page and for the count of all groups', () => {
     const query = parseAggregate({ group_by: 'a', limit: 5, offset: 5 }, root)
     const { text } = compileQuery(query, {
       schema: 'app',
@@ -75,7 +75,7 @@ describe('a request for groups', () => {
     expect(text.split('"orders"')).toHaveLength(2)
   })
 
-  it('tells the fields that it uses, of joined collections too', () => {
+  it('a request for groups tells the fields that it uses, in joined collections too', () => {
     const query = parseAggregate(
       {
         find: { a: 1, parts: join },
@@ -155,7 +155,7 @@ describe.each(listTestEngines())('%s: groups', (engine) => {
 
   const ask = (request: AggregateRequest) => rowsOf(parseAggregate(request, root), { total: true })
 
-  it('have the values that their meaning says', async () => {
+  it('groups have the values that their meaning says', async () => {
     const request = fc.record({
       group: fc.option(fc.constantFrom(...fields), { nil: undefined }),
       calls: fc.array(
@@ -203,7 +203,7 @@ describe.each(listTestEngines())('%s: groups', (engine) => {
     )
   })
 
-  it('sum decimals exactly', async () => {
+  it('groups sum decimals exactly', async () => {
     const { text } = await ask({
       find: { parts: join, id: 1 },
       distinct: ['id'],
@@ -215,7 +215,7 @@ describe.each(listTestEngines())('%s: groups', (engine) => {
     expect(sums.text).toBe('{"s":12.3,"a":3.075}')
   })
 
-  it('count every pair of a record and a joined one, and a record without any once', async () => {
+  it('groups count every pair of a record and a joined one, and a record without any once', async () => {
     const { rows } = await ask({
       find: { parts: join },
       group_by: 'id',
@@ -230,7 +230,7 @@ describe.each(listTestEngines())('%s: groups', (engine) => {
     ])
   })
 
-  it('come sorted by their fields, or by what is asked for, in pages', async () => {
+  it('groups come sorted by their fields, or by the requested order, in pages', async () => {
     const { rows } = await ask({ distinct: 'n.x' })
     const names = rows.map((row) => getValueAt(row, ['n', 'x']))
     expect(names).toEqual(names.toSorted(compareForSort))

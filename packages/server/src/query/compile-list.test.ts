@@ -33,7 +33,7 @@ const versions: readonly TestVersion[] = [
 describe('the text of a list statement', () => {
   const text = (request: ListRequest) => compileList(parseList(request), base).text
 
-  it('is the same for all values of one shape, so that prepared statements are shared', () => {
+  it('the text is the same for all values of one shape, so that prepared statements are shared', () => {
     const one = {
       find: {
         a: { is: 'x' },
@@ -59,7 +59,7 @@ describe('the text of a list statement', () => {
     expect(text(one)).toBe(text(other))
   })
 
-  it('holds names of fields as constants only, whatever characters they have', () => {
+  it('the text holds names of fields as constants only, whatever characters they have', () => {
     const name = `x'; DROP TABLE "t"; -- \\' $1`
     const compiled = compileList(
       parseList({ find: { [name]: { is: 1 } }, sortBy: name, select: { [name]: true } }),
@@ -69,7 +69,7 @@ describe('the text of a list statement', () => {
     expect(outside).not.toContain('DROP')
   })
 
-  it('means the field that was asked for, whatever others were named alike', () => {
+  it('the text means the requested field, whatever others were named alike', () => {
     const named = (path: readonly string[]) =>
       text({ find: path.reduceRight<object>((inner, name) => ({ [name]: inner }), { is: 1 }) })
     const alike = [['["a","b"]'], ['a', 'b'], ['["a"]'], ['a'], ['"a"'], ['a,b'], ['__proto__']]
@@ -78,7 +78,7 @@ describe('the text of a list statement', () => {
     expect(alike.map(named)).toEqual(first)
   })
 
-  it('leaves nothing in memory of fields that are asked for no more', () => {
+  it('the text leaves nothing in memory about fields that are asked for no more', () => {
     setFlagsFromString('--expose-gc')
     const collect: () => void = runInNewContext('gc')
     const heapAfter = (from: number, to: number) => {
@@ -91,7 +91,7 @@ describe('the text of a list statement', () => {
     expect(heapAfter(2_000, 12_000) - before).toBeLessThan(9_000_000)
   })
 
-  it('refuses names of tables that PostgreSQL would cut', () => {
+  it('the compiler refuses names of tables that PostgreSQL would cut', () => {
     expect(() => compileList(parseList({}), { ...base, table: 'x'.repeat(64) })).toThrow('63 bytes')
   })
 })
@@ -120,7 +120,7 @@ describe.each(listTestEngines())('%s: a list', (engine) => {
     return rows[0]
   }
 
-  it('gives the latest versions that are not deleted, as they were sent, and where it was read', async () => {
+  it('a list gives the latest versions that are not deleted, as they were sent, and where it was read', async () => {
     expect(await list({})).toEqual({
       height: 7n,
       sequence: 3,
@@ -134,12 +134,12 @@ describe.each(listTestEngines())('%s: a list', (engine) => {
     })
   })
 
-  it('gives every version, deleted ones too, when history is asked for', async () => {
+  it('a list gives every version, deleted ones too, when history is asked for', async () => {
     const answer = await list({ include_history: true, find: { id: { in: ['a', 'c'] } } })
     expect(answer?.records).toBe([0, 2, 3, 4].map((at) => versions[at]?.body).join(','))
   })
 
-  it('gives empty text, not null, when nothing matches', async () => {
+  it('a list gives empty text, not null, when nothing matches', async () => {
     expect(await list({ find: { n: 99 } })).toMatchObject({
       records: '',
       count: 0,
@@ -156,7 +156,7 @@ describe.each(listTestEngines())('%s: a list', (engine) => {
     })
   })
 
-  it('tells numbers and strings of one key apart', async () => {
+  it('a list tells numbers and strings of one key apart', async () => {
     expect(await list({ find: { id: 5 } })).toMatchObject({ count: 1 })
     expect(await list({ find: { id: '5' } })).toMatchObject({ count: 0 })
     expect(await list({ find: { id: { in: ['5', 5, 'b'] } } })).toMatchObject({ count: 2 })
@@ -172,11 +172,11 @@ describe.each(listTestEngines())('%s: a list', (engine) => {
     [{ offset: 240 }, 10, 250n],
     [{ offset: 250 }, 0, 250n],
     [{ find: { n: { lt: 30 } }, limit: 20 }, 20, 30n],
-  ])('counts the page and all matches: %j', async (request, count, total) => {
+  ])('a list counts the page and all matches: %j', async (request, count, total) => {
     expect(await list(request, { table: 'many' })).toMatchObject({ count, total, over: false })
   })
 
-  it('counts nothing that was not asked for', async () => {
+  it('a list counts nothing that was not asked for', async () => {
     expect(await list({ limit: 10 }, { table: 'many', total: false })).toMatchObject({
       count: 10,
       total: null,
@@ -187,16 +187,19 @@ describe.each(listTestEngines())('%s: a list', (engine) => {
     ['a small page', { limit: 50 }],
     ['a large page', { limit: 200 }],
     ['no limit', { find: { n: { lt: 50 } } }],
-  ])('gives rows and bytes up to the caps and no records past them: %s', async (_, request) => {
-    const whole = await list(request, { table: 'many' })
-    const [rows, bytes] = [Number(whole?.count), Number(whole?.bytes)]
-    expect(Buffer.byteLength(String(whole?.records))).toBe(bytes)
-    const capped = (change: Partial<typeof caps>) =>
-      list(request, { table: 'many', caps: { ...caps, ...change } })
-    expect(await capped({ rows, bytes })).toEqual(whole)
-    expect(await capped({ rows: rows - 1 })).toMatchObject({ records: null, over: true })
-    expect(await capped({ bytes: bytes - 1 })).toMatchObject({ records: null, over: true })
-  })
+  ])(
+    'a list gives rows and bytes up to the caps and no records past them: %s',
+    async (_, request) => {
+      const whole = await list(request, { table: 'many' })
+      const [rows, bytes] = [Number(whole?.count), Number(whole?.bytes)]
+      expect(Buffer.byteLength(String(whole?.records))).toBe(bytes)
+      const capped = (change: Partial<typeof caps>) =>
+        list(request, { table: 'many', caps: { ...caps, ...change } })
+      expect(await capped({ rows, bytes })).toEqual(whole)
+      expect(await capped({ rows: rows - 1 })).toMatchObject({ records: null, over: true })
+      expect(await capped({ bytes: bytes - 1 })).toMatchObject({ records: null, over: true })
+    },
+  )
 
   const body =
     '{"b":{"x":1.10,"y":[1, 2]},"a":1e2,"é\\"":null,"c":{"d":{"e":5,"f":6}},"s":"x","list":[{"x":1}]}'
@@ -215,15 +218,18 @@ describe.each(listTestEngines())('%s: a list', (engine) => {
     [{ c: { d: { e: false } }, b: true }, '{"b":{"x":1.10,"y":[1, 2]},"c":{"d":{"f":6}}}'],
     [{ c: {} }, '{"c":{"d":{"e":5,"f":6}}}'],
     [{ nothing: true }, '{}'],
-  ])('gives the selected fields as they were sent, to the digit: %j', async (select, expected) => {
-    await run('DROP TABLE IF EXISTS app.shaped')
-    await createTestCollection(run, 'app.shaped', [{ body }])
-    expect(await list({ select }, { table: 'shaped' })).toMatchObject({
-      records: expected,
-      bytes: BigInt(Buffer.byteLength(expected)),
-    })
-    expect(await list({ select, limit: 1 }, { table: 'shaped' })).toMatchObject({
-      records: expected,
-    })
-  })
+  ])(
+    'a list gives the selected fields as they were sent, to the digit: %j',
+    async (select, expected) => {
+      await run('DROP TABLE IF EXISTS app.shaped')
+      await createTestCollection(run, 'app.shaped', [{ body }])
+      expect(await list({ select }, { table: 'shaped' })).toMatchObject({
+        records: expected,
+        bytes: BigInt(Buffer.byteLength(expected)),
+      })
+      expect(await list({ select, limit: 1 }, { table: 'shaped' })).toMatchObject({
+        records: expected,
+      })
+    },
+  )
 })

@@ -273,7 +273,7 @@ describe.each(listTestEngines())('%s: a find', (engine) => {
     return found.map((each) => each.place)
   }
 
-  it('gives exactly the records that its meaning says, with and without indexes', async () => {
+  it('a find gives exactly the records that its meaning says, with and without indexes', async () => {
     await fc.assert(
       fc.asyncProperty(find, async (each) => {
         const expected = records.flatMap((one, place) => (evaluateFind(each, one) ? [place] : []))
@@ -284,7 +284,7 @@ describe.each(listTestEngines())('%s: a find', (engine) => {
     )
   })
 
-  it('and its negation part the records: each is in one of both', async () => {
+  it('a find and its negation part the records: each is in one of both', async () => {
     await fc.assert(
       fc.asyncProperty(find, async (each) => {
         const yes = await places({ find: each }, indexed)
@@ -295,7 +295,7 @@ describe.each(listTestEngines())('%s: a find', (engine) => {
     )
   })
 
-  it('sorts by the documented order, ties by the order of storing, and its pages join without a gap', async () => {
+  it('a list sorts by the documented order, ties by the order of storing, and its pages join without a gap', async () => {
     const request = fc.record({
       find,
       sortBy: fc.constantFrom(...fields),

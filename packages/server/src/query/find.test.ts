@@ -17,7 +17,7 @@ function catchFault(find: unknown): Fault {
 const nested = (depth: number): unknown =>
   depth === 0 ? { a: { is: 1 } } : { and: [nested(depth - 1)] }
 
-describe('find', () => {
+describe('conditions of find', () => {
   it.each([
     [null],
     [undefined],
@@ -26,12 +26,12 @@ describe('find', () => {
     [{ and: [] }],
     [{ and: [{}, { and: {} }] }],
     [{ not: [{ or: [] }] }],
-  ])('that states nothing lets everything through: %j', (find) =>
+  ])('a find that states nothing lets everything through: %j', (find) =>
     expect(parseFind(find)).toEqual({ kind: 'always' }),
   )
 
   it.each([[{ or: [] }], [{ a: { in: [] } }], [{ not: {} }], [{ b: { is: 1 }, a: { in: [] } }]])(
-    'that nothing can satisfy is known as such: %j',
+    'a find that nothing can satisfy is known as such: %j',
     (find) => expect(parseFind(find)).toEqual({ kind: 'never' }),
   )
 
@@ -43,11 +43,11 @@ describe('find', () => {
     ['a list of one', { a: { b: { in: [5] } } }],
     ['a double negation', { not: [{ 'a.b': { isNot: 5 } }] }],
     ['conditions inside a field', { a: { and: [{ b: { is: 5 } }] } }],
-  ])('means the same spelled as %s', (_, find) => {
+  ])('a find means the same spelled as %s', (_, find) => {
     expect(parseFind(find)).toEqual({ kind: 'one-of', path: ['a', 'b'], values: [5] })
   })
 
-  it('joins the operators and fields of one object by AND', () => {
+  it('a find joins the operators and fields of one object by AND', () => {
     const find = { a: { greaterThan: 1, lessThan: 9 }, b: null, or: [{ c: 1 }, { d: 2 }] }
     const condition = parseFind(find)
     expect(condition.kind === 'all' && condition.conditions.map((each) => each.kind)).toEqual([
@@ -59,7 +59,7 @@ describe('find', () => {
     expect(listConditionPaths(condition)).toEqual(['a', 'b', 'c', 'd'])
   })
 
-  it('makes a tree that nothing can change', () => {
+  it('a find makes a tree that nothing can change', () => {
     const condition = parseFind({
       or: [{ a: { in: [1, 2] } }, { b: { between: ['x', 'y'] } }, { c: 1, d: 2 }],
     })
@@ -113,7 +113,7 @@ describe('find', () => {
     [{ a: { inCountry: 'Germany' } }, '/a/inCountry', 'two letters of a country'],
     [{ a: { inDataset: '' } }, '/a/inDataset', 'name of a data set'],
     [{ 'x/y~z': { is: [] } }, '/x~1y~0z/is', 'must be a string, a number'],
-  ])('that is wrong is refused where it is wrong: %j', (find, pointer, problem) => {
+  ])('a find that is wrong is refused where it is wrong: %j', (find, pointer, problem) => {
     const fault = catchFault(find)
     expect(fault).toMatchObject({
       code: 'VALIDATION_FAILED',
@@ -124,7 +124,7 @@ describe('find', () => {
   })
 
   it.each([[{ owner: { resolve: { select: {} }, model: 'users' } }, 'joins', '/find/owner']])(
-    'that needs what is not there says so: %j',
+    'a find that needs what is not there says so: %j',
     (find, feature, field) => {
       expect(catchFault(find)).toMatchObject({
         code: 'NOT_IMPLEMENTED',
@@ -146,7 +146,7 @@ describe('find', () => {
       limits.regexCharsMax,
     ],
     ['levels', (size) => nested(size - 2), limits.jsonDepthMax],
-  ])('may have as many %s as the limit says, and not one more', (_, find, limit) => {
+  ])('a find may have as many %s as the limit says, and not one more', (_, find, limit) => {
     expect(() => parseFind(find(limit))).not.toThrow()
     expect(catchFault(find(limit + 1)).code).toBe('VALIDATION_FAILED')
   })

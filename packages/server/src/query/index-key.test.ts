@@ -74,7 +74,7 @@ describe.each(listTestEngines())('%s: the key of a field', (engine) => {
   })
   afterAll(async () => test?.drop())
 
-  it('decides a comparison of any number with a double as the number itself does', async () => {
+  it('the key decides a comparison of any number with a double as the number itself does', async () => {
     const key = printKeyExpression(['f'])
     const signs = ['=', '<', '<=', '>', '>=']
     const differ = await run(
@@ -89,7 +89,7 @@ describe.each(listTestEngines())('%s: the key of a field', (engine) => {
     expect(differ).toEqual([])
   })
 
-  it('sorts numbers that no double holds by their exact value', async () => {
+  it('the key sorts numbers that no double holds by their exact value', async () => {
     const exact = await run(
       `SELECT place::int4 AS place FROM unnest($1::numeric[]) WITH ORDINALITY AS n(value, place) ORDER BY value, place`,
       [strangeNumbers],
@@ -103,7 +103,7 @@ describe.each(listTestEngines())('%s: the key of a field', (engine) => {
     expect(rows).toEqual(exact)
   })
 
-  it('never makes an insert fail, whatever JSON the indexed fields hold', async () => {
+  it('the key never makes an insert fail, whatever JSON the indexed fields hold', async () => {
     const paths: FieldPath[] = [['f'], ['g'], ['h'], ['i', 'j']]
     await createTestCollection(run, 'app.wild', [])
     await createIndex({ table: 'wild', name: 'wild_composite', paths, method: 'btree' })
@@ -137,7 +137,7 @@ describe.each(listTestEngines())('%s: the key of a field', (engine) => {
     )
   })
 
-  it('lets the planner use an index for equality, lists, ranges, prefixes and sorting', async () => {
+  it('the key lets the planner use an index for equality, lists, ranges, prefixes and sorting', async () => {
     const cities = ['Lima', 'Oslo', 'Rome', 'Bern', 'Wien']
     const bodies = fc.sample(fc.integer({ min: 0, max: 100_000 }), { numRuns: 10_000, seed: 3 })
     await createTestCollection(
@@ -178,7 +178,7 @@ describe.each(listTestEngines())('%s: the key of a field', (engine) => {
       expect(await plan(request, 'big'), JSON.stringify(request)).toContain(name)
   })
 
-  it('lets the planner find a record by its primary key through the key column', async () => {
+  it('the key lets the planner find a record by its primary key through the key column', async () => {
     await createTestCollection(
       run,
       'app.keyed',

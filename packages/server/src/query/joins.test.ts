@@ -65,11 +65,11 @@ describe('joins of a request', () => {
       ),
       'one join too many',
     ],
-  ])('are read, or refused naming the place: %j', (find, expected) => {
+  ])('joins are read, or refused naming the place: %j', (find, expected) => {
     expect(refusal(find)).toContain(expected)
   })
 
-  it('tell every collection that is read, and the fields of it, references included', () => {
+  it('joins tell every collection that is read, and the fields of it, references included', () => {
     const inner = join({ p: '$parent.q.r' }, { model: 'other::things' })
     const query = parseJoinedList({
       find: { a: 1, x: join({ p: { gt: '$data.b' }, inner }) },
@@ -214,7 +214,7 @@ describe.each(listTestEngines())('%s: joins', (engine) => {
   }
   const parsed = (row: Json | undefined): unknown => JSON.parse(`[${row?.records}]`)
 
-  it('give each record what their meaning says, nested or not, with and without indexes', async () => {
+  it('joins give each record what their meaning says, nested or not, with and without indexes', async () => {
     await fc.assert(
       fc.asyncProperty(testJoin(2), fc.boolean(), async (each, limited) => {
         const row = await list({
@@ -231,7 +231,7 @@ describe.each(listTestEngines())('%s: joins', (engine) => {
     )
   })
 
-  it('keep the bytes of both records and take the place of a field of the same name', async () => {
+  it('joins keep the bytes of both records and take the place of a field of the same name', async () => {
     const versions = (...texts: string[]) => texts.map((body) => ({ body }))
     await createTestCollection(run, 'app.left', versions('{ "id":1.0, "x" : 5}', '{}', '{"id":2}'))
     await createTestCollection(run, 'app.right', versions('{"of":1,"v":1.50}', '{"of":1,"v":1e2}'))
@@ -245,7 +245,7 @@ describe.each(listTestEngines())('%s: joins', (engine) => {
     )
   })
 
-  it('show live versions only', async () => {
+  it('joins show live versions only', async () => {
     await createTestCollection(run, 'app.versions', [
       { body: '{"of":0,"n":1}', key: 'a', supersededBy: 1 },
       { body: '{"of":0,"n":2}', key: 'a' },
@@ -256,7 +256,7 @@ describe.each(listTestEngines())('%s: joins', (engine) => {
     expect(row?.records).toBe('{"place":0,"x":[{"of":0,"n":2}]}')
   })
 
-  it('that fetch more than an answer may have say so and give nothing', async () => {
+  it('joins that fetch more than an answer may have say so and give nothing', async () => {
     const many = Array.from({ length: 450 }, (_, at) => ({ body: `{"n":${at}}` }))
     await createTestCollection(run, 'app.many', many)
     const x = { resolve: { find: {} }, model: 'many' }

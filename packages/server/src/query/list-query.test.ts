@@ -10,8 +10,8 @@ const findFaultField = (request: ListRequest): unknown => {
   }
 }
 
-describe('a list request', () => {
-  it('without anything asks for all whole records in the order of storing', () => {
+describe('list requests', () => {
+  it('a list request without anything asks for all whole records in the order of storing', () => {
     expect(parseList({})).toEqual({
       where: { kind: 'always' },
       joins: [],
@@ -48,11 +48,11 @@ describe('a list request', () => {
     [{ select: { a: 1 } }, '/select/a'],
     [{ select: { a: true, 'a.b': true } }, '/select/a.b'],
     [{ select: { 'a.b': true, a: { b: false } } }, '/select/a/b'],
-  ])('that is wrong is refused where it is wrong: %j', (request, field) => {
+  ])('a list request that is wrong is refused where it is wrong: %j', (request, field) => {
     expect(findFaultField(request)).toBe(field)
   })
 
-  it('may ask for as many rows, and from as far, as the limits say', () => {
+  it('a list request may ask for as many rows, and from as far, as the limits say', () => {
     expect(parseList({ limit: limits.rowsMax, offset: limits.offsetMax })).toMatchObject({
       limit: limits.rowsMax,
       offset: limits.offsetMax,
@@ -65,7 +65,7 @@ describe('a list request', () => {
     [undefined, false],
     ['descending', true],
     ['desc', true],
-  ])('takes every spelling of a direction: %s', (sortDirection, descending) => {
+  ])('a list request takes every spelling of a direction: %s', (sortDirection, descending) => {
     for (const name of ['sortBy', 'orderBy']) {
       expect(parseList({ [name]: 'n.x', sortDirection }).sort).toEqual({
         path: ['n', 'x'],
@@ -82,11 +82,11 @@ describe('a list request', () => {
     [{ a: false }, 'all'],
     [{ a: { b: false } }, 'all'],
     [{}, 'all'],
-  ])('names the fields that it gives: %j', (select, expected) => {
+  ])('a list request names the fields that it gives: %j', (select, expected) => {
     expect(listUsedFields(parseList({ select })).select).toEqual(expected)
   })
 
-  it('names the fields that it filters and sorts by', () => {
+  it('a list request names the fields that it filters and sorts by', () => {
     const query = parseList({
       find: { a: 1, or: [{ 'b.c': 2 }, { not: { d: { exists: true } } }] },
       sortBy: 'e',

@@ -61,14 +61,14 @@ function matchesSomewhere(sticky: RegExp, sample: string): boolean {
 }
 
 test.each(['^(a|a)*$', '^(a?){30}a{30}$', '^a*a*a*a*a*a*a*a*$'])(
-  '%s ends, however many ways there are to match',
+  'the pattern %s ends, however many ways there are to match',
   (source) => {
     const { matches } = compilePattern(source, '')
     expect(matches(`${'a'.repeat(20_000)}!`, { steps: 10_000_000 })).toBe(false)
   },
 )
 
-test('matching takes so many steps and not more', () => {
+test('matching takes at most the given number of steps', () => {
   const { matches } = compilePattern('[a-z]{200}Z', '')
   expect(() => matches('a'.repeat(100_000), { steps: 100_000 })).toThrow('too long')
 })

@@ -6,7 +6,7 @@ import { translatePattern } from './pattern.ts'
 
 const refused = (pattern: string) => () => translatePattern(pattern, '/find/a/regExpMatches')
 
-describe('a pattern', () => {
+describe('patterns of conditions', () => {
   it.each([
     ['(a+)+', 'nested'],
     ['(a*b|c+)*', 'nested'],
@@ -38,13 +38,13 @@ describe('a pattern', () => {
     ['\\u00', 'ends too early'],
     ['\\ud800', 'hexadecimal'],
   ])(
-    'that is hostile or not of the common subset is refused with the reason: %s',
+    'a pattern that is hostile or not of the common subset is refused with the reason: %s',
     (pattern, reason) => {
       expect(refused(pattern)).toThrow(reason)
     },
   )
 
-  it('may have as many characters as the limit says, and not one more', () => {
+  it('a pattern may have as many characters as the limit says, and not one more', () => {
     expect(refused('a'.repeat(512))).not.toThrow()
     expect(refused('a'.repeat(513))).toThrow('more than 512 characters')
   })
@@ -125,7 +125,7 @@ const pieces = [
 ]
 const pattern = fc.array(fc.constantFrom(...pieces), { maxLength: 10 }).map((each) => each.join(''))
 
-describe.each(listTestEngines())('%s', (engine) => {
+describe.each(listTestEngines())('patterns in PostgreSQL (%s)', (engine) => {
   let test: TestDatabase
   beforeAll(async () => {
     test = await createTestDatabase(engine)
@@ -139,7 +139,7 @@ describe.each(listTestEngines())('%s', (engine) => {
     return rows.map((row) => row.sample)
   }
 
-  it('reads every accepted pattern without an error, and as JavaScript does', async () => {
+  it('PostgreSQL reads every accepted pattern without an error, and as JavaScript does', async () => {
     let accepted = 0
     await fc.assert(
       fc.asyncProperty(pattern, async (each) => {
@@ -174,7 +174,7 @@ describe.each(listTestEngines())('%s', (engine) => {
     '(.{0,21}a){0,21}',
     `${'(a?'.repeat(100)}${')'.repeat(100)}`,
     `${'.*a'.repeat(170)}`,
-  ])('compiles and matches the largest accepted patterns quickly: %s', async (each) => {
+  ])('PostgreSQL compiles and matches the largest accepted patterns quickly: %s', async (each) => {
     const translated = translatePattern(each, '')
     const began = performance.now()
     await test.database.query(sql`SELECT repeat('ab1x', 2000) ~ ${translated}::text`)

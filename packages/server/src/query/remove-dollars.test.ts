@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest'
 import { parseFind } from './find.ts'
 import { removeDollars } from './remove-dollars.ts'
 
-describe('a find with Mongo names', () => {
+describe('conditions with Mongo names', () => {
   it.each([
     [{ price: { $gte: 5, $lt: 9 } }, { price: { gte: 5, lt: 9 } }],
     [
@@ -21,11 +21,11 @@ describe('a find with Mongo names', () => {
     [{ a: { $not: { $regex: '^x' } } }, { a: { not: { regExpMatches: '^x' } } }],
     [{ a: { gt: 1 } }, { a: { gt: 1 } }],
     [null, null],
-  ])('means what the plain names do: %j', (find, plain) => {
+  ])('a find with Mongo names means what the plain names do: %j', (find, plain) => {
     expect(parseFind(removeDollars(find))).toEqual(parseFind(plain))
   })
 
-  it('is refused where it says one thing twice, or what there is not', () => {
+  it('a find with Mongo names is refused where it says one thing twice, or what does not exist', () => {
     expect(() => removeDollars({ a: { $eq: 1, is: 2 } })).toThrow(
       '/find/a/is says is a second time',
     )
@@ -33,7 +33,7 @@ describe('a find with Mongo names', () => {
     expect(() => parseFind(removeDollars({ $expr: { $gt: 1 } }))).toThrow('$expr')
   })
 
-  it('keeps names like __proto__ as names of fields', () => {
+  it('a find with Mongo names keeps names like __proto__ as names of fields', () => {
     const find: unknown = JSON.parse('{"__proto__": {"$gt": 1}}')
     expect(parseFind(removeDollars(find))).toEqual(parseFind(JSON.parse('{"__proto__":{"gt":1}}')))
   })

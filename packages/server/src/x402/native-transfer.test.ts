@@ -4,7 +4,7 @@ import { makeNativeTransfers } from './native-transfer.ts'
 import { makePaymentNetwork } from './networks.ts'
 import type { Rpc } from './rpc.ts'
 
-test('of those who name transactions that are never mined only so many are waited with', async () => {
+test('a bounded number of callers who name transactions that are never mined is waited with', async () => {
   const log = { info: () => undefined, warn: () => undefined }
   const network = makePaymentNetwork({ chainId: 84532, payTo: `0x${'11'.repeat(20)}` })
   // A node that knows every transaction, and has none in a block.

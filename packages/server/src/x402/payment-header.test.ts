@@ -45,12 +45,12 @@ const expected = {
   signature: `0x${'1f'.repeat(64)}1b`,
 }
 
-describe('what is read', () => {
-  test('nothing, where no header came', () => {
+describe('headers that are read', () => {
+  test('a request without a header has no payment', () => {
     expect(decodePayment({})).toBeUndefined()
   })
 
-  test('version 1 of a stock client', () => {
+  test('version 1 of a stock client is read', () => {
     expect(first(v1)).toEqual({
       version: 1,
       network: 'eip155:84532',
@@ -60,7 +60,7 @@ describe('what is read', () => {
     })
   })
 
-  test('version 1 of the public SDK: numbers for times, a quote id, receipts as JSON', () => {
+  test('version 1 of the public SDK is read: numbers for times, a quote id, receipts as JSON', () => {
     const times = { validAfter: 0, validBefore: 1800000000 }
     const sent = { ...v1, payload: { signature, authorization: { ...authorization, ...times } } }
     expect(first({ ...sent, quoteId: 'q1.x' })).toMatchObject({
@@ -71,7 +71,7 @@ describe('what is read', () => {
     expect(first({ ...sent, quoteId: '' })?.quoteId).toBeUndefined()
   })
 
-  test('version 2, fractions in what is only echoed included', () => {
+  test('version 2 is read, including fractions in members that are only echoed', () => {
     expect(second(v2)).toEqual({
       version: 2,
       network: 'eip155:84532',
@@ -143,13 +143,13 @@ describe('what is read', () => {
   })
 })
 
-describe('what is refused, with the field named', () => {
-  test('both headers at once', () => {
+describe('headers that are refused', () => {
+  test('both headers at once are refused, naming the field', () => {
     const header = base64(JSON.stringify(v1))
     expectMalformed(() => decodePayment({ xPayment: header, paymentSignature: header }), /together/)
   })
 
-  test('two headers of one name, which Node joins with a comma', () => {
+  test('two headers of one name, which Node joins with a comma, are refused', () => {
     const header = base64(JSON.stringify(v1))
     expectMalformed(() => decodePayment({ xPayment: `${header}, ${header}` }), /base64/)
   })
@@ -169,12 +169,12 @@ describe('what is refused, with the field named', () => {
     ['cut JSON', base64(JSON.stringify(v1).slice(0, -1))],
     ['a key twice', base64(JSON.stringify(v1).replace('{', '{"scheme":"exact",'))],
     ['__proto__', base64(JSON.stringify(v1).replace('{', '{"__proto__":{},'))],
-  ])('%s', (_name, header) => {
+  ])('a header is refused, naming the field, for %s', (_name, header) => {
     expectMalformed(() => decodePayment({ xPayment: header }), /./)
     expectMalformed(() => decodePayment({ paymentSignature: header }), /./)
   })
 
-  test('a header of one byte more than the limit; the limit itself is read', () => {
+  test('a header of one byte more than the limit is refused, and one at the limit is read', () => {
     const sized = (bytes: number) => {
       const bare = JSON.stringify({ ...v1, pad: '' })
       return base64(JSON.stringify({ ...v1, pad: 'x'.repeat((bytes / 4) * 3 - bare.length) }))
@@ -211,12 +211,12 @@ describe('what is refused, with the field named', () => {
     ['to', { to: `0x${'a1'.repeat(19)}zz` }],
     ['nonce', { nonce: `0x${'cd'.repeat(33)}` }],
     ['memo', { memo: 'x' }],
-  ])('a wrong %s: %j', (field, change) => {
+  ])('a wrong %s is refused, naming the field: %j', (field, change) => {
     expectMalformed(() => withField(change), new RegExp(`^payload.authorization.${field} `))
   })
 
   test.each(['1.0', '1e3', '1E3', '-0', '007', '9007199254740993'])(
-    'the number %s where an integer belongs',
+    'the number %s is refused where an integer belongs',
     (digits) => {
       const text = JSON.stringify(v1).replace('"validAfter":"0"', `"validAfter":${digits}`)
       expectMalformed(() => decodePayment({ xPayment: base64(text) }), /validAfter|JSON/)
@@ -242,7 +242,7 @@ describe('what is refused, with the field named', () => {
     ['payload.signature', { ...v1, payload: { authorization, signature: `${signature}00` } }],
     ['payload.signature', { ...v1, payload: { authorization, signature: signature.slice(0, -2) } }],
     ['payload.signature', { ...v1, payload: { authorization, signature: `0x${'11'.repeat(65)}` } }],
-  ])('version 1 with a wrong %s', (field, value) => {
+  ])('version 1 with a wrong %s is refused, naming the field', (field, value) => {
     expectMalformed(() => first(value), new RegExp(`^${field} `))
   })
 
@@ -254,11 +254,11 @@ describe('what is refused, with the field named', () => {
     ['accepted.amount', { ...v2, accepted: { ...accepted, amount: '1070.0' } }],
     ['accepted.extra', { ...v2, accepted: { ...accepted, extra: [] } }],
     ['accepted.extra.quoteId', { ...v2, accepted: { ...accepted, extra: { quoteId: {} } } }],
-  ])('version 2 with a wrong %s', (field, value) => {
+  ])('version 2 with a wrong %s is refused, naming the field', (field, value) => {
     expectMalformed(() => second(value), new RegExp(`^${field} `))
   })
 
-  test('any bytes whatever end as a payment or as PAYMENT_MALFORMED', () => {
+  test('any bytes end as a payment or as PAYMENT_MALFORMED', () => {
     const text = JSON.stringify(v2)
     fc.assert(
       fc.property(

@@ -31,8 +31,8 @@ const extra = {
   pricing: { baseAmount: '1070', baseAsset: 'USDC', expiresAt: 1_800_000_000 },
 }
 
-describe('a 402', () => {
-  test('says the version 2 offer in its header', () => {
+describe('answers 402', () => {
+  test('a 402 says the version 2 offer in its header', () => {
     expect(JSON.parse(Buffer.from(offer.header, 'base64').toString())).toEqual({
       x402Version: 2,
       error: 'Pay',
@@ -51,7 +51,7 @@ describe('a 402', () => {
     })
   })
 
-  test('says the version 1 offer in its body, with every field that old clients insist on', () => {
+  test('a 402 says the version 1 offer in its body, with every field that old clients insist on', () => {
     expect(JSON.parse(JSON.stringify(offer.body))).toEqual({
       x402Version: 1,
       error: 'Pay',
@@ -73,14 +73,14 @@ describe('a 402', () => {
     })
   })
 
-  test('makes offers that the reference implementation can echo in a payment', () => {
+  test('a 402 makes offers that the reference implementation can echo in a payment', () => {
     const { accepts } = JSON.parse(Buffer.from(offer.header, 'base64').toString())
     const payload = { x402Version: 2, accepted: accepts[0], payload: {} }
     expect(PaymentPayloadV2Schema.safeParse(payload).success).toBe(true)
   })
 })
 
-describe('a settlement header', () => {
+describe('settlement headers', () => {
   const notice = {
     success: true,
     transaction: `0x${'ab'.repeat(32)}`,
@@ -97,7 +97,7 @@ describe('a settlement header', () => {
     amount: '1070',
   }
 
-  test('is PAYMENT-RESPONSE with the CAIP-2 network in version 2', () => {
+  test('a settlement header is PAYMENT-RESPONSE with the CAIP-2 network in version 2', () => {
     const { name, value } = encodeSettlement({ version: 2, receiptForm: 'base64' }, notice)
     expect(name).toBe('PAYMENT-RESPONSE')
     expect(JSON.parse(Buffer.from(value, 'base64').toString())).toEqual({
@@ -106,7 +106,7 @@ describe('a settlement header', () => {
     })
   })
 
-  test('is X-PAYMENT-RESPONSE with the old network name in version 1', () => {
+  test('a settlement header is X-PAYMENT-RESPONSE with the old network name in version 1', () => {
     const { name, value } = encodeSettlement({ version: 1, receiptForm: 'base64' }, notice)
     expect(name).toBe('X-PAYMENT-RESPONSE')
     expect(JSON.parse(Buffer.from(value, 'base64').toString())).toEqual({
@@ -115,7 +115,7 @@ describe('a settlement header', () => {
     })
   })
 
-  test('is plain JSON for the public SDK, which would fail on base64', () => {
+  test('a settlement header is plain JSON for the public SDK, which would fail on base64', () => {
     const { value } = encodeSettlement({ version: 1, receiptForm: 'json' }, notice)
     expect(JSON.parse(value)).toEqual({
       ...common,
@@ -128,7 +128,7 @@ describe('a settlement header', () => {
 })
 
 describe('networks', () => {
-  test('are completed from what is known and kept in lower case', () => {
+  test('networks are completed from known facts and kept in lower case', () => {
     expect(network).toEqual({
       id: 'eip155:84532',
       v1Name: 'base-sepolia',
@@ -153,7 +153,7 @@ describe('networks', () => {
     [{ chainId: 31337, payTo: network.payTo }, /version 1 name/],
     [{ chainId: 31337, v1Name: 'local', payTo: network.payTo }, /asset/],
     [{ chainId: 84532, payTo: network.payTo, genesisHash: '0x00' }, /genesisHash/],
-  ])('refuse settings that are wrong: %j', (settings, problem) => {
+  ])('settings of a network that are wrong are refused: %j', (settings, problem) => {
     expect(() => makePaymentNetwork(settings)).toThrow(problem)
   })
 })

@@ -39,7 +39,7 @@ test.each([
   expect(readQuote(secret, id, other)).toBeUndefined()
 })
 
-test('a quote of another secret, or with any character changed, is none', () => {
+test('a quote of another secret, or with any character changed, is no quote', () => {
   expect(readQuote(Buffer.alloc(32, 2), id, scope)).toBeUndefined()
   for (let at = 0; at < id.length; at++) {
     for (const character of '0aA-_. ') {
@@ -59,7 +59,7 @@ test('the prices of a quote are bounded, as headers are', () => {
   expect(() => issue('z'.repeat(quoteTermsCharsMax + 1))).toThrow()
 })
 
-test('what a quote names has one digest, which only this service can make', () => {
+test('the content that a quote names has one digest, which only this service can make', () => {
   expect(digestMeaning(secret, 'what is named')).toBe(meaning)
   expect(digestMeaning(secret, 'what is namee')).not.toBe(meaning)
   expect(digestMeaning(Buffer.alloc(32, 2), 'what is named')).not.toBe(meaning)

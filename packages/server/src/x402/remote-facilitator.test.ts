@@ -77,7 +77,7 @@ function says(value: object, status = 200) {
   answer = (response) => void response.writeHead(status).end(JSON.stringify(value))
 }
 
-test('asks with version 2 requirements, the payment and the configured headers', async () => {
+test('the service asks a facilitator with version 2 requirements, the payment and the configured headers', async () => {
   requests = []
   says({ isValid: true, payer: payer.toUpperCase().replace('0X', '0x') })
   const sent = payment()
@@ -99,8 +99,8 @@ test('asks with version 2 requirements, the payment and the configured headers',
   expect(body.paymentPayload.accepted).toEqual(body.paymentRequirements)
 })
 
-describe('verify', () => {
-  test('does not ask about what is wrong by itself', async () => {
+describe('verify requests', () => {
+  test('verify does not ask about a payment that is wrong by itself', async () => {
     requests = []
     says({ isValid: true })
     const forged = payment()
@@ -122,7 +122,7 @@ describe('verify', () => {
     [{ isValid: false, invalidReason: 'refused', payer }, 'refused_by_facilitator'],
     [{ isValid: false }, 'refused_by_facilitator'],
     [{ isValid: false, invalidReason: 'nonce_already_used' }, 'authorization_used'],
-  ])('is a refusal when the answer is %j', async (value, reason) => {
+  ])('verify is a refusal when the answer is %j', async (value, reason) => {
     says(value)
     expect(await facilitator().verify(payment(), requirement)).toMatchObject({ ok: false, reason })
   })
@@ -133,7 +133,7 @@ describe('verify', () => {
     {},
     { isValid: true, payer: `0x${'99'.repeat(20)}` },
     { isValid: true, payer: 5 },
-  ])('is no verdict when the answer is %j', async (value) => {
+  ])('verify is no verdict when the answer is %j', async (value) => {
     says(value)
     await expect(facilitator().verify(payment(), requirement)).rejects.toMatchObject({
       code: 'PAYMENT_NETWORK_UNREACHABLE',
@@ -147,7 +147,7 @@ describe('verify', () => {
     ['sends elsewhere', (response) => void response.writeHead(302, { location: '/' }).end('{}')],
     ['talks too much', (response) => void response.end(`"${'x'.repeat(100_000)}"`)],
     ['talks garbage', (response) => void response.end('isValid')],
-  ])('is no verdict when the facilitator %s', async (_name, behaviour) => {
+  ])('verify is no verdict when the facilitator %s', async (_name, behaviour) => {
     answer = behaviour
     await expect(facilitator().verify(payment(), requirement)).rejects.toMatchObject({
       code: 'PAYMENT_NETWORK_UNREACHABLE',
@@ -155,8 +155,8 @@ describe('verify', () => {
   })
 })
 
-describe('settle', () => {
-  test('counts a success that fits in every field', async () => {
+describe('settle requests', () => {
+  test('settle counts a success that fits in every field', async () => {
     says({ success: true, transaction, payer, network: 'eip155:84532' })
     expect(await facilitator().settle('id', payment(), requirement)).toEqual({
       state: 'settled',
@@ -175,7 +175,7 @@ describe('settle', () => {
     { success: true, transaction, network: 'base' },
     { success: true, transaction, payer: 5 },
     { transaction },
-  ])('neither delivers nor asks again when the answer is %j', async (value) => {
+  ])('settle does not deliver and does not ask again when the answer is %j', async (value) => {
     says(value)
     expect(await facilitator().settle('id', payment(), requirement)).toMatchObject({
       state: 'pending',
@@ -186,7 +186,7 @@ describe('settle', () => {
     { success: false, errorReason: 'settlement_pending', transaction },
     { success: false, errorReason: 'invalid_exact_evm_nonce_already_used' },
     { success: false, errorReason: 'timeout', transaction },
-  ])('keeps waiting when the money may have moved: %j', async (value) => {
+  ])('settle keeps waiting when the money may have moved: %j', async (value) => {
     says(value)
     expect(await facilitator().settle('id', payment(), requirement)).toMatchObject({
       state: 'pending',
@@ -208,14 +208,19 @@ describe('settle', () => {
     ['silence', () => undefined],
     ['a failure after the broadcast', (response) => void response.writeHead(502).end('{}')],
     ['a closed connection', (response) => void response.destroy()],
-  ])('is pending after %s, and lookup asks the facilitator again', async (_name, behaviour) => {
-    answer = behaviour
-    const sent = payment()
-    expect(await facilitator().settle('id', sent, requirement)).toEqual({
-      state: 'pending',
-      reason: 'facilitator_silent',
-    })
-    says({ success: true, transaction, payer })
-    expect(await facilitator().lookup('id', sent, requirement)).toMatchObject({ state: 'settled' })
-  })
+  ])(
+    'settle is pending after %s, and lookup asks the facilitator again',
+    async (_name, behaviour) => {
+      answer = behaviour
+      const sent = payment()
+      expect(await facilitator().settle('id', sent, requirement)).toEqual({
+        state: 'pending',
+        reason: 'facilitator_silent',
+      })
+      says({ success: true, transaction, payer })
+      expect(await facilitator().lookup('id', sent, requirement)).toMatchObject({
+        state: 'settled',
+      })
+    },
+  )
 })

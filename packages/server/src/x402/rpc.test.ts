@@ -94,7 +94,7 @@ test('a receipt that cannot be read keeps nobody waiting for another one', async
   expect(first).toMatchObject({ hash: good, succeeded: true })
 })
 
-describe('a node counts as unreachable when it', () => {
+describe('unreachable nodes', () => {
   test.each<[string, Answer]>([
     ['says nothing until the deadline', () => undefined],
     ['starts to answer and stops', (_, response) => void response.write('[{')],
@@ -106,7 +106,7 @@ describe('a node counts as unreachable when it', () => {
       'sends elsewhere',
       (_, response) => void response.writeHead(307, { location: 'http://127.0.0.1:1/' }).end(),
     ],
-  ])('%s', async (_name, answer) => {
+  ])('a node counts as unreachable when it %s', async (_name, answer) => {
     const rpc = await nodeThat(answer)
     await expect(rpc.call('eth_chainId', [])).rejects.toMatchObject(unreachable)
   })

@@ -185,8 +185,8 @@ describe('stock clients', () => {
   })
 })
 
-describe('verify refuses', () => {
-  test('what does not fit the requirement, naming the field', async () => {
+describe('refusals of verify', () => {
+  test('verify refuses a payment that does not fit the requirement, naming the field', async () => {
     const key = await newPayer()
     const requirement = makeRequirement(500n)
     const good = signedPayment(key, 500n)
@@ -242,7 +242,7 @@ describe('verify refuses', () => {
     expect(await facilitator.verify(good, requirement)).toEqual({ ok: true })
   })
 
-  test('nothing because the chain has been idle for longer than the payment is old', async () => {
+  test('verify refuses nothing because the chain has been idle for longer than the payment is old', async () => {
     const key = await newPayer()
     const now = BigInt(Math.floor(world.now() / 1000))
     await world.sleep(1500)
@@ -251,7 +251,7 @@ describe('verify refuses', () => {
   })
 })
 
-describe('a payment moves money once', () => {
+describe('movements of money', () => {
   test('the same settlement again, in parallel and later, is the same transaction', async () => {
     const payment = signedPayment(await newPayer(), 700n)
     const requirement = makeRequirement(700n)
@@ -267,7 +267,7 @@ describe('a payment moves money once', () => {
     expect((await treasury()) - before).toBe(700n)
   })
 
-  test('handed in by a third party it counts, with that transaction', async () => {
+  test('a payment that a third party handed in counts, with that transaction', async () => {
     const payment = signedPayment(await newPayer(), 800n)
     const requirement = makeRequirement(800n)
     const before = await treasury()
@@ -282,7 +282,7 @@ describe('a payment moves money once', () => {
     expect((await treasury()) - before).toBe(800n)
   })
 
-  test('canceled by the payer it fails for good', async () => {
+  test('a payment that the payer canceled fails for good', async () => {
     const key = await newPayer()
     const payment = signedPayment(key, 900n)
     await submitElsewhere(cancelCall(key, payment))
@@ -291,7 +291,7 @@ describe('a payment moves money once', () => {
     expect(await facilitator.lookup(settlementId(), payment, makeRequirement(900n))).toEqual(failed)
   })
 
-  test('expired and unused it fails for good, open and never sent it does not', async () => {
+  test('a payment that is expired and unused fails for good, and one that is open and never sent does not', async () => {
     const key = await newPayer()
     const now = BigInt(Math.floor(world.now() / 1000))
     const late = signedPayment(key, 5n, { validBefore: now - 100n })
@@ -341,7 +341,7 @@ test('failing payments among good ones do not hold the good ones back', async ()
 })
 
 describe('crashes and outages', () => {
-  test('killed between journal and broadcast, the next start mines the same bytes once', async () => {
+  test('a start after a kill between journal and broadcast mines the same bytes once', async () => {
     const key = world.randomBytes(32)
     await rpc.call('anvil_setBalance', [deriveAddress(key), encodeQuantity(10n ** 20n)])
     const payments = await Promise.all(
@@ -436,7 +436,7 @@ describe('crashes and outages', () => {
   })
 })
 
-test('settles more than 250 payments a second, 32 at a time', async () => {
+test('the service settles more than 250 payments a second, 32 at a time', async () => {
   const count = 1500
   const payers = await Promise.all(Array.from({ length: 32 }, () => newPayer()))
   const work = Array.from({ length: count }, (_, index) =>

@@ -51,8 +51,8 @@ function toMessage(a: { from: string; to: string; nonce: string }) {
   return { ...a, from: a.from as Hex, to: a.to as Hex, nonce: a.nonce as Hex } as never
 }
 
-describe('digest', () => {
-  test('is the EIP-712 hash that viem computes, for any authorization', () => {
+describe('the digest of an authorization', () => {
+  test('the digest is the EIP-712 hash that viem computes, for any authorization', () => {
     fc.assert(
       fc.property(authorizations, (authorization) => {
         const expected = hashTypedData({ ...typedData, message: toMessage(authorization) })
@@ -62,7 +62,7 @@ describe('digest', () => {
     )
   })
 
-  test('differs between chains and assets', () => {
+  test('the digest differs between chains and assets', () => {
     const other = makePaymentNetwork({ chainId: 8453, payTo: network.payTo })
     const [sample] = fc.sample(authorizations, { numRuns: 1, seed: 1 })
     expect(digestTransfer(network, sample!)).not.toEqual(digestTransfer(other, sample!))
@@ -74,7 +74,7 @@ test('the native curve is there, so that checks are fast where tests run', () =>
 })
 
 describe.each(curves)('recoverSigner on the %s curve', (_, curve) => {
-  test('finds the signer of what a wallet signed', async () => {
+  test('recoverSigner finds the signer of what a wallet signed', async () => {
     for (let round = 0; round < 20; round++) {
       const account = privateKeyToAccount(encodeHex(randomBytes(32)) as Hex)
       const [authorization] = fc.sample(authorizations, 1)
@@ -85,7 +85,7 @@ describe.each(curves)('recoverSigner on the %s curve', (_, curve) => {
     }
   })
 
-  test('agrees with viem on damaged signatures', async () => {
+  test('recoverSigner agrees with viem on damaged signatures', async () => {
     const digest = randomBytes(32)
     const key = randomBytes(32)
     const good = decodeHex(signDigest(digest, key))
@@ -115,16 +115,16 @@ describe.each(curves)('recoverSigner on the %s curve', (_, curve) => {
     ['v of 26', `${word(1n)}${word(1n)}1a`],
     ['v of 29', `${word(1n)}${word(1n)}1d`],
     ['v of 255', `${word(1n)}${word(1n)}ff`],
-  ])('refuses %s', (_name, signature) => {
+  ])('recoverSigner refuses %s', (_name, signature) => {
     expect(recoverSigner(Buffer.alloc(32, 7), decodeHex(`0x${signature}`), curve)).toBeUndefined()
   })
 
-  test('accepts s of half of the order, the last low one', () => {
+  test('recoverSigner accepts s of half of the order, the last low one', () => {
     const signature = decodeHex(`0x${word(1n)}${word(n / 2n)}1b`)
     expect(recoverSigner(Buffer.alloc(32, 7), signature, curve)).toMatch(/^0x[0-9a-f]{40}$/)
   })
 
-  test('refuses the twin (n - s) of a good signature and every other length', () => {
+  test('recoverSigner refuses the twin (n - s) of a good signature and every other length', () => {
     const digest = randomBytes(32)
     const good = decodeHex(signDigest(digest, randomBytes(32)))
     const s = BigInt(encodeHex(good.subarray(32, 64)))

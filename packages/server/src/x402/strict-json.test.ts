@@ -2,7 +2,7 @@ import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { OtherNumber, parseStrictJson, StrictJsonError } from './strict-json.ts'
 
-test('reads every JSON value as JSON.parse does', () => {
+test('the parser reads every JSON value as JSON.parse does', () => {
   fc.assert(
     fc.property(fc.jsonValue({ maxDepth: 5 }), fc.constantFrom(0, 1, '\t'), (value, indent) => {
       const text = JSON.stringify(value, undefined, indent)
@@ -12,7 +12,7 @@ test('reads every JSON value as JSON.parse does', () => {
   )
 })
 
-test('accepts no text that JSON.parse refuses', () => {
+test('the parser accepts no text that JSON.parse refuses', () => {
   const pieces = fc.constantFrom('{', '}', '[', ']', ',', ':', '"', 'a', '\\', '0', '1', '-', '.')
   const words = fc.constantFrom('e', 'true', 'null', ' ', '\n', '\u0001', '"k"', '\\u00', '\ufeff')
   const texts = fc.array(fc.oneof(pieces, words), { maxLength: 12 }).map((all) => all.join(''))
@@ -41,13 +41,13 @@ test.each([
   ['', /not valid JSON/],
   [`${'['.repeat(50)}${']'.repeat(50)}`, /nested deeper/],
   [`"${'a'.repeat(16_000)}`, /not valid JSON/],
-])('refuses %s', (text, problem) => {
+])('the parser refuses %s', (text, problem) => {
   expect(() => parseStrictJson(text)).toThrow(StrictJsonError)
   expect(() => parseStrictJson(text)).toThrow(problem)
 })
 
 test.each(['1.0', '1e3', '-0', '9007199254740993', '1E400'])(
-  'keeps %s as its digits, so that no field takes it for an integer',
+  'the parser keeps %s as its digits, so that no field takes it for an integer',
   (text) => {
     expect(parseStrictJson(text)).toEqual(new OtherNumber(text))
   },

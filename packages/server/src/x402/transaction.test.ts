@@ -6,7 +6,7 @@ import { expect, test } from 'vitest'
 import { encodeHex } from './hex.ts'
 import { signTransaction } from './transaction.ts'
 
-test('signs to the same bytes and hash as viem, for any fields', async () => {
+test('a transaction is signed to the same bytes and hash as by viem, for any fields', async () => {
   const big = fc.bigInt({ min: 0n, max: 2n ** 64n })
   const fields = fc.record({
     chainId: fc.integer({ min: 1, max: 2 ** 40 }),

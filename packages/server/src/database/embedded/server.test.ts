@@ -99,11 +99,11 @@ const createNotes = (db: Database) =>
 const notes = async (db: Database) =>
   (await db.query<{ k: number }>(sql`SELECT k FROM public.note ORDER BY k`)).map((row) => row.k)
 
-describe.each(listTestEngines())('%s', (engine) => {
+describe.each(listTestEngines())('an embedded server (%s)', (engine) => {
   const binaries = getBinaries(engine)
   const binariesText = engine === 'debian15' ? `binaries: ${JSON.stringify(debianFolder)}` : ''
 
-  test('what was committed is there after an orderly stop and a new start', async () => {
+  test('committed data are there after an orderly stop and a new start', async () => {
     const server = await start(binaries)
     expect(server.major).toBe(engine === 'debian15' ? 15 : 18)
     const db = await connect(server.connection)
@@ -122,7 +122,7 @@ describe.each(listTestEngines())('%s', (engine) => {
     expect(await notes(await connect((await start(binaries)).connection))).toEqual([1])
   })
 
-  test('when this process is killed with -9 the server is gone within a second, and nothing acknowledged is lost', async () => {
+  test('a server is gone within a second when this process is killed with -9, and nothing acknowledged is lost', async () => {
     const elsewhere = await startElsewhere(dataDir, '', binariesText)
     const { pid, connection } = elsewhere.reported as Elsewhere
     const db = await connect(connection)
@@ -165,17 +165,20 @@ describe.each(listTestEngines())('%s', (engine) => {
     )
   })
 
-  test.runIf(isRoot)('as root without user namespaces it runs as another account', async () => {
-    const server = await start({ ...binaries, avoid: 'namespace' })
-    const owner = statSync(`/proc/${server.pid()}`).uid
-    expect(owner).not.toBe(0)
-    expect(statSync(join(dataDir, 'postgres')).uid).toBe(owner)
-    expect(await (await connect(server.connection)).query(sql`SELECT 1 AS one`)).toEqual([
-      { one: 1 },
-    ])
-  })
+  test.runIf(isRoot)(
+    'a server of root without user namespaces runs as another account',
+    async () => {
+      const server = await start({ ...binaries, avoid: 'namespace' })
+      const owner = statSync(`/proc/${server.pid()}`).uid
+      expect(owner).not.toBe(0)
+      expect(statSync(join(dataDir, 'postgres')).uid).toBe(owner)
+      expect(await (await connect(server.connection)).query(sql`SELECT 1 AS one`)).toEqual([
+        { one: 1 },
+      ])
+    },
+  )
 
-  test.runIf(isRoot)('it runs for a user who is not root', async () => {
+  test.runIf(isRoot)('a server runs for a user who is not root', async () => {
     const native = join(dataDir, 'programs')
     if (engine === 'embedded')
       cpSync(dirname(findBundledBin()), native, { recursive: true, verbatimSymlinks: true })
@@ -268,7 +271,7 @@ test('the log is put aside when it has grown past its bound', async () => {
   expect(statSync(join(dataDir, 'postgres.log.1')).size).toBe(10 * 1024 * 1024 + 1)
 })
 
-test('a strange folder name is no obstacle, failed statements stay out of the log, a Ctrl-C for us spares the server', async () => {
+test('a server runs in a strange folder, keeps failed statements out of the log, and survives a Ctrl-C that is meant for us', async () => {
   const strange = join(dataDir, 'a, "b" é')
   const server = await start({ dataDir: strange })
   expect(server.connection.host).toBe(join(strange, 'postgres.socket'))

@@ -31,7 +31,7 @@ describe('createApplication', () =>
       expect((await create({ name: 'System', app_id: 'system' })).status).toBe(409)
     })
 
-    test('of twenty creations of one id at once exactly one succeeds', async () => {
+    test('exactly one of twenty creations of one id at once succeeds', async () => {
       const replies = await Promise.all(
         Array.from({ length: 20 }, () => create({ name: 'Race', app_id: 'raced-for' })),
       )
@@ -58,7 +58,7 @@ describe('createApplication', () =>
       expect((await create({ name: 'No' }, app.headers)).status).toBe(403)
     })
 
-    test('where the operator alone registers, as by default, a wallet is told so before anything of its request is judged, and makes nothing', async () => {
+    test('a wallet makes nothing where the operator alone registers, as by default, and is told so before its request is judged', async () => {
       expect(service().config.registration).toBe('operator')
       const timestamp = Math.floor(service().world.now() / 1000)
       for (const body of ['{"name":"Signed","app_id":"signed"}', '{"nonsense":1}']) {

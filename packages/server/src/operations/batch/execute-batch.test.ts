@@ -198,7 +198,7 @@ describe('executeBatch', () =>
         expect(listIds(await app.list('strict'))).toEqual(['a'])
       })
 
-      test('strict refuses keys and values of unique fields that are there, or twice in the batch', async () => {
+      test('a strict batch refuses keys and values of unique fields that are there, or twice in the batch', async () => {
         const app = await createData(service())
         await app.create({ name: 'u', schema_definition: { fields: { mail: { unique: true } } } })
         await app.store('u', [{ id: 'a', mail: 'a@x' }])
@@ -220,7 +220,7 @@ describe('executeBatch', () =>
         expect(listIds(await app.list('u')), 'else the latest wins').toEqual(['a', 'c'])
       })
 
-      test('what the defaults of a collection say is added, and ids are made', async () => {
+      test('a batch adds the defaults of a collection, and makes missing ids', async () => {
         const app = await createData(service())
         await app.create({ name: 'd', schema_definition: { fields: { n: { default: 5 } } } })
         const { body } = await batch(app, [{ operation: 'create', collection: 'd', data: {} }])
@@ -252,7 +252,7 @@ describe('executeBatch', () =>
         expect((await app.list('c')).body.total).toBe(31)
       })
 
-      test('of strict stores and batches that make one record only one wins', async () => {
+      test('exactly one of the strict stores and batches that make one record wins', async () => {
         const app = await createData(service())
         await app.store('c', [{ id: 'first' }])
         const create = [{ operation: 'create', collection: 'c', data: { id: 'one' } }]
@@ -267,7 +267,7 @@ describe('executeBatch', () =>
         expect(versions).toHaveLength(1)
       })
 
-      test('the most operations are done, and one more is refused', async () => {
+      test('a batch does the most operations that the limit allows, and one more is refused', async () => {
         const app = await createData(service())
         const one = { operation: 'create', collection: 'c', data: {} }
         const most = Array.from({ length: limits.batchOperationsMax }, () => one)
@@ -316,7 +316,7 @@ describe('executeBatch', () =>
         expect(await by({ 'x-app-key': made.key }, plain)).toBe(200)
       })
 
-      test('write prices are owed for each collection, and what matches conditions has none', async () => {
+      test('a batch owes the write prices of each collection, and records that match conditions cost nothing', async () => {
         const app = await createData(service())
         await app.create({ name: 'dear' })
         const rule = (model: string, amount: string) => ({

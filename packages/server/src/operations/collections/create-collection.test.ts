@@ -3,7 +3,7 @@ import { describePerEngine } from '@tollbase/testing/per-engine'
 import { expect, test } from 'vitest'
 
 describePerEngine('createCollection', (service) => {
-  test('only the name is needed; the rest has the defaults of the interface', async () => {
+  test('a collection needs only a name, and has the defaults of the interface for the rest', async () => {
     const app = await createData(service())
     const { status, body } = await app.create({ name: 'orders' })
     expect(status).toBe(201)
@@ -53,7 +53,7 @@ describePerEngine('createCollection', (service) => {
     expect(listIds(await app.list('Orders'))).toEqual(['Orders'])
   })
 
-  test('null counts as not given, as the public clients send it', async () => {
+  test('a null counts as not given, as the public clients send it', async () => {
     const app = await createData(service())
     const { body } = await app.create({
       name: 'orders',

@@ -14,7 +14,7 @@ describePerEngine('previewCollection', (service) => {
     expect(text).toContain('"price":1.50')
   })
 
-  test('the preview of what has a price shows what its owner chose, and by default no record', async () => {
+  test('the preview of a collection with a price shows what its owner chose, and by default no record', async () => {
     const app = await createData(service())
     const price = { per_row: '100' }
     await app.create({ name: 'sold', access_policy: { price } })

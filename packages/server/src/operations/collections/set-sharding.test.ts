@@ -44,7 +44,7 @@ describePerEngine('setSharding', (service) => {
     expect((await app.call('GET', '/collections/prices')).body.sharding).toEqual(sharding)
   })
 
-  test('where queries must state a key, those that do not are refused, and told the keys', async () => {
+  test('a query without a key is refused where queries must state one, and is told the keys', async () => {
     const app = await prices(service())
     await app.call('PUT', '/collections/prices', { access_policy: 'public' })
     await shard(app, [market, day, user])
@@ -88,7 +88,7 @@ describePerEngine('setSharding', (service) => {
     expect(single.status, 'a record by its key is no query').toBe(200)
   })
 
-  test('where queries need state no key nothing is refused, and no keys end the sharding', async () => {
+  test('no query is refused where queries need state no key, and a list of no keys ends the sharding', async () => {
     const app = await prices(service())
     await shard(app, [market], { enforce_in_queries: false })
     expect((await app.list('prices')).body.total).toBe(2)
@@ -124,7 +124,7 @@ describePerEngine('setSharding', (service) => {
     expect((await app.call('GET', '/collections/prices')).body.sharding).toBeNull()
   })
 
-  test('as many keys and buckets as there may be are taken', async () => {
+  test('a collection takes the most keys and buckets that the limits allow', async () => {
     const app = await prices(service())
     const keys = Array.from({ length: limits.shardKeysMax }, (_, at) => ({
       ...user,

@@ -3,7 +3,7 @@ import { describePerEngine } from '@tollbase/testing/per-engine'
 import { expect, test } from 'vitest'
 
 describePerEngine('validateRecord', (service) => {
-  test('of a JSON Schema, validation says what a store says, and stores nothing', async () => {
+  test('validation against a JSON Schema says what a store says, and stores nothing', async () => {
     const app = await createData(service())
     await app.create({
       name: 'people',

@@ -143,7 +143,7 @@ describePerEngine('createIndex', (service) => {
     expect(again).toMatchObject({ status: 409, body: { code: 'CONFLICT' } })
   })
 
-  test('a collection has so many indexes and not more', async () => {
+  test('a collection has the most indexes that the limit allows, and one more is refused', async () => {
     const app = await createData(service())
     for (let at = 0; at < 32; at++)
       expect(
@@ -180,7 +180,7 @@ describePerEngine('createIndex', (service) => {
     expect(listIds(await app.list('c', { find: { f: 'x'.repeat(5000) } }))).toEqual(['6'])
   })
 
-  test('a price that comes with an index makes reads cost, for others', async () => {
+  test('a price that comes with an index makes reads cost for others', async () => {
     const app = await createData(service())
     await app.call('POST', '/indexes', {
       collection: 'c',

@@ -30,7 +30,7 @@ describePerEngine('optimizeCollection', (service) => {
       .toEqual(['people_name_idx'])
   })
 
-  test('what others ask for is advice to the owner, and they get none', async () => {
+  test('queries of others lead to advice for the owner, and others get none', async () => {
     const app = await createData(service())
     await app.publish('people', people.slice(0, 10))
     await app.listOpenly('people', { find: { age: 3 } })

@@ -52,7 +52,7 @@ describe('createKey', () =>
       { pay_limits: { max_payment_per_tx: '-1' } },
       { pay_limits: { other: 1 } },
       { unknown: true },
-    ])('%j is refused with 400', async (body) => {
+    ])('the key %j is refused with 400', async (body) => {
       const { create } = makeKeyCalls(service())
       const app = await service().createApp()
       expect((await create(app, body)).status).toBe(400)

@@ -84,7 +84,7 @@ describePerEngine('migrateCollection', (service) => {
     expect((await migrate(app, withDefault)).body).toMatchObject({ success: true, migrated: 1 })
   })
 
-  test('as many problems are reported as said, and all are counted', async () => {
+  test('a migration reports the stated number of problems, and counts all', async () => {
     const app = await createData(service())
     const most = limits.migrationErrorsMax
     await app.store(
@@ -96,7 +96,7 @@ describePerEngine('migrateCollection', (service) => {
     expect(body.errors).toHaveLength(most)
   })
 
-  test('what is written while a migration runs follows the new schema too, or stops it; nothing slips through', async () => {
+  test('a record that is written while a migration runs follows the new schema too, or stops the migration; none slips through', async () => {
     const app = await createData(service())
     await app.store(
       'c',
@@ -121,7 +121,7 @@ describePerEngine('migrateCollection', (service) => {
     expect(records.filter(({ kind }: Json) => kind !== 'plain')).toEqual([])
   })
 
-  test('a store that was checked by the old schema is checked again where the new one came first', async () => {
+  test('a store that was checked by the old schema is checked again where the new schema came first', async () => {
     const app = await createData(service())
     await app.create({ name: 'c' })
     const writes = Array.from({ length: 40 }, (_, n) => app.store('c', [{ id: `${n}`, odd: n }]))
@@ -214,7 +214,7 @@ describePerEngine('migrateCollection', (service) => {
     )
   })
 
-  test('the indexes of the new schema are made, and a JSON Schema is judged as well', async () => {
+  test('a migration makes the indexes of the new schema, and judges a JSON Schema as well', async () => {
     const app = await createData(service())
     await app.store('c', [{ id: 'a', n: 1 }])
     await migrate(app, { fields: { n: { type: 'number', index: true } } })

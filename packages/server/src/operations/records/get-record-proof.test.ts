@@ -6,7 +6,7 @@ import { describe, expect, test } from 'vitest'
 
 describe('getRecordProof', () =>
   withService((service) => {
-    test('a record is proven offline, to who trusts the key; any changed byte of the proof breaks it', async () => {
+    test('a record is proven offline to anyone who trusts the key, and any changed byte breaks the proof', async () => {
       const app = await createOpenData(service())
       await app.store('notes', [{ id: 'a', n: 1 }, { id: 'b' }, { id: 'c' }])
       await app.store('notes', [{ id: 'd' }])

@@ -24,7 +24,7 @@ describePerEngine('storeRecords', (service) => {
     expect(listIds(await app.list('notes'))).toEqual(['a', 'b'])
   })
 
-  test('with wait the answer is the result, and the tables show it', async () => {
+  test('a store with wait is answered by the result, and the tables show it', async () => {
     const app = await createData(service())
     const { status, body } = await app.store('notes', [{ id: 'a' }])
     expect(status).toBe(200)
@@ -47,7 +47,7 @@ describePerEngine('storeRecords', (service) => {
     }
   })
 
-  test('a first store, and a first index, make the collection; of many at once one is made', async () => {
+  test('a first store, and a first index, make the collection, and many of them at once make one', async () => {
     const app = await createData(service())
     const stores = await Promise.all(
       Array.from({ length: 10 }, (_, at) => app.store('fresh', [{ id: `r${at}` }])),
@@ -98,7 +98,7 @@ describePerEngine('storeRecords', (service) => {
     expect(found.body.total).toBe(1)
   })
 
-  test('within one call the last of a key wins', async () => {
+  test('the last record of a key in a call wins', async () => {
     const app = await createData(service())
     await app.store('notes', [
       { id: 'a', v: 1 },
@@ -117,7 +117,7 @@ describePerEngine('storeRecords', (service) => {
     expect(counted.body).toMatchObject({ document_count: 300 })
   })
 
-  test('what is odd but can be kept is kept, and stops nothing behind it', async () => {
+  test('odd data that can be kept are kept, and stop nothing behind them', async () => {
     const app = await createData(service())
     const odd = [
       '{"id":"a","":""}',
@@ -204,7 +204,7 @@ describePerEngine('storeRecords', (service) => {
     })
   })
 
-  test('the most records of one call are stored, and one more is refused', async () => {
+  test('a call stores the most records that the limit allows, and one more is refused', async () => {
     const app = await createData(service())
     const data = Array.from({ length: limits.recordsPerStoreMax }, (_, id) => ({ id }))
     const stored = await app.queue('many', data)

@@ -38,7 +38,7 @@ describePerEngine('createRelation', (service) => {
     expect((await app.call('GET', '/relations')).body).toHaveLength(3)
   })
 
-  test('there are as many relations as there may be, and no more', async () => {
+  test('an application has the most relations that the limit allows, and one more is refused', async () => {
     const app = await createData(service())
     await relate(app)
     const tenant = await service().running.service.tenancy.loadTenant(app.appId)
@@ -58,7 +58,7 @@ describePerEngine('createRelation', (service) => {
     ['parent_field', ''],
     ['child_field', 'a..b'],
     ['child_collection', 'no such name'],
-  ])('the relation is refused where its %s is none, and nothing is made', async (name, value) => {
+  ])('a relation is refused where its %s is none, and nothing is made', async (name, value) => {
     const app = await createData(service())
     const { status, body } = await relate(app, { [name]: value })
     expect(status).toBe(400)

@@ -4,7 +4,7 @@ import { relate } from '@tollbase/testing/relations'
 import { expect, test } from 'vitest'
 
 describePerEngine('listRelations', (service) => {
-  test('relations are listed, shown with their collections, deleted, and outlive a restart', async () => {
+  test('relations are listed, are shown with their collections, are deleted, and outlive a restart', async () => {
     const app = await createData(service())
     const { indexes_created: _, ...relation } = (await relate(app)).body
     expect((await app.call('GET', '/relations')).body).toEqual([relation])

@@ -14,7 +14,7 @@ describe('getMetrics', () =>
       expect(metrics.text).not.toContain(app.key)
     })
 
-    test('metrics are for the operator and for loopback, and not for who comes through a proxy', async () => {
+    test('metrics are for the operator and for loopback, and not for a caller who comes through a proxy', async () => {
       const forwarded = { 'x-forwarded-for': '192.0.2.1' }
       const refused = await service().request('GET', '/metrics', { headers: forwarded })
       expect(refused.status).toBe(401)

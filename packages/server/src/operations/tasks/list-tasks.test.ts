@@ -3,7 +3,7 @@ import { describePerEngine } from '@tollbase/testing/per-engine'
 import { expect, test } from 'vitest'
 
 describePerEngine('listTasks', (service) => {
-  test('tasks are listed newest first, as many as asked for', async () => {
+  test('tasks are listed newest first, at most the number that is asked for', async () => {
     const app = await createData(service())
     const tickets: string[] = []
     for (const id of ['a', 'b', 'c'])

@@ -4,7 +4,7 @@ import { refuseLongDefinition } from './definition-size.ts'
 
 const many = (count: number) => Array.from({ length: count }, () => 'a')
 
-test('viewValuesMax: a definition may be made of so many values, and of no more', () => {
+test('viewValuesMax: a definition has the most values that the limit allows, and one more is refused', () => {
   // The object, and the list itself.
   const make = (values: number) => ({ $literal: many(values - 2) })
   expect(() => refuseLongDefinition(make(limits.viewValuesMax), '/query')).not.toThrow()
@@ -13,7 +13,7 @@ test('viewValuesMax: a definition may be made of so many values, and of no more'
   )
 })
 
-test('viewWordsMax: a definition may have so many names and operators, and no more', () => {
+test('viewWordsMax: a definition has the most names and operators that the limit allows, and one more is refused', () => {
   // The object is one.
   const make = (words: number) => ({ select: many(words - 1) })
   expect(() => refuseLongDefinition(make(limits.viewWordsMax), '/query')).not.toThrow()

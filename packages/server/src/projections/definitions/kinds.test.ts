@@ -100,27 +100,35 @@ const written: { readonly [K in DefinitionKind]: readonly object[] } = {
 }
 
 describe('stored definitions', () => {
-  test.each(Object.entries(written))('of kind %s are read as they were written', (kind, bodies) => {
-    for (const body of bodies) {
-      const later = { ...body, member_of_a_later_version: { a: [1] } }
-      for (const text of [JSON.stringify(body), JSON.stringify(later)])
-        expect(JSON.stringify(parse(kind, text))).toBe(text)
-    }
-  })
+  test.each(Object.entries(written))(
+    'definitions of kind %s are read as they were written',
+    (kind, bodies) => {
+      for (const body of bodies) {
+        const later = { ...body, member_of_a_later_version: { a: [1] } }
+        for (const text of [JSON.stringify(body), JSON.stringify(later)])
+          expect(JSON.stringify(parse(kind, text))).toBe(text)
+      }
+    },
+  )
 
-  test.each(Object.entries(written))('of kind %s that are damaged are named', (kind, [body]) => {
-    for (const text of ['{', '[]', 'null', '{}', JSON.stringify(body).replace(/:[["]/, ':1')])
-      expect(() => parse(kind, text)).toThrow(`the stored definition of ${kind} the id is damaged`)
-  })
+  test.each(Object.entries(written))(
+    'definitions of kind %s that are damaged are named',
+    (kind, [body]) => {
+      for (const text of ['{', '[]', 'null', '{}', JSON.stringify(body).replace(/:[["]/, ':1')])
+        expect(() => parse(kind, text)).toThrow(
+          `the stored definition of ${kind} the id is damaged`,
+        )
+    },
+  )
 
-  test('of a kind that is not known change nothing but the version of the catalog', async () => {
+  test('a definition of a kind that is not known changes nothing but the version of the catalog', async () => {
     const row = { kind: 'last deletion', id: '', body: 'null', leaf: 41n }
     const catalog = await loadCatalog({ query: async () => [row] } as unknown as Queryable, 'app_1')
     expect(catalog.version).toBe(42)
     expect(catalog.byName.size).toBe(0)
   })
 
-  test('cannot be written with a body of another kind', () => {
+  test('a definition cannot be written with a body of another kind', () => {
     const body = {
       id: 'grant_1',
       grantee: 'maps',

@@ -30,8 +30,8 @@ async function bound(text: Partial<TemplateText>, sent: Record<string, string | 
   return { ...statement, bound: bindValues(statement.values, new Map([...given, ...page])) }
 }
 
-describe('a statement with open values', () => {
-  test('has the values of a run as parameters of PostgreSQL, and nothing of them in its text', async () => {
+describe('statements with open values', () => {
+  test('a statement has the values of a run as parameters of PostgreSQL, and nothing of them in its text', async () => {
     const text = {
       source_collection: 'c',
       parameters: [
@@ -46,13 +46,13 @@ describe('a statement with open values', () => {
     expect(other.text).toBe(one.text)
   })
 
-  test('looks at a long text twice where the key of an index has only its beginning', async () => {
+  test('a statement looks at a long text twice where the key of an index has only its beginning', async () => {
     const parameters = [{ name: 'city', field_path: 'city', maxLength: 500 }]
     const long = await bound({ source_collection: 'c', parameters }, { city: 'x'.repeat(300) })
     expect(long.bound.slice(0, 2)).toEqual([`"${'x'.repeat(128)}"`, `"${'x'.repeat(300)}"`])
   })
 
-  test('binds a text as the type that it stands beside in SQL, and names the parameter where it is none', async () => {
+  test('a statement binds a text as the type that it stands beside in SQL, and names the parameter where it is none', async () => {
     const text = {
       sql: 'SELECT id FROM shop::c WHERE created::timestamp > :since AND n > :n::numeric',
       parameters: [{ name: 'since', type: 'date' as const }, { name: 'n' }],
@@ -65,7 +65,7 @@ describe('a statement with open values', () => {
     })
   })
 
-  test('is of rows or derived as a request of the same words is', async () => {
+  test('a statement is of rows or derived as a request of the same words is', async () => {
     const rows = await makeTemplate({ sql: 'SELECT id FROM shop::c' })
     const groups = await makeTemplate({ sql: 'SELECT count(*) AS n FROM shop::c' })
     expect([rows.uses[0]?.kind, rows.isHeavy, rows.isRows]).toEqual(['rows', false, true])

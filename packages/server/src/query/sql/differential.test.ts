@@ -224,7 +224,7 @@ describe.each(listTestEngines())('%s: a predicate', (engine) => {
     return JSON.parse(`[${row?.records}]`).map((each: { place: number }) => each.place)
   }
 
-  it('holds of exactly the records that its meaning says, with and without indexes', async () => {
+  it('a predicate holds for exactly the records that its meaning says, with and without indexes', async () => {
     await fc.assert(
       fc.asyncProperty(predicate, async (each) => {
         const expected = records.flatMap((one, place) => (each.of(one) === true ? [place] : []))
@@ -235,7 +235,7 @@ describe.each(listTestEngines())('%s: a predicate', (engine) => {
     )
   })
 
-  it('its contrary and its being unknown part the records', async () => {
+  it('a predicate, its contrary and its being unknown part the records', async () => {
     const part = async (text: string) => {
       const yes = await places(text, 'indexed')
       const no = await places(`NOT (${text})`, 'indexed')
@@ -249,7 +249,7 @@ describe.each(listTestEngines())('%s: a predicate', (engine) => {
     )
   })
 
-  it('is the same with a conjunct more that says nothing new, and in any order', async () => {
+  it('a predicate is the same with a conjunct more that says nothing new, and in any order', async () => {
     await fc.assert(
       fc.asyncProperty(predicate, predicate, async (one, other) => {
         const expected = await places(`${one.text} AND ${other.text}`)

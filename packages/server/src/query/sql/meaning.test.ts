@@ -130,7 +130,7 @@ describe.each(listTestEngines())('%s: SQL over records', (engine) => {
   })
   afterAll(async () => test?.drop())
 
-  it('never fails by what a record holds: every function of any value', async () => {
+  it('SQL never fails by what a record holds: every function of any value', async () => {
     const withWords = new Set(['extract', 'position'])
     const calls = [...functions]
       .filter(([name]) => !withWords.has(name))
@@ -165,7 +165,7 @@ describe.each(listTestEngines())('%s: SQL over records', (engine) => {
     }
   })
 
-  it('never fails by what a record holds: every aggregate, alone and over a window', async () => {
+  it('SQL never fails by what a record holds: every aggregate, alone and over a window', async () => {
     const plain = [...aggregates].filter(([, definition]) => definition.ordered !== true)
     const calls = plain.flatMap(([name, definition]) =>
       listCalls(name, definition).filter((call) => !call.includes('1e300')),
@@ -181,7 +181,7 @@ describe.each(listTestEngines())('%s: SQL over records', (engine) => {
     expect((await ask(`SELECT ${over.join(', ')} FROM app::wild`)).rows.length).toBeGreaterThan(100)
   })
 
-  it('keeps the case of names and the digits of numbers', async () => {
+  it('SQL keeps the case of names and the digits of numbers', async () => {
     const { text } = await ask('SELECT id, Name, name, price, o.Name AS "Other" FROM app::people O')
     expect(text.split('},')[0]).toBe('{"id":1,"Name":"Ann","name":null,"price":1.10,"Other":"Ann"')
     expect((await ask('SELECT Value, value FROM app::people WHERE id = 4')).rows).toEqual([
@@ -189,7 +189,7 @@ describe.each(listTestEngines())('%s: SQL over records', (engine) => {
     ])
   })
 
-  it('gives whole records as they were stored, with more members put to them', async () => {
+  it('SQL gives whole records as they were stored, with more members put to them', async () => {
     expect((await ask('SELECT * FROM app::people')).text).toBe(people.join(','))
     expect((await ask('SELECT *, age AS price FROM app::people WHERE id = 1')).text).toBe(
       '{"id":1,"Name":"Ann","age":30,"tags":["x","y"],"address":{"city":"Graz","zip":8010},"price":30}',
@@ -213,19 +213,19 @@ describe.each(listTestEngines())('%s: SQL over records', (engine) => {
     ['today is given', 'current_date', Array(4).fill('2024-06-01')],
     ['decimals are exact', 'price * 3', [3.3, 6.75, null, 0.3]],
     ['a null among comparisons', 'age IN (5, NULL)', [null, null, null, true]],
-  ])('means what is documented: %s', async (_, expression, expected) => {
+  ])('SQL means what is documented: %s', async (_, expression, expected) => {
     const { rows } = await ask(`SELECT ${expression} AS v FROM app::people ORDER BY id`)
     expect(rows.map((row) => row.v)).toEqual(expected)
   })
 
-  it('sums decimals exactly and gives the least in the order of sortBy', async () => {
+  it('SQL sums decimals exactly and gives the least in the order of sortBy', async () => {
     const { text } = await ask(
       'SELECT sum(price) AS s, min(age) AS l, max(age) AS m, avg(price) AS a FROM app::people',
     )
     expect(text).toBe('{"s":3.45,"l":"30","m":30,"a":1.15}')
   })
 
-  it('takes values for parameters, as values only', async () => {
+  it('SQL takes values for parameters, as values only', async () => {
     const byName = { n: 5, text: "x' OR '1' = '1" }
     const named = 'SELECT id, :text AS t FROM app::people WHERE age = :n AND :n < 6'
     expect((await ask(named, { parameters: byName })).rows).toEqual([{ id: 4, t: byName.text }])
@@ -239,12 +239,12 @@ describe.each(listTestEngines())('%s: SQL over records', (engine) => {
     await expect(ask('SELECT :a', { parameters: { a: [] } })).rejects.toThrow('/params/a must be')
   })
 
-  it('sees the latest versions, or all where history is asked for', async () => {
+  it('SQL sees the latest versions, or all where history is asked for', async () => {
     expect((await ask('SELECT n FROM app::versions')).rows).toEqual([{ n: 2 }])
     expect((await ask('SELECT n FROM app::versions', { history: true })).rows).toHaveLength(3)
   })
 
-  it('goes by the index of a field where it compares, joins or sorts by it', async () => {
+  it('SQL goes by the index of a field where it compares, joins or sorts by it', async () => {
     const many = Array.from({ length: 2_000 }, (_, at) => ({ body: `{"k":${at},"s":"v${at}"}` }))
     await createTestCollection(run, 'app.many', many)
     await indexTestCollection(run, 'app.many', ['k', 's'])
@@ -277,7 +277,7 @@ describe('the sources of a query', () => {
     select,
   })
 
-  it('tell the fields that a row query uses, and for what', async () => {
+  it('the sources of a query tell the fields that a row query uses, and for what', async () => {
     expect(
       await sources(
         "SELECT a, lower(b.c) AS x FROM app::t WHERE d > 1 AND e LIKE 'x%' ORDER BY f, a",
@@ -301,12 +301,12 @@ describe('the sources of a query', () => {
     'SELECT a FROM app::t WHERE EXISTS (SELECT 1 FROM app::t u)',
     'SELECT x.a FROM app::t x JOIN app::t y ON x.a = y.a',
     'SELECT 1 AS n FROM app::t, app::t u',
-  ])('say that everything else is derived: %s', async (text) => {
+  ])('the sources of a query say that everything else is derived: %s', async (text) => {
     expect((await sources(text)).map((source) => source.kind)).toContain('derived')
     expect((await sources(text)).map((source) => source.kind)).not.toContain('rows')
   })
 
-  it('find a field through sub-queries and common tables, under whatever name', async () => {
+  it('the sources of a query find a field through sub-queries and common tables, under whatever name', async () => {
     const inner = used(['a', 'secret'], ['a'], 'all')
     expect(
       await sources('SELECT a AS x FROM (SELECT * FROM app::t) q WHERE q.secret = 1'),

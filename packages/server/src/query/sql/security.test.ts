@@ -61,7 +61,7 @@ describe.each(listTestEngines())('%s: SQL of any kind', (engine) => {
   })
   afterAll(async () => test?.drop())
 
-  it('is refused with 400 or answered; PostgreSQL never finds a mistake in it', async () => {
+  it('a statement is refused with 400 or answered, and PostgreSQL never finds a mistake in it', async () => {
     const { ask } = makeQueryRunner(run)
     const answer = async (text: string): Promise<void> => {
       try {

@@ -30,14 +30,17 @@ async function refusal(text: string, options: Partial<SqlOptions> = {}): Promise
 }
 
 describe('SQL that is not possible', () => {
-  it.each(refused)('is refused, naming the construct: %s', async (text, construct) => {
-    const parameters = text.includes('$1') ? [] : {}
-    const fault = await refusal(text, { parameters })
-    expect(fault.code).toBe('VALIDATION_FAILED')
-    expect(fault.message).toContain(construct)
-  })
+  it.each(refused)(
+    'a statement that is not possible is refused, naming the construct: %s',
+    async (text, construct) => {
+      const parameters = text.includes('$1') ? [] : {}
+      const fault = await refusal(text, { parameters })
+      expect(fault.code).toBe('VALIDATION_FAILED')
+      expect(fault.message).toContain(construct)
+    },
+  )
 
-  it('is refused with its place in the text as it was sent', async () => {
+  it('a statement is refused with its place in the text as it was sent', async () => {
     const fault = await refusal('SELECT Über, id,\n  pg_sleep(1) AS größe FROM app::c')
     expect(fault.details).toMatchObject({ line: 2, column: 3 })
   })
@@ -78,12 +81,12 @@ describe('SQL that is not possible', () => {
       `SELECT ${'-'.repeat(0)}${'abs('.repeat(60)}1${')'.repeat(60)}`,
       `SELECT ${'abs('.repeat(65)}1${')'.repeat(65)}`,
     ],
-  ])('is what has one more than the most %s', async (_, most, tooMuch) => {
+  ])('a statement with one more than the most %s is refused', async (_, most, tooMuch) => {
     await expect(parseSql(most, { now })).resolves.toBeDefined()
     expect((await refusal(tooMuch)).code).toBe('VALIDATION_FAILED')
   })
 
-  it('is what the parser cannot take in, and the next statement is read all the same', async () => {
+  it('a statement that the parser cannot take in is refused, and the next statement is read all the same', async () => {
     const sum = `SELECT ${Array.from({ length: 20_000 }, () => 1).join('+')}`
     const nested = `${'SELECT * FROM ('.repeat(3_000)}SELECT 1${') t'.repeat(3_000)}`
     for (const hostile of [sum, nested]) {
@@ -92,7 +95,7 @@ describe('SQL that is not possible', () => {
     }
   })
 
-  it('is what would become too long a statement', async () => {
+  it('a query that would become too long a statement is refused', async () => {
     const query = await parseSql(
       `SELECT ${'nullif(sqrt('.repeat(20)}x${'), 1)'.repeat(20)} AS y FROM app::c`,
       { now },
@@ -189,7 +192,7 @@ describe.each(listTestEngines())('%s: SQL', (engine) => {
     return /ORDER BY/i.test(text.replaceAll(/\([^()]*\)/g, '')) ? plain : plain.sort()
   }
 
-  it.each(accepted)('gives what PostgreSQL gives over tables: %s', async (text) => {
+  it.each(accepted)('SQL gives what PostgreSQL gives over tables: %s', async (text) => {
     const expected = normal(await oracle(text), text)
     expect(normal(await answer(text), text)).toEqual(expected)
     const findTypes = (model: string) => types[model]

@@ -49,7 +49,7 @@ const { text } = fc.letrec<{ text: string; number: string }>((tie) => ({
   ),
 }))
 
-describe('the size of a text', () => {
+describe('sizes of texts', () => {
   let base: TestDatabase
   let run: RunSql
   beforeAll(async () => {
@@ -68,7 +68,7 @@ describe('the size of a text', () => {
   })
   afterAll(() => base.drop())
 
-  test('is never more than was reckoned before, however functions are nested', async () => {
+  test('a text is never larger than its estimate, however functions are nested', async () => {
     const { rows } = makeQueryRunner(run)
     let answered = 0
     await fc.assert(
@@ -104,7 +104,7 @@ function computeSizes(query: Parsed): readonly number[] {
   return computeColumnSizes(query, { field: fieldBytes, number })
 }
 
-describe('what would be larger than can be held is refused before it runs', () => {
+describe('texts that would be larger than can be held', () => {
   const nested = (depth: number, around: (inner: string) => string) => {
     let expression = 'a'
     for (let at = 0; at < depth; at++) expression = around(expression)
@@ -152,12 +152,15 @@ describe('what would be larger than can be held is refused before it runs', () =
       'a row',
       `SELECT ${Array.from({ length: 20 }, (_, at) => `concat(${times(15, 'a')}) AS c${at}`).join(', ')} FROM app::one`,
     ],
-  ])('%s', async (_what, statement) => {
-    await expect(parseSql(statement, { now })).rejects.toMatchObject({
-      code: 'VALIDATION_FAILED',
-      details: { field: '/sql', problem: expect.stringMatching(/could give more than \d+ MiB/) },
-    })
-  })
+  ])(
+    'a text that would be too large is refused before it is made: %s',
+    async (_what, statement) => {
+      await expect(parseSql(statement, { now })).rejects.toMatchObject({
+        code: 'VALIDATION_FAILED',
+        details: { field: '/sql', problem: expect.stringMatching(/could give more than \d+ MiB/) },
+      })
+    },
+  )
 
   test.each([
     ["SELECT replace(left(a, 1000), 'x', left(b, 1000)) AS x FROM app::one"],
@@ -168,7 +171,7 @@ describe('what would be larger than can be held is refused before it runs', () =
       `SELECT ${Array.from({ length: limits.sqlColumnsMax }, (_, at) => `f${at}`).join(', ')} FROM app::one`,
     ],
     ['SELECT lpad(a, 1000000, b) || rpad(a, 5) AS x FROM app::one'],
-  ])('%s is not', async (statement) => {
+  ])('a text that can be held is not refused: %s', async (statement) => {
     await expect(parseSql(statement, { now })).resolves.toBeDefined()
   })
 })

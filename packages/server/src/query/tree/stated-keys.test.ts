@@ -24,7 +24,7 @@ async function unstated(text: string): Promise<string | undefined> {
   return findUnstatedModel(query, (model) => keys.get(model))
 }
 
-describe('a statement over what must be asked for by a key', () => {
+describe('statements over a source that needs a stated key', () => {
   it.each([
     "SELECT * FROM app::s WHERE k = 'x'",
     "SELECT * FROM app::s WHERE 'x' = k",
@@ -46,7 +46,7 @@ describe('a statement over what must be asked for by a key', () => {
     "SELECT k FROM app::s WHERE k = 'x' UNION SELECT k FROM app::h WHERE k = 'y'",
     "WITH w AS (SELECT * FROM app::s WHERE k = 'x') SELECT w.k FROM w JOIN app::h h ON h.k = w.k",
     'SELECT a FROM app::free',
-  ])('states it: %s', async (text) => {
+  ])('a statement states the key: %s', async (text) => {
     expect(await unstated(text)).toBeUndefined()
   })
 
@@ -75,7 +75,7 @@ describe('a statement over what must be asked for by a key', () => {
     ['SELECT (SELECT count(*) FROM app::h) AS n FROM app::free', 'app::h'],
     ['SELECT a FROM app::free WHERE EXISTS (SELECT 1 FROM app::h)', 'app::h'],
     ['SELECT a FROM app::free WHERE a IN (SELECT k FROM app::h WHERE n = 1)', 'app::h'],
-  ])('does not: %s', async (text, model) => {
+  ])('a statement does not state the key: %s', async (text, model) => {
     expect(await unstated(text)).toBe(model)
   })
 })

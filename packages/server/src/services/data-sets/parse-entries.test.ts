@@ -7,7 +7,7 @@ function read(kind: DataSetKind, entries: readonly unknown[]) {
 }
 
 describe('the entries of a data set', () => {
-  it('of values are kept each once, types apart', async () => {
+  it('the entries of a set of values are kept once each, and types apart', async () => {
     expect(await read('values', ['a', 'a', 1, '1', -0, 0, true, false])).toEqual([
       'a',
       1,
@@ -18,7 +18,7 @@ describe('the entries of a data set', () => {
     ])
   })
 
-  it('of networks are made into ranges in order that neither overlap nor touch', async () => {
+  it('the entries of a set of networks are made into ordered ranges that do not overlap or touch', async () => {
     const sent = [
       '10.0.1.0/24',
       '::2',
@@ -35,7 +35,7 @@ describe('the entries of a data set', () => {
     ])
   })
 
-  it('of countries are read as public databases write them', async () => {
+  it('the entries of a set of countries are read as public databases write them', async () => {
     const sent = [
       '"1.0.0.0","1.0.0.255","AU"',
       '1.0.1.0/24,cn',
@@ -70,14 +70,17 @@ describe('the entries of a data set', () => {
       '/entries/0',
       'elsewhere',
     ],
-  ])('of %s %j are refused, naming the entry', async (kind, entries, ...told) => {
-    const [pointer, problem] = told
-    await expect(read(kind, entries)).rejects.toThrow(
-      expect.objectContaining({
-        code: 'VALIDATION_FAILED',
-        message: expect.stringMatching(new RegExp(`^${pointer} .*`)),
-      }),
-    )
-    await expect(read(kind, entries)).rejects.toThrow(problem)
-  })
+  ])(
+    'the entries of a set of %s %j are refused, naming the entry',
+    async (kind, entries, ...told) => {
+      const [pointer, problem] = told
+      await expect(read(kind, entries)).rejects.toThrow(
+        expect.objectContaining({
+          code: 'VALIDATION_FAILED',
+          message: expect.stringMatching(new RegExp(`^${pointer} .*`)),
+        }),
+      )
+      await expect(read(kind, entries)).rejects.toThrow(problem)
+    },
+  )
 })

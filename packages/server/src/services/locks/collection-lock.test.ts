@@ -29,7 +29,7 @@ function makeWork() {
   return { run: () => done, end }
 }
 
-test('who appends waits for the work, and goes before the next work', async () => {
+test('a writer who appends waits for the exclusive work, and goes before the next work', async () => {
   const { world, timers } = makeHandWorld()
   const lock = new CollectionLock(world)
   const order: string[] = []
@@ -47,7 +47,7 @@ test('who appends waits for the work, and goes before the next work', async () =
   expect(timers.size, 'nothing is left behind').toBe(0)
 })
 
-test('work that fails frees what it had', async () => {
+test('exclusive work that fails frees what it had', async () => {
   const lock = new CollectionLock(realWorld)
   const failing = lock.run(['a'], () => Promise.reject(new Error('it broke')))
   const entered = lock.enter('a', async () => 'in')
@@ -55,7 +55,7 @@ test('work that fails frees what it had', async () => {
   expect(await entered).toBe('in')
 })
 
-test('nobody waits for ever, and who was told so is not done later', async () => {
+test('nobody waits for ever, and work that was told so is not done later', async () => {
   const { world, pass: passTime } = makeHandWorld()
   const lock = new CollectionLock(world)
   const stuck = makeWork()

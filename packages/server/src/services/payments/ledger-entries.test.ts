@@ -143,7 +143,7 @@ async function readRows(schema: string): Promise<string[]> {
 const steps = fc.array(step, { minLength: 1, maxLength: 60 })
 const sizes = fc.array(fc.integer({ min: 1, max: 9 }), { minLength: 1, maxLength: 4 })
 
-test('whatever is appended, twice or out of order: every prefix sums to zero, nobody is in debt, every split is exact', async () => {
+test('every prefix of the ledger sums to zero, with nobody in debt and every split exact, whatever is appended, twice or out of order', async () => {
   await fc.assert(
     fc.asyncProperty(steps, sizes, async (given, runs) => {
       const schema = await applySteps(given, runs)
@@ -168,7 +168,7 @@ test('whatever is appended, twice or out of order: every prefix sums to zero, no
   )
 })
 
-test('the tables are a function of the entries: applied in other runs they are the same rows', async () => {
+test('the tables are a function of the entries, and have the same rows when these are applied in other runs', async () => {
   await fc.assert(
     fc.asyncProperty(steps, sizes, sizes, async (given, one, other) => {
       expect(await readRows(await applySteps(given, one))).toEqual(

@@ -10,7 +10,7 @@ function makeCache(bytesMax: number) {
   return { answers, results }
 }
 
-test('whatever is kept and asked for, the memory that is counted stays below the bound, and what is found is what was kept', () => {
+test('the counted memory stays below the bound and a found answer is the kept one, whatever is kept and asked for', () => {
   const bytesMax = 20_000
   const step = fc.record({
     key: fc.integer({ min: 0, max: 60 }),
@@ -78,7 +78,7 @@ test('an answer is found at its positions alone: not after a change, and not for
   expect(results).toEqual(['hit', 'miss', 'miss', 'miss', 'hit', 'miss'])
 })
 
-test('with no room nothing is kept', () => {
+test('a cache with no room keeps nothing', () => {
   const { answers } = makeCache(0)
   answers.put('a', at(1), '')
   expect(answers.isOff).toBe(true)

@@ -15,7 +15,7 @@ beforeAll(async () => {
 })
 afterAll(() => test?.drop())
 
-describe('what PostgreSQL says of a query that is too much', () => {
+describe('errors of PostgreSQL for a query that is too much', () => {
   it.each([
     ['57014', 'QUERY_TIMEOUT'],
     ['54000', 'QUERY_TOO_EXPENSIVE'],
@@ -26,7 +26,7 @@ describe('what PostgreSQL says of a query that is too much', () => {
     ['22008', 'VALIDATION_FAILED'],
     ['42P01', undefined],
     ['53100', undefined],
-  ])('%s is told as %s, without its text', async (state, code) => {
+  ])('the error %s is told as %s, without its text', async (state, code) => {
     const raised = test.database.queryHeavy(
       sql`DO ${sql.literal(`BEGIN RAISE EXCEPTION 'secret value' USING ERRCODE = '${state}'; END`)}`,
     )
@@ -37,7 +37,7 @@ describe('what PostgreSQL says of a query that is too much', () => {
   })
 })
 
-describe('a heavy query', () => {
+describe('heavy queries', () => {
   const makeService = () => ({
     database: test.database,
     shortReads: new ShortReads({
@@ -58,7 +58,7 @@ describe('a heavy query', () => {
   const turn = { application: 'shop', caller: 'key', rank: 'key' } as const
   const heavy = { isHeavy: true, turn }
 
-  it('has bounds of time and of temporary space, and cannot write', async () => {
+  it('a heavy query has bounds of time and of temporary space, and cannot write', async () => {
     const row = await runQuery(
       makeService(),
       {
@@ -77,7 +77,7 @@ describe('a heavy query', () => {
     await expect(writing).rejects.toMatchObject({ code: '25006' })
   })
 
-  it('is cancelled in the database once nobody wants it, and leaves its slot to the next', async () => {
+  it('a heavy query is cancelled in the database once nobody wants it, and leaves its slot to the next', async () => {
     const one = makeService()
     const gone = new AbortController()
     const { signal } = gone
@@ -102,7 +102,7 @@ describe('a heavy query', () => {
     expect(await readSessions()).toEqual([])
   })
 
-  it('that is too much leaves its slot to the next', async () => {
+  it('a heavy query that is too much leaves its slot to the next', async () => {
     const one = makeService()
     // PostgreSQL's word for too much temporary space; filling it would take too long here.
     const text = `DO $$ BEGIN RAISE EXCEPTION 'secret' USING ERRCODE = '53400'; END $$`
@@ -113,7 +113,7 @@ describe('a heavy query', () => {
   })
 })
 
-describe('a list', () => {
+describe('lists', () => {
   const turn = { application: 'shop', caller: 'key', rank: 'key' } as const
   const makeService = () => ({
     database: test.database,
@@ -133,7 +133,7 @@ describe('a list', () => {
     values: [],
   }
 
-  it('that proves slow goes on by a slot, and is cancelled once nobody wants it', async () => {
+  it('a list that proves slow goes on by a slot, and is cancelled once nobody wants it', async () => {
     const one = makeService()
     const gone = new AbortController()
     const plain = { isHeavy: false, turn: { ...turn, signal: gone.signal } }
@@ -150,7 +150,7 @@ describe('a list', () => {
     expect(one.semaphore.stats()).toEqual({ running: 0, waiting: 0 })
   })
 
-  it('of who had a slow one takes a slot until it was quick by that', async () => {
+  it('a list of a caller who had a slow one takes a slot until a list was quick in it', async () => {
     const one = makeService()
     const bySlot = vi.spyOn(one.semaphore, 'run')
     const plain = { isHeavy: false, turn }

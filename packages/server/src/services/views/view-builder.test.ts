@@ -26,7 +26,7 @@ beforeAll(async () => {
 
 afterAll(() => store?.drop())
 
-test('who waits for a refresh is not told by a look that began before it', async () => {
+test('a caller who waits for a refresh is not told by a look that began before it', async () => {
   const { database } = store
   const view = { id: 'v', number: 1, name: 'v', positions: {} } as unknown as StoredView
   const at = { leaf: 1, height: 1, sequence: 0 }

@@ -181,19 +181,22 @@ const definitions: fc.Arbitrary<ViewDefinition> = fc.oneof(
   nested,
 )
 
-describe('the grammar', () => {
-  it.each([...aggregates.keys(), ...windowFunctions.keys()])('knows $%s over a window', (name) => {
-    const column = { [`$${name}`]: 'a', over: { partition_by: ['b'] } }
-    expect(grammar.Check({ select: [{ x: column }], from: 'app::orders' })).toBe(true)
-  })
+describe('the grammar of views', () => {
+  it.each([...aggregates.keys(), ...windowFunctions.keys()])(
+    'the grammar knows $%s over a window',
+    (name) => {
+      const column = { [`$${name}`]: 'a', over: { partition_by: ['b'] } }
+      expect(grammar.Check({ select: [{ x: column }], from: 'app::orders' })).toBe(true)
+    },
+  )
 
-  it('has no operator that hides a function', () => {
+  it('the grammar has no operator that hides a function', () => {
     const names = listOperatorNames()
     expect(new Set(names).size).toBe(names.length)
   })
 })
 
-describe('a SELECT in a view', () => {
+describe('SELECTs in views', () => {
   let test: TestDatabase
   let rowsOf: (query: Query) => Promise<readonly string[]>
 
@@ -214,7 +217,7 @@ describe('a SELECT in a view', () => {
   })
   afterAll(async () => test?.drop())
 
-  it.each(statements)('means the same as JSON: %s', async (text) => {
+  it.each(statements)('a SELECT means the same as JSON: %s', async (text) => {
     const { definition } = await parseViewSql(create(text), 'app')
     const [direct, again] = await Promise.all([
       parseSql(text, { now: undefined }),
@@ -226,7 +229,7 @@ describe('a SELECT in a view', () => {
     expect(read.definition).toEqual(definition)
   })
 
-  it('that a definition is printed as means the same again', async () => {
+  it('a SELECT that a definition is printed as means the same again', async () => {
     const property = async (sent: ViewDefinition) => {
       const read = await readViewDefinition(sent, { app: 'app' })
       expect(grammar.Errors(read.definition)).toEqual([])
@@ -237,7 +240,7 @@ describe('a SELECT in a view', () => {
     await fc.assert(fc.asyncProperty(definitions, property), { numRuns: 150 })
   })
 
-  it.each(refused)('is refused where it is not possible: %s', async (text) => {
+  it.each(refused)('a SELECT is refused where it is not possible: %s', async (text) => {
     const fault = await parseViewSql(create(text), 'app').catch((error: unknown) => error)
     expect(fault).toBeInstanceOf(Fault)
     expect(fault).toMatchObject({ code: 'VALIDATION_FAILED' })

@@ -21,7 +21,7 @@ describe('CREATE MATERIALIZED VIEW', () => {
     ],
     ['with quoted names', 'CREATE MATERIALIZED VIEW "app"::"v" AS SELECT id FROM app::orders'],
     ['in brackets', 'CREATE MATERIALIZED VIEW app :: v AS (SELECT id FROM app::orders)'],
-  ])('is read %s', async (_, text) => {
+  ])('a CREATE is read %s', async (_, text) => {
     expect(await parseViewSql(text, 'app')).toEqual({
       name: 'v',
       ifNotExists: false,
@@ -30,7 +30,7 @@ describe('CREATE MATERIALIZED VIEW', () => {
     })
   })
 
-  it('keeps the case of names, and takes words that are keywords elsewhere', async () => {
+  it('a CREATE keeps the case of names, and takes words that are keywords elsewhere', async () => {
     const text = 'CREATE MATERIALIZED VIEW app::Daily AS SELECT customerId, "Ü" FROM app::orders'
     expect(await parseViewSql(text, 'app')).toMatchObject({
       name: 'Daily',
@@ -43,7 +43,7 @@ describe('CREATE MATERIALIZED VIEW', () => {
     expect(data.name).toBe('data')
   })
 
-  it('says IF NOT EXISTS and OR REPLACE', async () => {
+  it('a CREATE says IF NOT EXISTS and OR REPLACE', async () => {
     const select = 'app::v AS SELECT id FROM app::orders'
     const unless = await parseViewSql(`CREATE MATERIALIZED VIEW IF NOT EXISTS ${select}`, 'app')
     expect(unless).toMatchObject({ ifNotExists: true, orReplace: false, definition })
@@ -51,7 +51,7 @@ describe('CREATE MATERIALIZED VIEW', () => {
     expect(anew).toMatchObject({ ifNotExists: false, orReplace: true, definition })
   })
 
-  it('is not misled by what stands in strings', async () => {
+  it('a CREATE is not misled by the text of strings', async () => {
     const text =
       "CREATE MATERIALIZED VIEW app::v AS SELECT ' OR REPLACE WITH NO DATA' AS x FROM app::c"
     expect(await parseViewSql(text, 'app')).toMatchObject({
@@ -95,14 +95,14 @@ describe('CREATE MATERIALIZED VIEW', () => {
     [`${create} AS SELECT 1 AS "a.b" FROM app::c`, 'the name a.b', 43],
     [`${create} AS SELECT tollbase_place(c) AS a FROM app::c`, 'tollbase_place', 43],
     [`${create} AS SELECT 'abc`, 'no statement', 1],
-  ])('is refused with its place: %s', async (text, words, column) => {
+  ])('a CREATE is refused with its place: %s', async (text, words, column) => {
     const fault = await refusal(text)
     expect(fault.code).toBe('VALIDATION_FAILED')
     expect(fault.message).toContain(words)
     if (column > 0) expect(fault.details).toMatchObject({ line: 1, column })
   })
 
-  it('is judged by what is known of the models, at their place in the text', async () => {
+  it('a CREATE is judged by what is known about the models, at their place in the text', async () => {
     const text = 'CREATE MATERIALIZED VIEW app::v AS SELECT *\nFROM app::w WHERE n > 1'
     const of = (select: string) =>
       parseViewSql(text, 'app', async (models) => {

@@ -25,7 +25,7 @@ async function refusal(query: unknown, options: Partial<Options> = {}): Promise<
 
 const of = (select: unknown, more: object = {}) => ({ select, from: 'orders', ...more })
 
-describe('what is wrong in a definition is named by its place:', () => {
+describe('mistakes in a definition', () => {
   it.each<readonly [string, unknown, string]>([
     [
       'an unknown operator',
@@ -105,11 +105,11 @@ describe('what is wrong in a definition is named by its place:', () => {
       of([{ ['x'.repeat(64)]: 'a' }]),
       `/query/select/0/${'x'.repeat(64)} has a name of`,
     ],
-  ])('%s', async (_, query, message) => {
+  ])('a definition with %s is refused, naming the place', async (_, query, message) => {
     expect(await refusal(query)).toContain(message)
   })
 
-  it('a member beside the query', async () => {
+  it('a member beside the query is refused, naming the place', async () => {
     const siblings = { group_by: ['a'], aggregate: { n: { $sun: 'b' } } }
     expect(await refusal({}, { sources: ['orders'], siblings })).toContain(
       '/aggregate/n/$sun is not',
@@ -125,7 +125,7 @@ describe('what is wrong in a definition is named by its place:', () => {
   })
 })
 
-describe('the documentation', () => {
+describe('documentation of views', () => {
   const file = new URL('../../../../../docs/views.md', import.meta.url)
   const definitions = readFileSync(file, 'utf8')
     .split('\n## ')
@@ -134,11 +134,11 @@ describe('the documentation', () => {
     ([, text = '']) => text,
   )
 
-  it('has examples of the grammar and of every short form', () => {
+  it('the documentation has examples of the grammar and of every short form', () => {
     expect(examples.length).toBe(7)
   })
 
-  it.each(examples)('is right: %s', async (text) => {
+  it.each(examples)('the example of the documentation is right: %s', async (text) => {
     const { query, source_collections: sources, name, ...siblings } = JSON.parse(text)
     const isRequest = name !== undefined
     await (isRequest ? read(query, { sources, siblings }) : read(JSON.parse(text)))
@@ -146,7 +146,7 @@ describe('the documentation', () => {
 })
 
 describe('source_collections', () => {
-  it('must name what the query reads and nothing else', async () => {
+  it('the member source_collections must name what the query reads and nothing else', async () => {
     const query = of(['a'], { where: { $in: ['a', { select: ['b'], from: 'other::items' }] } })
     const { models } = await read(query, { sources: ['orders', 'other::items'] })
     expect(models).toEqual(['app::orders', 'other::items'])
@@ -159,14 +159,14 @@ describe('source_collections', () => {
     )
   })
 
-  it('gives the first as the source of a query that names none', async () => {
+  it('the first of source_collections is the source of a query that names none', async () => {
     const { definition } = await read({ find: { a: 1 } }, { sources: ['orders'] })
     expect(definition).toEqual({ select: ['*'], from: 'app::orders', find: { a: 1 } })
   })
 })
 
-describe('a definition', () => {
-  it('in canonical form is read as itself', async () => {
+describe('definitions of views', () => {
+  it('a definition in canonical form is read as itself', async () => {
     const query = {
       with: [{ t: { select: ['a', 'b'], from: 'app::orders' } }],
       select: ['t.*', { n: { $count: 'i.*' } }, { m: { $last: 'i.price' } }],
@@ -183,14 +183,14 @@ describe('a definition', () => {
     expect((await read(canonical)).definition).toEqual(canonical)
   })
 
-  it('keeps the types that its sources declare', async () => {
+  it('a definition keeps the types that its sources declare', async () => {
     const types = new Map<string, ValueType>([['amount', 'number']])
     const { query } = await read(of(['amount', 'status']), { typesOf: () => types })
     const columns = query.kind === 'select' ? query.columns : []
     expect(columns.map((column) => column.expression.type)).toEqual(['number', 'json'])
   })
 
-  it('orders by fields whose names look like directions where they are said to be fields', async () => {
+  it('a definition orders by fields whose names look like directions where they are said to be fields', async () => {
     const order_by = [{ by: 'a desc' }, { by: '-a' }]
     const { definition, query } = await read(of(['a'], { order_by, limit: 1 }))
     expect(definition.order_by).toEqual(order_by)
@@ -202,7 +202,7 @@ describe('a definition', () => {
     expect(made.order_by).toEqual(order_by)
   })
 
-  it('gives its order to readers, and keeps it only where it chooses rows', async () => {
+  it('a definition gives its order to readers, and keeps it only where it chooses rows', async () => {
     const order_by = [{ by: 'n', direction: 'desc' }, 'a']
     const query = of(['a', { n: { $count: '*' } }], { group_by: ['a'], order_by })
     const { query: all, defaultOrder } = await read(query)
@@ -217,7 +217,7 @@ describe('a definition', () => {
   })
 })
 
-describe('a view over views', () => {
+describe('views over views', () => {
   const views: Record<string, ViewDefinition> = {
     'app::totals': {
       select: ['status', { total: { $sum: 'amount' } }],
@@ -229,7 +229,7 @@ describe('a view over views', () => {
   }
   const findView = (model: string) => views[model]
 
-  it('reads the queries of these as they are defined', async () => {
+  it('a view over views reads the queries of these as they are defined', async () => {
     const { query, models } = await read(
       { from: 'totals', find: { total: { gt: 5 } } },
       { viewOf: findView },
@@ -238,7 +238,7 @@ describe('a view over views', () => {
     expect(query).toMatchObject({ from: [{ kind: 'query', query: { grouped: true } }] })
   })
 
-  it('that would read itself is refused by the names on the way', async () => {
+  it('a view that would read itself is refused by the names on the way', async () => {
     const message = '/query makes a view read itself: app::loop → app::back → app::loop'
     expect(await refusal({ from: 'loop' }, { viewOf: findView })).toBe(message)
     const self = { viewOf: findView, self: 'app::totals' }
@@ -257,7 +257,7 @@ describe('a view over views', () => {
     )
   })
 
-  it('is told of records that a view has not', async () => {
+  it('a view over a view is refused where it needs records that the lower view does not have', async () => {
     expect(
       await refusal(of([{ n: { $first: 'total' } }], { from: 'totals' }), { viewOf: findView }),
     ).toContain('/query/select/0/n has an order of storing, which totals has not')

@@ -15,8 +15,8 @@ async function canonical(query: unknown, options: Partial<Options> = {}) {
 }
 
 /** The short forms as the client's code sends them (docs/views.md). */
-describe('a short form is the definition that it is short for:', () => {
-  it('select, find, group_by, aggregate, sort_by', async () => {
+describe('short forms of definitions', () => {
+  it('the members select, find, group_by, aggregate and sort_by are short for a definition', async () => {
     const aggregate = {
       avg_price: { $avg: 'price' },
       volume: { $sum: 'volume' },
@@ -53,18 +53,21 @@ describe('a short form is the definition that it is short for:', () => {
     })
   })
 
-  it.each(['orderBy', 'order_by'])('select, where, %s, limit', async (order) => {
-    const query = { select: ['id', 'amount'], where: { paid: true }, [order]: { amount: 'desc' } }
-    expect(await canonical({ ...query, limit: 10 }, { sources: ['app::orders'] })).toEqual({
-      select: ['id', 'amount'],
-      from: 'app::orders',
-      find: { paid: true },
-      order_by: [{ by: 'amount', direction: 'desc' }],
-      limit: 10,
-    })
-  })
+  it.each(['orderBy', 'order_by'])(
+    'the members select, where, %s and limit are short for a definition',
+    async (order) => {
+      const query = { select: ['id', 'amount'], where: { paid: true }, [order]: { amount: 'desc' } }
+      expect(await canonical({ ...query, limit: 10 }, { sources: ['app::orders'] })).toEqual({
+        select: ['id', 'amount'],
+        from: 'app::orders',
+        find: { paid: true },
+        order_by: [{ by: 'amount', direction: 'desc' }],
+        limit: 10,
+      })
+    },
+  )
 
-  it('filter, groupBy, aggregate', async () => {
+  it('the members filter, groupBy and aggregate are short for a definition', async () => {
     const query = {
       filter: { status: 'completed' },
       groupBy: 'region',
@@ -96,7 +99,7 @@ describe('a short form is the definition that it is short for:', () => {
   })
   const sources = ['gatherings', 'contributions']
 
-  it('base, join', async () => {
+  it('the members base and join are short for a definition', async () => {
     const query = {
       base: 'gatherings',
       join: { contributions: { on: { gathering_id: '$data.id' }, type: 'left' } },
@@ -109,7 +112,7 @@ describe('a short form is the definition that it is short for:', () => {
     expect(await canonical(query, { sources })).toEqual(gatherings('contributions.id'))
   })
 
-  it('a join beside find, with group_by and aggregate beside the query', async () => {
+  it('a join beside find, with group_by and aggregate beside the query, is short for a definition', async () => {
     const query = {
       find: {},
       select: {},
@@ -129,7 +132,7 @@ describe('a short form is the definition that it is short for:', () => {
     expect(await canonical(query, { sources, siblings })).toEqual(gatherings('contributions.*'))
   })
 
-  it("Mongo's names of operators in conditions", async () => {
+  it('Mongo’s names of operators in conditions are short for the plain names', async () => {
     const where = { $or: [{ amount: { $gte: 5 } }, { status: { $nin: ['open'] } }] }
     expect(await canonical({ from: 'orders', where })).toMatchObject({
       select: ['*'],
@@ -202,7 +205,7 @@ const finds: readonly Record<string, unknown>[] = [
   { missing: { exists: true } },
 ]
 
-describe('over records', () => {
+describe('definitions over records', () => {
   let test: TestDatabase
   let rowsOf: (query: Query) => Promise<readonly Record<string, unknown>[]>
 
@@ -231,7 +234,7 @@ describe('over records', () => {
     expect(sorted(await rowsOf(query))).toEqual(sorted(asked))
   })
 
-  it.each(finds)('find holds of the same rows of a view as of such records: %j', async (find) => {
+  it.each(finds)('find holds for the same rows of a view as of such records: %j', async (find) => {
     const findView = (model: string) => (model === 'app::totals' ? totals : undefined)
     const { query } = await readViewDefinition(
       { from: 'totals', find },
