@@ -63,6 +63,14 @@ const forms: readonly Harm[] = [
     named: namePart('claim', 'claim_pkey', { schema: 'operations' }),
   },
   {
+    what: 'a claim in a state that is none',
+    harm: [
+      'ALTER TABLE operations.claim DROP CONSTRAINT claim_state',
+      `UPDATE operations.claim SET state = 'paid'`,
+    ],
+    named: namePart('claim', 'claim_state', { schema: 'operations' }),
+  },
+  {
     what: 'a dropped index',
     harm: 'DROP INDEX app_1.c_2_key',
     named: namePart('c_2', 'index c_2_key', records),

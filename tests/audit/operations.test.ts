@@ -13,7 +13,6 @@ const operations: readonly Harm[] = [
   ...[
     ['amount', `amount = amount + 1`],
     ['cap', `cap = 0`],
-    ['state', `state = 'paid'`],
     ['identity', `identity = identity || '0'`],
     ['request_hash', `request_hash = repeat('0', 64)`],
     ['app', `app = 'other'`],

@@ -332,6 +332,22 @@ describe('a remote facilitator without a node to check it by', () => {
         expect((await ask(service(), asked, header)).status).toBe(200)
         expect(await readEarnings(service(), market)).toBe(240n)
       })
+
+      test('P13: money that moved after the facilitator named another payment’s transaction is found by itself', async () => {
+        const first = await scene(service())
+        remote().settle = says({ success: true, transaction: makeHash('d') })
+        expect((await ask(service(), first.asked, first.header)).status).toBe(200)
+        const { buyer, asked, header } = await scene(service())
+        expect((await ask(service(), asked, header)).body.code).toBe('PAYMENT_ALREADY_USED')
+        remote().settle = ({ payload }, reply) =>
+          answer(reply, { success: true, transaction: payload.authorization.nonce })
+        // Past the end of the payment, and of the time until which blocks may be late.
+        service().world.advance(15 * 60_000)
+        await expect
+          .poll(() => readBalance(service(), buyer.address), { timeout: 20_000 })
+          .toBe(300n)
+        await expectBalanced(service())
+      })
     },
     { node: false },
   )

@@ -121,9 +121,8 @@ withService(
         return { reply, steps: dying.steps() }
       }
       const { steps } = await buy(await writeScene(service()))
-      const keeping = steps.findIndex(
-        (step) => step.includes('kept_reply') && step.includes('WITH'),
-      )
+      // The statement that moves the claim and keeps the reply.
+      const keeping = steps.indexOf('WITH claim')
       expect(keeping).toBeGreaterThan(0)
       const scene = await writeScene(service())
       const { reply } = await buy(scene, { step: keeping, when: 'before' })

@@ -1,6 +1,13 @@
 import { existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
+import {
+  type PaymentState,
+  paymentEvents,
+  paymentStates,
+  paymentTable,
+  type Rule,
+} from '../../packages/server/src/services/payments/payment-states.ts'
 
 const repository = join(import.meta.dirname, '../..')
 
@@ -15,4 +22,30 @@ test('every file that ARCHITECTURE.md sends a reader to is there, at most three 
     expect(paths.length, row).toBeLessThanOrEqual(3)
     expect(paths.filter((path) => !existsSync(join(repository, path)))).toEqual([])
   }
+})
+
+/** Draws the table of payments: an edge where an event leads to another state. */
+function drawPayment(): string {
+  const edges = new Map<string, string[]>()
+  for (const state of paymentStates)
+    for (const event of paymentEvents) {
+      const rule: Rule<PaymentState> = paymentTable[state][event]
+      if (!('to' in rule) || rule.to === state) continue
+      const edge = `  ${state === 'none' ? '[*]' : state} --> ${rule.to}`
+      edges.set(edge, [...(edges.get(edge) ?? []), event])
+    }
+  const ends = paymentStates.filter((state) => state === 'delivered' || state === 'void')
+  return [
+    'stateDiagram-v2',
+    ...[...edges].map(([edge, events]) => `${edge}: ${events.join(', ')}`),
+    ...ends.map((end) => `  ${end} --> [*]`),
+    '',
+  ].join('\n')
+}
+
+test('the states of a payment in ARCHITECTURE.md are those of its table, edge by edge', () => {
+  const page = readFileSync(join(repository, 'ARCHITECTURE.md'), 'utf8')
+  const [, section = ''] = page.split('## A payment')
+  const [, diagram] = /```mermaid\n(.*?)```/s.exec(section) ?? []
+  expect(diagram).toBe(drawPayment())
 })

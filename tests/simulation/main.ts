@@ -1,3 +1,4 @@
+import { listPairs } from './payment-pairs.ts'
 import { openPlace } from './place.ts'
 import { runLog } from './run-log.ts'
 import { runMarket } from './run-market.ts'
@@ -12,12 +13,14 @@ async function main(): Promise<void> {
   const seeds = number('--seeds', 50)
   const place = await openPlace()
   let failed = 0
+  const happened = new Set<string>()
   const scenes = { log: runLog, market: runMarket }
   for (let seed = from; seed < from + seeds; seed++) {
     for (const [scene, run] of Object.entries(scenes)) {
       if (process.argv.includes('--only') && !process.argv.includes(scene)) continue
       const started = performance.now()
-      const { problems, trace } = await run(`${scene} ${seed}`, place)
+      const { problems, trace, pairs = [] } = await run(`${scene} ${seed}`, place)
+      for (const pair of pairs) happened.add(pair)
       const ms = Math.round(performance.now() - started)
       const verdict = problems.length > 0 ? ', WRONG' : ''
       console.log(`${scene} ${seed}: ${trace.length} steps in ${ms} ms${verdict}`)
@@ -29,6 +32,11 @@ async function main(): Promise<void> {
   }
   await place.close()
   console.log(`${seeds} seeds from ${from}: ${failed} runs are wrong`)
+  const missed = listPairs({ possible: true }).filter((pair) => !happened.has(pair))
+  if (happened.size > 0)
+    console.log(
+      `of what can happen to a payment, this never did: ${missed.join(', ') || 'nothing'}`,
+    )
   process.exitCode = failed === 0 ? 0 : 1
 }
 

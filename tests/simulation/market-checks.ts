@@ -30,9 +30,7 @@ export async function checkLedger(database: Database): Promise<string[]> {
 export async function checkSettled(market: Market, orders: readonly Order[]): Promise<string[]> {
   const { database } = market
   const books = makeBooks(await readBodies(database))
-  const claims = await database.query<Claim>(
-    sql`SELECT identity, id, state, is_final FROM operations.claim`,
-  )
+  const claims = await database.query<Claim>(sql`SELECT identity, id, state FROM operations.claim`)
   return [
     ...(await checkLedger(database)),
     ...(await checkTables(database, books)),
@@ -65,7 +63,6 @@ type Claim = {
   readonly identity: string
   readonly id: string
   readonly state: string
-  readonly is_final: boolean
 }
 
 async function checkTables(database: Database, books: Books): Promise<string[]> {
@@ -108,9 +105,9 @@ function checkMoney({ chain, remote }: Market, books: Books): string[] {
 }
 
 function checkClaims(claims: readonly Claim[], books: Books): string[] {
-  return claims.flatMap(({ identity, id, state, is_final }) => {
+  return claims.flatMap(({ identity, id, state }) => {
     const isDeposited = books.deposits.get(identity)?.payment_id === id
-    const isOver = state === 'failed' ? is_final : isDeposited && state !== 'claimed'
+    const isOver = isDeposited ? ['settled', 'delivered'].includes(state) : state === 'void'
     return isOver ? [] : [`the claim ${id} of ${identity} stays ${state}`]
   })
 }

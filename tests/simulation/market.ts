@@ -1,7 +1,13 @@
 import type { Database } from '../../packages/server/src/database/database.ts'
+import {
+  type PaymentEvent,
+  type PaymentState,
+  paymentTable,
+} from '../../packages/server/src/services/payments/payment-states.ts'
 import type { Chance } from './chance.ts'
 import { calm, type FaultProfile, Life, Reset, Turns } from './life.ts'
 import { PaymentChain } from './payment-chain.ts'
+import { formatPair } from './payment-pairs.ts'
 import { Prices } from './prices.ts'
 import { RemoteFacilitator } from './remote-facilitator.ts'
 import { Scheduler } from './scheduler.ts'
@@ -27,7 +33,7 @@ const weakSpots = [
   '',
   'INSERT operations.claim',
   'UPDATE operations.claim',
-  'WITH operations.kept_reply',
+  'WITH operations.claim',
   'WITH operations.signer_lease',
   'INSERT app_1.block',
   'INSERT system.block',
@@ -52,6 +58,8 @@ export class Market {
   readonly prices = new Prices(firstPrice)
   readonly derives = new Prices(firstDerive)
   readonly problems: string[] = []
+  /** The pairs of a payment's state and an event that happened. */
+  readonly pairs = new Set<string>()
   isRough = true
   readonly #turns = new Turns()
   #serving: Running[] = []
@@ -87,7 +95,10 @@ export class Market {
     })
     this.#lives.push(life)
     const { database, chain, remote, scheduler } = this
-    startShop(life, { database, chain, remote }).then(
+    const onStep = (state: PaymentState, event: PaymentEvent) => {
+      if (life.alive) this.#noteStep(state, event)
+    }
+    startShop(life, { database, chain, remote, onStep }).then(
       (running) => {
         if (!life.alive) return
         scheduler.note(`${life.name} serves`)
@@ -156,6 +167,14 @@ export class Market {
   wrong(problem: string): void {
     this.scheduler.note(`WRONG ${problem}`)
     this.problems.push(problem)
+  }
+
+  /** Work in the background hides its errors, so a step that cannot happen is noticed here. */
+  #noteStep(state: PaymentState, event: PaymentEvent): void {
+    this.pairs.add(formatPair(state, event))
+    const rule = paymentTable[state][event]
+    if ('impossible' in rule)
+      this.wrong(`a payment that is ${state} was ${event}: ${rule.impossible}`)
   }
 
   #died(life: Life): void {

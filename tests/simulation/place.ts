@@ -12,6 +12,8 @@ export type Result = {
   readonly problems: readonly string[]
   /** One line for each step. */
   readonly trace: readonly string[]
+  /** The pairs of a payment's state and an event that happened. */
+  readonly pairs?: ReadonlySet<string>
 }
 
 /** A database of its own for one run. */

@@ -59,7 +59,7 @@ export async function runMarket(seed: string, place: Place): Promise<Result> {
     const late = isRight ? await checkMarket(market, orders, acknowledged) : []
     const difference = isRight && late.length === 0 ? await audited(place, copy) : []
     const problems = [...market.problems, ...late, ...difference]
-    return { problems, trace: market.scheduler.trace }
+    return { problems, trace: market.scheduler.trace, pairs: market.pairs }
   } catch (error) {
     const text = error instanceof Error ? (error.stack ?? error.message) : String(error)
     return { problems: [...market.problems, text], trace: market.scheduler.trace }

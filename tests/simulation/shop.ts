@@ -25,7 +25,10 @@ import type { Call, Service } from '../../packages/server/src/services/call.ts'
 import { QueryStatistics } from '../../packages/server/src/services/indexes/query-statistics.ts'
 import { findEarlierAnswer } from '../../packages/server/src/services/payments/earlier-answer.ts'
 import { Payments } from '../../packages/server/src/services/payments/payments.ts'
-import type { PaymentMethod } from '../../packages/server/src/services/payments/purchase.ts'
+import type {
+  PaymentMethod,
+  PaymentPorts,
+} from '../../packages/server/src/services/payments/purchase.ts'
 import { startReconciler } from '../../packages/server/src/services/payments/reconciler.ts'
 import { ShortReads } from '../../packages/server/src/services/reading/short-reads.ts'
 import { makeEvmFacilitator } from '../../packages/server/src/x402/evm-facilitator.ts'
@@ -90,6 +93,7 @@ export async function startShop(
     readonly database: Database
     readonly chain?: PaymentChain
     readonly remote?: RemoteFacilitator
+    readonly onStep?: PaymentPorts['onStep']
   },
 ): Promise<Running> {
   const { world } = life
@@ -117,6 +121,7 @@ export async function startShop(
     depositSecret: Buffer.alloc(32, 4),
     publicUrl,
     split: { platformBasisPoints: 2000n },
+    ...(parts.onStep && { onStep: parts.onStep }),
   })
   startReconciler(payments, log)
   world.every(1000, () => {

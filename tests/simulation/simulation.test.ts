@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { listPairs } from './payment-pairs.ts'
 import { openPlace, type Place } from './place.ts'
 import { runLog } from './run-log.ts'
 import { runMarket } from './run-market.ts'
@@ -10,6 +11,9 @@ const { first, why } = chooseFirstSeed(findHead(import.meta.dirname))
 const last = first + seedsCount - 1
 const fresh = Array.from({ length: seedsCount }, (_, at) => first + at)
 const scenes = { log: runLog, market: runMarket }
+
+/** The pairs of a payment's state and an event that happened in the runs of these tests. */
+const happened = new Set<string>()
 
 let place: Place
 
@@ -23,7 +27,8 @@ describe.each(['log', 'market'] as const)('the simulation of the %s', (scene) =>
   test.each([...found[scene], ...fresh])(
     'seed %i keeps every promise, whatever goes wrong',
     async (seed) => {
-      const { problems, trace } = await scenes[scene](`${scene} ${seed}`, place)
+      const { problems, trace, pairs = [] } = await scenes[scene](`${scene} ${seed}`, place)
+      for (const pair of pairs) happened.add(pair)
       const story = `${trace.slice(-80).join('\n')}\nnpm run simulate -- --only ${scene} --seeds 1 --from ${seed}`
       expect(problems, story).toEqual([])
     },
@@ -36,6 +41,12 @@ describe.each(['log', 'market'] as const)('the simulation of the %s', (scene) =>
     expect(once.trace.length).toBeGreaterThan(50)
     expect(again.trace).toEqual(once.trace)
   })
+})
+
+test('nothing that the table of payments calls impossible happened to any payment', () => {
+  const impossible = new Set(listPairs({ possible: false }))
+  expect([...happened].filter((pair) => impossible.has(pair))).toEqual([])
+  expect([...happened]).toContain('answered + charged')
 })
 
 test('each commit has seeds of its own, and without git they are the same', () => {

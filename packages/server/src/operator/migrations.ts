@@ -4,10 +4,11 @@ import { buildUsedSignatureTables } from '../services/access/wallet-signature.ts
 import { buildSecretTables } from '../services/identity/secrets.ts'
 import { buildKeyUseTables } from '../services/keys/key-use.ts'
 import {
+  buildClaimStates,
   buildClaimTermsColumn,
   buildPaymentTables,
   buildReplyTypeColumn,
-} from '../services/payments/claim-store.ts'
+} from '../services/payments/claim-tables.ts'
 import { buildNetworkTables, buildRestoredColumns } from '../services/payments/network-pin.ts'
 import { makeJournalTables } from '../x402/journal.ts'
 
@@ -33,4 +34,5 @@ export const migrations: readonly Migration[] = [
   { id: 3, name: 'terms of claims', statements: () => buildClaimTermsColumn() },
   { id: 4, name: 'restored databases', statements: () => buildRestoredColumns() },
   { id: 5, name: 'sizes of chains', statements: () => buildLeaseSizeColumns() },
+  { id: 6, name: 'states of claims', statements: () => buildClaimStates() },
 ]

@@ -86,7 +86,7 @@ export function getNowSeconds(world: World): bigint {
 }
 
 /** Returns true once no block can execute the authorization any more. */
-export function isExpired(world: World, payment: ExactPayment): boolean {
+export function isExpired(world: World, payment: Pick<ExactPayment, 'validBefore'>): boolean {
   return getNowSeconds(world) > payment.validBefore + clockMarginSeconds
 }
 

@@ -1,5 +1,6 @@
 import { Fault } from '../../base/fault.ts'
-import { type Claim, findClaim } from '../../services/payments/claim-store.ts'
+import { findClaim } from '../../services/payments/claim-store.ts'
+import type { ClaimState } from '../../services/payments/payment-states.ts'
 import { toReceiptId } from '../../services/payments/receipt-id.ts'
 import type { Operation } from '../operation.ts'
 
@@ -14,7 +15,7 @@ export const getPayment: Operation<'getPayment', 'database' | 'tenancy'> = async
   const claim = await findClaim(service.database, { id: params.id })
   if (claim === undefined)
     throw new Fault('PAYMENT_NOT_FOUND', { message: `There is no payment ${params.id}` })
-  const state = sale ? 'delivered' : getVisibleState(claim)
+  const state = sale ? 'delivered' : visibleStates[claim.state]
   const [network, asset, payer] = claim.identity.split('/')
   return {
     payment_id: claim.id,
@@ -32,8 +33,12 @@ export const getPayment: Operation<'getPayment', 'database' | 'tenancy'> = async
   }
 }
 
-/** For the payer, an open claim whose money has arrived is settled. */
-function getVisibleState({ state, settled_by }: Claim): string {
-  if (state !== 'claimed') return state
-  return settled_by === null ? 'pending' : 'settled'
+/** The states as a payer sees them; payments that can never be made have failed, too. */
+const visibleStates: Readonly<Record<ClaimState, string>> = {
+  claimed: 'pending',
+  answered: 'settled',
+  settled: 'settled',
+  delivered: 'delivered',
+  failed: 'failed',
+  void: 'failed',
 }

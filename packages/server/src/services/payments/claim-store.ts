@@ -1,15 +1,10 @@
-import { requirePresent } from '../../base/assert.ts'
+import { assert, requirePresent } from '../../base/assert.ts'
 import type { Database, Queryable } from '../../database/database.ts'
 import { isUniqueViolation } from '../../database/errors.ts'
-import { type SqlStatement, sql } from '../../database/sql.ts'
+import { sql } from '../../database/sql.ts'
+import { type ClaimState, decideStep, hasArrived, type PaymentEvent } from './payment-states.ts'
 
-/**
- * A claim binds one payment to one request before any money moves. States:
- * claimed (open: the settlement is not known, or not booked), settled (booked as the payer's balance),
- * delivered (charged and answered), failed (did not move money to us when tried).
- */
-export type ClaimState = 'claimed' | 'settled' | 'delivered' | 'failed'
-
+/** A claim binds one payment to one request before any money moves; see payment-states.ts for what becomes of it. */
 export type Claim = {
   readonly id: string
   /** Names the payment for ever: network, asset, payer and nonce. */
@@ -33,7 +28,7 @@ export type Claim = {
   readonly state: ClaimState
   /** Why it failed. */
   readonly reason: string | null
-  /** The settling transaction, once money is known to have arrived. */
+  /** The settling transaction; there exactly where the state says that the money is here. */
   readonly settled_by: string | null
   /** Height of the application's chain before a paid write was first tried. */
   readonly write_after: bigint | null
@@ -42,37 +37,6 @@ export type Claim = {
 
 const claims = sql.id('operations', 'claim')
 const replies = sql.id('operations', 'kept_reply')
-
-export function buildPaymentTables(): SqlStatement[] {
-  return [
-    sql`CREATE TABLE ${claims} (
-      identity text NOT NULL, id text NOT NULL, request_hash text NOT NULL, app text NOT NULL, operation text NOT NULL,
-      amount numeric NOT NULL, cap numeric NOT NULL, transfer text, sweep int4, quote_id text, rule_version int8 NOT NULL, valid_before numeric NOT NULL,
-      payment text NOT NULL, state text NOT NULL, reason text, is_final bool NOT NULL DEFAULT false,
-      settled_by text, told_transaction text, write_after int8,
-      created_at_ms int8 NOT NULL, CONSTRAINT claim_pkey PRIMARY KEY (identity))`,
-    sql`CREATE UNIQUE INDEX claim_id ON ${claims} (id)`,
-    sql`CREATE INDEX claim_transfer ON ${claims} (transfer) WHERE transfer IS NOT NULL`,
-    sql`CREATE INDEX claim_sweep ON ${claims} (created_at_ms, id) WHERE sweep IS NOT NULL`,
-    sql`CREATE UNIQUE INDEX claim_told ON ${claims} (told_transaction)`,
-    sql`CREATE INDEX claim_open ON ${claims} (created_at_ms, id) WHERE state = 'claimed'`,
-    sql`CREATE INDEX claim_failed ON ${claims} (valid_before, id) WHERE state = 'failed' AND NOT is_final`,
-    sql`CREATE TABLE ${replies} (
-      payment_id text NOT NULL, status int4 NOT NULL, body bytea NOT NULL, sale text NOT NULL, expires_at_ms int8 NOT NULL,
-      CONSTRAINT kept_reply_pkey PRIMARY KEY (payment_id))`,
-    sql`CREATE INDEX kept_reply_expiry ON ${replies} (expires_at_ms)`,
-  ]
-}
-
-/** Answers are of several types: CSV and NDJSON of predefined queries. */
-export function buildReplyTypeColumn(): SqlStatement[] {
-  return [sql`ALTER TABLE ${replies} ADD COLUMN content_type text`]
-}
-
-/** Claims keep their terms, in place of a version of the price rules that a process may have forgotten. */
-export function buildClaimTermsColumn(): SqlStatement[] {
-  return [sql`ALTER TABLE ${claims} DROP COLUMN rule_version, ADD COLUMN terms text`]
-}
 
 type ClaimRow = Omit<Claim, 'amount' | 'cap' | 'valid_before'> & {
   readonly amount: string
@@ -84,6 +48,7 @@ const columns = sql`identity, id, request_hash, app, operation, amount, cap, tra
   payment, state, reason, settled_by, write_after, created_at_ms`
 
 function toClaim(row: ClaimRow): Claim {
+  assertForm(row)
   return {
     ...row,
     amount: BigInt(row.amount),
@@ -92,8 +57,22 @@ function toClaim(row: ClaimRow): Claim {
   }
 }
 
-/** False where the payment is claimed already, or was settled in a life before these rows. */
-export async function insertClaim(database: Queryable, claim: Claim): Promise<boolean> {
+/** The money of a claim is known in the states that say so, and in no other. */
+function assertForm({ id, state, settled_by }: Pick<Claim, 'id' | 'state' | 'settled_by'>): void {
+  assert(
+    (settled_by !== null) === hasArrived(state),
+    `the state of ${id}, ${state}, fits its money`,
+  )
+}
+
+/** Claims a payment that nobody has; false where it is claimed already, or was settled in a life before these rows. */
+export async function insertClaim(
+  database: Queryable,
+  claim: Claim,
+  event: PaymentEvent,
+): Promise<boolean> {
+  assert(decideStep('none', event).to === claim.state, `what is ${event} is not ${claim.state}`)
+  assertForm(claim)
   const inserted = await database.execute(sql`
     INSERT INTO ${claims} (${columns}, sweep)
     SELECT ${claim.identity}, ${claim.id}, ${claim.request_hash}, ${claim.app}, ${claim.operation},
@@ -127,14 +106,14 @@ function isSweepable({ transfer, quote_id }: Claim): boolean {
 /** A place in a list of claims by `at`, which is the time or validity they are listed by. */
 export type ClaimCursor = { readonly at: bigint; readonly id: string }
 
-/** Claims that are open and older than a moment ago, oldest first, after the cursor. */
+/** Claims that are not booked and older than a moment ago, oldest first, after the cursor. */
 export async function listOpenClaims(
   database: Queryable,
   page: { olderThanMs: number; after: ClaimCursor; limit: number },
 ): Promise<Claim[]> {
   const rows = await database.query<ClaimRow>(sql`
     SELECT ${columns} FROM ${claims}
-    WHERE state = 'claimed' AND created_at_ms < ${page.olderThanMs}::int8
+    WHERE state IN ('claimed', 'answered') AND created_at_ms < ${page.olderThanMs}::int8
       AND (created_at_ms, id) > (${page.after.at}::int8, ${page.after.id}::text)
     ORDER BY created_at_ms, id LIMIT ${page.limit}`)
   return rows.map(toClaim)
@@ -148,13 +127,13 @@ export async function listOpenPayments(
 ): Promise<string[]> {
   const rows = await database.query<{ id: string }>(sql`
     SELECT id FROM ${claims}
-    WHERE state = 'claimed' AND app = ${app} AND settled_by IS NULL AND created_at_ms > ${sinceMs}::int8
+    WHERE state = 'claimed' AND app = ${app} AND created_at_ms > ${sinceMs}::int8
     ORDER BY created_at_ms, id LIMIT 100`)
   return rows.map(({ id }) => id)
 }
 
 /**
- * Reads the number of open claims, the time of the oldest one, and the bytes of kept replies. Cheap: it reads an
+ * Reads the number of claims that are not booked, the time of the oldest one, and the bytes of kept replies. Cheap: it reads an
  * index and file sizes.
  */
 export async function readBacklog(
@@ -163,7 +142,7 @@ export async function readBacklog(
   const [row] = await database.query<{ open: bigint; oldest: bigint | null; kept: bigint }>(sql`
     SELECT count(*)::int8 AS open, min(created_at_ms) AS oldest,
       pg_total_relation_size('operations.kept_reply')::int8 AS kept
-    FROM ${claims} WHERE state = 'claimed'`)
+    FROM ${claims} WHERE state IN ('claimed', 'answered')`)
   const { open, oldest, kept } = requirePresent(row, 'a count')
   return {
     open: Number(open),
@@ -182,44 +161,53 @@ export async function listExpiredFailures(
 ): Promise<Claim[]> {
   const rows = await database.query<ClaimRow>(sql`
     SELECT ${columns} FROM ${claims}
-    WHERE state = 'failed' AND NOT is_final AND valid_before < ${page.beforeSeconds}::numeric
+    WHERE state = 'failed' AND valid_before < ${page.beforeSeconds}::numeric
       AND (valid_before, id) > (${String(page.after.at)}::numeric, ${page.after.id}::text)
     ORDER BY valid_before, id LIMIT ${page.limit}`)
   return rows.map(toClaim)
 }
 
-/** The payment's money is booked as the payer's balance. */
-export async function setSettled(
-  database: Queryable,
-  id: string,
-  transaction: string,
-): Promise<void> {
-  await database.execute(sql`
-    UPDATE ${claims} SET state = 'settled', reason = NULL, settled_by = ${transaction}
-    WHERE id = ${id} AND state <> 'delivered'`)
+/** Values that a claim gets together with its next state. */
+export type ClaimFacts = {
+  /** Why it failed. */
+  readonly reason?: string
+  readonly settledBy?: string
+  /** The use of it from now on. */
+  readonly use?: Pick<Claim, 'request_hash' | 'app' | 'operation' | 'quote_id' | 'terms' | 'cap'>
 }
 
-/** `isFinal` says that this payment can never move money to us any more. */
-export async function setFailed(
+/**
+ * Moves claims from the state they are known to be in to the next one, and returns the ids of those that were in it:
+ * any other was moved by somebody else first.
+ */
+export async function updateStates(
   database: Queryable,
-  id: string,
-  failure: { reason: string; isFinal: boolean },
-): Promise<void> {
-  await database.execute(sql`
-    UPDATE ${claims} SET state = 'failed', reason = ${failure.reason}, is_final = ${failure.isFinal}
-    WHERE id = ${id} AND settled_by IS NULL`)
-}
-
-/** Opens a failed claim for another try, for what it is used now; false where somebody else was first. */
-export async function reopenClaim(
-  database: Queryable,
-  claim: Pick<Claim, 'id' | 'request_hash' | 'app' | 'operation' | 'quote_id' | 'terms' | 'cap'>,
-): Promise<boolean> {
-  const opened = await database.execute(sql`
-    UPDATE ${claims} SET state = 'claimed', reason = NULL, request_hash = ${claim.request_hash}, app = ${claim.app},
-      operation = ${claim.operation}, quote_id = ${claim.quote_id}, terms = ${claim.terms}, cap = ${String(claim.cap)}::numeric
-    WHERE id = ${claim.id} AND state = 'failed'`)
-  return opened === 1
+  known: {
+    readonly ids: readonly string[]
+    readonly state: ClaimState
+    readonly event: PaymentEvent
+  },
+  facts: ClaimFacts = {},
+): Promise<string[]> {
+  const { to } = decideStep(known.state, known.event)
+  const { reason = null, settledBy, use } = facts
+  const changes = [
+    sql`state = ${to}, reason = ${reason}`,
+    ...(settledBy === undefined ? [] : [sql`settled_by = ${settledBy}`]),
+    ...(use === undefined
+      ? []
+      : [
+          sql`request_hash = ${use.request_hash}, app = ${use.app}, operation = ${use.operation},
+            quote_id = ${use.quote_id}, terms = ${use.terms}, cap = ${String(use.cap)}::numeric`,
+        ]),
+  ]
+  const moved = await database.query<Pick<Claim, 'id' | 'state' | 'settled_by'>>(sql`
+    UPDATE ${claims} SET ${sql.join(changes, ', ')}
+    WHERE id = ANY(${known.ids}::text[]) AND state = ${known.state} RETURNING id, state, settled_by`)
+  return moved.map((row) => {
+    assertForm(row)
+    return row.id
+  })
 }
 
 /**
@@ -264,21 +252,27 @@ export type KeptReply = {
 
 /**
  * Keeps what was bought before it is charged, so that no crash can charge without an answer. Returns what is kept:
- * the first answer, where there is one already.
+ * the first answer, where there is one already; undefined where the claim is not in that state any more.
  */
 export async function keepReply(
   database: Database,
-  reply: KeptReply & { paymentId: string; settledBy: string; expiresAtMs: number },
-): Promise<KeptReply> {
-  const [row] = await database.query<{ fresh: number }>(sql`
-    WITH kept AS (
+  { id, state }: Pick<Claim, 'id' | 'state'>,
+  reply: KeptReply & { settledBy: string; expiresAtMs: number },
+): Promise<KeptReply | undefined> {
+  const { to } = decideStep(state, 'kept')
+  const [row] = await database.query<{ moved: number; fresh: number }>(sql`
+    WITH moved AS (
+      UPDATE ${claims} SET state = ${to}, reason = NULL, settled_by = ${reply.settledBy}
+      WHERE id = ${id} AND state = ${state} RETURNING id),
+    kept AS (
       INSERT INTO ${replies} (payment_id, status, body, content_type, sale, expires_at_ms)
-      VALUES (${reply.paymentId}, ${reply.status}, ${reply.body}, ${reply.contentType}, ${reply.sale}, ${reply.expiresAtMs})
-      ON CONFLICT (payment_id) DO NOTHING RETURNING payment_id),
-    noted AS (UPDATE ${claims} SET settled_by = ${reply.settledBy} WHERE id = ${reply.paymentId})
-    SELECT count(*)::int4 AS fresh FROM kept`)
-  if (row?.fresh === 1) return reply
-  return (await findReply(database, reply.paymentId)) ?? reply
+      SELECT id, ${reply.status}::int4, ${reply.body}::bytea, ${reply.contentType}::text, ${reply.sale}::text,
+        ${reply.expiresAtMs}::int8 FROM moved
+      ON CONFLICT (payment_id) DO NOTHING RETURNING payment_id)
+    SELECT (SELECT count(*)::int4 FROM moved) AS moved, (SELECT count(*)::int4 FROM kept) AS fresh`)
+  if (row?.moved !== 1) return undefined
+  if (row.fresh === 1) return reply
+  return (await findReply(database, id)) ?? reply
 }
 
 export async function findReply(
@@ -303,12 +297,6 @@ export async function dropReplies(
         FROM ${replies}) AS kept
       JOIN ${claims} AS claim ON claim.id = kept.payment_id
       WHERE kept.expires_at_ms < ${bounds.nowMs} OR (kept.total > ${bounds.bytesMax} AND claim.state = 'delivered'))`)
-}
-
-export async function markDelivered(database: Queryable, ids: readonly string[]): Promise<void> {
-  await database.execute(
-    sql`UPDATE ${claims} SET state = 'delivered' WHERE id = ANY(${ids}::text[])`,
-  )
 }
 
 /** A claim whose money lies at its quote's own address, with the number of its failed sweeps. */

@@ -6,7 +6,13 @@ import { sql } from '../../database/sql.ts'
 import { createTestDatabase, type TestDatabase } from '../../database/testing.ts'
 import { Ledger } from '../../projections/ledger.ts'
 import { makeApplier } from '../../projections/projection.ts'
-import { buildPaymentTables, buildReplyTypeColumn, type Claim, keepReply } from './claim-store.ts'
+import { type Claim, insertClaim, keepReply } from './claim-store.ts'
+import {
+  buildClaimStates,
+  buildClaimTermsColumn,
+  buildPaymentTables,
+  buildReplyTypeColumn,
+} from './claim-tables.ts'
 import { Deliverer } from './deliverer.ts'
 import { makeDepositEntry, makeSaleEntry } from './ledger-entries.ts'
 import type { PaymentPorts } from './purchase.ts'
@@ -34,7 +40,7 @@ const claim: Claim = {
   payment: '{}',
   state: 'claimed',
   reason: null,
-  settled_by: '0x1',
+  settled_by: null,
   write_after: null,
   created_at_ms: 1n,
 }
@@ -67,15 +73,24 @@ test('an answer that another process keeps and charges for at this moment is giv
   const { database } = store
   const { schema, open } = await createTestChain(database)
   const ledger = new Ledger()
-  const tables = [...ledger.tables(schema), ...buildPaymentTables(), ...buildReplyTypeColumn()]
+  const tables = [
+    ...ledger.tables(schema),
+    sql`CREATE SCHEMA system`,
+    sql`CREATE TABLE system.settled_payment (identity text)`,
+    ...buildPaymentTables(),
+    ...buildReplyTypeColumn(),
+    ...buildClaimTermsColumn(),
+    ...buildClaimStates(),
+  ]
   for (const statement of tables) await database.execute(statement)
+  expect(await insertClaim(database, claim, 'presented')).toBe(true)
   const chain = await open({ applier: makeApplier(schema, [ledger]) })
   const [deposit, sale] = makeBookings()
   const body = Buffer.from('{"bought":true}')
   const otherProcess = async () => {
     const reply = { status: 200, body, contentType: null, sale: sale.body }
-    const kept = { ...reply, paymentId: claim.id, settledBy: '0x1', expiresAtMs: 2e12 }
-    await keepReply(database, kept)
+    const kept = { ...reply, settledBy: '0x1', expiresAtMs: 2e12 }
+    expect(await keepReply(database, claim, kept)).toEqual(kept)
     const { height } = await chain.append([deposit, sale])
     await chain.whenApplied(height)
   }

@@ -1,18 +1,10 @@
 import { createHash } from 'node:crypto'
 import { limits } from '@tollbase/contract/limits'
 import type { ReceiptFacts } from '@tollbase/verify/receipt'
-import { assert } from '../../base/assert.ts'
+import { assert, requirePresent } from '../../base/assert.ts'
 import { Fault } from '../../base/fault.ts'
-import {
-  type Claim,
-  dropReplies,
-  findReply,
-  type KeptReply,
-  keepReply,
-  markDelivered,
-  setSettled,
-  setWriteAfter,
-} from './claim-store.ts'
+import { applyEvent, applyEventToAll, keepAnswer, takeStep } from './claim-steps.ts'
+import { type Claim, dropReplies, findReply, type KeptReply, setWriteAfter } from './claim-store.ts'
 import {
   makeDepositEntry,
   makeSaleEntry,
@@ -21,6 +13,7 @@ import {
 } from './ledger-entries.ts'
 import type { Delivery, Payee } from './offer.ts'
 import type { Sold } from './paid-reply.ts'
+import { hasArrived } from './payment-states.ts'
 import type { PaymentPorts, Purchase } from './purchase.ts'
 import { digestOffer } from './terms.ts'
 import { toPaymentFault } from './to-payment-fault.ts'
@@ -39,7 +32,7 @@ const markIntervalMs = 100
 /** Turns arrived money into an answer that has been charged for. */
 export class Deliverer {
   readonly #ports: PaymentPorts
-  #delivered: string[] = []
+  #charged: Pick<Claim, 'id' | 'state'>[] = []
 
   constructor(ports: PaymentPorts) {
     this.#ports = ports
@@ -84,20 +77,27 @@ export class Deliverer {
       if (isSold) throw new Fault('PAYMENT_REPLY_GONE', { details: { payment_id: claim.id } })
       return undefined
     }
-    if (!isSold) {
-      await this.#book(settled, kept.sale).catch((error: unknown) => {
-        throw toPaymentFault(error, { payment_id: claim.id })
-      })
+    // Another process may have kept it after the claim was read.
+    const { to: state } = takeStep(this.#ports, claim.state, 'kept')
+    assert(hasArrived(state), 'what was bought is kept once its money is here')
+    if (isSold) this.#charged.push({ id: claim.id, state })
+    else {
+      await this.#book({ ...settled, claim: { ...claim, state } }, kept.sale).catch(
+        (error: unknown) => {
+          throw toPaymentFault(error, { payment_id: claim.id })
+        },
+      )
     }
     return toSold(kept, settled)
   }
 
   /** Books the payment as the payer's balance, unless it was booked before. */
   async bookDeposit({ claim, transaction, isFresh }: Settled): Promise<void> {
-    const { database, tenancy } = this.#ports
     if (isFresh || !(await this.#isDeposited(claim)))
-      await tenancy.system.chain.append([makeClaimDeposit(claim, transaction)], { isOwed: true })
-    await setSettled(database, claim.id, transaction)
+      await this.#ports.tenancy.system.chain.append([makeClaimDeposit(claim, transaction)], {
+        isOwed: true,
+      })
+    await applyEvent(this.#ports, claim, { event: 'booked', settledBy: transaction })
     this.#ports.onState?.('settled')
   }
 
@@ -108,9 +108,10 @@ export class Deliverer {
     await chain.whenApplied(chain.head().height)
     const deposit = await ledger.findDeposit(database, schema, claim.identity)
     if (deposit === undefined) return false
-    await setSettled(database, claim.id, deposit.transaction)
+    const settledBy = deposit.transaction
+    const { to } = await applyEvent(this.#ports, claim, { event: 'booked', settledBy })
     if ((await ledger.findSale(database, schema, claim.id)) !== undefined)
-      await markDelivered(database, [claim.id])
+      await applyEvent(this.#ports, { ...claim, state: to }, { event: 'charged' })
     return true
   }
 
@@ -153,21 +154,22 @@ export class Deliverer {
 
   async #charge(purchase: Purchase, settled: Settled, delivery: Delivery): Promise<Sold> {
     const { claim, transaction } = settled
-    const { world, split, database } = this.#ports
+    const { world, split } = this.#ports
     const facts = makeReceiptFacts(purchase, settled, { ...delivery, nowMs: world.now() })
     const shares = listShares(delivery.due, purchase.terms.payees, claim.app)
     const entry = makeSaleEntry({ identity: claim.identity, facts, split, shares })
-    const kept = await keepReply(database, {
+    const { state, kept } = await keepAnswer(this.#ports, claim, {
       status: delivery.status,
       body: delivery.body,
       contentType: delivery.contentType ?? null,
       sale: entry.body,
-      paymentId: claim.id,
       settledBy: transaction,
       expiresAtMs: world.now() + limits.keptReplySeconds * 1000,
     })
     world.failpoint?.('payment.replyKept')
-    await this.#book(settled, kept.sale)
+    if (kept === undefined)
+      return requirePresent(await this.findEarlier(settled), 'the answer of a delivered payment')
+    await this.#book({ ...settled, claim: { ...claim, state } }, kept.sale)
     return toSold(kept, settled)
   }
 
@@ -178,17 +180,17 @@ export class Deliverer {
     const entries = isDeposited ? [sale] : [makeClaimDeposit(claim, transaction), sale]
     await this.#ports.tenancy.system.chain.append(entries, { isOwed: true })
     this.#ports.world.failpoint?.('payment.booked')
-    this.#delivered.push(claim.id)
+    this.#charged.push(claim)
     this.#ports.onState?.('delivered')
   }
 
   /** The state `delivered` only saves work: the ledger says the same, so it may be written late and together. */
   async #mark(): Promise<void> {
-    if (this.#delivered.length === 0) return
-    const ids = this.#delivered
-    this.#delivered = []
-    // A claim that is not marked stays open, and reconciliation finds it in the ledger.
-    await markDelivered(this.#ports.database, ids).catch(() => undefined)
+    if (this.#charged.length === 0) return
+    const claims = this.#charged
+    this.#charged = []
+    // A claim that is not marked is found in the ledger by reconciliation, or by who asks again.
+    await applyEventToAll(this.#ports, claims, 'charged').catch(() => undefined)
     this.#ports.world.failpoint?.('payment.marked')
   }
 }

@@ -11,6 +11,7 @@ import {
 import { type Claim, findClaim } from './claim-store.ts'
 import { findForgottenTerms } from './forgotten-terms.ts'
 import type { Offer } from './offer.ts'
+import { isUntried } from './payment-states.ts'
 import { depositPurpose, type PaymentMethod, type PaymentPorts } from './purchase.ts'
 import {
   findQuote,
@@ -96,7 +97,7 @@ export async function findProofTransfer(
 ): Promise<{ payment: NativePayment; method: PaymentMethod } | { refusal: string }> {
   const { quoteId, transaction, sender } = proof
   const known = await findProofClaim(ports, proof)
-  if (known !== undefined && known.claim.state !== 'failed') return known
+  if (known !== undefined && !isUntried(known.claim.state)) return known
   const [only, ...others] = listNativeMethods(ports, proof)
   if (only === undefined) return { refusal: notTaken }
   if (others.length > 0) return { refusal: 'the network must say on which it was made' }
@@ -129,7 +130,7 @@ async function parseNativePayment(
   const { proof, hash } = asked
   const place = resolvePlace(ports, offer, asked)
   const known = typeof place === 'string' ? undefined : await findKnownTransfer(ports, place, proof)
-  if (known !== undefined && known.claim.state !== 'failed') {
+  if (known !== undefined && !isUntried(known.claim.state)) {
     const isTaken = known.claim.request_hash !== depositPurpose
     return judgeTransfer(ports, offer, { ...known, hash, isTaken, isSwept: false })
   }

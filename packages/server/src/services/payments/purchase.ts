@@ -5,9 +5,9 @@ import type { NativeTransfers } from '../../x402/native-transfer.ts'
 import type { PaymentNetwork } from '../../x402/networks.ts'
 import type { Payment, Requirement } from '../../x402/protocol.ts'
 import type { Tenancy } from '../applications/tenancy.ts'
-import type { ClaimState } from './claim-store.ts'
 import type { Split } from './ledger-entries.ts'
 import type { Offer } from './offer.ts'
+import type { PaymentEvent, PaymentState } from './payment-states.ts'
 import type { Terms } from './terms.ts'
 
 /** An accepted network, with its facilitator. */
@@ -22,6 +22,9 @@ export type PaymentMethod = {
    */
   readonly restoredAt?: bigint
 }
+
+/** States as metrics count them. */
+type CountedState = 'claimed' | 'settled' | 'delivered' | 'failed'
 
 export type PaymentPorts = {
   readonly database: Database
@@ -41,7 +44,9 @@ export type PaymentPorts = {
   /** Throws where nothing new may be taken in (the disk is full); asked before a payment is taken. */
   readonly admit?: (() => void) | undefined
   /** Called when a payment has come into a state, for metrics. */
-  readonly onState?: (state: ClaimState) => void
+  readonly onState?: (state: CountedState) => void
+  /** Called before each step that the table of payments decides. */
+  readonly onStep?: (state: PaymentState, event: PaymentEvent) => void
 }
 
 /** Checks and settles one payment, whatever kind it is of; see Facilitator for what each answer means. */

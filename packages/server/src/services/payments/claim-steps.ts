@@ -1,0 +1,115 @@
+import { requirePresent } from '../../base/assert.ts'
+import {
+  type Claim,
+  type ClaimFacts,
+  findClaim,
+  type KeptReply,
+  keepReply,
+  updateStates,
+} from './claim-store.ts'
+import {
+  type ClaimState,
+  decideStep,
+  type PaymentEvent,
+  type PaymentState,
+  type Step,
+} from './payment-states.ts'
+import type { PaymentPorts } from './purchase.ts'
+
+type StepPorts = Pick<PaymentPorts, 'database' | 'onStep'>
+type Known = Pick<Claim, 'id' | 'state'>
+
+/** A claim changes its state a few times in its life, so nobody is overtaken more often. */
+const triesMax = 10
+
+/** Decides what an event does to a payment, and tells who listens. */
+export function takeStep(
+  ports: Pick<StepPorts, 'onStep'>,
+  state: ClaimState,
+  event: PaymentEvent,
+): Step<ClaimState>
+export function takeStep(
+  ports: Pick<StepPorts, 'onStep'>,
+  state: PaymentState,
+  event: PaymentEvent,
+): Step<PaymentState>
+export function takeStep(
+  { onStep }: Pick<StepPorts, 'onStep'>,
+  state: PaymentState,
+  event: PaymentEvent,
+): Step<PaymentState> {
+  onStep?.(state, event)
+  return decideStep(state, event)
+}
+
+/** Moves a claim for who was told its state by reading it; false where somebody else was first. */
+export async function tryEvent(
+  { database }: StepPorts,
+  { id, state }: Known,
+  change: ClaimFacts & { readonly event: PaymentEvent },
+): Promise<boolean> {
+  const moved = await updateStates(database, { ids: [id], state, event: change.event }, change)
+  return moved.length === 1
+}
+
+/** Moves a claim by an event that is true whatever somebody else made of the claim meanwhile. */
+export function applyEvent(
+  ports: StepPorts,
+  claim: Known,
+  change: ClaimFacts & { readonly event: PaymentEvent },
+): Promise<Step<ClaimState>> {
+  return persist(ports, claim, async (state) => {
+    const step = takeStep(ports, state, change.event)
+    const isThere = step.to === state || (await tryEvent(ports, { ...claim, state }, change))
+    return isThere ? step : undefined
+  })
+}
+
+/** The same for many claims, by one statement for those whose state is as known. */
+export async function applyEventToAll(
+  ports: StepPorts,
+  claims: readonly Known[],
+  event: PaymentEvent,
+): Promise<void> {
+  for (const state of new Set(claims.map((claim) => claim.state))) {
+    const known = claims.filter((claim) => claim.state === state)
+    if (takeStep(ports, state, event).to === state) continue
+    const ids = known.map(({ id }) => id)
+    const moved = new Set(await updateStates(ports.database, { ids, state, event }))
+    for (const claim of known.filter(({ id }) => !moved.has(id)))
+      await applyEvent(ports, await readClaim(ports, claim), { event })
+  }
+}
+
+/** Keeps an answer for a claim; without a kept one, the claim is delivered, and its answer was kept before. */
+export function keepAnswer(
+  ports: StepPorts,
+  claim: Known,
+  reply: Parameters<typeof keepReply>[2],
+): Promise<{ readonly state: ClaimState; readonly kept?: KeptReply }> {
+  return persist(ports, claim, async (state) => {
+    const { to, effects } = takeStep(ports, state, 'kept')
+    if (effects.includes('give kept answer')) return { state }
+    const kept = await keepReply(ports.database, { ...claim, state }, reply)
+    return kept && { state: to, kept }
+  })
+}
+
+/** Tries by the state that the claim is known to have, then by the one that it has, until it was that one. */
+async function persist<T>(
+  ports: StepPorts,
+  claim: Known,
+  attempt: (state: ClaimState) => Promise<T | undefined>,
+): Promise<T> {
+  let { state } = claim
+  for (let n = 0; n < triesMax; n++) {
+    const done = await attempt(state)
+    if (done !== undefined) return done
+    state = (await readClaim(ports, claim)).state
+  }
+  throw new Error(`the claim ${claim.id} is moved by others all the time`)
+}
+
+async function readClaim({ database }: StepPorts, { id }: Known): Promise<Known> {
+  return requirePresent(await findClaim(database, { id }), `the claim ${id}`)
+}

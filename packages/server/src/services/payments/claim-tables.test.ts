@@ -1,0 +1,78 @@
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import type { Database } from '../../database/database.ts'
+import { sql } from '../../database/sql.ts'
+import { createTestDatabase, type TestDatabase } from '../../database/testing.ts'
+import { findClaim, updateStates } from './claim-store.ts'
+import {
+  buildClaimStates,
+  buildClaimTermsColumn,
+  buildPaymentTables,
+  buildReplyTypeColumn,
+} from './claim-tables.ts'
+
+let store: TestDatabase
+beforeAll(async () => {
+  store = await createTestDatabase()
+})
+afterAll(() => store?.drop())
+
+/** Each form that a claim had while its state was read from three columns, and the state that it is. */
+const forms = [
+  ['claimed', false, null, 'claimed'],
+  // Opened again after it had failed for good.
+  ['claimed', true, null, 'claimed'],
+  ['claimed', false, '0x1', 'answered'],
+  ['failed', false, '0x1', 'answered'],
+  ['failed', true, '0x1', 'answered'],
+  ['failed', false, null, 'failed'],
+  ['failed', true, null, 'void'],
+  ['settled', false, '0x1', 'settled'],
+  ['delivered', true, '0x1', 'delivered'],
+] as const
+
+test('claims of a database from before keep their states, under names of their own', async () => {
+  const { database } = store
+  for (const statement of [
+    sql`CREATE SCHEMA operations`,
+    ...buildPaymentTables(),
+    ...buildReplyTypeColumn(),
+    ...buildClaimTermsColumn(),
+  ])
+    await database.execute(statement)
+  for (const [at, form] of forms.entries()) await insertOld(database, at, form)
+  for (const statement of buildClaimStates()) await database.execute(statement)
+  for (const [at, [, , , state]] of forms.entries())
+    expect((await findClaim(database, { id: `pay_${at}` }))?.state, `pay_${at}`).toBe(state)
+  await expect(database.execute(sql`UPDATE operations.claim SET state = 'paid'`)).rejects.toThrow(
+    /claim_state/,
+  )
+  await expect(
+    database.execute(sql`UPDATE operations.claim SET settled_by = NULL`),
+  ).rejects.toThrow(/claim_state/)
+})
+
+test('a claim is moved only from the state that it is known to be in', async () => {
+  const { database } = store
+  const read = async () => (await findClaim(database, { id: 'pay_0' }))?.state
+  const known = { ids: ['pay_0', 'pay_3'], state: 'claimed', event: 'booked' } as const
+  expect(await updateStates(database, known, { settledBy: '0x1' })).toEqual(['pay_0'])
+  expect(await read()).toBe('settled')
+  expect(await updateStates(database, { ...known, event: 'voided' }, { reason: 'late' })).toEqual(
+    [],
+  )
+  expect(await read()).toBe('settled')
+  await expect(updateStates(database, { ...known, event: 'charged' })).rejects.toThrow(
+    /kept before/,
+  )
+})
+
+async function insertOld(
+  database: Database,
+  at: number,
+  [state, isFinal, settledBy]: (typeof forms)[number],
+): Promise<void> {
+  await database.execute(sql`
+    INSERT INTO operations.claim (identity, id, request_hash, app, operation, amount, cap, valid_before, payment, state,
+      is_final, settled_by, created_at_ms)
+    VALUES (${`identity ${at}`}, ${`pay_${at}`}, 'hash', 'shop', 'list', 1, 1, 1, '{}', ${state}, ${isFinal}, ${settledBy}, 1)`)
+}

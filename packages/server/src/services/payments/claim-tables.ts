@@ -1,0 +1,53 @@
+import { type SqlStatement, sql } from '../../database/sql.ts'
+
+const claims = sql.id('operations', 'claim')
+const replies = sql.id('operations', 'kept_reply')
+
+export function buildPaymentTables(): SqlStatement[] {
+  return [
+    sql`CREATE TABLE ${claims} (
+      identity text NOT NULL, id text NOT NULL, request_hash text NOT NULL, app text NOT NULL, operation text NOT NULL,
+      amount numeric NOT NULL, cap numeric NOT NULL, transfer text, sweep int4, quote_id text, rule_version int8 NOT NULL, valid_before numeric NOT NULL,
+      payment text NOT NULL, state text NOT NULL, reason text, is_final bool NOT NULL DEFAULT false,
+      settled_by text, told_transaction text, write_after int8,
+      created_at_ms int8 NOT NULL, CONSTRAINT claim_pkey PRIMARY KEY (identity))`,
+    sql`CREATE UNIQUE INDEX claim_id ON ${claims} (id)`,
+    sql`CREATE INDEX claim_transfer ON ${claims} (transfer) WHERE transfer IS NOT NULL`,
+    sql`CREATE INDEX claim_sweep ON ${claims} (created_at_ms, id) WHERE sweep IS NOT NULL`,
+    sql`CREATE UNIQUE INDEX claim_told ON ${claims} (told_transaction)`,
+    sql`CREATE INDEX claim_open ON ${claims} (created_at_ms, id) WHERE state = 'claimed'`,
+    sql`CREATE INDEX claim_failed ON ${claims} (valid_before, id) WHERE state = 'failed' AND NOT is_final`,
+    sql`CREATE TABLE ${replies} (
+      payment_id text NOT NULL, status int4 NOT NULL, body bytea NOT NULL, sale text NOT NULL, expires_at_ms int8 NOT NULL,
+      CONSTRAINT kept_reply_pkey PRIMARY KEY (payment_id))`,
+    sql`CREATE INDEX kept_reply_expiry ON ${replies} (expires_at_ms)`,
+  ]
+}
+
+/** Answers are of several types: CSV and NDJSON of predefined queries. */
+export function buildReplyTypeColumn(): SqlStatement[] {
+  return [sql`ALTER TABLE ${replies} ADD COLUMN content_type text`]
+}
+
+/** Claims keep their terms, in place of a version of the price rules that a process may have forgotten. */
+export function buildClaimTermsColumn(): SqlStatement[] {
+  return [sql`ALTER TABLE ${claims} DROP COLUMN rule_version, ADD COLUMN terms text`]
+}
+
+/**
+ * Every state has a name of its own, in place of one that had to be read together with `is_final` and `settled_by`.
+ */
+export function buildClaimStates(): SqlStatement[] {
+  return [
+    sql`UPDATE ${claims} SET state = 'answered', reason = NULL
+      WHERE state IN ('claimed', 'failed') AND settled_by IS NOT NULL`,
+    sql`UPDATE ${claims} SET state = 'void' WHERE state = 'failed' AND is_final`,
+    sql`DROP INDEX operations.claim_open`,
+    sql`DROP INDEX operations.claim_failed`,
+    sql`ALTER TABLE ${claims} DROP COLUMN is_final, ADD CONSTRAINT claim_state CHECK (
+      CASE WHEN settled_by IS NULL THEN state IN ('claimed', 'failed', 'void')
+      ELSE state IN ('answered', 'settled', 'delivered') END)`,
+    sql`CREATE INDEX claim_open ON ${claims} (created_at_ms, id) WHERE state IN ('claimed', 'answered')`,
+    sql`CREATE INDEX claim_failed ON ${claims} (valid_before, id) WHERE state = 'failed'`,
+  ]
+}

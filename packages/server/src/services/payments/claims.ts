@@ -1,0 +1,265 @@
+import { requirePresent } from '../../base/assert.ts'
+import { Fault } from '../../base/fault.ts'
+import { isExpired, type Settlement } from '../../x402/facilitator.ts'
+import { isNative } from '../../x402/protocol.ts'
+import { applyEvent, takeStep, tryEvent } from './claim-steps.ts'
+import { type Claim, findClaim, insertClaim, takeTransaction } from './claim-store.ts'
+import type { Settled } from './deliverer.ts'
+import {
+  formatRefusal,
+  makePendingFault,
+  makeUnconfirmedFault,
+  makeUsedFault,
+} from './payment-faults.ts'
+import {
+  type ClaimState,
+  type Effect,
+  hasArrived,
+  isUntried,
+  type PaymentEvent,
+} from './payment-states.ts'
+import { depositPurpose, type Paid, type PaymentPorts } from './purchase.ts'
+import { makeRequirement } from './quoting.ts'
+import { makeSettler } from './settler.ts'
+import {
+  decodeStoredPayment,
+  encodeStoredPayment,
+  formatTransferName,
+  getPayerBinding,
+  isRepetition,
+} from './stored-payment.ts'
+import { encodeTerms, type Terms } from './terms.ts'
+
+/** The use that a payment is put to. */
+export type Purpose = {
+  readonly app: string
+  readonly operation: string
+  /** Undefined for a mere deposit. */
+  readonly terms?: Terms
+}
+export type Repeatable = Pick<Paid, 'identity' | 'requestHash' | 'payment' | 'isPayer'>
+/** The beginning of a try: the claim of an earlier one, and the step that this one takes. */
+type Try = {
+  readonly found: Claim | undefined
+  readonly event: PaymentEvent
+  readonly to: ClaimState
+}
+type Outcome<State> = Extract<Settlement, { readonly state: State }>
+/** A claim whose money came, or the work that is due because it did not. */
+type Concluded =
+  | { readonly settled: Omit<Settled, 'isFresh'> }
+  | { readonly due: readonly Effect[] }
+
+/** Binds payments to requests, and brings their money here. An unknown outcome is never guessed. */
+export class Claims {
+  readonly #ports: PaymentPorts
+
+  constructor(ports: PaymentPorts) {
+    this.#ports = ports
+  }
+
+  /**
+   * The payment's claim; 409 where it was made for another request, or is not repeated exactly. What could not buy its
+   * request may become a deposit: its money may be here after all, and nobody else asks for it.
+   */
+  async find(paid: Repeatable): Promise<Claim | undefined> {
+    const found = await findClaim(this.#ports.database, { identity: paid.identity })
+    if (found === undefined) return undefined
+    const isTakenOver = isUntried(found.state) && paid.requestHash === depositPurpose
+    if (found.request_hash !== paid.requestHash && !isTakenOver) throw makeUsedFault(found)
+    if (!isRepetition(found.payment, paid)) {
+      throw new Fault('PAYMENT_ALREADY_USED', {
+        message:
+          'This payment was made before; repeat it exactly as it was sent, one without a quoteId also from the same address, with the same key, or with a wallet signature of the payer.',
+      })
+    }
+    return found
+  }
+
+  /** Finds the money of a payment that is brought again, where it is known to be here. */
+  findSettled(found: Claim | undefined): Settled | undefined {
+    const settled = found && toSettled(found)
+    if (settled !== undefined) takeStep(this.#ports, settled.claim.state, 'presented')
+    return settled
+  }
+
+  /**
+   * Claims the payment for its purpose, durably, and only then lets money move; returns the reason where it did
+   * not. Undefined where the payment was used before it was claimed: its sender may have read it from the chain.
+   */
+  async settle(
+    paid: Paid,
+    purpose: Purpose,
+    found: Claim | undefined,
+  ): Promise<Settled | string | undefined> {
+    const { world } = this.#ports
+    const { settler } = paid
+    const event = await this.#verify(paid, found)
+    if (typeof event !== 'string') return event.refusal
+    const { to, effects } = takeStep(this.#ports, found?.state ?? 'none', event)
+    if (to === 'none') return this.#refuseClaimed(paid)
+    if (found?.state !== 'claimed') world.failpoint?.('payment.verified')
+    const claim = await this.#holdClaim(paid, purpose, { found, event, to })
+    world.failpoint?.('payment.claimed')
+    const isSubmitted = effects.includes('submit')
+    const outcome = isSubmitted ? await settler.settle(claim.id) : await settler.lookup(claim.id)
+    world.failpoint?.('payment.settled')
+    if (outcome.state === 'pending') {
+      await this.#notePending(claim, outcome)
+      throw makePendingFault(claim.id, outcome.reason)
+    }
+    const concluded = await this.#conclude(claim, outcome)
+    if ('settled' in concluded) return { ...concluded.settled, isFresh: found === undefined }
+    // Its money is known to be here after all: nobody is asked for another payment.
+    if (concluded.due.includes('say pending'))
+      throw makePendingFault(claim.id, 'another process settled it')
+    if (outcome.state === 'settled') throw new Fault('PAYMENT_ALREADY_USED')
+    return `The payment was not settled: ${outcome.reason}`
+  }
+
+  /** Claims a payment whose money came without us, once the chain shows that it did; otherwise returns the reason. */
+  async adopt(paid: Paid, purpose: Purpose): Promise<Settled | string> {
+    const use = await paid.settler.findUse()
+    const event = toEvent(use)
+    const { to } = takeStep(this.#ports, 'none', event)
+    if (use.state === 'pending') throw makeUnconfirmedFault(use.transaction)
+    if (use.state === 'failed' || to === 'none')
+      return `The payment was refused: it was used before it was sent here (${'reason' in use ? use.reason : to})`
+    const claim = await this.#holdClaim(paid, purpose, { found: undefined, event, to })
+    return { claim, transaction: use.transaction, isFresh: true }
+  }
+
+  async lookUp(claim: Claim): Promise<Settled | undefined> {
+    const payment = decodeStoredPayment(claim.payment)
+    const method = this.#ports.methods.find(({ network }) => network.id === payment.network)
+    if (method === undefined) return undefined
+    const terms = { amount: claim.amount, quoteId: claim.quote_id ?? '', expiresAt: 0 }
+    const requirement = makeRequirement(method.network, terms)
+    const outcome = await makeSettler(this.#ports, method, { payment, requirement }).lookup(
+      claim.id,
+    )
+    // Its request may still be at work: only what is certain counts.
+    if (outcome.state === 'pending' || (outcome.state === 'failed' && !outcome.final)) {
+      takeStep(this.#ports, claim.state, 'pending')
+      return undefined
+    }
+    const concluded = await this.#conclude(claim, outcome)
+    return 'settled' in concluded ? { ...concluded.settled, isFresh: false } : undefined
+  }
+
+  /** A payment under way was verified when it was claimed; any other may be refused. */
+  async #verify(
+    { settler }: Paid,
+    found: Claim | undefined,
+  ): Promise<'presented' | 'used' | { readonly refusal: string }> {
+    if (found?.state === 'claimed') return 'presented'
+    this.#ports.admit?.()
+    const verdict = await settler.verify()
+    if (verdict.ok) return 'presented'
+    if (verdict.reason === 'authorization_used') return 'used'
+    takeStep(this.#ports, found?.state ?? 'none', 'refused')
+    return { refusal: formatRefusal(verdict) }
+  }
+
+  /** Another process may have claimed and used the payment after this one looked. */
+  async #refuseClaimed(paid: Paid): Promise<undefined> {
+    const other = await this.find(paid)
+    if (other === undefined) return
+    takeStep(this.#ports, other.state, 'overtaken')
+    throw makePendingFault(other.id, 'another process settled it')
+  }
+
+  /** The claim, made or opened again. */
+  async #holdClaim(paid: Paid, purpose: Purpose, begun: Try): Promise<Claim> {
+    const { found, event } = begun
+    const claim = this.#makeClaim(paid, purpose, begun)
+    const isOurs =
+      found === undefined
+        ? await insertClaim(this.#ports.database, claim, event)
+        : found.state === claim.state || (await tryEvent(this.#ports, found, { event, use: claim }))
+    if (isOurs) {
+      if (claim.state === 'claimed') this.#ports.onState?.('claimed')
+      return claim
+    }
+    // Another process was first. With what it does the same request may go on; any other is refused.
+    const other = await this.find(paid)
+    takeStep(this.#ports, other?.state ?? 'none', 'overtaken')
+    if (other === undefined) throw new Fault('PAYMENT_ALREADY_USED')
+    throw makePendingFault(other.id, 'another process settles it')
+  }
+
+  async #notePending(claim: Claim, outcome: Outcome<'pending'>): Promise<void> {
+    const event = toEvent(outcome)
+    if (event === 'pending') takeStep(this.#ports, claim.state, event)
+    else await this.#fail(claim, event, outcome.reason)
+  }
+
+  async #conclude(claim: Claim, outcome: Outcome<'settled' | 'failed'>): Promise<Concluded> {
+    const event = toEvent(outcome)
+    if (outcome.state === 'failed') return this.#fail(claim, event, outcome.reason)
+    const { transaction, blockNumber } = outcome
+    // A block number is there where the chain itself was asked, and showed this very payment.
+    if (
+      blockNumber === undefined &&
+      !(await takeTransaction(this.#ports.database, claim.id, transaction))
+    ) {
+      const reason = `its transaction ${transaction} settled another payment`
+      // The payment itself may still be executed until its end.
+      const isOver = isExpired(this.#ports.world, { validBefore: claim.valid_before })
+      return this.#fail(claim, isOver ? 'voided' : 'failed', reason)
+    }
+    const { to } = takeStep(this.#ports, claim.state, event)
+    // Once more a claim that reconciliation looks after, should this request be cut off.
+    if (to !== claim.state && !(await tryEvent(this.#ports, claim, { event, use: claim })))
+      throw makePendingFault(claim.id, 'another process settles it')
+    return { settled: { claim: { ...claim, state: to }, transaction } }
+  }
+
+  async #fail(claim: Claim, event: PaymentEvent, reason: string): Promise<Concluded> {
+    const { effects } = await applyEvent(this.#ports, claim, { event, reason })
+    this.#ports.onState?.('failed')
+    return { due: effects }
+  }
+
+  #makeClaim(paid: Paid, purpose: Purpose, { found, to }: Try): Claim {
+    const { payment } = paid
+    const use = {
+      request_hash: paid.requestHash,
+      app: purpose.app,
+      operation: purpose.operation,
+      quote_id: paid.requirement.quoteId === '' ? null : paid.requirement.quoteId,
+      terms: purpose.terms === undefined ? null : encodeTerms(purpose.terms),
+      cap: purpose.terms?.amount ?? paid.requirement.amount,
+    }
+    if (found !== undefined) return { ...found, ...use, state: to }
+    return {
+      ...use,
+      id: `pay_${this.#ports.world.randomBytes(16).toString('hex')}`,
+      identity: paid.identity,
+      amount: payment.payload.value,
+      transfer: isNative(payment)
+        ? formatTransferName(payment.network, payment.payload.transaction, getPayerBinding(payment))
+        : null,
+      valid_before: isNative(payment) ? payment.payload.blockTime : payment.payload.validBefore,
+      payment: encodeStoredPayment(payment),
+      state: to,
+      reason: null,
+      settled_by: null,
+      write_after: null,
+      created_at_ms: BigInt(this.#ports.world.now()),
+    }
+  }
+}
+
+/** The money of a claim, where it is known to be here. */
+export function toSettled(claim: Claim): Settled | undefined {
+  if (!hasArrived(claim.state)) return undefined
+  const transaction = requirePresent(claim.settled_by, 'the transaction of a settled claim')
+  return { claim, transaction, isFresh: false }
+}
+
+function toEvent(outcome: Settlement): PaymentEvent {
+  if (outcome.state === 'settled') return 'arrived'
+  if (outcome.state === 'failed') return outcome.final ? 'voided' : 'failed'
+  return outcome.isUnsent === true ? 'unsent' : 'pending'
+}
