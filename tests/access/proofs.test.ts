@@ -131,7 +131,7 @@ describe('proofs', () =>
           expect((await ask(path)).body.code).toBe('RECEIPT_NOT_FOUND')
       })
 
-      test('an entry is named in one of two ways', async () => {
+      test('an entry is named by height and sequence or by collection and key, and half a name is refused', async () => {
         const app = await seller('public')
         const at = `/api/apps/${app.appId}/chain/proof`
         const cases = [

@@ -5,7 +5,7 @@ import { connect, connectTo, silenceConsole } from './sdk.ts'
 
 const schema = { fields: { total: { type: 'number' as const, required: true } } }
 
-describe('the public SDK, unmodified: collections and indexes', () =>
+describe('the unmodified public SDK: collections and indexes', () =>
   withService(
     (service) => {
       silenceConsole()

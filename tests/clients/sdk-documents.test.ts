@@ -13,7 +13,7 @@ type Person = {
 
 const person = (email: string, age: number) => ({ email, age, tags: ['a', 'b'] })
 
-describe('the public SDK, unmodified: what it stores', () =>
+describe('the unmodified public SDK: stores of documents', () =>
   withService((service) => {
     silenceConsole()
 

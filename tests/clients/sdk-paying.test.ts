@@ -4,7 +4,7 @@ import { expectBalanced, openMarket, readEarnings, setPrices } from '../payments
 import { withService } from '../support/per-engine.ts'
 import { connectTo, makeCallback, silenceConsole } from './sdk.ts'
 
-describe('the public SDK, unmodified: how it pays', () =>
+describe('the unmodified public SDK: payments', () =>
   withService(
     (service) => {
       silenceConsole()

@@ -108,7 +108,7 @@ const operators: readonly (readonly [string, (query: Query) => Query, readonly s
   ],
 ]
 
-describe('the public SDK, unmodified: how it reads', () =>
+describe('the unmodified public SDK: queries', () =>
   withService((service) => {
     silenceConsole()
     let sdk: Sdk

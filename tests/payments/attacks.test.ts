@@ -186,20 +186,17 @@ withService(
     test.each([
       { change: 'rises', to: '100000' },
       { change: 'falls', to: '1' },
-    ])(
-      'P5: when the price $change after the quote, the quote holds for its life',
-      async ({ to }) => {
-        for (const version of ['payV2', 'payV1'] as const) {
-          const { market, buyer, asked } = await scene()
-          const required = await quote(service(), asked)
-          const header = await buyer[version](required)
-          await setPrices(service(), market, [{ operation: 'read', model: 'per_row', amount: to }])
-          const reply = await ask(service(), asked, header)
-          expect(reply.status, reply.text).toBe(200)
-          expect(await readReceipt(service(), reply)).toMatchObject({ amount: '300', change: '0' })
-        }
-      },
-    )
+    ])('P5: a quote holds for its life when the price $change after it', async ({ to }) => {
+      for (const version of ['payV2', 'payV1'] as const) {
+        const { market, buyer, asked } = await scene()
+        const required = await quote(service(), asked)
+        const header = await buyer[version](required)
+        await setPrices(service(), market, [{ operation: 'read', model: 'per_row', amount: to }])
+        const reply = await ask(service(), asked, header)
+        expect(reply.status, reply.text).toBe(200)
+        expect(await readReceipt(service(), reply)).toMatchObject({ amount: '300', change: '0' })
+      }
+    })
 
     test('P5: five minutes after a change of price the old amount buys nothing', async () => {
       const { market, buyer, asked } = await scene()

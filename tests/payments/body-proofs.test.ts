@@ -202,7 +202,7 @@ withService(
       expect(await stored(shop)).toEqual([])
     })
 
-    test('P5: a transfer counts by the price of now, or by one that was asked a moment ago', async () => {
+    test('P5: a transfer counts by the current price, or by one that was asked a moment ago', async () => {
       const shop = await scene()
       const setPrice = (amount: string) => setReadPrice(shop, amount)
       await quote(service(), makeStore(shop))

@@ -87,7 +87,7 @@ withService(
       )
     })
 
-    test('an append whose outcome was never known is not booked twice, nor does it stop the ledger', async () => {
+    test('an append whose outcome was never known is not booked twice, and does not stop the ledger', async () => {
       const { running } = service()
       const ports = running.service.payments.ports
       const scene = await openScene('a paid read', service())

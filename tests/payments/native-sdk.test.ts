@@ -24,7 +24,7 @@ function transferring(payer: Payer): (quote: Json) => Promise<Json> {
 const findNative = (quote: Json): Json =>
   quote.allOptions.find((one: Json) => one.extra.paymentMethod === 'native')
 
-describe('the public SDK, unmodified: transfers that the user makes himself', () =>
+describe('the unmodified public SDK: transfers that the user makes', () =>
   withService(
     (service) => {
       silenceConsole()

@@ -86,7 +86,7 @@ describePerEngine('data sets in queries', (service) => {
     expect(await data.call('DELETE', '/datasets/s')).toMatchObject(gone)
   })
 
-  test('where there is no set, inDataset and inCountry say which is missing and who can provide it', async () => {
+  test('inDataset and inCountry name a set that is missing, and who can provide it', async () => {
     const data = await openVisits(service())
     for (const [find, said] of [
       [{ who: { inDataset: 'nothing' } }, 'no data set nothing'],

@@ -134,7 +134,7 @@ withService((service) => {
     await expectWorking(data)
   })
 
-  test('a schema cannot ask for more indexes than a collection has, nor for one twice', async () => {
+  test('a schema cannot ask for more indexes than a collection may have, or for one index twice', async () => {
     const data = await createData(service())
     const fields = (count: number) =>
       Object.fromEntries(Array.from({ length: count }, (_, at) => [`f${at}`, { index: true }]))

@@ -84,7 +84,7 @@ const makePayments = (chars: number): Readonly<Record<string, string>> => ({
 const sold = { root: 'loopy::sold', find: {} }
 
 describe('payments that buy nothing', () => {
-  describe.each(['payment-signature', 'x-payment'])('in the header %s', (header) => {
+  describe.each(['payment-signature', 'x-payment'])('payments in the header %s', (header) => {
     test.each(Object.entries(makePayments(paymentChars)))(
       'a payment header with %s does not hold the event loop',
       async (_name, text) => {
@@ -99,15 +99,20 @@ describe('payments that buy nothing', () => {
       await check(post('/list', sold, { [header]: value }))
     })
   })
-  describe.each(['/api/payments/verify', '/api/payments/settle'])('in a body to %s', (path) => {
-    const texts = Object.entries(makePayments(plainChars - 1000))
-    test.each(texts)('a payment body of %s does not hold the event loop', async (_name, text) => {
-      await check(
-        post(path, `{"x402Version":2,"paymentPayload":${text},"paymentRequirements":${text}}`),
-      )
-      await check(post(path, `{"x402Version":2,"paymentPayload":${text},"paymentRequirements":{}}`))
-    })
-  })
+  describe.each(['/api/payments/verify', '/api/payments/settle'])(
+    'payments in a body to %s',
+    (path) => {
+      const texts = Object.entries(makePayments(plainChars - 1000))
+      test.each(texts)('a payment body of %s does not hold the event loop', async (_name, text) => {
+        await check(
+          post(path, `{"x402Version":2,"paymentPayload":${text},"paymentRequirements":${text}}`),
+        )
+        await check(
+          post(path, `{"x402Version":2,"paymentPayload":${text},"paymentRequirements":{}}`),
+        )
+      })
+    },
+  )
   test('a proof among the members of a long store', async () => {
     const data = many(9_000, (at) => ({ id: `r${at}`, text: 'x'.repeat(500) }))
     const proof = { payment_tx_hash: hex(32), user_address: hex(20), quote_id: 'q2.AAAA' }
@@ -130,15 +135,18 @@ describe('credentials that open nothing', () => {
     'x-timestamp': String(Math.floor(place.service.world.now() / 1000)),
     'x-signature': `0x${'ab'.repeat(64)}1b`,
   })
-  test.each(['/store', '/api/apps/loopy/batch'])('a wallet for a long body to %s', async (path) => {
-    const data = many(9_000, (at) => ({ id: `r${at}`, text: 'x'.repeat(500) }))
-    await check(post(path, { root: 'loopy::filled', data }, sign()))
-  })
-  test('a wallet for a body of one text', async () => {
+  test.each(['/store', '/api/apps/loopy/batch'])(
+    'a wallet signature for a long body to %s does not hold the event loop',
+    async (path) => {
+      const data = many(9_000, (at) => ({ id: `r${at}`, text: 'x'.repeat(500) }))
+      await check(post(path, { root: 'loopy::filled', data }, sign()))
+    },
+  )
+  test('a wallet signature for a body of one text does not hold the event loop', async () => {
     const text = `{"root":"loopy::filled","data":["${'x'.repeat(bodyChars - 100)}"]}`
     await check(post('/store', text, sign()))
   })
-  test('a wallet for a long address', async () => {
+  test('a wallet signature for a long address does not hold the event loop', async () => {
     await check(post(`/list?${fill('a=%41', 24_000, '&')}`, sold, sign()))
   })
   test.each([

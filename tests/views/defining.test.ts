@@ -227,7 +227,7 @@ withService((service) => {
     expect((await ask('other')).status).toBe(200)
   })
 
-  test('a view is kept in so many tables, and no more', async () => {
+  test('a view is kept in the most tables that the limit allows, and one more is refused', async () => {
     const app = await createSeller(service())
     // Each max is kept in a table of its own, beside that of the rows.
     const create = (name: string, tables: number) => {

@@ -41,7 +41,7 @@ const path = document.paths['/shops/{shop}/items/{item}']
 const readItem = path?.get
 const addItem = path?.post
 
-describe('openapi', () => {
+describe('the OpenAPI description', () => {
   test('both methods of a path stand under one templated path', () => {
     expect(Object.keys(document.paths)).toEqual([
       '/shops/{shop}/items/{item}',

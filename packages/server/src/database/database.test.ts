@@ -66,7 +66,7 @@ describe.each(listTestEngines())('a database (%s)', (engine) => {
     await db.execute(sql`DELETE FROM s.t WHERE k = 901`)
   })
 
-  test('after a statement that fails, those sent with it do nothing', async () => {
+  test('statements that are sent with one that fails do nothing after it', async () => {
     const outcomes = db.transaction((tx) =>
       Promise.allSettled([
         tx.execute(sql`INSERT INTO s.t VALUES (902, 'a')`),
@@ -104,7 +104,7 @@ describe.each(listTestEngines())('a database (%s)', (engine) => {
       expect(await db.transaction((tx) => tx.query(sql`SELECT ${n}::int4 AS n`))).toEqual([{ n }])
   })
 
-  test('a transaction without statements is none', async () => {
+  test('a transaction without statements sends nothing to the database', async () => {
     const texts: string[] = []
     const stop = db.observe((text) => texts.push(text))
     expect(await db.transaction(async () => 'done')).toBe('done')

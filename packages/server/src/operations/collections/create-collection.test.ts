@@ -25,7 +25,7 @@ describePerEngine('createCollection', (service) => {
     expect((await app.call('GET', '/collections')).body).toEqual([body])
   })
 
-  test('a name is taken once: the same again is 409, and of twenty at once exactly one is made', async () => {
+  test('a name is taken once: the same again is 409, and exactly one of twenty at once is made', async () => {
     const app = await createData(service())
     const replies = await Promise.all(
       Array.from({ length: 20 }, () => app.create({ name: 'orders' })),

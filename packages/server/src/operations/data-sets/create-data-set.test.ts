@@ -8,7 +8,7 @@ const countries = ['192.0.2.0/24,DE', '10.0.0.0,10.0.0.255,AT', '2001:db8::/32,D
 const create = (data: Data, body: object) => data.call('POST', '/datasets', body)
 
 describePerEngine('createDataSet', (service) => {
-  test('as many entries as there may be are one set, and one more are refused', async () => {
+  test('a set has the most entries that the limit allows, and one more is refused', async () => {
     const data = await createData(service())
     // They do not touch.
     const apart = Array.from(
@@ -26,7 +26,7 @@ describePerEngine('createDataSet', (service) => {
     ])
   })
 
-  test('an application has one set of countries, so many sets, and no more', async () => {
+  test('an application has one set of countries and the most sets that the limit allows, and one more is refused', async () => {
     const data = await createData(service())
     await create(data, { name: 'geo', kind: 'ip_country', entries: countries })
     expect(

@@ -85,7 +85,7 @@ describePerEngine('createIndex', (service) => {
     expect((await app.call('GET', '/indexes')).body).toHaveLength(1)
   })
 
-  test('twenty wishes for one index at once make one', async () => {
+  test('twenty requests for one index at once make one index', async () => {
     const app = await createData(service())
     const body = { collection: 'c', field_name: 'f', index_type: 'string' }
     const replies = await Promise.all(

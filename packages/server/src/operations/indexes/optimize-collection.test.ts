@@ -5,7 +5,7 @@ import { send } from '@tollbase/testing/service'
 import { expect, test } from 'vitest'
 
 describePerEngine('optimizeCollection', (service) => {
-  test('optimize names missing indexes by the queries of late, and unused ones by what the database counts', async () => {
+  test('optimize names missing indexes by recent queries, and unused ones by what the database counts', async () => {
     const app = await createData(service())
     await app.store('people', people)
     await app.call('POST', '/indexes', { collection: 'people', field_name: 'age' })

@@ -159,7 +159,7 @@ describePerEngine('listRecords', (service) => {
     })
   })
 
-  test('an empty answer is an answer', async () => {
+  test('a list of an empty collection answers no records and a total of 0', async () => {
     const app = await createData(service())
     await app.create({ name: 'empty', access_policy: 'public' })
     expect((await app.listOpenly('empty')).body).toMatchObject({ records: [], total: 0, page: 1 })

@@ -12,7 +12,7 @@ describe('setPricing', () =>
     })
     const put = (body: object) => seller.call('PUT', '/pricing', body)
 
-    test('the answer names the rules that were added, changed and removed, with the amount of before', async () => {
+    test('the answer names the rules that were added, changed and removed, with their previous amounts', async () => {
       const first = await put({ rules: [perRow('5'), perAccess('7')] })
       expect(first.body).toMatchObject({
         added: [perRow('5'), perAccess('7')],

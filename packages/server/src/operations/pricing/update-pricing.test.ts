@@ -36,7 +36,7 @@ describe('updatePricing', () =>
       },
     )
 
-    test('a change that was made from older prices is refused with 412, and names the version of now', async () => {
+    test('a change that was made from older prices is refused with 412, which names the current version', async () => {
       const { body } = await put({ rules: [perRow('5')] })
       const change = (version: string) =>
         service().request('PATCH', `/api/apps/${seller.appId}/pricing`, {

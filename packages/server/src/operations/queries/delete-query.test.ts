@@ -13,7 +13,7 @@ describe('deleteQuery', () =>
       expect((await ask('versioned', {}, '?version=3')).status).toBe(404)
     })
 
-    test('without a version all versions are deleted, and a second deletion is 404', async () => {
+    test('a deletion without a version deletes all versions, and a second one is 404', async () => {
       const { ask, data, define } = await createQueryCalls(service())
       for (let version = 1; version <= 2; version++)
         await define({ name: 'gone', source_collection: 'open' })

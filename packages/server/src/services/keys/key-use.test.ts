@@ -15,7 +15,7 @@ beforeAll(async () => {
 
 afterAll(() => store?.drop())
 
-test('when a key was last used is written though the database was away at first, and never goes back', async () => {
+test('the time of the last use of a key is written though the database was away at first, and never goes back', async () => {
   const flushes: (() => void)[] = []
   let nowMs = 2_000
   const world = {
