@@ -63,7 +63,7 @@ withService(
       await expectBalanced(service())
     })
 
-    test('what was sold of a balance is marked as delivered when it is asked for again, though its mark was lost', async () => {
+    test('a sale from a balance is marked as delivered when it is asked for again, though its mark was lost', async () => {
       const { asked, header } = await openScene(service())
       const { ports } = service().running.service.payments
       const silent = withOutcome(ports, async () => ({ state: 'pending', reason: 'silent' }))

@@ -30,7 +30,7 @@ const forms = [
   ['delivered', true, '0x1', 'delivered'],
 ] as const
 
-test('claims of a database from before keep their states, under names of their own', async () => {
+test('claims of an older database keep their states, under names of their own', async () => {
   const { database } = store
   for (const statement of [
     sql`CREATE SCHEMA operations`,

@@ -29,7 +29,7 @@ const steps = pairs.flatMap(({ state, event, rule }) =>
 const byMoney: readonly PaymentEvent[] = ['arrived', 'kept', 'booked', 'charged']
 
 describe('the table of payments', () => {
-  test('says of every pair what follows, or why it cannot happen', () => {
+  test('the table says of every pair what follows, or why it cannot happen', () => {
     expect(pairs).toHaveLength(paymentStates.length * paymentEvents.length)
     for (const { state, event, rule } of pairs) {
       if ('to' in rule) expect(decideStep(state, event)).toBe(rule)
@@ -40,14 +40,14 @@ describe('the table of payments', () => {
     }
   })
 
-  test('leads nowhere from delivered, and from void only where money came after all', () => {
+  test('the table leads nowhere from delivered, and leaves void only where money came after all', () => {
     const leaving = steps.filter(({ from, to }) => from !== to)
     expect(leaving.filter(({ from }) => from === 'delivered')).toEqual([])
     for (const { event } of leaving.filter(({ from }) => from === 'void'))
       expect(byMoney).toContain(event)
   })
 
-  test('lets nothing but money lead to a state with money, and nothing at all out of these', () => {
+  test('the table lets only money lead to a state with money, and lets nothing lead out of these states', () => {
     for (const { from, event, to } of steps) {
       if (hasArrived(to) && !hasArrived(from)) expect(byMoney).toContain(event)
       if (hasArrived(from)) expect(hasArrived(to), `${from} + ${event}`).toBe(true)
@@ -55,18 +55,18 @@ describe('the table of payments', () => {
     }
   })
 
-  test('asks nobody for another payment, and moves no money, once the money is here', () => {
+  test('the table asks nobody for another payment, and moves no money, once the money is here', () => {
     for (const { to, effects } of steps.filter(({ to }) => hasArrived(to))) {
       for (const each of ['submit', 'look up', 'say refused'] as const)
         expect(effects, to).not.toContain(each)
     }
   })
 
-  test('lets money move only for a claim, which is there before', () => {
+  test('the table lets money move only for a claim, which is there before', () => {
     for (const { to, effects } of steps) if (effects.includes('submit')) expect(to).toBe('claimed')
   })
 
-  test('leads from every state to an end', () => {
+  test('the table leads from every state to an end', () => {
     for (const state of paymentStates) {
       const reached = new Set<PaymentState>([state])
       for (const one of reached) for (const { from, to } of steps) if (from === one) reached.add(to)
@@ -74,7 +74,7 @@ describe('the table of payments', () => {
     }
   })
 
-  test('names every state either untried, or under way, or with money', () => {
+  test('the table names every state either untried, or under way, or with money', () => {
     for (const state of paymentStates)
       expect([isUntried(state), state === 'claimed', hasArrived(state)].filter(Boolean)).toEqual([
         true,
@@ -198,7 +198,7 @@ const moves: readonly ((walk: Walk, chance: number) => void)[] = [
 
 const walks = fc.array(fc.tuple(fc.nat(moves.length - 1), fc.nat(10_000)), { maxLength: 60 })
 
-test('whatever happens in whatever order, a payment is booked once if its money came, charged once at most, never above its cap, and comes to an end', () => {
+test('a payment is booked once if its money came, charged at most once and never above its cap, and comes to an end, whatever happens in whatever order', () => {
   fc.assert(
     fc.property(walks, (given) => {
       const walk = begin()
