@@ -94,12 +94,9 @@ export const limits = {
   /** Characters of the compiled statement. */
   sqlCompiledCharsMax: 1024 * 1024,
   sqlSourcesMax: 16,
-  /**
-   * Bytes of a text that an expression may make, bytes of a whole row, and characters that lpad and rpad may make.
-   */
+  /** Bytes of a text that an expression may make, and bytes of a whole row. */
   textBytesMax: 16 * 1024 * 1024,
   rowBytesMax: 272 * 1024 * 1024,
-  padCharsMax: 1_000,
   sqlColumnsMax: 256,
   sqlParametersMax: 1_000,
   /** Predefined queries of an application, versions of one, stored bytes of one, and its parameters. */

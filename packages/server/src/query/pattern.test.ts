@@ -178,7 +178,7 @@ describe.each(listTestEngines())('patterns in PostgreSQL (%s)', (engine) => {
     const translated = translatePattern(each, '')
     const began = performance.now()
     await test.database.query(sql`SELECT repeat('ab1x', 2000) ~ ${translated}::text`)
-    expect(performance.now() - began).toBeLessThan(3_000)
+    expect(performance.now() - began).toBeLessThan(20_000)
   })
 })
 

@@ -79,12 +79,15 @@ export function printPrefixTest(side: Side, text: string, values: Parameters): s
 }
 
 const arrayTypes: Readonly<
-  Record<ValueType, 'numeric[]' | 'text[]' | 'timestamp[]' | 'date[]' | 'interval[]' | 'jsonb[]'>
+  Record<
+    ValueType,
+    'numeric[]' | 'text[]' | 'boolean[]' | 'timestamp[]' | 'date[]' | 'interval[]' | 'jsonb[]'
+  >
 > = {
   json: 'jsonb[]',
   number: 'numeric[]',
   text: 'text[]',
-  boolean: 'text[]',
+  boolean: 'boolean[]',
   timestamp: 'timestamp[]',
   date: 'date[]',
   interval: 'interval[]',

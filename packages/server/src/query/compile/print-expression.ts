@@ -214,7 +214,8 @@ function printConstant(
 ): string {
   const sqlType = sqlTypes[type]
   if (value === null) return type === 'null' ? 'NULL' : `NULL::${sqlType}`
-  if (typeof value === 'boolean') return value ? 'TRUE' : 'FALSE'
+  // With its type, because PostgreSQL refuses a bare constant in GROUP BY and ORDER BY.
+  if (typeof value === 'boolean') return value ? 'TRUE::boolean' : 'FALSE::boolean'
   assert(sqlType !== 'boolean', 'a truth value is no text')
   return values.add(value, sqlType)
 }

@@ -85,10 +85,12 @@ function listCalls(
   return [...full, ...short].map((args) => `${name}(${args.map(boundedIn(name)).join(', ')})`)
 }
 
-/** Replacements of a part of a text must be short, or the whole could be too large to be held. */
+/** Replacements and lengths must be bounded, or the whole could be too large to be held. */
 function boundedIn(name: string): (argument: string, at: number) => string {
-  return (argument, at) =>
-    name === 'replace' && at === 2 && /^\w+$/.test(argument) ? `left(${argument}, 3)` : argument
+  return (argument, at) => {
+    if (name === 'replace' && at === 2 && /^\w+$/.test(argument)) return `left(${argument}, 3)`
+    return /^[lr]pad$/.test(name) && at === 1 ? `least(${argument}, 3000)` : argument
+  }
 }
 
 const people = [
@@ -213,6 +215,30 @@ describe.each(listTestEngines())('%s: SQL over records', (engine) => {
     ['today is given', 'current_date', Array(4).fill('2024-06-01')],
     ['decimals are exact', 'price * 3', [3.3, 6.75, null, 0.3]],
     ['a null among comparisons', 'age IN (5, NULL)', [null, null, null, true]],
+    ['a comparison with a JSON null', 'age < NULL::jsonb', Array(4).fill(null)],
+    ['and of a number', 'age + 1 <> NULL::json', Array(4).fill(null)],
+    ['a comparison with what has no type', 'age + 1 > coalesce(NULL)', Array(4).fill(null)],
+    ['no group of rows', 'ntile(0) OVER ()', Array(4).fill(null)],
+    ['no row of a window', 'nth_value(id, -1) OVER ()', Array(4).fill(null)],
+    ['nor by a fraction', 'nth_value(id, 0.5) OVER ()', Array(4).fill(null)],
+    ['a length that is not known', 'substr(Name, 1, age)', ['Ann', null, null, null]],
+    ['a date is its midnight', "at > date '2024-06-01'", [null, null, true, null]],
+    ['and equals no other time', "at = date '2024-06-01'", [null, null, false, null]],
+    [
+      'also beside others',
+      "coalesce(at, date '2024-06-01')",
+      [
+        '2024-06-01T00:00:00Z',
+        '2024-06-01T00:00:00Z',
+        '2024-06-01T02:00:00Z',
+        '2024-06-01T00:00:00Z',
+      ],
+    ],
+    [
+      'days that are not known',
+      "date '2024-06-01' + age",
+      ['2024-07-01', null, null, '2024-06-06'],
+    ],
   ])('SQL means what is documented: %s', async (_, expression, expected) => {
     const { rows } = await ask(`SELECT ${expression} AS v FROM app::people ORDER BY id`)
     expect(rows.map((row) => row.v)).toEqual(expected)
@@ -237,6 +263,17 @@ describe.each(listTestEngines())('%s: SQL over records', (engine) => {
     await expect(ask('SELECT :a', { parameters: {} })).rejects.toThrow('/params/a is missing')
     await expect(ask('SELECT 1', { parameters: { a: 1 } })).rejects.toThrow('/params/a is not')
     await expect(ask('SELECT :a', { parameters: { a: [] } })).rejects.toThrow('/params/a must be')
+  })
+
+  it('SQL groups and sorts by what is constant, also by parameters', async () => {
+    for (const value of [true, false, null, 1, 'x'])
+      for (const clause of ['GROUP BY $1', 'HAVING true ORDER BY $1'])
+        expect(
+          (await ask(`SELECT count(*) AS n FROM app::people ${clause}`, { parameters: [value] }))
+            .rows,
+        ).toEqual([{ n: 4 }])
+    for (const word of ['NULL', 'true', "'x'"])
+      expect((await ask(`SELECT id FROM app::people ORDER BY ${word}`)).rows).toHaveLength(4)
   })
 
   it('SQL sees the latest versions, or all where history is asked for', async () => {

@@ -13,19 +13,22 @@ import {
   unitsNotOfInterval,
 } from '../tree/functions.ts'
 import {
+  areWhole,
   castTo,
   coerceTo,
   makeConstant,
   makeParameter,
+  markWhole,
+  trimPadding,
   unifyTypes,
 } from '../tree/make-expression.ts'
 import { operators } from '../tree/operators.ts'
 import { type Expression, type Frame, nothing, type Order } from '../tree/query.ts'
 import { readFrame } from './read-frame.ts'
 import { readRecordCall } from './read-record-call.ts'
-import { listTexts, refuse, runAt, type SqlPlace } from './sql-reader.ts'
+import { listTexts, readWholeNumber, refuse, runAt, type SqlPlace } from './sql-reader.ts'
 
-type ReadExpression = (node: Node | undefined, place: SqlPlace) => Expression
+export type ReadExpression = (node: Node | undefined, place: SqlPlace) => Expression
 
 /** The parts of a call that are read or refused below; a part that only a newer parser knows is refused too. */
 const callParts: ReadonlySet<string> = new Set(
@@ -86,8 +89,20 @@ export function makeCall(
     checkUnit(name, made, { place, location })
     const same = definition.parameters.indexOf('same')
     const type = definition.result === 'same' ? (made[same]?.type ?? 'null') : definition.result
-    return Object.freeze({ kind: 'call', type, name: chosen, arguments: Object.freeze(made) })
+    const call = { kind: 'call', type, name: chosen, arguments: Object.freeze(made) } as const
+    return markWhole(Object.freeze(call), givesWhole(definition, made))
   })
+}
+
+/** Returns true if the result is an integer in PostgreSQL. */
+function givesWhole(
+  { parameters, result, whole }: Pick<FunctionDefinition, 'parameters' | 'result' | 'whole'>,
+  args: readonly Expression[],
+): boolean {
+  if (whole !== 'same') return whole === true
+  return areWhole(
+    args.filter((_, at) => (parameters[at] ?? parameters.at(-1)) === 'same' || result !== 'same'),
+  )
 }
 
 /** Makes the time of the statement, by the name of a function that gives it. */
@@ -153,8 +168,8 @@ function fittedOne(arg: Expression, kind: Exclude<ParameterKind, 'same'>, call: 
         : coerceTo(arg, 'json')
     case 'block':
     case 'format': {
-      const text = arg.kind === 'constant' && arg.type === 'text' ? String(arg.value) : undefined
-      if (text === undefined || text.length > 100)
+      const text = arg.kind === 'constant' && arg.type === 'text' ? arg.value : undefined
+      if (typeof text !== 'string' || text.length > 100)
         throw refuse(
           place,
           location,
@@ -163,7 +178,7 @@ function fittedOne(arg: Expression, kind: Exclude<ParameterKind, 'same'>, call: 
       return makeConstant('text', kind === 'block' ? parseBlock(text, '/sql') : text)
     }
     default:
-      return coerceTo(arg, kind)
+      return coerceTo(trimPadding(arg), kind)
   }
 }
 
@@ -230,7 +245,7 @@ function readAggregate(
     throw refuse(place, location, `${name} without ORDER BY inside its brackets`)
   if (node.agg_distinct && orderBy.length > 0)
     throw refuse(place, location, 'DISTINCT and ORDER BY in one aggregate')
-  return Object.freeze({
+  const made: Expression = Object.freeze({
     kind: 'aggregate',
     type: aggregate.result === 'same' ? (args[0]?.type ?? 'null') : aggregate.result,
     name,
@@ -239,6 +254,7 @@ function readAggregate(
     orderBy,
     filter: readFilter(node.agg_filter, inside, read),
   })
+  return markWhole(made, givesWhole(aggregate, args))
 }
 
 function readFilter(filter: Node | undefined, place: SqlPlace, read: ReadExpression) {
@@ -320,12 +336,13 @@ function readWindow(
             },
           ),
         )
-  const result = own?.result ?? aggregate?.result ?? 'same'
+  const definition = own ?? aggregate
+  const result = definition?.result ?? 'same'
   const window = named(over, place)
   const frame = readWindowFrame(window, inside, read)
   if (frame?.mode === 'GROUPS' && window.orderClause === undefined)
     throw refuse(place, location, 'GROUPS in a window without ORDER BY')
-  return Object.freeze({
+  const made: Expression = Object.freeze({
     kind: 'window',
     type: result === 'same' ? (args[0]?.type ?? 'null') : result,
     name,
@@ -335,6 +352,7 @@ function readWindow(
     orderBy: readOrder(window.orderClause, inside, read),
     frame,
   })
+  return markWhole(made, definition !== undefined && givesWhole(definition, args))
 }
 
 /** Returns the window itself if OVER gives a name of the WINDOW clause. */
@@ -363,8 +381,8 @@ function readWindowFrame(
   return readFrame(window, {
     offset: (node) => {
       const expression = read(node, place)
-      const rows = expression.kind === 'constant' ? Number(expression.value) : Number.NaN
-      if (!Number.isInteger(rows) || rows < 0 || rows > limits.offsetMax)
+      const rows = readWholeNumber(expression, limits.offsetMax)
+      if (rows === undefined)
         throw refuse(place, window.location, 'a frame whose offset is no whole number')
       return rows
     },

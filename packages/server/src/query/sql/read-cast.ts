@@ -1,11 +1,9 @@
-import type { Node, TypeCast, TypeName } from 'libpg-query'
-import { castTo, makeConstant } from '../tree/make-expression.ts'
+import type { TypeCast, TypeName } from 'libpg-query'
+import { castTo, makeConstant, markWhole } from '../tree/make-expression.ts'
 import type { Expression, ValueType } from '../tree/query.ts'
-import { makeCall } from './read-call.ts'
-import { resolveName } from './scope.ts'
+import { makeCall, type ReadExpression } from './read-call.ts'
+import { readName } from './read-name.ts'
 import { listTexts, readWholeNumber, refuse, runAt, type SqlPlace } from './sql-reader.ts'
-
-type ReadExpression = (node: Node | undefined, place: SqlPlace) => Expression
 
 const wholeTypes: ReadonlySet<string> = new Set(
   'int2 int4 int8 int integer bigint smallint'.split(' '),
@@ -37,10 +35,10 @@ export function readCast(node: TypeCast, place: SqlPlace, read: ReadExpression):
   const { name, type } = readType(node.typeName, place, start)
   const value = read(node.arg, place)
   const cast = runAt(place, start, () => castTo(value, type))
-  if (!wholeTypes.has(name)) return rounded(cast, readScale(node.typeName, place, read), place)
-  return cast.kind === 'constant' && cast.type === 'null'
-    ? cast
-    : makeCall('round', [cast], { place })
+  const sizes = readSizes(node.typeName, { place, location: start }, read)
+  if (wholeTypes.has(name)) return markWhole(makeCall('round', [cast], { place }), true)
+  if (sizes.length > 0) return sized(cast, { name, sizes }, { place, location: start })
+  return markWhole(cast, false)
 }
 
 function findField(node: TypeCast, place: SqlPlace): Expression | undefined {
@@ -49,9 +47,7 @@ function findField(node: TypeCast, place: SqlPlace): Expression | undefined {
   if (collection[0] === 'pg_catalog' || arg === undefined || !('ColumnRef' in arg)) return undefined
   const app = listTexts(arg.ColumnRef.fields)
   if (app.length !== 1 || !hasCollection([...app, ...collection], place)) return undefined
-  return runAt(place, arg.ColumnRef.location, () =>
-    resolveName([...app, ...collection], place.scope),
-  )
+  return readName([...app, ...collection], place, arg.ColumnRef.location)
 }
 
 function hasCollection([app, name, field]: readonly string[], place: SqlPlace): boolean {
@@ -75,13 +71,42 @@ function readType(typeName: TypeName | undefined, place: SqlPlace, location: num
   return { name, type }
 }
 
-/** Reads the decimals of numeric(10, 2); other sizes change nothing. */
-function readScale(typeName: TypeName | undefined, place: SqlPlace, read: ReadExpression) {
-  const [, scale] = typeName?.typmods ?? []
-  return scale === undefined ? undefined : readWholeNumber(read(scale, place), 100)
+type CastPlace = { readonly place: SqlPlace; readonly location: number | undefined }
+
+/** Reads the numbers in the brackets behind a type. */
+function readSizes(
+  typeName: TypeName | undefined,
+  { place, location }: CastPlace,
+  read: ReadExpression,
+): readonly number[] {
+  return (typeName?.typmods ?? []).map((each) => {
+    const size = readWholeNumber(read(each, place), sizeMax)
+    if (size === undefined)
+      throw refuse(place, location, `a size of a type that is no whole number up to ${sizeMax}`)
+    return size
+  })
 }
 
-function rounded(cast: Expression, digits: number | undefined, place: SqlPlace): Expression {
-  if (cast.type !== 'number' || digits === undefined) return cast
-  return makeCall('round', [cast, makeConstant('number', String(digits))], { place })
+/** The most that PostgreSQL takes, of varchar(n). */
+const sizeMax = 10_485_760
+
+/** Cuts or rounds a value to the size of its type, as PostgreSQL's casts do. */
+function sized(
+  cast: Expression,
+  { name, sizes }: { readonly name: string; readonly sizes: readonly number[] },
+  at: CastPlace,
+): Expression {
+  const [first = 0, scale = 0] = sizes
+  if (cast.type === 'number')
+    return makeCall('round', [cast, makeConstant('number', String(scale))], at)
+  if (name === 'varchar' || name === 'bpchar') {
+    const length = makeConstant('number', String(first))
+    if (name === 'varchar') return makeCall('left', [cast, length], at)
+    return makeCall('char', [cast, length], at)
+  }
+  throw refuse(
+    at.place,
+    at.location,
+    `a size or unit of the type ${name}, which is not possible; cut a time with date_trunc`,
+  )
 }

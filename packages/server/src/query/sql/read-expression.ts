@@ -1,12 +1,15 @@
 import { limits } from '@tollbase/contract/limits'
 import type { A_Const, A_Expr, CaseExpr, Node, SubLink } from 'libpg-query'
 import type { ParameterRef } from '../condition.ts'
-import { translatePattern } from '../pattern.ts'
 import {
+  areWhole,
   coerceTo,
   makeComparison,
   makeConstant,
+  makeDigits,
   makeParameter,
+  markWhole,
+  negate,
   readNumberText,
   unifyTypes,
 } from '../tree/make-expression.ts'
@@ -14,7 +17,8 @@ import { type Comparison, type Expression, nothing, type TypedConstant } from '.
 import { makeCall, makeTime, readCall } from './read-call.ts'
 import { readCast } from './read-cast.ts'
 import { readInQuery, requireOneColumn } from './read-in-query.ts'
-import { resolveName } from './scope.ts'
+import { enterSubQuery, noteComparison, readName, refuseUnclearNames } from './read-name.ts'
+import { readLike, readMatch } from './read-pattern.ts'
 import { describeConstruct } from './source-text.ts'
 import { enterLevel, listTexts, refuse, runAt, type SqlPlace } from './sql-reader.ts'
 
@@ -27,7 +31,7 @@ export function readExpression(node: Node | undefined, outer: SqlPlace): Express
     const { fields, location } = node.ColumnRef
     if (fields?.some((field) => 'A_Star' in field))
       throw refuse(place, location, 'a * that is no column')
-    return runAt(place, location, () => resolveName(listTexts(fields), place.scope))
+    return readName(listTexts(fields), place, location)
   }
   if ('A_Const' in node) return readConstant(node.A_Const, place)
   if ('ParamRef' in node)
@@ -50,7 +54,7 @@ export function readExpression(node: Node | undefined, outer: SqlPlace): Express
       type: 'boolean',
       argument: inner(node.NullTest.arg),
     })
-    return node.NullTest.nulltesttype === 'IS_NULL' ? isNull : negated(isNull)
+    return node.NullTest.nulltesttype === 'IS_NULL' ? isNull : negate(isNull)
   }
   if ('BooleanTest' in node) return readTruthTest(node.BooleanTest, place)
   if ('CaseExpr' in node) return readCase(node.CaseExpr, place)
@@ -82,19 +86,15 @@ export function findLocation(node: Node): number | undefined {
   return typeof inside.location === 'number' ? inside.location : undefined
 }
 
-function negated(argument: Expression): Expression {
-  return Object.freeze({ kind: 'not', type: 'boolean', argument })
-}
-
 function readConstant(node: A_Const, place: SqlPlace): TypedConstant {
   if (node.isnull) return nothing
   if (node.boolval !== undefined) return makeConstant('boolean', node.boolval.boolval ?? false)
   if (node.sval !== undefined) return makeConstant('text', node.sval.sval ?? '')
-  if (node.ival !== undefined) return makeConstant('number', String(node.ival.ival ?? 0))
+  if (node.ival !== undefined) return makeDigits(String(node.ival.ival ?? 0))
   const number = node.fval === undefined ? undefined : readNumberText(node.fval.fval ?? '')
   if (number === undefined)
     throw refuse(place, node.location, 'a number of this form, which is not possible')
-  return makeConstant('number', number)
+  return makeDigits(number)
 }
 
 function readParameter(number: number, place: SqlPlace, location: number | undefined): Expression {
@@ -134,12 +134,13 @@ function readCase(node: CaseExpr, place: SqlPlace): Expression {
     )
     return Object.freeze({ when: is, value: results[index] ?? nothing })
   })
-  return Object.freeze({
+  const made: Expression = Object.freeze({
     kind: 'case',
     type: results[0]?.type ?? 'null',
     branches: Object.freeze(branches),
     otherwise: otherwise === undefined ? undefined : results.at(-1),
   })
+  return markWhole(made, areWhole(results))
 }
 
 function readTruthTest(node: { booltesttype?: string; arg?: Node }, place: SqlPlace): Expression {
@@ -150,15 +151,15 @@ function readTruthTest(node: { booltesttype?: string; arg?: Node }, place: SqlPl
     case 'IS_TRUE':
       return test('is-true')
     case 'IS_NOT_TRUE':
-      return negated(test('is-true'))
+      return negate(test('is-true'))
     case 'IS_FALSE':
       return test('is-false')
     case 'IS_NOT_FALSE':
-      return negated(test('is-false'))
+      return negate(test('is-false'))
     case 'IS_UNKNOWN':
       return test('is-null')
     default:
-      return negated(test('is-null'))
+      return negate(test('is-null'))
   }
 }
 
@@ -176,7 +177,7 @@ function readOperator(node: A_Expr, place: SqlPlace): Expression {
     case 'AEXPR_NOT_DISTINCT': {
       const sides = { left: inner(node.lexpr), right: inner(node.rexpr) }
       const differs = runAt(place, location, () => makeComparison('is distinct from', sides))
-      return node.kind === 'AEXPR_DISTINCT' ? differs : negated(differs)
+      return node.kind === 'AEXPR_DISTINCT' ? differs : negate(differs)
     }
     case 'AEXPR_NULLIF':
       return makeCall('nullif', [inner(node.lexpr), inner(node.rexpr)], { place, location })
@@ -184,7 +185,7 @@ function readOperator(node: A_Expr, place: SqlPlace): Expression {
       return readIn(node, sign, place)
     case 'AEXPR_LIKE':
     case 'AEXPR_ILIKE':
-      return readLike(node, sign, place)
+      return readLike(node, place, readExpression)
     case 'AEXPR_BETWEEN':
     case 'AEXPR_NOT_BETWEEN': {
       const [from, to] = listItems(node.rexpr).map(inner)
@@ -198,7 +199,7 @@ function readOperator(node: A_Expr, place: SqlPlace): Expression {
         type: 'boolean',
         arguments: Object.freeze(ends),
       })
-      return node.kind === 'AEXPR_BETWEEN' ? within : negated(within)
+      return node.kind === 'AEXPR_BETWEEN' ? within : negate(within)
     }
     default:
       throw refuse(
@@ -227,86 +228,25 @@ function readBinary(node: A_Expr, sign: string, place: SqlPlace): Expression {
   if (node.lexpr === undefined) {
     if (sign === '+') return runAt(place, location, () => coerceTo(right, 'number'))
     if (sign !== '-') throw refuse(place, location, `the operator ${sign}, which is not possible`)
-    if (right.kind === 'constant' && right.type === 'number')
-      return makeConstant(
-        'number',
-        readNumberText(`-${right.value}`) ?? String(right.value).slice(1),
-      )
-    return makeCall('-', [makeConstant('number', '0'), right], { place, location })
+    if (right.kind === 'constant' && right.type === 'number' && right.value !== null)
+      return makeDigits(readNumberText(`-${right.value}`) ?? String(right.value).slice(1))
+    return makeCall('-', [makeDigits('0'), right], { place, location })
   }
   const left = readExpression(node.lexpr, place)
-  if (isComparison(sign)) return runAt(place, location, () => makeComparison(sign, { left, right }))
+  if (sign === '/' && areWhole([left]) && areWhole([right]))
+    throw refuse(place, location, wholeDivision)
+  if (isComparison(sign)) {
+    noteComparison(place, [left, right])
+    return runAt(place, location, () => makeComparison(sign, { left, right }))
+  }
   if (sign === '~' || sign === '~*' || sign === '!~' || sign === '!~*')
     return readMatch({ sign, left, right }, place, location)
   return makeCall(sign, [left, right], { place, location })
 }
 
-function readMatch(
-  match: { readonly sign: string; readonly left: Expression; readonly right: Expression },
-  place: SqlPlace,
-  location: number | undefined,
-): Expression {
-  refuseOpenPattern(match.right, place, location)
-  const pattern = constantText(match.right)
-  if (pattern === undefined)
-    throw refuse(place, location, 'a pattern that is no literal or parameter')
-  const prefix = match.sign.endsWith('*') && !pattern.startsWith('(?i)') ? '(?i)' : ''
-  const matches: Expression = Object.freeze({
-    kind: 'matches',
-    type: 'boolean',
-    argument: textual(match.left, place, location),
-    pattern: runAt(place, location, () => translatePattern(prefix + pattern, '/sql')),
-    ignoreCase: false,
-  })
-  return match.sign.startsWith('!') ? negated(matches) : matches
-}
-
-function readLike(node: A_Expr, sign: string, place: SqlPlace): Expression {
-  const right = readExpression(node.rexpr, place)
-  refuseOpenPattern(right, place, node.location)
-  const pattern = constantText(right)
-  if (pattern === undefined)
-    throw refuse(place, node.location, 'a LIKE pattern that is no literal or parameter')
-  if (/(?:^|[^\\])(?:\\\\)*\\$/.test(pattern))
-    throw refuse(place, node.location, 'a LIKE pattern that ends with its escape character')
-  const like: Expression = Object.freeze({
-    kind: 'like',
-    type: 'boolean',
-    argument: textual(readExpression(node.lexpr, place), place, node.location),
-    pattern,
-    ignoreCase: node.kind === 'AEXPR_ILIKE',
-  })
-  return sign.startsWith('!') ? negated(like) : like
-}
-
-/** A caller who gives the pattern as a parameter could match everything. */
-function refuseOpenPattern(right: Expression, place: SqlPlace, location: number | undefined): void {
-  if (right.kind === 'parameter')
-    throw refuse(
-      place,
-      location,
-      'a parameter as a pattern, by which a caller could match everything; use starts_with or strpos',
-    )
-}
-
-/** Leaves JSON values as they are: a number is not like any text. */
-function textual(
-  expression: Expression,
-  place: SqlPlace,
-  location: number | undefined,
-): Expression {
-  const isField = expression.kind === 'convert' && expression.argument.kind === 'field'
-  if (isField && expression.type === 'text') return expression.argument
-  return expression.type === 'json'
-    ? expression
-    : runAt(place, location, () => coerceTo(expression, 'text'))
-}
-
-function constantText(expression: Expression): string | undefined {
-  return expression.kind === 'constant' && expression.type === 'text'
-    ? String(expression.value)
-    : undefined
-}
+/** PostgreSQL would cut the quotient, and where a field is divided nobody could tell by the statement. */
+const wholeDivision =
+  'a division of two whole numbers, which PostgreSQL would cut; write a / b::numeric for decimals, or div(a, b) for a whole number'
 
 function readIn(node: A_Expr, sign: string, place: SqlPlace): Expression {
   const items = listItems(node.rexpr)
@@ -317,14 +257,14 @@ function readIn(node: A_Expr, sign: string, place: SqlPlace): Expression {
   const list = items.length === 1 ? findList(only, place) : undefined
   if (list !== undefined) {
     const found = inList(left, list, { place, location: node.location })
-    return sign === '<>' ? negated(found) : found
+    return sign === '<>' ? negate(found) : found
   }
   const parts = items.map((item) => {
     const right = readExpression(item, place)
     return runAt(place, node.location, () => makeComparison('=', { left, right }))
   })
   const is = gathered(parts)
-  return sign === '<>' ? negated(is) : is
+  return sign === '<>' ? negate(is) : is
 }
 
 /** Converts the sides as with one value of the list; the list's values keep their declared type. */
@@ -365,15 +305,17 @@ function readSubLink(node: SubLink, place: SqlPlace): Expression {
   const { subselect, location } = node
   if (subselect === undefined || !('SelectStmt' in subselect))
     throw refuse(place, location, 'a sub-query that is no SELECT')
-  const query = place.reader.readSelect(subselect.SelectStmt, place)
+  const scope = enterSubQuery(place.scope)
+  const query = place.reader.readSelect(subselect.SelectStmt, { ...place, scope })
+  refuseUnclearNames(scope.subQuery, place)
   switch (node.subLinkType) {
     case 'EXISTS_SUBLINK':
       return Object.freeze({ kind: 'exists', type: 'boolean', query })
     case 'EXPR_SUBLINK': {
-      const { type } = requireOneColumn(query, place, location)
+      const { type, isWhole = false } = requireOneColumn(query, place, location)
       // Its first row: PostgreSQL would fail at the second, naming nothing.
       const first = Object.freeze({ ...query, limit: Math.min(query.limit ?? 1, 1) })
-      return Object.freeze({ kind: 'scalar', type, query: first })
+      return markWhole(Object.freeze({ kind: 'scalar', type, query: first }), isWhole)
     }
     case 'ANY_SUBLINK': {
       const sign = listTexts(node.operName).join('.')

@@ -4,6 +4,7 @@ import {
   getOutput,
   makeSelect,
   type Query,
+  type Typed,
   type ValueType,
 } from '../tree/query.ts'
 import { refuse, runAt, type SqlPlace } from './sql-reader.ts'
@@ -13,7 +14,7 @@ export function requireOneColumn(
   query: Query,
   place: SqlPlace,
   location: number | undefined,
-): { readonly type: ValueType } {
+): Typed {
   const { columns, records } = getOutput(query)
   const [only] = columns
   if (only === undefined || columns.length !== 1 || records.length > 0)

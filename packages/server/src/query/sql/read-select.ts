@@ -1,6 +1,6 @@
 import { limits } from '@tollbase/contract/limits'
 import type { Node, SelectStmt } from 'libpg-query'
-import { findCommonType, makeConstant } from '../tree/make-expression.ts'
+import { findCommonType, isNullConstant, makeConstant } from '../tree/make-expression.ts'
 import {
   type Column,
   type CommonTable,
@@ -17,7 +17,7 @@ import { findUngroupedPart, hasAggregate, isOuterOnly } from './grouping.ts'
 import { makeOrder } from './read-call.ts'
 import { findLocation, readExpression, toCondition } from './read-expression.ts'
 import { readFrom } from './read-from.ts'
-import { type CommonTableName, resolveStar, type Scope } from './scope.ts'
+import { type CommonTableName, makeColumn, resolveStar, type Scope } from './scope.ts'
 import {
   enterLevel,
   listTexts,
@@ -100,10 +100,12 @@ function readSet(select: SelectStmt, place: SqlPlace): Query {
       `${word} of ${a.columns.length} with ${b.columns.length} columns`,
     )
   const columns = a.columns.map((column, index): OutputColumn => {
-    const type = runAt(place, undefined, () =>
-      findCommonType([column.type, b.columns[index]?.type ?? 'null']),
-    )
-    return { ...column, type }
+    const types = [column.type, b.columns[index]?.type ?? 'null']
+    const type = runAt(place, undefined, () => findCommonType(types))
+    if (type === 'interval' && types.some((each) => each !== type && each !== 'null'))
+      throw refuse(place, undefined, `${word} of intervals with other values`)
+    const isWhole = column.isWhole === true && b.columns[index]?.isWhole === true
+    return { ...column, type, isWhole }
   })
   const id = place.reader.nextId()
   const orderBy = outputOrder(select, columns, { id, place })
@@ -125,7 +127,7 @@ function readPage(select: SelectStmt, place: SqlPlace) {
   const count = (node: Node | undefined, clause: string, most: number) => {
     if (node === undefined) return undefined
     const expression = readExpression(node, place)
-    if (expression.type === 'null') return undefined
+    if (isNullConstant(expression)) return undefined
     if (expression.kind === 'parameter' && expression.type === 'number') return expression.parameter
     const number = readWholeNumber(expression, most)
     if (number === undefined)
@@ -208,7 +210,7 @@ function readSimple(select: SelectStmt, outer: SqlPlace): SelectQuery {
   const having = condition(select.havingClause, { ...place, without: { windows: 'HAVING' } })
   const distinct = isDistinct(select, place)
   const id = place.reader.nextId()
-  const read = (node: Node) => readExpression(node, place)
+  const read = (node: Node) => typed(readExpression(node, place))
   const orderBy = distinct
     ? outputOrder(
         select,
@@ -273,13 +275,7 @@ function readColumns(targets: readonly Node[], place: SqlPlace) {
       for (const relation of runAt(place, location, () => resolveStar(parts, place.scope))) {
         if (relation.hasRecord) records.push(relation.id)
         relation.columns.forEach((column, index) => {
-          const expression: Expression = Object.freeze({
-            kind: 'column',
-            type: column.type,
-            relation: relation.id,
-            column: index,
-          })
-          add({ name: column.name, expression }, location)
+          add({ name: column.name, expression: makeColumn(relation, index, column) }, location)
         })
       }
       continue
@@ -324,7 +320,7 @@ function readGroups(
       const column = columns[outputAt(node, columns, place) ?? -1]
       if (column !== undefined && hasAggregate(column.expression))
         throw refuse(place, findLocation(node), 'an aggregate in GROUP BY')
-      return ungoverned(column?.expression ?? readExpression(node, place))
+      return typed(ungoverned(column?.expression ?? readExpression(node, place)))
     }),
   )
 }
@@ -341,7 +337,7 @@ function readOrderBy(select: SelectStmt, columns: readonly Column[], place: SqlP
     sorts.map((sort) => {
       const column =
         sort.node === undefined ? undefined : columns[outputAt(sort.node, columns, place) ?? -1]
-      return makeOrder(sort, column?.expression ?? readExpression(sort.node, place), place)
+      return makeOrder(sort, column?.expression ?? typed(readExpression(sort.node, place)), place)
     }),
   )
 }

@@ -1,6 +1,7 @@
 import { parseFieldPath } from '../field-path.ts'
-import { makeConstant } from '../tree/make-expression.ts'
-import type { Expression, OutputColumn, ValueType } from '../tree/query.ts'
+import { makeConstant, markWhole } from '../tree/make-expression.ts'
+import type { Expression, OutputColumn, Typed, ValueType } from '../tree/query.ts'
+import type { SubQueryNames } from './read-name.ts'
 
 /** A relation of FROM as names see it. */
 export type ScopeRelation = {
@@ -28,6 +29,8 @@ export type Scope = {
   readonly relations: readonly ScopeRelation[]
   readonly tables: ReadonlyMap<string, CommonTableName>
   readonly outer: Scope | undefined
+  /** The names of the innermost sub-query around that stands where a value does. */
+  readonly subQuery?: SubQueryNames | undefined
 }
 
 /** The reason why a name cannot be resolved, in words that follow "has". */
@@ -110,18 +113,26 @@ function unqualified(names: readonly string[], scope: Scope): Expression | undef
   return column ?? (relation === undefined ? undefined : makeField(relation, names))
 }
 
+/** Makes the value of a relation's column at its place. */
+export function makeColumn(
+  { id }: ScopeRelation,
+  at: number,
+  { type, isWhole }: Typed,
+): Expression {
+  const column: Expression = Object.freeze({ kind: 'column', type, relation: id, column: at })
+  return markWhole(column, isWhole === true)
+}
+
 /** Finds a column, or a member of a JSON column. */
-function findColumn(relation: ScopeRelation, names: readonly string[]): Expression | undefined {
+export function findColumn(
+  relation: ScopeRelation,
+  names: readonly string[],
+): Expression | undefined {
   const [first, ...rest] = names
   const at = relation.columns.findIndex((column) => column.name === first)
   const column = relation.columns[at]
   if (column === undefined) return undefined
-  const whole: Expression = Object.freeze({
-    kind: 'column',
-    type: column.type,
-    relation: relation.id,
-    column: at,
-  })
+  const whole = makeColumn(relation, at, column)
   if (rest.length > 0 && column.type !== 'json')
     throw new NameProblem(`the name ${names.join('.')}, but ${first} is no object`)
   return rest.reduce<Expression>((object, name) => {

@@ -79,6 +79,6 @@ export function listTexts(nodes: readonly Node[] | undefined): readonly string[]
 /** Reads a whole number that is written out or given as a parameter. */
 export function readWholeNumber(expression: Expression, most: number): number | undefined {
   if (expression.kind !== 'constant' || expression.type !== 'number') return undefined
-  const number = Number(expression.value)
+  const number = Number(expression.value ?? Number.NaN)
   return Number.isInteger(number) && number >= 0 && number <= most ? number : undefined
 }

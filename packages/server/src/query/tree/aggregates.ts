@@ -1,9 +1,7 @@
-import type { ParameterKind } from './functions.ts'
+import { type FunctionDefinition, printCount, printPositiveCount } from './functions.ts'
 import type { ValueType } from './query.ts'
 
-export type AggregateDefinition = {
-  readonly parameters: readonly ParameterKind[]
-  readonly result: Exclude<ValueType, 'null'> | 'same'
+export type AggregateDefinition = Pick<FunctionDefinition, 'parameters' | 'result' | 'whole'> & {
   /**
    * Prints the call. `inside` holds DISTINCT and ORDER BY, for inside the brackets; `after` FILTER and OVER, for
    * behind them.
@@ -45,6 +43,7 @@ const list: AggregateDefinition = {
 const extreme = (name: 'min' | 'max'): AggregateDefinition => ({
   parameters: ['same'],
   result: 'same',
+  whole: 'same',
   print: ([value = ''], { inside, after }, type) => {
     if (type === 'boolean')
       return `${name === 'min' ? 'bool_and' : 'bool_or'}(${inside(value)})${after}`
@@ -65,6 +64,7 @@ const extreme = (name: 'min' | 'max'): AggregateDefinition => ({
 const first: AggregateDefinition = {
   parameters: ['same'],
   result: 'same',
+  whole: 'same',
   ordered: true,
   print: (args, call) => `(${plain('array_agg')(args, call, 'json')})[1]`,
 }
@@ -79,11 +79,12 @@ export const aggregates: ReadonlyMap<string, AggregateDefinition> = new Map<
     {
       parameters: ['same'],
       result: 'number',
+      whole: true,
       print: ([value], { inside, after }) =>
         `(count(${value === undefined ? '*' : inside(value)})${after})::numeric`,
     },
   ],
-  ['sum', { ...ofNumber('sum'), print: sum }],
+  ['sum', { ...ofNumber('sum'), whole: 'same', print: sum }],
   [
     'avg',
     {
@@ -110,25 +111,23 @@ export const aggregates: ReadonlyMap<string, AggregateDefinition> = new Map<
   ['first', first],
 ])
 
-export type WindowDefinition = {
-  readonly parameters: readonly ParameterKind[]
-  readonly optional?: number
-  readonly result: Exclude<ValueType, 'null'> | 'same'
+export type WindowDefinition = Omit<FunctionDefinition, 'variadic' | 'print'> & {
   readonly print: (args: readonly string[], over: string) => string
 }
 
 const ranking = (name: string): WindowDefinition => ({
   parameters: [],
   result: 'number',
+  whole: true,
   print: (_args, over) => `(${name}()${over})::numeric`,
 })
 const shifted = (name: string): WindowDefinition => ({
   parameters: ['same', 'number', 'same'],
   optional: 2,
   result: 'same',
+  whole: 'same',
   print: ([value, rows, otherwise], over) => {
-    const offset =
-      rows === undefined ? [] : [`least(greatest(trunc(${rows}), -1000000), 1000000)::int4`]
+    const offset = rows === undefined ? [] : [printCount(rows)]
     const rest = otherwise === undefined ? [] : [otherwise]
     return `${name}(${[value, ...offset, ...rest].join(', ')})${over}`
   },
@@ -136,6 +135,7 @@ const shifted = (name: string): WindowDefinition => ({
 const atEnd = (name: string): WindowDefinition => ({
   parameters: ['same'],
   result: 'same',
+  whole: 'same',
   print: ([value], over) => `${name}(${value})${over}`,
 })
 
@@ -152,8 +152,8 @@ export const windowFunctions: ReadonlyMap<string, WindowDefinition> = new Map<
     {
       parameters: ['number'],
       result: 'number',
-      print: ([groups], over) =>
-        `(ntile(least(greatest(trunc(${groups}), 1), 1000000)::int4)${over})::numeric`,
+      whole: true,
+      print: ([groups], over) => `(ntile(${printPositiveCount(groups)})${over})::numeric`,
     },
   ],
   ['lag', shifted('lag')],
@@ -165,8 +165,8 @@ export const windowFunctions: ReadonlyMap<string, WindowDefinition> = new Map<
     {
       parameters: ['same', 'number'],
       result: 'same',
-      print: ([value, rows], over) =>
-        `nth_value(${value}, least(greatest(trunc(${rows}), 1), 1000000)::int4)${over}`,
+      whole: 'same',
+      print: ([value, rows], over) => `nth_value(${value}, ${printPositiveCount(rows)})${over}`,
     },
   ],
 ])

@@ -34,7 +34,9 @@ const { text } = fc.letrec<{ text: string; number: string }>((tie) => ({
     fc.tuple(tie('text'), tie('text')).map(([left, right]) => `(${left} || ${right})`),
     fc.tuple(tie('text'), tie('text'), tie('text')).map((of) => `replace(${of.join(', ')})`),
     fc.tuple(tie('text'), tie('text'), tie('text')).map((of) => `translate(${of.join(', ')})`),
-    fc.tuple(tie('text'), tie('number'), tie('text')).map((of) => `lpad(${of.join(', ')})`),
+    fc
+      .tuple(tie('text'), tie('number'), tie('text'))
+      .map((of) => `lpad(${of[0]}, least(400, ${of[1]}), ${of[2]})`),
     fc.tuple(tie('text'), tie('number')).map((of) => `left(${of.join(', ')})`),
     fc.tuple(tie('text'), tie('number'), tie('number')).map((of) => `substr(${of.join(', ')})`),
     fc.tuple(tie('text'), tie('text'), tie('number')).map((of) => `split_part(${of.join(', ')})`),
@@ -148,6 +150,8 @@ describe('texts that would be larger than can be held', () => {
       `SELECT concat(${times(17, "string_agg(a, ',')")}) AS n FROM app::one`,
     ],
     ['separators', `SELECT concat_ws(a, ${times(20, "'x'")}) AS n FROM app::one`],
+    ['a length that is not known', 'SELECT lpad(a, n) AS x FROM app::one'],
+    ['a length that is too large', 'SELECT length(rpad(a, 20000000)) AS n FROM app::one'],
     [
       'a row',
       `SELECT ${Array.from({ length: 20 }, (_, at) => `concat(${times(15, 'a')}) AS c${at}`).join(', ')} FROM app::one`,
@@ -170,7 +174,7 @@ describe('texts that would be larger than can be held', () => {
     [
       `SELECT ${Array.from({ length: limits.sqlColumnsMax }, (_, at) => `f${at}`).join(', ')} FROM app::one`,
     ],
-    ['SELECT lpad(a, 1000000, b) || rpad(a, 5) AS x FROM app::one'],
+    ['SELECT lpad(a, 1000000, b) || rpad(a, least(n, 5)) AS x FROM app::one'],
   ])('a text that can be held is not refused: %s', async (statement) => {
     await expect(parseSql(statement, { now })).resolves.toBeDefined()
   })

@@ -158,7 +158,8 @@ function measureCall({ name, arguments: args }: Call, parts: readonly number[]):
       return first * bytesPerChar
     case 'lpad':
     case 'rpad':
-      return limits.padCharsMax * bytesPerChar
+    case 'char':
+      return countChars(args[1]) * bytesPerChar
     case 'to_char':
       return shortBytes + second * charsPerFormatChar * bytesPerChar
     case 'left':
@@ -178,10 +179,14 @@ function leastBytes(expression: Expression | undefined): number {
 }
 
 /**
- * Returns the number of characters that a constant asks for; infinite if that is not known, or is counted from the
- * other end.
+ * Returns the number of characters that a constant, or the least of several values, asks for; infinite if that is
+ * not known, or is counted from the other end.
  */
 function countChars(expression: Expression | undefined): number {
+  if (expression?.kind === 'call' && expression.name === 'least')
+    return Math.min(...expression.arguments.map(countChars))
+  if (expression?.kind === 'convert' || expression?.kind === 'cast')
+    return countChars(expression.argument)
   const count = expression?.kind === 'constant' ? Number(expression.value) : Number.NaN
   return count >= 0 ? Math.floor(count) : Number.POSITIVE_INFINITY
 }
@@ -199,6 +204,9 @@ function describeExpression(expression: Expression): string {
 }
 
 function tooLarge(what: string, most: number) {
-  const problem = `asks for more than could be held: ${what} could give more than ${most / 1024 / 1024} MiB; cut the texts that go into it, such as by left(text, 1000)`
+  const way = ['lpad', 'rpad'].includes(what)
+    ? `bound its length, such as by ${what}(text, least(length, 1000))`
+    : 'cut the texts that go into it, such as by left(text, 1000)'
+  const problem = `asks for more than could be held: ${what} could give more than ${most / 1024 / 1024} MiB; ${way}`
   return makeInvalidFault('/sql', problem)
 }

@@ -1,4 +1,3 @@
-import { limits } from '@tollbase/contract/limits'
 import { addressPattern, localBlocks } from '../address.ts'
 import { quoteText } from '../sql-text.ts'
 import type { ValueType } from './query.ts'
@@ -24,6 +23,8 @@ export type FunctionDefinition = {
   readonly variadic?: boolean
   /** The type of the result; `same`: the common type of the arguments. */
   readonly result: Exclude<ValueType, 'null'> | 'same'
+  /** True if PostgreSQL gives an integer; `same`: if all numbers that go into it are integers. */
+  readonly whole?: true | 'same'
   /** Prints the call; no row may make it fail. */
   readonly print: (args: readonly string[]) => string
 }
@@ -33,8 +34,16 @@ const plain =
   (name: string): Print =>
   (args) =>
     `${name}(${args.join(', ')})`
-/** Prints a number as a whole one within the bounds of PostgreSQL's functions and dates. */
-export const printCount = (text = '0') => `least(greatest(trunc(${text}), -1000000), 1000000)::int4`
+/** The most characters or rows that a count can ask for; no text and no answer has as many. */
+const countMax = 100_000_000
+/**
+ * Prints a number as a whole one that PostgreSQL's functions take; NULL stays NULL. Buckets of width 1 are the one
+ * expression that cuts at both ends and names the number once.
+ */
+export const printCount = (text = '0') =>
+  `(width_bucket(trunc(${text}), ${-countMax}, ${countMax}, ${2 * countMax}) - ${countMax + 1})`
+/** Prints a count of at least 1, NULL for less: PostgreSQL's own functions would fail. */
+export const printPositiveCount = (text = '0') => `nullif(greatest(${printCount(text)}, 0), 0)`
 export const printNonZero = (text = '') => `nullif(${text}, 0)`
 
 const textToText = (name: string): FunctionDefinition => ({
@@ -56,6 +65,7 @@ const trimmed = (name: string): FunctionDefinition => ({
 const lengthOf: FunctionDefinition = {
   parameters: ['text'],
   result: 'number',
+  whole: true,
   print: ([text]) => `length(${text})::numeric`,
 }
 const part: FunctionDefinition = {
@@ -70,23 +80,27 @@ const substring: FunctionDefinition = {
   print: ([text, from, length]) =>
     length === undefined
       ? `substr(${text}, ${printCount(from)})`
-      : `substr(${text}, ${printCount(from)}, greatest(${printCount(length)}, 0))`,
+      : `substr(${text}, ${printCount(from)}, nullif(greatest(${printCount(length)}, -1), -1))`,
 }
 const padded = (name: string): FunctionDefinition => ({
   parameters: ['text', 'number', 'text'],
   optional: 1,
   result: 'text',
-  print: ([text, length, ...fill]) =>
-    `${name}(${[text, `least(${printCount(length)}, ${limits.padCharsMax})`, ...fill].join(', ')})`,
+  print: ([text, length, ...fill]) => `${name}(${[text, printCount(length), ...fill].join(', ')})`,
 })
 const rounded = (name: string): FunctionDefinition => ({
   parameters: ['number', 'number'],
   optional: 1,
   result: 'number',
   print: ([number, digits]) =>
-    digits === undefined
-      ? `${name}(${number})`
-      : `${name}(${number}, least(greatest(${printCount(digits)}, -100), 100))`,
+    digits === undefined ? `${name}(${number})` : `${name}(${number}, ${printCount(digits)})`,
+})
+const ofSame = (name: string): FunctionDefinition => ({
+  parameters: ['same'],
+  variadic: true,
+  result: 'same',
+  whole: 'same',
+  print: plain(name),
 })
 const typeOf: FunctionDefinition = {
   parameters: ['json'],
@@ -96,6 +110,7 @@ const typeOf: FunctionDefinition = {
 const arrayLength: FunctionDefinition = {
   parameters: ['json'],
   result: 'number',
+  whole: true,
   print: ([json]) =>
     `CASE jsonb_typeof(${json}) WHEN 'array' THEN jsonb_array_length(${json})::numeric END`,
 }
@@ -164,6 +179,7 @@ export const functions: ReadonlyMap<string, FunctionDefinition> = new Map<
     {
       parameters: ['text', 'text'],
       result: 'number',
+      whole: true,
       print: (args) => `${plain('strpos')(args)}::numeric`,
     },
   ],
@@ -172,6 +188,7 @@ export const functions: ReadonlyMap<string, FunctionDefinition> = new Map<
     {
       parameters: ['text', 'text'],
       result: 'number',
+      whole: true,
       print: (args) => `${plain('strpos')(args)}::numeric`,
     },
   ],
@@ -187,7 +204,7 @@ export const functions: ReadonlyMap<string, FunctionDefinition> = new Map<
   ['lpad', padded('lpad')],
   ['rpad', padded('rpad')],
 
-  ['abs', numberToNumber('abs')],
+  ['abs', { ...numberToNumber('abs'), whole: 'same' }],
   ['ceil', numberToNumber('ceil')],
   ['ceiling', numberToNumber('ceil')],
   ['floor', numberToNumber('floor')],
@@ -195,10 +212,19 @@ export const functions: ReadonlyMap<string, FunctionDefinition> = new Map<
   ['round', rounded('round')],
   ['trunc', rounded('trunc')],
   [
+    'div',
+    {
+      parameters: ['number', 'number'],
+      result: 'number',
+      print: ([left, right]) => `div(${left}, ${printNonZero(right)})`,
+    },
+  ],
+  [
     'mod',
     {
       parameters: ['number', 'number'],
       result: 'number',
+      whole: 'same',
       print: ([left, right]) => `mod(${left}, ${printNonZero(right)})`,
     },
   ],
@@ -226,10 +252,10 @@ export const functions: ReadonlyMap<string, FunctionDefinition> = new Map<
     },
   ],
 
-  ['coalesce', { parameters: ['same'], variadic: true, result: 'same', print: plain('coalesce') }],
-  ['greatest', { parameters: ['same'], variadic: true, result: 'same', print: plain('greatest') }],
-  ['least', { parameters: ['same'], variadic: true, result: 'same', print: plain('least') }],
-  ['nullif', { parameters: ['same', 'same'], result: 'same', print: plain('nullif') }],
+  ['coalesce', ofSame('coalesce')],
+  ['greatest', ofSame('greatest')],
+  ['least', ofSame('least')],
+  ['nullif', { ...ofSame('nullif'), parameters: ['same', 'same'], variadic: false }],
 
   [
     'date_trunc',

@@ -27,6 +27,32 @@ export function makeConstant(type: ValueType, value: string | boolean | null): T
   return Object.freeze({ kind: 'constant', type, value })
 }
 
+/** Makes a number of digits alone, which PostgreSQL holds as an integer as far as 8 bytes hold it. */
+export function makeDigits(digits: string): TypedConstant {
+  return Object.freeze({
+    kind: 'constant',
+    type: 'number',
+    value: digits,
+    isWhole: /^-?\d{1,18}$/.test(digits),
+  })
+}
+
+/** Says whether a number is one that PostgreSQL would hold as an integer. */
+export function markWhole(expression: Expression, isWhole: boolean): Expression {
+  const isMarked = (expression.isWhole ?? false) === isWhole
+  return isMarked ? expression : Object.freeze({ ...expression, isWhole })
+}
+
+/** Returns true if some of the values are integers in PostgreSQL, and all others NULL. */
+export function areWhole(expressions: readonly Expression[]): boolean {
+  const known = expressions.filter((each) => !isNullConstant(each))
+  return known.length > 0 && known.every(({ isWhole }) => isWhole === true)
+}
+
+export function negate(argument: Expression): Expression {
+  return Object.freeze({ kind: 'not', type: 'boolean', argument })
+}
+
 /** Makes the value of a parameter; the type of a text is decided later, as with a literal. */
 export function makeParameter(declared: ParameterRef): Expression {
   return Object.freeze({ kind: 'parameter', type: declared.type, parameter: declared })
@@ -43,12 +69,16 @@ export function readNumberText(text: string): string | undefined {
   return `${sign === '-' ? '-' : ''}${digits === '' ? '0' : digits}${fraction === '' ? '' : `.${fraction}`}${exponent}`
 }
 
+/** Returns true of a NULL that is written out, whatever its type is. */
+export function isNullConstant(expression: Expression): boolean {
+  return expression.kind === 'constant' && expression.value === null
+}
+
 /** Coerces the expression to the type; fields and other JSON values of another type become NULL. */
 export function coerceTo(expression: Expression, type: ValueType): Expression {
   if (expression.type === type) return expression
   if (expression.type === 'null') return makeConstant(type, null)
-  if (expression.kind === 'constant' && expression.type === 'text')
-    return readConstant(String(expression.value), type)
+  if (isTextLiteral(expression)) return readConstant(expression.value, type)
   if (isTextParameter(expression) && type !== 'json') return Object.freeze({ ...expression, type })
   if (expression.type === 'json' && type !== 'interval')
     return Object.freeze({ kind: 'convert', type, argument: expression })
@@ -57,12 +87,18 @@ export function coerceTo(expression: Expression, type: ValueType): Expression {
   throw new TypeProblem(`${words[expression.type]} where ${words[type]} is needed`)
 }
 
+/** Takes away the blanks of a char(n), which PostgreSQL counts nowhere but in an answer. */
+export function trimPadding(expression: Expression): Expression {
+  if (expression.kind !== 'call' || expression.name !== 'char') return expression
+  return Object.freeze({ ...expression, name: 'rtrim', arguments: Object.freeze([expression]) })
+}
+
 /** Casts the expression to the type as far as possible, like CAST. */
-export function castTo(expression: Expression, type: ValueType): Expression {
+export function castTo(given: Expression, type: ValueType): Expression {
+  const expression = trimPadding(given)
   if (expression.type === type) return expression
   if (expression.type === 'null') return makeConstant(type, null)
-  const isLiteral = expression.kind === 'constant' && expression.type === 'text'
-  if (isLiteral && type !== 'json') return readConstant(String(expression.value), type)
+  if (isTextLiteral(expression) && type !== 'json') return readConstant(expression.value, type)
   if (isTextParameter(expression) && type !== 'json') return Object.freeze({ ...expression, type })
   if (!castable(expression.type, type))
     throw new TypeProblem(`${words[expression.type]} that is to become ${words[type]}`)
@@ -97,12 +133,17 @@ export function findCommonType(types: readonly ValueType[]): ValueType {
   if (only === undefined) return 'null'
   if (known.size === 1) return only
   const times = (['timestamp', 'date', 'interval'] as const).filter((type) => known.has(type))
-  const others = [...known].filter((type) => !['timestamp', 'date', 'json', 'text'].includes(type))
-  const [first, second] = times
+  const [first] = times
   if (first === undefined) return 'json'
-  if (others.length > 0 && !(others.length === 1 && others[0] === first))
-    throw new TypeProblem(`${words[first]} beside ${words[others[0] ?? 'json']}`)
-  return second === 'interval' ? 'json' : first
+  const other = [...known].find((type) => type !== first && !isBeside(type, first))
+  if (other !== undefined) throw new TypeProblem(`${words[first]} beside ${words[other]}`)
+  // A JSON value may state a time of day, which a date would lose.
+  return first === 'date' && known.has('json') ? 'timestamp' : first
+}
+
+/** Returns true if values of the type may become times of another type. */
+function isBeside(type: ValueType, time: ValueType): boolean {
+  return type === 'json' || type === 'text' || (type === 'date' && time === 'timestamp')
 }
 
 /** Makes a comparison; JSON values compare as in a request's `find`, without any conversion. */
@@ -110,10 +151,9 @@ export function makeComparison(
   operator: Comparison | 'is distinct from',
   sides: { readonly left: Expression; readonly right: Expression },
 ): Expression {
-  const [left, right] = comparable(sides.left, sides.right)
-  if (left.type === 'null' || right.type === 'null') {
-    if (operator !== 'is distinct from') return makeConstant('boolean', null)
-  }
+  const [left, right] = comparable(trimPadding(sides.left), trimPadding(sides.right))
+  const isUnknown = [left, right].some((each) => each.type === 'null' || isNullConstant(each))
+  if (isUnknown && operator !== 'is distinct from') return makeConstant('boolean', null)
   return Object.freeze({ kind: 'compare', type: 'boolean', operator, left, right })
 }
 
@@ -129,18 +169,26 @@ function comparable(left: Expression, right: Expression): readonly [Expression, 
   if (left.type === 'null' || right.type === 'null') return [left, right]
   if (isText(left)) return comparable(coerceTo(left, right.type), right)
   if (isText(right)) return comparable(left, coerceTo(right, left.type))
-  if (types.has('json')) {
-    const type = left.type === 'json' ? right.type : left.type
+  const isTimes = types.has('timestamp') && types.has('date')
+  if (types.has('json') || isTimes) {
+    const type = findCommonType([left.type, right.type])
     return [coerceTo(left, type), coerceTo(right, type)]
   }
-  if (types.has('date') && types.has('timestamp'))
-    return [coerceTo(left, 'timestamp'), coerceTo(right, 'timestamp')]
   throw new TypeProblem(`a comparison of ${words[left.type]} with ${words[right.type]}`)
 }
 
 function isText(expression: Expression): boolean {
-  const isLiteral = expression.kind === 'constant' && expression.type === 'text'
-  return isLiteral || isTextParameter(expression)
+  return isTextLiteral(expression) || isTextParameter(expression)
+}
+
+function isTextLiteral(
+  expression: Expression,
+): expression is TypedConstant & { readonly value: string } {
+  return (
+    expression.kind === 'constant' &&
+    expression.type === 'text' &&
+    typeof expression.value === 'string'
+  )
 }
 
 function isTextParameter(expression: Expression): boolean {

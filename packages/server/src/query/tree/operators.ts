@@ -5,14 +5,21 @@ const infix =
   ([left = '', right = '']) =>
     `(${left} ${sign} ${right})`
 
+const arithmetic = (sign: string): FunctionDefinition => ({
+  parameters: ['number', 'number'],
+  result: 'number',
+  whole: 'same',
+  print: infix(sign),
+})
+
 /** The operators that SQL may use, comparisons aside, by their sign; those of times by sign and types. */
 export const operators: ReadonlyMap<string, FunctionDefinition> = new Map<
   string,
   FunctionDefinition
 >([
-  ['+', { parameters: ['number', 'number'], result: 'number', print: infix('+') }],
-  ['-', { parameters: ['number', 'number'], result: 'number', print: infix('-') }],
-  ['*', { parameters: ['number', 'number'], result: 'number', print: infix('*') }],
+  ['+', arithmetic('+')],
+  ['-', arithmetic('-')],
+  ['*', arithmetic('*')],
   [
     '/',
     {
@@ -26,6 +33,7 @@ export const operators: ReadonlyMap<string, FunctionDefinition> = new Map<
     {
       parameters: ['number', 'number'],
       result: 'number',
+      whole: 'same',
       print: ([left, right]) => `(${left} % ${printNonZero(right)})`,
     },
   ],
@@ -76,6 +84,7 @@ export const operators: ReadonlyMap<string, FunctionDefinition> = new Map<
     {
       parameters: ['date', 'date'],
       result: 'number',
+      whole: true,
       print: ([left, right]) => `(${left} - ${right})::numeric`,
     },
   ],
@@ -84,7 +93,7 @@ export const operators: ReadonlyMap<string, FunctionDefinition> = new Map<
     {
       parameters: ['date', 'number'],
       result: 'date',
-      print: ([date, days]) => `(${date} + ${printCount(days)})`,
+      print: ([date, days]) => `(${date} + ${printDays(days)})`,
     },
   ],
   [
@@ -92,7 +101,16 @@ export const operators: ReadonlyMap<string, FunctionDefinition> = new Map<
     {
       parameters: ['date', 'number'],
       result: 'date',
-      print: ([date, days]) => `(${date} - ${printCount(days)})`,
+      print: ([date, days]) => `(${date} - ${printDays(days)})`,
+    },
+  ],
+  // The cast to char(n), which fills up with blanks; whatever takes it as a text takes these away again.
+  [
+    'char',
+    {
+      parameters: ['text', 'number'],
+      result: 'text',
+      print: ([text, length]) => `rpad(${text}, ${printCount(length)})`,
     },
   ],
   // An object of names and values; made of a sub-query's columns, for conditions on records.
@@ -106,6 +124,11 @@ export const operators: ReadonlyMap<string, FunctionDefinition> = new Map<
     },
   ],
 ])
+
+/** Prints a number of days, NULL where a date so far away could be outside of PostgreSQL's calendar. */
+function printDays(days = '0'): string {
+  return `CASE WHEN abs(${days}) <= 1000000 THEN trunc(${days})::int4 END`
+}
 
 /** Without the test a value that is no list would count as a list's only element. */
 function element(json = '', place = ''): string {

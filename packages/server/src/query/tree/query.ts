@@ -16,77 +16,85 @@ export type ValueType =
 
 export type Comparison = '=' | '<>' | '<' | '<=' | '>' | '>='
 
+/** The type of a value. */
+export type Typed = {
+  readonly type: ValueType
+  /** True of a number that PostgreSQL would hold as an integer, and cut where it divides it by another. */
+  readonly isWhole?: boolean | undefined
+}
+
 /**
  * A checked expression; frozen. Types fit already: a `convert` or a `cast` stands wherever a value had to change
  * its type. Relations have numbers that are unique in the whole query.
  */
-export type Expression = { readonly type: ValueType } & (
-  | { readonly kind: 'field'; readonly relation: number; readonly path: FieldPath }
-  /** A whole record, NULL where a join found none; or its place in the order of storing. */
-  | { readonly kind: 'record' | 'leaf'; readonly relation: number }
-  /** A column of a sub-query, by its place. */
-  | { readonly kind: 'column'; readonly relation: number; readonly column: number }
-  | Constant
-  /** A value that is given when the statement runs, with the expression's type. */
-  | { readonly kind: 'parameter'; readonly parameter: ParameterRef }
-  /** A function or operator of the list in functions.ts. */
-  | { readonly kind: 'call'; readonly name: string; readonly arguments: readonly Expression[] }
-  | Aggregate
-  | WindowCall
-  | {
-      readonly kind: 'case'
-      readonly branches: readonly { readonly when: Expression; readonly value: Expression }[]
-      readonly otherwise: Expression | undefined
-    }
-  /** The value if it has the type, else NULL. */
-  | { readonly kind: 'convert'; readonly argument: Expression }
-  /** The value cast to the type as far as possible, else NULL. */
-  | { readonly kind: 'cast'; readonly argument: Expression }
-  | {
-      readonly kind: 'compare'
-      readonly operator: Comparison | 'is distinct from'
-      readonly left: Expression
-      readonly right: Expression
-    }
-  /** The argument is one of the constants. */
-  | {
-      readonly kind: 'one-of'
-      readonly argument: Expression
-      readonly values: readonly TypedConstant[]
-    }
-  /** The argument is one of the values that are given when the statement runs. */
-  | { readonly kind: 'in-list'; readonly argument: Expression; readonly parameter: ParameterRef }
-  | { readonly kind: 'in-query'; readonly argument: Expression; readonly query: Query }
-  | { readonly kind: 'exists'; readonly query: Query }
-  | { readonly kind: 'scalar'; readonly query: Query }
-  | { readonly kind: 'is-null'; readonly argument: Expression }
-  | { readonly kind: 'is-true' | 'is-false'; readonly argument: Expression }
-  | { readonly kind: 'and' | 'or'; readonly arguments: readonly Expression[] }
-  | { readonly kind: 'not'; readonly argument: Expression }
-  /** A test of text against a constant. The pattern is LIKE's, or PostgreSQL's regular expression. */
-  | {
-      readonly kind: 'like' | 'matches'
-      readonly argument: Expression
-      readonly pattern: string
-      readonly ignoreCase: boolean
-    }
-  /** Conditions of a JSON request on a record. */
-  | {
-      readonly kind: 'condition'
-      readonly relation: number
-      /** Undefined if the relation is a sub-query. */
-      readonly model: string | undefined
-      readonly condition: Condition
-      /** The relation that `reference` conditions compare with. */
-      readonly parent: number | undefined
-      /** The record itself, if the relation is a sub-query that has only columns. */
-      readonly record?: Expression
-    }
-)
+export type Expression = Typed &
+  (
+    | { readonly kind: 'field'; readonly relation: number; readonly path: FieldPath }
+    /** A whole record, NULL where a join found none; or its place in the order of storing. */
+    | { readonly kind: 'record' | 'leaf'; readonly relation: number }
+    /** A column of a sub-query, by its place. */
+    | { readonly kind: 'column'; readonly relation: number; readonly column: number }
+    | Constant
+    /** A value that is given when the statement runs, with the expression's type. */
+    | { readonly kind: 'parameter'; readonly parameter: ParameterRef }
+    /** A function or operator of the list in functions.ts. */
+    | { readonly kind: 'call'; readonly name: string; readonly arguments: readonly Expression[] }
+    | Aggregate
+    | WindowCall
+    | {
+        readonly kind: 'case'
+        readonly branches: readonly { readonly when: Expression; readonly value: Expression }[]
+        readonly otherwise: Expression | undefined
+      }
+    /** The value if it has the type, else NULL. */
+    | { readonly kind: 'convert'; readonly argument: Expression }
+    /** The value cast to the type as far as possible, else NULL. */
+    | { readonly kind: 'cast'; readonly argument: Expression }
+    | {
+        readonly kind: 'compare'
+        readonly operator: Comparison | 'is distinct from'
+        readonly left: Expression
+        readonly right: Expression
+      }
+    /** The argument is one of the constants. */
+    | {
+        readonly kind: 'one-of'
+        readonly argument: Expression
+        readonly values: readonly TypedConstant[]
+      }
+    /** The argument is one of the values that are given when the statement runs. */
+    | { readonly kind: 'in-list'; readonly argument: Expression; readonly parameter: ParameterRef }
+    | { readonly kind: 'in-query'; readonly argument: Expression; readonly query: Query }
+    | { readonly kind: 'exists'; readonly query: Query }
+    | { readonly kind: 'scalar'; readonly query: Query }
+    | { readonly kind: 'is-null'; readonly argument: Expression }
+    | { readonly kind: 'is-true' | 'is-false'; readonly argument: Expression }
+    | { readonly kind: 'and' | 'or'; readonly arguments: readonly Expression[] }
+    | { readonly kind: 'not'; readonly argument: Expression }
+    /** A test of text against a constant. The pattern is LIKE's, or PostgreSQL's regular expression. */
+    | {
+        readonly kind: 'like' | 'matches'
+        readonly argument: Expression
+        readonly pattern: string
+        readonly ignoreCase: boolean
+      }
+    /** Conditions of a JSON request on a record. */
+    | {
+        readonly kind: 'condition'
+        readonly relation: number
+        /** Undefined if the relation is a sub-query. */
+        readonly model: string | undefined
+        readonly condition: Condition
+        /** The relation that `reference` conditions compare with. */
+        readonly parent: number | undefined
+        /** The record itself, if the relation is a sub-query that has only columns. */
+        readonly record?: Expression
+      }
+  )
 
 /** Numbers as decimal text (all digits kept), times as ISO 8601 in UTC without a zone, intervals in PostgreSQL's words. */
 type Constant = { readonly kind: 'constant'; readonly value: string | boolean | null }
-export type TypedConstant = Constant & { readonly type: ValueType }
+export type TypedConstant = Constant & Typed
 
 export type Aggregate = {
   readonly kind: 'aggregate'
@@ -233,10 +241,9 @@ export type Column = {
   readonly expression: Expression
 }
 
-export type OutputColumn = {
+export type OutputColumn = Typed & {
   readonly name: string
   readonly path: readonly string[]
-  readonly type: ValueType
 }
 
 export type CommonTable = { readonly id: number; readonly query: Query }
@@ -283,6 +290,7 @@ export function getOutput(query: Query): {
     name,
     path: path ?? [name],
     type: expression.type,
+    isWhole: expression.isWhole,
   }))
   return { columns, records: query.records }
 }

@@ -230,8 +230,13 @@ describe('SELECTs in views', () => {
   })
 
   it('a SELECT that a definition is printed as means the same again', async () => {
+    const isRefused = (error: unknown) =>
+      error instanceof Fault && /without saying whose|two whole numbers/.test(error.message)
     const property = async (sent: ViewDefinition) => {
-      const read = await readViewDefinition(sent, { app: 'app' })
+      const read = await readViewDefinition(sent, { app: 'app' }).catch((error: unknown) => {
+        fc.pre(!isRefused(error))
+        throw error
+      })
       expect(grammar.Errors(read.definition)).toEqual([])
       const { definition } = await parseViewSql(create(printDefinition(read.definition)), 'app')
       const again = await readViewDefinition(definition, { app: 'app' })

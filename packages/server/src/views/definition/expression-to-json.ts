@@ -85,7 +85,7 @@ function jsonOfCast({ arg, typeName, location }: TypeCast, given: TranslationCon
 }
 
 /** Types whose sizes mean something. */
-const sized: ReadonlySet<string> = new Set(['numeric', 'decimal'])
+const sized: ReadonlySet<string> = new Set(['numeric', 'decimal', 'varchar', 'bpchar'])
 
 const names: ReadonlyMap<string, string> = new Map([...infixes].map(([name, sign]) => [sign, name]))
 

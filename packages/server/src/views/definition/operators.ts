@@ -265,7 +265,7 @@ function readCase({ operand, object, place, at }: OperatorCall): ReadPart {
   }
 }
 
-const typeForm = /^([a-z][a-z0-9]*)(?:\( ?\d{1,4} ?(?:, ?\d{1,3} ?)?\))?$/
+const typeForm = /^([a-z][a-z0-9]*)(?:\( ?\d{1,8} ?(?:, ?\d{1,3} ?)?\))?$/
 
 function readCast(call: OperatorCall): ReadPart {
   const { object, place } = call

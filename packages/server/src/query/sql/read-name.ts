@@ -1,0 +1,145 @@
+import { findNearest } from '../../base/find-nearest.ts'
+import type { Expression } from '../tree/query.ts'
+import { findColumn, resolveName, type Scope, type ScopeRelation } from './scope.ts'
+import { refuse, runAt, type SqlPlace } from './sql-reader.ts'
+
+/**
+ * The names of a sub-query that stands where a value does. Fields are not known beforehand, so an unqualified name
+ * is the sub-query's own; a field of the query around it, written so, would be NULL with no word said. How names are
+ * written beside each other tells where that is likely.
+ */
+export type SubQueryNames = {
+  readonly outside: Scope
+  /** The unqualified fields that are not declared. */
+  readonly unqualified: Map<Expression, Unqualified>
+  /** True if some of its own names say whose they are. */
+  qualifiesOwn: boolean
+  /** True if an unqualified name may well be of the query around it. */
+  isUnclear: boolean
+}
+
+type Unqualified = {
+  readonly name: string
+  readonly relation: ScopeRelation
+  readonly location: number | undefined
+}
+
+/** Reads a dotted name. */
+export function readName(
+  names: readonly string[],
+  place: SqlPlace,
+  location: number | undefined,
+): Expression {
+  const { scope } = place
+  const found = runAt(place, location, () => resolveName(names, scope))
+  const relation = findRelation(getRelation(found), scope)
+  if (relation === undefined) return found
+  const name = names.join('.')
+  const isField = found.kind === 'field' && found.path.join('.') === name
+  if (!isField) noteQualified(found, scope)
+  else {
+    refuseWrongQualifier(names, relation, { place, location })
+    noteUnqualified(found, { name, relation, location }, scope)
+  }
+  return found
+}
+
+/** Makes the scope of a sub-query that stands where a value does. */
+export function enterSubQuery(outside: Scope): Scope & { readonly subQuery: SubQueryNames } {
+  const subQuery: SubQueryNames = {
+    outside,
+    unqualified: new Map(),
+    qualifiesOwn: false,
+    isUnclear: false,
+  }
+  return { ...outside, relations: [], outer: outside, subQuery }
+}
+
+/** Notes a comparison: of two unqualified names one may well be of the query around. */
+export function noteComparison(
+  { scope: { subQuery } }: SqlPlace,
+  sides: readonly Expression[],
+): void {
+  if (subQuery !== undefined && sides.every((each) => subQuery.unqualified.has(each)))
+    subQuery.isUnclear = true
+}
+
+/** Refuses unqualified names of a sub-query that has been read, where nobody could tell whose they are. */
+export function refuseUnclearNames(names: SubQueryNames, place: SqlPlace): void {
+  const { unqualified, qualifiesOwn, isUnclear } = names
+  const [first] = unqualified.values()
+  if (first === undefined || !(qualifiesOwn || isUnclear)) return
+  const ways = [first.relation, ...listRelations(names.outside)].slice(0, 2)
+  const written = ways.map((relation) => `${printRelation(relation)}.${first.name}`)
+  throw refuse(
+    place,
+    first.location,
+    `the name ${first.name} in a sub-query without saying whose it is; write ${written.join(' or ')}`,
+  )
+}
+
+function noteQualified(found: Expression, { subQuery }: Scope): void {
+  const id = getRelation(found)
+  const isOwn = !listRelations(subQuery?.outside).some((each) => each.id === id)
+  if (subQuery !== undefined && isOwn && found.kind === 'field') subQuery.qualifiesOwn = true
+}
+
+function noteUnqualified(found: Expression, named: Unqualified, { subQuery }: Scope): void {
+  if (subQuery === undefined) return
+  const around = listRelations(subQuery.outside)
+  if (around.length === 0 || around.includes(named.relation)) return
+  subQuery.unqualified.set(found, named)
+  const path = named.name.split('.')
+  const isDeclared = (each: ScopeRelation) =>
+    each.types?.has(named.name) === true || findColumn(each, path) !== undefined
+  // A collection that declares its fields, but not this one, hardly has it.
+  const isOthers = (named.relation.types?.size ?? 0) > 0 && around.some(isDeclared)
+  if (isOthers) subQuery.isUnclear = true
+}
+
+/** Refuses a first name that was meant to be a relation's: where relations have aliases, names begin with these. */
+function refuseWrongQualifier(
+  names: readonly string[],
+  relation: ScopeRelation,
+  { place, location }: { readonly place: SqlPlace; readonly location: number | undefined },
+): void {
+  const [first = ''] = names
+  const isAlias = relation.app === undefined && relation.model !== undefined
+  // A field `item` of the collection `items` is no mistake.
+  const isPart = relation.name === `${first}s`
+  const isNear = !isPart && first.length > 3 && findNearest(first, [relation.name]).distance === 1
+  if (names.length < 2 || !(isAlias || isNear)) return
+  const name = names.join('.')
+  throw refuse(
+    place,
+    location,
+    `the name ${name}, but nothing in FROM is called ${first}; a field is written ${printRelation(relation)}.${name}`,
+  )
+}
+
+function printRelation({ app, name }: ScopeRelation): string {
+  return app === undefined ? name : `${app}::${name}`
+}
+
+function listRelations(scope: Scope | undefined): readonly ScopeRelation[] {
+  return scope === undefined ? [] : [...scope.relations, ...listRelations(scope.outer)]
+}
+
+function findRelation(id: number | undefined, scope: Scope): ScopeRelation | undefined {
+  return listRelations(scope).find((each) => each.id === id)
+}
+
+/** Returns the number of the relation that a name was found in. */
+function getRelation(found: Expression): number | undefined {
+  switch (found.kind) {
+    case 'field':
+    case 'column':
+      return found.relation
+    case 'convert':
+      return getRelation(found.argument)
+    case 'call':
+      return found.arguments[0] && getRelation(found.arguments[0])
+    default:
+      return undefined
+  }
+}

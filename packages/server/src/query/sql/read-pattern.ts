@@ -1,0 +1,74 @@
+import type { A_Expr } from 'libpg-query'
+import { translatePattern } from '../pattern.ts'
+import { coerceTo, negate } from '../tree/make-expression.ts'
+import type { Expression } from '../tree/query.ts'
+import type { ReadExpression } from './read-call.ts'
+import { listTexts, refuse, runAt, type SqlPlace } from './sql-reader.ts'
+
+/** Reads a test by a regular expression. */
+export function readMatch(
+  match: { readonly sign: string; readonly left: Expression; readonly right: Expression },
+  place: SqlPlace,
+  location: number | undefined,
+): Expression {
+  refuseOpenPattern(match.right, place, location)
+  const pattern = constantText(match.right)
+  if (pattern === undefined)
+    throw refuse(place, location, 'a pattern that is no literal or parameter')
+  const prefix = match.sign.endsWith('*') && !pattern.startsWith('(?i)') ? '(?i)' : ''
+  const matches: Expression = Object.freeze({
+    kind: 'matches',
+    type: 'boolean',
+    argument: textual(match.left, place, location),
+    pattern: runAt(place, location, () => translatePattern(prefix + pattern, '/sql')),
+    ignoreCase: false,
+  })
+  return match.sign.startsWith('!') ? negate(matches) : matches
+}
+
+/** Reads LIKE and ILIKE. */
+export function readLike(node: A_Expr, place: SqlPlace, read: ReadExpression): Expression {
+  const right = read(node.rexpr, place)
+  refuseOpenPattern(right, place, node.location)
+  const pattern = constantText(right)
+  if (pattern === undefined)
+    throw refuse(place, node.location, 'a LIKE pattern that is no literal or parameter')
+  if (/(?:^|[^\\])(?:\\\\)*\\$/.test(pattern))
+    throw refuse(place, node.location, 'a LIKE pattern that ends with its escape character')
+  const like: Expression = Object.freeze({
+    kind: 'like',
+    type: 'boolean',
+    argument: textual(read(node.lexpr, place), place, node.location),
+    pattern,
+    ignoreCase: node.kind === 'AEXPR_ILIKE',
+  })
+  return listTexts(node.name).join('').startsWith('!') ? negate(like) : like
+}
+
+/** A caller who gives the pattern as a parameter could match everything. */
+function refuseOpenPattern(right: Expression, place: SqlPlace, location: number | undefined): void {
+  if (right.kind === 'parameter')
+    throw refuse(
+      place,
+      location,
+      'a parameter as a pattern, by which a caller could match everything; use starts_with or strpos',
+    )
+}
+
+/** Leaves JSON values as they are: a number is not like any text. */
+function textual(
+  expression: Expression,
+  place: SqlPlace,
+  location: number | undefined,
+): Expression {
+  const isField = expression.kind === 'convert' && expression.argument.kind === 'field'
+  if (isField && expression.type === 'text') return expression.argument
+  return expression.type === 'json'
+    ? expression
+    : runAt(place, location, () => coerceTo(expression, 'text'))
+}
+
+function constantText(expression: Expression): string | undefined {
+  const isText = expression.kind === 'constant' && expression.type === 'text'
+  return isText && typeof expression.value === 'string' ? expression.value : undefined
+}
