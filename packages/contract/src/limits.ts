@@ -180,6 +180,8 @@ export const limits = {
    * within the second.
    */
   viewPauseMs: 100,
+  /** Entries that wait for a live view at most, so that what it takes in at once fits into its time. */
+  viewWaitingEntriesMax: 500,
   viewReadMs: 60_000,
   /** Entries that a live view may lack when it joins the writes; a larger gap is closed beside them. */
   viewGapEntriesMax: 1_000,

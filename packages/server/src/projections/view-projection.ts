@@ -137,8 +137,8 @@ type LiveViewsRun = {
 
 /**
  * Applies a run, and brings the live views that are due to its end. Each has a bounded time and is rolled back if
- * it fails: a view that fails goes stale with its reason, a view without time left is caught up beside the writes,
- * and neither holds up anything else. True if some view is left to be caught up.
+ * it fails: a view that fails goes stale with its reason, one for which the time is too short is caught up beside the
+ * writes, and neither holds up anything else. True if some view is left to be caught up.
  */
 export async function applyWithLiveViews(tx: Queryable, applying: LiveViewsRun): Promise<boolean> {
   const { schema, entries, apply, at, live } = applying
@@ -245,8 +245,9 @@ async function advanceOneByOne(tx: Queryable, turn: Turn): Promise<Outcome> {
   const [done, behind]: [string[], string[]] = [[], []]
   for (const each of turn.advances) {
     const { id } = each.planned.view
-    if (isTurnOver(turn)) behind.push(id)
-    else if (await advanceOne(tx, turn, each)) done.push(id)
+    const outcome = isTurnOver(turn) ? 'behind' : await advanceOne(tx, turn, each)
+    if (outcome === 'behind') behind.push(id)
+    else if (outcome === 'done') done.push(id)
   }
   return { done, behind }
 }
@@ -255,20 +256,25 @@ function isTurnOver({ elapsedMs }: Turn): boolean {
   return elapsedMs() >= limits.viewAdvancesMs
 }
 
-async function advanceOne(tx: Queryable, turn: Turn, each: Advance): Promise<boolean> {
+async function advanceOne(
+  tx: Queryable,
+  turn: Turn,
+  each: Advance,
+): Promise<'done' | 'behind' | 'stale'> {
   const { view } = each.planned
   await tx.execute(sql`SAVEPOINT live_view`)
   try {
     for (const statement of listStatements(turn, each)) await runStatement(tx, statement)
     await tx.execute(sql`RELEASE SAVEPOINT live_view`)
-    return true
+    return 'done'
   } catch (error) {
     if (isTransactionError(error)) throw error
     await tx.execute(sql`ROLLBACK TO SAVEPOINT live_view`)
+    if (isTooSlow(error)) return 'behind'
     const reason = describeReason(error, view)
     await markStale(tx, turn.schema, { view: view.id, reason })
     turn.live.onStale(view, reason, error)
-    return false
+    return 'stale'
   }
 }
 
@@ -304,11 +310,17 @@ export function isTransactionError(error: unknown): boolean {
 /** Describes an error to a seller: PostgreSQL's message may hold values, which must be the seller's own. */
 export function describeReason(error: unknown, { app, reads }: StoredView): string {
   if (!(error instanceof Error)) return unknownReason
-  if (error instanceof Fault || error.message === tooSlow) return error.message
+  if (error instanceof Fault) return error.message
+  if (isTooSlow(error)) return tooSlow
   const state = 'code' in error ? String(error.code) : ''
-  if (state === '57014') return tooSlow
   const isOwn = reads.every((source) => source.app === app)
   return state !== '' && isOwn ? error.message.slice(0, 300) : unknownReason
+}
+
+/** Returns true where the time of a view ran out, before a statement or in one (query_canceled). */
+function isTooSlow(error: unknown): boolean {
+  if (!(error instanceof Error)) return false
+  return error.message === tooSlow || ('code' in error && error.code === '57014')
 }
 
 const unknownReason = 'something went wrong on our side'

@@ -13,8 +13,9 @@ export type Decision = {
   readonly unchanged: readonly PlannedView[]
   /** Ids of those that wait for a later one. */
   readonly waiting: ReadonlySet<string>
-  /** When all of them were brought on last, in ticks. */
+  /** When all of them were brought on last, in ticks, and the number of entries since. */
   readonly since: number
+  readonly entries: number
 }
 
 type Written = {
@@ -38,6 +39,7 @@ export class WaitingViews {
    */
   #coming = none
   #since = Number.NEGATIVE_INFINITY
+  #entries = 0
   readonly #readAt = new Map<string, number>()
 
   constructor(ticks: () => number) {
@@ -72,13 +74,17 @@ export class WaitingViews {
   /** For a transaction that writes these entries; it may be decided anew where that one fails. */
   decide({ catalog, entries, catchUp }: Written): Decision {
     const views = listLiveViews(catalog)
-    if (views.length === 0) return { due: [], unchanged: [], waiting: none, since: this.#since }
+    if (views.length === 0)
+      return { due: [], unchanged: [], waiting: none, since: this.#since, entries: 0 }
     const written = new Set(entries.map(({ header }) => String(header.collection)))
     const isChanged = ({ view }: PlannedView) =>
       this.#waiting.has(view.id) || view.reads.some(({ id }) => written.has(id))
     const changed = views.filter(isChanged)
     const now = this.#ticks()
-    const isTime = catchUp || now >= this.#since + limits.viewPauseMs
+    const more = this.#entries + entries.length
+    // What is taken in at once must not grow with the speed of the writes: it has a bounded time.
+    const isFull = more > limits.viewWaitingEntriesMax
+    const isTime = catchUp || isFull || now >= this.#since + limits.viewPauseMs
     const isDue = ({ view }: PlannedView) => {
       const readAt = this.#readAt.get(view.id) ?? Number.NEGATIVE_INFINITY
       return isTime || now - readAt < limits.viewReadMs
@@ -91,12 +97,14 @@ export class WaitingViews {
       unchanged: views.filter((each) => !isChanged(each)),
       waiting,
       since: isTime && due.length > 0 ? now : this.#since,
+      entries: isTime ? 0 : more,
     }
   }
 
   /** The transaction was committed, and its catalog is in force. */
-  noteCommit({ waiting, since }: Decision, catalog: Catalog): void {
+  noteCommit({ waiting, since, entries }: Decision, catalog: Catalog): void {
     this.#waiting = waiting
+    this.#entries = entries
     this.#coming = none
     this.#since = since
     for (const id of this.#readAt.keys()) if (!catalog.views.has(id)) this.#readAt.delete(id)

@@ -24,12 +24,18 @@ type ViewSite = {
   readonly attempts: Map<string, number>
   /** Views that back off until their next attempt. */
   readonly backingOff: Set<string>
+  /** By view id: when a live view was caught up last, and how often in close succession. */
+  readonly caughtUp: Map<string, CaughtUp>
   /** Callbacks that wait until no work is left for a view, by its id. */
   readonly watchers: Map<string, (() => void)[]>
 }
 
+type CaughtUp = { readonly atMs: number; readonly times: number; hasPaused: boolean }
+
 const pauseMinMs = 500
 const pauseMaxMs = 60_000
+/** A live view that falls behind again within this time pauses, as each return of it takes time from the writes. */
+const steadyMs = 60_000
 /** The pause after the database did not answer. */
 const lookAgainMs = 2_000
 /**
@@ -145,6 +151,7 @@ export class ViewBuilder {
       waiting: [],
       attempts: new Map(),
       backingOff: new Set(),
+      caughtUp: new Map(),
       watchers: new Map(),
     }
     this.#sites.set(app, site)
@@ -199,6 +206,7 @@ export class ViewBuilder {
         const own = [...this.#working.values()].filter((work) => work.app === app)
         if (own.length >= limits.viewBuildsPerApplicationMax) break
         if (this.#working.has(key) || site.backingOff.has(view.id)) continue
+        if (this.#pausesBehind(app, site, view)) continue
         const work = makeWork()
         const done = this.#work(app, { site, view, work }).finally(() => {
           this.#working.delete(key)
@@ -219,6 +227,7 @@ export class ViewBuilder {
     try {
       await buildView({ ...this.#ports, work }, await this.#tenantOf(app), view)
       site.attempts.delete(view.id)
+      if (view.refresh_mode === 'live') this.#noteCaughtUp(site, view)
     } catch (cause) {
       const error = work.stopped ?? cause
       await this.#failed(app, { site, view, error }).catch((second: unknown) => {
@@ -226,6 +235,23 @@ export class ViewBuilder {
         this.#backOff(app, { site, view, ms: pauseMaxMs })
       })
     }
+  }
+
+  #noteCaughtUp({ caughtUp }: ViewSite, { id }: StoredView): void {
+    const atMs = this.#world.ticks()
+    const last = caughtUp.get(id)
+    const isAgain = last !== undefined && atMs - last.atMs < steadyMs + pauseMaxMs
+    caughtUp.set(id, { atMs, times: isAgain ? last.times + 1 : 0, hasPaused: false })
+  }
+
+  /** Backs off from a live view that was caught up a moment ago and is behind again. */
+  #pausesBehind(app: string, site: ViewSite, view: StoredView): boolean {
+    const last = site.caughtUp.get(view.id)
+    const isSteady = last === undefined || this.#world.ticks() - last.atMs >= steadyMs
+    if (isSteady || last.hasPaused) return false
+    last.hasPaused = true
+    this.#backOff(app, { site, view, ms: Math.min(pauseMinMs * 2 ** last.times, pauseMaxMs) })
+    return true
   }
 
   async #failed(
