@@ -9,6 +9,7 @@ import {
   refuseUnknownTexts,
   toKnownInput,
 } from './known-input.ts'
+import { refuseUndecodable } from './refuse-undecodable.ts'
 import { HttpReply } from './reply.ts'
 import type { Outcome, RequestContext } from './request-context.ts'
 import { makeRepeatedFault, type RequestInfo } from './request-info.ts'
@@ -131,6 +132,7 @@ function parseInput(
   },
 ) {
   const params = route.params ? parseTexts(route.params, info.params, '/params') : {}
+  refuseUndecodable(info.queryText)
   const query = route.query ? parseTexts(route.query, info.query, '/query') : {}
   checks.params?.(params, '/params')
   refuseUnknownTexts(checks.known, info.query)
