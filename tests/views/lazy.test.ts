@@ -3,6 +3,22 @@ import { withService } from '../support/per-engine.ts'
 import { createFromSql, createSeller, createView, grouped, listRows, perMarket } from './support.ts'
 
 withService((service) => {
+  test('a view counts the rows that it gives, and no groups that HAVING leaves out', async () => {
+    const app = await createSeller(service())
+    for (const refresh_mode of ['lazy', 'live']) {
+      const { view } = await createFromSql(
+        app,
+        `CREATE MATERIALIZED VIEW "${app.appId}"::${refresh_mode}_totals AS
+ SELECT market, sum(amount) AS total FROM "${app.appId}"::sales GROUP BY market HAVING sum(amount) > 5`,
+        { refresh_mode },
+      )
+      expect(view.refresh_metadata).toMatchObject({
+        total_source_records: 3,
+        total_view_records: 1,
+      })
+    }
+  })
+
   test('a lazy view shows what it showed until it is refreshed, with its own position and how far it is behind', async () => {
     const app = await createSeller(service())
     await createView(app, { name: 'totals', query: perMarket })

@@ -27,6 +27,25 @@ describe('executeQuery', () =>
     const ask = (name: string, query = '') =>
       service().request('GET', `/api/queries/${data.appId}/${name}/data${query}`)
     const base = (more: object = {}) => ({ name: 'q', source_collection: 'c', ...more })
+    test('a parameter that is no UTF-8 in percent-encoding is refused, and every other is taken', async () => {
+      await define({
+        name: 'encoded',
+        sql: `SELECT id FROM ${root} WHERE g = :g OR :g = 'ä b'`,
+        parameters: [{ name: 'g', required: true }],
+      })
+      for (const text of ['%ff', 'K%f6ln', '%', '%zz', '%C3', '%ED%A0%80']) {
+        const { status, body } = await ask('encoded', `?g=${text}`)
+        expect([status, body.code, body.details?.field]).toEqual([
+          400,
+          'VALIDATION_FAILED',
+          '/query/g',
+        ])
+      }
+      expect((await ask('encoded', '?g=x&%ff=1')).body.details).toMatchObject({ field: '/query' })
+      expect((await ask('encoded', '?g=%C3%A4+b')).body.data).toHaveLength(3)
+      expect((await ask('encoded', '?g=y')).body.data).toEqual([{ id: 'd' }])
+    })
+
     test('groups of fewer records than `min_group_size` are left out, however often a join gives a record', async () => {
       await define({
         name: 'large',

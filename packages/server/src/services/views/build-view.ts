@@ -103,19 +103,23 @@ async function makeLive(build: ViewBuild, progress: ViewProgress): Promise<void>
     at = to
     revision += 1
   }
+  let msPerEntry = 0
   for (let time = 0; ; time++) {
     const to = await readWatermark(ports.database, tenant.schema)
     const gap = to.leaf - at.leaf
     // The first round does not make the applier wait, so that little is left for which it must.
-    if (gap === 0 || (time > 0 && gap <= limits.viewGapEntriesMax)) break
+    const isQuick = gap * msPerEntry <= limits.viewAdvanceMs / 2
+    if (gap === 0 || (time > 0 && gap <= limits.viewGapEntriesMax && isQuick)) break
     if (time === catchUpsMax)
       throw new Fault('CONFLICT', { message: 'it cannot keep up with what is written' })
     if (progress.whole && time === 0) setGoal(build, 'entries', gap)
     const from = at
+    const startedMs = ports.world.ticks()
     await runInTransaction(build, async (tx) => {
       await advance(build, tx, { place, from: from.leaf, to: to.leaf })
       await settle(tx, build, { at: to, status: 'building', revision })
     })
+    msPerEntry = (ports.world.ticks() - startedMs) / gap
     at = to
     revision += 1
   }

@@ -54,14 +54,14 @@ function toPosition(row: WatermarkRow | undefined): Position {
   return { leaf: Number(leaf), height: Number(height), sequence }
 }
 
-/** Counts the rows of a table. */
+/** Counts the rows that readers see; groups that HAVING leaves out are stored beside them, as deleted. */
 export async function countRows(
   database: Queryable,
   schema: string,
   table: string,
 ): Promise<number> {
   const [row] = await database.query<{ count: bigint }>(
-    sql`SELECT count(*) AS count FROM ${sql.id(schema, table)}`,
+    sql`SELECT count(*) AS count FROM ${sql.id(schema, table)} WHERE superseded_by IS NULL AND NOT deleted`,
   )
   return Number(row?.count ?? 0n)
 }
