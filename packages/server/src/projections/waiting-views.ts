@@ -82,7 +82,7 @@ export class WaitingViews {
     const changed = views.filter(isChanged)
     const now = this.#ticks()
     const more = this.#entries + entries.length
-    // What is taken in at once must not grow with the speed of the writes: it has a bounded time.
+    // A view has a bounded time, so the entries that it takes in at once must not grow with the speed of the writes.
     const isFull = more > limits.viewWaitingEntriesMax
     const isTime = catchUp || isFull || now >= this.#since + limits.viewPauseMs
     const isDue = ({ view }: PlannedView) => {

@@ -19,7 +19,7 @@ import {
   makeConstant,
   makeParameter,
   markWhole,
-  trimPadding,
+  removePadding,
   unifyTypes,
 } from '../tree/make-expression.ts'
 import { operators } from '../tree/operators.ts'
@@ -178,7 +178,7 @@ function fittedOne(arg: Expression, kind: Exclude<ParameterKind, 'same'>, call: 
       return makeConstant('text', kind === 'block' ? parseBlock(text, '/sql') : text)
     }
     default:
-      return coerceTo(trimPadding(arg), kind)
+      return coerceTo(removePadding(arg), kind)
   }
 }
 

@@ -1,28 +1,14 @@
 import { findNearest } from '../../base/find-nearest.ts'
 import type { Expression } from '../tree/query.ts'
-import { findColumn, resolveName, type Scope, type ScopeRelation } from './scope.ts'
+import {
+  findColumn,
+  resolveName,
+  type Scope,
+  type ScopeRelation,
+  type SubQueryNames,
+  type UnqualifiedName,
+} from './scope.ts'
 import { refuse, runAt, type SqlPlace } from './sql-reader.ts'
-
-/**
- * The names of a sub-query that stands where a value does. Fields are not known beforehand, so an unqualified name
- * is the sub-query's own; a field of the query around it, written so, would be NULL with no word said. How names are
- * written beside each other tells where that is likely.
- */
-export type SubQueryNames = {
-  readonly outside: Scope
-  /** The unqualified fields that are not declared. */
-  readonly unqualified: Map<Expression, Unqualified>
-  /** True if some of its own names say whose they are. */
-  qualifiesOwn: boolean
-  /** True if an unqualified name may well be of the query around it. */
-  isUnclear: boolean
-}
-
-type Unqualified = {
-  readonly name: string
-  readonly relation: ScopeRelation
-  readonly location: number | undefined
-}
 
 /** Reads a dotted name. */
 export function readName(
@@ -84,7 +70,7 @@ function noteQualified(found: Expression, { subQuery }: Scope): void {
   if (subQuery !== undefined && isOwn && found.kind === 'field') subQuery.qualifiesOwn = true
 }
 
-function noteUnqualified(found: Expression, named: Unqualified, { subQuery }: Scope): void {
+function noteUnqualified(found: Expression, named: UnqualifiedName, { subQuery }: Scope): void {
   if (subQuery === undefined) return
   const around = listRelations(subQuery.outside)
   if (around.length === 0 || around.includes(named.relation)) return

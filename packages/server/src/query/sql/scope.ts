@@ -1,7 +1,6 @@
 import { parseFieldPath } from '../field-path.ts'
 import { makeConstant, markWhole } from '../tree/make-expression.ts'
 import type { Expression, OutputColumn, Typed, ValueType } from '../tree/query.ts'
-import type { SubQueryNames } from './read-name.ts'
 
 /** A relation of FROM as names see it. */
 export type ScopeRelation = {
@@ -31,6 +30,27 @@ export type Scope = {
   readonly outer: Scope | undefined
   /** The names of the innermost sub-query around that stands where a value does. */
   readonly subQuery?: SubQueryNames | undefined
+}
+
+/**
+ * The names of a sub-query that stands where a value does. Fields are not known beforehand, so an unqualified name
+ * is the sub-query's own; a field of the query around it, written so, would be NULL with no word said. How names are
+ * written beside each other tells where that is likely.
+ */
+export type SubQueryNames = {
+  readonly outside: Scope
+  /** The unqualified fields that are not declared. */
+  readonly unqualified: Map<Expression, UnqualifiedName>
+  /** True if some of its own names say whose they are. */
+  qualifiesOwn: boolean
+  /** True if an unqualified name may well be of the query around it. */
+  isUnclear: boolean
+}
+
+export type UnqualifiedName = {
+  readonly name: string
+  readonly relation: ScopeRelation
+  readonly location: number | undefined
 }
 
 /** The reason why a name cannot be resolved, in words that follow "has". */

@@ -88,14 +88,14 @@ export function coerceTo(expression: Expression, type: ValueType): Expression {
 }
 
 /** Takes away the blanks of a char(n), which PostgreSQL counts nowhere but in an answer. */
-export function trimPadding(expression: Expression): Expression {
+export function removePadding(expression: Expression): Expression {
   if (expression.kind !== 'call' || expression.name !== 'char') return expression
   return Object.freeze({ ...expression, name: 'rtrim', arguments: Object.freeze([expression]) })
 }
 
 /** Casts the expression to the type as far as possible, like CAST. */
 export function castTo(given: Expression, type: ValueType): Expression {
-  const expression = trimPadding(given)
+  const expression = removePadding(given)
   if (expression.type === type) return expression
   if (expression.type === 'null') return makeConstant(type, null)
   if (isTextLiteral(expression) && type !== 'json') return readConstant(expression.value, type)
@@ -151,7 +151,7 @@ export function makeComparison(
   operator: Comparison | 'is distinct from',
   sides: { readonly left: Expression; readonly right: Expression },
 ): Expression {
-  const [left, right] = comparable(trimPadding(sides.left), trimPadding(sides.right))
+  const [left, right] = comparable(removePadding(sides.left), removePadding(sides.right))
   const isUnknown = [left, right].some((each) => each.type === 'null' || isNullConstant(each))
   if (isUnknown && operator !== 'is distinct from') return makeConstant('boolean', null)
   return Object.freeze({ kind: 'compare', type: 'boolean', operator, left, right })
