@@ -93,7 +93,7 @@ describe('the audit', () =>
       )
       await app.storeText('notes', '{"id":"a","x":1.50},{"id":"b"}')
       await app.store('notes', [{ id: 'b', deleted: true }])
-      await service().running.service.tenancy.announceHeads()
+      await service().running.service.tenants.announceHeads()
       const { database } = service()
       await service().whileStopped(async (config) => {
         expect(await audit(config, quiet)).toMatchObject({ equal: true })

@@ -52,13 +52,13 @@ export async function openPlace(): Promise<Place> {
   }
   await vi.waitFor(isFilled, { timeout: 10_000 })
   await app.call('POST', '/datasets', { name: 'set', kind: 'values', entries: ['a', 7] })
-  await service.running.service.tenancy.announceHeads()
+  await service.running.service.tenants.announceHeads()
   checkpoints.push({ system: await head('system'), app: await head(market.appId) })
   const buyer = await createFundedBuyer(service)
   const sold = await buyer.buy(service, list({ root: market.root, limit: 3 }))
   expect(sold.status, sold.text).toBe(200)
   checkpoints.push({ system: await head('system'), app: await head(market.appId) })
-  const { catalog } = (await service.running.service.tenancy.loadTenant(market.appId)).data
+  const { catalog } = (await service.running.service.tenants.load(market.appId)).data
   for (const { view } of catalog.views.values()) numbers.set(view.name, String(view.number))
   for (const { number } of catalog.indexes.values()) numbers.set('index', String(number))
   for (const { number } of catalog.dataSets.values()) numbers.set('set', String(number))

@@ -12,13 +12,13 @@ describe("the service's own chain", () =>
       const system = async () =>
         (await service().request('GET', '/api/apps/system/chain/checkpoint')).body
       const before = (await system()).size
-      await service().running.service.tenancy.announceHeads()
+      await service().running.service.tenants.announceHeads()
       const after = await system()
       expect(after.size).toBe(before + 1)
       expect(verifyCheckpoint(after.checkpoint, after.key).ok).toBe(true)
       const known = await service().request('GET', '/.well-known/tollbase')
       expect(known.body.receipt_public_key).toBe(after.key)
-      await service().running.service.tenancy.announceHeads()
+      await service().running.service.tenants.announceHeads()
       expect((await system()).size, 'nothing grew, nothing is written').toBe(after.size)
       expect(size).toBeGreaterThan(0)
     })

@@ -69,8 +69,8 @@ async function catalogue({ database }: TestService): Promise<{ objects: number; 
 
 withService((service) => {
   async function define(app: TestApp, { from, to }: { from: number; to: number }): Promise<void> {
-    const { tenancy } = service().running.service
-    const tenant = await tenancy.loadTenant(app.appId)
+    const { tenants } = service().running.service
+    const tenant = await tenants.load(app.appId)
     for (let at = from; at < to; at += groupSize) {
       const names = Array.from({ length: Math.min(groupSize, to - at) }, (_, n) => `c${at + n}`)
       await defineAll(
@@ -104,7 +104,7 @@ withService((service) => {
     expect({ status, code: body.code }).toEqual({ status: 409, code: 'CONFLICT' })
     expect((await app.store('one_more', [{ id: 'a' }])).status).toBe(409)
 
-    const tenant = await service().running.service.tenancy.loadTenant(app.appId)
+    const tenant = await service().running.service.tenants.load(app.appId)
     const states = new Map(tenant.data.catalog.byId)
     await app.call('PUT', '/collections/c7', { sort_column: 'n' })
     const changed = [...tenant.data.catalog.byId.values()].filter(

@@ -14,7 +14,7 @@ async function record(service: TestService): Promise<readonly Sent[]> {
     one.observe((text, connection) => sent.push({ text, connection })),
   )
   await Promise.all([work(service), work(service)])
-  await service.running.service.tenancy.announceHeads()
+  await service.running.service.tenants.announceHeads()
   for (const stop of stops) stop()
   return sent
 }

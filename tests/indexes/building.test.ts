@@ -37,7 +37,7 @@ async function until(app: Data, wanted: string, name?: string) {
 
 /** Reads the indexes and statistics that the application's schema has, whatever their state. */
 async function stored(service: TestService, app: Data) {
-  const { schema } = await service.running.service.tenancy.loadTenant(app.appId)
+  const { schema } = await service.running.service.tenants.load(app.appId)
   return service.database.query<{ name: string; valid: boolean }>(sql`
     SELECT class.relname::text AS name, index.indisvalid AS valid FROM pg_catalog.pg_index AS index
     JOIN pg_catalog.pg_class AS class ON class.oid = index.indexrelid
@@ -47,7 +47,7 @@ async function stored(service: TestService, app: Data) {
 
 /** Does the work while another transaction holds the collection, which every build waits for. */
 async function whileHeld<T>(service: TestService, app: Data, work: () => Promise<T>): Promise<T> {
-  const { schema, data } = await service.running.service.tenancy.loadTenant(app.appId)
+  const { schema, data } = await service.running.service.tenants.load(app.appId)
   const table = data.catalog.byName.get('c')?.table ?? ''
   return service.database.transaction(async (tx) => {
     await tx.execute(sql`LOCK TABLE ${sql.id(schema, table)} IN ROW EXCLUSIVE MODE`)
@@ -57,7 +57,7 @@ async function whileHeld<T>(service: TestService, app: Data, work: () => Promise
 
 /** Returns how many records the planner expects for a condition. */
 async function expected(service: TestService, app: Data, condition: string): Promise<number> {
-  const { schema, data } = await service.running.service.tenancy.loadTenant(app.appId)
+  const { schema, data } = await service.running.service.tenants.load(app.appId)
   const table = sql.id(schema, data.catalog.byName.get('c')?.table ?? '')
   const [row] = await service.database.query<{ 'QUERY PLAN': string }>(sql`
     EXPLAIN (FORMAT JSON) SELECT body FROM ${table}
@@ -67,7 +67,7 @@ async function expected(service: TestService, app: Data, condition: string): Pro
 
 /** Says that the values were analyzed, too. */
 async function hasAnalyzed(service: TestService, app: Data): Promise<boolean> {
-  const { schema } = await service.running.service.tenancy.loadTenant(app.appId)
+  const { schema } = await service.running.service.tenants.load(app.appId)
   const rows = await service.database.query(sql`
     SELECT statistics_name FROM pg_catalog.pg_stats_ext_exprs
     WHERE schemaname = ${schema} AND n_distinct IS NOT NULL`)
@@ -76,7 +76,7 @@ async function hasAnalyzed(service: TestService, app: Data): Promise<boolean> {
 
 /** Lists the names of the statistics that the planner has in the application's schema. */
 async function listStatistics(service: TestService, app: Data): Promise<string[]> {
-  const { schema } = await service.running.service.tenancy.loadTenant(app.appId)
+  const { schema } = await service.running.service.tenants.load(app.appId)
   const rows = await service.database.query<{ name: string }>(sql`
     SELECT stxname::text AS name FROM pg_catalog.pg_statistic_ext AS statistics
     JOIN pg_catalog.pg_namespace AS namespace ON namespace.oid = stxnamespace
@@ -161,7 +161,7 @@ describePerEngine('building indexes', (service) => {
     const app = await filled(service())
     await app.call('POST', '/indexes', indexRequest)
     await until(app, 'active')
-    const { schema } = await service().running.service.tenancy.loadTenant(app.appId)
+    const { schema } = await service().running.service.tenants.load(app.appId)
     const [index] = await stored(service(), app)
     await service().whileStopped(async () => {
       const name = index?.name ?? ''
@@ -246,8 +246,8 @@ describePerEngine('building indexes', (service) => {
 
   test('an index that cannot be built says so after some attempts, and a rebuild tries again', async () => {
     const app = await filled(service())
-    const { database, log, tenancy } = service().running.service
-    const tenant = await tenancy.loadTenant(app.appId)
+    const { database, log, tenants } = service().running.service
+    const tenant = await tenants.load(app.appId)
     const table = sql.id(tenant.schema, tenant.data.catalog.byName.get('c')?.table ?? '')
     await database.execute(sql`ALTER TABLE ${table} RENAME COLUMN data TO hidden`)
     await app.call('POST', '/indexes', indexRequest)

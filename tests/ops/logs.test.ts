@@ -206,7 +206,7 @@ describe('the log', () => {
 
   test('an operator finds an internal failure by the id that the caller was told', async () => {
     const app = await service.createApp()
-    const tenant = await service.running.service.tenancy.loadTenant(app.appId)
+    const tenant = await service.running.service.tenants.load(app.appId)
     await service.request('POST', `/api/apps/${app.appId}/collections`, {
       headers: app.headers,
       body: { name: 'broken' },

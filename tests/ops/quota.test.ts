@@ -15,7 +15,7 @@ const used = async (data: Data): Promise<{ bytes: number; records: number }> =>
 
 /** Reads the size of the application's log from its tables. */
 async function inLog(service: TestService, { appId }: Data) {
-  const { schema } = await service.running.service.tenancy.loadTenant(appId)
+  const { schema } = await service.running.service.tenants.load(appId)
   const [row] = await service.database.query<{ bytes: bigint; records: bigint }>(sql`
     SELECT sum(octet_length(body))::int8 AS bytes, sum(entry_count)::int8 AS records
     FROM ${sql.id(schema, 'block')}`)
@@ -98,8 +98,8 @@ describe('the quota of an application', () =>
         const { records: most } = await used(data)
         // All of the space beyond the quota but one entry is gone.
         await setQuota(service(), data, { bytes: null, records: 0 })
-        const { tenancy } = service().running.service
-        const { chain } = await tenancy.loadTenant(data.appId)
+        const { tenants } = service().running.service
+        const { chain } = await tenants.load(data.appId)
         const fill = definitionReserve.records - most - 1
         await chain.append(
           Array.from({ length: fill }, () => ({ header: { type: 'heads' }, body: '' })),
@@ -134,7 +134,7 @@ describe('the quota of an application', () =>
         async (refresh_mode) => {
           const data = await createData(service())
           const table = async (name: string) => {
-            const { schema, data: projection } = await service().running.service.tenancy.loadTenant(
+            const { schema, data: projection } = await service().running.service.tenants.load(
               data.appId,
             )
             return sql.id(schema, projection.catalog.viewsByName.get(name)?.table ?? '')

@@ -288,7 +288,7 @@ limited(
   async (service) => {
     const market = await openMarket(service)
     const other = await openMarket(service)
-    const { schema, data } = await service.running.service.tenancy.loadTenant(market.appId)
+    const { schema, data } = await service.running.service.tenants.load(market.appId)
     const { table = '' } = data.catalog.byName.get(market.collection) ?? {}
     const abort = new AbortController()
     const body = JSON.stringify({ root: market.root, limit: 1 })

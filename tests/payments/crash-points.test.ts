@@ -91,7 +91,7 @@ withService(
       const { running } = service()
       const ports = running.service.payments.ports
       const scene = await openScene('a paid read', service())
-      const { system } = ports.tenancy
+      const { system } = ports.tenants
       const lost = { ...system.chain.head() }
       const twice = await buyDying(scene, never)
       expect(twice.reply.status).toBe(200)
@@ -221,7 +221,7 @@ async function expectOnce(kind: Kind, service: TestService, scene: Scene): Promi
   await expectBalanced(service)
   if (kind !== 'a paid write') return
   // The 202 came before the tables show the record.
-  const { chain } = await service.running.service.tenancy.loadTenant(market.appId)
+  const { chain } = await service.running.service.tenants.load(market.appId)
   await chain.whenApplied(chain.head().height)
   const { body } = await service.request('POST', '/list', {
     headers: market.headers,

@@ -1,5 +1,5 @@
 import type { Database } from '../../packages/server/src/database/database.ts'
-import type { Tenancy } from '../../packages/server/src/services/applications/tenancy.ts'
+import type { Tenants } from '../../packages/server/src/services/applications/tenants.ts'
 import { Payments } from '../../packages/server/src/services/payments/payments.ts'
 import type {
   PaymentMethod,
@@ -35,7 +35,7 @@ export function makeDyingPayments(ports: PaymentPorts, death: Death | undefined)
     if (dead) throw new Died(name)
     return result
   }
-  const { system } = ports.tenancy
+  const { system } = ports.tenants
   const chain = {
     head: () => system.chain.head(),
     whenApplied: (height: number) => system.chain.whenApplied(height),
@@ -66,9 +66,9 @@ export function makeDyingPayments(ports: PaymentPorts, death: Death | undefined)
       }),
     }),
   )
-  // Payments use nothing else of the tenancy.
-  const tenancy = { system: { ...system, chain } } as unknown as Tenancy
-  return { payments: new Payments({ ...ports, database, methods, tenancy }), steps: () => steps }
+  // Payments use nothing else of the tenants.
+  const tenants = { system: { ...system, chain } } as unknown as Tenants
+  return { payments: new Payments({ ...ports, database, methods, tenants }), steps: () => steps }
 }
 
 /** Replaces the service's own payments, as a restart does. */

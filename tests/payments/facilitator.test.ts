@@ -268,7 +268,7 @@ describe('a remote facilitator, checked by a node of the chain', () => {
           await execute(payment)
           reply.destroy()
         }
-        const chain = service().running.service.tenancy.system.chain
+        const chain = service().running.service.tenants.system.chain
         const lost = await ask(service(), asked, header)
         expect(lost.status === 503 || lost.status === 200).toBe(true)
         remote().settle = says({ error: 'down' }, 500)

@@ -12,8 +12,8 @@ withService(
       const buyer = await createFundedBuyer(service())
       const asked = list({ root: market.root, limit: 3 })
       const header = await buyer.payV2(await quote(service(), asked))
-      const { queryRunner, tenancy } = service().running.service
-      const { schema, data } = await tenancy.loadTenant(market.appId)
+      const { queryRunner, tenants } = service().running.service
+      const { schema, data } = await tenants.load(market.appId)
       const table = data.catalog.byName.get(market.collection)?.table ?? ''
       let free: () => void = () => undefined
       const held = new Promise<void>((resolve) => {

@@ -50,7 +50,7 @@ withService((service) => {
       hashes.push(...block.leaf_hashes)
     }
     // All of it but the owner is told to anybody, so who guesses him has the whole entry.
-    const guessed = service().running.service.tenancy.requireApplication(appId)
+    const guessed = service().running.service.tenants.requireApplication(appId)
     expect(guessed).toMatchObject({ owner_address })
     const entry = encodeEntry({ type: 'application', app: appId }, JSON.stringify(guessed))
     expect(hashes).not.toHaveLength(0)

@@ -70,7 +70,7 @@ export async function readEarnings(service: Api, market: TestApp): Promise<bigin
 
 /** Reads every account of the ledger, straight from its table. */
 export async function readAccounts(service: TestService): Promise<Map<string, bigint>> {
-  const { chain } = service.running.service.tenancy.system
+  const { chain } = service.running.service.tenants.system
   await chain.whenApplied(chain.head().height)
   const rows = await service.database.query<{ account: string; balance: string }>(
     sql`SELECT account, balance FROM system.account`,

@@ -202,7 +202,7 @@ withService(
     test('P7: every debit has its credit after all of this, and nobody owes', async () => {
       await service().restart()
       await expectBalanced(service())
-      const { chain } = service().running.service.tenancy.system
+      const { chain } = service().running.service.tenants.system
       expect(chain.failure).toBeUndefined()
     })
   },

@@ -9,9 +9,8 @@ import { type Answer, type Asked, askByHttp } from './uncached.ts'
 
 /** Asks once the positions of all chains are certain, which they are not while a lease is renewed late. */
 async function askSteadily(service: TestService, asked: Asked): Promise<Answer> {
-  const { tenancy } = service.running.service
-  const isSteady = () =>
-    tenancy.listOpenTenants().every(({ chain }) => chain.settled() !== undefined)
+  const { tenants } = service.running.service
+  const isSteady = () => tenants.listOpen().every(({ chain }) => chain.settled() !== undefined)
   await expect.poll(isSteady).toBe(true)
   return askByHttp(service, asked)
 }

@@ -33,7 +33,7 @@ export async function askUncached({ running }: TestService, asked: Asked): Promi
   const { app, name, version, format, by } = asked
   const { service } = running
   const resultCache = new ResultCache({ bytesMax: 0, onLookup: () => undefined })
-  const key = by && service.tenancy.system.keys.find(by.keyHash, service.world.now())
+  const key = by && service.tenants.system.keys.find(by.keyHash, service.world.now())
   const caller: Caller = key === undefined ? { kind: 'anonymous' } : { kind: 'key', key }
   const path = `/api/queries/${app}/${name}/data`
   const requestInfo = {

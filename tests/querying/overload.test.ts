@@ -11,9 +11,7 @@ withService((service) => {
     await other.publish('notes', [{ id: 'c' }])
     await data.store('held', [{ id: 'a', n: 1 }])
     await data.store('other', [{ id: 'b', n: 2 }])
-    const { schema, data: projection } = await service().running.service.tenancy.loadTenant(
-      data.appId,
-    )
+    const { schema, data: projection } = await service().running.service.tenants.load(data.appId)
     const table = projection.catalog.byName.get('held')?.table ?? ''
     const { semaphore } = service().running.service.queryRunner
     const lists = await service().database.transaction(async (tx) => {
@@ -41,9 +39,7 @@ withService((service) => {
     await data.store('held', [{ id: 'a', n: 1 }])
     await data.store('other', [{ id: 'b', n: 2 }])
     await other.store('notes', [{ id: 'c' }])
-    const { schema, data: projection } = await service().running.service.tenancy.loadTenant(
-      data.appId,
-    )
+    const { schema, data: projection } = await service().running.service.tenants.load(data.appId)
     const table = projection.catalog.byName.get('held')?.table ?? ''
     const countRecords = ({ appId, headers }: Data, name: string) =>
       service().request('POST', '/query/sql', {

@@ -129,7 +129,7 @@ const provocations: Readonly<Record<ErrorCode, (() => Promise<Answer>) | { reado
  * the same way.
  */
 async function listCancelled(): Promise<Answer> {
-  const { schema, data: projection } = await service.running.service.tenancy.loadTenant(data.appId)
+  const { schema, data: projection } = await service.running.service.tenants.load(data.appId)
   const table = projection.catalog.byName.get('c')?.table ?? ''
   return service.database.transaction(async (tx) => {
     await tx.execute(sql`LOCK TABLE ${sql.id(schema, table)} IN ACCESS EXCLUSIVE MODE`)

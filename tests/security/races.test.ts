@@ -14,7 +14,7 @@ withService((service) => {
   ])('a %s that finds its collection deleted on the way is 404, not 500', async (_, read) => {
     const data = await createData(service())
     await data.store('c', [{ id: 'k' }])
-    const tenant = await service().running.service.tenancy.loadTenant(data.appId)
+    const tenant = await service().running.service.tenants.load(data.appId)
     const table = tenant.data.catalog.byName.get('c')?.table ?? ''
     const replies = await service().database.transaction(async (tx) => {
       // The table waits for the end of this lock, and the reader waits for the table.

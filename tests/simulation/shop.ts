@@ -20,7 +20,7 @@ import { storeRecords } from '../../packages/server/src/operations/records/store
 import { migrations } from '../../packages/server/src/operator/migrations.ts'
 import { hashKey } from '../../packages/server/src/projections/keys.ts'
 import { identify } from '../../packages/server/src/services/access/access.ts'
-import { openTenancy } from '../../packages/server/src/services/applications/tenancy.ts'
+import { openTenants } from '../../packages/server/src/services/applications/tenants.ts'
 import type { Call, Service } from '../../packages/server/src/services/call.ts'
 import { QueryStatistics } from '../../packages/server/src/services/indexes/query-statistics.ts'
 import { findEarlierAnswer } from '../../packages/server/src/services/payments/earlier-answer.ts'
@@ -98,7 +98,7 @@ export async function startShop(
 ): Promise<Running> {
   const { world } = life
   const database = life.database(parts.database)
-  const tenancy = await openTenancy({
+  const tenants = await openTenants({
     database,
     world,
     log,
@@ -114,7 +114,7 @@ export async function startShop(
     methods.push({ network: parts.remote.network, facilitator: parts.remote.facilitator(life) })
   const payments = new Payments({
     database,
-    tenancy,
+    tenants,
     world,
     methods,
     quoteSecret: Buffer.alloc(32, 3),
@@ -125,7 +125,7 @@ export async function startShop(
   })
   startReconciler(payments, log)
   world.every(1000, () => {
-    const { failure } = tenancy.system.chain
+    const { failure } = tenants.system.chain
     if (failure !== undefined) life.die(`the system chain stopped: ${failure.message}`)
   })
   // The operations that are simulated use nothing else of the service.
@@ -133,7 +133,7 @@ export async function startShop(
     world,
     log,
     database,
-    tenancy,
+    tenants,
     payments,
     queryStatistics: new QueryStatistics(),
     queryRunner: {
@@ -196,9 +196,9 @@ export async function sendRequest(
 ): Promise<Answer> {
   const requestInfo = makeRequestInfo(asked, headers)
   const serve = async () => {
-    const { tenancy, database, world } = service
+    const { tenants, database, world } = service
     const operatorKeyHash = hashKey(operatorKey)
-    const known = { tenancy, database, world, origin: publicUrl, operatorKeyHash }
+    const known = { tenants, database, world, origin: publicUrl, operatorKeyHash }
     const caller = await identify(requestInfo, known)
     const call = { service, caller, requestInfo }
     const kept = asked.isPaid ? await findEarlierAnswer(call) : undefined
@@ -293,7 +293,7 @@ export async function createShop(database: Database): Promise<AppKeys> {
     const data = ['c0', 'c1', 'c2', 'c3', 'c4', 'c5'].map((id) => ({ id, n: 0 }))
     await sendRequest(running, makeStoreRequest('goods', data), { 'x-app-key': appKey })
     const supplierKey = await createSupplier(running, call)
-    await service.tenancy.close()
+    await service.tenants.close()
     return { appKey, supplierKey }
   }
   work().then(

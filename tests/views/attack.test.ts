@@ -177,7 +177,7 @@ withService((service) => {
     const select = 'SELECT n, count(*) AS c FROM app::a GROUP BY n'
     await views(app, 'v', select)
     const { running, database } = service()
-    const { schema, data } = await running.service.tenancy.loadTenant(app.appId)
+    const { schema, data } = await running.service.tenants.load(app.appId)
     const { id = '', table = '' } = data.catalog.viewsByName.get('v_live') ?? {}
     await database.execute(
       sql`UPDATE ${sql.id(schema, 'view_state')} SET status = 'building' WHERE view = ${id}`,

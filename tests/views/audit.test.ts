@@ -45,7 +45,7 @@ withService((service) => {
     const app = await createSeller(service())
     await createView(app, { name: 'totals', query: perMarket })
     await service().whileStopped(async (config) => {
-      const { number } = service().running.service.tenancy.system.applications.get(app.appId) ?? {}
+      const { number } = service().running.service.tenants.system.applications.get(app.appId) ?? {}
       const [{ id } = { id: 0n }] = await service().database.query<{ id: bigint }>(
         sql`SELECT id FROM ${sql.id(`app_${number}`, 'view_state')}`,
       )

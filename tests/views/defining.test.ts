@@ -256,7 +256,7 @@ withService((service) => {
       body: { details: { field: '/variables' } },
     })
     const other = await createSeller(service())
-    const tenant = await service().running.service.tenancy.loadTenant(app.appId)
+    const tenant = await service().running.service.tenants.load(app.appId)
     const grants = Array.from({ length: limits.grantsPerApplicationMax - 1 }, (_, n) => {
       const grant = { id: `g${n}`, grantee: 'a', source: `s${n}`, per_access: '0', created_at: '' }
       return { kind: 'grant', id: grant.id, body: grant } as const
@@ -303,8 +303,8 @@ withService((service) => {
       { market: 'BTC', total: 1, trades: 1 },
       { market: 'ETH', total: 5, trades: 1 },
     ]
-    const { tenancy, viewBuilder } = service().running.service
-    const tenant = await tenancy.loadTenant(app.appId)
+    const { tenants, viewBuilder } = service().running.service
+    const tenant = await tenants.load(app.appId)
     for (const name of ['totals', 'slow']) {
       const id = tenant.data.catalog.viewsByName.get(name)?.id ?? ''
       await viewBuilder.settled(app.appId, id)

@@ -14,7 +14,7 @@ import type { TestReply, TestService } from '../support/service.ts'
 import { createSeller, createView, grouped, holdTable, listRows, perMarket } from './support.ts'
 
 withService((service) => {
-  const loadTenant = (app: Data) => service().running.service.tenancy.loadTenant(app.appId)
+  const loadTenant = (app: Data) => service().running.service.tenants.load(app.appId)
   const readState = async (app: Data, name: string) =>
     (await app.call('GET', `/views/${name}`)).body
 
@@ -327,6 +327,6 @@ withService((service) => {
 
 /** Holds the builder of an application's views, before it has done anything, until it is released. */
 async function holdFills(service: TestService, app: Data) {
-  const { data } = await service.running.service.tenancy.loadTenant(app.appId)
+  const { data } = await service.running.service.tenants.load(app.appId)
   return holdTable(service, app, data.catalog.byName.get('sales')?.table)
 }

@@ -30,7 +30,7 @@ withService((service) => {
     await app.create({ name: 'many' })
     const list = Array.from({ length: records }, (_, at) => ({ id: `r${at}`, at }))
     await app.store('many', list)
-    const tenant = await service().running.service.tenancy.loadTenant(app.appId)
+    const tenant = await service().running.service.tenants.load(app.appId)
     const { data, chain } = tenant
     const reading = await holdTable(service(), app, data.catalog.byName.get('many')?.table)
     const body = {
@@ -80,7 +80,7 @@ withService((service) => {
   test('PostgreSQL keeps whole what a session says about its work, also for the largest numbers', async () => {
     const app = await createSeller(service())
     await createView(app, { name: 'totals', query: perMarket })
-    const { application, data } = await service().running.service.tenancy.loadTenant(app.appId)
+    const { application, data } = await service().running.service.tenants.load(app.appId)
     const view = requirePresent(data.catalog.viewsByName.get('totals')?.view, 'the view')
     const name = makeSessionName(
       { application: { ...application, number: 9_999_999 } },
@@ -96,7 +96,7 @@ withService((service) => {
   test('the task of a refresh by changes counts entries, and a repair counts records again', async () => {
     const app = await createSeller(service())
     await createView(app, { name: 'totals', query: perMarket })
-    const { data } = await service().running.service.tenancy.loadTenant(app.appId)
+    const { data } = await service().running.service.tenants.load(app.appId)
     const table = data.catalog.viewsByName.get('totals')?.table
     await app.store('sales', [{ id: 's4', market: 'SOL', amount: 1 }])
     const refreshed = async (unit: string, total: number) => {
@@ -113,7 +113,7 @@ withService((service) => {
     }
     // The record and the refresh.
     await refreshed('entries', 2)
-    const { schema } = await service().running.service.tenancy.loadTenant(app.appId)
+    const { schema } = await service().running.service.tenants.load(app.appId)
     await service().database.execute(
       sql`UPDATE ${sql.id(schema, 'view_state')} SET status = 'stale', whole = false, reason = 'as a test wants'`,
     )

@@ -44,7 +44,7 @@ export async function runServiceCase(service: TestService, { steps }: ServiceCas
   const run: Run = { service, app, live: `live_${applications}`, views: new Map() }
   try {
     for (const name of collections) expectStatus(await app.create({ name }), 201)
-    const { schema, data } = await service.running.service.tenancy.loadTenant(app.appId)
+    const { schema, data } = await service.running.service.tenants.load(app.appId)
     const tables = collections.map((name) => ({
       name,
       table: data.catalog.byName.get(name)?.table ?? '',
@@ -139,7 +139,7 @@ async function check(run: Run, at: number): Promise<void> {
   const { service, app, views } = run
   if (views.size === 0) return
   const isWaiting = at % 4 === 1
-  const tenant = await service.running.service.tenancy.loadTenant(app.appId)
+  const tenant = await service.running.service.tenants.load(app.appId)
   // A read refreshes the views; its result is compared below, when nothing moves any more.
   if (at % 12 === 10) for (const name of views.keys()) await app.list(name, { limit: 1 })
   else if (!isWaiting) await tenant.chain.whenCaughtUp()
@@ -171,7 +171,7 @@ async function wrongAt(
   { state, view, now, listed }: Looked,
 ): Promise<string | undefined> {
   const { service, app, live } = run
-  const { schema } = await service.running.service.tenancy.loadTenant(app.appId)
+  const { schema } = await service.running.service.tenants.load(app.appId)
   const wrong = await findWrongRows(service.database, {
     schema,
     table: state.table,
@@ -210,7 +210,7 @@ async function settled(run: Run): Promise<ReadonlyMap<string, ViewNow>> {
   const { service, app, views } = run
   const until = Date.now() + settledMs
   for (;;) {
-    const tenant = await service.running.service.tenancy.loadTenant(app.appId)
+    const tenant = await service.running.service.tenants.load(app.appId)
     const all = await readViewsNow(service.database, tenant.schema)
     for (const [name] of views) {
       const now = all.get(tenant.data.catalog.viewsByName.get(name)?.id ?? '')

@@ -63,7 +63,7 @@ export async function holdOpen(
   app: Data,
   work: (tx: Queryable, schema: string) => Promise<unknown>,
 ) {
-  const { schema } = await service.running.service.tenancy.loadTenant(app.appId)
+  const { schema } = await service.running.service.tenants.load(app.appId)
   let release: () => void = () => undefined
   const released = new Promise<void>((resolve) => {
     release = resolve

@@ -32,7 +32,7 @@ import { createMetrics, type Metrics } from './operator/metrics.ts'
 import { migrations } from './operator/migrations.ts'
 import { ensureOperatorKey } from './operator/operator-key.ts'
 import { toDeletedFault } from './services/access/authorize-collections.ts'
-import { openTenancy, type Tenancy, type TenancyOptions } from './services/applications/tenancy.ts'
+import { openTenants, type Tenants, type TenantsOptions } from './services/applications/tenants.ts'
 import type { Service, Uses } from './services/call.ts'
 import { loadDataSets } from './services/data-sets/operator-data-sets.ts'
 import type { ProgramInfo } from './services/identity/program-info.ts'
@@ -111,7 +111,7 @@ async function start(
   const keyUse = new KeyUse(database, world)
   await keyUse.load()
   closers.push(() => keyUse.close())
-  const { tenancy, indexBuilder, viewBuilder } = await openChains(options, closers, {
+  const { tenants, indexBuilder, viewBuilder } = await openChains(options, closers, {
     database,
     log,
     admit: freeSpace?.need,
@@ -119,8 +119,8 @@ async function start(
     onQuota: metrics.onQuota,
     onStaleView: metrics.onStaleView,
   })
-  onCrash(() => tenancy.reopenAll())
-  watchSystemChain(options, tenancy, closers)
+  onCrash(() => tenants.reopenAll())
+  watchSystemChain(options, tenants, closers)
   const { methods, gasKeys, close } = await openPaymentMethods(config, devnet, {
     database,
     world,
@@ -131,7 +131,7 @@ async function start(
   const publicUrl = () => config.publicUrl ?? url
   const payments = await makePayments(
     config,
-    { database, tenancy, world, methods, publicUrl },
+    { database, tenants, world, methods, publicUrl },
     {
       admit: freeSpace?.need,
       onState: metrics.onPaymentState,
@@ -140,13 +140,13 @@ async function start(
   const stopReconciler = startReconciler(payments, log)
   closers.push(async () => stopReconciler(), startSweeper(payments.ports, log))
   const queries = createQueryParts(options, queryDatabase, metrics)
-  metrics.watch({ world, database, freeSpace, tenancy, payments, gasKeys, ...queries })
+  metrics.watch({ world, database, freeSpace, tenants, payments, gasKeys, ...queries })
   let draining = false
   const service: Service = {
     world,
     log,
     database,
-    tenancy,
+    tenants,
     payments,
     indexBuilder,
     viewBuilder,
@@ -168,7 +168,7 @@ async function start(
   url = await listen(fastify, config)
   const end = async () => {
     draining = true
-    for (const { data } of tenancy.listOpenTenants()) data.watchers.wakeAll()
+    for (const { data } of tenants.listOpen()) data.watchers.wakeAll()
     await closeAll()
   }
   return { url, operatorKey: operator, devnet, service, close: end }
@@ -177,7 +177,7 @@ async function start(
 /** Makes the payments of a service, with the secrets by which quotes and deposit addresses are known again. */
 async function makePayments(
   config: Config,
-  parts: Pick<PaymentPorts, 'database' | 'tenancy' | 'world' | 'methods' | 'publicUrl'>,
+  parts: Pick<PaymentPorts, 'database' | 'tenants' | 'world' | 'methods' | 'publicUrl'>,
   hooks: Pick<PaymentPorts, 'admit' | 'onState'>,
 ): Promise<Payments> {
   const { database, world } = parts
@@ -243,10 +243,10 @@ function createQueryParts(
 async function openChains(
   { config, world }: StartOptions,
   closers: (() => Promise<unknown>)[],
-  parts: Pick<TenancyOptions, 'database' | 'log' | 'admit' | 'onBlock' | 'onQuota'> & {
+  parts: Pick<TenantsOptions, 'database' | 'log' | 'admit' | 'onBlock' | 'onQuota'> & {
     readonly onStaleView: () => void
   },
-): Promise<Uses<'tenancy' | 'indexBuilder' | 'viewBuilder'>> {
+): Promise<Uses<'tenants' | 'indexBuilder' | 'viewBuilder'>> {
   const { database, log } = parts
   const keyFile = join(config.dataDir, 'signing-key.pem')
   await ensureSigningKey(database, keyFile)
@@ -255,12 +255,12 @@ async function openChains(
     database,
     world,
     log,
-    tenantOf: (app) => tenancy.loadTenant(app),
-    tenants: () => tenancy.listOpenTenants(),
-    viewBytesMax: ({ application }) => tenancy.getCurrentQuota(application.app_id).bytes,
+    tenantOf: (app) => tenants.load(app),
+    tenants: () => tenants.listOpen(),
+    viewBytesMax: ({ application }) => tenants.getCurrentQuota(application.app_id).bytes,
     onStale: parts.onStaleView,
   })
-  const tenancy: Tenancy = await openTenancy({
+  const tenants: Tenants = await openTenants({
     ...parts,
     world,
     quota: config.quota,
@@ -272,11 +272,11 @@ async function openChains(
     onDefinitions: (tables) => indexBuilder.notice(tables),
     onViews: (app) => viewBuilder.notice(app),
   })
-  closers.push(() => tenancy.close())
+  closers.push(() => tenants.close())
   // Before the chains: a build must not outlast them.
   closers.push(() => indexBuilder.close())
   closers.push(() => viewBuilder.close())
-  return { tenancy, indexBuilder, viewBuilder }
+  return { tenants, indexBuilder, viewBuilder }
 }
 
 /** Returns the secrets, which are made once and kept with the database. */
@@ -333,11 +333,11 @@ function createHttpServer(
  */
 function watchSystemChain(
   options: StartOptions,
-  tenancy: Tenancy,
+  tenants: Tenants,
   closers: (() => Promise<unknown>)[],
 ): void {
   const stop = options.world.every(1_000, () => {
-    const { failure } = tenancy.system.chain
+    const { failure } = tenants.system.chain
     if (failure !== undefined)
       options.onFatal?.(`the service's own chain stopped: ${failure.message}`)
   })

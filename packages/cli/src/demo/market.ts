@@ -71,7 +71,7 @@ async function describe(start: {
     ['signing key', published.receipt_public_key],
   ])
   screen.note('The buyer notes the signing key: every receipt must be signed with it.')
-  const { system } = service.tenancy
+  const { system } = service.tenants
   let closing: Promise<void> | undefined
   return {
     screen,

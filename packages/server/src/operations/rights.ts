@@ -12,7 +12,7 @@ import {
   requireDescribableCollection,
   requireDescribableSource,
 } from '../services/access/authorize-collections.ts'
-import type { Tenant } from '../services/applications/tenancy.ts'
+import type { Tenant } from '../services/applications/tenants.ts'
 import type { Call } from '../services/call.ts'
 import { requireKey } from '../services/keys/key-record.ts'
 import { authorizeUses } from '../services/queries/authorize-query.ts'
@@ -76,7 +76,7 @@ function askedBy(facts: RequestInfo): Asked {
 /** The rights are those of an application that is there. */
 function of(judge: TenantJudge): Judge {
   return async (call, asked) => {
-    const tenant = await call.service.tenancy.loadTenant(asked.app)
+    const tenant = await call.service.tenants.load(asked.app)
     await judge(call, tenant, asked)
   }
 }
@@ -93,7 +93,7 @@ const past = of((call, tenant, asked) =>
 )
 const index = of((_, tenant, asked) => requireNamedIndex(tenant, asked))
 const view = of((_, tenant, { name }) => requireView(tenant, name))
-const key: Judge = ({ service }, { app, key_hash }) => requireKey(service.tenancy, app, key_hash)
+const key: Judge = ({ service }, { app, key_hash }) => requireKey(service.tenants, app, key_hash)
 const grant = of((_, tenant, { id }) => requireGrant(tenant, id))
 const describedQuery = of((call, tenant, { name, query }) =>
   requireDescribableQuery(call.caller, tenant, { name, version: versionIn(query.version) }),
@@ -137,9 +137,9 @@ const judges: { readonly [Id in Addressing]: Judge } & {
   getRecordProof: of((call, tenant, { collection: name, query }) =>
     requireProvable(call.caller, tenant, { collection: name, ...receiptIn(query) }),
   ),
-  storeRecords: ({ caller, service: { tenancy } }, { body }) => {
+  storeRecords: ({ caller, service: { tenants } }, { body }) => {
     const { app } = parseRoot(toText(body.root))
-    requirePermission(caller, 'Write', { appId: app, tenancy })
+    requirePermission(caller, 'Write', { appId: app, tenants })
   },
   executeBatch: of((call, tenant, { body }) =>
     refuseHidden(call, tenant, conditionalSteps(body.operations)),
@@ -196,7 +196,7 @@ const judges: { readonly [Id in Addressing]: Judge } & {
   getEntryProof: async (call, { app, query }) => {
     await requireVisibleChain(call, app)
     if (typeof query.collection !== 'string' || query.height !== undefined) return
-    const tenant = await call.service.tenancy.loadTenant(app)
+    const tenant = await call.service.tenants.load(app)
     requireProvable(call.caller, tenant, { collection: query.collection, ...receiptIn(query) })
   },
 }
@@ -205,8 +205,8 @@ const byOperation: ReadonlyMap<string, Judge> = new Map(Object.entries(judges))
 
 /** A run reads sources of other applications too, each of which is judged for its caller. */
 async function judgeRun(call: RightsCall, tenant: Tenant, { stored }: QueryLookup): Promise<void> {
-  const { tenancy, queryPlans } = call.service
-  const { template } = await queryPlans.load(tenancy, tenant, stored)
+  const { tenants, queryPlans } = call.service
+  const { template } = await queryPlans.load(tenants, tenant, stored)
   await authorizeUses(call, tenant, template.uses)
 }
 
@@ -220,7 +220,7 @@ async function judgeQuestion(call: RightsCall, query: unknown, root: string): Pr
 async function judgeQuote(call: RightsCall, { body }: Asked): Promise<void> {
   const { app_id: app = body.app, collection: name, query, version, operation_type } = body
   if (typeof app !== 'string') return
-  const tenant = await call.service.tenancy.loadTenant(app)
+  const tenant = await call.service.tenants.load(app)
   if (typeof query === 'string') {
     const asked = { name: query, version: typeof version === 'number' ? version : undefined }
     await judgeRun(call, tenant, requireAskableQuery(call.caller, tenant, asked))

@@ -14,7 +14,7 @@ import {
   type Registration,
 } from '../services/access/access.ts'
 import { readKeyTexts } from '../services/access/credentials.ts'
-import type { Tenancy } from '../services/applications/tenancy.ts'
+import type { Tenants } from '../services/applications/tenants.ts'
 import type { Uses } from '../services/call.ts'
 import { decodePayment } from '../x402/payment-header.ts'
 
@@ -70,7 +70,7 @@ const facilitatorOperations = new Set<string>([
  * Decides who takes from which quota. A good key and a payment that buys something are never held up by callers
  * without either, whatever their address; work that brings nothing is limited most.
  */
-export function createAdmission<Service extends Uses<'world' | 'database' | 'tenancy' | 'program'>>(
+export function createAdmission<Service extends Uses<'world' | 'database' | 'tenants' | 'program'>>(
   service: Service,
   options: {
     operatorKey: string
@@ -79,11 +79,11 @@ export function createAdmission<Service extends Uses<'world' | 'database' | 'ten
     registration: Registration
   },
 ): Admission<Service> {
-  const { tenancy, database, world } = service
+  const { tenants, database, world } = service
   const { rates, registration } = options
   const { origin } = service.program
   const operatorKeyHash = hashKey(options.operatorKey)
-  const ports = { tenancy, database, world, origin, operatorKeyHash }
+  const ports = { tenants, database, world, origin, operatorKeyHash }
   return {
     admit: (request) => {
       const { operationId, route } = request.routeOptions.config
@@ -111,8 +111,8 @@ export function createAdmission<Service extends Uses<'world' | 'database' | 'ten
       const caller = await identify(facts, ports)
       noteCaller(pass, caller)
       if (caller.kind === 'key') options.onKey(caller.key.key_hash)
-      authorize(route, caller, { appId: facts.params.app, tenancy, registration })
-      pass.app = findApp(facts, tenancy) ?? pass.app
+      authorize(route, caller, { appId: facts.params.app, tenants, registration })
+      pass.app = findApp(facts, tenants) ?? pass.app
       if (pass.place === 'anonymous_in_flight' && pass.app !== undefined)
         rates.take(pass, 'visitors', { key: pass.app })
       return { service, caller, requestInfo: facts }
@@ -206,9 +206,9 @@ function noteCaller(pass: RequestContext, caller: Caller): void {
 }
 
 /** Returns the application that the path or the body names, if it exists. */
-function findApp(facts: RequestInfo, tenancy: Tenancy): string | undefined {
+function findApp(facts: RequestInfo, tenants: Tenants): string | undefined {
   const named = facts.params.app ?? findBodyApp(facts)
-  return named !== undefined && tenancy.system.applications.get(named) ? named : undefined
+  return named !== undefined && tenants.system.applications.get(named) ? named : undefined
 }
 
 function findBodyApp(facts: RequestInfo): string | undefined {

@@ -16,7 +16,7 @@ import { DataProjection } from '../projections/data-projection.ts'
 import { Keys } from '../projections/keys.ts'
 import { Ledger } from '../projections/ledger.ts'
 import { makeApplier, type Projection } from '../projections/projection.ts'
-import { getChainOrigin, getSchemaName } from '../services/applications/tenancy.ts'
+import { getChainOrigin, getSchemaName } from '../services/applications/tenants.ts'
 import { ensureSecret, serviceSecrets } from '../services/identity/secrets.ts'
 import { migrations } from './migrations.ts'
 

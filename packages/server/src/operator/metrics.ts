@@ -121,7 +121,7 @@ const readMetrics: readonly ReadMetric<ServiceState>[] = [
   {
     name: 'quota_used_ratio',
     help: 'Part of its quota that is used, of the application that has used the most of its own',
-    read: ({ tenancy }) => computeQuotaUse(tenancy),
+    read: ({ tenants }) => computeQuotaUse(tenants),
   },
   {
     name: 'database_connections',

@@ -4,7 +4,7 @@ import type { Chain } from '../chain/chain.ts'
 import type { Database } from '../database/database.ts'
 import type { FreeSpace } from '../database/embedded/free-space.ts'
 import { getUsage } from '../model/quota.ts'
-import type { Tenancy } from '../services/applications/tenancy.ts'
+import type { Tenants } from '../services/applications/tenants.ts'
 import { readBacklog } from '../services/payments/claim-store.ts'
 import type { GasKey } from '../services/payments/open-payments.ts'
 import type { Payments } from '../services/payments/payments.ts'
@@ -16,7 +16,7 @@ export type ObservedParts = {
   readonly world: World
   readonly database: Database
   readonly freeSpace: FreeSpace | undefined
-  readonly tenancy: Tenancy
+  readonly tenants: Tenants
   readonly payments: Payments
   readonly gasKeys: readonly GasKey[]
   readonly queryRunner: QueryRunner
@@ -36,7 +36,7 @@ type GasBalance = Pick<GasKey, 'network' | 'address'> & { readonly units: bigint
 
 export async function readState(parts: ObservedParts): Promise<ServiceState> {
   const [stored, gas] = await Promise.all([readStored(parts), readGas(parts)])
-  return { ...parts, chains: parts.tenancy.listChains(), stored, gas }
+  return { ...parts, chains: parts.tenants.listChains(), stored, gas }
 }
 
 async function readStored({ database }: ObservedParts) {
@@ -66,9 +66,9 @@ async function readGas({ gasKeys, world }: ObservedParts): Promise<GasBalance[]>
 }
 
 /** Computes the part of its quota that is used, of the application that has used the most of its own. */
-export function computeQuotaUse(tenancy: Tenancy): number {
-  const parts = tenancy.listOpenTenants().flatMap(({ application, chain }) => {
-    const { bytes, records } = tenancy.getQuota(application)
+export function computeQuotaUse(tenants: Tenants): number {
+  const parts = tenants.listOpen().flatMap(({ application, chain }) => {
+    const { bytes, records } = tenants.getQuota(application)
     const now = getUsage(chain.contents())
     return [computeShare(now.bytes, bytes), computeShare(now.records, records)]
   })

@@ -4,7 +4,7 @@ import type { Database } from '../database/database.ts'
 import type { FreeSpace } from '../database/embedded/free-space.ts'
 import type { RequestInfo } from '../http/request-info.ts'
 import type { Caller } from './access/access.ts'
-import type { Tenancy } from './applications/tenancy.ts'
+import type { Tenants } from './applications/tenants.ts'
 import type { OperatorDataSets } from './data-sets/operator-data-sets.ts'
 import type { ProgramInfo } from './identity/program-info.ts'
 import type { IndexBuilder } from './indexes/index-builder.ts'
@@ -22,7 +22,7 @@ export type Service = {
   readonly world: World
   readonly log: Logger
   readonly database: Database
-  readonly tenancy: Tenancy
+  readonly tenants: Tenants
   readonly payments: Payments
   readonly queryRunner: QueryRunner
   /** The shapes of recent lists, from which indexes are advised. */

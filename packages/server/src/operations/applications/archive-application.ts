@@ -5,7 +5,7 @@ import { changeApplication } from './update-application.ts'
 
 export const archiveApplication: Operation<
   'archiveApplication',
-  'world' | 'tenancy' | 'payments'
+  'world' | 'tenants' | 'payments'
 > = async (call, { params }) => {
   const { payments, world } = call.service
   const sinceMs = world.now() - limits.openPaymentSeconds * 1000
@@ -17,7 +17,7 @@ export const archiveApplication: Operation<
       details: { open: { payments: open } },
     })
   }
-  await changeApplication(call.service.tenancy, params.app, { status: 'archived' })
+  await changeApplication(call.service.tenants, params.app, { status: 'archived' })
   return {
     success: true,
     message: `${params.app} is archived; its chain is kept, its wallet answers, and the operator can bring it back`,

@@ -4,12 +4,12 @@ import type { ApplicationRecord } from '../../model/application.ts'
 import { makeKey } from '../../services/keys/key-record.ts'
 import type { Operation } from '../operation.ts'
 
-export const createApplication: Operation<'createApplication', 'world' | 'tenancy'> = async (
+export const createApplication: Operation<'createApplication', 'world' | 'tenants'> = async (
   { service, caller },
   { body },
 ) => {
-  const { tenancy, world } = service
-  const { applications, chain, definitions } = tenancy.system
+  const { tenants, world } = service
+  const { applications, chain, definitions } = tenants.system
   const appId = body.app_id ?? `app_${world.randomBytes(8).toString('hex')}`
   if (appId === 'system')
     throw new Fault('APPLICATION_EXISTS', {
@@ -45,7 +45,7 @@ export const createApplication: Operation<'createApplication', 'world' | 'tenanc
       { header: { type: 'key', app: appId }, body: JSON.stringify(key.record) },
     ])
     await chain.whenApplied(height)
-    await tenancy.loadTenant(appId)
+    await tenants.load(appId)
     return {
       app_id: appId,
       name: record.name,

@@ -7,7 +7,7 @@ import type { Call } from '../../services/call.ts'
  * Describes an application as far as the caller may see it: the public fields, and more to callers that may Read
  * it.
  */
-export async function describeApplication(call: Call<'tenancy'>, record: ApplicationRecord) {
+export async function describeApplication(call: Call<'tenants'>, record: ApplicationRecord) {
   const shown = {
     app_id: record.app_id,
     name: record.name,
@@ -16,8 +16,8 @@ export async function describeApplication(call: Call<'tenancy'>, record: Applica
     status: record.status,
   }
   if (!canDescribe(call.caller, record) || record.status === 'archived') return shown
-  const { tenancy } = call.service
-  const { data, chain } = await tenancy.loadTenant(record.app_id)
+  const { tenants } = call.service
+  const { data, chain } = await tenants.load(record.app_id)
   return {
     ...shown,
     owner_address: record.owner_address,
@@ -26,6 +26,6 @@ export async function describeApplication(call: Call<'tenancy'>, record: Applica
     queries: data.catalog.queries.size,
     encryption: { private_app: false, encrypted_collections: [] },
     payout: { auto_payout_enabled: false },
-    quota: { ...tenancy.getQuota(record), used: getUsage(chain.contents()) },
+    quota: { ...tenants.getQuota(record), used: getUsage(chain.contents()) },
   }
 }

@@ -4,9 +4,9 @@ import type { Operation } from '../operation.ts'
 
 export const getApplicationStats: Operation<
   'getApplicationStats',
-  'world' | 'database' | 'tenancy' | 'queryRunner'
+  'world' | 'database' | 'tenants' | 'queryRunner'
 > = async ({ service }, { params }) => {
-  const tenant = await service.tenancy.loadTenant(params.app)
+  const tenant = await service.tenants.load(params.app)
   const stats = [...(await readCurrentStats(service, tenant)).values()]
   return {
     total_collections: tenant.data.catalog.collections.size,

@@ -1,5 +1,5 @@
 import type { Operation } from '../operation.ts'
 import { describeApplication } from './describe-application.ts'
 
-export const getApplication: Operation<'getApplication', 'tenancy'> = async (call, { params }) =>
-  describeApplication(call, call.service.tenancy.requireApplication(params.app))
+export const getApplication: Operation<'getApplication', 'tenants'> = async (call, { params }) =>
+  describeApplication(call, call.service.tenants.requireApplication(params.app))

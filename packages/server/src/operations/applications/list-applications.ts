@@ -1,9 +1,9 @@
 import type { Operation } from '../operation.ts'
 import { describeApplication } from './describe-application.ts'
 
-export const listApplications: Operation<'listApplications', 'tenancy'> = async (call) => {
+export const listApplications: Operation<'listApplications', 'tenants'> = async (call) => {
   const { caller, service } = call
-  const all = service.tenancy.system.applications.list()
+  const all = service.tenants.system.applications.list()
   const own = all.filter(
     (one) =>
       caller.kind === 'operator' ||

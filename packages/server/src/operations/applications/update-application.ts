@@ -2,24 +2,24 @@ import { Fault, makeInvalidFault } from '../../base/fault.ts'
 import type { ApplicationRecord } from '../../model/application.ts'
 import { findWalletSignature } from '../../services/access/credentials.ts'
 import { verifyWallet } from '../../services/access/wallet-signature.ts'
-import type { Tenancy } from '../../services/applications/tenancy.ts'
+import type { Tenants } from '../../services/applications/tenants.ts'
 import type { Call } from '../../services/call.ts'
 import type { Operation } from '../operation.ts'
 import { describeApplication } from './describe-application.ts'
 
 export const updateApplication: Operation<
   'updateApplication',
-  'world' | 'database' | 'tenancy' | 'program'
+  'world' | 'database' | 'tenants' | 'program'
 > = async (call, { params, body }) => {
   const { caller, service } = call
   if (body.status !== undefined && caller.kind !== 'operator')
     throw new Fault('FORBIDDEN', { message: 'Only the operator may bring an application back' })
   const owner = body.owner_address?.toLowerCase()
-  const before = getStateBefore(service.tenancy, params.app, body).owner_address
+  const before = getStateBefore(service.tenants, params.app, body).owner_address
   if (body.quota !== undefined && caller.kind !== 'operator')
     throw new Fault('FORBIDDEN', { message: 'Only the operator may change a quota' })
   if (owner !== undefined && owner !== before) await refuseUnwilling(call, owner)
-  const record = await changeApplication(call.service.tenancy, params.app, {
+  const record = await changeApplication(call.service.tenants, params.app, {
     ...(body.name !== undefined && { name: body.name }),
     ...(body.description !== undefined && { description: body.description }),
     ...(owner !== undefined && { owner_address: owner }),
@@ -55,25 +55,25 @@ async function refuseUnwilling(
 
 /** An archived application can only be brought back, together with other changes; every other change is 404. */
 function getStateBefore(
-  tenancy: Tenancy,
+  tenants: Tenants,
   appId: string,
   { status }: Pick<Partial<ApplicationRecord>, 'status'>,
 ): ApplicationRecord {
-  return status === 'active' ? tenancy.requireRecord(appId) : tenancy.requireApplication(appId)
+  return status === 'active' ? tenants.requireRecord(appId) : tenants.requireApplication(appId)
 }
 
 /** Writes an application's new state and waits until it is in force. */
 export async function changeApplication(
-  tenancy: Tenancy,
+  tenants: Tenants,
   appId: string,
   change: Partial<ApplicationRecord>,
 ): Promise<ApplicationRecord> {
-  return tenancy.system.definitions.run(async () => {
-    const record = { ...getStateBefore(tenancy, appId, change), ...change }
-    const { height } = await tenancy.system.chain.append([
+  return tenants.system.definitions.run(async () => {
+    const record = { ...getStateBefore(tenants, appId, change), ...change }
+    const { height } = await tenants.system.chain.append([
       { header: { type: 'application', app: appId }, body: JSON.stringify(record) },
     ])
-    await tenancy.system.chain.whenApplied(height)
+    await tenants.system.chain.whenApplied(height)
     return record
   })
 }

@@ -7,7 +7,7 @@ import { getWritePrice, isFree } from '../../model/price.ts'
 import type { Collection } from '../../model/readable.ts'
 import { requirePermission } from '../../services/access/access.ts'
 import { refuseOperator, requireCollection } from '../../services/access/authorize-collections.ts'
-import type { Tenant } from '../../services/applications/tenancy.ts'
+import type { Tenant } from '../../services/applications/tenants.ts'
 import type { Call } from '../../services/call.ts'
 import { ensureCollection } from '../../services/collections/new-collection.ts'
 import { runExclusively } from '../../services/locks/exclusive-section.ts'
@@ -33,9 +33,9 @@ type Batch = {
 
 export const executeBatch: Operation<
   'executeBatch',
-  'world' | 'database' | 'tenancy' | 'payments'
+  'world' | 'database' | 'tenants' | 'payments'
 > = async (call, { params, body }) => {
-  const tenant = await call.service.tenancy.loadTenant(params.app)
+  const tenant = await call.service.tenants.load(params.app)
   const { catalog } = tenant.data
   const request = { text: call.requestInfo.json().text, operations: body.operations }
   const steps = readSteps(request, catalog)
@@ -66,14 +66,14 @@ export const executeBatch: Operation<
 
 /** Conditions are for callers that may read: which records match tells what is in them. */
 export function refuseHidden(
-  call: Call<'tenancy'>,
+  call: Call<'tenants'>,
   tenant: Tenant,
   steps: readonly Pick<Step, 'conditions' | 'collection'>[],
 ): void {
   for (const { conditions, collection } of steps) {
     if (conditions === undefined) continue
     const { app_id: appId } = tenant.application
-    requirePermission(call.caller, 'Read', { appId, tenancy: call.service.tenancy })
+    requirePermission(call.caller, 'Read', { appId, tenants: call.service.tenants })
     // A collection that does not exist yet has nothing to hide.
     const known = tenant.data.catalog.byName.get(collection)
     if (known !== undefined) refuseOperator(call.caller, tenant, known)

@@ -2,7 +2,7 @@ import { Fault } from '../../base/fault.ts'
 import type { Operation } from '../operation.ts'
 import { requireVisibleChain } from './visible-chain.ts'
 
-export const getBlock: Operation<'getBlock', 'tenancy'> = async (call, { params }) => {
+export const getBlock: Operation<'getBlock', 'tenants'> = async (call, { params }) => {
   const chain = await requireVisibleChain(call, params.app)
   const block = await chain.readBlock(params.height)
   if (block === undefined)

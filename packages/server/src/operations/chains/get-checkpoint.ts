@@ -1,7 +1,7 @@
 import type { Operation } from '../operation.ts'
 import { requireVisibleChain } from './visible-chain.ts'
 
-export const getCheckpoint: Operation<'getCheckpoint', 'tenancy'> = async (call, { params }) => {
+export const getCheckpoint: Operation<'getCheckpoint', 'tenants'> = async (call, { params }) => {
   const chain = await requireVisibleChain(call, params.app)
   const checkpoint = chain.checkpoint()
   const { size, root, height } = chain.head()

@@ -1,7 +1,7 @@
 import type { Operation } from '../operation.ts'
 import { requireVisibleChain } from './visible-chain.ts'
 
-export const getConsistencyProof: Operation<'getConsistencyProof', 'tenancy'> = async (
+export const getConsistencyProof: Operation<'getConsistencyProof', 'tenants'> = async (
   call,
   { params, query },
 ) => {

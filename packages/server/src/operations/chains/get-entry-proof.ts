@@ -9,14 +9,14 @@ import { proveEntry, proveRecord, toHashProof } from '../../services/records/rec
 import type { Operation } from '../operation.ts'
 import { requireVisibleChain } from './visible-chain.ts'
 
-export const getEntryProof: Operation<'getEntryProof', 'database' | 'tenancy'> = async (
+export const getEntryProof: Operation<'getEntryProof', 'database' | 'tenants'> = async (
   call,
   { params, query },
 ) => {
   const chain = await requireVisibleChain(call, params.app)
   const { height, sequence, key, collection, receipt_id } = query
   if (collection !== undefined && key !== undefined && height === undefined) {
-    const tenant = await call.service.tenancy.loadTenant(params.app)
+    const tenant = await call.service.tenants.load(params.app)
     return proveRecord(call, tenant, {
       collection,
       key,
@@ -30,12 +30,12 @@ export const getEntryProof: Operation<'getEntryProof', 'database' | 'tenancy'> =
 
 /** Strangers may learn of an entry only if it is a record that is open to them. */
 async function refuseClosed(
-  { service, caller }: Call<'tenancy'>,
+  { service, caller }: Call<'tenants'>,
   app: string,
   at: { readonly chain: Chain; readonly height: number; readonly sequence: number },
 ): Promise<void> {
   if (app === 'system') return
-  const { application, data } = await service.tenancy.loadTenant(app)
+  const { application, data } = await service.tenants.load(app)
   if (canDescribe(caller, application)) return
   const block = await at.chain.readBlock(at.height)
   const header = block?.entry(at.sequence)?.header

@@ -12,12 +12,12 @@ import { isPublic } from '../../services/queries/stored-queries.ts'
  * that may Read.
  */
 export async function requireVisibleChain(
-  { service, caller }: Call<'tenancy'>,
+  { service, caller }: Call<'tenants'>,
   app: string,
 ): Promise<Chain> {
-  const { tenancy } = service
-  if (app === 'system') return tenancy.system.chain
-  const { application, chain, data } = await tenancy.loadTenant(app)
+  const { tenants } = service
+  if (app === 'system') return tenants.system.chain
+  const { application, chain, data } = await tenants.load(app)
   if (hasOpenSource(data.catalog)) return chain
   refuseWithoutRead(caller, application)
   if (canDescribe(caller, application)) return chain

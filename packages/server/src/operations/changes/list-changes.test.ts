@@ -15,8 +15,8 @@ async function open(service: TestService): Promise<Data> {
 
 /** Waits until a request of the application waits for changes. */
 async function untilWaiting(service: TestService, data: Data): Promise<void> {
-  const { tenancy } = service.running.service
-  while ((await tenancy.loadTenant(data.appId)).data.watchers.count === 0)
+  const { tenants } = service.running.service
+  while ((await tenants.load(data.appId)).data.watchers.count === 0)
     await new Promise((resolve) => setTimeout(resolve, 5))
 }
 
@@ -138,7 +138,7 @@ describe('listChanges', () =>
       const waiting = Array.from({ length: limits.changesWaitingMax }, () =>
         changes(data, '?wait=25'),
       )
-      const { watchers } = (await service().running.service.tenancy.loadTenant(data.appId)).data
+      const { watchers } = (await service().running.service.tenants.load(data.appId)).data
       while (watchers.count < limits.changesWaitingMax)
         await new Promise((resolve) => setTimeout(resolve, 5))
       const more = await changes(data, '?wait=25')

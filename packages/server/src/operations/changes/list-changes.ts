@@ -4,7 +4,7 @@ import { HttpReply } from '../../http/reply.ts'
 import { toAsOf } from '../../model/as-of.ts'
 import { requirePermission } from '../../services/access/access.ts'
 import { refuseOperator, requireCollection } from '../../services/access/authorize-collections.ts'
-import type { Tenant } from '../../services/applications/tenancy.ts'
+import type { Tenant } from '../../services/applications/tenants.ts'
 import type { Call } from '../../services/call.ts'
 import type { Operation } from '../operation.ts'
 import { type ChainPosition, type ChangePage, readChanges } from './change-store.ts'
@@ -14,15 +14,15 @@ const defaultLimit = 100
 /** Answers as soon as there is a change; between two reads it holds nothing but its watch. */
 export const listChanges: Operation<
   'listChanges',
-  'world' | 'database' | 'tenancy' | 'program'
+  'world' | 'database' | 'tenants' | 'program'
 > = async (call, { params, query }) => {
-  const { world, database, tenancy, program } = call.service
+  const { world, database, tenants, program } = call.service
   const since = parsePosition(query.since ?? '0')
   const limit = query.limit ?? defaultLimit
   const waitMs = (query.wait ?? 0) * 1000
   const endMs = world.now() + waitMs
   for (;;) {
-    const tenant = await tenancy.loadTenant(params.app)
+    const tenant = await tenants.load(params.app)
     const collection = requireCollection(tenant, params.collection)
     refuseOperator(call.caller, tenant, collection)
     refuseFuture(tenant, since)
@@ -69,11 +69,11 @@ function refuseFuture(tenant: Tenant, since: ChainPosition): void {
 }
 
 /** A key may have died, and an application changed hands, while its request waited. */
-function refuseLapsedCaller({ caller, service }: Call<'world' | 'tenancy'>, appId: string): void {
-  const { tenancy, world } = service
-  if (caller.kind === 'key' && !tenancy.system.keys.find(caller.key.key_hash, world.now()))
+function refuseLapsedCaller({ caller, service }: Call<'world' | 'tenants'>, appId: string): void {
+  const { tenants, world } = service
+  if (caller.kind === 'key' && !tenants.system.keys.find(caller.key.key_hash, world.now()))
     throw new Fault('UNAUTHORIZED', { message: 'The key was revoked or has expired meanwhile' })
-  requirePermission(caller, 'Read', { appId, tenancy })
+  requirePermission(caller, 'Read', { appId, tenants })
 }
 
 function formatReply({ changes, isCut, asOf }: ChangePage, since: ChainPosition): string {

@@ -4,12 +4,12 @@ import { createCollectionLocked } from '../../services/collections/new-collectio
 import type { Operation } from '../operation.ts'
 import { parseCollectionSettings } from './parse-settings.ts'
 
-export const createCollection: Operation<'createCollection', 'world' | 'tenancy'> = async (
+export const createCollection: Operation<'createCollection', 'world' | 'tenants'> = async (
   { service },
   { params, body },
 ) => {
   checkSchemaDefinition(body.schema_definition)
-  const tenant = await service.tenancy.loadTenant(params.app)
+  const tenant = await service.tenants.load(params.app)
   const collection = await tenant.definitions.run(() =>
     createCollectionLocked(service.world, tenant, {
       name: body.name,

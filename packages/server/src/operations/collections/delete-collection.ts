@@ -3,11 +3,11 @@ import { requireCollection } from '../../services/access/authorize-collections.t
 import { define } from '../../services/applications/define.ts'
 import type { Operation } from '../operation.ts'
 
-export const deleteCollection: Operation<'deleteCollection', 'tenancy'> = async (
+export const deleteCollection: Operation<'deleteCollection', 'tenants'> = async (
   { service },
   { params, body },
 ) => {
-  const tenant = await service.tenancy.loadTenant(params.app)
+  const tenant = await service.tenants.load(params.app)
   return tenant.definitions.run(async () => {
     const collection = requireCollection(tenant, params.collection)
     const { id } = collection

@@ -6,9 +6,9 @@ import type { Operation } from '../operation.ts'
 
 export const getCollectionStats: Operation<
   'getCollectionStats',
-  'world' | 'database' | 'tenancy'
+  'world' | 'database' | 'tenants'
 > = async ({ service }, { params }) => {
-  const tenant = await service.tenancy.loadTenant(params.app)
+  const tenant = await service.tenants.load(params.app)
   const collection = requireCollection(tenant, params.collection)
   const stats = (await readCurrentStats(service, tenant)).get(collection.id) ?? noStats
   const { created_at, updated_at, metadata } = describeCollection(collection, stats)

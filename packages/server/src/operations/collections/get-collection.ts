@@ -7,11 +7,11 @@ import { requireDescribableCollection } from '../../services/access/authorize-co
 import { readCurrentStats } from '../../services/collections/current-stats.ts'
 import type { Operation } from '../operation.ts'
 
-export const getCollection: Operation<'getCollection', 'world' | 'database' | 'tenancy'> = async (
+export const getCollection: Operation<'getCollection', 'world' | 'database' | 'tenants'> = async (
   call,
   { params },
 ) => {
-  const tenant = await call.service.tenancy.loadTenant(params.app)
+  const tenant = await call.service.tenants.load(params.app)
   const collection = requireDescribableCollection(call.caller, tenant, params.collection)
   // Exact counts of what is sold are for the owner; others get bands from the preview.
   const all = canDescribe(call.caller, tenant.application)

@@ -8,9 +8,9 @@ import type { Operation } from '../operation.ts'
 
 export const listCollections: Operation<
   'listCollections',
-  'world' | 'database' | 'tenancy'
+  'world' | 'database' | 'tenants'
 > = async ({ service, caller }, { params }) => {
-  const tenant = await service.tenancy.loadTenant(params.app)
+  const tenant = await service.tenants.load(params.app)
   const all = canDescribe(caller, tenant.application)
   const stats = all ? await readCurrentStats(service, tenant) : new Map()
   const { catalog } = tenant.data

@@ -9,12 +9,12 @@ import type { Operation } from '../operation.ts'
 
 const rowsDefault = 3
 
-export const previewCollection: Operation<'previewCollection', 'database' | 'tenancy'> = async (
+export const previewCollection: Operation<'previewCollection', 'database' | 'tenants'> = async (
   call,
   { params },
 ) => {
   const { service } = call
-  const tenant = await service.tenancy.loadTenant(params.app)
+  const tenant = await service.tenants.load(params.app)
   const collection = requireDescribableCollection(call.caller, tenant, params.collection)
   const price = getReadPrice(tenant.data.catalog, collection)
   // A priced collection is sampled only as far as its owner says.

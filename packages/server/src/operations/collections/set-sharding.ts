@@ -15,12 +15,12 @@ import type { Operation } from '../operation.ts'
 
 type Body = Input<Tollbase['setSharding']>['body']
 
-export const setSharding: Operation<'setSharding', 'world' | 'database' | 'tenancy'> = async (
+export const setSharding: Operation<'setSharding', 'world' | 'database' | 'tenants'> = async (
   { service },
   { params, body },
 ) => {
   const sharding = readSharding(body)
-  const tenant = await service.tenancy.loadTenant(params.app)
+  const tenant = await service.tenants.load(params.app)
   return tenant.definitions.run(async () => {
     const collection = requireCollection(tenant, params.collection)
     const { id } = collection

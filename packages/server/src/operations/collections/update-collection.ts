@@ -13,10 +13,10 @@ import { parseCollectionSettings } from './parse-settings.ts'
 
 export const updateCollection: Operation<
   'updateCollection',
-  'world' | 'database' | 'tenancy'
+  'world' | 'database' | 'tenants'
 > = async ({ service }, { params, body }) => {
   checkSchemaDefinition(body.schema_definition)
-  const tenant = await service.tenancy.loadTenant(params.app)
+  const tenant = await service.tenants.load(params.app)
   return tenant.definitions.run(async () => {
     const { id, name, primary_column } = requireCollection(tenant, params.collection)
     if (body.name !== undefined && body.name !== name)

@@ -5,11 +5,11 @@ import { compileRecordSchema } from '../../model/record-schema.ts'
 import { requireCollection } from '../../services/access/authorize-collections.ts'
 import type { Operation } from '../operation.ts'
 
-export const validateRecord: Operation<'validateRecord', 'tenancy'> = async (
+export const validateRecord: Operation<'validateRecord', 'tenants'> = async (
   { service },
   { params, body },
 ) => {
-  const tenant = await service.tenancy.loadTenant(params.app)
+  const tenant = await service.tenants.load(params.app)
   const schema = compileRecordSchema(requireCollection(tenant, params.collection).schema_definition)
   const list: readonly unknown[] = Array.isArray(body.data) ? body.data : [body.data]
   const errors: string[] = []

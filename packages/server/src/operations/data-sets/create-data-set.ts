@@ -6,7 +6,7 @@ import { parseEntries } from '../../services/data-sets/parse-entries.ts'
 import type { Operation } from '../operation.ts'
 import { describeDataSet } from './describe-data-set.ts'
 
-export const createDataSet: Operation<'createDataSet', 'world' | 'tenancy'> = async (
+export const createDataSet: Operation<'createDataSet', 'world' | 'tenants'> = async (
   { service },
   { params, body },
 ) => {
@@ -15,7 +15,7 @@ export const createDataSet: Operation<'createDataSet', 'world' | 'tenancy'> = as
     values: body.entries,
     locate: (at) => `/entries/${at}`,
   })
-  const tenant = await service.tenancy.loadTenant(params.app)
+  const tenant = await service.tenants.load(params.app)
   return tenant.definitions.run(async () => {
     const { dataSets, nextNumber } = tenant.data.catalog
     const all = [...dataSets.values()]

@@ -1,14 +1,14 @@
 import type { DataSetDefinition } from '../../model/definitions.ts'
 import { define } from '../../services/applications/define.ts'
-import type { Tenant } from '../../services/applications/tenancy.ts'
+import type { Tenant } from '../../services/applications/tenants.ts'
 import { makeNoDataSetFault } from '../../services/data-sets/require-data-sets.ts'
 import type { Operation } from '../operation.ts'
 
-export const deleteDataSet: Operation<'deleteDataSet', 'tenancy'> = async (
+export const deleteDataSet: Operation<'deleteDataSet', 'tenants'> = async (
   { service },
   { params },
 ) => {
-  const tenant = await service.tenancy.loadTenant(params.app)
+  const tenant = await service.tenants.load(params.app)
   return tenant.definitions.run(async () => {
     const { id, name } = requireOwnDataSet(tenant, params.name)
     await define(tenant, [{ kind: 'data_set', id, body: undefined }])

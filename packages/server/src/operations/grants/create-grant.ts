@@ -6,16 +6,16 @@ import { findDerivePrice } from '../../model/price.ts'
 import type { Readable } from '../../model/readable.ts'
 import { requireCollection } from '../../services/access/authorize-collections.ts'
 import { define } from '../../services/applications/define.ts'
-import type { Tenant } from '../../services/applications/tenancy.ts'
+import type { Tenant } from '../../services/applications/tenants.ts'
 import type { Operation } from '../operation.ts'
 import { describeGrant } from './describe-grant.ts'
 
-export const createGrant: Operation<'createGrant', 'world' | 'tenancy'> = async (
+export const createGrant: Operation<'createGrant', 'world' | 'tenants'> = async (
   { service },
   { params, body },
 ) => {
-  const tenant = await service.tenancy.loadTenant(params.app)
-  const { app_id: grantee } = service.tenancy.requireApplication(body.grantee)
+  const tenant = await service.tenants.load(params.app)
+  const { app_id: grantee } = service.tenants.requireApplication(body.grantee)
   if (grantee === params.app) throw makeInvalidFault('/grantee', 'needs no grant: it is the owner')
   return tenant.definitions.run(async () => {
     const { catalog } = tenant.data

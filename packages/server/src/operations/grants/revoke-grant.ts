@@ -1,16 +1,16 @@
 import { Fault } from '../../base/fault.ts'
 import { define } from '../../services/applications/define.ts'
-import type { Tenancy, Tenant } from '../../services/applications/tenancy.ts'
+import type { Tenant, Tenants } from '../../services/applications/tenants.ts'
 import type { Operation } from '../operation.ts'
 
-export const revokeGrant: Operation<'revokeGrant', 'tenancy'> = ({ service }, { params }) =>
-  revoke(service.tenancy, params)
+export const revokeGrant: Operation<'revokeGrant', 'tenants'> = ({ service }, { params }) =>
+  revoke(service.tenants, params)
 
-export const deleteGrant: Operation<'deleteGrant', 'tenancy'> = ({ service }, { params }) =>
-  revoke(service.tenancy, params)
+export const deleteGrant: Operation<'deleteGrant', 'tenants'> = ({ service }, { params }) =>
+  revoke(service.tenants, params)
 
-async function revoke(tenancy: Tenancy, { app, id }: { app: string; id: string }) {
-  const tenant = await tenancy.loadTenant(app)
+async function revoke(tenants: Tenants, { app, id }: { app: string; id: string }) {
+  const tenant = await tenants.load(app)
   return tenant.definitions.run(async () => {
     requireGrant(tenant, id)
     await define(tenant, [{ kind: 'grant', id, body: undefined }])

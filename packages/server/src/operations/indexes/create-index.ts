@@ -12,7 +12,7 @@ import { isFullText } from '../../model/index-kinds.ts'
 import { makeIndexName } from '../../model/make-index-name.ts'
 import type { Readable } from '../../model/readable.ts'
 import { define } from '../../services/applications/define.ts'
-import type { Tenant } from '../../services/applications/tenancy.ts'
+import type { Tenant } from '../../services/applications/tenants.ts'
 import type { Uses } from '../../services/call.ts'
 import { createCollectionLocked } from '../../services/collections/new-collection.ts'
 import type { Operation } from '../operation.ts'
@@ -23,7 +23,7 @@ const collectionName = Compile(Name)
 
 export const createIndex: Operation<
   'createIndex',
-  'world' | 'tenancy' | 'payments' | 'indexBuilder'
+  'world' | 'tenants' | 'payments' | 'indexBuilder'
 > = async ({ service }, { params, body }) => {
   const sent: Readonly<Record<string, unknown>> = { ...body }
   const name = sent.collection ?? sent.collection_name
@@ -38,11 +38,11 @@ export const createIndex: Operation<
 
 /** Creates an index, or changes the one that serves the same; makes the collection if it is missing. */
 export async function createIndexOn(
-  service: Uses<'world' | 'tenancy' | 'payments' | 'indexBuilder'>,
+  service: Uses<'world' | 'tenants' | 'payments' | 'indexBuilder'>,
   request: { app: string; collection: string; wish: IndexRequest },
 ) {
   const { wish: wanted } = request
-  const tenant = await service.tenancy.loadTenant(request.app)
+  const tenant = await service.tenants.load(request.app)
   return tenant.definitions.run(async () => {
     const collection =
       findReadable(tenant.data.catalog, request.collection) ??

@@ -2,11 +2,11 @@ import { requireCollectionOrView } from '../../services/access/authorize-collect
 import type { Operation } from '../operation.ts'
 import { deleteNamedIndex } from './delete-index.ts'
 
-export const deleteCollectionIndex: Operation<'deleteCollectionIndex', 'tenancy'> = async (
+export const deleteCollectionIndex: Operation<'deleteCollectionIndex', 'tenants'> = async (
   { service },
   { params },
 ) => {
-  const tenant = await service.tenancy.loadTenant(params.app)
+  const tenant = await service.tenants.load(params.app)
   return deleteNamedIndex(tenant, params.name, () => [
     requireCollectionOrView(tenant, params.collection),
   ])

@@ -1,12 +1,12 @@
 import { listReadables } from '../../model/catalog.ts'
 import type { Readable } from '../../model/readable.ts'
 import { define } from '../../services/applications/define.ts'
-import type { Tenant } from '../../services/applications/tenancy.ts'
+import type { Tenant } from '../../services/applications/tenants.ts'
 import type { Operation } from '../operation.ts'
 import { requireIndex } from './require-index.ts'
 
-export const deleteIndex: Operation<'deleteIndex', 'tenancy'> = async ({ service }, { params }) => {
-  const tenant = await service.tenancy.loadTenant(params.app)
+export const deleteIndex: Operation<'deleteIndex', 'tenants'> = async ({ service }, { params }) => {
+  const tenant = await service.tenants.load(params.app)
   return deleteNamedIndex(tenant, params.id, () => listReadables(tenant.data.catalog))
 }
 

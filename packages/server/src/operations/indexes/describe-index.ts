@@ -2,7 +2,7 @@ import type { IndexDefinition } from '../../model/definitions.ts'
 import { describeIndex } from '../../model/describe-collection.ts'
 import type { Readable } from '../../model/readable.ts'
 import { getIndexName } from '../../projections/index-ddl.ts'
-import type { Tables, Tenant } from '../../services/applications/tenancy.ts'
+import type { Tables, Tenant } from '../../services/applications/tenants.ts'
 import type { Call, Uses } from '../../services/call.ts'
 import type { IndexBuilder } from '../../services/indexes/index-builder.ts'
 import { type IndexUse, readIndexUse } from '../../services/indexes/index-store.ts'
@@ -41,7 +41,7 @@ export function describeWholeIndex(
 /** Describes the indexes of collections, with their use where that is asked for. */
 export async function describeIndexes(
   from: {
-    call: Call<'database' | 'tenancy' | 'payments' | 'indexBuilder'>
+    call: Call<'database' | 'tenants' | 'payments' | 'indexBuilder'>
     tenant: Tenant
     withStatistics: boolean
   },
@@ -66,7 +66,7 @@ export async function describeIndexes(
  * Returns the use of indexes as far as the caller may know it: the size of an index tells how many rows there are.
  */
 export async function filterKnownUse(
-  call: Call<'tenancy'>,
+  call: Call<'tenants'>,
   tenant: Tenant,
   { collection, use }: { collection: Readable; use: ReadonlyMap<string, IndexUse> },
 ): Promise<ReadonlyMap<string, IndexUse>> {

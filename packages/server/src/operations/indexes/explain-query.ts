@@ -7,7 +7,7 @@ import { getIndexName } from '../../projections/index-ddl.ts'
 import { isAggregate } from '../../query/aggregate-request.ts'
 import { type ListQuery, parseJoinedList } from '../../query/list-query.ts'
 import { requireCollectionOrView } from '../../services/access/authorize-collections.ts'
-import type { Tenant } from '../../services/applications/tenancy.ts'
+import type { Tenant } from '../../services/applications/tenants.ts'
 import { explainForCaller, type StatementPlan } from '../../services/indexes/explain-statement.ts'
 import { countRowsUpTo } from '../../services/indexes/index-store.ts'
 import { type AnyQuery, prepareAnyRead } from '../../services/reading/prepare-any-read.ts'
@@ -24,7 +24,7 @@ export const explainQuery: Operation<'explainQuery', ListParts | 'queryStatistic
   { params, body },
 ) => {
   const { service } = call
-  const tenant = await service.tenancy.loadTenant(params.app)
+  const tenant = await service.tenants.load(params.app)
   const root = requireCollectionOrView(tenant, params.collection)
   const { query } = body
   const request = await prepareAnyRead(call, query, `${params.app}::${root.name}`)

@@ -4,12 +4,12 @@ import type { Operation } from '../operation.ts'
 import { describeIndexUse, filterKnownUse } from './describe-index.ts'
 import { requireNamedIndex } from './require-index.ts'
 
-export const getIndexStatistics: Operation<'getIndexStatistics', 'database' | 'tenancy'> = async (
+export const getIndexStatistics: Operation<'getIndexStatistics', 'database' | 'tenants'> = async (
   call,
   { params },
 ) => {
   const { service } = call
-  const tenant = await service.tenancy.loadTenant(params.app)
+  const tenant = await service.tenants.load(params.app)
   const { collection, index } = requireNamedIndex(tenant, params)
   const use = await readIndexUse(service.database, {
     schema: tenant.schema,

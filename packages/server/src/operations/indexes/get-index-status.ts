@@ -7,9 +7,9 @@ import { requireNamedIndex } from './require-index.ts'
 
 export const getIndexStatus: Operation<
   'getIndexStatus',
-  'database' | 'tenancy' | 'indexBuilder'
+  'database' | 'tenants' | 'indexBuilder'
 > = async ({ service }, { params }) => {
-  const tenant = await service.tenancy.loadTenant(params.app)
+  const tenant = await service.tenants.load(params.app)
   const { schema } = tenant
   const { collection, index } = requireNamedIndex(tenant, params)
   const status = getIndexState(service.indexBuilder, tenant, index)

@@ -4,9 +4,9 @@ import { describeIndexes } from './describe-index.ts'
 
 export const listIndexes: Operation<
   'listIndexes',
-  'database' | 'tenancy' | 'payments' | 'indexBuilder'
+  'database' | 'tenants' | 'payments' | 'indexBuilder'
 > = async (call, { params, query }) => {
-  const tenant = await call.service.tenancy.loadTenant(params.app)
+  const tenant = await call.service.tenants.load(params.app)
   const withStatistics = query.include_stats === true
   return describeIndexes({ call, tenant, withStatistics }, listReadables(tenant.data.catalog))
 }

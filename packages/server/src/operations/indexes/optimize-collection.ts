@@ -11,9 +11,9 @@ const slowMax = 20
 
 export const optimizeCollection: Operation<
   'optimizeCollection',
-  'database' | 'tenancy' | 'queryStatistics'
+  'database' | 'tenants' | 'queryStatistics'
 > = async ({ service }, { params }) => {
-  const tenant = await service.tenancy.loadTenant(params.app)
+  const tenant = await service.tenants.load(params.app)
   const collection = requireCollection(tenant, params.collection)
   const shapes = service.queryStatistics.listShapes(collection.id)
   const use = await readIndexUse(service.database, {

@@ -1,6 +1,6 @@
 import { findPrimaryColumn, type Readable } from '../../model/readable.ts'
 import type { ListQuery } from '../../query/list-query.ts'
-import type { Tables } from '../../services/applications/tenancy.ts'
+import type { Tables } from '../../services/applications/tenants.ts'
 import { computeShape } from '../../services/indexes/query-statistics.ts'
 import type { ReadRequest } from '../../services/reading/answer-query.ts'
 import { findMissingIndex, findServingIndex } from './index-advice.ts'

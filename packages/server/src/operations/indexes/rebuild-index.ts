@@ -7,11 +7,11 @@ import { requireNamedIndex } from './require-index.ts'
 /** The time that the reply waits for the end. */
 const waitMs = 5_000
 
-export const rebuildIndex: Operation<'rebuildIndex', 'world' | 'tenancy' | 'indexBuilder'> = async (
+export const rebuildIndex: Operation<'rebuildIndex', 'world' | 'tenants' | 'indexBuilder'> = async (
   { service },
   { params, body },
 ) => {
-  const tenant = await service.tenancy.loadTenant(params.app)
+  const tenant = await service.tenants.load(params.app)
   const { index } = requireNamedIndex(tenant, params)
   const rebuilding = service.indexBuilder.rebuild(tenant, index).then(
     () => 'done' as const,

@@ -3,7 +3,7 @@ import type { IndexDefinition } from '../../model/definitions.ts'
 import type { Readable } from '../../model/readable.ts'
 import { isPlain } from '../../projections/index-ddl.ts'
 import { requireCollectionOrView } from '../../services/access/authorize-collections.ts'
-import type { Tenant } from '../../services/applications/tenancy.ts'
+import type { Tenant } from '../../services/applications/tenants.ts'
 
 export type IndexLookup = { readonly collection: Readable; readonly index: IndexDefinition }
 

@@ -5,11 +5,11 @@ import { describeKey, makeKey, writeKeys } from '../../services/keys/key-record.
 import type { Operation } from '../operation.ts'
 import { toStoredPayLimits } from './pay-limits.ts'
 
-export const createKey: Operation<'createKey', 'world' | 'tenancy'> = async (
+export const createKey: Operation<'createKey', 'world' | 'tenants'> = async (
   { service },
   { params, body },
 ) => {
-  const { definitions, keys } = service.tenancy.system
+  const { definitions, keys } = service.tenants.system
   return definitions.run(async () => {
     if (
       keys.listByApp(params.app).filter((one) => keys.isAlive(one, service.world.now())).length >=
@@ -26,7 +26,7 @@ export const createKey: Operation<'createKey', 'world' | 'tenancy'> = async (
       payLimits: toStoredPayLimits(body.pay_limits ?? null),
       expiresAt: body.expires_at ?? null,
     })
-    await writeKeys(service.tenancy, [record])
+    await writeKeys(service.tenants, [record])
     return { key: text, ...describeKey(record) }
   })
 }

@@ -1,11 +1,11 @@
 import { describeKey } from '../../services/keys/key-record.ts'
 import type { Operation } from '../operation.ts'
 
-export const listKeys: Operation<'listKeys', 'world' | 'tenancy' | 'keyUse'> = async (
+export const listKeys: Operation<'listKeys', 'world' | 'tenants' | 'keyUse'> = async (
   { service },
   { params },
 ) => {
-  const { keys } = service.tenancy.system
+  const { keys } = service.tenants.system
   const now = service.world.now()
   return {
     keys: keys.listByApp(params.app).map((record) => ({

@@ -3,11 +3,11 @@ import { describeKey, makeKey, writeKeys } from '../../services/keys/key-record.
 import type { Operation } from '../operation.ts'
 import { toStoredPayLimits } from './pay-limits.ts'
 
-export const regenerateKey: Operation<'regenerateKey', 'world' | 'tenancy'> = async (
+export const regenerateKey: Operation<'regenerateKey', 'world' | 'tenants'> = async (
   { service },
   { params, body },
 ) => {
-  const { definitions, keys } = service.tenancy.system
+  const { definitions, keys } = service.tenants.system
   return definitions.run(async () => {
     const now = service.world.now()
     const name = body.name ?? 'default'
@@ -28,7 +28,7 @@ export const regenerateKey: Operation<'regenerateKey', 'world' | 'tenancy'> = as
     const revoked = old.map((one) => ({ ...one, revoked_at: new Date(now).toISOString() }))
     const undo = old.map((one) => keys.kill(one.key_hash))
     try {
-      await writeKeys(service.tenancy, [...revoked, record])
+      await writeKeys(service.tenants, [...revoked, record])
     } catch (error) {
       for (const revive of undo) revive()
       throw error

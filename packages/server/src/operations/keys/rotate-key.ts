@@ -2,13 +2,13 @@ import { Fault } from '../../base/fault.ts'
 import { makeKey, requireKey, writeKeys } from '../../services/keys/key-record.ts'
 import type { Operation } from '../operation.ts'
 
-export const rotateKey: Operation<'rotateKey', 'world' | 'tenancy'> = async (
+export const rotateKey: Operation<'rotateKey', 'world' | 'tenants'> = async (
   { service },
   { params, body },
 ) => {
-  const { definitions, keys } = service.tenancy.system
+  const { definitions, keys } = service.tenants.system
   return definitions.run(async () => {
-    const old = requireKey(service.tenancy, params.app, params.key_hash)
+    const old = requireKey(service.tenants, params.app, params.key_hash)
     const now = service.world.now()
     if (!keys.isAlive(old, now))
       throw new Fault('CONFLICT', { message: 'A revoked or expired key cannot be rotated' })
@@ -23,7 +23,7 @@ export const rotateKey: Operation<'rotateKey', 'world' | 'tenancy'> = async (
       payLimits: old.pay_limits,
       expiresAt: old.expires_at,
     })
-    await writeKeys(service.tenancy, [{ ...old, expires_at: validUntil }, record])
+    await writeKeys(service.tenants, [{ ...old, expires_at: validUntil }, record])
     return {
       key: text,
       key_hash: record.key_hash,

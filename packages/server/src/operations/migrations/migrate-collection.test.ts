@@ -134,7 +134,7 @@ describePerEngine('migrateCollection', (service) => {
     const taken = replies.filter(({ status }) => status === 200)
     expect(body.metadata.document_count).toBe(taken.length)
     expect(replies.every(({ status }) => status === 200 || status === 422)).toBe(true)
-    const { chain } = await service().running.service.tenancy.loadTenant(app.appId)
+    const { chain } = await service().running.service.tenants.load(app.appId)
     let isForbidden = false
     for await (const block of chain.blocksFrom(1)) {
       for (const entry of block.entries) {
@@ -178,7 +178,7 @@ describePerEngine('migrateCollection', (service) => {
     )
     const task = tasks.body.tasks.find((one: Json) => one.operation_type === 'migrate').ticket_id
     // A drain would let the task end in its own time; a lost chain does not.
-    const { chain } = await service().running.service.tenancy.loadTenant(app.appId)
+    const { chain } = await service().running.service.tenants.load(app.appId)
     await chain.close()
     await service().restart()
     await first

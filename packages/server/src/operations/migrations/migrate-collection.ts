@@ -6,7 +6,7 @@ import type { MigrationDefinition } from '../../model/definitions.ts'
 import { compileRecordSchema } from '../../model/record-schema.ts'
 import { refuseOperator, requireCollection } from '../../services/access/authorize-collections.ts'
 import { define } from '../../services/applications/define.ts'
-import type { Tenant } from '../../services/applications/tenancy.ts'
+import type { Tenant } from '../../services/applications/tenants.ts'
 import type { Uses } from '../../services/call.ts'
 import { buildSchemaIndexes } from '../../services/collections/new-collection.ts'
 import { sealTicket } from '../../services/tasks/tickets.ts'
@@ -20,11 +20,11 @@ const patienceMs = 10_000
 
 export const migrateCollection: Operation<
   'migrateCollection',
-  'world' | 'log' | 'database' | 'tenancy' | 'ticketKey'
+  'world' | 'log' | 'database' | 'tenants' | 'ticketKey'
 > = async (call, { params, body }) => {
   const { service } = call
   checkSchemaDefinition(body.schema, '/schema')
-  const tenant = await service.tenancy.loadTenant(params.app)
+  const tenant = await service.tenants.load(params.app)
   const collection = requireCollection(tenant, params.collection)
   refuseOperator(call.caller, tenant, collection)
   const rows = body.batchSize ?? rowsDefault

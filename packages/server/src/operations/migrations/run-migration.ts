@@ -9,7 +9,7 @@ import { compileRecordSchema, type RecordSchema } from '../../model/record-schem
 import { readLive } from '../../projections/collection-store.ts'
 import { requireCollection } from '../../services/access/authorize-collections.ts'
 import { define } from '../../services/applications/define.ts'
-import type { MigrationProgress, Tenant } from '../../services/applications/tenancy.ts'
+import type { MigrationProgress, Tenant } from '../../services/applications/tenants.ts'
 import type { Uses } from '../../services/call.ts'
 import { buildSchemaIndexes } from '../../services/collections/new-collection.ts'
 import { runExclusively } from '../../services/locks/exclusive-section.ts'

@@ -4,11 +4,11 @@ import type { ClaimState } from '../../services/payments/payment-states.ts'
 import { toReceiptId } from '../../services/payments/receipt-id.ts'
 import type { Operation } from '../operation.ts'
 
-export const getPayment: Operation<'getPayment', 'database' | 'tenancy'> = async (
+export const getPayment: Operation<'getPayment', 'database' | 'tenants'> = async (
   { service },
   { params },
 ) => {
-  const { chain, ledger, schema } = service.tenancy.system
+  const { chain, ledger, schema } = service.tenants.system
   await chain.whenApplied(chain.head().height)
   // In this order: the claim notes the money before a sale is booked, and that it is delivered after.
   const sale = await ledger.findSale(service.database, schema, params.id)

@@ -3,7 +3,7 @@ import { findPaymentId } from '../../services/payments/receipt-id.ts'
 import type { Operation } from '../operation.ts'
 import { findReceipt } from './receipt.ts'
 
-export const getReceipt: Operation<'getReceipt', 'database' | 'tenancy'> = async (
+export const getReceipt: Operation<'getReceipt', 'database' | 'tenants'> = async (
   { service },
   { params },
 ) => {

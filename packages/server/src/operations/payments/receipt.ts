@@ -10,10 +10,10 @@ import { toReceiptId } from '../../services/payments/receipt-id.ts'
 
 /** Makes the receipt of a payment anew from the ledger's entry: proof and checkpoint are of this moment. */
 export async function findReceipt(
-  service: Uses<'database' | 'tenancy'>,
+  service: Uses<'database' | 'tenants'>,
   paymentId: string,
 ): Promise<Receipt | undefined> {
-  const { system } = service.tenancy
+  const { system } = service.tenants
   await system.chain.whenApplied(system.chain.head().height)
   const sale = await system.ledger.findSale(service.database, system.schema, paymentId)
   if (sale === undefined) return undefined

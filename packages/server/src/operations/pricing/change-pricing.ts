@@ -12,7 +12,7 @@ import { formatRuleName } from './parse-rules.ts'
  * changed and removed.
  */
 export async function changePricing(
-  { service, requestInfo }: Call<'tenancy' | 'payments' | 'queryPlans'>,
+  { service, requestInfo }: Call<'tenants' | 'payments' | 'queryPlans'>,
   asked: {
     readonly app: string
     /** The targets that the seller confirms to give away. */
@@ -20,7 +20,7 @@ export async function changePricing(
     readonly change: (catalog: Catalog) => readonly PriceRule[]
   },
 ) {
-  const tenant = await service.tenancy.loadTenant(asked.app)
+  const tenant = await service.tenants.load(asked.app)
   return tenant.definitions.run(async () => {
     const { catalog } = tenant.data
     const before = catalog.pricing.rules

@@ -2,17 +2,17 @@ import type { Catalog } from '../../model/catalog.ts'
 import type { PriceRule } from '../../model/definitions.ts'
 import { isOpen } from '../../model/read-level.ts'
 import { canDescribe } from '../../services/access/access.ts'
-import type { Tenant } from '../../services/applications/tenancy.ts'
+import type { Tenant } from '../../services/applications/tenants.ts'
 import type { Payments } from '../../services/payments/payments.ts'
 import { isPublic } from '../../services/queries/stored-queries.ts'
 import { digestMeaning } from '../../x402/quote.ts'
 import type { Operation } from '../operation.ts'
 
-export const getPricing: Operation<'getPricing', 'tenancy' | 'payments'> = async (
+export const getPricing: Operation<'getPricing', 'tenants' | 'payments'> = async (
   { service, caller },
   { params },
 ) => {
-  const tenant = await service.tenancy.loadTenant(params.app)
+  const tenant = await service.tenants.load(params.app)
   const { catalog } = tenant.data
   const all = canDescribe(caller, tenant.application)
   const known = (rule: PriceRule) => all || isKnown(catalog, rule)

@@ -4,7 +4,7 @@ import type { StoredQuery } from '../../model/definitions.ts'
 import { findDerivePrice, getReadPrice, isFree } from '../../model/price.ts'
 import { isOpen } from '../../model/read-level.ts'
 import type { Readable } from '../../model/readable.ts'
-import type { Tenant } from '../../services/applications/tenancy.ts'
+import type { Tenant } from '../../services/applications/tenants.ts'
 import type { Uses } from '../../services/call.ts'
 import { computeQueryPrice } from '../../services/queries/query-price.ts'
 import { isPublic } from '../../services/queries/stored-queries.ts'
@@ -21,7 +21,7 @@ export type Target =
  * that other applications were granted for their views, and predefined queries.
  */
 export async function listFreed(
-  service: Uses<'tenancy' | 'queryPlans'>,
+  service: Uses<'tenants' | 'queryPlans'>,
   tenant: Tenant,
   after: Catalog,
 ): Promise<readonly Target[]> {
@@ -50,13 +50,13 @@ function isGranted({ grants }: Catalog, { id }: Readable): boolean {
 }
 
 async function listFreedQueries(
-  { tenancy, queryPlans }: Uses<'tenancy' | 'queryPlans'>,
+  { tenants, queryPlans }: Uses<'tenants' | 'queryPlans'>,
   tenant: Tenant,
   after: Catalog,
 ): Promise<readonly string[]> {
   const before = tenant.data.catalog
   const isFreed = async (stored: StoredQuery) => {
-    const plan = await queryPlans.load(tenancy, tenant, stored).catch(undefinedWhereBroken)
+    const plan = await queryPlans.load(tenants, tenant, stored).catch(undefinedWhereBroken)
     if (plan === undefined) return false
     const [was, is] = [before, after].map((one) => computeQueryPrice(one, stored, plan.own)?.price)
     // A query that could not be bought before counts as given away too.

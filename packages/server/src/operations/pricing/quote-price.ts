@@ -9,7 +9,7 @@ import { computeCost, getReadPrice, getWritePrice, type WritePrice } from '../..
 import { isOpen } from '../../model/read-level.ts'
 import { canWrite } from '../../services/access/access.ts'
 import { requireDescribableSource } from '../../services/access/authorize-collections.ts'
-import type { Tenant } from '../../services/applications/tenancy.ts'
+import type { Tenant } from '../../services/applications/tenants.ts'
 import type { Call } from '../../services/call.ts'
 import { preparePredefinedRead } from '../../services/queries/prepare-predefined-read.ts'
 import { quoteRead, type ReadRequest } from '../../services/reading/answer-query.ts'
@@ -27,7 +27,7 @@ export const quotePrice: Operation<'quotePrice', ListParts | 'queryPlans'> = asy
   const body = requireWholeBody(sent)
   if (body.query !== undefined) return quoteQuery(call, body, body.query)
   const { service, caller } = call
-  const tenant = await service.tenancy.loadTenant(body.app_id)
+  const tenant = await service.tenants.load(body.app_id)
   const { catalog } = tenant.data
   const isRead = body.operation_type === 'read'
   const named = catalog.byName.get(body.collection)
@@ -123,7 +123,7 @@ function describeRequest(body: Pick<QuoteBody, 'monthly_volume_kb'>) {
 
 /** Adds to a view's price what the sources of other applications behind it charge for each access. */
 async function computeReadPrice(
-  call: Call<'world' | 'tenancy'>,
+  call: Call<'world' | 'tenants'>,
   tenant: Tenant,
   name: string,
 ): Promise<Price> {

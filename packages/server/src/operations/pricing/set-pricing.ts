@@ -2,7 +2,7 @@ import type { Operation } from '../operation.ts'
 import { changePricing } from './change-pricing.ts'
 import { parseRules } from './parse-rules.ts'
 
-export const setPricing: Operation<'setPricing', 'tenancy' | 'payments' | 'queryPlans'> = async (
+export const setPricing: Operation<'setPricing', 'tenants' | 'payments' | 'queryPlans'> = async (
   call,
   { params, body },
 ) =>

@@ -5,7 +5,7 @@ import { formatRuleName, parseRules } from './parse-rules.ts'
 
 export const updatePricing: Operation<
   'updatePricing',
-  'tenancy' | 'payments' | 'queryPlans'
+  'tenants' | 'payments' | 'queryPlans'
 > = async (call, { params, body }) =>
   changePricing(call, {
     app: params.app,

@@ -9,7 +9,7 @@ import type { DeclaredParameter } from '../../query/predefined/declared-paramete
 import { makeSample } from '../../query/predefined/read-declarations.ts'
 import type { Template } from '../../query/predefined/template.ts'
 import { define } from '../../services/applications/define.ts'
-import type { Tenant } from '../../services/applications/tenancy.ts'
+import type { Tenant } from '../../services/applications/tenants.ts'
 import type { Call } from '../../services/call.ts'
 import { explainStatement } from '../../services/indexes/explain-statement.ts'
 import {
@@ -30,7 +30,7 @@ export const createQuery: Operation<
   SourceParts | 'database' | 'queryPlans'
 > = async (call, { params, body }) => {
   const { service } = call
-  const tenant = await service.tenancy.loadTenant(params.app)
+  const tenant = await service.tenants.load(params.app)
   checkStorable(body, '')
   if (JSON.stringify(body).length > limits.queryDefinitionBytesMax)
     throw makeInvalidFault('', `is larger than ${limits.queryDefinitionBytesMax} bytes`)
@@ -40,7 +40,7 @@ export const createQuery: Operation<
   return tenant.definitions.run(async () => {
     const version = chooseVersion(tenant, body)
     const text = { ...body, parameters: body.parameters ?? [] }
-    const template = await loadTemplate(service.tenancy, params.app, text)
+    const template = await loadTemplate(service.tenants, params.app, text)
     const authorized = await authorizeUses(call, tenant, template.uses)
     requireFirstSource(authorized.sources)
     const stored: StoredQuery = {

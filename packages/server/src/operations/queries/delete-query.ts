@@ -2,11 +2,11 @@ import { define } from '../../services/applications/define.ts'
 import { requireQuery } from '../../services/queries/stored-queries.ts'
 import type { Operation } from '../operation.ts'
 
-export const deleteQuery: Operation<'deleteQuery', 'tenancy'> = async (
+export const deleteQuery: Operation<'deleteQuery', 'tenants'> = async (
   { service },
   { params, query },
 ) => {
-  const tenant = await service.tenancy.loadTenant(params.app)
+  const tenant = await service.tenants.load(params.app)
   return tenant.definitions.run(async () => {
     const { stored, versions } = requireQuery(tenant.data.catalog, params.name, query.version)
     const gone = query.version === undefined ? versions : [stored]

@@ -2,7 +2,7 @@ import type { PredefinedQuery } from '@tollbase/contract/queries'
 import type { Static } from 'typebox'
 import { freePrice } from '../../model/policy.ts'
 import { canDescribe } from '../../services/access/access.ts'
-import type { Tenant } from '../../services/applications/tenancy.ts'
+import type { Tenant } from '../../services/applications/tenants.ts'
 import type { Call } from '../../services/call.ts'
 import { computeQueryPrice } from '../../services/queries/query-price.ts'
 import { isPublic, type QueryLookup } from '../../services/queries/stored-queries.ts'
@@ -11,7 +11,7 @@ export type QueryDescription = Static<typeof PredefinedQuery>
 
 /** Describes a query as the caller may see it: its text is for callers that may Read the application. */
 export async function describeQuery(
-  call: Call<'tenancy' | 'queryPlans'>,
+  call: Call<'tenants' | 'queryPlans'>,
   tenant: Tenant,
   found: QueryLookup,
 ): Promise<QueryDescription> {
@@ -19,7 +19,7 @@ export async function describeQuery(
   const { service, caller } = call
   const { app_id: app } = tenant.application
   const { catalog } = tenant.data
-  const { template, own: uses } = await service.queryPlans.load(service.tenancy, tenant, stored)
+  const { template, own: uses } = await service.queryPlans.load(service.tenants, tenant, stored)
   const own = computeQueryPrice(catalog, stored, uses)
   const { perAccess, perRow, perKb } = own?.price ?? freePrice
   return {

@@ -15,9 +15,9 @@ export const dryRunQuery: Operation<
   SourceParts | 'database' | 'queryPlans'
 > = async (call, { params, query, body }) => {
   const { service } = call
-  const tenant = await service.tenancy.loadTenant(params.app)
+  const tenant = await service.tenants.load(params.app)
   const found = requireQuery(tenant.data.catalog, params.name, query.version)
-  const plan = await service.queryPlans.load(service.tenancy, tenant, found.stored)
+  const plan = await service.queryPlans.load(service.tenants, tenant, found.stored)
   const run = parseRun(plan.template, toParameterTexts(body.parameters ?? {}))
   const asked = { tenant, found, plan, run, format: 'json', maxKb: undefined } as const
   const request = await prepareQueryRead(call, asked)

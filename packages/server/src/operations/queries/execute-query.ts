@@ -11,7 +11,7 @@ export const executeQuery: Operation<
   SourceParts | AnswerParts | 'queryPlans' | 'queryRates'
 > = async (call, { params, query }) => {
   const { service, requestInfo } = call
-  const tenant = await service.tenancy.loadTenant(params.app)
+  const tenant = await service.tenants.load(params.app)
   const { name } = params
   const found = requireAskableQuery(call.caller, tenant, { name, version: query.version })
   const visit = {
@@ -20,7 +20,7 @@ export const executeQuery: Operation<
     nowMs: service.world.now(),
   }
   service.queryRates.take(visit, tenant, found.stored)
-  const plan = await service.queryPlans.load(service.tenancy, tenant, found.stored)
+  const plan = await service.queryPlans.load(service.tenants, tenant, found.stored)
   const run = parseRun(plan.template, requestInfo.query)
   const format = query.format ?? chooseFormat(findSingleHeader(requestInfo, 'accept'))
   const asked = { tenant, found, plan, run, format, maxKb: query.max_kb }

@@ -5,10 +5,10 @@ import { buildQueriesOpenapi } from './query-openapi.ts'
 
 export const getQueriesOpenapi: Operation<
   'getQueriesOpenapi',
-  'tenancy' | 'payments' | 'queryPlans'
+  'tenants' | 'payments' | 'queryPlans'
 > = async (call, { params }) => {
-  const { tenancy, payments } = call.service
-  const tenant = await tenancy.loadTenant(params.app)
+  const { tenants, payments } = call.service
+  const tenant = await tenants.load(params.app)
   const { catalog } = tenant.data
   const views: QueryDescription[] = []
   for (const name of [...catalog.queries.keys()].toSorted()) {

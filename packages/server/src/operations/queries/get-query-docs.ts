@@ -6,10 +6,10 @@ import { describeQuery } from './describe-query.ts'
 
 export const getQueryDocs: Operation<
   'getQueryDocs',
-  'tenancy' | 'payments' | 'queryPlans'
+  'tenants' | 'payments' | 'queryPlans'
 > = async (call, { params }) => {
-  const { tenancy, payments } = call.service
-  const tenant = await tenancy.loadTenant(params.app)
+  const { tenants, payments } = call.service
+  const tenant = await tenants.load(params.app)
   const found = requireDescribableQuery(call.caller, tenant, {
     name: params.name,
     version: undefined,

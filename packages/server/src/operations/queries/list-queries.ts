@@ -3,11 +3,11 @@ import { isPublic, requireQuery } from '../../services/queries/stored-queries.ts
 import type { Operation } from '../operation.ts'
 import { describeQuery, type QueryDescription } from './describe-query.ts'
 
-export const listQueries: Operation<'listQueries', 'tenancy' | 'queryPlans'> = async (
+export const listQueries: Operation<'listQueries', 'tenants' | 'queryPlans'> = async (
   call,
   { params },
 ) => {
-  const tenant = await call.service.tenancy.loadTenant(params.app)
+  const tenant = await call.service.tenants.load(params.app)
   const { catalog } = tenant.data
   const all = canDescribe(call.caller, tenant.application)
   const queries: QueryDescription[] = []

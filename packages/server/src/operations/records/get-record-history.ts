@@ -5,12 +5,12 @@ import { readHistory } from '../../projections/record-store.ts'
 import { refuseOperator, requireCollection } from '../../services/access/authorize-collections.ts'
 import type { Operation } from '../operation.ts'
 
-export const getRecordHistory: Operation<'getRecordHistory', 'database' | 'tenancy'> = async (
+export const getRecordHistory: Operation<'getRecordHistory', 'database' | 'tenants'> = async (
   call,
   { params },
 ) => {
   const { service } = call
-  const tenant = await service.tenancy.loadTenant(params.app)
+  const tenant = await service.tenants.load(params.app)
   const collection = requireCollection(tenant, params.collection)
   refuseOperator(call.caller, tenant, collection)
   const { asOf, versions } = await readHistory(service.database, {

@@ -1,10 +1,10 @@
 import { proveRecord } from '../../services/records/record-proof.ts'
 import type { Operation } from '../operation.ts'
 
-export const getRecordProof: Operation<'getRecordProof', 'database' | 'tenancy'> = async (
+export const getRecordProof: Operation<'getRecordProof', 'database' | 'tenants'> = async (
   call,
   { params, query },
 ) => {
-  const tenant = await call.service.tenancy.loadTenant(params.app)
+  const tenant = await call.service.tenants.load(params.app)
   return proveRecord(call, tenant, { ...params, ...query })
 }

@@ -12,19 +12,19 @@ import {
   requireCollection,
   requireReadableCollection,
 } from '../../services/access/authorize-collections.ts'
-import type { Tenant } from '../../services/applications/tenancy.ts'
+import type { Tenant } from '../../services/applications/tenants.ts'
 import { toApplicationAccount } from '../../services/payments/ledger-entries.ts'
 import type { Operation } from '../operation.ts'
 
 /** The size up to which a record with a price by the KB is quoted and delivered. */
 const pricedBytesMax = 64 * 1024
 
-export const getRecord: Operation<'getRecord', 'database' | 'tenancy' | 'payments'> = async (
+export const getRecord: Operation<'getRecord', 'database' | 'tenants' | 'payments'> = async (
   call,
   { params },
 ) => {
   const { service } = call
-  const tenant = await service.tenancy.loadTenant(params.app)
+  const tenant = await service.tenants.load(params.app)
   const { collection, free } = requireGettable(call.caller, tenant, params.collection)
   const place = { collection: collection.id, key: params.key }
   if (free || isFree(getReadPrice(tenant.data.catalog, collection))) {

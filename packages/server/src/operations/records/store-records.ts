@@ -8,7 +8,7 @@ import { parseRoot } from '../../model/parse-root.ts'
 import { getWritePrice, isFree } from '../../model/price.ts'
 import type { Collection } from '../../model/readable.ts'
 import { requirePermission } from '../../services/access/access.ts'
-import type { Tenant } from '../../services/applications/tenancy.ts'
+import type { Tenant } from '../../services/applications/tenants.ts'
 import type { Call } from '../../services/call.ts'
 import { ensureCollection } from '../../services/collections/new-collection.ts'
 import { getBodyWithoutProof, hasPayment } from '../../services/payments/presented-payment.ts'
@@ -44,11 +44,11 @@ const checksMax = 5
 
 export const storeRecords: Operation<
   'storeRecords',
-  'world' | 'database' | 'tenancy' | 'payments' | 'ticketKey'
+  'world' | 'database' | 'tenants' | 'payments' | 'ticketKey'
 > = async (call, { body, query }) => {
   const { app, name } = parseRoot(body.root)
-  requirePermission(call.caller, 'Write', { appId: app, tenancy: call.service.tenancy })
-  const tenant = await call.service.tenancy.loadTenant(app)
+  requirePermission(call.caller, 'Write', { appId: app, tenants: call.service.tenants })
+  const tenant = await call.service.tenants.load(app)
   const { catalog } = tenant.data
   const known = catalog.byName.get(name)
   if (known?.collection_type === 'api' || known?.collection_type === 'blob') {

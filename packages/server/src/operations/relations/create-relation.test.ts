@@ -41,7 +41,7 @@ describePerEngine('createRelation', (service) => {
   test('an application has the most relations that the limit allows, and one more is refused', async () => {
     const app = await createData(service())
     await relate(app)
-    const tenant = await service().running.service.tenancy.loadTenant(app.appId)
+    const tenant = await service().running.service.tenants.load(app.appId)
     const first = requirePresent([...tenant.data.catalog.relations.values()][0], 'a relation')
     const others = Array.from({ length: limits.relationsPerApplicationMax - 2 }, (_, at) => {
       const id = `rel_${at}`

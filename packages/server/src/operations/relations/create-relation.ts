@@ -8,13 +8,13 @@ import { buildLeadingIndex } from '../../services/collections/leading-index.ts'
 import { ensureCollectionLocked } from '../../services/collections/new-collection.ts'
 import type { Operation } from '../operation.ts'
 
-export const createRelation: Operation<'createRelation', 'world' | 'tenancy'> = async (
+export const createRelation: Operation<'createRelation', 'world' | 'tenants'> = async (
   { service },
   { params, body },
 ) => {
   const parentField = parseFieldPath(body.parent_field, '/parent_field').join('.')
   const childField = parseFieldPath(body.child_field, '/child_field').join('.')
-  const tenant = await service.tenancy.loadTenant(params.app)
+  const tenant = await service.tenants.load(params.app)
   return tenant.definitions.run(async () => {
     const parent = await ensureCollectionLocked(service.world, tenant, {
       name: body.parent_collection,

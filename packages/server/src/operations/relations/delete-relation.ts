@@ -1,13 +1,13 @@
 import { Fault } from '../../base/fault.ts'
 import { define } from '../../services/applications/define.ts'
-import type { Tenant } from '../../services/applications/tenancy.ts'
+import type { Tenant } from '../../services/applications/tenants.ts'
 import type { Operation } from '../operation.ts'
 
-export const deleteRelation: Operation<'deleteRelation', 'tenancy'> = async (
+export const deleteRelation: Operation<'deleteRelation', 'tenants'> = async (
   { service },
   { params },
 ) => {
-  const tenant = await service.tenancy.loadTenant(params.app)
+  const tenant = await service.tenants.load(params.app)
   return tenant.definitions.run(async () => {
     const { id } = params
     requireRelation(tenant, id)

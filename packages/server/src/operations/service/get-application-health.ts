@@ -3,9 +3,9 @@ import type { Operation } from '../operation.ts'
 
 export const getApplicationHealth: Operation<
   'getApplicationHealth',
-  'tenancy' | 'program'
+  'tenants' | 'program'
 > = async ({ service }, { params }) => {
-  const { chain } = await service.tenancy.loadTenant(params.app)
+  const { chain } = await service.tenants.load(params.app)
   return {
     status: chain.failure === undefined ? 'ok' : 'degraded',
     version: service.program.version,

@@ -20,7 +20,7 @@ async function whileHeld(
   app: TestApp,
   work: () => Promise<void>,
 ): Promise<void> {
-  const { schema } = await service.running.service.tenancy.loadTenant(app.appId)
+  const { schema } = await service.running.service.tenants.load(app.appId)
   await service.database.transaction(async (tx) => {
     await tx.execute(sql`LOCK TABLE ${sql.id(schema, 'watermark')} IN ACCESS EXCLUSIVE MODE`)
     await work()
@@ -43,7 +43,7 @@ describe('getReady', () =>
           body: { root: `${app.appId}::notes`, data: [{ id: '1' }] },
         })
       expect((await store()).status).toBe(202)
-      const { chain } = await service().running.service.tenancy.loadTenant(app.appId)
+      const { chain } = await service().running.service.tenants.load(app.appId)
       await chain.whenApplied(chain.head().height)
       await whileHeld(service(), app, async () => {
         expect((await store()).status).toBe(202)
@@ -76,7 +76,7 @@ describe('getReady without a part of the service', () => {
         UPDATE operations.chain_lease SET holder = 'another/1/x', epoch = epoch + 1,
           expires_at_ms = ${service().world.now() + 3_600_000} WHERE chain = 'system'`)
       service().world.advance(11_000)
-      const { chain } = service().running.service.tenancy.system
+      const { chain } = service().running.service.tenants.system
       for (let tries = 0; chain.failure === undefined && tries < 500; tries++)
         await new Promise((resolve) => setTimeout(resolve, 20))
       await expectNotReady(service(), { system_chain: 'stopped' })

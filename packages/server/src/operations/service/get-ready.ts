@@ -9,17 +9,17 @@ import type { Operation } from '../operation.ts'
 /** Anybody may ask, so the answer names kinds of trouble and never an application. */
 export const getReady: Operation<
   'getReady',
-  'world' | 'database' | 'tenancy' | 'program' | 'freeSpace'
+  'world' | 'database' | 'tenants' | 'program' | 'freeSpace'
 > = async ({ service }) => {
-  const { tenancy, program } = service
-  const isBehind = tenancy
+  const { tenants, program } = service
+  const isBehind = tenants
     .listChains()
     .some(
       (chain) => chain.lag() > limits.readyLagEntriesMax || chain.lagMs() > limits.readyLagMsMax,
     )
   const checks = {
     database: (await isAnswering(service)) ? 'ok' : 'unreachable',
-    system_chain: tenancy.system.chain.failure === undefined ? 'ok' : 'stopped',
+    system_chain: tenants.system.chain.failure === undefined ? 'ok' : 'stopped',
     appliers: isBehind ? 'behind' : 'ok',
     storage: getStorageState(service),
     draining: program.isDraining() ? 'yes' : 'no',
@@ -40,12 +40,12 @@ export const getReady: Operation<
  * Returns the state of the disk: our own is measured; a server elsewhere is judged by its last refusal of a block.
  */
 function getStorageState({
-  tenancy,
+  tenants,
   freeSpace,
   world,
-}: Uses<'world' | 'tenancy' | 'freeSpace'>): 'ok' | 'full' | 'read_only' {
+}: Uses<'world' | 'tenants' | 'freeSpace'>): 'ok' | 'full' | 'read_only' {
   if (freeSpace?.isShort() === true) return 'full'
-  const refusals = tenancy.listChains().flatMap(({ storageRefusal }) => storageRefusal ?? [])
+  const refusals = tenants.listChains().flatMap(({ storageRefusal }) => storageRefusal ?? [])
   const isNew = ({ atMs }: { atMs: number }) => world.now() - atMs < limits.readyStorageMs
   const newest = refusals.filter(isNew).at(-1)
   if (newest === undefined) return 'ok'

@@ -2,9 +2,9 @@ import type { Operation } from '../operation.ts'
 
 export const getWellKnown: Operation<
   'getWellKnown',
-  'tenancy' | 'payments' | 'program' | 'faucet'
+  'tenants' | 'payments' | 'program' | 'faucet'
 > = async ({ service }) => {
-  const { system } = service.tenancy
+  const { system } = service.tenants
   const isDevnet = service.faucet !== undefined
   return {
     origin: service.program.origin(),

@@ -1,6 +1,6 @@
 import { Fault } from '../../base/fault.ts'
 import type { World } from '../../base/world.ts'
-import type { Tenant } from '../../services/applications/tenancy.ts'
+import type { Tenant } from '../../services/applications/tenants.ts'
 import { findMigrationTask } from '../../services/tasks/migration-task.ts'
 import { openTicket } from '../../services/tasks/tickets.ts'
 import { findViewTask } from '../../services/tasks/view-task.ts'
@@ -9,15 +9,15 @@ import { buildStoreTask } from './store-task.ts'
 
 const patienceMs = 300
 
-export const getTask: Operation<'getTask', 'world' | 'database' | 'tenancy' | 'ticketKey'> = async (
+export const getTask: Operation<'getTask', 'world' | 'database' | 'tenants' | 'ticketKey'> = async (
   { service },
   { params },
 ) => {
   const unknown = new Fault('TASK_NOT_FOUND', { message: `There is no task ${params.id}` })
   const ticket = openTicket(service.ticketKey, params.id)
-  const application = ticket && service.tenancy.system.applications.findByNumber(ticket.application)
+  const application = ticket && service.tenants.system.applications.findByNumber(ticket.application)
   if (ticket === undefined || application?.status !== 'active') throw unknown
-  const tenant = await service.tenancy.loadTenant(application.app_id)
+  const tenant = await service.tenants.load(application.app_id)
   const block = await tenant.chain.readBlock(ticket.height)
   if (block === undefined || !isGroup(block.groupStarts, block.header.entryCount, ticket))
     throw unknown

@@ -8,11 +8,11 @@ import { buildStoreTask } from './store-task.ts'
 
 const limitDefault = 50
 
-export const listTasks: Operation<'listTasks', 'database' | 'tenancy' | 'ticketKey'> = async (
+export const listTasks: Operation<'listTasks', 'database' | 'tenants' | 'ticketKey'> = async (
   { service },
   { params, query },
 ) => {
-  const tenant = await service.tenancy.loadTenant(params.app)
+  const tenant = await service.tenants.load(params.app)
   const limit = query.limit ?? limitDefault
   const tasks: Static<typeof Task>[] = []
   for (let height = tenant.chain.head().height; height > 0 && tasks.length < limit; height--) {

@@ -1,7 +1,7 @@
 import type { Task } from '@tollbase/contract/storage'
 import type { Static } from 'typebox'
 import type { Block } from '../../chain/block.ts'
-import type { Tenant } from '../../services/applications/tenancy.ts'
+import type { Tenant } from '../../services/applications/tenants.ts'
 import { describeStoredRecords, sliceGroup } from '../../services/records/stored-records.ts'
 
 /** Builds the task of a store from the log and the watermark. */

@@ -1,6 +1,6 @@
 import { requirePresent } from '../../base/assert.ts'
 import { awaitWithin } from '../../base/await-within.ts'
-import type { Tenant } from '../../services/applications/tenancy.ts'
+import type { Tenant } from '../../services/applications/tenants.ts'
 import type { Call } from '../../services/call.ts'
 import { sealTicket } from '../../services/tasks/tickets.ts'
 import { type DefinedView, defineView } from './define-view.ts'
@@ -14,7 +14,7 @@ export const patienceMs = 10_000
 
 /** Creates a view, waits a little for it to be filled, and describes it. */
 export async function createAndDescribe(
-  call: Call<'world' | 'database' | 'tenancy' | 'viewBuilder' | 'ticketKey'>,
+  call: Call<'world' | 'database' | 'tenants' | 'viewBuilder' | 'ticketKey'>,
   tenant: Tenant,
   request: ViewRequest,
 ) {

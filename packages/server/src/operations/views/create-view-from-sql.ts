@@ -7,14 +7,14 @@ import { loadKnownModels } from './resolve-view.ts'
 
 export const createViewFromSql: Operation<
   'createViewFromSql',
-  'world' | 'database' | 'tenancy' | 'viewBuilder' | 'ticketKey'
+  'world' | 'database' | 'tenants' | 'viewBuilder' | 'ticketKey'
 > = async (call, { params, body }) => {
   const { service } = call
-  const tenant = await service.tenancy.loadTenant(params.app)
+  const tenant = await service.tenants.load(params.app)
   const { name, ifNotExists, orReplace, definition } = await parseViewSql(
     body.sql,
     params.app,
-    (models) => loadKnownModels(service.tenancy, tenant, models),
+    (models) => loadKnownModels(service.tenants, tenant, models),
   )
   if (ifNotExists && orReplace)
     throw new Fault('VALIDATION_FAILED', { message: '/sql says OR REPLACE and IF NOT EXISTS' })

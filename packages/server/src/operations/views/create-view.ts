@@ -6,9 +6,9 @@ import { parseViewSettings } from './parse-view-settings.ts'
 
 export const createView: Operation<
   'createView',
-  'world' | 'database' | 'tenancy' | 'viewBuilder' | 'ticketKey'
+  'world' | 'database' | 'tenants' | 'viewBuilder' | 'ticketKey'
 > = async (call, { params, body }) => {
-  const tenant = await call.service.tenancy.loadTenant(params.app)
+  const tenant = await call.service.tenants.load(params.app)
   const sent: Readonly<Record<string, unknown>> = body
   const siblings = viewQueryParts.flatMap((name) =>
     sent[name] === undefined || sent[name] === null ? [] : [[name, sent[name]] as const],

@@ -7,7 +7,7 @@ import { listDependents } from '../../model/dependents.ts'
 import { planStoredView, type ViewPlan } from '../../model/view-plan.ts'
 import { getOutput } from '../../query/tree/query.ts'
 import { define } from '../../services/applications/define.ts'
-import type { Tenant } from '../../services/applications/tenancy.ts'
+import type { Tenant } from '../../services/applications/tenants.ts'
 import type { Uses } from '../../services/call.ts'
 import { buildLeadingIndex } from '../../services/collections/leading-index.ts'
 import { readWatermark } from '../../services/views/view-store.ts'
@@ -28,13 +28,13 @@ export type DefinedView = {
  * name is read until the new one is whole.
  */
 export async function defineView(
-  service: Uses<'world' | 'database' | 'tenancy'>,
+  service: Uses<'world' | 'database' | 'tenants'>,
   tenant: Tenant,
   sent: ViewRequest,
 ): Promise<DefinedView> {
   refuseTaken(tenant, sent)
   // This comes before the mutex, since it may read other applications' catalogs.
-  const first = await resolveView(service.tenancy, tenant, keepSettings(tenant, sent))
+  const first = await resolveView(service.tenants, tenant, keepSettings(tenant, sent))
   return tenant.definitions.run(async () => {
     const { catalog } = tenant.data
     const request = keepSettings(tenant, sent)
@@ -50,7 +50,7 @@ export async function defineView(
     const read =
       catalog.version === first.version
         ? first
-        : await resolveView(service.tenancy, tenant, request)
+        : await resolveView(service.tenants, tenant, request)
     const view = await buildStoredView(service, tenant, {
       wish: request,
       read,
@@ -100,7 +100,7 @@ function refuseTaken({ data }: Tenant, { name, ifExists }: ViewRequest): void {
 }
 
 async function buildStoredView(
-  service: Uses<'world' | 'database' | 'tenancy'>,
+  service: Uses<'world' | 'database' | 'tenants'>,
   tenant: Tenant,
   {
     wish: request,
@@ -112,7 +112,7 @@ async function buildStoredView(
   const positions: Record<string, number> = {}
   for (const app of new Set(read.reads.map((source) => source.app))) {
     if (app === tenant.application.app_id) continue
-    const owner = await service.tenancy.loadTenant(app)
+    const owner = await service.tenants.load(app)
     positions[app] = (await readWatermark(service.database, owner.schema)).leaf
   }
   return {

@@ -3,11 +3,11 @@ import { define } from '../../services/applications/define.ts'
 import type { Operation } from '../operation.ts'
 import { requireView } from './require-view.ts'
 
-export const deleteView: Operation<'deleteView', 'tenancy'> = async (
+export const deleteView: Operation<'deleteView', 'tenants'> = async (
   { service },
   { params, body },
 ) => {
-  const tenant = await service.tenancy.loadTenant(params.app)
+  const tenant = await service.tenants.load(params.app)
   return tenant.definitions.run(async () => {
     const { view } = requireView(tenant, params.name)
     const { catalog } = tenant.data

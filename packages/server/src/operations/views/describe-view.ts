@@ -10,7 +10,7 @@ import { isOpen, resolveReadLevel } from '../../model/read-level.ts'
 import type { Collection, View } from '../../model/readable.ts'
 import { getViewTableName } from '../../model/view-plan.ts'
 import { readProgress, type ViewProgress } from '../../projections/view-state.ts'
-import type { Tenancy, Tenant } from '../../services/applications/tenancy.ts'
+import type { Tenant, Tenants } from '../../services/applications/tenants.ts'
 import type { Call, Uses } from '../../services/call.ts'
 import { catchUp, isCountKnown } from '../../services/reading/view-sources.ts'
 import { checkGrants } from '../../services/views/build-view.ts'
@@ -21,7 +21,7 @@ type Metadata = Static<typeof ViewRefreshMetadata>
 
 /** Describes all views of an application, each with its pending replacement. */
 export async function describeViews(
-  call: Call<'world' | 'database' | 'tenancy'>,
+  call: Call<'world' | 'database' | 'tenants'>,
   tenant: Tenant,
 ): Promise<Info[]> {
   const { service } = call
@@ -35,7 +35,7 @@ export async function describeViews(
 }
 
 export async function describeView(
-  call: Call<'world' | 'database' | 'tenancy'>,
+  call: Call<'world' | 'database' | 'tenants'>,
   tenant: Tenant,
   state: View,
 ): Promise<Info> {
@@ -46,7 +46,7 @@ export async function describeView(
 }
 
 type DescribedSite = {
-  readonly call: Call<'database' | 'tenancy'>
+  readonly call: Call<'database' | 'tenants'>
   readonly tenant: Tenant
   readonly progress: ReadonlyMap<string, ViewProgress>
 }
@@ -55,7 +55,7 @@ async function describeState(site: DescribedSite, state: View): Promise<Info> {
   const { call, tenant, progress } = site
   const { view } = state
   const { catalog } = tenant.data
-  const refusal = await findRefusal(call.service.tenancy, tenant, view)
+  const refusal = await findRefusal(call.service.tenants, tenant, view)
   const now = progress.get(view.id)
   const price = getReadPrice(catalog, state)
   const warning = findWarning(catalog, state, price)
@@ -113,12 +113,12 @@ function describeStatus(now: ViewProgress | undefined, refusal: string | undefin
 
 /** Returns why its sources may not be used any more; undefined where they may. */
 async function findRefusal(
-  tenancy: Tenancy,
+  tenants: Tenants,
   tenant: Tenant,
   view: StoredView,
 ): Promise<string | undefined> {
   try {
-    await checkGrants({ tenantOf: (app) => tenancy.loadTenant(app) }, tenant, view)
+    await checkGrants({ tenantOf: (app) => tenants.load(app) }, tenant, view)
     return undefined
   } catch (error) {
     if (error instanceof Fault) return error.message
@@ -158,13 +158,13 @@ async function buildMetadata(
 
 /** Counts the records that were live in its sources at its position, and its rows. */
 async function countRecords(
-  service: Uses<'database' | 'tenancy'>,
+  service: Uses<'database' | 'tenants'>,
   tenant: Tenant,
   { view, now }: { view: StoredView; now: ViewProgress },
 ) {
   const { database } = service
   let source = 0
-  for (const { owner, collection, below } of await listSourcesBelow(service.tenancy, tenant, {
+  for (const { owner, collection, below } of await listSourcesBelow(service.tenants, tenant, {
     view,
     now,
   }))
@@ -180,13 +180,13 @@ type SourceBelow = {
 
 /** Lists the collections that the view reads, each once, and the position up to which it has counted each. */
 async function listSourcesBelow(
-  tenancy: Tenancy,
+  tenants: Tenants,
   tenant: Tenant,
   { view, now }: { view: StoredView; now: ViewProgress },
 ): Promise<readonly SourceBelow[]> {
   const sources = new Map<string, SourceBelow>()
   for (const { app, id } of view.reads) {
-    const owner = app === view.app ? tenant : await tenancy.loadTenant(app)
+    const owner = app === view.app ? tenant : await tenants.load(app)
     const collection = owner.data.catalog.byId.get(id)
     const below = app === view.app ? now.leaf : (now.positions[app] ?? 0)
     if (collection !== undefined) sources.set(id, { owner, collection, below })
@@ -196,11 +196,11 @@ async function listSourcesBelow(
 
 /** Returns the newest record that the view has counted, from its own application where it reads any of that. */
 async function findLastSource(
-  service: Uses<'database' | 'tenancy'>,
+  service: Uses<'database' | 'tenants'>,
   tenant: Tenant,
   { view, now }: { view: StoredView; now: ViewProgress },
 ): Promise<{ time: string; transaction: string } | undefined> {
-  const sources = await listSourcesBelow(service.tenancy, tenant, { view, now })
+  const sources = await listSourcesBelow(service.tenants, tenant, { view, now })
   const own = sources.filter(({ owner }) => owner === tenant)
   let newest: { leaf: bigint; height: bigint; sequence: number; owner: Tenant } | undefined
   for (const { owner, collection, below } of own.length > 0 ? own : sources) {

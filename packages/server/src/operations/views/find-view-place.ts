@@ -1,5 +1,5 @@
 import type { Database } from '../../database/database.ts'
-import type { Tenant } from '../../services/applications/tenancy.ts'
+import type { Tenant } from '../../services/applications/tenants.ts'
 import { findBlockHeight, findViewLeaf } from '../../services/views/view-store.ts'
 
 /** Finds the group of entries that defines a view in the log. */

@@ -2,10 +2,10 @@ import type { Operation } from '../operation.ts'
 import { describeView } from './describe-view.ts'
 import { requireView } from './require-view.ts'
 
-export const getView: Operation<'getView', 'world' | 'database' | 'tenancy'> = async (
+export const getView: Operation<'getView', 'world' | 'database' | 'tenants'> = async (
   call,
   { params },
 ) => {
-  const tenant = await call.service.tenancy.loadTenant(params.app)
+  const tenant = await call.service.tenants.load(params.app)
   return describeView(call, tenant, requireView(tenant, params.name))
 }

@@ -2,7 +2,7 @@ import { Fault } from '../../base/fault.ts'
 import { isOpen } from '../../model/read-level.ts'
 import type { View } from '../../model/readable.ts'
 import { refuseWithoutRead } from '../../services/access/access.ts'
-import type { Tenant } from '../../services/applications/tenancy.ts'
+import type { Tenant } from '../../services/applications/tenants.ts'
 import type { Call } from '../../services/call.ts'
 import { type AnswerParts, answerQuery } from '../../services/reading/answer-query.ts'
 import { type ListParts, prepareListRead } from '../../services/reading/prepare-list-read.ts'
@@ -16,7 +16,7 @@ export const queryView: Operation<'queryView', ListParts | AnswerParts> = async 
   { params, query },
 ) => {
   const { app, name } = params
-  const tenant = await call.service.tenancy.loadTenant(app)
+  const tenant = await call.service.tenants.load(app)
   // A caller that may not know of the view is told nothing of the parameters either.
   const { view } = await requireReadableView(call, tenant, name)
   const root = `${app}::${view.name}`

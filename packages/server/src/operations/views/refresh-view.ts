@@ -5,7 +5,7 @@ import { makeJsonReply } from '../../http/reply.ts'
 import type { ForeignPositions, StoredView } from '../../model/definitions.ts'
 import { readProgress } from '../../projections/view-state.ts'
 import { canDescribe } from '../../services/access/access.ts'
-import type { Tenant } from '../../services/applications/tenancy.ts'
+import type { Tenant } from '../../services/applications/tenants.ts'
 import type { Call, Uses } from '../../services/call.ts'
 import { sealTicket } from '../../services/tasks/tickets.ts'
 import { checkGrants } from '../../services/views/build-view.ts'
@@ -17,13 +17,13 @@ import { makeNoViewFault, requireView } from './require-view.ts'
 
 export const refreshView: Operation<
   'refreshView',
-  'world' | 'database' | 'tenancy' | 'viewBuilder' | 'ticketKey'
+  'world' | 'database' | 'tenants' | 'viewBuilder' | 'ticketKey'
 > = async (call, { params }) => {
   const { service } = call
-  const tenant = await service.tenancy.loadTenant(params.app)
+  const tenant = await service.tenants.load(params.app)
   const state = requireView(tenant, params.name)
   const { view } = state
-  await checkGrants({ tenantOf: (app) => service.tenancy.loadTenant(app) }, tenant, view)
+  await checkGrants({ tenantOf: (app) => service.tenants.load(app) }, tenant, view)
   if ((await requireProgress(service.database, tenant, view)).status === 'live') {
     return {
       success: true,
@@ -56,7 +56,7 @@ export const refreshView: Operation<
  * not.
  */
 async function describeRefresh(
-  call: Call<'world' | 'database' | 'tenancy'>,
+  call: Call<'world' | 'database' | 'tenants'>,
   tenant: Tenant,
   { name }: StoredView,
 ) {
@@ -75,13 +75,13 @@ async function requireProgress(database: Database, tenant: Tenant, view: StoredV
 
 /** The refresh is an entry: the view is brought to it, and to where other applications' chains are now. */
 async function noteRefresh(
-  service: Uses<'database' | 'tenancy' | 'ticketKey'>,
+  service: Uses<'database' | 'tenants' | 'ticketKey'>,
   tenant: Tenant,
   view: StoredView,
 ): Promise<string> {
   const positions: Record<string, number> = {}
   for (const app of Object.keys(view.positions)) {
-    const owner = await service.tenancy.loadTenant(app)
+    const owner = await service.tenants.load(app)
     positions[app] = (await readWatermark(service.database, owner.schema)).leaf
   }
   const { height, sequence } = await tenant.chain.append([makeRefreshEntry(view, positions)])

@@ -1,6 +1,6 @@
 import { Fault } from '../../base/fault.ts'
 import type { View } from '../../model/readable.ts'
-import type { Tenant } from '../../services/applications/tenancy.ts'
+import type { Tenant } from '../../services/applications/tenants.ts'
 
 /** Returns the view that is read under the name or id now, or throws 404. */
 export function requireView(tenant: Tenant, nameOrId: string): View {

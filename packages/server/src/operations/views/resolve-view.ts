@@ -14,7 +14,7 @@ import {
   makeNoCollectionFault,
   refuseUnoffered,
 } from '../../services/access/authorize-collections.ts'
-import type { Tenancy, Tenant } from '../../services/applications/tenancy.ts'
+import type { Tenant, Tenants } from '../../services/applications/tenants.ts'
 import { checkGrantsBehind } from '../../services/views/build-view.ts'
 import type { KnownModels } from '../../views/definition/parse-view-sql.ts'
 import { listModels, readViewDefinition } from '../../views/definition/read-view-definition.ts'
@@ -68,7 +68,7 @@ type NamedSource = {
  * declare.
  */
 export async function resolveView(
-  tenancy: Tenancy,
+  tenants: Tenants,
   tenant: Tenant,
   request: ViewRequest,
 ): Promise<ResolvedView> {
@@ -81,7 +81,7 @@ export async function resolveView(
     ...(request.sources !== undefined && { sources: request.sources }),
   }
   const models = listModels(request.query, options)
-  const named = await requireSources(tenancy, tenant, models)
+  const named = await requireSources(tenants, tenant, models)
   const inner = collectInnerDefinitions(named)
   const findInnerView = (model: string) => inner[model]
   const untyped = await readViewDefinition(request.query, { ...options, viewOf: findInnerView })
@@ -98,7 +98,7 @@ export async function resolveView(
   }
   refusePrivate(tenant, request, named)
   const read = collectQuerySources(untyped.query).map(({ model }) => model)
-  const reads = await readSources(tenancy, tenant, [...new Set(read)])
+  const reads = await readSources(tenants, tenant, [...new Set(read)])
   const types = collectTypes(reads)
   const typed = new Map(
     Object.entries(types).map(([model, fields]) => [model, new Map(Object.entries(fields))]),
@@ -132,11 +132,11 @@ export async function resolveView(
 
 /** Loads the definitions and types of the models that a statement names. */
 export async function loadKnownModels(
-  tenancy: Tenancy,
+  tenants: Tenants,
   tenant: Tenant,
   models: readonly string[],
 ): Promise<KnownModels> {
-  const named = await requireSources(tenancy, tenant, models)
+  const named = await requireSources(tenants, tenant, models)
   const inner = collectInnerDefinitions(named)
   const types = collectTypes(named)
   return {
@@ -154,19 +154,19 @@ function toReference({ model, owner, source }: NamedSource): ViewSource {
  * does not grant it.
  */
 async function requireSources(
-  tenancy: Tenancy,
+  tenants: Tenants,
   tenant: Tenant,
   models: readonly string[],
 ): Promise<NamedSource[]> {
   const named: NamedSource[] = []
   for (const model of models) {
     const { app, name } = parseRoot(model)
-    const owner = app === tenant.application.app_id ? tenant : await tenancy.loadTenant(app)
+    const owner = app === tenant.application.app_id ? tenant : await tenants.load(app)
     const source = findReadable(owner.data.catalog, name)
     if (source === undefined) throw makeNoCollectionFault(owner, name)
     if (owner !== tenant) refuseUngranted(tenant, { model, owner, source })
     if (source.kind === 'view')
-      await checkGrantsBehind(makePorts(tenancy), tenant, { model, owner, view: source.view })
+      await checkGrantsBehind(makePorts(tenants), tenant, { model, owner, view: source.view })
     named.push({ model, owner, source })
   }
   return named
@@ -196,14 +196,14 @@ function collectInnerDefinitions(named: readonly NamedSource[]): Record<string, 
 
 /** Returns the collections that are actually read. Those behind views are authorized with the views. */
 async function readSources(
-  tenancy: Tenancy,
+  tenants: Tenants,
   tenant: Tenant,
   models: readonly string[],
 ): Promise<NamedSource[]> {
   const reads: NamedSource[] = []
   for (const model of models) {
     const { app, name } = parseRoot(model)
-    const owner = app === tenant.application.app_id ? tenant : await tenancy.loadTenant(app)
+    const owner = app === tenant.application.app_id ? tenant : await tenants.load(app)
     const source = owner.data.catalog.byName.get(name)
     if (source === undefined) throw makeNoCollectionFault(owner, name)
     reads.push({ model, owner, source })
@@ -249,6 +249,6 @@ function listShownNames(
   return [...new Set(names)]
 }
 
-function makePorts(tenancy: Tenancy) {
-  return { tenantOf: (app: string) => tenancy.loadTenant(app) }
+function makePorts(tenants: Tenants) {
+  return { tenantOf: (app: string) => tenants.load(app) }
 }

@@ -3,5 +3,5 @@ import { readWalletBalance } from './read-wallet.ts'
 
 export const getApplicationWallet: Operation<
   'getApplicationWallet',
-  'database' | 'tenancy'
+  'database' | 'tenants'
 > = async ({ service }, { params }) => readWalletBalance(service, `app:${params.app}`)

@@ -1,11 +1,11 @@
 import type { Operation } from '../operation.ts'
 import { currency } from './read-wallet.ts'
 
-export const getPayoutInfo: Operation<'getPayoutInfo', 'database' | 'tenancy'> = async (
+export const getPayoutInfo: Operation<'getPayoutInfo', 'database' | 'tenants'> = async (
   { service },
   { params },
 ) => {
-  const { chain, ledger, schema } = service.tenancy.system
+  const { chain, ledger, schema } = service.tenants.system
   await chain.whenApplied(chain.head().height)
   const { balance, earned } = await ledger.readBalance(
     service.database,
@@ -17,7 +17,7 @@ export const getPayoutInfo: Operation<'getPayoutInfo', 'database' | 'tenancy'> =
     locked_balance: '0',
     min_payout: '0',
     payout_threshold: null,
-    payout_destination: service.tenancy.requireRecord(params.app).owner_address,
+    payout_destination: service.tenants.requireRecord(params.app).owner_address,
     available_balance: String(balance),
     pending_balance: '0',
     lifetime_earned: String(earned),

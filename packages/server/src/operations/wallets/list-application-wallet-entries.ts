@@ -3,5 +3,5 @@ import { readWalletEntries } from './read-wallet.ts'
 
 export const listApplicationWalletEntries: Operation<
   'listApplicationWalletEntries',
-  'database' | 'tenancy'
+  'database' | 'tenants'
 > = async ({ service }, { params, query }) => readWalletEntries(service, `app:${params.app}`, query)

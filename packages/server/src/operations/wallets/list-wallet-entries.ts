@@ -3,7 +3,7 @@ import type { Call } from '../../services/call.ts'
 import type { Operation } from '../operation.ts'
 import { readWalletEntries } from './read-wallet.ts'
 
-export const listWalletEntries: Operation<'listWalletEntries', 'database' | 'tenancy'> = async (
+export const listWalletEntries: Operation<'listWalletEntries', 'database' | 'tenants'> = async (
   { service, caller },
   { params, query },
 ) => {

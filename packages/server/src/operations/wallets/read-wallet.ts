@@ -4,8 +4,8 @@ import type { Uses } from '../../services/call.ts'
 export const currency = { currency: 'USDC', decimals: 6 }
 
 /** Reads the balance of a ledger account; movements of blocks not yet projected are waited for. */
-export async function readWalletBalance(service: Uses<'database' | 'tenancy'>, account: string) {
-  const { chain, ledger, schema } = service.tenancy.system
+export async function readWalletBalance(service: Uses<'database' | 'tenants'>, account: string) {
+  const { chain, ledger, schema } = service.tenants.system
   await chain.whenApplied(chain.head().height)
   const { balance } = await ledger.readBalance(service.database, schema, account)
   return { available: String(balance), pending: '0', ...currency }
@@ -15,7 +15,7 @@ const cursorForm = /^(\d{1,18})\.(\d{1,9})$/
 
 /** Reads a page of movements on an account, newest first. */
 export async function readWalletEntries(
-  service: Uses<'database' | 'tenancy'>,
+  service: Uses<'database' | 'tenants'>,
   account: string,
   page: { limit?: number; cursor?: string },
 ) {
@@ -27,7 +27,7 @@ export async function readWalletEntries(
       ? undefined
       : { leaf: BigInt(leaf), line: Number(line) }
   const limit = page.limit ?? 100
-  const { chain, ledger, schema } = service.tenancy.system
+  const { chain, ledger, schema } = service.tenants.system
   await chain.whenApplied(chain.head().height)
   const found = await ledger.listMovements(service.database, schema, {
     account,

@@ -7,7 +7,7 @@ import type { Database } from '../../database/database.ts'
 import type { RequestContext } from '../../http/request-context.ts'
 import type { RequestInfo } from '../../http/request-info.ts'
 import { hashKey, type KeyRecord } from '../../projections/keys.ts'
-import type { Tenancy } from '../applications/tenancy.ts'
+import type { Tenants } from '../applications/tenants.ts'
 import { findWalletSignature, readKeyTexts } from './credentials.ts'
 import { verifyWallet } from './wallet-signature.ts'
 
@@ -22,7 +22,7 @@ export type Caller =
 export type Registration = 'open' | 'operator'
 
 export type AccessPorts = {
-  readonly tenancy: Tenancy
+  readonly tenants: Tenants
   readonly database: Database
   readonly world: World
   /** See ProgramInfo. */
@@ -66,7 +66,7 @@ export function findKeyHolder(
   }
   const { hash, isOperator } = context.hashedKey
   if (isOperator) return { kind: 'operator' }
-  const key = ports.tenancy.system.keys.find(hash, ports.world.now())
+  const key = ports.tenants.system.keys.find(hash, ports.world.now())
   return key && { kind: 'key', key }
 }
 
@@ -74,7 +74,7 @@ export function findKeyHolder(
 export function authorize(
   route: Pick<Route, 'access' | 'evenArchived'>,
   caller: Caller,
-  target: { appId: string | undefined; tenancy: Tenancy; registration: Registration },
+  target: { appId: string | undefined; tenants: Tenants; registration: Registration },
 ): void {
   if (route.access === 'public' || route.access === 'by-policy') return
   if (route.access === 'operator') {
@@ -93,9 +93,9 @@ export function authorize(
       throw makeRefusedFault(caller, 'Only the operator, or a wallet signature, may do this')
     return
   }
-  const { appId, tenancy } = target
+  const { appId, tenants } = target
   const { evenArchived = false } = route
-  if (appId !== undefined) requirePermission(caller, route.access, { appId, tenancy, evenArchived })
+  if (appId !== undefined) requirePermission(caller, route.access, { appId, tenants, evenArchived })
   // The body names the application; without a credential nobody may do this on any.
   else if (caller.kind === 'anonymous')
     throw new Fault('UNAUTHORIZED', { message: 'A key of the application is needed (X-App-Key)' })
@@ -105,15 +105,15 @@ export function authorize(
 export function requirePermission(
   caller: Caller,
   permission: Permitted,
-  target: { appId: string; tenancy: Tenancy; evenArchived?: boolean },
+  target: { appId: string; tenants: Tenants; evenArchived?: boolean },
 ): void {
-  const { appId, tenancy, evenArchived } = target
+  const { appId, tenants, evenArchived } = target
   const application =
-    evenArchived === true ? tenancy.requireRecord(appId) : tenancy.requireApplication(appId)
+    evenArchived === true ? tenants.requireRecord(appId) : tenants.requireApplication(appId)
   const refusal = findRefusal(caller, permission, application)
   if (refusal === undefined) return
   // A caller without a part in an archived application gets the same 404 as everybody.
-  tenancy.requireApplication(appId)
+  tenants.requireApplication(appId)
   throw refusal
 }
 

@@ -5,7 +5,7 @@ import { findHiddenUse } from '../../model/policy.ts'
 import { isOpen, resolveReadLevel } from '../../model/read-level.ts'
 import type { Collection, Readable } from '../../model/readable.ts'
 import type { UsedFields } from '../../query/join.ts'
-import type { Tenant } from '../applications/tenancy.ts'
+import type { Tenant } from '../applications/tenants.ts'
 import { type Caller, canDescribe, canRead, refuseWithoutRead } from './access.ts'
 
 /** Returns the collection, or throws 404. */

@@ -1,5 +1,5 @@
 import { type Definition, makeDefinitionEntry } from '../../model/definition-entry.ts'
-import type { Tenant } from './tenancy.ts'
+import type { Tenant } from './tenants.ts'
 
 /**
  * Writes definitions (or their removal, without a body) as one group of entries, waits until they are in force, and

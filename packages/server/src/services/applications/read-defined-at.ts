@@ -1,4 +1,4 @@
-import type { Tenant } from './tenancy.ts'
+import type { Tenant } from './tenants.ts'
 
 /**
  * Reads when the definitions of an application last changed, in milliseconds since 1970; undefined where there are none.

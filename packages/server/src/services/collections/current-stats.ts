@@ -1,7 +1,7 @@
 import { awaitWithin } from '../../base/await-within.ts'
 import type { CollectionStats } from '../../model/collection-stats.ts'
 import { readStats } from '../../projections/collection-store.ts'
-import type { Tenant } from '../applications/tenancy.ts'
+import type { Tenant } from '../applications/tenants.ts'
 import type { Uses } from '../call.ts'
 
 /** After this time the counts are those that the tables show. */

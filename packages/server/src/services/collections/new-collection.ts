@@ -10,7 +10,7 @@ import { makeIndexName } from '../../model/make-index-name.ts'
 import type { Collection } from '../../model/readable.ts'
 import { isPlain } from '../../projections/index-ddl.ts'
 import { define } from '../applications/define.ts'
-import type { Tenant } from '../applications/tenancy.ts'
+import type { Tenant } from '../applications/tenants.ts'
 
 export type CollectionRequest = Partial<
   Pick<

@@ -1,7 +1,7 @@
 import { Fault } from '../../base/fault.ts'
 import { getDataSetTableName } from '../../projections/data-set-table.ts'
 import { countrySet } from '../../query/data-set.ts'
-import type { Tenant } from '../applications/tenancy.ts'
+import type { Tenant } from '../applications/tenants.ts'
 import type { OperatorDataSets, VersionedDataSet } from './operator-data-sets.ts'
 
 /**

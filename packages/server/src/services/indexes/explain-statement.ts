@@ -3,7 +3,7 @@ import { isRecord } from '../../base/is-record.ts'
 import type { Database } from '../../database/database.ts'
 import { type SqlStatement, sql } from '../../database/sql.ts'
 import { isOpen } from '../../model/read-level.ts'
-import type { Tenant } from '../applications/tenancy.ts'
+import type { Tenant } from '../applications/tenants.ts'
 import type { AuthorizedSource } from '../reading/authorize-sources.ts'
 
 /** PostgreSQL's plan for a statement. */

@@ -10,7 +10,7 @@ import {
   buildCreateStatistics,
   getIndexName,
 } from '../../projections/index-ddl.ts'
-import type { Tables } from '../applications/tenancy.ts'
+import type { Tables } from '../applications/tenants.ts'
 import {
   analyzeTable,
   cancelWork,

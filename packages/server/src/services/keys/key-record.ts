@@ -2,7 +2,7 @@ import type { Permission } from '@tollbase/contract/permissions'
 import { Fault, makeInvalidFault } from '../../base/fault.ts'
 import type { World } from '../../base/world.ts'
 import { hashKey, type KeyRecord, makeKeyText } from '../../projections/keys.ts'
-import type { Tenancy } from '../applications/tenancy.ts'
+import type { Tenants } from '../applications/tenants.ts'
 
 export type KeyRequest = {
   readonly appId: string
@@ -35,8 +35,8 @@ export function makeKey(world: World, request: KeyRequest): { text: string; reco
 }
 
 /** The application's key of this hash, dead or alive, or 404. */
-export function requireKey(tenancy: Tenancy, app: string, keyHash: string): KeyRecord {
-  const key = tenancy.system.keys.get(app, keyHash)
+export function requireKey(tenants: Tenants, app: string, keyHash: string): KeyRecord {
+  const key = tenants.system.keys.get(app, keyHash)
   if (key === undefined) throw new Fault('KEY_NOT_FOUND')
   return key
 }
@@ -55,8 +55,8 @@ export function describeKey(record: KeyRecord) {
 }
 
 /** Writes the newest state of keys, as one group, and waits until it is in force. */
-export async function writeKeys(tenancy: Tenancy, records: readonly KeyRecord[]): Promise<void> {
-  const { chain } = tenancy.system
+export async function writeKeys(tenants: Tenants, records: readonly KeyRecord[]): Promise<void> {
+  const { chain } = tenants.system
   const { height } = await chain.append(
     records.map((record) => ({
       header: { type: 'key', app: record.app_id },

@@ -1,7 +1,7 @@
 import { awaitWithin } from '../../base/await-within.ts'
 import { Fault } from '../../base/fault.ts'
 import type { World } from '../../base/world.ts'
-import type { Tenant } from '../applications/tenancy.ts'
+import type { Tenant } from '../applications/tenants.ts'
 
 /** The time that the tables get to catch up, short because an exclusive section keeps others waiting. */
 const catchUpMs = 10_000

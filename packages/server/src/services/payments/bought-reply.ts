@@ -5,11 +5,11 @@ import { findPaymentId } from './receipt-id.ts'
 
 /** Returns the bytes that a receipt's payment bought of an application; 404 where they are not kept (any more). */
 export async function requireBoughtReply(
-  { database, tenancy }: Uses<'database' | 'tenancy'>,
+  { database, tenants }: Uses<'database' | 'tenants'>,
   receiptId: string,
   app: string,
 ): Promise<Buffer> {
-  const { chain, ledger, schema } = tenancy.system
+  const { chain, ledger, schema } = tenants.system
   const paymentId = findPaymentId(receiptId)
   await chain.whenApplied(chain.head().height)
   const sale = paymentId && (await ledger.findSale(database, schema, paymentId))

@@ -106,7 +106,7 @@ test('an answer that another process keeps and charges for at this moment is giv
   }
   const ports = {
     database: meanwhile,
-    tenancy: { system: { chain, ledger, schema } },
+    tenants: { system: { chain, ledger, schema } },
     world: realWorld,
   } as unknown as PaymentPorts
   const settled = { claim, transaction: '0x1', isFresh: false }

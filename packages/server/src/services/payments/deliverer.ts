@@ -67,8 +67,8 @@ export class Deliverer {
    */
   async findEarlier(settled: Settled): Promise<Sold | undefined> {
     const { claim } = settled
-    const { database, tenancy } = this.#ports
-    const { chain, ledger, schema } = tenancy.system
+    const { database, tenants } = this.#ports
+    const { chain, ledger, schema } = tenants.system
     await chain.whenApplied(chain.head().height)
     // In this order: an answer is kept before it is charged for, and another process may do both at this moment.
     const isSold = (await ledger.findSale(database, schema, claim.id)) !== undefined
@@ -94,7 +94,7 @@ export class Deliverer {
   /** Books the payment as the payer's balance, unless it was booked before. */
   async bookDeposit({ claim, transaction, isFresh }: Settled): Promise<void> {
     if (isFresh || !(await this.#isDeposited(claim)))
-      await this.#ports.tenancy.system.chain.append([makeClaimDeposit(claim, transaction)], {
+      await this.#ports.tenants.system.chain.append([makeClaimDeposit(claim, transaction)], {
         isOwed: true,
       })
     await applyEvent(this.#ports, claim, { event: 'booked', settledBy: transaction })
@@ -104,7 +104,7 @@ export class Deliverer {
   /** Brings an open claim up to what the ledger says; false where the ledger does not know the payment. */
   async settleByLedger(claim: Claim): Promise<boolean> {
     const { database } = this.#ports
-    const { chain, ledger, schema } = this.#ports.tenancy.system
+    const { chain, ledger, schema } = this.#ports.tenants.system
     await chain.whenApplied(chain.head().height)
     const deposit = await ledger.findDeposit(database, schema, claim.identity)
     if (deposit === undefined) return false
@@ -131,7 +131,7 @@ export class Deliverer {
   }
 
   async #isDeposited(claim: Claim): Promise<boolean> {
-    const { chain, ledger, schema } = this.#ports.tenancy.system
+    const { chain, ledger, schema } = this.#ports.tenants.system
     await chain.whenApplied(chain.head().height)
     return (await ledger.findDeposit(this.#ports.database, schema, claim.identity)) !== undefined
   }
@@ -178,7 +178,7 @@ export class Deliverer {
     const sale = { header: { type: 'ledger' }, body }
     const isDeposited = isFresh ? false : await this.#isDeposited(claim)
     const entries = isDeposited ? [sale] : [makeClaimDeposit(claim, transaction), sale]
-    await this.#ports.tenancy.system.chain.append(entries, { isOwed: true })
+    await this.#ports.tenants.system.chain.append(entries, { isOwed: true })
     this.#ports.world.failpoint?.('payment.booked')
     this.#charged.push(claim)
     this.#ports.onState?.('delivered')

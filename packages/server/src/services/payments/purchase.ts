@@ -4,7 +4,7 @@ import type { Facilitator, Settlement, Verification } from '../../x402/facilitat
 import type { NativeTransfers } from '../../x402/native-transfer.ts'
 import type { PaymentNetwork } from '../../x402/networks.ts'
 import type { Payment, Requirement } from '../../x402/protocol.ts'
-import type { Tenancy } from '../applications/tenancy.ts'
+import type { Tenants } from '../applications/tenants.ts'
 import type { Split } from './ledger-entries.ts'
 import type { Offer } from './offer.ts'
 import type { PaymentEvent, PaymentState } from './payment-states.ts'
@@ -28,7 +28,7 @@ type CountedState = 'claimed' | 'settled' | 'delivered' | 'failed'
 
 export type PaymentPorts = {
   readonly database: Database
-  readonly tenancy: Tenancy
+  readonly tenants: Tenants
   readonly world: World
   /** 32 bytes that sign quotes. */
   readonly quoteSecret: Buffer

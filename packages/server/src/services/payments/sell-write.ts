@@ -4,7 +4,7 @@ import { isMadeBy } from '../../model/made-by-payment.ts'
 import { freePrice } from '../../model/policy.ts'
 import { computeCost, getWritePrice, type PricedField, type WritePrice } from '../../model/price.ts'
 import type { Collection } from '../../model/readable.ts'
-import type { Tenant } from '../applications/tenancy.ts'
+import type { Tenant } from '../applications/tenants.ts'
 import type { Call } from '../call.ts'
 import { toApplicationAccount, toWalletAccount } from './ledger-entries.ts'
 import type { Delivery, PartPrice, Payee } from './offer.ts'
@@ -32,7 +32,7 @@ export type WrittenPart = {
 
 /** Sells a write: what it costs is known before, so the cap is the charge. 400 where a record lacks what it costs. */
 export function sellWrite(
-  call: Call<'tenancy' | 'payments'>,
+  call: Call<'tenants' | 'payments'>,
   write: PaidWrite,
 ): Promise<HttpReply> {
   const { tenant } = write
@@ -65,7 +65,7 @@ export function sellWrite(
     // Without what the chain adds to each: a write that fails by that alone is not charged.
     admit: () => {
       const bytes = parts.reduce((sum, { part }) => sum + part.bytes, 0)
-      call.service.tenancy.refuseOverQuota(tenant, { entries: rows, bytes })
+      call.service.tenants.refuseOverQuota(tenant, { entries: rows, bytes })
     },
     meaning: buildMeaning(() => true),
     meaningBefore: (paymentId) => buildMeaning((known) => !isMadeBy(paymentId, known)),

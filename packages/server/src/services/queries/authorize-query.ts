@@ -4,7 +4,7 @@ import { findDerivePrice } from '../../model/price.ts'
 import type { SourceUse } from '../../query/join.ts'
 import { canRead } from '../access/access.ts'
 import { requireCollectionOrView } from '../access/authorize-collections.ts'
-import type { Tenant } from '../applications/tenancy.ts'
+import type { Tenant } from '../applications/tenants.ts'
 import type { Call } from '../call.ts'
 import { requireDataSets } from '../data-sets/require-data-sets.ts'
 import {

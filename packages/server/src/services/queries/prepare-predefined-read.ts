@@ -19,9 +19,9 @@ export async function preparePredefinedRead(
 ): Promise<ReadRequest> {
   const { service } = call
   const { name, version, parameters = {}, max_kb: maxKb } = asked
-  const tenant = await service.tenancy.loadTenant(app)
+  const tenant = await service.tenants.load(app)
   const found = requireAskableQuery(call.caller, tenant, { name, version })
-  const plan = await service.queryPlans.load(service.tenancy, tenant, found.stored)
+  const plan = await service.queryPlans.load(service.tenants, tenant, found.stored)
   const run = parseRun(plan.template, toParameterTexts(parameters))
   return prepareQueryRead(call, { tenant, found, plan, run, format: 'json', maxKb })
 }

@@ -16,7 +16,7 @@ import {
 import { smallRowsMax, type Template, type Variant } from '../../query/predefined/template.ts'
 import type { CompiledStatement } from '../../query/sql-text.ts'
 import { type Caller, canRead } from '../access/access.ts'
-import type { Tenant } from '../applications/tenancy.ts'
+import type { Tenant } from '../applications/tenants.ts'
 import type { Call } from '../call.ts'
 import type { PageSize, ReadRequest } from '../reading/answer-query.ts'
 import {

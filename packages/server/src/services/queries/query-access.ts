@@ -1,6 +1,6 @@
 import { Fault } from '../../base/fault.ts'
 import { type Caller, canDescribe, canRead, refuseWithoutRead } from '../access/access.ts'
-import type { Tenant } from '../applications/tenancy.ts'
+import type { Tenant } from '../applications/tenants.ts'
 import { isPublic, type QueryLookup, requireQuery } from './stored-queries.ts'
 
 type Named = { readonly name: string; readonly version: number | undefined }

@@ -7,7 +7,7 @@ import { getFieldTypes } from '../../model/readable.ts'
 import { readTemplate, type Template, type TemplateText } from '../../query/predefined/template.ts'
 import type { CompiledStatement } from '../../query/sql-text.ts'
 import type { ValueType } from '../../query/tree/query.ts'
-import type { Tenancy, Tenant } from '../applications/tenancy.ts'
+import type { Tenant, Tenants } from '../applications/tenants.ts'
 import { listOwnUses, type OwnUse } from './query-price.ts'
 
 /** A version of a query, read once; its statements are made when they are first needed. */
@@ -44,35 +44,35 @@ export class QueryPlans {
   #next = 1
 
   /** Returns the plan of a version under the present definitions. */
-  async load(tenancy: Tenancy, tenant: Tenant, stored: StoredQuery): Promise<QueryPlan> {
+  async load(tenants: Tenants, tenant: Tenant, stored: StoredQuery): Promise<QueryPlan> {
     const key = `${tenant.application.number} ${stored.name} ${stored.version}`
     const kept = this.#kept.get(key)
-    if (kept?.stored === stored && (await isUnchanged(tenancy, kept))) return kept.plan
-    const made = await makePlan(tenancy, { tenant, stored, number: this.#next++ })
+    if (kept?.stored === stored && (await isUnchanged(tenants, kept))) return kept.plan
+    const made = await makePlan(tenants, { tenant, stored, number: this.#next++ })
     this.#kept.set(key, made)
     return made.plan
   }
 }
 
-async function isUnchanged(tenancy: Tenancy, { catalogs }: CachedPlan): Promise<boolean> {
+async function isUnchanged(tenants: Tenants, { catalogs }: CachedPlan): Promise<boolean> {
   for (const { app, catalog } of catalogs)
-    if ((await tenancy.loadTenant(app)).data.catalog !== catalog) return false
+    if ((await tenants.load(app)).data.catalog !== catalog) return false
   return true
 }
 
 async function makePlan(
-  tenancy: Tenancy,
+  tenants: Tenants,
   { tenant, stored, number }: { tenant: Tenant; stored: StoredQuery; number: number },
 ): Promise<CachedPlan> {
   const home = tenant.application.app_id
   const foreign = stored.sources.filter((name) => name.includes('::'))
   const apps = new Set([home, ...foreign.map((model) => parseRoot(model).app)])
-  const tenants = await Promise.all([...apps].map((app) => tenancy.loadTenant(app)))
-  const template = await loadTemplate(tenancy, home, stored)
+  const opened = await Promise.all([...apps].map((app) => tenants.load(app)))
+  const template = await loadTemplate(tenants, home, stored)
   return {
     stored,
     plan: { template, own: listOwnUses(template.uses, home), statements: new Map(), number },
-    catalogs: tenants.map(({ application, data }) => ({
+    catalogs: opened.map(({ application, data }) => ({
       app: application.app_id,
       catalog: data.catalog,
     })),
@@ -86,7 +86,7 @@ type QueryText = Pick<
 
 /** Loads the template of a query with the types that its collections declare; a 400 names what is wrong. */
 export async function loadTemplate(
-  tenancy: Tenancy,
+  tenants: Tenants,
   home: string,
   stored: QueryText,
 ): Promise<Template> {
@@ -100,7 +100,7 @@ export async function loadTemplate(
   for (const name of models) {
     const model = name.includes('::') ? name : `${home}::${name}`
     const root = parseRoot(model)
-    const { data } = await tenancy.loadTenant(root.app)
+    const { data } = await tenants.load(root.app)
     const readable = findReadable(data.catalog, root.name)
     if (readable !== undefined) types.set(model, getFieldTypes(readable))
   }

@@ -5,7 +5,7 @@ import { toAddressKey } from '../../http/rate-limits.ts'
 import { TokenBuckets } from '../../http/token-buckets.ts'
 import type { StoredQuery } from '../../model/definitions.ts'
 import { type Caller, canRead } from '../access/access.ts'
-import type { Tenant } from '../applications/tenancy.ts'
+import type { Tenant } from '../applications/tenants.ts'
 
 type Rate = { readonly requests: number; readonly window_seconds: number }
 /** The caller, their address, and the time of the request (milliseconds since 1970). */

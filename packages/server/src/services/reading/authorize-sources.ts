@@ -4,14 +4,14 @@ import { findDerivePrice, isUnsold } from '../../model/price.ts'
 import type { Readable } from '../../model/readable.ts'
 import type { Resolve, Source, SourceUse } from '../../query/join.ts'
 import { refuseUnoffered, requireReadableSource } from '../access/authorize-collections.ts'
-import type { Tenant } from '../applications/tenancy.ts'
+import type { Tenant } from '../applications/tenants.ts'
 import type { Call } from '../call.ts'
 import type { VersionedDataSet } from '../data-sets/operator-data-sets.ts'
 import { requireDataSets } from '../data-sets/require-data-sets.ts'
 import { listViewSources } from './view-sources.ts'
 
 /** The parts of the service by which the sources of a read are authorized. */
-export type SourceParts = 'world' | 'tenancy' | 'dataSets'
+export type SourceParts = 'world' | 'tenants' | 'dataSets'
 
 /** A use of a collection that the caller is authorized for. */
 export type AuthorizedSource = Pick<SourceUse, 'model' | 'kind' | 'used'> & {
@@ -67,12 +67,12 @@ export async function authorizeSources(
  * Returns the collection that a model names, if the caller may read it, free or by paying; 404, 401 or 403 if not.
  */
 export async function requireSource(
-  call: Call<'tenancy'>,
+  call: Call<'tenants'>,
   model: string,
   home: string,
 ): Promise<Pick<AuthorizedSource, 'tenant' | 'collection' | 'free'>> {
   const { app, name } = parseRoot(model.includes('::') ? model : `${home}::${model}`)
-  const tenant = await call.service.tenancy.loadTenant(app)
+  const tenant = await call.service.tenants.load(app)
   return { tenant, ...requireReadableSource(call.caller, tenant, name) }
 }
 

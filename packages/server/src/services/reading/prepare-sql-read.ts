@@ -66,19 +66,19 @@ export async function prepareSqlRead(
 }
 
 /** Refuses a long statement for applications that do not exist, before the work of reading it. */
-function refuseUnknown({ service }: Call<'tenancy'>, sql: string): void {
+function refuseUnknown({ service }: Call<'tenants'>, sql: string): void {
   const names = listApplications(sql)
   if (names === undefined) return
   const [first] = names
   if (first === undefined) throw makeInvalidFault('/sql', 'names no collection')
   // An application that exists may still be hidden; each collection is authorized by itself.
-  const { applications } = service.tenancy.system
+  const { applications } = service.tenants.system
   if (names.every((name) => applications.get(name) === undefined))
-    service.tenancy.requireApplication(first)
+    service.tenants.requireApplication(first)
 }
 
 /** Judges whether the caller may read what a statement names, though it may not say what can be asked. */
-export async function judgeNamed(call: Call<'tenancy'>, sql: string): Promise<void> {
+export async function judgeNamed(call: Call<'tenants'>, sql: string): Promise<void> {
   if (sql.length > limits.sqlCharsHere) refuseUnknown(call, sql)
   for (const model of listModels(await readSource(sql))) await requireSource(call, model, '')
 }

@@ -13,7 +13,7 @@ import type { UsedFields } from '../../query/join.ts'
 import type { Sort } from '../../query/list-query.ts'
 import type { PositionRow } from '../../query/position.ts'
 import { canReadFree, refuseUnoffered } from '../access/authorize-collections.ts'
-import type { Tenant } from '../applications/tenancy.ts'
+import type { Tenant } from '../applications/tenants.ts'
 import type { Call } from '../call.ts'
 
 /** A source of another application behind a view, authorized like the sources that a query names. */
@@ -34,7 +34,7 @@ export type GrantedSource = {
  * must still grant and which charges every reader but its owner. A collection has none.
  */
 export async function listViewSources(
-  call: Call<'world' | 'tenancy'>,
+  call: Call<'world' | 'tenants'>,
   tenant: Tenant,
   { readable, history }: { readable: Readable; history: boolean },
 ): Promise<readonly GrantedSource[]> {
@@ -80,7 +80,7 @@ export async function catchUp(
  * caller read it. Otherwise each condition of a definition would be a free question of how many records there are.
  */
 export async function isCountKnown(
-  call: Call<'tenancy'>,
+  call: Call<'tenants'>,
   tenant: Tenant,
   view: StoredView,
 ): Promise<boolean> {
@@ -97,7 +97,7 @@ export async function isCountKnown(
 }
 
 async function listForeignSources(
-  call: Call<'tenancy'>,
+  call: Call<'tenants'>,
   tenant: Tenant,
   view: StoredView,
 ): Promise<readonly GrantedSource[]> {
@@ -105,7 +105,7 @@ async function listForeignSources(
   for (const source of view.sources) {
     const isForeign = source.app !== view.app
     if (isForeign) sources.push(await requireGrantedSource(call, tenant, { view, source }))
-    const owner = isForeign ? await call.service.tenancy.loadTenant(source.app) : tenant
+    const owner = isForeign ? await call.service.tenants.load(source.app) : tenant
     const inner = owner.data.catalog.viewsById.get(source.id)?.view
     if (inner !== undefined) sources.push(...(await listForeignSources(call, owner, inner)))
   }
@@ -114,7 +114,7 @@ async function listForeignSources(
 
 /** Returns a source of another application; 403 where it is gone or its owner does not grant it (any more). */
 async function requireGrantedSource(
-  call: Call<'tenancy'>,
+  call: Call<'tenants'>,
   tenant: Tenant,
   { view, source }: { view: StoredView; source: ViewSource },
 ): Promise<GrantedSource> {
@@ -124,8 +124,8 @@ async function requireGrantedSource(
     message: `A source of the view ${view.app}::${view.name} is gone, or its owner does not grant its use any more`,
     details: { view: `${view.app}::${view.name}` },
   })
-  if (call.service.tenancy.system.applications.get(app)?.status !== 'active') throw refusal
-  const owner = await call.service.tenancy.loadTenant(app)
+  if (call.service.tenants.system.applications.get(app)?.status !== 'active') throw refusal
+  const owner = await call.service.tenants.load(app)
   const { catalog } = owner.data
   const collection = findReadableById(catalog, source.id)
   if (collection === undefined || findGrant(catalog, collection, view.app) === undefined)

@@ -11,7 +11,7 @@ import {
   refuseUnoffered,
   requireReadableCollection,
 } from '../access/authorize-collections.ts'
-import type { Tenant } from '../applications/tenancy.ts'
+import type { Tenant } from '../applications/tenants.ts'
 import type { Call } from '../call.ts'
 import { requireBoughtReply } from '../payments/bought-reply.ts'
 
@@ -28,7 +28,7 @@ type ProvenVersion = { readonly tenant: Tenant; readonly version: Version }
  * sold record is for its buyers: even the existence of a record with this key has its price.
  */
 export async function proveRecord(
-  call: Call<'database' | 'tenancy'>,
+  call: Call<'database' | 'tenants'>,
   tenant: Tenant,
   request: ProofRequest,
 ) {
@@ -104,7 +104,7 @@ async function requireNewest(
  * entry's header the buyer makes the leaf from the record.
  */
 async function proveBought(
-  { service }: Call<'database' | 'tenancy'>,
+  { service }: Call<'database' | 'tenants'>,
   tenant: Tenant,
   bought: {
     readonly collection: Collection

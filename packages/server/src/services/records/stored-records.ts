@@ -1,6 +1,6 @@
 import type { Entry } from '@tollbase/verify/entry'
 import type { Block } from '../../chain/block.ts'
-import type { Tenant } from '../applications/tenancy.ts'
+import type { Tenant } from '../applications/tenants.ts'
 
 /** The entries of one store, with their place on the chain. */
 export type StoredGroup = {

@@ -2,7 +2,7 @@ import type { Task } from '@tollbase/contract/storage'
 import type { Static } from 'typebox'
 import type { Block } from '../../chain/block.ts'
 import type { MigrationDefinition } from '../../model/definitions.ts'
-import type { Tenant } from '../applications/tenancy.ts'
+import type { Tenant } from '../applications/tenants.ts'
 
 /** The task of the migration that begins with this entry; undefined where the entry begins none. */
 export function findMigrationTask(

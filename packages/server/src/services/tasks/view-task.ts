@@ -4,7 +4,7 @@ import type { Block } from '../../chain/block.ts'
 import type { Database } from '../../database/database.ts'
 import type { StoredView } from '../../model/definitions.ts'
 import { readProgress, type ViewProgress } from '../../projections/view-state.ts'
-import type { Tenant } from '../applications/tenancy.ts'
+import type { Tenant } from '../applications/tenants.ts'
 import { readBuildProgress } from '../views/build-progress.ts'
 
 /** The task of filling or refreshing a view that begins with this entry; undefined where the entry begins none. */

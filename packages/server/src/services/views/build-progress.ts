@@ -4,7 +4,7 @@ import { sql } from '../../database/sql.ts'
 import type { StoredView } from '../../model/definitions.ts'
 import { viewSession } from '../../projections/view-projection.ts'
 import type { ViewPlace } from '../../views/view-program.ts'
-import type { Tenant } from '../applications/tenancy.ts'
+import type { Tenant } from '../applications/tenants.ts'
 
 /** The progress of a view's build. It only grows; `done` may pass `total`, which is approximate. */
 export type BuildWork = {

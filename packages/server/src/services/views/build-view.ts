@@ -20,7 +20,7 @@ import {
 import type { Source, UsedFields } from '../../query/join.ts'
 import { hasSubQueries } from '../../views/map-expression.ts'
 import type { Positions, ViewPlace } from '../../views/view-program.ts'
-import type { Tenant } from '../applications/tenancy.ts'
+import type { Tenant } from '../applications/tenants.ts'
 import { type BuildWork, makeCountedPlace, makeSessionName } from './build-progress.ts'
 import { listOversized, makeViewTooLargeFault } from './view-sizes.ts'
 import { enterSession, lockWatermark, readWatermark, renameSession } from './view-store.ts'

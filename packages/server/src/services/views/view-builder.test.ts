@@ -12,7 +12,7 @@ import {
   readProgress,
   requestProgress,
 } from '../../projections/view-state.ts'
-import type { Tenant } from '../applications/tenancy.ts'
+import type { Tenant } from '../applications/tenants.ts'
 import { ViewBuilder } from './view-builder.ts'
 
 const schema = 'app_1'

@@ -4,7 +4,7 @@ import { sql } from '../../database/sql.ts'
 import type { StoredView } from '../../model/definitions.ts'
 import { definitionReserve } from '../../model/quota.ts'
 import { listViewTables } from '../../projections/view-projection.ts'
-import type { Tenant } from '../applications/tenancy.ts'
+import type { Tenant } from '../applications/tenants.ts'
 
 /** A view and its bytes on disk, indexes included. */
 export type ViewSize = { readonly view: StoredView; readonly bytes: number }

@@ -54,7 +54,7 @@ export type SystemChain = {
 /** The tables of an application, and their content. */
 export type Tables = Pick<Tenant, 'schema' | 'data'>
 
-export type TenancyOptions = {
+export type TenantsOptions = {
   readonly database: Database
   readonly world: World
   readonly log: Logger
@@ -83,7 +83,7 @@ const headsIntervalMs = 5_000
 const unbounded: Quota = { bytes: null, records: null }
 
 /** Opens the service's own chain, and the chains of applications when they are first asked for. */
-export async function openTenancy(options: TenancyOptions): Promise<Tenancy> {
+export async function openTenants(options: TenantsOptions): Promise<Tenants> {
   const applications = new Applications()
   const keys = new Keys()
   const ledger = new Ledger()
@@ -93,7 +93,7 @@ export async function openTenancy(options: TenancyOptions): Promise<Tenancy> {
     projections: [applications, keys, ledger],
   })
   const signer = await options.loadSigner(getChainOrigin(options.serviceName, 'system'))
-  return new Tenancy(options, {
+  return new Tenants(options, {
     schema: 'system',
     chain,
     applications,
@@ -104,16 +104,16 @@ export async function openTenancy(options: TenancyOptions): Promise<Tenancy> {
   })
 }
 
-export class Tenancy {
+export class Tenants {
   readonly system: SystemChain
-  readonly #options: TenancyOptions
-  readonly #tenants = new Map<number, Promise<Tenant>>()
+  readonly #options: TenantsOptions
+  readonly #opening = new Map<number, Promise<Tenant>>()
   readonly #open = new Map<number, Tenant>()
   readonly #closing = new Map<number, Promise<void>>()
   readonly #announced = new Map<string, number>()
   readonly #stopHeads: () => void
 
-  constructor(options: TenancyOptions, system: SystemChain) {
+  constructor(options: TenantsOptions, system: SystemChain) {
     this.#options = options
     this.system = system
     this.#stopHeads = options.world.every(headsIntervalMs, () => {
@@ -138,7 +138,7 @@ export class Tenancy {
   }
 
   /** Returns the open application; the first call opens its chain. */
-  async loadTenant(appId: string): Promise<Tenant> {
+  async load(appId: string): Promise<Tenant> {
     const record = this.requireApplication(appId)
     const open = this.#open.get(record.number)
     if (open !== undefined) {
@@ -146,14 +146,14 @@ export class Tenancy {
       await this.#forget(record.number, open)
     }
     await this.#closing.get(record.number)?.catch(() => undefined)
-    const opening = this.#tenants.get(record.number) ?? this.#openTenant(record)
-    this.#tenants.set(record.number, opening)
+    const opening = this.#opening.get(record.number) ?? this.#openTenant(record)
+    this.#opening.set(record.number, opening)
     try {
       const tenant = await opening
       this.#open.set(record.number, tenant)
       return tenant
     } catch (error) {
-      this.#tenants.delete(record.number)
+      this.#opening.delete(record.number)
       throw error
     }
   }
@@ -171,7 +171,7 @@ export class Tenancy {
   }
 
   /** The tenants that are open now. */
-  listOpenTenants(): Tenant[] {
+  listOpen(): Tenant[] {
     return [...this.#open.values()]
   }
 
@@ -199,12 +199,12 @@ export class Tenancy {
 
   /** All chains that this process holds: the service's own, and those of applications that are open. */
   listChains(): Chain[] {
-    return [this.system.chain, ...this.listOpenTenants().map(({ chain }) => chain)]
+    return [this.system.chain, ...this.listOpen().map(({ chain }) => chain)]
   }
 
   /** Writes the heads of chains that grew into the system chain, so that one root covers all of them. */
   async announceHeads(): Promise<void> {
-    const grown = this.listOpenTenants().flatMap(({ application, chain }) => {
+    const grown = this.listOpen().flatMap(({ application, chain }) => {
       const { size, root, height } = chain.head()
       return (this.#announced.get(application.app_id) ?? 0) === size
         ? []
@@ -218,7 +218,7 @@ export class Tenancy {
   async close(): Promise<void> {
     this.#stopHeads()
     await this.announceHeads().catch(() => undefined)
-    await Promise.allSettled(this.listOpenTenants().map(({ chain }) => chain.close()))
+    await Promise.allSettled(this.listOpen().map(({ chain }) => chain.close()))
     await this.system.chain.close()
   }
 
@@ -239,7 +239,7 @@ export class Tenancy {
     const under = this.#closing.get(number)
     if (under !== undefined || this.#open.get(number) !== tenant) return under ?? Promise.resolve()
     this.#open.delete(number)
-    this.#tenants.delete(number)
+    this.#opening.delete(number)
     const closing = tenant.chain.close().finally(() => this.#closing.delete(number))
     this.#closing.set(number, closing)
     return closing
@@ -301,7 +301,7 @@ export function getChainOrigin(serviceName: string, app: string): string {
 }
 
 async function openOwnChain(
-  options: TenancyOptions,
+  options: TenantsOptions,
   chain: {
     app: string
     schema: string

@@ -7,7 +7,7 @@ import type { Database } from '../../database/database.ts'
 import { runMigrations } from '../../database/migrations.ts'
 import { createTestDatabase, type TestDatabase } from '../../database/testing.ts'
 import { migrations } from '../../operator/migrations.ts'
-import { openTenancy, type TenancyOptions } from './tenancy.ts'
+import { openTenants, type TenantsOptions } from './tenants.ts'
 
 let store: TestDatabase
 
@@ -20,10 +20,10 @@ afterAll(() => store?.drop())
 
 test('a schema that another process makes at the same moment is taken as it is', async () => {
   const { privateKey } = generateKeyPairSync('ed25519')
-  const options: TenancyOptions = {
+  const options: TenantsOptions = {
     database: store.database,
     world: realWorld,
-    log: noLog as unknown as TenancyOptions['log'],
+    log: noLog as unknown as TenantsOptions['log'],
     serviceName: 'test',
     holder: 'one',
     loadSigner: async (origin) => makeSigner(privateKey, origin),
@@ -36,13 +36,13 @@ test('a schema that another process makes at the same moment is taken as it is',
       if (isFirst) {
         isFirst = false
         expect(rows).toEqual([])
-        const other = await openTenancy({ ...options, holder: 'other' })
+        const other = await openTenants({ ...options, holder: 'other' })
         await other.close()
       }
       return rows as never
     },
   }
-  const tenancy = await openTenancy({ ...options, database: meanwhile })
-  expect(tenancy.system.chain.failure).toBeUndefined()
-  await tenancy.close()
+  const tenants = await openTenants({ ...options, database: meanwhile })
+  expect(tenants.system.chain.failure).toBeUndefined()
+  await tenants.close()
 })
