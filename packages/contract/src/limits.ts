@@ -93,7 +93,11 @@ export const limits = {
   sqlDepthMax: 64,
   /** Characters of the compiled statement. */
   sqlCompiledCharsMax: 1024 * 1024,
+  /** Operators of a chain such as a + b + c, or SELECTs joined by UNION; a chain is one level. */
+  sqlLinksMax: 512,
+  /** Different collections of a statement, and uses of them. */
   sqlSourcesMax: 16,
+  sqlSourceUsesMax: 64,
   /** Bytes of a text that an expression may make, and bytes of a whole row. */
   textBytesMax: 16 * 1024 * 1024,
   rowBytesMax: 272 * 1024 * 1024,

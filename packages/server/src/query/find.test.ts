@@ -72,10 +72,10 @@ describe('conditions of find', () => {
 
   it.each([
     [5, '', 'an object of conditions'],
-    [{ a: { greaterthen: 5 } }, '/a/greaterthen', 'did you mean greaterThan'],
+    [{ a: { greaterthen: 5 } }, '/a/greaterthen', 'did you mean "greaterThan"?'],
     [{ a: { is: 5, b: { is: 6 } } }, '/a/b', 'is not an operator'],
-    [{ a: { $gte: 5 } }, '/a/$gte', 'did you mean gte'],
-    [{ a: { notin: [5] } }, '/a/notin', 'did you mean notIn'],
+    [{ a: { $gte: 5 } }, '/a/$gte', 'did you mean "gte"?'],
+    [{ a: { notin: [5] } }, '/a/notin', 'did you mean "notIn"?'],
     [{ a: [5] }, '/a', 'needs an operator'],
     [{ a: {} }, '/a', 'is empty'],
     [{ a: { is: { $gte: 5 } } }, '/a/is', 'must be a string, a number'],

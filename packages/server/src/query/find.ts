@@ -1,7 +1,7 @@
 import { limits } from '@tollbase/contract/limits'
 import { Fault, makeInvalidFault } from '../base/fault.ts'
-import { findNearest } from '../base/find-nearest.ts'
 import { isRecord } from '../base/is-record.ts'
+import { findSuggestion, formatSuggestion } from '../base/known-members.ts'
 import {
   always,
   type Condition,
@@ -248,9 +248,11 @@ function checkKeys(value: Readonly<Record<string, unknown>>, context: Context): 
     const isForeign = hasOperators || key.startsWith('$')
     if (!isForeign && isRecord(value[key])) continue
     // A typing error must not become a nested field that no record has, and an empty answer that costs money.
-    const { word } = findNearest(key, operators.keys())
-    const hint = `did you mean ${word}? A nested field of this name is written with a dot, as one key`
-    throw makeInvalidFault(extendPointer(context.pointer, key), `is not an operator; ${hint}`)
+    const hint = formatSuggestion(findSuggestion(key, [...operators.keys()]))
+    throw makeInvalidFault(
+      extendPointer(context.pointer, key),
+      `is not an operator${hint === '' ? '.' : hint} A nested field of this name is written with a dot, as one key`,
+    )
   }
 }
 

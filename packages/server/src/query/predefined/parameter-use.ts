@@ -1,5 +1,5 @@
 import { makeInvalidFault } from '../../base/fault.ts'
-import { findNearest } from '../../base/find-nearest.ts'
+import { findSuggestion, formatSuggestion } from '../../base/known-members.ts'
 import {
   type Condition,
   type FieldPath,
@@ -86,11 +86,8 @@ export function readParameterUse(
     throw makeInvalidFault(pointer, 'names an operator but no field')
   const test = parameterOperators.get(getOperatorName(operator ?? 'is'))
   if (test === undefined) {
-    const { word } = findNearest(operator ?? '', parameterOperators.keys())
-    throw makeInvalidFault(
-      pointer,
-      `names $${operator}, which takes no parameter; did you mean $${word}?`,
-    )
+    const hint = formatSuggestion(findSuggestion(operator ?? '', [...parameterOperators.keys()]))
+    throw makeInvalidFault(pointer, `names $${operator}, which takes no parameter${hint}`)
   }
   return { kind: 'condition', path: parseFieldPath(fieldName, pointer), ...test }
 }

@@ -43,7 +43,8 @@ export async function parseSql(sql: unknown, options: SqlOptions): Promise<Query
 export function buildQuery(source: SourceText, options: SqlOptions): Query {
   const scope: Scope = { relations: [], tables: new Map(), outer: undefined }
   const nextId = counter()
-  const nextSource = counter()
+  const sources = new Set<string>()
+  const nextUse = counter()
   const makeReader = (text: SourceText, recordCalls: boolean): Reader => {
     const reader: Reader = {
       source: text,
@@ -55,8 +56,10 @@ export function buildQuery(source: SourceText, options: SqlOptions): Query {
       recordCalls,
       typesOf: options.typesOf ?? (() => undefined),
       nextId,
-      spendSource: (location) => {
-        if (nextSource() > limits.sqlSourcesMax)
+      spendSource: (model, location) => {
+        if (nextUse() > limits.sqlSourceUsesMax)
+          throw text.refuse(location, `more than ${limits.sqlSourceUsesMax} uses of collections`)
+        if (sources.add(model).size > limits.sqlSourcesMax)
           throw text.refuse(location, `more than ${limits.sqlSourcesMax} collections`)
       },
       readSelect: (select, place) => readSelect(select, { ...place, reader }),

@@ -1,6 +1,6 @@
 import { limits } from '@tollbase/contract/limits'
 import type { FuncCall, Node, SortBy, WindowDef } from 'libpg-query'
-import { findNearest } from '../../base/find-nearest.ts'
+import { findSuggestion, formatSuggestion } from '../../base/known-members.ts'
 import { parseBlock } from '../address.ts'
 import { ownParameters } from '../parameter.ts'
 import { type AggregateDefinition, aggregates, windowFunctions } from '../tree/aggregates.ts'
@@ -62,11 +62,8 @@ export function readCall(node: FuncCall, place: SqlPlace, read: ReadExpression):
   const definition = functions.get(name)
   if (definition === undefined) {
     const known = [...functions.keys(), ...aggregates.keys(), ...windowFunctions.keys()]
-    throw refuse(
-      place,
-      location,
-      `the function ${name}, which is not possible; did you mean ${findNearest(name, known).word}?`,
-    )
+    const hint = formatSuggestion(findSuggestion(name, known))
+    throw refuse(place, location, `the function ${name}, which is not possible${hint}`)
   }
   const args = (node.args ?? []).map((each, index) =>
     definition.parameters[index] === 'unit' ? readUnit(each, place, read) : read(each, place),
@@ -157,7 +154,8 @@ function fittedOne(arg: Expression, kind: Exclude<ParameterKind, 'same'>, call: 
   const { name, place, location } = call
   switch (kind) {
     case 'printable':
-      return castTo(arg, 'text')
+      // Alone among all that takes texts, concat and concat_ws keep the blanks of a char(n).
+      return name.startsWith('concat') && arg.type === 'text' ? arg : castTo(arg, 'text')
     case 'time':
       return arg.type === 'interval' ? arg : coerceTo(arg, 'timestamp')
     case 'unit':

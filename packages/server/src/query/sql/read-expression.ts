@@ -14,18 +14,18 @@ import {
   unifyTypes,
 } from '../tree/make-expression.ts'
 import { type Comparison, type Expression, nothing, type TypedConstant } from '../tree/query.ts'
+import { describeConstruct } from './describe-construct.ts'
 import { makeCall, makeTime, readCall } from './read-call.ts'
 import { readCast } from './read-cast.ts'
 import { readInQuery, requireOneColumn } from './read-in-query.ts'
 import { enterSubQuery, noteComparison, readName, refuseUnclearNames } from './read-name.ts'
 import { readLike, readMatch } from './read-pattern.ts'
-import { describeConstruct } from './source-text.ts'
-import { enterLevel, listTexts, refuse, runAt, type SqlPlace } from './sql-reader.ts'
+import { enterChain, enterLevel, listTexts, refuse, runAt, type SqlPlace } from './sql-reader.ts'
 
 /** Reads the checked expression of a node of the parser's tree, or throws a 400 that names what is not possible. */
 export function readExpression(node: Node | undefined, outer: SqlPlace): Expression {
   if (node === undefined) return nothing
-  const place = enterLevel(outer, findLocation(node))
+  const place = outer.links === undefined ? enterLevel(outer, findLocation(node)) : outer
   const inner = (each: Node | undefined) => readExpression(each, place)
   if ('ColumnRef' in node) {
     const { fields, location } = node.ColumnRef
@@ -120,10 +120,8 @@ function readCase(node: CaseExpr, place: SqlPlace): Expression {
   const whens = (node.args ?? []).flatMap((each) => ('CaseWhen' in each ? [each.CaseWhen] : []))
   const otherwise = node.defresult === undefined ? undefined : inner(node.defresult)
   const results = runAt(place, node.location, () =>
-    unifyTypes([
-      ...whens.map((when) => inner(when.result)),
-      ...(otherwise === undefined ? [] : [otherwise]),
-    ]),
+    // PostgreSQL looks at ELSE first.
+    unifyTypes([otherwise ?? nothing, ...whens.map((when) => inner(when.result))]),
   )
   const branches = whens.map((when, index) => {
     const test = inner(when.expr)
@@ -132,13 +130,13 @@ function readCase(node: CaseExpr, place: SqlPlace): Expression {
         ? coerceTo(test, 'boolean')
         : makeComparison('=', { left: subject, right: test }),
     )
-    return Object.freeze({ when: is, value: results[index] ?? nothing })
+    return Object.freeze({ when: is, value: results[index + 1] ?? nothing })
   })
   const made: Expression = Object.freeze({
     kind: 'case',
     type: results[0]?.type ?? 'null',
     branches: Object.freeze(branches),
-    otherwise: otherwise === undefined ? undefined : results.at(-1),
+    otherwise: otherwise === undefined ? undefined : results[0],
   })
   return markWhole(made, areWhole(results))
 }
@@ -224,7 +222,8 @@ function listItems(node: Node | undefined): readonly Node[] {
 
 function readBinary(node: A_Expr, sign: string, place: SqlPlace): Expression {
   const { location } = node
-  const right = readExpression(node.rexpr, place)
+  const { links: _, ...own } = place
+  const right = readExpression(node.rexpr, own)
   if (node.lexpr === undefined) {
     if (sign === '+') return runAt(place, location, () => coerceTo(right, 'number'))
     if (sign !== '-') throw refuse(place, location, `the operator ${sign}, which is not possible`)
@@ -232,7 +231,8 @@ function readBinary(node: A_Expr, sign: string, place: SqlPlace): Expression {
       return makeDigits(readNumberText(`-${right.value}`) ?? String(right.value).slice(1))
     return makeCall('-', [makeDigits('0'), right], { place, location })
   }
-  const left = readExpression(node.lexpr, place)
+  const isChain = 'A_Expr' in node.lexpr && node.lexpr.A_Expr.kind === 'AEXPR_OP'
+  const left = readExpression(node.lexpr, isChain ? enterChain(place, location) : own)
   if (sign === '/' && areWhole([left]) && areWhole([right]))
     throw refuse(place, location, wholeDivision)
   if (isComparison(sign)) {

@@ -8,9 +8,10 @@ import {
   type Query,
   type Relation,
 } from '../tree/query.ts'
+import { describeConstruct } from './describe-construct.ts'
 import { findLocation, readExpression } from './read-expression.ts'
 import type { Scope, ScopeRelation } from './scope.ts'
-import { describeConstruct, isCatalog } from './source-text.ts'
+import { isCatalog } from './source-text.ts'
 import { enterLevel, refuse, runAt, type SqlPlace } from './sql-reader.ts'
 
 export type From = {
@@ -60,8 +61,8 @@ function readTable(node: RangeVar, place: SqlPlace): ReadRelation {
       )
     if (isCatalog(schemaname))
       throw refuse(place, location, `the catalog ${schemaname}, which cannot be read`)
-    place.reader.spendSource(location)
     const model = `${schemaname}::${relname}`
+    place.reader.spendSource(model, location)
     const app = node.alias === undefined ? schemaname : undefined
     const view = place.reader.readView(model, place.depth)
     if (view !== undefined) return subQuery(view, { id, name, app }, { place, location })

@@ -17,11 +17,12 @@ import { findUngroupedPart, hasAggregate, isOuterOnly } from './grouping.ts'
 import { makeOrder } from './read-call.ts'
 import { findLocation, readExpression, toCondition } from './read-expression.ts'
 import { readFrom } from './read-from.ts'
-import { type CommonTableName, makeColumn, resolveStar, type Scope } from './scope.ts'
+import { type CommonTableName, makeColumn, resolveStar } from './scope.ts'
 import {
+  enterChain,
   enterLevel,
+  findFirstLocation,
   listTexts,
-  type Reader,
   readWholeNumber,
   refuse,
   runAt,
@@ -31,9 +32,13 @@ import {
 /** Reads a SELECT, or several joined by set operations, as a query. */
 export function readSelect(
   select: SelectStmt,
-  outer: { readonly reader: Reader; readonly scope: Scope; readonly depth: number },
+  outer: Pick<SqlPlace, 'reader' | 'scope' | 'depth' | 'links'>,
 ): Query {
-  const place = enterLevel({ ...outer, without: {} })
+  const { reader, scope, depth, links } = outer
+  const inner = { reader, scope, depth, without: {}, ...(links !== undefined && { links }) }
+  const location = findFirstLocation(select)
+  // The left side of a set operation is on the level of the whole.
+  const place = links === undefined ? enterLevel(inner, location) : { ...inner, location }
   refuseClauses(select, place)
   const common = readCommonTables(select, place)
   const inside = { ...place, scope: { ...place.scope, tables: common.tables } }
@@ -86,8 +91,10 @@ function readCommonTables(select: SelectStmt, place: SqlPlace) {
 }
 
 function readSet(select: SelectStmt, place: SqlPlace): Query {
-  const side = (each: SelectStmt | undefined): Query => readSelect(each ?? {}, place)
-  const [left, right] = [side(select.larg), side(select.rarg)]
+  const isChain = select.larg?.op !== undefined && select.larg.op !== 'SETOP_NONE'
+  const { links: _, ...own } = place
+  const left = readSelect(select.larg ?? {}, isChain ? enterChain(place) : own)
+  const right = readSelect(select.rarg ?? {}, own)
   const operator = { SETOP_UNION: 'UNION', SETOP_INTERSECT: 'INTERSECT', SETOP_EXCEPT: 'EXCEPT' }
   const word = operator[select.op as keyof typeof operator]
   const [a, b] = [getOutput(left), getOutput(right)]

@@ -3,6 +3,7 @@ import type { Node, SelectStmt } from 'libpg-query'
 import { Fault, makeInvalidFault } from '../../base/fault.ts'
 import { isRecord } from '../../base/is-record.ts'
 import { checkText } from '../operand.ts'
+import { describeConstruct } from './describe-construct.ts'
 import { ParserProblem, parseSqlText, scanSql, type Token, tokenTypes } from './parser.ts'
 
 /** A statement as PostgreSQL's own parser reads it, with the means to name places in the caller's text. */
@@ -29,7 +30,7 @@ const beforeNames = new Set(
   ),
 )
 /** The most attempts to parse: each `app::collection` in the place of a table takes one more. */
-const attemptsMax = limits.sqlSourcesMax + 1
+const attemptsMax = limits.sqlSourceUsesMax + 1
 
 /**
  * Reads one SELECT. Syntax that PostgreSQL's lexer does not know is rewritten first: names keep their case (it
@@ -104,17 +105,6 @@ export function listModels({ select }: SourceText): readonly string[] {
 /** Schemas of PostgreSQL's own, which are no applications. */
 export function isCatalog(schema: string): boolean {
   return schema.startsWith('pg_') || schema === 'information_schema'
-}
-
-/** Describes a syntax node in words: `LockingClause` is "a locking clause". */
-export function describeConstruct(node: Node | undefined): string {
-  const [name = 'nothing'] = Object.keys(node ?? {})
-  const words = name
-    .replace(/^A_/, '')
-    .replace(/Stmt$/, '')
-    .replaceAll(/([a-z])([A-Z])/g, '$1 $2')
-    .toLowerCase()
-  return name.endsWith('Stmt') ? `${words.toUpperCase()} statement` : words
 }
 
 /** Returns a 400 that names the line and column of a character of the statement. */
@@ -256,7 +246,7 @@ async function parseTables(text: string, refuse: Refuse) {
       attempt = `${attempt.slice(0, at)}. ${attempt.slice(at + 2)}`
     }
   }
-  throw makeInvalidFault('/sql', `has more than ${limits.sqlSourcesMax} collections`)
+  throw makeInvalidFault('/sql', `has more than ${limits.sqlSourceUsesMax} uses of collections`)
 }
 
 /** Converts a count of characters to JavaScript's, which has two units for some of them. */

@@ -19,8 +19,11 @@ export type Reader = {
   readonly typesOf: (model: string) => ReadonlyMap<string, ValueType> | undefined
   readonly nextId: () => number
   /** Counts a use of a collection. */
-  readonly spendSource: (location: number | undefined) => void
-  readonly readSelect: (select: SelectStmt, place: { scope: Scope; depth: number }) => Query
+  readonly spendSource: (model: string, location: number | undefined) => void
+  readonly readSelect: (
+    select: SelectStmt,
+    place: Pick<SqlPlace, 'scope' | 'depth' | 'links'>,
+  ) => Query
   /** Reads the query that replaces a model; undefined for a collection. */
   readonly readView: (model: string, depth: number) => Query | undefined
 }
@@ -30,24 +33,29 @@ export type SqlPlace = {
   readonly reader: Reader
   readonly scope: Scope
   readonly depth: number
+  /** The number of operators in the chain so far. */
+  readonly links?: number
+  /** The parser's place of the innermost part around that has one. */
+  readonly location?: number | undefined
   /** Named windows of this SELECT. */
   readonly windows?: ReadonlyMap<string, Node>
   /** The kinds of call that this place does not allow, each with the words for the place: ["aggregate", "WHERE"]. */
   readonly without: { readonly aggregates?: string; readonly windows?: string }
 }
 
-/** Returns a 400 that names the place in the text. */
+/** Returns a 400 that names the place in the text: that of the part itself, or else of what is around it. */
 export function refuse(
-  place: Pick<SqlPlace, 'reader'>,
+  place: Pick<SqlPlace, 'reader' | 'location'>,
   location: number | undefined,
   problem: string,
 ) {
-  return place.reader.source.refuse(location, problem)
+  const isKnown = location !== undefined && location >= 0
+  return place.reader.source.refuse(isKnown ? location : (place.location ?? 0), problem)
 }
 
 /** Runs a step, and reports its problems with names and types at the location. */
 export function runAt<T>(
-  place: Pick<SqlPlace, 'reader'>,
+  place: Pick<SqlPlace, 'reader' | 'location'>,
   location: number | undefined,
   step: () => T,
 ): T {
@@ -68,7 +76,31 @@ export function runAt<T>(
 export function enterLevel(place: SqlPlace, location?: number): SqlPlace {
   if (place.depth >= limits.sqlDepthMax)
     throw refuse(place, location, `something nested deeper than ${limits.sqlDepthMax} levels`)
-  return { ...place, depth: place.depth + 1 }
+  const isKnown = location !== undefined && location >= 0
+  return { ...place, depth: place.depth + 1, location: isKnown ? location : place.location }
+}
+
+/**
+ * Returns the place of the left side of an operator, or of a set operation, that has one of its kind on its left:
+ * `a + b + c` is one level, as people count, but no chain may be so long that reading it takes all memory.
+ */
+export function enterChain(place: SqlPlace, location?: number): SqlPlace {
+  const links = (place.links ?? 0) + 1
+  if (links > limits.sqlLinksMax)
+    throw refuse(place, location, `a chain of more than ${limits.sqlLinksMax} operators`)
+  return { ...place, links }
+}
+
+/** Finds the first place that the parser gives inside a part of its tree. */
+export function findFirstLocation(part: unknown): number | undefined {
+  if (typeof part !== 'object' || part === null) return undefined
+  if ('location' in part && typeof part.location === 'number' && part.location >= 0)
+    return part.location
+  for (const inner of Object.values(part)) {
+    const found = findFirstLocation(inner)
+    if (found !== undefined) return found
+  }
+  return undefined
 }
 
 /** Lists the texts of a dotted name of the parser. */

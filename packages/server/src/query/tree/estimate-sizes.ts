@@ -159,7 +159,7 @@ function measureCall({ name, arguments: args }: Call, parts: readonly number[]):
     case 'lpad':
     case 'rpad':
     case 'char':
-      return countChars(args[1]) * bytesPerChar
+      return Number(getConstant(args[1]) ?? 0) < 0 ? 0 : countChars(args[1]) * bytesPerChar
     case 'to_char':
       return shortBytes + second * charsPerFormatChar * bytesPerChar
     case 'left':
@@ -178,6 +178,10 @@ function leastBytes(expression: Expression | undefined): number {
   return expression?.kind === 'constant' ? Buffer.byteLength(String(expression.value ?? '')) : 0
 }
 
+function getConstant(expression: Expression | undefined) {
+  return expression?.kind === 'constant' ? expression.value : undefined
+}
+
 /**
  * Returns the number of characters that a constant, or the least of several values, asks for; infinite if that is
  * not known, or is counted from the other end.
@@ -187,7 +191,7 @@ function countChars(expression: Expression | undefined): number {
     return Math.min(...expression.arguments.map(countChars))
   if (expression?.kind === 'convert' || expression?.kind === 'cast')
     return countChars(expression.argument)
-  const count = expression?.kind === 'constant' ? Number(expression.value) : Number.NaN
+  const count = Number(getConstant(expression) ?? Number.NaN)
   return count >= 0 ? Math.floor(count) : Number.POSITIVE_INFINITY
 }
 

@@ -89,7 +89,7 @@ export function coerceTo(expression: Expression, type: ValueType): Expression {
 
 /** Takes away the blanks of a char(n), which PostgreSQL counts nowhere but in an answer. */
 export function removePadding(expression: Expression): Expression {
-  if (expression.kind !== 'call' || expression.name !== 'char') return expression
+  if (expression.kind !== 'call' || !isPadded(expression)) return expression
   return Object.freeze({ ...expression, name: 'rtrim', arguments: Object.freeze([expression]) })
 }
 
@@ -114,7 +114,15 @@ function castable(from: ValueType, to: ValueType): boolean {
 
 /** Converts all expressions to one type: JSON if their types differ. */
 export function unifyTypes(expressions: readonly Expression[]): readonly Expression[] {
-  return as(findCommonType(expressions.map(getType)), expressions)
+  // PostgreSQL takes the type of the first text, so a char(n) behind another text loses its blanks.
+  const [first] = expressions
+  const isPlain = first !== undefined && first.type !== 'null' && !isPadded(first)
+  const same = isPlain ? expressions.map(removePadding) : expressions
+  return as(findCommonType(same.map(getType)), same)
+}
+
+function isPadded(expression: Expression): boolean {
+  return expression.kind === 'call' && expression.name === 'char'
 }
 
 function getType(expression: Expression): ValueType {

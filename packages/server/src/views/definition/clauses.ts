@@ -1,6 +1,6 @@
 import { makeInvalidFault } from '../../base/fault.ts'
-import { findNearest } from '../../base/find-nearest.ts'
 import { isRecord } from '../../base/is-record.ts'
+import { findSuggestion, formatSuggestion } from '../../base/known-members.ts'
 import { type DefinitionPlace, enterMember } from './definition-place.ts'
 
 /** A value as it was sent, with its place. */
@@ -83,8 +83,8 @@ export function readClauses(objects: readonly SentValue[]): Clauses {
 }
 
 function notAClause(key: string, { place }: SentValue): Error {
-  const { word } = findNearest(key, names.keys())
-  return makeInvalidFault(place.pointer, `is not a member of a view's query; did you mean ${word}?`)
+  const hint = formatSuggestion(findSuggestion(key, [...names.keys()]))
+  return makeInvalidFault(place.pointer, `is not a member of a view's query${hint}`)
 }
 
 /** Returns true for a join as requests write it in find: {model, resolve, many}. */

@@ -1,6 +1,6 @@
 import type { A_Expr, Node, SubLink, TypeCast } from 'libpg-query'
 import { assert, requirePresent } from '../../base/assert.ts'
-import { describeConstruct } from '../../query/sql/source-text.ts'
+import { describeConstruct } from '../../query/sql/describe-construct.ts'
 import { listTexts } from '../../query/sql/sql-reader.ts'
 import { infixes } from './operators.ts'
 import {

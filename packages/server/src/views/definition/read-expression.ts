@@ -1,6 +1,6 @@
 import { makeInvalidFault } from '../../base/fault.ts'
-import { findNearest } from '../../base/find-nearest.ts'
 import { isRecord } from '../../base/is-record.ts'
+import { findSuggestion, formatSuggestion } from '../../base/known-members.ts'
 import { type DefinitionPlace, enterMember, type ReadPart } from './definition-place.ts'
 import { markSql } from './marked-sql.ts'
 import { getOperator, listOperatorNames } from './operators.ts'
@@ -42,8 +42,8 @@ function readOperation(
   const at = enterMember(place, name)
   const operator = getOperator(name)
   if (operator === undefined) {
-    const { word } = findNearest(name, listOperatorNames())
-    throw makeInvalidFault(at.pointer, `is not an operator; did you mean ${word}?`)
+    const hint = formatSuggestion(findSuggestion(name, listOperatorNames()))
+    throw makeInvalidFault(at.pointer, `is not an operator${hint}`)
   }
   const { beside } = operator
   const foreign = names.find((key) => key !== name && !beside.includes(key))

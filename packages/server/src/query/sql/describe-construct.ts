@@ -1,0 +1,49 @@
+import type { Node } from 'libpg-query'
+
+/** The words of SQL for parts of the parser's tree, where its own name says something else. */
+const words: ReadonlyMap<string, string> = new Map([
+  ['RowExpr', 'a row of values (a, b)'],
+  ['A_ArrayExpr', 'ARRAY[…]'],
+  ['A_Indirection', 'an element or a part in brackets, tags[1] or (row).name; write tags -> 1'],
+  ['CollateClause', 'COLLATE'],
+  ['GroupingFunc', 'GROUPING'],
+  ['XmlExpr', 'XML'],
+  ['XmlSerialize', 'XMLSERIALIZE'],
+  ['JsonObjectConstructor', 'JSON_OBJECT'],
+  ['JsonArrayConstructor', 'JSON_ARRAY'],
+  ['JsonArrayQueryConstructor', 'JSON_ARRAY'],
+  ['JsonObjectAgg', 'JSON_OBJECTAGG'],
+  ['JsonArrayAgg', 'JSON_ARRAYAGG'],
+  ['JsonParseExpr', 'JSON(…)'],
+  ['JsonScalarExpr', 'JSON_SCALAR'],
+  ['JsonSerializeExpr', 'JSON_SERIALIZE'],
+  ['JsonFuncExpr', 'JSON_VALUE, JSON_QUERY or JSON_EXISTS'],
+  ['JsonIsPredicate', 'IS JSON'],
+  ['NamedArgExpr', 'an argument with a name'],
+  ['SetToDefault', 'DEFAULT'],
+  ['CurrentOfExpr', 'CURRENT OF'],
+  ['MergeSupportFunc', 'MERGE_ACTION'],
+  ['RangeTableSample', 'TABLESAMPLE'],
+  ['RangeTableFunc', 'XMLTABLE'],
+  ['JsonTable', 'JSON_TABLE'],
+  ['VariableSetStmt', 'SET or RESET statement'],
+  ['VariableShowStmt', 'SHOW statement'],
+  ['TransactionStmt', 'BEGIN, COMMIT or ROLLBACK statement'],
+  ['CheckPointStmt', 'CHECKPOINT statement'],
+  ['CreateStmt', 'CREATE TABLE statement'],
+  ['ViewStmt', 'CREATE VIEW statement'],
+  ['RenameStmt', 'ALTER … RENAME statement'],
+  ['IndexStmt', 'CREATE INDEX statement'],
+])
+
+/** Describes a part of the parser's tree in the words of SQL: `VacuumStmt` is "VACUUM statement". */
+export function describeConstruct(node: Node | undefined): string {
+  const [name = 'nothing'] = Object.keys(node ?? {})
+  const known = words.get(name)
+  if (known !== undefined) return known
+  const parts = name
+    .replace(/^A_/, '')
+    .replace(/Stmt$/, '')
+    .replaceAll(/([a-z])([A-Z])/g, '$1 $2')
+  return name.endsWith('Stmt') ? `${parts.toUpperCase()} statement` : parts.toLowerCase()
+}

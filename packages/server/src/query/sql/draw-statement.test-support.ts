@@ -1,0 +1,207 @@
+import fc from 'fast-check'
+
+/**
+ * Random statements over the collections of orders.test-data.ts that mean the same to PostgreSQL over tables with
+ * the same values; `o` stands for orders. Whatever PostgreSQL refuses is no case.
+ */
+type Text = fc.Arbitrary<string>
+
+const one = (...list: readonly string[]): Text => fc.constantFrom(...list)
+/** Puts the texts in the places of `$0`, `$1` ... of a form. */
+const list = (parts: readonly Text[], form: string): Text =>
+  fc
+    .tuple(...parts)
+    .map((texts) => form.replaceAll(/\$(\d)/g, (_, at: string) => texts[Number(at)] ?? ''))
+
+const day = one("DATE '2024-02-01'", "DATE '2024-01-10'", "'2024-03-05'::date")
+const moment = one("timestamp '2024-02-01T12:00:00'", "'2024-01-10T00:30:00'::timestamp")
+const interval = one("interval '1 day'", "interval '90 minutes'", "interval '1 month'")
+const count = one('0', '1', '2', '3', '-1', '-2', '5', 'NULL::int', 'o.id::int', '40')
+
+type Kinds = { number: string; text: string; boolean: string; time: string; date: string }
+
+type Tie = fc.LetrecTypedTie<Kinds>
+
+const numbers = (tie: Tie): Text =>
+  fc.oneof(
+    { maxDepth: 3, depthIdentifier: 'term' },
+    one('o.id', 'o.amount', '1', '2.5', '-3', '0', 'NULL::numeric', '- CAST(NULL AS real)'),
+    list([tie('number'), one('+', '-', '*', '/', '%'), tie('number')], '($0 $1 $2)'),
+    list([one('abs', 'ceil', 'floor', 'round', 'sign', 'trunc'), tie('number')], '$0($1)'),
+    list([one('mod', 'div'), tie('number'), tie('number')], '$0($1, $2)'),
+    list([one('round', 'trunc'), tie('number'), count], '$0(($1)::numeric, $2)'),
+    list([one('length', 'char_length'), tie('text')], '$0($1)'),
+    list([tie('text'), tie('text')], 'strpos($0, $1)'),
+    list([tie('number')], '- ($0)'),
+    list([tie('number'), one('int', 'numeric(6, 1)', 'numeric(8)', 'bigint')], '($0)::$1'),
+    list([one('year', 'month', 'day', 'dow', 'epoch', 'hour'), tie('time')], 'extract($0 FROM $1)'),
+    list([tie('date'), tie('date')], '($0 - $1)'),
+    list([tie('boolean'), tie('number'), tie('number')], 'CASE WHEN $0 THEN $1 ELSE $2 END'),
+    list(
+      [one('coalesce', 'greatest', 'least', 'nullif'), tie('number'), tie('number')],
+      '$0($1, $2)',
+    ),
+    list([tie('boolean')], '(SELECT count(*) FROM app::items i WHERE i.order_id = o.id AND ($0))'),
+    one('(SELECT max(i.price) FROM app::items i WHERE i.order_id = o.id)'),
+  )
+
+const texts = (tie: Tie): Text =>
+  fc.oneof(
+    { maxDepth: 3, depthIdentifier: 'term' },
+    one('o.customer', 'o.status', "'c1'", "''", "'Open '", "'é%_'", 'NULL::text'),
+    list([one('lower', 'upper', 'initcap', 'reverse', 'btrim', 'rtrim'), tie('text')], '$0($1)'),
+    list([one('left', 'right'), tie('text'), count], '$0($1, $2)'),
+    list([tie('text'), one('1', '2', '-1', '0'), one('0', '1', '3')], 'substr($0, $1, $2)'),
+    list(
+      [one('lpad', 'rpad'), tie('text'), one('0', '3', '9', '-1'), one("'x'", "''", "'yz'")],
+      '$0($1, $2, $3)',
+    ),
+    list([tie('text'), one('varchar(2)', 'varchar(5)', 'text')], '($0)::$1'),
+    list([tie('text'), tie('text')], '($0 || $1)'),
+    list([tie('text'), tie('text')], 'concat($0, $1, o.id)'),
+    list([tie('text'), tie('text')], "concat_ws('-', $0, $1)"),
+    list([tie('text'), one("'e'", "'n'"), one('1', '2', '-1')], 'split_part($0, $1, $2)'),
+    list([tie('text'), one("'o'", "'c'"), one("'x'", "''")], 'replace(left($0, 9), $1, $2)'),
+    list([tie('boolean'), tie('text'), tie('text')], 'CASE WHEN $0 THEN $1 ELSE $2 END'),
+    list([one('coalesce', 'greatest', 'least', 'nullif'), tie('text'), tie('text')], '$0($1, $2)'),
+    list([tie('time')], "to_char($0, 'YYYY-MM-DD HH24')"),
+  )
+
+const booleans = (tie: Tie): Text =>
+  fc.oneof(
+    { maxDepth: 3, depthIdentifier: 'term' },
+    one('o.paid', 'true', 'false', 'NULL::boolean', 'o.amount IS NULL', "o.status = 'open'"),
+    list([tie('number'), one('=', '<>', '<', '>='), tie('number')], '($0 $1 $2)'),
+    list([tie('text'), one('=', '<>', '<', '>='), tie('text')], '($0 $1 $2)'),
+    list(
+      [tie('time'), one('=', '<>', '<', '>='), fc.oneof(day, moment, tie('time'))],
+      '($0 $1 $2)',
+    ),
+    list([tie('date'), one('=', '<', '>='), fc.oneof(tie('date'), tie('time'))], '($0 $1 $2)'),
+    list([tie('time'), day, day], '($0 BETWEEN $1 AND $2)'),
+    list([tie('time'), day, moment], '($0 IN ($1, $2))'),
+    list([tie('number'), tie('number')], '($0 IN ($1, 1, NULL))'),
+    list([tie('text')], "($0 IN ('c1', 'open', NULL))"),
+    list([tie('text'), one("'%e%'", "'c_'", "''", "'Op%'")], '($0 LIKE $1)'),
+    list([tie('boolean'), one('true', 'NULL', 'false')], '($0 IN ($1, false))'),
+    list([tie('number'), tie('number')], '($0 IS DISTINCT FROM $1)'),
+    list([tie('boolean'), one('IS TRUE', 'IS NOT FALSE', 'IS UNKNOWN')], '(($0) $1)'),
+    list([tie('boolean')], '(NOT $0)'),
+    list([tie('boolean'), one('AND', 'OR'), tie('boolean')], '($0 $1 $2)'),
+    one('EXISTS (SELECT 1 FROM app::items i WHERE i.order_id = o.id AND i.quantity > 2)'),
+    one('o.customer IN (SELECT c.id FROM app::customers c WHERE c.score > 1)'),
+  )
+
+const times = (tie: Tie): Text =>
+  fc.oneof(
+    { maxDepth: 2, depthIdentifier: 'term' },
+    one('o.at', 'NULL::timestamp'),
+    moment,
+    list([tie('time'), one('+', '-'), interval], '($0 $1 $2)'),
+    list(
+      [one('day', 'month', 'hour', 'year', 'week', 'quarter'), tie('time')],
+      "date_trunc('$0', $1)",
+    ),
+    list(
+      [one('coalesce', 'greatest', 'least', 'nullif'), tie('time'), fc.oneof(day, tie('time'))],
+      '$0($1, $2)',
+    ),
+    list([tie('boolean'), tie('time'), day], 'CASE WHEN $0 THEN $1 ELSE $2 END'),
+    list([tie('date')], '($0)::timestamp'),
+  )
+
+const dates = (tie: Tie): Text =>
+  fc.oneof(
+    { maxDepth: 2, depthIdentifier: 'term' },
+    day,
+    list([tie('time')], '($0)::date'),
+    list([tie('date'), one('+', '-'), one('1', '30', 'o.id::int', 'NULL::int')], '($0 $1 $2)'),
+    list([one('coalesce', 'greatest'), tie('date'), tie('date')], '$0($1, $2)'),
+  )
+
+export const terms = fc.letrec<Kinds>((tie) => ({
+  number: numbers(tie),
+  text: texts(tie),
+  boolean: booleans(tie),
+  time: times(tie),
+  date: dates(tie),
+}))
+
+const any = fc.oneof(terms.number, terms.text, terms.boolean, terms.time, terms.date)
+const aggregate: Text = fc.oneof(
+  one('count(*)', 'count(DISTINCT o.status)'),
+  list([one('sum', 'avg', 'min', 'max', 'count'), terms.number], '$0($1)'),
+  list([one('min', 'max', 'count'), fc.oneof(terms.text, terms.time)], '$0($1)'),
+  list([one('bool_and', 'bool_or', 'every'), terms.boolean], '$0($1)'),
+  list([terms.text], "string_agg($0, ',' ORDER BY o.id)"),
+  list([terms.number, terms.boolean], 'sum($0) FILTER (WHERE $1)'),
+)
+const over = one(
+  '(ORDER BY o.id)',
+  '(PARTITION BY o.status ORDER BY o.id)',
+  '(PARTITION BY o.paid ORDER BY o.id DESC)',
+)
+const windowed: Text = fc.oneof(
+  list(
+    [one('row_number()', 'rank()', 'ntile(3)', 'ntile(NULL)', 'sum(o.amount)', 'count(*)'), over],
+    '$0 OVER $1',
+  ),
+  list([one('lag', 'lead'), any, one('1', '2', '0', 'NULL::int'), over], '$0($1, $2) OVER $3'),
+  list([any, one('1', '2', '3', 'NULL::int'), over], 'nth_value($0, $1) OVER $2'),
+  list([one('first_value', 'last_value'), any, over], '$0($1) OVER $2'),
+)
+const page = one('', '', ' LIMIT 7', ' LIMIT 5 OFFSET 3', ' LIMIT NULL')
+
+export const statements: Text = fc.oneof(
+  {
+    weight: 5,
+    arbitrary: list(
+      [any, any, terms.boolean, page],
+      'SELECT o.id, $0 AS a, $1 AS b FROM app::orders o WHERE $2 ORDER BY o.id$3',
+    ),
+  },
+  {
+    weight: 2,
+    arbitrary: list(
+      [windowed, any, terms.boolean],
+      'SELECT o.id, $0 AS a, $1 AS b FROM app::orders o WHERE $2 ORDER BY o.id',
+    ),
+  },
+  {
+    weight: 2,
+    arbitrary: list(
+      [aggregate, aggregate, terms.boolean],
+      'SELECT $0 AS a, $1 AS b FROM app::orders o WHERE $2',
+    ),
+  },
+  {
+    weight: 3,
+    arbitrary: list(
+      [any, aggregate, terms.boolean, aggregate],
+      'SELECT $0 AS k, $1 AS a FROM app::orders o WHERE $2 GROUP BY 1 HAVING $3 IS NOT NULL',
+    ),
+  },
+  {
+    weight: 1,
+    arbitrary: list([any, terms.boolean], 'SELECT DISTINCT $0 AS a FROM app::orders o WHERE $1'),
+  },
+  ...(['number', 'text', 'boolean', 'time'] as const).map((kind) => ({
+    weight: 1,
+    arbitrary: list(
+      [
+        terms[kind],
+        one('UNION', 'UNION ALL', 'EXCEPT', 'INTERSECT ALL'),
+        terms[kind],
+        terms.boolean,
+      ],
+      'SELECT $0 AS a FROM app::orders o WHERE $3 $1 SELECT $2 FROM app::orders o',
+    ),
+  })),
+  {
+    weight: 2,
+    arbitrary: list(
+      [one('JOIN', 'LEFT JOIN'), terms.boolean, any],
+      'SELECT o.id, i.id AS i, $2 AS a FROM app::orders o $0 app::items i ON i.order_id = o.id AND $1 ORDER BY o.id, i.id',
+    ),
+  },
+)
