@@ -11,8 +11,11 @@ export type SourceText = {
   readonly select: SelectStmt
   /** The names of the parameters in the order of their numbers; `$1` is called `1`. */
   readonly parameterNames: readonly string[]
-  /** Returns a 400 that names the place; `location` is the parser's (undefined or -1: unknown). */
-  readonly refuse: (location: number | undefined, problem: string) => Fault
+  /**
+   * Returns a 400 that names the place; `location` is the parser's (undefined or -1: unknown), and `around` that of
+   * the part around, for texts in which any place is better than none.
+   */
+  readonly refuse: (location: number | undefined, problem: string, around?: number) => Fault
 }
 
 /** A token with its text; places count characters. */
@@ -48,9 +51,9 @@ export async function readSource(sql: string): Promise<SourceText> {
   const statements = await parseTables(rewritten.text, (at, problem) =>
     problemAt(rewritten.original(at), problem),
   )
-  const refuse = (location: number | undefined, problem: string) => {
-    const known = location !== undefined && location >= 0
-    return problemAt(known ? rewritten.original(offsets.charOf(location)) : undefined, problem)
+  const refuse = (location: number | undefined, problem: string, around = 0) => {
+    const known = location !== undefined && location >= 0 ? location : around
+    return problemAt(rewritten.original(offsets.charOf(known)), problem)
   }
   const [first, second] = statements
   const node: Node | undefined = first?.stmt

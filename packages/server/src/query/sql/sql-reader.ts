@@ -49,8 +49,7 @@ export function refuse(
   location: number | undefined,
   problem: string,
 ) {
-  const isKnown = location !== undefined && location >= 0
-  return place.reader.source.refuse(isKnown ? location : (place.location ?? 0), problem)
+  return place.reader.source.refuse(location, problem, place.location)
 }
 
 /** Runs a step, and reports its problems with names and types at the location. */

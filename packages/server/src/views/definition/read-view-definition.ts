@@ -53,12 +53,18 @@ export async function readViewDefinition(
   const { text, relocated } = locateSql(sql)
   const views = await readViewStatements(models, { pointer: '/query', ...options })
   try {
-    const query = buildQuery(await readSource(text), {
-      now: undefined,
-      recordCalls: true,
-      viewOf: (model) => views.get(model),
-      ...(options.typesOf === undefined ? {} : { typesOf: options.typesOf }),
-    })
+    const source = await readSource(text)
+    // A part without a place of its own is the whole query's: the member around it could be any other's.
+    const refuse: typeof source.refuse = (location, problem) => source.refuse(location, problem)
+    const query = buildQuery(
+      { ...source, refuse },
+      {
+        now: undefined,
+        recordCalls: true,
+        viewOf: (model) => views.get(model),
+        ...(options.typesOf === undefined ? {} : { typesOf: options.typesOf }),
+      },
+    )
     return { definition: json, models, ...splitDefaultOrder(query) }
   } catch (error) {
     throw relocated(error)
