@@ -101,7 +101,7 @@ const provocations: Readonly<Record<ErrorCode, (() => Promise<Answer>) | { reado
     RECORD_EXISTS: () => data.store('c', [{ id: 'k' }], { strict: true }),
     LAST_ADMIN_KEY: () => data.call('POST', `/keys/${data.keyHash}/revoke`, {}),
     PRICE_REMOVED: { by: 'tests/pricing/changes.test.ts' },
-    PRICING_CHANGED: { by: 'tests/pricing/changes.test.ts' },
+    PRICING_CHANGED: { by: 'packages/server/src/operations/pricing/update-pricing.test.ts' },
     PAYMENT_ALREADY_USED: { by: 'tests/payments/attacks.test.ts' },
     OFFER_CHANGED: { by: 'tests/payments/resolving.test.ts' },
     PAYMENT_REPLY_GONE: { by: 'tests/payments/crash-points.test.ts' },

@@ -75,11 +75,17 @@ export function hashPaidRequest(requestInfo: RequestInfo): string {
   })
 }
 
+/** Long bodies take a while to cut, and several parts of a sale ask for the same one. */
+const cutBodies = new WeakMap<RequestInfo, Buffer>()
+
 /** Returns the body without the proof of payment that was put into it. */
 export function getBodyWithoutProof(requestInfo: RequestInfo): Buffer {
   const body = getBodyMembers(requestInfo)
   if (!proofMembers.some((name) => Object.hasOwn(body, name))) return requestInfo.bodyBytes
-  return Buffer.from(removeMembers(requestInfo.json().text, proofMembers))
+  const cut =
+    cutBodies.get(requestInfo) ?? Buffer.from(removeMembers(requestInfo.json().text, proofMembers))
+  cutBodies.set(requestInfo, cut)
+  return cut
 }
 
 /** All that the public clients put into the body of a paid store; none of it is stored. */
