@@ -1,6 +1,6 @@
 import type { Queryable } from '@tollbase/server/database/database'
 import { sql } from '@tollbase/server/database/sql'
-import { planning, setSettings } from '@tollbase/server/projections/view-projection'
+import { planning, setSettings } from '@tollbase/server/projections/live-views'
 import { measureLiveBlocks } from './live-view-blocks.ts'
 import { measureLiveStores } from './live-view-stores.ts'
 import { measureLiveViews } from './live-views.ts'

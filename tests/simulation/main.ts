@@ -35,7 +35,7 @@ async function main(): Promise<void> {
   const missed = listPairs({ possible: true }).filter((pair) => !happened.has(pair))
   if (happened.size > 0)
     console.log(
-      `of what can happen to a payment, this never did: ${missed.join(', ') || 'nothing'}`,
+      `pairs of state and event that never happened to a payment: ${missed.join(', ') || 'nothing'}`,
     )
   process.exitCode = failed === 0 ? 0 : 1
 }

@@ -14,7 +14,7 @@ import type {
 import {
   buildCollectionTables,
   projectRecords,
-} from '../../packages/server/src/projections/record-projection.ts'
+} from '../../packages/server/src/projections/project-records.ts'
 import type { CompiledStatement } from '../../packages/server/src/query/sql-text.ts'
 import type { ViewPlace } from '../../packages/server/src/views/view-program.ts'
 

@@ -5,7 +5,7 @@ import { sql } from '../../packages/server/src/database/sql.ts'
 import {
   applyWithLiveViews,
   viewSession,
-} from '../../packages/server/src/projections/view-projection.ts'
+} from '../../packages/server/src/projections/live-views.ts'
 import { WaitingViews } from '../../packages/server/src/projections/waiting-views.ts'
 import { enterSession } from '../../packages/server/src/services/views/view-store.ts'
 import type { Data } from '../support/data.ts'

@@ -99,7 +99,7 @@ export function createAdmission<Service extends Uses<'world' | 'database' | 'ten
       const visit: Visit = { rates, pass: request.context, pays, address: toAddressKey(request.ip) }
       if (caller?.kind === 'key') admitKey(visit, caller.key)
       else if (text !== undefined) admitVisitor({ ...visit, pays: false }, points.refused)
-      else admitVisitor(visit, computeCost(operationId, head))
+      else admitVisitor(visit, computePoints(operationId, head))
     },
     enter: async (operationId, route, facts) => {
       const { context: pass } = facts
@@ -171,7 +171,7 @@ function findKeyText(head: RequestHead): string | undefined {
   }
 }
 
-function computeCost(operationId: string, head: RequestHead): number {
+function computePoints(operationId: string, head: RequestHead): number {
   const isSigned = head.headers['x-signature'] !== undefined
   return (costlyOperations.get(operationId) ?? points.request) + (isSigned ? points.signature : 0)
 }

@@ -6,14 +6,9 @@ import type { IndexDefinition } from '../model/definitions.ts'
 import { getDataSetTableName } from './data-set-table.ts'
 import { applyDefinition, loadCatalog } from './definitions/apply-definition.ts'
 import { getIndexName } from './index-ddl.ts'
+import { applyWithLiveViews, type LiveViews, listViewTables, noteRefresh } from './live-views.ts'
+import { projectRecords } from './project-records.ts'
 import type { EntryRun, Projection } from './projection.ts'
-import { projectRecords } from './record-projection.ts'
-import {
-  applyWithLiveViews,
-  type LiveViews,
-  listViewTables,
-  noteRefresh,
-} from './view-projection.ts'
 import { readProgress, viewStateTable } from './view-state.ts'
 import { WaitingViews } from './waiting-views.ts'
 import { Watchers } from './watchers.ts'

@@ -67,7 +67,7 @@ export async function readCall(
 }
 
 /** Finds the receipt of a transaction in a block, or in one up to `height` where that is given. */
-export async function findReceipt(
+export async function findTransactionReceipt(
   rpc: Rpc,
   transaction: string,
   height?: bigint,

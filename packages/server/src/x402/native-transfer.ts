@@ -2,7 +2,7 @@ import { Fault } from '../base/fault.ts'
 import type { World } from '../base/world.ts'
 import { readBalance } from './authorization-use.ts'
 import {
-  findReceipt,
+  findTransactionReceipt,
   isKnown,
   type Receipt,
   readBlockTime,
@@ -193,5 +193,5 @@ async function findConfirmedReceipt(
   { rpc, confirmations }: NativeOptions,
   hash: string,
 ): Promise<Receipt | undefined> {
-  return findReceipt(rpc, hash, await readConfirmedHeight(rpc, confirmations))
+  return findTransactionReceipt(rpc, hash, await readConfirmedHeight(rpc, confirmations))
 }

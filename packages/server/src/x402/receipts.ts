@@ -1,5 +1,5 @@
 import type { World } from '../base/world.ts'
-import { findReceipt, type Receipt, readConfirmedHeight } from './evm-chain.ts'
+import { findTransactionReceipt, type Receipt, readConfirmedHeight } from './evm-chain.ts'
 import type { Rpc } from './rpc.ts'
 
 export type ReceiptsOptions = {
@@ -58,7 +58,7 @@ export class Receipts {
     await Promise.all(
       [...this.#wanted.keys()].map(async (hash) => {
         // A receipt that cannot be read is asked for again; the others do not wait for it.
-        const receipt = await findReceipt(rpc, hash, height).catch(() => undefined)
+        const receipt = await findTransactionReceipt(rpc, hash, height).catch(() => undefined)
         if (receipt !== undefined) this.#resolve(hash, receipt)
       }),
     )

@@ -2,7 +2,7 @@ import { Agent } from 'node:http'
 import { Agent as SecureAgent } from 'node:https'
 import type { World } from '../base/world.ts'
 import { findTokenOutcome, isUsed, readUseOutcome, toSettlement } from './authorization-use.ts'
-import { findReceipt } from './evm-chain.ts'
+import { findTransactionReceipt } from './evm-chain.ts'
 import {
   checkTerms,
   type Facilitator,
@@ -105,7 +105,10 @@ async function findUse(remote: Remote, due: PaymentDue): Promise<Settlement> {
   const { rpc, world, log } = remote
   if (rpc === undefined) return { state: 'failed', reason: 'use_not_found', final: false }
   try {
-    return await readUseOutcome({ rpc, world, confirm: (hash) => findReceipt(rpc, hash) }, due)
+    return await readUseOutcome(
+      { rpc, world, confirm: (hash) => findTransactionReceipt(rpc, hash) },
+      due,
+    )
   } catch (error) {
     log.warn({ error }, 'the payment network did not tell by what a payment was made')
     return { state: 'pending', reason: 'network_unreachable' }
@@ -167,7 +170,7 @@ async function judge(
 async function confirm(remote: Remote, due: PaymentDue, transaction: string): Promise<Settlement> {
   const unseen = { state: 'pending', transaction, reason: 'not_seen' } as const
   try {
-    const receipt = remote.rpc && (await findReceipt(remote.rpc, transaction))
+    const receipt = remote.rpc && (await findTransactionReceipt(remote.rpc, transaction))
     const settlement = receipt?.succeeded === true ? toSettlement(receipt, due) : undefined
     if (settlement?.state === 'settled') return settlement
     // The transaction is another one, or not in a block yet; the token's state decides.
@@ -187,7 +190,7 @@ async function usedOnChain(remote: Remote, due: PaymentDue): Promise<boolean | u
 async function findTokenState(remote: Remote, due: PaymentDue): Promise<Settlement | undefined> {
   const { rpc, world } = remote
   if (rpc === undefined) return undefined
-  return findTokenOutcome({ rpc, world, confirm: (hash) => findReceipt(rpc, hash) }, due)
+  return findTokenOutcome({ rpc, world, confirm: (hash) => findTransactionReceipt(rpc, hash) }, due)
 }
 
 function caller(options: RemoteFacilitatorOptions): Remote['ask'] {

@@ -5,7 +5,7 @@ import type { World } from '../base/world.ts'
 import type { Database } from '../database/database.ts'
 import {
   type Fees,
-  findReceipt,
+  findTransactionReceipt,
   readFees,
   readNativeBalance,
   readTransactionCount,
@@ -173,7 +173,7 @@ export class JournaledSender {
     // transaction.
     const mined = await readTransactionCount(rpc, this.address)
     const rows = await this.#journal.undecided(mined, world.now() - olderThanMs)
-    const receipts = await Promise.all(rows.map((row) => findReceipt(rpc, row.hash)))
+    const receipts = await Promise.all(rows.map((row) => findTransactionReceipt(rpc, row.hash)))
     const open: Journaled[] = []
     rows.forEach((row, index) => {
       const receipt = receipts[index]

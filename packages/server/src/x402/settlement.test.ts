@@ -13,7 +13,7 @@ import { sql } from '../database/sql.ts'
 import { createTestDatabase, type TestDatabase } from '../database/testing.ts'
 import { type Devnet, startDevnet } from '../devnet/devnet.ts'
 import { readBalance } from './authorization-use.ts'
-import { checkChain, findReceipt, readTransactionCount } from './evm-chain.ts'
+import { checkChain, findTransactionReceipt, readTransactionCount } from './evm-chain.ts'
 import { makeEvmFacilitator } from './evm-facilitator.ts'
 import type { Facilitator } from './facilitator.ts'
 import { computeSelector, encodeHex, encodeHexWord, encodeQuantity, hashKeccak } from './hex.ts'
@@ -134,7 +134,7 @@ async function submitElsewhere(data: string): Promise<string> {
     key,
   )
   await rpc.call('eth_sendRawTransaction', [encodeHex(raw)])
-  while ((await findReceipt(rpc, hash)) === undefined) await world.sleep(5)
+  while ((await findTransactionReceipt(rpc, hash)) === undefined) await world.sleep(5)
   return hash
 }
 

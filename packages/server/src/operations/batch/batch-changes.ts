@@ -6,7 +6,7 @@ import type { World } from '../../base/world.ts'
 import type { Database } from '../../database/database.ts'
 import type { Collection } from '../../model/readable.ts'
 import { findLive } from '../../projections/collection-store.ts'
-import { listSameValueKeys } from '../../projections/record-projection.ts'
+import { listSameValueKeys } from '../../projections/project-records.ts'
 import { readLatest } from '../../projections/record-store.ts'
 import {
   makePreparer,

@@ -38,7 +38,7 @@ export const explainQuery: Operation<'explainQuery', ListParts | 'queryStatistic
     sources: request.sources,
     statement: sql.compiled(text, values),
   })
-  const collections = new Set([root, ...request.sources.map(({ collection }) => collection)])
+  const collections = new Set([root, ...request.sources.map(({ readable }) => readable)])
   const counts = await countRecords(service.database, tenant, collections)
   const listUsedIndexes = (collection: Readable) => listPlanIndexes(plan, collection)
   const list = findPlainList(query)

@@ -55,9 +55,9 @@ export function adviseOnList(
  */
 export function adviseOnSources(request: ReadRequest, planned: ExplainedQuery): string[] {
   const filtered = new Map<Readable, Set<string>>()
-  for (const { collection, used } of request.sources) {
-    const fields = filtered.get(collection) ?? new Set()
-    filtered.set(collection, new Set([...fields, ...used.filter]))
+  for (const { readable, used } of request.sources) {
+    const fields = filtered.get(readable) ?? new Set()
+    filtered.set(readable, new Set([...fields, ...used.filter]))
   }
   const hints = [...filtered].flatMap(([collection, fields]) =>
     adviseOnCollection(collection, [...fields].sort(), planned),

@@ -131,7 +131,7 @@ async function computeReadPrice(
   refuseUnsold(tenant, readable)
   const price = getReadPrice(tenant.data.catalog, readable)
   const behind = await listViewSources(call, tenant, { readable, history: false })
-  const derived = behind.reduce((sum, { tenant: owner, collection: source, grantee, free }) => {
+  const derived = behind.reduce((sum, { tenant: owner, readable: source, grantee, free }) => {
     return sum + ((!free && findGrantedPrice(owner.data.catalog, source, grantee)) || 0n)
   }, 0n)
   return { ...price, perAccess: price.perAccess + derived }

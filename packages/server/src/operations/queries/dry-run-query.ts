@@ -27,10 +27,10 @@ export const dryRunQuery: Operation<
     sources: request.sources,
     statement: sql.compiled(text, values),
   })
-  const names = request.sources.flatMap(({ collection }) =>
-    collection.indexes.filter((index) => indexes.includes(getIndexName(index))),
+  const names = request.sources.flatMap(({ readable }) =>
+    readable.indexes.filter((index) => indexes.includes(getIndexName(index))),
   )
-  const { table } = request.sources[0]?.collection ?? { table: '' }
+  const { table } = request.sources[0]?.readable ?? { table: '' }
   return {
     query: found.stored.name,
     version: found.stored.version,

@@ -3,7 +3,7 @@ import type { Database } from '../../database/database.ts'
 import { sql } from '../../database/sql.ts'
 import type { StoredView } from '../../model/definitions.ts'
 import { DataProjection } from '../../projections/data-projection.ts'
-import { makeViewPlace, runStatement } from '../../projections/view-projection.ts'
+import { makeViewPlace, runStatement } from '../../projections/live-views.ts'
 import {
   markAt,
   type Position,

@@ -1,6 +1,6 @@
 import { sql } from '../../database/sql.ts'
 import { CollectionDefinition } from '../../model/definitions.ts'
-import { buildCollectionTables } from '../record-projection.ts'
+import { buildCollectionTables } from '../project-records.ts'
 import { compileBodyParser, type DefinitionRules } from './definition-rules.ts'
 import { noteNumber, removeIndexes } from './draft.ts'
 import { dropTable } from './drop-from-table.ts'

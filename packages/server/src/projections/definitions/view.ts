@@ -1,6 +1,6 @@
 import { StoredView } from '../../model/definitions.ts'
 import { planStoredView } from '../../model/view-plan.ts'
-import { dropView, makeView } from '../view-projection.ts'
+import { dropView, makeView } from '../live-views.ts'
 import { compileBodyParser, type DefinitionRules } from './definition-rules.ts'
 import { noteNumber, removeIndexes } from './draft.ts'
 import { dropTable } from './drop-from-table.ts'

@@ -54,7 +54,7 @@ function refuseForeign(sources: readonly AuthorizedSource[], { application }: Te
     (one) =>
       !one.free &&
       (one.tenant.application.number !== application.number ||
-        !isOpen(one.tenant.data.catalog, one.collection)),
+        !isOpen(one.tenant.data.catalog, one.readable)),
   )
   if (foreign === undefined) return
   throw new Fault('FORBIDDEN', {

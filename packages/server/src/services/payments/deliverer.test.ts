@@ -5,7 +5,7 @@ import type { Database } from '../../database/database.ts'
 import { sql } from '../../database/sql.ts'
 import { createTestDatabase, type TestDatabase } from '../../database/testing.ts'
 import { Ledger } from '../../projections/ledger.ts'
-import { makeApplier } from '../../projections/projection.ts'
+import { makeApplier } from '../../projections/make-applier.ts'
 import { type Claim, insertClaim, keepReply } from './claim-store.ts'
 import {
   buildClaimStates,

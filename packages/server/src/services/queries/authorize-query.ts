@@ -46,7 +46,7 @@ export async function authorizeUses(
       )
       if (authorized === undefined) throw new Error('a source was not judged')
       const { catalog } = authorized.tenant.data
-      if (!authorized.free && findDerivePrice(catalog, authorized.collection) === undefined)
+      if (!authorized.free && findDerivePrice(catalog, authorized.readable) === undefined)
         throw makeDerivationFault(use.model)
       sources.push(authorized)
       behind.push(...inner)
@@ -55,7 +55,7 @@ export async function authorizeUses(
     const collection = requireCollectionOrView(tenant, name)
     const dataSets = requireDataSets(use.dataSets, call.service.dataSets, { tenant, mayRead: true })
     const { model, kind, used } = use
-    sources.push({ model, kind, used, tenant, collection, free, dataSets })
+    sources.push({ model, kind, used, tenant, readable: collection, free, dataSets })
     behind.push(...(await listViewSources(call, tenant, { readable: collection, history: false })))
   }
   const all = [...sources, ...behind]

@@ -242,13 +242,13 @@ function compileVariant(
   const key = makeStatementKey(plan, variant, sources)
   const known = statements.get(key)
   if (known !== undefined) return known
-  const { tenant, collection } = requireFirstSource(sources)
+  const { tenant, readable } = requireFirstSource(sources)
   const statement = template.compile(variant, {
     schema: tenant.schema,
-    primaryColumn: findPrimaryColumn(collection),
+    primaryColumn: findPrimaryColumn(readable),
     resolve: makeTableResolver(sources),
     position: findPositionRow(sources),
-    sort: findViewSort(collection),
+    sort: findViewSort(readable),
   })
   const planned = { key, statement, isTimed: needsClock(statement.values) }
   if (statements.size >= statementsMax) statements.clear()

@@ -16,7 +16,7 @@ export type SourceParts = 'world' | 'tenants' | 'dataSets'
 /** A use of a collection that the caller is authorized for. */
 export type AuthorizedSource = Pick<SourceUse, 'model' | 'kind' | 'used'> & {
   readonly tenant: Tenant
-  readonly collection: Readable
+  readonly readable: Readable
   /** True where the caller pays nothing for it, as it is the caller's own. */
   readonly free: boolean
   /**
@@ -46,19 +46,19 @@ export async function authorizeSources(
   const behind: AuthorizedSource[] = []
   for (const request of requests) {
     const { model, kind, used, history } = request
-    const { tenant, collection, free } = await requireSource(call, model, home)
+    const { tenant, readable, free } = await requireSource(call, model, home)
     if (!free) {
-      refuseUnoffered(collection, used, history)
-      if (kind === 'derived' && findDerivePrice(tenant.data.catalog, collection) === undefined)
-        throw makeDerivationFault(`${tenant.application.app_id}::${collection.name}`)
-      refuseUnsold(tenant, collection)
+      refuseUnoffered(readable, used, history)
+      if (kind === 'derived' && findDerivePrice(tenant.data.catalog, readable) === undefined)
+        throw makeDerivationFault(`${tenant.application.app_id}::${readable.name}`)
+      refuseUnsold(tenant, readable)
     }
     const dataSets = requireDataSets(request.dataSets, call.service.dataSets, {
       tenant,
       mayRead: free,
     })
-    authorized.push({ model, kind, used, tenant, collection, free, dataSets })
-    behind.push(...(await listViewSources(call, tenant, { readable: collection, history })))
+    authorized.push({ model, kind, used, tenant, readable, free, dataSets })
+    behind.push(...(await listViewSources(call, tenant, { readable, history })))
   }
   return behind.length === 0 ? authorized : [...authorized, ...behind]
 }
@@ -70,21 +70,22 @@ export async function requireSource(
   call: Call<'tenants'>,
   model: string,
   home: string,
-): Promise<Pick<AuthorizedSource, 'tenant' | 'collection' | 'free'>> {
+): Promise<Pick<AuthorizedSource, 'tenant' | 'readable' | 'free'>> {
   const { app, name } = parseRoot(model.includes('::') ? model : `${home}::${model}`)
   const tenant = await call.service.tenants.load(app)
-  return { tenant, ...requireReadableSource(call.caller, tenant, name) }
+  const { collection: readable, free } = requireReadableSource(call.caller, tenant, name)
+  return { tenant, readable, free }
 }
 
 /** Makes a resolver of the tables of authorized sources, and of nothing else. */
 export function makeTableResolver(sources: readonly AuthorizedSource[]): Resolve {
   const tables = new Map<string, Source>()
   // A collection may be used several times, each time with other data sets.
-  for (const { model, tenant, collection, dataSets } of sources) {
+  for (const { model, tenant, readable, dataSets } of sources) {
     const others = tables.get(model)?.dataSets
     tables.set(model, {
       schema: tenant.schema,
-      table: collection.table,
+      table: readable.table,
       dataSets: others === undefined ? dataSets : new Map([...others, ...dataSets]),
     })
   }

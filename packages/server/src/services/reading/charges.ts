@@ -26,13 +26,13 @@ export function listCharges(sources: readonly AuthorizedSource[]): readonly Char
   const charges = new Map<string, Charge>()
   for (const source of sources) {
     if (source.free) continue
-    const { kind, tenant, collection, grantee = '' } = source
-    charges.set(`${kind} ${grantee} ${tenant.application.app_id} ${collection.id}`, {
+    const { kind, tenant, readable, grantee = '' } = source
+    charges.set(`${kind} ${grantee} ${tenant.application.app_id} ${readable.id}`, {
       kind,
       tenant,
       // A reader of a view need not know the sources behind it, which may be private.
-      name: grantee === '' ? `${tenant.application.app_id}::${collection.name}` : grantee,
-      emptyAnswerFree: collection.policy.emptyAnswerFree,
+      name: grantee === '' ? `${tenant.application.app_id}::${readable.name}` : grantee,
+      emptyAnswerFree: readable.policy.emptyAnswerFree,
       price: findPrice(source),
     })
   }
@@ -41,24 +41,24 @@ export function listCharges(sources: readonly AuthorizedSource[]): readonly Char
 
 /** Returns what the names in a read request stand for now, and which of it is the caller's own; JSON. */
 export function buildSourcesMeaning(sources: readonly AuthorizedSource[]): readonly unknown[] {
-  return sources.map(({ kind, tenant, collection, free: isFreeToCaller, grantee, dataSets }) => [
+  return sources.map(({ kind, tenant, readable, free: isFreeToCaller, grantee, dataSets }) => [
     kind,
     isFreeToCaller,
-    getDefinitionVersion(tenant, collection),
+    getDefinitionVersion(tenant, readable),
     [...dataSets].map(([name, { version }]) => [name, version]),
     ...(grantee === undefined
       ? []
-      : [grantee, findGrant(tenant.data.catalog, collection, grantee)?.id ?? null]),
+      : [grantee, findGrant(tenant.data.catalog, readable, grantee)?.id ?? null]),
   ])
 }
 
 /** Returns the price of a source: rows cost by access, row and KB; derived sources cost by access alone. */
-function findPrice({ kind, tenant, collection, grantee }: AuthorizedSource): Price | undefined {
+function findPrice({ kind, tenant, readable, grantee }: AuthorizedSource): Price | undefined {
   const { catalog } = tenant.data
-  if (kind === 'rows') return getReadPrice(catalog, collection)
+  if (kind === 'rows') return getReadPrice(catalog, readable)
   const perAccess =
     grantee === undefined
-      ? findDerivePrice(catalog, collection)
-      : findGrantedPrice(catalog, collection, grantee)
+      ? findDerivePrice(catalog, readable)
+      : findGrantedPrice(catalog, readable, grantee)
   return perAccess === undefined ? undefined : { ...freePrice, perAccess }
 }

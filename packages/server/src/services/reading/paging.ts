@@ -26,7 +26,7 @@ export type Paging = {
 
 type PagedList = {
   readonly tenant: Tenant
-  readonly collection: Readable
+  readonly readable: Readable
   readonly query: ListQuery
   /** The sources of the list, the root's first. */
   readonly sources: readonly AuthorizedSource[]
@@ -44,7 +44,7 @@ export function openPaging(
   const { number } = tenant.application
   // A view keeps no old rows.
   const isOneChain = sources.every(
-    ({ tenant: { application }, collection: { kind } }) =>
+    ({ tenant: { application }, readable: { kind } }) =>
       application.number === number && kind === 'collection',
   )
   // Most answers have no cursor, and the name of a list takes some work.
@@ -94,14 +94,14 @@ export function openPaging(
 export async function readContinuation(
   database: Database,
   from: Cursor,
-  { tenant, collection, query }: Pick<PagedList, 'tenant' | 'collection' | 'query'>,
+  { tenant, readable, query }: Pick<PagedList, 'tenant' | 'readable' | 'query'>,
 ): Promise<Continuation> {
   const leaf = BigInt(from.last)
   const size = BigInt(from.size)
   if (query.sort === undefined) return { size, after: { leaf, key: null, tie: null } }
   const { text, values } = compilePosition(query.sort, {
     schema: tenant.schema,
-    table: collection.table,
+    table: readable.table,
     leaf,
   })
   const [row] = await database.query<Pick<Position, 'key' | 'tie'>>(sql.compiled(text, values))
@@ -127,9 +127,9 @@ function makeBehindFault(): Fault {
  * earlier cursors invalid.
  */
 function formatScope(request: ListRequest, { tenant, sources, query }: PagedList): string {
-  const read = sources.map(({ collection, free, dataSets }) => {
-    const unique = collection.indexes.filter((index) => index.unique).map((index) => index.id)
-    return [collection.id, unique, free, [...dataSets.values()].map(({ version }) => version)]
+  const read = sources.map(({ readable, free, dataSets }) => {
+    const unique = readable.indexes.filter((index) => index.unique).map((index) => index.id)
+    return [readable.id, unique, free, [...dataSets.values()].map(({ version }) => version)]
   })
   const asked = [request.find ?? null, request.select ?? null, query.sort ?? null, query.history]
   const text = JSON.stringify([tenant.application.number, read, asked], sortMembers)

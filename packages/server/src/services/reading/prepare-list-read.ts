@@ -56,7 +56,7 @@ type ListBody = AggregateRequest & {
   readonly max_kb?: number
   readonly cursor?: string | null
 }
-type ListRoot = Pick<AuthorizedSource, 'tenant' | 'collection' | 'free'>
+type ListRoot = Pick<AuthorizedSource, 'tenant' | 'readable' | 'free'>
 
 async function prepareRecordsRead(
   call: Call<ListParts>,
@@ -72,12 +72,12 @@ async function prepareRecordsRead(
   const sources = await authorizeSources(call, requests, root.tenant.application.app_id)
   refuseUnshardedSources(sources, query)
   const hasJoins = query.joins.length > 0
-  const { tenant, collection } = root
-  const paging = openPaging(call.service, asked, { tenant, collection, sources, query })
+  const { tenant, readable } = root
+  const paging = openPaging(call.service, asked, { tenant, readable, sources, query })
   const { from } = paging
   const now = call.service.world.now()
   const continuation =
-    from && (await readContinuation(call.service.database, from, { tenant, collection, query }))
+    from && (await readContinuation(call.service.database, from, { tenant, readable, query }))
   return {
     operation: 'list',
     sources,
@@ -93,17 +93,17 @@ async function prepareRecordsRead(
           where: query.where,
           joins: query.joins,
           select: query.select,
-          sort: query.sort ?? findViewSort(collection),
+          sort: query.sort ?? findViewSort(readable),
           limit,
           offset: query.offset,
           history: query.history,
         },
         {
           schema: tenant.schema,
-          table: collection.table,
+          table: readable.table,
           caps: { rows: limits.rowsMax, bytes: bytesMax },
           total: total && from === undefined,
-          primaryColumn: findPrimaryColumn(collection),
+          primaryColumn: findPrimaryColumn(readable),
           dataSets: sources[0]?.dataSets,
           resolve: makeTableResolver(sources),
           from: continuation,
@@ -112,7 +112,7 @@ async function prepareRecordsRead(
       ),
     setPosition: from && ((row) => placeAtCursor(row, from)),
     reply: (page) => formatPage(page, query, { paging, now }),
-    observed: hasJoins ? undefined : { collection: collection.id, query },
+    observed: hasJoins ? undefined : { collection: readable.id, query },
   }
 }
 
@@ -162,9 +162,9 @@ async function prepareGroupsRead(
 /** Sources stand in the order of the joins that name them. */
 function refuseUnshardedSources(sources: readonly AuthorizedSource[], find: JoinedFind): void {
   const conditions = [find.where, ...listConditions(find.joins)]
-  for (const [at, { collection }] of sources.entries()) {
+  for (const [at, { readable }] of sources.entries()) {
     const where = conditions[at]
-    if (where !== undefined) refuseUnsharded(collection, where)
+    if (where !== undefined) refuseUnsharded(readable, where)
   }
 }
 

@@ -35,12 +35,12 @@ export async function prepareSqlRead(
   const sources = await authorizeQuery(call, untyped, history)
   const [first] = sources
   if (first === undefined) throw makeInvalidFault('/sql', 'names no collection')
-  const types = new Map(sources.map(({ model, collection }) => [model, getFieldTypes(collection)]))
+  const types = new Map(sources.map(({ model, readable }) => [model, getFieldTypes(readable)]))
   const hasTypes = [...types.values()].some(({ size }) => size > 0)
   const query = hasTypes
     ? buildQuery(text, { ...options, typesOf: (model) => types.get(model) })
     : untyped
-  refuseUnshardedQuery(new Map(sources.map(({ model, collection }) => [model, collection])), query)
+  refuseUnshardedQuery(new Map(sources.map(({ model, readable }) => [model, readable])), query)
   return {
     operation: 'sql',
     sources,
@@ -97,8 +97,8 @@ function formatReply(
   { row, records }: Page,
   { statement, first, now }: { statement: string; first: AuthorizedSource; now: number },
 ): string {
-  const { tenant, collection } = first
-  const names = [statement, tenant.application.app_id, collection.name].map((name) =>
+  const { tenant, readable } = first
+  const names = [statement, tenant.application.app_id, readable.name].map((name) =>
     JSON.stringify(name),
   )
   return `{"data":[${records}],"count":${row.count},"query":${names[0]},"app_id":${names[1]},"collection":${names[2]},"as_of":{"block_height":${row.height},"sequence":${row.sequence}}${formatLag(row, now)}}`

@@ -40,7 +40,7 @@ function findPositions(sources: readonly AuthorizedSource[]): Positions | undefi
   // Sources behind a view are not read with it.
   const read = sources.filter(({ grantee }) => grantee === undefined)
   const home = read[0]?.tenant
-  if (read.some(({ tenant, collection: { kind } }) => kind === 'view' && tenant !== home))
+  if (read.some(({ tenant, readable: { kind } }) => kind === 'view' && tenant !== home))
     return undefined
   const chains = new Set(read.map(({ tenant }) => tenant.chain))
   const positions = [...chains].flatMap((chain) => chain.settled() ?? [])

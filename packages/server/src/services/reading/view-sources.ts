@@ -22,7 +22,7 @@ export type GrantedSource = {
   readonly kind: 'derived'
   readonly used: UsedFields
   readonly tenant: Tenant
-  readonly collection: Readable
+  readonly readable: Readable
   readonly free: boolean
   /** The application whose view it is. */
   readonly grantee: string
@@ -87,8 +87,8 @@ export async function isCountKnown(
   try {
     const sources = await listForeignSources(call, tenant, view)
     return sources.every(
-      ({ free, tenant: owner, collection, grantee }) =>
-        free || findGrantedPrice(owner.data.catalog, collection, grantee) === 0n,
+      ({ free, tenant: owner, readable, grantee }) =>
+        free || findGrantedPrice(owner.data.catalog, readable, grantee) === 0n,
     )
   } catch (error) {
     if (error instanceof Fault) return false
@@ -127,21 +127,20 @@ async function requireGrantedSource(
   if (call.service.tenants.system.applications.get(app)?.status !== 'active') throw refusal
   const owner = await call.service.tenants.load(app)
   const { catalog } = owner.data
-  const collection = findReadableById(catalog, source.id)
-  if (collection === undefined || findGrant(catalog, collection, view.app) === undefined)
-    throw refusal
+  const readable = findReadableById(catalog, source.id)
+  if (readable === undefined || findGrant(catalog, readable, view.app) === undefined) throw refusal
   const used = getUsedFields(tenant, { view, source })
   // A field that its owner does not offer (any more) cannot be had through a view either.
-  refuseUnoffered(collection, used, false)
+  refuseUnoffered(readable, used, false)
   const free = canReadFree(call.caller, owner)
   // A grant without an amount costs the derive price, and its owner may allow no derivation any more.
-  if (!free && findGrantedPrice(catalog, collection, view.app) === undefined) throw refusal
+  if (!free && findGrantedPrice(catalog, readable, view.app) === undefined) throw refusal
   return {
     model,
     kind: 'derived',
     used,
     tenant: owner,
-    collection,
+    readable,
     free,
     grantee: view.app,
     dataSets: new Map<string, never>(),
@@ -167,12 +166,12 @@ const anything: UsedFields = { filter: ['*'], sort: ['*'], select: 'all' }
 export function findPositionRow(
   sources: readonly {
     readonly tenant: Tenant
-    readonly collection: Readable
+    readonly readable: Readable
     readonly grantee?: string
   }[],
 ): PositionRow | undefined {
   const [first] = sources
-  const ids = sources.flatMap(({ tenant, collection: { kind, number }, grantee }) =>
+  const ids = sources.flatMap(({ tenant, readable: { kind, number }, grantee }) =>
     kind === 'view' && grantee === undefined && tenant === first?.tenant ? [number] : [],
   )
   return ids.length === 0 ? undefined : { table: viewStateTable, ids: [...new Set(ids)] }

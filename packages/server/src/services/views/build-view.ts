@@ -10,7 +10,7 @@ import { findHiddenUse } from '../../model/policy.ts'
 import type { Readable } from '../../model/readable.ts'
 import type { ViewPlan } from '../../model/view-plan.ts'
 import { readStats } from '../../projections/collection-store.ts'
-import { makeViewPlace, runStatement } from '../../projections/view-projection.ts'
+import { makeViewPlace, runStatement } from '../../projections/live-views.ts'
 import {
   markAt,
   type Position,

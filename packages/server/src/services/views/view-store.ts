@@ -2,7 +2,7 @@ import { limits } from '@tollbase/contract/limits'
 import { assert, requirePresent } from '../../base/assert.ts'
 import type { Queryable } from '../../database/database.ts'
 import { sql } from '../../database/sql.ts'
-import { viewSession } from '../../projections/view-projection.ts'
+import { viewSession } from '../../projections/live-views.ts'
 import type { Position } from '../../projections/view-state.ts'
 
 /**
