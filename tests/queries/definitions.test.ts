@@ -1,23 +1,14 @@
 import { beforeAll, describe, expect, test } from 'vitest'
-import { createData, type Data } from '../support/data.ts'
+import type { Data } from '../support/data.ts'
 import { withService } from '../support/per-engine.ts'
+import { createDeclaredData } from '../support/queries.ts'
 
 describe('definitions of predefined queries', () =>
   withService((service) => {
     let data: Data
     let root: string
     beforeAll(async () => {
-      data = await createData(service())
-      await data.create({
-        name: 'c',
-        access_policy: 'public',
-        schema_definition: { fields: { n: { type: 'number' }, at: { type: 'date' } } },
-      })
-      await data.store('c', [
-        { id: 'a', n: 1, g: 'x', at: '2026-01-01T00:00:00Z' },
-        { id: 'b', n: 2, g: 'x', at: '2026-02-01T00:00:00Z' },
-        { id: 'd', n: 3, g: 'y', at: '2026-03-01T00:00:00Z' },
-      ])
+      data = await createDeclaredData(service())
       root = `"${data.appId}"::c`
     })
     const define = (body: object) => data.call('POST', '/queries', body)

@@ -31,3 +31,19 @@ export async function createQueryCalls(service: TestService) {
       service.request('GET', `/api/queries/${data.appId}/${name}/data${query}`, { headers }),
   }
 }
+
+/** Creates an application with the collection `c`, whose schema declares a number and a date. */
+export async function createDeclaredData(service: TestService): Promise<Data> {
+  const data = await createData(service)
+  await data.create({
+    name: 'c',
+    access_policy: 'public',
+    schema_definition: { fields: { n: { type: 'number' }, at: { type: 'date' } } },
+  })
+  await data.store('c', [
+    { id: 'a', n: 1, g: 'x', at: '2026-01-01T00:00:00Z' },
+    { id: 'b', n: 2, g: 'x', at: '2026-02-01T00:00:00Z' },
+    { id: 'd', n: 3, g: 'y', at: '2026-03-01T00:00:00Z' },
+  ])
+  return data
+}

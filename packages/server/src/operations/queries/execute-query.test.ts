@@ -1,7 +1,7 @@
 import { createData, type Data } from '@tollbase/testing/data'
 import { idleNetwork } from '@tollbase/testing/idle-network'
 import { withService } from '@tollbase/testing/per-engine'
-import { createQueryCalls } from '@tollbase/testing/queries'
+import { createDeclaredData, createQueryCalls } from '@tollbase/testing/queries'
 import type { TestReply } from '@tollbase/testing/service'
 import { beforeAll, describe, expect, test } from 'vitest'
 
@@ -10,17 +10,7 @@ describe('executeQuery', () =>
     let data: Data
     let root: string
     beforeAll(async () => {
-      data = await createData(service())
-      await data.create({
-        name: 'c',
-        access_policy: 'public',
-        schema_definition: { fields: { n: { type: 'number' }, at: { type: 'date' } } },
-      })
-      await data.store('c', [
-        { id: 'a', n: 1, g: 'x', at: '2026-01-01T00:00:00Z' },
-        { id: 'b', n: 2, g: 'x', at: '2026-02-01T00:00:00Z' },
-        { id: 'd', n: 3, g: 'y', at: '2026-03-01T00:00:00Z' },
-      ])
+      data = await createDeclaredData(service())
       root = `"${data.appId}"::c`
     })
     const define = (body: object) => data.call('POST', '/queries', body)
