@@ -33,7 +33,9 @@ describe('facts that no answer tells in passing', () =>
         const made = await createView(app, body)
         await app.call('POST', `/collections/${name}/indexes`, { field: 'n', name: 'by_n' })
         const task = await service().request('GET', `/task/${made.ticket_id}`)
-        expect(task.text).not.toMatch(/\b40\b/)
+        // Its times and its id may hold any number.
+        const { created_at, updated_at, ticket_id, ...told_by_task } = task.body
+        expect(JSON.stringify(told_by_task)).not.toMatch(/\b40\b/)
         const outer = { name: `over_${name}`, source_collections: [name], query: {} }
         told.push([
           made.view.refresh_metadata,
