@@ -4,7 +4,7 @@ import { audit } from '../../packages/server/src/operator/audit/audit.ts'
 import {
   dropReplies,
   listOpenClaims,
-} from '../../packages/server/src/services/payments/claim-store.ts'
+} from '../../packages/server/src/services/payments/claims/claim-store.ts'
 import { Payments } from '../../packages/server/src/services/payments/payments.ts'
 import type { PaymentPorts } from '../../packages/server/src/services/payments/purchase.ts'
 import { withService } from '../support/per-engine.ts'

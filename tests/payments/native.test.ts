@@ -1,13 +1,13 @@
 import { createHash } from 'node:crypto'
 import { decodeFunctionData, parseAbi } from 'viem'
 import { describe, expect, test } from 'vitest'
-import { listUnsweptClaims } from '../../packages/server/src/services/payments/claim-store.ts'
+import { listUnsweptClaims } from '../../packages/server/src/services/payments/claims/claim-store.ts'
 import { Payments } from '../../packages/server/src/services/payments/payments.ts'
 import type {
   PaymentMethod,
   PaymentPorts,
 } from '../../packages/server/src/services/payments/purchase.ts'
-import { sweepRound } from '../../packages/server/src/services/payments/sweeper.ts'
+import { sweepRound } from '../../packages/server/src/services/payments/settling/sweeper.ts'
 import { withService } from '../support/per-engine.ts'
 import type { Json, TestService } from '../support/service.ts'
 import { type Asked, ask, list, quote, readBalance } from './buyer.ts'

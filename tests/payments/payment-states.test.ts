@@ -4,7 +4,7 @@ import { sql } from '../../packages/server/src/database/sql.ts'
 import {
   findClaim,
   listOpenClaims,
-} from '../../packages/server/src/services/payments/claim-store.ts'
+} from '../../packages/server/src/services/payments/claims/claim-store.ts'
 import { Payments } from '../../packages/server/src/services/payments/payments.ts'
 import type {
   PaymentMethod,

@@ -7,7 +7,7 @@ import {
   paymentStates,
   paymentTable,
   type Rule,
-} from '../../packages/server/src/services/payments/payment-states.ts'
+} from '../../packages/server/src/services/payments/claims/payment-states.ts'
 
 const repository = join(import.meta.dirname, '../..')
 

@@ -3,7 +3,7 @@ import {
   type PaymentEvent,
   type PaymentState,
   paymentTable,
-} from '../../packages/server/src/services/payments/payment-states.ts'
+} from '../../packages/server/src/services/payments/claims/payment-states.ts'
 import type { Chance } from './chance.ts'
 import { calm, type FaultProfile, Life, Reset, Turns } from './life.ts'
 import { PaymentChain } from './payment-chain.ts'

@@ -4,7 +4,7 @@ import {
   paymentEvents,
   paymentStates,
   paymentTable,
-} from '../../packages/server/src/services/payments/payment-states.ts'
+} from '../../packages/server/src/services/payments/claims/payment-states.ts'
 
 /** Formats the pair of a payment's state and an event. */
 export function formatPair(state: PaymentState, event: PaymentEvent): string {

@@ -23,13 +23,13 @@ import { identify } from '../../packages/server/src/services/access/access.ts'
 import { openTenants } from '../../packages/server/src/services/applications/tenants.ts'
 import type { Call, Service } from '../../packages/server/src/services/call.ts'
 import { QueryStatistics } from '../../packages/server/src/services/indexes/query-statistics.ts'
-import { findEarlierAnswer } from '../../packages/server/src/services/payments/earlier-answer.ts'
+import { startReconciler } from '../../packages/server/src/services/payments/claims/reconciler.ts'
 import { Payments } from '../../packages/server/src/services/payments/payments.ts'
 import type {
   PaymentMethod,
   PaymentPorts,
 } from '../../packages/server/src/services/payments/purchase.ts'
-import { startReconciler } from '../../packages/server/src/services/payments/reconciler.ts'
+import { findEarlierAnswer } from '../../packages/server/src/services/payments/replies/earlier-answer.ts'
 import { ShortReads } from '../../packages/server/src/services/reading/short-reads.ts'
 import { makeEvmFacilitator } from '../../packages/server/src/x402/evm-facilitator.ts'
 import { makePaymentNetwork } from '../../packages/server/src/x402/networks.ts'

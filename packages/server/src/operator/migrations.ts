@@ -8,8 +8,11 @@ import {
   buildClaimTermsColumn,
   buildPaymentTables,
   buildReplyTypeColumn,
-} from '../services/payments/claim-tables.ts'
-import { buildNetworkTables, buildRestoredColumns } from '../services/payments/network-pin.ts'
+} from '../services/payments/claims/claim-tables.ts'
+import {
+  buildNetworkTables,
+  buildRestoredColumns,
+} from '../services/payments/settling/network-pin.ts'
 import { makeJournalTables } from '../x402/journal.ts'
 
 /**

@@ -11,8 +11,8 @@ import type { Tenant } from '../../services/applications/tenants.ts'
 import type { Call } from '../../services/call.ts'
 import { ensureCollection } from '../../services/collections/new-collection.ts'
 import { runExclusively } from '../../services/locks/exclusive-section.ts'
-import { hasPayment } from '../../services/payments/presented-payment.ts'
 import { sellWrite, type WrittenPart } from '../../services/payments/sell-write.ts'
+import { hasPayment } from '../../services/payments/settling/presented-payment.ts'
 import type { PreparedRecord } from '../../services/records/prepare-records.ts'
 import {
   describeStoredRecords,

@@ -1,7 +1,7 @@
 import { Fault } from '../../base/fault.ts'
-import { findClaim } from '../../services/payments/claim-store.ts'
-import type { ClaimState } from '../../services/payments/payment-states.ts'
-import { toReceiptId } from '../../services/payments/receipt-id.ts'
+import { findClaim } from '../../services/payments/claims/claim-store.ts'
+import type { ClaimState } from '../../services/payments/claims/payment-states.ts'
+import { toReceiptId } from '../../services/payments/replies/receipt-id.ts'
 import type { Operation } from '../operation.ts'
 
 export const getPayment: Operation<'getPayment', 'database' | 'tenants'> = async (

@@ -1,5 +1,5 @@
 import { Fault } from '../../base/fault.ts'
-import { findPaymentId } from '../../services/payments/receipt-id.ts'
+import { findPaymentId } from '../../services/payments/replies/receipt-id.ts'
 import type { Operation } from '../operation.ts'
 import { findReceipt } from './receipt.ts'
 

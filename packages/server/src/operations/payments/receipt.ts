@@ -6,7 +6,7 @@ import {
   type UnsignedReceipt,
 } from '@tollbase/verify/receipt'
 import type { Uses } from '../../services/call.ts'
-import { toReceiptId } from '../../services/payments/receipt-id.ts'
+import { toReceiptId } from '../../services/payments/replies/receipt-id.ts'
 
 /** Makes the receipt of a payment anew from the ledger's entry: proof and checkpoint are of this moment. */
 export async function findReceipt(

@@ -1,5 +1,5 @@
-import { makeRequirement } from '../../services/payments/quoting.ts'
-import { makeSettler } from '../../services/payments/settler.ts'
+import { makeRequirement } from '../../services/payments/quotes/quoting.ts'
+import { makeSettler } from '../../services/payments/settling/settler.ts'
 import type { Operation } from '../operation.ts'
 import { parseFacilitatorBody, requireSignedPayment } from './facilitator-request.ts'
 

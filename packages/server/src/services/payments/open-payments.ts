@@ -15,14 +15,14 @@ import { findNetworkId, makePaymentNetwork, type PaymentNetwork } from '../../x4
 import { makeRemoteFacilitator } from '../../x402/remote-facilitator.ts'
 import { makeCheckedRpc, openRpc, type Rpc } from '../../x402/rpc.ts'
 import { JournaledSender } from '../../x402/sender.ts'
+import type { PaymentMethod } from './purchase.ts'
 import {
   findRestoredAt,
   noteRestore,
   pinNetwork,
   readVouchedCount,
   vouchFor,
-} from './network-pin.ts'
-import type { PaymentMethod } from './purchase.ts'
+} from './settling/network-pin.ts'
 
 type Parts = {
   readonly database: Database

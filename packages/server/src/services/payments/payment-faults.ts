@@ -1,5 +1,5 @@
 import { Fault } from '../../base/fault.ts'
-import type { Claim } from './claim-store.ts'
+import type { Claim } from './claims/claim-store.ts'
 import { depositPurpose } from './purchase.ts'
 
 /** The payment is known and bought something else, or is on a balance. */

@@ -1,20 +1,11 @@
 import type { HttpReply } from '../../http/reply.ts'
 import { isNative, type Payment } from '../../x402/protocol.ts'
-import { AskedTerms } from './asked-terms.ts'
-import { takeStep } from './claim-steps.ts'
-import { type Claim, findClaim, listOpenPayments } from './claim-store.ts'
-import { Claims, type Repeatable, toSettled } from './claims.ts'
-import { Deliverer } from './deliverer.ts'
-import type { Delivery, Offer } from './offer.ts'
-import { makeFreeReply, makePaidReply, type Sold } from './paid-reply.ts'
-import { type ParsedPayment, parsePayment, type UnmatchedTransfer } from './parse-payment.ts'
-import { isUntried } from './payment-states.ts'
-import {
-  type Asking,
-  findPresentedPayment,
-  hashPaidRequest,
-  isByPayer,
-} from './presented-payment.ts'
+import { takeStep } from './claims/claim-steps.ts'
+import { type Claim, findClaim, listOpenPayments } from './claims/claim-store.ts'
+import { Claims, type Repeatable, toSettled } from './claims/claims.ts'
+import { isUntried } from './claims/payment-states.ts'
+import { formatPaymentProof, getPaymentIdentity, isRepetition } from './claims/stored-payment.ts'
+import { Deliverer } from './deliver-or-refund.ts'
 import {
   depositPurpose,
   type Paid,
@@ -22,6 +13,8 @@ import {
   type PaymentPorts,
   type Purchase,
 } from './purchase.ts'
+import { AskedTerms } from './quotes/asked-terms.ts'
+import type { Delivery, Offer } from './quotes/offer.ts'
 import {
   askForPayment,
   computeCap,
@@ -29,11 +22,22 @@ import {
   makeAskedRequirement,
   makeRequirement,
   type QuotePorts,
-} from './quoting.ts'
-import { makeSettler } from './settler.ts'
+} from './quotes/quoting.ts'
+import { decodeClaimTerms } from './quotes/terms.ts'
+import { makeFreeReply, makePaidReply, type Sold } from './replies/paid-reply.ts'
+import {
+  type ParsedPayment,
+  parsePayment,
+  type UnmatchedTransfer,
+} from './settling/parse-payment.ts'
+import {
+  type Asking,
+  findPresentedPayment,
+  hashPaidRequest,
+  isByPayer,
+} from './settling/presented-payment.ts'
+import { makeSettler } from './settling/settler.ts'
 import { Singleflight } from './singleflight.ts'
-import { formatPaymentProof, getPaymentIdentity, isRepetition } from './stored-payment.ts'
-import { decodeClaimTerms } from './terms.ts'
 
 type Bought =
   | { readonly sold: Sold }

@@ -5,10 +5,10 @@ import type { NativeTransfers } from '../../x402/native-transfer.ts'
 import type { PaymentNetwork } from '../../x402/networks.ts'
 import type { Payment, Requirement } from '../../x402/protocol.ts'
 import type { Tenants } from '../applications/tenants.ts'
+import type { PaymentEvent, PaymentState } from './claims/payment-states.ts'
 import type { Split } from './ledger-entries.ts'
-import type { Offer } from './offer.ts'
-import type { PaymentEvent, PaymentState } from './payment-states.ts'
-import type { Terms } from './terms.ts'
+import type { Offer } from './quotes/offer.ts'
+import type { Terms } from './quotes/terms.ts'
 
 /** An accepted network, with its facilitator. */
 export type PaymentMethod = {

@@ -7,7 +7,7 @@ import type { Collection } from '../../model/readable.ts'
 import type { Tenant } from '../applications/tenants.ts'
 import type { Call } from '../call.ts'
 import { toApplicationAccount, toWalletAccount } from './ledger-entries.ts'
-import type { Delivery, PartPrice, Payee } from './offer.ts'
+import type { Delivery, PartPrice, Payee } from './quotes/offer.ts'
 
 export type PaidWrite = {
   readonly tenant: Tenant

@@ -13,7 +13,7 @@ import {
 } from '../access/authorize-collections.ts'
 import type { Tenant } from '../applications/tenants.ts'
 import type { Call } from '../call.ts'
-import { requireBoughtReply } from '../payments/bought-reply.ts'
+import { requireBoughtReply } from '../payments/replies/bought-reply.ts'
 
 type ProofRequest = {
   readonly collection: string

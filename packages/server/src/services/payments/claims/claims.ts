@@ -1,16 +1,20 @@
-import { requirePresent } from '../../base/assert.ts'
-import { Fault } from '../../base/fault.ts'
-import { isExpired, type Settlement } from '../../x402/facilitator.ts'
-import { isNative } from '../../x402/protocol.ts'
-import { applyEvent, takeStep, tryEvent } from './claim-steps.ts'
-import { type Claim, findClaim, insertClaim, takeTransaction } from './claim-store.ts'
-import type { Settled } from './deliverer.ts'
+import { requirePresent } from '../../../base/assert.ts'
+import { Fault } from '../../../base/fault.ts'
+import { isExpired, type Settlement } from '../../../x402/facilitator.ts'
+import { isNative } from '../../../x402/protocol.ts'
+import type { Settled } from '../deliver-or-refund.ts'
 import {
   formatRefusal,
   makePendingFault,
   makeUnconfirmedFault,
   makeUsedFault,
-} from './payment-faults.ts'
+} from '../payment-faults.ts'
+import { depositPurpose, type Paid, type PaymentPorts } from '../purchase.ts'
+import { makeRequirement } from '../quotes/quoting.ts'
+import { encodeTerms, type Terms } from '../quotes/terms.ts'
+import { makeSettler } from '../settling/settler.ts'
+import { applyEvent, takeStep, tryEvent } from './claim-steps.ts'
+import { type Claim, findClaim, insertClaim, takeTransaction } from './claim-store.ts'
 import {
   type ClaimState,
   type Effect,
@@ -18,9 +22,6 @@ import {
   isUntried,
   type PaymentEvent,
 } from './payment-states.ts'
-import { depositPurpose, type Paid, type PaymentPorts } from './purchase.ts'
-import { makeRequirement } from './quoting.ts'
-import { makeSettler } from './settler.ts'
 import {
   decodeStoredPayment,
   encodeStoredPayment,
@@ -28,7 +29,6 @@ import {
   getPayerBinding,
   isRepetition,
 } from './stored-payment.ts'
-import { encodeTerms, type Terms } from './terms.ts'
 
 /** The use that a payment is put to. */
 export type Purpose = {

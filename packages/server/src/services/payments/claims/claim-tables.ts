@@ -1,4 +1,4 @@
-import { type SqlStatement, sql } from '../../database/sql.ts'
+import { type SqlStatement, sql } from '../../../database/sql.ts'
 
 const claims = sql.id('operations', 'claim')
 const replies = sql.id('operations', 'kept_reply')

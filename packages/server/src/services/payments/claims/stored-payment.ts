@@ -1,10 +1,10 @@
-import type { PaymentNetwork } from '../../x402/networks.ts'
+import type { PaymentNetwork } from '../../../x402/networks.ts'
 import {
   isNative,
   type NativePayment,
   type Payment,
   type SignedPayment,
-} from '../../x402/protocol.ts'
+} from '../../../x402/protocol.ts'
 
 /** A payment as its claim keeps it. */
 export function encodeStoredPayment(payment: Payment): string {

@@ -1,5 +1,5 @@
-import { deriveDepositAddress } from '../../x402/deposit-address.ts'
-import type { NativeTransfers } from '../../x402/native-transfer.ts'
+import { deriveDepositAddress } from '../../../x402/deposit-address.ts'
+import type { NativeTransfers } from '../../../x402/native-transfer.ts'
 import {
   isNative,
   type NativePayment,
@@ -7,21 +7,21 @@ import {
   type NativeTransfer,
   type Payment,
   type PresentedPayment,
-} from '../../x402/protocol.ts'
-import { type Claim, findClaim } from './claim-store.ts'
-import { findForgottenTerms } from './forgotten-terms.ts'
-import type { Offer } from './offer.ts'
-import { isUntried } from './payment-states.ts'
-import { depositPurpose, type PaymentMethod, type PaymentPorts } from './purchase.ts'
+} from '../../../x402/protocol.ts'
+import { type Claim, findClaim } from '../claims/claim-store.ts'
+import { isUntried } from '../claims/payment-states.ts'
+import { decodeStoredPayment, formatTransferName } from '../claims/stored-payment.ts'
+import { depositPurpose, type PaymentMethod, type PaymentPorts } from '../purchase.ts'
+import { findForgottenTerms } from '../quotes/forgotten-terms.ts'
+import type { Offer } from '../quotes/offer.ts'
 import {
   findQuote,
   isFreeNow,
   type QuotePorts,
   resolvePaymentTerms,
   resolveTransferTerms,
-} from './quoting.ts'
-import { decodeStoredPayment, formatTransferName } from './stored-payment.ts'
-import type { Terms } from './terms.ts'
+} from '../quotes/quoting.ts'
+import type { Terms } from '../quotes/terms.ts'
 
 /** A payment for a request, with the terms under which it was made, or the reason why it has none. */
 export type ParsedPayment = {

@@ -1,5 +1,5 @@
-import type { Price } from '../../model/policy.ts'
-import type { Tenant } from '../applications/tenants.ts'
+import type { Price } from '../../../model/policy.ts'
+import type { Tenant } from '../../applications/tenants.ts'
 
 /** The price of one part of an answer. */
 export type PartPrice = Price & {

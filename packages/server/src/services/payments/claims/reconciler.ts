@@ -1,6 +1,6 @@
 import type { Logger } from 'pino'
+import type { Payments } from '../payments.ts'
 import { type Claim, type ClaimCursor, listExpiredFailures, listOpenClaims } from './claim-store.ts'
-import type { Payments } from './payments.ts'
 
 const intervalMs = 5_000
 /** A claim this young is most likely in the hands of its request. */

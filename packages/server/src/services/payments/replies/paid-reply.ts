@@ -1,7 +1,7 @@
-import { HttpReply } from '../../http/reply.ts'
-import type { PaymentNetwork } from '../../x402/networks.ts'
-import { encodeSettlement, isNative, type Payment } from '../../x402/protocol.ts'
-import type { Delivery } from './offer.ts'
+import { HttpReply } from '../../../http/reply.ts'
+import type { PaymentNetwork } from '../../../x402/networks.ts'
+import { encodeSettlement, isNative, type Payment } from '../../../x402/protocol.ts'
+import type { Delivery } from '../quotes/offer.ts'
 import { toReceiptId } from './receipt-id.ts'
 
 /** The reply that a payment bought, exactly as it was first delivered. */

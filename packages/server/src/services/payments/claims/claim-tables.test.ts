@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import type { Database } from '../../database/database.ts'
-import { sql } from '../../database/sql.ts'
-import { createTestDatabase, type TestDatabase } from '../../database/testing.ts'
+import type { Database } from '../../../database/database.ts'
+import { sql } from '../../../database/sql.ts'
+import { createTestDatabase, type TestDatabase } from '../../../database/testing.ts'
 import { findClaim, updateStates } from './claim-store.ts'
 import {
   buildClaimStates,

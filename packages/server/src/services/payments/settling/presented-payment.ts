@@ -1,13 +1,13 @@
 import { createHash } from 'node:crypto'
 import { hashRequest } from '@tollbase/verify/receipt'
-import { Fault } from '../../base/fault.ts'
-import { isRecord } from '../../base/is-record.ts'
-import { removeMembers } from '../../base/json-text.ts'
-import { findSingleHeader, type RequestInfo } from '../../http/request-info.ts'
-import { findNetworkId } from '../../x402/networks.ts'
-import { decodePayment, parseNativeProof } from '../../x402/payment-header.ts'
-import type { NativeProof, Payment, PresentedPayment } from '../../x402/protocol.ts'
-import type { Caller } from '../access/access.ts'
+import { Fault } from '../../../base/fault.ts'
+import { isRecord } from '../../../base/is-record.ts'
+import { removeMembers } from '../../../base/json-text.ts'
+import { findSingleHeader, type RequestInfo } from '../../../http/request-info.ts'
+import { findNetworkId } from '../../../x402/networks.ts'
+import { decodePayment, parseNativeProof } from '../../../x402/payment-header.ts'
+import type { NativeProof, Payment, PresentedPayment } from '../../../x402/protocol.ts'
+import type { Caller } from '../../access/access.ts'
 
 /**
  * Finds the payment that the request carries: in a header, of which two of one kind are refused, or else, as the

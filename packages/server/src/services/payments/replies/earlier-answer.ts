@@ -1,17 +1,17 @@
-import { Fault } from '../../base/fault.ts'
-import type { HttpReply } from '../../http/reply.ts'
-import type { Payment, PresentedPayment } from '../../x402/protocol.ts'
-import type { Call } from '../call.ts'
-import { makePaidReply } from './paid-reply.ts'
-import { findProofClaim } from './parse-payment.ts'
+import { Fault } from '../../../base/fault.ts'
+import type { HttpReply } from '../../../http/reply.ts'
+import type { Payment, PresentedPayment } from '../../../x402/protocol.ts'
+import type { Call } from '../../call.ts'
+import { getPaymentIdentity } from '../claims/stored-payment.ts'
+import type { PaymentMethod, PaymentPorts } from '../purchase.ts'
+import { findProofClaim } from '../settling/parse-payment.ts'
 import {
   type Asking,
   findPresentedPayment,
   hashPaidRequest,
   isByPayer,
-} from './presented-payment.ts'
-import type { PaymentMethod, PaymentPorts } from './purchase.ts'
-import { getPaymentIdentity } from './stored-payment.ts'
+} from '../settling/presented-payment.ts'
+import { makePaidReply } from './paid-reply.ts'
 
 /**
  * Finds the reply that this very request bought before with this very payment. It runs before the operation looks

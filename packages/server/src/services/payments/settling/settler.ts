@@ -1,12 +1,12 @@
-import { isSweep } from '../../x402/deposit-address.ts'
+import { isSweep } from '../../../x402/deposit-address.ts'
 import {
   isNative,
   type Payment,
   type Requirement,
   type SignedPayment,
-} from '../../x402/protocol.ts'
-import { toUnreachable } from '../../x402/rpc.ts'
-import type { PaymentMethod, PaymentPorts, Settler } from './purchase.ts'
+} from '../../../x402/protocol.ts'
+import { toUnreachable } from '../../../x402/rpc.ts'
+import type { PaymentMethod, PaymentPorts, Settler } from '../purchase.ts'
 
 /** Makes the settler that checks and settles this payment. */
 export function makeSettler(

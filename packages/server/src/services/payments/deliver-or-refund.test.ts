@@ -6,14 +6,14 @@ import { sql } from '../../database/sql.ts'
 import { createTestDatabase, type TestDatabase } from '../../database/testing.ts'
 import { Ledger } from '../../projections/ledger.ts'
 import { makeApplier } from '../../projections/make-applier.ts'
-import { type Claim, insertClaim, keepReply } from './claim-store.ts'
+import { type Claim, insertClaim, keepReply } from './claims/claim-store.ts'
 import {
   buildClaimStates,
   buildClaimTermsColumn,
   buildPaymentTables,
   buildReplyTypeColumn,
-} from './claim-tables.ts'
-import { Deliverer } from './deliverer.ts'
+} from './claims/claim-tables.ts'
+import { Deliverer } from './deliver-or-refund.ts'
 import { makeDepositEntry, makeSaleEntry } from './ledger-entries.ts'
 import type { PaymentPorts } from './purchase.ts'
 

@@ -1,4 +1,5 @@
-import { requirePresent } from '../../base/assert.ts'
+import { requirePresent } from '../../../base/assert.ts'
+import type { PaymentPorts } from '../purchase.ts'
 import {
   type Claim,
   type ClaimFacts,
@@ -14,7 +15,6 @@ import {
   type PaymentState,
   type Step,
 } from './payment-states.ts'
-import type { PaymentPorts } from './purchase.ts'
 
 type StepPorts = Pick<PaymentPorts, 'database' | 'onStep'>
 type Known = Pick<Claim, 'id' | 'state'>

@@ -1,21 +1,21 @@
 import { limits } from '@tollbase/contract/limits'
-import { Fault, makeInvalidFault } from '../../base/fault.ts'
-import type { HttpReply } from '../../http/reply.ts'
-import type { RequestInfo } from '../../http/request-info.ts'
-import { deriveDepositAddress } from '../../x402/deposit-address.ts'
-import type { PaymentNetwork } from '../../x402/networks.ts'
-import type { NativePayment, Requirement, SignedPayment } from '../../x402/protocol.ts'
+import { Fault, makeInvalidFault } from '../../../base/fault.ts'
+import type { HttpReply } from '../../../http/reply.ts'
+import type { RequestInfo } from '../../../http/request-info.ts'
+import { deriveDepositAddress } from '../../../x402/deposit-address.ts'
+import type { PaymentNetwork } from '../../../x402/networks.ts'
+import type { NativePayment, Requirement, SignedPayment } from '../../../x402/protocol.ts'
 import {
   issueQuote,
   type Quote,
   type QuoteScope,
   quoteTermsCharsMax,
   readQuote,
-} from '../../x402/quote.ts'
+} from '../../../x402/quote.ts'
+import type { PaymentPorts } from '../purchase.ts'
 import type { AskedTerms } from './asked-terms.ts'
 import type { Offer } from './offer.ts'
 import { makePaymentRequired } from './payment-required.ts'
-import type { PaymentPorts } from './purchase.ts'
 import { decodePrices, digestOffer, encodePrices, type Terms } from './terms.ts'
 
 /** The ports that quotes are made with, and the memory of the terms that were asked. */

@@ -3,19 +3,25 @@ import { limits } from '@tollbase/contract/limits'
 import type { ReceiptFacts } from '@tollbase/verify/receipt'
 import { assert, requirePresent } from '../../base/assert.ts'
 import { Fault } from '../../base/fault.ts'
-import { applyEvent, applyEventToAll, keepAnswer, takeStep } from './claim-steps.ts'
-import { type Claim, dropReplies, findReply, type KeptReply, setWriteAfter } from './claim-store.ts'
+import { applyEvent, applyEventToAll, keepAnswer, takeStep } from './claims/claim-steps.ts'
+import {
+  type Claim,
+  dropReplies,
+  findReply,
+  type KeptReply,
+  setWriteAfter,
+} from './claims/claim-store.ts'
+import { hasArrived } from './claims/payment-states.ts'
 import {
   makeDepositEntry,
   makeSaleEntry,
   type Share,
   toApplicationAccount,
 } from './ledger-entries.ts'
-import type { Delivery, Payee } from './offer.ts'
-import type { Sold } from './paid-reply.ts'
-import { hasArrived } from './payment-states.ts'
 import type { PaymentPorts, Purchase } from './purchase.ts'
-import { digestOffer } from './terms.ts'
+import type { Delivery, Payee } from './quotes/offer.ts'
+import { digestOffer } from './quotes/terms.ts'
+import type { Sold } from './replies/paid-reply.ts'
 import { toPaymentFault } from './to-payment-fault.ts'
 
 /** A claim whose money has arrived. */

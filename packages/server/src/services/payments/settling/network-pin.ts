@@ -1,5 +1,5 @@
-import type { Database } from '../../database/database.ts'
-import { type SqlStatement, sql } from '../../database/sql.ts'
+import type { Database } from '../../../database/database.ts'
+import { type SqlStatement, sql } from '../../../database/sql.ts'
 
 const table = sql.id('operations', 'network_pin')
 

@@ -1,7 +1,7 @@
-import { assert, requirePresent } from '../../base/assert.ts'
-import type { Database, Queryable } from '../../database/database.ts'
-import { isUniqueViolation } from '../../database/errors.ts'
-import { sql } from '../../database/sql.ts'
+import { assert, requirePresent } from '../../../base/assert.ts'
+import type { Database, Queryable } from '../../../database/database.ts'
+import { isUniqueViolation } from '../../../database/errors.ts'
+import { sql } from '../../../database/sql.ts'
 import { type ClaimState, decideStep, hasArrived, type PaymentEvent } from './payment-states.ts'
 
 /** A claim binds one payment to one request before any money moves; see payment-states.ts for what becomes of it. */

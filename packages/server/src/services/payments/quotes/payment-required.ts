@@ -1,5 +1,5 @@
-import { HttpReply } from '../../http/reply.ts'
-import { buildPaymentRequired, type Requirement } from '../../x402/protocol.ts'
+import { HttpReply } from '../../../http/reply.ts'
+import { buildPaymentRequired, type Requirement } from '../../../x402/protocol.ts'
 
 /** Makes the 402 reply for both versions of x402 at once. */
 export function makePaymentRequired(asked: {

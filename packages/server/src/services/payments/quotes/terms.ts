@@ -1,6 +1,6 @@
-import { digestMeaning, parseBase36 } from '../../x402/quote.ts'
-import type { Claim } from './claim-store.ts'
-import { toApplicationAccount } from './ledger-entries.ts'
+import { digestMeaning, parseBase36 } from '../../../x402/quote.ts'
+import type { Claim } from '../claims/claim-store.ts'
+import { toApplicationAccount } from '../ledger-entries.ts'
 import type { Offer, PartPrice, Payee } from './offer.ts'
 
 /** The terms of a payment: an amount, the prices behind it, and the offer's meaning. */

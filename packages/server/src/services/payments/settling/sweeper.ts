@@ -1,9 +1,14 @@
 import type { Logger } from 'pino'
-import { signSweep } from '../../x402/deposit-address.ts'
-import type { Settlement } from '../../x402/facilitator.ts'
-import { type ClaimCursor, listUnsweptClaims, noteSweep, type UnsweptClaim } from './claim-store.ts'
-import type { PaymentPorts } from './purchase.ts'
-import { makeRequirement } from './quoting.ts'
+import { signSweep } from '../../../x402/deposit-address.ts'
+import type { Settlement } from '../../../x402/facilitator.ts'
+import {
+  type ClaimCursor,
+  listUnsweptClaims,
+  noteSweep,
+  type UnsweptClaim,
+} from '../claims/claim-store.ts'
+import type { PaymentPorts } from '../purchase.ts'
+import { makeRequirement } from '../quotes/quoting.ts'
 
 const intervalMs = 60_000
 /** Sweeps of one round, which go out together. */
