@@ -1,7 +1,7 @@
+import { noLog } from '@tollbase/server/base/log'
 import { realWorld } from '@tollbase/server/base/world'
 import { ApplierLoop } from '@tollbase/server/chain/applier-loop'
 import { BlockStore } from '@tollbase/server/chain/block-store'
-import { noLog } from '@tollbase/server/chain/log'
 import type { StoredView } from '@tollbase/server/model/definitions'
 import { fillViews } from '@tollbase/server/operator/audit/audit-views'
 import { DataProjection } from '@tollbase/server/projections/data-projection'

@@ -1,6 +1,7 @@
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { noLog as log } from '@tollbase/server/base/log'
 import { realWorld } from '@tollbase/server/base/world'
 import { type Database, openDatabase } from '@tollbase/server/database/database'
 import { startEmbeddedPostgres } from '@tollbase/server/database/embedded/server'
@@ -25,8 +26,6 @@ export type Place = {
 
 export const operatorKey = 'the-operator-of-the-benchmark'
 export const app = 'bench'
-
-const log = { info: () => undefined, warn: () => undefined, error: () => undefined }
 
 export async function openPlace(): Promise<Place> {
   const dataDir = mkdtempSync(join(tmpdir(), 'tollbase-bench-'))

@@ -1,6 +1,7 @@
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { noLog as log } from '@tollbase/server/base/log'
 import { realWorld } from '@tollbase/server/base/world'
 import { openDatabase } from '@tollbase/server/database/database'
 import { startEmbeddedPostgres } from '@tollbase/server/database/embedded/server'
@@ -21,8 +22,6 @@ const market = printKeyExpression(['market'])
 const price = printKeyExpression(['price'])
 
 const live = 'superseded_by IS NULL AND NOT deleted'
-
-const log = { info: () => undefined, warn: () => undefined, error: () => undefined }
 const dataDir = mkdtempSync(join(tmpdir(), 'tollbase-bench-'))
 const server = await startEmbeddedPostgres({ dataDir, world: realWorld, log })
 const database = await openDatabase({

@@ -13,7 +13,7 @@ if (major < 20 || (major === 20 && minor < 19)) {
   process.exitCode = 2
 } else if (given.includes(flag)) {
   endWithParent()
-  void import('../dist/program.js')
+  void import('../dist/main.js')
 } else {
   startAgain()
 }

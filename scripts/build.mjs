@@ -10,7 +10,7 @@ const { dependencies, optionalDependencies } = JSON.parse(
 rmSync(new URL('dist', root), { recursive: true, force: true })
 await build({
   absWorkingDir: root.pathname,
-  entryPoints: ['packages/cli/src/program.ts'],
+  entryPoints: ['packages/cli/src/main.ts'],
   outdir: 'dist',
   bundle: true,
   // A command loads only what it needs.

@@ -15,7 +15,7 @@ const options = { cwd: repository, env: { ...process.env, TMPDIR: folder }, time
 afterAll(() => rmSync(folder, { recursive: true, force: true }))
 
 function tollbase(...args: string[]) {
-  return run(process.execPath, [getBundle('packages/cli/src/program.ts'), ...args], options)
+  return run(process.execPath, [getBundle('packages/cli/src/main.ts'), ...args], options)
 }
 
 describe('tollbase demo', () => {

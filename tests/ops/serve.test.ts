@@ -25,7 +25,7 @@ type Run = {
 }
 
 function tollbase(...args: string[]): Run {
-  const child = spawn(process.execPath, [getBundle('packages/cli/src/program.ts'), ...args], {
+  const child = spawn(process.execPath, [getBundle('packages/cli/src/main.ts'), ...args], {
     stdio: ['ignore', 'pipe', 'pipe'],
   })
   const output = { out: '', err: '' }

@@ -4,6 +4,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { generatePrivateKey, privateKeyToAddress } from 'viem/accounts'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { noLog as log } from '../../packages/server/src/base/log.ts'
 import { type Devnet, startDevnet } from '../../packages/server/src/devnet/devnet.ts'
 import { openRpc } from '../../packages/server/src/x402/rpc.ts'
 import { type Json, startTestService, type TestService } from '../support/service.ts'
@@ -31,7 +32,6 @@ import {
 } from './remote-facilitator.ts'
 
 const folder = mkdtempSync(join(tmpdir(), 'tollbase-facilitator-'))
-const log = { info: () => undefined, warn: () => undefined }
 const makeHash = (digit: string) => `0x${digit.repeat(64)}`
 let devnet: Devnet
 let execute: (payment: Json) => Promise<string>

@@ -34,7 +34,7 @@ afterAll(async () => {
 /** Starts the program itself, on the folder that the last one left behind. */
 async function start(): Promise<void> {
   const flags = ['serve', '--devnet', '--port', '0', '--data-dir', dataDir]
-  const started = spawn(process.execPath, [getBundle('packages/cli/src/program.ts'), ...flags], {
+  const started = spawn(process.execPath, [getBundle('packages/cli/src/main.ts'), ...flags], {
     env: { ...process.env, TOLLBASE_OPERATOR_KEY: operatorKey, TOLLBASE_LOG_LEVEL: 'error' },
     stdio: ['ignore', 'pipe', 'inherit'],
   })

@@ -4,6 +4,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { privateKeyToAddress } from 'viem/accounts'
 import { afterAll, beforeAll, expect, test } from 'vitest'
+import { noLog as log } from '../../packages/server/src/base/log.ts'
 import { type Devnet, startDevnet } from '../../packages/server/src/devnet/devnet.ts'
 import { sweepRound } from '../../packages/server/src/services/payments/settling/sweeper.ts'
 import { startTestService, type TestService } from '../support/service.ts'
@@ -20,7 +21,6 @@ import {
 import { connectChain, createFundedPayer, findNativeEntry, makeProof } from './payer.ts'
 
 const folder = mkdtempSync(join(tmpdir(), 'tollbase-minimum-'))
-const log = { info: () => undefined, warn: () => undefined }
 let devnet: Devnet
 let service: TestService
 

@@ -6,6 +6,7 @@ import { join } from 'node:path'
 import { type Hex, parseAbi } from 'viem'
 import { privateKeyToAddress } from 'viem/accounts'
 import { afterAll, beforeAll, expect, test } from 'vitest'
+import { noLog as log } from '../../packages/server/src/base/log.ts'
 import type { Config } from '../../packages/server/src/config/config.ts'
 import { type Devnet, startDevnet } from '../../packages/server/src/devnet/devnet.ts'
 import { listOpenClaims } from '../../packages/server/src/services/payments/claims/claim-store.ts'
@@ -25,7 +26,6 @@ import {
 } from './payer.ts'
 
 const folder = mkdtempSync(join(tmpdir(), 'tollbase-native-'))
-const log = { info: () => undefined, warn: () => undefined }
 const treasury: Hex = `0x${'7e'.repeat(20)}`
 let devnet: Devnet
 let node: Node

@@ -5,6 +5,7 @@ import { join } from 'node:path'
 import { setTimeout } from 'node:timers/promises'
 import { privateKeyToAddress } from 'viem/accounts'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { noLog as log } from '../../packages/server/src/base/log.ts'
 import type { Database } from '../../packages/server/src/database/database.ts'
 import { sql } from '../../packages/server/src/database/sql.ts'
 import { type Devnet, startDevnet } from '../../packages/server/src/devnet/devnet.ts'
@@ -15,7 +16,6 @@ import { ask, createFundedBuyer, list, quote, readBalance } from './buyer.ts'
 import { expectBalanced, openMarket, readEarnings, setPrices } from './market.ts'
 import { connectChain, createFundedPayer, makeProof, pay } from './payer.ts'
 
-const log = { info: () => undefined, warn: () => undefined }
 const refusal = /has sent \d+ transactions that this database does not know/
 
 /** The parts of a service's own state that a backup holds, put aside in the same database. */

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto'
 import { decodeEntry } from '@tollbase/verify/entry'
-import { auditChain } from '../../packages/server/src/chain/audit.ts'
+import { auditChain } from '../../packages/server/src/chain/audit-chain.ts'
 import type { Database } from '../../packages/server/src/database/database.ts'
 import { sql } from '../../packages/server/src/database/sql.ts'
 import { type Log, logOrigin, logSigner, type Written } from './log.ts'

@@ -2,7 +2,7 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, afterEach, describe, expect, test, vi } from 'vitest'
-import { runCommand } from './main.ts'
+import { runCommand } from './commands.ts'
 
 const folder = mkdtempSync(join(tmpdir(), 'tollbase-verify-'))
 

@@ -1,5 +1,5 @@
 import { Type } from 'typebox'
-import { AnyQuery } from './query.ts'
+import { AnyQuery } from './listing.ts'
 import { defineContract } from './route.ts'
 import {
   AppParams,

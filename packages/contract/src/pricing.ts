@@ -1,6 +1,6 @@
 import { Type } from 'typebox'
 import { limits } from './limits.ts'
-import { AnyQuery } from './query.ts'
+import { AnyQuery } from './listing.ts'
 import { defineContract } from './route.ts'
 import { AppParams, Atomic, AtomicInput, Name, open, StringEnum } from './schemas.ts'
 

@@ -1,9 +1,9 @@
 import { limits } from '@tollbase/contract/limits'
+import { awaitTurn } from './await-turn.ts'
 import { BoundedScanner } from './bounded-scanner.ts'
 import { Fault, makeInvalidFault } from './fault.ts'
 import { findBreak } from './json-break.ts'
 import { parseInSlices } from './json-slices.ts'
-import { awaitTurn } from './turn.ts'
 
 const decoder = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })
 const bounds = { depthMax: limits.bodyDepthMax, membersMax: limits.objectMembersMax }

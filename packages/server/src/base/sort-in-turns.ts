@@ -1,4 +1,4 @@
-import { awaitTurn } from './turn.ts'
+import { awaitTurn } from './await-turn.ts'
 
 /** Items that are sorted or merged without a pause. */
 const itemsAtOnce = 2_048

@@ -1,3 +1,4 @@
+import type { Log } from '../base/log.ts'
 import type { World } from '../base/world.ts'
 import type { Database } from '../database/database.ts'
 import { CommitUnknownError, findStorageProblem, isTransient } from '../database/errors.ts'
@@ -9,7 +10,6 @@ import {
   makeStoppedFault,
   type StorageRefusal,
 } from './chain-faults.ts'
-import type { ChainLog } from './log.ts'
 
 export type ApplierLoopOptions = {
   /** See ChainOptions.relaxedTables. */
@@ -18,7 +18,7 @@ export type ApplierLoopOptions = {
   readonly store: BlockStore
   readonly applier: Applier
   readonly world: World
-  readonly log: ChainLog
+  readonly log: Log
   /** Names the chain in the log. */
   readonly chain: string
   readonly watermark: Watermark

@@ -1,6 +1,6 @@
 import type { Entry } from '@tollbase/verify/entry'
 import { requirePresent } from '../base/assert.ts'
-import { awaitTurn } from '../base/turn.ts'
+import { awaitTurn } from '../base/await-turn.ts'
 import type { Queryable } from '../database/database.ts'
 import { openBlock } from './block.ts'
 import type { BlockRow, Watermark } from './block-store.ts'

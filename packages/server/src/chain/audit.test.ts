@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { sql } from '../database/sql.ts'
 import { createTestDatabase, type TestDatabase } from '../database/testing.ts'
-import { auditChain } from './audit.ts'
+import { auditChain } from './audit-chain.ts'
 import { createTestChain, makeEntries, type TestChain } from './testing.ts'
 
 let shared: TestDatabase

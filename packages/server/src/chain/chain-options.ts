@@ -1,8 +1,8 @@
 import type { Entry } from '@tollbase/verify/entry'
+import type { Log } from '../base/log.ts'
 import type { World } from '../base/world.ts'
 import type { Database, Queryable } from '../database/database.ts'
 import type { Applier } from './applier.ts'
-import type { ChainLog } from './log.ts'
 import type { Signer } from './signing.ts'
 
 export type ChainOptions = {
@@ -21,7 +21,7 @@ export type ChainOptions = {
    * the chain is ours and before anything is applied.
    */
   readonly prepare?: (snapshot: Queryable) => Promise<void>
-  readonly log?: ChainLog
+  readonly log?: Log
   /** Throws where nothing new may be admitted (the disk is full). */
   readonly admit?: () => void
   /** Throws where the chain may not grow by these entries. */

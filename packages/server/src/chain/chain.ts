@@ -4,6 +4,7 @@ import { decodeEntry, type Entry } from '@tollbase/verify/entry'
 import { type Consistency, formatHashes, type Inclusion } from '@tollbase/verify/inclusion'
 import type { ProofBlock, RecordProof } from '@tollbase/verify/proof'
 import { Fault, makeInvalidFault } from '../base/fault.ts'
+import type { Log } from '../base/log.ts'
 import { Mutex } from '../base/mutex.ts'
 import { RandomPool } from '../base/random-pool.ts'
 import { toAppliedBlock } from './applier.ts'
@@ -15,7 +16,6 @@ import type { ChainOptions, Contents } from './chain-options.ts'
 import { type Appended, type BuiltBlock, Committer } from './committer.ts'
 import { encodeGroup, encodeInTurns, type Group, isLong } from './entries.ts'
 import type { Lease } from './lease.ts'
-import type { ChainLog } from './log.ts'
 import { planConsistency, planInclusion } from './proofs.ts'
 import type { Restored } from './restore.ts'
 import { TileReader } from './tile-reader.ts'
@@ -56,7 +56,7 @@ const pageBytesMax = 8 * 1024 * 1024
 
 /** A chain's parts as `openChain` makes them. */
 export type ChainParts = Omit<ChainOptions, 'log'> & {
-  readonly log: ChainLog
+  readonly log: Log
   readonly store: BlockStore
   readonly lease: Lease
   readonly applierLoop: ApplierLoop

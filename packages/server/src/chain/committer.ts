@@ -1,8 +1,8 @@
 import { limits } from '@tollbase/contract/limits'
 import { encodeGroupStarts, formatBlockHeader } from '@tollbase/verify/block'
 import type { Entry } from '@tollbase/verify/entry'
+import { awaitTurn } from '../base/await-turn.ts'
 import { Fault } from '../base/fault.ts'
-import { awaitTurn } from '../base/turn.ts'
 import type { World } from '../base/world.ts'
 import {
   CommitUnknownError,

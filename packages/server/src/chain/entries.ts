@@ -2,9 +2,9 @@ import { hash } from 'node:crypto'
 import { limits } from '@tollbase/contract/limits'
 import { type Entry, formatEntry } from '@tollbase/verify/entry'
 import { assert } from '../base/assert.ts'
+import { awaitTurn } from '../base/await-turn.ts'
 import { Fault } from '../base/fault.ts'
 import type { RandomPool } from '../base/random-pool.ts'
-import { awaitTurn } from '../base/turn.ts'
 import { concatHashes, hashBytes } from './merkle.ts'
 
 /** The entries of one append call; they stay together in one block, in their order. */

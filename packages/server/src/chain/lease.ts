@@ -1,9 +1,9 @@
 import { Fault } from '../base/fault.ts'
 import { isHolderGone } from '../base/holder.ts'
+import type { Log } from '../base/log.ts'
 import type { World } from '../base/world.ts'
 import type { Database } from '../database/database.ts'
 import { sql } from '../database/sql.ts'
-import type { ChainLog } from './log.ts'
 
 export type LeaseOptions = {
   readonly database: Database
@@ -12,7 +12,7 @@ export type LeaseOptions = {
   /** Names this process among all that share the database. */
   readonly holder: string
   readonly world: World
-  readonly log: ChainLog
+  readonly log: Log
   /** Time that a lease outlives its last renewal. */
   readonly ttlMs: number
 }

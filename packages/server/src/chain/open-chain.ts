@@ -1,9 +1,9 @@
+import { noLog } from '../base/log.ts'
 import { ApplierLoop } from './applier-loop.ts'
 import { BlockStore } from './block-store.ts'
 import { Chain } from './chain.ts'
 import type { ChainOptions } from './chain-options.ts'
 import { acquireLease } from './lease.ts'
-import { noLog } from './log.ts'
 import { restoreChain } from './restore.ts'
 
 const leaseTtlMsDefault = 10_000

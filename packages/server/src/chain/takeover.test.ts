@@ -7,7 +7,7 @@ import type { Database, Queryable } from '../database/database.ts'
 import { CommitUnknownError } from '../database/errors.ts'
 import { sql } from '../database/sql.ts'
 import { createTestDatabase, type TestDatabase } from '../database/testing.ts'
-import { auditChain } from './audit.ts'
+import { auditChain } from './audit-chain.ts'
 import type { Chain } from './chain.ts'
 import { createTestChain, makeEntries, type TestChain } from './testing.ts'
 

@@ -1,6 +1,6 @@
 import type { ClientConfig } from 'pg'
+import type { Log } from '../base/log.ts'
 import type { World } from '../base/world.ts'
-import type { DatabaseLog } from './log.ts'
 import { typeParsers } from './type-parsers.ts'
 
 /** `host` is the folder of the server's socket, or a host name. */
@@ -24,7 +24,7 @@ export type DatabaseOptions = {
   readonly longTimeoutMs?: number
   /** Connections beside the pool that short reads share. */
   readonly pipelines?: number
-  readonly log?: DatabaseLog
+  readonly log?: Log
   readonly world?: World
 }
 

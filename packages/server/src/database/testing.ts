@@ -1,13 +1,13 @@
 import { existsSync, mkdtempSync, readdirSync, rmSync, statSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { noLog } from '../base/log.ts'
 import { realWorld } from '../base/world.ts'
 import type { DatabaseOptions } from './connection.ts'
 import { type Database, openDatabase } from './database.ts'
 import { findBundled } from './embedded/binaries.ts'
 import { isLocked } from './embedded/lock.ts'
 import { type EmbeddedPostgres, startEmbeddedPostgres } from './embedded/server.ts'
-import type { DatabaseLog } from './log.ts'
 import { sql } from './sql.ts'
 
 /** The bundled PostgreSQL, and the oldest supported one where the system has it. */
@@ -23,12 +23,6 @@ export type TestDatabase = {
   }
   /** Closes the pool and removes the database. */
   readonly drop: () => Promise<void>
-}
-
-export const silentLog: DatabaseLog = {
-  info: () => undefined,
-  warn: () => undefined,
-  error: () => undefined,
 }
 
 const debian15Folder = '/usr/lib/postgresql/15/bin'
@@ -98,7 +92,7 @@ async function startTestServer(engine: TestEngine): Promise<EmbeddedPostgres> {
   return startEmbeddedPostgres({
     dataDir,
     world: realWorld,
-    log: silentLog,
+    log: noLog,
     temporary: true,
     sharedBuffersMb: 32,
     ...(engine === 'debian15' ? { binaries: debian15Folder } : {}),

@@ -2,6 +2,7 @@ import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync } from 'node:f
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, describe, expect, test } from 'vitest'
+import { noLog as log } from '../base/log.ts'
 import { realWorld as world } from '../base/world.ts'
 import { readBalance } from '../x402/authorization-use.ts'
 import { readGenesisHash, readHead, simulate } from '../x402/evm-chain.ts'
@@ -10,7 +11,6 @@ import { openRpc } from '../x402/rpc.ts'
 import { findProcess, stopProcess } from './anvil.ts'
 import { startDevnet } from './devnet.ts'
 
-const log = { info: () => undefined, warn: () => undefined }
 const folders: string[] = []
 
 afterAll(() => {

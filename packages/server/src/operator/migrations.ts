@@ -1,5 +1,5 @@
 import { buildLeaseSizeColumns, buildLeaseTables } from '../chain/tables.ts'
-import type { Migration } from '../database/migrations.ts'
+import type { Migration } from '../database/run-migrations.ts'
 import { buildUsedSignatureTables } from '../services/access/wallet-signature.ts'
 import { buildSecretTables } from '../services/identity/secrets.ts'
 import { buildKeyUseTables } from '../services/keys/key-use.ts'

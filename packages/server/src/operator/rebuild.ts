@@ -1,4 +1,4 @@
-import { auditChain } from '../chain/audit.ts'
+import { auditChain } from '../chain/audit-chain.ts'
 import type { Config } from '../config/config.ts'
 import type { Database, Queryable } from '../database/database.ts'
 import { type SqlStatement, sql } from '../database/sql.ts'

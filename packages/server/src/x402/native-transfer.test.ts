@@ -1,11 +1,11 @@
 import { expect, test } from 'vitest'
+import { noLog as log } from '../base/log.ts'
 import { realWorld as world } from '../base/world.ts'
 import { makeNativeTransfers } from './native-transfer.ts'
 import { makePaymentNetwork } from './networks.ts'
 import type { Rpc } from './rpc.ts'
 
 test('a bounded number of callers who name transactions that are never mined is waited with', async () => {
-  const log = { info: () => undefined, warn: () => undefined }
   const network = makePaymentNetwork({ chainId: 84532, payTo: `0x${'11'.repeat(20)}` })
   // A node that knows every transaction, and has none in a block.
   const rpc: Rpc = {

@@ -1,6 +1,7 @@
 import { createServer, type Server, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { noLog as log } from '../base/log.ts'
 import { realWorld as world } from '../base/world.ts'
 import { encodeHex } from './hex.ts'
 import { makePaymentNetwork } from './networks.ts'
@@ -8,7 +9,6 @@ import type { Requirement, SignedPayment } from './protocol.ts'
 import { makeRemoteFacilitator } from './remote-facilitator.ts'
 import { deriveAddress, digestTransfer, signDigest } from './signature.ts'
 
-const log = { info: () => undefined, warn: () => undefined }
 const network = makePaymentNetwork({ chainId: 84532, payTo: `0x${'b1'.repeat(20)}` })
 const key = Buffer.alloc(32, 5)
 const payer = deriveAddress(key)

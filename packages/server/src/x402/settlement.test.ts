@@ -8,6 +8,7 @@ import { ExactEvmSchemeV1 } from '@x402/evm/exact/v1/client'
 import type { Hex } from 'viem'
 import { privateKeyToAccount } from 'viem/accounts'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { noLog as log } from '../base/log.ts'
 import { realWorld } from '../base/world.ts'
 import { sql } from '../database/sql.ts'
 import { createTestDatabase, type TestDatabase } from '../database/testing.ts'
@@ -28,7 +29,6 @@ import { encodeTransferCall, transferGas } from './token.ts'
 import { signTransaction } from './transaction.ts'
 
 const world = realWorld
-const log = { info: () => undefined, warn: () => undefined }
 const folder = mkdtempSync(join(tmpdir(), 'tollbase-settlement-'))
 let devnet: Devnet
 let store: TestDatabase

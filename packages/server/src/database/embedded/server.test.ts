@@ -14,12 +14,13 @@ import {
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
+import { noLog } from '../../base/log.ts'
 import { realWorld } from '../../base/world.ts'
 import type { DatabaseConnection } from '../connection.ts'
 import { type Database, openDatabase } from '../database.ts'
 import { isTransient } from '../errors.ts'
 import { sql } from '../sql.ts'
-import { listTestEngines, silentLog, type TestEngine } from '../testing.ts'
+import { listTestEngines, type TestEngine } from '../testing.ts'
 import { findBundled } from './binaries.ts'
 import { isAlive, waitUntil } from './process-info.ts'
 import {
@@ -58,7 +59,7 @@ const start = async (options: Partial<EmbeddedOptions> = {}): Promise<EmbeddedPo
   const server = await startEmbeddedPostgres({
     dataDir,
     world: realWorld,
-    log: silentLog,
+    log: noLog,
     ...options,
   })
   running.push(server)

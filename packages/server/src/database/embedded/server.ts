@@ -1,8 +1,8 @@
 import { mkdirSync, realpathSync } from 'node:fs'
 import { join } from 'node:path'
+import type { Log } from '../../base/log.ts'
 import type { World } from '../../base/world.ts'
 import { DatabaseSetupError } from '../errors.ts'
-import type { DatabaseLog } from '../log.ts'
 import { findBinaries } from './binaries.ts'
 import { clusterUser, prepareCluster } from './cluster.ts'
 import type { Guarded } from './guardian.ts'
@@ -21,7 +21,7 @@ export type EmbeddedOptions = ServerSettings & {
   /** The service's data folder; the server's own is `postgres` inside it. */
   readonly dataDir: string
   readonly world: World
-  readonly log: DatabaseLog
+  readonly log: Log
   /** Folder of the programs postgres and initdb, instead of searching for them. */
   readonly binaries?: string
   readonly startTimeoutMs?: number
@@ -111,14 +111,14 @@ function handle(supervisor: Supervisor, unlock: () => void): EmbeddedPostgres {
 /** Keeps one server running. */
 class Supervisor {
   readonly options: ServerProcessOptions
-  readonly #log: DatabaseLog
+  readonly #log: Log
   readonly #listeners = new Set<(exit: ServerExit) => void>()
   #server: Guarded | undefined
   #restartTimes: number[] = []
   #restarting: Promise<void> = Promise.resolve()
   #stopping: Promise<void> | undefined
 
-  constructor(log: DatabaseLog, options: ServerProcessOptions) {
+  constructor(log: Log, options: ServerProcessOptions) {
     this.#log = log
     this.options = options
   }

@@ -1,6 +1,6 @@
 import { limits } from '@tollbase/contract/limits'
+import { awaitTurn } from '../../base/await-turn.ts'
 import { isRecord } from '../../base/is-record.ts'
-import { awaitTurn } from '../../base/turn.ts'
 import { compileRecordSchema } from '../../model/record-schema.ts'
 import { requireCollection } from '../../services/access/authorize-collections.ts'
 import type { Operation } from '../operation.ts'

@@ -1,6 +1,6 @@
+import { awaitTurn } from '../../base/await-turn.ts'
 import { makeInvalidFault } from '../../base/fault.ts'
 import { sortInTurns } from '../../base/sort-in-turns.ts'
-import { awaitTurn } from '../../base/turn.ts'
 import type { DataSetBody, DataSetRange } from '../../model/definitions.ts'
 import {
   type AddressRange,

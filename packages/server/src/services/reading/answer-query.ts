@@ -13,9 +13,9 @@ import { toApplicationAccount } from '../payments/ledger-entries.ts'
 import type { PartPrice } from '../payments/quotes/offer.ts'
 import { type AuthorizedSource, makeDerivationFault } from './authorize-sources.ts'
 import { buildSourcesMeaning, type Charge, isCharged, listCharges } from './charges.ts'
+import { makeFreeTurn, makePaidTurn } from './query-turn.ts'
 import { type FreeAnswer, readThroughCache } from './read-through-cache.ts'
 import { runQuery } from './run-query.ts'
-import { makeFreeTurn, makePaidTurn } from './turn.ts'
 
 /** The parts of the service by which a prepared read is answered or sold. */
 export type AnswerParts = 'world' | 'payments' | 'queryRunner' | 'queryStatistics' | 'resultCache'
@@ -115,7 +115,7 @@ export function quoteRead(request: ReadRequest): {
   const charges = getCharges(request)
   const prices = listPrices(charges)
   return {
-    cap: computeCap(request, { charges, prices }),
+    cap: computeReadCap(request, { charges, prices }),
     breakdown: computeBreakdown(request, { charges, prices }),
   }
 }
@@ -147,7 +147,7 @@ function sell(
     })),
     pricedBy: [...new Set([...request.sources, ...charges].map(({ tenant }) => tenant))],
     pricesNow: () => listPrices(charges),
-    capUnder: (prices) => computeCap(request, { charges, prices }),
+    capUnder: (prices) => computeReadCap(request, { charges, prices }),
     sellerUnder: (prices) =>
       getApp(charges.find((_, at) => !isFree(prices[at] ?? freePrice)) ?? first),
     breakdownUnder: (prices) => computeBreakdown(request, { charges, prices }),
@@ -207,7 +207,7 @@ function computeBreakdown(request: ReadRequest, priced: PricedCharges): Breakdow
 }
 
 /** Computes the most that the request can cost; 400 where it cannot be bought by these prices. */
-function computeCap(request: ReadRequest, priced: PricedCharges): bigint {
+function computeReadCap(request: ReadRequest, priced: PricedCharges): bigint {
   const rows = computeRowsPrice(priced)
   if (rows.perRow > 0n && request.limit === undefined) {
     const { pointer, problem } = request.limitMissing

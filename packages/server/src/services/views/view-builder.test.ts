@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, expect, test } from 'vitest'
+import { noLog } from '../../base/log.ts'
 import { realWorld } from '../../base/world.ts'
-import { noLog } from '../../chain/log.ts'
 import type { Database } from '../../database/database.ts'
 import { sql } from '../../database/sql.ts'
 import { createTestDatabase, type TestDatabase } from '../../database/testing.ts'

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { awaitTurn } from './turn.ts'
+import { awaitTurn } from './await-turn.ts'
 
 test('one of many pieces of long work has its turn in each round of the event loop, and each piece as often', async () => {
   const rounds: string[][] = [[]]

@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { openDatabase } from './database.ts'
-import { type Migration, runMigrations } from './migrations.ts'
+import { type Migration, runMigrations } from './run-migrations.ts'
 import { type SqlStatement, sql } from './sql.ts'
 import { createTestDatabase, listTestEngines, type TestDatabase } from './testing.ts'
 

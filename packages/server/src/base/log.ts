@@ -1,11 +1,11 @@
-/** The part of a pino logger that a chain uses. */
-export type ChainLog = {
+/** The part of a pino logger that the rooms use. */
+export type Log = {
   readonly info: (fields: object, text: string) => void
   readonly warn: (fields: object, text: string) => void
   readonly error: (fields: object, text: string) => void
 }
 
-export const noLog: ChainLog = {
+export const noLog: Log = {
   info: () => undefined,
   warn: () => undefined,
   error: () => undefined,
