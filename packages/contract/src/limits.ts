@@ -13,6 +13,8 @@ export const limits = {
   objectMembersMax: 10_000,
   /** Address and headers of a request together; a payment header of the largest size fits. */
   headerBytesMax: 32 * 1024,
+  /** Requests that wait behind another one on its connection (pipelining); one more closes the connection. */
+  requestsBehindMax: 64,
   /** Longest time for a request to arrive, headers and body together. */
   requestTimeoutMs: 30_000,
   /** Largest single record in bytes of UTF-8. */

@@ -16,14 +16,20 @@ export type RefusalPauses = {
  * Whoever waits for his answers can cause only so many of them in a second with each connection. A connection that
  * waits holds no more than an idle one: its body is let go, and nothing is read from it.
  */
-export function createRefusalPauses(world: World): RefusalPauses {
+export function createRefusalPauses({
+  world,
+  refusalsWaitingMax: waitingMax = limits.refusalsWaitingMax,
+}: {
+  readonly world: World
+  readonly refusalsWaitingMax?: number
+}): RefusalPauses {
   let waiting = 0
   const pause = async (reply: FastifyReply) => {
     const { request } = reply
     const { socket } = request.raw
     request.body = undefined
     waiting += 1
-    // Requests that were sent behind this one would otherwise be worked on meanwhile.
+    // Requests behind this one wait for their turn anyway; their bytes wait in the client.
     socket.pause()
     // Callers that were refused together would otherwise come back together.
     const share = (world.randomBytes(1)[0] ?? 0) / 256
@@ -34,7 +40,7 @@ export function createRefusalPauses(world: World): RefusalPauses {
   return {
     wait: (fault, reply) => {
       const isCostly = statuses.has(fault.status) || isLong(reply)
-      return isCostly && waiting < limits.refusalsWaitingMax ? pause(reply) : undefined
+      return isCostly && waiting < waitingMax ? pause(reply) : undefined
     },
   }
 }

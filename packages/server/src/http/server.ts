@@ -18,6 +18,7 @@ import { createRefusalPauses } from './refusal-pauses.ts'
 import { RequestContext } from './request-context.ts'
 import { makeRequestIds } from './request-ids.ts'
 import { type Served, watchMethods } from './served-methods.ts'
+import { createTurns } from './take-turns.ts'
 
 export type HttpOptions = {
   readonly world: World
@@ -30,6 +31,8 @@ export type HttpOptions = {
   readonly requestTimeoutMs?: number
   /** Bytes that bodies of callers without a key may hold; the limit of the contract when not given. */
   readonly incomingBytesMax?: number
+  /** Refusals that wait for their pause at once; the limit of the contract when not given. */
+  readonly refusalsWaitingMax?: number
   /** Bounds on what slow readers may hold; the limits of the contract when not given. */
   readonly outgoing?: OutgoingBounds
   /** Translates an error of a lower room into a fault, where it is no bug. */
@@ -86,12 +89,8 @@ export function createServer(options: HttpOptions): FastifyInstance {
     exposeHeadRoutes: false,
     // A URL that cannot be decoded never reaches the hooks and handlers below.
     frameworkErrors: (error, request, reply) => {
-      request.context = new RequestContext(world.ticks(), (name, value) =>
-        reply.header(name, value),
-      )
+      addContext(world, request, reply)
       reply.raw.once('close', () => finished(request, reply))
-      reply.header('x-request-id', request.id)
-      reply.headers(uncacheable)
       answerError(error, { request, reply, log: options.log })
     },
   })
@@ -100,11 +99,10 @@ export function createServer(options: HttpOptions): FastifyInstance {
   fastify.decorateRequest('context')
   const open = new Set<FastifyReply>()
   allowAnyOrigin(fastify)
-  fastify.addHook('onRequest', (request, reply, done) => {
-    request.context = new RequestContext(world.ticks(), (name, value) => reply.header(name, value))
-    reply.header('x-request-id', request.id)
-    reply.header('x-content-type-options', 'nosniff')
-    reply.headers(uncacheable)
+  const turns = createTurns()
+  const begin = (request: FastifyRequest, reply: FastifyReply) => {
+    const { socket } = request.raw
+    addContext(world, request, reply)
     open.add(reply)
     // onResponse never comes where the client hangs up.
     reply.raw.once('close', () => {
@@ -112,8 +110,14 @@ export function createServer(options: HttpOptions): FastifyInstance {
       open.delete(reply)
       drain.requestEnded()
       finished(request, reply)
+      turns.end(socket)
     })
-    done()
+  }
+  fastify.addHook('onRequest', (request, reply, done) => {
+    turns.take(request.raw.socket, () => {
+      begin(request, reply)
+      done()
+    })
   })
   const refuse = (error: Fault, reply: FastifyReply) =>
     answerError(error, { request: reply.request, reply, log: options.log })
@@ -134,12 +138,20 @@ export function createServer(options: HttpOptions): FastifyInstance {
   return fastify
 }
 
+/** Gives the request its context, and its answer the headers that every answer has. */
+function addContext(world: World, request: FastifyRequest, reply: FastifyReply): void {
+  request.context = new RequestContext(world.ticks(), (name, value) => reply.header(name, value))
+  reply.header('x-request-id', request.id)
+  reply.header('x-content-type-options', 'nosniff')
+  reply.headers(uncacheable)
+}
+
 /** Answers what hooks and handlers throw; a costly refusal waits for its pause. */
 function answerErrors(
   fastify: FastifyInstance,
   { options, isClosing }: { readonly options: HttpOptions; readonly isClosing: () => boolean },
 ): void {
-  const pauses = createRefusalPauses(options.world)
+  const pauses = createRefusalPauses(options)
   fastify.setErrorHandler(async (error, request, reply) => {
     const known = options.explain(error) ?? error
     const fault = known instanceof Fault ? known : toFault(known, request)
