@@ -64,6 +64,14 @@ export const errors = {
     text: 'The application has used up its quota; the operator of the service can raise it.',
   },
   PAYMENT_ALREADY_USED: { status: 409, text: 'This payment was made for another request.' },
+  BALANCE_TOO_LOW: {
+    status: 409,
+    text: 'The balance is less than that; details.available says what is there.',
+  },
+  TRANSFERS_NOT_CONFIGURED: {
+    status: 409,
+    text: 'This service does not hold the key of its address there; its operator must give pay_to_key_file.',
+  },
   OFFER_CHANGED: {
     status: 409,
     text: 'The request now names something else than when it was paid for; the money is on the payer’s balance.',

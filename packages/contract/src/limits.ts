@@ -227,6 +227,8 @@ export const limits = {
   authorizationSecondsMax: 2 * 3600,
   /** Time after a transfer during which its hash is accepted as a payment. */
   nativeProofSeconds: 24 * 3600,
+  /** Time in which a withdrawal or payout must have been made; its money is given back after it. */
+  transferSeconds: 24 * 3600,
   paymentHeaderBytesMax: 16 * 1024,
   keptReplySeconds: 24 * 3600,
   /** Free bytes on the disk of our own database below which nothing new is admitted; work under way has this room. */

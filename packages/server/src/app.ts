@@ -41,12 +41,9 @@ import { ensureSigningKey } from './services/identity/signing-key.ts'
 import { IndexBuilder } from './services/indexes/index-builder.ts'
 import { QueryStatistics } from './services/indexes/query-statistics.ts'
 import { KeyUse } from './services/keys/key-use.ts'
-import { startReconciler } from './services/payments/claims/reconciler.ts'
 import { openPaymentMethods } from './services/payments/open-payments.ts'
-import { Payments } from './services/payments/payments.ts'
-import type { PaymentPorts } from './services/payments/purchase.ts'
 import { findEarlierAnswer } from './services/payments/replies/earlier-answer.ts'
-import { startSweeper } from './services/payments/settling/sweeper.ts'
+import { startPayments } from './services/payments/start-payments.ts'
 import { QueryPlans } from './services/queries/query-plans.ts'
 import { QueryRates } from './services/queries/query-rates.ts'
 import { ResultCache } from './services/reading/result-cache.ts'
@@ -129,16 +126,12 @@ async function start(
   closers.push(close)
   let url = ''
   const publicUrl = () => config.publicUrl ?? url
-  const payments = await makePayments(
-    config,
-    { database, tenants, world, methods, publicUrl },
-    {
-      admit: freeSpace?.need,
-      onState: metrics.onPaymentState,
-    },
-  )
-  const stopReconciler = startReconciler(payments, log)
-  closers.push(async () => stopReconciler(), startSweeper(payments.ports, log))
+  const { payments, transfers, stops } = await startPayments(config, {
+    ...{ database, tenants, world, methods, publicUrl, log },
+    admit: freeSpace?.need,
+    onState: metrics.onPaymentState,
+  })
+  closers.push(...stops)
   const queries = createQueryParts(options, queryDatabase, metrics)
   metrics.watch({ world, database, freeSpace, tenants, payments, gasKeys, ...queries })
   let draining = false
@@ -148,6 +141,7 @@ async function start(
     database,
     tenants,
     payments,
+    transfers,
     indexBuilder,
     viewBuilder,
     keyUse,
@@ -172,22 +166,6 @@ async function start(
     await closeAll()
   }
   return { url, operatorKey: operator, devnet, service, close: end }
-}
-
-/** Makes the payments of a service, with the secrets by which quotes and deposit addresses are known again. */
-async function makePayments(
-  config: Config,
-  parts: Pick<PaymentPorts, 'database' | 'tenants' | 'world' | 'methods' | 'publicUrl'>,
-  hooks: Pick<PaymentPorts, 'admit' | 'onState'>,
-): Promise<Payments> {
-  const { database, world } = parts
-  return new Payments({
-    ...parts,
-    ...hooks,
-    quoteSecret: await ensureSecret(database, world, serviceSecrets.quotes),
-    depositSecret: await ensureSecret(database, world, serviceSecrets.depositAddresses),
-    split: { platformBasisPoints: config.platformBasisPoints },
-  })
 }
 
 /** Returns how the program describes itself to its clients. */

@@ -213,6 +213,12 @@ export const ConfigFile = Type.Object(
                   'file with the 0x hex key that pays the gas of settlements; needs rpc_url',
               }),
             ),
+            pay_to_key_file: Type.Optional(
+              Type.String({
+                description:
+                  'file with the 0x hex key of pay_to, for withdrawals and payouts; needs rpc_url',
+              }),
+            ),
             confirmations: Type.Optional(Type.Integer({ minimum: 1, maximum: 1000 })),
             minimum_payment: Type.Optional(
               Type.Integer({
@@ -220,6 +226,14 @@ export const ConfigFile = Type.Object(
                 maximum: Number(limits.amountAtomicMax),
                 description:
                   'smallest payment that is asked for, in atomic units (1000); what a price is less stays on the payer’s balance',
+              }),
+            ),
+            withdrawal_minimum: Type.Optional(
+              Type.Integer({
+                minimum: 1,
+                maximum: Number(limits.amountAtomicMax),
+                description:
+                  'smallest withdrawal and payout, in atomic units (100 times minimum_payment): each costs gas',
               }),
             ),
             sweep_minimum: Type.Optional(

@@ -3,6 +3,7 @@ import type { Migration } from '../database/run-migrations.ts'
 import { buildUsedSignatureTables } from '../services/access/wallet-signature.ts'
 import { buildSecretTables } from '../services/identity/secrets.ts'
 import { buildKeyUseTables } from '../services/keys/key-use.ts'
+import { buildAccountTables } from '../services/payments/accounts/account-lock.ts'
 import {
   buildClaimStates,
   buildClaimTermsColumn,
@@ -13,6 +14,7 @@ import {
   buildNetworkTables,
   buildRestoredColumns,
 } from '../services/payments/settling/network-pin.ts'
+import { buildTransferTables } from '../services/payments/transfers/transfer-store.ts'
 import { makeJournalTables } from '../x402/journal.ts'
 
 /**
@@ -38,4 +40,9 @@ export const migrations: readonly Migration[] = [
   { id: 4, name: 'restored databases', statements: () => buildRestoredColumns() },
   { id: 5, name: 'sizes of chains', statements: () => buildLeaseSizeColumns() },
   { id: 6, name: 'states of claims', statements: () => buildClaimStates() },
+  {
+    id: 7,
+    name: 'transfers of ours',
+    statements: () => [...buildAccountTables(), ...buildTransferTables()],
+  },
 ]

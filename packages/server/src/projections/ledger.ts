@@ -1,31 +1,20 @@
 import { assert } from '../base/assert.ts'
-import type { AppliedEntry } from '../chain/applier.ts'
 import type { Queryable } from '../database/database.ts'
 import { type SqlStatement, sql } from '../database/sql.ts'
+import { type Booking, filterCounted, isDeposit, isSale } from './ledger-rules.ts'
+import {
+  type BookedTransfer,
+  buildTransferTable,
+  findBookedTransfer,
+  writeTransfers,
+} from './ledger-transfers.ts'
 import type { EntryRun, Projection } from './projection.ts'
-
-/**
- * Double entry: each `ledger` entry of the system chain carries postings that sum to zero.
- * Accounts: `wallet:<address>` of payers, `app:<app_id>`, `platform`, and `outside:<network>`,
- * which is what came in from there, so it is never positive.
- */
-export type Posting = { readonly account: string; readonly amount: string }
-
-export type LedgerBody = {
-  readonly kind: 'deposit' | 'sale'
-  readonly payment_id: string
-  /** Names the settled payment for ever: network, asset, payer and nonce. */
-  readonly identity: string
-  readonly postings: readonly Posting[]
-  readonly [field: string]: unknown
-}
 
 export type Balance = { readonly balance: bigint; readonly earned: bigint }
 
 /**
- * The ledger's tables: movements, balances, settled payments and sales. An entry counts once, however often it is
- * appended: the first deposit of a settled payment, and the first sale of a payment that was deposited. All others
- * change nothing. So an append of unknown outcome may be repeated, and neither charges twice nor stops the applier;
+ * The ledger's tables: movements, balances, settled payments, sales and transfers of ours. An entry counts once,
+ * however often it is appended; all others change nothing (ledger-rules.ts). So an append of unknown outcome may be repeated, and neither charges twice nor stops the applier;
  * being a function of the entries alone, audit and rebuild agree.
  */
 export class Ledger implements Projection {
@@ -48,11 +37,12 @@ export class Ledger implements Projection {
       sql`CREATE TABLE ${sql.id(schema, 'sale')} (
         payment_id text NOT NULL, leaf int8 NOT NULL, height int8 NOT NULL, sequence int4 NOT NULL, body text NOT NULL,
         CONSTRAINT sale_pkey PRIMARY KEY (payment_id))`,
+      buildTransferTable(schema),
     ]
   }
 
   tableNames(): string[] {
-    return ['account', 'posting', 'settled_payment', 'sale']
+    return ['account', 'posting', 'settled_payment', 'sale', 'transfer']
   }
 
   async load(): Promise<void> {}
@@ -67,6 +57,7 @@ export class Ledger implements Projection {
     await writeBalances(tx, { schema, balances })
     await writeDeposits(tx, { schema, bookings: bookings.filter(isDeposit) })
     await writeSales(tx, { schema, bookings: bookings.filter(isSale) })
+    await writeTransfers(tx, schema, bookings)
     return () => undefined
   }
 
@@ -115,6 +106,15 @@ export class Ledger implements Projection {
     )
     return row
   }
+
+  /** Finds what is booked of a transfer of ours. */
+  findTransfer(
+    database: Queryable,
+    schema: string,
+    id: string,
+  ): Promise<BookedTransfer | undefined> {
+    return findBookedTransfer(database, schema, id)
+  }
 }
 
 export type Movement = {
@@ -138,8 +138,6 @@ export type Sale = {
 
 export type Deposit = { readonly payment_id: string; readonly transaction: string }
 
-type Booking = { readonly entry: AppliedEntry; readonly body: LedgerBody }
-
 type Line = Omit<Movement, 'amount' | 'balance_after' | 'leaf' | 'time_ms' | 'height'> & {
   readonly account: string
   readonly amount: bigint
@@ -150,42 +148,6 @@ type Line = Omit<Movement, 'amount' | 'balance_after' | 'leaf' | 'time_ms' | 'he
 }
 
 type Balances = Map<string, { balance: bigint; earned: bigint }>
-
-function isDeposit({ body }: Booking): boolean {
-  return body.kind === 'deposit'
-}
-
-function isSale({ body }: Booking): boolean {
-  return body.kind === 'sale'
-}
-
-/** The bookings that count, in their order. */
-async function filterCounted(
-  tx: Queryable,
-  schema: string,
-  bookings: readonly Booking[],
-): Promise<Booking[]> {
-  const identities = [...new Set(bookings.map(({ body }) => body.identity))]
-  const deposits = await tx.query<{ identity: string; payment_id: string }>(sql`
-    SELECT identity, payment_id FROM ${sql.id(schema, 'settled_payment')} WHERE identity = ANY(${identities}::text[])`)
-  const payments = [...new Set(bookings.filter(isSale).map(({ body }) => body.payment_id))]
-  const sales = await tx.query<{ payment_id: string }>(
-    sql`SELECT payment_id FROM ${sql.id(schema, 'sale')} WHERE payment_id = ANY(${payments}::text[])`,
-  )
-  const deposited = new Map(deposits.map((row) => [row.identity, row.payment_id]))
-  const sold = new Set(sales.map((row) => row.payment_id))
-  return bookings.filter((booking) => {
-    const { identity, payment_id } = booking.body
-    if (isDeposit(booking)) {
-      if (deposited.has(identity)) return false
-      deposited.set(identity, payment_id)
-      return true
-    }
-    if (deposited.get(identity) !== payment_id || sold.has(payment_id)) return false
-    sold.add(payment_id)
-    return true
-  })
-}
 
 function makeLines({ entry, body }: Booking, balances: Balances): Line[] {
   const sum = body.postings.reduce((total, { amount }) => total + BigInt(amount), 0n)

@@ -11,6 +11,7 @@ import type { IndexBuilder } from './indexes/index-builder.ts'
 import type { QueryStatistics } from './indexes/query-statistics.ts'
 import type { KeyUse } from './keys/key-use.ts'
 import type { Payments } from './payments/payments.ts'
+import type { Transfers } from './payments/transfers/transfers.ts'
 import type { QueryPlans } from './queries/query-plans.ts'
 import type { QueryRates } from './queries/query-rates.ts'
 import type { ResultCache } from './reading/result-cache.ts'
@@ -24,6 +25,8 @@ export type Service = {
   readonly database: Database
   readonly tenants: Tenants
   readonly payments: Payments
+  /** Sends money out of our own addresses. */
+  readonly transfers: Transfers
   readonly queryRunner: QueryRunner
   /** The shapes of recent lists, from which indexes are advised. */
   readonly queryStatistics: QueryStatistics

@@ -25,6 +25,8 @@ export type PaymentNetwork = {
   readonly minimumPayment: bigint
   /** The least value at a quote's own deposit address that is swept to the payee, in atomic units. */
   readonly sweepMinimum: bigint
+  /** The least amount that is sent out to payers and sellers, in atomic units, as each transfer costs gas. */
+  readonly withdrawalMinimum: bigint
   readonly rpcUrl?: string
   readonly facilitatorUrl?: string
   /** The hash of block 0, so that a test chain cannot pass as the real one of the same id. */
@@ -42,6 +44,8 @@ export type NetworkSettings = {
   readonly minimumPayment?: bigint
   /** Defaults to the smallest payment. */
   readonly sweepMinimum?: bigint
+  /** Defaults to a hundred times the smallest payment. */
+  readonly withdrawalMinimum?: bigint
   readonly rpcUrl?: string
   readonly facilitatorUrl?: string
   readonly genesisHash?: string
@@ -54,6 +58,8 @@ type KnownNetwork = {
   readonly names: readonly string[]
   /** Circle's USDC with EIP-3009; address and domain name as @x402/evm 2.27.0 has them. */
   readonly usdc?: { readonly address: string; readonly name: string }
+  /** Its money is worth nothing. */
+  readonly isTest?: true
 }
 
 /** The networks that need no more settings than their name. */
@@ -63,20 +69,21 @@ const knownNetworks: readonly KnownNetwork[] = [
     names: ['ethereum'],
     usdc: { address: '0xa0b86991c6218b36c1d19d4a2e9eb0ce3606eb48', name: 'USD Coin' },
   },
-  { chainId: 11155111, names: ['ethereum-sepolia', 'sepolia'] },
+  { chainId: 11155111, names: ['ethereum-sepolia', 'sepolia'], isTest: true },
   { chainId: 2741, names: ['abstract'] },
-  { chainId: 11124, names: ['abstract-testnet'] },
+  { chainId: 11124, names: ['abstract-testnet'], isTest: true },
   {
     chainId: 84532,
     names: ['base-sepolia'],
     usdc: { address: '0x036cbd53842c5426634e7929541ec2318f3dcf7e', name: 'USDC' },
+    isTest: true,
   },
   {
     chainId: 8453,
     names: ['base'],
     usdc: { address: '0x833589fcd6edb6e08f4c7c32d4f71b54bda02913', name: 'USD Coin' },
   },
-  { chainId: 43113, names: ['avalanche-fuji'] },
+  { chainId: 43113, names: ['avalanche-fuji'], isTest: true },
   {
     chainId: 43114,
     names: ['avalanche'],
@@ -84,15 +91,15 @@ const knownNetworks: readonly KnownNetwork[] = [
   },
   { chainId: 4689, names: ['iotex'] },
   { chainId: 1329, names: ['sei'] },
-  { chainId: 1328, names: ['sei-testnet'] },
+  { chainId: 1328, names: ['sei-testnet'], isTest: true },
   { chainId: 137, names: ['polygon'] },
-  { chainId: 80002, names: ['polygon-amoy'] },
+  { chainId: 80002, names: ['polygon-amoy'], isTest: true },
   { chainId: 3338, names: ['peaq'] },
   { chainId: 1514, names: ['story'] },
   { chainId: 41923, names: ['educhain'] },
-  { chainId: 324705682, names: ['skale-base-sepolia'] },
+  { chainId: 324705682, names: ['skale-base-sepolia'], isTest: true },
   { chainId: 42161, names: ['arbitrum'] },
-  { chainId: 421614, names: ['arbitrum-sepolia'] },
+  { chainId: 421614, names: ['arbitrum-sepolia'], isTest: true },
 ]
 
 /** Completes and checks settings; the messages are for the operator who wrote them. */
@@ -117,10 +124,16 @@ export function makePaymentNetwork(settings: NetworkSettings): PaymentNetwork {
     payTo,
     minimumPayment,
     sweepMinimum: settings.sweepMinimum ?? minimumPayment,
+    withdrawalMinimum: settings.withdrawalMinimum ?? 100n * minimumPayment,
     ...(rpcUrl === undefined ? {} : { rpcUrl }),
     ...(facilitatorUrl === undefined ? {} : { facilitatorUrl }),
     ...(genesisHash === undefined ? {} : { genesisHash }),
   }
+}
+
+/** Returns true if the network of this CAIP-2 id is known to be one for tests. */
+export function isTestNetwork(id: string): boolean {
+  return knownNetworks.some(({ chainId, isTest }) => isTest === true && id === `eip155:${chainId}`)
 }
 
 /** Finds the CAIP-2 id of a version 1 name; undefined if no client knows the name. */

@@ -6,7 +6,7 @@ import type { ChainPlace } from '../maintenance.ts'
 
 type Difference = Readonly<Record<string, unknown>>
 
-/** Checks the ledger: debits equal credits, no payer is in debt, and every sale follows its deposit. */
+/** Checks the ledger: debits equal credits, no payer or seller is in debt, nothing negative is on its way out, and every sale follows its deposit. */
 export async function auditLedger(database: Database): Promise<Difference | undefined> {
   const [sum] = await database.query<{ total: string }>(
     sql`SELECT coalesce(sum(balance), 0) AS total FROM system.account`,
@@ -14,7 +14,7 @@ export async function auditLedger(database: Database): Promise<Difference | unde
   if (BigInt(sum?.total ?? 0) !== 0n)
     return { what: 'sum of all balances', expected: '0', found: sum?.total }
   const [debtor] = await database.query<{ account: string; balance: string }>(
-    sql`SELECT account, balance FROM system.account WHERE account LIKE 'wallet:%' AND balance < 0 ORDER BY account LIMIT 1`,
+    sql`SELECT account, balance FROM system.account WHERE account NOT LIKE 'outside:%' AND balance < 0 ORDER BY account LIMIT 1`,
   )
   if (debtor !== undefined)
     return { what: `balance of ${debtor.account}`, expected: '0 or more', found: debtor.balance }

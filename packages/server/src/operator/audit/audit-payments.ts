@@ -21,6 +21,7 @@ export async function auditPayments(
       paid: sql.id(schema, 'settled_payment'),
       posting: sql.id(schema, 'posting'),
       sale: sql.id(schema, 'sale'),
+      transfer: sql.id(schema, 'transfer'),
       key: sql.id(schema, 'api_key'),
     }
     for (const [table, statement] of [
@@ -30,6 +31,7 @@ export async function auditPayments(
       ['operations.kept_reply', checkReplies],
       ['operations.kept_reply', compareReplies(tables)],
       ['operations.transaction_journal', checkJournal],
+      ['operations.outgoing_transfer', compareTransfers(tables)],
       ['operations.key_use', compareKeyUses(tables)],
     ] as const) {
       const found = await findFirst(database, table, statement)
@@ -40,7 +42,7 @@ export async function auditPayments(
 }
 
 /** Tables of the service's own chain. */
-type Tables = Readonly<Record<'paid' | 'posting' | 'sale' | 'key', SqlStatement>>
+type Tables = Readonly<Record<'paid' | 'posting' | 'sale' | 'transfer' | 'key', SqlStatement>>
 
 /**
  * Runs the work on the schema whose tables hold the whole log: after a crash that is a replay, which is dropped
@@ -137,12 +139,30 @@ const compareReplies = (tables: Tables) => sql`
   FROM operations.kept_reply AS kept JOIN ${tables.sale} AS sale ON sale.payment_id = kept.payment_id
   WHERE sale.body <> kept.sale ORDER BY 1 LIMIT 1`
 
-/** A transaction is signed for a claim, or to sweep its money. */
+/** A transaction is signed for a claim, to sweep its money, or for a transfer of ours. */
 const checkJournal = sql`
-  SELECT journal.id AS row, 'id' AS field, 'a claim' AS expected, 'none' AS found
+  SELECT journal.id AS row, 'id' AS field, 'a claim or a transfer' AS expected, 'none' AS found
   FROM operations.transaction_journal AS journal LEFT JOIN operations.claim AS claim
     ON claim.id = regexp_replace(journal.id, '^sweep:(pay_[0-9a-f]+)(:[0-9]+)?$', '\\1')
-  WHERE claim.id IS NULL ORDER BY 1 LIMIT 1`
+  LEFT JOIN operations.outgoing_transfer AS sent
+    ON sent.id = regexp_replace(journal.id, '^transfer:([^:]+)(:[0-9]+)?$', '\\1')
+  WHERE claim.id IS NULL AND sent.id IS NULL ORDER BY 1 LIMIT 1`
+
+/** Every transfer has in the ledger what its state says, and the ledger has no other. */
+const compareTransfers = (tables: Tables) => sql`
+  SELECT coalesce(sent.id, booked.id) AS row, field, expected, found
+  FROM operations.outgoing_transfer AS sent FULL JOIN ${tables.transfer} AS booked ON booked.id = sent.id
+  LEFT JOIN ${tables.posting} AS taken ON taken.leaf = booked.leaf AND taken.amount < 0,
+  LATERAL (VALUES
+    ('id', booked.id, CASE WHEN booked.id IS NOT NULL THEN sent.id END),
+    ('kind', booked.kind, CASE WHEN booked.id IS NOT NULL THEN sent.kind END),
+    ('account', taken.account, CASE WHEN booked.id IS NOT NULL THEN sent.account END),
+    ('amount', (-taken.amount)::text, CASE WHEN booked.id IS NOT NULL THEN sent.amount::text END),
+    ('state', CASE WHEN sent.state <> 'asked' AND booked.id IS NULL THEN 'an entry in the ledger' END, NULL),
+    ('state', CASE sent.state WHEN 'paid' THEN 'transfer_paid' WHEN 'returned' THEN 'transfer_returned' END,
+      CASE WHEN sent.state IN ('paid', 'returned') THEN booked.outcome END)
+  ) AS said (field, expected, found)
+  WHERE expected IS DISTINCT FROM found ORDER BY 1 LIMIT 1`
 
 const compareKeyUses = (tables: Tables) => sql`
   SELECT key_hash AS row, 'key_hash' AS field, 'a key of the log' AS expected, key_hash AS found FROM operations.key_use

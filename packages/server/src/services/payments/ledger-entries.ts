@@ -1,5 +1,5 @@
 import type { ReceiptFacts } from '@tollbase/verify/receipt'
-import type { LedgerBody, Posting } from '../../projections/ledger.ts'
+import type { LedgerBody, Posting } from '../../projections/ledger-rules.ts'
 
 /** Basis points of a charge that the platform keeps; the rest is the seller's. */
 export type Split = { readonly platformBasisPoints: bigint }

@@ -11,13 +11,21 @@ import { checkChain, readGenesisHash, readHead, WrongChain } from '../../x402/ev
 import { makeEvmFacilitator } from '../../x402/evm-facilitator.ts'
 import { decodeHex } from '../../x402/hex.ts'
 import { makeNativeTransfers } from '../../x402/native-transfer.ts'
-import { findNetworkId, makePaymentNetwork, type PaymentNetwork } from '../../x402/networks.ts'
+import {
+  findNetworkId,
+  isTestNetwork,
+  makePaymentNetwork,
+  type PaymentNetwork,
+} from '../../x402/networks.ts'
 import { makeRemoteFacilitator } from '../../x402/remote-facilitator.ts'
 import { makeCheckedRpc, openRpc, type Rpc } from '../../x402/rpc.ts'
 import { JournaledSender } from '../../x402/sender.ts'
+import { deriveAddress } from '../../x402/signature.ts'
+import { makeTreasury } from '../../x402/treasury.ts'
 import type { PaymentMethod } from './purchase.ts'
 import {
   findRestoredAt,
+  listPinnedNetworks,
   noteRestore,
   pinNetwork,
   readVouchedCount,
@@ -56,6 +64,7 @@ export async function openPaymentMethods(
   const opened = devnet
     ? [await openDevnetMethod(devnet, parts)]
     : await Promise.all(config.networks.map((one, at) => openConfiguredMethod(one, at, parts)))
+  await refuseMixedMoney(opened, database)
   if (config.afterRestore) await noteRestore(database, world.now())
   return {
     methods: await Promise.all(opened.map(({ method }) => addRestoreTime(method, database))),
@@ -70,6 +79,30 @@ type OpenedMethod = {
   readonly method: PaymentMethod
   readonly gasKey?: GasKey
   readonly close: () => Promise<void>
+}
+
+/**
+ * A payer has one balance for all networks, so money that came in on one may leave on another: where money goes out, test
+ * money must never have come in, nor may the tokens differ in their decimals.
+ */
+async function refuseMixedMoney(
+  opened: readonly OpenedMethod[],
+  database: Database,
+): Promise<void> {
+  const networks = opened.map(({ method }) => method.network)
+  const paying = opened.find(({ method }) => method.treasury !== undefined)?.method.network
+  if (paying === undefined) return
+  const known = [...(await listPinnedNetworks(database)), ...networks.map(({ id }) => id)]
+  const mixed = known.find((id) => isTestNetwork(id) !== isTestNetwork(paying.id))
+  if (mixed !== undefined)
+    throw new ConfigError(
+      `networks: pay_to_key_file lets money out on ${paying.id}, and this database took money on ${mixed}, of which one is for tests: use a database for each, or no pay_to_key_file`,
+    )
+  const other = networks.find(({ asset }) => asset.decimals !== paying.asset.decimals)
+  if (other !== undefined)
+    throw new ConfigError(
+      `networks: pay_to_key_file lets money out on ${paying.id}, whose token has other decimals than that of ${other.id}`,
+    )
 }
 
 async function addRestoreTime(method: PaymentMethod, database: Database): Promise<PaymentMethod> {
@@ -87,7 +120,7 @@ async function openDevnetMethod(devnet: Devnet, parts: Parts): Promise<OpenedMet
   const rpc = openRpc({ url: devnet.rpcUrl, world: parts.world })
   const own = { network, rpc, key: devnet.keys.gas, pollMs: 4, where: 'the devnet' }
   return addNativeTransfers(
-    await openOwnMethod(own, parts),
+    addTreasury(await openOwnMethod(own, parts), { rpc, key: devnet.keys.treasury }, parts),
     { rpc, confirmations: 1, pollMs: 20 },
     parts,
   )
@@ -105,7 +138,8 @@ async function openConfiguredMethod(
   const rpc = node && makeCheckedRpc(node, () => checkPin(node, network, parts))
   if (rpc !== undefined) await checkNode(rpc, network, { where, log: parts.log })
   const confirmations = settings.confirmations ?? 1
-  const finish = (opened: OpenedMethod): OpenedMethod => {
+  const finish = (plain: OpenedMethod): OpenedMethod => {
+    const opened = addConfiguredTreasury(plain, { rpc, settings, where }, parts)
     if (settings.native_transfers !== true) return opened
     if (rpc === undefined) throw new ConfigError(`${where}.native_transfers needs rpc_url`)
     return addNativeTransfers(opened, { rpc, confirmations, pollMs: 1_000 }, parts)
@@ -123,7 +157,7 @@ async function openConfiguredMethod(
     throw new ConfigError(`${where}: give rpc_url and signer_key_file, or facilitator_url`)
   if (settings.signer_key_file === undefined)
     throw new ConfigError(`${where}.signer_key_file is needed to settle with our own key`)
-  const key = readKey(settings.signer_key_file, where)
+  const key = readKey(settings.signer_key_file, `${where}.signer_key_file`)
   return finish(
     await openOwnMethod({ network, rpc, key, pollMs: 500, confirmations, where }, parts),
   )
@@ -149,8 +183,10 @@ function parseNetwork(settings: Config['networks'][number], where: string): Paym
   })
 }
 
-function parseAmounts({ minimum_payment, sweep_minimum }: Config['networks'][number]) {
+function parseAmounts(settings: Config['networks'][number]) {
+  const { minimum_payment, sweep_minimum, withdrawal_minimum } = settings
   return {
+    ...(withdrawal_minimum !== undefined && { withdrawalMinimum: BigInt(withdrawal_minimum) }),
     ...(minimum_payment !== undefined && { minimumPayment: BigInt(minimum_payment) }),
     ...(sweep_minimum !== undefined && { sweepMinimum: BigInt(sweep_minimum) }),
   }
@@ -166,6 +202,33 @@ function addNativeTransfers(
   const returnSeconds = BigInt(limits.nativeProofSeconds)
   const native = makeNativeTransfers({ ...parts, ...by, network, returnSeconds })
   return { ...opened, method: { ...opened.method, native } }
+}
+
+function addConfiguredTreasury(
+  opened: OpenedMethod,
+  by: { rpc: Rpc | undefined; settings: Config['networks'][number]; where: string },
+  parts: Parts,
+): OpenedMethod {
+  const { rpc, settings, where } = by
+  const { pay_to_key_file: path } = settings
+  if (path === undefined) return opened
+  if (rpc === undefined) throw new ConfigError(`${where}.pay_to_key_file needs rpc_url`)
+  const key = readKey(path, `${where}.pay_to_key_file`)
+  const address = deriveAddress(key)
+  if (address !== opened.method.network.payTo)
+    throw new ConfigError(`${where}.pay_to_key_file is the key of ${address}, not of pay_to`)
+  return addTreasury(opened, { rpc, key }, parts)
+}
+
+/** Adds that money can be sent out of the network's own address. */
+function addTreasury(
+  opened: OpenedMethod,
+  { rpc, key }: { rpc: Rpc; key: Uint8Array },
+  { world }: Parts,
+): OpenedMethod {
+  const { network, facilitator } = opened.method
+  const treasury = makeTreasury({ network, facilitator, rpc, world, key })
+  return { ...opened, method: { ...opened.method, treasury } }
 }
 
 /** Throws where the node serves another chain than the one that this database first took money on. */
@@ -260,9 +323,9 @@ function readKey(path: string, where: string): Uint8Array {
   try {
     text = readFileSync(path, 'utf8').trim()
   } catch (error) {
-    throw new ConfigError(`${where}.signer_key_file cannot be read: ${String(error)}`)
+    throw new ConfigError(`${where} cannot be read: ${String(error)}`)
   }
   if (!/^0x[0-9a-fA-F]{64}$/.test(text))
-    throw new ConfigError(`${where}.signer_key_file must hold one key as 0x and 64 hex digits`)
+    throw new ConfigError(`${where} must hold one key as 0x and 64 hex digits`)
   return decodeHex(text)
 }

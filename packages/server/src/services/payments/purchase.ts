@@ -4,6 +4,7 @@ import type { Facilitator, Settlement, Verification } from '../../x402/facilitat
 import type { NativeTransfers } from '../../x402/native-transfer.ts'
 import type { PaymentNetwork } from '../../x402/networks.ts'
 import type { Payment, Requirement } from '../../x402/protocol.ts'
+import type { Treasury } from '../../x402/treasury.ts'
 import type { Tenants } from '../applications/tenants.ts'
 import type { PaymentEvent, PaymentState } from './claims/payment-states.ts'
 import type { Split } from './ledger-entries.ts'
@@ -16,6 +17,8 @@ export type PaymentMethod = {
   readonly facilitator: Facilitator
   /** Where payers may also make the transfer themselves. */
   readonly native?: NativeTransfers
+  /** Where the service holds the key of its own address, and so can send money out. */
+  readonly treasury?: Treasury
   /**
    * When the database was restored from a backup, in seconds since 1970: transfers made until then may have been used
    * in the life that is lost.

@@ -34,6 +34,14 @@ export async function pinNetwork(
   return row?.genesis_hash ?? genesisHash
 }
 
+/** Lists the networks on which this database ever took money, by id. */
+export async function listPinnedNetworks(database: Database): Promise<string[]> {
+  const rows = await database.query<{ network: string }>(
+    sql`SELECT network FROM ${table} ORDER BY network`,
+  )
+  return rows.map(({ network }) => network)
+}
+
 /**
  * Reads how many transactions a gas key had sent when the operator last vouched for those unknown here; 0 where the
  * operator never did.

@@ -1,0 +1,51 @@
+import type { Queryable } from '../database/database.ts'
+import { type SqlStatement, sql } from '../database/sql.ts'
+import { type Booking, isTransferEnd, isTransferStart } from './ledger-rules.ts'
+
+/** A transfer of ours as the ledger has it. */
+export type BookedTransfer = {
+  readonly kind: string
+  readonly outcome: 'transfer_paid' | 'transfer_returned' | null
+}
+
+/** One row for each transfer that was begun, with the entry that says what became of it. */
+export function buildTransferTable(schema: string): SqlStatement {
+  return sql`CREATE TABLE ${sql.id(schema, 'transfer')} (
+    id text NOT NULL, kind text NOT NULL, leaf int8 NOT NULL, outcome text, end_leaf int8,
+    CONSTRAINT transfer_pkey PRIMARY KEY (id))`
+}
+
+export async function findBookedTransfer(
+  database: Queryable,
+  schema: string,
+  id: string,
+): Promise<BookedTransfer | undefined> {
+  const [row] = await database.query<BookedTransfer>(
+    sql`SELECT kind, outcome FROM ${sql.id(schema, 'transfer')} WHERE id = ${id}`,
+  )
+  return row
+}
+
+/** Writes those of the bookings that begin or end a transfer. */
+export async function writeTransfers(
+  tx: Queryable,
+  schema: string,
+  bookings: readonly Booking[],
+): Promise<void> {
+  const starts = bookings.filter(isTransferStart)
+  if (starts.length > 0) {
+    await tx.execute(sql`
+      INSERT INTO ${sql.id(schema, 'transfer')} (id, kind, leaf)
+      SELECT * FROM unnest(
+        ${starts.map(({ body }) => body.payment_id)}::text[], ${starts.map(({ body }) => body.kind)}::text[],
+        ${starts.map(({ entry }) => entry.leafIndex)}::int8[])`)
+  }
+  const ends = bookings.filter(isTransferEnd)
+  if (ends.length === 0) return
+  await tx.execute(sql`
+    UPDATE ${sql.id(schema, 'transfer')} AS one SET outcome = ended.outcome, end_leaf = ended.leaf
+    FROM unnest(
+      ${ends.map(({ body }) => body.payment_id)}::text[], ${ends.map(({ body }) => body.kind)}::text[],
+      ${ends.map(({ entry }) => entry.leafIndex)}::int8[]) AS ended (id, outcome, leaf)
+    WHERE one.id = ended.id`)
+}

@@ -1,0 +1,42 @@
+import type { Database, Queryable } from '../../../database/database.ts'
+import { type SqlStatement, sql } from '../../../database/sql.ts'
+
+const locks = sql.id('operations', 'account_lock')
+const transfers = sql.id('operations', 'outgoing_transfer')
+const accounts = sql.id('system', 'account')
+const booked = sql.id('system', 'transfer')
+
+export function buildAccountTables(): SqlStatement[] {
+  return [
+    sql`CREATE TABLE ${locks} (account text NOT NULL, CONSTRAINT account_lock_pkey PRIMARY KEY (account))`,
+  ]
+}
+
+/**
+ * Runs the work while nobody else, in any process, can take anything from this account of the ledger. `available` is
+ * what the work may take, by a row of its own that it writes in this transaction: a row counts as taken until the
+ * ledger's tables have its entry, so nothing is ever promised twice.
+ */
+export function takeFromAccount<T>(
+  database: Database,
+  account: string,
+  work: (tx: Queryable, available: bigint) => Promise<T>,
+): Promise<T> {
+  return database.transaction(async (tx) => {
+    await tx.execute(
+      sql`INSERT INTO ${locks} (account) VALUES (${account}) ON CONFLICT (account) DO NOTHING`,
+    )
+    await tx.query(sql`SELECT account FROM ${locks} WHERE account = ${account} FOR UPDATE`)
+    return work(tx, await readAvailable(tx, account))
+  })
+}
+
+/** Reads what an account has beside all that is taken from it: one statement, so one snapshot. */
+export async function readAvailable(database: Queryable, account: string): Promise<bigint> {
+  const [row] = await database.query<{ available: string }>(sql`
+    SELECT coalesce((SELECT balance FROM ${accounts} WHERE account = ${account}), 0)
+      - coalesce((SELECT sum(one.amount) FROM ${transfers} AS one
+        WHERE one.account = ${account} AND one.state = 'asked'
+          AND NOT EXISTS (SELECT 1 FROM ${booked} AS entry WHERE entry.id = one.id)), 0) AS available`)
+  return BigInt(row?.available ?? 0)
+}

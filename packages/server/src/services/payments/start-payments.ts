@@ -1,0 +1,39 @@
+import type { Logger } from 'pino'
+import type { Config } from '../../config/config.ts'
+import type { Uses } from '../call.ts'
+import { ensureSecret, serviceSecrets } from '../identity/secrets.ts'
+import { startReconciler } from './claims/reconciler.ts'
+import { Payments } from './payments.ts'
+import type { PaymentPorts } from './purchase.ts'
+import { startSweeper } from './settling/sweeper.ts'
+import { Transfers } from './transfers/transfers.ts'
+
+type Parts = Omit<PaymentPorts, 'quoteSecret' | 'depositSecret' | 'split'> & {
+  readonly log: Logger
+}
+
+/**
+ * Starts all that takes, keeps and sends out money, with the secrets by which quotes and deposit addresses are known
+ * again. `stops` ends it, the last first.
+ */
+export async function startPayments(
+  config: Config,
+  { log, ...parts }: Parts,
+): Promise<
+  Uses<'payments' | 'transfers'> & { readonly stops: readonly (() => Promise<unknown>)[] }
+> {
+  const { database, world } = parts
+  const payments = new Payments({
+    ...parts,
+    quoteSecret: await ensureSecret(database, world, serviceSecrets.quotes),
+    depositSecret: await ensureSecret(database, world, serviceSecrets.depositAddresses),
+    split: { platformBasisPoints: config.platformBasisPoints },
+  })
+  const transfers = new Transfers({ ...payments.ports, log })
+  const stops = [
+    startReconciler(payments, log),
+    startSweeper(payments.ports, log),
+    transfers.start(),
+  ]
+  return { payments, transfers, stops }
+}

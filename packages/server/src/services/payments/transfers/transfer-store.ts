@@ -1,0 +1,150 @@
+import { assert } from '../../../base/assert.ts'
+import type { Queryable } from '../../../database/database.ts'
+import { type SqlStatement, sql } from '../../../database/sql.ts'
+
+/**
+ * asked: its amount is taken from what its account has, and nothing is booked. debited: the ledger has its money on
+ * the way out. paid: the chain has moved it. returned: no block will ever take it, and its money is on the account
+ * again.
+ */
+export type TransferState = 'asked' | 'debited' | 'paid' | 'returned'
+
+export type TransferKind = 'withdrawal' | 'payout'
+
+/** A transfer of ours out of a network's own address, exactly once. */
+export type OutgoingTransfer = {
+  readonly id: string
+  readonly kind: TransferKind
+  /** The account of the ledger that pays for it. */
+  readonly account: string
+  readonly network: string
+  /** Lower case. */
+  readonly recipient: string
+  /** Atomic units. */
+  readonly amount: bigint
+  readonly state: TransferState
+  /** Transactions of it that were reverted. */
+  readonly tries: number
+  /** Why it has not been made yet, or never will. */
+  readonly reason: string | null
+  /** There once it is paid. */
+  readonly transaction: string | null
+  /** Unix seconds after which no block takes it. */
+  readonly valid_before: bigint
+  readonly created_at_ms: bigint
+}
+
+/** The states that may follow each one; nothing leads out of an outcome. */
+const nextStates: Readonly<Record<TransferState, readonly TransferState[]>> = {
+  asked: ['debited'],
+  debited: ['paid', 'returned'],
+  paid: [],
+  returned: [],
+}
+
+const transfers = sql.id('operations', 'outgoing_transfer')
+const columns = sql`id, kind, account, network, recipient, amount, state, tries, reason, transaction, valid_before,
+  created_at_ms`
+
+type Row = Omit<OutgoingTransfer, 'amount'> & { readonly amount: string }
+
+const toTransfer = (row: Row): OutgoingTransfer => ({ ...row, amount: BigInt(row.amount) })
+
+export function buildTransferTables(): SqlStatement[] {
+  return [
+    sql`CREATE TABLE ${transfers} (
+      id text NOT NULL, kind text NOT NULL, account text NOT NULL, network text NOT NULL, recipient text NOT NULL,
+      amount numeric NOT NULL, state text NOT NULL, tries int4 NOT NULL, reason text, transaction text,
+      valid_before int8 NOT NULL, created_at_ms int8 NOT NULL,
+      CONSTRAINT outgoing_transfer_pkey PRIMARY KEY (id),
+      CONSTRAINT outgoing_transfer_state CHECK (
+        state IN ('asked', 'debited', 'paid', 'returned') AND (state = 'paid') = (transaction IS NOT NULL)))`,
+    sql`CREATE INDEX outgoing_transfer_open ON ${transfers} (created_at_ms, id) WHERE state IN ('asked', 'debited')`,
+    sql`CREATE INDEX outgoing_transfer_account ON ${transfers} (account, created_at_ms, id)`,
+  ]
+}
+
+/** False where there is one of this id. */
+export async function insertTransfer(tx: Queryable, one: OutgoingTransfer): Promise<boolean> {
+  const inserted = await tx.execute(sql`
+    INSERT INTO ${transfers} (${columns}) VALUES (${one.id}, ${one.kind}, ${one.account}, ${one.network}, ${one.recipient},
+      ${String(one.amount)}::numeric, ${one.state}, ${one.tries}, ${one.reason}, ${one.transaction},
+      ${one.valid_before}::int8, ${one.created_at_ms}::int8)
+    ON CONFLICT (id) DO NOTHING`)
+  return inserted === 1
+}
+
+export async function findTransfer(
+  database: Queryable,
+  id: string,
+): Promise<OutgoingTransfer | undefined> {
+  const [row] = await database.query<Row>(sql`SELECT ${columns} FROM ${transfers} WHERE id = ${id}`)
+  return row && toTransfer(row)
+}
+
+/** A place in a list of transfers by time. */
+export type TransferCursor = { readonly at: bigint; readonly id: string }
+
+/** Lists transfers without an outcome, oldest first, after the cursor. */
+export async function listOpenTransfers(
+  database: Queryable,
+  page: { readonly after: TransferCursor; readonly limit: number },
+): Promise<OutgoingTransfer[]> {
+  const rows = await database.query<Row>(sql`
+    SELECT ${columns} FROM ${transfers}
+    WHERE state IN ('asked', 'debited') AND (created_at_ms, id) > (${page.after.at}::int8, ${page.after.id}::text)
+    ORDER BY created_at_ms, id LIMIT ${page.limit}`)
+  return rows.map(toTransfer)
+}
+
+/** Lists the transfers of an account, newest first, before the cursor. */
+export async function listTransfers(
+  database: Queryable,
+  page: { readonly account: string; readonly before?: TransferCursor; readonly limit: number },
+): Promise<OutgoingTransfer[]> {
+  const { account, before, limit } = page
+  const older =
+    before === undefined
+      ? sql`true`
+      : sql`(created_at_ms, id) < (${before.at}::int8, ${before.id}::text)`
+  const rows = await database.query<Row>(sql`
+    SELECT ${columns} FROM ${transfers} WHERE account = ${account} AND ${older}
+    ORDER BY created_at_ms DESC, id DESC LIMIT ${limit}`)
+  return rows.map(toTransfer)
+}
+
+/** Sums what is on its way out of an account, and what has left it. */
+export async function sumTransfers(
+  database: Queryable,
+  account: string,
+): Promise<{ readonly pending: bigint; readonly paid: bigint }> {
+  const [row] = await database.query<{ pending: string; paid: string }>(sql`
+    SELECT coalesce(sum(amount) FILTER (WHERE state IN ('asked', 'debited')), 0)::text AS pending,
+      coalesce(sum(amount) FILTER (WHERE state = 'paid'), 0)::text AS paid
+    FROM ${transfers} WHERE account = ${account}`)
+  return { pending: BigInt(row?.pending ?? 0), paid: BigInt(row?.paid ?? 0) }
+}
+
+/** Moves a transfer to its next state; false where somebody else was first. */
+export async function updateTransfer(
+  database: Queryable,
+  { id, state }: Pick<OutgoingTransfer, 'id' | 'state'>,
+  to: { readonly state: TransferState; readonly reason?: string; readonly transaction?: string },
+): Promise<boolean> {
+  assert(nextStates[state].includes(to.state), `no transfer goes from ${state} to ${to.state}`)
+  const moved = await database.execute(sql`
+    UPDATE ${transfers} SET state = ${to.state}, reason = ${to.reason ?? null}, transaction = ${to.transaction ?? null}
+    WHERE id = ${id} AND state = ${state}`)
+  return moved === 1
+}
+
+/** Notes why a transfer was not made by the attempt of this number; one that was reverted is signed anew. */
+export async function noteAttempt(
+  database: Queryable,
+  { id, tries }: Pick<OutgoingTransfer, 'id' | 'tries'>,
+  attempt: { readonly reason: string; readonly isOver: boolean },
+): Promise<void> {
+  await database.execute(sql`
+    UPDATE ${transfers} SET reason = ${attempt.reason}, tries = ${attempt.isOver ? tries + 1 : tries}
+    WHERE id = ${id} AND state = 'debited' AND tries = ${tries}`)
+}

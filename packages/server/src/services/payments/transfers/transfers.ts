@@ -1,0 +1,266 @@
+import { limits } from '@tollbase/contract/limits'
+import type { Logger } from 'pino'
+import { assert, requirePresent } from '../../../base/assert.ts'
+import { Fault, makeInvalidFault } from '../../../base/fault.ts'
+import type { Settlement } from '../../../x402/facilitator.ts'
+import type { Treasury } from '../../../x402/treasury.ts'
+import { takeFromAccount } from '../accounts/account-lock.ts'
+import type { PaymentMethod, PaymentPorts } from '../purchase.ts'
+import { Singleflight } from '../singleflight.ts'
+import { makePaidEntry, makeReturnedEntry, makeStartEntry } from './transfer-entries.ts'
+import {
+  findTransfer,
+  insertTransfer,
+  listOpenTransfers,
+  listTransfers,
+  noteAttempt,
+  type OutgoingTransfer,
+  sumTransfers,
+  type TransferCursor,
+  type TransferKind,
+  updateTransfer,
+} from './transfer-store.ts'
+
+export type TransferPorts = Pick<
+  PaymentPorts,
+  'database' | 'tenants' | 'world' | 'methods' | 'admit'
+> & {
+  readonly log: Pick<Logger, 'warn'>
+}
+
+/** A transfer that is asked for. `id` names it for ever: asked again, it is the same one. */
+export type TransferOrder = {
+  readonly id: string
+  readonly kind: TransferKind
+  readonly account: string
+  readonly network: string
+  readonly recipient: string
+  readonly amount: bigint
+}
+
+const intervalMs = 5_000
+const pageSize = 50
+/** A transfer that was reverted so often needs a person: its order is given back at its end. */
+const triesMax = 5
+const beginning: TransferCursor = { at: -1n, id: '' }
+
+type PayingMethod = PaymentMethod & { readonly treasury: Treasury }
+
+/**
+ * Sends money out of the networks' own addresses: withdrawals of payers, payouts of sellers. The ledger takes the
+ * money from its account before anything is sent; the chain moves it once; what the chain can never move any more is
+ * given back. A crash at any step is continued from the row.
+ */
+export class Transfers {
+  readonly #ports: TransferPorts
+  readonly #busy = new Singleflight()
+  readonly #running = new Set<Promise<void>>()
+  #stopped = false
+
+  constructor(ports: TransferPorts) {
+    this.#ports = ports
+  }
+
+  /** Returns the networks on which money can be sent out, by id. */
+  listNetworks(): readonly PaymentMethod[] {
+    return this.#ports.methods.filter(({ treasury }) => treasury !== undefined)
+  }
+
+  /**
+   * Takes the amount from the account, durably in the ledger, and begins to send it; whoever wants the outcome asks
+   * `find`. 409 where the account has not so much, or where this service cannot pay out on the network.
+   */
+  async request(order: TransferOrder): Promise<OutgoingTransfer> {
+    const known = await this.find(order.id)
+    if (known === undefined) this.#check(order)
+    const asked = known ?? (await this.#ask(order))
+    if (!isSame(asked, order)) throw new Fault('CONFLICT', { message: 'This id has another order' })
+    const debited = await this.#busy.run(asked.id, 'debit', () => this.#debit(asked))
+    if (debited.state === 'debited') this.#advanceSoon(debited)
+    return debited
+  }
+
+  find(id: string): Promise<OutgoingTransfer | undefined> {
+    return findTransfer(this.#ports.database, id)
+  }
+
+  /** Lists the transfers of an account, newest first. */
+  list(page: Parameters<typeof listTransfers>[1]): Promise<OutgoingTransfer[]> {
+    return listTransfers(this.#ports.database, page)
+  }
+
+  /** Sums what is on its way out of an account, and what has left it. */
+  sum(account: string): ReturnType<typeof sumTransfers> {
+    return sumTransfers(this.#ports.database, account)
+  }
+
+  /** Brings a transfer as far as it goes now. */
+  async advance(id: string): Promise<void> {
+    await this.#busy.run(id, 'advance', async () => {
+      const found = await this.find(id)
+      const debited = found?.state === 'asked' ? await this.#debit(found) : found
+      if (debited?.state === 'debited') await this.#send(debited)
+    })
+  }
+
+  /** Continues, at start and at intervals, what is without an outcome. The returned function ends it. */
+  start(): () => Promise<void> {
+    let round: Promise<void> | undefined
+    const run = () => {
+      round ??= this.#advanceAll()
+        .catch((error: unknown) => this.#warn('transfers could not be read', error))
+        .finally(() => {
+          round = undefined
+        })
+    }
+    run()
+    const stop = this.#ports.world.every(intervalMs, run)
+    return async () => {
+      this.#stopped = true
+      stop()
+      await round
+      await Promise.all(this.#running)
+    }
+  }
+
+  #check({ network, recipient, amount }: TransferOrder): void {
+    const { network: settings } = this.#requireMethod(network)
+    const least = settings.withdrawalMinimum
+    if (amount < least)
+      throw makeInvalidFault('/amount', `must be at least ${least}: a transfer costs gas`)
+    if (amount > limits.amountAtomicMax)
+      throw makeInvalidFault('/amount', `must be at most ${limits.amountAtomicMax}`)
+    if (
+      recipient === settings.payTo ||
+      recipient === settings.asset.address ||
+      /^0x0+$/.test(recipient)
+    )
+      throw makeInvalidFault('/recipient', 'must be an address that can have the money')
+  }
+
+  async #ask(order: TransferOrder): Promise<OutgoingTransfer> {
+    const { database, world, tenants, admit } = this.#ports
+    admit?.()
+    const now = world.now()
+    const one: OutgoingTransfer = {
+      ...order,
+      state: 'asked',
+      tries: 0,
+      reason: null,
+      transaction: null,
+      valid_before: BigInt(Math.floor(now / 1000) + limits.transferSeconds),
+      created_at_ms: BigInt(now),
+    }
+    // All that was credited until now counts.
+    await tenants.system.chain.whenApplied(tenants.system.chain.head().height)
+    const isNew = await takeFromAccount(database, order.account, async (tx, available) => {
+      if (available < order.amount && (await findTransfer(tx, order.id)) === undefined)
+        throw new Fault('BALANCE_TOO_LOW', {
+          details: { available: String(available), asked: String(order.amount) },
+        })
+      return insertTransfer(tx, one)
+    })
+    return isNew ? one : requirePresent(await this.find(order.id), 'the transfer of this id')
+  }
+
+  /** Books that the money is on its way out, and waits until the ledger's tables have it. */
+  async #debit(one: OutgoingTransfer): Promise<OutgoingTransfer> {
+    const { database } = this.#ports
+    // Read anew: another may have moved it since.
+    const now = requirePresent(await this.find(one.id), 'a transfer that was asked for')
+    if (now.state !== 'asked') return now
+    if ((await this.#findBooked(one.id)) === undefined) await this.#append(makeStartEntry(one))
+    await updateTransfer(database, now, { state: 'debited' })
+    return requirePresent(await this.find(one.id), 'a transfer that was debited')
+  }
+
+  async #send(one: OutgoingTransfer): Promise<void> {
+    const { database } = this.#ports
+    const booked = await this.#findBooked(one.id)
+    assert(booked !== undefined, 'what is sent out was taken from its account')
+    const { treasury } = this.#requireMethod(one.network)
+    const order = {
+      id: one.id,
+      to: one.recipient,
+      amount: one.amount,
+      validBefore: one.valid_before,
+    }
+    const attempt = Math.min(one.tries, triesMax)
+    const outcome = await treasury.transfer(order, attempt)
+    if (outcome.state === 'settled') {
+      const { transaction } = outcome
+      if (booked.outcome === null) await this.#append(makePaidEntry(one, transaction))
+      await updateTransfer(database, one, { state: 'paid', transaction })
+    } else if (outcome.state === 'failed' && outcome.final) {
+      const { reason } = outcome
+      if (booked.outcome === null) await this.#append(makeReturnedEntry(one, reason))
+      await updateTransfer(database, one, { state: 'returned', reason })
+    } else await this.#noteOpen(one, outcome)
+  }
+
+  async #noteOpen(one: OutgoingTransfer, { reason }: Exclude<Settlement, { state: 'settled' }>) {
+    const isReverted = reason === 'transaction_reverted'
+    const isOver = isReverted && one.tries < triesMax
+    await noteAttempt(this.#ports.database, one, { reason, isOver })
+    if (isReverted) this.#warn('a transfer was reverted', reason, one.id)
+  }
+
+  async #findBooked(id: string) {
+    const { database, tenants } = this.#ports
+    const { chain, ledger, schema } = tenants.system
+    await chain.whenApplied(chain.head().height)
+    return ledger.findTransfer(database, schema, id)
+  }
+
+  async #append(entry: ReturnType<typeof makeStartEntry>): Promise<void> {
+    const { chain } = this.#ports.tenants.system
+    await chain.append([entry], { isOwed: true })
+    await chain.whenApplied(chain.head().height)
+  }
+
+  async #advanceAll(): Promise<void> {
+    for (let after: TransferCursor | undefined = beginning; after !== undefined; ) {
+      const page = await listOpenTransfers(this.#ports.database, { after, limit: pageSize })
+      if (this.#stopped) return
+      await Promise.all(page.map((one) => this.#advanceSafely(one.id)))
+      const last: OutgoingTransfer | undefined = page.length < pageSize ? undefined : page.at(-1)
+      after = last && { at: last.created_at_ms, id: last.id }
+    }
+  }
+
+  #advanceSoon({ id }: OutgoingTransfer): void {
+    if (this.#stopped) return
+    const run = this.#advanceSafely(id).finally(() => this.#running.delete(run))
+    this.#running.add(run)
+  }
+
+  async #advanceSafely(id: string): Promise<void> {
+    await this.advance(id).catch((error: unknown) => {
+      this.#warn('a transfer could not be continued; trying again', error, id)
+    })
+  }
+
+  #requireMethod(network: string): PayingMethod {
+    const method = this.#ports.methods.find((one) => one.network.id === network)
+    const treasury = method?.treasury
+    if (method !== undefined && treasury !== undefined) return { ...method, treasury }
+    throw new Fault('TRANSFERS_NOT_CONFIGURED', {
+      message: `This service does not hold the key of its address on ${network}: its operator must give networks[].pay_to_key_file`,
+    })
+  }
+
+  #warn(text: string, error: unknown, transfer?: string): void {
+    this.#ports.log.warn({ ...(transfer && { transfer }), error: String(error) }, text)
+  }
+}
+
+function isSame(known: OutgoingTransfer, order: TransferOrder): boolean {
+  const { kind, account, network, recipient, amount } = order
+  return (
+    known.kind === kind &&
+    known.account === account &&
+    known.network === network &&
+    known.recipient === recipient &&
+    known.amount === amount
+  )
+}

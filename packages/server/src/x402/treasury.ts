@@ -1,0 +1,102 @@
+import type { World } from '../base/world.ts'
+import { readBlockTime, readHead } from './evm-chain.ts'
+import { type Facilitator, getNowSeconds, type Settlement } from './facilitator.ts'
+import { encodeHex, hashKeccak } from './hex.ts'
+import type { PaymentNetwork } from './networks.ts'
+import type { Requirement, SignedPayment } from './protocol.ts'
+import type { Rpc } from './rpc.ts'
+import { digestTransfer, signDigest } from './signature.ts'
+
+/** A transfer of ours, out of the network's own address. */
+export type TransferOrder = {
+  /** Names the transfer for ever: the token takes each name once. */
+  readonly id: string
+  /** Lower case. */
+  readonly to: string
+  readonly amount: bigint
+  /** Unix seconds. */
+  readonly validBefore: bigint
+}
+
+/** Sends money out of the network's own address. */
+export type Treasury = {
+  /**
+   * Sends the order, or looks what became of it; `attempt` counts transactions that were reverted. Repeated, it moves
+   * money once, whatever happens to processes, nonces and journals: the token refuses a second use of the order.
+   * `failed` and final: no block will ever take it.
+   */
+  readonly transfer: (order: TransferOrder, attempt: number) => Promise<Settlement>
+}
+
+/** The time before its end from which an order is not sent any more, in seconds. */
+const sendMarginSeconds = 600n
+/** The time by which the chain itself must be past an order's end, so that no reorganization brings it back. */
+const endMarginSeconds = 600n
+
+/** Opens the treasury of a network whose `payTo` has this key; `rpc` is a node of it. */
+export function makeTreasury(parts: {
+  readonly network: PaymentNetwork
+  readonly facilitator: Facilitator
+  readonly rpc: Rpc
+  readonly world: World
+  /** 32 bytes. */
+  readonly key: Uint8Array
+}): Treasury {
+  const { network, facilitator, rpc, world, key } = parts
+  return {
+    transfer: async (order, attempt) => {
+      const payment = signTransferOut(network, key, order)
+      const due = makeDue(network, order)
+      const name = attempt === 0 ? `transfer:${order.id}` : `transfer:${order.id}:${attempt}`
+      if (getNowSeconds(world) + sendMarginSeconds < order.validBefore)
+        return toOpen(await facilitator.settle(name, payment, due))
+      // In this order: the chain was past the end already when the token said that it is not used.
+      const isOver = (await readTime(rpc)) > order.validBefore + endMarginSeconds
+      const outcome = await facilitator.lookup(name, payment, due)
+      return isOver ? outcome : toOpen(outcome)
+    },
+  }
+}
+
+/** Signs the order as the payment of `payTo`; the same order gives the same nonce, whatever transaction carries it. */
+function signTransferOut(
+  network: PaymentNetwork,
+  key: Uint8Array,
+  { id, to, amount, validBefore }: TransferOrder,
+): SignedPayment {
+  const authorization = {
+    from: network.payTo,
+    to,
+    value: amount,
+    validAfter: 0n,
+    validBefore,
+    nonce: encodeHex(hashKeccak(Buffer.from(`tollbase transfer 1\n${id}`))),
+  }
+  const signature = signDigest(digestTransfer(network, authorization), key)
+  return {
+    version: 1,
+    network: network.id,
+    scheme: 'exact',
+    payload: { ...authorization, signature },
+    receiptForm: 'base64',
+  }
+}
+
+function makeDue(network: PaymentNetwork, { to, amount }: TransferOrder): Requirement {
+  return {
+    network: { ...network, payTo: to },
+    amount,
+    quoteId: '',
+    expiresAt: 0,
+    maxTimeoutSeconds: 0,
+  }
+}
+
+/** Takes a failure for final only where the chain is surely past the order's end: it is given back then. */
+function toOpen(outcome: Settlement): Settlement {
+  return outcome.state === 'failed' ? { ...outcome, final: false } : outcome
+}
+
+async function readTime(rpc: Rpc): Promise<bigint> {
+  return readBlockTime(rpc, await readHead(rpc))
+}
