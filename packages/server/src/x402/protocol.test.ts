@@ -143,6 +143,7 @@ describe('networks', () => {
       payTo: `0x${'b1'.repeat(20)}`,
       minimumPayment: 1_000n,
       sweepMinimum: 1_000n,
+      withdrawalMinimum: 100_000n,
     })
     expect(findNetworkId('base')).toBe('eip155:8453')
     expect(findNetworkId('toString')).toBeUndefined()
