@@ -316,10 +316,19 @@ describe('costs of fields and their shares', () => {
           identity: 'i',
           facts: { ...facts, amount: String(charge) },
           split: { platformBasisPoints: least },
-          shares,
+          parts: shares.map((one) => ({ ...one, item: undefined })),
         })
-        const { postings } = JSON.parse(entry.body) as {
+        const { postings, sold } = JSON.parse(entry.body) as {
           postings: { account: string; amount: string }[]
+          sold: { account: string; gross: string; fee: string }[]
+        }
+        expect(sold.reduce((sum, { gross }) => sum + BigInt(gross), 0n)).toBe(charge)
+        for (const account of new Set(sold.map((part) => part.account))) {
+          if (account === `wallet:${facts.payer}`) continue
+          const parts = sold.filter((part) => part.account === account)
+          const net = parts.reduce((sum, { gross, fee }) => sum + BigInt(gross) - BigInt(fee), 0n)
+          const credited = postings.find((posting) => posting.account === account)?.amount ?? '0'
+          expect(net).toBe(BigInt(credited))
         }
         const sums = postings.map((one) => BigInt(one.amount))
         expect(sums.reduce((a, b) => a + b, 0n)).toBe(0n)

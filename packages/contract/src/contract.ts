@@ -1,5 +1,6 @@
 import { applications } from './applications.ts'
 import { batch } from './batch.ts'
+import { billing } from './billing.ts'
 import { chain } from './chain.ts'
 import { collections } from './collections.ts'
 import { dataSets } from './data-sets.ts'
@@ -37,6 +38,7 @@ export const tollbase = {
   ...payments,
   ...wallets,
   ...payout,
+  ...billing,
   ...chain,
   ...devnet,
 }

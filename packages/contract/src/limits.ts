@@ -21,6 +21,8 @@ export const limits = {
   recordBytesMax: 1024 * 1024,
   recordsPerStoreMax: 10_000,
   batchOperationsMax: 1_000,
+  /** Lines of one page of sales or of a statement. */
+  billingLinesMax: 10_000,
   /** Records that the conditions of one operation of a batch may match. */
   batchMatchesMax: 1_000,
   /** Nesting of a record within its request, and of conditions. */

@@ -87,6 +87,7 @@ export const areas = [
   'Payment verification and settlement',
   'Wallet',
   'Payout',
+  'Billing',
   'Predefined Queries',
   'Chain',
 ] as const

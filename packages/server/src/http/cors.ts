@@ -6,6 +6,7 @@ const exposed = [
   'PAYMENT-RESPONSE',
   'X-PAYMENT-RESPONSE',
   'X-Receipt-Id',
+  'X-Next-Cursor',
   'X-Request-Id',
   'Retry-After',
   'RateLimit',

@@ -8,6 +8,9 @@ import { getApplicationStats } from './applications/get-application-stats.ts'
 import { listApplications } from './applications/list-applications.ts'
 import { updateApplication } from './applications/update-application.ts'
 import { executeBatch } from './batch/execute-batch.ts'
+import { getBilling } from './billing/get-billing.ts'
+import { getBillingStatement } from './billing/get-billing-statement.ts'
+import { listSales } from './billing/list-sales.ts'
 import { getBlock } from './chains/get-block.ts'
 import { getCheckpoint } from './chains/get-checkpoint.ts'
 import { getConsistencyProof } from './chains/get-consistency-proof.ts'
@@ -142,6 +145,9 @@ export const handlers: Handlers<Tollbase, Call<keyof Service>> = {
   getOpenapi,
   getPayment,
   getPayoutInfo,
+  listSales,
+  getBilling,
+  getBillingStatement,
   getPricing,
   getQueriesOpenapi,
   getQuery,

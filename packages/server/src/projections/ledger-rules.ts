@@ -1,6 +1,7 @@
 import type { AppliedEntry } from '../chain/applier.ts'
 import type { Queryable } from '../database/database.ts'
 import { sql } from '../database/sql.ts'
+import type { SoldPart } from './sales.ts'
 
 /**
  * Double entry: each `ledger` entry of the system chain carries postings that sum to zero.
@@ -25,6 +26,8 @@ export type LedgerBody = {
   /** Names the settled payment for ever: network, asset, payer and nonce; of a transfer, its id. */
   readonly identity: string
   readonly postings: readonly Posting[]
+  /** The parts of a sale's charge. */
+  readonly sold?: readonly SoldPart[]
   readonly [field: string]: unknown
 }
 

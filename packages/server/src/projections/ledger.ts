@@ -9,6 +9,10 @@ import {
   writeTransfers,
 } from './ledger-transfers.ts'
 import type { EntryRun, Projection } from './projection.ts'
+import { buildSalesTables, salesTableNames, writeSold } from './sales.ts'
+
+/** Movements on the accounts of applications that statements list beside the sales. */
+export const otherThanSales = sql`kind <> 'sale' AND account LIKE 'app:%'`
 
 export type Balance = { readonly balance: bigint; readonly earned: bigint }
 
@@ -31,6 +35,7 @@ export class Ledger implements Projection {
         time_ms int8 NOT NULL, height int8 NOT NULL, sequence int4 NOT NULL,
         CONSTRAINT posting_pkey PRIMARY KEY (leaf, line))`,
       sql`CREATE INDEX posting_account ON ${sql.id(schema, 'posting')} (account, leaf, line)`,
+      sql`CREATE INDEX posting_other ON ${sql.id(schema, 'posting')} (account, time_ms) WHERE ${otherThanSales}`,
       sql`CREATE TABLE ${sql.id(schema, 'settled_payment')} (
         identity text NOT NULL, payment_id text NOT NULL, transaction text NOT NULL, leaf int8 NOT NULL,
         CONSTRAINT settled_payment_pkey PRIMARY KEY (identity))`,
@@ -38,11 +43,12 @@ export class Ledger implements Projection {
         payment_id text NOT NULL, leaf int8 NOT NULL, height int8 NOT NULL, sequence int4 NOT NULL, body text NOT NULL,
         CONSTRAINT sale_pkey PRIMARY KEY (payment_id))`,
       buildTransferTable(schema),
+      ...buildSalesTables(schema),
     ]
   }
 
   tableNames(): string[] {
-    return ['account', 'posting', 'settled_payment', 'sale', 'transfer']
+    return ['account', 'posting', 'settled_payment', 'sale', 'transfer', ...salesTableNames]
   }
 
   async load(): Promise<void> {}
@@ -56,7 +62,9 @@ export class Ledger implements Projection {
     await writePostings(tx, { schema, lines })
     await writeBalances(tx, { schema, balances })
     await writeDeposits(tx, { schema, bookings: bookings.filter(isDeposit) })
-    await writeSales(tx, { schema, bookings: bookings.filter(isSale) })
+    const sales = bookings.filter(isSale)
+    await writeSales(tx, { schema, bookings: sales })
+    await writeSold(tx, { schema, bookings: sales })
     await writeTransfers(tx, schema, bookings)
     return () => undefined
   }

@@ -42,7 +42,13 @@ export const getRecord: Operation<'getRecord', 'database' | 'tenants' | 'payment
     operation: 'getRecord',
     description: `One record of ${params.app}::${collection.name}`,
     meaning: getDefinitionVersion(tenant, collection),
-    payees: [{ account: toApplicationAccount(params.app), platformBasisPoints: 0 }],
+    payees: [
+      {
+        account: toApplicationAccount(params.app),
+        platformBasisPoints: 0,
+        item: { kind: 'collection', name: collection.name },
+      },
+    ],
     pricedBy: [tenant],
     pricesNow: () => [price],
     capUnder: ([one = price]) => computeCost(one, { rows: 1, bytes: pricedBytesMax }),

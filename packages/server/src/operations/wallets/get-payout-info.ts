@@ -1,5 +1,5 @@
+import { currency } from '../../services/payments/currency.ts'
 import type { Operation } from '../operation.ts'
-import { currency } from './read-wallet.ts'
 
 export const getPayoutInfo: Operation<'getPayoutInfo', 'database' | 'tenants'> = async (
   { service },

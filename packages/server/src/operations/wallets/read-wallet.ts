@@ -1,7 +1,6 @@
 import { makeInvalidFault } from '../../base/fault.ts'
 import type { Uses } from '../../services/call.ts'
-
-export const currency = { currency: 'USDC', decimals: 6 }
+import { currency } from '../../services/payments/currency.ts'
 
 /** Reads the balance of a ledger account; movements of blocks not yet projected are waited for. */
 export async function readWalletBalance(service: Uses<'database' | 'tenants'>, account: string) {

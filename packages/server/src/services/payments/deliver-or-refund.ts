@@ -12,12 +12,7 @@ import {
   setWriteAfter,
 } from './claims/claim-store.ts'
 import { hasArrived } from './claims/payment-states.ts'
-import {
-  makeDepositEntry,
-  makeSaleEntry,
-  type Share,
-  toApplicationAccount,
-} from './ledger-entries.ts'
+import { makeDepositEntry, makeSaleEntry, type Part } from './ledger-entries.ts'
 import type { PaymentPorts, Purchase } from './purchase.ts'
 import type { Delivery, Payee } from './quotes/offer.ts'
 import { digestOffer } from './quotes/terms.ts'
@@ -162,8 +157,8 @@ export class Deliverer {
     const { claim, transaction } = settled
     const { world, split } = this.#ports
     const facts = makeReceiptFacts(purchase, settled, { ...delivery, nowMs: world.now() })
-    const shares = listShares(delivery.due, purchase.terms.payees, claim.app)
-    const entry = makeSaleEntry({ identity: claim.identity, facts, split, shares })
+    const parts = listParts(delivery.due, purchase.terms.payees)
+    const entry = makeSaleEntry({ identity: claim.identity, facts, split, parts })
     const { state, kept } = await keepAnswer(this.#ports, claim, {
       status: delivery.status,
       body: delivery.body,
@@ -249,18 +244,14 @@ function makeReceiptFacts(
   }
 }
 
-/** Lists all parts but those that are the seller's own and shared out as usual. */
-function listShares(
-  due: readonly bigint[],
-  payees: readonly Payee[],
-  app: string,
-): readonly Share[] {
-  const own = toApplicationAccount(app)
-  return payees.flatMap(({ account, platformBasisPoints: least }, at) => {
-    const platformBasisPoints = BigInt(least)
-    if (account === own && platformBasisPoints === 0n) return []
-    return [{ amount: due[at] ?? 0n, platformBasisPoints, account }]
-  })
+/** Lists the parts of a charge, each with its owner and what it is paid for. */
+function listParts(due: readonly bigint[], payees: readonly Payee[]): readonly Part[] {
+  return payees.map(({ account, platformBasisPoints, item }, at) => ({
+    amount: due[at] ?? 0n,
+    platformBasisPoints: BigInt(platformBasisPoints),
+    account,
+    item,
+  }))
 }
 
 function hashSha256(content: string | Buffer): string {

@@ -4,7 +4,15 @@ import type { AppliedEntry } from '../../chain/applier.ts'
 import { sql } from '../../database/sql.ts'
 import { createTestDatabase, type TestDatabase } from '../../database/testing.ts'
 import { Ledger } from '../../projections/ledger.ts'
-import { makeDepositEntry, makeSaleEntry } from './ledger-entries.ts'
+import {
+  listKeys,
+  listSold,
+  listSpans,
+  listStatementLines,
+  sumSales,
+} from '../../projections/read-sales.ts'
+import { hourMs } from '../../projections/sales.ts'
+import { makeDepositEntry, makeSaleEntry, type Part } from './ledger-entries.ts'
 
 let store: TestDatabase
 let schemas = 0
@@ -79,7 +87,21 @@ function makeEntry(one: Step) {
     result_hash: 'hash',
     delivered_at: '2026-01-01T00:00:00.000Z',
   }
-  return makeSaleEntry({ identity, facts, split: { platformBasisPoints: basisPoints } })
+  return makeSaleEntry({
+    ...{ identity, facts, split: { platformBasisPoints: basisPoints } },
+    parts: listParts(one, charge),
+  })
+}
+
+/** Two things of the seller's and one of another application. */
+function listParts({ app, payment }: { app: number; payment: number }, charge: bigint): Part[] {
+  const third = charge / 3n
+  return [third, charge - 2n * third, third].map((amount, at) => ({
+    amount,
+    platformBasisPoints: 0n,
+    account: `app:${at === 2 ? (app + 1) % 3 : app}`,
+    item: { kind: 'collection', name: `c${(payment + at) % 2}` },
+  }))
 }
 
 /** The ledger as a few lines of arithmetic: what the tables must say. */
@@ -100,10 +122,14 @@ function computeBalances(steps: readonly Step[]): Map<string, bigint> {
     if (one.kind === 'sale' && deposited.get(one.payment) === false && !sold.has(one.payment)) {
       sold.add(one.payment)
       const charge = computeCharge(one.payment, one.part)
-      const platform = (charge * basisPoints) / 10_000n
+      const theirs = charge / 3n
+      const own = charge - theirs
+      const fees = [own, theirs].map((amount) => (amount * basisPoints) / 10_000n)
+      const [ownFee = 0n, theirFee = 0n] = fees
       add(payer, -charge)
-      add('platform', platform)
-      add(`app:${one.app}`, charge - platform)
+      add('platform', ownFee + theirFee)
+      add(`app:${one.app}`, own - ownFee)
+      add(`app:${(one.app + 1) % 3}`, theirs - theirFee)
     }
   }
   return balances
@@ -118,7 +144,8 @@ async function applySteps(steps: readonly Step[], sizes: readonly number[]): Pro
   for (const statement of ledger.tables(schema)) await store.database.execute(statement)
   const entries = steps.map((one, at): AppliedEntry => {
     const { header, body } = makeEntry(one)
-    const place = { height: at + 1, sequence: 0, leafIndex: at, time: 1_000 + at }
+    // Sales of several days, some of them in one hour.
+    const place = { height: at + 1, sequence: 0, leafIndex: at, time: 1_000 + at * 1_300_000 }
     return { header, body, ...place }
   })
   for (let at = 0, turn = 0; at < entries.length; turn++) {
@@ -165,6 +192,52 @@ test('every prefix of the ledger sums to zero, with nobody in debt and every spl
       expect(broken).toEqual([])
     }),
     { numRuns: 40 },
+  )
+})
+
+const periods = fc.array(fc.integer({ min: 0, max: 24 }), { minLength: 2, maxLength: 2 })
+
+test('sums and statements of any period are those of the sales in it, and the balance is all that was earned', async () => {
+  await fc.assert(
+    fc.asyncProperty(steps, sizes, periods, async (given, runs, hours) => {
+      const schema = await applySteps(given, runs)
+      const [fromMs = 0, toMs = 0] = hours.toSorted((a, b) => a - b).map((hour) => hour * hourMs)
+      const { database } = store
+      for (const app of ['0', '1', '2']) {
+        const period = { schema, app, fromMs, toMs }
+        const page = { before: undefined, limit: 1_000 }
+        const sold = await listSold(database, period, page)
+        const sumOf = (rows: readonly { gross: string; fee: string }[]) =>
+          rows.reduce((sum, { gross, fee }) => sum + BigInt(gross) - BigInt(fee), 0n)
+        const net = sumOf(sold)
+        const sales = new Set(sold.map(({ payment_id: id }) => id)).size
+        const all = await sumSales(database, period)
+        expect([sumOf([all]), Number(all.sales)]).toEqual([net, sales])
+        const spans = await listSpans(database, period, { spanMs: 24 * hourMs, limit: 100 })
+        const buyers = await listKeys(database, period, {
+          by: 'buyer',
+          after: undefined,
+          limit: 100,
+        })
+        for (const rows of [spans, buyers])
+          expect([sumOf(rows), rows.reduce((sum, one) => sum + Number(one.sales), 0)]).toEqual([
+            net,
+            sales,
+          ])
+        const items = await listKeys(database, period, { by: 'item', after: undefined, limit: 100 })
+        expect(sumOf(items)).toBe(net)
+        for (const { key, sales: count } of items) {
+          const ofItem = sold.filter(({ item_kind, item }) => `${item_kind} ${item}` === key)
+          expect(Number(count)).toBe(new Set(ofItem.map(({ payment_id: id }) => id)).size)
+        }
+        const lines = await listStatementLines(database, period, { after: undefined, limit: 1_000 })
+        expect(sumOf(lines)).toBe(net)
+        const ever = await sumSales(database, { ...period, fromMs: 0, toMs: 1e15 })
+        const { balance } = await new Ledger().readBalance(database, schema, `app:${app}`)
+        expect(sumOf([ever])).toBe(balance)
+      }
+    }),
+    { numRuns: 15 },
   )
 })
 

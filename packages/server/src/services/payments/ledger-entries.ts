@@ -1,5 +1,6 @@
 import type { ReceiptFacts } from '@tollbase/verify/receipt'
 import type { LedgerBody, Posting } from '../../projections/ledger-rules.ts'
+import type { SoldItem, SoldPart } from '../../projections/sales.ts'
 
 /** Basis points of a charge that the platform keeps; the rest is the seller's. */
 export type Split = { readonly platformBasisPoints: bigint }
@@ -36,38 +37,43 @@ export function makeDepositEntry(deposit: {
   return { header: { type: 'ledger' }, body: JSON.stringify(body) }
 }
 
-/** A part of a charge that is shared out in its own way. */
-export type Share = {
+/** A part of a charge: what it is paid for, and who gets it. */
+export type Part = {
   readonly amount: bigint
   /** The least share of this part that the platform gets. */
   readonly platformBasisPoints: bigint
   /** The account that gets the rest. */
   readonly account: string
+  readonly item: SoldItem | undefined
 }
 
 /**
- * Makes the entry that charges the payer and shares the charge out: first the parts with shares of their own, as
- * far as the charge goes, then the rest, which is the seller's. The platform's share of each is rounded down.
+ * Makes the entry that charges the payer and shares the charge out: first the parts of others and those with shares
+ * of their own, as far as the charge goes, then the rest, which is the seller's. The platform's share of each is
+ * rounded down, and of the seller's own parts together.
  */
 export function makeSaleEntry(sale: {
   identity: string
   facts: ReceiptFacts
   split: Split
-  shares?: readonly Share[]
+  parts?: readonly Part[]
 }) {
-  const { facts, identity, split } = sale
+  const { facts, identity, split, parts = [] } = sale
   const charge = BigInt(facts.amount)
   const seller = toApplicationAccount(facts.app)
   const credits = new Map<string, bigint>([[seller, 0n]])
   const credit = (account: string, amount: bigint) =>
     credits.set(account, (credits.get(account) ?? 0n) + amount)
+  const sold: SoldPart[] = []
+  const [own, shared] = splitParts(parts, seller)
   let rest = charge
-  for (const { amount, platformBasisPoints: least, account } of sale.shares ?? []) {
-    const part = amount < rest ? amount : rest
-    const platform = (part * raiseToLeast(least, split.platformBasisPoints)) / 10_000n
-    credit(account, part - platform)
+  for (const { amount, platformBasisPoints: least, account, item } of shared) {
+    const gross = amount < rest ? amount : rest
+    const platform = (gross * raiseToLeast(least, split.platformBasisPoints)) / 10_000n
+    credit(account, gross - platform)
     credit(platformAccount, platform)
-    rest -= part
+    rest -= gross
+    if (gross > 0n) sold.push(makeSoldPart(item ?? unknownItem, { account, gross, platform }))
   }
   const platform = (rest * split.platformBasisPoints) / 10_000n
   credit(seller, rest - platform)
@@ -76,9 +82,44 @@ export function makeSaleEntry(sale: {
     kind: 'sale',
     identity,
     ...facts,
+    sold: [...splitOwn(own, { account: seller, gross: rest, platform }), ...sold],
     postings: listPostings([[toWalletAccount(facts.payer), -charge], ...credits]),
   }
   return { header: { type: 'ledger' }, body: JSON.stringify(body) }
+}
+
+type Shares = { readonly account: string; readonly gross: bigint; readonly platform: bigint }
+
+/** Terms from before items were noted do not say what was sold. */
+const unknownItem: SoldItem = { kind: 'other', name: '' }
+
+function makeSoldPart(item: SoldItem, { account, gross, platform }: Shares): SoldPart {
+  return { ...item, account, gross: String(gross), fee: String(platform) }
+}
+
+function splitParts(parts: readonly Part[], seller: string): [Part[], Part[]] {
+  const isOwn = ({ account, platformBasisPoints: least }: Part) =>
+    account === seller && least === 0n
+  return [parts.filter(isOwn), parts.filter((part) => !isOwn(part))]
+}
+
+/**
+ * Splits what the seller's own parts earned together: each gets the platform's share of all up to it, less that of
+ * those before, so the shares add up exactly. A sale for nothing has one part.
+ */
+function splitOwn(own: readonly Part[], { account, gross, platform }: Shares): SoldPart[] {
+  const paid = own.filter(({ amount }) => amount > 0n)
+  const parts = paid.length > 0 ? paid : own.slice(0, 1)
+  const items = parts.length > 0 ? parts : [{ amount: gross, item: undefined }]
+  let before = { gross: 0n, platform: 0n }
+  return items.map(({ amount, item }, at) => {
+    const isLast = at === items.length - 1
+    const upTo = isLast || before.gross + amount > gross ? gross : before.gross + amount
+    const share = isLast || gross === 0n ? platform : (upTo * platform) / gross
+    const part = { account, gross: upTo - before.gross, platform: share - before.platform }
+    before = { gross: upTo, platform: share }
+    return makeSoldPart(item ?? unknownItem, part)
+  })
 }
 
 function raiseToLeast(amount: bigint, least: bigint): bigint {

@@ -4,6 +4,7 @@ import { isMadeBy } from '../../model/made-by-payment.ts'
 import { freePrice } from '../../model/policy.ts'
 import { computeCost, getWritePrice, type PricedField, type WritePrice } from '../../model/price.ts'
 import type { Collection } from '../../model/readable.ts'
+import type { SoldItem } from '../../projections/sales.ts'
 import type { Tenant } from '../applications/tenants.ts'
 import type { Call } from '../call.ts'
 import { toApplicationAccount, toWalletAccount } from './ledger-entries.ts'
@@ -70,7 +71,11 @@ export function sellWrite(
     meaning: buildMeaning(() => true),
     meaningBefore: (paymentId) => buildMeaning((known) => !isMadeBy(paymentId, known)),
     payees: [
-      { account: toApplicationAccount(appId), platformBasisPoints: 0 },
+      {
+        account: toApplicationAccount(appId),
+        platformBasisPoints: 0,
+        item: nameWritten(write.parts),
+      },
       ...shares.map(({ payee }) => payee),
     ],
     pricedBy: [tenant],
@@ -87,6 +92,18 @@ export function sellWrite(
       return reply && delivered(reply, prices)
     },
   })
+}
+
+const namesMax = 3
+
+/** One price covers all collections of a batch, so they are one item. */
+function nameWritten(parts: readonly WrittenPart[]): SoldItem {
+  const names = parts.map(({ collection }) => collection)
+  const [name = ''] = names
+  if (names.length <= 1) return { kind: 'collection', name }
+  const more = names.length - namesMax
+  const shown = names.slice(0, namesMax).join(', ')
+  return { kind: 'batch', name: more > 0 ? `${shown} and ${more} more` : shown }
 }
 
 type PricedPart = { readonly part: WrittenPart; readonly price: WritePrice }
@@ -108,7 +125,8 @@ function listSharedFields(part: WrittenPart, { fields }: WritePrice, appId: stri
     if (share === undefined) return []
     const { owner, platform_basis_points: platformBasisPoints } = share
     const account = owner === null ? toApplicationAccount(appId) : toWalletAccount(owner)
-    return [{ part, field, payee: { account, platformBasisPoints } }]
+    const item = { kind: 'collection', name: part.collection } as const
+    return [{ part, field, payee: { account, platformBasisPoints, item } }]
   })
 }
 

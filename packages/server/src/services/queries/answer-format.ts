@@ -1,3 +1,4 @@
+import { formatCsvLine, formatCsvText, quoteCsvCell } from '../../base/csv.ts'
 import { listElementTexts, listMemberTexts } from '../../base/json-text.ts'
 import type { Page } from '../reading/answer-query.ts'
 import { formatLag } from '../reading/view-sources.ts'
@@ -82,27 +83,18 @@ function formatCsv(items: readonly string[], columns: readonly string[] | undefi
   const rows = items.map(listMemberTexts)
   const names = columns ?? [...new Set(rows.flatMap((row) => [...row.keys()]))]
   const lines = [
-    names.map((name) => quoteCell(disarmFormula(name))),
+    names.map(formatCsvText),
     ...rows.map((row) => names.map((name) => formatCell(row.get(name)))),
   ]
-  return lines.map((cells) => `${cells.join(',')}\r\n`).join('')
+  return lines.map(formatCsvLine).join('')
 }
 
 /** Numbers keep their digits; objects and lists are their JSON text; null and missing are empty. */
 function formatCell(text: string | undefined): string {
   if (text === undefined || text === 'null') return ''
-  if (!text.startsWith('"')) return quoteCell(text)
+  if (!text.startsWith('"')) return quoteCsvCell(text)
   const said: unknown = JSON.parse(text)
-  return quoteCell(disarmFormula(String(said)))
-}
-
-/** A spreadsheet would take such a text for a formula, and run a stranger's input. */
-function disarmFormula(text: string): string {
-  return /^[=+\-@\t\r]/.test(text) ? `'${text}` : text
-}
-
-function quoteCell(text: string): string {
-  return /[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text
+  return formatCsvText(String(said))
 }
 
 /** A JSON string contains no line break, so each line break is white space between its parts. */

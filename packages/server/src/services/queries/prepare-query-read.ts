@@ -184,7 +184,14 @@ function listQueryCharges(
   // Its owner set no price, and a source has come to have a price without allowing derivation.
   if (price === undefined) throw makeDerivationFault(`${app}::${name}`)
   return [
-    { kind: 'rows', tenant, name: `${app}::${name}`, emptyAnswerFree: false, price },
+    {
+      kind: 'rows',
+      tenant,
+      name: `${app}::${name}`,
+      soldAs: 'query',
+      emptyAnswerFree: false,
+      price,
+    },
     ...foreign,
   ]
 }

@@ -5,6 +5,7 @@ import type { Turn } from '../../base/semaphore.ts'
 import { HttpReply } from '../../http/reply.ts'
 import { freePrice, type Price } from '../../model/policy.ts'
 import { computeCost, isFree } from '../../model/price.ts'
+import type { SoldItem } from '../../projections/sales.ts'
 import type { ListRow } from '../../query/compile-list.ts'
 import type { ListQuery } from '../../query/list-query.ts'
 import type { CompiledStatement } from '../../query/sql-text.ts'
@@ -144,6 +145,7 @@ function sell(
     payees: charges.map((charge) => ({
       account: toApplicationAccount(getApp(charge)),
       platformBasisPoints: 0,
+      item: nameSoldItem(charge),
     })),
     pricedBy: [...new Set([...request.sources, ...charges].map(({ tenant }) => tenant))],
     pricesNow: () => listPrices(charges),
@@ -174,6 +176,13 @@ function sell(
 
 function getApp({ tenant }: Charge): string {
   return tenant.application.app_id
+}
+
+/** An application's own things have plain names. */
+function nameSoldItem(charge: Charge): SoldItem {
+  const { name, soldAs: kind } = charge
+  const prefix = `${getApp(charge)}::`
+  return { kind, name: name.startsWith(prefix) ? name.slice(prefix.length) : name }
 }
 
 function getChargeName({ kind, name }: Charge): readonly string[] {

@@ -2,6 +2,7 @@ import { getDefinitionVersion } from '../../model/definition-version.ts'
 import { findGrant, findGrantedPrice } from '../../model/grants.ts'
 import { freePrice, type Price } from '../../model/policy.ts'
 import { findDerivePrice, getReadPrice, isFree } from '../../model/price.ts'
+import type { SoldItem } from '../../projections/sales.ts'
 import type { AuthorizedSource } from './authorize-sources.ts'
 
 /** A part of an answer that may cost money: a source, or a query that its owner has priced by itself. */
@@ -9,6 +10,7 @@ export type Charge = Pick<AuthorizedSource, 'kind' | 'tenant'> & {
   /** `app::name`. */
   readonly name: string
   readonly emptyAnswerFree: boolean
+  readonly soldAs: SoldItem['kind']
   /** Today's price; undefined where it cannot be bought. */
   readonly price: Price | undefined
 }
@@ -32,6 +34,7 @@ export function listCharges(sources: readonly AuthorizedSource[]): readonly Char
       tenant,
       // A reader of a view need not know the sources behind it, which may be private.
       name: grantee === '' ? `${tenant.application.app_id}::${readable.name}` : grantee,
+      soldAs: grantee === '' ? readable.kind : 'view',
       emptyAnswerFree: readable.policy.emptyAnswerFree,
       price: findPrice(source),
     })

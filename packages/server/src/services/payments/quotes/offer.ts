@@ -1,4 +1,5 @@
 import type { Price } from '../../../model/policy.ts'
+import type { SoldItem } from '../../../projections/sales.ts'
 import type { Tenant } from '../../applications/tenants.ts'
 
 /** The price of one part of an answer. */
@@ -13,6 +14,8 @@ export type Payee = {
   readonly account: string
   /** The least share of the part that the platform gets. */
   readonly platformBasisPoints: number
+  /** The thing that the part is paid for, as its owner may know it; terms from before it was noted lack it. */
+  readonly item?: SoldItem
 }
 
 /** The result of a sale, with its true cost. */

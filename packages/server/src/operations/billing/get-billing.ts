@@ -1,0 +1,51 @@
+import { listKeys, type SalesSums, sumSales } from '../../projections/read-sales.ts'
+import { parseItemKey } from '../../projections/sales.ts'
+import { currency } from '../../services/payments/currency.ts'
+import { toApplicationAccount } from '../../services/payments/ledger-entries.ts'
+import type { Operation } from '../operation.ts'
+import { openPeriod, parseMonth } from './period.ts'
+import { formatMoney, formatSums } from './sums.ts'
+
+const itemsMax = 100
+
+export const getBilling: Operation<'getBilling', 'database' | 'tenants' | 'world'> = async (
+  { service },
+  { params, query },
+) => {
+  const { database, tenants } = service
+  const period = await openPeriod(service, params.app, parseMonth(query, service.world.now()))
+  const page = { by: 'item', after: undefined, limit: itemsMax } as const
+  const [sums, items, { balance, earned }] = await Promise.all([
+    sumSales(database, period),
+    listKeys(database, period, page),
+    tenants.system.ledger.readBalance(database, period.schema, toApplicationAccount(params.app)),
+  ])
+  return {
+    app_id: params.app,
+    from: new Date(period.fromMs).toISOString(),
+    to: new Date(period.toMs).toISOString(),
+    ...currency,
+    ...formatSums(sums),
+    read_sales: formatReads(sums),
+    write_sales: {
+      sales: Number(sums.writes),
+      quantity: Number(sums.written),
+      ...formatMoney({ gross: sums.written_gross, fee: sums.written_fee }),
+    },
+    items: items.map((row) => ({ item: parseItemKey(row.key), ...formatSums(row) })),
+    balance: String(balance),
+    lifetime_earned: String(earned),
+  }
+}
+
+/** The sales that were no writes. */
+function formatReads(sums: SalesSums) {
+  return {
+    sales: Number(sums.sales) - Number(sums.writes),
+    quantity: Number(sums.quantity) - Number(sums.written),
+    ...formatMoney({
+      gross: String(BigInt(sums.gross) - BigInt(sums.written_gross)),
+      fee: String(BigInt(sums.fee) - BigInt(sums.written_fee)),
+    }),
+  }
+}
