@@ -118,6 +118,7 @@ const bodies: Readonly<Record<string, (app: string, kind: string) => object>> = 
 /** The answer to a caller who may ask for a thing that is not there. */
 const missing: Readonly<Record<string, string>> = {
   getPayment: '404 PAYMENT_NOT_FOUND',
+  getTransaction: '404 TRANSACTION_NOT_FOUND',
   getReceipt: '404 RECEIPT_NOT_FOUND',
   deleteCollectionIndex: '404 INDEX_NOT_FOUND',
   deleteIndex: '404 INDEX_NOT_FOUND',

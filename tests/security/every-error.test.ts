@@ -88,6 +88,7 @@ const provocations: Readonly<Record<ErrorCode, (() => Promise<Answer>) | { reado
     RECORD_NOT_FOUND: () => data.record('c', 'nobody'),
     KEY_NOT_FOUND: () => data.call('POST', `/keys/${none}/revoke`, {}),
     TASK_NOT_FOUND: () => openly('GET', '/task/none'),
+    TRANSACTION_NOT_FOUND: () => openly('GET', '/api/transactions/none'),
     PAYMENT_NOT_FOUND: () => openly('GET', '/api/payments/none'),
     RECEIPT_NOT_FOUND: () => openly('GET', '/api/receipts/none'),
     BLOCK_NOT_FOUND: () => openly('GET', `/api/apps/${data.appId}/chain/blocks/99999`),

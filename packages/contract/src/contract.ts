@@ -13,6 +13,7 @@ import { pricing } from './pricing.ts'
 import { queries } from './queries.ts'
 import { relations } from './relations.ts'
 import { storage, tasks } from './storage.ts'
+import { transactions } from './transactions.ts'
 import { grants, views } from './views.ts'
 
 /** Version of the interface description (openapi.json `info.version`); the program has its own. */
@@ -39,6 +40,7 @@ export const tollbase = {
   ...wallets,
   ...payout,
   ...billing,
+  ...transactions,
   ...chain,
   ...devnet,
 }

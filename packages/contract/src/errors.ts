@@ -39,6 +39,7 @@ export const errors = {
   KEY_NOT_FOUND: { status: 404, text: 'There is no such key.' },
   TASK_NOT_FOUND: { status: 404, text: 'There is no such task.' },
   PAYMENT_NOT_FOUND: { status: 404, text: 'There is no such payment.' },
+  TRANSACTION_NOT_FOUND: { status: 404, text: 'There is no such transaction.' },
   RECEIPT_NOT_FOUND: { status: 404, text: 'There is no such receipt.' },
   BLOCK_NOT_FOUND: { status: 404, text: 'There is no such block.' },
   METHOD_NOT_ALLOWED: {

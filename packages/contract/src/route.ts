@@ -88,6 +88,7 @@ export const areas = [
   'Wallet',
   'Payout',
   'Billing',
+  'Transactions',
   'Predefined Queries',
   'Chain',
 ] as const

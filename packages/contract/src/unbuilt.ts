@@ -24,8 +24,6 @@ export const unbuilt: readonly Unbuilt[] = [
   { method: 'GET', path: '/api/apps/:app/authorizations', area: 'Authorization' },
   { method: 'POST', path: '/api/apps/:app/authorizations', area: 'Authorization' },
   { method: 'POST', path: '/api/apps/:app/authorizations/:id/revoke', area: 'Authorization' },
-  { method: 'GET', path: '/api/transactions/:id', area: 'Transactions' },
-  { method: 'GET', path: '/api/apps/:app/transactions', area: 'Transactions' },
   { method: 'POST', path: '/api/wallets/:address/deposit', area: 'Wallet' },
   { method: 'POST', path: '/api/wallets/:address/withdraw', area: 'Wallet' },
   { method: 'POST', path: '/api/apps/:app/wallet/deposit', area: 'Wallet' },

@@ -87,6 +87,8 @@ import { getWellKnown } from './service/get-well-known.ts'
 import { postInfo } from './service/post-info.ts'
 import { getTask } from './tasks/get-task.ts'
 import { listTasks } from './tasks/list-tasks.ts'
+import { getTransaction } from './transactions/get-transaction.ts'
+import { listTransactions } from './transactions/list-transactions.ts'
 import { createView } from './views/create-view.ts'
 import { createViewFromSql } from './views/create-view-from-sql.ts'
 import { deleteView } from './views/delete-view.ts'
@@ -148,6 +150,8 @@ export const handlers: Handlers<Tollbase, Call<keyof Service>> = {
   listSales,
   getBilling,
   getBillingStatement,
+  getTransaction,
+  listTransactions,
   getPricing,
   getQueriesOpenapi,
   getQuery,

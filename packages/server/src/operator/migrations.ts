@@ -5,6 +5,7 @@ import { buildSecretTables } from '../services/identity/secrets.ts'
 import { buildKeyUseTables } from '../services/keys/key-use.ts'
 import { buildAccountTables } from '../services/payments/accounts/account-lock.ts'
 import {
+  buildClaimListIndex,
   buildClaimStates,
   buildClaimTermsColumn,
   buildPaymentTables,
@@ -45,4 +46,5 @@ export const migrations: readonly Migration[] = [
     name: 'transfers of ours',
     statements: () => [...buildAccountTables(), ...buildTransferTables()],
   },
+  { id: 8, name: 'payments by application', statements: () => buildClaimListIndex() },
 ]

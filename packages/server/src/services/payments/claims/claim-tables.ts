@@ -51,3 +51,8 @@ export function buildClaimStates(): SqlStatement[] {
     sql`CREATE INDEX claim_failed ON ${claims} (valid_before, id) WHERE state = 'failed'`,
   ]
 }
+
+/** A list of an application's payments by time. */
+export function buildClaimListIndex(): SqlStatement[] {
+  return [sql`CREATE INDEX claim_app ON ${claims} (app, created_at_ms, id)`]
+}

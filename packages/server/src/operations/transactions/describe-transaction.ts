@@ -1,0 +1,46 @@
+import { currency } from '../../services/payments/currency.ts'
+import { toReceiptId } from '../../services/payments/replies/receipt-id.ts'
+import type { Transaction } from '../../services/payments/transactions.ts'
+
+export function describeTransaction(one: Transaction) {
+  const isPayment = one.kind === 'payment' || one.kind === 'deposit'
+  const status = statuses[one.state]
+  return {
+    id: one.id,
+    kind: one.kind,
+    status,
+    app_id: findApplication(one),
+    operation: one.kind === 'payment' ? one.operation : null,
+    amount: one.amount,
+    ...currency,
+    network: one.network,
+    from: one.sender,
+    to: one.recipient,
+    transaction_hash: one.transaction,
+    error: status === 'confirmed' ? null : one.reason,
+    created_at: new Date(Number(one.created_at_ms)).toISOString(),
+    links: {
+      ...(isPayment && { payment: `/api/payments/${one.id}` }),
+      ...(one.state === 'delivered' && { receipt: `/api/receipts/${toReceiptId(one.id)}` }),
+    },
+  }
+}
+
+/** The states of payments and of transfers, as the public clients know them. */
+const statuses: Readonly<Record<Transaction['state'], 'pending' | 'confirmed' | 'failed'>> = {
+  claimed: 'pending',
+  answered: 'confirmed',
+  settled: 'confirmed',
+  delivered: 'confirmed',
+  failed: 'failed',
+  void: 'failed',
+  asked: 'pending',
+  debited: 'pending',
+  paid: 'confirmed',
+  returned: 'failed',
+}
+
+function findApplication({ kind, owner }: Transaction): string | null {
+  if (kind === 'payment') return owner
+  return owner.startsWith('app:') ? owner.slice('app:'.length) : null
+}

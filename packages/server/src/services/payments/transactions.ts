@@ -1,0 +1,64 @@
+import type { Queryable } from '../../database/database.ts'
+import { type SqlStatement, sql } from '../../database/sql.ts'
+import type { ClaimState } from './claims/payment-states.ts'
+import type { TransferState } from './transfers/transfer-store.ts'
+
+/** Money that came in by a payment, or went out by a transfer of ours. */
+export type Transaction = {
+  readonly id: string
+  readonly kind: 'payment' | 'deposit' | 'withdrawal' | 'payout'
+  /** An account of the ledger, or the application that a payment was made to. */
+  readonly owner: string
+  readonly operation: string | null
+  readonly amount: string
+  readonly network: string
+  readonly sender: string | null
+  readonly recipient: string | null
+  readonly state: ClaimState | TransferState
+  readonly reason: string | null
+  readonly transaction: string | null
+  readonly created_at_ms: bigint
+}
+
+/** A place in a list of transactions by time. */
+export type TransactionPlace = { readonly at: bigint; readonly id: string }
+
+const claims = sql`(SELECT id, CASE WHEN operation = 'deposit' THEN 'deposit' ELSE 'payment' END AS kind, app AS owner, operation,
+  amount::text AS amount, split_part(identity, '/', 1) AS network, split_part(identity, '/', 3) AS sender,
+  NULL::text AS recipient, state, reason, settled_by AS transaction, created_at_ms FROM operations.claim`
+
+const transfers = sql`(SELECT id, kind, account AS owner, NULL::text AS operation, amount::text AS amount, network,
+  NULL::text AS sender, recipient, state, reason, transaction, created_at_ms FROM operations.outgoing_transfer`
+
+/** Finds the payment or transfer of this id. */
+export async function findTransaction(
+  database: Queryable,
+  id: string,
+): Promise<Transaction | undefined> {
+  const [row] = await database.query<Transaction>(
+    sql`${claims} WHERE id = ${id}) UNION ALL ${transfers} WHERE id = ${id}) LIMIT 1`,
+  )
+  return row
+}
+
+/** Lists the payments to an application, and the transfers from its account, newest first, before the cursor. */
+export function listTransactions(
+  database: Queryable,
+  page: {
+    readonly app: string
+    readonly before: TransactionPlace | undefined
+    readonly limit: number
+  },
+): Promise<Transaction[]> {
+  const { app, before, limit } = page
+  const older =
+    before === undefined
+      ? sql.empty
+      : sql`AND (created_at_ms, id) < (${before.at}::int8, ${before.id}::text)`
+  // Each part is cut by its own index, so that the page costs as much in the first year as in the tenth.
+  const cut = (): SqlStatement => sql`${older} ORDER BY created_at_ms DESC, id DESC LIMIT ${limit})`
+  return database.query<Transaction>(sql`
+    ${claims} WHERE app = ${app} ${cut()}
+    UNION ALL ${transfers} WHERE account = ${`app:${app}`} ${cut()}
+    ORDER BY created_at_ms DESC, id DESC LIMIT ${limit}`)
+}
