@@ -62,6 +62,11 @@ describe('the table of payments', () => {
     }
   })
 
+  test('the table gives a payment up for good only by the word that no money can come, as late money is looked for until then', () => {
+    for (const { from, event, to } of steps)
+      if (to === 'void' && from !== 'void') expect(event, from).toBe('voided')
+  })
+
   test('the table lets money move only for a claim, which is there before', () => {
     for (const { to, effects } of steps) if (effects.includes('submit')) expect(to).toBe('claimed')
   })

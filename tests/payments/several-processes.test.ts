@@ -1,0 +1,347 @@
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { Fault } from '../../packages/server/src/base/fault.ts'
+import { realWorld } from '../../packages/server/src/base/world.ts'
+import type { Chain } from '../../packages/server/src/chain/chain.ts'
+import { createTestChain } from '../../packages/server/src/chain/testing.ts'
+import type { Database } from '../../packages/server/src/database/database.ts'
+import { sql } from '../../packages/server/src/database/sql.ts'
+import {
+  createTestDatabase,
+  type TestDatabase,
+} from '../../packages/server/src/database/testing.ts'
+import { Ledger } from '../../packages/server/src/projections/ledger.ts'
+import { makeApplier } from '../../packages/server/src/projections/make-applier.ts'
+import {
+  type Claim,
+  findClaim,
+  insertClaim,
+  takeTransaction,
+} from '../../packages/server/src/services/payments/claims/claim-store.ts'
+import {
+  buildClaimStates,
+  buildClaimTermsColumn,
+  buildPaymentTables,
+  buildReplyTypeColumn,
+} from '../../packages/server/src/services/payments/claims/claim-tables.ts'
+import { Claims } from '../../packages/server/src/services/payments/claims/claims.ts'
+import { getPaymentIdentity } from '../../packages/server/src/services/payments/claims/stored-payment.ts'
+import { Deliverer } from '../../packages/server/src/services/payments/deliver-or-refund.ts'
+import { Payments } from '../../packages/server/src/services/payments/payments.ts'
+import type {
+  PaymentPorts,
+  Purchase,
+} from '../../packages/server/src/services/payments/purchase.ts'
+import type { Offer } from '../../packages/server/src/services/payments/quotes/offer.ts'
+import { makeRequirement } from '../../packages/server/src/services/payments/quotes/quoting.ts'
+import {
+  decodeClaimTerms,
+  digestOffer,
+} from '../../packages/server/src/services/payments/quotes/terms.ts'
+import { makeSettler } from '../../packages/server/src/services/payments/settling/settler.ts'
+import { makePaymentNetwork } from '../../packages/server/src/x402/networks.ts'
+import type { SignedPayment } from '../../packages/server/src/x402/protocol.ts'
+import { Chance } from '../simulation/chance.ts'
+import { formatPair, listPairs } from '../simulation/payment-pairs.ts'
+import { Died, type Life, Outside, otherHash, Steps } from './random-steps.ts'
+
+/** More by hand: `PAYMENT_SEEDS=5000 npx vitest run tests/payments/several-processes.test.ts`. */
+const seeds = Number(process.env.PAYMENT_SEEDS ?? 40)
+const from = Number(process.env.PAYMENT_FROM ?? 1)
+
+const asset = { name: 'Dollar', version: '2', symbol: 'USD', decimals: 6 }
+const network = makePaymentNetwork({
+  chainId: 84532,
+  payTo: `0x${'a1'.repeat(20)}`,
+  asset: { ...asset, address: `0x${'b2'.repeat(20)}` },
+})
+const amount = 100n
+const charge = 40n
+const validSeconds = 100
+
+let store: TestDatabase
+let chain: Chain
+let schema: string
+const ledger = new Ledger()
+const pairs = new Set<string>()
+
+beforeAll(async () => {
+  store = await createTestDatabase()
+  const { database } = store
+  const place = await createTestChain(database)
+  schema = place.schema
+  const tables = [
+    ...ledger.tables(schema),
+    sql`CREATE SCHEMA system`,
+    sql`CREATE VIEW system.settled_payment AS SELECT * FROM ${sql.id(schema, 'settled_payment')}`,
+    ...buildPaymentTables(),
+    ...buildReplyTypeColumn(),
+    ...buildClaimTermsColumn(),
+    ...buildClaimStates(),
+  ]
+  for (const statement of tables) await database.execute(statement)
+  chain = await place.open({ applier: makeApplier(schema, [ledger]), leaseTtlMs: 600_000 })
+  expect(await insertClaim(database, otherClaim, 'presented')).toBe(true)
+  expect(await takeTransaction(database, otherClaim.id, otherHash)).toBe(true)
+})
+
+afterAll(async () => {
+  await chain?.close()
+  await store?.drop()
+})
+
+const otherClaim: Claim = {
+  id: 'pay_other',
+  identity: 'another payment',
+  request_hash: 'hash',
+  app: 'shop',
+  operation: 'list',
+  amount,
+  cap: amount,
+  transfer: null,
+  quote_id: null,
+  terms: null,
+  valid_before: 1n,
+  payment: '{}',
+  state: 'claimed',
+  reason: null,
+  settled_by: null,
+  write_after: null,
+  created_at_ms: 1n,
+}
+
+/** One payment, and all that come for it: each in a process of its own. */
+class Scene {
+  readonly chance: Chance
+  readonly steps: Steps
+  readonly outside: Outside
+  readonly payment: SignedPayment
+  readonly identity: string
+  readonly answers: string[] = []
+  readonly problems: string[] = []
+  readonly lives: Life[] = []
+  #made = 0
+  #nowMs = 1_000_000_000_000
+
+  constructor(seed: number) {
+    this.chance = new Chance(`several ${seed}`)
+    this.steps = new Steps(this.chance)
+    this.outside = new Outside(this.chance)
+    const bytes = (what: string, count: number) =>
+      `0x${this.chance.bytes(what, count).toString('hex')}`
+    this.payment = {
+      version: 2,
+      network: network.id,
+      scheme: 'exact',
+      quoteId: `quote ${seed}`,
+      receiptForm: 'base64',
+      payload: {
+        from: bytes('payer', 20),
+        to: network.payTo,
+        value: amount,
+        validAfter: 0n,
+        validBefore: BigInt(this.#nowMs / 1000 + validSeconds),
+        nonce: bytes('nonce', 32),
+        signature: bytes('signature', 65),
+      },
+    }
+    this.identity = getPaymentIdentity(network, this.payment)
+  }
+
+  /** Ends the time in which the money can move. */
+  expire(): void {
+    this.#nowMs += (validSeconds + 1_000) * 1000
+    this.outside.isOver = true
+  }
+
+  ports(life: Life): PaymentPorts {
+    const step = <T>(name: string, work: () => Promise<T>) => this.steps.take(life, name, work)
+    const { database } = store
+    const stepping: Database = {
+      ...database,
+      query: (statement, options) =>
+        step(nameStatement(statement.text), () => database.query(statement, options)),
+      execute: (statement) =>
+        step(nameStatement(statement.text), () => database.execute(statement)),
+    }
+    const system = {
+      schema,
+      ledger,
+      chain: {
+        head: () => chain.head(),
+        whenApplied: (height: number) => step('applied', () => chain.whenApplied(height)),
+        append: (...given: Parameters<Chain['append']>) =>
+          step('append', () => chain.append(...given)),
+      },
+    }
+    const ports: Partial<PaymentPorts> = {
+      database: stepping,
+      world: { ...realWorld, now: () => this.#nowMs },
+      quoteSecret: Buffer.alloc(32, 1),
+      depositSecret: Buffer.alloc(32, 2),
+      methods: [{ network, facilitator: this.outside.facilitator(step) }],
+      split: { platformBasisPoints: 0n },
+      onStep: (state, event) => void pairs.add(formatPair(state, event)),
+    }
+    // Payments use nothing else of the tenants.
+    return { ...ports, tenants: { system } } as unknown as PaymentPorts
+  }
+
+  /** Buys as the service does once it has read the payment; `request` names what is bought. */
+  begin(what: 'buy' | 'steal' | 'deposit' | 'reconcile'): void {
+    const isSlow = this.chance.happens('is slow', 400)
+    const life = { name: `${what}${this.lives.length}`, isSlow, isDead: false }
+    this.lives.push(life)
+    const works = {
+      buy: this.#buy,
+      steal: this.#steal,
+      deposit: this.#deposit,
+      reconcile: reconcile,
+    }
+    works[what].call(this, this.ports(life), this).catch((error: unknown) => {
+      if (life.isDead || error instanceof Died) return
+      if (error instanceof Fault && error.code !== 'INTERNAL') return
+      this.problems.push(`${life.name}: ${error instanceof Error ? error.stack : String(error)}`)
+    })
+  }
+
+  async #buy(ports: PaymentPorts): Promise<void> {
+    const { text } = (await this.#purchase(ports, 'the request')) ?? {}
+    if (text !== undefined) this.answers.push(text)
+  }
+
+  async #steal(ports: PaymentPorts): Promise<void> {
+    const { text } = (await this.#purchase(ports, 'another request')) ?? {}
+    // The first request owns the payment; the two answers are told apart in the end.
+    if (text !== undefined) this.answers.push(`stolen ${text}`)
+  }
+
+  async #deposit(ports: PaymentPorts): Promise<void> {
+    const [method] = ports.methods
+    if (method !== undefined) await new Payments(ports).deposit(this.payment, method)
+  }
+
+  async #purchase(ports: PaymentPorts, requestHash: string) {
+    const claims = new Claims(ports)
+    const deliverer = new Deliverer(ports)
+    const asked = this.#makePurchase(ports, requestHash)
+    const found = await claims.find(asked)
+    // A payment under way keeps the terms under which it was claimed.
+    const terms =
+      found === undefined || found.terms === null ? asked.terms : decodeClaimTerms(found)
+    const purchase: Purchase = { ...asked, terms }
+    const purpose = { app: 'shop', operation: 'list', terms }
+    const settled = claims.findSettled(found) ?? (await claims.settle(purchase, purpose, found))
+    if (settled === undefined) {
+      await this.#deposit(ports)
+      return undefined
+    }
+    if (typeof settled === 'string') return undefined
+    const { body } = await deliverer.deliver(purchase, settled)
+    return { text: body.toString() }
+  }
+
+  #makePurchase(ports: PaymentPorts, requestHash: string): Purchase {
+    const { payment, identity } = this
+    const price = { perAccess: charge, perRow: 0n, perKb: 0n, emptyFree: false }
+    const offer = {
+      operation: 'list',
+      meaning: requestHash,
+      payees: [{ account: 'app:shop', platformBasisPoints: 0 }],
+      deliver: async () => {
+        this.#made += 1
+        if (this.chance.happens('cannot be delivered', 100)) throw new Fault('UNAVAILABLE')
+        return {
+          status: 200,
+          body: Buffer.from(`answer ${this.#made}`),
+          due: [charge],
+          rows: 1,
+          asOf: null,
+        }
+      },
+    } as unknown as Offer
+    const terms = {
+      amount,
+      prices: [price],
+      payees: offer.payees,
+      meaning: digestOffer(ports.quoteSecret, offer),
+      quoteId: payment.quoteId ?? '',
+      expiresAt: Number(payment.payload.validBefore),
+    }
+    const requirement = makeRequirement(network, terms)
+    const [method] = ports.methods
+    if (method === undefined) throw new Error('there is no network')
+    const settler = makeSettler(ports, method, { payment, requirement })
+    return { offer, payment, requirement, settler, requestHash, identity, isPayer: false, terms }
+  }
+}
+
+async function reconcile(ports: PaymentPorts, scene: Scene): Promise<void> {
+  const claim = await findClaim(ports.database, { identity: scene.identity })
+  if (claim !== undefined && ['claimed', 'answered', 'failed'].includes(claim.state))
+    await new Payments(ports).reconcile(claim)
+}
+
+function nameStatement(text: string): string {
+  const words = text.trim().split(/\s+/)
+  return `${words[0]} ${/"(claim|kept_reply|sale|settled_payment)"/.exec(text)?.[1] ?? ''}`
+}
+
+const comers = ['buy', 'buy', 'buy', 'steal', 'deposit', 'reconcile', 'reconcile'] as const
+
+async function play(scene: Scene): Promise<void> {
+  const { chance, steps, outside } = scene
+  const acts = chance.between('acts', 20, 120)
+  scene.begin('buy')
+  await steps.rest()
+  for (let act = 0; act < acts; act++) {
+    if (steps.isOver || chance.happens('somebody comes', 60)) {
+      scene.begin(chance.pick('comer', comers))
+      await steps.rest()
+    }
+    if (chance.happens('a process dies', 15)) chance.pick('who dies', scene.lives).isDead = true
+    if (chance.happens('somebody else moves it', 15)) outside.move()
+    if (chance.happens('it is over', 8)) scene.expire()
+    if (!steps.isOver) await steps.next()
+  }
+  // In the end nothing is rough, it can be executed no more, and reconciliation comes by.
+  outside.isRough = false
+  if (chance.happens('all die', 500)) for (const life of scene.lives) life.isDead = true
+  while (!steps.isOver) await steps.next()
+  // A third party may have kept it until the last moment.
+  if (chance.happens('it moves late', 300)) outside.move()
+  scene.expire()
+  for (let round = 0; round < 4; round++) {
+    scene.begin('reconcile')
+    await steps.rest()
+    while (!steps.isOver) await steps.next()
+  }
+}
+
+async function judge(scene: Scene): Promise<string[]> {
+  const { database } = store
+  const { identity, outside, answers, payment, problems } = scene
+  const claim = await findClaim(database, { identity })
+  await chain.whenApplied(chain.head().height)
+  const { balance } = await ledger.readBalance(database, schema, `wallet:${payment.payload.from}`)
+  const wrong = [...problems]
+  const sale = claim && (await ledger.findSale(database, schema, claim.id))
+  const due = outside.isMoved && claim !== undefined ? amount - (sale ? charge : 0n) : 0n
+  if (balance !== due) wrong.push(`its payer has ${balance} and not ${due}`)
+  if (new Set(answers).size > 1) wrong.push(`it bought several things: ${answers.join(', ')}`)
+  if (answers.length > 0 && sale === undefined) wrong.push('it was answered and not charged')
+  const ends = outside.isMoved ? ['settled', 'delivered'] : ['void']
+  if (claim !== undefined && !ends.includes(claim.state)) wrong.push(`it ended as ${claim.state}`)
+  return wrong
+}
+
+test('a payment that several processes take at once, each cut off anywhere, buys one thing once, and its money is booked exactly if it came', async () => {
+  for (let seed = from; seed < from + seeds; seed++) {
+    const scene = new Scene(seed)
+    await play(scene)
+    const wrong = await judge(scene)
+    expect(wrong, `seed ${seed}\n${scene.steps.trace.join('\n')}`).toEqual([])
+  }
+  const possible = listPairs({ possible: true })
+  for (const pair of pairs) expect(possible).toContain(pair)
+  if (seeds > 100) console.log(`never: ${possible.filter((pair) => !pairs.has(pair)).join(', ')}`)
+}, 3_600_000)
