@@ -65,6 +65,8 @@ export const limits = {
   /** Fields named in one select, nested ones counted. */
   selectedFieldsMax: 500,
   regexCharsMax: 512,
+  /** Characters of a text that regexp_replace and regexp_match look through. */
+  regexTextCharsMax: 10_000,
   /** Steps of matching that a schema's patterns may take for the records of one call; about two seconds, in turns. */
   patternStepsMax: 20_000_000,
   /** Steps for one record, during which everything else waits; about 20 milliseconds. */

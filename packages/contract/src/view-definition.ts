@@ -64,7 +64,7 @@ const ViewWindow = Type.Object(
 
 const aggregates = [
   'count sum avg min max first last bool_and bool_or every stddev stddev_pop stddev_samp variance',
-  'var_pop var_samp string_agg array_agg json_agg jsonb_agg',
+  'var_pop var_samp string_agg array_agg json_agg jsonb_agg jsonb_object_agg json_object_agg',
 ].flatMap((names) => names.split(' '))
 const windows = 'row_number rank dense_rank ntile lag lead first_value last_value nth_value'.split(
   ' ',
@@ -149,7 +149,7 @@ const ViewExpression = Type.Union(
       },
     ),
     named(
-      `^\\$(?!(?:${[...forms, ...aggregates, ...windows].join('|')})$)[a-z_]+$`,
+      `^\\$(?!(?:${[...forms, ...aggregates, ...windows].join('|')})$)[a-z_][a-z0-9_]*$`,
       Operands,
       'an operator or a function, with its operands',
     ),

@@ -30,6 +30,8 @@ type Members = { readonly text: string; readonly ranges: readonly CodeRange[] }
 type Reader = {
   readonly source: readonly string[]
   at: number
+  /** Keeps what decides how much is matched: groups that are numbered, and lazy quantifiers. */
+  readonly keepsExtent: boolean
   readonly refuse: (problem: string) => Error
 }
 
@@ -41,6 +43,15 @@ type Reader = {
 export function translatePattern(pattern: string, pointer: string): string {
   const { whole, ignoreCase } = readPattern(pattern, pointer)
   // The director ***: says that an ordinary expression follows, whatever regex_flavor or first characters say.
+  return `***:${ignoreCase ? '(?i)' : ''}${whole.text}`
+}
+
+/**
+ * Translates the same pattern for functions that ask what was matched, not only whether: groups are numbered, and
+ * lazy quantifiers stay lazy.
+ */
+export function translateSearch(pattern: string, pointer: string): string {
+  const { whole, ignoreCase } = readPattern(pattern, pointer, true)
   return `***:${ignoreCase ? '(?i)' : ''}${whole.text}`
 }
 
@@ -62,7 +73,11 @@ function countRepeats(node: PatternNode): number {
   return node.parts.reduce((sum, part) => sum + countRepeats(part), 0)
 }
 
-function readPattern(pattern: string, pointer: string): { whole: Piece; ignoreCase: boolean } {
+function readPattern(
+  pattern: string,
+  pointer: string,
+  keepsExtent = false,
+): { whole: Piece; ignoreCase: boolean } {
   if (pattern.length > limits.regexCharsMax) {
     throw makeInvalidFault(pointer, `is a pattern of more than ${limits.regexCharsMax} characters`)
   }
@@ -71,6 +86,7 @@ function readPattern(pattern: string, pointer: string): { whole: Piece; ignoreCa
   const reader: Reader = {
     source,
     at: 0,
+    keepsExtent,
     refuse: (problem) => makeInvalidFault(pointer, `is not a pattern that can be used: ${problem}`),
   }
   const whole = alternatives(reader)
@@ -163,7 +179,8 @@ function readAtom(reader: Reader): Piece {
 }
 
 function readGroup(reader: Reader): Piece {
-  if (peek(reader) === '?') {
+  const isPlain = peek(reader) === '?'
+  if (isPlain) {
     if (reader.source[reader.at + 1] !== ':')
       throw reader.refuse('(?…) other than (?:…) is not supported')
     reader.at += 2
@@ -171,7 +188,8 @@ function readGroup(reader: Reader): Piece {
   const inner = alternatives(reader)
   if (peek(reader) !== ')') throw reader.refuse('a ( is not closed')
   reader.at += 1
-  return { ...inner, text: `(?:${inner.text})`, size: inner.size + 1 }
+  const isNumbered = reader.keepsExtent && !isPlain
+  return { ...inner, text: `(${isNumbered ? '' : '?:'}${inner.text})`, size: inner.size + 1 }
 }
 
 /** ASCII meanings, so that the same rows match under every locale and in every program. */
@@ -275,8 +293,7 @@ function readQuantifier(reader: Reader): Quantifier | undefined {
   const simple = simpleQuantifiers[peek(reader) ?? '']
   if (simple !== undefined) {
     reader.at += 1
-    skipLazy(reader)
-    return simple
+    return { ...simple, text: simple.text + takeLazy(reader) }
   }
   if (peek(reader) !== '{') return undefined
   const close = reader.source.indexOf('}', reader.at)
@@ -291,8 +308,7 @@ function readQuantifier(reader: Reader): Quantifier | undefined {
     throw reader.refuse(`{${inside}} must rise and be at most ${repetitionsMax}`)
   }
   reader.at = close + 1
-  skipLazy(reader)
-  return { text: `{${inside}}`, least, most }
+  return { text: `{${inside}}${takeLazy(reader)}`, least, most }
 }
 
 const simpleQuantifiers: Readonly<Record<string, Quantifier>> = {
@@ -302,8 +318,10 @@ const simpleQuantifiers: Readonly<Record<string, Quantifier>> = {
 }
 
 /** A lazy quantifier changes how much is matched, never whether there is a match. */
-function skipLazy(reader: Reader): void {
-  if (peek(reader) === '?') reader.at += 1
+function takeLazy(reader: Reader): string {
+  if (peek(reader) !== '?') return ''
+  reader.at += 1
+  return reader.keepsExtent ? '?' : ''
 }
 
 function one(text: string, ranges: readonly CodeRange[], negated = false): Piece {

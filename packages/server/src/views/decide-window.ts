@@ -13,6 +13,8 @@ const ordered: ReadonlySet<string> = new Set([
   'array_agg',
   'json_agg',
   'jsonb_agg',
+  'jsonb_object_agg',
+  'json_object_agg',
   'string_agg',
 ])
 

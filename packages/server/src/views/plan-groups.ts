@@ -131,6 +131,9 @@ function valueText(call: AggregateCall, naming: Naming): string {
 function refuseNotIncremental(call: AggregateCall): void {
   const kept = ['count', 'sum', 'avg', 'min', 'max', 'bool_and', 'bool_or', 'every']
   if (!kept.includes(call.name)) throw new NotIncremental(`the aggregate ${call.name}`)
+  const [argument] = call.arguments
+  if (['sum', 'avg'].includes(call.name) && argument?.type === 'interval')
+    throw new NotIncremental(`the ${call.name} of intervals`)
   const isBag = ['count', 'min', 'max', 'bool_and', 'bool_or', 'every'].includes(call.name)
   if (call.distinct && !isBag) throw new NotIncremental(`${call.name}(DISTINCT …)`)
 }

@@ -123,7 +123,12 @@ function print(expression: Expression, printer: Printer): string {
       return printParameter(expression, printer)
     case 'call': {
       const called = functions.get(expression.name) ?? operators.get(expression.name)
-      return requirePresent(called, expression.name).print(expression.arguments.map(inner))
+      const { parameters, print: printCall } = requirePresent(called, expression.name)
+      // The pattern of a date is made here: PostgreSQL takes no value that its statement does not use.
+      const args = expression.arguments.map((each, at) =>
+        parameters[at] === 'date format' ? '' : inner(each),
+      )
+      return printCall(args, expression.arguments)
     }
     case 'aggregate':
       return printAggregate(expression, printer)
@@ -283,14 +288,21 @@ function printAggregate(aggregate: Aggregate & Expression, printer: Printer): st
   const call: CallText = {
     inside: (args) =>
       `${aggregate.distinct ? 'DISTINCT ' : ''}${args}${order === '' ? '' : ` ORDER BY ${order}`}`,
-    after: filterText(aggregate.filter, rows),
+    ...makeEnding(aggregate.filter, { printer: rows, over: '' }),
   }
   const args = aggregate.arguments.map((each) => printExpression(each, rows))
   return definition.print(args, call, aggregate.type)
 }
 
-function filterText(filter: Expression | undefined, printer: Printer): string {
-  return filter === undefined ? '' : ` FILTER (WHERE ${printExpression(filter, printer)})`
+/** Prints what stands behind the brackets of an aggregate's call. */
+function makeEnding(
+  filter: Expression | undefined,
+  { printer, over }: { readonly printer: Printer; readonly over: string },
+): Pick<CallText, 'after' | 'afterWhere'> {
+  const own = filter === undefined ? [] : [printExpression(filter, printer)]
+  const print = (tests: readonly string[]) =>
+    `${tests.length === 0 ? '' : ` FILTER (WHERE ${tests.join(' AND ')})`}${over}`
+  return { after: print(own), afterWhere: (test) => print([...own, test]) }
 }
 
 function printWindow(call: WindowCall & Expression, printer: Printer): string {
@@ -310,9 +322,9 @@ function printWindow(call: WindowCall & Expression, printer: Printer): string {
   const args = call.arguments.map((each) => printExpression(each, printer))
   const own = windowFunctions.get(call.name)
   if (own !== undefined) return own.print(args, over)
-  const after = `${filterText(call.filter, printer)}${over}`
+  const ending = makeEnding(call.filter, { printer, over })
   const definition = requirePresent(aggregates.get(call.name), call.name)
-  return definition.print(args, { inside: (text) => text, after }, call.type)
+  return definition.print(args, { inside: (text) => text, ...ending }, call.type)
 }
 
 function frameEnd(end: FrameEnd): string {

@@ -1,6 +1,6 @@
 /** Texts that count as times: ISO 8601, year 1000 to 9999, to the day or to fractions of a second. */
 const timePattern =
-  '^[1-9][0-9]{3}-(0[1-9]|1[0-2])-(0[1-9]|[12][0-9]|3[01])([T ]([01][0-9]|2[0-3]):[0-5][0-9](:[0-5][0-9]([.][0-9]{1,9})?)?(Z|[+-](0[0-9]|1[0-4]):[0-5][0-9])?)?$'
+  '^[1-9][0-9]{3}-(0[1-9]|1[0-2])-(0[1-9]|[12][0-9]|3[01])([T ]([01][0-9]|2[0-3]):[0-5][0-9](:[0-5][0-9]([.][0-9]{1,9})?)?(Z|[+-](0[0-9]|1[0-4])(:?[0-5][0-9])?)?)?$'
 
 /**
  * Prints the UTC time that a text states, NULL if it states none; without a zone it is UTC. Never an error: the day
@@ -10,7 +10,10 @@ export function printTextToTime(text: string): string {
   const first = `(substr(${text}, 1, 7) || '-01')::timestamp`
   const days = `(substr(${text}, 9, 2)::int4 - 1) * '1 day'::interval`
   const clock = `coalesce(substring(${text} FROM '[T ]([0-9:.]+)'), '00:00')::interval`
-  const zone = `coalesce(substring(${text} FROM '[+-][0-9]{2}:[0-9]{2}$'), '00:00')::interval`
+  // PostgreSQL writes a zone without the minutes if there are none.
+  const hours = `substring(${text} FROM ':[0-9.]+([+-][0-9]{2})')`
+  const minutes = `coalesce(substring(${text} FROM ':[0-9.]+[+-][0-9]{2}:?([0-9]{2})$'), '00')`
+  const zone = `coalesce(${hours} || ':' || ${minutes}, '00:00')::interval`
   return `CASE WHEN ${text} ~ '${timePattern}' THEN
  CASE WHEN extract(month FROM ${first} + ${days}) = extract(month FROM ${first}) THEN ${first} + ${days} + ${clock} - ${zone} END END`
 }

@@ -1,5 +1,6 @@
 import { aggregates, windowFunctions } from '../tree/aggregates.ts'
-import { functions, units } from '../tree/functions.ts'
+import { functions } from '../tree/functions.ts'
+import { units } from '../tree/time-functions.ts'
 import { timeFunctions } from './read-call.ts'
 import { castTypes } from './read-cast.ts'
 

@@ -15,7 +15,22 @@ const list = (parts: readonly Text[], form: string): Text =>
 
 const day = one("DATE '2024-02-01'", "DATE '2024-01-10'", "'2024-03-05'::date")
 const moment = one("timestamp '2024-02-01T12:00:00'", "'2024-01-10T00:30:00'::timestamp")
-const interval = one("interval '1 day'", "interval '90 minutes'", "interval '1 month'")
+const interval = one(
+  "interval '1 day'",
+  "interval '90 minutes'",
+  "interval '1 month'",
+  "interval '1 mon -2 days 03:00:00.5'",
+  "interval '1 day' * o.id",
+  "interval '1 month' * 2.5",
+  "- interval '1 day'",
+  "interval '1 day' / 7",
+  "(interval '1 day' + interval '1 month' * 3)",
+  "(o.at - timestamp '2024-01-15')",
+  "age(o.at, timestamp '2023-11-30 13:00')",
+  'make_interval(days => o.id::int, hours => 5)',
+)
+const zone = one("'UTC'", "'Europe/Vienna'", "'America/St_Johns'", "'Asia/Kolkata'")
+const pattern = one("'e'", "'(o)(.)'", "'[oc]+'", "'(.*?)e(n?)'", "'(a|e|x)?'", "'^.'", "'.$'")
 const count = one('0', '1', '2', '3', '-1', '-2', '5', 'NULL::int', 'o.id::int', '40')
 
 type Kinds = { number: string; text: string; boolean: string; time: string; date: string }
@@ -32,9 +47,17 @@ const numbers = (tie: Tie): Text =>
     list([one('round', 'trunc'), tie('number'), count], '$0(($1)::numeric, $2)'),
     list([one('length', 'char_length'), tie('text')], '$0($1)'),
     list([tie('text'), tie('text')], 'strpos($0, $1)'),
+    list([one('ascii', 'octet_length'), tie('text')], '$0($1)'),
+    list([one('epoch', 'day', 'hour', 'month', 'century'), interval], 'extract($0 FROM $1)'),
     list([tie('number')], '- ($0)'),
     list([tie('number'), one('int', 'numeric(6, 1)', 'numeric(8)', 'bigint')], '($0)::$1'),
-    list([one('year', 'month', 'day', 'dow', 'epoch', 'hour'), tie('time')], 'extract($0 FROM $1)'),
+    list(
+      [
+        one('year', 'month', 'day', 'dow', 'epoch', 'hour', 'isoyear', 'decade', 'millisecond'),
+        tie('time'),
+      ],
+      'extract($0 FROM $1)',
+    ),
     list([tie('date'), tie('date')], '($0 - $1)'),
     list([tie('boolean'), tie('number'), tie('number')], 'CASE WHEN $0 THEN $1 ELSE $2 END'),
     list(
@@ -65,6 +88,23 @@ const texts = (tie: Tie): Text =>
     list([tie('boolean'), tie('text'), tie('text')], 'CASE WHEN $0 THEN $1 ELSE $2 END'),
     list([one('coalesce', 'greatest', 'least', 'nullif'), tie('text'), tie('text')], '$0($1, $2)'),
     list([tie('time')], "to_char($0, 'YYYY-MM-DD HH24')"),
+    list(
+      [tie('text'), pattern, one("'x'", "'[\\1]'", "'<\\&>'"), one('', ", 'g'", ", 'gi'")],
+      'regexp_replace(left($0, 40), $1, $2$3)',
+    ),
+    list([tie('text'), pattern, one('1', '2')], '(regexp_match($0, $1))[$2]'),
+    list(
+      [tie('text'), one("'e'", "''", 'NULL'), one('1', '2', '9')],
+      '(string_to_array($0, $1))[$2]',
+    ),
+    list([tie('text'), tie('text')], "format('%s-%L %2$s%%', $0, $1)"),
+    list([tie('text'), one('0', '2', '-1')], 'repeat(left($0, 9), $1)'),
+    list([tie('text')], 'md5($0)'),
+    list([interval], '($0)::text'),
+    list(
+      [tie('text'), tie('number'), one("'{a}'", "'{b,0}'", "'{b,-1}'", "'{c}'")],
+      "(jsonb_build_object('a', $0, 'b', jsonb_build_array($0, $1)) #>> $2)",
+    ),
   )
 
 const booleans = (tie: Tie): Text =>
@@ -83,6 +123,14 @@ const booleans = (tie: Tie): Text =>
     list([tie('number'), tie('number')], '($0 IN ($1, 1, NULL))'),
     list([tie('text')], "($0 IN ('c1', 'open', NULL))"),
     list([tie('text'), one("'%e%'", "'c_'", "''", "'Op%'")], '($0 LIKE $1)'),
+    list([tie('text'), one("'%xe%'", "'cx_'", "'xx%'")], "($0 LIKE $1 ESCAPE 'x')"),
+    list([tie('text'), one('=', '<', '>='), tie('text')], '($0 $1 $2 COLLATE "C")'),
+    list(
+      [tie('boolean'), one('@>', '<@'), one("'[true]'", "'[]'", "'[null, false]'")],
+      '(jsonb_build_array($0) $1 $2)',
+    ),
+    list([tie('text')], "(jsonb_build_object('open', $0) ? $0)"),
+    list([interval, one('=', '<', '>='), interval], '($0 $1 $2)'),
     list([tie('boolean'), one('true', 'NULL', 'false')], '($0 IN ($1, false))'),
     list([tie('number'), tie('number')], '($0 IS DISTINCT FROM $1)'),
     list([tie('boolean'), one('IS TRUE', 'IS NOT FALSE', 'IS UNKNOWN')], '(($0) $1)'),
@@ -108,6 +156,13 @@ const times = (tie: Tie): Text =>
     ),
     list([tie('boolean'), tie('time'), day], 'CASE WHEN $0 THEN $1 ELSE $2 END'),
     list([tie('date')], '($0)::timestamp'),
+    list([tie('time'), zone], '(($0)::timestamptz AT TIME ZONE $1)'),
+    list([tie('time'), zone, zone], '(($0)::timestamp AT TIME ZONE $1 AT TIME ZONE $2)'),
+    list(
+      [one('day', 'month', 'week'), tie('time'), zone],
+      "date_trunc('$0', ($1)::timestamptz, $2)",
+    ),
+    list([tie('time'), one("'1 day'", "'7 hours'"), moment], 'date_bin($1, $0, $2)'),
   )
 
 const dates = (tie: Tie): Text =>
@@ -117,6 +172,8 @@ const dates = (tie: Tie): Text =>
     list([tie('time')], '($0)::date'),
     list([tie('date'), one('+', '-'), one('1', '30', 'o.id::int', 'NULL::int')], '($0 $1 $2)'),
     list([one('coalesce', 'greatest'), tie('date'), tie('date')], '$0($1, $2)'),
+    list([one('2024', '2023'), one('2', '12'), one('1', '28')], 'make_date($0, $1, $2)'),
+    list([tie('date')], "to_date(to_char(($0)::timestamp, 'DD.MM.YYYY'), 'DD.MM.YYYY')"),
   )
 
 export const terms = fc.letrec<Kinds>((tie) => ({
@@ -135,6 +192,8 @@ const aggregate: Text = fc.oneof(
   list([one('bool_and', 'bool_or', 'every'), terms.boolean], '$0($1)'),
   list([terms.text], "string_agg($0, ',' ORDER BY o.id)"),
   list([terms.number, terms.boolean], 'sum($0) FILTER (WHERE $1)'),
+  list([one('sum', 'avg', 'min', 'max', 'count'), interval], '($0($1))::text'),
+  list([terms.text], 'jsonb_object_agg(o.id, $0)'),
 )
 const over = one(
   '(ORDER BY o.id)',

@@ -10,7 +10,8 @@ import {
   type RunSql,
 } from '../test-collection.test-support.ts'
 import { aggregates, windowFunctions } from '../tree/aggregates.ts'
-import { functions, type ParameterKind } from '../tree/functions.ts'
+import type { ParameterKind } from '../tree/function-definition.ts'
+import { functions } from '../tree/functions.ts'
 import { collectQuerySources } from '../tree/query-sources.ts'
 import { parseSql } from './parse-sql.ts'
 import { castTypes } from './read-cast.ts'
@@ -67,8 +68,17 @@ const kinds: Readonly<Record<ParameterKind, readonly string[]>> = {
   same: ['a', 'b'],
   time: ['a', 'b'],
   unit: ["'month'"],
+  amount: ['a', 'b', '1e300'],
+  document: ['a', 'b', `'{"x": [1, null]}'`],
   block: ["'10.0.0.0/8'"],
-  format: ["'YYYY-MM-DD HH24:MI:SS.US Q J'"],
+  'time format': ["'YYYY-MM-DD HH24:MI:SS.US Q J'"],
+  'date format': ["'DD.MM.YYYY'", "'YYYYMMDD'"],
+  zone: ["'Europe/Vienna'", "'utc'"],
+  pattern: ["'(a|5)+?(.*)'", "'x*'"],
+  flags: ["'gi'", "''"],
+  'case flag': ["'i'", "''"],
+  path: ["'{x,y}'", "'{0}'", "'{}'"],
+  template: ["'100 %%'"],
 }
 
 /** Lists calls with every kind of argument in every place, and one with fewer arguments where that is allowed. */
@@ -89,7 +99,10 @@ function listCalls(
 function boundedIn(name: string): (argument: string, at: number) => string {
   return (argument, at) => {
     if (name === 'replace' && at === 2 && /^\w+$/.test(argument)) return `left(${argument}, 3)`
-    return /^[lr]pad$/.test(name) && at === 1 ? `least(${argument}, 3000)` : argument
+    if (name === 'timezone' && at === 1) return `${argument}::timestamptz`
+    if (name === 'regexp_replace' && at === 2) return `left(${argument}, 3)`
+    if (name === 'repeat' && at === 0 && /^\w+$/.test(argument)) return `left(${argument}, 9)`
+    return /^([lr]pad|repeat)$/.test(name) && at === 1 ? `least(${argument}, 3000)` : argument
   }
 }
 
@@ -138,12 +151,29 @@ describe.each(listTestEngines())('%s: SQL over records', (engine) => {
       .filter(([name]) => !withWords.has(name))
       .flatMap(([name, definition]) => listCalls(name, definition))
     const columns = calls.map((call, at) => `${call} AS c${at}`)
-    const operators = ['+', '-', '*', '/', '%', '||', '->', '->>'].map((sign) => `a ${sign} b`)
+    const operators = ['+', '-', '*', '/', '%', '||', '->', '->>', '@>', '<@', '?'].map(
+      (sign) => `a ${sign} b`,
+    )
     const more = [
       ...operators,
       ...['->', '->>'].map((sign) => `a ${sign} 0`),
       ...[...castTypes.keys()].filter((type) => type !== 'interval').map((type) => `a::${type}`),
       "a::timestamp + interval '5 years'",
+      "a::timestamp - interval '99999 years 99999 years 99999 years 99999 years'",
+      "a::timestamp + interval '1 year' * b",
+      "a::timestamp - interval '1000 years' - interval '1000 years' - interval '1000 years' * b",
+      "interval '1 month 1 day 1 second' * a",
+      "interval '1 month 1 day 1 second' / b",
+      "- (interval '1 month' * a) + interval '1 day' * b",
+      'a::date - 1000000 - 1000000 - 1000000',
+      'a::date + 1000000 + 1000000 + b',
+      "date_trunc('millennium', a::timestamp - interval '900 years') - interval '3000 years'",
+      "date_bin(interval '1 day' * b, a, b)",
+      "format('%s and %1$L%% %s', a, b)",
+      '(string_to_array(left(a, 9), b))[2]',
+      "a #> '{x,y}'",
+      "a #>> '{0}'",
+      'age(a, b) * 1e6',
       'a::timestamp - b::timestamp',
       'a::date - b::date',
       'a::date + 5',

@@ -1,32 +1,35 @@
 import { limits } from '@tollbase/contract/limits'
 import type { FuncCall, Node, SortBy, WindowDef } from 'libpg-query'
 import { findSuggestion, formatSuggestion } from '../../base/known-members.ts'
-import { parseBlock } from '../address.ts'
 import { ownParameters } from '../parameter.ts'
 import { type AggregateDefinition, aggregates, windowFunctions } from '../tree/aggregates.ts'
-import {
-  type FunctionDefinition,
-  functions,
-  type ParameterKind,
-  units,
-  unitsNotCut,
-  unitsNotOfInterval,
-} from '../tree/functions.ts'
+import type { FunctionDefinition } from '../tree/function-definition.ts'
+import { functions } from '../tree/functions.ts'
 import {
   areWhole,
-  castTo,
   coerceTo,
   makeConstant,
   makeParameter,
   markWhole,
-  removePadding,
-  unifyTypes,
+  markZone,
 } from '../tree/make-expression.ts'
 import { operators } from '../tree/operators.ts'
-import { type Expression, type Frame, nothing, type Order } from '../tree/query.ts'
+import type { Expression, Frame, Order } from '../tree/query.ts'
+import { units } from '../tree/time-functions.ts'
+import { chooseOperator } from './choose-operator.ts'
+import { type CallPlace, fitArguments } from './fit-arguments.ts'
+import { placeArguments } from './place-arguments.ts'
 import { readFrame } from './read-frame.ts'
 import { readRecordCall } from './read-record-call.ts'
-import { listTexts, readWholeNumber, refuse, runAt, type SqlPlace } from './sql-reader.ts'
+import {
+  findFirstLocation,
+  findNode,
+  listTexts,
+  readWholeNumber,
+  refuse,
+  runAt,
+  type SqlPlace,
+} from './sql-reader.ts'
 
 export type ReadExpression = (node: Node | undefined, place: SqlPlace) => Expression
 
@@ -65,10 +68,26 @@ export function readCall(node: FuncCall, place: SqlPlace, read: ReadExpression):
     const hint = formatSuggestion(findSuggestion(name, known))
     throw refuse(place, location, `the function ${name}, which is not possible${hint}`)
   }
-  const args = (node.args ?? []).map((each, index) =>
+  refuseCollation(name, node.args ?? [], place)
+  const placed = runAt(place, location, () => placeArguments(node.args ?? [], definition, name))
+  const args = placed.map((each, index) =>
     definition.parameters[index] === 'unit' ? readUnit(each, place, read) : read(each, place),
   )
   return makeCall(name, args, { place, location })
+}
+
+/** Functions that PostgreSQL runs by the rules of a collation. */
+const collated: ReadonlySet<string> = new Set(['lower', 'upper', 'initcap'])
+
+/** COLLATE "C" changes no order here, but PostgreSQL's functions of letters would then know those of ASCII alone. */
+function refuseCollation(name: string, args: readonly Node[], place: SqlPlace): void {
+  const collation = isCollated(name) ? findNode(args, 'CollateClause') : undefined
+  if (collation !== undefined)
+    throw refuse(place, findFirstLocation(args), `COLLATE inside ${name}`)
+}
+
+function isCollated(name: string): boolean {
+  return collated.has(name) || name.startsWith('regexp_')
 }
 
 /** Makes a call, its arguments converted to fit. */
@@ -78,17 +97,32 @@ export function makeCall(
   { place, location }: CallPlace,
 ): Expression {
   return runAt(place, location, () => {
-    const chosen = operators.has(name) ? operatorFor(name, args) : name
-    const definition = operators.get(chosen) ?? functions.get(chosen)
+    const isOperator = operators.has(name)
+    const chosen = isOperator ? chooseOperator(name, args) : { name, turned: false }
+    const definition = operators.get(chosen.name) ?? functions.get(chosen.name)
     if (definition === undefined)
       throw refuse(place, location, `the operator ${name}, which is not possible`)
-    const made = fitted(args, definition, { name, place, location })
-    checkUnit(name, made, { place, location })
+    const given = chosen.turned ? args.toReversed() : args
+    const made = fitArguments(given, definition, { name, place, location })
+    const problem = definition.check?.(made)
+    if (problem !== undefined) throw refuse(place, location, problem)
     const same = definition.parameters.indexOf('same')
     const type = definition.result === 'same' ? (made[same]?.type ?? 'null') : definition.result
-    const call = { kind: 'call', type, name: chosen, arguments: Object.freeze(made) } as const
-    return markWhole(Object.freeze(call), givesWhole(definition, made))
+    const fitting = Object.freeze(made)
+    const call = { kind: 'call', type, name: chosen.name, arguments: fitting } as const
+    const whole = markWhole(Object.freeze(call), givesWhole(definition, made))
+    return markZone(whole, findZone(definition, made))
   })
+}
+
+/** Returns what a time means that a function gives. */
+function findZone({ zone }: FunctionDefinition, args: readonly Expression[]): Expression['zone'] {
+  if (zone !== 'same' && zone !== 'other') return zone
+  const known = new Set(args.flatMap((each) => (each.type === 'timestamp' ? [each.zone] : [])))
+  const [only] = known
+  if (known.size !== 1 || only === undefined) return undefined
+  if (zone === 'same') return only
+  return only === 'moment' ? 'local' : 'moment'
 }
 
 /** Returns true if the result is an integer in PostgreSQL. */
@@ -98,7 +132,10 @@ function givesWhole(
 ): boolean {
   if (whole !== 'same') return whole === true
   return areWhole(
-    args.filter((_, at) => (parameters[at] ?? parameters.at(-1)) === 'same' || result !== 'same'),
+    args.filter((_, at) => {
+      const kind = parameters[at] ?? parameters.at(-1)
+      return kind === 'same' || kind === 'amount' || result !== 'same'
+    }),
   )
 }
 
@@ -109,12 +146,15 @@ export function makeTime(name: string, place: SqlPlace, location: number | undef
   if (known === undefined) throw refuse(place, location, `${word}, which is not possible`)
   if (place.reader.now === undefined)
     throw refuse(place, location, `${word}, but a view may change with nothing but its sources`)
-  if (place.reader.now === 'run')
-    return makeParameter({ name: ownParameters.now, type: known, charsMax: 0, list: false })
+  const zone = name.endsWith('LOCALTIMESTAMP') ? 'local' : 'moment'
+  if (place.reader.now === 'run') {
+    const { now } = ownParameters
+    const time = makeParameter({ name: now, type: known, charsMax: 0, list: false })
+    return known === 'date' ? time : markZone(time, zone)
+  }
   const iso = new Date(place.reader.now).toISOString()
-  return known === 'date'
-    ? makeConstant('date', iso.slice(0, 10))
-    : makeConstant('timestamp', iso.slice(0, -1))
+  if (known === 'date') return makeConstant('date', iso.slice(0, 10))
+  return markZone(makeConstant('timestamp', iso.slice(0, -1)), zone)
 }
 
 /** Functions that give the time of the statement: the names in calls, and the parser's own. */
@@ -125,95 +165,11 @@ export const timeFunctions: ReadonlyMap<string, 'timestamp' | 'date'> = new Map(
   ['SVFOP_CURRENT_DATE', 'date'],
 ])
 
-type CallPlace = { readonly place: SqlPlace; readonly location?: number | undefined }
-type Call = CallPlace & { readonly name: string }
-
-function fitted(
-  args: readonly Expression[],
-  definition: Pick<FunctionDefinition, 'parameters' | 'optional' | 'variadic'>,
-  { name, place, location }: Call,
-): readonly Expression[] {
-  const { parameters, optional = 0, variadic = false } = definition
-  const least = parameters.length - optional
-  if (args.length < least || (!variadic && args.length > parameters.length)) {
-    const most = variadic ? ' or more' : optional > 0 ? ` to ${parameters.length}` : ''
-    throw refuse(place, location, `${name} of ${args.length} arguments; it takes ${least}${most}`)
-  }
-  const kinds = args.map((_, index) => parameters[Math.min(index, parameters.length - 1)] ?? 'same')
-  const same = unifyTypes(args.filter((_, index) => kinds[index] === 'same'))
-  let next = 0
-  return args.map((arg, index) => {
-    const kind = kinds[index] ?? 'same'
-    return kind === 'same'
-      ? (same[next++] ?? nothing)
-      : fittedOne(arg, kind, { name, place, location })
-  })
-}
-
-function fittedOne(arg: Expression, kind: Exclude<ParameterKind, 'same'>, call: Call): Expression {
-  const { name, place, location } = call
-  switch (kind) {
-    case 'printable':
-      // Alone among all that takes texts, concat and concat_ws keep the blanks of a char(n).
-      return name.startsWith('concat') && arg.type === 'text' ? arg : castTo(arg, 'text')
-    case 'time':
-      return arg.type === 'interval' ? arg : coerceTo(arg, 'timestamp')
-    case 'unit':
-      return arg
-    case 'json':
-      return (arg.kind === 'constant' || arg.kind === 'parameter') && arg.type === 'text'
-        ? castTo(arg, 'json')
-        : coerceTo(arg, 'json')
-    case 'block':
-    case 'format': {
-      const text = arg.kind === 'constant' && arg.type === 'text' ? arg.value : undefined
-      if (typeof text !== 'string' || text.length > 100)
-        throw refuse(
-          place,
-          location,
-          `${name} with a ${kind} that is no literal of at most 100 characters`,
-        )
-      return makeConstant('text', kind === 'block' ? parseBlock(text, '/sql') : text)
-    }
-    default:
-      return coerceTo(removePadding(arg), kind)
-  }
-}
-
-/** Refuses units that a time cannot be cut to, or that are no part of an interval. */
-function checkUnit(
-  name: string,
-  [unit, time]: readonly Expression[],
-  { place, location }: CallPlace,
-): void {
-  const word = unit?.kind === 'constant' ? String(unit.value) : ''
-  const isPart = name === 'extract' || name === 'date_part'
-  const wrong =
-    (name === 'date_trunc' && unitsNotCut.has(word)) ||
-    (isPart && time?.type === 'interval' && unitsNotOfInterval.has(word))
-  if (wrong) throw refuse(place, location, `the unit ${word} in ${name}, which has none such`)
-}
-
-/** Returns the operator of one sign that fits: times, and those that count in a list, have their own. */
-function operatorFor(
-  sign: string,
-  [left = nothing, right = nothing]: readonly Expression[],
-): string {
-  if (sign.startsWith('->') && right.type === 'number') return `${sign} number`
-  if (sign !== '+' && sign !== '-') return sign
-  const isTime = (each: Expression) => each.type === 'timestamp' || each.type === 'date'
-  if (right.type === 'interval') return `time ${sign} interval`
-  if (sign === '-' && isTime(right))
-    return left.type === 'date' && right.type === 'date' ? 'date - date' : 'time - time'
-  if (sign === '-' && left.type === 'timestamp') return 'time - time'
-  return left.type === 'date' ? `date ${sign} number` : sign
-}
-
 function readUnit(node: Node, place: SqlPlace, read: ReadExpression): Expression {
   // EXTRACT's unit is a word, which the parser gives as a text.
   const expression = read(node, place)
   const unit = expression.kind === 'constant' ? String(expression.value).toLowerCase() : ''
-  const singular = unit.replace(/s$/, '')
+  const singular = unit.replace(/nia$/, 'nium').replace(/ies$/, 'y').replace(/s$/, '')
   const known = units.has(unit) ? unit : singular
   if (!units.has(known)) throw refuse(place, undefined, `the unit ${unit}, which is not possible`)
   return makeConstant('text', known)
@@ -271,7 +227,7 @@ function aggregateArguments(
   }
   const args = (node.args ?? []).map((each) => read(each, place))
   return runAt(place, node.location, () => {
-    const made = fitted(args, aggregate, { name, place, location: node.location })
+    const made = fitArguments(args, aggregate, { name, place, location: node.location })
     // An untyped NULL has no type that an aggregate could have.
     return Object.freeze(
       made.map((each) => (each.type === 'null' ? makeConstant('text', null) : each)),
@@ -324,7 +280,7 @@ function readWindow(
     own === undefined && aggregate !== undefined
       ? aggregateArguments({ node, name, aggregate }, inside, read)
       : runAt(place, location, () =>
-          fitted(
+          fitArguments(
             (node.args ?? []).map((each) => read(each, inside)),
             own ?? { parameters: [] },
             {

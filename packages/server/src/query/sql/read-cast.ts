@@ -1,7 +1,8 @@
 import type { TypeCast, TypeName } from 'libpg-query'
-import { castTo, makeConstant, markWhole } from '../tree/make-expression.ts'
+import { castTo, makeConstant, markWhole, markZone } from '../tree/make-expression.ts'
 import type { Expression, ValueType } from '../tree/query.ts'
 import { makeCall, type ReadExpression } from './read-call.ts'
+import { readDocument } from './read-literal.ts'
 import { readName } from './read-name.ts'
 import { listTexts, readWholeNumber, refuse, runAt, type SqlPlace } from './sql-reader.ts'
 
@@ -34,12 +35,24 @@ export function readCast(node: TypeCast, place: SqlPlace, read: ReadExpression):
   const start = location ?? node.typeName?.location
   const { name, type } = readType(node.typeName, place, start)
   const value = read(node.arg, place)
-  const cast = runAt(place, start, () => castTo(value, type))
+  const cast = runAt(place, start, () => castAs(value, { name, type }))
   const sizes = readSizes(node.typeName, { place, location: start }, read)
   if (wholeTypes.has(name)) return markWhole(makeCall('round', [cast], { place }), true)
   if (sizes.length > 0) return sized(cast, { name, sizes }, { place, location: start })
   return markWhole(cast, false)
 }
+
+/** Casts a value to a type; a literal that is cast to JSON is read as JSON, as in PostgreSQL. */
+function castAs(value: Expression, { name, type }: NamedType): Expression {
+  const isLiteral = value.kind === 'constant' && value.type === 'text'
+  if (type === 'json' && isLiteral && typeof value.value === 'string')
+    return makeConstant('json', readDocument(value.value))
+  const cast = castTo(value, type)
+  if (type !== 'timestamp') return cast
+  return markZone(cast, name === 'timestamptz' ? 'moment' : 'local')
+}
+
+type NamedType = { readonly name: string; readonly type: ValueType }
 
 function findField(node: TypeCast, place: SqlPlace): Expression | undefined {
   const collection = listTexts(node.typeName?.names)
@@ -58,7 +71,11 @@ function hasCollection([app, name, field]: readonly string[], place: SqlPlace): 
   }
 }
 
-function readType(typeName: TypeName | undefined, place: SqlPlace, location: number | undefined) {
+function readType(
+  typeName: TypeName | undefined,
+  place: SqlPlace,
+  location: number | undefined,
+): NamedType {
   const names = listTexts(typeName?.names)
   const name = (names[0] === 'pg_catalog' ? names.slice(1) : names).join('.').toLowerCase()
   const type = castTypes.get(name)

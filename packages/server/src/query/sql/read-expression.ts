@@ -1,6 +1,15 @@
 import { limits } from '@tollbase/contract/limits'
-import type { A_Const, A_Expr, CaseExpr, Node, SubLink } from 'libpg-query'
+import type {
+  A_Const,
+  A_Expr,
+  A_Indirection,
+  CaseExpr,
+  CollateClause,
+  Node,
+  SubLink,
+} from 'libpg-query'
 import type { ParameterRef } from '../condition.ts'
+import { functions } from '../tree/functions.ts'
 import {
   areWhole,
   coerceTo,
@@ -20,7 +29,17 @@ import { readCast } from './read-cast.ts'
 import { readInQuery, requireOneColumn } from './read-in-query.ts'
 import { enterSubQuery, noteComparison, readName, refuseUnclearNames } from './read-name.ts'
 import { readLike, readMatch } from './read-pattern.ts'
-import { enterChain, enterLevel, listTexts, refuse, runAt, type SqlPlace } from './sql-reader.ts'
+import {
+  enterChain,
+  enterLevel,
+  findFirstLocation,
+  findNode,
+  listTexts,
+  readWholeNumber,
+  refuse,
+  runAt,
+  type SqlPlace,
+} from './sql-reader.ts'
 
 /** Reads the checked expression of a node of the parser's tree, or throws a 400 that names what is not possible. */
 export function readExpression(node: Node | undefined, outer: SqlPlace): Expression {
@@ -67,7 +86,38 @@ export function readExpression(node: Node | undefined, outer: SqlPlace): Express
   if ('SubLink' in node) return readSubLink(node.SubLink, place)
   if ('SQLValueFunction' in node)
     return makeTime(node.SQLValueFunction.op ?? '', place, findLocation(node))
+  if ('CollateClause' in node) return readCollation(node.CollateClause, place)
+  if ('A_Indirection' in node) return readElement(node.A_Indirection, place)
   throw refuse(place, findLocation(node), `${describeConstruct(node)}, which is not possible`)
+}
+
+/** Texts are ordered by their code points here, which is what COLLATE "C" asks for. */
+function readCollation({ arg, collname }: CollateClause, place: SqlPlace): Expression {
+  const name = listTexts(collname).at(-1) ?? ''
+  if (name !== 'C')
+    throw refuse(place, place.location, `COLLATE "${name}"; texts have the order "C"`)
+  const argument = readExpression(arg, place)
+  if (argument.type === 'json' || argument.type === 'text') return argument
+  throw refuse(place, place.location, 'COLLATE of something that is no text')
+}
+
+/** Reads `(regexp_match(…))[1]`, an element of an array of texts, which counts from 1. */
+function readElement(node: A_Indirection, place: SqlPlace): Expression {
+  const array = readExpression(node.arg, place)
+  const [index, ...others] = node.indirection ?? []
+  const isArray = array.kind === 'call' && functions.get(array.name)?.texts === true
+  const item = index !== undefined && 'A_Indices' in index ? index.A_Indices : undefined
+  const number =
+    item === undefined || item.is_slice
+      ? undefined
+      : readWholeNumber(readExpression(item.uidx, place), limits.offsetMax)
+  if (!isArray || others.length > 0 || number === undefined || number < 1)
+    throw refuse(
+      place,
+      findFirstLocation(node),
+      `${describeConstruct({ A_Indirection: node })}, which is not possible`,
+    )
+  return makeCall('->>', [array, makeDigits(String(number - 1))], { place })
 }
 
 /** Converts the expression to a condition. */
@@ -168,6 +218,9 @@ function readOperator(node: A_Expr, place: SqlPlace): Expression {
   const inner = (each: Node | undefined) => readExpression(each, place)
   const sign = listTexts(node.name).join('.')
   const { location } = node
+  const foldsCase = node.kind === 'AEXPR_ILIKE' || sign === '~*' || sign === '!~*'
+  if (foldsCase && findNode(node, 'CollateClause') !== undefined)
+    throw refuse(place, location, 'COLLATE beside a pattern that ignores case')
   switch (node.kind) {
     case 'AEXPR_OP':
       return readBinary(node, sign, place)
@@ -229,6 +282,8 @@ function readBinary(node: A_Expr, sign: string, place: SqlPlace): Expression {
     if (sign !== '-') throw refuse(place, location, `the operator ${sign}, which is not possible`)
     if (right.kind === 'constant' && right.type === 'number' && right.value !== null)
       return makeDigits(readNumberText(`-${right.value}`) ?? String(right.value).slice(1))
+    if (right.type === 'interval')
+      return makeCall('*', [right, makeDigits('-1')], { place, location })
     return makeCall('-', [makeDigits('0'), right], { place, location })
   }
   const isChain = 'A_Expr' in node.lexpr && node.lexpr.A_Expr.kind === 'AEXPR_OP'

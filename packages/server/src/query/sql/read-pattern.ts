@@ -1,4 +1,4 @@
-import type { A_Expr } from 'libpg-query'
+import type { A_Expr, Node } from 'libpg-query'
 import { translatePattern } from '../pattern.ts'
 import { coerceTo, negate } from '../tree/make-expression.ts'
 import type { Expression } from '../tree/query.ts'
@@ -28,9 +28,14 @@ export function readMatch(
 
 /** Reads LIKE and ILIKE. */
 export function readLike(node: A_Expr, place: SqlPlace, read: ReadExpression): Expression {
-  const right = read(node.rexpr, place)
+  const { escapedBy, wanted } = splitEscape(node)
+  const right = read(wanted, place)
   refuseOpenPattern(right, place, node.location)
-  const pattern = constantText(right)
+  const given = constantText(right)
+  const sign = escapedBy === undefined ? '\\' : constantText(read(escapedBy, place))
+  if (sign === undefined || [...sign].length > 1)
+    throw refuse(place, node.location, 'an ESCAPE that is no single character')
+  const pattern = given === undefined ? undefined : writeEscapes(given, sign)
   if (pattern === undefined)
     throw refuse(place, node.location, 'a LIKE pattern that is no literal or parameter')
   if (/(?:^|[^\\])(?:\\\\)*\\$/.test(pattern))
@@ -43,6 +48,34 @@ export function readLike(node: A_Expr, place: SqlPlace, read: ReadExpression): E
     ignoreCase: node.kind === 'AEXPR_ILIKE',
   })
   return listTexts(node.name).join('').startsWith('!') ? negate(like) : like
+}
+
+/** Returns the pattern of LIKE, and the character behind ESCAPE. */
+export function splitEscape(node: A_Expr): {
+  readonly wanted: Node | undefined
+  readonly escapedBy?: Node | undefined
+} {
+  const { rexpr } = node
+  if (rexpr === undefined || !('FuncCall' in rexpr)) return { wanted: rexpr }
+  const [wanted, escapedBy] = rexpr.FuncCall.args ?? []
+  const isEscape = listTexts(rexpr.FuncCall.funcname).at(-1) === 'like_escape'
+  return isEscape ? { wanted, escapedBy } : { wanted: rexpr }
+}
+
+/** Writes a pattern with the usual escape character in place of its own; '' is none. */
+export function writeEscapes(pattern: string, sign: string): string {
+  if (sign === '\\') return pattern
+  const characters = [...pattern]
+  let written = ''
+  for (let at = 0; at < characters.length; at += 1) {
+    const character = characters[at] ?? ''
+    if (character === sign) {
+      at += 1
+      // At the end it escapes nothing, which is refused with the usual one too.
+      written += `\\${characters[at] ?? ''}`
+    } else written += character === '\\' ? '\\\\' : character
+  }
+  return written
 }
 
 /** A caller who gives the pattern as a parameter could match everything. */

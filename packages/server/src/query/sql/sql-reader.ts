@@ -102,6 +102,17 @@ export function findFirstLocation(part: unknown): number | undefined {
   return undefined
 }
 
+/** Finds the first node of a kind inside a part of the parser's tree. */
+export function findNode(part: unknown, kind: string): object | undefined {
+  if (typeof part !== 'object' || part === null) return undefined
+  if (kind in part) return part
+  for (const inner of Object.values(part)) {
+    const found = findNode(inner, kind)
+    if (found !== undefined) return found
+  }
+  return undefined
+}
+
 /** Lists the texts of a dotted name of the parser. */
 export function listTexts(nodes: readonly Node[] | undefined): readonly string[] {
   return (nodes ?? []).flatMap((node) => ('String' in node ? [node.String.sval ?? ''] : []))

@@ -103,7 +103,8 @@ export function normalize(rows: readonly Row[], text: string): readonly string[]
     JSON.stringify(
       names.flatMap((name) => {
         const value = row[name] ?? null
-        if (typeof value === 'string') return [[name, value.replace(/(:\d\d)Z$/, '$1')]]
+        if (typeof value === 'string')
+          return [[name, value.replace(/(:\d\d(?:\.\d+)?)(?:Z|\+00:00)$/, '$1')]]
         if (typeof value === 'number') return [[name, Number(value.toPrecision(12))]]
         return value === null ? [] : [[name, value]]
       }),

@@ -1,4 +1,4 @@
-import { type FunctionDefinition, printCount, printPositiveCount } from './functions.ts'
+import { type FunctionDefinition, printCount, printPositiveCount } from './function-definition.ts'
 import type { ValueType } from './query.ts'
 
 export type AggregateDefinition = Pick<FunctionDefinition, 'parameters' | 'result' | 'whole'> & {
@@ -14,6 +14,8 @@ export type AggregateDefinition = Pick<FunctionDefinition, 'parameters' | 'resul
 export type CallText = {
   readonly inside: (args: string) => string
   readonly after: string
+  /** The same as `after`, for the rows alone for which the test (SQL) holds too. */
+  readonly afterWhere: (test: string) => string
 }
 
 type Print = AggregateDefinition['print']
@@ -31,8 +33,22 @@ const ofBoolean = (name: string): AggregateDefinition => ({
   result: 'boolean',
   print: plain(name),
 })
+/** Prints a sum of intervals, NULL where it could not be held; each part of an interval adds up by itself. */
+const intervalSum: Print = ([value = ''], { inside, after }) => {
+  const add = (part: string) => `sum(${inside(part)})${after}`
+  const of = (unit: string) => `extract(${unit} FROM ${value})`
+  const months = add(`${of('year')} * 12 + ${of('month')}`)
+  const days = add(of('day'))
+  const hours = add(of('hour'))
+  const seconds = add(`${of('minute')} * 60 + ${of('second')}`)
+  const whole = `trunc(${seconds} / 3600)`
+  return `CASE WHEN abs(${months}) <= 1e9 AND abs(${days}) <= 1e9 AND abs(${hours}) + abs(${whole}) <= 1e9 THEN make_interval(months => (${months})::int4, days => (${days})::int4, hours => (${hours} + ${whole})::int4, secs => (${seconds} - ${whole} * 3600)::float8) END`
+}
 /** Gives the digits of the sum, not those of the numbers summed up; so a mean is a function of sum and count. */
-const sum: Print = (args, call, type) => `trim_scale(${plain('sum')(args, call, type)})`
+const sum: Print = (args, call, type) =>
+  type === 'interval'
+    ? intervalSum(args, call, type)
+    : `trim_scale(${plain('sum')(args, call, type)})`
 const list: AggregateDefinition = {
   parameters: ['json'],
   result: 'json',
@@ -60,6 +76,14 @@ const extreme = (name: 'min' | 'max'): AggregateDefinition => ({
   },
 })
 
+/** An object of names and values; no member can have NULL for a name, so such rows do not count. */
+const object: AggregateDefinition = {
+  parameters: ['printable', 'json'],
+  result: 'json',
+  print: ([name = '', value = ''], { inside, afterWhere }) =>
+    `jsonb_object_agg(${inside(`${name}, ${value}`)})${afterWhere(`${name} IS NOT NULL`)}`,
+}
+
 /** The first value by the order given, be it NULL. */
 const first: AggregateDefinition = {
   parameters: ['same'],
@@ -84,11 +108,12 @@ export const aggregates: ReadonlyMap<string, AggregateDefinition> = new Map<
         `(count(${value === undefined ? '*' : inside(value)})${after})::numeric`,
     },
   ],
-  ['sum', { ...ofNumber('sum'), whole: 'same', print: sum }],
+  ['sum', { parameters: ['amount'], result: 'same', whole: 'same', print: sum }],
   [
     'avg',
     {
-      ...ofNumber('avg'),
+      parameters: ['amount'],
+      result: 'same',
       print: (args, call, type) =>
         `(${sum(args, call, type)} / nullif(${plain('count')(args, call, type)}, 0))`,
     },
@@ -108,6 +133,8 @@ export const aggregates: ReadonlyMap<string, AggregateDefinition> = new Map<
   ['array_agg', list],
   ['json_agg', list],
   ['jsonb_agg', list],
+  ['jsonb_object_agg', object],
+  ['json_object_agg', object],
   ['first', first],
 ])
 

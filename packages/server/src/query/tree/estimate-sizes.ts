@@ -1,5 +1,8 @@
 import { limits } from '@tollbase/contract/limits'
 import { makeInvalidFault } from '../../base/fault.ts'
+import { bytesPerChar } from './function-definition.ts'
+import { functions } from './functions.ts'
+import { operators } from './operators.ts'
 import {
   type Expression,
   findSubQuery,
@@ -23,11 +26,6 @@ const nominal: Nominal = { field: limits.recordBytesMax, number: 150 * 1024 }
 const shortBytes = 64
 /** The most bytes of a number in a record or a statement. */
 const givenNumberBytes = 1024
-/** The most bytes of a character in UTF-8. */
-const bytesPerChar = 4
-/** The most characters that to_char makes of one character of its format, such as the name of a month. */
-const charsPerFormatChar = 16
-
 /**
  * Refuses, before it runs, a query that builds texts of more than `textBytesMax`, or rows of more than
  * `rowBytesMax`, however functions and sub-queries are nested: a few dozen characters could ask for gigabytes.
@@ -142,61 +140,12 @@ class SizeEstimator {
 
 type Call = Extract<Expression, { kind: 'call' }>
 
-/** Returns the largest size that a function can give; for functions not listed, that of the largest argument. */
+/** Returns the largest size that a function can give, by its row in the table. */
 function measureCall({ name, arguments: args }: Call, parts: readonly number[]): number {
-  const [first = 0, second = 0, third = 0] = parts
-  switch (name) {
-    case 'concat':
-    case '||':
-    case '{}':
-      return sum(parts)
-    case 'concat_ws':
-      return sum(parts) + first * parts.length
-    case 'replace':
-      return first * Math.max(1, Math.ceil(third / Math.max(1, leastBytes(args[1]))))
-    case 'translate':
-      return first * bytesPerChar
-    case 'lpad':
-    case 'rpad':
-    case 'char':
-      return Number(getConstant(args[1]) ?? 0) < 0 ? 0 : countChars(args[1]) * bytesPerChar
-    case 'to_char':
-      return shortBytes + second * charsPerFormatChar * bytesPerChar
-    case 'left':
-    case 'right':
-      return Math.min(first, countChars(args[1]) * bytesPerChar)
-    case 'substr':
-    case 'substring':
-      return Math.min(first, countChars(args[2]) * bytesPerChar)
-    default:
-      return largest(parts)
-  }
-}
-
-/** Returns the least length of a text: known only for a constant. */
-function leastBytes(expression: Expression | undefined): number {
-  return expression?.kind === 'constant' ? Buffer.byteLength(String(expression.value ?? '')) : 0
-}
-
-function getConstant(expression: Expression | undefined) {
-  return expression?.kind === 'constant' ? expression.value : undefined
-}
-
-/**
- * Returns the number of characters that a constant, or the least of several values, asks for; infinite if that is
- * not known, or is counted from the other end.
- */
-function countChars(expression: Expression | undefined): number {
-  if (expression?.kind === 'call' && expression.name === 'least')
-    return Math.min(...expression.arguments.map(countChars))
-  if (expression?.kind === 'convert' || expression?.kind === 'cast')
-    return countChars(expression.argument)
-  const count = Number(getConstant(expression) ?? Number.NaN)
-  return count >= 0 ? Math.floor(count) : Number.POSITIVE_INFINITY
-}
-
-function sum(sizes: readonly number[]): number {
-  return sizes.reduce((all, size) => all + size, 0)
+  const definition = functions.get(name) ?? operators.get(name)
+  const size = definition?.bytes?.(parts, args) ?? largest(parts)
+  // Nothing times what is not known is not known either.
+  return Number.isNaN(size) ? 0 : size
 }
 
 function largest(sizes: readonly number[]): number {
@@ -208,7 +157,7 @@ function describeExpression(expression: Expression): string {
 }
 
 function tooLarge(what: string, most: number) {
-  const way = ['lpad', 'rpad'].includes(what)
+  const way = ['lpad', 'rpad', 'repeat'].includes(what)
     ? `bound its length, such as by ${what}(text, least(length, 1000))`
     : 'cut the texts that go into it, such as by left(text, 1000)'
   const problem = `asks for more than could be held: ${what} could give more than ${most / 1024 / 1024} MiB; ${way}`

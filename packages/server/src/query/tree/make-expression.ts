@@ -19,9 +19,10 @@ const numberForm = /^[+-]?(?=\.?\d)(?:\d{0,310})(?:\.(\d{0,400}))?(?:[eE]([+-]?\
 /** The number of decimals up to which keys of fields are exact (index-key.ts). */
 const decimalsMax = 400
 const timeForm =
-  /^([1-9]\d{3}-\d\d-\d\d)(?:[T ](\d\d:\d\d(?::\d\d(?:\.\d{1,6})?)?)(Z|[+-]\d\d:\d\d)?)?$/
+  /^([1-9]\d{3}-\d\d-\d\d)(?:[T ](\d\d:\d\d(?::\d\d(?:\.\d{1,6})?)?)(Z|[+-]\d\d(?::?\d\d)?)?)?$/
+/** Numbers with units, and a time of day behind them, as PostgreSQL writes intervals too. */
 const intervalForm =
-  /^([+-]?\d{1,5}(\.\d{1,3})? ?(seconds?|minutes?|hours?|days?|weeks?|months?|years?) ?){1,6}$/
+  /^(?=.)([+-]?\d{1,5}(\.\d{1,3})? ?(secs?|seconds?|mins?|minutes?|hours?|days?|weeks?|mons?|months?|years?) ?){0,6}([+-]?\d{1,5}:[0-5]\d(:[0-5]\d(\.\d{1,6})?)?)?$/
 
 export function makeConstant(type: ValueType, value: string | boolean | null): TypedConstant {
   return Object.freeze({ kind: 'constant', type, value })
@@ -41,6 +42,11 @@ export function makeDigits(digits: string): TypedConstant {
 export function markWhole(expression: Expression, isWhole: boolean): Expression {
   const isMarked = (expression.isWhole ?? false) === isWhole
   return isMarked ? expression : Object.freeze({ ...expression, isWhole })
+}
+
+/** Says what a timestamp means. */
+export function markZone(expression: Expression, zone: Expression['zone']): Expression {
+  return expression.zone === zone ? expression : Object.freeze({ ...expression, zone })
 }
 
 /** Returns true if some of the values are integers in PostgreSQL, and all others NULL. */
@@ -243,8 +249,15 @@ function timeText(text: string): string | undefined {
   const [, day, time = '00:00', zone = 'Z'] = timeForm.exec(text) ?? []
   if (day === undefined) return undefined
   const [clock = '', fraction = ''] = time.split('.')
-  const date = new Date(`${day}T${clock}${zone}`)
+  const date = new Date(`${day}T${clock}${writeZone(zone)}`)
   const isDay = new Date(`${day}T00:00Z`).getUTCDate() === Number(day.slice(8))
   if (Number.isNaN(date.getTime()) || !isDay || date.getUTCFullYear() > 9999) return undefined
   return `${date.toISOString().slice(0, 19)}${fraction === '' ? '' : `.${fraction}`}`
+}
+
+/** Writes a zone with its minutes, which PostgreSQL leaves out where there are none. */
+function writeZone(zone: string): string {
+  if (zone === 'Z') return zone
+  const digits = zone.slice(1).replace(':', '').padEnd(4, '0')
+  return `${zone.slice(0, 1)}${digits.slice(0, 2)}:${digits.slice(2)}`
 }

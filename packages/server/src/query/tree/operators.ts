@@ -1,15 +1,44 @@
-import { type FunctionDefinition, printCount, printNonZero } from './functions.ts'
-
-const infix =
-  (sign: string): FunctionDefinition['print'] =>
-  ([left = '', right = '']) =>
-    `(${left} ${sign} ${right})`
+import {
+  type FunctionDefinition,
+  printCount,
+  printInfix,
+  printNonZero,
+  sumBytes,
+} from './function-definition.ts'
+import { countPadded } from './text-functions.ts'
+import { printIntervalSum, printIntervalTimes, printMoved, printMovedDate } from './time-bounds.ts'
 
 const arithmetic = (sign: string): FunctionDefinition => ({
   parameters: ['number', 'number'],
   result: 'number',
   whole: 'same',
-  print: infix(sign),
+  print: printInfix(sign),
+})
+const moved = (sign: '+' | '-'): FunctionDefinition => ({
+  parameters: ['timestamp', 'interval'],
+  result: 'timestamp',
+  zone: 'same',
+  print: (args, expressions) => printMoved(sign, args, expressions),
+})
+const movedDate = (sign: '+' | '-'): FunctionDefinition => ({
+  parameters: ['date', 'number'],
+  result: 'date',
+  print: (args, expressions) => printMovedDate(sign, args, expressions),
+})
+const ofIntervals = (sign: '+' | '-'): FunctionDefinition => ({
+  parameters: ['interval', 'interval'],
+  result: 'interval',
+  print: (args, expressions) => printIntervalSum(sign, args, expressions),
+})
+const ofInterval = (sign: '*' | '/'): FunctionDefinition => ({
+  parameters: ['interval', 'number'],
+  result: 'interval',
+  print: ([interval = '', number = '']) => printIntervalTimes(interval, sign, number),
+})
+const contains = (sign: string): FunctionDefinition => ({
+  parameters: ['document', 'document'],
+  result: 'boolean',
+  print: printInfix(sign),
 })
 
 /** The operators that SQL may use, comparisons aside, by their sign; those of times by sign and types. */
@@ -37,7 +66,15 @@ export const operators: ReadonlyMap<string, FunctionDefinition> = new Map<
       print: ([left, right]) => `(${left} % ${printNonZero(right)})`,
     },
   ],
-  ['||', { parameters: ['printable', 'printable'], result: 'text', print: infix('||') }],
+  [
+    '||',
+    {
+      parameters: ['printable', 'printable'],
+      result: 'text',
+      bytes: sumBytes,
+      print: printInfix('||'),
+    },
+  ],
   [
     '->',
     { parameters: ['json', 'text'], result: 'json', print: ([json, key]) => member(json, key) },
@@ -68,16 +105,30 @@ export const operators: ReadonlyMap<string, FunctionDefinition> = new Map<
     },
   ],
   [
-    'time + interval',
-    { parameters: ['timestamp', 'interval'], result: 'timestamp', print: infix('+') },
+    '#>',
+    {
+      parameters: ['json', 'path'],
+      result: 'json',
+      print: ([json, path]) => `nullif(${json} #> ${path}::text[], 'null'::jsonb)`,
+    },
   ],
   [
-    'time - interval',
-    { parameters: ['timestamp', 'interval'], result: 'timestamp', print: infix('-') },
+    '#>>',
+    {
+      parameters: ['json', 'path'],
+      result: 'text',
+      print: ([json, path]) => `(${json} #>> ${path}::text[])`,
+    },
   ],
+  ['@>', contains('@>')],
+  ['<@', contains('<@')],
+  ['?', { parameters: ['json', 'text'], result: 'boolean', print: printInfix('?') }],
+
+  ['time + interval', moved('+')],
+  ['time - interval', moved('-')],
   [
     'time - time',
-    { parameters: ['timestamp', 'timestamp'], result: 'interval', print: infix('-') },
+    { parameters: ['timestamp', 'timestamp'], result: 'interval', print: printInfix('-') },
   ],
   [
     'date - date',
@@ -88,28 +139,19 @@ export const operators: ReadonlyMap<string, FunctionDefinition> = new Map<
       print: ([left, right]) => `(${left} - ${right})::numeric`,
     },
   ],
-  [
-    'date + number',
-    {
-      parameters: ['date', 'number'],
-      result: 'date',
-      print: ([date, days]) => `(${date} + ${printDays(days)})`,
-    },
-  ],
-  [
-    'date - number',
-    {
-      parameters: ['date', 'number'],
-      result: 'date',
-      print: ([date, days]) => `(${date} - ${printDays(days)})`,
-    },
-  ],
+  ['date + number', movedDate('+')],
+  ['date - number', movedDate('-')],
+  ['interval + interval', ofIntervals('+')],
+  ['interval - interval', ofIntervals('-')],
+  ['interval * number', ofInterval('*')],
+  ['interval / number', ofInterval('/')],
   // The cast to char(n), which fills up with blanks; whatever takes it as a text takes these away again.
   [
     'char',
     {
       parameters: ['text', 'number'],
       result: 'text',
+      bytes: (_, [, length]) => countPadded(length),
       print: ([text, length]) => `rpad(${text}, ${printCount(length)})`,
     },
   ],
@@ -120,15 +162,11 @@ export const operators: ReadonlyMap<string, FunctionDefinition> = new Map<
       parameters: ['text', 'json'],
       variadic: true,
       result: 'json',
+      bytes: sumBytes,
       print: (args) => `jsonb_build_object(${args.join(', ')})`,
     },
   ],
 ])
-
-/** Prints a number of days, NULL where a date so far away could be outside of PostgreSQL's calendar. */
-function printDays(days = '0'): string {
-  return `CASE WHEN abs(${days}) <= 1000000 THEN trunc(${days})::int4 END`
-}
 
 /** Without the test a value that is no list would count as a list's only element. */
 function element(json = '', place = ''): string {

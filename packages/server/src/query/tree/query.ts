@@ -21,6 +21,11 @@ export type Typed = {
   readonly type: ValueType
   /** True of a number that PostgreSQL would hold as an integer, and cut where it divides it by another. */
   readonly isWhole?: boolean | undefined
+  /**
+   * The meaning of a timestamp: a moment, written in UTC (PostgreSQL's timestamptz), or what a clock shows. Undefined
+   * if nothing says so.
+   */
+  readonly zone?: 'moment' | 'local' | undefined
 }
 
 /**

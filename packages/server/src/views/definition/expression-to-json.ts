@@ -1,6 +1,7 @@
-import type { A_Expr, Node, SubLink, TypeCast } from 'libpg-query'
+import type { A_Expr, A_Indirection, Node, SubLink, TypeCast } from 'libpg-query'
 import { assert, requirePresent } from '../../base/assert.ts'
 import { describeConstruct } from '../../query/sql/describe-construct.ts'
+import { splitEscape, writeEscapes } from '../../query/sql/read-pattern.ts'
 import { listTexts } from '../../query/sql/sql-reader.ts'
 import { infixes } from './operators.ts'
 import {
@@ -60,7 +61,18 @@ export function toExpressionJson(node: Node, given: TranslationContext): Json {
     return called(op === 'IS_LEAST' ? '$least' : '$greatest', all(args))
   }
   if ('SubLink' in node) return jsonOfSubLink(node.SubLink, given)
+  if ('A_Indirection' in node) return jsonOfElement(node.A_Indirection, given)
+  // The one collation that is possible is that of all texts.
+  if ('CollateClause' in node) return inner(node.CollateClause.arg)
   throw given.refuse(undefined, `${describeConstruct(node)}, which is not possible in a view`)
+}
+
+/** An element of an array of texts, which counts from 1 in PostgreSQL and from 0 in JSON. */
+function jsonOfElement({ arg, indirection = [] }: A_Indirection, given: TranslationContext): Json {
+  const [index] = indirection
+  assert(index !== undefined && 'A_Indices' in index, 'an element has a number')
+  const array = toExpressionJson(requirePresent(arg, 'an array'), given)
+  return { $get_text: [array, (readCount(given, index.A_Indices.uidx) ?? 1) - 1] }
 }
 
 function called(name: string, args: readonly Json[]): Json {
@@ -107,11 +119,16 @@ function jsonOfOperator(node: A_Expr, given: TranslationContext): Json {
       return unless(sign === '<>', { $in: [inner(lexpr), toListJson(listItems(rexpr).map(inner))] })
     case 'AEXPR_LIKE':
     case 'AEXPR_ILIKE': {
-      const ignore = kind === 'AEXPR_ILIKE'
-      return unless(
-        sign.startsWith('!'),
-        toMatchJson('$like', [inner(lexpr), inner(rexpr)], ignore),
-      )
+      const { wanted, escapedBy } = splitEscape(node)
+      const pattern = readText(inner(wanted))
+      const written =
+        escapedBy === undefined ? pattern : writeEscapes(pattern, readText(inner(escapedBy)))
+      const test = {
+        $like: inner(lexpr),
+        pattern: written,
+        ...(kind === 'AEXPR_ILIKE' ? { ignore_case: true } : {}),
+      }
+      return unless(sign.startsWith('!'), test)
     }
     case 'AEXPR_BETWEEN':
     case 'AEXPR_NOT_BETWEEN': {
@@ -142,14 +159,10 @@ function literalIn(json: Json): string | number | boolean | null | undefined {
   return typeof json.$literal === 'string' ? json.$literal : undefined
 }
 
-function toMatchJson(
-  name: string,
-  [value = null, pattern = null]: readonly Json[],
-  ignore: boolean,
-) {
-  const text = literalIn(pattern)
+function readText(json: Json): string {
+  const text = literalIn(json)
   assert(typeof text === 'string', 'a pattern is a literal')
-  return { [name]: value, pattern: text, ...(ignore ? { ignore_case: true } : {}) }
+  return text
 }
 
 function jsonOfSign(
@@ -164,7 +177,8 @@ function jsonOfSign(
   }
   const left = toExpressionJson(lexpr, given)
   if (sign.includes('~')) {
-    const test = toMatchJson('$matches', [left, right], sign.endsWith('*'))
+    const ignore = sign.endsWith('*') ? { ignore_case: true } : {}
+    const test = { $matches: left, pattern: readText(right), ...ignore }
     return sign.startsWith('!') ? { $not: test } : test
   }
   const name = sign === '%' ? '$mod' : names.get(sign)

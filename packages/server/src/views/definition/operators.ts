@@ -39,6 +39,11 @@ export const infixes: ReadonlyMap<string, string> = new Map([
   ['$distinct_from', 'IS DISTINCT FROM'],
   ['$get', '->'],
   ['$get_text', '->>'],
+  ['$get_path', '#>'],
+  ['$get_path_text', '#>>'],
+  ['$contains', '@>'],
+  ['$contained_in', '<@'],
+  ['$has_key', '?'],
 ])
 const chained: ReadonlySet<string> = new Set(['$add', '$multiply', '$append'])
 

@@ -1,7 +1,9 @@
 import type { FuncCall, Node, WindowDef } from 'libpg-query'
 import { assert } from '../../base/assert.ts'
+import { placeArguments } from '../../query/sql/place-arguments.ts'
 import { readFrame } from '../../query/sql/read-frame.ts'
 import { listTexts } from '../../query/sql/sql-reader.ts'
+import { functions } from '../../query/tree/functions.ts'
 import type { FrameEnd } from '../../query/tree/query.ts'
 import { isDirected } from './read-order.ts'
 import { readCount, type TranslationContext } from './translation-context.ts'
@@ -9,8 +11,9 @@ import type { Json } from './view-definition.ts'
 
 /** Returns the JSON of a call of a function, an aggregate or a window function. */
 export function toCallJson(node: FuncCall, given: TranslationContext): Json {
-  const name = listTexts(node.funcname).at(-1)?.toLowerCase()
-  const args = (node.args ?? []).map((each) => given.expression(each, given))
+  const name = listTexts(node.funcname).at(-1)?.toLowerCase() ?? ''
+  const placed = placeArguments(node.args ?? [], functions.get(name) ?? {}, name)
+  const args = placed.map((each) => given.expression(each, given))
   const [only] = args
   const operand = node.agg_star ? '*' : only !== undefined && args.length === 1 ? only : args
   const order = (node.agg_order ?? []).map((each) => toOrderJson(each, given))

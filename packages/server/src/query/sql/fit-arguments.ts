@@ -1,0 +1,91 @@
+import {
+  argumentsMax,
+  type FunctionDefinition,
+  type ParameterKind,
+} from '../tree/function-definition.ts'
+import {
+  castTo,
+  coerceTo,
+  makeConstant,
+  removePadding,
+  unifyTypes,
+} from '../tree/make-expression.ts'
+import { type Expression, nothing } from '../tree/query.ts'
+import { readDocument, readLiteral } from './read-literal.ts'
+import { refuse, type SqlPlace } from './sql-reader.ts'
+
+export type CallPlace = { readonly place: SqlPlace; readonly location?: number | undefined }
+type Call = CallPlace & { readonly name: string }
+
+/** Converts the arguments of a call to the types that its function takes, or refuses them. */
+export function fitArguments(
+  args: readonly Expression[],
+  definition: Pick<FunctionDefinition, 'parameters' | 'optional' | 'variadic'>,
+  call: Call,
+): readonly Expression[] {
+  const { parameters, optional = 0, variadic = false } = definition
+  const { name, place, location } = call
+  const least = parameters.length - optional
+  if (args.length < least || (!variadic && args.length > parameters.length)) {
+    const most = variadic ? ' or more' : optional > 0 ? ` to ${parameters.length}` : ''
+    throw refuse(place, location, `${name} of ${args.length} arguments; it takes ${least}${most}`)
+  }
+  if (args.length > argumentsMax)
+    throw refuse(place, location, `${name} of more than ${argumentsMax} arguments`)
+  const kinds = args.map((_, index) => getKind(parameters, index, variadic))
+  const same = unifyTypes(args.filter((_, index) => kinds[index] === 'same'))
+  let next = 0
+  return args.map((arg, index) => {
+    const kind = kinds[index] ?? 'same'
+    return kind === 'same' ? (same[next++] ?? nothing) : fitOne(arg, kind, call)
+  })
+}
+
+/** Names and values alternate where the last two kinds of a variadic function differ: the last alone repeats. */
+function getKind(parameters: readonly ParameterKind[], index: number, variadic: boolean) {
+  const [first, last] = parameters.slice(-2)
+  const isPair = variadic && first === 'printable' && last === 'json'
+  if (isPair) return index % 2 === 0 ? first : last
+  return parameters[Math.min(index, parameters.length - 1)] ?? 'same'
+}
+
+function fitOne(arg: Expression, kind: Exclude<ParameterKind, 'same'>, call: Call): Expression {
+  switch (kind) {
+    case 'printable':
+      // Alone among all that takes texts, concat and concat_ws keep the blanks of a char(n).
+      return call.name.startsWith('concat') && arg.type === 'text' ? arg : castTo(arg, 'text')
+    case 'time':
+      return arg.type === 'interval' ? arg : coerceTo(arg, 'timestamp')
+    case 'amount':
+      return arg.type === 'interval' ? arg : coerceTo(arg, 'number')
+    case 'unit':
+      return arg
+    case 'json':
+      return (arg.kind === 'constant' || arg.kind === 'parameter') && arg.type === 'text'
+        ? castTo(arg, 'json')
+        : coerceTo(arg, 'json')
+    case 'document':
+      return fitDocument(arg, call)
+    case 'number':
+    case 'text':
+    case 'boolean':
+    case 'timestamp':
+    case 'date':
+    case 'interval':
+      return coerceTo(removePadding(arg), kind)
+    default: {
+      const text = arg.kind === 'constant' && arg.type === 'text' ? arg.value : undefined
+      if (typeof text !== 'string')
+        throw refuse(call.place, call.location, `${call.name} with a ${kind} that is no literal`)
+      return makeConstant('text', readLiteral(text, kind))
+    }
+  }
+}
+
+/** A literal is JSON, as in PostgreSQL; a text that is given when the statement runs could be none. */
+function fitDocument(arg: Expression, { name, place, location }: Call): Expression {
+  if (arg.kind === 'constant' && typeof arg.value === 'string' && arg.type === 'text')
+    return makeConstant('json', readDocument(arg.value))
+  if (arg.type !== 'text') return coerceTo(arg, 'json')
+  throw refuse(place, location, `a text beside ${name}; write to_jsonb or a literal of JSON`)
+}

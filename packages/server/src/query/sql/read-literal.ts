@@ -1,0 +1,116 @@
+import { limits } from '@tollbase/contract/limits'
+import { parseBlock } from '../address.ts'
+import { translateSearch } from '../pattern.ts'
+import type { LiteralKind } from '../tree/function-definition.ts'
+import { TypeProblem } from '../tree/make-expression.ts'
+import { isTemplate } from '../tree/template-parts.ts'
+import { isDateFormat } from '../tree/time-functions.ts'
+
+type Kind = {
+  readonly charsMax: number
+  /** Returns the text for PostgreSQL; undefined, or a fault, for one that is none of the kind. */
+  readonly read: (text: string) => string | undefined
+  /** The kind in words that follow "is no". */
+  readonly words: string
+}
+
+const when =
+  (test: (text: string) => boolean) =>
+  (text: string): string | undefined =>
+    test(text) ? text : undefined
+
+/** The kinds of arguments that must be literals. */
+const kinds: Readonly<Record<LiteralKind, Kind>> = {
+  block: { charsMax: 100, read: (text) => parseBlock(text, '/sql'), words: 'range of addresses' },
+  'time format': { charsMax: 100, read: (text) => text, words: 'format' },
+  'date format': {
+    charsMax: 14,
+    read: when(isDateFormat),
+    words: 'format of YYYY, MM and DD with one of - . / or a blank between them',
+  },
+  zone: {
+    charsMax: 64,
+    read: findZone,
+    words: 'time zone of the IANA list, such as Europe/Vienna or UTC',
+  },
+  pattern: {
+    charsMax: limits.regexCharsMax,
+    read: (text) => translateSearch(text, '/sql'),
+    words: 'pattern',
+  },
+  flags: { charsMax: 2, read: when((text) => /^(g?i?|ig)$/.test(text)), words: 'g, i or gi' },
+  'case flag': { charsMax: 1, read: when((text) => /^i?$/.test(text)), words: 'flag i' },
+  path: { charsMax: 1_000, read: readPath, words: 'path such as {address,city}' },
+  template: {
+    charsMax: 1_000,
+    read: when(isTemplate),
+    words: 'text with %s, %1$s, %L and %% alone',
+  },
+}
+
+/** Reads the text of a literal as one of the kind, or throws a TypeProblem. */
+export function readLiteral(text: string, kind: LiteralKind): string {
+  const { charsMax, read, words } = kinds[kind]
+  if (text.length > charsMax) throw new TypeProblem(`a ${kind} of more than ${charsMax} characters`)
+  const found = read(text)
+  if (found === undefined) throw new TypeProblem(`'${text.slice(0, 40)}', which is no ${words}`)
+  return found
+}
+
+/** Reads a literal as JSON, as PostgreSQL reads it where a JSON value is needed. */
+export function readDocument(text: string): string {
+  const problem = () => new TypeProblem(`'${text.slice(0, 40)}', which is no JSON`)
+  let value: unknown
+  try {
+    value = JSON.parse(text)
+  } catch {
+    throw problem()
+  }
+  const isHeld = holds(value, documentDepthMax)
+  const withoutTexts = text.replaceAll(/"(?:[^"\\]|\\.)*"/g, '""')
+  // PostgreSQL's numbers end where exponents have four digits, and it has no U+0000.
+  if (!isHeld || /e[+-]?\d{4}/i.test(withoutTexts)) throw problem()
+  return text
+}
+
+const documentDepthMax = 64
+
+function holds(value: unknown, depth: number): boolean {
+  if (depth === 0) return false
+  if (typeof value === 'number') return Number.isFinite(value)
+  if (typeof value === 'string') return !/[\0\p{Surrogate}]/u.test(value)
+  if (typeof value !== 'object' || value === null) return true
+  return Object.entries(value).every(([name, each]) => holds(name, depth) && holds(each, depth - 1))
+}
+
+/** Areas of the IANA list. Its older names (US/Pacific, EST) are not known to every database. */
+const zoneForm =
+  /^(UTC|(Africa|America|Antarctica|Arctic|Asia|Atlantic|Australia|Etc|Europe|Indian|Pacific)\/[\w+-]+(\/[\w+-]+)?)$/i
+
+/** Returns the name of a zone that the IANA list has. */
+function findZone(name: string): string | undefined {
+  if (!zoneForm.test(name)) return undefined
+  try {
+    new Intl.DateTimeFormat('en', { timeZone: name })
+    return name
+  } catch {
+    return undefined
+  }
+}
+
+/** Reads `{a,"b c",0}` and writes each step in quotes. */
+function readPath(text: string): string | undefined {
+  const inside = /^\s*\{(.*)\}\s*$/s.exec(text)?.[1]
+  if (inside === undefined) return undefined
+  if (inside.trim() === '') return '{}'
+  const step = /\s*(?:"((?:[^"\\]|\\.)*)"|([^",{}\\\s][^",{}\\]*?))\s*(?:,|$)/sy
+  const steps: string[] = []
+  while (step.lastIndex < inside.length) {
+    const [found, quoted, plain] = step.exec(inside) ?? []
+    const isNull = plain?.toLowerCase() === 'null'
+    if (found === undefined || isNull || steps.length >= limits.fieldPathDepthMax) return undefined
+    steps.push(quoted?.replaceAll(/\\(.)/gs, '$1') ?? plain ?? '')
+  }
+  if (/,\s*$/.test(inside)) return undefined
+  return `{${steps.map((each) => `"${each.replaceAll(/["\\]/g, '\\$&')}"`).join(',')}}`
+}

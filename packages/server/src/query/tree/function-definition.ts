@@ -1,0 +1,118 @@
+import type { Expression, ValueType } from './query.ts'
+
+/**
+ * `printable`: anything, as text. `same`: all arguments of it become one type. `time`: a timestamp or an interval.
+ * `amount`: a number or an interval. `document`: a JSON value; a literal is read as JSON. All others are literals,
+ * which literal-kinds.ts reads.
+ */
+export type ParameterKind =
+  | Exclude<ValueType, 'null'>
+  | 'printable'
+  | 'same'
+  | 'time'
+  | 'amount'
+  | 'document'
+  | 'unit'
+  | LiteralKind
+
+/** Arguments that must be written out, because something of the statement is made from them before it runs. */
+export type LiteralKind =
+  | 'block'
+  | 'time format'
+  | 'date format'
+  | 'zone'
+  | 'pattern'
+  | 'flags'
+  | 'case flag'
+  | 'path'
+  | 'template'
+
+/** One row for each function: its types, its bounds, and its SQL. Compiler, refusals and documentation go by it. */
+export type FunctionDefinition = {
+  readonly parameters: readonly ParameterKind[]
+  /** The number of parameters that may be left out. */
+  readonly optional?: number
+  /** True if the last parameter may be repeated. */
+  readonly variadic?: boolean
+  /** The names that arguments may be given by (`days => 3`), of functions where that is usual. */
+  readonly names?: readonly string[]
+  /** The type of the result; `same`: the common type of the arguments. */
+  readonly result: Exclude<ValueType, 'null'> | 'same'
+  /** True if PostgreSQL gives an integer; `same`: if all numbers that go into it are integers. */
+  readonly whole?: true | 'same'
+  /** The meaning of a time that it gives: a moment, a local time, or whatever the times are that go into it. */
+  readonly zone?: 'moment' | 'local' | 'same' | 'other'
+  /** True if PostgreSQL gives an array of texts, whose elements `[1]` counts from 1. */
+  readonly texts?: true
+  /** Returns the problem with arguments of the right types, in words that follow "has". */
+  readonly check?: (args: readonly Expression[]) => string | undefined
+  /**
+   * Returns the most bytes of the result, by those of the arguments (`parts`); not given: those of the largest. A
+   * query that could ask for more than can be held is refused.
+   */
+  readonly bytes?: (parts: readonly number[], args: readonly Expression[]) => number
+  /** Prints the call; no row may make it fail. */
+  readonly print: (args: readonly string[], expressions: readonly Expression[]) => string
+}
+
+type Print = FunctionDefinition['print']
+
+/** The most bytes of a character in UTF-8. */
+export const bytesPerChar = 4
+/** The most arguments that PostgreSQL's functions take. */
+export const argumentsMax = 100
+/** The most characters or rows that a count can ask for; no text and no answer has as many. */
+const countMax = 100_000_000
+
+export function printPlain(name: string): Print {
+  return (args) => `${name}(${args.join(', ')})`
+}
+
+export function printInfix(sign: string): Print {
+  return ([left = '', right = '']) => `(${left} ${sign} ${right})`
+}
+
+/**
+ * Prints a number as a whole one that PostgreSQL's functions take; NULL stays NULL. Buckets of width 1 are the one
+ * expression that cuts at both ends and names the number once.
+ */
+export function printCount(text = '0'): string {
+  return `(width_bucket(trunc(${text}), ${-countMax}, ${countMax}, ${2 * countMax}) - ${countMax + 1})`
+}
+
+/** Prints a count of at least 1, NULL for less: PostgreSQL's own functions would fail. */
+export function printPositiveCount(text = '0'): string {
+  return `nullif(greatest(${printCount(text)}, 0), 0)`
+}
+
+export function printNonZero(text = ''): string {
+  return `nullif(${text}, 0)`
+}
+
+/** Returns the least length of a text in bytes: known only for a constant. */
+export function countLeastBytes(expression: Expression | undefined): number {
+  return Buffer.byteLength(getText(expression))
+}
+
+/** Returns the text of a constant; '' for anything else. */
+export function getText(expression: Expression | undefined): string {
+  return expression?.kind === 'constant' ? String(expression.value ?? '') : ''
+}
+
+/**
+ * Returns the number of characters, or of repetitions, that a constant, or the least of several values, asks for;
+ * infinite if that is not known, or is counted from the other end.
+ */
+export function countChars(expression: Expression | undefined): number {
+  if (expression?.kind === 'call' && expression.name === 'least')
+    return Math.min(...expression.arguments.map(countChars))
+  if (expression?.kind === 'convert' || expression?.kind === 'cast')
+    return countChars(expression.argument)
+  const count =
+    expression?.kind === 'constant' ? Number(expression.value ?? Number.NaN) : Number.NaN
+  return count >= 0 ? Math.floor(count) : Number.POSITIVE_INFINITY
+}
+
+export function sumBytes(sizes: readonly number[]): number {
+  return sizes.reduce((all, size) => all + size, 0)
+}

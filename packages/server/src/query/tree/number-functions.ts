@@ -1,0 +1,74 @@
+import {
+  type FunctionDefinition,
+  printCount,
+  printNonZero,
+  printPlain,
+} from './function-definition.ts'
+
+const numberToNumber = (name: string): FunctionDefinition => ({
+  parameters: ['number'],
+  result: 'number',
+  print: printPlain(name),
+})
+const rounded = (name: string): FunctionDefinition => ({
+  parameters: ['number', 'number'],
+  optional: 1,
+  result: 'number',
+  print: ([number, digits]) =>
+    digits === undefined ? `${name}(${number})` : `${name}(${number}, ${printCount(digits)})`,
+})
+/** NULL outside of the function's domain. */
+const guarded = (guard: (text: string) => string, name: string): FunctionDefinition => ({
+  parameters: ['number'],
+  result: 'number',
+  print: ([text = '']) => `CASE WHEN ${guard(text)} THEN ${name}(${text}) END`,
+})
+
+/** Functions of numbers, by their lower-case names. */
+export const numberFunctions: Readonly<Record<string, FunctionDefinition>> = {
+  abs: { ...numberToNumber('abs'), whole: 'same' },
+  ceil: numberToNumber('ceil'),
+  ceiling: numberToNumber('ceil'),
+  floor: numberToNumber('floor'),
+  sign: numberToNumber('sign'),
+  round: rounded('round'),
+  trunc: rounded('trunc'),
+  div: {
+    parameters: ['number', 'number'],
+    result: 'number',
+    print: ([left, right]) => `div(${left}, ${printNonZero(right)})`,
+  },
+  mod: {
+    parameters: ['number', 'number'],
+    result: 'number',
+    whole: 'same',
+    print: ([left, right]) => `mod(${left}, ${printNonZero(right)})`,
+  },
+  power: {
+    parameters: ['number', 'number'],
+    result: 'number',
+    print: ([base, exponent]) =>
+      `CASE WHEN abs(${exponent}) <= 100 AND abs(${base}) <= 1e30 AND (${base} > 0 OR (${exponent} >= 0 AND ${exponent} = trunc(${exponent}))) THEN power(${base}, ${exponent}) END`,
+  },
+  sqrt: guarded((number) => `${number} >= 0`, 'sqrt'),
+  ln: guarded((number) => `${number} > 0`, 'ln'),
+  log: guarded((number) => `${number} > 0`, 'log'),
+  exp: guarded((number) => `abs(${number}) <= 1000`, 'exp'),
+}
+
+const ofSame = (name: string): FunctionDefinition => ({
+  parameters: ['same'],
+  variadic: true,
+  result: 'same',
+  whole: 'same',
+  zone: 'same',
+  print: printPlain(name),
+})
+
+/** Functions that choose one of their arguments. */
+export const choosingFunctions: Readonly<Record<string, FunctionDefinition>> = {
+  coalesce: ofSame('coalesce'),
+  greatest: ofSame('greatest'),
+  least: ofSame('least'),
+  nullif: { ...ofSame('nullif'), parameters: ['same', 'same'], variadic: false },
+}
