@@ -159,7 +159,7 @@ describe.each(listTestEngines())('%s: SQL over records', (engine) => {
       ...['->', '->>'].map((sign) => `a ${sign} 0`),
       ...[...castTypes.keys()].filter((type) => type !== 'interval').map((type) => `a::${type}`),
       "a::timestamp + interval '5 years'",
-      "a::timestamp - interval '99999 years 99999 years 99999 years 99999 years'",
+      "a::timestamp - interval '99999 years 99999 months 99999 weeks'",
       "a::timestamp + interval '1 year' * b",
       "a::timestamp - interval '1000 years' - interval '1000 years' - interval '1000 years' * b",
       "interval '1 month 1 day 1 second' * a",

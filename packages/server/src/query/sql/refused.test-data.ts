@@ -294,6 +294,8 @@ export const refused: readonly (readonly [string, string])[] = [
   ['SELECT 1 = true', 'comparison of a number'],
   ["SELECT lower('a') > 1", 'comparison of a text'],
   ["SELECT interval '1 fortnight'", 'not an interval'],
+  ["SELECT interval '1 day 2 days'", 'not an interval'],
+  ["SELECT interval '1 hour 02:00'", 'not an interval'],
   ["SELECT date '2024-02-30'", 'not a date'],
   ["SELECT timestamp 'yesterday'", 'not a time'],
   ["SELECT interval '1 day' + 1", 'a number where a time'],

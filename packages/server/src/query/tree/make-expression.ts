@@ -22,7 +22,7 @@ const timeForm =
   /^([1-9]\d{3}-\d\d-\d\d)(?:[T ](\d\d:\d\d(?::\d\d(?:\.\d{1,6})?)?)(Z|[+-]\d\d(?::?\d\d)?)?)?$/
 /** Numbers with units, and a time of day behind them, as PostgreSQL writes intervals too. */
 const intervalForm =
-  /^(?=.)([+-]?\d{1,5}(\.\d{1,3})? ?(secs?|seconds?|mins?|minutes?|hours?|days?|weeks?|mons?|months?|years?) ?){0,6}([+-]?\d{1,5}:[0-5]\d(:[0-5]\d(\.\d{1,6})?)?)?$/
+  /^(?=.)([+-]?\d{1,5}(\.\d{1,3})? ?(secs?|seconds?|mins?|minutes?|hours?|days?|weeks?|mons?|months?|years?)(?: |$)){0,6}([+-]?\d{1,5}:[0-5]\d(:[0-5]\d(\.\d{1,6})?)?)?$/
 
 export function makeConstant(type: ValueType, value: string | boolean | null): TypedConstant {
   return Object.freeze({ kind: 'constant', type, value })
@@ -238,10 +238,20 @@ export function readConstantText(text: string, type: ValueType): string | undefi
     case 'date':
       return timeText(text)?.slice(0, 10)
     case 'interval':
-      return intervalForm.test(text.toLowerCase()) ? text.toLowerCase() : undefined
+      return readIntervalText(text.toLowerCase())
     default:
       return text
   }
+}
+
+/** PostgreSQL takes each unit once; a time of day has those of its own. */
+function readIntervalText(text: string): string | undefined {
+  if (!intervalForm.test(text)) return undefined
+  const clock = text.includes(':') ? ['h', 'mi', 's'] : []
+  const units = [...text.matchAll(/\d ?([a-z]+)/g)].map(([, unit = '']) =>
+    unit.slice(0, unit.startsWith('m') ? 2 : 1),
+  )
+  return new Set([...units, ...clock]).size === units.length + clock.length ? text : undefined
 }
 
 /** The time in UTC, without a zone, to the microsecond. */

@@ -76,5 +76,11 @@ export function toQueryFault(error: unknown): Fault | undefined {
       message: 'The query reckons with a number or a time that is out of range',
       cause: error,
     })
+  // invalid_parameter_value: a zone may be newer than the database's own list.
+  if (state === '22023')
+    return new Fault('VALIDATION_FAILED', {
+      message: 'The query names a time zone that this database does not know',
+      cause: error,
+    })
   return undefined
 }
