@@ -17,7 +17,7 @@ import { operators } from '../tree/operators.ts'
 import type { Expression, Frame, Order } from '../tree/query.ts'
 import { units } from '../tree/time-functions.ts'
 import { chooseOperator } from './choose-operator.ts'
-import { type CallPlace, fitArguments } from './fit-arguments.ts'
+import { type CallPlace, coerceArguments } from './coerce-arguments.ts'
 import { placeArguments } from './place-arguments.ts'
 import { readFrame } from './read-frame.ts'
 import { readRecordCall } from './read-record-call.ts'
@@ -103,7 +103,7 @@ export function makeCall(
     if (definition === undefined)
       throw refuse(place, location, `the operator ${name}, which is not possible`)
     const given = chosen.turned ? args.toReversed() : args
-    const made = fitArguments(given, definition, { name, place, location })
+    const made = coerceArguments(given, definition, { name, place, location })
     const problem = definition.check?.(made)
     if (problem !== undefined) throw refuse(place, location, problem)
     const same = definition.parameters.indexOf('same')
@@ -227,7 +227,7 @@ function aggregateArguments(
   }
   const args = (node.args ?? []).map((each) => read(each, place))
   return runAt(place, node.location, () => {
-    const made = fitArguments(args, aggregate, { name, place, location: node.location })
+    const made = coerceArguments(args, aggregate, { name, place, location: node.location })
     // An untyped NULL has no type that an aggregate could have.
     return Object.freeze(
       made.map((each) => (each.type === 'null' ? makeConstant('text', null) : each)),
@@ -280,7 +280,7 @@ function readWindow(
     own === undefined && aggregate !== undefined
       ? aggregateArguments({ node, name, aggregate }, inside, read)
       : runAt(place, location, () =>
-          fitArguments(
+          coerceArguments(
             (node.args ?? []).map((each) => read(each, inside)),
             own ?? { parameters: [] },
             {

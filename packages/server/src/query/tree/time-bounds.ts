@@ -109,7 +109,7 @@ function countYearsOfCall({
     case 'time + interval':
     case 'time - interval': {
       const before = first === undefined ? Number.POSITIVE_INFINITY : countYears(first)
-      // What was too far away is NULL, and has been brought near again.
+      // A time that was too far away is NULL by now.
       return Math.min(before, yearsMax) + countIntervalYears(second)
     }
     case 'date + number':

@@ -18,7 +18,7 @@ export type CallPlace = { readonly place: SqlPlace; readonly location?: number |
 type Call = CallPlace & { readonly name: string }
 
 /** Converts the arguments of a call to the types that its function takes, or refuses them. */
-export function fitArguments(
+export function coerceArguments(
   args: readonly Expression[],
   definition: Pick<FunctionDefinition, 'parameters' | 'optional' | 'variadic'>,
   call: Call,
@@ -37,7 +37,7 @@ export function fitArguments(
   let next = 0
   return args.map((arg, index) => {
     const kind = kinds[index] ?? 'same'
-    return kind === 'same' ? (same[next++] ?? nothing) : fitOne(arg, kind, call)
+    return kind === 'same' ? (same[next++] ?? nothing) : coerceOne(arg, kind, call)
   })
 }
 
@@ -49,7 +49,7 @@ function getKind(parameters: readonly ParameterKind[], index: number, variadic: 
   return parameters[Math.min(index, parameters.length - 1)] ?? 'same'
 }
 
-function fitOne(arg: Expression, kind: Exclude<ParameterKind, 'same'>, call: Call): Expression {
+function coerceOne(arg: Expression, kind: Exclude<ParameterKind, 'same'>, call: Call): Expression {
   switch (kind) {
     case 'printable':
       // Alone among all that takes texts, concat and concat_ws keep the blanks of a char(n).
@@ -65,7 +65,7 @@ function fitOne(arg: Expression, kind: Exclude<ParameterKind, 'same'>, call: Cal
         ? castTo(arg, 'json')
         : coerceTo(arg, 'json')
     case 'document':
-      return fitDocument(arg, call)
+      return coerceDocument(arg, call)
     case 'number':
     case 'text':
     case 'boolean':
@@ -83,7 +83,7 @@ function fitOne(arg: Expression, kind: Exclude<ParameterKind, 'same'>, call: Cal
 }
 
 /** A literal is JSON, as in PostgreSQL; a text that is given when the statement runs could be none. */
-function fitDocument(arg: Expression, { name, place, location }: Call): Expression {
+function coerceDocument(arg: Expression, { name, place, location }: Call): Expression {
   if (arg.kind === 'constant' && typeof arg.value === 'string' && arg.type === 'text')
     return makeConstant('json', readDocument(arg.value))
   if (arg.type !== 'text') return coerceTo(arg, 'json')
