@@ -5,7 +5,18 @@
  */
 const server = 'packages/server/src'
 
-const engines = ['base', 'database', 'chain', 'query', 'views', 'x402', 'devnet', 'http', 'config']
+const engines = [
+  'base',
+  'database',
+  'chain',
+  'query',
+  'views',
+  'x402',
+  'devnet',
+  'blobs',
+  'http',
+  'config',
+]
 const shared = ['contract', 'verify', ...engines]
 
 export const rooms = {
@@ -20,6 +31,7 @@ export const rooms = {
   views: { path: `${server}/views`, may: ['base', 'contract', 'query'] },
   x402: { path: `${server}/x402`, may: ['base', 'contract', 'database', 'verify'] },
   devnet: { path: `${server}/devnet`, may: ['base', 'x402'] },
+  blobs: { path: `${server}/blobs`, may: ['base'] },
   http: { path: `${server}/http`, may: ['base', 'contract'] },
   config: {
     path: `${server}/config`,

@@ -151,6 +151,9 @@ const proving: Readonly<Record<Kind, Row>> = {
   sold: { ...everybody, ...outsiders, Write: lacking, Pay: lacking },
 }
 
+/** A blob is priced by its size, so one that is not there is told to all who may buy. */
+const gettingBlobs: Readonly<Record<Kind, Row>> = { ...reading, priced: everybody, sold: everybody }
+
 /**
  * Endpoints whose access depends on what their answers show, as the contract states it, and for those that address
  * a view or a query on its sources.
@@ -163,6 +166,7 @@ const byPolicy: Partial<Readonly<Record<Shows, Readonly<Record<Kind, Row>>>>> = 
 const byOperation: Readonly<Record<string, Readonly<Record<Kind, Row>>>> = {
   quotePrice: describing,
   getRecordProof: proving,
+  getBlob: gettingBlobs,
   queryView: readingViews,
   executeQuery: asking,
   getQuery: describingQueries,

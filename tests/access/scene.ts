@@ -80,6 +80,7 @@ function parameter(name: string, operation: string, { scene, kind }: { scene: Sc
     app: scene.app.appId,
     collection: kind,
     key: 'a',
+    blob: 'blob_of_this_id_is_not_there',
     name: nameFor(operation, kind),
     height: '1',
     address: scene.owner.address,
@@ -126,6 +127,10 @@ const missing: Readonly<Record<string, string>> = {
   deleteGrant: '404 GRANT_NOT_FOUND',
   deleteQuery: '404 QUERY_NOT_FOUND',
   deleteDataSet: '404 DATA_SET_NOT_FOUND',
+  getBlob: '404 BLOB_NOT_FOUND',
+  deleteBlob: '404 BLOB_NOT_FOUND',
+  // The collections here are none of blobs.
+  uploadBlob: '409 CONFLICT',
   rotateKey: '404 KEY_NOT_FOUND',
   revokeKey: '404 KEY_NOT_FOUND',
   revokeGrant: '404 GRANT_NOT_FOUND',

@@ -16,6 +16,7 @@ beforeAll(async () => {
   await data.create({ name: 'c', schema_definition: { fields: { n: { type: 'number' } } } })
   await data.create({ name: 'priced', access_policy: { price: { per_access: '1000' } } })
   await data.create({ name: 'part', access_policy: { read: 'public', offered: { filter: ['a'] } } })
+  await data.create({ name: 'files', collection_type: 'blob' })
   await data.create({ name: 'proxy', collection_type: 'api' })
   await data.store('c', [{ id: 'k', n: 1 }])
 })
@@ -59,6 +60,22 @@ const provocations: Readonly<Record<ErrorCode, (() => Promise<Answer>) | { reado
       const body = { quota: { records: 0 } }
       await service.request('PATCH', `/api/apps/${full.appId}`, { body, headers: service.operator })
       return full.store('c', [{ id: 'k' }])
+    },
+    BLOB_NOT_FOUND: () => data.call('GET', '/blobs/files/blob_1'),
+    BLOB_GONE: { by: 'packages/server/src/operations/blobs/get-blob.test.ts' },
+    RANGE_NOT_SATISFIABLE: async () => {
+      const { url } = service
+      const at = `/api/apps/${data.appId}/blobs/files`
+      const form = new FormData()
+      form.append('blob', 'x')
+      const sent = await fetch(`${url}${at}?wait=true`, {
+        method: 'POST',
+        body: form,
+        headers: data.headers,
+      })
+      const { blob_id } = JSON.parse(await sent.text())
+      const headers = { ...data.headers, range: 'bytes=1-' }
+      return service.request('GET', `${at}/${blob_id}`, { headers })
     },
     GRANT_NOT_FOUND: () => data.call('DELETE', '/grants/nothing'),
     GRANT_NEEDED: async () => {

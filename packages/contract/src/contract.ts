@@ -1,6 +1,7 @@
 import { applications } from './applications.ts'
 import { batch } from './batch.ts'
 import { billing } from './billing.ts'
+import { blobs } from './blobs.ts'
 import { chain } from './chain.ts'
 import { collections } from './collections.ts'
 import { dataSets } from './data-sets.ts'
@@ -27,6 +28,7 @@ export const tollbase = {
   ...collections,
   ...storage,
   ...batch,
+  ...blobs,
   ...query,
   ...queries,
   ...tasks,

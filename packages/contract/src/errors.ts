@@ -36,6 +36,7 @@ export const errors = {
   QUERY_NOT_FOUND: { status: 404, text: 'There is no such query, or none of this version.' },
   RELATION_NOT_FOUND: { status: 404, text: 'There is no such relation.' },
   RECORD_NOT_FOUND: { status: 404, text: 'There is no such record.' },
+  BLOB_NOT_FOUND: { status: 404, text: 'There is no such blob.' },
   KEY_NOT_FOUND: { status: 404, text: 'There is no such key.' },
   TASK_NOT_FOUND: { status: 404, text: 'There is no such task.' },
   PAYMENT_NOT_FOUND: { status: 404, text: 'There is no such payment.' },
@@ -81,6 +82,10 @@ export const errors = {
     status: 410,
     text: 'The answer that this payment bought is no longer kept; the receipt is.',
   },
+  BLOB_GONE: {
+    status: 410,
+    text: 'The bytes of this blob are not on this server any more; its row still says what it was.',
+  },
   PRICING_CHANGED: {
     status: 412,
     text: 'The prices are others than those of If-Match; read them again.',
@@ -90,6 +95,10 @@ export const errors = {
   QUERY_TOO_EXPENSIVE: {
     status: 413,
     text: 'The query needs more memory or temporary space than one may have; narrow it.',
+  },
+  RANGE_NOT_SATISFIABLE: {
+    status: 416,
+    text: 'The range begins after the end; details.size is the size.',
   },
   SCHEMA_VIOLATION: { status: 422, text: 'A record breaks the schema of its collection.' },
   RATE_LIMITED: {

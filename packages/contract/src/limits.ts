@@ -17,6 +17,23 @@ export const limits = {
   requestsBehindMax: 64,
   /** Longest time for a request to arrive, headers and body together. */
   requestTimeoutMs: 30_000,
+  /** Largest blob in bytes where the operator sets nothing else; the public clients expect 2 MiB. */
+  blobBytesMax: 2 * 1024 * 1024,
+  /** Bytes of the `metadata` of a blob, and of all else in a form beside the blob. */
+  blobMetadataBytesMax: 64 * 1024,
+  blobFormBytesMax: 256 * 1024,
+  /** Characters of a blob's file name. */
+  filenameCharsMax: 255,
+  /** Uploads that one process takes at once, and of one application. */
+  uploadsMax: 64,
+  uploadsOfApplicationMax: 16,
+  /** Bounds on an upload: patience beside the time that its bytes need at the lowest rate. */
+  upload: { patienceMs: 30_000, bytesPerSecondMin: 16 * 1024 },
+  /** Files that are read at once, and by one address. */
+  downloadsMax: 512,
+  downloadsOfAddressMax: 64,
+  /** Time for which no row and no bought answer has named a blob's file, after which it is deleted. */
+  blobGraceMs: 6 * 3600 * 1000,
   /** Largest single record in bytes of UTF-8. */
   recordBytesMax: 1024 * 1024,
   recordsPerStoreMax: 10_000,

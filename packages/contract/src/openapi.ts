@@ -151,6 +151,12 @@ function makeOperation(operationId: string, route: Route, schemas: Schemas): Ope
     ...(route.description !== undefined && { description: route.description }),
     security: toSecurity(route.access),
     ...(parameters.length > 0 && { parameters }),
+    ...(route.form && {
+      requestBody: {
+        required: true,
+        content: { 'multipart/form-data': { schema: toPlainSchema(route.form, schemas) } },
+      },
+    }),
     ...(route.body && {
       requestBody: {
         required: route.bodyOptional !== true,

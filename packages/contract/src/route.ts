@@ -48,6 +48,10 @@ export type Route = {
   readonly params?: TObject
   readonly query?: TObject
   readonly body?: TSchema
+  /** The parts of a multipart body, which the operation itself reads, as a stream; such a route has no `body`. */
+  readonly form?: TObject
+  /** True where HEAD is answered though the call can have a price: its payment buys the answer to the same GET. */
+  readonly hasHead?: boolean
   /** True where the body may be as long as records are (`bodyBytesMax`). */
   readonly takesRecords?: boolean
   /** An absent or empty body counts as `{}`. */
@@ -76,6 +80,7 @@ export const areas = [
   'Collections',
   'Data Storage',
   'Batch',
+  'Blobs',
   'Data Query',
   'Tasks',
   'Indexes',

@@ -31,8 +31,10 @@ import { createAdmission } from './operator/admission.ts'
 import { createMetrics, type Metrics } from './operator/metrics.ts'
 import { migrations } from './operator/migrations.ts'
 import { ensureOperatorKey } from './operator/operator-key.ts'
+import { watchSystemChain } from './operator/watch-system-chain.ts'
 import { toDeletedFault } from './services/access/authorize-collections.ts'
 import { openTenants, type Tenants, type TenantsOptions } from './services/applications/tenants.ts'
+import { openBlobs } from './services/blobs/blobs.ts'
 import type { Service, Uses } from './services/call.ts'
 import { loadDataSets } from './services/data-sets/operator-data-sets.ts'
 import type { ProgramInfo } from './services/identity/program-info.ts'
@@ -117,7 +119,7 @@ async function start(
     onStaleView: metrics.onStaleView,
   })
   onCrash(() => tenants.reopenAll())
-  watchSystemChain(options, tenants, closers)
+  closers.push(watchSystemChain(tenants, world, (reason) => options.onFatal?.(reason)))
   const { methods, gasKeys, close } = await openPaymentMethods(config, devnet, {
     database,
     world,
@@ -126,8 +128,9 @@ async function start(
   closers.push(close)
   let url = ''
   const publicUrl = () => config.publicUrl ?? url
+  const blobs = openBlobs(config, world)
   const { payments, transfers, stops } = await startPayments(config, {
-    ...{ database, tenants, world, methods, publicUrl, log },
+    ...{ database, tenants, world, methods, publicUrl, log, files: blobs.store },
     admit: freeSpace?.need,
     onState: metrics.onPaymentState,
   })
@@ -142,6 +145,7 @@ async function start(
     tenants,
     payments,
     transfers,
+    blobs,
     indexBuilder,
     viewBuilder,
     keyUse,
@@ -303,23 +307,6 @@ function createHttpServer(
   })
   refuseUnbuilt(fastify, unbuilt, admission.enter)
   return fastify
-}
-
-/**
- * Reports when the service's own chain stops: without it nothing can be sold or defined, and a restart reads what
- * is committed.
- */
-function watchSystemChain(
-  options: StartOptions,
-  tenants: Tenants,
-  closers: (() => Promise<unknown>)[],
-): void {
-  const stop = options.world.every(1_000, () => {
-    const { failure } = tenants.system.chain
-    if (failure !== undefined)
-      options.onFatal?.(`the service's own chain stopped: ${failure.message}`)
-  })
-  closers.push(async () => stop())
 }
 
 /** For heavy queries, which are few at once, and whatever no shared connection takes; and those that short reads share. */

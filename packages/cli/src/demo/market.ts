@@ -128,6 +128,7 @@ function makeConfig(dataDir: string): Config {
     quota: { bytes: null, records: null },
     trustProxy: [],
     drainMs: 8_000,
+    blobBytesMax: 2 * 1024 * 1024,
     resultCacheBytes: 0,
     dataSets: [],
     networks: [],

@@ -130,6 +130,13 @@ export const ConfigFile = Type.Object(
           'how long requests under way may take to finish when the service is told to end; 8 when not given',
       }),
     ),
+    blob_mb_max: Type.Optional(
+      Type.Integer({
+        minimum: 1,
+        maximum: 65_536,
+        description: 'MiB of the largest blob; 2 when not given, as the public clients expect',
+      }),
+    ),
     kept_answers_mb: Type.Optional(
       Type.Integer({
         minimum: 0,

@@ -1,6 +1,7 @@
 import { existsSync, readFileSync } from 'node:fs'
 import { isIP } from 'node:net'
 import { resolve } from 'node:path'
+import { limits } from '@tollbase/contract/limits'
 import type { InFlightLimits, Quotas } from '../http/rate-limits.ts'
 import {
   ConfigError,
@@ -54,6 +55,8 @@ export type Config = {
   readonly trustProxy: readonly string[]
   /** The time that requests under way have to finish when the service ends. */
   readonly drainMs: number
+  /** Bytes of the largest blob. */
+  readonly blobBytesMax: number
   /** The memory for the result cache of predefined queries; 0 turns it off. */
   readonly resultCacheBytes: number
   readonly dataSets: NonNullable<ConfigFile['data_sets']>
@@ -105,6 +108,8 @@ export function readConfig(flags: Flags, environment: Environment): Config {
     quota: readQuota(file.quota),
     trustProxy: readProxies(file.trust_proxy ?? []),
     drainMs: (file.drain_seconds ?? 8) * 1000,
+    blobBytesMax:
+      file.blob_mb_max === undefined ? limits.blobBytesMax : file.blob_mb_max * 1024 * 1024,
     resultCacheBytes: (file.kept_answers_mb ?? 32) * 1024 * 1024,
     dataSets: readDataSets(file.data_sets ?? []),
     networks: file.networks ?? [],

@@ -13,6 +13,8 @@ import { refuseUndecodable } from './refuse-undecodable.ts'
 import { HttpReply } from './reply.ts'
 import type { Outcome, RequestContext } from './request-context.ts'
 import { makeRepeatedFault, type RequestInfo } from './request-info.ts'
+import { sendFile } from './send-file.ts'
+import { findStatedDigest } from './upload.ts'
 import { type Check, compileCheck, parseTexts } from './validate.ts'
 
 /** One handler for every route of the contract: a missing one does not compile. */
@@ -55,18 +57,35 @@ export function implement<C extends Contract, Call>(
   for (const [operationId, route] of Object.entries(contract)) {
     const handler = options.handlers[operationId] as AnyHandler<Call>
     const run = makeRunner(operationId, route, { ...options, handler })
-    for (const url of listPaths(route)) {
-      fastify.route({
-        method: route.method,
-        url,
-        config: { operationId, route },
-        bodyLimit: route.takesRecords === true ? limits.bodyBytesMax : limits.plainBodyBytesMax,
-        // A HEAD would buy an answer and throw it away, so endpoints that can cost money have none.
-        exposeHeadRoute: route.method === 'GET' && route.paid !== true,
-        handler: run,
+    const add = (to: FastifyInstance) => {
+      for (const url of listPaths(route)) {
+        to.route({
+          method: route.method,
+          url,
+          config: { operationId, route },
+          bodyLimit: route.takesRecords === true ? limits.bodyBytesMax : limits.plainBodyBytesMax,
+          // A HEAD would buy an answer and throw it away, so endpoints that can cost money have none by default.
+          exposeHeadRoute:
+            route.method === 'GET' && (route.paid !== true || route.hasHead === true),
+          handler: run,
+        })
+      }
+    }
+    if (route.form === undefined) add(fastify)
+    else {
+      fastify.register((scope, _options, done) => {
+        leaveBodiesUnread(scope)
+        add(scope)
+        done()
       })
     }
   }
+}
+
+/** The operations of this scope read the bodies themselves. */
+function leaveBodiesUnread(scope: FastifyInstance): void {
+  scope.removeAllContentTypeParsers()
+  scope.addContentTypeParser('*', (_request, _body, done) => done(null))
 }
 
 /** Lists the paths of a route; every `/api/apps/` path is served under `/apps/` too. */
@@ -108,7 +127,7 @@ function makeRunner<Call>(
     const answer = known ?? (await inOrder(call, () => parseInput(route, info, checks)))
     // The work ends before the answer is sent: the time of its reader is not work.
     info.context.finish(toOutcome(route, answer, { isRepeat: known !== undefined }))
-    return send(route, reply, answer)
+    return send(route, { request, reply }, answer)
   }
 }
 
@@ -159,7 +178,7 @@ export type IncomingRequest = RequestInfo & { readonly readBody: () => Promise<v
 /** Collects the transport's information about a request to a route. */
 export function makeRequestInfo(
   request: FastifyRequest,
-  route: Pick<Route, 'path'>,
+  route: Pick<Route, 'path' | 'form'>,
 ): IncomingRequest {
   refuseSecondAuthorization(request.raw)
   const bodyBytes = Buffer.isBuffer(request.body) ? request.body : noBody
@@ -177,6 +196,9 @@ export function makeRequestInfo(
     params,
     query: request.query as Record<string, string | string[]>,
     bodyBytes,
+    ...(route.form !== undefined && {
+      upload: { stream: request.raw, sha256: findStatedDigest(request.headers) },
+    }),
     json: () => {
       if (problem !== undefined) throw problem
       parsed ??= parseJsonBytes(bodyBytes)
@@ -218,11 +240,16 @@ function removeKey(query: string): string {
     .join('&')
 }
 
-function send(route: Route, reply: FastifyReply, answer: unknown): FastifyReply {
+function send(
+  route: Route,
+  { request, reply }: { readonly request: FastifyRequest; readonly reply: FastifyReply },
+  answer: unknown,
+): FastifyReply | Promise<FastifyReply> {
   if (answer instanceof HttpReply) {
     reply.code(answer.status ?? route.status ?? 200)
     reply.header('content-type', answer.contentType)
     for (const [name, value] of Object.entries(answer.headers)) reply.header(name, value)
+    if (answer.file !== undefined) return sendFile(request, reply, answer.file)
     return reply.send(answer.text)
   }
   reply.code(route.status ?? 200)

@@ -1,4 +1,5 @@
 import type { IncomingHttpHeaders } from 'node:http'
+import type { Readable } from 'node:stream'
 import { Fault, makeInvalidFault } from '../base/fault.ts'
 import { isRecord } from '../base/is-record.ts'
 import type { RequestContext } from './request-context.ts'
@@ -17,10 +18,19 @@ export type RequestInfo = {
   readonly params: Readonly<Record<string, string>>
   readonly query: Readonly<Record<string, string | string[]>>
   readonly bodyBytes: Buffer
+  /** The unread body of an endpoint that takes a form; its bytes are not in `bodyBytes`. */
+  readonly upload?: Upload
   /** The body as JSON, read once; throws a 400. The caller is judged before this. */
   readonly json: () => { readonly text: string; readonly value: unknown }
   readonly remoteAddress: string
   readonly context: RequestContext
+}
+
+/** A body that is read as a stream. */
+export type Upload = {
+  readonly stream: Readable
+  /** The SHA-256 of the whole body in hex, as the client stated it before (Content-Digest). */
+  readonly sha256: string | undefined
 }
 
 /** The part of a request that is there before its body. */

@@ -124,7 +124,8 @@ export function createServer(options: HttpOptions): FastifyInstance {
   refuseLateRequests(fastify, { world: world, open, timeoutMs: requestTimeoutMs, refuse })
   limitIncoming(fastify, {
     bytesMax: options.incomingBytesMax ?? limits.incomingBytesMax,
-    isBound: ({ context }) => context.caller === 'unknown',
+    isBound: ({ context, routeOptions }) =>
+      context.caller === 'unknown' && routeOptions.config.route?.form === undefined,
     refuse,
   })
   limitOutgoing(fastify, world, options.outgoing)

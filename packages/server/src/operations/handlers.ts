@@ -11,6 +11,9 @@ import { executeBatch } from './batch/execute-batch.ts'
 import { getBilling } from './billing/get-billing.ts'
 import { getBillingStatement } from './billing/get-billing-statement.ts'
 import { listSales } from './billing/list-sales.ts'
+import { deleteBlob } from './blobs/delete-blob.ts'
+import { getBlob } from './blobs/get-blob.ts'
+import { uploadBlob } from './blobs/upload-blob.ts'
 import { getBlock } from './chains/get-block.ts'
 import { getCheckpoint } from './chains/get-checkpoint.ts'
 import { getConsistencyProof } from './chains/get-consistency-proof.ts'
@@ -116,6 +119,7 @@ export const handlers: Handlers<Tollbase, Call<keyof Service>> = {
   createRelation,
   createView,
   createViewFromSql,
+  deleteBlob,
   deleteCollection,
   deleteCollectionIndex,
   deleteDataSet,
@@ -132,6 +136,7 @@ export const handlers: Handlers<Tollbase, Call<keyof Service>> = {
   getApplicationHealth,
   getApplicationStats,
   getApplicationWallet,
+  getBlob,
   getBlock,
   getCheckpoint,
   getCollection,
@@ -203,6 +208,7 @@ export const handlers: Handlers<Tollbase, Call<keyof Service>> = {
   storeRecords,
   updateApplication,
   updateCollection,
+  uploadBlob,
   validateRecord,
   verifyPayment,
   getHealth: getRoot,

@@ -23,6 +23,8 @@ import type { ListParts } from '../services/reading/prepare-list-read.ts'
 import { judgeNamed } from '../services/reading/prepare-sql-read.ts'
 import { requireProvable } from '../services/records/record-proof.ts'
 import { refuseHidden } from './batch/execute-batch.ts'
+import { requireBlobSource } from './blobs/get-blob.ts'
+import { requireBlobRow } from './blobs/require-blobs.ts'
 import { requireVisibleChain } from './chains/visible-chain.ts'
 import { requireOwnDataSet } from './data-sets/delete-data-set.ts'
 import { requireDataSet } from './data-sets/get-data-set.ts'
@@ -57,6 +59,7 @@ type Asked = {
   readonly id: string
   readonly key_hash: string
   readonly address: string
+  readonly blob: string
   readonly query: RequestInfo['query']
   readonly body: Readonly<Record<string, unknown>>
 }
@@ -67,7 +70,7 @@ type RightsCall = Call<ListParts | 'queryPlans'>
 type Judge = (call: RightsCall, asked: Asked) => unknown
 type TenantJudge = (call: RightsCall, tenant: Tenant, asked: Asked) => unknown
 
-const nothing = { app: '', collection: '', name: '', id: '', key_hash: '', address: '' }
+const nothing = { app: '', collection: '', name: '', id: '', key_hash: '', address: '', blob: '' }
 
 function askedBy(facts: RequestInfo): Asked {
   return { ...nothing, ...facts.params, query: facts.query, body: readLegibleBody(facts) }
@@ -132,6 +135,16 @@ const judges: { readonly [Id in Addressing]: Judge } & {
   migrateCollection: past,
   getRecordHistory: past,
   listChanges: past,
+
+  uploadBlob: application,
+  getBlob: of(async (call, tenant, { collection: name, blob: id }) => {
+    const { collection } = requireBlobSource(call.caller, tenant, name)
+    await requireBlobRow(call.service.database, tenant, { collection, id })
+  }),
+  deleteBlob: of(async (call, tenant, { collection: name, blob: id }) => {
+    const collection = requireCollection(tenant, name)
+    await requireBlobRow(call.service.database, tenant, { collection, id })
+  }),
 
   getRecord: of((call, tenant, asked) => requireGettable(call.caller, tenant, asked.collection)),
   getRecordProof: of((call, tenant, { collection: name, query }) =>

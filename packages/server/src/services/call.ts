@@ -5,6 +5,7 @@ import type { FreeSpace } from '../database/embedded/free-space.ts'
 import type { RequestInfo } from '../http/request-info.ts'
 import type { Caller } from './access/access.ts'
 import type { Tenants } from './applications/tenants.ts'
+import type { Blobs } from './blobs/blobs.ts'
 import type { OperatorDataSets } from './data-sets/operator-data-sets.ts'
 import type { ProgramInfo } from './identity/program-info.ts'
 import type { IndexBuilder } from './indexes/index-builder.ts'
@@ -27,6 +28,7 @@ export type Service = {
   readonly payments: Payments
   /** Sends money out of our own addresses. */
   readonly transfers: Transfers
+  readonly blobs: Blobs
   readonly queryRunner: QueryRunner
   /** The shapes of recent lists, from which indexes are advised. */
   readonly queryStatistics: QueryStatistics

@@ -21,6 +21,8 @@ export type FreeSpace = {
   readonly isShort: () => boolean
   /** Throws STORAGE_FULL where it is too little. */
   readonly need: () => void
+  /** Measures now, and throws where it would be too little with so many more bytes. */
+  readonly needFor: (more: number) => void
 }
 
 /**
@@ -30,23 +32,29 @@ export type FreeSpace = {
 export function watchFreeSpace({ folder, bytesMin, world }: FreeSpaceOptions): FreeSpace {
   let lookedAtMs = Number.NEGATIVE_INFINITY
   let freeBytes = Number.POSITIVE_INFINITY
+  const look = () => {
+    lookedAtMs = world.now()
+    const { bavail, bsize } = statfsSync(folder)
+    freeBytes = bavail * bsize
+  }
   const bytes = () => {
-    const now = world.now()
-    if (Math.abs(now - lookedAtMs) >= lookEveryMs) {
-      lookedAtMs = now
-      const { bavail, bsize } = statfsSync(folder)
-      freeBytes = bavail * bsize
-    }
+    if (Math.abs(world.now() - lookedAtMs) >= lookEveryMs) look()
     return freeBytes
   }
   const isShort = () => bytes() < bytesMin
+  const refuse = () => {
+    const internal = `${freeBytes} bytes are free on the disk of ${folder}, fewer than ${bytesMin}`
+    throw new Fault('STORAGE_FULL', { internal, retryAfterSeconds: retrySeconds })
+  }
   return {
     bytes,
     isShort,
     need: () => {
-      if (!isShort()) return
-      const internal = `${freeBytes} bytes are free on the disk of ${folder}, fewer than ${bytesMin}`
-      throw new Fault('STORAGE_FULL', { internal, retryAfterSeconds: retrySeconds })
+      if (isShort()) refuse()
+    },
+    needFor: (more) => {
+      look()
+      if (freeBytes - more < bytesMin) refuse()
     },
   }
 }

@@ -4,6 +4,7 @@ import { checkSchemaDefinition } from '../../model/check-schema.ts'
 import type { Definition } from '../../model/definition-entry.ts'
 import { describeCollection } from '../../model/describe-collection.ts'
 import { describeRelations } from '../../model/describe-relation.ts'
+import type { Collection } from '../../model/readable.ts'
 import { requireCollection } from '../../services/access/authorize-collections.ts'
 import { define } from '../../services/applications/define.ts'
 import { readCurrentStats } from '../../services/collections/current-stats.ts'
@@ -28,6 +29,7 @@ export const updateCollection: Operation<
     ) {
       throw makeInvalidFault('/primary_column', 'of a collection cannot change')
     }
+    refuseOtherContent(requireCollection(tenant, params.collection), body.collection_type)
     const before = requirePresent(tenant.data.catalog.collections.get(id), 'the collection')
     const after = {
       ...before,
@@ -48,4 +50,14 @@ export const updateCollection: Operation<
     const stats = await readCurrentStats(service, tenant)
     return describeCollection(requireCollection(tenant, id), stats.get(id), relations)
   })
+}
+
+/** Rows of blobs come from uploads alone, so a collection of them is never made of another one, or the reverse. */
+function refuseOtherContent(
+  { collection_type: before }: Collection,
+  after: string | null | undefined,
+): void {
+  if (after === undefined || after === null || after === before) return
+  if (after === 'blob' || before === 'blob')
+    throw makeInvalidFault('/collection_type', 'cannot change to blob, or from it')
 }

@@ -129,7 +129,8 @@ const checkReplies = sql`
     ('sale', '0', (SELECT sum((line ->> 'amount')::numeric)::text FROM jsonb_array_elements(due -> 'postings' || '[{"amount": "0"}]') AS line)),
     ('sale', '-' || (due ->> 'amount'), '-' || coalesce((SELECT substr(line ->> 'amount', 2)
       FROM jsonb_array_elements(due -> 'postings') AS line WHERE line ->> 'account' = 'wallet:' || (due ->> 'payer')), '0')),
-    ('body', due ->> 'result_hash', encode(sha256(kept.body), 'hex')),
+    ('body', due ->> 'result_hash', CASE WHEN kept.content_type = ${soldFileType}
+      THEN convert_from(kept.body, 'UTF8')::jsonb ->> 'sha256' ELSE encode(sha256(kept.body), 'hex') END),
     ('status', CASE WHEN kept.status BETWEEN 200 AND 299 THEN kept.status::text ELSE 'of success' END, kept.status::text)
   ) AS said (field, expected, found)
   WHERE expected IS DISTINCT FROM found ORDER BY 1 LIMIT 1`

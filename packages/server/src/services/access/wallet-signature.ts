@@ -27,11 +27,12 @@ export type SignatureUse = {
 
 /** The text that a wallet signs (EIP-191) for one request. */
 function formatSignedText(
-  { method, url, bodyBytes }: Pick<RequestInfo, 'method' | 'url' | 'bodyBytes'>,
+  { method, url, bodyBytes, upload }: Pick<RequestInfo, 'method' | 'url' | 'bodyBytes' | 'upload'>,
   { timestamp }: WalletSignature,
   origin: string,
 ): string {
-  const bodyHash = createHash('sha256').update(bodyBytes).digest('hex')
+  // The caller of an upload is known before its body is read, which is held to the stated hash.
+  const bodyHash = upload?.sha256 ?? createHash('sha256').update(bodyBytes).digest('hex')
   return `tollbase ${origin}\n${method}\n${url}\n${timestamp}\n${bodyHash}`
 }
 

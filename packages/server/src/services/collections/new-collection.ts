@@ -1,8 +1,9 @@
 import { limits } from '@tollbase/contract/limits'
 import { requirePresent } from '../../base/assert.ts'
-import { Fault } from '../../base/fault.ts'
+import { Fault, makeInvalidFault } from '../../base/fault.ts'
 import { isRecord } from '../../base/is-record.ts'
 import type { World } from '../../base/world.ts'
+import { blobKey } from '../../model/blob.ts'
 import type { Definition } from '../../model/definition-entry.ts'
 import type { CollectionDefinition, IndexDefinition } from '../../model/definitions.ts'
 import { makePaidCollectionId } from '../../model/made-by-payment.ts'
@@ -50,6 +51,9 @@ export async function createCollectionLocked(
       message: `An application has at most ${limits.collectionsPerApplicationMax} collections`,
     })
   }
+  const isBlob = request.collection_type === 'blob'
+  if (isBlob && (request.primary_column ?? blobKey) !== blobKey)
+    throw makeInvalidFault('/primary_column', `of a collection of blobs is ${blobKey}`)
   const now = new Date(world.now()).toISOString()
   const { nextNumber: number } = catalog
   const collection: CollectionDefinition = {
@@ -60,7 +64,7 @@ export async function createCollectionLocked(
     number,
     name: request.name,
     namespace: request.namespace ?? `${tenant.application.app_id}_${request.name}`,
-    primary_column: request.primary_column ?? 'id',
+    primary_column: request.primary_column ?? (isBlob ? blobKey : 'id'),
     sort_column: request.sort_column ?? null,
     collection_type: request.collection_type ?? 'document',
     access_policy: request.access_policy ?? null,
@@ -75,11 +79,14 @@ export async function createCollectionLocked(
   return requirePresent(tenant.data.catalog.byId.get(collection.id), 'the new collection')
 }
 
+/** A collection as a first write makes it. */
+type MissingCollection = Pick<CollectionRequest, 'name' | 'madeBy' | 'collection_type'>
+
 /** Returns the collection of this name, created with defaults if it does not exist. */
 export async function ensureCollection(
   world: World,
   tenant: Tenant,
-  request: Pick<CollectionRequest, 'name' | 'madeBy'>,
+  request: MissingCollection,
 ): Promise<Collection> {
   const found = tenant.data.catalog.byName.get(request.name)
   return found ?? tenant.definitions.run(() => ensureCollectionLocked(world, tenant, request))
@@ -89,7 +96,7 @@ export async function ensureCollection(
 export async function ensureCollectionLocked(
   world: World,
   tenant: Tenant,
-  request: Pick<CollectionRequest, 'name' | 'madeBy'>,
+  request: MissingCollection,
 ): Promise<Collection> {
   return (
     tenant.data.catalog.byName.get(request.name) ?? createCollectionLocked(world, tenant, request)

@@ -17,6 +17,7 @@ import type { PaymentPorts, Purchase } from './purchase.ts'
 import type { Delivery, Payee } from './quotes/offer.ts'
 import { digestOffer } from './quotes/terms.ts'
 import type { Sold } from './replies/paid-reply.ts'
+import { decodeSoldFile, soldFileType } from './replies/sold-file.ts'
 import { toPaymentFault } from './to-payment-fault.ts'
 
 /** A claim whose money has arrived. */
@@ -239,7 +240,7 @@ function makeReceiptFacts(
     operation: claim.operation,
     as_of: delivery.asOf,
     row_count: delivery.rows,
-    result_hash: hashSha256(delivery.body),
+    result_hash: hashResult(delivery),
     delivered_at: new Date(delivery.nowMs).toISOString(),
   }
 }
@@ -256,4 +257,9 @@ function listParts(due: readonly bigint[], payees: readonly Payee[]): readonly P
 
 function hashSha256(content: string | Buffer): string {
   return createHash('sha256').update(content).digest('hex')
+}
+
+/** A file's hash is its name; every other answer is hashed as it goes out. */
+function hashResult({ body, contentType }: Delivery): string {
+  return contentType === soldFileType ? decodeSoldFile(body).sha256 : hashSha256(body)
 }

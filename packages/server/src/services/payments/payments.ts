@@ -74,11 +74,11 @@ export class Payments {
     // Nobody is asked for a payment of zero, whatever was wrong with the payment sent.
     const ask = async (error: string) =>
       computeCap(offer) === 0n
-        ? makeFreeReply(await deliverFree(offer))
+        ? makeFreeReply(this.ports, await deliverFree(offer))
         : askForPayment(this.#quotes, { requestInfo, offer, hash, error })
     const presented = findPresentedPayment(asking)
     const parsed = presented && (await parsePayment(this.#quotes, offer, { presented, hash }))
-    if (parsed === 'nothing') return makeFreeReply(await deliverFree(offer))
+    if (parsed === 'nothing') return makeFreeReply(this.ports, await deliverFree(offer))
     if (parsed === undefined || 'refusal' in parsed) {
       offer.admit?.()
       return ask(parsed?.refusal ?? 'Payment is required')
@@ -95,8 +95,8 @@ export class Payments {
     if ('refusal' in bought) return ask(bought.refusal)
     if ('unmatched' in bought) return ask(await this.#keepUnmatched(bought.unmatched))
     return 'free' in bought
-      ? makeFreeReply(bought.free)
-      : makePaidReply(payment, method.network, bought.sold)
+      ? makeFreeReply(this.ports, bought.free)
+      : makePaidReply(this.ports, { payment, network: method.network }, bought.sold)
   }
 
   /**

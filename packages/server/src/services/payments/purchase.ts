@@ -1,4 +1,5 @@
 import type { World } from '../../base/world.ts'
+import type { BlobStore } from '../../blobs/blob-store.ts'
 import type { Database } from '../../database/database.ts'
 import type { Facilitator, Settlement, Verification } from '../../x402/facilitator.ts'
 import type { NativeTransfers } from '../../x402/native-transfer.ts'
@@ -30,6 +31,8 @@ export type PaymentMethod = {
 type CountedState = 'claimed' | 'settled' | 'delivered' | 'failed'
 
 export type PaymentPorts = {
+  /** The files that can be sold; where there are none, nobody offers any. */
+  readonly files?: Pick<BlobStore, 'find'>
   readonly database: Database
   readonly tenants: Tenants
   readonly world: World

@@ -13,7 +13,7 @@ import type { Delivery, PartPrice, Payee } from './quotes/offer.ts'
 export type PaidWrite = {
   readonly tenant: Tenant
   /** Names the endpoint in offers and receipts. */
-  readonly operation: 'store' | 'batch'
+  readonly operation: 'store' | 'batch' | 'upload'
   readonly description: string
   /** The written records and bytes of the request, by name of collection. */
   readonly parts: readonly WrittenPart[]

@@ -22,7 +22,7 @@ export type Payee = {
 export type Delivery = {
   readonly status: number
   readonly body: Buffer
-  /** The type of the body; JSON when not given. */
+  /** The type of the body; JSON when not given, and `soldFileType` where the body names a file. */
   readonly contentType?: string | undefined
   /** Atomic units of each part; nothing beyond the quote is charged. */
   readonly due: readonly bigint[]

@@ -32,7 +32,7 @@ export async function findEarlierAnswer(call: Call<'payments'>): Promise<HttpRep
     payment,
     isPayer,
   })
-  return sold && makePaidReply(payment, method.network, sold)
+  return sold && makePaidReply(payments.ports, { payment, network: method.network }, sold)
 }
 
 /** A transfer without a quote is left to the operation, which decides for whom the caller acts. */

@@ -1,8 +1,11 @@
-import { HttpReply } from '../../../http/reply.ts'
+import { Fault } from '../../../base/fault.ts'
+import { type FileBody, HttpReply } from '../../../http/reply.ts'
 import type { PaymentNetwork } from '../../../x402/networks.ts'
 import { encodeSettlement, isNative, type Payment } from '../../../x402/protocol.ts'
+import type { PaymentPorts } from '../purchase.ts'
 import type { Delivery } from '../quotes/offer.ts'
 import { toReceiptId } from './receipt-id.ts'
+import { decodeSoldFile, soldFileType } from './sold-file.ts'
 
 /** The reply that a payment bought, exactly as it was first delivered. */
 export type Sold = {
@@ -15,7 +18,11 @@ export type Sold = {
 }
 
 /** Makes the bought reply, with the settlement in the form of the client's version of x402. */
-export function makePaidReply(payment: Payment, network: PaymentNetwork, sold: Sold): HttpReply {
+export async function makePaidReply(
+  { files }: Pick<PaymentPorts, 'files'>,
+  { payment, network }: { readonly payment: Payment; readonly network: PaymentNetwork },
+  sold: Sold,
+): Promise<HttpReply> {
   const notice = encodeSettlement(payment, {
     success: true,
     transaction: sold.transaction,
@@ -27,18 +34,45 @@ export function makePaidReply(payment: Payment, network: PaymentNetwork, sold: S
       confirmedAt: new Date(Number(payment.payload.blockTime) * 1000).toISOString(),
     }),
   })
-  return new HttpReply(sold.body, {
-    status: sold.status,
-    ...(sold.contentType !== undefined && { contentType: sold.contentType }),
-    headers: {
-      [notice.name.toLowerCase()]: notice.value,
-      'x-receipt-id': toReceiptId(sold.paymentId),
-      'x-payment-id': sold.paymentId,
-    },
-  })
+  const headers = {
+    [notice.name.toLowerCase()]: notice.value,
+    'x-receipt-id': toReceiptId(sold.paymentId),
+    'x-payment-id': sold.paymentId,
+  }
+  const reply = await makeReply(files, sold, 'sold')
+  if (reply === undefined)
+    throw new Fault('PAYMENT_REPLY_GONE', { details: { payment_id: sold.paymentId } })
+  return new HttpReply(reply.text, { ...reply, headers })
 }
 
 /** Makes the reply of a priced operation to a request that costs nothing. */
-export function makeFreeReply({ status, body, contentType }: Delivery): HttpReply {
-  return new HttpReply(body, { status, ...(contentType !== undefined && { contentType }) })
+export async function makeFreeReply(
+  { files }: Pick<PaymentPorts, 'files'>,
+  delivery: Delivery,
+): Promise<HttpReply> {
+  const reply = await makeReply(files, delivery, 'public')
+  if (reply === undefined) throw new Fault('BLOB_GONE')
+  return new HttpReply(reply.text, reply)
 }
+
+type Reply = {
+  readonly text: Buffer
+  readonly status: number
+  readonly contentType?: string
+  readonly file?: FileBody
+}
+
+/** Undefined where the file that the reply names is not there any more. */
+async function makeReply(
+  files: PaymentPorts['files'],
+  { status, body, contentType }: Pick<Delivery, 'status' | 'body' | 'contentType'>,
+  access: FileBody['access'],
+): Promise<Reply | undefined> {
+  if (contentType !== soldFileType)
+    return { text: body, status, ...(contentType !== undefined && { contentType }) }
+  const { folder, ...facts } = decodeSoldFile(body)
+  const found = await files?.find({ folder, sha256: facts.sha256 })
+  return found && { text: noText, status, file: { ...facts, access, read: found.read } }
+}
+
+const noText = Buffer.alloc(0)

@@ -68,7 +68,8 @@ function hashSender({ requestInfo, caller }: Asking, nonce: string): string {
  */
 export function hashPaidRequest(requestInfo: RequestInfo): string {
   return hashRequest({
-    method: requestInfo.method,
+    // A HEAD and the GET of the same are one purchase.
+    method: requestInfo.method === 'HEAD' ? 'GET' : requestInfo.method,
     path: requestInfo.path,
     query: requestInfo.queryText,
     body: getBodyWithoutProof(requestInfo),
@@ -89,7 +90,7 @@ export function getBodyWithoutProof(requestInfo: RequestInfo): Buffer {
 }
 
 /** All that the public clients put into the body of a paid store; none of it is stored. */
-const proofMembers: readonly string[] = [
+export const proofMembers: readonly string[] = [
   'payment_tx_hash',
   'amount_utia',
   'user_address',
@@ -117,9 +118,13 @@ function findBodyProof(requestInfo: RequestInfo): NativeProof | undefined {
 
 type Members = Readonly<Record<string, unknown>>
 
-/** Members of a body that may carry a proof. Only a store's may: all others say what is asked, and nothing else. */
+/**
+ * Members of a body that may carry a proof. Only a store's and an upload's may: all others say what is asked, and
+ * nothing else.
+ */
 function getBodyMembers(requestInfo: RequestInfo): Members {
-  if (requestInfo.method !== 'POST' || requestInfo.path !== '/store') return {}
+  const isStore = requestInfo.method === 'POST' && requestInfo.path === '/store'
+  if (!isStore && requestInfo.upload === undefined) return {}
   const { value } = requestInfo.json()
   return isRecord(value) ? value : {}
 }

@@ -1,0 +1,88 @@
+import { Type } from 'typebox'
+import { limits } from './limits.ts'
+import { defineContract } from './route.ts'
+import { CollectionParams, extendAppParams, StringEnum } from './schemas.ts'
+import { StoredRecord } from './storage.ts'
+
+const BlobParams = extendAppParams({
+  collection: Type.String({ minLength: 1, maxLength: 128 }),
+  blob: Type.String({
+    minLength: 1,
+    maxLength: 128,
+    description: '`blob_` and the SHA-256 of its bytes, as the upload answered it',
+  }),
+})
+
+const Accepted = Type.Object({
+  ticket_id: Type.String(),
+  blob_id: Type.String({ description: '`blob_` and the SHA-256 of the bytes in hex' }),
+  status: Type.String(),
+  message: Type.String(),
+  results: Type.Optional(Type.Array(StoredRecord)),
+})
+
+const Wait = Type.Object({ wait: Type.Optional(Type.Boolean()) })
+
+export const blobs = defineContract({
+  uploadBlob: {
+    method: 'POST',
+    path: '/api/apps/:app/blobs/:collection',
+    area: 'Blobs',
+    summary: 'Upload a blob, with metadata',
+    description:
+      'The bytes are read as a stream, and the id is made of their hash: the same bytes are the same blob. A collection of type `blob` is made where there is none. The row that /list finds has the members of `metadata` beside blob_id, sha256, size_bytes, content_type, filename and uploaded_at. Answered after the block is committed (202, with a ticket) or, with `?wait=true`, after the tables show it (200). A wallet that signs its request sends the hash of the body before it, as Content-Digest (RFC 9530, sha-256).',
+    access: 'Write',
+    shows: 'outcome',
+    paid: true,
+    status: 202,
+    otherStatuses: [200],
+    params: CollectionParams,
+    query: Wait,
+    form: Type.Object({
+      blob: Type.String({ format: 'binary', description: 'the bytes; their type is Content-Type' }),
+      metadata: Type.Optional(
+        Type.String({ description: 'a JSON object, whose members become fields of the row' }),
+      ),
+      payment_tx_hash: Type.Optional(
+        Type.String({ description: 'of a transfer that was made for this upload' }),
+      ),
+      quote_id: Type.Optional(Type.String({ description: 'what the transfer was made for' })),
+      user_address: Type.Optional(Type.String({ description: 'whose transfer it is' })),
+      payment_network: Type.Optional(Type.String({ description: 'where it was made' })),
+    }),
+    reply: Accepted,
+    errors: ['COLLECTION_NOT_FOUND', 'CONFLICT', 'VIEW_EXISTS', 'SCHEMA_VIOLATION'],
+  },
+  getBlob: {
+    method: 'GET',
+    path: '/api/apps/:app/blobs/:collection/:blob',
+    area: 'Blobs',
+    summary: 'Get the bytes of a blob',
+    description: `The bytes, with their content type, an ETag and ranges, for who asks for bytes: by an Accept that names any type but JSON (a bare */* names none), by Range or If-None-Match, or by \`?format=raw\`. For all others a JSON string, the base64 of the bytes. HEAD says the same without them. A blob with a price is sold whole, by its size; with the same payment any range of it is there for ${limits.keptReplySeconds / 3600} hours.`,
+    access: 'by-policy',
+    shows: 'records',
+    paid: true,
+    hasHead: true,
+    params: BlobParams,
+    query: Type.Object({ format: Type.Optional(StringEnum(['raw'])) }),
+    reply: Type.String({ description: 'base64 of the bytes' }),
+    otherReplyTypes: ['application/octet-stream'],
+    errors: ['COLLECTION_NOT_FOUND', 'BLOB_NOT_FOUND', 'BLOB_GONE', 'RANGE_NOT_SATISFIABLE'],
+  },
+  deleteBlob: {
+    method: 'DELETE',
+    path: '/api/apps/:app/blobs/:collection/:blob',
+    area: 'Blobs',
+    summary: 'Delete a blob',
+    description:
+      'Its row is gone at once; its bytes go later, when no other row and no bought answer names them.',
+    access: 'Write',
+    shows: 'outcome',
+    status: 202,
+    otherStatuses: [200],
+    params: BlobParams,
+    query: Wait,
+    reply: Accepted,
+    errors: ['COLLECTION_NOT_FOUND', 'BLOB_NOT_FOUND'],
+  },
+})

@@ -1,0 +1,33 @@
+import { Fault } from './fault.ts'
+
+/** Counts work that holds something while it goes on, such as a transfer; past the bounds it is refused, not queued. */
+export class Places {
+  readonly #bounds: { readonly max: number; readonly ofHolderMax: number }
+  readonly #held = new Map<string, number>()
+  #total = 0
+
+  constructor(bounds: { readonly max: number; readonly ofHolderMax: number }) {
+    this.#bounds = bounds
+  }
+
+  /** Takes a place for a holder, or throws UNAVAILABLE; the returned function frees it, once. */
+  occupy(holder: string): () => void {
+    const own = this.#held.get(holder) ?? 0
+    if (this.#total >= this.#bounds.max || own >= this.#bounds.ofHolderMax)
+      throw new Fault('UNAVAILABLE', {
+        message: 'Too many transfers of files are under way; try again shortly',
+        retryAfterSeconds: 2,
+      })
+    this.#total += 1
+    this.#held.set(holder, own + 1)
+    let isFree = false
+    return () => {
+      if (isFree) return
+      isFree = true
+      this.#total -= 1
+      const left = (this.#held.get(holder) ?? 1) - 1
+      if (left === 0) this.#held.delete(holder)
+      else this.#held.set(holder, left)
+    }
+  }
+}

@@ -1,0 +1,209 @@
+import { createHash } from 'node:crypto'
+import { createReadStream, mkdirSync, rmSync } from 'node:fs'
+import { type FileHandle, mkdir, open, readdir, rename, stat, unlink } from 'node:fs/promises'
+import { join } from 'node:path'
+import { Readable } from 'node:stream'
+import { pipeline } from 'node:stream/promises'
+import { assert } from '../base/assert.ts'
+import { Mutex } from '../base/mutex.ts'
+import type { World } from '../base/world.ts'
+import { findErrorCode, toStorageFault } from './storage-faults.ts'
+
+export type BlobStoreOptions = {
+  /** The folder of all files. */
+  readonly root: string
+  readonly world: World
+  /** Throws where so many more bytes do not fit on the disk. */
+  readonly needRoom: (bytes: number) => void
+}
+
+/** The place of a file: a folder of numbers, and the hash of its bytes, which is its name. */
+export type BlobPlace = { readonly folder: number; readonly sha256: string }
+
+/** Bytes that have arrived whole and are not a blob yet; its holder ends it by `publish` or `discard`. */
+export type ReceivedFile = {
+  readonly sha256: string
+  readonly size: number
+  /** Makes it the file of a folder, durably. */
+  readonly publish: (folder: number) => Promise<void>
+  /** Deletes what was not published. */
+  readonly discard: () => Promise<void>
+}
+
+/** A file that is there. */
+export type StoredFile = {
+  readonly size: number
+  /** Reads its bytes, from the first to the last of a range (both included). */
+  readonly read: (range?: { readonly start: number; readonly end: number }) => Readable
+}
+
+/** Bytes that are written between two looks at the room on the disk. */
+const roomBytes = 8 * 1024 * 1024
+/** Bytes that wait for the disk in memory, for each file. */
+const writeBufferBytes = 1024 * 1024
+const readBufferBytes = 256 * 1024
+const idBytes = 16
+const incoming = 'incoming'
+const hashPattern = /^[0-9a-f]{64}$/
+
+/**
+ * Files that are named by the hash of their bytes: `<root>/<folder>/<first two digits>/<hash>`. `receive` is the only
+ * place that writes bytes, and `find` the only one that reads them.
+ */
+export class BlobStore {
+  readonly #options: BlobStoreOptions
+  /** A file is replaced or removed by one at a time. */
+  readonly #names = new Mutex()
+  /** Files that nobody named when they were last looked at, and since when. */
+  readonly #unnamed = new Map<string, number>()
+
+  /** Sweeps away files that a process that died has received by half; one process alone uses the folder. */
+  constructor(options: BlobStoreOptions) {
+    this.#options = options
+    const folder = join(options.root, incoming)
+    rmSync(folder, { recursive: true, force: true })
+    mkdirSync(folder, { recursive: true })
+  }
+
+  /** Reads a stream into a file of its own; throws STORAGE_FULL, or the error of the stream, and leaves nothing. */
+  async receive(source: Readable): Promise<ReceivedFile> {
+    const { root, world } = this.#options
+    const path = join(root, incoming, world.randomBytes(idBytes).toString('hex'))
+    const discard = () => unlink(path).catch(() => undefined)
+    try {
+      const handle = await open(path, 'wx', 0o600)
+      try {
+        const { sha256, size } = await this.#write(source, handle)
+        const publish = (folder: number) => this.#publish(path, { folder, sha256 })
+        return { sha256, size, publish, discard }
+      } finally {
+        await handle.close()
+      }
+    } catch (error) {
+      await discard()
+      throw toStorageFault(error)
+    }
+  }
+
+  /** Finds a file; undefined where it is not there. */
+  async find(place: BlobPlace): Promise<StoredFile | undefined> {
+    const path = this.#getPath(place)
+    const found = await findStatus(path)
+    if (found === undefined) return undefined
+    return {
+      size: found.size,
+      read: (range) =>
+        range !== undefined && range.end < range.start
+          ? Readable.from([])
+          : createReadStream(path, { ...range, highWaterMark: readBufferBytes }),
+    }
+  }
+
+  /** Lists the files of a folder. */
+  async *list(folder: number): AsyncGenerator<{ sha256: string; size: number }> {
+    const root = join(this.#options.root, String(folder))
+    for (const shard of await listNames(root)) {
+      for (const sha256 of await listNames(join(root, shard))) {
+        const found = hashPattern.test(sha256) && (await findStatus(join(root, shard, sha256)))
+        if (found) yield { sha256, size: found.size }
+      }
+    }
+  }
+
+  /**
+   * Says whether somebody names this file. One that nobody has named for so long is removed, unless the same bytes
+   * are published anew; true where it was.
+   */
+  sweep(
+    place: BlobPlace,
+    seen: { readonly isNamed: boolean; readonly graceMs: number },
+  ): Promise<boolean> {
+    const path = this.#getPath(place)
+    return this.#names.run(async () => {
+      if (seen.isNamed) return this.#unnamed.delete(path) && false
+      const now = this.#options.world.now()
+      const sinceMs = this.#unnamed.get(path) ?? now
+      this.#unnamed.set(path, sinceMs)
+      if (now < sinceMs + seen.graceMs) return false
+      await unlink(path)
+      return this.#unnamed.delete(path)
+    })
+  }
+
+  async #write(source: Readable, handle: FileHandle): Promise<{ sha256: string; size: number }> {
+    const hash = createHash('sha256')
+    const { needRoom } = this.#options
+    let size = 0
+    let roomFor = 0
+    const measure = async function* (chunks: AsyncIterable<Buffer>) {
+      for await (const chunk of chunks) {
+        size += chunk.length
+        if (size > roomFor) {
+          needRoom(roomBytes)
+          roomFor = size + roomBytes
+        }
+        hash.update(chunk)
+        yield chunk
+      }
+    }
+    // The stream closes the file, after the last of its bytes has gone to the disk.
+    await pipeline(source, measure, handle.createWriteStream({ highWaterMark: writeBufferBytes }))
+    return { sha256: hash.digest('hex'), size }
+  }
+
+  /**
+   * The bytes are durable before their name is, and the name before anybody is told. A file that is there already is
+   * replaced by the same bytes.
+   */
+  async #publish(received: string, place: BlobPlace): Promise<void> {
+    const path = this.#getPath(place)
+    const shard = join(path, '..')
+    try {
+      await syncPath(received, 'r+')
+      const made = await mkdir(shard, { recursive: true })
+      await this.#names.run(async () => {
+        this.#unnamed.delete(path)
+        await rename(received, path)
+      })
+      await syncPath(shard, 'r')
+      if (made === undefined) return
+      await syncPath(join(shard, '..'), 'r')
+      await syncPath(this.#options.root, 'r')
+    } catch (error) {
+      throw toStorageFault(error)
+    }
+  }
+
+  #getPath({ folder, sha256 }: BlobPlace): string {
+    assert(Number.isSafeInteger(folder) && folder >= 0, 'a folder is a number')
+    assert(hashPattern.test(sha256), 'a file is named by a hash')
+    return join(this.#options.root, String(folder), sha256.slice(0, 2), sha256)
+  }
+}
+
+async function syncPath(path: string, flags: 'r' | 'r+'): Promise<void> {
+  const handle = await open(path, flags)
+  try {
+    await handle.sync()
+  } finally {
+    await handle.close()
+  }
+}
+
+async function findStatus(path: string) {
+  try {
+    return await stat(path)
+  } catch (error) {
+    if (findErrorCode(error) === 'ENOENT') return undefined
+    throw error
+  }
+}
+
+async function listNames(folder: string): Promise<string[]> {
+  try {
+    return await readdir(folder)
+  } catch (error) {
+    if (findErrorCode(error) === 'ENOENT') return []
+    throw error
+  }
+}

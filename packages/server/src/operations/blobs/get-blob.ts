@@ -1,0 +1,94 @@
+import { Fault } from '../../base/fault.ts'
+import type { StoredFile } from '../../blobs/blob-store.ts'
+import { HttpReply } from '../../http/reply.ts'
+import { refuseRange } from '../../http/send-file.ts'
+import { type BlobFacts, blobKey, parseBlobRow } from '../../model/blob.ts'
+import { getDefinitionVersion } from '../../model/definition-version.ts'
+import { computeCost, getReadPrice, isFree } from '../../model/price.ts'
+import { isOpen } from '../../model/read-level.ts'
+import type { Collection } from '../../model/readable.ts'
+import type { Caller } from '../../services/access/access.ts'
+import {
+  type ReadableSource,
+  refuseUnoffered,
+  requireReadableCollection,
+} from '../../services/access/authorize-collections.ts'
+import type { Tenant } from '../../services/applications/tenants.ts'
+import type { Call } from '../../services/call.ts'
+import { toApplicationAccount } from '../../services/payments/ledger-entries.ts'
+import { encodeSoldFile, soldFileType } from '../../services/payments/replies/sold-file.ts'
+import type { Operation } from '../operation.ts'
+import { type BlobRowPlace, requireBlobRow } from './require-blobs.ts'
+
+export const getBlob: Operation<'getBlob', 'database' | 'tenants' | 'payments' | 'blobs'> = async (
+  call,
+  { params },
+) => {
+  const tenant = await call.service.tenants.load(params.app)
+  const { catalog } = tenant.data
+  const { collection, free } = requireBlobSource(call.caller, tenant, params.collection)
+  const { file, facts } = await requireBlob(call, tenant, { collection, id: params.blob })
+  refuseRange(call.requestInfo.headers, facts)
+  const isPriced = !isFree(getReadPrice(catalog, collection))
+  if (!free && isPriced) return sellBlob(call, tenant, { collection, facts })
+  const access = isPriced || !isOpen(catalog, collection) ? 'own' : 'public'
+  return new HttpReply('', { file: { ...facts, access, read: file.read } })
+}
+
+/**
+ * Sells the blob whole, whatever range of it is asked for: with the same payment its buyer gets the rest. Its size is
+ * no secret, as the quote is made of it.
+ */
+function sellBlob(
+  call: Call<'payments'>,
+  tenant: Tenant,
+  { collection, facts }: { readonly collection: Collection; readonly facts: BlobFacts },
+): Promise<HttpReply> {
+  const { app_id: appId, number: folder } = tenant.application
+  const price = { ...getReadPrice(tenant.data.catalog, collection), emptyFree: false }
+  const size = { rows: 1, bytes: facts.size }
+  return call.service.payments.sell(call, {
+    tenant,
+    operation: 'getBlob',
+    description: `A blob of ${appId}::${collection.name}, ${facts.size} bytes`,
+    meaning: [getDefinitionVersion(tenant, collection), facts.sha256],
+    payees: [{ account: toApplicationAccount(appId), platformBasisPoints: 0 }],
+    pricedBy: [tenant],
+    pricesNow: () => [price],
+    capUnder: ([one = price]) => computeCost(one, size),
+    sellerUnder: () => appId,
+    breakdownUnder: () => ({}),
+    deliver: async ([one = price]) => ({
+      status: 200,
+      body: encodeSoldFile({ folder, ...facts }),
+      contentType: soldFileType,
+      due: [computeCost(one, size)],
+      rows: 1,
+      asOf: null,
+    }),
+  })
+}
+
+/** The collection if the caller may get blobs of it, free or by paying. */
+export function requireBlobSource(
+  caller: Caller,
+  tenant: Tenant,
+  nameOrId: string,
+): ReadableSource<Collection> {
+  const source = requireReadableCollection(caller, tenant, nameOrId)
+  const used = { filter: [blobKey], sort: [], select: [] }
+  if (!source.free) refuseUnoffered(source.collection, used, false)
+  return source
+}
+
+/** Finds a blob by the row that this collection has of it, and its file. */
+async function requireBlob(
+  { service }: Call<'database' | 'blobs'>,
+  tenant: Tenant,
+  place: BlobRowPlace,
+): Promise<{ readonly file: StoredFile; readonly facts: BlobFacts }> {
+  const { sha256, body } = await requireBlobRow(service.database, tenant, place)
+  const file = await service.blobs.store.find({ folder: tenant.application.number, sha256 })
+  if (file === undefined) throw new Fault('BLOB_GONE', { details: { blob_id: place.id } })
+  return { file, facts: { ...parseBlobRow(body), sha256, size: file.size } }
+}

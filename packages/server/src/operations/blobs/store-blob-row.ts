@@ -1,0 +1,87 @@
+import type { Entry } from '@tollbase/verify/entry'
+import { Fault } from '../../base/fault.ts'
+import { type HttpReply, makeJsonReply } from '../../http/reply.ts'
+import type { Collection } from '../../model/readable.ts'
+import type { Tenant } from '../../services/applications/tenants.ts'
+import type { Call } from '../../services/call.ts'
+import type { PreparedRecord } from '../../services/records/prepare-records.ts'
+import { describeStoredRecords, type StoredGroup } from '../../services/records/stored-records.ts'
+import { sealTicket } from '../../services/tasks/tickets.ts'
+
+export type BlobWrite = {
+  readonly collection: Collection
+  readonly record: PreparedRecord
+  /** True where the answer waits until the tables show it. */
+  readonly wait: boolean
+  /** Says what was done. */
+  readonly verb: 'stored' | 'deleted'
+  readonly paymentId?: string | undefined
+}
+
+/** Appends the new version of a blob's row, and answers once its block is committed. */
+export async function storeBlobRow(
+  call: Call<'world' | 'ticketKey'>,
+  tenant: Tenant,
+  write: BlobWrite,
+): Promise<HttpReply> {
+  const { collection, record, paymentId } = write
+  const { key, deleted, body } = record
+  const header = {
+    type: 'record',
+    collection: collection.id,
+    key,
+    ...(deleted && { deleted }),
+    ...(paymentId !== undefined && { payment: paymentId }),
+  }
+  const entries: readonly Entry[] = [{ header, body }]
+  const check = () => {
+    refuseChanged(tenant, collection)
+    tenant.keyReservations.markOvertaken(collection.id, () => [key])
+  }
+  const { height, sequence, leafHashes } = await tenant.collectionLock.enter(collection.id, () =>
+    tenant.keyReservations.follow(collection.id, tenant.chain.append(entries, { check })),
+  )
+  return answerBlobWrite(call, tenant, {
+    ...write,
+    group: { height, sequence, entries, leafHash: () => leafHashes },
+  })
+}
+
+/** Answers a write that is in this place of the log. */
+export async function answerBlobWrite(
+  { service }: Call<'world' | 'ticketKey'>,
+  tenant: Tenant,
+  { record, wait, verb, group }: Omit<BlobWrite, 'collection'> & { readonly group: StoredGroup },
+): Promise<HttpReply> {
+  const { height, sequence } = group
+  const application = tenant.application.number
+  const ticket_id = sealTicket(service.ticketKey, { application, height, sequence, count: 1 })
+  if (wait) await tenant.chain.whenApplied(height)
+  service.world.failpoint?.('store.beforeReply')
+  const named = { ticket_id, blob_id: record.key }
+  if (!wait)
+    return makeJsonReply({
+      ...named,
+      status: 'queued',
+      message: `The blob is ${verb}, in block ${height}`,
+    })
+  const results = describeStoredRecords(tenant, group)
+  return makeJsonReply(
+    { ...named, status: 'Completed', message: `The blob is ${verb}`, results },
+    { status: 200 },
+  )
+}
+
+/** Between the lookup and the place in the log the collection may have been deleted, or got another schema. */
+function refuseChanged(tenant: Tenant, collection: Collection): void {
+  const now = tenant.data.catalog.byId.get(collection.id)
+  if (now === undefined)
+    throw new Fault('COLLECTION_NOT_FOUND', {
+      message: `The collection ${collection.name} was deleted meanwhile`,
+    })
+  if (now.schema_definition !== collection.schema_definition)
+    throw new Fault('UNAVAILABLE', {
+      message: 'The schema of this collection has changed meanwhile; try again',
+      retryAfterSeconds: 1,
+    })
+}

@@ -1,0 +1,176 @@
+import { makeInvalidFault } from '../../base/fault.ts'
+import { type JsonBody, parseJsonBytes } from '../../base/json-body.ts'
+import { listItemTexts } from '../../base/json-text.ts'
+import { refuseUnknown } from '../../base/known-members.ts'
+import type { ReceivedFile } from '../../blobs/blob-store.ts'
+import type { HttpReply } from '../../http/reply.ts'
+import { type Form, readForm } from '../../http/upload.ts'
+import { type BlobFacts, makeBlobRow } from '../../model/blob.ts'
+import { getWritePrice, isFree } from '../../model/price.ts'
+import type { Tenant } from '../../services/applications/tenants.ts'
+import type { Call } from '../../services/call.ts'
+import { ensureCollection } from '../../services/collections/new-collection.ts'
+import { findEarlierAnswer } from '../../services/payments/replies/earlier-answer.ts'
+import { sellWrite } from '../../services/payments/sell-write.ts'
+import { hasPayment, proofMembers } from '../../services/payments/settling/presented-payment.ts'
+import {
+  makePreparer,
+  type PreparedRecord,
+  type RecordShape,
+} from '../../services/records/prepare-records.ts'
+import { sliceGroup } from '../../services/records/stored-records.ts'
+import type { Operation } from '../operation.ts'
+import { answerBlobWrite, storeBlobRow } from './store-blob-row.ts'
+import { refuseOtherType } from './require-blobs.ts'
+
+type Parts = 'world' | 'database' | 'tenants' | 'payments' | 'ticketKey' | 'blobs'
+
+/** A blob that has arrived, and its row. */
+type Upload = {
+  readonly tenant: Tenant
+  readonly collection: string
+  readonly file: ReceivedFile
+  readonly record: PreparedRecord
+  readonly wait: boolean
+}
+
+export const uploadBlob: Operation<'uploadBlob', Parts> = async (call, { params, query }) => {
+  const { service } = call
+  const tenant = await service.tenants.load(params.app)
+  const known = tenant.data.catalog.byName.get(params.collection)
+  if (known !== undefined) refuseOtherType(known)
+  const leave = service.blobs.uploads.occupy(params.app)
+  try {
+    const form = await receive(call)
+    const { file } = form.taken
+    try {
+      refuseUnknown(knownFields, Object.fromEntries(form.fields), '')
+      const shape = known ?? { primary_column: 'blob_id', schema_definition: null }
+      const record = await prepareRow(call, form, shape)
+      const wait = query.wait === true
+      return await sellUpload(
+        call,
+        { tenant, collection: params.collection, file, record, wait },
+        form,
+      )
+    } finally {
+      await file.discard()
+    }
+  } finally {
+    leave()
+  }
+}
+
+/** The public clients send more beside the blob: a proof of payment, as they put it into a store too. */
+const knownFields = {
+  members: new Map([...['metadata'], ...proofMembers].map((name) => [name, undefined])),
+}
+
+type Received = { readonly file: ReceivedFile; readonly facts: BlobFacts }
+
+function receive({ service, requestInfo }: Call<Parts>): Promise<Form<Received>> {
+  const { store, bytesMax } = service.blobs
+  return readForm(requestInfo, {
+    world: service.world,
+    file: 'blob',
+    fileBytesMax: bytesMax,
+    take: async ({ stream, contentType, filename }) => {
+      const file = await store.receive(stream)
+      const { sha256, size } = file
+      return { file, facts: { sha256, size, contentType, filename } }
+    },
+    drop: ({ file }) => file.discard(),
+  })
+}
+
+async function prepareRow(
+  { service }: Call<'world'>,
+  { taken, fields }: Form<Received>,
+  shape: RecordShape,
+): Promise<PreparedRecord> {
+  const uploadedAt = new Date(service.world.now()).toISOString()
+  const metadata = parseMetadata(fields.get('metadata'))
+  const text = makeBlobRow({ ...taken.facts, uploadedAt }, metadata)
+  const prepare = makePreparer(shape, service.world)
+  return prepare({
+    value: JSON.parse(text),
+    text,
+    pointer: '/metadata',
+    title: 'The row of the blob',
+    details: {},
+  })
+}
+
+/** Clients write '' for what they do not have. */
+function parseMetadata(text: string | undefined): JsonBody {
+  if (text === undefined || text.trim() === '') return { text: '{}', value: {} }
+  const parsed = parseJsonBytes(Buffer.from(text))
+  const [storable] = listItemTexts(`{"metadata":[${parsed.text}]}`, 'metadata')
+  if (storable === undefined) throw makeInvalidFault('/metadata', 'must be a JSON object')
+  return parsed
+}
+
+/** The file is there, durably, before its row is. */
+async function store(
+  call: Call<Parts>,
+  { tenant, collection: name, file, record, wait }: Upload,
+  paymentId?: string,
+): Promise<HttpReply> {
+  await file.publish(tenant.application.number)
+  call.service.world.failpoint?.('blob.published')
+  const collection = await ensureCollection(call.service.world, tenant, {
+    name,
+    collection_type: 'blob',
+    ...(paymentId !== undefined && { madeBy: paymentId }),
+  })
+  refuseOtherType(collection)
+  return storeBlobRow(call, tenant, { collection, record, wait, verb: 'stored', paymentId })
+}
+
+/** Sells an upload by its size. Two requests are the same where blob, metadata and names are, whatever their form. */
+async function sellUpload(
+  call: Call<Parts>,
+  upload: Upload,
+  form: Form<Received>,
+): Promise<HttpReply> {
+  const { tenant, collection, file, record, wait } = upload
+  const text = describeRequest(form)
+  const body = { text, value: JSON.parse(text) }
+  const requestInfo = { ...call.requestInfo, bodyBytes: Buffer.from(text), json: () => body }
+  const asked = { ...call, requestInfo }
+  const price = getWritePrice(tenant.data.catalog, tenant.data.catalog.byName.get(collection))
+  // A payment that is under way may have written already, whatever the price is by now.
+  if (isFree(price) && !hasPayment(asked)) return store(call, upload)
+  const earlier = await findEarlierAnswer(asked)
+  if (earlier !== undefined) return earlier
+  return sellWrite(asked, {
+    tenant,
+    operation: 'upload',
+    description: `Upload a blob of ${file.size} bytes to ${tenant.application.app_id}::${collection}`,
+    parts: [
+      {
+        collection,
+        rows: 1,
+        bytes: file.size,
+        records: [{ text: record.body, deleted: false, pointer: '/metadata' }],
+      },
+    ],
+    run: (paymentId) => store(call, upload, paymentId),
+    recover: async (paymentId, afterHeight) => {
+      for await (const block of tenant.chain.blocksFrom(afterHeight + 1)) {
+        const sequence = block.entries.findIndex(({ header }) => header.payment === paymentId)
+        if (sequence < 0) continue
+        const group = sliceGroup(block, sequence, 1)
+        return answerBlobWrite(call, tenant, { record, wait, verb: 'stored', group })
+      }
+      return undefined
+    },
+  })
+}
+
+/** The request as a payment is bound to it: a client that repeats it makes a new boundary for the same parts. */
+function describeRequest({ taken, fields }: Form<Received>): string {
+  const { sha256, contentType, filename } = taken.facts
+  const { metadata = null, ...proof } = Object.fromEntries(fields)
+  return JSON.stringify({ blob: sha256, contentType, filename, metadata, ...proof })
+}

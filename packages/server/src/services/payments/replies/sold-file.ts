@@ -1,0 +1,31 @@
+import { requirePresent } from '../../../base/assert.ts'
+import { isRecord } from '../../../base/is-record.ts'
+
+/** A file that was sold: its bytes are kept where they are, and the kept reply only names them. */
+export type SoldFile = {
+  readonly folder: number
+  readonly sha256: string
+  readonly size: number
+  readonly contentType: string
+  readonly filename: string | undefined
+}
+
+/** The content type of a kept reply that names a file; no answer has it. */
+export const soldFileType = 'application/vnd.tollbase.file+json'
+
+export function encodeSoldFile(file: SoldFile): Buffer {
+  return Buffer.from(JSON.stringify(file))
+}
+
+/** Decodes what `encodeSoldFile` wrote. */
+export function decodeSoldFile(body: Buffer): SoldFile {
+  const value: unknown = JSON.parse(body.toString())
+  const file = requirePresent(isRecord(value) ? value : undefined, 'a sold file')
+  return {
+    folder: Number(file.folder),
+    sha256: String(file.sha256),
+    size: Number(file.size),
+    contentType: String(file.contentType),
+    filename: typeof file.filename === 'string' ? file.filename : undefined,
+  }
+}
