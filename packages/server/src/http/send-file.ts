@@ -25,13 +25,13 @@ export async function sendFile(
 ): Promise<FastifyReply> {
   reply.header('vary', `${String(reply.getHeader('vary') ?? '')}, Accept, Range, If-None-Match`)
   if (!wantsBytes(request)) return sendText(request, reply, file)
-  setHeaders(reply, file)
   const { headers } = request
+  const range = findRange(headers, file)
+  if (range === 'unsatisfiable') throw makeRangeFault(file.size)
+  setHeaders(reply, file)
   const tag = `"${file.sha256}"`
   // A bought answer has its bytes, whatever its buyer has already.
   if (file.access !== 'sold' && hasTag(headers['if-none-match'], tag)) return reply.code(304).send()
-  const range = findRange(headers, file)
-  if (range === 'unsatisfiable') throw makeRangeFault(reply, file.size)
   const { start, end } = range ?? { start: 0, end: file.size - 1 }
   reply.code(range === undefined ? 200 : 206)
   if (range !== undefined) reply.header('content-range', `bytes ${start}-${end}/${file.size}`)
@@ -42,7 +42,7 @@ export async function sendFile(
 
 /** Throws 416 for a range beyond the end, which nobody is asked to pay for. */
 export function refuseRange(headers: Headers, file: Pick<FileBody, 'size' | 'sha256'>): void {
-  if (findRange(headers, file) === 'unsatisfiable') throw makeRangeFault(undefined, file.size)
+  if (findRange(headers, file) === 'unsatisfiable') throw makeRangeFault(file.size)
 }
 
 /** An If-Range of other content asks for all of it. */
@@ -97,9 +97,7 @@ function hasTag(header: string | undefined, tag: string): boolean {
   return tags.includes(tag) || tags.includes('*')
 }
 
-function makeRangeFault(reply: FastifyReply | undefined, size: number): Fault {
-  reply?.header('content-range', `bytes */${size}`)
-  for (const name of ['content-disposition', 'etag']) reply?.removeHeader(name)
+function makeRangeFault(size: number): Fault {
   return new Fault('RANGE_NOT_SATISFIABLE', {
     message: `The range begins after the end of the ${size} bytes`,
     details: { size },

@@ -209,6 +209,8 @@ function answerError(
   if (fault.retryAfterSeconds !== undefined)
     to.reply.header('retry-after', String(fault.retryAfterSeconds))
   else if (fault.status === 503 || fault.status === 429) to.reply.header('retry-after', '1')
+  if (fault.code === 'RANGE_NOT_SATISFIABLE')
+    to.reply.header('content-range', `bytes */${String(fault.details?.size)}`)
   to.reply.code(fault.status).header('content-type', 'application/json; charset=utf-8')
   return to.reply.send(
     JSON.stringify({

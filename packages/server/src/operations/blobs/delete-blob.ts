@@ -1,7 +1,7 @@
 import { requireCollection } from '../../services/access/authorize-collections.ts'
 import type { Operation } from '../operation.ts'
-import { storeBlobRow } from './store-blob-row.ts'
 import { requireBlobRow } from './require-blobs.ts'
+import { storeBlobRow } from './store-blob-row.ts'
 
 export const deleteBlob: Operation<
   'deleteBlob',

@@ -20,8 +20,8 @@ import {
 } from '../../services/records/prepare-records.ts'
 import { sliceGroup } from '../../services/records/stored-records.ts'
 import type { Operation } from '../operation.ts'
-import { answerBlobWrite, storeBlobRow } from './store-blob-row.ts'
 import { refuseOtherType } from './require-blobs.ts'
+import { answerBlobWrite, storeBlobRow } from './store-blob-row.ts'
 
 type Parts = 'world' | 'database' | 'tenants' | 'payments' | 'ticketKey' | 'blobs'
 

@@ -1,6 +1,7 @@
 import { BlockStore } from '../../chain/block-store.ts'
 import type { Database } from '../../database/database.ts'
 import { type SqlStatement, sql } from '../../database/sql.ts'
+import { soldFileType } from '../../services/payments/replies/sold-file.ts'
 import { encodeHex, hashKeccak } from '../../x402/hex.ts'
 import { type ChainPlace, createScratch, replay } from '../maintenance.ts'
 import { findFirst } from './audit-operations.ts'
