@@ -312,15 +312,21 @@ describe('the unmodified public SDK: collections and indexes', () =>
         })
       })
 
-      test('blobs of the main client are not built yet, and name their area', async () => {
-        const { client, seen } = await connect(service())
-        const blob = new Blob([Uint8Array.of(0, 255, 13, 10)], { type: 'image/png' })
+      test('blobs of the main client come back as they were sent, and their metadata is found', async () => {
+        const { client } = await connect(service())
+        const bytes = Uint8Array.of(0, 255, 13, 10)
+        const blob = new Blob([bytes], { type: 'image/png' })
         const upload = { collection: 'avatars', blob, metadata: { by: 'alice' } }
-        await expect(client.uploadBlob(upload)).rejects.toMatchObject({ code: 'BLOB_UPLOAD_ERROR' })
-        const download = { collection: 'avatars', blob_id: 'blob_abc123' }
-        await expect(client.retrieveBlob(download)).rejects.toThrow('Failed to retrieve blob')
-        expect(seen.map(({ status }) => status)).toEqual([501, 501])
-        expect(seen[0]).toMatchObject({ body: { details: { area: 'Blobs' } } })
+        const { blob_id, ticket_id } = await client.uploadBlob(upload)
+        await client.waitForTaskCompletion(ticket_id, 10)
+        const found = await client.retrieveBlob({ collection: 'avatars', blob_id })
+        expect(found).toEqual(Buffer.from(bytes))
+        expect(await client.queryBlobMetadata('avatars', { by: 'alice' })).toMatchObject([
+          { blob_id, by: 'alice', content_type: 'image/png', size_bytes: 4 },
+        ])
+        await expect(
+          client.retrieveBlob({ collection: 'avatars', blob_id: 'blob_abc123' }),
+        ).rejects.toThrow('Failed to retrieve blob')
       })
     },
     { config: { networks: [idleNetwork] } },

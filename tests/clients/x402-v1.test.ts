@@ -1,3 +1,4 @@
+import { createHash } from 'node:crypto'
 import { describe, expect, test } from 'vitest'
 import { type Asked, ask, createFundedBuyer, list, quote } from '../payments/buyer.ts'
 import { cities, type Market, openMarket, setPrices } from '../payments/market.ts'
@@ -5,9 +6,14 @@ import { routes } from '../support/contract-replies.ts'
 import { withService } from '../support/per-engine.ts'
 import { listProblems } from './x402-v1.ts'
 
+const formType = { 'content-type': 'multipart/form-data; boundary=x' }
+const formOf = (text: string) =>
+  `--x\r\nContent-Disposition: form-data; name="blob"\r\n\r\n${text}\r\n--x--\r\n`
+const helloId = `blob_${createHash('sha256').update('hello').digest('hex')}`
+
 /** One request to each endpoint that can cost money, and the status that it has once it is paid. */
 const paid: Readonly<
-  Record<string, { ask: (market: Market) => Asked; gives: object; status: number }>
+  Record<string, { ask: (market: Market) => Asked; gives: object | string; status: number }>
 > = {
   listRecords: {
     ask: ({ root }) => list({ root, limit: 1 }),
@@ -51,6 +57,21 @@ const paid: Readonly<
     status: 202,
     gives: { ticket_id: expect.any(String) },
   },
+  uploadBlob: {
+    ask: ({ appId, headers }) => ({
+      method: 'POST',
+      path: `/api/apps/${appId}/blobs/files`,
+      raw: formOf('new'),
+      headers: { ...headers, ...formType },
+    }),
+    status: 202,
+    gives: { blob_id: expect.stringMatching(/^blob_/) },
+  },
+  getBlob: {
+    ask: ({ appId }) => ({ method: 'GET', path: `/api/apps/${appId}/blobs/files/${helloId}` }),
+    status: 200,
+    gives: Buffer.from('hello').toString('base64'),
+  },
   executeBatch: {
     ask: ({ appId, collection, headers }) => ({
       method: 'POST',
@@ -70,7 +91,16 @@ describe('x402-fetch 1.2.0 in our own words', () =>
     (service) => {
       const open = async () => {
         const market = await openMarket(service())
+        const sent = await service().request(
+          'POST',
+          `/api/apps/${market.appId}/blobs/files?wait=true`,
+          { raw: formOf('hello'), headers: { ...market.headers, ...formType } },
+        )
+        expect(sent.status, sent.text).toBe(200)
+        const target = { collection: 'files' }
         await setPrices(service(), market, [
+          { target, operation: 'read', model: 'per_access', amount: '1000' },
+          { target, operation: 'write', model: 'per_record', amount: '500' },
           { operation: 'read', model: 'per_access', amount: '1000' },
           { operation: 'write', model: 'per_record', amount: '500' },
         ])
@@ -120,7 +150,8 @@ describe('x402-fetch 1.2.0 in our own words', () =>
             'access-control-expose-headers': 'X-PAYMENT-RESPONSE',
           })
           expect(reply.status, reply.text).toBe(example.status)
-          expect(reply.body).toMatchObject(example.gives)
+          if (typeof example.gives === 'string') expect(reply.body).toBe(example.gives)
+          else expect(reply.body).toMatchObject(example.gives)
           const notice = reply.headers.get('x-payment-response') ?? ''
           expect(JSON.parse(Buffer.from(notice, 'base64').toString())).toMatchObject({
             success: true,

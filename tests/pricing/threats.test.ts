@@ -9,6 +9,7 @@ import {
   readBalance,
 } from '../payments/buyer.ts'
 import { expectBalanced, readEarnings, readReceipt } from '../payments/market.ts'
+import { createBlobs } from '../support/blobs.ts'
 import { createData, type Data } from '../support/data.ts'
 import { withService } from '../support/per-engine.ts'
 import type { TestReply } from '../support/service.ts'
@@ -16,13 +17,13 @@ import { createFromSql, createView, grouped, listRows, perMarket } from '../view
 import { computePlatformShare, createSeller, readAmount } from './support.ts'
 
 /**
- * The threats to a price, each tried over HTTP with money that moves. docs/pricing.md argues why each is closed. L11, L13
- * and L14 are about blobs, sealed applications and retention, which are not there yet.
+ * The threats to a price, each tried over HTTP with money that moves. docs/pricing.md argues why each is closed. L13 and
+ * L14 are about sealed applications and retention, which are not there yet; tests/blobs has more of L11.
  */
 test('every threat from L1 to L16 whose area is built has a test of its number', () => {
   const titles = readFileSync(import.meta.filename, 'utf8').match(/test\('L\d+: /g) ?? []
   const tried = titles.map((title) => Number(/\d+/.exec(title)?.[0]))
-  expect(tried).toEqual([1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 12, 15, 16])
+  expect(tried).toEqual([1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 15, 16])
 })
 
 withService(
@@ -476,6 +477,23 @@ withService(
       expect(own.headers.get('idempotent-replayed')).toBeNull()
       expect(await readEarnings(service(), app)).toBe(2n * (200n - computePlatformShare(200n)))
       expect(await readBalance(service(), second.address)).toBe(0n)
+    })
+
+    test('L11: no verb, range or condition gets a byte of a priced blob, and its id opens no other door', async () => {
+      const app = await createBlobs(service())
+      const price = { per_access: '100', per_kb: '1024' }
+      await app.data.create({ name: 'files', collection_type: 'blob', access_policy: { price } })
+      await app.data.create({ name: 'open', collection_type: 'blob', access_policy: 'public' })
+      const { blob_id } = (await app.upload('files', 'dear')).body
+      const tag = `"${String(blob_id).slice('blob_'.length)}"`
+      const tries = [{}, { range: 'bytes=0-0' }, { 'if-none-match': tag }, { 'if-range': tag }]
+      for (const more of tries) {
+        const headers = { 'x-app-key': '', ...more }
+        expect((await app.download('files', blob_id, headers)).status).toBe(402)
+        expect((await app.head('files', blob_id, headers)).status).toBe(402)
+        expect((await app.download('open', blob_id, headers)).status).toBe(404)
+        expect((await app.download('..%2ffiles', blob_id, headers)).status).toBe(404)
+      }
     })
 
     test('L12: proofs, blocks, receipts, tasks and metrics show hashes, never what is sold', async () => {

@@ -30,9 +30,17 @@ async function makeThere(service: TestService, { app }: Scene) {
   })
   await make('/datasets', { name: 'by_n', kind: 'values', entries: [1] })
   await make('/queries', { name: 'by_n', source_collection: 'free' })
+  const form = new FormData()
+  form.append('blob', 'x')
+  const at = `${service.url}/api/apps/${app.appId}/blobs/files?wait=true`
+  const sent = await fetch(at, { method: 'POST', body: form, headers: app.headers })
+  const { blob_id: blobId } = JSON.parse(await sent.text())
+  const blob = ['free/blob_of_this_id_is_not_there', `files/${blobId}`] as const
   const absent = 'nothing_of_this_id'
   const key = ['0'.repeat(64), app.keyHash] as const
   return {
+    getBlob: blob,
+    deleteBlob: blob,
     rotateKey: key,
     revokeKey: key,
     revokeGrant: [absent, grant.id],
