@@ -7,7 +7,7 @@ import { withService } from '../support/per-engine.ts'
 import { listProblems } from './x402-v1.ts'
 
 const formType = { 'content-type': 'multipart/form-data; boundary=x' }
-const formOf = (text: string) =>
+const makeForm = (text: string) =>
   `--x\r\nContent-Disposition: form-data; name="blob"\r\n\r\n${text}\r\n--x--\r\n`
 const helloId = `blob_${createHash('sha256').update('hello').digest('hex')}`
 
@@ -61,7 +61,7 @@ const paid: Readonly<
     ask: ({ appId, headers }) => ({
       method: 'POST',
       path: `/api/apps/${appId}/blobs/files`,
-      raw: formOf('new'),
+      raw: makeForm('new'),
       headers: { ...headers, ...formType },
     }),
     status: 202,
@@ -94,7 +94,7 @@ describe('x402-fetch 1.2.0 in our own words', () =>
         const sent = await service().request(
           'POST',
           `/api/apps/${market.appId}/blobs/files?wait=true`,
-          { raw: formOf('hello'), headers: { ...market.headers, ...formType } },
+          { raw: makeForm('hello'), headers: { ...market.headers, ...formType } },
         )
         expect(sent.status, sent.text).toBe(200)
         const target = { collection: 'files' }
