@@ -45,6 +45,7 @@ const provocations: Readonly<Record<ErrorCode, (() => Promise<Answer>) | { reado
       service.request('GET', `/api/apps/${data.appId}/stats`, {
         headers: { ...data.headers, 'x-api-key': 'another' },
       }),
+    PAYOUT_NOT_POSSIBLE: () => data.call('POST', '/payout/request', {}),
     BALANCE_TOO_LOW: { by: 'tests/payments/transfers.test.ts' },
     TRANSFERS_NOT_CONFIGURED: { by: 'tests/payments/transfers.test.ts' },
     DATA_SET_NOT_FOUND: () => data.list('c', { find: { n: { inDataset: 'nothing' } } }),

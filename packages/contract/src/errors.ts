@@ -66,6 +66,10 @@ export const errors = {
     text: 'The application has used up its quota; the operator of the service can raise it.',
   },
   PAYMENT_ALREADY_USED: { status: 409, text: 'This payment was made for another request.' },
+  PAYOUT_NOT_POSSIBLE: {
+    status: 409,
+    text: 'There can be no payout now: it has too little, or nowhere to go.',
+  },
   BALANCE_TOO_LOW: {
     status: 409,
     text: 'The balance is less than that; details.available says what is there.',

@@ -248,6 +248,8 @@ export const limits = {
   authorizationSecondsMax: 2 * 3600,
   /** Time after a transfer during which its hash is accepted as a payment. */
   nativeProofSeconds: 24 * 3600,
+  /** Time until a destination of payouts counts that its owner has not signed. */
+  payoutDestinationSeconds: 24 * 3600,
   /** Time in which a withdrawal or payout must have been made; its money is given back after it. */
   transferSeconds: 24 * 3600,
   paymentHeaderBytesMax: 16 * 1024,

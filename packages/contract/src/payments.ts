@@ -168,35 +168,6 @@ export const wallets = defineContract({
   },
 })
 
-export const payout = defineContract({
-  getPayoutInfo: {
-    method: 'POST',
-    path: '/api/apps/:app/payout/info',
-    area: 'Payout',
-    summary: 'Payout settings and the available balance',
-    access: 'Admin',
-    shows: 'accounts',
-    evenArchived: true,
-    params: AppParams,
-    body: Type.Unknown(),
-    bodyOptional: true,
-    reply: Type.Object({
-      auto_payout_enabled: Type.Boolean(),
-      locked_balance: Type.String(),
-      min_payout: Type.String(),
-      payout_threshold: Nullable(Type.String()),
-      payout_destination: Nullable(Type.String()),
-      available_balance: Type.String(),
-      pending_balance: Type.String(),
-      lifetime_earned: Type.String(),
-      lifetime_paid: Type.String(),
-      currency: Type.String(),
-      decimals: Type.Integer(),
-    }),
-    errors: ['APPLICATION_NOT_FOUND'],
-  },
-})
-
 /** Served only with --devnet. */
 export const devnet = defineContract({
   requestFaucet: {

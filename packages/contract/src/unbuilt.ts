@@ -26,7 +26,4 @@ export const unbuilt: readonly Unbuilt[] = [
   { method: 'POST', path: '/api/wallets/:address/withdraw', area: 'Wallet' },
   { method: 'POST', path: '/api/apps/:app/wallet/deposit', area: 'Wallet' },
   { method: 'POST', path: '/api/apps/:app/wallet/withdraw', area: 'Wallet' },
-  { method: 'POST', path: '/api/apps/:app/payout/settings', area: 'Payout' },
-  { method: 'POST', path: '/api/apps/:app/payout/request', area: 'Payout' },
-  { method: 'GET', path: '/api/apps/:app/payouts', area: 'Payout' },
 ]

@@ -8,6 +8,8 @@ export type ApplicationRecord = {
   readonly description: string | null
   /** Lower case, or null where only the operator owns it. */
   readonly owner_address: string | null
+  /** Milliseconds since 1970 from which the owner decides about money; from the beginning where it is not there. */
+  readonly owner_trusted_from_ms?: number
   readonly created_at: string
   readonly status: 'active' | 'archived'
   /** Set by the operator. */

@@ -61,6 +61,10 @@ import { getSupportedPayments } from './payments/get-supported-payments.ts'
 import { requestFaucet } from './payments/request-faucet.ts'
 import { settlePayment } from './payments/settle-payment.ts'
 import { verifyPayment } from './payments/verify-payment.ts'
+import { getPayoutInfo } from './payouts/get-payout-info.ts'
+import { listPayouts } from './payouts/list-payouts.ts'
+import { requestPayout } from './payouts/request-payout.ts'
+import { setPayoutSettings } from './payouts/set-payout-settings.ts'
 import { getPricing } from './pricing/get-pricing.ts'
 import { quotePrice } from './pricing/quote-price.ts'
 import { setPricing } from './pricing/set-pricing.ts'
@@ -100,7 +104,6 @@ import { listViews } from './views/list-views.ts'
 import { queryView } from './views/query-view.ts'
 import { refreshView } from './views/refresh-view.ts'
 import { getApplicationWallet } from './wallets/get-application-wallet.ts'
-import { getPayoutInfo } from './wallets/get-payout-info.ts'
 import { getWallet } from './wallets/get-wallet.ts'
 import { listApplicationWalletEntries } from './wallets/list-application-wallet-entries.ts'
 import { listWalletEntries } from './wallets/list-wallet-entries.ts'
@@ -152,6 +155,9 @@ export const handlers: Handlers<Tollbase, Call<keyof Service>> = {
   getOpenapi,
   getPayment,
   getPayoutInfo,
+  setPayoutSettings,
+  requestPayout,
+  listPayouts,
   listSales,
   getBilling,
   getBillingStatement,

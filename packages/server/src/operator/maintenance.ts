@@ -16,6 +16,7 @@ import { DataProjection } from '../projections/data-projection.ts'
 import { Keys } from '../projections/keys.ts'
 import { Ledger } from '../projections/ledger.ts'
 import { makeApplier } from '../projections/make-applier.ts'
+import { PayoutSettingsTable } from '../projections/payout-settings.ts'
 import type { Projection } from '../projections/projection.ts'
 import { getChainOrigin, getSchemaName } from '../services/applications/tenants.ts'
 import { ensureSecret, serviceSecrets } from '../services/identity/secrets.ts'
@@ -88,7 +89,7 @@ async function listChainPlaces(config: Config, database: Database): Promise<Chai
     schema: 'system',
     origin: systemOrigin,
     vkey: await loadVkey(systemOrigin),
-    projections: () => [new Applications(), new Keys(), new Ledger()],
+    projections: () => [new Applications(), new Keys(), new Ledger(), new PayoutSettingsTable()],
   }
   // A crash right after an application's entry leaves it without a schema until it is first used.
   const used = applications.list().filter(({ number }) => schemas.has(getSchemaName(number)))

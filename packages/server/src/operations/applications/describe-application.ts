@@ -18,6 +18,7 @@ export async function describeApplication(call: Call<'tenants'>, record: Applica
   if (!canDescribe(call.caller, record) || record.status === 'archived') return shown
   const { tenants } = call.service
   const { data, chain } = await tenants.load(record.app_id)
+  const { auto_payout_enabled: isAutomatic } = tenants.system.payoutSettings.get(record.app_id)
   return {
     ...shown,
     owner_address: record.owner_address,
@@ -25,7 +26,7 @@ export async function describeApplication(call: Call<'tenants'>, record: Applica
     views: data.catalog.viewsByName.size,
     queries: data.catalog.queries.size,
     encryption: { private_app: false, encrypted_collections: [] },
-    payout: { auto_payout_enabled: false },
+    payout: { auto_payout_enabled: isAutomatic },
     quota: { ...tenants.getQuota(record), used: getUsage(chain.contents()) },
   }
 }

@@ -1,3 +1,4 @@
+import { limits } from '@tollbase/contract/limits'
 import { Fault, makeInvalidFault } from '../../base/fault.ts'
 import type { ApplicationRecord } from '../../model/application.ts'
 import { findWalletSignature } from '../../services/access/credentials.ts'
@@ -23,10 +24,20 @@ export const updateApplication: Operation<
     ...(body.name !== undefined && { name: body.name }),
     ...(body.description !== undefined && { description: body.description }),
     ...(owner !== undefined && { owner_address: owner }),
+    ...(owner !== undefined && owner !== before && { owner_trusted_from_ms: computeTrust(call) }),
     ...(body.quota !== undefined && { quota: body.quota }),
     ...(body.status !== undefined && { status: body.status }),
   })
   return describeApplication(call, record)
+}
+
+/**
+ * The operator is believed at once. A key that was stolen can name an owner too, so that one decides about money only
+ * when the former one has had the time to see it.
+ */
+function computeTrust({ caller, service }: Call<'world'>): number {
+  const now = service.world.now()
+  return caller.kind === 'operator' ? now : now + limits.payoutDestinationSeconds * 1000
 }
 
 /**

@@ -17,6 +17,7 @@ import { DataProjection } from '../../projections/data-projection.ts'
 import { Keys } from '../../projections/keys.ts'
 import { Ledger } from '../../projections/ledger.ts'
 import { makeApplier } from '../../projections/make-applier.ts'
+import { PayoutSettingsTable } from '../../projections/payout-settings.ts'
 import type { Projection } from '../../projections/projection.ts'
 import { CollectionLock } from '../locks/collection-lock.ts'
 import { KeyReservations } from '../locks/key-reservations.ts'
@@ -46,6 +47,7 @@ export type SystemChain = {
   readonly applications: Applications
   readonly keys: Keys
   readonly ledger: Ledger
+  readonly payoutSettings: PayoutSettingsTable
   /** Signs receipts, as it signs the system chain. */
   readonly signer: Signer
   /** Applications and keys change one at a time. */
@@ -88,10 +90,11 @@ export async function openTenants(options: TenantsOptions): Promise<Tenants> {
   const applications = new Applications()
   const keys = new Keys()
   const ledger = new Ledger()
+  const payoutSettings = new PayoutSettingsTable()
   const chain = await openOwnChain(options, {
     app: 'system',
     schema: 'system',
-    projections: [applications, keys, ledger],
+    projections: [applications, keys, ledger, payoutSettings],
   })
   const signer = await options.loadSigner(getChainOrigin(options.serviceName, 'system'))
   return new Tenants(options, {
@@ -100,6 +103,7 @@ export async function openTenants(options: TenantsOptions): Promise<Tenants> {
     applications,
     keys,
     ledger,
+    payoutSettings,
     signer,
     definitions: new Mutex(),
   })

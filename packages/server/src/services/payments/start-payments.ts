@@ -4,6 +4,7 @@ import type { Uses } from '../call.ts'
 import { ensureSecret, serviceSecrets } from '../identity/secrets.ts'
 import { startReconciler } from './claims/reconciler.ts'
 import { Payments } from './payments.ts'
+import { startAutomaticPayouts } from './payouts/payouts.ts'
 import type { PaymentPorts } from './purchase.ts'
 import { startSweeper } from './settling/sweeper.ts'
 import { Transfers } from './transfers/transfers.ts'
@@ -34,6 +35,9 @@ export async function startPayments(
     startReconciler(payments, log),
     startSweeper(payments.ports, log),
     transfers.start(),
+    startAutomaticPayouts({ ...payments.ports, transfers }, (app, error) =>
+      log.warn({ app, error: String(error) }, 'an automatic payout could not be begun'),
+    ),
   ]
   return { payments, transfers, stops }
 }

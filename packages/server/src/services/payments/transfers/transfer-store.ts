@@ -97,18 +97,24 @@ export async function listOpenTransfers(
   return rows.map(toTransfer)
 }
 
-/** Lists the transfers of an account, newest first, before the cursor. */
+/** Lists the transfers of an account, of one kind where it is given, newest first, before the cursor. */
 export async function listTransfers(
   database: Queryable,
-  page: { readonly account: string; readonly before?: TransferCursor; readonly limit: number },
+  page: {
+    readonly account: string
+    readonly kind?: TransferKind
+    readonly before?: TransferCursor
+    readonly limit: number
+  },
 ): Promise<OutgoingTransfer[]> {
-  const { account, before, limit } = page
+  const { account, kind, before, limit } = page
+  const ofKind = kind === undefined ? sql`true` : sql`kind = ${kind}`
   const older =
     before === undefined
       ? sql`true`
       : sql`(created_at_ms, id) < (${before.at}::int8, ${before.id}::text)`
   const rows = await database.query<Row>(sql`
-    SELECT ${columns} FROM ${transfers} WHERE account = ${account} AND ${older}
+    SELECT ${columns} FROM ${transfers} WHERE account = ${account} AND ${ofKind} AND ${older}
     ORDER BY created_at_ms DESC, id DESC LIMIT ${limit}`)
   return rows.map(toTransfer)
 }

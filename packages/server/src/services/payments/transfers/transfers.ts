@@ -36,6 +36,8 @@ export type TransferOrder = {
   readonly network: string
   readonly recipient: string
   readonly amount: bigint
+  /** The part of the balance that must stay on the account; nothing where it is not given. */
+  readonly reserve?: bigint
 }
 
 const intervalMs = 5_000
@@ -138,7 +140,7 @@ export class Transfers {
       throw makeInvalidFault('/recipient', 'must be an address that can have the money')
   }
 
-  async #ask(order: TransferOrder): Promise<OutgoingTransfer> {
+  async #ask({ reserve = 0n, ...order }: TransferOrder): Promise<OutgoingTransfer> {
     const { database, world, tenants, admit } = this.#ports
     admit?.()
     const now = world.now()
@@ -153,7 +155,8 @@ export class Transfers {
     }
     // All that was credited until now counts.
     await tenants.system.chain.whenApplied(tenants.system.chain.head().height)
-    const isNew = await takeFromAccount(database, order.account, async (tx, available) => {
+    const isNew = await takeFromAccount(database, order.account, async (tx, balance) => {
+      const available = balance > reserve ? balance - reserve : 0n
       if (available < order.amount && (await findTransfer(tx, order.id)) === undefined)
         throw new Fault('BALANCE_TOO_LOW', {
           details: { available: String(available), asked: String(order.amount) },

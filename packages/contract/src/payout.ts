@@ -1,0 +1,137 @@
+import { Type } from 'typebox'
+import { defineContract } from './route.ts'
+import {
+  Address,
+  AppParams,
+  AtomicInput,
+  Nullable,
+  PageQuery,
+  StringEnum,
+  Time,
+} from './schemas.ts'
+
+const Settings = {
+  auto_payout_enabled: Type.Boolean(),
+  locked_balance: Type.String({ description: 'the part of the balance that is never paid out' }),
+  min_payout: Type.String(),
+  payout_threshold: Nullable(
+    Type.String({ description: 'the least amount that is paid out automatically' }),
+  ),
+  payout_destination: Nullable(Type.String({ description: 'where payouts go now' })),
+  pending_destination: Nullable(
+    Type.Object(
+      { address: Type.String(), from: Time },
+      { description: 'where they will go; a key that is not its owner may have set it' },
+    ),
+  ),
+}
+
+const Payout = Type.Object({
+  payout_id: Type.String(),
+  status: StringEnum(['pending', 'paid', 'failed']),
+  amount: Type.String(),
+  destination: Type.String(),
+  network: Type.String(),
+})
+
+const shared = {
+  area: 'Payout',
+  access: 'Admin',
+  shows: 'accounts',
+  evenArchived: true,
+  params: AppParams,
+} as const
+
+export const payout = defineContract({
+  getPayoutInfo: {
+    ...shared,
+    method: 'POST',
+    path: '/api/apps/:app/payout/info',
+    summary: 'Payout settings and the available balance',
+    body: Type.Unknown(),
+    bodyOptional: true,
+    reply: Type.Object({
+      ...Settings,
+      available_balance: Type.String({ description: 'what can be paid out now' }),
+      pending_balance: Type.String({ description: 'what is on its way out' }),
+      lifetime_earned: Type.String(),
+      lifetime_paid: Type.String(),
+      currency: Type.String(),
+      decimals: Type.Integer(),
+    }),
+    errors: ['APPLICATION_NOT_FOUND'],
+  },
+  setPayoutSettings: {
+    ...shared,
+    method: 'POST',
+    path: '/api/apps/:app/payout/settings',
+    summary: 'Change the settings of payouts; what is not given, or null, stays',
+    description:
+      "`locked_balance` only grows. Another destination counts at once where the owner's wallet signs the request, and after 24 hours otherwise; until then payouts go to the one before. The change is an entry of the service's chain, whose place is in the reply.",
+    body: Type.Object(
+      {
+        auto_payout_enabled: Type.Optional(Nullable(Type.Boolean())),
+        locked_balance: Type.Optional(Nullable(AtomicInput)),
+        min_payout: Type.Optional(Nullable(AtomicInput)),
+        payout_threshold: Type.Optional(Nullable(AtomicInput)),
+        payout_destination: Type.Optional(Nullable(Address)),
+      },
+      { additionalProperties: false },
+    ),
+    reply: Type.Object({
+      success: Type.Boolean(),
+      message: Type.String(),
+      ...Settings,
+      entry: Type.Object(
+        { height: Type.Integer(), sequence: Type.Integer() },
+        { description: "its place in the chain of the application 'system'" },
+      ),
+    }),
+    errors: ['APPLICATION_NOT_FOUND'],
+  },
+  requestPayout: {
+    ...shared,
+    method: 'POST',
+    path: '/api/apps/:app/payout/request',
+    summary: 'Pay out earnings to the destination: an amount, or all that is available',
+    description:
+      'The money leaves the balance at once and is on its way; a transfer that the network can never make is given back. A repeated request with the same `idempotency_key` is the same payout.',
+    body: Type.Object(
+      {
+        amount: Type.Optional(AtomicInput),
+        network: Type.Optional(Type.String({ maxLength: 100, description: 'CAIP-2' })),
+        idempotency_key: Type.Optional(Type.String({ minLength: 1, maxLength: 200 })),
+      },
+      { additionalProperties: false },
+    ),
+    bodyOptional: true,
+    status: 202,
+    reply: Payout,
+    errors: [
+      'APPLICATION_NOT_FOUND',
+      'PAYOUT_NOT_POSSIBLE',
+      'BALANCE_TOO_LOW',
+      'TRANSFERS_NOT_CONFIGURED',
+      'CONFLICT',
+    ],
+  },
+  listPayouts: {
+    ...shared,
+    method: 'GET',
+    path: '/api/apps/:app/payouts',
+    summary: 'The payouts of an application, newest first',
+    query: PageQuery,
+    reply: Type.Object({
+      payouts: Type.Array(
+        Type.Object({
+          ...Payout.properties,
+          transaction_hash: Nullable(Type.String()),
+          reason: Nullable(Type.String({ description: 'why it is not paid' })),
+          created_at: Time,
+        }),
+      ),
+      next_cursor: Nullable(Type.String()),
+    }),
+    errors: ['APPLICATION_NOT_FOUND'],
+  },
+})

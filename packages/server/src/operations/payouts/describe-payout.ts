@@ -1,0 +1,33 @@
+import type { PayoutState } from '../../services/payments/payouts/payouts.ts'
+import type { OutgoingTransfer } from '../../services/payments/transfers/transfer-store.ts'
+
+export function describeSettings({ settings, destination, pending }: PayoutState) {
+  return {
+    auto_payout_enabled: settings.auto_payout_enabled,
+    locked_balance: settings.locked_balance,
+    min_payout: settings.min_payout,
+    payout_threshold: settings.payout_threshold,
+    payout_destination: destination ?? null,
+    pending_destination:
+      pending === undefined
+        ? null
+        : { address: pending.address, from: new Date(pending.fromMs).toISOString() },
+  }
+}
+
+const statuses = {
+  asked: 'pending',
+  debited: 'pending',
+  paid: 'paid',
+  returned: 'failed',
+} as const
+
+export function describePayout({ id, state, amount, recipient, network }: OutgoingTransfer) {
+  return {
+    payout_id: id,
+    status: statuses[state],
+    amount: String(amount),
+    destination: recipient,
+    network,
+  }
+}

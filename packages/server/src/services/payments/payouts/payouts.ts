@@ -1,0 +1,165 @@
+import { Fault } from '../../../base/fault.ts'
+import {
+  findDestination,
+  findPendingDestination,
+  type PayoutSettings,
+} from '../../../model/payout-settings.ts'
+import type { Uses } from '../../call.ts'
+import { readAvailable } from '../accounts/account-lock.ts'
+import { toApplicationAccount } from '../ledger-entries.ts'
+import type { OutgoingTransfer } from '../transfers/transfer-store.ts'
+
+export type PayoutParts = Uses<'database' | 'tenants' | 'transfers' | 'world'>
+
+export type PayoutState = {
+  readonly settings: PayoutSettings
+  /** Undefined where payouts have nowhere to go yet. */
+  readonly destination: string | undefined
+  /** Where they will go, from milliseconds since 1970 on. */
+  readonly pending: { readonly address: string; readonly fromMs: number } | undefined
+  /** The part of the balance that can be paid out. */
+  readonly available: bigint
+}
+
+/** Reads what can be paid out of an application's earnings, and where to. */
+export async function readPayoutState(
+  { database, tenants, world }: Omit<PayoutParts, 'transfers'>,
+  app: string,
+): Promise<PayoutState> {
+  const record = tenants.requireRecord(app)
+  const { chain, payoutSettings } = tenants.system
+  await chain.whenApplied(chain.head().height)
+  const settings = payoutSettings.get(app)
+  const balance = await readAvailable(database, toApplicationAccount(app))
+  const free = balance - BigInt(settings.locked_balance)
+  return {
+    settings,
+    destination: findDestination(settings, record, world.now()),
+    pending: findPendingDestination(settings, record, world.now()),
+    available: free > 0n ? free : 0n,
+  }
+}
+
+export type PayoutOrder = {
+  /** Names the payout for ever: asked again, it is the same one. */
+  readonly id: string
+  /** All that is available where it is not given. */
+  readonly amount?: bigint | undefined
+  /** The first that money can leave on where it is not given. */
+  readonly network?: string | undefined
+}
+
+/** Begins a payout; 409 where there is nowhere to pay to, too little to pay, or no way. */
+export async function requestPayout(
+  service: PayoutParts,
+  app: string,
+  order: PayoutOrder,
+): Promise<OutgoingTransfer> {
+  const { transfers } = service
+  const known = await transfers.find(order.id)
+  if (known !== undefined) return requestAgain(service, known, order)
+  try {
+    return await beginPayout(service, app, order)
+  } catch (error) {
+    // The same order may have taken, at this moment, all that there was.
+    const meanwhile = await transfers.find(order.id)
+    if (meanwhile === undefined) throw error
+    return requestAgain(service, meanwhile, order)
+  }
+}
+
+async function beginPayout(
+  service: PayoutParts,
+  app: string,
+  { id, amount, network }: PayoutOrder,
+): Promise<OutgoingTransfer> {
+  const { settings, destination, available } = await readPayoutState(service, app)
+  if (destination === undefined)
+    throw new Fault('PAYOUT_NOT_POSSIBLE', {
+      message:
+        'There is nowhere to pay to: the owner must choose payout_destination, or 24 hours must pass since a key did',
+    })
+  const method = findMethod(service, network)
+  if (method === undefined) throw new Fault('TRANSFERS_NOT_CONFIGURED')
+  const least = computeLeast(settings, method.network.withdrawalMinimum)
+  const asked = amount ?? available
+  if (asked < least)
+    throw new Fault('PAYOUT_NOT_POSSIBLE', {
+      message: `A payout has at least ${least} atomic units, and this one would have ${asked}`,
+      details: { available: String(available), min_payout: String(least) },
+    })
+  return service.transfers.request({
+    id,
+    kind: 'payout',
+    account: toApplicationAccount(app),
+    network: method.network.id,
+    recipient: destination,
+    amount: asked,
+    reserve: BigInt(settings.locked_balance),
+  })
+}
+
+/** The payout that was asked for before goes on, wherever payouts go by now. */
+function requestAgain(
+  { transfers }: PayoutParts,
+  known: OutgoingTransfer,
+  { amount = known.amount, network = known.network }: Omit<PayoutOrder, 'id'>,
+): Promise<OutgoingTransfer> {
+  const { id, kind, account, recipient } = known
+  return transfers.request({ id, kind, account, recipient, amount, network })
+}
+
+function findMethod({ transfers }: PayoutParts, network: string | undefined) {
+  return transfers.listNetworks().find((one) => network === undefined || one.network.id === network)
+}
+
+/** A transfer costs gas, so the network has a least amount too. */
+function computeLeast({ min_payout: own }: PayoutSettings, network: bigint): bigint {
+  return BigInt(own) > network ? BigInt(own) : network
+}
+
+/**
+ * Pays out, of each application that wants it, all that is available where this is as much as its threshold. Done
+ * twice at once it pays once: the second finds nothing left. `onFailure` is told of each one that could not be begun.
+ */
+export async function payOutDue(
+  service: PayoutParts,
+  onFailure: (app: string, error: unknown) => void,
+): Promise<void> {
+  const method = findMethod(service, undefined)
+  if (method === undefined) return
+  for (const { app_id: app } of service.tenants.system.payoutSettings.listAutomatic()) {
+    try {
+      const { settings, destination, available } = await readPayoutState(service, app)
+      const least = computeLeast(settings, method.network.withdrawalMinimum)
+      const threshold = BigInt(settings.payout_threshold ?? '0')
+      if (destination === undefined || available < least || available < threshold) continue
+      await requestPayout(service, app, { id: makePayoutId(service), amount: available })
+    } catch (error) {
+      onFailure(app, error)
+    }
+  }
+}
+
+export function makePayoutId({ world }: Pick<PayoutParts, 'world'>): string {
+  return `payout_${world.randomBytes(16).toString('hex')}`
+}
+
+const intervalMs = 60_000
+
+/** Pays out at intervals. The returned function ends it. */
+export function startAutomaticPayouts(
+  service: PayoutParts,
+  onFailure: (app: string, error: unknown) => void,
+): () => Promise<void> {
+  let round: Promise<void> | undefined
+  const stop = service.world.every(intervalMs, () => {
+    round ??= payOutDue(service, onFailure).finally(() => {
+      round = undefined
+    })
+  })
+  return async () => {
+    stop()
+    await round
+  }
+}

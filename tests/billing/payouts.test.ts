@@ -1,0 +1,217 @@
+import { beforeAll, expect, test } from 'vitest'
+import { audit } from '../../packages/server/src/operator/audit/audit.ts'
+import { rebuild } from '../../packages/server/src/operator/rebuild.ts'
+import { payOutDue } from '../../packages/server/src/services/payments/payouts/payouts.ts'
+import { type Buyer, createFundedBuyer, list, makeBuyer } from '../payments/buyer.ts'
+import { expectBalanced, type Market, openMarket, readChainBalance } from '../payments/market.ts'
+import { withService } from '../support/per-engine.ts'
+import type { Json, TestReply } from '../support/service.ts'
+import { makeTestWallet } from '../support/wallet.ts'
+
+const dayMs = 24 * 3_600_000
+
+withService(
+  (service) => {
+    let buyer: Buyer
+    beforeAll(async () => {
+      buyer = await createFundedBuyer(service())
+    })
+
+    type Seller = { readonly market: Market; readonly owner: Buyer; readonly path: string }
+
+    /** An application that has earned 8,000, and its owner. */
+    async function openSeller(): Promise<Seller> {
+      const market = await openMarket(service(), { price: { per_row: '2000' } })
+      const owner = makeBuyer()
+      const path = `/api/apps/${market.appId}`
+      const body = { owner_address: owner.address }
+      const owned = await service().request('PATCH', path, { body, headers: service().operator })
+      expect(owned.status, owned.text).toBe(200)
+      const bought = await buyer.buy(service(), list({ root: market.root, limit: 5 }))
+      expect(bought.status, bought.text).toBe(200)
+      return { market, owner, path }
+    }
+
+    const post = ({ market, path }: Seller, what: string, body: object): Promise<TestReply> =>
+      service().request('POST', `${path}/payout/${what}`, { body, headers: market.headers })
+    const readInfo = async (seller: Seller): Promise<Json> => (await post(seller, 'info', {})).body
+
+    async function postSigned({ path }: Seller, by: Buyer, given: object): Promise<TestReply> {
+      const raw = JSON.stringify(given)
+      const headers = await makeTestWallet(by.account).sign({
+        origin: service().url,
+        method: 'POST',
+        path: `${path}/payout/settings`,
+        body: raw,
+        timestamp: Math.floor(service().world.now() / 1000),
+      })
+      return service().request('POST', `${path}/payout/settings`, { raw, headers })
+    }
+
+    async function awaitPaid({ market, path }: Seller): Promise<Json[]> {
+      const options = { headers: market.headers }
+      for (let tries = 0; tries < 600; tries++) {
+        const { body } = await service().request('GET', `${path}/payouts`, options)
+        if (body.payouts.every((one: Json) => one.status === 'paid')) return body.payouts
+        await new Promise((resolve) => setTimeout(resolve, 50))
+      }
+      throw new Error('a payout has no outcome')
+    }
+
+    test('earnings are paid out to the owner, once for each request, and every book says so', async () => {
+      const seller = await openSeller()
+      const { owner, path, market } = seller
+      expect(await readInfo(seller)).toMatchObject({
+        available_balance: '8000',
+        payout_destination: owner.address,
+        lifetime_paid: '0',
+      })
+      const emptied = await openSeller()
+      const order = { amount: '3000', idempotency_key: 'november' }
+      const asked = await Promise.all([1, 2, 3].map(() => post(seller, 'request', order)))
+      for (const reply of asked) expect(reply.status, reply.text).toBe(202)
+      expect(new Set(asked.map(({ body }) => body.payout_id)).size).toBe(1)
+      const rest = await Promise.all(
+        [1, 2, 3].map(() => post(emptied, 'request', { idempotency_key: 'all' })),
+      )
+      expect(rest.map(({ status, body }) => [status, body.amount])).toEqual(
+        [1, 2, 3].map(() => [202, '8000']),
+      )
+      const other = await post(seller, 'request', { ...order, amount: '3001' })
+      expect([other.status, other.body.code]).toEqual([409, 'CONFLICT'])
+      const [paid, ...more] = await awaitPaid(seller)
+      expect(more).toEqual([])
+      expect(paid).toMatchObject({ amount: '3000', destination: owner.address })
+      expect(await readChainBalance(service(), owner.address)).toBe(3_000n)
+      expect(await readInfo(seller)).toMatchObject({
+        available_balance: '5000',
+        pending_balance: '0',
+        lifetime_earned: '8000',
+        lifetime_paid: '3000',
+      })
+      const found = await service().request('GET', `/api/transactions/${paid.payout_id}`)
+      expect(found.body).toMatchObject({
+        kind: 'payout',
+        status: 'confirmed',
+        transaction_hash: paid.transaction_hash,
+      })
+      const statement = await service().request('GET', `${path}/billing/statement`, {
+        headers: market.headers,
+      })
+      expect(statement.body).toMatchObject({ other: '-3000', closing_balance: '5000' })
+      await expectBalanced(service())
+    })
+
+    test('F6: of many requests at once no more is paid than was earned and is not locked, and what is locked only grows', async () => {
+      const seller = await openSeller()
+      const locked = await post(seller, 'settings', { locked_balance: '4500', min_payout: 1000 })
+      expect(locked.status, locked.text).toBe(200)
+      expect((await readInfo(seller)).available_balance).toBe('3500')
+      const small = await post(seller, 'request', { amount: '999' })
+      expect([small.status, small.body.code]).toEqual([409, 'PAYOUT_NOT_POSSIBLE'])
+      const asked = await Promise.all(
+        Array.from({ length: 12 }, () => post(seller, 'request', { amount: '1000' })),
+      )
+      const statuses = asked.map(({ status, body }) => (status === 202 ? 'paid' : body.code))
+      expect(statuses.filter((one) => one === 'paid')).toHaveLength(3)
+      const refused = statuses.filter((one) => one !== 'paid')
+      expect(new Set(refused)).toEqual(new Set(['BALANCE_TOO_LOW']))
+      const less = await post(seller, 'settings', { locked_balance: '4499' })
+      expect([less.status, less.body.details?.field]).toEqual([400, '/locked_balance'])
+      await awaitPaid(seller)
+      expect(await readChainBalance(service(), seller.owner.address)).toBe(3_000n)
+      await expectBalanced(service())
+    })
+
+    test('what a seller wants paid out by itself is paid out once it is as much as the threshold, and once', async () => {
+      const seller = await openSeller()
+      const settings = { auto_payout_enabled: true, payout_threshold: '8001' }
+      expect((await post(seller, 'settings', settings)).status).toBe(200)
+      const failures: unknown[] = []
+      const run = () =>
+        payOutDue(service().running.service, (app, error) => failures.push([app, error]))
+      await run()
+      expect(await awaitPaid(seller)).toEqual([])
+      await post(seller, 'settings', { payout_threshold: '8000' })
+      await Promise.all([run(), run()])
+      await run()
+      expect(await awaitPaid(seller)).toMatchObject([{ amount: '8000' }])
+      expect(await readChainBalance(service(), seller.owner.address)).toBe(8_000n)
+      await expectBalanced(service())
+    })
+
+    test('a change of settings is an entry of the chain, and survives a restart and a rebuild', async () => {
+      const seller = await openSeller()
+      const changed = await post(seller, 'settings', { min_payout: '777', payout_threshold: 9 })
+      const { height, sequence } = changed.body.entry
+      const proof = `/api/apps/system/chain/proof?height=${height}&sequence=${sequence}`
+      expect((await service().request('GET', proof)).status).toBe(200)
+      await service().whileStopped(async (config) => {
+        expect(await audit(config, () => undefined)).toMatchObject({ equal: true })
+        expect(await rebuild(config, () => undefined)).toMatchObject({ equal: true })
+      })
+      expect(await readInfo(seller)).toMatchObject({ min_payout: '777', payout_threshold: '9' })
+    })
+
+    // The clock of the service is moved: nothing that needs the chain's time may come after this.
+    test('a key alone redirects no payout for a day, nor by naming another owner; the owner does so at once', async () => {
+      const seller = await openSeller()
+      const { owner, path, market } = seller
+      const [mine, thief] = [makeBuyer(), makeBuyer()]
+      const own = await postSigned(seller, owner, { payout_destination: mine.address })
+      expect(own.body).toMatchObject({
+        payout_destination: mine.address,
+        pending_destination: null,
+      })
+      const stolen = await post(seller, 'settings', { payout_destination: thief.address })
+      expect(stolen.body).toMatchObject({
+        payout_destination: mine.address,
+        pending_destination: { address: thief.address },
+      })
+      const undone = await post(seller, 'settings', { payout_destination: mine.address })
+      expect(undone.body).toMatchObject({
+        payout_destination: mine.address,
+        pending_destination: null,
+      })
+
+      const another = await openSeller()
+      const raw = JSON.stringify({ owner_address: thief.address })
+      const signed = await makeTestWallet(thief.account).sign({
+        origin: service().url,
+        method: 'PATCH',
+        path: another.path,
+        body: raw,
+        timestamp: Math.floor(service().world.now() / 1000),
+      })
+      const headers = { ...another.market.headers, ...signed }
+      const named = await service().request('PATCH', another.path, { raw, headers })
+      expect(named.body.owner_address, named.text).toBe(thief.address)
+      const early = await postSigned(another, thief, { payout_destination: thief.address })
+      expect(early.body).toMatchObject({
+        payout_destination: null,
+        pending_destination: { address: thief.address },
+      })
+      const refused = await post(another, 'request', {})
+      expect([refused.status, refused.body.code]).toEqual([409, 'PAYOUT_NOT_POSSIBLE'])
+
+      await post(seller, 'settings', { payout_destination: thief.address })
+      service().world.advance(dayMs - 60_000)
+      // Asked for again, the change has no longer to wait, nor a shorter time.
+      await post(seller, 'settings', { payout_destination: thief.address })
+      expect((await readInfo(seller)).payout_destination).toBe(mine.address)
+      service().world.advance(120_000)
+      expect(await readInfo(seller)).toMatchObject({
+        payout_destination: thief.address,
+        pending_destination: null,
+      })
+      const { payTo } = service().running.devnet?.network ?? { payTo: '' }
+      const ours = await post(seller, 'settings', { payout_destination: payTo })
+      expect([ours.status, ours.body.details?.field]).toEqual([400, '/payout_destination'])
+      const theirs = await openMarket(service(), {})
+      const options = { body: {}, headers: theirs.headers }
+      const foreign = await service().request('POST', `${path}/payout/request`, options)
+      expect(foreign.status, market.appId).toBe(401)
+    })
+  },
+  { devnet: true },
+)
