@@ -16,7 +16,7 @@ export type SoldPart = SoldItem & {
 }
 
 /** Every operation that sells; those of `writes` take records in. */
-export const writes: readonly string[] = ['store', 'batch']
+export const writes: readonly string[] = ['store', 'batch', 'upload']
 
 /** Sums are kept for each hour: by hour alone, by what was sold, and by who bought. */
 export type TotalBy = 'hour' | 'item' | 'buyer'

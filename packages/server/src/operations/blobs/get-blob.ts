@@ -52,7 +52,13 @@ function sellBlob(
     operation: 'getBlob',
     description: `A blob of ${appId}::${collection.name}, ${facts.size} bytes`,
     meaning: [getDefinitionVersion(tenant, collection), facts.sha256],
-    payees: [{ account: toApplicationAccount(appId), platformBasisPoints: 0 }],
+    payees: [
+      {
+        account: toApplicationAccount(appId),
+        platformBasisPoints: 0,
+        item: { kind: 'collection', name: collection.name },
+      },
+    ],
     pricedBy: [tenant],
     pricesNow: () => [price],
     capUnder: ([one = price]) => computeCost(one, size),
