@@ -254,4 +254,12 @@ export const accepted: readonly string[] = [
   "SELECT id FROM app::customers WHERE name NOT LIKE '%a%' ESCAPE 'x' AND name ILIKE 'a\\_%' ESCAPE ''",
   'SELECT name COLLATE "C" AS a FROM app::customers WHERE name COLLATE "C" > \'B\' ORDER BY name COLLATE "C"',
   `SELECT '[1, 2]'::jsonb AS a, '5'::json AS b, '"x"'::jsonb AS c, 'null'::jsonb AS d, jsonb_array_length('[1, 2]'::jsonb) AS e`,
+  "SELECT id FROM app::orders WHERE status = ANY (ARRAY['open', 'sent', NULL]) OR amount = ANY (ARRAY[20, 30]::numeric[])",
+  "SELECT id FROM app::orders WHERE status <> ALL (ARRAY['open', 'sent']) AND amount > ALL (ARRAY[5, 10]) AND amount <= ANY (ARRAY[20, 30, NULL])",
+  'SELECT id FROM app::orders WHERE status = ANY (ARRAY[]::text[]) OR id = 3 AND amount <> ALL (ARRAY[]::numeric[])',
+  "SELECT id FROM app::orders WHERE (status, paid) = ('open', true) OR (status, amount) <> ('sent', 20)",
+  "SELECT id FROM app::orders WHERE (status, amount) < ('open', 20) OR (paid, amount, id) >= (true, 30, 5)",
+  "SELECT id FROM app::orders WHERE (status, customer) IN (('open', 'c1'), ('sent', NULL)) OR (id, 1) NOT IN ((1, 1), (2, 1))",
+  "SELECT id FROM app::orders WHERE (status, customer) IS DISTINCT FROM ('open', NULL) AND (id, 2) IS NOT DISTINCT FROM (7, 2)",
+  'SELECT id FROM app::orders WHERE id <> ALL (SELECT order_id FROM app::items)',
 ]

@@ -133,6 +133,25 @@ const booleans = (tie: Tie): Text =>
     list([interval, one('=', '<', '>='), interval], '($0 $1 $2)'),
     list([tie('boolean'), one('true', 'NULL', 'false')], '($0 IN ($1, false))'),
     list([tie('number'), tie('number')], '($0 IS DISTINCT FROM $1)'),
+    list(
+      [tie('number'), one('= ANY', '<> ALL', '> ANY', '<= ALL'), tie('number')],
+      '($0 $1 (ARRAY[$2, 5, NULL]))',
+    ),
+    list(
+      [
+        tie('number'),
+        tie('text'),
+        one('=', '<>', '<', '>=', 'IS DISTINCT FROM'),
+        tie('number'),
+        tie('text'),
+      ],
+      '(($0, $1) $2 ($3, $4))',
+    ),
+    list(
+      [tie('text'), tie('boolean'), one('IN', 'NOT IN'), tie('text')],
+      "(($0, $1) $2 (($3, true), ('open', NULL)))",
+    ),
+    list([tie('number')], '($0 <> ALL (SELECT i.order_id FROM app::items i))'),
     list([tie('boolean'), one('IS TRUE', 'IS NOT FALSE', 'IS UNKNOWN')], '(($0) $1)'),
     list([tie('boolean')], '(NOT $0)'),
     list([tie('boolean'), one('AND', 'OR'), tie('boolean')], '($0 $1 $2)'),

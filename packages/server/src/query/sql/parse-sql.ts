@@ -10,7 +10,7 @@ import { nothing, type Query, type TypedConstant, type ValueType } from '../tree
 import { readSelect } from './read-select.ts'
 import type { Scope } from './scope.ts'
 import { readSource, type SourceText } from './source-text.ts'
-import type { Reader } from './sql-reader.ts'
+import type { GivenParameter, Reader, ValueList } from './sql-reader.ts'
 
 export type SqlOptions = {
   /**
@@ -100,12 +100,15 @@ function declaredParameters(
   })
 }
 
-function readParameters(given: unknown, names: readonly string[]): readonly TypedConstant[] {
+function readParameters(given: unknown, names: readonly string[]): readonly GivenParameter[] {
   if (given === undefined || given === null) return []
+  const nextValue = counter()
+  const toValue = (value: unknown, pointer: string): GivenParameter =>
+    Array.isArray(value) ? toList(value, { pointer, nextValue }) : toConstant(value, pointer)
   if (Array.isArray(given)) {
     if (given.length > limits.sqlParametersMax)
       throw makeInvalidFault('/params', `has more than ${limits.sqlParametersMax} values`)
-    return given.map((value, index) => toConstant(value, extendPointer('/params', index)))
+    return given.map((value, index) => toValue(value, extendPointer('/params', index)))
   }
   if (!isRecord(given))
     throw makeInvalidFault('/params', 'must be a list of values or an object of them')
@@ -115,8 +118,21 @@ function readParameters(given: unknown, names: readonly string[]): readonly Type
   return names.map((name) => {
     if (!Object.hasOwn(given, name))
       throw makeInvalidFault(extendPointer('/params', name), 'is missing')
-    return toConstant(given[name], extendPointer('/params', name))
+    return toValue(given[name], extendPointer('/params', name))
   })
+}
+
+type ListPlace = { readonly pointer: string; readonly nextValue: () => number }
+
+/** Reads a list of values; all lists of a statement have one bound. */
+function toList(values: readonly unknown[], { pointer, nextValue }: ListPlace): ValueList {
+  return {
+    values: values.map((value, index) => {
+      if (nextValue() > limits.inListMax)
+        throw makeInvalidFault('/params', `has lists of more than ${limits.inListMax} values`)
+      return toConstant(value, extendPointer(pointer, index))
+    }),
+  }
 }
 
 function toConstant(value: unknown, pointer: string): TypedConstant {

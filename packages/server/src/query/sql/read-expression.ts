@@ -8,7 +8,6 @@ import type {
   Node,
   SubLink,
 } from 'libpg-query'
-import type { ParameterRef } from '../condition.ts'
 import { functions } from '../tree/functions.ts'
 import {
   areWhole,
@@ -24,8 +23,10 @@ import {
 } from '../tree/make-expression.ts'
 import { type Comparison, type Expression, nothing, type TypedConstant } from '../tree/query.ts'
 import { describeConstruct } from './describe-construct.ts'
+import { expandSets } from './expand-sets.ts'
 import { makeCall, makeTime, readCall } from './read-call.ts'
 import { readCast } from './read-cast.ts'
+import { readIn } from './read-in.ts'
 import { readInQuery, requireOneColumn } from './read-in-query.ts'
 import { enterSubQuery, noteComparison, readName, refuseUnclearNames } from './read-name.ts'
 import { readLike, readMatch } from './read-pattern.ts'
@@ -153,15 +154,9 @@ function readParameter(number: number, place: SqlPlace, location: number | undef
   if (given === undefined)
     throw refuse(place, location, `the parameter ${name}, which has no value`)
   if ('kind' in given) return given
-  if (given.list) throw refuse(place, location, `the list :${name} outside of IN (:${name})`)
+  if ('values' in given || given.list)
+    throw refuse(place, location, `the list ${name} outside of IN (…) and = ANY (…)`)
   return makeParameter(given)
-}
-
-/** Finds the list of values that a node stands for, if it is a parameter of several values. */
-function findList(node: Node | undefined, place: SqlPlace): ParameterRef | undefined {
-  if (node === undefined || !('ParamRef' in node)) return undefined
-  const given = place.reader.parameters[(node.ParamRef.number ?? 0) - 1]
-  return given !== undefined && !('kind' in given) && given.list ? given : undefined
 }
 
 function readCase(node: CaseExpr, place: SqlPlace): Expression {
@@ -218,6 +213,8 @@ function readOperator(node: A_Expr, place: SqlPlace): Expression {
   const inner = (each: Node | undefined) => readExpression(each, place)
   const sign = listTexts(node.name).join('.')
   const { location } = node
+  const expanded = runAt(place, location, () => expandSets(node))
+  if (expanded !== undefined) return readExpression(expanded, place)
   const foldsCase = node.kind === 'AEXPR_ILIKE' || sign === '~*' || sign === '!~*'
   if (foldsCase && findNode(node, 'CollateClause') !== undefined)
     throw refuse(place, location, 'COLLATE beside a pattern that ignores case')
@@ -233,7 +230,7 @@ function readOperator(node: A_Expr, place: SqlPlace): Expression {
     case 'AEXPR_NULLIF':
       return makeCall('nullif', [inner(node.lexpr), inner(node.rexpr)], { place, location })
     case 'AEXPR_IN':
-      return readIn(node, sign, place)
+      return readIn(node, place, readExpression)
     case 'AEXPR_LIKE':
     case 'AEXPR_ILIKE':
       return readLike(node, place, readExpression)
@@ -265,8 +262,6 @@ const formsRefused: Readonly<Record<string, string>> = {
   AEXPR_SIMILAR: 'SIMILAR TO',
   AEXPR_BETWEEN_SYM: 'BETWEEN SYMMETRIC',
   AEXPR_NOT_BETWEEN_SYM: 'NOT BETWEEN SYMMETRIC',
-  AEXPR_OP_ANY: 'ANY of an array',
-  AEXPR_OP_ALL: 'ALL of an array',
 }
 
 function listItems(node: Node | undefined): readonly Node[] {
@@ -303,59 +298,6 @@ function readBinary(node: A_Expr, sign: string, place: SqlPlace): Expression {
 const wholeDivision =
   'a division of two whole numbers, which PostgreSQL would cut; write a / b::numeric for decimals, or div(a, b) for a whole number'
 
-function readIn(node: A_Expr, sign: string, place: SqlPlace): Expression {
-  const items = listItems(node.rexpr)
-  if (items.length > limits.inListMax)
-    throw refuse(place, node.location, `an IN list of more than ${limits.inListMax} values`)
-  const left = readExpression(node.lexpr, place)
-  const [only] = items
-  const list = items.length === 1 ? findList(only, place) : undefined
-  if (list !== undefined) {
-    const found = inList(left, list, { place, location: node.location })
-    return sign === '<>' ? negate(found) : found
-  }
-  const parts = items.map((item) => {
-    const right = readExpression(item, place)
-    return runAt(place, node.location, () => makeComparison('=', { left, right }))
-  })
-  const is = gathered(parts)
-  return sign === '<>' ? negate(is) : is
-}
-
-/** Converts the sides as with one value of the list; the list's values keep their declared type. */
-function inList(
-  left: Expression,
-  list: ParameterRef,
-  { place, location }: { readonly place: SqlPlace; readonly location: number | undefined },
-): Expression {
-  const one = runAt(place, location, () =>
-    makeComparison('=', { left, right: makeParameter(list) }),
-  )
-  if (one.kind !== 'compare' || one.right.type !== list.type)
-    throw refuse(place, location, 'a list of another type than what it is compared with')
-  return Object.freeze({ kind: 'in-list', type: 'boolean', argument: one.left, parameter: list })
-}
-
-/** Turns comparisons of one expression with constants into one test against a list. */
-function gathered(parts: readonly Expression[]): Expression {
-  const [first] = parts
-  const constants = parts.flatMap((part) =>
-    part.kind === 'compare' && part.right.kind === 'constant' ? [part.right] : [],
-  )
-  const isList = constants.length === parts.length && constants.length > 1
-  const sameType = new Set(constants.map((each) => each.type)).size === 1
-  if (isList && first?.kind === 'compare' && (sameType || first.left.type === 'json')) {
-    return Object.freeze({
-      kind: 'one-of',
-      type: 'boolean',
-      argument: first.left,
-      values: Object.freeze(constants),
-    })
-  }
-  if (first !== undefined && parts.length === 1) return first
-  return Object.freeze({ kind: 'or', type: 'boolean', arguments: Object.freeze([...parts]) })
-}
-
 function readSubLink(node: SubLink, place: SqlPlace): Expression {
   const { subselect, location } = node
   if (subselect === undefined || !('SelectStmt' in subselect))
@@ -372,6 +314,13 @@ function readSubLink(node: SubLink, place: SqlPlace): Expression {
       const first = Object.freeze({ ...query, limit: Math.min(query.limit ?? 1, 1) })
       return markWhole(Object.freeze({ kind: 'scalar', type, query: first }), isWhole)
     }
+    case 'ALL_SUBLINK': {
+      const sign = listTexts(node.operName).join('.')
+      if (sign !== '<>')
+        throw refuse(place, location, `${sign} ALL of a sub-query; compare with its min or max`)
+      const left = readExpression(node.testexpr, place)
+      return negate(readInQuery({ left, query, location }, place))
+    }
     case 'ANY_SUBLINK': {
       const sign = listTexts(node.operName).join('.')
       if (sign !== '' && sign !== '=') throw refuse(place, location, `${sign} ANY of a sub-query`)
@@ -383,7 +332,6 @@ function readSubLink(node: SubLink, place: SqlPlace): Expression {
 }
 
 const linksRefused: Readonly<Record<string, string>> = {
-  ALL_SUBLINK: 'ALL of a sub-query',
   ARRAY_SUBLINK: 'ARRAY of a sub-query',
   ROWCOMPARE_SUBLINK: 'a comparison of rows',
 }

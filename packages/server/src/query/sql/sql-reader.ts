@@ -7,11 +7,15 @@ import type { Expression, Query, TypedConstant, ValueType } from '../tree/query.
 import { NameProblem, type Scope } from './scope.ts'
 import type { SourceText } from './source-text.ts'
 
+/** Several values that are given for one parameter. */
+export type ValueList = { readonly values: readonly TypedConstant[] }
+export type GivenParameter = TypedConstant | ValueList | ParameterRef
+
 /** The state that the parts of one statement share while it is read. */
 export type Reader = {
   readonly source: SourceText
   /** The values of the parameters, by their numbers from 1. */
-  readonly parameters: readonly (TypedConstant | ParameterRef)[]
+  readonly parameters: readonly GivenParameter[]
   /** The time of now() in milliseconds since 1970; `run`: that of each run; undefined: now() is not allowed here. */
   readonly now: number | 'run' | undefined
   /** Allows the calls of read-record-call.ts. */

@@ -145,7 +145,7 @@ export const textFunctions: Readonly<Record<string, FunctionDefinition>> = {
   repeat: {
     parameters: ['text', 'number'],
     result: 'text',
-    bytes: ([first = 0], args) => first * countChars(args[1]),
+    bytes: ([first = 0], [, times]) => (Number(getText(times)) < 0 ? 0 : first * countChars(times)),
     print: ([text, times]) => `repeat(${text}, ${printCount(times)})`,
   },
   chr: {

@@ -1,6 +1,7 @@
 import type { A_Expr, A_Indirection, Node, SubLink, TypeCast } from 'libpg-query'
 import { assert, requirePresent } from '../../base/assert.ts'
 import { describeConstruct } from '../../query/sql/describe-construct.ts'
+import { expandSets } from '../../query/sql/expand-sets.ts'
 import { splitEscape, writeEscapes } from '../../query/sql/read-pattern.ts'
 import { listTexts } from '../../query/sql/sql-reader.ts'
 import { infixes } from './operators.ts'
@@ -107,6 +108,8 @@ function jsonOfOperator(node: A_Expr, given: TranslationContext): Json {
   const inner = (each: Node | undefined) =>
     toExpressionJson(requirePresent(each, 'an operand'), given)
   const unless = (isNot: boolean, test: Json): Json => (isNot ? { $not: test } : test)
+  const expanded = expandSets(node)
+  if (expanded !== undefined) return inner(expanded)
   switch (kind) {
     case 'AEXPR_DISTINCT':
     case 'AEXPR_NOT_DISTINCT': {
@@ -194,5 +197,6 @@ function jsonOfSubLink(
   const query = given.query(subselect.SelectStmt, given)
   if (subLinkType === 'EXISTS_SUBLINK') return { $exists: query }
   if (subLinkType === 'EXPR_SUBLINK') return { $query: query }
-  return { $in: [toExpressionJson(requirePresent(testexpr, 'an operand'), given), query] }
+  const found = { $in: [toExpressionJson(requirePresent(testexpr, 'an operand'), given), query] }
+  return subLinkType === 'ALL_SUBLINK' ? { $not: found } : found
 }
