@@ -18,7 +18,7 @@ export function readIn(node: A_Expr, place: SqlPlace, readExpression: ReadExpres
   const [only] = items
   const list = items.length === 1 ? findList(only, place) : undefined
   if (list !== undefined && 'values' in list) {
-    const found = oneOf(left, { values: list.values, node: only }, place)
+    const found = compareWithList(left, { values: list.values, node: only }, place)
     return sign === '<>' ? negate(found) : found
   }
   if (list !== undefined) {
@@ -81,7 +81,7 @@ function findList(node: Node | undefined, place: SqlPlace): ParameterRef | Value
 }
 
 /** Compares with each value of a list, cast as the parameter is; no list has a value that an empty one has. */
-function oneOf(
+function compareWithList(
   left: Expression,
   { values, node }: ValueList & { readonly node: Node | undefined },
   place: SqlPlace,
