@@ -93,7 +93,7 @@ describe.each(kinds)('%s under every fault', (kind) => {
 
 /** Says that a kind of request passes the point. */
 function passes(kind: Kind, point: Failpoint): boolean {
-  // views.test.ts and blobs.test.ts cover these.
+  // views.test.ts covers those of views; a request without a form passes none of blobs.
   if (point.startsWith('view.') || point.startsWith('blob.')) return false
   switch (kind) {
     case 'a paid write':

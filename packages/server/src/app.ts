@@ -35,6 +35,7 @@ import { watchSystemChain } from './operator/watch-system-chain.ts'
 import { toDeletedFault } from './services/access/authorize-collections.ts'
 import { openTenants, type Tenants, type TenantsOptions } from './services/applications/tenants.ts'
 import { openBlobs } from './services/blobs/blobs.ts'
+import { startBlobCollector } from './services/blobs/collect-blobs.ts'
 import type { Service, Uses } from './services/call.ts'
 import { loadDataSets } from './services/data-sets/operator-data-sets.ts'
 import type { ProgramInfo } from './services/identity/program-info.ts'
@@ -135,6 +136,7 @@ async function start(
     onState: metrics.onPaymentState,
   })
   closers.push(...stops)
+  closers.push(startBlobCollector({ database, tenants, blobs, world, log }))
   const queries = createQueryParts(options, queryDatabase, metrics)
   metrics.watch({ world, database, freeSpace, tenants, payments, gasKeys, ...queries })
   let draining = false

@@ -56,6 +56,8 @@ export class BlobStore {
   readonly #names = new Mutex()
   /** Files that nobody named when they were last looked at, and since when. */
   readonly #unnamed = new Map<string, number>()
+  /** Bytes of folders, as far as somebody asked. */
+  readonly #sizes = new Map<number, Promise<number>>()
 
   /** Sweeps away files that a process that died has received by half; one process alone uses the folder. */
   constructor(options: BlobStoreOptions) {
@@ -99,6 +101,13 @@ export class BlobStore {
     }
   }
 
+  /** Measures the bytes of a folder; they are counted once, and kept from then on. */
+  measure(folder: number): Promise<number> {
+    const known = this.#sizes.get(folder) ?? this.#measure(folder)
+    this.#sizes.set(folder, known)
+    return known
+  }
+
   /** Lists the files of a folder. */
   async *list(folder: number): AsyncGenerator<{ sha256: string; size: number }> {
     const root = join(this.#options.root, String(folder))
@@ -125,9 +134,26 @@ export class BlobStore {
       const sinceMs = this.#unnamed.get(path) ?? now
       this.#unnamed.set(path, sinceMs)
       if (now < sinceMs + seen.graceMs) return false
+      const size = (await findStatus(path))?.size ?? 0
       await unlink(path)
+      this.#noteChange(place.folder, -size)
       return this.#unnamed.delete(path)
     })
+  }
+
+  #noteChange(folder: number, bytes: number): void {
+    const known = this.#sizes.get(folder)
+    if (known !== undefined)
+      this.#sizes.set(
+        folder,
+        known.then((sum) => sum + bytes),
+      )
+  }
+
+  async #measure(folder: number): Promise<number> {
+    let sum = 0
+    for await (const { size } of this.list(folder)) sum += size
+    return sum
   }
 
   async #write(source: Readable, handle: FileHandle): Promise<{ sha256: string; size: number }> {
@@ -163,7 +189,9 @@ export class BlobStore {
       const made = await mkdir(shard, { recursive: true })
       await this.#names.run(async () => {
         this.#unnamed.delete(path)
+        const [added, before] = [await findStatus(received), await findStatus(path)]
         await rename(received, path)
+        this.#noteChange(place.folder, (added?.size ?? 0) - (before?.size ?? 0))
       })
       await syncPath(shard, 'r')
       if (made === undefined) return

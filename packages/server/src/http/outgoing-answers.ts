@@ -1,6 +1,9 @@
+import type { ServerResponse } from 'node:http'
+import { Readable } from 'node:stream'
 import { limits } from '@tollbase/contract/limits'
-import type { FastifyInstance, FastifyReply } from 'fastify'
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { Fault } from '../base/fault.ts'
+import { Places } from '../base/places.ts'
 import type { World } from '../base/world.ts'
 
 export type OutgoingBounds = {
@@ -43,15 +46,52 @@ export function limitOutgoing(
     })
     return undefined
   }
+  const files = watchFiles(world, bounds)
   // biome-ignore lint/complexity/useMaxParams: as Fastify calls it.
-  fastify.addHook('onSend', (_request, reply, payload, done) => {
-    const refusal = admit(reply, payload)
+  fastify.addHook('onSend', (request, reply, payload, done) => {
+    const refusal =
+      payload instanceof Readable ? files.admit(request, reply, payload) : admit(reply, payload)
     if (refusal === undefined) done()
     else done(refusal)
   })
   const stop = world.every(bounds.patienceMs / looksPerPatience, () => {
     const now = world.now()
     for (const [response, { until }] of underWay) if (now > until) response.destroy()
+    files.endSlow()
   })
   fastify.addHook('onClose', async () => stop())
+}
+
+/** Bounds the files that are read at once; a reader that falls below the rate, however far it is, loses the connection. */
+function watchFiles(world: World, { patienceMs, bytesPerSecondMin }: OutgoingBounds) {
+  const places = new Places({
+    max: limits.downloadsMax,
+    ofHolderMax: limits.downloadsOfAddressMax,
+  })
+  const open = new Map<ServerResponse, { readonly since: number; readonly before: number }>()
+  const countSent = (response: ServerResponse) => response.socket?.bytesWritten ?? 0
+  return {
+    admit: (request: FastifyRequest, { raw }: FastifyReply, payload: Readable) => {
+      if (open.has(raw)) return undefined
+      try {
+        const leave = places.occupy(request.ip)
+        open.set(raw, { since: world.now(), before: countSent(raw) })
+        raw.once('close', () => {
+          open.delete(raw)
+          leave()
+        })
+        return undefined
+      } catch (error) {
+        payload.destroy()
+        if (error instanceof Fault) return error
+        throw error
+      }
+    },
+    endSlow: () => {
+      for (const [response, { since, before }] of open) {
+        const sentMs = ((countSent(response) - before) / bytesPerSecondMin) * 1000
+        if (world.now() > since + patienceMs + sentMs) response.destroy()
+      }
+    },
+  }
 }

@@ -77,8 +77,11 @@ export function createServer(options: HttpOptions): FastifyInstance {
       maxHeaderSize: limits.headerBytesMax,
       // Interval of the checks for late requests; Node's own half minute would double the deadline.
       connectionsCheckingInterval: requestTimeoutMs / 10,
+      // Node watches the heads alone: an upload may take as long as its rate is good, and late-requests.ts watches
+      // all other bodies.
+      headersTimeout: requestTimeoutMs,
     },
-    requestTimeout: requestTimeoutMs,
+    requestTimeout: 0,
     clientErrorHandler: refuseBrokenRequests(world),
     keepAliveTimeout: 65_000,
     genReqId: makeRequestIds(world),
@@ -107,6 +110,7 @@ export function createServer(options: HttpOptions): FastifyInstance {
     // onResponse never comes where the client hangs up.
     reply.raw.once('close', () => {
       if (!reply.raw.writableEnded) request.context.hangUp()
+      if (!request.raw.complete) endLate(request, world, requestTimeoutMs)
       open.delete(reply)
       drain.requestEnded()
       finished(request, reply)
@@ -145,6 +149,15 @@ function addContext(world: World, request: FastifyRequest, reply: FastifyReply):
   reply.header('x-request-id', request.id)
   reply.header('x-content-type-options', 'nosniff')
   reply.headers(uncacheable)
+}
+
+/** The rest of a body that was answered before it was there has some time to come, and is thrown away. */
+function endLate({ raw }: FastifyRequest, world: World, timeoutMs: number): void {
+  const stop = world.every(timeoutMs, () => {
+    stop()
+    raw.destroy()
+  })
+  raw.once('close', stop)
 }
 
 /** Answers what hooks and handlers throw; a costly refusal waits for its pause. */

@@ -62,6 +62,17 @@ export async function listExistingKeys(
   return rows.map((row) => row.key)
 }
 
+/** Those of the keys that have a record which is not deleted. */
+export async function listLiveKeys(
+  database: Queryable,
+  place: { schema: string; table: string; keys: readonly string[] },
+): Promise<string[]> {
+  const rows = await database.query<{ key: string }>(sql`
+    SELECT key FROM ${sql.id(place.schema, place.table)}
+    WHERE key = ANY(${place.keys}::text[]) AND superseded_by IS NULL AND NOT deleted`)
+  return rows.map((row) => row.key)
+}
+
 /** The newest versions of those of the records that are there, deleted ones too. */
 export async function readLatest(
   database: Queryable,

@@ -7,6 +7,7 @@ import type { HttpReply } from '../../http/reply.ts'
 import { type Form, readForm } from '../../http/upload.ts'
 import { type BlobFacts, makeBlobRow } from '../../model/blob.ts'
 import { getWritePrice, isFree } from '../../model/price.ts'
+import { refuseOverQuota } from '../../model/quota.ts'
 import type { Tenant } from '../../services/applications/tenants.ts'
 import type { Call } from '../../services/call.ts'
 import { ensureCollection } from '../../services/collections/new-collection.ts'
@@ -116,6 +117,7 @@ async function store(
   { tenant, collection: name, file, record, wait }: Upload,
   paymentId?: string,
 ): Promise<HttpReply> {
+  await refuseFull(call, tenant, file.size)
   await file.publish(tenant.application.number)
   call.service.world.failpoint?.('blob.published')
   const collection = await ensureCollection(call.service.world, tenant, {
@@ -173,4 +175,18 @@ function describeRequest({ taken, fields }: Form<Received>): string {
   const { sha256, contentType, filename } = taken.facts
   const { metadata = null, ...proof } = Object.fromEntries(fields)
   return JSON.stringify({ blob: sha256, contentType, filename, metadata, ...proof })
+}
+
+/** The files of an application count to its quota beside its log. */
+async function refuseFull(
+  { service }: Call<Parts>,
+  { application, chain }: Tenant,
+  more: number,
+): Promise<void> {
+  const { entries, bytes } = chain.contents()
+  const files = await service.blobs.store.measure(application.number)
+  const before = { entries, bytes: bytes + files }
+  const after = { entries, bytes: before.bytes + more }
+  const quota = service.tenants.getCurrentQuota(application.app_id)
+  refuseOverQuota(quota, { before, after, isData: true })
 }

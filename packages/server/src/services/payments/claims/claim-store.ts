@@ -285,6 +285,14 @@ export async function findReply(
   return row
 }
 
+/** Lists the bodies of kept replies of a content type. */
+export async function listReplyBodies(database: Queryable, contentType: string): Promise<Buffer[]> {
+  const rows = await database.query<{ body: Buffer }>(
+    sql`SELECT body FROM ${replies} WHERE content_type = ${contentType}`,
+  )
+  return rows.map(({ body }) => body)
+}
+
 /** Drops kept replies that are past their time, and of delivered payments the oldest beyond the bound in bytes. */
 export async function dropReplies(
   database: Queryable,
