@@ -9,6 +9,7 @@ const engines = [
   'base',
   'database',
   'chain',
+  'sealing',
   'query',
   'views',
   'x402',
@@ -27,6 +28,7 @@ export const rooms = {
   base: { path: `${server}/base`, may: ['contract', 'verify'] },
   database: { path: `${server}/database`, may: ['base', 'contract'] },
   chain: { path: `${server}/chain`, may: ['base', 'contract', 'database', 'verify'] },
+  sealing: { path: `${server}/sealing`, may: ['base'] },
   query: { path: `${server}/query`, may: ['base', 'contract'] },
   views: { path: `${server}/views`, may: ['base', 'contract', 'query'] },
   x402: { path: `${server}/x402`, may: ['base', 'contract', 'database', 'verify'] },
@@ -35,7 +37,7 @@ export const rooms = {
   http: { path: `${server}/http`, may: ['base', 'contract'] },
   config: {
     path: `${server}/config`,
-    may: ['base', 'contract', 'database', 'query', 'x402', 'http'],
+    may: ['base', 'contract', 'database', 'query', 'sealing', 'x402', 'http'],
   },
 
   // The model is pure: no SQL, no clock, no input or output.

@@ -167,6 +167,8 @@ const byOperation: Readonly<Record<string, Readonly<Record<Kind, Row>>>> = {
   quotePrice: describing,
   getRecordProof: proving,
   getBlob: gettingBlobs,
+  // Its shape and its price are for everybody; tests of the operation say who may go on.
+  updateEncryption: openLog,
   queryView: readingViews,
   executeQuery: asking,
   getQuery: describingQueries,

@@ -145,7 +145,7 @@ describe('facts that endpoints tell, by the contract', () =>
     test('each endpoint asks for what its answer needs', () => {
       const needs: Readonly<Record<Shows, readonly Access[]>> = {
         service: ['public'],
-        outcome: ['public', 'Write', 'Admin', 'registrar'],
+        outcome: ['public', 'by-policy', 'Write', 'Admin', 'registrar'],
         // A public list shows strangers what is open to them; tests above cover that.
         definitions: ['public', 'by-policy', 'Read', 'Admin', 'owner', 'operator'],
         records: ['by-policy', 'Read'],

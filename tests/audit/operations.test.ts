@@ -110,6 +110,11 @@ const operations: readonly Harm[] = [
     named: nameTable('operations.network_pin'),
   },
   {
+    what: 'a data key that is none',
+    harm: `INSERT INTO operations.data_key VALUES ('shop', 'col_1', 1, 'x', '\\x00', 0, 0)`,
+    named: nameTable('operations.data_key'),
+  },
+  {
     what: 'another name of a migration',
     harm: `UPDATE operations.migration SET name = 'x' WHERE id = 2`,
     named: nameTable('operations.migration', { row: '2' }),

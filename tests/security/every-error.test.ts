@@ -121,6 +121,7 @@ const provocations: Readonly<Record<ErrorCode, (() => Promise<Answer>) | { reado
     COLLECTION_EXISTS: () => data.create({ name: 'c' }),
     RECORD_EXISTS: () => data.store('c', [{ id: 'k' }], { strict: true }),
     LAST_ADMIN_KEY: () => data.call('POST', `/keys/${data.keyHash}/revoke`, {}),
+    NOT_ON_PRIVATE: { by: 'packages/server/src/operations/encryption/update-encryption.test.ts' },
     PRICE_REMOVED: { by: 'tests/pricing/changes.test.ts' },
     PRICING_CHANGED: { by: 'packages/server/src/operations/pricing/update-pricing.test.ts' },
     PAYMENT_ALREADY_USED: { by: 'tests/payments/attacks.test.ts' },

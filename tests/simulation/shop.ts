@@ -22,6 +22,7 @@ import { hashKey } from '../../packages/server/src/projections/keys.ts'
 import { identify } from '../../packages/server/src/services/access/access.ts'
 import { openTenants } from '../../packages/server/src/services/applications/tenants.ts'
 import type { Call, Service } from '../../packages/server/src/services/call.ts'
+import { DataKeys } from '../../packages/server/src/services/encryption/data-keys.ts'
 import { QueryStatistics } from '../../packages/server/src/services/indexes/query-statistics.ts'
 import { startReconciler } from '../../packages/server/src/services/payments/claims/reconciler.ts'
 import { Payments } from '../../packages/server/src/services/payments/payments.ts'
@@ -107,6 +108,12 @@ export async function startShop(
     loadSigner: async (origin): Promise<Signer> => {
       return makeSigner(signingKey, origin)
     },
+    dataKeys: new DataKeys({
+      database,
+      world,
+      keyFile: '/nowhere/master-keys',
+      masterKeys: undefined,
+    }),
   })
   const methods: PaymentMethod[] = []
   if (parts.chain !== undefined) methods.push(await makeOwnMethod(life, parts.chain, database))

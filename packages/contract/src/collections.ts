@@ -147,6 +147,11 @@ export const Collection = Type.Object(
     indexes: Type.Array(Type.Unknown()),
     relations: Type.Array(Relation),
     sharding: Nullable(Sharding),
+    encrypted: Type.Optional(
+      Type.Boolean({
+        description: 'present and true where its records are sealed; see docs/encryption.md',
+      }),
+    ),
     created_at: Time,
     updated_at: Time,
     metadata: Type.Object({

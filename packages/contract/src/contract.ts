@@ -5,6 +5,7 @@ import { blobs } from './blobs.ts'
 import { chain } from './chain.ts'
 import { collections } from './collections.ts'
 import { dataSets } from './data-sets.ts'
+import { encryption } from './encryption.ts'
 import { health } from './health.ts'
 import { indexes } from './indexes.ts'
 import { keys } from './keys.ts'
@@ -38,6 +39,7 @@ export const tollbase = {
   ...views,
   ...grants,
   ...dataSets,
+  ...encryption,
   ...pricing,
   ...payments,
   ...wallets,

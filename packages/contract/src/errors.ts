@@ -53,6 +53,10 @@ export const errors = {
   COLLECTION_EXISTS: { status: 409, text: 'A collection of this name already exists.' },
   VIEW_EXISTS: { status: 409, text: 'A view of this name already exists.' },
   RECORD_EXISTS: { status: 409, text: 'A record of this key already exists.' },
+  NOT_ON_PRIVATE: {
+    status: 409,
+    text: 'The collection is encrypted, and this would need its plaintext in the database.',
+  },
   LAST_ADMIN_KEY: {
     status: 409,
     text: 'The last Admin key cannot be revoked with a key; ask the operator or sign as the owner.',

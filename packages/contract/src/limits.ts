@@ -138,6 +138,17 @@ export const limits = {
   queryPlansMax: 1_000,
   offsetMax: 1_000_000,
   /** Rows and bytes of one answer; past them the caller is told to page. */
+  /** Records of an encrypted collection that one list opens, and bytes of their envelopes. */
+  openedRecordsMax: 50_000,
+  openedBytesMax: 32 * 1024 * 1024,
+  /** Memory of the database for one step of a list of opened records, which may not go to its disk. */
+  openedWorkMemoryMb: 128,
+  /** Records that one data key seals; with random nonces NIST SP 800-38D allows 2^32. */
+  dataKeyUsesMax: 2 ** 31,
+  /** Uses of a data key that are reserved at once, before any of them. */
+  dataKeyUsesAtOnce: 65_536,
+  /** Days after which a data key has a successor. */
+  dataKeyDaysMax: 90,
   rowsMax: 200_000,
   resultBytesMax: 64 * 1024 * 1024,
   /**

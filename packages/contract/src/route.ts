@@ -95,6 +95,7 @@ export const areas = [
   'Billing',
   'Transactions',
   'Predefined Queries',
+  'Encryption',
   'Chain',
 ] as const
 

@@ -38,6 +38,7 @@ import { openBlobs } from './services/blobs/blobs.ts'
 import { startBlobCollector } from './services/blobs/collect-blobs.ts'
 import type { Service, Uses } from './services/call.ts'
 import { loadDataSets } from './services/data-sets/operator-data-sets.ts'
+import { openDataKeys } from './services/encryption/open-data-keys.ts'
 import type { ProgramInfo } from './services/identity/program-info.ts'
 import { ensureSecret, serviceSecrets } from './services/identity/secrets.ts'
 import { ensureSigningKey } from './services/identity/signing-key.ts'
@@ -160,6 +161,7 @@ async function start(
       isDraining: () => draining,
     },
     freeSpace,
+    encryptionPrice: config.encryptionUpdatePrice,
     faucet: devnet && ((address, amount) => devnet.faucet(address, amount)),
     readMetrics: () => metrics.text(),
   }
@@ -234,6 +236,10 @@ async function openChains(
   const { database, log } = parts
   const keyFile = join(config.dataDir, 'signing-key.pem')
   await ensureSigningKey(database, keyFile)
+  const { masterKeys } = config
+  const masterKeyFile = join(config.dataDir, 'master-keys')
+  const keys = openDataKeys({ database, world, log, keyFile: masterKeyFile, masterKeys })
+  closers.push(keys.close)
   const indexBuilder = new IndexBuilder({ database, world, log })
   const viewBuilder = new ViewBuilder({
     database,
@@ -246,6 +252,7 @@ async function openChains(
   })
   const tenants: Tenants = await openTenants({
     ...parts,
+    dataKeys: keys.dataKeys,
     world,
     quota: config.quota,
     loadSigner: (origin) => loadSigner(keyFile, origin),

@@ -118,6 +118,8 @@ function makeConfig(dataDir: string): Config {
     publicUrl: undefined,
     serviceName: undefined,
     platformBasisPoints: 2000n,
+    encryptionUpdatePrice: 0n,
+    masterKeys: undefined,
     devnet: true,
     afterRestore: false,
     logLevel: 'error',

@@ -158,6 +158,13 @@ export const ConfigFile = Type.Object(
         description: 'share of each sale that the operator keeps; 20 when not given',
       }),
     ),
+    encryption_update_price: Type.Optional(
+      Type.String({
+        pattern: '^(0|[1-9][0-9]{0,14})$',
+        description:
+          'price of a change of encryption settings in atomic units, 0 for none; 1000 (a tenth of a cent) when not given',
+      }),
+    ),
     data_sets: Type.Optional(
       Type.Array(
         Type.Object(

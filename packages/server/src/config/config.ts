@@ -3,6 +3,7 @@ import { isIP } from 'node:net'
 import { resolve } from 'node:path'
 import { limits } from '@tollbase/contract/limits'
 import type { InFlightLimits, Quotas } from '../http/rate-limits.ts'
+import { parseMasterKeys } from '../sealing/master-keys.ts'
 import {
   ConfigError,
   type ConfigFile,
@@ -59,6 +60,10 @@ export type Config = {
   readonly blobBytesMax: number
   /** The memory for the result cache of predefined queries; 0 turns it off. */
   readonly resultCacheBytes: number
+  /** The price of a change of encryption settings, in atomic units; 0 is free. */
+  readonly encryptionUpdatePrice: bigint
+  /** Master keys of encryption, the present one first; undefined: a file in the data folder. */
+  readonly masterKeys: string | undefined
   readonly dataSets: NonNullable<ConfigFile['data_sets']>
   readonly networks: NonNullable<ConfigFile['networks']>
 }
@@ -111,9 +116,20 @@ export function readConfig(flags: Flags, environment: Environment): Config {
     blobBytesMax:
       file.blob_mb_max === undefined ? limits.blobBytesMax : file.blob_mb_max * 1024 * 1024,
     resultCacheBytes: (file.kept_answers_mb ?? 32) * 1024 * 1024,
+    encryptionUpdatePrice: BigInt(file.encryption_update_price ?? encryptionUpdatePriceDefault),
+    masterKeys: readMasterKeys(environment.TOLLBASE_MASTER_KEY),
     dataSets: readDataSets(file.data_sets ?? []),
     networks: file.networks ?? [],
   }
+}
+
+/** A tenth of a cent. */
+const encryptionUpdatePriceDefault = '1000'
+
+function readMasterKeys(text: string | undefined): string | undefined {
+  if (text === undefined || text.trim() === '') return undefined
+  parseMasterKeys(text, 'TOLLBASE_MASTER_KEY')
+  return text
 }
 
 function readFile(path: string | undefined): ConfigFile {

@@ -1,6 +1,7 @@
 import type {
   CollectionDefinition,
   DataSetDefinition,
+  EncryptionDefinition,
   GrantDefinition,
   IndexDefinition,
   MigrationDefinition,
@@ -33,6 +34,7 @@ export type Definitions = {
   /** The versions of each predefined query by its name, the newest last. */
   readonly queries: ReadonlyMap<string, readonly StoredQuery[]>
   readonly pricing: PricingDefinition
+  readonly encryption: EncryptionDefinition
   /** The next number for a table or an index. */
   readonly nextNumber: number
   /** Rises with every definition: the leaf after the newest one's. */
@@ -49,6 +51,7 @@ export const emptyCatalog: Catalog = buildCatalog({
   grants: new Map(),
   queries: new Map(),
   pricing: { rules: [] },
+  encryption: { private_app: false, updated_at: null },
   nextNumber: 1,
   version: 0,
 })
@@ -72,6 +75,7 @@ export function makeDraft(definitions: Definitions): Draft {
     grants: new Map(definitions.grants),
     queries: new Map(definitions.queries),
     pricing: definitions.pricing,
+    encryption: definitions.encryption,
     nextNumber: definitions.nextNumber,
     version: definitions.version,
   }

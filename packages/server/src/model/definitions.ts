@@ -46,6 +46,8 @@ export const CollectionDefinition = Struct({
   schema_definition: Type.Unknown(),
   /** Absent where the collection is not sharded. */
   sharding: Type.Optional(Sharding),
+  /** True where its records are sealed before they get into the log. */
+  encrypted: Type.Optional(Type.Boolean()),
   created_at: Type.String(),
   updated_at: Type.String(),
 })
@@ -294,6 +296,15 @@ export const GrantDefinition = Struct({
 })
 export type GrantDefinition = Static<typeof GrantDefinition>
 
+/** The encryption of an application as a whole; which collections are encrypted, these say themselves. */
+export const EncryptionDefinition = Struct({
+  /** New collections are encrypted. */
+  private_app: Type.Boolean(),
+  /** When the settings were last changed; null before. */
+  updated_at: Nullable(Type.String()),
+})
+export type EncryptionDefinition = Static<typeof EncryptionDefinition>
+
 /** The stored body of each kind of definition. */
 export type DefinitionBodies = {
   readonly collection: CollectionDefinition
@@ -305,6 +316,7 @@ export type DefinitionBodies = {
   readonly grant: GrantDefinition
   readonly data_set: DataSetDefinition
   readonly query: StoredQuery
+  readonly encryption: EncryptionDefinition
 }
 
 export type DefinitionKind = keyof DefinitionBodies

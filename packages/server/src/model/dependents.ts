@@ -19,7 +19,10 @@ export function listDependents(catalog: Catalog, id: string): readonly StoredVie
 }
 
 /** Lists the versions of predefined queries that read a collection or view of one of these names. */
-function listQueriesOn(catalog: Catalog, names: ReadonlySet<string>): readonly StoredQuery[] {
+export function listQueriesOn(
+  catalog: Catalog,
+  names: ReadonlySet<string>,
+): readonly StoredQuery[] {
   const all = [...catalog.queries.values()].flat()
   return all.filter(({ sources }) => sources.some((source) => names.has(source)))
 }

@@ -24,6 +24,7 @@ export function describeCollection(
     indexes: collection.indexes.map((index) => describeIndex(collection, index)),
     relations: [...relations],
     sharding: describeSharding(collection.sharding),
+    ...(collection.encrypted === true && { encrypted: true }),
     created_at: collection.created_at,
     updated_at: collection.updated_at,
     metadata: {

@@ -2,6 +2,7 @@ import type { UsedFields } from '../query/join.ts'
 import { type Catalog, findReadableById } from './catalog.ts'
 import { findHiddenUse, type ReadLevel } from './policy.ts'
 import { getReadPrice, isFree } from './price.ts'
+import { isEncrypted } from './private-data.ts'
 import type { Collection, Readable, View } from './readable.ts'
 
 /**
@@ -11,6 +12,7 @@ import type { Collection, Readable, View } from './readable.ts'
  */
 export function resolveReadLevel(catalog: Catalog, readable: Readable): ReadLevel {
   const { policy } = readable
+  if (isEncrypted(readable)) return 'private'
   if (readable.kind === 'collection') return policy.read ?? getLevelByPrice(catalog, readable)
   const { view } = readable
   const sources = listSourceLevels(catalog, readable)

@@ -32,6 +32,8 @@ import { createDataSet } from './data-sets/create-data-set.ts'
 import { deleteDataSet } from './data-sets/delete-data-set.ts'
 import { getDataSet } from './data-sets/get-data-set.ts'
 import { listDataSets } from './data-sets/list-data-sets.ts'
+import { getEncryption } from './encryption/get-encryption.ts'
+import { updateEncryption } from './encryption/update-encryption.ts'
 import { createGrant } from './grants/create-grant.ts'
 import { listGrants } from './grants/list-grants.ts'
 import { deleteGrant, revokeGrant } from './grants/revoke-grant.ts'
@@ -115,6 +117,8 @@ export const handlers: Handlers<Tollbase, Call<keyof Service>> = {
   createCollection,
   createCollectionIndex,
   createDataSet,
+  getEncryption,
+  updateEncryption,
   createGrant,
   createIndex,
   createKey,

@@ -121,6 +121,8 @@ const judges: { readonly [Id in Addressing]: Judge } & {
   getQueriesOpenapi: application,
   listCollections: application,
   listQueries: application,
+  // The price is for anyone to ask, and its operation judges before any money moves.
+  updateEncryption: application,
   // A collection that is not there yet will be made.
   createCollectionIndex: application,
 

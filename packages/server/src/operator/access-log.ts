@@ -20,7 +20,7 @@ export function createAccessLog(
         operation: config.operationId,
         route: url,
         // Cut last: a key cut short would no longer look like one.
-        path: maskUrl(request.raw.url ?? '').slice(0, pathCharsMax),
+        path: maskUrl(hideRecordKey(request)).slice(0, pathCharsMax),
         status: getStatus(reply),
         ms: Math.round(ms * 100) / 100,
         bytes: Number(reply.getHeader('content-length') ?? 0),
@@ -33,6 +33,14 @@ export function createAccessLog(
       'request',
     )
   }
+}
+
+/** Keys of records may be as secret as the records. */
+function hideRecordKey(request: FastifyRequest): string {
+  const url = request.raw.url ?? ''
+  return request.routeOptions.url?.includes('/records/:key') === true
+    ? url.replace(/(\/records\/)[^/?]+/, '$1***')
+    : url
 }
 
 /** Returns the status; 499 where the client hung up before the answer began, as nginx does. */

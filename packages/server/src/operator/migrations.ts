@@ -1,6 +1,7 @@
 import { buildLeaseSizeColumns, buildLeaseTables } from '../chain/tables.ts'
 import type { Migration } from '../database/run-migrations.ts'
 import { buildUsedSignatureTables } from '../services/access/wallet-signature.ts'
+import { buildDataKeyTables } from '../services/encryption/data-key-store.ts'
 import { buildSecretTables } from '../services/identity/secrets.ts'
 import { buildKeyUseTables } from '../services/keys/key-use.ts'
 import { buildAccountTables } from '../services/payments/accounts/account-lock.ts'
@@ -47,4 +48,5 @@ export const migrations: readonly Migration[] = [
     statements: () => [...buildAccountTables(), ...buildTransferTables()],
   },
   { id: 8, name: 'payments by application', statements: () => buildClaimListIndex() },
+  { id: 9, name: 'keys of encrypted collections', statements: () => buildDataKeyTables() },
 ]

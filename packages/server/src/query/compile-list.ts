@@ -35,8 +35,17 @@ export type CompileListOptions = {
   readonly limitsAtRun?: boolean
   /** Continues after an earlier page; then there is no total, and joins are only of collections of the same chain. */
   readonly from?: Continuation | undefined
+  /** Rows that stand in for the table's: the live ones, or every version where the query asks for those. */
+  readonly rows?: GivenRows | undefined
   /** The positions of the views among the sources, which may differ from their application's position. */
   readonly position?: PositionRow | undefined
+}
+
+/** Rows that are values of the statement: their leaves, and their texts joined by the separator. */
+export type GivenRows = {
+  readonly leaves: readonly bigint[]
+  readonly bodies: string
+  readonly separator: string
 }
 
 /** The one row that a compiled list gives. */
@@ -142,7 +151,10 @@ function compileMatches(
           }),
         ]),
   ]
-  const table = quoteName(options.schema, options.table)
+  const table =
+    options.rows === undefined
+      ? quoteName(options.schema, options.table)
+      : compileRows(options.rows, values)
   const parts =
     options.from === undefined
       ? [{ from: `${table} AS record`, where: live }]
@@ -151,6 +163,17 @@ function compileMatches(
     const tests = [...where, ...conditions]
     return `FROM ${from}${tests.length === 0 ? '' : ` WHERE ${tests.join('\n  AND ')}`}`
   })
+}
+
+/** Compiles given rows to a source with the columns of a table that a list uses; OFFSET keeps each text parsed once. */
+function compileRows({ leaves, bodies, separator }: GivenRows, values: Parameters): string {
+  const parts = [
+    values.add(leaves.map(String), 'int8[]'),
+    values.add(bodies, 'text'),
+    values.add(separator, 'text'),
+  ]
+  return `(SELECT given.leaf, NULL::int8 AS superseded_by, false AS deleted, given.body::jsonb AS data, given.body
+ FROM ROWS FROM (unnest(${parts[0]}), string_to_table(${parts[1]}, ${parts[2]})) AS given (leaf, body) OFFSET 0)`
 }
 
 /**

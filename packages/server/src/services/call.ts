@@ -42,6 +42,8 @@ export type Service = {
   readonly program: ProgramInfo
   /** The free space on the database's disk, where the service can see that. */
   readonly freeSpace: FreeSpace | undefined
+  /** The price of a change of encryption settings, in atomic units; 0 is free. */
+  readonly encryptionPrice: bigint
   /** Gives test dollars; only with --devnet. */
   readonly faucet:
     | ((address: string, amount: bigint) => Promise<{ tx_hash: string; balance: string }>)

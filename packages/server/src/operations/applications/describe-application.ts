@@ -1,4 +1,5 @@
 import type { ApplicationRecord } from '../../model/application.ts'
+import { describeEncryption } from '../../model/describe-encryption.ts'
 import { getUsage } from '../../model/quota.ts'
 import { canDescribe } from '../../services/access/access.ts'
 import type { Call } from '../../services/call.ts'
@@ -25,7 +26,7 @@ export async function describeApplication(call: Call<'tenants'>, record: Applica
     collections: data.catalog.collections.size,
     views: data.catalog.viewsByName.size,
     queries: data.catalog.queries.size,
-    encryption: { private_app: false, encrypted_collections: [] },
+    encryption: describeEncryption(data.catalog),
     payout: { auto_payout_enabled: isAutomatic },
     quota: { ...tenants.getQuota(record), used: getUsage(chain.contents()) },
   }

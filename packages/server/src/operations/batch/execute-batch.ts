@@ -4,6 +4,7 @@ import { Fault, makeInvalidFault } from '../../base/fault.ts'
 import { hashBytes } from '../../chain/merkle.ts'
 import { type HttpReply, makeJsonReply } from '../../http/reply.ts'
 import { getWritePrice, isFree } from '../../model/price.ts'
+import { refuseOnPrivate } from '../../model/private-data.ts'
 import type { Collection } from '../../model/readable.ts'
 import { requirePermission } from '../../services/access/access.ts'
 import { refuseOperator, requireCollection } from '../../services/access/authorize-collections.ts'
@@ -110,6 +111,7 @@ async function run(call: Call<'world' | 'database'>, batch: Batch): Promise<Http
       : undefined
     collections.set(name, found ?? collections.get(name) ?? requireCollection(tenant, name))
   }
+  for (const collection of collections.values()) refuseOnPrivate(collection, 'a batch')
   const ids = [...collections.values()].map(({ id }) => id)
   const written = await runExclusively(
     tenant,

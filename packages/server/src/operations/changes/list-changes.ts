@@ -6,6 +6,7 @@ import { requirePermission } from '../../services/access/access.ts'
 import { refuseOperator, requireCollection } from '../../services/access/authorize-collections.ts'
 import type { Tenant } from '../../services/applications/tenants.ts'
 import type { Call } from '../../services/call.ts'
+import { openVersions } from '../../services/encryption/read-opened.ts'
 import type { Operation } from '../operation.ts'
 import { type ChainPosition, type ChangePage, readChanges } from './change-store.ts'
 
@@ -30,7 +31,8 @@ export const listChanges: Operation<
     const watch = waitMs > 0 ? tenant.data.watchers.begin(collection.id) : undefined
     try {
       const place = { schema: tenant.schema, table: collection.table }
-      const page = await readChanges(database, place, { since, limit })
+      const read = await readChanges(database, place, { since, limit })
+      const page = { ...read, changes: await openVersions(tenant, collection, read.changes) }
       const leftMs = endMs - world.now()
       const isOver = watch === undefined || leftMs <= 0 || program.isDraining()
       if (page.changes.length > 0 || isOver) return new HttpReply(formatReply(page, since))

@@ -1,4 +1,5 @@
 import { listRemovals } from '../../model/dependents.ts'
+import { isEncrypted } from '../../model/private-data.ts'
 import { requireCollection } from '../../services/access/authorize-collections.ts'
 import { define } from '../../services/applications/define.ts'
 import type { Operation } from '../operation.ts'
@@ -22,9 +23,15 @@ export const deleteCollection: Operation<'deleteCollection', 'tenants'> = async 
       ...(migrations.has(id) ? [{ kind: 'migration', id, body: undefined } as const] : []),
       { kind: 'collection', id, body: undefined },
     ])
+    if (!isEncrypted(collection))
+      return {
+        success: true,
+        message: `Collection ${collection.name} is deleted; its entries stay in the chain`,
+      }
+    await tenant.sealer.shred([id])
     return {
       success: true,
-      message: `Collection ${collection.name} is deleted; its entries stay in the chain`,
+      message: `Collection ${collection.name} is deleted with its keys; its sealed entries stay in the chain, and nobody can open them`,
     }
   })
 }

@@ -1,6 +1,7 @@
 import { HttpReply } from '../../http/reply.ts'
 import { noStats } from '../../model/collection-stats.ts'
 import { getReadPrice, isFree } from '../../model/price.ts'
+import { refuseOnPrivate } from '../../model/private-data.ts'
 import { isOpen } from '../../model/read-level.ts'
 import { readSample, readStats } from '../../projections/collection-store.ts'
 import { canRead } from '../../services/access/access.ts'
@@ -16,6 +17,7 @@ export const previewCollection: Operation<'previewCollection', 'database' | 'ten
   const { service } = call
   const tenant = await service.tenants.load(params.app)
   const collection = requireDescribableCollection(call.caller, tenant, params.collection)
+  refuseOnPrivate(collection, 'a preview')
   const price = getReadPrice(tenant.data.catalog, collection)
   // A priced collection is sampled only as far as its owner says.
   const { rows, fields } = collection.policy.preview ?? {

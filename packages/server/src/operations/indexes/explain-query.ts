@@ -1,6 +1,7 @@
 import { limits } from '@tollbase/contract/limits'
 import type { Database } from '../../database/database.ts'
 import { sql } from '../../database/sql.ts'
+import { refuseOnPrivate } from '../../model/private-data.ts'
 import { findPrimaryColumn, type Readable } from '../../model/readable.ts'
 import { readStats } from '../../projections/collection-store.ts'
 import { getIndexName } from '../../projections/index-ddl.ts'
@@ -28,6 +29,7 @@ export const explainQuery: Operation<'explainQuery', ListParts | 'queryStatistic
   const root = requireCollectionOrView(tenant, params.collection)
   const { query } = body
   const request = await prepareAnyRead(call, query, `${params.app}::${root.name}`)
+  for (const { readable } of request.sources) refuseOnPrivate(readable, 'a plan')
   const { limit } = request
   const { text, values } = request.compile({
     limit,

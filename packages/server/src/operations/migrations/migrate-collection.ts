@@ -3,6 +3,7 @@ import { awaitWithin } from '../../base/await-within.ts'
 import { Fault } from '../../base/fault.ts'
 import { checkSchemaDefinition } from '../../model/check-schema.ts'
 import type { MigrationDefinition } from '../../model/definitions.ts'
+import { refuseOnPrivate } from '../../model/private-data.ts'
 import { compileRecordSchema } from '../../model/record-schema.ts'
 import { refuseOperator, requireCollection } from '../../services/access/authorize-collections.ts'
 import { define } from '../../services/applications/define.ts'
@@ -27,6 +28,7 @@ export const migrateCollection: Operation<
   const tenant = await service.tenants.load(params.app)
   const collection = requireCollection(tenant, params.collection)
   refuseOperator(call.caller, tenant, collection)
+  refuseOnPrivate(collection, 'a migration')
   const rows = body.batchSize ?? rowsDefault
   const progress = { checked: 0, migrated: 0, of: 0 }
   const wanted = { collection, schema: compileRecordSchema(body.schema), rows }

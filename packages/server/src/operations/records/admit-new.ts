@@ -18,7 +18,8 @@ export async function admitNew(
   write: {
     collection: Collection
     names: readonly string[]
-    keys: readonly string[]
+    /** The records' keys by their names in the table. */
+    keys: ReadonlyMap<string, string>
     bodies: readonly string[]
   },
 ): Promise<{ release: () => void; check: () => void }> {
@@ -30,9 +31,9 @@ export async function admitNew(
     const [found] = await listExistingKeys(database, {
       schema: tenant.schema,
       table: collection.table,
-      keys,
+      keys: [...keys.keys()],
     })
-    if (found !== undefined) throw makeExistsFault(found)
+    if (found !== undefined) throw makeExistsFault(keys.get(found) ?? found)
     for (const { fields } of collection.indexes.filter(({ unique }) => unique)) {
       const place = { schema: tenant.schema, table: collection.table }
       const [same] = await listSameValueKeys(database, { ...place, fields, bodies })

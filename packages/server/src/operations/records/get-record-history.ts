@@ -1,8 +1,8 @@
 import { Fault } from '../../base/fault.ts'
 import { HttpReply } from '../../http/reply.ts'
 import { toAsOf } from '../../model/as-of.ts'
-import { readHistory } from '../../projections/record-store.ts'
 import { refuseOperator, requireCollection } from '../../services/access/authorize-collections.ts'
+import { readOpenedHistory } from '../../services/encryption/read-opened.ts'
 import type { Operation } from '../operation.ts'
 
 export const getRecordHistory: Operation<'getRecordHistory', 'database' | 'tenants'> = async (
@@ -13,9 +13,8 @@ export const getRecordHistory: Operation<'getRecordHistory', 'database' | 'tenan
   const tenant = await service.tenants.load(params.app)
   const collection = requireCollection(tenant, params.collection)
   refuseOperator(call.caller, tenant, collection)
-  const { asOf, versions } = await readHistory(service.database, {
-    schema: tenant.schema,
-    table: collection.table,
+  const { asOf, versions } = await readOpenedHistory(service.database, tenant, {
+    collection,
     key: params.key,
   })
   if (versions.length === 0)

@@ -4,7 +4,6 @@ import { HttpReply } from '../../http/reply.ts'
 import { toAsOf } from '../../model/as-of.ts'
 import { getDefinitionVersion } from '../../model/definition-version.ts'
 import { computeCost, getReadPrice, isFree } from '../../model/price.ts'
-import { readRecord } from '../../projections/record-store.ts'
 import type { Caller } from '../../services/access/access.ts'
 import {
   type ReadableSource,
@@ -13,6 +12,7 @@ import {
   requireReadableCollection,
 } from '../../services/access/authorize-collections.ts'
 import type { Tenant } from '../../services/applications/tenants.ts'
+import { readOpened } from '../../services/encryption/read-opened.ts'
 import { toApplicationAccount } from '../../services/payments/ledger-entries.ts'
 import type { Operation } from '../operation.ts'
 
@@ -92,11 +92,7 @@ async function readReply(
   place: { collection: string; key: string },
 ) {
   const collection = requireCollection(tenant, place.collection)
-  const { asOf: row, version } = await readRecord(database, {
-    schema: tenant.schema,
-    table: collection.table,
-    key: place.key,
-  })
+  const { asOf: row, version } = await readOpened(database, tenant, { collection, key: place.key })
   const asOf = toAsOf(row.as_of_height, row.as_of_sequence)
   const exists = version !== undefined && !version.deleted
   const where = exists

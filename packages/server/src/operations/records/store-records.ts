@@ -73,6 +73,8 @@ export const storeRecords: Operation<
     strict: body.strict === true,
     wait: query.wait === true,
   }
+  // An encrypted collection has no price, and what is sealed may not be named in anybody's receipt.
+  if (known?.encrypted === true) return append(call, store)
   // A payment that is under way may have written already, whatever the price is by now.
   if (isFree(getWritePrice(catalog, known)) && !hasPayment(call)) return append(call, store)
   return sellWrite(call, {
@@ -127,7 +129,8 @@ class ShapeChanged extends Error {}
 function hasShape(collection: RecordShape, shape: RecordShape): boolean {
   return (
     collection.schema_definition === shape.schema_definition &&
-    collection.primary_column === shape.primary_column
+    collection.primary_column === shape.primary_column &&
+    collection.encrypted === shape.encrypted
   )
 }
 
@@ -138,8 +141,12 @@ async function appendChecked(
   { collection, paymentId }: { collection: Collection; paymentId: string | undefined },
 ): Promise<HttpReply> {
   const { tenant, records } = store
-  const entries = records.map(({ key, deleted, body }, at): Entry => {
-    const header = { type: 'record', collection: collection.id, key }
+  const isSealed = collection.encrypted === true
+  const written = isSealed ? await tenant.sealer.seal(collection, records) : records
+  const entries = written.map(({ key, deleted, body }, at): Entry => {
+    const header = isSealed
+      ? { type: 'record', collection: collection.id, key, sealed: true }
+      : { type: 'record', collection: collection.id, key }
     // Most records are neither, and spreading is slow.
     if (!deleted && (at > 0 || paymentId === undefined)) return { header, body }
     const payment = at === 0 && paymentId !== undefined && { payment: paymentId }
@@ -150,6 +157,7 @@ async function appendChecked(
     collection,
     entries,
     records,
+    written,
     names: () => records.flatMap((record) => listUniqueNames(record, collection)),
   }
   const at = onlyNew
@@ -164,6 +172,8 @@ type Write = {
   collection: Collection
   entries: readonly Entry[]
   records: readonly PreparedRecord[]
+  /** The records as they are stored. */
+  written: readonly PreparedRecord[]
   /** The names that must be new where only new records are wanted. */
   names: () => readonly string[]
 }
@@ -179,12 +189,12 @@ function appendAny(tenant: Tenant, { collection, names, entries }: Write): Promi
 }
 
 async function appendNew(database: Database, tenant: Tenant, write: Write): Promise<Appended> {
-  const { collection, entries, records } = write
+  const { collection, entries, records, written } = write
   const admitted = await admitNew(database, tenant, {
     collection,
     names: write.names(),
-    keys: records.map(({ key }) => key),
-    bodies: records.map(({ body }) => body),
+    keys: new Map(written.map(({ key }, at) => [key, records[at]?.key ?? key])),
+    bodies: written.map(({ body }) => body),
   })
   const check = () => {
     refuseChanged(tenant, collection)
@@ -224,7 +234,11 @@ async function makeReply(
       status: 'queued',
       message: `${count} committed in block ${height}`,
     })
-  const results = describeStoredRecords(tenant, group)
+  // The writer is told the keys that a sealed log does not show.
+  const results = describeStoredRecords(tenant, group).map((one, at) => ({
+    ...one,
+    id: records[at]?.key ?? one.id,
+  }))
   return makeJsonReply(
     { ticket_id, status: 'Completed', message: `${count} stored`, results },
     { status: 200 },

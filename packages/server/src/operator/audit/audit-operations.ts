@@ -142,6 +142,12 @@ function listOwnChecks(): readonly TableCheck[] {
         WHERE genesis_hash !~ '^0x[0-9a-f]{64}$' OR network !~ '^[a-z0-9-]+:[A-Za-z0-9-]+$' ORDER BY 1 LIMIT 1`,
     ],
     [
+      'operations.data_key',
+      sql`SELECT concat_ws(' ', app, collection, epoch) AS row, 'wrapped' AS field, 'a wrapped key' AS expected,
+          concat_ws(' ', master_key, octet_length(wrapped), 'bytes') AS found FROM operations.data_key
+        WHERE octet_length(wrapped) <> 60 OR master_key !~ '^[0-9a-f]{16}$' OR epoch < 0 OR reserved < 0 ORDER BY 1 LIMIT 1`,
+    ],
+    [
       'operations.signer_lease',
       sql`SELECT network || ' ' || signer AS row, 'signer' AS field, 'an address' AS expected, signer AS found
         FROM operations.signer_lease WHERE signer !~ '^0x[0-9a-f]{40}$' ORDER BY 1 LIMIT 1`,

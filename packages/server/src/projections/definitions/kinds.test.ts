@@ -37,6 +37,7 @@ const written: { readonly [K in DefinitionKind]: readonly object[] } = {
     collection,
     { ...collection, sort_column: 'n', collection_type: 'event', access_policy: { read: 'key' } },
     { ...collection, sharding: { ...sharding, enforce_in_queries: true, max_shard_size: null } },
+    { ...collection, encrypted: true },
     { ...collection, access_policy: 'public', schema_definition: { type: 'object' } },
   ],
   index: [
@@ -81,6 +82,10 @@ const written: { readonly [K in DefinitionKind]: readonly object[] } = {
       ...{ id: 'dset_1', number: 4, name: 'vip', kind: 'ip_country', public: false, count: 1 },
       ...{ created_at: at, updated_at: at },
     },
+  ],
+  encryption: [
+    { private_app: true, updated_at: at },
+    { private_app: false, updated_at: null },
   ],
   query: [
     { ...query, sql: 'SELECT id FROM shop::orders' },

@@ -2,6 +2,7 @@ import type { DefinitionKind } from '../../model/definitions.ts'
 import { collection } from './collection.ts'
 import { dataSet } from './data-set.ts'
 import type { DefinitionRules } from './definition-rules.ts'
+import { encryption } from './encryption.ts'
 import { index } from './field-index.ts'
 import { grant } from './grant.ts'
 import { migration } from './migration.ts'
@@ -21,6 +22,7 @@ export const kinds: { readonly [K in DefinitionKind]: DefinitionRules<K> } = {
   grant,
   data_set: dataSet,
   query,
+  encryption,
 }
 
 /** Returns false for a kind that this version of the service does not know, which changes nothing. */

@@ -7,6 +7,7 @@ import type { Database } from '../../database/database.ts'
 import { runMigrations } from '../../database/run-migrations.ts'
 import { createTestDatabase, type TestDatabase } from '../../database/testing.ts'
 import { migrations } from '../../operator/migrations.ts'
+import { DataKeys } from '../encryption/data-keys.ts'
 import { openTenants, type TenantsOptions } from './tenants.ts'
 
 let store: TestDatabase
@@ -27,6 +28,12 @@ test('a schema that another process makes at the same moment is taken as it is',
     serviceName: 'test',
     holder: 'one',
     loadSigner: async (origin) => makeSigner(privateKey, origin),
+    dataKeys: new DataKeys({
+      database: store.database,
+      world: realWorld,
+      keyFile: '/nowhere/master-keys',
+      masterKeys: undefined,
+    }),
   }
   let isFirst = true
   const meanwhile: Database = {

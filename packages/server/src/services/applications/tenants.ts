@@ -11,6 +11,7 @@ import { buildChainTables } from '../../chain/tables.ts'
 import type { Database, Queryable } from '../../database/database.ts'
 import { sql } from '../../database/sql.ts'
 import type { ApplicationRecord } from '../../model/application.ts'
+import { refuseUnsealed } from '../../model/private-data.ts'
 import { isData, mergeQuota, type Quota, refuseOverQuota } from '../../model/quota.ts'
 import { Applications } from '../../projections/applications.ts'
 import { DataProjection } from '../../projections/data-projection.ts'
@@ -19,6 +20,8 @@ import { Ledger } from '../../projections/ledger.ts'
 import { makeApplier } from '../../projections/make-applier.ts'
 import { PayoutSettingsTable } from '../../projections/payout-settings.ts'
 import type { Projection } from '../../projections/projection.ts'
+import type { DataKeys } from '../encryption/data-keys.ts'
+import { Sealer } from '../encryption/sealer.ts'
 import { CollectionLock } from '../locks/collection-lock.ts'
 import { KeyReservations } from '../locks/key-reservations.ts'
 
@@ -28,6 +31,8 @@ export type Tenant = {
   readonly schema: string
   readonly chain: Chain
   readonly data: DataProjection
+  /** Seals and opens the records of encrypted collections. */
+  readonly sealer: Sealer
   /** Definitions change one at a time, each seen by the next. */
   readonly definitions: Mutex
   /** Keys reserved by writes that refuse existing keys. */
@@ -62,6 +67,7 @@ export type TenantsOptions = {
   readonly world: World
   readonly log: Logger
   readonly loadSigner: (origin: string) => Promise<Signer>
+  readonly dataKeys: DataKeys
   /** First part of every chain's origin. */
   readonly serviceName: string
   /** Names this process in leases. */
@@ -257,7 +263,7 @@ export class Tenants {
       assert(now !== undefined, 'applications are never removed')
       return now
     }
-    const { world, log, onDefinitions, onViews, onStaleView } = this.#options
+    const { world, log, dataKeys, onDefinitions, onViews, onStaleView } = this.#options
     const data = new DataProjection({
       onChange: () => onDefinitions?.({ schema, data }),
       onViews: () => onViews?.(application.app_id),
@@ -275,23 +281,30 @@ export class Tenants {
       schema,
       projections: [data],
       relaxedTables: true,
-      fits: (entries, { before, after }) =>
-        this.#refuseOverQuota(getApplicationNow(), { before, after, isData: entries.some(isData) }),
+      fits: (entries, { before, after }) => {
+        refuseUnsealed(data.catalog, entries)
+        this.#refuseOverQuota(getApplicationNow(), { before, after, isData: entries.some(isData) })
+      },
     })
     onDefinitions?.({ schema, data })
     if (data.catalog.views.size > 0) onViews?.(application.app_id)
-    return {
+    const tenant: Tenant = {
       get application() {
         return getApplicationNow()
       },
       schema,
       chain,
       data,
+      sealer: new Sealer(application.app_id, { world, dataKeys }),
       definitions: new Mutex(),
       keyReservations: new KeyReservations(),
       collectionLock: new CollectionLock(this.#options.world),
       migrating: new Map(),
     }
+    tenant.sealer.shredForgotten(tenant).catch((error: unknown) => {
+      log.warn({ error, app: application.app_id }, 'keys of deleted collections were not deleted')
+    })
+    return tenant
   }
 }
 

@@ -8,6 +8,7 @@ import type { Definition } from '../../model/definition-entry.ts'
 import type { CollectionDefinition, IndexDefinition } from '../../model/definitions.ts'
 import { makePaidCollectionId } from '../../model/made-by-payment.ts'
 import { makeIndexName } from '../../model/make-index-name.ts'
+import { refuseDefinitionsOnPrivate } from '../../model/private-data.ts'
 import type { Collection } from '../../model/readable.ts'
 import { isPlain } from '../../projections/index-ddl.ts'
 import { define } from '../applications/define.ts'
@@ -69,8 +70,16 @@ export async function createCollectionLocked(
     collection_type: request.collection_type ?? 'document',
     access_policy: request.access_policy ?? null,
     schema_definition: request.schema_definition ?? null,
+    ...(catalog.encryption.private_app && { encrypted: true }),
     created_at: now,
     updated_at: now,
+  }
+  // Before the definition, so that whoever finds the collection finds its keys.
+  if (collection.encrypted === true) {
+    refuseDefinitionsOnPrivate(catalog, [
+      { kind: 'collection', id: collection.id, body: collection },
+    ])
+    await tenant.sealer.createKeys([collection.id])
   }
   await define(tenant, [
     { kind: 'collection', id: collection.id, body: collection },

@@ -16,7 +16,7 @@ import { type AuthorizedSource, makeDerivationFault } from './authorize-sources.
 import { buildSourcesMeaning, type Charge, isCharged, listCharges } from './charges.ts'
 import { makeFreeTurn, makePaidTurn } from './query-turn.ts'
 import { type FreeAnswer, readThroughCache } from './read-through-cache.ts'
-import { runQuery } from './run-query.ts'
+import { type QueryRunner, runQuery } from './run-query.ts'
 
 /** The parts of the service by which a prepared read is answered or sold. */
 export type AnswerParts = 'world' | 'payments' | 'queryRunner' | 'queryStatistics' | 'resultCache'
@@ -55,6 +55,10 @@ export type ReadRequest = {
   /** True where rows of its sources are given one by one. */
   readonly isRows: boolean
   readonly compile: (size: PageSize) => CompiledStatement
+  /** Runs it over records that the service opens, instead of the statement. */
+  readonly runOpened?:
+    | ((runner: QueryRunner, size: PageSize, turn: Turn) => Promise<ListRow>)
+    | undefined
   /** Gives the row the position that it counts for, where that is not the present one. */
   readonly setPosition?: ((row: ListRow) => ListRow) | undefined
   /** The reply's text; `total` is the number of matches. */
@@ -290,8 +294,11 @@ async function run(
 ): Promise<ListRow> {
   const { world, queryRunner, queryStatistics } = call.service
   const startedMs = world.now()
-  const { isHeavy, observed } = request
-  const row = await runQuery(queryRunner, request.compile(size), { isHeavy, turn })
+  const { isHeavy, observed, runOpened } = request
+  const row =
+    runOpened === undefined
+      ? await runQuery(queryRunner, request.compile(size), { isHeavy, turn })
+      : await runOpened(queryRunner, size, turn)
   if (observed !== undefined)
     queryStatistics.note(observed.collection, observed.query, {
       ms: world.now() - startedMs,

@@ -1,8 +1,9 @@
 import { Fault } from '../../base/fault.ts'
 import { parseRoot } from '../../model/parse-root.ts'
 import { findDerivePrice, isUnsold } from '../../model/price.ts'
+import { refuseOnPrivate } from '../../model/private-data.ts'
 import type { Readable } from '../../model/readable.ts'
-import type { Resolve, Source, SourceUse } from '../../query/join.ts'
+import type { Resolve, Source, SourceUse, UsedFields } from '../../query/join.ts'
 import { refuseUnoffered, requireReadableSource } from '../access/authorize-collections.ts'
 import type { Tenant } from '../applications/tenants.ts'
 import type { Call } from '../call.ts'
@@ -30,6 +31,8 @@ export type AuthorizedSource = Pick<SourceUse, 'model' | 'kind' | 'used'> & {
 export type SourceRequest = SourceUse & {
   /** Every version of its records is asked for. */
   readonly history: boolean
+  /** The answer is made of records that the service opens, if the collection is encrypted. */
+  readonly opens?: boolean
 }
 
 /**
@@ -47,6 +50,8 @@ export async function authorizeSources(
   for (const request of requests) {
     const { model, kind, used, history } = request
     const { tenant, readable, free } = await requireSource(call, model, home)
+    if (request.opens !== true)
+      refuseOnPrivate(readable, 'a query in SQL, a join or an aggregate', listTested(used))
     if (!free) {
       refuseUnoffered(readable, used, history)
       if (kind === 'derived' && findDerivePrice(tenant.data.catalog, readable) === undefined)
@@ -61,6 +66,11 @@ export async function authorizeSources(
     behind.push(...(await listViewSources(call, tenant, { readable, history })))
   }
   return behind.length === 0 ? authorized : [...authorized, ...behind]
+}
+
+/** The fields that conditions and orders look at. */
+function listTested({ filter, sort }: UsedFields): readonly string[] {
+  return [...new Set([...filter, ...sort])]
 }
 
 /**

@@ -4,6 +4,7 @@ import { Fault, makeInvalidFault } from '../../base/fault.ts'
 import { isRecord } from '../../base/is-record.ts'
 import type { Database } from '../../database/database.ts'
 import { sql } from '../../database/sql.ts'
+import { isEncrypted } from '../../model/private-data.ts'
 import type { Readable } from '../../model/readable.ts'
 import type { ListRow } from '../../query/compile-list.ts'
 import { type Continuation, compilePosition, type Position } from '../../query/continuation.ts'
@@ -43,9 +44,10 @@ export function openPaging(
   // A cursor knows one moment of one chain.
   const { number } = tenant.application
   // A view keeps no old rows.
+  // Pages of opened records would need the versions of that moment opened again.
   const isOneChain = sources.every(
-    ({ tenant: { application }, readable: { kind } }) =>
-      application.number === number && kind === 'collection',
+    ({ tenant: { application }, readable }) =>
+      application.number === number && readable.kind === 'collection' && !isEncrypted(readable),
   )
   // Most answers have no cursor, and the name of a list takes some work.
   const scope = () => formatScope(request, listed)
@@ -76,7 +78,7 @@ export function openPaging(
     if (!isOneChain)
       throw makeInvalidFault(
         '/cursor',
-        'has no place beside views or records of another application',
+        'has no place beside views, encrypted records or records of another application',
       )
     const cursor = decodeCursor(cursorSecret, text, scope())
     if (cursor === undefined)

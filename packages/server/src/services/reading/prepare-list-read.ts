@@ -3,6 +3,7 @@ import { limits } from '@tollbase/contract/limits'
 import type { Input } from '@tollbase/contract/route'
 import { makeInvalidFault } from '../../base/fault.ts'
 import { parseRoot } from '../../model/parse-root.ts'
+import { isEncrypted } from '../../model/private-data.ts'
 import { findPrimaryColumn } from '../../model/readable.ts'
 import { refuseUnsharded } from '../../model/shard-keys.ts'
 import {
@@ -31,6 +32,7 @@ import {
   requireSource,
   type SourceParts,
 } from './authorize-sources.ts'
+import { listOpened } from './list-opened.ts'
 import { openPaging, type Paging, placeAtCursor, readContinuation } from './paging.ts'
 import { findPositionRow, findViewSort, formatLag } from './view-sources.ts'
 
@@ -67,7 +69,9 @@ async function prepareRecordsRead(
   const uses = collectListSources(query, asked.root)
   // Here and below member by member: this is a part of every read, and spreading is slow.
   const requests = uses.map(({ model, kind, used, dataSets }, at) => {
-    return { model, kind, used, dataSets, history: at === 0 && query.history }
+    const isRoot = at === 0
+    const opens = isRoot && query.joins.length === 0
+    return { model, kind, used, dataSets, history: isRoot && query.history, opens }
   })
   const sources = await authorizeSources(call, requests, root.tenant.application.app_id)
   refuseUnshardedSources(sources, query)
@@ -112,7 +116,12 @@ async function prepareRecordsRead(
       ),
     setPosition: from && ((row) => placeAtCursor(row, from)),
     reply: (page) => formatPage(page, query, { paging, now }),
-    observed: hasJoins ? undefined : { collection: readable.id, query },
+    ...(readable.kind === 'collection' &&
+      isEncrypted(readable) && {
+        runOpened: (runner, size, turn) =>
+          listOpened(runner, { tenant, collection: readable, query, sources }, { size, turn }),
+      }),
+    observed: hasJoins || isEncrypted(readable) ? undefined : { collection: readable.id, query },
   }
 }
 

@@ -19,7 +19,7 @@ export type PreparedRecord = {
  * The members of a collection's definition that decide how records are stored; a collection that does not exist yet
  * has the defaults.
  */
-export type RecordShape = Pick<Collection, 'primary_column' | 'schema_definition'>
+export type RecordShape = Pick<Collection, 'primary_column' | 'schema_definition' | 'encrypted'>
 
 /** A record as it was sent, with its name for refusals. */
 export type SentRecord = {

@@ -13,6 +13,7 @@ import {
 } from '../access/authorize-collections.ts'
 import type { Tenant } from '../applications/tenants.ts'
 import type { Call } from '../call.ts'
+import { listStoredKeys } from '../encryption/read-opened.ts'
 import { requireBoughtReply } from '../payments/replies/bought-reply.ts'
 
 type ProofRequest = {
@@ -90,10 +91,12 @@ function proveVersion({ tenant, version }: ProvenVersion) {
 
 async function requireNewest(
   { service }: Call<'database'>,
-  { schema }: Tenant,
+  tenant: Tenant,
   { collection, request }: { readonly collection: Collection; readonly request: ProofRequest },
 ): Promise<Version> {
-  const place = { schema, table: collection.table, key: request.key }
+  // The proof is of what was hashed, which for an encrypted collection is the envelope.
+  const [key = request.key] = await listStoredKeys(tenant, collection, [request.key])
+  const place = { schema: tenant.schema, table: collection.table, key }
   const { version } = await readRecord(service.database, place)
   if (version === undefined) throw makeNoRecordFault(collection, request.key)
   return version

@@ -1,0 +1,59 @@
+import { Type } from 'typebox'
+import { limits } from './limits.ts'
+import { defineContract } from './route.ts'
+import { AppParams, Name, Nullable, StringEnum, Time } from './schemas.ts'
+
+const settings = {
+  private_app: Type.Boolean({ description: 'new collections are encrypted' }),
+  encrypted_collections: Type.Array(Type.String()),
+  algorithm: Type.String(),
+  key_epoch: Type.Integer({
+    description: 'the newest data key of these collections, counted from 1; 0 where there is none',
+  }),
+  updated_at: Nullable(Time),
+}
+
+export const encryption = defineContract({
+  getEncryption: {
+    method: 'GET',
+    path: '/api/apps/:app/encryption',
+    area: 'Encryption',
+    summary: 'Get the encryption settings',
+    access: 'Read',
+    shows: 'definitions',
+    params: AppParams,
+    reply: Type.Object(settings, { $id: 'EncryptionSettings' }),
+    errors: ['APPLICATION_NOT_FOUND', 'UNAVAILABLE'],
+  },
+  updateEncryption: {
+    method: 'POST',
+    path: '/api/apps/:app/encryption',
+    area: 'Encryption',
+    summary: 'Encrypt an application or some of its collections, or stop it',
+    description:
+      "`action: add` encrypts the named collections, `remove` ends it; both are for collections without any record so far. `private_app: true` encrypts every collection, and each that is made later; `false` ends that for later ones, and those that are encrypted stay so until they are removed by name. Records of an encrypted collection are sealed (AES-256-GCM) before they get into the log, and only the application's own keys with Read get them: by key, by /list, as history and changes. SQL, joins, aggregates, views, indexes, prices and the like answer NOT_ON_PRIVATE. The change has a price that the operator sets; without `X-PAYMENT` the answer is 402. An Admin key, the owner or the operator may do it.",
+    access: 'by-policy',
+    shows: 'outcome',
+    paid: true,
+    params: AppParams,
+    body: Type.Object({
+      private_app: Type.Optional(Nullable(Type.Boolean())),
+      action: Type.Optional(Nullable(StringEnum(['add', 'remove']))),
+      collections: Type.Optional(
+        Nullable(Type.Array(Name, { maxItems: limits.collectionsPerApplicationMax })),
+      ),
+    }),
+    reply: Type.Object({ success: Type.Boolean(), message: Type.String(), ...settings }),
+    errors: [
+      'APPLICATION_NOT_FOUND',
+      'CONFLICT',
+      'NOT_ON_PRIVATE',
+      'PAYMENT_ALREADY_USED',
+      'PAYMENT_MALFORMED',
+      'PAYMENT_NETWORK_UNREACHABLE',
+      'PAYMENT_PENDING',
+      'PAYMENT_REQUIRED',
+      'UNAVAILABLE',
+    ],
+  },
+})

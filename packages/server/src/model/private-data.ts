@@ -1,0 +1,144 @@
+import type { Entry } from '@tollbase/verify/entry'
+import { Fault } from '../base/fault.ts'
+import { isRecord } from '../base/is-record.ts'
+import type { Catalog } from './catalog.ts'
+import type { Definition } from './definition-entry.ts'
+import type { CollectionDefinition } from './definitions.ts'
+import { listDependents, listQueriesOn } from './dependents.ts'
+import { parsePolicy } from './policy.ts'
+import { isFree } from './price.ts'
+import type { Readable } from './readable.ts'
+
+/** Returns true if the records are sealed wherever they are kept: log, tables, blocks, backups. */
+export function isEncrypted(readable: Readable): boolean {
+  return readable.kind === 'collection' && readable.encrypted === true
+}
+
+/** The fault of what would need the plaintext of an encrypted collection in the database. */
+export function makeNotOnPrivateFault(
+  collection: string,
+  what: string,
+  fields: readonly string[] = [],
+): Fault {
+  const named = fields.length === 0 ? '' : ` (${fields.join(', ')})`
+  return new Fault('NOT_ON_PRIVATE', {
+    message: `${collection} is encrypted: ${what}${named} is not possible on it`,
+    details: { collection, ...(fields.length > 0 && { fields }) },
+  })
+}
+
+export function refuseOnPrivate(
+  readable: Readable,
+  what: string,
+  fields: readonly string[] = [],
+): void {
+  if (isEncrypted(readable)) throw makeNotOnPrivateFault(readable.name, what, fields)
+}
+
+/**
+ * Keeps plaintext out of the log of an encrypted collection, whatever part of the service writes it. A write that
+ * was prepared before the collection became encrypted is to be sent again.
+ */
+export function refuseUnsealed({ byId }: Catalog, entries: readonly Entry[]): void {
+  for (const { header } of entries) {
+    if (header.type !== 'record' || header.sealed === true) continue
+    const collection = byId.get(String(header.collection))
+    if (collection?.encrypted !== true) continue
+    throw new Fault('UNAVAILABLE', {
+      message: 'The encryption of this collection has just changed; send the same again.',
+      retryAfterSeconds: 1,
+    })
+  }
+}
+
+/**
+ * Refuses definitions that would make tables, prices or answers of the plaintext of encrypted collections. Every
+ * definition passes here, so none of them needs to know of encryption.
+ */
+export function refuseDefinitionsOnPrivate(
+  catalog: Catalog,
+  definitions: readonly Definition[],
+): void {
+  const encrypted = new Map<string, string>()
+  for (const { id, name, encrypted: is } of catalog.collections.values())
+    if (is === true) encrypted.set(id, name)
+  for (const { kind, id, body } of definitions) {
+    if (kind !== 'collection') continue
+    if (body?.encrypted !== true) encrypted.delete(id)
+    else {
+      encrypted.set(id, body.name)
+      refuseCollection(catalog, body)
+    }
+  }
+  if (encrypted.size === 0) return
+  for (const definition of definitions) refuseDefinition(catalog, encrypted, definition)
+}
+
+function refuseDefinition(
+  catalog: Catalog,
+  encrypted: ReadonlyMap<string, string>,
+  definition: Definition,
+): void {
+  const refuse = (id: string, what: string, fields: readonly string[] = []) => {
+    const name = encrypted.get(id)
+    if (name !== undefined) throw makeNotOnPrivateFault(name, what, fields)
+  }
+  if (definition.body === undefined) return
+  if (definition.kind === 'index')
+    refuse(definition.body.collection, 'an index', definition.body.fields)
+  if (definition.kind === 'grant') refuse(definition.body.source, 'a grant for views')
+  if (definition.kind === 'migration') refuse(definition.body.collection, 'a migration')
+  if (definition.kind === 'relation') {
+    refuse(definition.body.parent, 'a relation', [definition.body.parent_field])
+    refuse(definition.body.child, 'a relation', [definition.body.child_field])
+  }
+  if (definition.kind === 'view')
+    for (const { id } of [...definition.body.sources, ...definition.body.reads])
+      refuse(id, 'a view')
+  if (definition.kind === 'query')
+    for (const name of definition.body.sources) refuse(findId(catalog, name), 'a predefined query')
+  if (definition.kind === 'pricing')
+    for (const { target } of definition.body.rules)
+      refuse(findId(catalog, target.collection ?? ''), 'a price')
+}
+
+function findId({ byName }: Catalog, name: string): string {
+  return byName.get(name)?.id ?? ''
+}
+
+/** An encrypted collection is its own keys' alone, and nothing is made of it. */
+function refuseCollection(catalog: Catalog, collection: CollectionDefinition): void {
+  const { id, name, collection_type: type } = collection
+  const refuse = (what: string, fields: readonly string[] = []): never => {
+    throw makeNotOnPrivateFault(name, what, fields)
+  }
+  if (type === 'blob' || type === 'api') refuse(`the type ${type}`)
+  const { read, price, derive, preview } = parsePolicy(collection.access_policy)
+  if (read === 'public') refuse('the access policy "public"')
+  if (!isFree(price) || derive !== undefined) refuse('a price')
+  if (preview !== undefined) refuse('a preview')
+  const indexed = listIndexedFields(collection)
+  if (indexed.length > 0) refuse('an index', indexed)
+  const [index] = [...catalog.indexes.values()].filter((one) => one.collection === id)
+  if (index !== undefined) refuse(`the index ${index.name}`, index.fields)
+  const relation = [...catalog.relations.values()].find(
+    ({ parent, child }) => parent === id || child === id,
+  )
+  if (relation !== undefined) refuse(`the relation ${relation.id}`)
+  const [view] = listDependents(catalog, id)
+  if (view !== undefined) refuse(`the view ${view.name}`)
+  const [query] = listQueriesOn(catalog, new Set([name]))
+  if (query !== undefined) refuse(`the predefined query ${query.name}`)
+  const grant = [...catalog.grants.values()].find(({ source }) => source === id)
+  if (grant !== undefined) refuse(`the grant ${grant.id}`)
+  const rule = catalog.pricing.rules.find(({ target }) => target.collection === name)
+  if (rule !== undefined) refuse('a price')
+}
+
+/** The fields of which the schema wants an index. */
+function listIndexedFields({ schema_definition: schema }: CollectionDefinition): string[] {
+  const fields = isRecord(schema) && isRecord(schema.fields) ? schema.fields : {}
+  return Object.entries(fields).flatMap(([name, field]) =>
+    isRecord(field) && (field.index === true || field.unique === true) ? [name] : [],
+  )
+}

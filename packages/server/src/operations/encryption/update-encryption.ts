@@ -1,0 +1,104 @@
+import type { Tollbase } from '@tollbase/contract/contract'
+import type { Input } from '@tollbase/contract/route'
+import { makeInvalidFault } from '../../base/fault.ts'
+import { makeJsonReply } from '../../http/reply.ts'
+import { findCollection } from '../../model/catalog.ts'
+import { freePrice } from '../../model/policy.ts'
+import { requirePermission } from '../../services/access/access.ts'
+import type { Tenant } from '../../services/applications/tenants.ts'
+import type { Call } from '../../services/call.ts'
+import {
+  changeEncryption,
+  type EncryptionWish,
+  refuseWish,
+} from '../../services/encryption/change-encryption.ts'
+import { platformAccount } from '../../services/payments/ledger-entries.ts'
+import { hasPayment } from '../../services/payments/settling/presented-payment.ts'
+import type { Operation } from '../operation.ts'
+
+type Body = Input<Tollbase['updateEncryption']>['body']
+
+/**
+ * Shape comes first here, then the price, which anyone may ask for, and rights before any money moves. Who has no
+ * right learns nothing of the collections that he names.
+ */
+export const updateEncryption: Operation<
+  'updateEncryption',
+  'world' | 'database' | 'tenants' | 'payments' | 'encryptionPrice'
+> = async (call, { params, body }) => {
+  const { service } = call
+  const tenant = await service.tenants.load(params.app)
+  refuseShape(body)
+  const price = service.encryptionPrice
+  if (price === 0n || hasPayment(call)) requireAdmin(call, params.app)
+  const wish = isAdmin(call, params.app) ? parseWish(tenant, body) : undefined
+  const { number, app_id: appId } = tenant.application
+  return service.payments.sell(call, {
+    tenant,
+    operation: 'encryption',
+    description: `A change of the encryption settings of ${appId}`,
+    meaning: [number, body.private_app ?? null, body.action ?? null, body.collections ?? null],
+    payees: [{ account: platformAccount, platformBasisPoints: 10_000 }],
+    pricedBy: [tenant],
+    pricesNow: () => [{ ...freePrice, perAccess: price, emptyFree: false }],
+    capUnder: ([one]) => one?.perAccess ?? 0n,
+    sellerUnder: () => appId,
+    breakdownUnder: ([one]) => ({ per_access: Number(one?.perAccess ?? 0n) }),
+    admit: () => {
+      if (wish !== undefined) refuseWish(tenant, wish)
+    },
+    // Repeated after a crash it finds its own settings, and changes nothing.
+    deliver: async ([one]) => {
+      requireAdmin(call, params.app)
+      const settings = await changeEncryption(service, tenant, wish ?? parseWish(tenant, body))
+      const message = 'Encryption settings updated successfully'
+      const reply = makeJsonReply({ success: true, message, ...settings }, { status: 200 })
+      return {
+        status: 200,
+        body: Buffer.from(reply.text),
+        due: [one?.perAccess ?? 0n],
+        rows: 0,
+        asOf: null,
+      }
+    },
+  })
+}
+
+function requireAdmin({ caller, service: { tenants } }: Call<'tenants'>, appId: string): void {
+  requirePermission(caller, 'Admin', { appId, tenants })
+}
+
+function isAdmin(call: Call<'tenants'>, appId: string): boolean {
+  try {
+    requireAdmin(call, appId)
+    return true
+  } catch {
+    return false
+  }
+}
+
+function refuseShape({ private_app, action, collections }: Body): void {
+  const names = collections ?? []
+  if ((private_app ?? undefined) === undefined && (action ?? undefined) === undefined)
+    throw names.length > 0
+      ? makeInvalidFault('/action', 'is needed: add or remove')
+      : makeInvalidFault('', 'must have private_app, or action and collections')
+  if ((action ?? undefined) === undefined && names.length > 0)
+    throw makeInvalidFault('/action', 'is needed: add or remove')
+  if ((action ?? undefined) !== undefined && names.length === 0)
+    throw makeInvalidFault('/collections', 'must name the collections of the action')
+}
+
+function parseWish({ data }: Tenant, body: Body): EncryptionWish {
+  const collections = (body.collections ?? []).map((name, at) => {
+    const found = findCollection(data.catalog, name)
+    if (found === undefined)
+      throw makeInvalidFault(`/collections/${at}`, `names no collection: there is no ${name}`)
+    return found.id
+  })
+  return {
+    privateApp: body.private_app ?? undefined,
+    action: body.action ?? undefined,
+    collections: [...new Set(collections)],
+  }
+}

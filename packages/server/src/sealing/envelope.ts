@@ -1,0 +1,91 @@
+import { createCipheriv, createDecipheriv, createHmac } from 'node:crypto'
+import { type Static, Type } from 'typebox'
+import { Compile } from 'typebox/compile'
+
+// The envelope of a sealed record: JSON, so that it is kept, hashed and shown like any other record's text.
+// docs/encryption.md has the format.
+
+export const envelopeAlgorithm = 'AES-256-GCM'
+/** Bytes of every key here. */
+export const sealingKeyBytes = 32
+const nonceBytes = 12
+const tagBytes = 16
+
+/** The place of a record, which its ciphertext is bound to: moved elsewhere, it cannot be opened. */
+export type SealedPlace = {
+  readonly app: string
+  /** Id of the collection. */
+  readonly collection: string
+  /** The name of the record in the log: a token of its key. */
+  readonly token: string
+}
+
+export type DataKey = { readonly epoch: number; readonly key: Buffer }
+
+const Envelope = Type.Object({
+  v: Type.Literal(1),
+  alg: Type.Literal(envelopeAlgorithm),
+  epoch: Type.Integer({ minimum: 1 }),
+  nonce: Type.String(),
+  ciphertext: Type.String(),
+})
+const envelopes = Compile(Envelope)
+
+/** Seals a text under a data key with a nonce that was never used before: 12 random bytes. */
+export function sealText(
+  { key, epoch }: DataKey,
+  text: string,
+  { place, nonce }: { readonly place: SealedPlace; readonly nonce: Buffer },
+): string {
+  const cipher = createCipheriv('aes-256-gcm', key, nonce)
+  cipher.setAAD(formatBinding(place, epoch))
+  const ciphertext = Buffer.concat([
+    cipher.update(text, 'utf8'),
+    cipher.final(),
+    cipher.getAuthTag(),
+  ])
+  const envelope: Static<typeof Envelope> = {
+    v: 1,
+    alg: envelopeAlgorithm,
+    epoch,
+    nonce: nonce.toString('base64url'),
+    ciphertext: ciphertext.toString('base64url'),
+  }
+  return JSON.stringify(envelope)
+}
+
+/** Opens an envelope; throws where it is none, where it was changed, or where it belongs to another place. */
+export function openText(
+  findKey: (epoch: number) => Buffer | undefined,
+  envelope: string,
+  place: SealedPlace,
+): string {
+  const parsed: unknown = JSON.parse(envelope)
+  if (!envelopes.Check(parsed)) throw new Error('a sealed record is no envelope')
+  const key = findKey(parsed.epoch)
+  if (key === undefined) throw new Error(`the data key of epoch ${parsed.epoch} is gone`)
+  const bytes = Buffer.from(parsed.ciphertext, 'base64url')
+  const nonce = Buffer.from(parsed.nonce, 'base64url')
+  if (nonce.length !== nonceBytes || bytes.length < tagBytes)
+    throw new Error('the envelope of a sealed record is too short')
+  const decipher = createDecipheriv('aes-256-gcm', key, nonce, { authTagLength: tagBytes })
+  decipher.setAAD(formatBinding(place, parsed.epoch))
+  decipher.setAuthTag(bytes.subarray(-tagBytes))
+  return decipher.update(bytes.subarray(0, -tagBytes), undefined, 'utf8') + decipher.final('utf8')
+}
+
+export function makeNonce(randomBytes: (count: number) => Buffer): Buffer {
+  return randomBytes(nonceBytes)
+}
+
+/** Derives the name that a record has in the log and the tables, which tells nothing of its key. */
+export function deriveKeyToken(tokenKey: Buffer, recordKey: string): string {
+  return createHmac('sha256', tokenKey)
+    .update(JSON.stringify(['key', recordKey]))
+    .digest('base64url')
+}
+
+/** JSON, so that no two places have the same bytes. */
+function formatBinding({ app, collection, token }: SealedPlace, epoch: number): Buffer {
+  return Buffer.from(JSON.stringify(['tollbase record', 1, app, collection, epoch, token]))
+}

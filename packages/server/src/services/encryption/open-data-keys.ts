@@ -1,0 +1,31 @@
+import type { Logger } from 'pino'
+import { DataKeys, type DataKeysOptions } from './data-keys.ts'
+
+/** Time between two looks for data keys that an older master key wraps. */
+const rewrapEveryMs = 60_000
+
+/** Opens the keys of encrypted collections; where the master key was changed, they are wrapped anew beside the work. */
+export function openDataKeys(options: DataKeysOptions & { readonly log: Logger }): {
+  readonly dataKeys: DataKeys
+  readonly close: () => Promise<void>
+} {
+  const { world, log } = options
+  const dataKeys = new DataKeys(options)
+  const rewrap = async () => {
+    try {
+      const count = await dataKeys.rewrap()
+      if (count > 0) log.info({ count }, 'data keys were wrapped by the new master key')
+    } catch (error) {
+      log.error({ error }, 'data keys cannot be wrapped by the present master key')
+    }
+  }
+  let running = rewrap()
+  const stop = world.every(rewrapEveryMs, () => {
+    running = running.then(rewrap)
+  })
+  const close = async () => {
+    stop()
+    await running
+  }
+  return { dataKeys, close }
+}

@@ -1,0 +1,98 @@
+import { limits } from '@tollbase/contract/limits'
+import { Fault } from '../../base/fault.ts'
+import { makeAbortedFault, type Turn } from '../../base/semaphore.ts'
+import { type SqlStatement, sql } from '../../database/sql.ts'
+import type { Collection } from '../../model/readable.ts'
+import { readSealed, type SealedPage } from '../../projections/sealed-store.ts'
+import { compileList, type ListRow } from '../../query/compile-list.ts'
+import { findStatedKeys } from '../../query/find-stated-keys.ts'
+import type { ListQuery } from '../../query/list-query.ts'
+import { toDeletedFault } from '../access/authorize-collections.ts'
+import type { Tenant } from '../applications/tenants.ts'
+import type { PageSize } from './answer-query.ts'
+import type { AuthorizedSource } from './authorize-sources.ts'
+import { type QueryRunner, toQueryFault } from './run-query.ts'
+
+type OpenedList = {
+  readonly tenant: Tenant
+  readonly collection: Collection
+  readonly query: ListQuery
+  readonly sources: readonly AuthorizedSource[]
+}
+
+/** Cannot occur in JSON text. */
+const separator = '\u001e'
+
+/**
+ * Lists an encrypted collection: its envelopes are opened here, and the statement of every other list runs over
+ * them as values, so that conditions, orders and pages mean the same. The keys that the query states are looked up
+ * by their tokens; for all else every record is opened, up to a limit.
+ */
+export async function listOpened(
+  { database, semaphore }: QueryRunner,
+  { tenant, collection, query, sources }: OpenedList,
+  { size, turn }: { readonly size: PageSize; readonly turn: Turn },
+): Promise<ListRow> {
+  try {
+    return await semaphore.run(turn, async () => {
+      const keys = findStatedKeys(query.where, collection.primary_column)
+      const found = await readSealed(database, {
+        schema: tenant.schema,
+        table: collection.table,
+        history: query.history,
+        signal: turn.signal,
+        tokens: keys && (await tenant.sealer.listTokens(collection, keys)),
+      })
+      refuseMany(collection, found)
+      const opened = await tenant.sealer.open(collection, found.rows)
+      const { text, values } = compileList(
+        { ...query, limit: size.limit },
+        {
+          schema: tenant.schema,
+          table: collection.table,
+          rows: {
+            leaves: opened.map(({ leaf }) => leaf),
+            bodies: opened.map(({ body }) => body).join(separator),
+            separator,
+          },
+          caps: { rows: limits.rowsMax, bytes: size.bytesMax },
+          total: size.total,
+          dataSets: sources[0]?.dataSets,
+        },
+      )
+      const row = await database.transaction(
+        async (tx) => {
+          await tx.query(inMemoryOnly)
+          return (await tx.query<ListRow>(sql.compiled(text, values)))[0]
+        },
+        { statementTimeoutMs: limits.statementTimeoutMs },
+      )
+      if (row === undefined) throw new Error('the watermark is missing')
+      return { ...row, ...found.position }
+    })
+  } catch (error) {
+    if (turn.signal?.aborted === true) throw makeAbortedFault()
+    throw toQueryFault(error) ?? toDeletedFault(error) ?? removeValues(error)
+  }
+}
+
+/** Opened records never get onto the disk of the database, as sorted runs of a larger statement would. */
+const inMemoryOnly: SqlStatement = sql`
+  SELECT set_config('work_mem', ${`${limits.openedWorkMemoryMb}MB`}, true),
+    CASE WHEN (SELECT rolsuper FROM pg_catalog.pg_roles WHERE rolname = current_user)
+      THEN set_config('temp_file_limit', '0', true) END`
+
+function refuseMany({ name }: Collection, { isOver }: SealedPage): void {
+  if (!isOver) return
+  const { openedRecordsMax, openedBytesMax } = limits
+  throw new Fault('RESULT_TOO_LARGE', {
+    message: `${name} is encrypted: a list of it opens at most ${openedRecordsMax} records of ${openedBytesMax} bytes, and this one would open more; name records by their keys`,
+    details: { records_max: openedRecordsMax, bytes_max: openedBytesMax },
+  })
+}
+
+/** An error of the database may quote the values of its statement. */
+function removeValues(error: unknown): unknown {
+  if (!(error instanceof Error && 'code' in error) || error instanceof Fault) return error
+  return new Error(`a list of opened records failed (${String(error.code)})`)
+}

@@ -1,0 +1,234 @@
+import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import pino from 'pino'
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { type RunningService, startService } from '../../packages/server/src/app.ts'
+import { readConfig } from '../../packages/server/src/config/config.ts'
+import { makeData } from '../support/data.ts'
+import { send, type TestReply } from '../support/service.ts'
+import { makeTestWorld } from '../support/test-world.ts'
+
+// The service runs on a PostgreSQL of its own, whose files, write-ahead log included, are searched at the end.
+
+const folder = mkdtempSync(join(tmpdir(), 'tollbase-private-'))
+/** Short texts that PostgreSQL does not compress, each planted in one place of the records. */
+const secrets = ['kq7Zw2Xv9Lm4', 'Rt5Yb8Nc3Hj6', 'Gp1Fd0Se7Wa2', 'Uv4Mx6Kz8Qj3', 'Bn2Cs9Tf5Ly7']
+const [inKey = '', inText = '', inNested = '', inOld = '', inGone = ''] = secrets
+/** The same in a collection that is not encrypted: the search must find it. */
+const planted = 'Hx3Jr6Vd1Pw8'
+
+let running: RunningService
+let logged = ''
+const answers: TestReply[] = []
+type Anyone = Readonly<Record<string, string>>
+
+function noteLine(line: string): void {
+  logged += line
+}
+
+beforeAll(async () => {
+  const flags = { port: '0', dataDir: folder, logLevel: 'trace', logFormat: 'json' } as const
+  const config = { ...readConfig(flags, {}), rateLimits: {}, encryptionUpdatePrice: 0n }
+  const log = pino({ level: 'trace' }, { write: noteLine })
+  running = await startService({ config, world: makeTestWorld(), log })
+}, 120_000)
+
+afterAll(async () => {
+  await running?.close()
+  rmSync(folder, { recursive: true, force: true })
+})
+
+function ask(headers: Anyone, ...[method, path, body]: readonly [string, string, unknown?]) {
+  return send(running.url, { method, path, headers, ...(body !== undefined && { body }) })
+}
+
+test('nothing of an encrypted collection is in any file, log line or answer to others, whatever is asked', async () => {
+  const operator = { authorization: `Bearer ${running.operatorKey.key}` }
+  const app = await createApp(operator, 'shop')
+  const other = await createApp(operator, 'other')
+  await app.create({ name: 'plain' })
+  await app.store('plain', [{ id: 'a', text: planted }])
+  await app
+    .call('POST', '/encryption', { private_app: true })
+    .then((reply) => expect(reply.status).toBe(409))
+  await app.create({ name: 'vault', schema_definition: { fields: { n: { type: 'number' } } } })
+  const set = await app.call('POST', '/encryption', { action: 'add', collections: ['vault'] })
+  expect(set.status, set.text).toBe(200)
+
+  const first = { id: inKey, n: 1, text: inOld, more: { deep: [inNested] } }
+  await app.store('vault', [first, { id: 'g', text: inGone }])
+  const stored = await app.store('vault', [{ ...first, text: inText }])
+  await app.store('vault', [{ id: 'g', deleted: true }])
+  expect((await app.store('vault', [{ id: inText, n: 'no number' }])).status).toBe(422)
+  expect((await app.store('vault', [{ id: inKey }], { strict: true })).status).toBe(409)
+  const root = 'shop::vault'
+  expect((await app.list('vault', { find: { text: { is: inText } } })).body.total).toBe(1)
+  expect(
+    (await app.list('vault', { find: { text: { startsWith: inOld } }, sortBy: 'text' })).body.total,
+  ).toBe(0)
+  expect((await app.list('vault', { include_history: true })).body.total).toBe(4)
+  expect((await app.record('vault', inKey)).body.record.text).toBe(inText)
+  expect((await app.record('vault', inKey, '/history')).body.versions).toHaveLength(2)
+  expect((await app.call('GET', '/collections/vault/changes')).body.changes).toHaveLength(4)
+
+  // Requests that would need plaintext in the database say so, and name the field where there is one.
+  const refused: readonly [string, string, unknown][] = [
+    ['POST', '/query/sql', { sql: `SELECT text FROM shop::vault WHERE text = '${inText}'` }],
+    ['POST', '/list', { root, aggregate: { many: { $count: '*' } }, find: { text: inText } }],
+    ['POST', '/list', { root, find: { other: { model: 'plain', resolve: {} } } }],
+    [
+      'POST',
+      '/api/apps/shop/collections/vault/indexes',
+      { field_name: 'text', index_type: 'string' },
+    ],
+    [
+      'POST',
+      '/api/apps/shop/views',
+      { name: 'v', source_collections: ['vault'], query: { find: { text: inText } } },
+    ],
+    [
+      'POST',
+      '/apps/shop/views/sql',
+      { sql: 'CREATE MATERIALIZED VIEW shop::w AS SELECT text FROM shop::vault' },
+    ],
+    ['POST', '/api/apps/shop/queries', { name: 'q', sql: 'SELECT text FROM shop::vault' }],
+    ['POST', '/api/apps/shop/grants', { grantee: 'other', collection: 'vault' }],
+    [
+      'PUT',
+      '/api/apps/shop/pricing',
+      {
+        rules: [
+          { target: { collection: 'vault' }, operation: 'read', model: 'per_row', amount: '1' },
+        ],
+      },
+    ],
+    ['PUT', '/api/apps/shop/collections/vault', { access_policy: 'public' }],
+    [
+      'PATCH',
+      '/api/apps/shop/collections/vault/sharding',
+      { keys: [{ field: 'text', type: 'discrete' }] },
+    ],
+    [
+      'POST',
+      '/api/apps/shop/collections/vault/migrate',
+      { schema: { fields: { n: { type: 'number', default: 1 } } }, dryRun: true },
+    ],
+    ['POST', '/api/apps/shop/collections/vault/explain', { query: { find: { text: inText } } }],
+    ['GET', '/api/apps/shop/collections/vault/preview', undefined],
+    [
+      'POST',
+      '/api/apps/shop/relations',
+      {
+        parent_collection: 'plain',
+        parent_field: 'id',
+        child_collection: 'vault',
+        child_field: 'text',
+      },
+    ],
+    [
+      'POST',
+      '/api/apps/shop/batch',
+      {
+        operations: [
+          {
+            operation: 'update',
+            collection: 'vault',
+            data: { n: 2 },
+            conditions: { text: inText },
+          },
+        ],
+      },
+    ],
+  ]
+  const wrong: string[] = []
+  for (const [method, path, body] of refused) {
+    const reply = await ask(app.headers, method, path, body)
+    if (reply.status !== 409 || reply.body.code !== 'NOT_ON_PRIVATE')
+      wrong.push(`${method} ${path}: ${reply.status} ${reply.text}`)
+  }
+  expect(wrong).toEqual([])
+  const sql = await ask(app.headers, 'POST', '/query/sql', {
+    sql: `SELECT n FROM shop::vault WHERE text = 'x'`,
+  })
+  expect(sql.body.details).toEqual({ collection: 'vault', fields: ['text'] })
+
+  // Others, the operator among them, are told nothing.
+  const ticket = stored.body.ticket_id
+  const record = `/collections/vault/records/${inKey}`
+  const [head] = (await app.record('vault', inKey, '/history')).body.versions
+  for (const headers of [{}, other.headers, operator]) {
+    for (const prefix of ['/api/apps/shop', '/apps/shop']) {
+      answers.push(
+        await ask(headers, 'GET', `${prefix}${record}`),
+        await ask(headers, 'GET', `${prefix}${record}/history`),
+        await ask(headers, 'GET', `${prefix}${record}/proof`),
+        await ask(headers, 'GET', `${prefix}/collections/vault`),
+        await ask(headers, 'GET', `${prefix}/collections/vault/preview`),
+        await ask(headers, 'GET', `${prefix}/collections/vault/changes`),
+        await ask(headers, 'GET', `${prefix}/collections/vault/stats`),
+        await ask(headers, 'POST', `${prefix}/collections/vault/optimize`),
+        await ask(headers, 'POST', `${prefix}/collections/vault/explain`, { query: { find: {} } }),
+        await ask(headers, 'GET', `${prefix}/chain/proof?collection=vault&key=g`),
+        await ask(headers, 'GET', `${prefix}/chain/proof?height=${head.block_height}&sequence=0`),
+        await ask(headers, 'GET', `${prefix}/chain/blocks/${head.block_height}`),
+        await ask(headers, 'GET', `${prefix}/tasks`),
+      )
+    }
+    answers.push(
+      await ask(headers, 'GET', `/task/${ticket}`),
+      await ask(headers, 'POST', '/list', { root }),
+      await ask(headers, 'POST', '/list', { root, find: { text: { startsWith: '' } } }),
+      await ask(headers, 'POST', '/query/sql', { sql: 'SELECT text FROM shop::vault' }),
+      await ask(headers, 'POST', '/api/pricing/quote', {
+        app_id: 'shop',
+        collection: 'vault',
+        operation_type: 'read',
+        query: { find: {} },
+      }),
+      await ask(headers, 'GET', '/metrics'),
+    )
+  }
+  const lists = answers.filter(({ body }) => body?.records !== undefined)
+  expect(lists).toEqual([])
+  const own = await app.record('vault', inKey, '/proof')
+  const entry = Buffer.from(own.body.entry, 'base64').toString()
+  for (const secret of secrets) expect(entry).not.toContain(secret)
+  expect(entry).toContain('"sealed":true')
+  const told = answers.map(({ text, headers }) => text + JSON.stringify([...headers]))
+  for (const secret of secrets) {
+    // An address that was asked for may come back as "there is no record ..." to who asked.
+    const found = told.filter((text) => text.includes(secret) && secret !== inKey)
+    expect(found, secret).toEqual([])
+    expect(logged.includes(secret), `${secret} in the log`).toBe(false)
+  }
+
+  await running.close()
+  const files = listFiles(folder)
+  const holders = (text: string) => files.filter((file) => holds(file, text))
+  expect(holders(planted).length).toBeGreaterThan(1)
+  expect(secrets.flatMap(holders)).toEqual([])
+}, 180_000)
+
+async function createApp(operator: Anyone, app_id: string) {
+  const { status, body } = await ask(operator, 'POST', '/api/apps', { name: app_id, app_id })
+  expect(status).toBe(201)
+  const headers = { 'x-app-key': body.app_key }
+  const request = (method: string, path: string, options: object = {}) =>
+    send(running.url, { method, path, ...options })
+  const named = { appId: app_id, key: body.app_key, keyHash: body.key_hash, headers }
+  return makeData({ request } as Parameters<typeof makeData>[0], named)
+}
+
+function listFiles(path: string): string[] {
+  return readdirSync(path, { withFileTypes: true, recursive: true })
+    .filter((entry) => entry.isFile())
+    .map((entry) => join(entry.parentPath, entry.name))
+}
+
+function holds(file: string, text: string): boolean {
+  const bytes = readFileSync(file)
+  return [text, Buffer.from(text).toString('base64').replace(/=+$/, '').slice(0, -2)].some((form) =>
+    bytes.includes(form),
+  )
+}
