@@ -160,8 +160,8 @@ export const mutants: readonly Mutant[] = [
     name: 'share-goes-to-the-seller',
     scene: 'market',
     file: 'services/payments/ledger-entries.ts',
-    find: 'credit(account, part - platform)',
-    put: 'credit(seller, part - platform)',
+    find: 'credit(account, gross - platform)',
+    put: 'credit(seller, gross - platform)',
   },
   {
     name: 'receipt-of-another-transaction',
