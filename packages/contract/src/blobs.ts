@@ -51,7 +51,13 @@ export const blobs = defineContract({
       payment_network: Type.Optional(Type.String({ description: 'where it was made' })),
     }),
     reply: Accepted,
-    errors: ['COLLECTION_NOT_FOUND', 'CONFLICT', 'VIEW_EXISTS', 'SCHEMA_VIOLATION'],
+    errors: [
+      'COLLECTION_NOT_FOUND',
+      'CONFLICT',
+      'NOT_ON_PRIVATE',
+      'VIEW_EXISTS',
+      'SCHEMA_VIOLATION',
+    ],
   },
   getBlob: {
     method: 'GET',

@@ -1,12 +1,15 @@
 import { Fault } from '../../base/fault.ts'
 import type { Database } from '../../database/database.ts'
 import { findBlobHash } from '../../model/blob.ts'
+import { refuseOnPrivate } from '../../model/private-data.ts'
 import type { Collection } from '../../model/readable.ts'
 import { readRecord } from '../../projections/record-store.ts'
 import type { Tenant } from '../../services/applications/tenants.ts'
 
-/** 409 where a collection holds something else than blobs. */
-export function refuseOtherType({ name, collection_type: type }: Collection): void {
+/** 409 where a collection holds something else than blobs, or is encrypted, which files are not yet. */
+export function refuseOtherType(collection: Collection): void {
+  const { name, collection_type: type } = collection
+  refuseOnPrivate(collection, 'storing blobs')
   if (type === 'blob') return
   throw new Fault('CONFLICT', {
     message: `Blobs cannot be stored in ${name}, which is of type ${type}; a first upload makes a collection of its own`,
