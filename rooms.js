@@ -13,6 +13,7 @@ const engines = [
   'query',
   'views',
   'x402',
+  'upstream',
   'devnet',
   'blobs',
   'http',
@@ -32,12 +33,13 @@ export const rooms = {
   query: { path: `${server}/query`, may: ['base', 'contract'] },
   views: { path: `${server}/views`, may: ['base', 'contract', 'query'] },
   x402: { path: `${server}/x402`, may: ['base', 'contract', 'database', 'verify'] },
+  upstream: { path: `${server}/upstream`, may: ['base', 'contract'] },
   devnet: { path: `${server}/devnet`, may: ['base', 'x402'] },
   blobs: { path: `${server}/blobs`, may: ['base'] },
   http: { path: `${server}/http`, may: ['base', 'contract'] },
   config: {
     path: `${server}/config`,
-    may: ['base', 'contract', 'database', 'query', 'sealing', 'x402', 'http'],
+    may: ['base', 'contract', 'database', 'query', 'sealing', 'x402', 'upstream', 'http'],
   },
 
   // The model is pure: no SQL, no clock, no input or output.

@@ -7,6 +7,7 @@ import type { Credential, Request } from './credentials.ts'
 import { findExpected, type Kind } from './oracle.ts'
 import {
   addressedByBody,
+  allowedUpstreams,
   isRepeatable,
   listKinds,
   makeExample,
@@ -125,7 +126,7 @@ describe('rights by the contract', () =>
           expect(findExpected({ operation, ...route }, 'nobody', 'free'), operation).toBeDefined()
       })
     },
-    { config: { networks: [network], registration: 'open' } },
+    { config: { networks: [network], registration: 'open', allowedUpstreams } },
   ))
 
 /** Status and code by the name of the credential. */

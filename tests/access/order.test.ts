@@ -11,6 +11,7 @@ import type { Credential, Request } from './credentials.ts'
 import { findExpected, type Kind, type Outcome, type Standing } from './oracle.ts'
 import {
   addressedByBody,
+  allowedUpstreams,
   type Example,
   listKinds,
   makeExample,
@@ -193,7 +194,7 @@ describe('the order of refusals', () =>
         },
       )
     },
-    { config: { networks: [idleNetwork], registration: 'open' } },
+    { config: { networks: [idleNetwork], registration: 'open', allowedUpstreams } },
   ))
 
 /** A signature takes more work than all else of a request. */

@@ -49,15 +49,46 @@ export async function openScene(service: TestService): Promise<Scene> {
     const query = { name: `query_${kind}`, source_collection: kind }
     const defined = await service.request('POST', `${at}/queries`, { body: query, ...by })
     if (defined.status !== 201) throw new Error(defined.text)
+    await defineApi(service, { app, kind })
   }
   return { app, owner, ticket, credentials: await makeCredentials(service, app, { owner, other }) }
+}
+
+/** The service of a scene lets its API collections ask this machine. */
+export const allowedUpstreams = [{ host: '127.0.0.1', port: 9 }]
+
+/** Nothing listens at its upstream. */
+async function defineApi(
+  service: TestService,
+  { app, kind }: { readonly app: TestApp; readonly kind: Kind },
+): Promise<void> {
+  const at = `/api/apps/${app.appId}`
+  const upstream = { url: 'http://127.0.0.1:9/' }
+  const body = { name: `api_${kind}`, upstream }
+  const made = await service.request('POST', `${at}/api-collections`, {
+    body,
+    headers: app.headers,
+  })
+  if (made.status !== 201) throw new Error(made.text)
+  const access_policy = policies[kind]
+  if (access_policy === null) return
+  const path = `${at}/collections/api_${kind}`
+  const put = await service.request('PUT', path, { body: { access_policy }, headers: app.headers })
+  if (put.status !== 200) throw new Error(put.text)
 }
 
 /** Endpoints that name the collection in their body, not in their path. */
 export const addressedByBody = ['listRecords', 'querySql', 'storeRecords', 'quotePrice']
 
-/** Endpoints that name a view or a query; there is one over each kind of collection. */
-const addressedByName = ['queryView', 'executeQuery', 'getQuery', 'getQueryDocs']
+/** Endpoints that name a view, a query or an API collection; there is one over each kind of collection. */
+const addressedByName = [
+  'queryView',
+  'executeQuery',
+  'getQuery',
+  'getQueryDocs',
+  'getApiCollection',
+  'getApiCollectionData',
+]
 
 /** Lists the kinds of collection on which the endpoint is tested. */
 export function listKinds([operation, route]: readonly [string, Route]): readonly Kind[] {
@@ -93,6 +124,7 @@ function parameter(name: string, operation: string, { scene, kind }: { scene: Sc
 }
 
 function nameFor(operation: string, kind: Kind): string {
+  if (/ApiCollection/.test(operation)) return `api_${kind}`
   if (/View$/.test(operation)) return `view_${kind}`
   return /^(execute|get|dryRun)Query/.test(operation) ? `query_${kind}` : 'by_n'
 }
@@ -116,7 +148,7 @@ const bodies: Readonly<Record<string, (app: string, kind: string) => object>> = 
   }),
 }
 
-/** The answer to a caller who may ask for a thing that is not there. */
+/** The answer to a caller who may ask for a thing that is not there, or that nobody gives. */
 const missing: Readonly<Record<string, string>> = {
   getPayment: '404 PAYMENT_NOT_FOUND',
   getTransaction: '404 TRANSACTION_NOT_FOUND',
@@ -135,6 +167,7 @@ const missing: Readonly<Record<string, string>> = {
   revokeKey: '404 KEY_NOT_FOUND',
   revokeGrant: '404 GRANT_NOT_FOUND',
   getDataSet: '404 DATA_SET_NOT_FOUND',
+  getApiCollectionData: '502 UPSTREAM_FAILED',
 }
 
 export function makeExample(

@@ -5,7 +5,7 @@ import { withService } from '../support/per-engine.ts'
 import type { TestReply, TestService } from '../support/service.ts'
 import type { Credential, Request } from './credentials.ts'
 import { kinds, type Standing } from './oracle.ts'
-import { makeExample, openScene, type Scene } from './scene.ts'
+import { allowedUpstreams, makeExample, openScene, type Scene } from './scene.ts'
 
 /** The number of records of the sold and the private collections: no other number here is the same. */
 const count = 1237
@@ -72,93 +72,96 @@ const quotes = (app_id: string, collection: string) =>
   }))
 
 describe('facts that endpoints tell, by the contract', () =>
-  withService((service) => {
-    let scene: Scene
-    beforeAll(async () => {
-      scene = await openScene(service())
-      await seal(service(), scene)
-    })
-    const by = (standing: Standing): Credential => {
-      const found = scene.credentials.find((one) => one.standing === standing)
-      if (found === undefined) throw new Error(`nobody is ${standing}`)
-      return found
-    }
-
-    test.each(['nobody', 'stranger', 'wallet', 'dead', 'Write', 'Pay', 'operator'] as const)(
-      'no endpoint tells %s a record, a schema, a text or a count that is not for him',
-      async (standing) => {
-        for (const [what, request] of listRequests(scene)) {
-          const { text } = await ask(service(), request, by(standing))
-          for (const [secret, form] of Object.entries(secrets))
-            if (!mayKnow[secret as Secret].includes(standing))
-              expect(text, `${what} by ${standing}`).not.toMatch(form)
-        }
-      },
-    )
-
-    test.each(['Read', 'Admin', 'owner'] as const)(
-      '%s is told all of it, so that the test above looks for facts that exist',
-      async (standing) => {
-        const told = new Set<string>()
-        for (const [, request] of listRequests(scene)) {
-          if (request.method !== 'GET') continue
-          const { text } = await ask(service(), request, by(standing))
-          for (const [secret, form] of Object.entries(secrets))
-            if (form.test(text)) told.add(secret)
-        }
-        expect([...told].sort()).toEqual(Object.keys(secrets).sort())
-      },
-    )
-
-    test('a key that may only write can do all that writing needs', async () => {
-      const { appId } = scene.app
-      const write = by('Write')
-      const send = async (path: string, body: object, status: number) => {
-        const raw = JSON.stringify(body)
-        const reply = await ask(service(), { method: 'POST', path, raw }, write)
-        expect(reply.status, `${path}: ${reply.text}`).toBe(status)
-        return reply.body
+  withService(
+    (service) => {
+      let scene: Scene
+      beforeAll(async () => {
+        scene = await openScene(service())
+        await seal(service(), scene)
+      })
+      const by = (standing: Standing): Credential => {
+        const found = scene.credentials.find((one) => one.standing === standing)
+        if (found === undefined) throw new Error(`nobody is ${standing}`)
+        return found
       }
-      const at = `/api/apps/${appId}`
-      const made = await send(`${at}/collections`, { name: 'written' }, 201)
-      expect(made.name).toBe('written')
-      await send(`${at}/indexes`, { collection: 'written', field: 'n' }, 200)
-      await send(`${at}/collections/private/indexes`, { field: 'm' }, 200)
-      await send(`${at}/collections/private/validate`, { data: { id: 'x' } }, 200)
-      const root = `${appId}::private`
-      const stored = await send('/store?wait=true', { root, data: [{ id: 'w' }] }, 200)
-      const task = await ask(
-        service(),
-        { method: 'GET', path: `/task/${stored.ticket_id}` },
-        by('Write'),
+
+      test.each(['nobody', 'stranger', 'wallet', 'dead', 'Write', 'Pay', 'operator'] as const)(
+        'no endpoint tells %s a record, a schema, a text or a count that is not for him',
+        async (standing) => {
+          for (const [what, request] of listRequests(scene)) {
+            const { text } = await ask(service(), request, by(standing))
+            for (const [secret, form] of Object.entries(secrets))
+              if (!mayKnow[secret as Secret].includes(standing))
+                expect(text, `${what} by ${standing}`).not.toMatch(form)
+          }
+        },
       )
-      expect(task.body.status).toBe('Completed')
-      const quote = { app_id: appId, collection: 'private', operation_type: 'write', size_kb: 1 }
-      const quoted = await send('/api/pricing/quote', quote, 200)
-      expect(quoted.indexed_fields_count).toBeGreaterThan(0)
-      const refreshed = await send(`${at}/views/view_private/refresh`, {}, 200)
-      expect(Object.keys(refreshed).sort()).toEqual(['message', 'success', 'ticket_id'])
-      for (const path of [`${at}/tasks`, `${at}/collections`])
-        expect((await ask(service(), { method: 'GET', path }, write)).status).toBe(200)
-    })
 
-    test('each endpoint asks for what its answer needs', () => {
-      const needs: Readonly<Record<Shows, readonly Access[]>> = {
-        service: ['public'],
-        outcome: ['public', 'by-policy', 'Write', 'Admin', 'registrar'],
-        // A public list shows strangers what is open to them; tests above cover that.
-        definitions: ['public', 'by-policy', 'Read', 'Admin', 'owner', 'operator'],
-        records: ['by-policy', 'Read'],
-        hashes: ['by-policy'],
-        named: ['public', 'Read or Write'],
-        accounts: ['Admin', 'owner'],
-      }
-      for (const [operation, { access, shows }] of routes) {
-        // The balance of a wallet is told to everyone who knows its address, as on a chain.
-        if (operation !== 'getWallet') expect(needs[shows], operation).toContain(access)
-      }
-    })
-  }))
+      test.each(['Read', 'Admin', 'owner'] as const)(
+        '%s is told all of it, so that the test above looks for facts that exist',
+        async (standing) => {
+          const told = new Set<string>()
+          for (const [, request] of listRequests(scene)) {
+            if (request.method !== 'GET') continue
+            const { text } = await ask(service(), request, by(standing))
+            for (const [secret, form] of Object.entries(secrets))
+              if (form.test(text)) told.add(secret)
+          }
+          expect([...told].sort()).toEqual(Object.keys(secrets).sort())
+        },
+      )
+
+      test('a key that may only write can do all that writing needs', async () => {
+        const { appId } = scene.app
+        const write = by('Write')
+        const send = async (path: string, body: object, status: number) => {
+          const raw = JSON.stringify(body)
+          const reply = await ask(service(), { method: 'POST', path, raw }, write)
+          expect(reply.status, `${path}: ${reply.text}`).toBe(status)
+          return reply.body
+        }
+        const at = `/api/apps/${appId}`
+        const made = await send(`${at}/collections`, { name: 'written' }, 201)
+        expect(made.name).toBe('written')
+        await send(`${at}/indexes`, { collection: 'written', field: 'n' }, 200)
+        await send(`${at}/collections/private/indexes`, { field: 'm' }, 200)
+        await send(`${at}/collections/private/validate`, { data: { id: 'x' } }, 200)
+        const root = `${appId}::private`
+        const stored = await send('/store?wait=true', { root, data: [{ id: 'w' }] }, 200)
+        const task = await ask(
+          service(),
+          { method: 'GET', path: `/task/${stored.ticket_id}` },
+          by('Write'),
+        )
+        expect(task.body.status).toBe('Completed')
+        const quote = { app_id: appId, collection: 'private', operation_type: 'write', size_kb: 1 }
+        const quoted = await send('/api/pricing/quote', quote, 200)
+        expect(quoted.indexed_fields_count).toBeGreaterThan(0)
+        const refreshed = await send(`${at}/views/view_private/refresh`, {}, 200)
+        expect(Object.keys(refreshed).sort()).toEqual(['message', 'success', 'ticket_id'])
+        for (const path of [`${at}/tasks`, `${at}/collections`])
+          expect((await ask(service(), { method: 'GET', path }, write)).status).toBe(200)
+      })
+
+      test('each endpoint asks for what its answer needs', () => {
+        const needs: Readonly<Record<Shows, readonly Access[]>> = {
+          service: ['public'],
+          outcome: ['public', 'by-policy', 'Write', 'Admin', 'registrar'],
+          // A public list shows strangers what is open to them; tests above cover that.
+          definitions: ['public', 'by-policy', 'Read', 'Admin', 'owner', 'operator'],
+          records: ['by-policy', 'Read'],
+          hashes: ['by-policy'],
+          named: ['public', 'Read or Write'],
+          accounts: ['Admin', 'owner'],
+        }
+        for (const [operation, { access, shows }] of routes) {
+          // The balance of a wallet is told to everyone who knows its address, as on a chain.
+          if (operation !== 'getWallet') expect(needs[shows], operation).toContain(access)
+        }
+      })
+    },
+    { config: { allowedUpstreams } },
+  ))
 
 /** Stores the secrets at the places from which they must not be told. */
 async function seal(service: TestService, { app }: Scene): Promise<void> {

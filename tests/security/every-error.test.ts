@@ -11,13 +11,17 @@ import { exchange, makeRawRequest } from './raw-http.ts'
 let service: TestService
 let data: Data
 beforeAll(async () => {
-  service = await startTestService({ devnet: true })
+  const config = { allowedUpstreams: [{ host: '127.0.0.1', port: 9 }] }
+  service = await startTestService({ devnet: true, config })
   data = await createData(service)
   await data.create({ name: 'c', schema_definition: { fields: { n: { type: 'number' } } } })
   await data.create({ name: 'priced', access_policy: { price: { per_access: '1000' } } })
   await data.create({ name: 'part', access_policy: { read: 'public', offered: { filter: ['a'] } } })
   await data.create({ name: 'files', collection_type: 'blob' })
   await data.create({ name: 'proxy', collection_type: 'api' })
+  // Nothing listens there.
+  const upstream = { url: 'http://127.0.0.1:9/' }
+  await data.call('POST', '/api-collections', { name: 'dead', upstream })
   await data.store('c', [{ id: 'k', n: 1 }])
 })
 afterAll(() => service?.close())
@@ -137,6 +141,9 @@ const provocations: Readonly<Record<ErrorCode, (() => Promise<Answer>) | { reado
       return reply ?? { status: 0, text: '{}' }
     },
     INTERNAL: { by: 'tests/ops/logs.test.ts' },
+    API_COLLECTION: () => data.list('proxy'),
+    UPSTREAM_FAILED: () => data.call('GET', '/api-collections/dead/data'),
+    UPSTREAM_TIMEOUT: { by: 'tests/api-collections/selling.test.ts' },
     NOT_IMPLEMENTED: () => data.call('GET', '/collections/c/retention'),
     UNAVAILABLE: { by: 'tests/security/slow.test.ts' },
     STORAGE_FULL: { by: 'tests/faults/disk.test.ts' },

@@ -56,5 +56,9 @@ function addServeOptions(command: Command): Command {
       '--after-restore',
       'the database was restored from a backup: what was paid before this start buys nothing more',
     )
+    .option(
+      '--allow-upstream <host...>',
+      'hosts (host or host:port) that API collections may ask though they are private',
+    )
     .option('--config <file>', 'configuration file (tollbase.config.json)')
 }

@@ -1,3 +1,4 @@
+import { apiCollections } from './api-collections.ts'
 import { applications } from './applications.ts'
 import { batch } from './batch.ts'
 import { billing } from './billing.ts'
@@ -28,6 +29,7 @@ export const tollbase = {
   ...applications,
   ...keys,
   ...collections,
+  ...apiCollections,
   ...storage,
   ...batch,
   ...blobs,

@@ -57,6 +57,10 @@ export const errors = {
     status: 409,
     text: 'The collection is encrypted, and this would need its plaintext in the database.',
   },
+  API_COLLECTION: {
+    status: 409,
+    text: 'An API collection holds no records; ask it by GET /api/apps/{app}/api-collections/{name}/data.',
+  },
   LAST_ADMIN_KEY: {
     status: 409,
     text: 'The last Admin key cannot be revoked with a key; ask the operator or sign as the owner.',
@@ -116,6 +120,14 @@ export const errors = {
   HEADERS_TOO_LARGE: { status: 431, text: 'The address and the headers are too large.' },
   INTERNAL: { status: 500, text: 'Something went wrong on our side.' },
   NOT_IMPLEMENTED: { status: 501, text: 'This area is not built yet.' },
+  UPSTREAM_FAILED: {
+    status: 502,
+    text: 'The API behind this collection gave no answer that can be sold; nothing is charged.',
+  },
+  UPSTREAM_TIMEOUT: {
+    status: 504,
+    text: 'The API behind this collection took too long; nothing is charged.',
+  },
   UNAVAILABLE: { status: 503, text: 'The service cannot do this now; try again shortly.' },
   VIEW_NOT_READY: {
     status: 503,

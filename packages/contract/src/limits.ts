@@ -136,6 +136,26 @@ export const limits = {
   queryTextCharsMax: 4_000,
   /** Versions of queries that one process keeps parsed and compiled. */
   queryPlansMax: 1_000,
+  /** Characters of an upstream's URL and of one of its headers, and headers of one. */
+  upstreamUrlCharsMax: 2_000,
+  upstreamHeaderCharsMax: 4_096,
+  upstreamHeadersMax: 20,
+  upstreamCacheSecondsMax: 24 * 3600,
+  /** Largest answer of an upstream, and the time for all of it, its address included. */
+  upstreamBytesMax: 1024 * 1024,
+  upstreamMs: 10_000,
+  /**
+   * Requests to upstreams at once: of one application, and in all; those that may wait for a turn, of each rank; and
+   * the longest wait.
+   */
+  upstreamsAtOnceOfApplicationMax: 8,
+  upstreamsAtOnceMax: 64,
+  upstreamsWaitingMax: 128,
+  upstreamsWaitingOfApplicationMax: 32,
+  upstreamsWaitingOfCallerMax: 16,
+  upstreamWaitMs: 5_000,
+  /** Bytes of all answers of upstreams that are kept to be given again. */
+  upstreamCacheBytesMax: 32 * 1024 * 1024,
   offsetMax: 1_000_000,
   /** Rows and bytes of one answer; past them the caller is told to page. */
   /** Records of an encrypted collection that one list opens, and bytes of their envelopes. */

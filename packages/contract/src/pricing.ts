@@ -65,7 +65,6 @@ const changeErrors = [
   'QUERY_NOT_FOUND',
   'PRICE_REMOVED',
   'PRICING_CHANGED',
-  'NOT_IMPLEMENTED',
 ] as const
 
 export const pricing = defineContract({

@@ -67,6 +67,8 @@ export type Route = {
   readonly otherStatuses?: readonly (200 | 201 | 202)[]
   /** Advice in the answer to another method, beside the list of methods that exist. */
   readonly otherwise?: string
+  /** True where the answer is what others made, so that browsers must run nothing of it. */
+  readonly isForeign?: true
   /** True where pages of other origins may not read the answer: it has no CORS headers. */
   readonly sameOriginOnly?: true
   /** Error codes beyond the common ones (VALIDATION_FAILED, UNAUTHORIZED, FORBIDDEN, INTERNAL). */
@@ -96,6 +98,7 @@ export const areas = [
   'Transactions',
   'Predefined Queries',
   'Encryption',
+  'API Collections',
   'Chain',
 ] as const
 

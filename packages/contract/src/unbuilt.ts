@@ -15,8 +15,6 @@ export const unbuilt: readonly Unbuilt[] = [
     path: '/api/apps/:app/collections/:collection/retention/cost',
     area: 'Retention',
   },
-  { method: 'POST', path: '/api/apps/:app/api-collections', area: 'API Collections' },
-  { method: 'GET', path: '/api/apps/:app/api-collections/:name/data', area: 'API Collections' },
   { method: 'GET', path: '/api/apps/:app/authorizations', area: 'Authorization' },
   { method: 'POST', path: '/api/apps/:app/authorizations', area: 'Authorization' },
   { method: 'POST', path: '/api/apps/:app/authorizations/:id/revoke', area: 'Authorization' },

@@ -1,7 +1,6 @@
 import { join } from 'node:path'
-import { interfaceVersion, tollbase } from '@tollbase/contract/contract'
+import { tollbase } from '@tollbase/contract/contract'
 import { limits } from '@tollbase/contract/limits'
-import { buildOpenApi } from '@tollbase/contract/openapi'
 import { unbuilt } from '@tollbase/contract/unbuilt'
 import type { FastifyInstance } from 'fastify'
 import pino, { type Logger } from 'pino'
@@ -17,7 +16,6 @@ import { toDatabaseFault } from './database/errors.ts'
 import { runMigrations } from './database/run-migrations.ts'
 import { type Devnet, startDevnet } from './devnet/devnet.ts'
 import { compressAnswers } from './http/compress.ts'
-import { renderDocsPage } from './http/docs-page.ts'
 import { implement } from './http/implement.ts'
 import { limitRequests } from './http/limit-requests.ts'
 import { listen, tryListening } from './http/listen.ts'
@@ -33,13 +31,14 @@ import { migrations } from './operator/migrations.ts'
 import { ensureOperatorKey } from './operator/operator-key.ts'
 import { watchSystemChain } from './operator/watch-system-chain.ts'
 import { toDeletedFault } from './services/access/authorize-collections.ts'
+import { Upstreams } from './services/api-collections/upstreams.ts'
 import { openTenants, type Tenants, type TenantsOptions } from './services/applications/tenants.ts'
 import { openBlobs } from './services/blobs/blobs.ts'
 import { startBlobCollector } from './services/blobs/collect-blobs.ts'
 import type { Service, Uses } from './services/call.ts'
 import { loadDataSets } from './services/data-sets/operator-data-sets.ts'
 import { openDataKeys } from './services/encryption/open-data-keys.ts'
-import type { ProgramInfo } from './services/identity/program-info.ts'
+import { describeProgram } from './services/identity/program-info.ts'
 import { ensureSecret, serviceSecrets } from './services/identity/secrets.ts'
 import { ensureSigningKey } from './services/identity/signing-key.ts'
 import { IndexBuilder } from './services/indexes/index-builder.ts'
@@ -53,8 +52,6 @@ import { QueryRates } from './services/queries/query-rates.ts'
 import { ResultCache } from './services/reading/result-cache.ts'
 import { ShortReads } from './services/reading/short-reads.ts'
 import { ViewBuilder } from './services/views/view-builder.ts'
-
-export const programVersion = '0.1.0'
 
 export type RunningService = {
   /** http://host:port, no trailing slash. */
@@ -153,10 +150,15 @@ async function start(
     viewBuilder,
     keyUse,
     ...queries,
+    upstreams: new Upstreams({
+      world,
+      allowed: config.allowedUpstreams,
+      headerKey: await ensureSecret(database, world, serviceSecrets.upstreamHeaders),
+    }),
     dataSets: await loadDataSets(database, config.dataSets),
     ...(await ensureSecrets(database, world)),
     program: {
-      ...describeService(publicUrl),
+      ...describeProgram(publicUrl),
       startedAtMs: world.now(),
       isDraining: () => draining,
     },
@@ -174,19 +176,6 @@ async function start(
     await closeAll()
   }
   return { url, operatorKey: operator, devnet, service, close: end }
-}
-
-/** Returns how the program describes itself to its clients. */
-function describeService(
-  publicUrl: () => string,
-): Pick<ProgramInfo, 'version' | 'origin' | 'openapiJson' | 'docsHtml'> {
-  const api = buildOpenApi(tollbase, { version: interfaceVersion })
-  return {
-    version: programVersion,
-    origin: () => new URL(publicUrl()).origin,
-    openapiJson: JSON.stringify(api),
-    docsHtml: () => renderDocsPage(api, { baseUrl: publicUrl() }),
-  }
 }
 
 /**

@@ -191,6 +191,13 @@ export const ConfigFile = Type.Object(
         },
       ),
     ),
+    allowed_upstreams: Type.Optional(
+      Type.Array(Type.String({ minLength: 1, maxLength: 300 }), {
+        maxItems: 100,
+        description:
+          'hosts (host or host:port) that the API collections of every application may ask though they are not on the public internet, or on another port; none when not given',
+      }),
+    ),
     networks: Type.Optional(
       Type.Array(
         Type.Object(

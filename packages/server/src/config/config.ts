@@ -4,6 +4,7 @@ import { resolve } from 'node:path'
 import { limits } from '@tollbase/contract/limits'
 import type { InFlightLimits, Quotas } from '../http/rate-limits.ts'
 import { parseMasterKeys } from '../sealing/master-keys.ts'
+import { type AllowedHost, parseAllowedHost } from '../upstream/allowed-host.ts'
 import {
   ConfigError,
   type ConfigFile,
@@ -28,6 +29,7 @@ export type Flags = {
   readonly afterRestore?: boolean
   readonly logLevel?: string
   readonly logFormat?: string
+  readonly allowUpstream?: readonly string[]
 }
 
 export type Config = {
@@ -66,6 +68,8 @@ export type Config = {
   readonly masterKeys: string | undefined
   readonly dataSets: NonNullable<ConfigFile['data_sets']>
   readonly networks: NonNullable<ConfigFile['networks']>
+  /** Hosts that API collections may ask, wherever they are. */
+  readonly allowedUpstreams: readonly AllowedHost[]
 }
 
 type Environment = Readonly<Record<string, string | undefined>>
@@ -120,6 +124,10 @@ export function readConfig(flags: Flags, environment: Environment): Config {
     masterKeys: readMasterKeys(environment.TOLLBASE_MASTER_KEY),
     dataSets: readDataSets(file.data_sets ?? []),
     networks: file.networks ?? [],
+    allowedUpstreams: readAllowedHosts([
+      ...(file.allowed_upstreams ?? []),
+      ...(flags.allowUpstream ?? []),
+    ]),
   }
 }
 
@@ -144,6 +152,15 @@ function readFile(path: string | undefined): ConfigFile {
     )
   }
   return parseConfigFile(text, chosen)
+}
+
+function readAllowedHosts(texts: readonly string[]): readonly AllowedHost[] {
+  return texts.map((text) => {
+    const host = parseAllowedHost(text)
+    if (host === undefined)
+      throw new ConfigError(`--allow-upstream must be a host or host:port, not ${text}`)
+    return host
+  })
 }
 
 function readPublicUrl(text: string | undefined): string | undefined {

@@ -250,11 +250,22 @@ function send(
     reply.header('content-type', answer.contentType)
     for (const [name, value] of Object.entries(answer.headers)) reply.header(name, value)
     if (answer.file !== undefined) return sendFile(request, reply, answer.file)
+    if (route.isForeign === true) disarmForeign(reply, answer.contentType)
     return reply.send(answer.text)
   }
   reply.code(route.status ?? 200)
   reply.header('content-type', 'application/json; charset=utf-8')
   return reply.send(JSON.stringify(answer))
+}
+
+/** Types that browsers show without running anything; all others are downloads. */
+const inert =
+  /^(application\/([\w.+-]+\+)?json|application\/x-ndjson|text\/(plain|csv)|image\/(png|jpeg|gif|webp|avif|bmp))(\s*;|$)/i
+
+/** Nothing that others made acts as a page of this service. */
+function disarmForeign(reply: FastifyReply, contentType: string): void {
+  reply.header('content-security-policy', "default-src 'none'; sandbox")
+  if (!inert.test(contentType)) reply.header('content-disposition', 'attachment')
 }
 
 declare module 'fastify' {

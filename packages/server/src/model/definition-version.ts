@@ -12,8 +12,9 @@ export function getDefinitionVersion(
   const { id } = readable
   switch (readable.kind) {
     case 'collection': {
-      const { collection_type, primary_column, schema_definition } = readable
-      return [application.number, id, collection_type, primary_column, schema_definition]
+      const { collection_type, primary_column, schema_definition, api } = readable
+      const version = [application.number, id, collection_type, primary_column, schema_definition]
+      return api === undefined ? version : [...version, api.url, api.method, api.parameters]
     }
     case 'view': {
       const { query, sources, inner, types, variables } = readable.view

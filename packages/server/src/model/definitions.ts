@@ -1,3 +1,4 @@
+import { parameterPlaces, upstreamMethods } from '@tollbase/contract/api-collections'
 import { parameterTypes } from '@tollbase/contract/queries'
 import { Nullable, StringEnum } from '@tollbase/contract/schemas'
 import { type Static, type TProperties, type TSchema, Type } from 'typebox'
@@ -31,6 +32,43 @@ export const Sharding = Struct({
 })
 export type Sharding = Static<typeof Sharding>
 
+const Scalar = Type.Union([Type.Number(), Type.String()])
+
+/** The members of a parameter, be it of a predefined query or of an API. */
+const parameterMembers = {
+  name: Type.String(),
+  type: Type.Optional(StringEnum([...parameterTypes, 'list'])),
+  items: Type.Optional(StringEnum(parameterTypes)),
+  values: Type.Optional(Type.Array(Scalar)),
+  min: Type.Optional(Scalar),
+  max: Type.Optional(Scalar),
+  pattern: Type.Optional(Type.String()),
+  minLength: Type.Optional(Type.Integer()),
+  maxLength: Type.Optional(Type.Integer()),
+  maxItems: Type.Optional(Type.Integer()),
+  default: Type.Optional(Type.Unknown()),
+  required: Type.Optional(Type.Boolean()),
+  description: Type.Optional(Type.String()),
+}
+
+const ApiParameter = Type.Object({
+  ...parameterMembers,
+  in: Type.Optional(StringEnum(parameterPlaces)),
+  as: Type.Optional(Type.String()),
+})
+
+/** The HTTP API behind a collection of type `api`, with the members of the contract's `ApiCollection`. */
+export const ApiDefinition = Struct({
+  url: Type.String(),
+  method: StringEnum(upstreamMethods),
+  /** By name in small letters; sealed, see services/api-collections/header-secrets.ts. */
+  headers: Words,
+  parameters: List(ApiParameter),
+  cache_seconds: Type.Integer(),
+  description: Nullable(Type.String()),
+})
+export type ApiDefinition = Static<typeof ApiDefinition>
+
 /** A collection as its newest definition entry says. */
 export const CollectionDefinition = Struct({
   id: Type.String(),
@@ -48,6 +86,8 @@ export const CollectionDefinition = Struct({
   sharding: Type.Optional(Sharding),
   /** True where its records are sealed before they get into the log. */
   encrypted: Type.Optional(Type.Boolean()),
+  /** Absent where the collection is of another type than `api`, or its upstream was not set yet. */
+  api: Type.Optional(ApiDefinition),
   created_at: Type.String(),
   updated_at: Type.String(),
 })
@@ -142,7 +182,7 @@ export type DataSetBody = DataSetDefinition & {
 }
 
 export const PriceRule = Struct({
-  /** `collection: <name>`, `view: <name>`, `query: <name>`; other kinds of targets are kept for their areas. */
+  /** `collection: <name>`, `api_collection: <name>`, `view: <name>`, `query: <name>`. */
   target: Words,
   operation: StringEnum(['read', 'write']),
   model: StringEnum(['per_access', 'per_row', 'per_kb', 'per_record', 'field_value']),
@@ -156,24 +196,11 @@ export type PriceRule = Static<typeof PriceRule>
 export const PricingDefinition = Struct({ rules: List(PriceRule) })
 export type PricingDefinition = Static<typeof PricingDefinition>
 
-const Scalar = Type.Union([Type.Number(), Type.String()])
 const Amount = Type.Optional(Nullable(Scalar))
 
 const QueryParameter = Type.Object({
-  name: Type.String(),
+  ...parameterMembers,
   field_path: Type.Optional(Type.String()),
-  type: Type.Optional(StringEnum([...parameterTypes, 'list'])),
-  items: Type.Optional(StringEnum(parameterTypes)),
-  values: Type.Optional(Type.Array(Scalar)),
-  min: Type.Optional(Scalar),
-  max: Type.Optional(Scalar),
-  pattern: Type.Optional(Type.String()),
-  minLength: Type.Optional(Type.Integer()),
-  maxLength: Type.Optional(Type.Integer()),
-  maxItems: Type.Optional(Type.Integer()),
-  default: Type.Optional(Type.Unknown()),
-  required: Type.Optional(Type.Boolean()),
-  description: Type.Optional(Type.String()),
 })
 
 /**

@@ -132,10 +132,17 @@ function divideRoundingUp(a: bigint, b: bigint): bigint {
 }
 
 /** The target of a rule is written as the kind with the name. */
-function listRules(catalog: Catalog, { kind, name }: Readable, operation: 'read' | 'write') {
+function listRules(catalog: Catalog, readable: Readable, operation: 'read' | 'write') {
+  const kind = getTargetKind(readable)
   return catalog.pricing.rules.filter(
-    (rule) => rule.operation === operation && rule.target[kind] === name,
+    (rule) => rule.operation === operation && rule.target[kind] === readable.name,
   )
+}
+
+/** Returns the kind by which rules name it. */
+export function getTargetKind(readable: Readable): 'collection' | 'view' | 'api_collection' {
+  if (readable.kind === 'view') return 'view'
+  return readable.collection_type === 'api' ? 'api_collection' : 'collection'
 }
 
 function findAmount(rules: readonly PriceRule[], model: string): bigint | undefined {

@@ -1,6 +1,10 @@
 import type { Tollbase } from '@tollbase/contract/contract'
 import type { Handlers } from '../http/implement.ts'
 import type { Call, Service } from '../services/call.ts'
+import { createApiCollection } from './api-collections/create-api-collection.ts'
+import { getApiCollection } from './api-collections/get-api-collection.ts'
+import { getApiCollectionData } from './api-collections/get-api-collection-data.ts'
+import { updateApiCollection } from './api-collections/update-api-collection.ts'
 import { archiveApplication } from './applications/archive-application.ts'
 import { createApplication } from './applications/create-application.ts'
 import { getApplication } from './applications/get-application.ts'
@@ -112,6 +116,10 @@ import { listWalletEntries } from './wallets/list-wallet-entries.ts'
 
 /** Every operation of the contract; a missing one does not compile. */
 export const handlers: Handlers<Tollbase, Call<keyof Service>> = {
+  createApiCollection,
+  getApiCollection,
+  getApiCollectionData,
+  updateApiCollection,
   archiveApplication,
   createApplication,
   createCollection,

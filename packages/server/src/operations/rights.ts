@@ -7,10 +7,13 @@ import { parseRoot } from '../model/parse-root.ts'
 import { requirePermission } from '../services/access/access.ts'
 import {
   refuseOperator,
+  requireApi,
   requireCollection,
   requireCollectionOrView,
+  requireDescribableApi,
   requireDescribableCollection,
   requireDescribableSource,
+  requireReadableApi,
 } from '../services/access/authorize-collections.ts'
 import type { Tenant } from '../services/applications/tenants.ts'
 import type { Call } from '../services/call.ts'
@@ -125,6 +128,14 @@ const judges: { readonly [Id in Addressing]: Judge } & {
   updateEncryption: application,
   // A collection that is not there yet will be made.
   createCollectionIndex: application,
+
+  getApiCollection: of((call, tenant, { name }) =>
+    requireDescribableApi(call.caller, tenant, name),
+  ),
+  updateApiCollection: of((_, tenant, { name }) => requireApi(tenant, name)),
+  getApiCollectionData: of((call, tenant, { name }) =>
+    requireReadableApi(call.caller, tenant, name),
+  ),
 
   getCollection: description,
   previewCollection: description,

@@ -4,6 +4,7 @@ import type { Database } from '../database/database.ts'
 import type { FreeSpace } from '../database/embedded/free-space.ts'
 import type { RequestInfo } from '../http/request-info.ts'
 import type { Caller } from './access/access.ts'
+import type { Upstreams } from './api-collections/upstreams.ts'
 import type { Tenants } from './applications/tenants.ts'
 import type { Blobs } from './blobs/blobs.ts'
 import type { OperatorDataSets } from './data-sets/operator-data-sets.ts'
@@ -29,6 +30,7 @@ export type Service = {
   /** Sends money out of our own addresses. */
   readonly transfers: Transfers
   readonly blobs: Blobs
+  readonly upstreams: Upstreams
   readonly queryRunner: QueryRunner
   /** The shapes of recent lists, from which indexes are advised. */
   readonly queryStatistics: QueryStatistics

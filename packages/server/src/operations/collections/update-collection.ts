@@ -52,12 +52,13 @@ export const updateCollection: Operation<
   })
 }
 
-/** Rows of blobs come from uploads alone, so a collection of them is never made of another one, or the reverse. */
+/** A collection has records or something else from its beginning: what it holds would not be seen as another type. */
 function refuseOtherContent(
   { collection_type: before }: Collection,
   after: string | null | undefined,
 ): void {
   if (after === undefined || after === null || after === before) return
-  if (after === 'blob' || before === 'blob')
-    throw makeInvalidFault('/collection_type', 'cannot change to blob, or from it')
+  const fixed = ['api', 'blob'].find((type) => type === before || type === after)
+  if (fixed !== undefined)
+    throw makeInvalidFault('/collection_type', `cannot change to ${fixed}, or from it`)
 }

@@ -23,7 +23,7 @@ export const getPricing: Operation<'getPricing', 'tenants' | 'payments'> = async
 
 /** Returns whether callers from outside the application may know of the rule's target. */
 function isKnown(catalog: Catalog, { target }: PriceRule): boolean {
-  const { collection = '', view = '', query } = target
+  const { api_collection = '', collection = api_collection, view = '', query } = target
   const newest = query === undefined ? undefined : catalog.queries.get(query)?.at(-1)
   if (newest !== undefined) return isPublic(catalog, { stored: newest, newest })
   const found = catalog.byName.get(collection) ?? catalog.viewsByName.get(view)
@@ -65,7 +65,8 @@ export function describeRule({ target, operation, model, amount, field }: PriceR
   }
 }
 
-function describeTarget({ collection = '', view, query }: PriceRule['target']) {
+function describeTarget({ collection = '', view, query, api_collection }: PriceRule['target']) {
   if (query !== undefined) return { query }
+  if (api_collection !== undefined) return { api_collection }
   return view === undefined ? { collection } : { view }
 }

@@ -1,7 +1,7 @@
 import { Fault } from '../../base/fault.ts'
 import type { Catalog } from '../../model/catalog.ts'
 import type { StoredQuery } from '../../model/definitions.ts'
-import { findDerivePrice, getReadPrice, isFree } from '../../model/price.ts'
+import { findDerivePrice, getReadPrice, getTargetKind, isFree } from '../../model/price.ts'
 import { isOpen } from '../../model/read-level.ts'
 import type { Readable } from '../../model/readable.ts'
 import type { Tenant } from '../../services/applications/tenants.ts'
@@ -26,22 +26,34 @@ export async function listFreed(
   after: Catalog,
 ): Promise<readonly Target[]> {
   const before = tenant.data.catalog
-  const freedNames = (lookup: 'byName' | 'viewsByName') =>
+  const listFreedOf = (lookup: 'byName' | 'viewsByName') =>
     [...after[lookup]].flatMap(([name, now]) => {
       const old = before[lookup].get(name)
       const wasSold = old !== undefined && isOpen(before, old) && !isFree(getReadPrice(before, old))
       const isFreed = wasSold && isOpen(after, now) && isFree(getReadPrice(after, now))
-      return isFreed || (old !== undefined && isFreedByGrant(old, now)) ? [name] : []
+      return isFreed || (old !== undefined && isFreedByGrant(old, now)) ? [toTarget(now)] : []
     })
   const isFreedByGrant = (old: Readable, now: Readable) =>
     isGranted(after, now) &&
     findDerivePrice(after, now) === 0n &&
     findDerivePrice(before, old) !== 0n
   return [
-    ...freedNames('byName').map((collection) => ({ collection })),
-    ...freedNames('viewsByName').map((view) => ({ view })),
+    ...listFreedOf('byName'),
+    ...listFreedOf('viewsByName'),
     ...(await listFreedQueries(service, tenant, after)).map((query) => ({ query })),
   ]
+}
+
+function toTarget(readable: Readable): Target {
+  const { name } = readable
+  switch (getTargetKind(readable)) {
+    case 'collection':
+      return { collection: name }
+    case 'view':
+      return { view: name }
+    case 'api_collection':
+      return { api_collection: name }
+  }
 }
 
 /** Returns whether another application shows it in its views at the derive price, be it open to strangers or not. */

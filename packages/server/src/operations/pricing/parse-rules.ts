@@ -5,6 +5,7 @@ import { Fault, makeInvalidFault } from '../../base/fault.ts'
 import type { Catalog } from '../../model/catalog.ts'
 import type { PriceRule } from '../../model/definitions.ts'
 import { parseFieldPath } from '../../query/field-path.ts'
+import type { Target } from './list-freed.ts'
 
 type SentRule = Static<typeof Rule>
 
@@ -57,27 +58,26 @@ function parseRule(catalog: Catalog, rule: SentRule, at: string): PriceRule {
   return { target, operation, model, ...given }
 }
 
-/** Collections and views share their names. */
+/** Collections and views share their names; an API collection is named as such, however it was sent. */
 function parseTarget(
   { byName, viewsByName, queries }: Catalog,
   sent: Readonly<Record<string, string>>,
   at: string,
-): { collection: string } | { view: string } | { query: string } {
-  const { collection, view, query } = sent
+): Target {
+  const { view, query, api_collection, collection = api_collection } = sent
   const unknown = (what: string) => ({ message: `${at}/target: there is no ${what}` })
   if (collection !== undefined) {
-    if (byName.has(collection)) return { collection }
+    const isApi = byName.get(collection)?.collection_type === 'api'
+    if (isApi) return { api_collection: collection }
+    if (byName.has(collection) && api_collection === undefined) return { collection }
     throw new Fault('COLLECTION_NOT_FOUND', unknown(`collection ${collection}`))
   }
   if (query !== undefined) {
     if (queries.has(query)) return { query }
     throw new Fault('QUERY_NOT_FOUND', unknown(`query ${query}`))
   }
-  if (view === undefined)
-    throw new Fault('NOT_IMPLEMENTED', {
-      message: `${at}: prices of API collections are not built yet`,
-    })
-  if (!viewsByName.has(view)) throw new Fault('VIEW_NOT_FOUND', unknown(`view ${view}`))
+  if (view === undefined || !viewsByName.has(view))
+    throw new Fault('VIEW_NOT_FOUND', unknown(`view ${view}`))
   return { view }
 }
 

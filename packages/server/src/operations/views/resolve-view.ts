@@ -12,6 +12,7 @@ import type { ValueType } from '../../query/tree/query.ts'
 import { collectQuerySources } from '../../query/tree/query-sources.ts'
 import {
   makeNoCollectionFault,
+  refuseApi,
   refuseUnoffered,
 } from '../../services/access/authorize-collections.ts'
 import type { Tenant, Tenants } from '../../services/applications/tenants.ts'
@@ -165,6 +166,7 @@ async function requireSources(
     const source = findReadable(owner.data.catalog, name)
     if (source === undefined) throw makeNoCollectionFault(owner, name)
     if (owner !== tenant) refuseUngranted(tenant, { model, owner, source })
+    refuseApi(owner, source)
     if (source.kind === 'view')
       await checkGrantsBehind(makePorts(tenants), tenant, { model, owner, view: source.view })
     named.push({ model, owner, source })

@@ -67,7 +67,7 @@ export function getOperatorName(name: string): string {
 /** Reads a `field_path`: `country`, `price.$gte`, `limit`. */
 export function readParameterUse(
   path: string | undefined,
-  form: 'sql' | 'base',
+  form: 'sql' | 'base' | 'request',
   pointer: string,
 ): ParameterUse {
   if (form === 'sql') {
@@ -75,6 +75,7 @@ export function readParameterUse(
       throw makeInvalidFault(pointer, 'is for a base_query; in SQL a parameter stands as :name')
     return { kind: 'text' }
   }
+  if (form === 'request') return { kind: 'text' }
   if (path === undefined) throw makeInvalidFault(pointer, 'is needed: the field that it is about')
   if (path === 'limit' || path === 'offset' || path === 'sort') return { kind: path }
   const [, fieldName = path, operator] = /^(.+)\.\$([A-Za-z]+)$/.exec(path) ?? []

@@ -11,14 +11,16 @@ import { type ParameterUse, readParameterUse } from './parameter-use.ts'
 import { readText } from './read-argument-text.ts'
 
 export type DeclarationOptions = {
-  /** `sql`: they stand in the text; `base`: each has a field_path. */
-  readonly form: 'sql' | 'base'
+  /** `sql`: they stand in the text; `base`: each has a field_path; `request`: they stand in an HTTP request. */
+  readonly form: 'sql' | 'base' | 'request'
   /** The type that the collection declares of a field. */
   readonly typeOf: (field: string) => ItemType | undefined
+  /** Names that the endpoint takes for itself; those of predefined queries when not given. */
+  readonly taken?: ReadonlySet<string>
 }
 
-/** Names that the endpoint takes for itself; only a parameter of the page may have them. */
-const taken: ReadonlySet<string> = new Set([
+/** Names that the endpoint of queries takes for itself; only a parameter of the page may have them. */
+const takenByQueries: ReadonlySet<string> = new Set([
   'limit',
   'offset',
   'version',
@@ -35,6 +37,7 @@ export function readDeclarations(
 ): readonly DeclaredParameter[] {
   const declared = sent.map((each, at) => readDeclaration(each, options, `/parameters/${at}`))
   const names = new Set<string>()
+  const { taken = takenByQueries } = options
   for (const [at, { name, use }] of declared.entries()) {
     const pointer = `/parameters/${at}`
     if (names.has(name)) throw makeInvalidFault(pointer, `is called ${name} as another one is`)

@@ -110,7 +110,51 @@ function requireReadable<T extends Readable>(
   asked: SourceLookup<T>,
 ): ReadableSource<T> {
   const collection = requireOpenOrOwn(caller, tenant, { ...asked, own: canRead })
+  refuseApi(tenant, collection)
   return { collection, free: canRead(caller, tenant.application) }
+}
+
+/** Refuses to read records of a collection that has none, but an API behind it. */
+export function refuseApi({ application }: Pick<Tenant, 'application'>, readable: Readable): void {
+  if (readable.kind === 'view' || readable.collection_type !== 'api') return
+  const { name } = readable
+  throw new Fault('API_COLLECTION', {
+    message: `${name} is an API collection, which holds no records; ask it by GET /api/apps/${application.app_id}/api-collections/${name}/data`,
+    details: { collection: name },
+  })
+}
+
+/** Returns the API collection if the caller may ask it, free or by paying. */
+export function requireReadableApi(
+  caller: Caller,
+  tenant: Tenant,
+  nameOrId: string,
+): ReadableSource<Collection> {
+  const found = findApi(tenant, nameOrId)
+  const collection = requireOpenOrOwn(caller, tenant, { found, nameOrId, own: canRead })
+  return { collection, free: canRead(caller, tenant.application) }
+}
+
+/** Returns the API collection if the caller may know its description. */
+export function requireDescribableApi(
+  caller: Caller,
+  tenant: Tenant,
+  nameOrId: string,
+): Collection {
+  const found = findApi(tenant, nameOrId)
+  return requireOpenOrOwn(caller, tenant, { found, nameOrId, own: canDescribe })
+}
+
+/** Returns the API collection, or throws 404. */
+export function requireApi(tenant: Tenant, nameOrId: string): Collection {
+  const found = findApi(tenant, nameOrId)
+  if (found === undefined) throw makeNoCollectionFault(tenant, nameOrId)
+  return found
+}
+
+function findApi({ data }: Tenant, nameOrId: string): Collection | undefined {
+  const found = findCollection(data.catalog, nameOrId)
+  return found?.collection_type === 'api' ? found : undefined
 }
 
 /** Returns the source if it is open to strangers or the caller's own; throws 403, 401 or 404 otherwise. */

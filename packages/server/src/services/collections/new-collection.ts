@@ -5,7 +5,11 @@ import { isRecord } from '../../base/is-record.ts'
 import type { World } from '../../base/world.ts'
 import { blobKey } from '../../model/blob.ts'
 import type { Definition } from '../../model/definition-entry.ts'
-import type { CollectionDefinition, IndexDefinition } from '../../model/definitions.ts'
+import type {
+  ApiDefinition,
+  CollectionDefinition,
+  IndexDefinition,
+} from '../../model/definitions.ts'
 import { makePaidCollectionId } from '../../model/made-by-payment.ts'
 import { makeIndexName } from '../../model/make-index-name.ts'
 import { refuseDefinitionsOnPrivate } from '../../model/private-data.ts'
@@ -28,6 +32,8 @@ export type CollectionRequest = Partial<
   readonly name: string
   /** The id of the payment whose write makes it. */
   readonly madeBy?: string
+  /** Makes the upstream's definition, which is bound to the id of its collection. */
+  readonly makeApi?: (id: string) => ApiDefinition
 }
 
 /** Creates a collection; the caller holds the mutex of definitions. */
@@ -57,11 +63,12 @@ export async function createCollectionLocked(
     throw makeInvalidFault('/primary_column', `of a collection of blobs is ${blobKey}`)
   const now = new Date(world.now()).toISOString()
   const { nextNumber: number } = catalog
+  const id =
+    request.madeBy === undefined
+      ? `col_${world.randomBytes(12).toString('hex')}`
+      : makePaidCollectionId(request.madeBy, number)
   const collection: CollectionDefinition = {
-    id:
-      request.madeBy === undefined
-        ? `col_${world.randomBytes(12).toString('hex')}`
-        : makePaidCollectionId(request.madeBy, number),
+    id,
     number,
     name: request.name,
     namespace: request.namespace ?? `${tenant.application.app_id}_${request.name}`,
@@ -71,6 +78,7 @@ export async function createCollectionLocked(
     access_policy: request.access_policy ?? null,
     schema_definition: request.schema_definition ?? null,
     ...(catalog.encryption.private_app && { encrypted: true }),
+    ...(request.makeApi && { api: request.makeApi(id) }),
     created_at: now,
     updated_at: now,
   }

@@ -3,7 +3,7 @@ import { parseRoot } from '../../model/parse-root.ts'
 import { findDerivePrice } from '../../model/price.ts'
 import type { SourceUse } from '../../query/join.ts'
 import { canRead } from '../access/access.ts'
-import { requireCollectionOrView } from '../access/authorize-collections.ts'
+import { refuseApi, requireCollectionOrView } from '../access/authorize-collections.ts'
 import type { Tenant } from '../applications/tenants.ts'
 import type { Call } from '../call.ts'
 import { requireDataSets } from '../data-sets/require-data-sets.ts'
@@ -53,6 +53,7 @@ export async function authorizeUses(
       continue
     }
     const collection = requireCollectionOrView(tenant, name)
+    refuseApi(tenant, collection)
     const dataSets = requireDataSets(use.dataSets, call.service.dataSets, { tenant, mayRead: true })
     const { model, kind, used } = use
     sources.push({ model, kind, used, tenant, readable: collection, free, dataSets })

@@ -22,7 +22,7 @@ import { type QueryRunner, runQuery } from './run-query.ts'
 export type AnswerParts = 'world' | 'payments' | 'queryRunner' | 'queryStatistics' | 'resultCache'
 
 /** The size limit of a read that is priced by the KB, when the request does not say. */
-const maxKbDefault = 64
+export const maxKbDefault = 64
 
 export type PageSize = {
   readonly limit: number | undefined

@@ -1,0 +1,11 @@
+import { requireDescribableApi } from '../../services/access/authorize-collections.ts'
+import type { Operation } from '../operation.ts'
+import { describeApi } from './describe-api.ts'
+
+export const getApiCollection: Operation<'getApiCollection', 'tenants'> = async (
+  { service, caller },
+  { params },
+) => {
+  const tenant = await service.tenants.load(params.app)
+  return describeApi(caller, tenant, requireDescribableApi(caller, tenant, params.name))
+}

@@ -1,0 +1,22 @@
+import { requirePresent } from '../../base/assert.ts'
+import { requireApi } from '../../services/access/authorize-collections.ts'
+import { parseApi } from '../../services/api-collections/parse-api.ts'
+import { define } from '../../services/applications/define.ts'
+import type { Operation } from '../operation.ts'
+import { describeApi } from './describe-api.ts'
+
+export const updateApiCollection: Operation<
+  'updateApiCollection',
+  'world' | 'tenants' | 'upstreams'
+> = async ({ service, caller }, { params, body }) => {
+  const parsed = parseApi(service, body)
+  const tenant = await service.tenants.load(params.app)
+  return tenant.definitions.run(async () => {
+    const { id } = requireApi(tenant, params.name)
+    const before = requirePresent(tenant.data.catalog.collections.get(id), 'the collection')
+    const updated_at = new Date(service.world.now()).toISOString()
+    const api = parsed({ app: params.app, collection: id })
+    await define(tenant, [{ kind: 'collection', id, body: { ...before, api, updated_at } }])
+    return describeApi(caller, tenant, requireApi(tenant, id))
+  })
+}
