@@ -25,9 +25,10 @@ async function setBack(database: Database, schema: string, height: number): Prom
   await run(`UPDATE ${schema}.watermark SET height = last.height, sequence = last.entry_count - 1, leaf = last.first_leaf + last.entry_count
     FROM (SELECT * FROM ${schema}.block WHERE height = ${height}) AS last`)
   if (schema !== 'system') return
-  for (const table of ['sale', 'settled_payment', 'posting'])
+  for (const table of ['sale', 'sold', 'settled_payment', 'posting'])
     await run(`DELETE FROM system.${table} WHERE leaf >= (SELECT leaf FROM system.watermark)`)
-  await run('DELETE FROM system.account')
+  // Before the place's only sale they are empty.
+  for (const table of ['account', 'sold_total']) await run(`DELETE FROM system.${table}`)
 }
 
 async function readHeight(database: Database, query: string): Promise<number> {

@@ -91,6 +91,15 @@ export async function startService(options: StartOptions): Promise<RunningServic
   }
 }
 
+async function openUpstreams(
+  { allowedUpstreams: allowed }: Config,
+  database: Database,
+  world: World,
+): Promise<Upstreams> {
+  const headerKey = await ensureSecret(database, world, serviceSecrets.upstreamHeaders)
+  return new Upstreams({ world, allowed, headerKey })
+}
+
 async function start(
   options: StartOptions,
   closers: (() => Promise<unknown>)[],
@@ -150,11 +159,7 @@ async function start(
     viewBuilder,
     keyUse,
     ...queries,
-    upstreams: new Upstreams({
-      world,
-      allowed: config.allowedUpstreams,
-      headerKey: await ensureSecret(database, world, serviceSecrets.upstreamHeaders),
-    }),
+    upstreams: await openUpstreams(config, database, world),
     dataSets: await loadDataSets(database, config.dataSets),
     ...(await ensureSecrets(database, world)),
     program: {
