@@ -75,6 +75,8 @@ describe('the data of an API collection', () =>
         expect((await ask(service(), data('sold', '?city=Graz'), header)).status).toBe(409)
         expect(await readReceipt(service(), sold)).toMatchObject({ operation: 'api' })
         expect(await readEarnings(service(), seller)).toBe(800n)
+        const [{ item }] = (await seller.call('GET', '/sales')).body.sales
+        expect(item).toEqual({ kind: 'collection', name: 'sold' })
       })
 
       test('nothing of the caller reaches the upstream but the parameters, and of its headers only the type of content comes back', async () => {

@@ -54,7 +54,13 @@ function sell(call: ApiCall, read: ApiRead, asked: PreparedCall): Promise<HttpRe
     operation: 'api',
     description: `An answer of ${app}::${collection.name}`,
     meaning: getDefinitionVersion(tenant, collection),
-    payees: [{ account: toApplicationAccount(app), platformBasisPoints: 0 }],
+    payees: [
+      {
+        account: toApplicationAccount(app),
+        platformBasisPoints: 0,
+        item: { kind: 'collection', name: collection.name },
+      },
+    ],
     pricedBy: [tenant],
     pricesNow: () => [{ ...getReadPrice(tenant.data.catalog, collection), emptyFree: false }],
     capUnder: (prices) => {

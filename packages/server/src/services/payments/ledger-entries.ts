@@ -110,6 +110,8 @@ function splitParts(parts: readonly Part[], seller: string): [Part[], Part[]] {
 function splitOwn(own: readonly Part[], { account, gross, platform }: Shares): SoldPart[] {
   const paid = own.filter(({ amount }) => amount > 0n)
   const parts = paid.length > 0 ? paid : own.slice(0, 1)
+  // The platform alone sold it.
+  if (parts.length === 0 && gross === 0n) return []
   const items = parts.length > 0 ? parts : [{ amount: gross, item: undefined }]
   let before = { gross: 0n, platform: 0n }
   return items.map(({ amount, item }, at) => {
