@@ -1,15 +1,12 @@
-import { createCipheriv, createDecipheriv, createHmac } from 'node:crypto'
+import { createHmac } from 'node:crypto'
 import { type Static, Type } from 'typebox'
 import { Compile } from 'typebox/compile'
+import { nonceBytes, open, seal } from './aes-gcm.ts'
 
 // The envelope of a sealed record: JSON, so that it is kept, hashed and shown like any other record's text.
 // docs/encryption.md has the format.
 
 export const envelopeAlgorithm = 'AES-256-GCM'
-/** Bytes of every key here. */
-export const sealingKeyBytes = 32
-const nonceBytes = 12
-const tagBytes = 16
 
 /** The place of a record, which its ciphertext is bound to: moved elsewhere, it cannot be opened. */
 export type SealedPlace = {
@@ -37,13 +34,7 @@ export function sealText(
   text: string,
   { place, nonce }: { readonly place: SealedPlace; readonly nonce: Buffer },
 ): string {
-  const cipher = createCipheriv('aes-256-gcm', key, nonce)
-  cipher.setAAD(formatBinding(place, epoch))
-  const ciphertext = Buffer.concat([
-    cipher.update(text, 'utf8'),
-    cipher.final(),
-    cipher.getAuthTag(),
-  ])
+  const ciphertext = seal(text, { key, nonce, bound: formatBinding(place, epoch) })
   const envelope: Static<typeof Envelope> = {
     v: 1,
     alg: envelopeAlgorithm,
@@ -64,14 +55,9 @@ export function openText(
   if (!envelopes.Check(parsed)) throw new Error('a sealed record is no envelope')
   const key = findKey(parsed.epoch)
   if (key === undefined) throw new Error(`the data key of epoch ${parsed.epoch} is gone`)
-  const bytes = Buffer.from(parsed.ciphertext, 'base64url')
   const nonce = Buffer.from(parsed.nonce, 'base64url')
-  if (nonce.length !== nonceBytes || bytes.length < tagBytes)
-    throw new Error('the envelope of a sealed record is too short')
-  const decipher = createDecipheriv('aes-256-gcm', key, nonce, { authTagLength: tagBytes })
-  decipher.setAAD(formatBinding(place, parsed.epoch))
-  decipher.setAuthTag(bytes.subarray(-tagBytes))
-  return decipher.update(bytes.subarray(0, -tagBytes), undefined, 'utf8') + decipher.final('utf8')
+  const bound = formatBinding(place, parsed.epoch)
+  return open(Buffer.from(parsed.ciphertext, 'base64url'), { key, nonce, bound }).toString()
 }
 
 export function makeNonce(randomBytes: (count: number) => Buffer): Buffer {
@@ -86,6 +72,6 @@ export function deriveKeyToken(tokenKey: Buffer, recordKey: string): string {
 }
 
 /** JSON, so that no two places have the same bytes. */
-function formatBinding({ app, collection, token }: SealedPlace, epoch: number): Buffer {
-  return Buffer.from(JSON.stringify(['tollbase record', 1, app, collection, epoch, token]))
+function formatBinding({ app, collection, token }: SealedPlace, epoch: number): string {
+  return JSON.stringify(['tollbase record', 1, app, collection, epoch, token])
 }

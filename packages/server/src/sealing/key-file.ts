@@ -1,6 +1,6 @@
 import { link, mkdir, open, readFile, unlink } from 'node:fs/promises'
 import { dirname } from 'node:path'
-import { sealingKeyBytes } from './envelope.ts'
+import { aesKeyBytes } from './aes-gcm.ts'
 import { type MasterKeys, parseMasterKeys } from './master-keys.ts'
 
 /** Reads the file of master keys; undefined where there is none. */
@@ -25,7 +25,7 @@ export async function createKeyFile(
   const draft = `${path}.${randomBytes(8).toString('hex')}`
   const file = await open(draft, 'wx', 0o600)
   try {
-    await file.writeFile(`${randomBytes(sealingKeyBytes).toString('base64')}\n`)
+    await file.writeFile(`${randomBytes(aesKeyBytes).toString('base64')}\n`)
     await file.sync()
   } finally {
     await file.close()

@@ -1,6 +1,6 @@
-import { createCipheriv, createDecipheriv, createHmac } from 'node:crypto'
+import { createHmac } from 'node:crypto'
 import { SetupError } from '../base/setup-error.ts'
-import { sealingKeyBytes } from './envelope.ts'
+import { aesKeyBytes, nonceBytes, open, seal } from './aes-gcm.ts'
 
 /** A data key as it is kept: wrapped by the master key of this id. */
 export type WrappedKey = { readonly masterKey: string; readonly wrapped: Buffer }
@@ -10,17 +10,14 @@ type MasterKey = { readonly id: string; readonly key: Buffer }
 /** Master keys, the present one first; the others open what was wrapped before. */
 export type MasterKeys = readonly [MasterKey, ...MasterKey[]]
 
-const nonceBytes = 12
-const tagBytes = 16
-
 /** Parses master keys: 32 bytes each in base64, apart by commas or white space, the present one first. */
 export function parseMasterKeys(text: string, source: string): MasterKeys {
   const [first, ...others] = text.split(/[\s,]+/).filter((part) => part !== '')
   if (first === undefined) throw new SetupError(`${source} holds no master key`)
   const parse = (part: string): MasterKey => {
     const key = Buffer.from(part, 'base64')
-    if (key.length !== sealingKeyBytes)
-      throw new SetupError(`${source} must hold keys of ${sealingKeyBytes} bytes in base64`)
+    if (key.length !== aesKeyBytes)
+      throw new SetupError(`${source} must hold keys of ${aesKeyBytes} bytes in base64`)
     return { id: deriveId(key), key }
   }
   return [parse(first), ...others.map(parse)]
@@ -36,9 +33,7 @@ export function wrapKey(
   }: { readonly owner: string; readonly randomBytes: (count: number) => Buffer },
 ): WrappedKey {
   const nonce = randomBytes(nonceBytes)
-  const cipher = createCipheriv('aes-256-gcm', key, nonce)
-  cipher.setAAD(Buffer.from(owner))
-  const wrapped = Buffer.concat([nonce, cipher.update(plain), cipher.final(), cipher.getAuthTag()])
+  const wrapped = Buffer.concat([nonce, seal(plain, { key, nonce, bound: owner })])
   return { masterKey: id, wrapped }
 }
 
@@ -50,12 +45,8 @@ export function unwrapKey(
 ): Buffer | undefined {
   const master = keys.find(({ id }) => id === masterKey)
   if (master === undefined) return undefined
-  const decipher = createDecipheriv('aes-256-gcm', master.key, wrapped.subarray(0, nonceBytes), {
-    authTagLength: tagBytes,
-  })
-  decipher.setAAD(Buffer.from(owner))
-  decipher.setAuthTag(wrapped.subarray(-tagBytes))
-  return Buffer.concat([decipher.update(wrapped.subarray(nonceBytes, -tagBytes)), decipher.final()])
+  const nonce = wrapped.subarray(0, nonceBytes)
+  return open(wrapped.subarray(nonceBytes), { key: master.key, nonce, bound: owner })
 }
 
 /** The id tells nothing of the key. */

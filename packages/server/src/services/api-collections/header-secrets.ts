@@ -1,5 +1,5 @@
-import { createCipheriv, createDecipheriv } from 'node:crypto'
 import type { World } from '../../base/world.ts'
+import { nonceBytes, open, seal } from '../../sealing/aes-gcm.ts'
 
 // Headers of upstreams are secrets of sellers, and definitions are entries of a chain that others may read: so the
 // chain has them sealed (AES-256-GCM), as `v1.<nonce>.<ciphertext and tag>` in base64url.
@@ -15,8 +15,6 @@ export type HeaderPlace = {
 }
 
 const version = 'v1'
-const nonceBytes = 12
-const tagBytes = 16
 
 /** Seals the values of headers, by name, under a key of 32 bytes. */
 export function sealHeaders(
@@ -24,15 +22,13 @@ export function sealHeaders(
   headers: Readonly<Record<string, string>>,
   place: HeaderPlace,
 ): Record<string, string> {
-  const seal = (name: string, value: string) => {
+  const sealOne = (name: string, value: string) => {
     const nonce = world.randomBytes(nonceBytes)
-    const cipher = createCipheriv('aes-256-gcm', key, nonce)
-    cipher.setAAD(formatBinding(place, name))
-    const sealed = [cipher.update(value, 'utf8'), cipher.final(), cipher.getAuthTag()]
-    return [version, nonce.toString('base64url'), Buffer.concat(sealed).toString('base64url')]
+    const sealed = seal(value, { key, nonce, bound: formatBinding(place, name) })
+    return [version, nonce.toString('base64url'), sealed.toString('base64url')]
   }
   return Object.fromEntries(
-    Object.entries(headers).map(([name, value]) => [name, seal(name, value).join('.')]),
+    Object.entries(headers).map(([name, value]) => [name, sealOne(name, value).join('.')]),
   )
 }
 
@@ -42,20 +38,21 @@ export function openHeaders(
   sealed: Readonly<Record<string, string>>,
   place: HeaderPlace,
 ): Record<string, string> {
-  const open = (name: string, text: string) => {
+  const openOne = (name: string, text: string) => {
     const [form, nonce = '', content = ''] = text.split('.')
-    const bytes = Buffer.from(content, 'base64url')
-    if (form !== version || bytes.length < tagBytes) throw new Error(`header ${name} is not sealed`)
-    const iv = Buffer.from(nonce, 'base64url')
-    const decipher = createDecipheriv('aes-256-gcm', key, iv, { authTagLength: tagBytes })
-    decipher.setAAD(formatBinding(place, name))
-    decipher.setAuthTag(bytes.subarray(-tagBytes))
-    return decipher.update(bytes.subarray(0, -tagBytes), undefined, 'utf8') + decipher.final('utf8')
+    if (form !== version) throw new Error(`header ${name} is not sealed`)
+    return open(Buffer.from(content, 'base64url'), {
+      key,
+      nonce: Buffer.from(nonce, 'base64url'),
+      bound: formatBinding(place, name),
+    }).toString()
   }
-  return Object.fromEntries(Object.entries(sealed).map(([name, text]) => [name, open(name, text)]))
+  return Object.fromEntries(
+    Object.entries(sealed).map(([name, text]) => [name, openOne(name, text)]),
+  )
 }
 
 /** JSON, so that no two places have the same bytes. */
-function formatBinding({ app, collection, origin }: HeaderPlace, name: string): Buffer {
-  return Buffer.from(JSON.stringify(['tollbase upstream header', app, collection, origin, name]))
+function formatBinding({ app, collection, origin }: HeaderPlace, name: string): string {
+  return JSON.stringify(['tollbase upstream header', app, collection, origin, name])
 }

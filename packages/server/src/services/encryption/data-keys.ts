@@ -4,7 +4,8 @@ import { Fault } from '../../base/fault.ts'
 import { Mutex } from '../../base/mutex.ts'
 import type { World } from '../../base/world.ts'
 import type { Database } from '../../database/database.ts'
-import { type DataKey, sealingKeyBytes } from '../../sealing/envelope.ts'
+import { aesKeyBytes } from '../../sealing/aes-gcm.ts'
+import type { DataKey } from '../../sealing/envelope.ts'
 import { createKeyFile, readKeyFile } from '../../sealing/key-file.ts'
 import { type MasterKeys, parseMasterKeys, unwrapKey, wrapKey } from '../../sealing/master-keys.ts'
 import {
@@ -167,7 +168,7 @@ export class DataKeys {
 
   #makeRow(master: MasterKeys, owner: KeyOwner, epoch: number): DataKeyRow {
     const { world } = this.#options
-    const plain = world.randomBytes(sealingKeyBytes)
+    const plain = world.randomBytes(aesKeyBytes)
     const name = formatKeyName({ ...owner, epoch })
     const wrapped = wrapKey(master, plain, { owner: name, randomBytes: world.randomBytes })
     plain.fill(0)
