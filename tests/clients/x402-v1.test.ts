@@ -1,5 +1,6 @@
 import { createHash } from 'node:crypto'
-import { describe, expect, test } from 'vitest'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { startUpstream, type TestUpstream } from '../api-collections/upstream.ts'
 import { type Asked, ask, createFundedBuyer, list, quote } from '../payments/buyer.ts'
 import { cities, type Market, openMarket, setPrices } from '../payments/market.ts'
 import { routes } from '../support/contract-replies.ts'
@@ -84,7 +85,31 @@ const paid: Readonly<
     status: 200,
     gives: [{ success: true, result: { results: [{ id: 'new' }] } }],
   },
+  updateEncryption: {
+    ask: ({ appId, headers }) => ({
+      method: 'POST',
+      path: `/api/apps/${appId}/encryption`,
+      raw: JSON.stringify({ action: 'add', collections: ['secrets'] }),
+      headers: { ...headers, 'content-type': 'application/json' },
+    }),
+    status: 200,
+    gives: { success: true, encrypted_collections: ['secrets'] },
+  },
+  getApiCollectionData: {
+    ask: ({ appId }) => ({
+      method: 'GET',
+      path: `/api/apps/${appId}/api-collections/weather/data`,
+    }),
+    status: 200,
+    gives: { n: expect.any(Number) },
+  },
 }
+
+let upstream: TestUpstream
+beforeAll(async () => {
+  upstream = await startUpstream()
+})
+afterAll(() => upstream.close())
 
 describe('x402-fetch 1.2.0 in our own words', () =>
   withService(
@@ -97,6 +122,23 @@ describe('x402-fetch 1.2.0 in our own words', () =>
           { raw: makeForm('hello'), headers: { ...market.headers, ...formType } },
         )
         expect(sent.status, sent.text).toBe(200)
+        for (const [path, body] of [
+          ['collections', { name: 'secrets' }],
+          [
+            'api-collections',
+            {
+              name: 'weather',
+              upstream: { url: `${upstream.url}/now` },
+              price: { per_access: '1000' },
+            },
+          ],
+        ] as const) {
+          const made = await service().request('POST', `/api/apps/${market.appId}/${path}`, {
+            body,
+            headers: market.headers,
+          })
+          expect(made.status, made.text).toBe(201)
+        }
         const target = { collection: 'files' }
         await setPrices(service(), market, [
           { target, operation: 'read', model: 'per_access', amount: '1000' },
@@ -187,5 +229,5 @@ describe('x402-fetch 1.2.0 in our own words', () =>
         }
       })
     },
-    { devnet: true },
+    { devnet: true, config: { allowedUpstreams: [{ host: '127.0.0.1', port: undefined }] } },
   ))
