@@ -153,6 +153,32 @@ withService(
       expect(await readInfo(seller)).toMatchObject({ min_payout: '777', payout_threshold: '9' })
     })
 
+    test('an owner whom a key has named is not trusted sooner by being named again while the operator names the former one', async () => {
+      const seller = await openSeller()
+      const { owner, path, market } = seller
+      const thief = makeBuyer()
+      const raw = JSON.stringify({ owner_address: thief.address })
+      const signed = await makeTestWallet(thief.account).sign({
+        origin: service().url,
+        method: 'PATCH',
+        path,
+        body: raw,
+        timestamp: Math.floor(service().world.now() / 1000),
+      })
+      const headers = { ...market.headers, ...signed }
+      const named = await service().request('PATCH', path, { raw, headers })
+      expect(named.status, named.text).toBe(200)
+      const change = (headers: Record<string, string>, address: string) =>
+        service().request('PATCH', path, { body: { owner_address: address }, headers })
+      await Promise.all([
+        ...Array.from({ length: 5 }, () => change(market.headers, thief.address)),
+        change(service().operator, owner.address),
+        ...Array.from({ length: 20 }, () => change(market.headers, thief.address)),
+      ])
+      const info = await readInfo(seller)
+      expect(info.payout_destination).toBe(owner.address)
+    })
+
     // The clock of the service is moved: nothing that needs the chain's time may come after this.
     test('a key alone redirects no payout for a day, nor by naming another owner; the owner does so at once', async () => {
       const seller = await openSeller()

@@ -124,7 +124,7 @@ export const applications = defineContract({
       { additionalProperties: false },
     ),
     reply: Application,
-    errors: ['APPLICATION_NOT_FOUND'],
+    errors: ['APPLICATION_NOT_FOUND', 'CONFLICT'],
   },
   archiveApplication: {
     method: 'DELETE',

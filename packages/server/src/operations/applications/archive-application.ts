@@ -17,7 +17,10 @@ export const archiveApplication: Operation<
       details: { open: { payments: open } },
     })
   }
-  await changeApplication(call.service.tenants, params.app, { status: 'archived' })
+  await changeApplication(call.service.tenants, {
+    appId: params.app,
+    change: { status: 'archived' },
+  })
   return {
     success: true,
     message: `${params.app} is archived; its chain is kept, its wallet answers, and the operator can bring it back`,

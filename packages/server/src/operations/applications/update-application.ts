@@ -20,14 +20,20 @@ export const updateApplication: Operation<
   if (body.quota !== undefined && caller.kind !== 'operator')
     throw new Fault('FORBIDDEN', { message: 'Only the operator may change a quota' })
   if (owner !== undefined && owner !== before) await refuseUnwilling(call, owner)
-  const record = await changeApplication(call.service.tenants, params.app, {
+  const change: Partial<ApplicationRecord> = {
     ...(body.name !== undefined && { name: body.name }),
     ...(body.description !== undefined && { description: body.description }),
     ...(owner !== undefined && { owner_address: owner }),
     ...(owner !== undefined && owner !== before && { owner_trusted_from_ms: computeTrust(call) }),
     ...(body.quota !== undefined && { quota: body.quota }),
     ...(body.status !== undefined && { status: body.status }),
-  })
+  }
+  const check = (state: ApplicationRecord) => {
+    // Whoever was the owner needs neither a signature nor a time; somebody else may be the owner by now.
+    if (owner !== undefined && state.owner_address !== before)
+      throw new Fault('CONFLICT', { message: 'Another owner was named meanwhile; send it again' })
+  }
+  const record = await changeApplication(service.tenants, { appId: params.app, change, check })
   return describeApplication(call, record)
 }
 
@@ -73,14 +79,23 @@ function getStateBefore(
   return status === 'active' ? tenants.requireRecord(appId) : tenants.requireApplication(appId)
 }
 
-/** Writes an application's new state and waits until it is in force. */
+/** Writes an application's new state and waits until it is in force; `check` may refuse the state that it changes. */
 export async function changeApplication(
   tenants: Tenants,
-  appId: string,
-  change: Partial<ApplicationRecord>,
+  {
+    appId,
+    change,
+    check,
+  }: {
+    readonly appId: string
+    readonly change: Partial<ApplicationRecord>
+    readonly check?: (state: ApplicationRecord) => void
+  },
 ): Promise<ApplicationRecord> {
   return tenants.system.definitions.run(async () => {
-    const record = { ...getStateBefore(tenants, appId, change), ...change }
+    const state = getStateBefore(tenants, appId, change)
+    check?.(state)
+    const record = { ...state, ...change }
     const { height } = await tenants.system.chain.append([
       { header: { type: 'application', app: appId }, body: JSON.stringify(record) },
     ])
