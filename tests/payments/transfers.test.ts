@@ -1,6 +1,7 @@
 import { randomBytes } from 'node:crypto'
 import { expect, test } from 'vitest'
 import type { Database } from '../../packages/server/src/database/database.ts'
+import { sql } from '../../packages/server/src/database/sql.ts'
 import { audit } from '../../packages/server/src/operator/audit/audit.ts'
 import type { Tenants } from '../../packages/server/src/services/applications/tenants.ts'
 import type { PaymentMethod } from '../../packages/server/src/services/payments/purchase.ts'
@@ -10,6 +11,7 @@ import {
   type TransferPorts,
   Transfers,
 } from '../../packages/server/src/services/payments/transfers/transfers.ts'
+import { openCopies } from '../audit/copies.ts'
 import { withService } from '../support/per-engine.ts'
 import type { TestService } from '../support/service.ts'
 import { createFundedBuyer, readBalance } from './buyer.ts'
@@ -207,6 +209,42 @@ withService(
       const found = await awaitOutcome(service().running.service.transfers, order.id)
       expect(found.state).toBe('paid')
       await expectAuditEqual(service())
+    })
+
+    test('a row that was changed in the database sends nothing to anybody else, and the audit names what was changed', async () => {
+      const buyer = await createDepositor(service(), 1_000n)
+      const thief = `0x${randomBytes(20).toString('hex')}`
+      const ports = getPorts(service())
+      const order = makeOrder(service(), buyer, 500n)
+      const { transfers } = makeDying(ports, { step: 9, when: 'before' })
+      await transfers.request(order).catch(() => undefined)
+      const setRecipient = (address: string) =>
+        ports.database.execute(
+          sql`UPDATE operations.outgoing_transfer SET recipient = ${address} WHERE id = ${order.id}`,
+        )
+      await setRecipient(thief)
+      const alive = new Transfers(ports)
+      await expect(alive.advance(order.id)).rejects.toThrow(/what the ledger has/)
+      expect(await readChainBalance(service(), thief)).toBe(0n)
+      await setRecipient(buyer.address)
+      expect((await awaitOutcome(alive, order.id)).state).toBe('paid')
+      expect(await readChainBalance(service(), buyer.address)).toBe(500n)
+      const copies = await service().whileStopped(openCopies)
+      try {
+        for (const [field, change] of [
+          ['recipient', `recipient = '${thief}'`],
+          ['valid_before', 'valid_before = valid_before + 1'],
+          ['transaction', `transaction = '0x' || repeat('0', 64)`],
+        ] as const)
+          await copies.harmed(async (database, config) => {
+            const statement = `UPDATE operations.outgoing_transfer SET ${change}`
+            await database.execute(sql.compiled(`${statement} WHERE id = '${order.id}'`, []))
+            const { difference } = await audit(config, () => undefined)
+            expect(difference, change).toMatchObject({ row: order.id, field })
+          })
+      } finally {
+        await copies.close()
+      }
     })
 
     // The clock of the chain is moved: nothing may come after this.

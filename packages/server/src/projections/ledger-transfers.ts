@@ -1,3 +1,4 @@
+import { requirePresent } from '../base/assert.ts'
 import type { Queryable } from '../database/database.ts'
 import { type SqlStatement, sql } from '../database/sql.ts'
 import { type Booking, isTransferEnd, isTransferStart } from './ledger-rules.ts'
@@ -5,13 +6,22 @@ import { type Booking, isTransferEnd, isTransferStart } from './ledger-rules.ts'
 /** A transfer of ours as the ledger has it. */
 export type BookedTransfer = {
   readonly kind: string
+  /** Whose money it is. */
+  readonly account: string
+  readonly network: string
+  readonly recipient: string
+  /** Atomic units. */
+  readonly amount: string
+  /** Unix seconds. */
+  readonly valid_before: bigint
   readonly outcome: 'transfer_paid' | 'transfer_returned' | null
 }
 
 /** One row for each transfer that was begun, with the entry that says what became of it. */
 export function buildTransferTable(schema: string): SqlStatement {
   return sql`CREATE TABLE ${sql.id(schema, 'transfer')} (
-    id text NOT NULL, kind text NOT NULL, leaf int8 NOT NULL, outcome text, end_leaf int8,
+    id text NOT NULL, kind text NOT NULL, account text NOT NULL, network text NOT NULL, recipient text NOT NULL,
+    amount numeric NOT NULL, valid_before int8 NOT NULL, leaf int8 NOT NULL, outcome text, transaction text, end_leaf int8,
     CONSTRAINT transfer_pkey PRIMARY KEY (id))`
 }
 
@@ -21,7 +31,7 @@ export async function findBookedTransfer(
   id: string,
 ): Promise<BookedTransfer | undefined> {
   const [row] = await database.query<BookedTransfer>(
-    sql`SELECT kind, outcome FROM ${sql.id(schema, 'transfer')} WHERE id = ${id}`,
+    sql`SELECT kind, account, network, recipient, amount, valid_before, outcome FROM ${sql.id(schema, 'transfer')} WHERE id = ${id}`,
   )
   return row
 }
@@ -35,17 +45,27 @@ export async function writeTransfers(
   const starts = bookings.filter(isTransferStart)
   if (starts.length > 0) {
     await tx.execute(sql`
-      INSERT INTO ${sql.id(schema, 'transfer')} (id, kind, leaf)
+      INSERT INTO ${sql.id(schema, 'transfer')} (id, kind, account, network, recipient, amount, valid_before, leaf)
       SELECT * FROM unnest(
         ${starts.map(({ body }) => body.payment_id)}::text[], ${starts.map(({ body }) => body.kind)}::text[],
+        ${starts.map(findAccount)}::text[], ${starts.map(({ body }) => String(body.network))}::text[],
+        ${starts.map(({ body }) => String(body.recipient))}::text[], ${starts.map(({ body }) => String(body.amount))}::numeric[],
+        ${starts.map(({ body }) => String(body.valid_before))}::int8[],
         ${starts.map(({ entry }) => entry.leafIndex)}::int8[])`)
   }
   const ends = bookings.filter(isTransferEnd)
   if (ends.length === 0) return
   await tx.execute(sql`
-    UPDATE ${sql.id(schema, 'transfer')} AS one SET outcome = ended.outcome, end_leaf = ended.leaf
+    UPDATE ${sql.id(schema, 'transfer')} AS one SET outcome = ended.outcome, transaction = ended.transaction, end_leaf = ended.leaf
     FROM unnest(
       ${ends.map(({ body }) => body.payment_id)}::text[], ${ends.map(({ body }) => body.kind)}::text[],
-      ${ends.map(({ entry }) => entry.leafIndex)}::int8[]) AS ended (id, outcome, leaf)
+      ${ends.map(({ body }) => (body.transaction === undefined ? null : String(body.transaction)))}::text[],
+      ${ends.map(({ entry }) => entry.leafIndex)}::int8[]) AS ended (id, outcome, transaction, leaf)
     WHERE one.id = ended.id`)
+}
+
+/** Finds the account that the entry takes the money from. */
+function findAccount({ body }: Booking): string {
+  const taken = body.postings.find(({ amount }) => amount.startsWith('-'))
+  return requirePresent(taken, 'the account that pays for a transfer').account
 }

@@ -150,19 +150,22 @@ const checkJournal = sql`
     ON sent.id = regexp_replace(journal.id, '^transfer:([^:]+)(:[0-9]+)?$', '\\1')
   WHERE claim.id IS NULL AND sent.id IS NULL ORDER BY 1 LIMIT 1`
 
-/** Every transfer has in the ledger what its state says, and the ledger has no other. */
+/** Every transfer has in the ledger what its row says, and the ledger has no other. */
 const compareTransfers = (tables: Tables) => sql`
   SELECT coalesce(sent.id, booked.id) AS row, field, expected, found
-  FROM operations.outgoing_transfer AS sent FULL JOIN ${tables.transfer} AS booked ON booked.id = sent.id
-  LEFT JOIN ${tables.posting} AS taken ON taken.leaf = booked.leaf AND taken.amount < 0,
+  FROM operations.outgoing_transfer AS sent FULL JOIN ${tables.transfer} AS booked ON booked.id = sent.id,
   LATERAL (VALUES
     ('id', booked.id, CASE WHEN booked.id IS NOT NULL THEN sent.id END),
     ('kind', booked.kind, CASE WHEN booked.id IS NOT NULL THEN sent.kind END),
-    ('account', taken.account, CASE WHEN booked.id IS NOT NULL THEN sent.account END),
-    ('amount', (-taken.amount)::text, CASE WHEN booked.id IS NOT NULL THEN sent.amount::text END),
+    ('account', booked.account, CASE WHEN booked.id IS NOT NULL THEN sent.account END),
+    ('network', booked.network, CASE WHEN booked.id IS NOT NULL THEN sent.network END),
+    ('recipient', booked.recipient, CASE WHEN booked.id IS NOT NULL THEN sent.recipient END),
+    ('amount', booked.amount::text, CASE WHEN booked.id IS NOT NULL THEN sent.amount::text END),
+    ('valid_before', booked.valid_before::text, CASE WHEN booked.id IS NOT NULL THEN sent.valid_before::text END),
     ('state', CASE WHEN sent.state <> 'asked' AND booked.id IS NULL THEN 'an entry in the ledger' END, NULL),
     ('state', CASE sent.state WHEN 'paid' THEN 'transfer_paid' WHEN 'returned' THEN 'transfer_returned' END,
-      CASE WHEN sent.state IN ('paid', 'returned') THEN booked.outcome END)
+      CASE WHEN sent.state IN ('paid', 'returned') THEN booked.outcome END),
+    ('transaction', CASE WHEN sent.state = 'paid' THEN booked.transaction END, CASE WHEN sent.state = 'paid' THEN sent.transaction END)
   ) AS said (field, expected, found)
   WHERE expected IS DISTINCT FROM found ORDER BY 1 LIMIT 1`
 

@@ -5,7 +5,9 @@ type Entry = { readonly header: { readonly type: 'ledger' }; readonly body: stri
 
 /** Makes the entry that takes a transfer's money from its account: it is on its way out. */
 export function makeStartEntry(one: OutgoingTransfer): Entry {
-  return makeEntry(one, { kind: one.kind, from: one.account, to: toTransitAccount(one) })
+  const { kind, account, valid_before } = one
+  const facts = { valid_before: String(valid_before) }
+  return makeEntry(one, { kind, from: account, to: toTransitAccount(one), facts })
 }
 
 /** Makes the entry that says that the chain has moved it. */

@@ -2,6 +2,7 @@ import { limits } from '@tollbase/contract/limits'
 import type { Logger } from 'pino'
 import { assert, requirePresent } from '../../../base/assert.ts'
 import { Fault, makeInvalidFault } from '../../../base/fault.ts'
+import type { BookedTransfer } from '../../../projections/ledger-transfers.ts'
 import type { Settlement } from '../../../x402/facilitator.ts'
 import type { Treasury } from '../../../x402/treasury.ts'
 import { takeFromAccount } from '../accounts/account-lock.ts'
@@ -181,6 +182,7 @@ export class Transfers {
     const { database } = this.#ports
     const booked = await this.#findBooked(one.id)
     assert(booked !== undefined, 'what is sent out was taken from its account')
+    assert(isBooked(one, booked), `the transfer ${one.id} is what the ledger has`)
     const { treasury } = this.#requireMethod(one.network)
     const order = {
       id: one.id,
@@ -257,7 +259,17 @@ export class Transfers {
   }
 }
 
-function isSame(known: OutgoingTransfer, order: TransferOrder): boolean {
+/** Returns whether the row says what was booked: the row alone could be changed in the database. */
+function isBooked(one: OutgoingTransfer, booked: BookedTransfer): boolean {
+  const isOrdered = isSame(one, { ...booked, amount: BigInt(booked.amount) })
+  return isOrdered && one.valid_before === booked.valid_before
+}
+
+type Ordered = Pick<TransferOrder, 'account' | 'network' | 'recipient' | 'amount'> & {
+  readonly kind: string
+}
+
+function isSame(known: OutgoingTransfer, order: Ordered): boolean {
   const { kind, account, network, recipient, amount } = order
   return (
     known.kind === kind &&
