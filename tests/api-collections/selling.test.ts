@@ -3,6 +3,7 @@ import { limits } from '@tollbase/contract/limits'
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
 import { audit } from '../../packages/server/src/operator/audit/audit.ts'
 import { Payments } from '../../packages/server/src/services/payments/payments.ts'
+import { soldFileType } from '../../packages/server/src/services/payments/replies/sold-file.ts'
 import {
   type Asked,
   ask,
@@ -14,6 +15,7 @@ import {
 } from '../payments/buyer.ts'
 import { makeDyingPayments, replacePayments } from '../payments/dying-payments.ts'
 import { expectBalanced, readEarnings, readReceipt } from '../payments/market.ts'
+import { createBlobs } from '../support/blobs.ts'
 import { createData, type Data } from '../support/data.ts'
 import { withService } from '../support/per-engine.ts'
 import { startUpstream, type TestUpstream } from './upstream.ts'
@@ -102,6 +104,29 @@ describe('the data of an API collection', () =>
         expect(reply.headers.get('x-content-type-options')).toBe('nosniff')
         expect(reply.headers.get('content-security-policy')).toBe("default-src 'none'; sandbox")
         expect(reply.headers.get('content-disposition')).toBe('attachment')
+      })
+
+      test('an upstream cannot name a file of another application as its answer, whatever type it states', async () => {
+        const other = await createBlobs(service())
+        await other.data.create({ name: 'files', collection_type: 'blob' })
+        const { blob_id } = (await other.upload('files', 'not for sale')).body
+        const { number } = (await service().running.service.tenants.load(other.appId)).application
+        const answer = JSON.stringify({
+          folder: number,
+          sha256: String(blob_id).slice('blob_'.length),
+          size: 12,
+          contentType: 'text/plain',
+        })
+        await define({ name: 'thief' })
+        for (const type of ['application/vnd.tollbase.file+json', soldFileType]) {
+          upstream.answer((response) => {
+            response.setHeader('content-type', type)
+            response.end(answer)
+          })
+          const asked = data('thief', `?city=${type.length}`)
+          const sold = await ask(service(), asked, await buyer.payV2(await quote(service(), asked)))
+          expect([sold.status, sold.text], type).toEqual([200, answer])
+        }
       })
 
       test('an answer that cannot be sold costs nothing, shows nothing of the upstream, and leaves the money on the balance', async () => {

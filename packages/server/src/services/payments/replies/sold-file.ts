@@ -10,8 +10,11 @@ export type SoldFile = {
   readonly filename: string | undefined
 }
 
-/** The content type of a kept reply that names a file; no answer has it. */
-export const soldFileType = 'application/vnd.tollbase.file+json'
+/**
+ * Stands where a kept reply has its content type, and says that it names a file. It is no media type, so no answer can
+ * have it: an upstream states the type of its answer itself, and would name the files of others.
+ */
+export const soldFileType = 'sold file'
 
 export function encodeSoldFile(file: SoldFile): Buffer {
   return Buffer.from(JSON.stringify(file))
