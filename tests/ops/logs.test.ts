@@ -80,6 +80,28 @@ describe('the log', () => {
     expect(await waitForLine(broken.headers.get('x-request-id'))).toMatchObject({ status: 400 })
   })
 
+  test('no line has the key of a record, whichever way a request names it', async () => {
+    const app = await service.createApp()
+    const base = `/api/apps/${app.appId}`
+    for (const [method, path, logged] of [
+      [
+        'GET',
+        '/collections/notes/records/kq7Zw2/history',
+        '/collections/notes/records/***/history',
+      ],
+      ['GET', '/collections/records/records/kq7Zw2', '/collections/records/records/***'],
+      ['GET', '/collections/notes//records//kq7Zw2', '/collections/notes//records//***'],
+      ['DELETE', '/collections/notes/records/kq7Zw2', '/collections/notes/records/***'],
+      ['GET', '/collections/notes/records/%zzkq7Zw2', '/collections/notes/records/***'],
+      ['GET', '/chain/proof?collection=a&key=kq7Zw2', '/chain/proof?collection=a&key=***'],
+      ['GET', '/chain/proof?collection=a&k%65y=kq7Zw2', '/chain/proof?collection=a&key=***'],
+    ] as const) {
+      const reply = await service.request(method, base + path, { headers: app.headers })
+      const line = await waitForLine(reply.headers.get('x-request-id'))
+      expect(line.path).toBe(base + logged)
+    }
+  })
+
   test('a line takes the id that a request brings, if it is one', async () => {
     const withId = async (id: string) => {
       const reply = await service.request('GET', '/nowhere', { headers: { 'x-request-id': id } })

@@ -20,7 +20,7 @@ export function createAccessLog(
         operation: config.operationId,
         route: url,
         // Cut last: a key cut short would no longer look like one.
-        path: maskUrl(hideRecordKey(request)).slice(0, pathCharsMax),
+        path: hideKeys(request.raw.url ?? '').slice(0, pathCharsMax),
         status: getStatus(reply),
         ms: Math.round(ms * 100) / 100,
         bytes: Number(reply.getHeader('content-length') ?? 0),
@@ -35,12 +35,14 @@ export function createAccessLog(
   }
 }
 
-/** Keys of records may be as secret as the records. */
-function hideRecordKey(request: FastifyRequest): string {
-  const url = request.raw.url ?? ''
-  return request.routeOptions.url?.includes('/records/:key') === true
-    ? url.replace(/(\/records\/)[^/?]+/, '$1***')
-    : url
+/**
+ * Masks keys of records too, which may be as secret as the records: also where no route takes the request, and where
+ * the collection itself is called records.
+ */
+function hideKeys(url: string): string {
+  const [path = ''] = url.split('?', 1)
+  const hidden = path.replace(/(\/collections\/+[^/]+\/+records\/+)[^/]+/i, '$1***')
+  return maskUrl(hidden + url.slice(path.length), ['api_key', 'key'])
 }
 
 /** Returns the status; 499 where the client hung up before the answer began, as nginx does. */
