@@ -258,10 +258,13 @@ function toContentType(type: string): string {
   return typePattern.test(plain.trim()) ? plain.trim() : 'application/octet-stream'
 }
 
-/** The last part of a path, without signs that have a meaning in headers, or turn the direction of a text. */
+/**
+ * The last part of a path, without signs that have a meaning in headers, or turn the direction of a text, and without
+ * halves of surrogate pairs, which a client can write (`filename*=utf-16le''…`) and no row can hold.
+ */
 function toFilename(sent: string | undefined): string | undefined {
   const last = (sent ?? '').split(/[\\/]/).at(-1) ?? ''
-  const clean = last.replace(/[\p{Cc}\p{Cf}"]/gu, '').trim()
+  const clean = last.replace(/[\p{Cc}\p{Cf}\p{Cs}"]/gu, '').trim()
   const short = [...clean].slice(0, limits.filenameCharsMax).join('')
   return short === '' || short === '.' || short === '..' ? undefined : short
 }

@@ -107,6 +107,7 @@ describe('uploadBlob', () =>
         ['{"blob_id":"x"}', '/metadata/blob_id'],
         ['{"deleted":true}', '/metadata/deleted'],
         ['{"a":1,"a":2}', '/metadata/0'],
+        ['{"a":"\\ud800"}', '/metadata/0'],
         ['{broken', ''],
       ]
       for (const [metadata, field] of refused)
@@ -174,6 +175,23 @@ describe('uploadBlob', () =>
       expect(row.body.record).toMatchObject({ filename: 'passwd.html', content_type: 'text/html' })
       for (const name of ['../files', '..%2f..', 'a/b'])
         expect((await app.download('files', encodeURIComponent(name))).status).toBe(404)
+    })
+
+    test('a name with half of a surrogate pair is stored without it', async () => {
+      const app = await createBlobs(service())
+      const sent = await app.send(
+        'files',
+        `--x\r\nContent-Disposition: form-data; name="blob"; filename*=utf-16le''a%00%00%d8b%00\r\n\r\nx\r\n--x--\r\n`,
+        { 'content-type': 'multipart/form-data; boundary=x' },
+      )
+      expect(sent.status, JSON.stringify(sent.body)).toBe(202)
+      await service().request('GET', `/task/${sent.body.ticket_id}`)
+      const got = await app.download('files', sent.body.blob_id)
+      expect(got.status, got.text).toBe(200)
+      expect(got.headers.get('content-disposition')).toBe(
+        `inline; filename="ab"; filename*=UTF-8''ab`,
+      )
+      expect((await app.upload('files', 'next')).status).toBe(200)
     })
 
     test('rows of blobs come from uploads alone', async () => {
