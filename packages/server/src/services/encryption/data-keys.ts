@@ -64,7 +64,7 @@ export class DataKeys {
   async create(owner: KeyOwner): Promise<void> {
     const { database } = this.#options
     if ((await readDataKeys(database, owner)).length > 0) return
-    const master = await this.#loadMasterKeys({ mayCreate: true })
+    const master = await this.#rereadMasterKeys({ mayCreate: true })
     const rows = [tokenEpoch, 1].map((epoch) => this.#makeRow(master, owner, epoch))
     await database.transaction(async (tx) => {
       for (const row of rows) await insertDataKey(tx, row)
@@ -84,9 +84,15 @@ export class DataKeys {
 
   /** The key that seals the next so many records; they count as sealed from here on. */
   async take(owner: KeyOwner, count: number): Promise<DataKey> {
-    const keys = await this.load(owner)
     return this.#mutex.run(async () => {
-      if (keys.left < count || this.#isOld(keys)) await this.#reserve(owner, keys, count)
+      const keys = await this.load(owner)
+      try {
+        if (keys.left < count || this.#isOld(keys)) await this.#reserve(owner, keys, count)
+      } catch (error) {
+        // A statement that failed may have been carried out: the database knows which key is the newest.
+        this.#open.delete(formatOwner(owner))
+        throw error
+      }
       keys.left -= count
       const { epoch } = keys.current
       return { epoch, key: requirePresent(keys.keys.get(epoch), 'the current data key') }
@@ -109,8 +115,7 @@ export class DataKeys {
   async rewrap(): Promise<number> {
     const { database, world } = this.#options
     if (!(await hasDataKeys(database))) return 0
-    this.#master = undefined
-    const master = await this.#loadMasterKeys({ mayCreate: false })
+    const master = await this.#rereadMasterKeys({ mayCreate: false })
     let count = 0
     for (;;) {
       const rows = await readKeysNotUnder(database, master[0].id, rewrapsAtOnce)
@@ -158,7 +163,7 @@ export class DataKeys {
   }
 
   async #rotate(owner: KeyOwner, keys: CollectionKeys): Promise<void> {
-    const master = await this.#loadMasterKeys({ mayCreate: false })
+    const master = await this.#rereadMasterKeys({ mayCreate: false })
     const row = this.#makeRow(master, owner, keys.current.epoch + 1)
     await insertDataKey(this.#options.database, row)
     keys.keys.set(row.epoch, this.#unwrap(master, row))
@@ -181,6 +186,12 @@ export class DataKeys {
     // The file may have been given another key meanwhile.
     this.#master = undefined
     throw makeNoKeyFault(`the master key ${row.masterKey} is missing`)
+  }
+
+  /** The master keys as they are now: nothing new is wrapped by one that may be gone. */
+  #rereadMasterKeys(options: { readonly mayCreate: boolean }): Promise<MasterKeys> {
+    this.#master = undefined
+    return this.#loadMasterKeys(options)
   }
 
   #loadMasterKeys(options: { readonly mayCreate: boolean }): Promise<MasterKeys> {
