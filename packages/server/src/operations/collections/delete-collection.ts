@@ -23,12 +23,13 @@ export const deleteCollection: Operation<'deleteCollection', 'tenants'> = async 
       ...(migrations.has(id) ? [{ kind: 'migration', id, body: undefined } as const] : []),
       { kind: 'collection', id, body: undefined },
     ])
+    // One that is encrypted no more may have keys, too.
+    await tenant.sealer.shred([id])
     if (!isEncrypted(collection))
       return {
         success: true,
         message: `Collection ${collection.name} is deleted; its entries stay in the chain`,
       }
-    await tenant.sealer.shred([id])
     return {
       success: true,
       message: `Collection ${collection.name} is deleted with its keys; its sealed entries stay in the chain, and nobody can open them`,

@@ -3,6 +3,7 @@ import { idleNetwork } from '@tollbase/testing/idle-network'
 import { withService } from '@tollbase/testing/per-engine'
 import type { TestService } from '@tollbase/testing/service'
 import { describe, expect, test } from 'vitest'
+import { sql } from '../../database/sql.ts'
 
 const free = { config: { encryptionUpdatePrice: 0n } }
 
@@ -117,6 +118,23 @@ describe('updateEncryption', () => {
         encrypted_collections: ['notes'],
       })
       expect((await app.record('notes', 'a')).status).toBe(200)
+    })
+
+    test('a collection has the same keys when its encryption ended and began again, as a store under way may use them', async () => {
+      const app = await createEncrypted(service())
+      const readKeys = () =>
+        service().database.query(sql`
+          SELECT epoch, wrapped FROM operations.data_key WHERE app = ${app.appId} ORDER BY epoch`)
+      const keys = await readKeys()
+      expect(keys).toHaveLength(2)
+      for (const action of ['remove', 'add']) {
+        const set = await app.call('POST', '/encryption', { action, collections: ['notes'] })
+        expect(set.status, set.text).toBe(200)
+      }
+      expect(await readKeys()).toEqual(keys)
+      await app.call('POST', '/encryption', { action: 'remove', collections: ['notes'] })
+      expect((await app.call('DELETE', '/collections/notes')).status).toBe(200)
+      expect(await readKeys()).toEqual([])
     })
 
     test('what is queried, sold or indexed is not encrypted before that is gone', async () => {

@@ -40,7 +40,10 @@ export function refuseWish(tenant: Tenant, wish: EncryptionWish): void {
   refuseDefinitionsOnPrivate(tenant.data.catalog, planChange(tenant, wish, '').definitions)
 }
 
-/** Puts the wished settings in force. Collections whose encryption changes have no record so far. */
+/**
+ * Puts the wished settings in force. Collections whose encryption changes have no record so far. Their keys stay when
+ * it ends: a store that is under way may have sealed by them, and gets its place when it has begun again.
+ */
 export function changeEncryption(parts: Parts, tenant: Tenant, wish: EncryptionWish) {
   return tenant.definitions.run(async () => {
     const now = new Date(parts.world.now()).toISOString()
@@ -53,7 +56,6 @@ export function changeEncryption(parts: Parts, tenant: Tenant, wish: EncryptionW
       await tenant.sealer.createKeys(sealed.map(({ id }) => id))
       await define(tenant, definitions)
     })
-    await tenant.sealer.shred(opened.map(({ id }) => id))
     return describeSettings(parts.database, tenant)
   })
 }
